@@ -1,0 +1,101 @@
+#ifndef OPTRAIL_TUNING_SEARCH_STRATEGY_BASE_H_
+#define OPTRAIL_TUNING_SEARCH_STRATEGY_BASE_H_
+
+// StrategyBase keeps the promises of strategy.h that are the same for every
+// strategy: no repeats, resumption, warm start, exhaustion, costs, the Pareto
+// front. A strategy adds Propose, and Learn if it keeps a state.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "base/random.h"
+#include "tuning/search/strategy.h"
+#include "tuning/space/domain.h"
+
+namespace optrail::tuning {
+
+// A trial as strategies see it: one number to minimise.
+struct Observation {
+  Levels levels;
+  TrialOutcome outcome = TrialOutcome::kOk;
+  // Infinity for a failure, a config over a limit, and a contended one.
+  double cost = 0;
+  // The cost is a lower bound.
+  bool censored = false;
+  // Empty for failures.
+  std::vector<double> objectives;
+};
+
+class StrategyBase : public Strategy {
+ public:
+  StrategyBase(absl::string_view name, const Domain& domain,
+               const StrategyOptions& options);
+
+  // Learns the warm start; MakeStrategy calls it once after construction.
+  void Start();
+
+  absl::string_view name() const override { return name_; }
+  std::vector<Levels> Ask(int count) final;
+  void Tell(absl::Span<const Trial> trials) final;
+  std::string StopReason() const override { return stop_reason_; }
+  std::vector<Levels> Finalists(int count) const override;
+  std::vector<Trial> ParetoFront() const override;
+
+ protected:
+  // Up to `count` (at least one) configs to try. Those seen already are
+  // dropped. Nothing new: the base tries a random config instead.
+  virtual std::vector<Levels> Propose(int count) = 0;
+
+  // Called for every trial told, in order.
+  virtual void Learn(const Observation& observation) {}
+
+  const Domain& domain() const { return domain_; }
+  const StrategyOptions& options() const { return options_; }
+  Rng& rng() { return rng_; }
+
+  // Asked, told or about to be asked.
+  bool Seen(absl::Span<const uint16_t> levels) const {
+    return seen_.contains(Levels(levels.begin(), levels.end()));
+  }
+  int seen_count() const { return static_cast<int>(seen_.size()); }
+  // Asked and not yet answered, in the order asked.
+  const std::vector<Levels>& outstanding() const { return outstanding_; }
+  // Everything told, warm start first.
+  const std::vector<Observation>& history() const { return history_; }
+  // The cost of a config that was told (infinite for a failure); NaN for
+  // others.
+  double CostOf(absl::Span<const uint16_t> levels) const;
+  // The index in history() of the cheapest OK trial; -1 if there is none.
+  int best() const { return best_; }
+
+  // Uniform over the configs not seen, empty if none is left.
+  Levels RandomUnseen();
+
+ private:
+  std::vector<Levels> NextRound(int count);
+  void Record(const Trial& trial);
+  Observation Observe(const Trial& trial) const;
+
+  const std::string name_;
+  const Domain& domain_;
+  const StrategyOptions options_;
+  Rng rng_;
+  absl::flat_hash_set<Levels> seen_;
+  absl::flat_hash_map<Levels, int> told_;  // index in history_
+  std::vector<Levels> outstanding_;
+  // Outstanding configs that Tell drew while replaying a journal; the next Ask
+  // hands them out.
+  std::vector<Levels> undelivered_;
+  std::vector<Observation> history_;
+  int best_ = -1;
+  std::string stop_reason_;
+};
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SEARCH_STRATEGY_BASE_H_
