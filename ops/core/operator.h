@@ -1,0 +1,119 @@
+#ifndef OPTRAIL_OPS_CORE_OPERATOR_H_
+#define OPTRAIL_OPS_CORE_OPERATOR_H_
+
+// An Operator is a computation with named dimensions, a double-precision
+// reference, FLOP and byte counts. A Kernel is one implementation of it for one
+// device kind, parameterised by a config. See docs/add_operator.md.
+//
+//   class AddOperator : public Operator { ... };
+//   OPTRAIL_REGISTER_OPERATOR(AddOperator)            // add.cc
+//   class AddCpu : public Kernel { ... };
+//   OPTRAIL_REGISTER_KERNEL("add", proto::CPU, AddCpu)  // add_cpu.cc
+//
+// Space, shapes, tuned configs and kernel ids come from the `operator` macro.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ops/core/device.h"
+#include "tuning/proto/config.pb.h"
+
+namespace optrail::ops {
+
+enum class Role { kInput, kOutput, kInOut };
+
+// One tensor argument, dense and row-major.
+struct OperandSpec {
+  std::string name;
+  proto::DataType data_type = proto::F32;
+  std::vector<int64_t> dims;
+  Role role = Role::kInput;
+  // Random inputs are uniform in [-1, 1); or, for integer types, in
+  // [0, index_limit).
+  int64_t index_limit = 0;
+
+  int64_t elements() const;
+  size_t size_bytes() const;
+};
+
+// A result is right if |result - reference| <= absolute + relative *
+// |reference| for every element. NaN is right only where the reference is NaN.
+struct Tolerance {
+  double absolute = 0;
+  double relative = 0;
+};
+
+class Operator {
+ public:
+  virtual ~Operator() = default;
+
+  virtual std::string name() const = 0;
+
+  // Names of the dimensions, in the order in which shapes give them.
+  virtual std::vector<std::string> dims() const = 0;
+
+  // Raised when the meaning of the computation changes: results of different
+  // versions do not compare.
+  virtual int version() const { return 1; }
+
+  // The arguments of every kernel, in order. InvalidArgument if the operator
+  // does not support the shape's data types or sizes. (Names and number of
+  // dimensions have been checked by then: see CheckShape.)
+  virtual absl::StatusOr<std::vector<OperandSpec>> Operands(
+      const proto::Shape& shape) const = 0;
+
+  // Per call; a fused multiply-add counts two.
+  virtual double Flop(const proto::Shape& shape) const = 0;
+
+  // Compulsory traffic per call: every input read once, every output written
+  // once.
+  virtual double MovedBytes(const proto::Shape& shape) const = 0;
+
+  // Computes the outputs in double precision. `operands` hold the values
+  // before the call, converted to double, in the order of Operands(); the
+  // result has one vector per output or in-out operand, in that order.
+  virtual std::vector<std::vector<double>> Reference(
+      const proto::Shape& shape,
+      absl::Span<const std::vector<double>> operands) const = 0;
+
+  virtual Tolerance ToleranceFor(const proto::Shape& shape) const = 0;
+};
+
+// InvalidArgument if `shape` does not have exactly the operator's dimensions in
+// its order, or if Operands() refuses it.
+absl::Status CheckShape(const Operator& op, const proto::Shape& shape);
+
+// A kernel bound to a shape, a config and a device; owns its workspace.
+class Invocation {
+ public:
+  virtual ~Invocation() = default;
+
+  // Launches one call. `operands` are device addresses in the order of
+  // Operands(). Called many times, also with other addresses.
+  virtual void Run(absl::Span<void* const> operands) = 0;
+
+  virtual int64_t workspace_bytes() const { return 0; }
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  // `config` has a value for every knob of the operator's space and satisfies
+  // its constraints. Errors become outcomes: InvalidArgument INVALID,
+  // Unimplemented UNSUPPORTED, ResourceExhausted OUT_OF_MEMORY, Internal
+  // COMPILE_ERROR.
+  virtual absl::StatusOr<std::unique_ptr<Invocation>> Prepare(
+      const proto::Shape& shape, const proto::Config& config,
+      Device& device) const = 0;
+};
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_CORE_OPERATOR_H_
