@@ -1,0 +1,397 @@
+#include "tuning/replay/replay_command.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/random.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tuning/replay/recording.h"
+#include "tuning/replay/replay_problem.h"
+#include "tuning/replay/score.h"
+#include "tuning/search/strategies.h"
+
+namespace optrail::tuning {
+namespace {
+
+constexpr char kBaseline[] = "random_exact";
+constexpr uint64_t kShuffleSeed = 0x5b0ff1e;
+
+absl::StatusOr<std::vector<std::string>> ExpandFiles(
+    const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    std::filesystem::directory_iterator it(path, error), end;
+    for (; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().string();
+      if (absl::EndsWith(name, ".json") || absl::EndsWith(name, ".json.gz")) {
+        found.push_back(name);
+      }
+    }
+    if (error) {
+      return absl::NotFoundError(absl::StrCat(path, ": ", error.message()));
+    }
+    if (found.empty()) {
+      return absl::NotFoundError(
+          absl::StrCat(path, ": no *.json or *.json.gz files in this folder"));
+    }
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+absl::Status CheckCommand(const ReplayCommand& command) {
+  if (command.spaces.empty()) {
+    return absl::InvalidArgumentError("spaces: expected at least one file");
+  }
+  if (command.budgets.empty() ||
+      !std::is_sorted(command.budgets.begin(), command.budgets.end()) ||
+      command.budgets.front() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("budgets: ", absl::StrJoin(command.budgets, ","),
+                     ", expected positive numbers in increasing order"));
+  }
+  if (command.seeds < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("seeds: ", command.seeds, ", expected at least 1"));
+  }
+  if (command.batch < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch: ", command.batch, ", expected at least 1"));
+  }
+  if (command.top_k > 0 && command.prior.empty()) {
+    return absl::InvalidArgumentError(
+        "top_k: expected a prior (a recording that ranks the configs)");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> ExpandStrategies(
+    const std::vector<std::string>& wanted) {
+  std::vector<std::string> names;
+  const std::vector<std::string> known = StrategyNames();
+  for (const std::string& name : wanted) {
+    if (name == "all") {
+      for (const std::string& strategy : known) {
+        if (strategy != "exhaustive") names.push_back(strategy);
+      }
+    } else if (name == "default" || name == kBaseline ||
+               std::find(known.begin(), known.end(), name) != known.end()) {
+      names.push_back(name);
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "strategies: unknown '", name, "', expected all, default or some of ",
+          absl::StrJoin(known, ", ")));
+    }
+  }
+  if (names.empty()) names.push_back("default");
+  return names;
+}
+
+// Fisher-Yates over the answers; the configs stay in place.
+void ShuffleAnswers(TransferSource& source) {
+  Rng rng(kShuffleSeed);
+  for (size_t i = source.trials.size(); i > 1; --i) {
+    Trial& a = source.trials[i - 1];
+    Trial& b = source.trials[rng.UniformInt(i)];
+    std::swap(a.outcome, b.outcome);
+    std::swap(a.objectives, b.objectives);
+  }
+}
+
+struct Task {
+  int problem = 0;
+  ReplayRun run;
+  absl::StatusOr<ReplayResult> result = absl::UnknownError("not run");
+};
+
+void RunTasks(const std::vector<std::unique_ptr<ReplayProblem>>& problems,
+              int jobs, std::vector<Task>& tasks) {
+  if (jobs <= 0) {
+    jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+  std::atomic<size_t> next{0};
+  const auto work = [&]() {
+    for (size_t i = next++; i < tasks.size(); i = next++) {
+      tasks[i].result = problems[tasks[i].problem]->Run(tasks[i].run);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < jobs; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+// The rows of one space and strategy from its runs.
+std::vector<ReplayRow> Summarise(const ReplayProblem& problem,
+                                 const std::string& strategy,
+                                 const ReplayCommand& command,
+                                 const std::vector<ReplayResult>& results) {
+  std::vector<ReplayRow> rows;
+  const double n = static_cast<double>(results.size());
+  for (size_t b = 0; b < command.budgets.size(); ++b) {
+    ReplayRow row;
+    row.space = problem.recording().name;
+    row.strategy = strategy;
+    row.budget = command.budgets[b];
+    row.seeds = static_cast<int>(results.size());
+    for (const ReplayResult& result : results) {
+      row.mean_fraction += result.fractions[b] / n;
+      row.ev5 += result.ev5 / n;
+      row.cpu_ms_per_run += result.cpu_ms / n;
+      row.winner_loss += result.winner_loss / n;
+    }
+    double squares = 0;
+    for (const ReplayResult& result : results) {
+      squares += std::pow(result.fractions[b] - row.mean_fraction, 2);
+    }
+    if (n > 1) row.stderr_fraction = std::sqrt(squares / (n - 1) / n);
+    if (command.top_k > 0) {
+      row.best_of_top_k = problem.BestFractionOfTopK(command.top_k);
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<ReplayRow> Baseline(const ReplayProblem& problem,
+                                const ReplayCommand& command) {
+  std::vector<ReplayRow> rows;
+  for (const int budget : command.budgets) {
+    ReplayRow row;
+    row.space = problem.recording().name;
+    row.strategy = kBaseline;
+    row.budget = budget;
+    row.mean_fraction = RandomExpectedFraction(problem.recording(), budget);
+    row.ev5 = RandomExpectedEv5(problem.recording(), command.budgets.back());
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command) {
+  OPTRAIL_RETURN_IF_ERROR(CheckCommand(command));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> strategies,
+                           ExpandStrategies(command.strategies));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                           ExpandFiles(command.spaces));
+  std::vector<std::unique_ptr<ReplayProblem>> problems;
+  for (const std::string& file : files) {
+    OPTRAIL_ASSIGN_OR_RETURN(Recording recording, ReadRecording(file));
+    problems.push_back(std::make_unique<ReplayProblem>(std::move(recording)));
+  }
+  if (!command.prior.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const Recording prior,
+                             ReadRecording(command.prior));
+    for (auto& problem : problems) {
+      OPTRAIL_RETURN_IF_ERROR(problem->MakeSource(prior).status());
+      problem->SetPriorFrom(prior);
+    }
+  }
+  std::vector<Recording> source_recordings;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> source_files,
+                           ExpandFiles(command.transfer));
+  for (const std::string& file : source_files) {
+    OPTRAIL_ASSIGN_OR_RETURN(Recording recording, ReadRecording(file));
+    source_recordings.push_back(std::move(recording));
+  }
+
+  std::vector<Task> tasks;
+  for (size_t p = 0; p < problems.size(); ++p) {
+    std::vector<TransferSource> sources;
+    for (const Recording& other : source_recordings) {
+      if (other.name == problems[p]->recording().name) continue;
+      absl::StatusOr<TransferSource> source = problems[p]->MakeSource(other);
+      if (!source.ok()) continue;  // another kernel
+      if (command.shuffle_transfer) ShuffleAnswers(*source);
+      sources.push_back(*std::move(source));
+    }
+    for (const std::string& strategy : strategies) {
+      if (strategy == kBaseline) continue;
+      for (int seed = 0; seed < command.seeds; ++seed) {
+        Task task;
+        task.problem = static_cast<int>(p);
+        task.run.strategy = strategy;
+        task.run.budgets = command.budgets;
+        task.run.seed = command.first_seed + seed;
+        task.run.batch = command.batch;
+        task.run.noise = command.noise;
+        task.run.compile_time_objective = command.compile_time_objective;
+        task.run.top_k = command.top_k;
+        task.run.sources = sources;
+        tasks.push_back(std::move(task));
+      }
+    }
+  }
+  RunTasks(problems, command.jobs, tasks);
+
+  std::vector<ReplayRow> rows;
+  const auto append = [&rows](std::vector<ReplayRow> more) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  };
+  size_t next = 0;
+  for (const auto& problem : problems) {
+    if (!command.compile_time_objective && !command.noise) {
+      append(Baseline(*problem, command));
+    }
+    for (const std::string& strategy : strategies) {
+      if (strategy == kBaseline) continue;
+      std::vector<ReplayResult> results;
+      for (int seed = 0; seed < command.seeds; ++seed) {
+        OPTRAIL_ASSIGN_OR_RETURN(ReplayResult result,
+                                 std::move(tasks[next++].result));
+        results.push_back(std::move(result));
+      }
+      append(Summarise(*problem, strategy, command, results));
+    }
+  }
+  return rows;
+}
+
+namespace {
+
+std::string FormatCsv(const ReplayCommand& command,
+                      const std::vector<ReplayRow>& rows) {
+  std::string out =
+      "space,strategy,budget,mean_fraction,stderr,ev5,seeds,cpu_ms_per_run";
+  if (command.noise) out += ",winner_loss";
+  if (command.top_k > 0) out += ",best_of_top_k";
+  out += "\n";
+  for (const ReplayRow& row : rows) {
+    absl::StrAppendFormat(&out, "%s,%s,%d,%.5f,%.5f,%.1f,%d,%.1f", row.space,
+                          row.strategy, row.budget, row.mean_fraction,
+                          row.stderr_fraction, row.ev5, row.seeds,
+                          row.cpu_ms_per_run);
+    if (command.noise) absl::StrAppendFormat(&out, ",%.5f", row.winner_loss);
+    if (command.top_k > 0) {
+      absl::StrAppendFormat(&out, ",%.5f", row.best_of_top_k);
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+std::string FormatJson(const std::vector<ReplayRow>& rows) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ReplayRow& row : rows) {
+    json.push_back({{"space", row.space},
+                    {"strategy", row.strategy},
+                    {"budget", row.budget},
+                    {"mean_fraction", row.mean_fraction},
+                    {"stderr", row.stderr_fraction},
+                    {"ev5", row.ev5},
+                    {"seeds", row.seeds},
+                    {"cpu_ms_per_run", row.cpu_ms_per_run},
+                    {"winner_loss", row.winner_loss},
+                    {"best_of_top_k", row.best_of_top_k}});
+  }
+  return json.dump(1) + "\n";
+}
+
+// A line of the table: the fractions of one space and strategy.
+struct Line {
+  std::vector<double> fractions;
+  double ev5 = 0;
+  double cpu_ms = 0;
+  double winner_loss = 0;
+};
+
+std::string FormatTable(const ReplayCommand& command,
+                        const std::vector<ReplayRow>& rows, bool markdown) {
+  std::vector<std::string> strategies;
+  std::map<std::string, std::vector<Line>> by_strategy;
+  std::string out;
+  const char* bar = markdown ? "| " : "";
+  const char* gap = markdown ? " | " : "  ";
+  const char* end = markdown ? " |\n" : "\n";
+  const auto add = [&](const std::string& space, const std::string& strategy,
+                       const Line& line) {
+    absl::StrAppendFormat(&out, "%s%-26s%s%-22s", bar, space, gap, strategy);
+    for (const double fraction : line.fractions) {
+      absl::StrAppendFormat(&out, "%s%6.4f", gap, fraction);
+    }
+    absl::StrAppendFormat(&out, "%s%6.1f%s%8.1f", gap, line.ev5, gap,
+                          line.cpu_ms);
+    if (command.noise)
+      absl::StrAppendFormat(&out, "%s%.5f", gap, line.winner_loss);
+    out += end;
+  };
+  absl::StrAppendFormat(&out, "%s%-26s%s%-22s", bar, "space", gap, "strategy");
+  for (const int budget : command.budgets) {
+    absl::StrAppendFormat(&out, "%s%6d", gap, budget);
+  }
+  absl::StrAppendFormat(&out, "%s%6s%s%8s", gap, "ev5", gap, "cpu ms");
+  if (command.noise) absl::StrAppend(&out, gap, "winner loss");
+  out += end;
+  if (markdown) {
+    const size_t columns = 4 + command.budgets.size() + (command.noise ? 1 : 0);
+    for (size_t i = 0; i < columns; ++i) out += "|---";
+    out += "|\n";
+  }
+  const size_t budgets = command.budgets.size();
+  for (size_t i = 0; i + budgets <= rows.size(); i += budgets) {
+    Line line;
+    for (size_t b = 0; b < budgets; ++b) {
+      line.fractions.push_back(rows[i + b].mean_fraction);
+    }
+    line.ev5 = rows[i].ev5;
+    line.cpu_ms = rows[i].cpu_ms_per_run;
+    line.winner_loss = rows[i].winner_loss;
+    add(rows[i].space, rows[i].strategy, line);
+    if (by_strategy.count(rows[i].strategy) == 0) {
+      strategies.push_back(rows[i].strategy);
+    }
+    by_strategy[rows[i].strategy].push_back(line);
+  }
+  for (const std::string& strategy : strategies) {
+    const std::vector<Line>& lines = by_strategy[strategy];
+    Line mean;
+    mean.fractions.resize(budgets);
+    for (const Line& line : lines) {
+      const double n = static_cast<double>(lines.size());
+      for (size_t b = 0; b < budgets; ++b) {
+        mean.fractions[b] += line.fractions[b] / n;
+      }
+      mean.ev5 += line.ev5 / n;
+      mean.cpu_ms += line.cpu_ms / n;
+      mean.winner_loss += line.winner_loss / n;
+    }
+    add(absl::StrCat("mean of ", lines.size()), strategy, mean);
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FormatReplay(const ReplayCommand& command,
+                                         const std::vector<ReplayRow>& rows) {
+  if (command.format == "csv") return FormatCsv(command, rows);
+  if (command.format == "json") return FormatJson(rows);
+  if (command.format == "table") return FormatTable(command, rows, false);
+  if (command.format == "markdown") return FormatTable(command, rows, true);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "format: '", command.format, "', expected table, csv, json or markdown"));
+}
+
+}  // namespace optrail::tuning

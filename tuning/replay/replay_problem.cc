@@ -1,0 +1,216 @@
+#include "tuning/replay/replay_problem.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tuning/replay/score.h"
+#include "tuning/search/strategies.h"
+
+namespace optrail::tuning {
+namespace {
+
+// Repeats are drawn by another stream than the strategy's choices.
+constexpr uint64_t kNoiseStream = 0x6e6f697365;
+
+double ThreadCpuMs() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
+}
+
+// The compile time is 0 where it was not recorded.
+Point2 ToPoint(const RecordedConfig& config) {
+  return {config.time_ms, std::max(config.compile_ms, 1e-3)};
+}
+
+// The medians of both objectives: what is worse than half of the space in
+// either is no part of an interesting front.
+Point2 ReferencePoint(const Recording& recording) {
+  std::vector<double> x, y;
+  for (const RecordedConfig& config : recording.configs) {
+    if (config.outcome != TrialOutcome::kOk) continue;
+    x.push_back(ToPoint(config).x);
+    y.push_back(ToPoint(config).y);
+  }
+  const size_t middle = x.size() / 2;
+  std::nth_element(x.begin(), x.begin() + middle, x.end());
+  std::nth_element(y.begin(), y.begin() + middle, y.end());
+  return {x[middle], y[middle]};
+}
+
+}  // namespace
+
+ReplayProblem::ReplayProblem(Recording recording)
+    : recording_(std::move(recording)),
+      domain_(recording_),
+      optimum_ms_(OptimumMs(recording_)) {}
+
+void ReplayProblem::SetPriorFrom(const Recording& other) {
+  prior_.assign(recording_.configs.size(),
+                -std::numeric_limits<double>::infinity());
+  const absl::StatusOr<TransferSource> source = MakeSource(other);
+  if (!source.ok()) return;
+  for (const Trial& trial : source->trials) {
+    const absl::optional<int64_t> index = domain_.IndexOf(trial.levels);
+    if (index && trial.outcome == TrialOutcome::kOk) {
+      prior_[*index] = -trial.objectives[0];
+    }
+  }
+  domain_.SetPrior(prior_);
+}
+
+double ReplayProblem::BestFractionOfTopK(int top_k) const {
+  std::vector<int64_t> order(recording_.configs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [this](int64_t a, int64_t b) {
+    return prior_[a] > prior_[b];
+  });
+  double fraction = 0;
+  for (int i = 0; i < top_k && i < static_cast<int>(order.size()); ++i) {
+    const RecordedConfig& config = recording_.configs[order[i]];
+    if (config.outcome == TrialOutcome::kOk) {
+      fraction = std::max(fraction, optimum_ms_ / config.time_ms);
+    }
+  }
+  return fraction;
+}
+
+Trial ReplayProblem::Measure(int64_t index, bool noise, Rng& rng) const {
+  const RecordedConfig& config = recording_.configs[index];
+  Trial trial;
+  trial.levels = config.levels;
+  trial.outcome = config.outcome;
+  if (config.outcome != TrialOutcome::kOk) return trial;
+  double time_ms = config.time_ms;
+  if (noise && !config.repeats_ms.empty()) {
+    time_ms = config.repeats_ms[rng.UniformInt(config.repeats_ms.size())];
+  }
+  trial.objectives = {time_ms, ToPoint(config).y};
+  return trial;
+}
+
+absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
+  StrategyOptions options;
+  options.seed = run.seed;
+  options.batch = run.batch;
+  options.budget = run.budgets.empty() ? 0 : run.budgets.back();
+  options.objectives = run.compile_time_objective ? 2 : 1;
+  options.top_k = run.top_k;
+  options.sources = run.sources;
+
+  ReplayResult result;
+  Rng noise_rng(run.seed ^ kNoiseStream);
+  const Point2 reference =
+      run.compile_time_objective ? ReferencePoint(recording_) : Point2{};
+  double full_volume = 0;
+  if (run.compile_time_objective) {
+    std::vector<Point2> all;
+    for (const RecordedConfig& config : recording_.configs) {
+      if (config.outcome == TrialOutcome::kOk) all.push_back(ToPoint(config));
+    }
+    full_volume = LogHypervolume(all, reference);
+  }
+  double best_ms = std::numeric_limits<double>::infinity();
+  std::vector<Point2> found;
+  double cpu_ms = -ThreadCpuMs();
+  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Strategy> strategy,
+                           MakeStrategy(run.strategy, domain_, options));
+  result.ev5 = options.budget;
+  int done = 0;
+  double declared_ms = best_ms;
+  for (const int budget : run.budgets) {
+    while (done < budget) {
+      const std::vector<Levels> round =
+          strategy->Ask(std::min(run.batch, budget - done));
+      if (round.empty()) {
+        result.stop_reason = strategy->StopReason();
+        break;
+      }
+      std::vector<Trial> trials;
+      for (const Levels& levels : round) {
+        const absl::optional<int64_t> index = domain_.IndexOf(levels);
+        if (!index) {
+          return absl::InternalError(
+              absl::StrCat(run.strategy, " proposed an invalid config"));
+        }
+        trials.push_back(Measure(*index, run.noise, noise_rng));
+        ++done;
+        const RecordedConfig& config = recording_.configs[*index];
+        if (config.outcome != TrialOutcome::kOk) continue;
+        best_ms = std::min(best_ms, config.time_ms);
+        found.push_back(ToPoint(config));
+        if (WithinFivePercent(config.time_ms, optimum_ms_)) {
+          result.ev5 = std::min(result.ev5, done);
+        }
+      }
+      strategy->Tell(trials);
+    }
+    declared_ms = best_ms;
+    if (run.noise) {
+      declared_ms = std::numeric_limits<double>::infinity();
+      const std::vector<Levels> winner = strategy->Finalists(1);
+      if (!winner.empty()) {
+        declared_ms = recording_.configs[*domain_.IndexOf(winner[0])].time_ms;
+      }
+    }
+    result.fractions.push_back(run.compile_time_objective
+                                   ? LogHypervolume(found, reference) /
+                                         std::max(full_volume, 1e-12)
+                                   : optimum_ms_ / declared_ms);
+  }
+  result.winner_loss = declared_ms / best_ms - 1;
+  result.cpu_ms = cpu_ms + ThreadCpuMs();
+  return result;
+}
+
+absl::StatusOr<TransferSource> ReplayProblem::MakeSource(
+    const Recording& other) const {
+  const size_t knobs = recording_.knobs.size();
+  // For each of our knobs: which of theirs, and our level of each of theirs.
+  std::vector<size_t> theirs(knobs);
+  std::vector<std::vector<int>> level(knobs);
+  for (size_t k = 0; k < knobs; ++k) {
+    const KnobLevels& mine = recording_.knobs[k];
+    const auto match = std::find_if(
+        other.knobs.begin(), other.knobs.end(),
+        [&mine](const KnobLevels& knob) { return knob.name == mine.name; });
+    if (match == other.knobs.end() || other.knobs.size() != knobs) {
+      return absl::NotFoundError(
+          absl::StrCat(other.name, " has other knobs than ", recording_.name));
+    }
+    theirs[k] = match - other.knobs.begin();
+    for (const std::string& label : match->labels) {
+      const auto it = std::find(mine.labels.begin(), mine.labels.end(), label);
+      level[k].push_back(it == mine.labels.end() ? -1
+                                                 : it - mine.labels.begin());
+    }
+  }
+  TransferSource source;
+  source.name = other.name;
+  for (const RecordedConfig& config : other.configs) {
+    Trial trial;
+    bool known = true;
+    for (size_t k = 0; k < knobs && known; ++k) {
+      const int mine = level[k][config.levels[theirs[k]]];
+      known = mine >= 0;
+      trial.levels.push_back(static_cast<uint16_t>(mine));
+    }
+    if (!known) continue;
+    trial.outcome = config.outcome;
+    if (config.outcome == TrialOutcome::kOk) {
+      trial.objectives = {config.time_ms, ToPoint(config).y};
+    }
+    source.trials.push_back(std::move(trial));
+  }
+  return source;
+}
+
+}  // namespace optrail::tuning
