@@ -1,0 +1,77 @@
+#include "ops/core/operator.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::ops {
+namespace {
+
+std::string DimNames(const proto::Shape& shape) {
+  return absl::StrJoin(shape.dims(), ",",
+                       [](std::string* out, const proto::Dim& dim) {
+                         absl::StrAppend(out, dim.name());
+                       });
+}
+
+}  // namespace
+
+int64_t OperandSpec::elements() const {
+  int64_t product = 1;
+  for (int64_t dim : dims) product *= dim;
+  return product;
+}
+
+size_t OperandSpec::size_bytes() const {
+  return static_cast<size_t>(elements()) * tuning::DataTypeBytes(data_type);
+}
+
+absl::Status CheckShape(const Operator& op, const proto::Shape& shape) {
+  const std::vector<std::string> names = op.dims();
+  const std::string expected = absl::StrJoin(names, ",");
+  if (DimNames(shape) != expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shape ", tuning::CanonicalText(shape), " of operator ",
+                     op.name(), " has dimensions \"", DimNames(shape),
+                     "\", expected \"", expected, "\" in this order"));
+  }
+  if (shape.data_types().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shape ", tuning::CanonicalText(shape), " of operator ", op.name(),
+        " has no data type, expected for example "
+        "\"/f32\""));
+  }
+  // Products of dimensions stay far from overflow in operators' own arithmetic.
+  constexpr int64_t kMaxBytes = int64_t{1} << 46;
+  double elements = 1;
+  for (const proto::Dim& dim : shape.dims()) {
+    if (dim.value() < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape ", tuning::CanonicalText(shape), " of operator ",
+                       op.name(), ": dimension ", dim.name(), " is ",
+                       dim.value(), ", expected at least 1"));
+    }
+    elements *= static_cast<double>(dim.value());
+    if (elements > 1e18) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "shape ", tuning::CanonicalText(shape), " of operator ", op.name(),
+          ": the product of its dimensions exceeds 10^18"));
+    }
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<OperandSpec> operands,
+                           op.Operands(shape));
+  for (const OperandSpec& operand : operands) {
+    double bytes = tuning::DataTypeBytes(operand.data_type);
+    for (int64_t dim : operand.dims) bytes *= static_cast<double>(dim);
+    if (bytes > static_cast<double>(kMaxBytes)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape ", tuning::CanonicalText(shape), " of operator ",
+                       op.name(), ": operand ", operand.name, " would have ",
+                       bytes, " bytes, at most ", kMaxBytes, " are supported"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace optrail::ops
