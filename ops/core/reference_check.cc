@@ -1,0 +1,339 @@
+#include "ops/core/reference_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/check.h"
+#include "base/random.h"
+#include "base/status_macros.h"
+#include "ops/core/data_type.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::ops {
+namespace {
+
+// References of earlier seeds are kept up to this size.
+constexpr int64_t kCacheBytes = int64_t{256} << 20;
+
+// Independent streams for the operands of one seed.
+uint64_t OperandSeed(uint64_t seed, int index) {
+  return seed * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(index);
+}
+
+uint64_t HashBytes(const std::vector<char>& bytes) {
+  return absl::HashOf(absl::string_view(bytes.data(), bytes.size()));
+}
+
+double PoisonOf(proto::DataType type) {
+  return IsFloat(type) ? std::numeric_limits<double>::quiet_NaN()
+                       : -std::numeric_limits<double>::infinity();
+}
+
+bool IsResult(Role role) { return role != Role::kInput; }
+
+std::vector<char> Encoded(const OperandSpec& spec,
+                          absl::Span<const double> values) {
+  std::vector<char> bytes(spec.size_bytes());
+  EncodeValues(spec.data_type, values, bytes.data());
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<double> values(spec.elements());
+  if (IsFloat(spec.data_type)) {
+    for (double& value : values) value = 2 * rng.UniformReal() - 1;
+  } else {
+    const int64_t limit = std::max<int64_t>(spec.index_limit, 1);
+    for (double& value : values) {
+      value = static_cast<double>(rng.UniformInt(limit));
+    }
+  }
+  // Rounded as the kernel will see them: the reference starts from the same
+  // numbers. In pieces, for the sake of large operands.
+  std::vector<char> encoded(4096 * 8);
+  for (size_t begin = 0; begin < values.size(); begin += 4096) {
+    const auto piece = absl::MakeSpan(values).subspan(begin, 4096);
+    EncodeValues(spec.data_type, piece, encoded.data());
+    DecodeValues(spec.data_type, encoded.data(), 0, piece);
+  }
+  return values;
+}
+
+CompareResult Compare(proto::DataType type, const void* values,
+                      absl::Span<const double> expected, Tolerance tolerance) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  CompareResult result;
+  double piece[1024];
+  for (size_t begin = 0; begin < expected.size(); begin += 1024) {
+    const auto expected_piece = expected.subspan(begin, 1024);
+    const auto got = absl::MakeSpan(piece, expected_piece.size());
+    DecodeValues(type, values, static_cast<int64_t>(begin), got);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const double want = expected_piece[i];
+      // Covers equal infinities, whose difference is NaN.
+      if (got[i] == want || (std::isnan(got[i]) && std::isnan(want))) continue;
+      double error =
+          std::fabs(got[i] - want) /
+          (tolerance.absolute + tolerance.relative * std::fabs(want));
+      // NaN here: one of the two is NaN, or an infinity over an infinity.
+      if (!(error < kInfinity)) error = kInfinity;
+      if (!std::isfinite(want)) error = kInfinity;
+      result.max_error_in_tolerances =
+          std::max(result.max_error_in_tolerances, error);
+      if (error <= 1) continue;
+      if (result.wrong_count++ == 0) {
+        result.first_wrong_index = static_cast<int64_t>(begin + i);
+        result.first_wrong_value = got[i];
+        result.first_wrong_expected = want;
+      }
+    }
+  }
+  return result;
+}
+
+int64_t CheckedOperands::References::bytes() const {
+  int64_t elements = 0;
+  for (const auto& operand : values) {
+    elements += static_cast<int64_t>(operand.size());
+  }
+  return elements * static_cast<int64_t>(sizeof(double));
+}
+
+CheckedOperands::CheckedOperands(const Operator& op, const proto::Shape& shape,
+                                 Device& device, std::vector<OperandSpec> specs)
+    : op_(op), shape_(shape), device_(device), specs_(std::move(specs)) {}
+
+absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::Create(
+    const Operator& op, const proto::Shape& shape, Device& device, int sets) {
+  OPTRAIL_CHECK(sets >= 1) << sets;
+  OPTRAIL_RETURN_IF_ERROR(CheckShape(op, shape));
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<OperandSpec> specs, op.Operands(shape));
+  for (const OperandSpec& spec : specs) {
+    if (!IsConvertible(spec.data_type)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("operand ", spec.name, " of operator ", op.name(),
+                       " has data type ", tuning::DataTypeName(spec.data_type),
+                       ", which the reference check cannot convert"));
+    }
+  }
+  auto checked = std::unique_ptr<CheckedOperands>(
+      new CheckedOperands(op, shape, device, std::move(specs)));
+  for (const OperandSpec& spec : checked->specs_) {
+    Operand operand;
+    const int copies = spec.role == Role::kInOut ? sets : 1;
+    for (int copy = 0; copy < copies; ++copy) {
+      OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
+                               device.Allocate(spec.size_bytes()));
+      operand.buffers.push_back(std::move(buffer));
+    }
+    checked->has_in_out_ |= spec.role == Role::kInOut;
+    checked->bytes_per_set_ += static_cast<int64_t>(spec.size_bytes());
+    checked->operands_.push_back(std::move(operand));
+  }
+  checked->addresses_.resize(checked->has_in_out_ ? sets : 1);
+  for (int set = 0; set < checked->sets(); ++set) {
+    for (int i = 0; i < static_cast<int>(checked->specs_.size()); ++i) {
+      checked->addresses_[set].push_back(checked->buffer(i, set).data());
+    }
+  }
+  return checked;
+}
+
+std::string CheckedOperands::Name(int index) const {
+  const char* role = specs_[index].role == Role::kInput    ? "input "
+                     : specs_[index].role == Role::kOutput ? "output "
+                                                           : "in-out ";
+  return absl::StrCat(role, "operand \"", specs_[index].name, "\" of ",
+                      op_.name(), " ", tuning::CanonicalText(shape_));
+}
+
+Buffer& CheckedOperands::buffer(int index, int set) const {
+  const auto& buffers = operands_[index].buffers;
+  return *buffers[buffers.size() == 1 ? 0 : set];
+}
+
+int64_t CheckedOperands::page_bytes() const {
+  size_t smallest = std::numeric_limits<size_t>::max();
+  for (const Operand& operand : operands_) {
+    for (const auto& buffer : operand.buffers) {
+      smallest = std::min(smallest, buffer->page_bytes());
+    }
+  }
+  return static_cast<int64_t>(smallest);
+}
+
+std::vector<double> CheckedOperands::ValuesOf(int index) const {
+  return RandomValues(specs_[index], OperandSeed(seed_, index));
+}
+
+const CheckedOperands::References& CheckedOperands::ReferencesOf(
+    const std::vector<std::vector<double>>& in) {
+  References references;
+  references.seed = seed_;
+  references.values = op_.Reference(shape_, in);
+
+  size_t result = 0;
+  for (const OperandSpec& spec : specs_) {
+    if (!IsResult(spec.role)) continue;
+    OPTRAIL_CHECK(result < references.values.size() &&
+                  static_cast<int64_t>(references.values[result].size()) ==
+                      spec.elements())
+        << "Reference() of operator " << op_.name() << " for shape "
+        << tuning::CanonicalText(shape_)
+        << " does not give one vector per output or in-out operand with as "
+           "many values as operand \""
+        << spec.name << "\" has";
+    ++result;
+  }
+  cache_.push_front(std::move(references));
+  int64_t bytes = 0;
+  for (auto it = cache_.begin(); it != cache_.end();) {
+    bytes += it->bytes();
+    it = it != cache_.begin() && bytes > kCacheBytes ? cache_.erase(it)
+                                                     : std::next(it);
+  }
+  return cache_.front();
+}
+
+absl::Status CheckedOperands::Fill(uint64_t seed) {
+  seed_ = seed;
+  const auto cached =
+      std::find_if(cache_.begin(), cache_.end(),
+                   [&](const References& r) { return r.seed == seed; });
+  if (cached != cache_.end()) cache_.splice(cache_.begin(), cache_, cached);
+  const bool need_reference = cached == cache_.end();
+
+  // Values of outputs are empty: a reference cannot depend on them.
+  std::vector<std::vector<double>> values(specs_.size());
+  for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
+    if (specs_[i].role == Role::kOutput) continue;
+    std::vector<double> operand_values = ValuesOf(i);
+    std::vector<char> bytes = Encoded(specs_[i], operand_values);
+    for (const auto& buffer : operands_[i].buffers) {
+      OPTRAIL_RETURN_IF_ERROR(buffer->CopyFromHost(bytes.data()));
+    }
+    if (specs_[i].role == Role::kInput) {
+      operands_[i].input_hash = HashBytes(bytes);
+    } else {
+      operands_[i].initial = std::move(bytes);
+    }
+    if (need_reference) values[i] = std::move(operand_values);
+  }
+  if (need_reference) ReferencesOf(values);
+  filled_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status CheckedOperands::Restore() {
+  OPTRAIL_CHECK(filled_) << "Fill() comes first";
+  for (const Operand& operand : operands_) {
+    if (operand.initial.empty()) continue;
+    for (const auto& buffer : operand.buffers) {
+      OPTRAIL_RETURN_IF_ERROR(buffer->CopyFromHost(operand.initial.data()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckedOperands::PoisonOutputs() {
+  for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
+    const OperandSpec& spec = specs_[i];
+    if (spec.role != Role::kOutput) continue;
+    // Every element has the same bytes: encode one and repeat it.
+    char element[8];
+    EncodeValues(spec.data_type, {PoisonOf(spec.data_type)}, element);
+    const size_t element_bytes = tuning::DataTypeBytes(spec.data_type);
+    scratch_.resize(spec.size_bytes());
+    for (size_t at = 0; at < scratch_.size(); at += element_bytes) {
+      std::memcpy(scratch_.data() + at, element, element_bytes);
+    }
+    for (const auto& buffer : operands_[i].buffers) {
+      OPTRAIL_RETURN_IF_ERROR(buffer->CopyFromHost(scratch_.data()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckedOperands::Arm() {
+  OPTRAIL_RETURN_IF_ERROR(Restore());
+  OPTRAIL_RETURN_IF_ERROR(PoisonOutputs());
+  for (const Operand& operand : operands_) {
+    for (const auto& buffer : operand.buffers) buffer->ArmGuards();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> CheckedOperands::Verify(int set) {
+  OPTRAIL_CHECK(filled_) << "Fill() comes first";
+  OPTRAIL_RETURN_IF_ERROR(CheckInputsAndGuards());
+
+  const References& references = cache_.front();
+  const Tolerance tolerance = op_.ToleranceFor(shape_);
+  double max_error = 0;
+  size_t result = 0;
+  for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
+    const OperandSpec& spec = specs_[i];
+    if (!IsResult(spec.role)) continue;
+    const std::vector<double>& expected = references.values[result++];
+    scratch_.resize(spec.size_bytes());
+    OPTRAIL_RETURN_IF_ERROR(buffer(i, set).CopyToHost(scratch_.data()));
+    const CompareResult compared =
+        Compare(spec.data_type, scratch_.data(), expected, tolerance);
+    max_error = std::max(max_error, compared.max_error_in_tolerances);
+    if (!compared.ok()) {
+      return absl::DataLossError(absl::StrCat(
+          Name(i), " is wrong in ", compared.wrong_count, " of ",
+          expected.size(), " elements; first at index ",
+          compared.first_wrong_index, ": ", compared.first_wrong_value,
+          ", expected ", compared.first_wrong_expected, " within ",
+          tolerance.absolute, " + ", tolerance.relative,
+          " * |expected|; largest error ", compared.max_error_in_tolerances,
+          " tolerances (input seed ", seed_, ")"));
+    }
+  }
+  return max_error;
+}
+
+absl::Status CheckedOperands::CheckInputsAndGuards() {
+  OPTRAIL_CHECK(filled_) << "Fill() comes first";
+  OPTRAIL_RETURN_IF_ERROR(device_.Synchronize());
+  for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
+    for (const auto& buffer : operands_[i].buffers) {
+      if (const absl::Status guards = buffer->CheckGuards(); !guards.ok()) {
+        return absl::Status(
+            guards.code(),
+            absl::StrCat("outside of ", Name(i), ": ", guards.message()));
+      }
+    }
+    if (specs_[i].role != Role::kInput) continue;
+    scratch_.resize(specs_[i].size_bytes());
+    OPTRAIL_RETURN_IF_ERROR(
+        operands_[i].buffers[0]->CopyToHost(scratch_.data()));
+    if (HashBytes(scratch_) == operands_[i].input_hash) continue;
+    const CompareResult changed =
+        Compare(specs_[i].data_type, scratch_.data(), ValuesOf(i), {});
+    return absl::DataLossError(
+        absl::StrCat(Name(i), " was changed in ", changed.wrong_count, " of ",
+                     specs_[i].elements(), " elements; first at index ",
+                     changed.first_wrong_index, ": ", changed.first_wrong_value,
+                     " was ", changed.first_wrong_expected));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckedOperands::Repair() {
+  OPTRAIL_CHECK(filled_) << "Fill() comes first";
+  OPTRAIL_RETURN_IF_ERROR(Fill(seed_));
+  return Arm();
+}
+
+}  // namespace optrail::ops
