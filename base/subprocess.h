@@ -1,0 +1,219 @@
+#ifndef OPTRAIL_BASE_SUBPROCESS_H_
+#define OPTRAIL_BASE_SUBPROCESS_H_
+
+// Child processes with limits: a deadline, a memory cap, and no way to hang,
+// crash or outlive the parent unnoticed.
+//
+// A command, run to its end:
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const CommandResult result,
+//                            RunCommand({"git", "rev-parse", "HEAD"}, {}));
+//   if (!result.exit.ok()) return absl::UnknownError(result.exit.ToString());
+//
+// A worker that answers messages (the other side is below, "In the child"):
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Subprocess> worker,
+//                            Subprocess::Start({binary, "--worker"}, {}));
+//   OPTRAIL_RETURN_IF_ERROR(worker->WriteFrame(request, absl::Seconds(1)));
+//   absl::StatusOr<std::string> reply = worker->ReadFrame(absl::Seconds(10));
+//   if (!reply.ok()) const ExitInfo why = worker->KillAndWait();
+//
+// Children are started by posix_spawn, never by a bare fork of a process that
+// has threads, in a process group of their own, which is killed as a whole.
+// They inherit no descriptor but 0, 1 and 2. It is not a shell: no globbing, no
+// pipelines. An object is used by one thread at a time.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace optrail {
+
+enum class StderrMode {
+  kInherit,  // goes where the parent's goes
+  kCapture,  // kept, its last max_stderr_bytes
+  kDiscard,
+};
+
+struct SubprocessOptions {
+  // Where the child starts; empty: where the parent is.
+  std::string working_directory;
+  // NAME=VALUE pairs on top of the parent's environment (or, with
+  // clear_environment, instead of it). The child also gets OPTRAIL_PARENT_PID,
+  // for DieWithParent.
+  std::vector<std::pair<std::string, std::string>> environment;
+  bool clear_environment = false;
+
+  StderrMode stderr_mode = StderrMode::kInherit;
+  int64_t max_stderr_bytes = int64_t{64} << 10;
+
+  // The child is killed once more than this is resident in memory, as seen in
+  // /proc every watchdog_interval while the parent waits for it; 0: no cap.
+  // What it had beyond the cap by then depends on how fast it allocates.
+  int64_t max_resident_bytes = 0;
+  absl::Duration watchdog_interval = absl::Milliseconds(10);
+  // RLIMIT_DATA, set just after the start; 0: none. Allocations beyond it fail
+  // in the child, which then usually aborts. (RLIMIT_AS would break CUDA and
+  // sanitizers, which reserve address space that they never use.)
+  int64_t max_data_bytes = 0;
+};
+
+// How a child ended.
+struct ExitInfo {
+  enum class Kind {
+    kExited,       // by itself, with `code`
+    kSignaled,     // killed by `signal`, not by us for one of the reasons below
+    kTimedOut,     // killed by us: past its deadline
+    kOutOfMemory,  // killed by us: above max_resident_bytes
+    kKilled,       // killed by us: KillAndWait or the destructor
+  };
+  Kind kind = Kind::kExited;
+  int code = 0;
+  int signal = 0;
+  absl::Duration cpu_time;  // user and system, with its waited-for children
+  absl::Duration wall_time;
+  int64_t max_resident_bytes = 0;
+
+  bool ok() const { return kind == Kind::kExited && code == 0; }
+  // "exited with code 3", "killed by signal 11 (Segmentation fault)", "timed
+  // out and was killed", ...
+  std::string ToString() const;
+};
+
+struct CommandOptions : SubprocessOptions {
+  CommandOptions() { stderr_mode = StderrMode::kCapture; }
+  std::string stdin_text;
+  absl::Duration timeout = absl::InfiniteDuration();
+  // Output beyond this is read and dropped; CommandResult says so.
+  int64_t max_stdout_bytes = int64_t{16} << 20;
+};
+
+struct CommandResult {
+  ExitInfo exit;
+  std::string stdout_text;
+  std::string stderr_text;  // only its end, if it was long
+  bool stdout_truncated = false;
+};
+
+// Runs `argv` (argv[0] is looked up in PATH) to its end. A child that fails,
+// crashes or is killed for its limits is a result, not an error; errors are
+// NotFound (no such program), PermissionDenied, and what else keeps a process
+// from starting.
+absl::StatusOr<CommandResult> RunCommand(const std::vector<std::string>& argv,
+                                         const CommandOptions& options = {});
+
+// Frames larger than this are refused by both sides.
+inline constexpr int64_t kMaxFrameBytes = int64_t{256} << 20;
+
+class Subprocess {
+ public:
+  // Starts `argv` with pipes on its standard input and output. Errors as
+  // RunCommand.
+  static absl::StatusOr<std::unique_ptr<Subprocess>> Start(
+      const std::vector<std::string>& argv,
+      const SubprocessOptions& options = {});
+
+  Subprocess(const Subprocess&) = delete;
+  Subprocess& operator=(const Subprocess&) = delete;
+  // Kills what still runs and leaves no zombie.
+  ~Subprocess();
+
+  pid_t pid() const { return pid_; }
+
+  // Sends one message: its length in 4 bytes, little-endian, and its bytes.
+  //   DeadlineExceeded   the child did not take it in time
+  //   Unavailable        the child has closed its input, so usually has ended
+  //   ResourceExhausted  the child grew beyond its memory cap and was killed
+  // After any of these no further frame can be exchanged.
+  absl::Status WriteFrame(absl::string_view payload, absl::Duration timeout);
+
+  // Receives one message. Errors as WriteFrame, and DataLoss where the child
+  // ended in the middle of one or announced more than kMaxFrameBytes.
+  absl::StatusOr<std::string> ReadFrame(absl::Duration timeout);
+
+  // Tells the child by an end of file that no message will come.
+  void CloseInput();
+
+  // Waits for the end; past `timeout`, kills (kTimedOut). Standard output is
+  // read and dropped meanwhile.
+  ExitInfo Wait(absl::Duration timeout);
+  // Kills the child's process group and waits. A child that ended before is
+  // reported as it ended.
+  ExitInfo KillAndWait();
+
+  // Whether the child has not been waited for yet.
+  bool running() const { return !reaped_; }
+
+  // With StderrMode::kCapture: the end of what came so far.
+  std::string TakeStderr();
+
+ private:
+  friend absl::StatusOr<CommandResult> RunCommand(
+      const std::vector<std::string>& argv, const CommandOptions& options);
+  enum class Wakeup { kReady, kTimeout, kOutOfMemory, kExited };
+
+  Subprocess() = default;
+  // Waits until `fd` is ready for `events`, draining stderr and watching the
+  // child's memory meanwhile. fd -1: waits for the child's end only.
+  Wakeup WaitForDescriptor(int fd, short events, absl::Time deadline);
+  bool IsAboveMemoryCap() const;
+  void DrainStderr();
+  void KillGroup(ExitInfo::Kind why);
+  bool TryReap();
+  void Reap();
+  void FinishReaping(int wait_status, const void* usage);
+
+  SubprocessOptions options_;
+  pid_t pid_ = -1;
+  int pid_fd_ = -1;
+  int stdin_fd_ = -1;
+  int stdout_fd_ = -1;
+  int stderr_fd_ = -1;
+  std::string stderr_tail_;
+  absl::Time start_;
+  bool reaped_ = false;
+  bool killed_ = false;
+  ExitInfo::Kind kill_reason_ = ExitInfo::Kind::kKilled;
+  ExitInfo exit_;
+};
+
+// In the child ----------------------------------------------------------------
+
+// Makes this process die (SIGKILL) when the parent does; call it first in the
+// main function of a worker. The kernel watches the parent's *thread* that
+// started the worker: that thread must live as long as the worker is wanted.
+void DieWithParent();
+
+// The worker's end of the frames: takes over descriptors 0 and 1 and gives the
+// program harmless ones instead (empty input; standard output goes to standard
+// error), so that a stray printf does not garble a message.
+class FrameChannel {
+ public:
+  static absl::StatusOr<std::unique_ptr<FrameChannel>> TakeStandardStreams();
+  FrameChannel(int read_fd, int write_fd)
+      : read_fd_(read_fd), write_fd_(write_fd) {}
+  FrameChannel(const FrameChannel&) = delete;
+  FrameChannel& operator=(const FrameChannel&) = delete;
+  ~FrameChannel();
+
+  // Waits for a message. OutOfRange: the parent closed, there will be no more.
+  absl::StatusOr<std::string> Read();
+  absl::Status Write(absl::string_view payload);
+
+ private:
+  const int read_fd_;
+  const int write_fd_;
+};
+
+}  // namespace optrail
+
+#endif  // OPTRAIL_BASE_SUBPROCESS_H_

@@ -1,0 +1,39 @@
+#ifndef OPTRAIL_BASE_UNITS_H_
+#define OPTRAIL_BASE_UNITS_H_
+
+// Numbers with units for people: three significant digits and the prefix that
+// keeps them before the point. Files and JSON get plain numbers instead.
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace optrail {
+
+// "0.800 ns", "12.3 us", "999 ms", "1.50 s", "2 min 5 s", "3 h 20 min".
+std::string FormatDurationNs(double ns);
+std::string FormatDuration(absl::Duration duration);
+
+// Powers of 1024: "512 B", "1.50 KiB", "2.00 GiB".
+std::string FormatBytes(double bytes);
+
+// Powers of 1000: FormatRate(2.5e9, "FLOP/s") -> "2.50 GFLOP/s".
+std::string FormatRate(double per_second, absl::string_view unit);
+
+// "999", "1,234", "12,345,678".
+std::string FormatCount(int64_t count);
+
+// "+12.3%" for 1.123.
+std::string FormatRatioAsPercent(double ratio);
+
+// "90s", "2m", "1h30m", "250ms": numbers with units (ns, us, ms, s, m, h).
+// InvalidArgument, with the text and what was expected, for anything else, a
+// bare number and a negative one among it.
+absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text);
+
+}  // namespace optrail
+
+#endif  // OPTRAIL_BASE_UNITS_H_
