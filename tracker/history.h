@@ -1,0 +1,184 @@
+#ifndef OPTRAIL_TRACKER_HISTORY_H_
+#define OPTRAIL_TRACKER_HISTORY_H_
+
+// History is a folder of immutable protobuf files, one per run and one per
+// closed tuning session (docs/history_format.md):
+//
+//   <history>/runs/2026/20261120T090807Z-1a2b3c4d5e6f.pb
+//   <history>/sessions/2026/20261120T081500Z-0f1e2d3c4b5a.pb
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(History history, History::Open(dir));
+//   run.set_run_id(NewRecordId(run.started_unix_ns()));
+//   OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
+//   OPTRAIL_ASSIGN_OR_RETURN(RunInfo info, history.FindRun("latest"));
+//
+// A record is written under a temporary name, synced and then linked to its
+// own: no reader sees half of it, a crash loses nothing that was acknowledged,
+// writers never overwrite each other, and git or rsync merge two histories by
+// copying files. Each file ends with a checksum of itself and still is a plain
+// message that `protoc --decode` reads.
+//
+// One bad file never hides the others: it is reported and skipped.
+//
+// It is not an index: a query reads the folder, which is quick up to thousands
+// of runs. Methods may be called from several threads and processes at once.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "base/file_system.h"
+#include "google/protobuf/message_lite.h"
+#include "tracker/proto/run.pb.h"
+#include "tuning/proto/session.pb.h"
+
+namespace optrail::tracker {
+
+// "20261120T090807Z-1a2b3c4d5e6f": UTC start time and 48 random bits. Ids sort
+// by time.
+std::string NewRecordId(int64_t started_unix_ns);
+
+// [0-9]{8}T[0-9]{6}Z-[0-9a-f]+.
+bool IsRecordId(absl::string_view id);
+
+// A run without its results.
+struct RunInfo {
+  std::string path;
+  proto::Run header;  // every field but `results`
+  int result_count = 0;
+
+  const std::string& id() const { return header.run_id(); }
+};
+
+struct SessionInfo {
+  std::string path;
+  proto::Session header;  // every field but `trials` and `finalists`
+  int trial_count = 0;
+
+  const std::string& id() const { return header.session_id(); }
+};
+
+// A file that is no intact record, and why.
+struct BadFile {
+  std::string path;
+  std::string reason;
+};
+
+// Empty fields match everything.
+struct RunFilter {
+  std::string suite;
+  std::string hardware_id;
+  std::string branch;
+  std::string commit_prefix;
+  absl::optional<int64_t> started_from_unix_ns;
+  absl::optional<int64_t> started_before_unix_ns;
+};
+
+struct RunList {
+  std::vector<RunInfo> runs;  // in the order of a series: see SeriesOrder
+  std::vector<BadFile> bad_files;
+};
+
+struct SessionList {
+  std::vector<SessionInfo> sessions;  // by start time, then id
+  std::vector<BadFile> bad_files;
+};
+
+struct LoadedRuns {
+  std::vector<proto::Run> runs;  // in the order of a series
+  std::vector<BadFile> bad_files;
+};
+
+// True if `a` comes before `b` in a series: by first-parent position where both
+// know it, then by record time, then by id. Runs whose position is unknown are
+// placed by time among the others.
+void SortInSeriesOrder(std::vector<const proto::Run*>& runs);
+
+struct VerifyReport {
+  int64_t runs = 0;
+  int64_t sessions = 0;
+  int64_t bytes = 0;
+  std::vector<BadFile> bad_files;
+  // Left behind by writers that were killed; harmless, never read.
+  std::vector<std::string> leftover_temporary_files;
+};
+
+struct MergeReport {
+  int64_t copied = 0;
+  int64_t already_there = 0;
+  std::vector<BadFile> bad_files;  // in the source; not copied
+};
+
+class History {
+ public:
+  // Opens the history in `dir`. A folder that does not exist is an empty
+  // history; it is created by the first record. Fails with FailedPrecondition
+  // if `dir` exists and is not a folder.
+  static absl::StatusOr<History> Open(absl::string_view dir,
+                                      FileSystem* fs = FileSystem::Real());
+
+  const std::string& dir() const { return dir_; }
+
+  // Records; on return with OK the record survives a power loss. The id must be
+  // one of NewRecordId's form. AlreadyExists if the id is taken (the stored
+  // record is untouched); PermissionDenied for a read-only history and
+  // ResourceExhausted for a full disk, with nothing left behind.
+  absl::Status AppendRun(const proto::Run& run) const;
+  absl::Status AppendSession(const proto::Session& session) const;
+
+  // The headers of the runs that match; results are skipped, not parsed.
+  absl::StatusOr<RunList> ListRuns(const RunFilter& filter = {}) const;
+  absl::StatusOr<SessionList> ListSessions() const;
+
+  // The whole record. NotFound if there is none with this id; DataLoss, naming
+  // file and reason, if it is damaged.
+  absl::StatusOr<proto::Run> ReadRun(absl::string_view run_id) const;
+  absl::StatusOr<proto::Session> ReadSession(
+      absl::string_view session_id) const;
+
+  // All runs that match, read by `threads` threads (0: one per core).
+  absl::StatusOr<LoadedRuns> LoadRuns(const RunFilter& filter = {},
+                                      int threads = 0) const;
+
+  // The runs that `selector` names:
+  //   "latest", "latest~2"         by start time, over the runs that match
+  //   "20261120T090807Z-1a2b..."   a run id or a prefix of one
+  //   "1a2b3c"                     a prefix of a run id's random part
+  //   "d3d9933"                    a commit: all its runs
+  // NotFound or, if several runs or commits share the prefix, InvalidArgument
+  // that lists them. The result is never empty.
+  absl::StatusOr<std::vector<RunInfo>> Resolve(
+      absl::string_view selector, const RunFilter& filter = {}) const;
+
+  // Like Resolve, and an error unless it is exactly one run.
+  absl::StatusOr<RunInfo> FindRun(absl::string_view selector,
+                                  const RunFilter& filter = {}) const;
+
+  // Reads every byte of every file.
+  absl::StatusOr<VerifyReport> Verify(int threads = 0) const;
+
+  // Copies the records of `other` that this history lacks. Damaged files are
+  // reported and stay where they are.
+  absl::StatusOr<MergeReport> MergeFrom(const History& other) const;
+
+ private:
+  History(std::string dir, FileSystem* fs) : dir_(std::move(dir)), fs_(fs) {}
+
+  std::string dir_;
+  FileSystem* fs_;
+};
+
+// One whole file, as stored: the message with its checksum appended, and back.
+// DataLoss if the checksum does not match or the bytes are no such message.
+std::string EncodeRecord(const google::protobuf::MessageLite& message);
+absl::Status DecodeRecord(absl::string_view bytes,
+                          google::protobuf::MessageLite* message);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_HISTORY_H_
