@@ -1,0 +1,297 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+
+namespace optrail {
+namespace {
+
+constexpr absl::string_view kTemporaryMark = ".tmp-";
+
+// Closes a descriptor at the end of a scope.
+class ScopedDescriptor {
+ public:
+  ScopedDescriptor(int fd, FileSystem* fs) : fd_(fd), fs_(fs) {}
+  ScopedDescriptor(const ScopedDescriptor&) = delete;
+  ScopedDescriptor& operator=(const ScopedDescriptor&) = delete;
+  ~ScopedDescriptor() {
+    if (fd_ >= 0) fs_->Close(fd_);
+  }
+  int get() const { return fd_; }
+  int Close() { return fs_->Close(std::exchange(fd_, -1)); }
+
+ private:
+  int fd_;
+  FileSystem* const fs_;
+};
+
+// Repeats a call that a signal interrupted.
+template <typename Call>
+auto Retry(Call call) {
+  decltype(call()) result;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return result;
+}
+
+absl::Status SyncDirectory(const std::string& dir, FileSystem* fs) {
+  const ScopedDescriptor fd(
+      Retry([&] { return fs->Open(dir, O_RDONLY | O_DIRECTORY, 0); }), fs);
+  if (fd.get() < 0) return FileError("opening folder", dir, errno);
+  if (Retry([&] { return fs->Sync(fd.get()); }) != 0) {
+    return FileError("syncing folder", dir, errno);
+  }
+  return absl::OkStatus();
+}
+
+// No two writes of this or any living process share a name.
+std::string TemporaryNameFor(const std::string& path) {
+  static std::atomic<uint64_t> counter{0};
+  const uint64_t nonce =
+      static_cast<uint64_t>(absl::GetCurrentTimeNanos()) + ++counter;
+  return JoinPath(DirectoryOf(path),
+                  absl::StrFormat(".%s%s%d-%x", FileNameOf(path),
+                                  kTemporaryMark, getpid(), nonce));
+}
+
+// Creates `temporary` with `contents` and makes the contents durable.
+absl::Status WriteTemporary(const std::string& temporary,
+                            absl::string_view contents, FileSystem* fs) {
+  ScopedDescriptor fd(Retry([&] {
+                        return fs->Open(temporary, O_WRONLY | O_CREAT | O_EXCL,
+                                        0666);
+                      }),
+                      fs);
+  if (fd.get() < 0) return FileError("creating", temporary, errno);
+  while (!contents.empty()) {
+    const ssize_t written = Retry(
+        [&] { return fs->Write(fd.get(), contents.data(), contents.size()); });
+    if (written < 0) return FileError("writing", temporary, errno);
+    contents.remove_prefix(static_cast<size_t>(written));
+  }
+  if (Retry([&] { return fs->Sync(fd.get()); }) != 0) {
+    return FileError("syncing", temporary, errno);
+  }
+  if (fd.Close() != 0) return FileError("closing", temporary, errno);
+  return absl::OkStatus();
+}
+
+absl::Status CheckFileName(const std::string& path) {
+  const absl::string_view name = FileNameOf(path);
+  if (name.empty() || name == "." || name == "..") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("writing ", path, ": not a file name"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ListInto(const std::string& dir, absl::string_view suffix,
+                      FileSystem* fs, std::vector<std::string>* paths) {
+  std::vector<std::string> names;
+  if (fs->List(dir, &names) != 0) return FileError("listing", dir, errno);
+  for (const std::string& name : names) {
+    if (IsTemporaryName(name)) continue;
+    const std::string path = JoinPath(dir, name);
+    FileInfo info;
+    // What vanished since it was listed, or leads nowhere, is not there.
+    if (fs->Stat(path, &info) != 0) continue;
+    if (info.is_directory) {
+      OPTRAIL_RETURN_IF_ERROR(ListInto(path, suffix, fs, paths));
+    } else if (absl::EndsWith(name, suffix)) {
+      paths->push_back(path);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status FileError(absl::string_view action, absl::string_view path,
+                       int error_number) {
+  return absl::ErrnoToStatus(error_number, absl::StrCat(action, " ", path));
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, FileSystem* fs) {
+  const ScopedDescriptor fd(Retry([&] { return fs->Open(path, O_RDONLY, 0); }),
+                            fs);
+  if (fd.get() < 0) return FileError("opening", path, errno);
+  FileInfo info;
+  std::string contents;
+  // The size is a hint: /proc says 0, and files grow.
+  size_t hint = 0;
+  if (fs->StatDescriptor(fd.get(), &info) == 0 && info.size_bytes > 0) {
+    hint = static_cast<size_t>(info.size_bytes);
+  }
+  size_t size = 0;
+  while (true) {
+    // One byte more than expected, so that the end shows at once.
+    contents.resize(std::max(size + 4096, hint + 1));
+    const ssize_t n = Retry([&] {
+      return fs->Read(fd.get(), &contents[size], contents.size() - size);
+    });
+    if (n < 0) return FileError("reading", path, errno);
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+    hint = std::max(hint, size);
+  }
+  contents.resize(size);
+  return contents;
+}
+
+absl::Status WriteFileAtomically(const std::string& path,
+                                 absl::string_view contents, FileSystem* fs) {
+  OPTRAIL_RETURN_IF_ERROR(CheckFileName(path));
+  const std::string temporary = TemporaryNameFor(path);
+  absl::Status status = WriteTemporary(temporary, contents, fs);
+  if (status.ok() && fs->Rename(temporary, path) != 0) {
+    status =
+        FileError(absl::StrCat("renaming ", temporary, " to"), path, errno);
+  }
+  if (!status.ok()) {
+    fs->Unlink(temporary);
+    return status;
+  }
+  return SyncDirectory(DirectoryOf(path), fs);
+}
+
+absl::Status WriteNewFileAtomically(const std::string& path,
+                                    absl::string_view contents,
+                                    FileSystem* fs) {
+  OPTRAIL_RETURN_IF_ERROR(CheckFileName(path));
+  const std::string temporary = TemporaryNameFor(path);
+  absl::Status status = WriteTemporary(temporary, contents, fs);
+  // Unlike rename, link fails where the name is taken.
+  if (status.ok() && fs->Link(temporary, path) != 0) {
+    status = errno == EEXIST
+                 ? absl::AlreadyExistsError(absl::StrCat(
+                       "writing ", path, ": there is such a file already"))
+                 : FileError(absl::StrCat("linking ", temporary, " to"), path,
+                             errno);
+  }
+  fs->Unlink(temporary);
+  if (!status.ok()) return status;
+  return SyncDirectory(DirectoryOf(path), fs);
+}
+
+absl::Status CreateDirectories(const std::string& path, FileSystem* fs) {
+  FileInfo info;
+  if (fs->Stat(path, &info) == 0) {
+    if (info.is_directory) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("creating folder ", path, ": it is a file"));
+  }
+  if (errno != ENOENT) return FileError("creating folder", path, errno);
+  const std::string parent = DirectoryOf(path);
+  if (parent != path) OPTRAIL_RETURN_IF_ERROR(CreateDirectories(parent, fs));
+  // Somebody else may have been faster.
+  if (fs->MakeDirectory(path, 0777) != 0 && errno != EEXIST) {
+    return FileError("creating folder", path, errno);
+  }
+  return SyncDirectory(parent, fs);
+}
+
+bool IsTemporaryName(absl::string_view name) {
+  name = FileNameOf(name);
+  return absl::StartsWith(name, ".") && absl::StrContains(name, kTemporaryMark);
+}
+
+absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& dir,
+                                                       FileSystem* fs) {
+  std::vector<std::string> names;
+  if (fs->List(dir, &names) != 0) return FileError("listing", dir, errno);
+  names.erase(std::remove_if(names.begin(), names.end(),
+                             [](const std::string& name) {
+                               return IsTemporaryName(name);
+                             }),
+              names.end());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<std::vector<std::string>> ListRecursively(
+    const std::string& dir, absl::string_view suffix, FileSystem* fs) {
+  std::vector<std::string> paths;
+  if (!FileExists(dir, fs)) return paths;
+  OPTRAIL_RETURN_IF_ERROR(ListInto(dir, suffix, fs, &paths));
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+bool FileExists(const std::string& path, FileSystem* fs) {
+  FileInfo info;
+  return fs->Stat(path, &info) == 0;
+}
+
+absl::Status RemoveFile(const std::string& path, FileSystem* fs) {
+  if (fs->Unlink(path) != 0) return FileError("removing", path, errno);
+  return SyncDirectory(DirectoryOf(path), fs);
+}
+
+std::string JoinPath(absl::string_view dir, absl::string_view name) {
+  if (dir.empty() || absl::StartsWith(name, "/")) return std::string(name);
+  if (name.empty()) return std::string(dir);
+  return absl::StrCat(dir, absl::EndsWith(dir, "/") ? "" : "/", name);
+}
+
+std::string DirectoryOf(absl::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t slash = path.rfind('/');
+  if (slash == absl::string_view::npos) return ".";
+  return std::string(path.substr(0, std::max<size_t>(slash, 1)));
+}
+
+absl::string_view FileNameOf(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
+}
+
+absl::StatusOr<FileLock> FileLock::Acquire(const std::string& path, bool wait,
+                                           FileSystem* fs) {
+  const int fd = Retry([&] { return fs->Open(path, O_RDWR | O_CREAT, 0666); });
+  if (fd < 0) return FileError("opening", path, errno);
+  FileLock lock(fd, fs);
+  if (Retry([&] { return fs->Lock(fd, wait); }) == 0) return lock;
+  if (errno != EWOULDBLOCK) return FileError("locking", path, errno);
+  const int64_t holder = fs->LockHolder(fd);
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, " is locked by ",
+      holder > 0 ? absl::StrCat("process ", holder) : "another process"));
+}
+
+absl::StatusOr<FileLock> FileLock::Try(const std::string& path,
+                                       FileSystem* fs) {
+  return Acquire(path, /*wait=*/false, fs);
+}
+
+absl::StatusOr<FileLock> FileLock::Wait(const std::string& path,
+                                        FileSystem* fs) {
+  return Acquire(path, /*wait=*/true, fs);
+}
+
+FileLock::FileLock(FileLock&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), fs_(other.fs_) {}
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(fs_, other.fs_);
+  return *this;
+}
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) fs_->Close(fd_);
+}
+
+}  // namespace optrail

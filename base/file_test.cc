@@ -1,0 +1,226 @@
+#include "base/file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/fault_injecting_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace optrail {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string TestPath(const std::string& name) {
+  return JoinPath(
+      testing::TempDir(),
+      absl::StrCat(
+          testing::UnitTest::GetInstance()->current_test_info()->name(), "-",
+          name));
+}
+
+// All names in `dir`, temporaries included.
+std::vector<std::string> AllNames(FileSystem* fs, const std::string& dir) {
+  std::vector<std::string> names;
+  EXPECT_EQ(fs->List(dir, &names), 0);
+  return names;
+}
+
+TEST(FileTest, ReadsWhatWasWritten) {
+  const std::string path = TestPath("file");
+  std::string contents(100000, '\0');
+  for (size_t i = 0; i < contents.size(); ++i)
+    contents[i] = static_cast<char>(i);
+  ASSERT_TRUE(WriteFileAtomically(path, contents).ok());
+  EXPECT_EQ(ReadFile(path).value(), contents);
+  ASSERT_TRUE(WriteFileAtomically(path, "").ok());
+  EXPECT_EQ(ReadFile(path).value(), "");
+}
+
+TEST(FileTest, ReadsFilesWhoseSizeIsNotKnown) {
+  EXPECT_THAT(ReadFile("/proc/self/status").value(), HasSubstr("Name:"));
+}
+
+TEST(FileTest, MissingFileIsNotFoundAndNamed) {
+  const absl::Status status = ReadFile(TestPath("missing")).status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr(TestPath("missing")));
+  EXPECT_THAT(status.message(), HasSubstr("No such file"));
+}
+
+TEST(FileTest, WritingIntoAMissingFolderNamesPathAndReason) {
+  const absl::Status status =
+      WriteFileAtomically(TestPath("missing/file"), "text");
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr(TestPath("missing/")));
+}
+
+TEST(FileTest, NewFileMustBeNew) {
+  const std::string path = TestPath("file");
+  ASSERT_TRUE(WriteNewFileAtomically(path, "first").ok());
+  const absl::Status status = WriteNewFileAtomically(path, "second");
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr(path));
+  EXPECT_EQ(ReadFile(path).value(), "first");
+}
+
+TEST(FileTest, CreatesFoldersOnce) {
+  const std::string dir = TestPath("a/b/c");
+  ASSERT_TRUE(CreateDirectories(dir).ok());
+  ASSERT_TRUE(CreateDirectories(dir).ok());
+  EXPECT_TRUE(FileExists(dir));
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(dir, "file"), "").ok());
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(CreateDirectories(JoinPath(dir, "file"))));
+}
+
+TEST(FileTest, ListsSortedWithoutTemporaries) {
+  FaultInjectingFileSystem fs;
+  ASSERT_TRUE(CreateDirectories("/d/sub/deep", &fs).ok());
+  for (const char* name : {"/d/b.pb", "/d/a.pb", "/d/a.txt", "/d/sub/deep/c.pb",
+                           "/d/sub/.x.pb.tmp-12-9f"}) {
+    ASSERT_TRUE(WriteFileAtomically(name, "", &fs).ok());
+  }
+  EXPECT_THAT(ListDirectory("/d", &fs).value(),
+              ElementsAre("a.pb", "a.txt", "b.pb", "sub"));
+  EXPECT_THAT(ListDirectory("/d/sub", &fs).value(), ElementsAre("deep"));
+  EXPECT_THAT(ListRecursively("/d", ".pb", &fs).value(),
+              ElementsAre("/d/a.pb", "/d/b.pb", "/d/sub/deep/c.pb"));
+  EXPECT_THAT(
+      ListRecursively("/d", "", &fs).value(),
+      ElementsAre("/d/a.pb", "/d/a.txt", "/d/b.pb", "/d/sub/deep/c.pb"));
+  EXPECT_THAT(ListRecursively("/nowhere", ".pb", &fs).value(), IsEmpty());
+  EXPECT_TRUE(absl::IsNotFound(ListDirectory("/nowhere", &fs).status()));
+}
+
+TEST(FileTest, RemovesFiles) {
+  const std::string path = TestPath("file");
+  ASSERT_TRUE(WriteFileAtomically(path, "text").ok());
+  EXPECT_TRUE(RemoveFile(path).ok());
+  EXPECT_FALSE(FileExists(path));
+  EXPECT_TRUE(absl::IsNotFound(RemoveFile(path)));
+}
+
+TEST(FileTest, JoinsAndSplitsPaths) {
+  EXPECT_EQ(JoinPath("a", "b"), "a/b");
+  EXPECT_EQ(JoinPath("a/", "b"), "a/b");
+  EXPECT_EQ(JoinPath("a", "/b"), "/b");
+  EXPECT_EQ(JoinPath("", "b"), "b");
+  EXPECT_EQ(JoinPath("a", ""), "a");
+  EXPECT_EQ(JoinPath("a", "b", "c"), "a/b/c");
+  EXPECT_EQ(DirectoryOf("a/b/c"), "a/b");
+  EXPECT_EQ(DirectoryOf("a/b/"), "a");
+  EXPECT_EQ(DirectoryOf("c"), ".");
+  EXPECT_EQ(DirectoryOf("/c"), "/");
+  EXPECT_EQ(DirectoryOf("/"), "/");
+  EXPECT_EQ(FileNameOf("a/b.c"), "b.c");
+  EXPECT_EQ(FileNameOf("b.c"), "b.c");
+}
+
+TEST(FileTest, SecondLockNamesTheHolder) {
+  const std::string path = TestPath("lock");
+  absl::StatusOr<FileLock> first = FileLock::Try(path);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const absl::Status status = FileLock::Try(path).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr(path));
+  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("process ", getpid())));
+  { const FileLock moved = *std::move(first); }
+  EXPECT_TRUE(FileLock::Try(path).ok());
+  EXPECT_TRUE(FileLock::Wait(path).ok());
+}
+
+TEST(FileFaultTest, EveryFailureKeepsTheOldFileAndLeavesNoTemporary) {
+  for (const bool must_be_new : {false, true}) {
+    const std::string path = must_be_new ? "/d/new" : "/d/old";
+    for (int64_t i = 0;; ++i) {
+      SCOPED_TRACE(absl::StrCat("operation ", i));
+      FaultInjectingFileSystem fs;
+      ASSERT_TRUE(CreateDirectories("/d", &fs).ok());
+      ASSERT_TRUE(WriteFileAtomically("/d/old", "old", &fs).ok());
+      const int64_t start = fs.operations();
+      fs.FailAt(start + i, ENOSPC);
+      const absl::Status status = must_be_new
+                                      ? WriteNewFileAtomically(path, "new", &fs)
+                                      : WriteFileAtomically(path, "new", &fs);
+      if (fs.operations() <= start + i) break;
+      EXPECT_EQ(fs.open_descriptors(), 0);
+      if (status.ok()) {
+        // Only the removal of a linked temporary may fail unnoticed: it is a
+        // leftover, not data.
+        EXPECT_TRUE(must_be_new);
+        EXPECT_EQ(ReadFile(path, &fs).value(), "new");
+        continue;
+      }
+      EXPECT_THAT(status.message(), HasSubstr("/d"));
+      EXPECT_THAT(status.message(), HasSubstr("No space left on device"));
+      for (const std::string& name : AllNames(&fs, "/d")) {
+        EXPECT_FALSE(IsTemporaryName(name)) << name;
+      }
+      EXPECT_THAT(ReadFile("/d/old", &fs).value(), AnyOf("old", "new"));
+    }
+  }
+}
+
+TEST(FileFaultTest, ShortWritesAreContinued) {
+  FaultInjectingFileSystem fs;
+  fs.WriteShortAt(1);  // 0 creates the temporary
+  ASSERT_TRUE(WriteFileAtomically("/file", "0123456789", &fs).ok());
+  EXPECT_EQ(ReadFile("/file", &fs).value(), "0123456789");
+}
+
+TEST(FileFaultTest, ReadOnlyDiskIsSaid) {
+  FaultInjectingFileSystem fs;
+  fs.FailAt(0, EROFS, /*sticky=*/true);
+  const absl::Status status = WriteFileAtomically("/file", "text", &fs);
+  EXPECT_THAT(status.message(), HasSubstr("Read-only file system"));
+}
+
+// At every point where the power may fail, and for everything that may then be
+// on the disk: readers find the old contents or the new ones, the new ones if
+// the write was acknowledged, and take no temporary for data.
+TEST(FileFaultTest, PowerLossAtEveryPointLeavesOldOrNewContents) {
+  const std::string old_text(300, 'o'), new_text(500, 'n');
+  for (const PowerLoss loss :
+       {PowerLoss::kDropUnsynced, PowerLoss::kKeepNames, PowerLoss::kTorn}) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      for (int64_t i = 0;; ++i) {
+        SCOPED_TRACE(absl::StrCat("operation ", i, " seed ", seed, " loss ",
+                                  static_cast<int>(loss)));
+        FaultInjectingFileSystem fs(seed);
+        ASSERT_TRUE(CreateDirectories("/d", &fs).ok());
+        ASSERT_TRUE(WriteFileAtomically("/d/a", old_text, &fs).ok());
+        const int64_t start = fs.operations();
+        fs.LosePowerAt(start + i);
+        const bool replaced = WriteFileAtomically("/d/a", new_text, &fs).ok();
+        const bool created = WriteNewFileAtomically("/d/b", new_text, &fs).ok();
+        const bool finished = fs.operations() <= start + i;
+        fs.Restart(loss);
+        const std::string a = ReadFile("/d/a", &fs).value();
+        if (replaced) EXPECT_EQ(a, new_text);
+        EXPECT_THAT(a, AnyOf(old_text, new_text));
+        if (created || FileExists("/d/b", &fs)) {
+          EXPECT_EQ(ReadFile("/d/b", &fs).value(), new_text);
+        }
+        const std::vector<std::string> names =
+            ListDirectory("/d", &fs).value();
+        for (const std::string& name : names) {
+          EXPECT_THAT(name, AnyOf("a", "b"));
+        }
+        if (finished) break;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace optrail
