@@ -1,0 +1,142 @@
+#include "ops/device/cpu.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ops/device/cpu_memory.h"
+#include "ops/device/fingerprint.h"
+#include "ops/device/thread_pool.h"
+
+namespace optrail::ops {
+namespace {
+
+class CpuBuffer;
+
+// The live buffers of a device, for flushing. Not thread-safe, as the device.
+using LiveBuffers = std::vector<CpuBuffer*>;
+
+class CpuBuffer : public Buffer {
+ public:
+  CpuBuffer(GuardedMemory memory, LiveBuffers& live)
+      : memory_(std::move(memory)), live_(live) {
+    live_.push_back(this);
+  }
+  ~CpuBuffer() override {
+    live_.erase(std::find(live_.begin(), live_.end(), this));
+  }
+
+  void* data() override { return memory_.data(); }
+  size_t size_bytes() const override { return memory_.size_bytes(); }
+  size_t page_bytes() const override { return memory_.page_bytes(); }
+
+  absl::Status CopyFromHost(const void* source) override {
+    std::memcpy(data(), source, size_bytes());
+    return absl::OkStatus();
+  }
+  absl::Status CopyToHost(void* destination) override {
+    std::memcpy(destination, data(), size_bytes());
+    return absl::OkStatus();
+  }
+
+  void ArmGuards() override { memory_.ArmGuards(); }
+  absl::Status CheckGuards() override { return memory_.CheckGuards(); }
+
+ private:
+  GuardedMemory memory_;
+  LiveBuffers& live_;
+};
+
+class CpuDevice : public Device {
+ public:
+  CpuDevice(int threads, const std::vector<int>& cpus)
+      : hardware_(CpuHardware()), pool_(threads, cpus) {}
+
+  proto::DeviceKind kind() const override { return proto::CPU; }
+  const proto::Hardware& hardware() const override { return hardware_; }
+  int threads() const override { return pool_.threads(); }
+
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t size_bytes) override {
+    // 17 lines apart: different sets of every cache, and no two of the first
+    // 64 buffers at the same offset in a 4 KiB page.
+    const size_t stagger = live_.size() * 17 % 64 * 64;
+    absl::StatusOr<GuardedMemory> memory =
+        GuardedMemory::Allocate(size_bytes, stagger);
+    if (!memory.ok()) return memory.status();
+    return std::make_unique<CpuBuffer>(*std::move(memory), live_);
+  }
+
+  void ParallelFor(int64_t count,
+                   absl::FunctionRef<void(int64_t)> body) override {
+    pool_.ParallelFor(count, body);
+  }
+
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+  void FlushCaches() override {
+    if (CanFlushLines()) {
+      for (CpuBuffer* buffer : live_) {
+        FlushLines(buffer->data(), buffer->size_bytes());
+      }
+      return;
+    }
+    constexpr int64_t kMaxSweepBytes = int64_t{256} << 20;
+    const int64_t cache_bytes = std::max<int64_t>(
+        {hardware_.l3_bytes(), hardware_.l2_bytes(), int64_t{4} << 20});
+    sweep_.resize(std::min(2 * cache_bytes, kMaxSweepBytes));
+    for (size_t i = 0; i < sweep_.size(); i += 64) {
+      ++*const_cast<volatile char*>(&sweep_[i]);
+    }
+  }
+
+ private:
+  const proto::Hardware hardware_;
+  ThreadPool pool_;
+  LiveBuffers live_;
+  std::vector<char> sweep_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> MakeCpuDevice(
+    const CpuOptions& options) {
+  if (options.threads < 1 || options.threads > 1024) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads is ", options.threads, ", expected 1 to 1024"));
+  }
+  std::vector<int> worker_cpus;
+  // Before pinning, which would otherwise look like a machine of one core.
+  (void)CpuHardware();
+  if (options.pin) {
+    const std::vector<int> cpus = UsableCpus();
+    if (options.threads > static_cast<int>(cpus.size())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot pin ", options.threads, " threads to ",
+                       cpus.size(), " usable cores"));
+    }
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpus[0], &set);
+    if (sched_setaffinity(0, sizeof(set), &set) != 0) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot pin this thread to core ", cpus[0], ": ",
+                       std::strerror(errno)));
+    }
+    worker_cpus.assign(cpus.begin() + 1, cpus.begin() + options.threads);
+  }
+  return std::make_unique<CpuDevice>(options.threads, worker_cpus);
+}
+
+absl::StatusOr<std::unique_ptr<Device>> MakeCpuDevice(int threads) {
+  CpuOptions options;
+  options.threads = threads;
+  return MakeCpuDevice(options);
+}
+
+}  // namespace optrail::ops

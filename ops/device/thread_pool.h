@@ -1,0 +1,82 @@
+#ifndef OPTRAIL_OPS_DEVICE_THREAD_POOL_H_
+#define OPTRAIL_OPS_DEVICE_THREAD_POOL_H_
+
+// ThreadPool runs parallel loops with a few microseconds of overhead, also
+// while other processes take its cores away.
+//
+//   ThreadPool pool(4);
+//   pool.ParallelFor(rows, [&](int64_t row) { Normalise(row); });
+//
+// Why it does not collapse when it loses a core: iterations are claimed one by
+// one from a shared counter, by the caller too, so that a thread that does not
+// run holds up nothing but the iteration it has already claimed; and waiting
+// threads spin for at most kSpin, then sleep in the kernel and leave their core
+// to whoever has work. A barrier that only spins burns the time slice of the
+// very thread it waits for.
+//
+// It is not a task scheduler: one loop runs at a time, and a loop inside a loop
+// body runs on the thread that meets it.
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+
+namespace optrail::ops {
+
+class ThreadPool {
+ public:
+  // How long a thread looks for work, or for the end of a loop, before it
+  // sleeps: several times what waking a thread costs, so that back-to-back
+  // loops find everybody awake.
+  static constexpr int64_t kSpinNs = 20000;
+
+  // `threads` >= 1 includes the caller of ParallelFor; `cpus`, if not empty,
+  // names the core of each worker thread (that is, of threads 1, 2, ...).
+  explicit ThreadPool(int threads, const std::vector<int>& cpus = {});
+  ~ThreadPool();
+
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls body(i) once for each i in [0, count) and returns when all calls have
+  // returned. What they wrote is visible to the caller.
+  void ParallelFor(int64_t count, absl::FunctionRef<void(int64_t)> body);
+
+ private:
+  using Body = absl::FunctionRef<void(int64_t)>;
+
+  void Work();
+  void RunLoop(uint32_t count, int64_t offset, const Body& body);
+  // Claims and runs iterations of loop `generation` until none is left.
+  void ClaimAndRun(uint32_t generation);
+  void WaitUntilDone(uint32_t count);
+
+  // The loop being run. `claim_` holds its generation in the upper half and the
+  // next iteration in the lower. A thread reads the other fields and then
+  // claims by compare-and-swap: success proves that the generation is still
+  // the same, and it cannot end before the claimed iteration has.
+  alignas(64) std::atomic<uint64_t> claim_{0};
+  std::atomic<const Body*> body_{nullptr};
+  std::atomic<uint32_t> count_{0};
+  std::atomic<int64_t> offset_{0};
+
+  // Generation that workers wait to see, and how many of them sleep on it.
+  alignas(64) std::atomic<uint32_t> generation_{0};
+  std::atomic<int> sleeping_workers_{0};
+  std::atomic<bool> stop_{false};
+
+  // Finished iterations of this loop; the caller sleeps on it.
+  alignas(64) std::atomic<uint32_t> done_{0};
+  std::atomic<bool> caller_sleeps_{false};
+
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_DEVICE_THREAD_POOL_H_
