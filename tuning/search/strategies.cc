@@ -8,8 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tuning/search/differential_evolution.h"
 #include "tuning/search/exhaustive.h"
+#include "tuning/search/genetic_algorithm.h"
+#include "tuning/search/greedy_ils.h"
+#include "tuning/search/latin_hypercube.h"
+#include "tuning/search/particle_swarm.h"
 #include "tuning/search/random_search.h"
+#include "tuning/search/simulated_annealing.h"
 #include "tuning/search/strategy_base.h"
 
 namespace optrail::tuning {
@@ -35,8 +41,14 @@ struct Entry {
 
 // Sorted by name.
 constexpr Entry kStrategies[] = {
+    {"differential_evolution", Make<DifferentialEvolution>},
     {"exhaustive", Make<Exhaustive>},
+    {"genetic_algorithm", Make<GeneticAlgorithm>},
+    {"greedy_ils", Make<GreedyIls>},
+    {"latin_hypercube", Make<LatinHypercube>},
+    {"particle_swarm", Make<ParticleSwarm>},
     {"random", Make<RandomSearch>},
+    {"simulated_annealing", Make<SimulatedAnnealing>},
 };
 
 absl::Status CheckTrials(const std::vector<Trial>& trials,

@@ -1,0 +1,53 @@
+#include "tuning/search/greedy_ils.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace optrail::tuning {
+namespace {
+
+constexpr int kStart = 10;
+// Random moves of a jump.
+constexpr int kJump = 3;
+
+}  // namespace
+
+Levels GreedyIls::Perturb(Levels levels) {
+  for (int move = 0; move < kJump; ++move) {
+    std::vector<Levels> neighbours =
+        domain().Neighbours(levels, Neighbourhood::kHamming);
+    if (neighbours.empty()) break;
+    levels = neighbours[rng().UniformInt(neighbours.size())];
+  }
+  return levels;
+}
+
+std::vector<Levels> GreedyIls::Step(int count) {
+  if (best() < 0) return last_step_ = SpreadSample(kStart);
+  if (at_.empty()) at_ = history()[best()].levels;
+  for (const Levels& levels : last_step_) {
+    if (CostOf(levels) < CostOf(at_)) at_ = levels;
+  }
+  last_step_.clear();
+  for (const Neighbourhood kind :
+       {Neighbourhood::kAdjacent, Neighbourhood::kHamming}) {
+    std::vector<Levels> neighbours = domain().Neighbours(at_, kind);
+    rng().Shuffle(neighbours);
+    for (Levels& neighbour : neighbours) {
+      if (static_cast<int>(last_step_.size()) == count) break;
+      if (Seen(neighbour)) continue;
+      if (std::find(last_step_.begin(), last_step_.end(), neighbour) !=
+          last_step_.end()) {
+        continue;
+      }
+      last_step_.push_back(std::move(neighbour));
+    }
+    if (!last_step_.empty()) return last_step_;
+  }
+  // A local optimum. The jump's landing counts even if it is worse.
+  at_ = Perturb(history()[best()].levels);
+  return last_step_ = {at_};
+}
+
+}  // namespace optrail::tuning

@@ -1,0 +1,49 @@
+#ifndef OPTRAIL_TUNING_SEARCH_STEP_STRATEGY_H_
+#define OPTRAIL_TUNING_SEARCH_STEP_STRATEGY_H_
+
+// StepStrategy is the frame of the classic metaheuristics, which think in
+// steps: choose some configs, see all their costs, choose the next. A step may
+// name configs that are known already; they cost no trial. A step that is wider
+// than a round is handed out over several rounds, and a round waits for the
+// step it belongs to.
+
+#include <deque>
+#include <vector>
+
+#include "tuning/search/strategy_base.h"
+
+namespace optrail::tuning {
+
+class StepStrategy : public StrategyBase {
+ public:
+  using StrategyBase::StrategyBase;
+
+ protected:
+  // The configs of the next step, at least one. The costs of the last step's
+  // are known: CostOf (infinite for failures). `count` is how many trials the
+  // driver would like; a strategy that moves one config at a time may try that
+  // many at once. Never called twice for the same step.
+  virtual std::vector<Levels> Step(int count) = 0;
+
+  // Up to `count` distinct valid configs spread evenly over every knob.
+  std::vector<Levels> SpreadSample(int count);
+
+  // A valid config near `target` (one coordinate per knob in units of levels):
+  // `from`, which must be valid, moved towards it knob by knob in random order
+  // as long as it stays valid.
+  Levels MoveTowards(const Levels& from, const std::vector<double>& target);
+
+  // A config not seen yet that differs from `levels` in as few knobs as
+  // possible: a random neighbour, else a neighbour's neighbour, and so on.
+  // Empty if there is none within a few moves.
+  Levels UnseenNear(const Levels& levels, Neighbourhood kind);
+
+ private:
+  std::vector<Levels> Propose(int count) final;
+
+  std::deque<Levels> queue_;
+};
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SEARCH_STEP_STRATEGY_H_
