@@ -1,0 +1,254 @@
+#include "tracker/detect/detect.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "tracker/detect/correlated_steps.h"
+#include "tracker/detect/level_path.h"
+#include "tracker/detect/noise.h"
+#include "tracker/detect/slopes.h"
+
+namespace optrail::tracker {
+namespace {
+
+// The grid of levels: cells per noise scale, and at most how many cells. Where
+// a series spans more, its noise is taken to be that much larger.
+constexpr double kCellsPerScale = 5;
+constexpr int kMostCells = 2048;
+// Passes that measure the noise from the residuals of the pass before.
+constexpr int kRefinements = 2;
+// Residuals can't be much quieter than differences say; without this, a
+// segment per value would look noiseless.
+constexpr double kLeastScaleShare = 0.3;
+constexpr double kClipScales = 3;
+// When noise counts as correlated.
+constexpr double kCorrelatedInflation = 1.5;
+constexpr double kCorrelatedNeighbours = 0.25;
+// Candidates for steps in correlated noise: log(points) times this.
+constexpr double kCandidatePenalty = 3;
+constexpr double kNormal95 = 1.959964;
+// Variance of a median over that of a mean, for normal noise.
+constexpr double kMedianVariance = M_PI / 2;
+
+// The range that levels can take: no segment's level lies outside the running
+// median of five, so isolated outliers need not stretch it.
+struct Range {
+  double low = HUGE_VAL;
+  double high = -HUGE_VAL;
+};
+
+double MedianOfFive(const double* v) {
+  // The middle of the three that remain when the smallest and the largest of
+  // four are dropped, and the fifth.
+  const double low = std::max(std::min(v[0], v[1]), std::min(v[2], v[3]));
+  const double high = std::min(std::max(v[0], v[1]), std::max(v[2], v[3]));
+  return std::max(std::min(low, high), std::min(std::max(low, high), v[4]));
+}
+
+Range RangeOfLevels(absl::Span<const double> values) {
+  Range range;
+  for (size_t i = 0; i + 5 <= values.size(); ++i) {
+    const double median = MedianOfFive(&values[i]);
+    range.low = std::min(range.low, median);
+    range.high = std::max(range.high, median);
+  }
+  return range;
+}
+
+// Values on a grid of levels for level_path.h, kCellsPerScale cells to `scale`.
+class Grid {
+ public:
+  Grid(absl::Span<const double> values, const Range& range, double scale) {
+    const double cells_per_unit = kCellsPerScale / scale;
+    problem_.num_levels =
+        static_cast<int>((range.high - range.low) * cells_per_unit) + 1;
+    problem_.cells.reserve(values.size());
+    for (const double v : values) {
+      problem_.cells.push_back(static_cast<int32_t>(
+          std::clamp(std::floor((v - range.low) * cells_per_unit), -1e6, 1e6)));
+    }
+  }
+
+  std::vector<int> Segment(std::vector<int32_t> loss, double penalty,
+                           int min_segment) {
+    problem_.loss = std::move(loss);
+    problem_.penalty =
+        static_cast<int32_t>(std::lround(std::min(penalty, 1e5) * kLossUnit));
+    problem_.min_segment = min_segment;
+    return SegmentLevels(problem_);
+  }
+
+ private:
+  LevelProblem problem_;
+};
+
+struct Partition {
+  std::vector<int> changes;
+  std::vector<int> candidates;  // in correlated noise only
+  bool correlated = false;
+  double scale = 0;
+  double inflation = 1;
+  double penalty = 0;
+};
+
+// Levels under a loss that is first a truncated quadratic and then measured
+// from the residuals, with a penalty that grows with the noise's memory.
+Partition PartitionLevels(absl::Span<const double> values,
+                          double difference_scale,
+                          const DetectOptions& options) {
+  const double log_n = std::log(static_cast<double>(values.size()));
+  const Range range = RangeOfLevels(values);
+  const double least_scale =
+      std::max((range.high - range.low) * kCellsPerScale / kMostCells,
+               kLeastScaleShare * difference_scale);
+  const std::vector<int32_t> quadratic =
+      TruncatedQuadraticLoss(kCellsPerScale, options.loss_cap);
+
+  Partition result;
+  result.changes =
+      Grid(values, range, std::max(difference_scale, least_scale))
+          .Segment(quadratic, options.penalty * log_n, options.min_segment);
+  for (int pass = 0; pass < kRefinements; ++pass) {
+    const std::vector<double> residuals =
+        SegmentResiduals(values, result.changes);
+    result.scale = std::max(ResidualScale(residuals), least_scale);
+    result.inflation = VarianceInflation(residuals, result.scale);
+    result.penalty = options.penalty * log_n * result.inflation;
+    result.changes = Grid(values, range, result.scale)
+                         .Segment(DensityLoss(residuals, result.scale,
+                                              kCellsPerScale, options.loss_cap),
+                                  result.penalty, options.min_segment);
+  }
+  if (result.inflation > kCorrelatedInflation &&
+      NeighbourCorrelation(SegmentResiduals(values, result.changes),
+                           result.scale) > kCorrelatedNeighbours) {
+    result.correlated = true;
+    result.candidates =
+        Grid(values, range, result.scale)
+            .Segment(quadratic, kCandidatePenalty * log_n, options.min_segment);
+  }
+  return result;
+}
+
+double MedianOf(absl::Span<const double> values) {
+  std::vector<double> scratch(values.begin(), values.end());
+  return MedianInPlace(absl::MakeSpan(scratch));
+}
+
+// Levels, confidence and interval of each step, from the two segments beside
+// it. `values` have their drift taken off; `drift` may be empty.
+std::vector<ChangePoint> Describe(absl::Span<const double> values,
+                                  absl::Span<const double> drift,
+                                  absl::Span<const int> steps,
+                                  const Analysis& noise) {
+  const int n = static_cast<int>(values.size());
+  std::vector<ChangePoint> changes;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const int begin = k > 0 ? steps[k - 1] : 0;
+    const int middle = steps[k];
+    const int end = k + 1 < steps.size() ? steps[k + 1] : n;
+    const double before = MedianOf(values.subspan(begin, middle - begin));
+    const double after = MedianOf(values.subspan(middle, end - middle));
+    const double base = drift.empty() ? 0 : drift[middle];
+    const double variance =
+        noise.scale * noise.scale *
+        (std::min(noise.inflation, middle - begin + 0.0) / (middle - begin) +
+         std::min(noise.inflation, end - middle + 0.0) / (end - middle));
+
+    ChangePoint change;
+    change.index = middle;
+    change.level_before = before + base;
+    change.level_after = after + base;
+    const double shift = after - before;
+    // Schwarz's approximation to the odds, against the largest of n chances.
+    const double evidence =
+        variance > 0 ? shift * shift / variance - 2 * std::log(n + 0.0) : 1e3;
+    change.confidence = std::clamp(
+        1 / (1 + std::exp(-std::min(evidence, 80.0) / 2)), 0.5, 1 - 1e-9);
+    const double unit = change.level_before != 0 ? std::abs(change.level_before)
+                                                 : std::abs(change.level_after);
+    const double margin = kNormal95 * std::sqrt(kMedianVariance * variance);
+    if (unit > 0) {
+      change.relative_change = shift / unit;
+      change.relative_change_low = (shift - margin) / unit;
+      change.relative_change_high = (shift + margin) / unit;
+    }
+    changes.push_back(change);
+  }
+  return changes;
+}
+
+}  // namespace
+
+Analysis Analyze(absl::Span<const double> input, const DetectOptions& options) {
+  Analysis analysis;
+  const int n = static_cast<int>(input.size());
+  if (n < 2 * options.min_segment) return analysis;
+  // A common scale, so that squares neither overflow nor vanish.
+  double largest = 0;
+  for (const double v : input) largest = std::max(largest, std::abs(v));
+  if (largest == 0) return analysis;
+  const double unit = std::exp2(std::floor(std::log2(largest)));
+  std::vector<double> values(input.begin(), input.end());
+  for (double& v : values) v /= unit;
+
+  const double difference_scale = DifferenceScale(values);
+  if (difference_scale == 0) return analysis;  // constant
+  Partition partition = PartitionLevels(values, difference_scale, options);
+
+  const auto separate = [&] {
+    const std::vector<double> residuals =
+        SegmentResiduals(values, partition.changes);
+    return SeparateSlopes(
+        ClipResiduals(values, residuals, kClipScales * partition.scale),
+        partition.changes, partition.scale * partition.scale, partition.penalty,
+        options.slope_share);
+  };
+  Slopes slopes = separate();
+  std::vector<double> drift = slopes.drift;
+  if (!drift.empty()) {
+    // The stairs had inflated the noise; look again without the slopes.
+    for (int i = 0; i < n; ++i) values[i] -= drift[i];
+    partition = PartitionLevels(values, difference_scale, options);
+    slopes = separate();
+  }
+  std::vector<int> steps = std::move(slopes.steps);
+  if (partition.correlated) {
+    const std::vector<double> residuals =
+        SegmentResiduals(values, partition.candidates);
+    steps = SelectCorrelatedSteps(
+        ClipResiduals(values, residuals, kClipScales * partition.scale),
+        partition.candidates,
+        options.correlated_penalty * std::log(static_cast<double>(n)));
+  }
+
+  analysis.scale = partition.scale;
+  analysis.inflation = partition.inflation;
+  analysis.changes = Describe(values, drift, steps, analysis);
+  analysis.scale *= unit;
+  for (ChangePoint& change : analysis.changes) {
+    change.level_before *= unit;
+    change.level_after *= unit;
+  }
+  return analysis;
+}
+
+std::vector<ChangePoint> DetectOffline(absl::Span<const double> values,
+                                       const DetectOptions& options) {
+  std::vector<double> finite;
+  std::vector<int> places;
+  finite.reserve(values.size());
+  places.reserve(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    finite.push_back(values[i]);
+    places.push_back(static_cast<int>(i));
+  }
+  std::vector<ChangePoint> changes = Analyze(finite, options).changes;
+  for (ChangePoint& change : changes) change.index = places[change.index];
+  return changes;
+}
+
+}  // namespace optrail::tracker
