@@ -1,0 +1,66 @@
+#ifndef OPTRAIL_OPS_MATMUL_BLOCKED_MATMUL_H_
+#define OPTRAIL_OPS_MATMUL_BLOCKED_MATMUL_H_
+
+// C = A * B in single precision on one thread, by the scheme of Goto and van de
+// Geijn ("Anatomy of high-performance matrix multiplication", 2008) as BLIS
+// lays it out (Van Zee and van de Geijn, "BLIS: a framework for rapidly
+// instantiating BLAS functionality", 2015): three loops cut the matrices into
+// blocks for the caches, two walk over the register tiles inside a block, and
+// one micro-kernel (register_tile.h) computes a tile.
+//
+//   Blocking blocking = ...;
+//   std::vector<float> workspace(WorkspaceFloats(blocking, {m, n, k}));
+//   MultiplyBlocked(blocking, {m, n, k}, a, k, b, n, c, n, workspace.data());
+//
+// Every m, n, k >= 1 works with every blocking. It is not a BLAS: no
+// transposition, no alpha and beta, and C is overwritten.
+
+#include <cstdint>
+
+#include "ops/matmul/register_tile.h"
+
+namespace optrail::ops {
+
+struct MatmulSize {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+};
+
+struct Blocking {
+  RegisterTile tile;
+
+  // Cache block: rows of A, columns of B, and the steps of k that both share.
+  int64_t mc = 0;
+  int64_t nc = 0;
+  int64_t kc = 0;
+
+  // Copies the block into consecutive micro-panels (contiguous, few pages).
+  // Without it only a ragged last panel is copied, padded with zeros.
+  bool pack_a = true;
+  bool pack_b = true;
+
+  // Which block stays while the other streams past it. False: columns, then k,
+  // then rows, so that a block of B is packed once and A once per block of
+  // columns. True: the mirror image.
+  bool rows_outermost = false;
+
+  // Which micro-panel stays in L1 within a block. False: that of B, while those
+  // of A stream from L2. True: that of A.
+  bool a_panel_stays = false;
+
+  // How many steps of k ahead rows of B are prefetched; 0 for none.
+  int64_t prefetch = 0;
+};
+
+// Floats that MultiplyBlocked needs; the address must be aligned to 64 bytes.
+int64_t WorkspaceFloats(const Blocking& blocking, const MatmulSize& size);
+
+// `lda`, `ldb`, `ldc`: floats from one row to the next.
+void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
+                     const float* a, int64_t lda, const float* b, int64_t ldb,
+                     float* c, int64_t ldc, float* workspace);
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_MATMUL_BLOCKED_MATMUL_H_

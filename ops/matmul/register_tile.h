@@ -1,0 +1,54 @@
+#ifndef OPTRAIL_OPS_MATMUL_REGISTER_TILE_H_
+#define OPTRAIL_OPS_MATMUL_REGISTER_TILE_H_
+
+// The micro-kernel of a blocked matrix product: a tile of C, `rows` by
+// `vectors` SIMD vectors, is kept in registers while k steps of rank-one
+// updates are added to it. Each step broadcasts one value per row of A and
+// loads `vectors` vectors of B.
+//
+// Because values of A are broadcast one at a time, a packed panel of A need not
+// be transposed: it holds, for every `k_unroll` steps of k, the `k_unroll`
+// neighbouring values of each row. Packing then copies short runs, and all
+// addresses inside an unrolled step are constants.
+//
+//   a[(p / k_unroll) * rows * k_unroll + i * k_unroll + p % k_unroll]   packed
+//   a[i * lda + p]                                                      plain
+
+#include <cstdint>
+
+namespace optrail::ops {
+
+struct TileCall {
+  int64_t k = 0;
+  const float* a = nullptr;
+  int64_t lda = 0;  // plain A only
+  const float* b = nullptr;
+  int64_t ldb = 0;
+  float* c = nullptr;
+  int64_t ldc = 0;
+  bool accumulate = false;  // C += instead of C =
+  int64_t prefetch = 0;     // steps of k ahead for rows of B; 0 for none
+};
+
+using TileFunction = void (*)(const TileCall&);
+
+struct RegisterTile {
+  int rows = 0;
+  int columns = 0;  // floats: vectors times the lanes of this machine's SIMD
+  int k_unroll = 0;
+  // nullptr if this machine has too few registers for the tile.
+  TileFunction packed_a = nullptr;
+  TileFunction plain_a = nullptr;
+};
+
+// The tile for the best SIMD target of this machine. `packed_a` is nullptr
+// where no tile of that size was instantiated, or it would not fit into the
+// registers.
+RegisterTile FindRegisterTile(int rows, int vectors, int k_unroll);
+
+// SIMD lanes of single precision on this machine.
+int TileLanes();
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_MATMUL_REGISTER_TILE_H_
