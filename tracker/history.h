@@ -33,7 +33,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "base/file_system.h"
-#include "google/protobuf/message_lite.h"
 #include "tracker/proto/run.pb.h"
 #include "tuning/proto/session.pb.h"
 
@@ -172,12 +171,6 @@ class History {
   std::string dir_;
   FileSystem* fs_;
 };
-
-// One whole file, as stored: the message with its checksum appended, and back.
-// DataLoss if the checksum does not match or the bytes are no such message.
-std::string EncodeRecord(const google::protobuf::MessageLite& message);
-absl::Status DecodeRecord(absl::string_view bytes,
-                          google::protobuf::MessageLite* message);
 
 }  // namespace optrail::tracker
 

@@ -17,11 +17,32 @@ struct Memory {
   double theta;
 };
 
-// Sum of ratio^i for i in [0, count).
-double GeometricSum(double ratio, int count) {
-  if (ratio == 0) return count > 0 ? 1 : 0;
-  return (1 - std::pow(ratio, count)) / (1 - ratio);
-}
+// Powers of theta and the sums of those before, until they no longer count.
+class Powers {
+ public:
+  explicit Powers(double theta) {
+    double power = 1, sum = 0;
+    do {
+      power_.push_back(power);
+      sum_.push_back(sum);
+      sum += power;
+      power *= theta;
+    } while (power > 1e-12);
+    power_.push_back(0);
+    sum_.push_back(sum);
+  }
+
+  double Power(int exponent) const { return At(power_, exponent); }
+  // Sum of theta^i for i in [0, count).
+  double Sum(int count) const { return At(sum_, count); }
+
+ private:
+  static double At(const std::vector<double>& table, int i) {
+    return i < static_cast<int>(table.size()) ? table[i] : table.back();
+  }
+
+  std::vector<double> power_, sum_;
+};
 
 // Least squares by the sweep operator (Goodnight 1979) on the cross products of
 // all columns and, last, the series: a column enters and leaves in O(size^2).
@@ -87,15 +108,16 @@ Selection SelectWithMemory(absl::Span<const double> values,
     discounted[t] = white[t] + theta * discounted[t + 1];
   }
 
+  const Powers powers(theta), squares(theta * theta);
   Sweeper products(num_columns + 1);
   for (int j = 0; j < num_columns; ++j) {
     const Column& right = columns[j];
     const int count = n - right.begin;
-    const double once = GeometricSum(theta, count);
-    const double twice = GeometricSum(theta * theta, count);
+    const double once = powers.Sum(count);
+    const double twice = squares.Sum(count);
     for (int i = 0; i <= j; ++i) {
       const Column& left = columns[i];
-      const double decay = std::pow(theta, right.begin - left.begin);
+      const double decay = powers.Power(right.begin - left.begin);
       const double product = left.level * right.level * count +
                              (left.level * right.transient +
                               right.level * left.transient * decay) *

@@ -15,10 +15,8 @@ namespace {
 
 // The grid of levels: cells per noise scale, and at most how many cells. Where
 // a series spans more, its noise is taken to be that much larger.
-constexpr double kCellsPerScale = 5;
+constexpr double kCellsPerScale = 4;
 constexpr int kMostCells = 2048;
-// Passes that measure the noise from the residuals of the pass before.
-constexpr int kRefinements = 2;
 // Residuals can't be much quieter than differences say; without this, a
 // segment per value would look noiseless.
 constexpr double kLeastScaleShare = 0.3;
@@ -93,7 +91,7 @@ struct Partition {
   double penalty = 0;
 };
 
-// Levels under a loss that is first a truncated quadratic and then measured
+// Levels under a truncated quadratic loss, then once more under a loss measured
 // from the residuals, with a penalty that grows with the noise's memory.
 Partition PartitionLevels(absl::Span<const double> values,
                           double difference_scale,
@@ -110,17 +108,17 @@ Partition PartitionLevels(absl::Span<const double> values,
   result.changes =
       Grid(values, range, std::max(difference_scale, least_scale))
           .Segment(quadratic, options.penalty * log_n, options.min_segment);
-  for (int pass = 0; pass < kRefinements; ++pass) {
-    const std::vector<double> residuals =
-        SegmentResiduals(values, result.changes);
-    result.scale = std::max(ResidualScale(residuals), least_scale);
-    result.inflation = VarianceInflation(residuals, result.scale);
-    result.penalty = options.penalty * log_n * result.inflation;
-    result.changes = Grid(values, range, result.scale)
-                         .Segment(DensityLoss(residuals, result.scale,
-                                              kCellsPerScale, options.loss_cap),
-                                  result.penalty, options.min_segment);
-  }
+
+  const std::vector<double> residuals =
+      SegmentResiduals(values, result.changes);
+  result.scale = std::max(ResidualScale(residuals), least_scale);
+  result.inflation = VarianceInflation(residuals, result.scale);
+  result.penalty = options.penalty * log_n * result.inflation;
+  Grid grid(values, range, result.scale);
+  result.changes = grid.Segment(
+      DensityLoss(residuals, result.scale, kCellsPerScale, options.loss_cap),
+      result.penalty, options.min_segment);
+
   if (result.inflation > kCorrelatedInflation &&
       NeighbourCorrelation(SegmentResiduals(values, result.changes),
                            result.scale) > kCorrelatedNeighbours) {

@@ -11,7 +11,7 @@ namespace {
 // Levels are handled in blocks, so that the cheapest level is found by a
 // vectorised minimum per block and one short search.
 constexpr int kBlock = 64;
-constexpr int32_t kUnreachable = 1 << 30;
+constexpr int32_t kUnreachable = 1 << 30;  // never the least cost
 // How often costs are shifted back towards zero, long before they overflow.
 constexpr int kStepsPerShift = 256;
 
@@ -75,19 +75,20 @@ __attribute__((always_inline)) inline Best AdvanceAll(Levels& levels,
                                                       const int32_t* out,
                                                       int32_t fresh_cost,
                                                       int32_t fresh_start) {
-  Best best{kUnreachable, 0};
+  int32_t best = kUnreachable;
+  size_t block = 0;
   for (size_t b = 0; b < levels.cost.size(); b += kBlock) {
     const int32_t cost =
         AdvanceBlock(&levels.cost[b], &levels.recent[b], &levels.start[b],
                      in + b, out + b, fresh_cost, fresh_start);
-    if (cost < best.cost) {
-      const size_t g =
-          std::find(&levels.cost[b], &levels.cost[b] + kBlock, cost) -
-          levels.cost.data();
-      best = {cost, levels.start[g]};
+    if (cost < best) {
+      best = cost;
+      block = b;
     }
   }
-  return best;
+  size_t level = block;
+  while (levels.cost[level] != best) ++level;
+  return {best, levels.start[level]};
 }
 
 using AdvanceFunction = Best (*)(Levels&, const int32_t*, const int32_t*,
