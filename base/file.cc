@@ -47,16 +47,6 @@ auto Retry(Call call) {
   return result;
 }
 
-absl::Status SyncDirectory(const std::string& dir, FileSystem* fs) {
-  const ScopedDescriptor fd(
-      Retry([&] { return fs->Open(dir, O_RDONLY | O_DIRECTORY, 0); }), fs);
-  if (fd.get() < 0) return FileError("opening folder", dir, errno);
-  if (Retry([&] { return fs->Sync(fd.get()); }) != 0) {
-    return FileError("syncing folder", dir, errno);
-  }
-  return absl::OkStatus();
-}
-
 // No two writes of this or any living process share a name.
 std::string TemporaryNameFor(const std::string& path) {
   static std::atomic<uint64_t> counter{0};
@@ -201,6 +191,16 @@ absl::Status CreateDirectories(const std::string& path, FileSystem* fs) {
     return FileError("creating folder", path, errno);
   }
   return SyncDirectory(parent, fs);
+}
+
+absl::Status SyncDirectory(const std::string& dir, FileSystem* fs) {
+  const ScopedDescriptor fd(
+      Retry([&] { return fs->Open(dir, O_RDONLY | O_DIRECTORY, 0); }), fs);
+  if (fd.get() < 0) return FileError("opening folder", dir, errno);
+  if (Retry([&] { return fs->Sync(fd.get()); }) != 0) {
+    return FileError("syncing folder", dir, errno);
+  }
+  return absl::OkStatus();
 }
 
 bool IsTemporaryName(absl::string_view name) {

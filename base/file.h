@@ -45,6 +45,10 @@ absl::Status WriteNewFileAtomically(const std::string& path,
 absl::Status CreateDirectories(const std::string& path,
                                FileSystem* fs = FileSystem::Real());
 
+// Makes the names in `dir` durable.
+absl::Status SyncDirectory(const std::string& dir,
+                           FileSystem* fs = FileSystem::Real());
+
 // Whether `name` (a file name or a path) is one that an atomic write uses
 // before its contents are complete: ".NAME.tmp-PID-RANDOM". Such files are left
 // behind by crashes and are never data.

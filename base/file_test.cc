@@ -211,8 +211,7 @@ TEST(FileFaultTest, PowerLossAtEveryPointLeavesOldOrNewContents) {
         if (created || FileExists("/d/b", &fs)) {
           EXPECT_EQ(ReadFile("/d/b", &fs).value(), new_text);
         }
-        const std::vector<std::string> names =
-            ListDirectory("/d", &fs).value();
+        const std::vector<std::string> names = ListDirectory("/d", &fs).value();
         for (const std::string& name : names) {
           EXPECT_THAT(name, AnyOf("a", "b"));
         }
