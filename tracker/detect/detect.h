@@ -45,8 +45,9 @@ struct DetectOptions {
   double penalty = 5;
   // The same for steps in correlated noise, whose model fits better.
   double correlated_penalty = 4;
-  // A slope's cost as a share of a change's: one parameter against two.
-  double slope_share = 0.6;
+  // A slope costs this share of a change: it lacks the place, which is worth
+  // log(points), one fifth of the penalty.
+  double slope_share = 0.8;
   // What a point may cost at most, in squared noise scales.
   double loss_cap = 9;
   // The shortest segment, in points.
