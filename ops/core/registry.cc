@@ -5,9 +5,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/hash.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::ops {
+
+std::string KernelId(absl::string_view sources_hash,
+                     absl::string_view compiler) {
+  return Fingerprint(absl::StrCat(sources_hash, "\n", compiler));
+}
 
 Registry& Registry::Get() {
   // Never destroyed: threads of a worker may still look at it during exit.

@@ -42,6 +42,11 @@ struct OperatorEntry {
   bool test_only = false;           // left out of listings and workloads
 };
 
+// The id of a kernel: 16 hexadecimal digits over the hash of its declared
+// sources, options and version, which the macro computes, and the compiler.
+std::string KernelId(absl::string_view sources_hash,
+                     absl::string_view compiler);
+
 class Registry {
  public:
   static Registry& Get();

@@ -1,0 +1,61 @@
+// y = 2 * x by a kernel that misbehaves on request: for tests of whatever runs
+// kernels. Not listed, and part of no workload.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ops/core/operator.h"
+#include "ops/core/registry.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::ops {
+namespace {
+
+class Faulty : public Operator {
+ public:
+  std::string name() const override { return "faulty"; }
+  std::vector<std::string> dims() const override { return {"n"}; }
+
+  absl::StatusOr<std::vector<OperandSpec>> Operands(
+      const proto::Shape& shape) const override {
+    if (shape.data_types_size() != 1 || shape.data_types(0) != proto::F32) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "faulty ", tuning::CanonicalText(shape), ": only f32 is supported"));
+    }
+    const int64_t n = shape.dims(0).value();
+    return std::vector<OperandSpec>{
+        {"x", proto::F32, {n}, Role::kInput},
+        {"y", proto::F32, {n}, Role::kOutput},
+    };
+  }
+
+  double Flop(const proto::Shape& shape) const override {
+    return static_cast<double>(shape.dims(0).value());
+  }
+
+  double MovedBytes(const proto::Shape& shape) const override {
+    return 2.0 * sizeof(float) * static_cast<double>(shape.dims(0).value());
+  }
+
+  std::vector<std::vector<double>> Reference(
+      const proto::Shape& shape,
+      absl::Span<const std::vector<double>> operands) const override {
+    std::vector<double> y = operands[0];
+    for (double& value : y) value *= 2;
+    return {y};
+  }
+
+  // Doubling is exact.
+  Tolerance ToleranceFor(const proto::Shape& shape) const override {
+    return {0, 0};
+  }
+};
+
+OPTRAIL_REGISTER_OPERATOR(Faulty)
+
+}  // namespace
+}  // namespace optrail::ops

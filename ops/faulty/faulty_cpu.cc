@@ -1,0 +1,116 @@
+// The misbehaving kernel. `work` repeats the computation, so that well-behaved
+// configs differ in speed: less work is better.
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "ops/core/operator.h"
+#include "ops/core/registry.h"
+#include "ops/faulty/faulty_knobs.h"
+
+namespace optrail::ops {
+namespace {
+
+using Behaviour = FaultyKnobs::Behaviour;
+
+// Even where a handler of SIGSEGV is installed, as sanitizers do.
+[[noreturn]] void Crash() {
+  std::signal(SIGSEGV, SIG_DFL);
+  std::raise(SIGSEGV);
+  std::abort();
+}
+
+[[noreturn]] void Hang() {
+  while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+// Touches every page: memory that is only reserved costs nothing. Where a cap
+// makes an allocation fail, it stops the process as bad_alloc would.
+[[noreturn]] void AllocateWithoutEnd() {
+  constexpr size_t kPieceBytes = size_t{16} << 20;
+  while (true) {
+    auto* const piece = static_cast<volatile char*>(std::malloc(kPieceBytes));
+    if (piece == nullptr) std::abort();
+    for (size_t i = 0; i < kPieceBytes; i += 4096) piece[i] = 1;
+  }
+}
+
+class FaultyInvocation : public Invocation {
+ public:
+  FaultyInvocation(int64_t n, const FaultyKnobs& knobs)
+      : n_(n), knobs_(knobs) {}
+
+  void Run(absl::Span<void* const> operands) override {
+    auto* const x = static_cast<float*>(operands[0]);
+    auto* const y = static_cast<float*>(operands[1]);
+    switch (knobs_.behaviour) {
+      case Behaviour::kOk:
+        break;
+      case Behaviour::kCrash:
+        Crash();
+      case Behaviour::kAbort:
+        std::abort();
+      case Behaviour::kExit:
+        std::_Exit(3);
+      case Behaviour::kHang:
+        Hang();
+      case Behaviour::kAllocate:
+        AllocateWithoutEnd();
+      case Behaviour::kWriteNothing:
+        return;
+      case Behaviour::kSlow:
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        break;
+      case Behaviour::kWriteNan:
+      case Behaviour::kWriteOutOfBounds:
+      case Behaviour::kChangeInput:
+        break;
+    }
+    Compute(x, y);
+    if (knobs_.behaviour == Behaviour::kWriteNan) {
+      y[n_ / 2] = std::numeric_limits<float>::quiet_NaN();
+    } else if (knobs_.behaviour == Behaviour::kWriteOutOfBounds) {
+      static_cast<volatile float*>(y)[n_] = 1;
+    } else if (knobs_.behaviour == Behaviour::kChangeInput) {
+      x[n_ - 1] = 7;
+    }
+  }
+
+ private:
+  void Compute(const float* x, float* y) const {
+    for (int64_t turn = 0; turn < knobs_.work; ++turn) {
+      for (int64_t i = 0; i < n_; ++i) {
+        // Volatile: every turn really happens.
+        static_cast<volatile float*>(y)[i] = 2 * x[i];
+      }
+    }
+  }
+
+  const int64_t n_;
+  const FaultyKnobs knobs_;
+};
+
+class FaultyCpu : public Kernel {
+ public:
+  absl::StatusOr<std::unique_ptr<Invocation>> Prepare(
+      const proto::Shape& shape, const proto::Config& config,
+      Device& device) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const FaultyKnobs knobs,
+                             FaultyKnobs::From(config));
+    return std::make_unique<FaultyInvocation>(shape.dims(0).value(), knobs);
+  }
+};
+
+OPTRAIL_REGISTER_KERNEL("faulty", proto::CPU, FaultyCpu)
+
+}  // namespace
+}  // namespace optrail::ops

@@ -1,0 +1,295 @@
+"""The `operator` macro: all targets of one operator folder.
+
+    load("//ops:operator.bzl", "operator")   # "@optrail//ops:operator.bzl" elsewhere
+
+    operator(
+        name = "softmax",
+        srcs = ["softmax.cc"],
+        cpu = ["softmax_cpu.cc"],
+        shapes = "softmax.shapes.textproto",
+        space = "softmax.space.textproto",
+    )
+
+docs/add_operator.md adds an operator step by step.
+"""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+
+def _path_in_workspace(file):
+    return file.owner.package + "/" + file.owner.name if file.owner.package else file.owner.name
+
+def _file_argument(file):
+    """What a generated file says about a file, and where the tool finds it."""
+    return _path_in_workspace(file) + "=" + file.path
+
+# The generators are built as the rest is, not once more for the host: Optrail
+# builds on the machine that it measures.
+_TOOL_CONFIGURATION = "target"
+
+def _operator_knobs_impl(ctx):
+    checked = ctx.actions.declare_file(ctx.label.name + ".checked")
+    ctx.actions.run(
+        executable = ctx.executable._check,
+        arguments = [
+            "--space=" + ctx.file.space.path,
+            "--shapes=" + ctx.file.shapes.path,
+            "--out=" + checked.path,
+        ],
+        inputs = [ctx.file.space, ctx.file.shapes],
+        outputs = [checked],
+        mnemonic = "OptrailCheckSpace",
+        progress_message = "Checking space %s" % ctx.file.space.short_path,
+    )
+    ctx.actions.run(
+        executable = ctx.executable._generate,
+        arguments = [
+            "--space=" + ctx.file.space.path,
+            "--name=" + ctx.attr.operator,
+            "--namespace=" + ctx.attr.namespace,
+            "--shards=%d" % ctx.attr.shards,
+            "--header_path=" + _path_in_workspace(ctx.outputs.header),
+            "--out=" + ctx.outputs.header.path,
+        ],
+        # Not before the space is known to be sound for every listed shape.
+        inputs = [ctx.file.space, checked],
+        outputs = [ctx.outputs.header],
+        mnemonic = "OptrailKnobs",
+        progress_message = "Generating %s" % ctx.outputs.header.short_path,
+    )
+    return [DefaultInfo(files = depset([ctx.outputs.header]))]
+
+_operator_knobs = rule(
+    implementation = _operator_knobs_impl,
+    attrs = {
+        "header": attr.output(mandatory = True),
+        "namespace": attr.string(mandatory = True),
+        "operator": attr.string(mandatory = True),
+        "shapes": attr.label(allow_single_file = True, mandatory = True),
+        "shards": attr.int(mandatory = True),
+        "space": attr.label(allow_single_file = True, mandatory = True),
+        "_check": attr.label(
+            cfg = _TOOL_CONFIGURATION,
+            default = "//ops/core:check_space",
+            executable = True,
+        ),
+        "_generate": attr.label(
+            cfg = _TOOL_CONFIGURATION,
+            default = "//ops/core:generate_knobs",
+            executable = True,
+        ),
+    },
+    doc = "Checks a space against its shapes and generates the header of its knobs.",
+)
+
+def _operator_registration_impl(ctx):
+    # Whatever changes the machine code of a kernel is part of its id; the
+    # compiler's version is added where the registration is compiled.
+    cc_toolchain = find_cpp_toolchain(ctx)
+    options = (
+        ["cpu=" + cc_toolchain.cpu, "mode=" + ctx.var["COMPILATION_MODE"]] +
+        ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.options
+    )
+    arguments = ctx.actions.args()
+    arguments.add("--name", ctx.attr.operator)
+    arguments.add("--package", ctx.label.package)
+    arguments.add("--version", ctx.attr.version)
+    arguments.add("--options", "\n".join(options))
+    arguments.add("--space", _file_argument(ctx.file.space))
+    arguments.add("--shapes", _file_argument(ctx.file.shapes))
+    arguments.add_joined("--common", [_file_argument(f) for f in ctx.files.common], join_with = ",")
+    arguments.add_joined("--cpu", [_file_argument(f) for f in ctx.files.cpu], join_with = ",")
+    arguments.add_joined("--cuda", [_file_argument(f) for f in ctx.files.cuda], join_with = ",")
+    arguments.add_joined("--tuned", [_file_argument(f) for f in ctx.files.tuned], join_with = ",")
+    if ctx.attr.test_only:
+        arguments.add("--test_only")
+    arguments.add("--out", ctx.outputs.out)
+    ctx.actions.run(
+        executable = ctx.executable._generate,
+        arguments = [arguments],
+        inputs = [ctx.file.space, ctx.file.shapes] + ctx.files.common + ctx.files.cpu + ctx.files.cuda + ctx.files.tuned,
+        outputs = [ctx.outputs.out],
+        mnemonic = "OptrailRegistration",
+        progress_message = "Generating the registration of operator %s" % ctx.attr.operator,
+    )
+    return [DefaultInfo(files = depset([ctx.outputs.out]))]
+
+_operator_registration = rule(
+    implementation = _operator_registration_impl,
+    attrs = {
+        "common": attr.label_list(allow_files = True),
+        "cpu": attr.label_list(allow_files = True),
+        "cuda": attr.label_list(allow_files = True),
+        "operator": attr.string(mandatory = True),
+        "options": attr.string_list(),
+        "out": attr.output(mandatory = True),
+        "shapes": attr.label(allow_single_file = True, mandatory = True),
+        "space": attr.label(allow_single_file = True, mandatory = True),
+        "test_only": attr.bool(),
+        "tuned": attr.label_list(allow_files = True),
+        "version": attr.int(mandatory = True),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+        "_generate": attr.label(
+            cfg = _TOOL_CONFIGURATION,
+            default = "//ops/core:generate_registration",
+            executable = True,
+        ),
+    },
+    doc = "Embeds an operator's data files and computes its kernels' ids.",
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
+def operator(
+        name,
+        srcs,
+        space,
+        shapes,
+        cpu = [],
+        cuda = [],
+        hdrs = [],
+        tuned = None,
+        version = 1,
+        deps = [],
+        copts = [],
+        shards = 1,
+        namespace = "optrail::ops",
+        sampled_configs = 8,
+        test_only = False,
+        visibility = ["//visibility:public"]):
+    """Declares an operator: library, space, test, benchmark, tuner, tuned configs.
+
+    :NAME        library; linking it registers the operator
+    :NAME_space  the checked space; generates "NAME_knobs.h" in this package
+    :NAME_test   every kernel with the default and sampled configs against the
+                 reference, on every SIMD target of the machine; the space,
+                 shapes and tuned configs
+    :NAME_bench  Google Benchmark suite of this operator
+    :NAME_tune   tunes the listed shapes on this machine
+    :NAME_tuned  the checked-in tuned configs
+
+    Args:
+      name: as Operator::name() gives it
+      srcs: the Operator and its reference
+      space: the space file
+      shapes: the shapes file
+      cpu: the Kernel for CPUs; compiled `shards` times with OPTRAIL_SHARD
+        defined as 0, 1, ...
+      cuda: the Kernel for CUDA
+      hdrs: headers of this operator
+      tuned: tuned configs, one file per hardware; default tuned/*.textproto
+      version: raised by hand when a kernel changes through something other than
+        its sources and options, such as a dependency; part of every kernel's id
+      deps: what the sources include beyond Highway, Optrail's ops/core and
+        canonical text, and Abseil's status, strings and span
+      copts: compiler options of the kernels
+      shards: compilations over which the instantiations are spread
+      namespace: C++ namespace of the generated knobs
+      sampled_configs: how many random configs per shape and kernel the test
+        tries beside the default
+      test_only: the operator is left out of listings and workloads
+      visibility: of the library; the other targets are private
+    """
+    if tuned == None:
+        tuned = native.glob(["tuned/*.textproto"], allow_empty = True)
+    shared_deps = deps + [
+        str(Label("//ops/core:operator")),
+        str(Label("//ops/core:registry")),
+        str(Label("//ops/core:canonical")),
+        str(Label("//ops/core:status_macros")),
+        str(Label("@com_google_absl//absl/status")),
+        str(Label("@com_google_absl//absl/status:statusor")),
+        str(Label("@com_google_absl//absl/strings")),
+        str(Label("@com_google_absl//absl/types:span")),
+    ]
+
+    _operator_knobs(
+        name = name + "_knobs",
+        header = name + "_knobs.h",
+        namespace = namespace,
+        operator = name,
+        shapes = shapes,
+        shards = shards,
+        space = space,
+        visibility = ["//visibility:private"],
+    )
+    cc_library(
+        name = name + "_space",
+        hdrs = [name + "_knobs.h"],
+        data = [space],
+        visibility = visibility,
+        deps = shared_deps,
+    )
+
+    _operator_registration(
+        name = name + "_registration",
+        common = srcs + hdrs,
+        cpu = cpu,
+        cuda = cuda,
+        operator = name,
+        options = copts,
+        out = name + "_registration.cc",
+        shapes = shapes,
+        space = space,
+        test_only = test_only,
+        tuned = tuned,
+        version = version,
+        visibility = ["//visibility:private"],
+    )
+    if hdrs:
+        cc_library(
+            name = name + "_hdrs",
+            hdrs = hdrs,
+            visibility = ["//visibility:private"],
+            deps = shared_deps,
+        )
+    kernel_deps = shared_deps + [":" + name + "_space", str(Label("@com_github_google_highway//:hwy"))]
+    if hdrs:
+        kernel_deps.append(":" + name + "_hdrs")
+    for shard in range(shards):
+        cc_library(
+            name = "%s_cpu_%d" % (name, shard),
+            srcs = cpu,
+            copts = copts,
+            local_defines = ["OPTRAIL_SHARD=%d" % shard],
+            visibility = ["//visibility:private"],
+            deps = kernel_deps,
+            alwayslink = True,
+        )
+    cc_library(
+        name = name,
+        srcs = srcs + cuda + [name + "_registration.cc"],
+        hdrs = hdrs,
+        visibility = visibility,
+        deps = shared_deps + [":%s_cpu_%d" % (name, shard) for shard in range(shards)],
+        alwayslink = True,
+    )
+
+    cc_test(
+        name = name + "_test",
+        args = [
+            "--op=" + name,
+            "--sampled_configs=%d" % sampled_configs,
+        ],
+        visibility = ["//visibility:private"],
+        deps = [
+            ":" + name,
+            str(Label("//ops/core:operator_test_main")),
+        ],
+    )
+    for tool in ["bench", "tune"]:
+        cc_binary(
+            name = name + "_" + tool,
+            args = ["--op=" + name],
+            tags = ["manual"],
+            visibility = ["//visibility:private"],
+            deps = [
+                ":" + name,
+                str(Label("//suites:%s_main" % tool)),
+            ],
+        )
+    native.filegroup(
+        name = name + "_tuned",
+        srcs = tuned,
+        visibility = visibility,
+    )
