@@ -1,0 +1,203 @@
+// From a parsed space, a shape and a hardware to levels and bound expressions.
+
+#include <algorithm>
+#include <map>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/space/space_tables.h"
+
+namespace optrail::tuning {
+namespace {
+
+// Divisors are found by trial division.
+constexpr int64_t kMaxDivided = int64_t{1} << 40;
+
+std::vector<int64_t> DivisorsOf(int64_t n, int64_t min, int64_t max) {
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    divisors.push_back(d);
+    if (d != n / d) divisors.push_back(n / d);
+  }
+  std::sort(divisors.begin(), divisors.end());
+  std::vector<int64_t> kept;
+  std::copy_if(divisors.begin(), divisors.end(), std::back_inserter(kept),
+               [&](int64_t d) { return min <= d && d <= max; });
+  return kept;
+}
+
+class Binder {
+ public:
+  Binder(const ParsedSpace& parsed, const proto::Shape& shape,
+         const proto::Hardware& hardware, int threads)
+      : parsed_(parsed), shape_(shape) {
+    const int cores = hardware.has_cores() ? hardware.cores() : 1;
+    const auto set = [this](const char* name, bool present, int64_t value,
+                            int64_t assumed) {
+      attributes_[name] = {present ? value : assumed, !present};
+      return present ? value : assumed;
+    };
+    set("cores", hardware.has_cores(), hardware.cores(), 1);
+    set("threads", threads > 0 || hardware.has_cores(),
+        threads > 0 ? threads : cores, 1);
+    set("l1d_bytes", hardware.has_l1d_bytes(), hardware.l1d_bytes(), 32 << 10);
+    const int64_t l2 = set("l2_bytes", hardware.has_l2_bytes(),
+                           hardware.l2_bytes(), 256 << 10);
+    set("l3_bytes", hardware.has_l3_bytes(), hardware.l3_bytes(), l2);
+    set("memory_bytes", hardware.has_memory_bytes(), hardware.memory_bytes(),
+        int64_t{1} << 30);
+    set("simd_bits", hardware.has_simd_bits(), hardware.simd_bits(), 128);
+  }
+
+  absl::StatusOr<Binding> Bind() {
+    OPTRAIL_RETURN_IF_ERROR(CheckDims());
+    for (const ParsedKnob& knob : parsed_.knobs) {
+      OPTRAIL_RETURN_IF_ERROR(AddKnob(knob));
+    }
+    for (size_t i = 0; i < parsed_.knobs.size(); ++i) {
+      AddImplied(parsed_.knobs[i], static_cast<int>(i));
+    }
+    for (const ParsedExpression& constraint : parsed_.constraints) {
+      binding_.constraints.push_back(BindExpression(constraint.expr));
+    }
+    if (parsed_.prior.has_value()) {
+      binding_.prior = BindExpression(parsed_.prior->expr);
+    }
+    for (const auto& [name, attribute] : attributes_) {
+      if (!attribute.assumed || !attribute.used) continue;
+      binding_.notes.push_back(absl::StrCat("hw.", name,
+                                            " is unknown on this hardware; ",
+                                            attribute.value, " is assumed"));
+    }
+    return std::move(binding_);
+  }
+
+ private:
+  struct Attribute {
+    int64_t value = 0;
+    bool assumed = false;
+    bool used = false;
+  };
+
+  absl::Status MissingDim(absl::string_view location, absl::string_view dim) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(location, ": the shape ", CanonicalText(shape_),
+                     " has no dimension \"", dim, "\""));
+  }
+
+  absl::Status CheckDims() {
+    for (const ParsedKnob& knob : parsed_.knobs) {
+      if (!knob.dim.empty() && !DimValue(shape_, knob.dim).has_value()) {
+        return MissingDim(knob.location, knob.dim);
+      }
+    }
+    std::vector<const ParsedExpression*> expressions;
+    for (const auto& constraint : parsed_.constraints) {
+      expressions.push_back(&constraint);
+    }
+    if (parsed_.prior.has_value()) expressions.push_back(&*parsed_.prior);
+    for (const ParsedExpression* expression : expressions) {
+      for (const auto& [name, location] : expression->parameters) {
+        absl::string_view dim = name;
+        if (absl::ConsumePrefix(&dim, "dim.") &&
+            !DimValue(shape_, dim).has_value()) {
+          return MissingDim(location, dim);
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddKnob(const ParsedKnob& knob) {
+    KnobLevels levels;
+    levels.name = knob.name;
+    levels.ordinal = knob.ordinal();
+    std::vector<int64_t> values;
+    switch (knob.kind) {
+      case ParsedKnob::kInts:
+        levels.ints = knob.ints;
+        break;
+      case ParsedKnob::kDivisors:
+      case ParsedKnob::kSplitPart: {
+        const int64_t n = *DimValue(shape_, knob.dim);
+        if (n < 1 || n > kMaxDivided) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              knob.location, ": knob \"", knob.name, "\" divides dimension \"",
+              knob.dim, "\", which is ", n, ", expected 1 to ", kMaxDivided));
+        }
+        const bool part = knob.kind == ParsedKnob::kSplitPart;
+        levels.ints = DivisorsOf(n, part ? 1 : knob.min, part ? n : knob.max);
+        if (levels.ints.empty()) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              knob.location, ": knob \"", knob.name, "\" has no level: ", n,
+              ", the value of dimension \"", knob.dim,
+              "\", has no divisor between ", knob.min, " and ", knob.max));
+        }
+        break;
+      }
+      case ParsedKnob::kBoolean:
+        levels.labels = {"false", "true"};
+        values = {0, 1};
+        break;
+      case ParsedKnob::kVariants: {
+        levels.labels = knob.variants;
+        Scope scope = parsed_.scope;
+        for (const std::string& variant : knob.variants) {
+          values.push_back(scope.Intern(variant));
+        }
+        break;
+      }
+    }
+    if (levels.ordinal) {
+      values = levels.ints;
+      for (int64_t value : values) levels.labels.push_back(absl::StrCat(value));
+    }
+    binding_.knobs.push_back(std::move(levels));
+    binding_.values.push_back(std::move(values));
+    return absl::OkStatus();
+  }
+
+  // The parts of a split, so far, divide the dimension; all of them are it.
+  void AddImplied(const ParsedKnob& knob, int index) {
+    if (knob.kind != ParsedKnob::kSplitPart || index == knob.split_first) {
+      return;
+    }
+    const int64_t n = *DimValue(shape_, knob.dim);
+    std::vector<int> parts;
+    for (int i = knob.split_first; i <= index; ++i) parts.push_back(i);
+    const bool last = static_cast<int>(parts.size()) == knob.split_parts;
+    binding_.implied.push_back(
+        last ? Expression::ProductEquals(parsed_.scope, parts, n)
+             : Expression::ProductDivides(parsed_.scope, parts, n));
+  }
+
+  Expression BindExpression(const Expression& expression) {
+    return expression.Bind([this](absl::string_view name) {
+      if (absl::ConsumePrefix(&name, "dim.")) return *DimValue(shape_, name);
+      absl::ConsumePrefix(&name, "hw.");
+      Attribute& attribute = attributes_.at(std::string(name));
+      attribute.used = true;
+      return attribute.value;
+    });
+  }
+
+  const ParsedSpace& parsed_;
+  const proto::Shape& shape_;
+  std::map<std::string, Attribute> attributes_;
+  Binding binding_;
+};
+
+}  // namespace
+
+absl::StatusOr<Binding> MakeBinding(const ParsedSpace& parsed,
+                                    const proto::Shape& shape,
+                                    const proto::Hardware& hardware,
+                                    int threads) {
+  return Binder(parsed, shape, hardware, threads).Bind();
+}
+
+}  // namespace optrail::tuning

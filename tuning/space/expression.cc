@@ -1,0 +1,616 @@
+#include "tuning/space/expression.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "tuning/space/expression_node.h"
+
+namespace optrail::tuning {
+
+using internal_expression::MakeConstant;
+using internal_expression::MakeKnob;
+using internal_expression::MakeNode;
+using internal_expression::Node;
+using internal_expression::NodePtr;
+using internal_expression::Op;
+
+double DoubleFromBits(int64_t bits) {
+  double value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+int64_t BitsFromDouble(double value) {
+  int64_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+absl::string_view EvalErrorName(EvalError error) {
+  switch (error) {
+    case EvalError::kNone:
+      return "no error";
+    case EvalError::kOverflow:
+      return "integer overflow";
+    case EvalError::kDivisionByZero:
+      return "division by zero";
+    case EvalError::kDomain:
+      return "log2 of a number that is not positive";
+  }
+  return "?";
+}
+
+namespace {
+
+const char* Symbol(Op op) {
+  switch (op) {
+    case Op::kAdd:
+      return "+";
+    case Op::kSubtract:
+      return "-";
+    case Op::kMultiply:
+      return "*";
+    case Op::kDivide:
+      return "/";
+    case Op::kModulo:
+      return "%";
+    case Op::kLess:
+      return "<";
+    case Op::kLessEqual:
+      return "<=";
+    case Op::kEqual:
+      return "==";
+    case Op::kNotEqual:
+      return "!=";
+    case Op::kAnd:
+      return "&&";
+    case Op::kOr:
+      return "||";
+    case Op::kNegate:
+      return "-";
+    case Op::kNot:
+      return "!";
+    case Op::kMin:
+      return "min";
+    case Op::kMax:
+      return "max";
+    case Op::kCeilDiv:
+      return "ceil_div";
+    case Op::kLog2:
+      return "log2";
+    case Op::kToDouble:
+      return "double";
+    case Op::kToInt:
+      return "int";
+    default:
+      return "?";
+  }
+}
+
+std::string ConstantText(const Node& node) {
+  switch (node.type) {
+    case ExprType::kInt:
+      return absl::StrCat(node.value);
+    case ExprType::kBool:
+      return node.value != 0 ? "true" : "false";
+    case ExprType::kDouble: {
+      std::string text = absl::StrFormat("%.17g", DoubleFromBits(node.value));
+      // Without a point or an exponent it would read back as an integer.
+      if (text.find_first_of(".en") == std::string::npos) text += ".0";
+      return text;
+    }
+    case ExprType::kString: {
+      std::string text = "'";
+      for (char c : node.text) {
+        if (c == '\\' || c == '\'') text += '\\';
+        text += c;
+      }
+      return text + "'";
+    }
+  }
+  return "?";
+}
+
+// Every operation in parentheses, so that no precedence is needed.
+void AppendText(const Node& node, std::string* out) {
+  const auto append_list = [&](size_t begin) {
+    for (size_t i = begin; i < node.args.size(); ++i) {
+      if (i > begin) out->append(", ");
+      AppendText(*node.args[i], out);
+    }
+  };
+  switch (node.op) {
+    case Op::kConstant:
+      out->append(ConstantText(node));
+      return;
+    case Op::kKnob:
+    case Op::kParameter:
+      out->append(node.text);
+      return;
+    case Op::kNegate:
+    case Op::kNot:
+      absl::StrAppend(out, Symbol(node.op), "(");
+      AppendText(*node.args[0], out);
+      out->append(")");
+      return;
+    case Op::kConditional:
+      out->append("(");
+      AppendText(*node.args[0], out);
+      out->append(" ? ");
+      AppendText(*node.args[1], out);
+      out->append(" : ");
+      AppendText(*node.args[2], out);
+      out->append(")");
+      return;
+    case Op::kIn:
+      out->append("(");
+      AppendText(*node.args[0], out);
+      out->append(" in [");
+      append_list(1);
+      out->append("])");
+      return;
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kCeilDiv:
+    case Op::kLog2:
+    case Op::kToDouble:
+    case Op::kToInt:
+      absl::StrAppend(out, Symbol(node.op), "(");
+      append_list(0);
+      out->append(")");
+      return;
+    default:
+      out->append("(");
+      AppendText(*node.args[0], out);
+      absl::StrAppend(out, " ", Symbol(node.op), " ");
+      AppendText(*node.args[1], out);
+      out->append(")");
+  }
+}
+
+bool IsConstant(const NodePtr& node) { return node->op == Op::kConstant; }
+
+void CollectParameters(const Node& node,
+                       std::vector<Expression::Parameter>* out) {
+  if (node.op == Op::kParameter) out->push_back({node.text, node.offset});
+  for (const NodePtr& arg : node.args) CollectParameters(*arg, out);
+}
+
+void CollectCuts(const NodePtr& node, uint64_t bound,
+                 absl::flat_hash_set<std::string>* seen,
+                 std::vector<NodePtr>* out) {
+  if (node->knobs == 0) return;
+  if ((node->knobs & ~bound) == 0) {
+    std::string text;
+    AppendText(*node, &text);
+    if (seen->insert(std::move(text)).second) out->push_back(node);
+    return;
+  }
+  for (const NodePtr& arg : node->args) CollectCuts(arg, bound, seen, out);
+}
+
+// Drops the parts of && || ?: that a constant decides; nullptr if none does.
+NodePtr FoldLogic(Op op, const std::vector<NodePtr>& args) {
+  if (op == Op::kConditional && IsConstant(args[0])) {
+    return args[0]->value != 0 ? args[1] : args[2];
+  }
+  if (op != Op::kAnd && op != Op::kOr) return nullptr;
+  const bool neutral = op == Op::kAnd;
+  if (IsConstant(args[0])) {
+    return (args[0]->value != 0) == neutral ? args[1] : args[0];
+  }
+  // The left side may still have no value, so a deciding right side stays.
+  if (IsConstant(args[1]) && (args[1]->value != 0) == neutral) return args[0];
+  return nullptr;
+}
+
+NodePtr Product(const Scope& scope, const std::vector<int>& knobs) {
+  NodePtr product;
+  for (int knob : knobs) {
+    NodePtr factor = MakeKnob(knob, ExprType::kInt, scope.knob_name(knob), 0);
+    product = product == nullptr ? factor
+                                 : MakeNode(Op::kMultiply, ExprType::kInt,
+                                            {product, factor}, 0);
+  }
+  return product;
+}
+
+}  // namespace
+
+ExprType Expression::type() const { return node_->type; }
+
+uint64_t Expression::knobs() const { return node_->knobs; }
+
+std::vector<Expression::Parameter> Expression::Parameters() const {
+  std::vector<Parameter> parameters;
+  CollectParameters(*node_, &parameters);
+  return parameters;
+}
+
+std::string Expression::CanonicalText() const {
+  std::string text;
+  AppendText(*node_, &text);
+  return text;
+}
+
+Expression Expression::Bind(
+    absl::FunctionRef<int64_t(absl::string_view)> parameter) const {
+  if (node_->op == Op::kParameter) {
+    return Expression(
+        MakeConstant(ExprType::kInt, parameter(node_->text), node_->offset));
+  }
+  if (node_->args.empty()) return *this;
+  std::vector<NodePtr> args;
+  args.reserve(node_->args.size());
+  for (const NodePtr& arg : node_->args) {
+    args.push_back(Expression(arg).Bind(parameter).node_);
+  }
+  if (NodePtr folded = FoldLogic(node_->op, args)) return Expression(folded);
+  const bool constant = std::all_of(args.begin(), args.end(), IsConstant);
+  Expression bound(
+      MakeNode(node_->op, node_->type, std::move(args), node_->offset));
+  // Strings only occur as operands of comparisons, so a folded one is no
+  // string, except through ?:, which FoldLogic handles.
+  if (!constant || node_->type == ExprType::kString) return bound;
+  Frame frame(0);
+  const Program program = frame.Compile(bound);
+  std::vector<int64_t> slots = frame.slots();
+  // What has no value keeps its place and has none when it is evaluated.
+  if (program.Run(slots.data()) != EvalError::kNone) return bound;
+  return Expression(
+      MakeConstant(node_->type, slots[program.result()], node_->offset));
+}
+
+std::vector<Expression> Expression::Conjuncts() const {
+  if (node_->op != Op::kAnd) return {*this};
+  std::vector<Expression> result = Expression(node_->args[0]).Conjuncts();
+  for (Expression& right : Expression(node_->args[1]).Conjuncts()) {
+    result.push_back(std::move(right));
+  }
+  return result;
+}
+
+std::vector<Expression> Expression::Cuts(uint64_t bound) const {
+  absl::flat_hash_set<std::string> seen;
+  std::vector<NodePtr> nodes;
+  CollectCuts(node_, bound, &seen, &nodes);
+  std::vector<Expression> cuts;
+  for (NodePtr& node : nodes) cuts.push_back(Expression(std::move(node)));
+  return cuts;
+}
+
+Expression Expression::ProductEquals(const Scope& scope,
+                                     const std::vector<int>& knobs,
+                                     int64_t value) {
+  return Expression(MakeNode(
+      Op::kEqual, ExprType::kBool,
+      {Product(scope, knobs), MakeConstant(ExprType::kInt, value)}, 0));
+}
+
+Expression Expression::ProductDivides(const Scope& scope,
+                                      const std::vector<int>& knobs,
+                                      int64_t value) {
+  NodePtr rest =
+      MakeNode(Op::kModulo, ExprType::kInt,
+               {MakeConstant(ExprType::kInt, value), Product(scope, knobs)}, 0);
+  return Expression(MakeNode(Op::kEqual, ExprType::kBool,
+                             {std::move(rest), MakeConstant(ExprType::kInt, 0)},
+                             0));
+}
+
+namespace {
+
+// The machine's operations: those of the tree by type, and jumps.
+enum Code : uint8_t {
+  kMove,
+  kNegateInt,
+  kNegateDouble,
+  kNot,
+  kAddInt,
+  kAddDouble,
+  kSubtractInt,
+  kSubtractDouble,
+  kMultiplyInt,
+  kMultiplyDouble,
+  kDivideInt,
+  kDivideDouble,
+  kModuloInt,
+  kLessInt,
+  kLessDouble,
+  kLessEqualInt,
+  kLessEqualDouble,
+  kEqualInt,
+  kEqualDouble,
+  kNotEqualInt,
+  kNotEqualDouble,
+  kMinInt,
+  kMinDouble,
+  kMaxInt,
+  kMaxDouble,
+  kCeilDivInt,
+  kLog2Int,
+  kLog2Double,
+  kIntToDouble,
+  kDoubleToInt,
+  kJump,         // to a
+  kJumpIfFalse,  // to a, if slot b is 0
+  kJumpIfTrue,
+  kReturn,
+};
+
+Code CodeFor(Op op, ExprType type) {
+  const bool d = type == ExprType::kDouble;
+  switch (op) {
+    case Op::kNegate:
+      return d ? kNegateDouble : kNegateInt;
+    case Op::kNot:
+      return kNot;
+    case Op::kAdd:
+      return d ? kAddDouble : kAddInt;
+    case Op::kSubtract:
+      return d ? kSubtractDouble : kSubtractInt;
+    case Op::kMultiply:
+      return d ? kMultiplyDouble : kMultiplyInt;
+    case Op::kDivide:
+      return d ? kDivideDouble : kDivideInt;
+    case Op::kModulo:
+      return kModuloInt;
+    case Op::kLess:
+      return d ? kLessDouble : kLessInt;
+    case Op::kLessEqual:
+      return d ? kLessEqualDouble : kLessEqualInt;
+    case Op::kEqual:
+      return d ? kEqualDouble : kEqualInt;
+    case Op::kNotEqual:
+      return d ? kNotEqualDouble : kNotEqualInt;
+    case Op::kMin:
+      return d ? kMinDouble : kMinInt;
+    case Op::kMax:
+      return d ? kMaxDouble : kMaxInt;
+    case Op::kCeilDiv:
+      return kCeilDivInt;
+    case Op::kLog2:
+      return d ? kLog2Double : kLog2Int;
+    case Op::kToDouble:
+      return d ? kMove : kIntToDouble;
+    case Op::kToInt:
+      return d ? kDoubleToInt : kMove;
+    default:
+      OPTRAIL_CHECK(false) << "no code for operation " << static_cast<int>(op);
+      return kReturn;
+  }
+}
+
+}  // namespace
+
+uint32_t Frame::Constant(int64_t value) {
+  const auto [it, inserted] = constants_.try_emplace(value, 0);
+  if (inserted) {
+    it->second = Temporary();
+    slots_[it->second] = value;
+  }
+  return it->second;
+}
+
+uint32_t Frame::Temporary() {
+  slots_.push_back(0);
+  return static_cast<uint32_t>(slots_.size() - 1);
+}
+
+uint32_t Frame::Emit(const Node& node,
+                     std::vector<Program::Instruction>* code) {
+  if (node.op == Op::kConstant) return Constant(node.value);
+  if (node.op == Op::kKnob) return static_cast<uint32_t>(node.value);
+  const uint32_t to = Temporary();
+  EmitInto(node, to, code);
+  return to;
+}
+
+void Frame::EmitInto(const Node& node, uint32_t to,
+                     std::vector<Program::Instruction>* code) {
+  const auto here = [&] { return static_cast<uint32_t>(code->size()); };
+  const auto emit_value = [&](const NodePtr& arg) {
+    if (IsConstant(arg) || arg->op == Op::kKnob) {
+      code->push_back({kMove, to, Emit(*arg, code), 0});
+    } else {
+      EmitInto(*arg, to, code);
+    }
+  };
+  switch (node.op) {
+    case Op::kAnd:
+    case Op::kOr: {
+      emit_value(node.args[0]);
+      const size_t jump = code->size();
+      const Code op = node.op == Op::kAnd ? kJumpIfFalse : kJumpIfTrue;
+      code->push_back({op, 0, 0, to});
+      emit_value(node.args[1]);
+      (*code)[jump].a = here();
+      return;
+    }
+    case Op::kConditional: {
+      const uint32_t condition = Emit(*node.args[0], code);
+      const size_t skip_yes = code->size();
+      code->push_back({kJumpIfFalse, 0, 0, condition});
+      emit_value(node.args[1]);
+      const size_t skip_no = code->size();
+      code->push_back({kJump, 0, 0, 0});
+      (*code)[skip_yes].a = here();
+      emit_value(node.args[2]);
+      (*code)[skip_no].a = here();
+      return;
+    }
+    case Op::kIn: {
+      const uint32_t left = Emit(*node.args[0], code);
+      const Code equal = CodeFor(Op::kEqual, node.args[0]->type);
+      std::vector<size_t> jumps;
+      code->push_back({kMove, to, Constant(0), 0});
+      for (size_t i = 1; i < node.args.size(); ++i) {
+        const uint32_t right = Emit(*node.args[i], code);
+        code->push_back({equal, to, left, right});
+        jumps.push_back(code->size());
+        code->push_back({kJumpIfTrue, 0, 0, to});
+      }
+      for (size_t jump : jumps) (*code)[jump].a = here();
+      return;
+    }
+    default: {
+      const uint32_t a = Emit(*node.args[0], code);
+      const uint32_t b = node.args.size() > 1 ? Emit(*node.args[1], code) : a;
+      code->push_back({CodeFor(node.op, node.args[0]->type), to, a, b});
+    }
+  }
+}
+
+Program Frame::Compile(const Expression& expression) {
+  Program program;
+  program.result_ = Emit(*expression.node_, &program.code_);
+  program.code_.push_back({kReturn, 0, 0, 0});
+  return program;
+}
+
+EvalError Program::Run(int64_t* s) const {
+  const Instruction* const code = code_.data();
+  const Instruction* pc = code;
+  const auto d = [s](uint32_t slot) { return DoubleFromBits(s[slot]); };
+  const auto put = [s](uint32_t slot, double v) {
+    s[slot] = BitsFromDouble(v);
+  };
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  for (;; ++pc) {
+    const Instruction i = *pc;
+    switch (static_cast<Code>(i.op)) {
+      case kMove:
+        s[i.to] = s[i.a];
+        break;
+      case kNegateInt:
+        if (s[i.a] == kMin) return EvalError::kOverflow;
+        s[i.to] = -s[i.a];
+        break;
+      case kNegateDouble:
+        put(i.to, -d(i.a));
+        break;
+      case kNot:
+        s[i.to] = s[i.a] == 0;
+        break;
+      case kAddInt:
+        if (__builtin_add_overflow(s[i.a], s[i.b], &s[i.to])) {
+          return EvalError::kOverflow;
+        }
+        break;
+      case kAddDouble:
+        put(i.to, d(i.a) + d(i.b));
+        break;
+      case kSubtractInt:
+        if (__builtin_sub_overflow(s[i.a], s[i.b], &s[i.to])) {
+          return EvalError::kOverflow;
+        }
+        break;
+      case kSubtractDouble:
+        put(i.to, d(i.a) - d(i.b));
+        break;
+      case kMultiplyInt:
+        if (__builtin_mul_overflow(s[i.a], s[i.b], &s[i.to])) {
+          return EvalError::kOverflow;
+        }
+        break;
+      case kMultiplyDouble:
+        put(i.to, d(i.a) * d(i.b));
+        break;
+      case kDivideInt:
+        if (s[i.b] == 0) return EvalError::kDivisionByZero;
+        if (s[i.b] == -1 && s[i.a] == kMin) return EvalError::kOverflow;
+        s[i.to] = s[i.a] / s[i.b];
+        break;
+      case kDivideDouble:
+        put(i.to, d(i.a) / d(i.b));
+        break;
+      case kModuloInt:
+        if (s[i.b] == 0) return EvalError::kDivisionByZero;
+        // CEL leaves the value of MIN % -1 open; it is 0 mathematically.
+        s[i.to] = s[i.b] == -1 ? 0 : s[i.a] % s[i.b];
+        break;
+      case kLessInt:
+        s[i.to] = s[i.a] < s[i.b];
+        break;
+      case kLessDouble:
+        s[i.to] = d(i.a) < d(i.b);
+        break;
+      case kLessEqualInt:
+        s[i.to] = s[i.a] <= s[i.b];
+        break;
+      case kLessEqualDouble:
+        s[i.to] = d(i.a) <= d(i.b);
+        break;
+      case kEqualInt:
+        s[i.to] = s[i.a] == s[i.b];
+        break;
+      case kEqualDouble:
+        s[i.to] = d(i.a) == d(i.b);
+        break;
+      case kNotEqualInt:
+        s[i.to] = s[i.a] != s[i.b];
+        break;
+      case kNotEqualDouble:
+        s[i.to] = d(i.a) != d(i.b);
+        break;
+      case kMinInt:
+        s[i.to] = std::min(s[i.a], s[i.b]);
+        break;
+      case kMinDouble:
+        put(i.to, std::min(d(i.a), d(i.b)));
+        break;
+      case kMaxInt:
+        s[i.to] = std::max(s[i.a], s[i.b]);
+        break;
+      case kMaxDouble:
+        put(i.to, std::max(d(i.a), d(i.b)));
+        break;
+      case kCeilDivInt: {
+        const int64_t a = s[i.a];
+        const int64_t b = s[i.b];
+        if (b == 0) return EvalError::kDivisionByZero;
+        if (b == -1 && a == kMin) return EvalError::kOverflow;
+        s[i.to] = a / b + (a % b != 0 && (a < 0) == (b < 0));
+        break;
+      }
+      case kLog2Int:
+        if (s[i.a] <= 0) return EvalError::kDomain;
+        s[i.to] = 63 - __builtin_clzll(static_cast<uint64_t>(s[i.a]));
+        break;
+      case kLog2Double:
+        if (!(d(i.a) > 0)) return EvalError::kDomain;
+        put(i.to, std::log2(d(i.a)));
+        break;
+      case kIntToDouble:
+        put(i.to, static_cast<double>(s[i.a]));
+        break;
+      case kDoubleToInt:
+        // The comparison is false for NaN.
+        if (!(d(i.a) > -0x1p63 && d(i.a) < 0x1p63)) {
+          return EvalError::kOverflow;
+        }
+        s[i.to] = static_cast<int64_t>(d(i.a));
+        break;
+      case kJump:
+        pc = code + i.a - 1;
+        break;
+      case kJumpIfFalse:
+        if (s[i.b] == 0) pc = code + i.a - 1;
+        break;
+      case kJumpIfTrue:
+        if (s[i.b] != 0) pc = code + i.a - 1;
+        break;
+      case kReturn:
+        return EvalError::kNone;
+    }
+  }
+}
+
+}  // namespace optrail::tuning

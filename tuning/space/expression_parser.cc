@@ -1,0 +1,683 @@
+// Lexer, parser and type checker of expressions. Precedence, from the loosest:
+//
+//   ?:    ||    &&    == != < <= > >= in (not chained)    + -    * / %    ! -
+//
+// as in CEL. Types are checked while parsing, bottom up.
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuning/space/expression.h"
+#include "tuning/space/expression_node.h"
+
+namespace optrail::tuning {
+
+using internal_expression::MakeConstant;
+using internal_expression::MakeKnob;
+using internal_expression::MakeNode;
+using internal_expression::Node;
+using internal_expression::NodePtr;
+using internal_expression::Op;
+
+namespace {
+
+constexpr size_t kMaxBytes = 4096;
+constexpr int kMaxDepth = 64;
+
+const char* const kFunctions[] = {"ceil_div", "double", "int",
+                                  "log2",     "max",    "min"};
+const char* const kReserved[] = {"dim", "false", "hw", "in", "null", "true"};
+
+template <size_t n>
+bool Contains(const char* const (&names)[n], absl::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+bool IsNumeric(const NodePtr& node) {
+  return node->type == ExprType::kInt || node->type == ExprType::kDouble;
+}
+
+struct Token {
+  enum Kind { kEnd, kName, kInt, kDouble, kString, kSymbol };
+  Kind kind = kEnd;
+  size_t offset = 0;
+  std::string text;      // a name, a symbol or a string's value
+  uint64_t integer = 0;  // kInt: magnitude
+  double number = 0;
+};
+
+std::string Describe(const Token& token) {
+  switch (token.kind) {
+    case Token::kEnd:
+      return "the end";
+    case Token::kString:
+      return absl::StrCat("the string '", token.text, "'");
+    default:
+      return absl::StrCat("\"", token.text, "\"");
+  }
+}
+
+}  // namespace
+
+bool IsKnobName(absl::string_view name) {
+  if (name.empty() || absl::ascii_isdigit(name[0])) return false;
+  for (char c : name) {
+    if (!absl::ascii_isalnum(c) && c != '_') return false;
+  }
+  return !Contains(kFunctions, name) && !Contains(kReserved, name);
+}
+
+const std::vector<std::string>& HardwareAttributes() {
+  static const auto& names = *new std::vector<std::string>{
+      "cores",        "l1d_bytes", "l2_bytes", "l3_bytes",
+      "memory_bytes", "simd_bits", "threads"};
+  return names;
+}
+
+absl::string_view ExprTypeName(ExprType type) {
+  switch (type) {
+    case ExprType::kInt:
+      return "int";
+    case ExprType::kDouble:
+      return "double";
+    case ExprType::kBool:
+      return "bool";
+    case ExprType::kString:
+      return "string";
+  }
+  return "?";
+}
+
+void Scope::AddKnob(absl::string_view name, ExprType type,
+                    std::vector<std::string> variants) {
+  for (const std::string& variant : variants) Intern(variant);
+  knobs_.push_back({std::string(name), type, std::move(variants)});
+}
+
+int64_t Scope::Intern(absl::string_view text) {
+  return strings_
+      .try_emplace(std::string(text), static_cast<int64_t>(strings_.size()))
+      .first->second;
+}
+
+const Scope::Knob* Scope::Find(absl::string_view name, int* index) const {
+  for (size_t i = 0; i < knobs_.size(); ++i) {
+    if (knobs_[i].name == name) {
+      *index = static_cast<int>(i);
+      return &knobs_[i];
+    }
+  }
+  return nullptr;
+}
+
+std::string Scope::KnobNames() const {
+  return absl::StrJoin(knobs_, ", ", [](std::string* out, const Knob& knob) {
+    absl::StrAppend(out, knob.name);
+  });
+}
+
+class ExpressionParser {
+ public:
+  ExpressionParser(absl::string_view text, Scope* scope)
+      : text_(text), scope_(scope) {}
+
+  absl::StatusOr<Expression> Parse(size_t* error_offset) {
+    NodePtr node;
+    if (text_.size() > kMaxBytes) {
+      Fail(0, absl::StrCat("the expression has ", text_.size(),
+                           " bytes, expected at most ", kMaxBytes));
+    } else if (Advance()) {
+      node = Conditional();
+      if (node != nullptr && token_.kind != Token::kEnd) {
+        Unexpected("an operator or the end");
+        node = nullptr;
+      }
+    }
+    if (node == nullptr) {
+      if (error_offset != nullptr) *error_offset = error_offset_;
+      return absl::InvalidArgumentError(error_);
+    }
+    return Expression(std::move(node));
+  }
+
+ private:
+  // Keeps the first error. Returns nullptr so that callers can return it.
+  NodePtr Fail(size_t offset, std::string message) {
+    if (error_.empty()) {
+      error_ = std::move(message);
+      error_offset_ = offset;
+    }
+    return nullptr;
+  }
+
+  NodePtr Unexpected(absl::string_view expected) {
+    if (token_.kind == Token::kSymbol && token_.text == "=") {
+      return Fail(token_.offset,
+                  "\"=\" assigns nothing here; equality is written ==");
+    }
+    return Fail(token_.offset, absl::StrCat("expected ", expected, ", found ",
+                                            Describe(token_)));
+  }
+
+  bool Is(absl::string_view symbol) const {
+    return token_.kind == Token::kSymbol && token_.text == symbol;
+  }
+  bool IsName(absl::string_view name) const {
+    return token_.kind == Token::kName && token_.text == name;
+  }
+
+  // Consumes the symbol or fails.
+  bool Expect(absl::string_view symbol) {
+    if (!Is(symbol)) {
+      Unexpected(absl::StrCat("\"", symbol, "\""));
+      return false;
+    }
+    return Advance();
+  }
+
+  bool Advance() {
+    while (position_ < text_.size() && absl::ascii_isspace(text_[position_])) {
+      ++position_;
+    }
+    token_ = Token();
+    token_.offset = position_;
+    if (position_ == text_.size()) return true;
+    const char c = text_[position_];
+    if (absl::ascii_isalpha(c) || c == '_') return LexName();
+    if (absl::ascii_isdigit(c)) return LexNumber();
+    if (c == '\'' || c == '"') return LexString();
+    return LexSymbol();
+  }
+
+  bool LexName() {
+    const size_t begin = position_;
+    while (position_ < text_.size() &&
+           (absl::ascii_isalnum(text_[position_]) || text_[position_] == '_')) {
+      ++position_;
+    }
+    token_.kind = Token::kName;
+    token_.text = std::string(text_.substr(begin, position_ - begin));
+    return true;
+  }
+
+  bool LexNumber() {
+    const size_t begin = position_;
+    bool is_double = false;
+    while (position_ < text_.size()) {
+      const char c = text_[position_];
+      const bool exponent_sign =
+          (c == '+' || c == '-') &&
+          (text_[position_ - 1] == 'e' || text_[position_ - 1] == 'E');
+      if (c == '.' || exponent_sign) {
+        is_double = true;
+      } else if (!absl::ascii_isalnum(c) && c != '_') {
+        break;
+      } else if (c == 'e' || c == 'E') {
+        is_double = true;
+      }
+      ++position_;
+    }
+    token_.text = std::string(text_.substr(begin, position_ - begin));
+    const bool good = is_double
+                          ? absl::SimpleAtod(token_.text, &token_.number)
+                          : absl::SimpleAtoi(token_.text, &token_.integer) &&
+                                token_.integer <= uint64_t{1} << 63;
+    if (!good) {
+      Fail(begin, absl::StrCat("\"", token_.text,
+                               "\" is no number: expected a decimal integer of "
+                               "64 bits or a double such as 0.5 or 1e9"));
+      return false;
+    }
+    token_.kind = is_double ? Token::kDouble : Token::kInt;
+    return true;
+  }
+
+  bool LexString() {
+    const char quote = text_[position_];
+    size_t i = position_ + 1;
+    std::string value;
+    while (i < text_.size() && text_[i] != quote) {
+      if (text_[i] == '\\') {
+        ++i;
+        if (i == text_.size()) break;
+        if (text_[i] != '\\' && text_[i] != '\'' && text_[i] != '"') {
+          Fail(i - 1, "unknown escape: expected \\\\, \\' or \\\"");
+          return false;
+        }
+      }
+      value.push_back(text_[i++]);
+    }
+    if (i >= text_.size()) {
+      Fail(position_, absl::StrCat("string without a closing ",
+                                   quote == '"' ? "\"" : "'"));
+      return false;
+    }
+    position_ = i + 1;
+    token_.kind = Token::kString;
+    token_.text = std::move(value);
+    return true;
+  }
+
+  bool LexSymbol() {
+    static const char* const kTwo[] = {"&&", "||", "==", "!=", "<=", ">="};
+    const absl::string_view two = text_.substr(position_, 2);
+    const absl::string_view one = text_.substr(position_, 1);
+    token_.kind = Token::kSymbol;
+    if (Contains(kTwo, two)) {
+      token_.text = std::string(two);
+    } else if (absl::string_view("()[],?:+-*/%<>!=.").find(one) !=
+               absl::string_view::npos) {
+      token_.text = std::string(one);
+    } else if (one == "&" || one == "|") {
+      Fail(position_,
+           absl::StrCat("expected \"", one, one, "\", found \"", one, "\""));
+      return false;
+    } else {
+      Fail(position_,
+           absl::StrCat(
+               "unexpected character \"",
+               absl::ascii_isprint(one[0])
+                   ? std::string(one)
+                   : absl::StrCat("\\x",
+                                  absl::Hex(static_cast<uint8_t>(one[0]))),
+               "\""));
+      return false;
+    }
+    position_ += token_.text.size();
+    return true;
+  }
+
+  // Counts nesting for as long as it lives.
+  class Nesting {
+   public:
+    explicit Nesting(int* depth) : depth_(depth) { ++*depth_; }
+    ~Nesting() { --*depth_; }
+
+   private:
+    int* const depth_;
+  };
+
+  NodePtr Conditional() {
+    const Nesting nesting(&depth_);
+    if (depth_ > kMaxDepth) {
+      return Fail(token_.offset,
+                  absl::StrCat("nested more than ", kMaxDepth, " levels deep"));
+    }
+    NodePtr condition = Or();
+    if (condition == nullptr || !Is("?")) return condition;
+    const size_t offset = token_.offset;
+    if (!Advance()) return nullptr;
+    if (condition->type != ExprType::kBool) {
+      return Mismatch(condition, "the condition of ?:", "a bool");
+    }
+    NodePtr yes = Or();
+    if (yes == nullptr || !Expect(":")) return nullptr;
+    NodePtr no = Conditional();
+    if (no == nullptr) return nullptr;
+    if (yes->type != no->type) {
+      return Fail(
+          no->offset,
+          absl::StrCat("?: chooses between ", ExprTypeName(yes->type), " and ",
+                       ExprTypeName(no->type), ", expected the same type"));
+    }
+    const ExprType type = yes->type;
+    return MakeNode(Op::kConditional, type, {condition, yes, no}, offset);
+  }
+
+  NodePtr Or() {
+    return Logical("||", Op::kOr, [this] {
+      return Logical("&&", Op::kAnd, [this] { return Relation(); });
+    });
+  }
+
+  template <typename Operand>
+  NodePtr Logical(absl::string_view symbol, Op op, Operand operand) {
+    NodePtr left = operand();
+    while (left != nullptr && Is(symbol)) {
+      const size_t offset = token_.offset;
+      if (!Advance()) return nullptr;
+      NodePtr right = operand();
+      if (right == nullptr) return nullptr;
+      for (const NodePtr& side : {left, right}) {
+        if (side->type != ExprType::kBool) {
+          return Mismatch(side, absl::StrCat("an operand of ", symbol),
+                          "a bool");
+        }
+      }
+      left = MakeNode(op, ExprType::kBool, {left, right}, offset);
+    }
+    return left;
+  }
+
+  bool AtRelation() const {
+    static const char* const kSymbols[] = {"==", "!=", "<", "<=", ">", ">="};
+    return IsName("in") ||
+           (token_.kind == Token::kSymbol && Contains(kSymbols, token_.text));
+  }
+
+  NodePtr Relation() {
+    NodePtr left = Additive();
+    if (left == nullptr || !AtRelation()) return left;
+    const Token symbol = token_;
+    if (!Advance()) return nullptr;
+    NodePtr result;
+    if (symbol.text == "in") {
+      result = InList(left, symbol.offset);
+    } else {
+      NodePtr right = Additive();
+      if (right == nullptr) return nullptr;
+      result = Compare(symbol, left, right);
+    }
+    if (result == nullptr) return nullptr;
+    if (AtRelation()) {
+      return Fail(token_.offset,
+                  "comparisons can't be chained: write a < b && b < c");
+    }
+    return result;
+  }
+
+  NodePtr Compare(const Token& symbol, const NodePtr& left,
+                  const NodePtr& right) {
+    if (left->type != right->type) {
+      return Fail(
+          symbol.offset,
+          absl::StrCat("\"", symbol.text, "\" compares ",
+                       ExprTypeName(left->type), " with ",
+                       ExprTypeName(right->type), MixedHint(left, right)));
+    }
+    const bool equality = symbol.text == "==" || symbol.text == "!=";
+    if (!equality && !IsNumeric(left)) {
+      return Fail(symbol.offset,
+                  absl::StrCat("\"", symbol.text, "\" orders numbers, not ",
+                               ExprTypeName(left->type), "s"));
+    }
+    if (!CheckVariant(left, right) || !CheckVariant(right, left)) {
+      return nullptr;
+    }
+    const bool swap = symbol.text[0] == '>';
+    const Op op = symbol.text == "=="       ? Op::kEqual
+                  : symbol.text == "!="     ? Op::kNotEqual
+                  : symbol.text.size() == 2 ? Op::kLessEqual
+                                            : Op::kLess;
+    return MakeNode(op, ExprType::kBool,
+                    swap ? std::vector<NodePtr>{right, left}
+                         : std::vector<NodePtr>{left, right},
+                    symbol.offset);
+  }
+
+  NodePtr InList(const NodePtr& left, size_t offset) {
+    std::vector<NodePtr> args = {left};
+    if (!Expect("[")) return nullptr;
+    while (!Is("]")) {
+      if (args.size() > 1 && !Expect(",")) return nullptr;
+      NodePtr element = Conditional();
+      if (element == nullptr) return nullptr;
+      if (element->type != left->type) {
+        return Fail(element->offset,
+                    absl::StrCat("the list holds ", ExprTypeName(element->type),
+                                 ", expected ", ExprTypeName(left->type),
+                                 " as on the left of \"in\"",
+                                 MixedHint(left, element)));
+      }
+      if (!CheckVariant(left, element)) return nullptr;
+      args.push_back(std::move(element));
+    }
+    if (!Advance()) return nullptr;
+    return MakeNode(Op::kIn, ExprType::kBool, std::move(args), offset);
+  }
+
+  // A literal that a knob is compared with must be one of its variants.
+  bool CheckVariant(const NodePtr& knob, const NodePtr& literal) {
+    if (knob->type != ExprType::kString || knob->op != Op::kKnob ||
+        literal->op != Op::kConstant) {
+      return true;
+    }
+    const std::vector<std::string>& variants =
+        scope_->knobs_[knob->value].variants;
+    if (std::find(variants.begin(), variants.end(), literal->text) !=
+        variants.end()) {
+      return true;
+    }
+    Fail(literal->offset,
+         absl::StrCat("knob \"", knob->text, "\" has no variant '",
+                      literal->text, "', expected one of ",
+                      absl::StrJoin(variants, ", ")));
+    return false;
+  }
+
+  NodePtr Additive() {
+    return Arithmetic({{"+", Op::kAdd}, {"-", Op::kSubtract}}, [this] {
+      return Arithmetic(
+          {{"*", Op::kMultiply}, {"/", Op::kDivide}, {"%", Op::kModulo}},
+          [this] { return Unary(); });
+    });
+  }
+
+  template <typename Operand>
+  NodePtr Arithmetic(
+      const std::vector<std::pair<absl::string_view, Op>>& symbols,
+      Operand operand) {
+    NodePtr left = operand();
+    while (left != nullptr) {
+      const auto found =
+          std::find_if(symbols.begin(), symbols.end(),
+                       [this](const auto& symbol) { return Is(symbol.first); });
+      if (found == symbols.end()) return left;
+      const size_t offset = token_.offset;
+      if (!Advance()) return nullptr;
+      NodePtr right = operand();
+      if (right == nullptr) return nullptr;
+      if (left->type != right->type || !IsNumeric(left) ||
+          (found->second == Op::kModulo && left->type != ExprType::kInt)) {
+        return Fail(
+            offset,
+            absl::StrCat(
+                "\"", found->first, "\" between ", ExprTypeName(left->type),
+                " and ", ExprTypeName(right->type), ", expected two ",
+                found->second == Op::kModulo ? "ints" : "ints or two doubles",
+                MixedHint(left, right)));
+      }
+      const ExprType type = left->type;
+      left = MakeNode(found->second, type, {left, right}, offset);
+    }
+    return left;
+  }
+
+  NodePtr Unary() {
+    if (!Is("!") && !Is("-")) return Primary();
+    const Nesting nesting(&depth_);
+    const Token symbol = token_;
+    if (depth_ > kMaxDepth) {
+      return Fail(symbol.offset,
+                  absl::StrCat("nested more than ", kMaxDepth, " levels deep"));
+    }
+    if (!Advance()) return nullptr;
+    if (symbol.text == "-" && token_.kind == Token::kInt) {
+      // Before the sign is applied, -2^63 is out of range.
+      const int64_t value = static_cast<int64_t>(0 - token_.integer);
+      if (!Advance()) return nullptr;
+      return MakeConstant(ExprType::kInt, value, symbol.offset);
+    }
+    NodePtr operand = Unary();
+    if (operand == nullptr) return nullptr;
+    if (symbol.text == "!") {
+      if (operand->type != ExprType::kBool) {
+        return Mismatch(operand, "the operand of !", "a bool");
+      }
+      return MakeNode(Op::kNot, ExprType::kBool, {operand}, symbol.offset);
+    }
+    if (!IsNumeric(operand)) {
+      return Mismatch(operand, "the operand of -", "a number");
+    }
+    const ExprType type = operand->type;
+    return MakeNode(Op::kNegate, type, {operand}, symbol.offset);
+  }
+
+  NodePtr Primary() {
+    const Token token = token_;
+    switch (token.kind) {
+      case Token::kInt:
+        if (token.integer > uint64_t{std::numeric_limits<int64_t>::max()}) {
+          return Fail(token.offset,
+                      absl::StrCat("\"", token.text, "\" exceeds 64 bits"));
+        }
+        if (!Advance()) return nullptr;
+        return MakeConstant(ExprType::kInt, static_cast<int64_t>(token.integer),
+                            token.offset);
+      case Token::kDouble:
+        if (!Advance()) return nullptr;
+        return MakeConstant(ExprType::kDouble, BitsFromDouble(token.number),
+                            token.offset);
+      case Token::kString: {
+        if (!Advance()) return nullptr;
+        auto node = std::make_shared<Node>();
+        node->type = ExprType::kString;
+        node->value = scope_->Intern(token.text);
+        node->text = token.text;
+        node->offset = token.offset;
+        return node;
+      }
+      case Token::kName:
+        if (!Advance()) return nullptr;
+        return Name(token);
+      default:
+        break;
+    }
+    if (!Is("(")) return Unexpected("a value");
+    if (!Advance()) return nullptr;
+    NodePtr inner = Conditional();
+    if (inner == nullptr || !Expect(")")) return nullptr;
+    return inner;
+  }
+
+  NodePtr Name(const Token& name) {
+    if (name.text == "true" || name.text == "false") {
+      return MakeConstant(ExprType::kBool, name.text == "true", name.offset);
+    }
+    if (name.text == "dim" || name.text == "hw") return Attribute(name);
+    if (Is("(")) return Call(name);
+    int index = 0;
+    const Scope::Knob* knob = scope_->Find(name.text, &index);
+    if (knob == nullptr) {
+      return Fail(
+          name.offset,
+          absl::StrCat("unknown name \"", name.text, "\", expected a knob (",
+                       scope_->KnobNames(), "), dim.NAME or hw.NAME"));
+    }
+    return MakeKnob(index, knob->type, knob->name, name.offset);
+  }
+
+  NodePtr Attribute(const Token& space) {
+    if (!Expect(".")) return nullptr;
+    const Token member = token_;
+    if (member.kind != Token::kName) return Unexpected("a name");
+    if (!Advance()) return nullptr;
+    const std::vector<std::string>& known = HardwareAttributes();
+    if (space.text == "hw" &&
+        std::find(known.begin(), known.end(), member.text) == known.end()) {
+      return Fail(
+          member.offset,
+          absl::StrCat("unknown attribute \"hw.", member.text,
+                       "\", expected one of ", absl::StrJoin(known, ", ")));
+    }
+    auto node = std::make_shared<Node>();
+    node->op = Op::kParameter;
+    node->text = absl::StrCat(space.text, ".", member.text);
+    node->offset = space.offset;
+    return node;
+  }
+
+  NodePtr Call(const Token& name) {
+    if (!Contains(kFunctions, name.text)) {
+      return Fail(name.offset, absl::StrCat("unknown function \"", name.text,
+                                            "\", expected one of ",
+                                            absl::StrJoin(kFunctions, ", ")));
+    }
+    std::vector<NodePtr> args;
+    if (!Expect("(")) return nullptr;
+    while (!Is(")")) {
+      if (!args.empty() && !Expect(",")) return nullptr;
+      args.push_back(Conditional());
+      if (args.back() == nullptr) return nullptr;
+      if (!IsNumeric(args.back())) {
+        return Mismatch(args.back(), absl::StrCat("an argument of ", name.text),
+                        "a number");
+      }
+    }
+    if (!Advance()) return nullptr;
+    return MakeCall(name, std::move(args));
+  }
+
+  NodePtr MakeCall(const Token& name, std::vector<NodePtr> args) {
+    const std::string& f = name.text;
+    const bool variadic = f == "min" || f == "max";
+    const size_t expected = variadic || f == "ceil_div" ? 2 : 1;
+    if (variadic ? args.size() < expected : args.size() != expected) {
+      return Fail(name.offset,
+                  absl::StrCat(f, " has ", args.size(), " arguments, expected ",
+                               variadic ? "at least " : "", expected));
+    }
+    for (const NodePtr& arg : args) {
+      if (arg->type != args[0]->type) {
+        return Fail(arg->offset, absl::StrCat("the arguments of ", f, " mix ",
+                                              ExprTypeName(args[0]->type),
+                                              " and ", ExprTypeName(arg->type),
+                                              MixedHint(args[0], arg)));
+      }
+    }
+    const ExprType type = args[0]->type;
+    if (f == "double") {
+      return MakeNode(Op::kToDouble, ExprType::kDouble, args, name.offset);
+    }
+    if (f == "int") {
+      return MakeNode(Op::kToInt, ExprType::kInt, args, name.offset);
+    }
+    if (f == "log2") return MakeNode(Op::kLog2, type, args, name.offset);
+    if (f == "ceil_div") {
+      if (type != ExprType::kInt) {
+        return Mismatch(args[0], "an argument of ceil_div", "an int");
+      }
+      return MakeNode(Op::kCeilDiv, type, args, name.offset);
+    }
+    NodePtr result = args[0];
+    for (size_t i = 1; i < args.size(); ++i) {
+      result = MakeNode(f == "min" ? Op::kMin : Op::kMax, type,
+                        {result, args[i]}, name.offset);
+    }
+    return result;
+  }
+
+  NodePtr Mismatch(const NodePtr& node, absl::string_view what,
+                   absl::string_view expected) {
+    return Fail(node->offset,
+                absl::StrCat(what, " is ", ExprTypeName(node->type),
+                             ", expected ", expected));
+  }
+
+  static std::string MixedHint(const NodePtr& a, const NodePtr& b) {
+    return IsNumeric(a) && IsNumeric(b) && a->type != b->type
+               ? "; convert with double(x) or int(x)"
+               : "";
+  }
+
+  const absl::string_view text_;
+  Scope* const scope_;
+  size_t position_ = 0;
+  Token token_;
+  int depth_ = 0;
+  std::string error_;
+  size_t error_offset_ = 0;
+};
+
+absl::StatusOr<Expression> Expression::Parse(absl::string_view text,
+                                             Scope* scope,
+                                             size_t* error_offset) {
+  return ExpressionParser(text, scope).Parse(error_offset);
+}
+
+}  // namespace optrail::tuning

@@ -1,0 +1,456 @@
+#include "tuning/space/space_parser.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/hash.h"
+#include "base/status_macros.h"
+#include "base/textproto.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/space/string_location.h"
+
+namespace optrail::tuning {
+namespace {
+
+constexpr size_t kMaxFileBytes = 256 << 10;
+constexpr int kMaxLevels = 4096;
+constexpr int kMaxParts = 8;
+
+// Such that the canonical text of a config needs no quoting and reads back.
+bool IsVariantName(absl::string_view name) {
+  int64_t number;
+  if (name.empty() || name == "true" || name == "false" || name[0] == '.' ||
+      name[0] == '-' || absl::SimpleAtoi(name, &number)) {
+    return false;
+  }
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-';
+  });
+}
+
+bool IsDimName(absl::string_view name) {
+  return !name.empty() && !absl::ascii_isdigit(name[0]) &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+class SpaceParser {
+ public:
+  SpaceParser(absl::string_view text, absl::string_view filename)
+      : text_(text), filename_(filename) {}
+
+  absl::StatusOr<std::shared_ptr<const ParsedSpace>> Parse() {
+    if (text_.size() > kMaxFileBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(filename_, ": the file has ", text_.size(),
+                       " bytes, expected at most ", kMaxFileBytes));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const auto file,
+                             ParseTextProto<proto::Space>(text_, filename_));
+    space_->filename = std::string(filename_);
+    space_->proto = file.message;
+    const TextProtoPlace root = file.root();
+    if (space_->proto.knob().empty()) {
+      return root.Error("the space has no knob, expected at least one");
+    }
+    for (int i = 0; i < space_->proto.knob_size(); ++i) {
+      OPTRAIL_RETURN_IF_ERROR(
+          AddKnob(space_->proto.knob(i), root.Child("knob", i)));
+    }
+    for (int i = 0; i < space_->proto.constraint_size(); ++i) {
+      const proto::Space::Constraint& constraint = space_->proto.constraint(i);
+      OPTRAIL_ASSIGN_OR_RETURN(
+          ParsedExpression parsed,
+          ParseExpression(constraint.expr(), root.Child("constraint", i)));
+      parsed.why = constraint.why();
+      if (parsed.expr.type() != ExprType::kBool) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            parsed.location, ": the constraint is ",
+            ExprTypeName(parsed.expr.type()), ", expected a bool"));
+      }
+      space_->constraints.push_back(std::move(parsed));
+    }
+    OPTRAIL_RETURN_IF_ERROR(AddPrior(root));
+    OPTRAIL_RETURN_IF_ERROR(AddDefault(root));
+    if (space_->proto.max_instantiations() < 0) {
+      return root.Child("max_instantiations")
+          .Error(absl::StrCat("max_instantiations is ",
+                              space_->proto.max_instantiations(),
+                              ", expected 0 (for the default) or more"));
+    }
+    space_->dims.assign(dims_.begin(), dims_.end());
+    space_->canonical_text = CanonicalSpaceText();
+    space_->hash = Fingerprint(space_->canonical_text);
+    return std::shared_ptr<const ParsedSpace>(std::move(space_));
+  }
+
+ private:
+  absl::Status AddKnob(const proto::Space::Knob& knob,
+                       const TextProtoPlace& place) {
+    if (!IsKnobName(knob.name())) {
+      return place.Child("name").Error(
+          absl::StrCat("knob name \"", knob.name(),
+                       "\": expected [A-Za-z_][A-Za-z0-9_]* that is neither a "
+                       "keyword nor a function of expressions"));
+    }
+    std::vector<std::string> kinds;
+    if (!knob.ints().empty()) kinds.push_back("ints");
+    if (knob.has_pow2()) kinds.push_back("pow2");
+    if (knob.has_divisors()) kinds.push_back("divisors");
+    if (knob.has_split()) kinds.push_back("split");
+    if (knob.boolean()) kinds.push_back("boolean");
+    if (!knob.variants().empty()) kinds.push_back("variants");
+    if (kinds.size() != 1) {
+      return place.Error(absl::StrCat(
+          "knob \"", knob.name(), "\" has ",
+          kinds.empty() ? "no values" : absl::StrJoin(kinds, " and "),
+          ", expected one of ints, pow2, divisors, split, boolean, variants"));
+    }
+    ParsedKnob parsed;
+    parsed.name = knob.name();
+    parsed.compile_time = knob.compile_time();
+    parsed.doc = knob.doc();
+    parsed.location = place.ToString();
+    if (!knob.ints().empty()) {
+      OPTRAIL_RETURN_IF_ERROR(ReadInts(knob, place, &parsed));
+    } else if (knob.has_pow2()) {
+      OPTRAIL_RETURN_IF_ERROR(ReadPow2(knob, place, &parsed));
+    } else if (knob.has_divisors()) {
+      OPTRAIL_RETURN_IF_ERROR(ReadDivisors(knob, place, &parsed));
+    } else if (knob.has_split()) {
+      return AddSplit(knob, place, parsed);
+    } else if (knob.boolean()) {
+      parsed.kind = ParsedKnob::kBoolean;
+    } else {
+      OPTRAIL_RETURN_IF_ERROR(ReadVariants(knob, place, &parsed));
+    }
+    return Push(std::move(parsed), place);
+  }
+
+  absl::Status ReadInts(const proto::Space::Knob& knob,
+                        const TextProtoPlace& place, ParsedKnob* parsed) {
+    if (knob.ints_size() > kMaxLevels) {
+      return place.Child("ints", 0).Error(
+          absl::StrCat("knob \"", knob.name(), "\" has ", knob.ints_size(),
+                       " values, expected at most ", kMaxLevels));
+    }
+    std::set<int64_t> seen;
+    for (int i = 0; i < knob.ints_size(); ++i) {
+      if (!seen.insert(knob.ints(i)).second) {
+        return place.Child("ints", i).Error(
+            absl::StrCat("knob \"", knob.name(), "\" has the value ",
+                         knob.ints(i), " twice"));
+      }
+    }
+    parsed->ints.assign(seen.begin(), seen.end());
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadPow2(const proto::Space::Knob& knob,
+                        const TextProtoPlace& place, ParsedKnob* parsed) {
+    const TextProtoPlace at = place.Child("pow2");
+    const int64_t min = knob.pow2().has_min() ? knob.pow2().min() : 1;
+    if (!knob.pow2().has_max()) {
+      return at.Error(
+          absl::StrCat("pow2 of knob \"", knob.name(), "\" lacks max"));
+    }
+    for (const auto& [field, value] :
+         {std::make_pair("min", min), {"max", knob.pow2().max()}}) {
+      if (value < 1 || (value & (value - 1)) != 0) {
+        return at.Child(field).Error(absl::StrCat(field, " of knob \"",
+                                                  knob.name(), "\" is ", value,
+                                                  ", expected a power of two"));
+      }
+    }
+    if (knob.pow2().max() < min) {
+      return at.Child("max").Error(
+          absl::StrCat("max of knob \"", knob.name(), "\" is ",
+                       knob.pow2().max(), ", expected at least min, ", min));
+    }
+    for (int64_t v = min; v <= knob.pow2().max(); v *= 2) {
+      parsed->ints.push_back(v);
+      if (v == int64_t{1} << 62) break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckDim(const proto::Space::Knob& knob, const std::string& dim,
+                        const TextProtoPlace& place) {
+    if (!IsDimName(dim)) {
+      return place.Child("dim").Error(
+          absl::StrCat("dim of knob \"", knob.name(), "\" is \"", dim,
+                       "\", expected the name of a dimension"));
+    }
+    dims_.insert(dim);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadDivisors(const proto::Space::Knob& knob,
+                            const TextProtoPlace& place, ParsedKnob* parsed) {
+    const proto::Space::Divisors& divisors = knob.divisors();
+    const TextProtoPlace at = place.Child("divisors");
+    OPTRAIL_RETURN_IF_ERROR(CheckDim(knob, divisors.dim(), at));
+    parsed->kind = ParsedKnob::kDivisors;
+    parsed->dim = divisors.dim();
+    parsed->min = divisors.has_min() ? divisors.min() : 1;
+    parsed->max = divisors.has_max() ? divisors.max() : INT64_MAX;
+    if (parsed->min < 1 || parsed->max < parsed->min) {
+      return at.Error(absl::StrCat("divisors of knob \"", knob.name(),
+                                   "\" between ", parsed->min, " and ",
+                                   parsed->max, ", expected 1 <= min <= max"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddSplit(const proto::Space::Knob& knob,
+                        const TextProtoPlace& place, ParsedKnob parsed) {
+    const TextProtoPlace at = place.Child("split");
+    const int parts = knob.split().parts();
+    OPTRAIL_RETURN_IF_ERROR(CheckDim(knob, knob.split().dim(), at));
+    if (parts < 2 || parts > kMaxParts) {
+      return at.Child("parts").Error(
+          absl::StrCat("parts of knob \"", knob.name(), "\" is ", parts,
+                       ", expected 2 to ", kMaxParts));
+    }
+    parsed.kind = ParsedKnob::kSplitPart;
+    parsed.dim = knob.split().dim();
+    parsed.split_first = static_cast<int>(space_->knobs.size());
+    parsed.split_parts = parts;
+    for (int part = 0; part < parts; ++part) {
+      parsed.name = absl::StrCat(knob.name(), "_", part);
+      OPTRAIL_RETURN_IF_ERROR(Push(parsed, place));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadVariants(const proto::Space::Knob& knob,
+                            const TextProtoPlace& place, ParsedKnob* parsed) {
+    parsed->kind = ParsedKnob::kVariants;
+    std::set<std::string> seen;
+    for (int i = 0; i < knob.variants_size(); ++i) {
+      const std::string& variant = knob.variants(i);
+      if (!IsVariantName(variant)) {
+        return place.Child("variants", i)
+            .Error(absl::StrCat(
+                "variant \"", variant, "\" of knob \"", knob.name(),
+                "\": expected [A-Za-z0-9_][A-Za-z0-9_.-]*, no number, true or "
+                "false"));
+      }
+      if (!seen.insert(variant).second) {
+        return place.Child("variants", i)
+            .Error(absl::StrCat("knob \"", knob.name(), "\" has the variant \"",
+                                variant, "\" twice"));
+      }
+      parsed->variants.push_back(variant);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Push(ParsedKnob knob, const TextProtoPlace& place) {
+    for (const ParsedKnob& other : space_->knobs) {
+      if (other.name == knob.name) {
+        return place.Child("name").Error(
+            absl::StrCat("knob \"", knob.name,
+                         "\" is declared twice, first at ", other.location));
+      }
+    }
+    if (space_->scope.knob_count() == Scope::kMaxKnobs) {
+      return place.Error(absl::StrCat("knob \"", knob.name,
+                                      "\": expected at most ", Scope::kMaxKnobs,
+                                      " knobs"));
+    }
+    const ExprType type = knob.kind == ParsedKnob::kBoolean ? ExprType::kBool
+                          : knob.kind == ParsedKnob::kVariants
+                              ? ExprType::kString
+                              : ExprType::kInt;
+    space_->scope.AddKnob(knob.name, type, knob.variants);
+    space_->knobs.push_back(std::move(knob));
+    return absl::OkStatus();
+  }
+
+  // `place` is the message whose field `expr` is read.
+  absl::StatusOr<ParsedExpression> ParseExpression(
+      const std::string& text, const TextProtoPlace& place) {
+    const TextProtoPlace field = place.Child("expr");
+    const auto locate = [&](size_t offset) {
+      const TextLocation at =
+          LocateInString(text_, {field.line(), field.column()}, offset);
+      return absl::StrCat(filename_, ":", at.line, ":", at.column);
+    };
+    if (text.empty()) return field.Error("expr is missing or empty");
+    size_t offset = 0;
+    absl::StatusOr<Expression> expr =
+        Expression::Parse(text, &space_->scope, &offset);
+    if (!expr.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(locate(offset), ": ", expr.status().message()));
+    }
+    ParsedExpression parsed{*expr, text, "", locate(0), {}};
+    for (const Expression::Parameter& parameter : expr->Parameters()) {
+      parsed.parameters.emplace_back(parameter.name, locate(parameter.offset));
+      absl::string_view name = parameter.name;
+      if (absl::ConsumePrefix(&name, "dim.")) dims_.insert(std::string(name));
+    }
+    return parsed;
+  }
+
+  absl::Status AddPrior(const TextProtoPlace& root) {
+    if (!space_->proto.has_prior()) return absl::OkStatus();
+    const TextProtoPlace place = root.Child("prior");
+    OPTRAIL_ASSIGN_OR_RETURN(
+        ParsedExpression prior,
+        ParseExpression(space_->proto.prior().expr(), place));
+    if (prior.expr.type() != ExprType::kInt &&
+        prior.expr.type() != ExprType::kDouble) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(prior.location, ": the prior is ",
+                       ExprTypeName(prior.expr.type()), ", expected a number"));
+    }
+    if (space_->proto.prior().top_k() < 0) {
+      return place.Child("top_k").Error(
+          absl::StrCat("top_k is ", space_->proto.prior().top_k(),
+                       ", expected 0 (for no limit) or more"));
+    }
+    space_->prior = std::move(prior);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddDefault(const TextProtoPlace& root) {
+    if (!space_->proto.has_default_()) {
+      return root.Error(
+          "the space has no default, expected default { set { ... } } with a "
+          "value for every knob");
+    }
+    const TextProtoPlace place = root.Child("default");
+    std::vector<const proto::KnobValue*> values(space_->knobs.size());
+    const auto& given = space_->proto.default_().set();
+    for (int i = 0; i < given.size(); ++i) {
+      const TextProtoPlace at = place.Child("set", i);
+      const auto knob = std::find_if(
+          space_->knobs.begin(), space_->knobs.end(),
+          [&](const ParsedKnob& k) { return k.name == given[i].knob(); });
+      if (knob == space_->knobs.end()) {
+        return at.Error(absl::StrCat(
+            "the default sets \"", given[i].knob(),
+            "\", which is no knob; expected one of ",
+            absl::StrJoin(space_->knobs, ", ",
+                          [](std::string* out, const ParsedKnob& k) {
+                            absl::StrAppend(out, k.name);
+                          })));
+      }
+      const size_t index = knob - space_->knobs.begin();
+      if (values[index] != nullptr) {
+        return at.Error(
+            absl::StrCat("the default sets knob \"", knob->name, "\" twice"));
+      }
+      values[index] = &given[i];
+      OPTRAIL_RETURN_IF_ERROR(CheckDefault(*knob, given[i], at));
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] == nullptr) {
+        return place.Error(absl::StrCat("the default lacks knob \"",
+                                        space_->knobs[i].name, "\""));
+      }
+      *space_->default_config.add_set() = *values[i];
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckDefault(const ParsedKnob& knob,
+                            const proto::KnobValue& value,
+                            const TextProtoPlace& at) {
+    const absl::optional<int64_t> number = ValueOf(knob, value);
+    // Whether a divisor fits is known only with a shape.
+    const bool fits =
+        number.has_value() &&
+        (knob.kind != ParsedKnob::kInts ||
+         std::binary_search(knob.ints.begin(), knob.ints.end(), *number));
+    if (fits) return absl::OkStatus();
+    return at.Error(absl::StrCat("the default of knob \"", knob.name, "\" is ",
+                                 CanonicalText(value), ", expected ",
+                                 ExpectedValue(knob)));
+  }
+
+  std::string CanonicalSpaceText() const {
+    std::string text;
+    for (const ParsedKnob& knob : space_->knobs) {
+      absl::StrAppend(&text, "knob ", knob.name, " ", knob.kind, " [",
+                      absl::StrJoin(knob.ints, ","), "] [",
+                      absl::StrJoin(knob.variants, ","), "] ", knob.dim, " ",
+                      knob.min, " ", knob.max, " ", knob.split_first, " ",
+                      knob.split_parts,
+                      knob.compile_time ? " compile_time" : "", "\n");
+    }
+    for (const ParsedExpression& constraint : space_->constraints) {
+      absl::StrAppend(&text, "constraint ", constraint.expr.CanonicalText(),
+                      "\n");
+    }
+    if (space_->prior.has_value()) {
+      absl::StrAppend(&text, "prior ", space_->prior->expr.CanonicalText(),
+                      " top_k ", space_->proto.prior().top_k(), "\n");
+    }
+    absl::StrAppend(&text, "default ", CanonicalText(space_->default_config),
+                    "\n");
+    return text;
+  }
+
+  const absl::string_view text_;
+  const absl::string_view filename_;
+  std::shared_ptr<ParsedSpace> space_ = std::make_shared<ParsedSpace>();
+  std::set<std::string> dims_;
+};
+
+}  // namespace
+
+absl::optional<int64_t> ValueOf(const ParsedKnob& knob,
+                                const proto::KnobValue& value) {
+  switch (value.value_case()) {
+    case proto::KnobValue::kInt:
+      if (knob.ordinal()) return value.int_();
+      break;
+    case proto::KnobValue::kBool:
+      if (knob.kind == ParsedKnob::kBoolean) return value.bool_() ? 1 : 0;
+      break;
+    case proto::KnobValue::kVariant: {
+      const auto found = std::find(knob.variants.begin(), knob.variants.end(),
+                                   value.variant());
+      if (found != knob.variants.end()) return found - knob.variants.begin();
+      break;
+    }
+    case proto::KnobValue::VALUE_NOT_SET:
+      break;
+  }
+  return absl::nullopt;
+}
+
+std::string ExpectedValue(const ParsedKnob& knob) {
+  switch (knob.kind) {
+    case ParsedKnob::kInts:
+      if (knob.ints.size() > 16) {
+        return absl::StrCat("one of ", knob.ints.size(), " integers from ",
+                            knob.ints.front(), " to ", knob.ints.back());
+      }
+      return absl::StrCat("one of ", absl::StrJoin(knob.ints, ", "));
+    case ParsedKnob::kDivisors:
+    case ParsedKnob::kSplitPart:
+      return absl::StrCat("an integer, a divisor of dim.", knob.dim);
+    case ParsedKnob::kBoolean:
+      return "true or false";
+    case ParsedKnob::kVariants:
+      return absl::StrCat("one of ", absl::StrJoin(knob.variants, ", "));
+  }
+  return "?";
+}
+
+absl::StatusOr<std::shared_ptr<const ParsedSpace>> ParseSpace(
+    absl::string_view text, absl::string_view filename) {
+  return SpaceParser(text, filename).Parse();
+}
+
+}  // namespace optrail::tuning
