@@ -1,0 +1,36 @@
+#include "ops/device/cuda.h"
+
+#include <dlfcn.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace optrail::ops {
+
+absl::Status CudaDriverStatus() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) {
+    return absl::UnavailableError(absl::StrCat(
+        "unsupported here: libcuda.so.1 not found (", dlerror(), ")"));
+  }
+  using Init = int (*)(unsigned flags);
+  const auto init = reinterpret_cast<Init>(dlsym(driver, "cuInit"));
+  if (init == nullptr) {
+    return absl::UnavailableError(
+        "unsupported here: libcuda.so.1 has no function cuInit");
+  }
+  if (const int error = init(0); error != 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "unsupported here: cuInit of libcuda.so.1 returns error ", error));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice() {
+  OPTRAIL_RETURN_IF_ERROR(CudaDriverStatus());
+  return absl::UnimplementedError(
+      "the CUDA driver is here, but this version of Optrail has no CUDA "
+      "device");
+}
+
+}  // namespace optrail::ops

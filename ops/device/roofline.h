@@ -1,0 +1,44 @@
+#ifndef OPTRAIL_OPS_DEVICE_ROOFLINE_H_
+#define OPTRAIL_OPS_DEVICE_ROOFLINE_H_
+
+// The least time that an operator can take on a machine (Williams, Waterman and
+// Patterson, "Roofline: an insightful visual performance model for multicore
+// architectures", 2009): it must do its arithmetic and move its data, at best
+// at the same time.
+//
+//   time >= max(FLOP / peak FLOP/s, bytes / peak bytes/s)
+//
+// `bytes` is compulsory traffic (Operator::MovedBytes). With warm caches the
+// data need not come from memory, so the rate is that of the smallest level
+// which the operands fit into: a bound by memory would be no bound.
+
+#include <cstdint>
+
+#include "tuning/proto/context.pb.h"
+
+namespace optrail::ops {
+
+struct Roofline {
+  double time_ns = 0;         // the bound; 0 if a ceiling it needs is missing
+  bool memory_bound = false;  // which of the two terms is larger
+  const char* level = "";     // "L1", "L2" or "memory": where the data is
+};
+
+// `threads` up to `ceiling_threads`, the number of threads with which the
+// ceilings of "all threads" were measured; between one and all, arithmetic and
+// private caches grow with the threads and memory is interpolated.
+// `working_set_bytes` is how much data a call touches where caches are warm; 0
+// stands for cold caches.
+Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
+                    const proto::Hardware& hardware,
+                    const proto::Ceilings& ceilings, int threads,
+                    int ceiling_threads);
+
+// With cold caches, and ceilings measured with either one or `threads` threads.
+// 0 if a ceiling is missing.
+double RooflineTimeNs(double flop, double moved_bytes,
+                      const proto::Ceilings& ceilings, int threads);
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_DEVICE_ROOFLINE_H_
