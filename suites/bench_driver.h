@@ -1,0 +1,48 @@
+#ifndef OPTRAIL_SUITES_BENCH_DRIVER_H_
+#define OPTRAIL_SUITES_BENCH_DRIVER_H_
+
+// RunBenchmarks measures tasks with their default and tuned configs and returns
+// a run, ready to be printed and recorded.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "suites/bench_session.h"
+#include "suites/run_context.h"
+#include "suites/tasks.h"
+#include "suites/worker_evaluator.h"
+#include "tracker/proto/run.pb.h"
+
+namespace optrail::suites {
+
+struct BenchDriverOptions {
+  BenchOptions bench;  // on_progress is filled in
+  WorkerOptions worker;
+  std::string suite;  // name of the run's suite
+
+  bool with_default = true;
+  bool with_tuned = true;
+  // A config given by hand: runs in place of the tuned one, under its series,
+  // so that a gate compares it with what the history has; or, with a name,
+  // beside the others under a series of its own.
+  absl::optional<proto::Config> given_config;
+  std::string given_name;
+  bool quiet = false;
+};
+
+// The benchmarks that RunBenchmarks would run, by name, after
+// --benchmark_filter. InvalidArgument if the given config is not valid for a
+// task: the message names knob or constraint.
+absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
+    const std::vector<TaskEntry>& tasks, const RunContext& context,
+    const BenchDriverOptions& options);
+
+absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
+                                         const RunContext& context,
+                                         const BenchDriverOptions& options);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_BENCH_DRIVER_H_

@@ -1,0 +1,473 @@
+#include "suites/commands.h"
+
+#include <algorithm>
+#include <iostream>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "base/exit_code.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "base/units.h"
+#include "suites/bench_driver.h"
+#include "suites/google_benchmark_face.h"
+#include "suites/stopwatch.h"
+#include "suites/tasks.h"
+#include "suites/tune_driver.h"
+#include "suites/workload.h"
+#include "tracker/history.h"
+#include "tuning/proto/canonical.h"
+
+ABSL_FLAG(std::string, history, "",
+          "Folder of runs and sessions; by default .optrail/history in the "
+          "workspace.");
+ABSL_FLAG(std::string, store, "",
+          "Folder of tuned configs found here, which win over checked-in ones; "
+          "by default .optrail/store in the workspace.");
+ABSL_FLAG(optrail::OutputFormat, format, optrail::OutputFormat::kTable,
+          "What to print: table, json, csv or markdown.");
+ABSL_FLAG(bool, quiet, false, "Show no progress.");
+
+ABSL_FLAG(std::string, op, "",
+          "Operators whose whole name this regular expression matches.");
+ABSL_FLAG(std::string, shape, "",
+          "Shapes whose text, such as m=384,n=1024,k=1024/f32, this regular "
+          "expression matches somewhere.");
+ABSL_FLAG(std::string, workload, "",
+          "Shapes of a workload (its name, or the path of a "
+          ".workload.textproto) instead of the operators' shapes files.");
+ABSL_FLAG(std::vector<std::string>, threads, {},
+          "Numbers of threads, such as 1,2; 0 stands for all cores. By default "
+          "what the workload says, else 1.");
+ABSL_FLAG(std::string, device, "cpu", "cpu or cuda.");
+ABSL_FLAG(std::string, cache, "hot",
+          "hot: operands are as warm as the call before left them; cold: "
+          "caches are flushed before each call.");
+
+ABSL_FLAG(std::string, strategy, "default", "How to choose configs to try.");
+ABSL_FLAG(uint64_t, seed, 1, "Of everything that is drawn at random.");
+ABSL_FLAG(int64_t, trials, 0, "Most configs to try per task; 0: no limit.");
+ABSL_FLAG(absl::Duration, time_budget, absl::ZeroDuration(),
+          "Longest search per task, such as 30s; 0 takes the workload's, else "
+          "20s unless --trials is given.");
+ABSL_FLAG(int64_t, patience, 0,
+          "Stop after this many trials without improvement; 0: never.");
+ABSL_FLAG(int32_t, finalists, 4,
+          "How many of the best are measured again before one wins.");
+ABSL_FLAG(bool, retune, false, "Tune what the store has, too.");
+ABSL_FLAG(bool, forget, false,
+          "Do not start from the trials of earlier sessions.");
+ABSL_FLAG(absl::Duration, config_deadline, absl::Seconds(10),
+          "A config that has not answered by then is killed.");
+ABSL_FLAG(int64_t, max_config_mib, 1024,
+          "Memory in MiB that a config may use beside its operands.");
+
+ABSL_FLAG(int32_t, processes, 0,
+          "Fresh processes per benchmark or finalist; 0 takes the workload's, "
+          "else 5.");
+ABSL_FLAG(std::vector<std::string>, select,
+          std::vector<std::string>({"default", "tuned"}),
+          "Which configs to benchmark: default, tuned or both.");
+ABSL_FLAG(std::string, config, "",
+          "A config, knob=value,..., to run in place of the tuned one.");
+ABSL_FLAG(std::string, config_name, "",
+          "Run --config beside the others, as a series of this name.");
+ABSL_FLAG(bool, record, false, "Add the run to the history.");
+ABSL_FLAG(std::string, suite, "",
+          "Name of the run in the history; by default the workload, else the "
+          "operator.");
+ABSL_FLAG(bool, with_test_operators, false,
+          "Also offer operators that exist for tests.");
+
+namespace optrail::suites {
+namespace {
+
+constexpr absl::Duration kDefaultTimeBudget = absl::Seconds(20);
+constexpr int kDefaultProcesses = 5;
+
+const std::vector<std::string>& SelectionFlags() {
+  static const auto* const flags = new std::vector<std::string>{
+      "op",     "shape", "workload",           "threads",
+      "device", "cache", "with_test_operators"};
+  return *flags;
+}
+
+const std::vector<std::string>& TuneFlags() {
+  static const auto* const flags = new std::vector<std::string>{
+      "strategy",      "seed",   "trials", "time_budget", "patience",
+      "finalists",     "retune", "forget", "processes",   "config_deadline",
+      "max_config_mib"};
+  return *flags;
+}
+
+const std::vector<std::string>& BenchFlags() {
+  static const auto* const flags = new std::vector<std::string>{
+      "select",    "config", "config_name",     "record",        "suite",
+      "processes", "seed",   "config_deadline", "max_config_mib"};
+  return *flags;
+}
+
+std::vector<std::string> Concat(
+    std::initializer_list<std::vector<std::string>> lists) {
+  std::vector<std::string> all;
+  for (const std::vector<std::string>& list : lists) {
+    for (const std::string& flag : list) {
+      if (std::find(all.begin(), all.end(), flag) == all.end()) {
+        all.push_back(flag);
+      }
+    }
+  }
+  return all;
+}
+
+absl::Status CheckRange(absl::string_view flag, int64_t value, int64_t low,
+                        int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "flag --", flag, "=", value, ": expected ", low, " to ", high));
+}
+
+absl::StatusOr<TaskSelection> SelectionFromFlags(const std::string& op,
+                                                 const std::string& workload) {
+  TaskSelection selection;
+  selection.workload = workload;
+  selection.op_regex = op.empty() ? absl::GetFlag(FLAGS_op) : op;
+  selection.shape_regex = absl::GetFlag(FLAGS_shape);
+  OPTRAIL_ASSIGN_OR_RETURN(selection.device,
+                           tuning::ParseDevice(absl::GetFlag(FLAGS_device)));
+  OPTRAIL_ASSIGN_OR_RETURN(selection.cache_mode,
+                           tuning::ParseCacheMode(absl::GetFlag(FLAGS_cache)));
+  for (const std::string& text : absl::GetFlag(FLAGS_threads)) {
+    int count;
+    if (!absl::SimpleAtoi(text, &count) || count < 0 || count > 1024) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --threads: \"", text, "\", expected numbers from 0 to 1024"));
+    }
+    selection.threads.push_back(count);
+  }
+  selection.with_test_only = absl::GetFlag(FLAGS_with_test_operators);
+  return selection;
+}
+
+absl::StatusOr<WorkerOptions> WorkerFromFlags() {
+  WorkerOptions worker;
+  worker.config_deadline = absl::GetFlag(FLAGS_config_deadline);
+  if (worker.config_deadline < absl::Milliseconds(100)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --config_deadline=", absl::FormatDuration(worker.config_deadline),
+        ": expected at least 100ms"));
+  }
+  OPTRAIL_RETURN_IF_ERROR(CheckRange("max_config_mib",
+                                     absl::GetFlag(FLAGS_max_config_mib), 1,
+                                     int64_t{1} << 24));
+  worker.max_config_bytes = absl::GetFlag(FLAGS_max_config_mib) << 20;
+  return worker;
+}
+
+// What the command line leaves open, the workload says.
+absl::StatusOr<TuneDriverOptions> TuneFromFlags(
+    const proto::Workload& workload) {
+  TuneDriverOptions options;
+  OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
+  options.tune.strategy = absl::GetFlag(FLAGS_strategy);
+  options.tune.seed = absl::GetFlag(FLAGS_seed);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("trials", absl::GetFlag(FLAGS_trials), 0, 100'000'000));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("patience", absl::GetFlag(FLAGS_patience), 0, 100'000'000));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("finalists", absl::GetFlag(FLAGS_finalists), 1, 100));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("processes", absl::GetFlag(FLAGS_processes), 0, 1000));
+  proto::Budget& budget = options.tune.budget;
+  if (const int64_t trials = absl::GetFlag(FLAGS_trials); trials > 0) {
+    budget.set_trials(trials);
+  }
+  if (const int64_t patience = absl::GetFlag(FLAGS_patience); patience > 0) {
+    budget.set_patience_trials(patience);
+  }
+  absl::Duration time = absl::GetFlag(FLAGS_time_budget);
+  if (time < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --time_budget=", absl::FormatDuration(time),
+                     ": expected a duration such as 30s"));
+  }
+  if (time == absl::ZeroDuration() && workload.tune_seconds() > 0) {
+    time = absl::Seconds(workload.tune_seconds());
+  }
+  if (time == absl::ZeroDuration() && !budget.has_trials()) {
+    time = kDefaultTimeBudget;
+  }
+  if (time > absl::ZeroDuration()) {
+    budget.set_time_ns(absl::ToInt64Nanoseconds(time));
+  }
+  options.tune.finalists = absl::GetFlag(FLAGS_finalists);
+  const int processes = absl::GetFlag(FLAGS_processes);
+  options.tune.verify_processes = processes > 0 ? processes : kDefaultProcesses;
+  options.tune.sampling = DefaultSamplingOptions();
+  options.retune = absl::GetFlag(FLAGS_retune);
+  options.forget_trials = absl::GetFlag(FLAGS_forget);
+  options.quiet = absl::GetFlag(FLAGS_quiet);
+  return options;
+}
+
+absl::StatusOr<BenchDriverOptions> BenchFromFlags(
+    const proto::Workload& workload, const std::string& op) {
+  BenchDriverOptions options;
+  OPTRAIL_RETURN_IF_ERROR(CheckGoogleBenchmarkFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("processes", absl::GetFlag(FLAGS_processes), 0, 1000));
+  int processes = BenchmarkRepetitions();
+  if (processes == 0) processes = absl::GetFlag(FLAGS_processes);
+  if (processes == 0) processes = workload.processes();
+  options.bench.processes = processes > 0 ? processes : kDefaultProcesses;
+  options.bench.sampling = DefaultSamplingOptions();
+  if (const double min_time_s = BenchmarkMinTimeSeconds(); min_time_s > 0) {
+    options.bench.sampling.set_max_time_ns(
+        static_cast<int64_t>(min_time_s * 1e9));
+    options.bench.sampling.set_target_relative_half_width(0);
+    options.bench.sampling.set_max_samples(1'000'000);
+    // Deadlines are for configs that hang, not for long sampling.
+    options.worker.config_deadline += absl::Seconds(4 * min_time_s);
+  }
+  options.bench.random_interleaving = BenchmarkRandomInterleaving();
+  options.bench.seed = absl::GetFlag(FLAGS_seed);
+
+  options.with_default = false;
+  options.with_tuned = false;
+  for (const std::string& selection : absl::GetFlag(FLAGS_select)) {
+    if (selection == "default") {
+      options.with_default = true;
+    } else if (selection == "tuned") {
+      options.with_tuned = true;
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --select: \"", selection, "\", expected default or tuned"));
+    }
+  }
+  const std::string config = absl::GetFlag(FLAGS_config);
+  options.given_name = absl::GetFlag(FLAGS_config_name);
+  if (!config.empty()) {
+    absl::StatusOr<proto::Config> parsed = tuning::ParseConfig(config);
+    if (!parsed.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --config: ", parsed.status().message()));
+    }
+    options.given_config = *std::move(parsed);
+  } else if (!options.given_name.empty()) {
+    return absl::InvalidArgumentError(
+        "flag --config_name names what --config gives, which is missing");
+  }
+  options.suite = absl::GetFlag(FLAGS_suite);
+  if (options.suite.empty()) options.suite = workload.name();
+  if (options.suite.empty()) {
+    options.suite = op.empty() ? absl::GetFlag(FLAGS_op) : op;
+  }
+  if (options.suite.empty()) options.suite = "all";
+  options.quiet = absl::GetFlag(FLAGS_quiet);
+  return options;
+}
+
+absl::StatusOr<proto::Workload> WorkloadFromFlags() {
+  const std::string name = absl::GetFlag(FLAGS_workload);
+  if (name.empty()) return proto::Workload();
+  return FindWorkload(name);
+}
+
+absl::StatusOr<int> Tune(const std::string& op) {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const TaskSelection selection,
+      SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
+  OPTRAIL_ASSIGN_OR_RETURN(const TuneDriverOptions options,
+                           TuneFromFlags(workload));
+  OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
+                           SelectTasks(selection, context.hardware));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
+                           TuneTasks(tasks, context, options));
+  std::cout << FormatTuneSummaries(summaries, absl::GetFlag(FLAGS_format));
+  bool all_tuned = true;
+  for (const TuneSummary& summary : summaries) {
+    all_tuned &= summary.skipped ||
+                 (summary.session.has_value() && summary.session->has_winner());
+  }
+  return ToInt(all_tuned ? ExitCode::kOk : ExitCode::kCheckFailed);
+}
+
+void PrintHeader(const RunContext& context) {
+  std::cerr << "hardware: " << context.hardware.id() << "; "
+            << context.toolchain.compiler() << ", "
+            << context.toolchain.compilation_mode() << "\n";
+  if (!context.commit_note.empty()) {
+    std::cerr << "note: " << context.commit_note << "\n";
+  }
+}
+
+bool AllOk(const proto::Run& run) {
+  return std::all_of(run.results().begin(), run.results().end(),
+                     [](const proto::BenchmarkResult& result) {
+                       return result.outcome() == proto::OK;
+                     });
+}
+
+absl::Status Record(const proto::Run& run, const RunContext& context) {
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::History::Open(context.history));
+  OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::RunList runs, history.ListRuns());
+  std::cerr << "recorded: run " << run.run_id() << ", " << run.results_size()
+            << " benchmarks, "
+            << (run.commit().id().empty()
+                    ? "no commit"
+                    : absl::StrCat("commit ", run.commit().id().substr(0, 12),
+                                   run.commit().dirty() ? " with changes" : ""))
+            << "; the history now has " << runs.runs.size()
+            << (runs.runs.size() == 1 ? " run" : " runs") << " ("
+            << context.history << ")\n";
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Bench(const std::string& op) {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const TaskSelection selection,
+      SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
+  OPTRAIL_ASSIGN_OR_RETURN(const BenchDriverOptions options,
+                           BenchFromFlags(workload, op));
+  OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
+                           SelectTasks(selection, context.hardware));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<BenchCase> cases,
+                           MakeBenchCases(tasks, context, options));
+  if (BenchmarkListTests()) {
+    for (const BenchCase& bench : cases) {
+      std::cout << BenchmarkNameOf(bench.result) << "\n";
+    }
+    return 0;
+  }
+  PrintHeader(context);
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
+                           RunBenchmarks(cases, context, options));
+  OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
+  if (absl::GetFlag(FLAGS_record)) {
+    OPTRAIL_RETURN_IF_ERROR(Record(run, context));
+  }
+  return ToInt(AllOk(run) ? ExitCode::kOk : ExitCode::kCheckFailed);
+}
+
+}  // namespace
+
+std::vector<std::string> PlaceFlags() { return {"history", "store"}; }
+
+absl::StatusOr<RunContext> RunContextFromFlags() {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::DeviceKind device,
+                           tuning::ParseDevice(absl::GetFlag(FLAGS_device)));
+  return FindRunContext(device, absl::GetFlag(FLAGS_history),
+                        absl::GetFlag(FLAGS_store));
+}
+
+Command TuneCommand(const std::string& op) {
+  Command command;
+  command.name = "tune";
+  command.summary = "Tunes operators per shape on this machine.";
+  command.details =
+      "Each task, an operator with a shape, is searched within its budget; "
+      "the\n"
+      "best configs are measured again in fresh processes, interleaved with "
+      "the\n"
+      "default config, before one wins. Winners go to the store, sessions to "
+      "the\n"
+      "history. Interrupt it at any time: the same command goes on from "
+      "there.\n"
+      "\n"
+      "  tune --op=matmul --shape=m=384 --time_budget=30s\n";
+  command.flags = Concat(
+      {SelectionFlags(), TuneFlags(), PlaceFlags(), {"format", "quiet"}});
+  if (!op.empty()) {
+    command.flags.erase(
+        std::find(command.flags.begin(), command.flags.end(), "op"));
+  }
+  command.run = [op](const std::vector<std::string>&) { return Tune(op); };
+  return command;
+}
+
+Command BenchCommand(const std::string& op) {
+  Command command;
+  command.name = "bench";
+  command.summary =
+      "Benchmarks operators with their default and tuned configs.";
+  command.details =
+      "Every benchmark is measured in several fresh processes, checked "
+      "against\n"
+      "the reference each time. Prints Google Benchmark's table or JSON.\n"
+      "\n"
+      "  bench --op=softmax --record\n"
+      "  bench --op=matmul --config=\"mr=4,...\" --record\n"
+      "  bench --workload=smoke --benchmark_out=smoke.json\n";
+  command.flags = Concat({SelectionFlags(),
+                          BenchFlags(),
+                          PlaceFlags(),
+                          {"quiet"},
+                          GoogleBenchmarkFlags()});
+  if (!op.empty()) {
+    command.flags.erase(
+        std::find(command.flags.begin(), command.flags.end(), "op"));
+  }
+  command.run = [op](const std::vector<std::string>&) { return Bench(op); };
+  return command;
+}
+
+std::vector<std::string> SuiteFlags() {
+  return Concat({{"shape", "op", "threads"},
+                 TuneFlags(),
+                 PlaceFlags(),
+                 {"quiet"},
+                 GoogleBenchmarkFlags()});
+}
+
+absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, FindWorkload(name));
+  OPTRAIL_ASSIGN_OR_RETURN(const TaskSelection selection,
+                           SelectionFromFlags("", name));
+  OPTRAIL_ASSIGN_OR_RETURN(const TuneDriverOptions tune_options,
+                           TuneFromFlags(workload));
+  OPTRAIL_ASSIGN_OR_RETURN(const BenchDriverOptions bench_options,
+                           BenchFromFlags(workload, ""));
+  SuiteResult result;
+  OPTRAIL_ASSIGN_OR_RETURN(result.context, RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
+                           SelectTasks(selection, result.context.hardware));
+  PrintHeader(result.context);
+
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
+                           TuneTasks(tasks, result.context, tune_options));
+  const int64_t skipped =
+      std::count_if(summaries.begin(), summaries.end(),
+                    [](const TuneSummary& summary) { return summary.skipped; });
+  if (skipped == static_cast<int64_t>(summaries.size())) {
+    std::cerr << "tuning: nothing to do, all " << skipped
+              << " tasks are in the store\n";
+  } else {
+    std::cout << FormatTuneSummaries(summaries, OutputFormat::kTable) << "\n";
+  }
+
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<BenchCase> cases,
+      MakeBenchCases(tasks, result.context, bench_options));
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
+                           RunBenchmarks(cases, result.context, bench_options));
+  OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
+  std::cout.flush();
+  OPTRAIL_RETURN_IF_ERROR(Record(run, result.context));
+  result.run_id = run.run_id();
+  result.all_ok = AllOk(run);
+  return result;
+}
+
+}  // namespace optrail::suites

@@ -1,0 +1,95 @@
+#include "suites/run_context.h"
+
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/git.h"
+#include "base/status_macros.h"
+#include "base/textproto.h"
+#include "ops/device/ceilings.h"
+#include "ops/device/toolchain.h"
+#include "suites/devices.h"
+
+namespace optrail::suites {
+namespace {
+
+constexpr absl::Duration kCeilingsAge = absl::Hours(24 * 30);
+
+std::string InWorkspace(const std::string& workspace, const std::string& path,
+                        absl::string_view fallback) {
+  return JoinPath(workspace, path.empty() ? fallback : path);
+}
+
+// The commit of the workspace; empty, with a note for people, if there is none.
+proto::Commit CommitOf(const std::string& workspace, std::string* note) {
+  proto::Commit commit;
+  const absl::StatusOr<GitFacts> facts = FindGitFacts(workspace);
+  if (!facts.ok()) {
+    *note = absl::StrCat("results are recorded without a commit: ",
+                         facts.status().message());
+    return commit;
+  }
+  commit.set_id(facts->commit);
+  commit.set_branch(facts->branch);
+  if (facts->first_parent_position.has_value()) {
+    commit.set_first_parent_position(*facts->first_parent_position);
+  } else {
+    *note =
+        "a shallow clone hides the commit's position; results are ordered by "
+        "time";
+  }
+  commit.set_commit_unix_ns(facts->author_time_unix_s * int64_t{1'000'000'000});
+  commit.set_subject(facts->subject);
+  commit.set_dirty(facts->dirty);
+  return commit;
+}
+
+}  // namespace
+
+absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
+                                          const std::string& history,
+                                          const std::string& store) {
+  RunContext context;
+  context.workspace = WorkspaceDirectory();
+  context.history = InWorkspace(context.workspace, history, ".optrail/history");
+  context.store = InWorkspace(context.workspace, store, ".optrail/store");
+  context.state = InWorkspace(context.workspace, "", ".optrail/state");
+  OPTRAIL_ASSIGN_OR_RETURN(context.hardware, HardwareOf(device));
+  context.toolchain = ops::BuildToolchain();
+  context.commit = CommitOf(context.workspace, &context.commit_note);
+  return context;
+}
+
+proto::Ceilings CeilingsOf(const RunContext& context) {
+  const std::string path =
+      JoinPath(context.state,
+               absl::StrCat("ceilings-", context.hardware.id(), ".textproto"));
+  const int64_t now_ns = Clock::Real()->WallNs();
+  if (const absl::StatusOr<std::string> text = ReadFile(path); text.ok()) {
+    const auto kept = ParseTextProto<proto::Ceilings>(*text, path);
+    if (kept.ok() && now_ns - kept->message.measured_unix_ns() <
+                         absl::ToInt64Nanoseconds(kCeilingsAge)) {
+      return kept->message;
+    }
+  }
+  const absl::StatusOr<std::unique_ptr<ops::Device>> device =
+      MakeDevice(context.hardware.device_kind(), context.hardware.cores());
+  const absl::StatusOr<proto::Ceilings> ceilings =
+      device.ok() ? ops::MeasureCeilings(**device)
+                  : absl::StatusOr<proto::Ceilings>(device.status());
+  if (!ceilings.ok()) {
+    std::cerr << "note: no roofline: " << ceilings.status().message() << "\n";
+    return proto::Ceilings();
+  }
+  absl::Status kept = CreateDirectories(context.state);
+  if (kept.ok()) kept = WriteFileAtomically(path, PrintTextProto(*ceilings));
+  if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
+  return *ceilings;
+}
+
+}  // namespace optrail::suites

@@ -1,0 +1,39 @@
+#ifndef OPTRAIL_SUITES_RUN_CONTEXT_H_
+#define OPTRAIL_SUITES_RUN_CONTEXT_H_
+
+// Where and when this process runs: what every run and session records of its
+// surroundings, and where history, store and journals are.
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tuning/proto/context.pb.h"
+
+namespace optrail::suites {
+
+struct RunContext {
+  std::string workspace;  // where `bazel run` was called, else the current one
+  std::string history;    // folders
+  std::string store;
+  std::string state;  // journals of unfinished sessions, measured ceilings
+
+  proto::Hardware hardware;
+  proto::Toolchain toolchain;
+  proto::Commit commit;
+  // Why there is no commit, or what is wrong with it; for people.
+  std::string commit_note;
+};
+
+// Empty `history` or `store` stand for .optrail/history and .optrail/store in
+// the workspace; a relative path is one in the workspace.
+absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
+                                          const std::string& history,
+                                          const std::string& store);
+
+// Ceilings of this hardware: measured once and kept in the state folder, since
+// they take seconds; measured anew when that file is a month old.
+proto::Ceilings CeilingsOf(const RunContext& context);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_RUN_CONTEXT_H_

@@ -1,0 +1,373 @@
+#include "suites/tune_session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/statistics.h"
+#include "base/status_macros.h"
+#include "suites/tune_journal.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/search/strategies.h"
+#include "tuning/search/strategy.h"
+
+namespace optrail::suites {
+namespace {
+
+using tuning::CanonicalText;
+using tuning::Levels;
+using tuning::Strategy;
+
+// Inputs rotate among this many sets during the search; each verification
+// round has one of its own.
+constexpr uint64_t kSearchInputSets = 3;
+constexpr uint64_t kFirstVerificationSeed = 1000;
+
+// A finalist's reading that was disturbed is repeated this often.
+constexpr int kReadingAttempts = 3;
+
+tuning::Trial ForStrategy(const proto::Trial& trial, const Levels& levels) {
+  tuning::Trial told;
+  told.levels = levels;
+  // The enums mirror each other; an outcome of a newer writer is a failure.
+  told.outcome = static_cast<tuning::TrialOutcome>(trial.outcome());
+  if (trial.has_time_ns()) told.objectives = {trial.time_ns()};
+  return told;
+}
+
+class TuneSession {
+ public:
+  TuneSession(const TuneSetup& setup, const TuneOptions& options,
+              Evaluator& evaluator, Clock& clock)
+      : setup_(setup),
+        options_(options),
+        evaluator_(evaluator),
+        clock_(clock) {}
+
+  absl::StatusOr<proto::Session> Run();
+
+ private:
+  absl::Status OpenJournal();
+  absl::Status MakeStrategy();
+  absl::Status Search();
+  absl::Status ChooseFinalists();
+  absl::Status VerifyFinalists();
+  void DeclareWinner();
+
+  proto::Trial Measure(const proto::Config& config);
+  void Account(const proto::Trial& trial);
+  // UNSPECIFIED while there is reason to go on.
+  proto::StopReason BudgetSpent() const;
+  void Report(const std::string& phase) const;
+
+  const TuneSetup& setup_;
+  const TuneOptions& options_;
+  Evaluator& evaluator_;
+  Clock& clock_;
+
+  std::unique_ptr<TuneJournal> journal_;
+  std::unique_ptr<Strategy> strategy_;
+  proto::Session session_;
+
+  int64_t measured_trials_ = 0;  // in all sittings, warm start not counted
+  int64_t trials_since_improvement_ = 0;
+  double best_time_ns_ = 0;
+  bool finalists_chosen_ = false;
+};
+
+absl::Status TuneSession::OpenJournal() {
+  session_ = setup_.header;
+  session_.set_strategy(options_.strategy);
+  session_.set_seed(options_.seed);
+  *session_.mutable_budget() = options_.budget;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      journal_, TuneJournal::Open(options_.journal_directory, session_));
+  session_ = journal_->header();
+  // A later sitting may spend more than an earlier one was given.
+  *session_.mutable_budget() = options_.budget;
+  session_.set_sittings(journal_->sittings());
+  return absl::OkStatus();
+}
+
+absl::Status TuneSession::MakeStrategy() {
+  tuning::StrategyOptions strategy_options;
+  strategy_options.seed = options_.seed;
+  strategy_options.budget = static_cast<int>(options_.budget.trials());
+  if (const int top_k = static_cast<int>(setup_.space->top_k()); top_k > 0) {
+    strategy_options.top_k = top_k;
+  }
+  for (const proto::Trial& known : setup_.known_trials) {
+    const absl::StatusOr<Levels> levels =
+        setup_.space->ToLevels(known.config());
+    // The space may have lost configs since; their trials help nobody here.
+    if (!levels.ok() || !setup_.space->IsValid(*levels)) continue;
+    strategy_options.warm_start.push_back(ForStrategy(known, *levels));
+    *session_.add_trials() = known;
+    if (known.outcome() == proto::OK && known.has_time_ns() &&
+        (best_time_ns_ == 0 || known.time_ns() < best_time_ns_)) {
+      best_time_ns_ = known.time_ns();
+    }
+  }
+  session_.set_warm_start_trial_count(session_.trials_size());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      strategy_,
+      tuning::MakeStrategy(options_.strategy, *setup_.space, strategy_options));
+  return absl::OkStatus();
+}
+
+void TuneSession::Account(const proto::Trial& trial) {
+  ++measured_trials_;
+  ++trials_since_improvement_;
+  session_.set_elapsed_ns(session_.elapsed_ns() + trial.elapsed_ns());
+  if (trial.outcome() == proto::OK &&
+      (best_time_ns_ == 0 || trial.time_ns() < best_time_ns_)) {
+    best_time_ns_ = trial.time_ns();
+    trials_since_improvement_ = 0;
+  }
+  *session_.add_trials() = trial;
+}
+
+proto::StopReason TuneSession::BudgetSpent() const {
+  const proto::Budget& budget = options_.budget;
+  if (budget.has_trials() && measured_trials_ >= budget.trials()) {
+    return proto::TRIALS_SPENT;
+  }
+  if (budget.has_time_ns() && session_.elapsed_ns() >= budget.time_ns()) {
+    return proto::TIME_SPENT;
+  }
+  if (budget.has_target_time_ns() && best_time_ns_ > 0 &&
+      best_time_ns_ <= budget.target_time_ns()) {
+    return proto::TARGET_REACHED;
+  }
+  if (budget.has_patience_trials() &&
+      trials_since_improvement_ >= budget.patience_trials()) {
+    return proto::PATIENCE_SPENT;
+  }
+  if (budget.has_min_expected_improvement()) {
+    const absl::optional<double> expected = strategy_->ExpectedImprovement();
+    if (expected.has_value() && *expected < budget.min_expected_improvement()) {
+      return proto::LITTLE_EXPECTED_IMPROVEMENT;
+    }
+  }
+  return proto::STOP_REASON_UNSPECIFIED;
+}
+
+void TuneSession::Report(const std::string& phase) const {
+  if (!options_.on_progress) return;
+  TuneProgress progress;
+  progress.trials = measured_trials_;
+  progress.trial_limit = options_.budget.trials();
+  progress.elapsed_ns = session_.elapsed_ns();
+  progress.time_limit_ns = options_.budget.time_ns();
+  progress.best_time_ns = best_time_ns_;
+  progress.phase = phase;
+  options_.on_progress(progress);
+}
+
+proto::Trial TuneSession::Measure(const proto::Config& config) {
+  EvaluationOptions evaluation_options;
+  evaluation_options.sampling = options_.sampling;
+  evaluation_options.input_seed =
+      static_cast<uint64_t>(measured_trials_) % kSearchInputSets;
+  if (best_time_ns_ > 0 && options_.race_factor > 1) {
+    evaluation_options.sampling.set_hopeless_above_ns(best_time_ns_ *
+                                                      options_.race_factor);
+  }
+  proto::Trial trial;
+  *trial.mutable_config() = config;
+  trial.set_started_unix_ns(clock_.WallNs());
+  const Evaluation evaluation = evaluator_.Evaluate(config, evaluation_options);
+  trial.set_outcome(evaluation.outcome);
+  trial.set_detail(evaluation.detail);
+  trial.set_elapsed_ns(evaluation.elapsed_ns);
+  if (evaluation.measurement.has_value()) {
+    *trial.add_measurements() = *evaluation.measurement;
+  }
+  if (evaluation.time_ns.has_value()) trial.set_time_ns(*evaluation.time_ns);
+  if (evaluation.prepare_ns.has_value()) {
+    trial.set_compile_ns(*evaluation.prepare_ns);
+  }
+  if (evaluation.error_in_tolerances.has_value()) {
+    trial.set_error_in_tolerances(*evaluation.error_in_tolerances);
+  }
+  return trial;
+}
+
+absl::Status TuneSession::Search() {
+  // Replaying the journal: the strategy is asked again and answered from it.
+  for (const proto::Trial& trial : journal_->trials()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const Levels levels,
+                             setup_.space->ToLevels(trial.config()));
+    const tuning::Trial told = ForStrategy(trial, levels);
+    strategy_->Tell(absl::MakeConstSpan(&told, 1));
+    Account(trial);
+  }
+  if (finalists_chosen_) return absl::OkStatus();
+  while (true) {
+    const proto::StopReason reason = BudgetSpent();
+    if (reason != proto::STOP_REASON_UNSPECIFIED) {
+      session_.set_stop_reason(reason);
+      return absl::OkStatus();
+    }
+    const std::vector<Levels> asked = strategy_->Ask(1);
+    if (asked.empty()) {
+      session_.set_stop_reason(proto::SPACE_EXHAUSTED);
+      return absl::OkStatus();
+    }
+    const proto::Trial trial = Measure(setup_.space->ToConfig(asked[0]));
+    OPTRAIL_RETURN_IF_ERROR(journal_->AppendTrial(trial));
+    const tuning::Trial told = ForStrategy(trial, asked[0]);
+    strategy_->Tell(absl::MakeConstSpan(&told, 1));
+    Account(trial);
+    Report("search");
+  }
+}
+
+absl::Status TuneSession::ChooseFinalists() {
+  if (finalists_chosen_) {
+    session_.set_stop_reason(journal_->finalists()->stop_reason());
+    *session_.mutable_finalists() = journal_->finalists()->finalists();
+    return absl::OkStatus();
+  }
+  absl::flat_hash_set<std::string> chosen;
+  const auto add = [&](const proto::Config& config, bool is_default) {
+    if (!chosen.insert(CanonicalText(config)).second) return;
+    proto::Finalist* finalist = session_.add_finalists();
+    *finalist->mutable_config() = config;
+    finalist->set_is_default(is_default);
+    for (const proto::Trial& trial : session_.trials()) {
+      if (trial.outcome() == proto::OK &&
+          CanonicalText(trial.config()) == CanonicalText(config)) {
+        finalist->set_first_time_ns(trial.time_ns());
+      }
+    }
+  };
+  add(setup_.space->default_config(), /*is_default=*/true);
+  for (const Levels& levels : strategy_->Finalists(options_.finalists)) {
+    add(setup_.space->ToConfig(levels), /*is_default=*/false);
+  }
+  return journal_->AppendFinalists(session_.finalists(),
+                                   session_.stop_reason());
+}
+
+absl::Status TuneSession::VerifyFinalists() {
+  const int count = session_.finalists_size();
+  std::vector<bool> disqualified(count, false);
+  const auto account = [&](const proto::TuneJournalRecord::Reading& reading) {
+    proto::Finalist& finalist = *session_.mutable_finalists(reading.finalist());
+    session_.set_elapsed_ns(session_.elapsed_ns() + reading.elapsed_ns());
+    // One wrong or crashed reading is enough: such a config never wins.
+    if (reading.outcome() == proto::OK) {
+      *finalist.add_measurements() = reading.measurement();
+    } else if (reading.outcome() != proto::CONTENDED) {
+      finalist.set_outcome(reading.outcome());
+      disqualified[reading.finalist()] = true;
+    }
+  };
+  absl::flat_hash_set<std::pair<int, int>> done;
+  for (const auto& reading : journal_->readings()) {
+    done.insert({reading.round(), reading.finalist()});
+    account(reading);
+  }
+  const int total = count * options_.verify_processes;
+  for (int round = 0; round < options_.verify_processes; ++round) {
+    for (int position = 0; position < count; ++position) {
+      // Rotated, so that no finalist always runs first.
+      const int i = (position + round) % count;
+      Report(absl::StrCat("verify ", round * count + position + 1, "/", total));
+      if (disqualified[i] || done.contains({round, i})) continue;
+      proto::TuneJournalRecord::Reading reading;
+      reading.set_round(round);
+      reading.set_finalist(i);
+      for (int attempt = 0; attempt < kReadingAttempts; ++attempt) {
+        EvaluationOptions evaluation_options;
+        evaluation_options.sampling = options_.sampling;
+        evaluation_options.fresh_process = true;
+        evaluation_options.input_seed = kFirstVerificationSeed + round;
+        const Evaluation evaluation = evaluator_.Evaluate(
+            session_.finalists(i).config(), evaluation_options);
+        reading.set_outcome(evaluation.outcome);
+        reading.set_detail(evaluation.detail);
+        reading.set_elapsed_ns(reading.elapsed_ns() + evaluation.elapsed_ns);
+        if (evaluation.measurement.has_value()) {
+          *reading.mutable_measurement() = *evaluation.measurement;
+        }
+        if (evaluation.outcome != proto::CONTENDED) break;
+      }
+      OPTRAIL_RETURN_IF_ERROR(journal_->AppendReading(reading));
+      account(reading);
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    proto::Finalist& finalist = *session_.mutable_finalists(i);
+    if (disqualified[i]) continue;
+    if (2 * finalist.measurements_size() < options_.verify_processes) {
+      finalist.set_outcome(proto::CONTENDED);
+      continue;
+    }
+    std::vector<double> medians_ns;
+    for (const proto::Measurement& measurement : finalist.measurements()) {
+      medians_ns.push_back(measurement.median_ns());
+    }
+    finalist.set_outcome(proto::OK);
+    finalist.set_time_ns(Median(medians_ns));
+  }
+  return absl::OkStatus();
+}
+
+void TuneSession::DeclareWinner() {
+  const proto::Finalist* winner = nullptr;
+  const proto::Finalist* fallback = nullptr;
+  for (const proto::Finalist& finalist : session_.finalists()) {
+    if (finalist.outcome() != proto::OK) continue;
+    if (finalist.is_default()) fallback = &finalist;
+    if (winner == nullptr || finalist.time_ns() < winner->time_ns()) {
+      winner = &finalist;
+    }
+  }
+  if (winner == nullptr) return;
+  if (fallback != nullptr && winner != fallback) {
+    std::vector<double> ratios;
+    const int rounds =
+        std::min(winner->measurements_size(), fallback->measurements_size());
+    for (int i = 0; i < rounds; ++i) {
+      ratios.push_back(winner->measurements(i).median_ns() /
+                       fallback->measurements(i).median_ns());
+    }
+    if (Median(ratios) > 1 - kMinGainOverDefault) winner = fallback;
+  }
+  *session_.mutable_winner() = winner->config();
+}
+
+absl::StatusOr<proto::Session> TuneSession::Run() {
+  OPTRAIL_RETURN_IF_ERROR(OpenJournal());
+  finalists_chosen_ = journal_->finalists() != nullptr;
+  OPTRAIL_RETURN_IF_ERROR(MakeStrategy());
+  OPTRAIL_RETURN_IF_ERROR(Search());
+  OPTRAIL_RETURN_IF_ERROR(ChooseFinalists());
+  OPTRAIL_RETURN_IF_ERROR(VerifyFinalists());
+  DeclareWinner();
+  return session_;
+}
+
+}  // namespace
+
+absl::StatusOr<proto::Session> RunTuneSession(const TuneSetup& setup,
+                                              const TuneOptions& options,
+                                              Evaluator& evaluator,
+                                              Clock& clock) {
+  return TuneSession(setup, options, evaluator, clock).Run();
+}
+
+absl::Status RemoveTuneJournal(const TuneSetup& setup,
+                               const TuneOptions& options) {
+  proto::Session header = setup.header;
+  header.set_strategy(options.strategy);
+  header.set_seed(options.seed);
+  return TuneJournal::Remove(options.journal_directory, header);
+}
+
+}  // namespace optrail::suites
