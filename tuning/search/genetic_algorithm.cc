@@ -11,6 +11,10 @@ constexpr int kPopulation = 16;
 constexpr int kChildren = 8;
 constexpr int kTournament = 3;
 constexpr double kMutation = 0.4;
+// Generations without a new best after which the population is renewed, all but
+// the elite.
+constexpr int kPatience = 5;
+constexpr int kElite = 3;
 
 }  // namespace
 
@@ -58,6 +62,13 @@ std::vector<Levels> GeneticAlgorithm::Step(int count) {
   if (population_.size() > kPopulation) population_.resize(kPopulation);
   last_step_.clear();
   if (population_.empty()) return last_step_ = SpreadSample(kPopulation);
+  idle_generations_ = best() == known_best_ ? idle_generations_ + 1 : 0;
+  known_best_ = best();
+  if (idle_generations_ > kPatience && population_.size() > kElite) {
+    idle_generations_ = 0;
+    population_.resize(kElite);
+    return last_step_ = SpreadSample(kPopulation - kElite);
+  }
   for (int i = 0; i < std::max(count, kChildren); ++i) {
     Levels child = Child();
     if (child.empty()) child = RandomUnseen();

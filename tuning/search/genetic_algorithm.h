@@ -21,6 +21,8 @@ class GeneticAlgorithm final : public StepStrategy {
 
   std::vector<Levels> population_;  // the fittest first
   std::vector<Levels> last_step_;
+  int known_best_ = -1;
+  int idle_generations_ = 0;
 };
 
 }  // namespace optrail::tuning

@@ -8,12 +8,12 @@ namespace {
 
 constexpr int kStart = 10;
 constexpr int kDefaultBudget = 200;
-// As differences of log cost: at first a config 10% slower is often accepted,
+// As differences of log cost: at first a config 30% slower is often accepted,
 // in the end one 0.5% slower.
-constexpr double kHot = 0.1;
+constexpr double kHot = 0.3;
 constexpr double kCold = 0.005;
 // Trials without a new best after which it returns to the best.
-constexpr int kPatience = 20;
+constexpr int kPatience = 40;
 
 }  // namespace
 
