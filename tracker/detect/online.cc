@@ -1,0 +1,193 @@
+#include "tracker/detect/online.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "tracker/detect/noise.h"
+
+namespace optrail::tracker {
+namespace {
+
+// Every so many points the look-back is analysed.
+constexpr int kPointsPerLook = 5;
+// A change is confirmed with this many points after it, seen by this many
+// looks at places no further apart than this, at least this sure.
+constexpr int kSettledPoints = 12;
+constexpr int kLooksToConfirm = 2;
+constexpr int kSamePlace = 3;
+constexpr double kSureEnough = 0.99;
+// Changes closer to each other, or to the start of the look-back, are not told
+// apart online.
+constexpr int kLeastDistance = 8;
+
+// A provisional mark rests on the last 3 to 12 points and the few before them.
+constexpr int kFewestSuspects = 3;
+constexpr int kMostSuspects = 12;
+constexpr int kLocalPoints = 8;
+// How much less the suspects have to cost at a level of their own, in squared
+// noise scales. Three points can save 3 * 9 at most.
+constexpr double kSuspicion = 16;
+constexpr double kCellsPerScale = 4;
+constexpr double kLossCap = 9;
+// A mark not confirmed by then was wrong.
+constexpr int kPatiencePoints = 40;
+
+double MedianOf(absl::Span<const double> values) {
+  std::vector<double> scratch(values.begin(), values.end());
+  return MedianInPlace(absl::MakeSpan(scratch));
+}
+
+}  // namespace
+
+int64_t OnlineDetector::LastConfirmed() const {
+  return confirmed_.empty() ? -kLookBackPoints : confirmed_.back().index;
+}
+
+OnlineUpdate OnlineDetector::Append(double value) {
+  OnlineUpdate update;
+  const int64_t index = size_++;
+  if (!std::isfinite(value)) return update;
+  if (window_.size() == kLookBackPoints) window_.erase(window_.begin());
+  window_.push_back({index, value});
+
+  if (size_ % kPointsPerLook == 0) Look(update);
+  if (!provisional_) {
+    provisional_ = Suspect();
+    update.marked = provisional_.has_value();
+  } else if (size_ - provisional_->index > kPatiencePoints) {
+    provisional_.reset();
+    update.withdrawn = true;
+  }
+  return update;
+}
+
+void OnlineDetector::Look(OnlineUpdate& update) {
+  std::vector<double> values;
+  values.reserve(window_.size());
+  for (const Point& point : window_) values.push_back(point.value);
+  const Analysis analysis = Analyze(values);
+
+  std::vector<Sighting> sightings;
+  for (const ChangePoint& found : analysis.changes) {
+    if (found.index < kLeastDistance) continue;
+    ChangePoint change = found;
+    change.index = static_cast<int>(window_[found.index].index);
+    if (change.index < LastConfirmed() + kLeastDistance) continue;
+    Sighting sighting{change.index, 1};
+    for (const Sighting& before : sightings_) {
+      if (std::abs(before.index - sighting.index) <= kSamePlace) {
+        sighting.looks = before.looks + 1;
+      }
+    }
+    const int after = static_cast<int>(values.size()) - found.index;
+    if (sighting.looks >= kLooksToConfirm && after >= kSettledPoints &&
+        change.confidence >= kSureEnough) {
+      confirmed_.push_back(change);
+      update.confirmed.push_back(change);
+      continue;
+    }
+    sightings.push_back(sighting);
+  }
+  sightings_ = std::move(sightings);
+  UpdateRegime(values, analysis);
+
+  if (provisional_ && provisional_->index < LastConfirmed() + kLeastDistance) {
+    provisional_.reset();
+    update.withdrawn = update.confirmed.empty();
+  } else if (provisional_ && size_ - provisional_->index >= kSettledPoints) {
+    // By now the analysis would have seen it.
+    const bool seen = std::any_of(
+        sightings_.begin(), sightings_.end(), [this](const Sighting& s) {
+          return std::abs(s.index - provisional_->index) <= kLeastDistance;
+        });
+    if (!seen) {
+      provisional_.reset();
+      update.withdrawn = true;
+    }
+  }
+}
+
+void OnlineDetector::UpdateRegime(absl::Span<const double> values,
+                                  const Analysis& analysis) {
+  regime_ = Regime();
+  if (analysis.scale <= 0) return;
+  std::vector<int> steps;
+  for (const ChangePoint& change : analysis.changes) {
+    steps.push_back(change.index);
+  }
+  const std::vector<double> residuals = SegmentResiduals(values, steps);
+  const int begin = steps.empty() ? 0 : steps.back();
+  regime_.known = true;
+  regime_.scale = analysis.scale;
+  regime_.level = MedianOf(values.subspan(begin));
+  regime_.loss =
+      DensityLoss(residuals, regime_.scale, kCellsPerScale, kLossCap);
+}
+
+absl::optional<ChangePoint> OnlineDetector::Suspect() const {
+  const int n = static_cast<int>(window_.size());
+  if (!regime_.known || n < kLocalPoints + kFewestSuspects) {
+    return absl::nullopt;
+  }
+  const int reach = static_cast<int>(regime_.loss.size() / 2);
+  const auto cost = [&](double value, double level) {
+    const double cell =
+        std::floor((value - level) / regime_.scale * kCellsPerScale + 0.5);
+    return regime_.loss[reach + static_cast<int>(
+                                    std::clamp<double>(cell, -reach, reach))] /
+           kLossUnit;
+  };
+  absl::optional<ChangePoint> best;
+  double most = kSuspicion;
+  for (int m = kFewestSuspects; m <= kMostSuspects && m + kLocalPoints <= n;
+       ++m) {
+    const Point* const suspects = &window_[n - m];
+    if (suspects[0].index < LastConfirmed() + kLeastDistance) break;
+    double buffer[kMostSuspects];
+    for (int i = 0; i < m; ++i) buffer[i] = suspects[i].value;
+    const double own = MedianInPlace(absl::MakeSpan(buffer, m));
+    double local_values[kLocalPoints];
+    for (int i = 0; i < kLocalPoints; ++i) {
+      local_values[i] = window_[n - m - kLocalPoints + i].value;
+    }
+    const double local =
+        MedianInPlace(absl::MakeSpan(local_values, kLocalPoints));
+    double saved_regime = 0, saved_local = 0;
+    for (int i = 0; i < m; ++i) {
+      const double there = cost(suspects[i].value, own);
+      saved_regime += cost(suspects[i].value, regime_.level) - there;
+      saved_local += cost(suspects[i].value, local) - there;
+    }
+    const double saved = std::min(saved_regime, saved_local);
+    if (saved > most) {
+      most = saved;
+      ChangePoint change;
+      change.index = static_cast<int>(suspects[0].index);
+      change.confidence = 0.5;
+      change.level_before = regime_.level;
+      change.level_after = own;
+      best = change;
+    }
+  }
+  if (best) {
+    const double unit = best->level_before != 0 ? std::abs(best->level_before)
+                                                : std::abs(best->level_after);
+    const double shift = best->level_after - best->level_before;
+    const double margin = 2 * regime_.scale;
+    if (unit > 0) {
+      best->relative_change = shift / unit;
+      best->relative_change_low = (shift - margin) / unit;
+      best->relative_change_high = (shift + margin) / unit;
+    }
+  }
+  return best;
+}
+
+OnlineResult DetectOnline(absl::Span<const double> values) {
+  OnlineDetector detector;
+  for (const double value : values) detector.Append(value);
+  return {detector.confirmed(), detector.provisional()};
+}
+
+}  // namespace optrail::tracker

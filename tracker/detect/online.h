@@ -1,0 +1,107 @@
+#ifndef OPTRAIL_TRACKER_DETECT_ONLINE_H_
+#define OPTRAIL_TRACKER_DETECT_ONLINE_H_
+
+// Change points while the points arrive.
+//
+//   OnlineDetector detector;
+//   for (const double value : values) {
+//     const OnlineUpdate update = detector.Append(value);
+//     for (const ChangePoint& change : update.confirmed) Alert(change);
+//   }
+//
+// It is a left fold with bounded look-back: the state holds the last
+// kLookBackPoints values, what is known of the current level, and the changes
+// confirmed so far. Folding a series from its beginning gives the same state
+// wherever it was interrupted; so a full analysis is the fold replayed, and a
+// point that arrives out of order is worked in by replaying from a copy of the
+// state taken before its place.
+//
+// A shift is marked as provisional as soon as a few points speak for it,
+// usually at its third. A mark may be withdrawn. When enough points have come
+// to tell a shift from a burst or a ramp, and two looks agree on its place, it
+// is confirmed; what is confirmed stays as it is, whatever comes.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "tracker/detect/detect.h"
+
+namespace optrail::tracker {
+
+struct OnlineUpdate {
+  // Changes confirmed by this point; usually none.
+  std::vector<ChangePoint> confirmed;
+  // This point put up a provisional mark, or took the last one down without
+  // confirming it.
+  bool marked = false;
+  bool withdrawn = false;
+};
+
+class OnlineDetector {
+ public:
+  static constexpr int kLookBackPoints = 200;
+
+  // Takes the next value of the series, in about 10 us. NaN and infinity keep
+  // their place in the count and have no say.
+  OnlineUpdate Append(double value);
+
+  // Values appended so far.
+  int64_t size() const { return size_; }
+  // Ascending by index; grows at its end only.
+  const std::vector<ChangePoint>& confirmed() const { return confirmed_; }
+  // The shift that is suspected now, after all confirmed ones.
+  const absl::optional<ChangePoint>& provisional() const {
+    return provisional_;
+  }
+
+  // The state as text of one line, exact. It is for the same version of the
+  // detector: another one replays the series instead.
+  std::string Serialize() const;
+  static absl::StatusOr<OnlineDetector> Parse(absl::string_view text);
+
+ private:
+  struct Point {
+    int64_t index;
+    double value;
+  };
+  // What analysis has last said about the present.
+  struct Regime {
+    bool known = false;
+    double level = 0;
+    double scale = 0;
+    std::vector<int32_t> loss;  // of a point, by its distance; see noise.h
+  };
+  // A change seen by the last look, on its way to confirmation.
+  struct Sighting {
+    int64_t index;
+    int looks;
+  };
+
+  void Look(OnlineUpdate& update);
+  void UpdateRegime(absl::Span<const double> values, const Analysis& analysis);
+  absl::optional<ChangePoint> Suspect() const;
+  int64_t LastConfirmed() const;
+
+  int64_t size_ = 0;
+  std::vector<Point> window_;
+  Regime regime_;
+  std::vector<Sighting> sightings_;
+  std::vector<ChangePoint> confirmed_;
+  absl::optional<ChangePoint> provisional_;
+};
+
+struct OnlineResult {
+  std::vector<ChangePoint> confirmed;
+  absl::optional<ChangePoint> provisional;
+};
+// The fold over a whole series.
+OnlineResult DetectOnline(absl::Span<const double> values);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_DETECT_ONLINE_H_
