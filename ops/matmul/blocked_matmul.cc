@@ -215,13 +215,11 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
       const int64_t k = std::min(blocking.kc, size.k - p);
       PanelSource a_block, b_block;
       if (rows_outer) {
-        a_block =
-            BlockOfA(blocking, outer_length, k, a + outer * lda + p, lda,
-                     a_space);
+        a_block = BlockOfA(blocking, outer_length, k, a + outer * lda + p, lda,
+                           a_space);
       } else {
-        b_block =
-            BlockOfB(blocking, outer_length, k, b + p * ldb + outer, ldb,
-                     b_space);
+        b_block = BlockOfB(blocking, outer_length, k, b + p * ldb + outer, ldb,
+                           b_space);
       }
       for (int64_t inner = 0; inner < inner_size; inner += inner_block) {
         const int64_t inner_length = std::min(inner_block, inner_size - inner);

@@ -113,8 +113,9 @@ RegisterTile Instantiate() {
 }
 
 RegisterTile FindForTarget(int rows, int vectors, int k_unroll) {
-#define X(U,R,V) if (rows==R&&vectors==V&&k_unroll==U) return Instantiate<R,V,U>();
-OPTRAIL_MATMUL_INSTANCES(X)
+#define X(U, R, V) \
+  if (rows == R && vectors == V && k_unroll == U) return Instantiate<R, V, U>();
+  OPTRAIL_MATMUL_INSTANCES(X)
 #undef X
   return RegisterTile();
 }

@@ -1,0 +1,47 @@
+#ifndef OPTRAIL_OPS_SOFTMAX_ROW_SOFTMAX_H_
+#define OPTRAIL_OPS_SOFTMAX_ROW_SOFTMAX_H_
+
+// Softmax of rows on one thread: y[j] = e^(x[j] - max x) / sum of them.
+//
+//   RowSoftmax softmax = FindRowSoftmax(SoftmaxAlgorithm::kOnline, 4);
+//   softmax({x, y, rows, cols, /*stream=*/false});
+//
+// A row that holds NaN or +infinity, or only -infinity, becomes NaN throughout,
+// as the formula says. x and y must not overlap.
+
+#include <cstdint>
+
+namespace optrail::ops {
+
+enum class SoftmaxAlgorithm {
+  // Maximum; exponentials and their sum; scaling. Reads y back.
+  kThreePass,
+  // Maximum and sum together, the sum being rescaled whenever a new maximum
+  // turns up; then the exponentials again. (Milakov and Gimelshein, "Online
+  // normalizer calculation for softmax", 2018.)
+  kOnline,
+  // No maximum at all: exponentials are summed as mantissa and exponent, which
+  // can't overflow; then the exponentials again. (Dukhan and Ablavatski,
+  // "Two-pass softmax algorithm", 2020.) Rows with |x| > 512 go to kThreePass.
+  kTwoPass,
+};
+
+struct SoftmaxRows {
+  const float* x = nullptr;
+  float* y = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  // Writes past the caches. Needs every row of y aligned to 64 bytes;
+  // kThreePass ignores it.
+  bool stream = false;
+};
+
+using RowSoftmax = void (*)(const SoftmaxRows&);
+
+// For the best SIMD target of this machine; `unroll`: vectors per step. nullptr
+// where there is no such instantiation.
+RowSoftmax FindRowSoftmax(SoftmaxAlgorithm algorithm, int unroll);
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_SOFTMAX_ROW_SOFTMAX_H_
