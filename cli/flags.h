@@ -1,0 +1,50 @@
+#ifndef OPTRAIL_CLI_FLAGS_H_
+#define OPTRAIL_CLI_FLAGS_H_
+
+// Flags that several commands share, and the list of commands.
+
+#include <string>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "base/table.h"
+#include "suites/command_line.h"
+
+// Defined in suites/commands.cc.
+ABSL_DECLARE_FLAG(std::string, history);
+ABSL_DECLARE_FLAG(std::string, store);
+ABSL_DECLARE_FLAG(optrail::OutputFormat, format);
+ABSL_DECLARE_FLAG(std::string, op);
+ABSL_DECLARE_FLAG(std::string, suite);
+ABSL_DECLARE_FLAG(bool, quiet);
+
+// Defined in cli/tracker_commands.cc.
+ABSL_DECLARE_FLAG(std::string, out);
+
+namespace optrail::cli {
+
+// What --history, --store and --out stand for: a relative path is one in the
+// workspace, since `bazel run` starts the binary elsewhere.
+std::string HistoryFolder();
+std::string StoreFolder();
+std::string InWorkspace(const std::string& path);
+
+// "table", "json", "csv" or "markdown".
+std::string FormatName();
+
+suites::Command SuiteCommand();
+suites::Command DoctorCommand();
+suites::Command StoreCommand();
+suites::Command ReplayCommand();
+suites::Command ImportCommand();
+suites::Command LogCommand();
+suites::Command ShowCommand();
+suites::Command CompareCommand();
+suites::Command GateCommand();
+suites::Command DetectCommand();
+suites::Command HistoryCommand();
+suites::Command ReportCommand();
+
+}  // namespace optrail::cli
+
+#endif  // OPTRAIL_CLI_FLAGS_H_

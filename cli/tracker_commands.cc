@@ -1,0 +1,239 @@
+// Commands over the history: import, log, show, compare, gate, detect, history.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/git.h"
+#include "cli/flags.h"
+#include "tracker/commands.h"
+
+ABSL_FLAG(std::string, out, "", "File to write, replaced atomically.");
+
+ABSL_FLAG(std::string, file_format, "",
+          "Format of the imported files; by default it is recognised.");
+ABSL_FLAG(std::string, hardware, "",
+          "Id of the hardware: of imported results, or to filter by.");
+ABSL_FLAG(std::string, commit, "",
+          "Commit (any name that git knows): of imported results, by default "
+          "HEAD; or to filter by.");
+ABSL_FLAG(std::string, branch, "",
+          "Branch: of imported results, by default git's; or to filter by.");
+ABSL_FLAG(bool, files_are_processes, false,
+          "Each file holds one process of the same run, not a run of its own.");
+ABSL_FLAG(bool, dry_run, false, "Parse and print, record nothing.");
+
+ABSL_FLAG(std::string, filter, "",
+          "Only benchmarks whose name this regular expression matches.");
+ABSL_FLAG(int32_t, limit, 20, "How many to list, newest first; 0: all.");
+
+ABSL_FLAG(std::string, metric, "time",
+          "Metrics whose whole name this regular expression matches.");
+ABSL_FLAG(double, min_effect, .03,
+          "Differences smaller than this fraction are no news.");
+ABSL_FLAG(double, detect_effect, .05,
+          "The effect that must be detectable before \"unchanged\" is said.");
+ABSL_FLAG(double, false_alarm_rate, .01,
+          "Chance that any benchmark is called changed when none is.");
+ABSL_FLAG(bool, only_changes, false, "Leave unchanged benchmarks out.");
+
+ABSL_FLAG(std::string, policy, "",
+          "Policy file (docs/policy_format.md); by default every benchmark may "
+          "slow down by at most 5%.");
+ABSL_FLAG(std::string, candidate, "latest", "The run or commit to judge.");
+ABSL_FLAG(std::string, baseline, "",
+          "What to judge it by; by default what the policy says.");
+ABSL_FLAG(std::string, verdict_out, "", "JSON file for the verdict.");
+ABSL_FLAG(std::string, markdown_out, "", "Markdown file for the pull request.");
+
+namespace optrail::cli {
+namespace {
+
+using suites::Command;
+
+tracker::CommonOptions Common() {
+  tracker::CommonOptions common;
+  common.history = HistoryFolder();
+  common.format = FormatName();
+  common.workspace = WorkspaceDirectory();
+  return common;
+}
+
+}  // namespace
+
+Command ImportCommand() {
+  Command command;
+  command.name = "import";
+  command.arguments = "FILE...";
+  command.summary = "Adds results of other tools to the history.";
+  command.details =
+      "Reads Google Benchmark's JSON of any project. Run the benchmark "
+      "several\n"
+      "times and import the files together: only processes are independent\n"
+      "evidence, repetitions within one are not.\n"
+      "\n"
+      "  for i in 1 2 3 4 5; do ./my_benchmark --benchmark_out=run$i.json; "
+      "done\n"
+      "  optrail import --files_are_processes run*.json\n";
+  command.flags = {"history", "format", "file_format", "hardware",
+                   "suite",   "commit", "branch",      "files_are_processes",
+                   "dry_run"};
+  command.min_arguments = 1;
+  command.max_arguments = -1;
+  command.run = [](const std::vector<std::string>& files) {
+    tracker::ImportCommand options;
+    options.common = Common();
+    for (const std::string& file : files) {
+      options.files.push_back(InWorkspace(file));
+    }
+    options.file_format = absl::GetFlag(FLAGS_file_format);
+    options.hardware_id = absl::GetFlag(FLAGS_hardware);
+    options.suite = absl::GetFlag(FLAGS_suite);
+    options.commit = absl::GetFlag(FLAGS_commit);
+    options.branch = absl::GetFlag(FLAGS_branch);
+    options.files_are_processes = absl::GetFlag(FLAGS_files_are_processes);
+    options.dry_run = absl::GetFlag(FLAGS_dry_run);
+    return tracker::RunImport(options, std::cout);
+  };
+  return command;
+}
+
+Command LogCommand() {
+  Command command;
+  command.name = "log";
+  command.arguments = "[runs|sessions|series]";
+  command.summary = "Lists runs, tuning sessions or series.";
+  command.flags = {"history", "format", "suite",  "hardware",
+                   "branch",  "commit", "filter", "limit"};
+  command.max_arguments = 1;
+  command.run = [](const std::vector<std::string>& arguments) {
+    tracker::LogCommand options;
+    options.common = Common();
+    if (!arguments.empty()) options.what = arguments[0];
+    options.suite = absl::GetFlag(FLAGS_suite);
+    options.hardware_id = absl::GetFlag(FLAGS_hardware);
+    options.branch = absl::GetFlag(FLAGS_branch);
+    options.commit = absl::GetFlag(FLAGS_commit);
+    options.filter = absl::GetFlag(FLAGS_filter);
+    options.limit = absl::GetFlag(FLAGS_limit);
+    return tracker::RunLog(options, std::cout);
+  };
+  return command;
+}
+
+Command ShowCommand() {
+  Command command;
+  command.name = "show";
+  command.arguments = "[RUN|COMMIT|SESSION|SERIES]";
+  command.summary = "Shows one run, tuning session or series.";
+  command.details =
+      "By default the latest run. `optrail log` prints the ids; \"latest~1\" "
+      "is\n"
+      "the run before the latest.\n";
+  command.flags = {"history", "format", "filter"};
+  command.max_arguments = 1;
+  command.run = [](const std::vector<std::string>& arguments) {
+    tracker::ShowCommand options;
+    options.common = Common();
+    if (!arguments.empty()) options.what = arguments[0];
+    options.filter = absl::GetFlag(FLAGS_filter);
+    return tracker::RunShow(options, std::cout);
+  };
+  return command;
+}
+
+Command CompareCommand() {
+  Command command;
+  command.name = "compare";
+  command.arguments = "[A [B]]";
+  command.summary = "Compares two runs, commits or result files.";
+  command.details =
+      "A is the base, by default latest~1, B by default latest. Either may be "
+      "a\n"
+      "run, a commit, or Google Benchmark JSON; several files joined by "
+      "commas\n"
+      "are processes of one run. Exit code 3: it can tell for no benchmark.\n"
+      "\n"
+      "  optrail compare HEAD~1 HEAD\n"
+      "  optrail compare old1.json,old2.json,old3.json new1.json,new2.json,"
+      "new3.json\n";
+  command.flags = {"history",          "format",      "filter",
+                   "metric",           "min_effect",  "detect_effect",
+                   "false_alarm_rate", "only_changes"};
+  command.max_arguments = 2;
+  command.run = [](const std::vector<std::string>& arguments) {
+    tracker::CompareCommand options;
+    options.common = Common();
+    if (arguments.size() > 0) options.a = arguments[0];
+    if (arguments.size() > 1) options.b = arguments[1];
+    options.filter = absl::GetFlag(FLAGS_filter);
+    options.metric = absl::GetFlag(FLAGS_metric);
+    options.min_effect = absl::GetFlag(FLAGS_min_effect);
+    options.detect_effect = absl::GetFlag(FLAGS_detect_effect);
+    options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate);
+    options.only_changes = absl::GetFlag(FLAGS_only_changes);
+    return tracker::RunCompare(options, std::cout);
+  };
+  return command;
+}
+
+Command GateCommand() {
+  Command command;
+  command.name = "gate";
+  command.summary = "Judges a run by a policy: the exit code stops the merge.";
+  command.details =
+      "Exit codes: 0 fine, 1 a regression or a failed benchmark, 2 wrong use "
+      "or\n"
+      "bad input, 3 not enough data to tell.\n"
+      "\n"
+      "  optrail bench --workload=smoke --record\n"
+      "  optrail gate --policy=ci/policy.textproto --markdown_out=gate.md\n";
+  command.flags = {"history",  "format", "policy",      "candidate",
+                   "baseline", "suite",  "verdict_out", "markdown_out"};
+  command.run = [](const std::vector<std::string>&) {
+    tracker::GateCommand options;
+    options.common = Common();
+    const auto path = [](const std::string& flag) {
+      return flag.empty() ? flag : InWorkspace(flag);
+    };
+    options.policy = path(absl::GetFlag(FLAGS_policy));
+    options.candidate = absl::GetFlag(FLAGS_candidate);
+    options.baseline = absl::GetFlag(FLAGS_baseline);
+    options.suite = absl::GetFlag(FLAGS_suite);
+    options.verdict_out = path(absl::GetFlag(FLAGS_verdict_out));
+    options.markdown_out = path(absl::GetFlag(FLAGS_markdown_out));
+    return tracker::RunGate(options, std::cout);
+  };
+  return command;
+}
+
+Command HistoryCommand() {
+  Command command;
+  command.name = "history";
+  command.arguments = "verify | merge FOLDER";
+  command.summary =
+      "Checks every file of a history, or merges another into it.";
+  command.flags = {"history", "format"};
+  command.min_arguments = 1;
+  command.max_arguments = 2;
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    if (arguments[0] == "verify" && arguments.size() == 1) {
+      tracker::HistoryVerifyCommand options;
+      options.common = Common();
+      return tracker::RunHistoryVerify(options, std::cout);
+    }
+    if (arguments[0] == "merge" && arguments.size() == 2) {
+      tracker::HistoryMergeCommand options;
+      options.common = Common();
+      options.from = InWorkspace(arguments[1]);
+      return tracker::RunHistoryMerge(options, std::cout);
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", arguments[0], "\": expected verify, or merge and a folder"));
+  };
+  return command;
+}
+
+}  // namespace optrail::cli

@@ -1,0 +1,220 @@
+// Commands over tuned configs and recorded spaces: store, replay.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/git.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "base/units.h"
+#include "cli/flags.h"
+#include "re2/re2.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/replay/replay_command.h"
+#include "tuning/store/store_files.h"
+
+ABSL_FLAG(std::string, tree, "ops",
+          "Folder of the operators, under which checked-in tuned configs are.");
+
+ABSL_FLAG(std::vector<std::string>, spaces, {},
+          "Recorded spaces: files or folders of .json and .json.gz.");
+ABSL_FLAG(std::vector<std::string>, strategies, {},
+          "Names of strategies, or all; by default the default one.");
+ABSL_FLAG(std::vector<std::string>, budgets,
+          std::vector<std::string>({"50", "100", "200", "400"}),
+          "After how many trials the score is taken.");
+ABSL_FLAG(int32_t, seeds, 10, "Runs per space and strategy.");
+ABSL_FLAG(uint64_t, first_seed, 1, "Seed of the first run.");
+ABSL_FLAG(int32_t, batch, 1, "Trials per round.");
+ABSL_FLAG(int32_t, jobs, 0, "Threads; 0: one per core.");
+ABSL_FLAG(bool, noise, false,
+          "A trial answers with one recorded repeat instead of the mean.");
+ABSL_FLAG(bool, compile_time_objective, false,
+          "Also minimise the compile time; the score is the hypervolume.");
+ABSL_FLAG(std::vector<std::string>, transfer, {},
+          "Recordings of other devices to start from: for each space those "
+          "with the same knobs and another name.");
+ABSL_FLAG(bool, shuffle_transfer, false,
+          "Permute the results of those recordings: sources that mislead.");
+ABSL_FLAG(std::string, prior, "",
+          "A recording whose speeds rank the configs before they are tried.");
+ABSL_FLAG(int32_t, top_k, 0, "Measure only this many by that rank; 0: all.");
+
+namespace optrail::cli {
+namespace {
+
+absl::StatusOr<int> ShowStore() {
+  Table table({{"operator"},
+               {"hardware"},
+               {"shape"},
+               {"threads", Align::kRight},
+               {"cache"},
+               {"time", Align::kRight, "time_ns"},
+               {"speed-up", Align::kRight, "speedup"},
+               {"layer"},
+               {"config"}});
+  const auto add = [&](const std::vector<proto::TunedConfigs>& files,
+                       const char* layer) {
+    for (const proto::TunedConfigs& file : files) {
+      for (const proto::TunedConfig& tuned : file.tuned()) {
+        const double speedup = tuned.default_time_ns() / tuned.time_ns();
+        table.AddRow(
+            {file.operator_name(), file.hardware_id(), tuned.shape(),
+             Cell::Integer(tuned.threads()),
+             tuning::CacheModeName(tuned.cache_mode()),
+             Cell::Number(tuned.time_ns(), FormatDurationNs(tuned.time_ns())),
+             tuned.default_time_ns() > 0
+                 ? Cell::Number(speedup, absl::StrFormat("%.2fx", speedup))
+                 : Cell::None(),
+             layer, tuned.config()});
+      }
+    }
+  };
+  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
+                           tuning::ReadOverlay(StoreFolder()));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const auto tree,
+      tuning::ReadTree(InWorkspace(absl::GetFlag(FLAGS_tree))));
+  add(overlay, "overlay");
+  add(tree, "checked in");
+  std::cout << table.Format(absl::GetFlag(FLAGS_format), TerminalWidth());
+  return 0;
+}
+
+absl::StatusOr<int> DiffStore() {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const auto differences,
+      tuning::DiffStore(InWorkspace(absl::GetFlag(FLAGS_tree)), StoreFolder()));
+  for (const tuning::StoreDifference& difference : differences) {
+    std::cout << tuning::FormatDifference(difference);
+  }
+  if (differences.empty()) {
+    std::cerr << "no differences: everything in " << StoreFolder()
+              << " is checked in\n";
+  }
+  return 0;
+}
+
+absl::StatusOr<int> PromoteStore() {
+  const RE2 op(absl::GetFlag(FLAGS_op).empty() ? ".*" : absl::GetFlag(FLAGS_op),
+               RE2::Quiet);
+  if (!op.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --op=", op.pattern(), ": ", op.error()));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<std::string> files,
+      tuning::PromoteOverlay(
+          InWorkspace(absl::GetFlag(FLAGS_tree)), StoreFolder(),
+          [&](const tuning::StoreDifference& difference) {
+            return RE2::FullMatch(difference.operator_name, op);
+          }));
+  for (const std::string& file : files) std::cout << file << "\n";
+  std::cerr << (files.empty() ? "nothing to promote\n"
+                              : "written; review them and commit\n");
+  return 0;
+}
+
+}  // namespace
+
+suites::Command StoreCommand() {
+  suites::Command command;
+  command.name = "store";
+  command.arguments = "show | diff | promote";
+  command.summary = "Shows tuned configs, or moves them into the source tree.";
+  command.details =
+      "Tuning writes its winners to an overlay, .optrail/store, which wins "
+      "over\n"
+      "the checked-in files. `diff` shows where they differ; `promote` moves\n"
+      "them into ops/OPERATOR/tuned/HARDWARE.textproto, to be reviewed like "
+      "code.\n";
+  command.flags = {"store", "tree", "op", "format"};
+  command.min_arguments = 1;
+  command.max_arguments = 1;
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    if (arguments[0] == "show") return ShowStore();
+    if (arguments[0] == "diff") return DiffStore();
+    if (arguments[0] == "promote") return PromoteStore();
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", arguments[0], "\": expected show, diff or promote"));
+  };
+  return command;
+}
+
+suites::Command ReplayCommand() {
+  suites::Command command;
+  command.name = "replay";
+  command.arguments = "[FILE...]";
+  command.summary = "Judges search strategies on recorded spaces.";
+  command.details =
+      "Files and folders may also be given by --spaces. The score is the mean\n"
+      "over seeds of (best time there is / best time found) after so many\n"
+      "trials; ev5 is the number of trials until within 5% of the best.\n"
+      "\n"
+      "  optrail replay --spaces=spaces/ --strategies=all --format=csv\n";
+  command.flags = {"spaces",
+                   "strategies",
+                   "budgets",
+                   "seeds",
+                   "first_seed",
+                   "batch",
+                   "jobs",
+                   "noise",
+                   "compile_time_objective",
+                   "transfer",
+                   "shuffle_transfer",
+                   "prior",
+                   "top_k",
+                   "format"};
+  command.max_arguments = -1;
+  command.run =
+      [](const std::vector<std::string>& files) -> absl::StatusOr<int> {
+    tuning::ReplayCommand options;
+    for (const std::string& path : absl::GetFlag(FLAGS_spaces)) {
+      options.spaces.push_back(InWorkspace(path));
+    }
+    for (const std::string& path : files) {
+      options.spaces.push_back(InWorkspace(path));
+    }
+    options.strategies = absl::GetFlag(FLAGS_strategies);
+    options.budgets.clear();
+    for (const std::string& text : absl::GetFlag(FLAGS_budgets)) {
+      int budget;
+      if (!absl::SimpleAtoi(text, &budget) || budget < 1) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("flag --budgets: \"", text,
+                         "\", expected positive integers such as 50,100"));
+      }
+      options.budgets.push_back(budget);
+    }
+    options.seeds = absl::GetFlag(FLAGS_seeds);
+    options.first_seed = absl::GetFlag(FLAGS_first_seed);
+    options.batch = absl::GetFlag(FLAGS_batch);
+    options.jobs = absl::GetFlag(FLAGS_jobs);
+    options.format = FormatName();
+    options.noise = absl::GetFlag(FLAGS_noise);
+    options.compile_time_objective =
+        absl::GetFlag(FLAGS_compile_time_objective);
+    for (const std::string& path : absl::GetFlag(FLAGS_transfer)) {
+      options.transfer.push_back(InWorkspace(path));
+    }
+    options.shuffle_transfer = absl::GetFlag(FLAGS_shuffle_transfer);
+    if (const std::string prior = absl::GetFlag(FLAGS_prior); !prior.empty()) {
+      options.prior = InWorkspace(prior);
+    }
+    options.top_k = absl::GetFlag(FLAGS_top_k);
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<tuning::ReplayRow> rows,
+                             tuning::RunReplay(options));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
+                             tuning::FormatReplay(options, rows));
+    std::cout << text;
+    return 0;
+  };
+  return command;
+}
+
+}  // namespace optrail::cli
