@@ -2,8 +2,9 @@
 #define OPTRAIL_BASE_DISTRIBUTIONS_H_
 
 // Distribution functions and their inverses, to about 1e-12 (relative, where
-// the value is not tiny) unless said otherwise. Arguments outside the domain
-// give NaN.
+// the value is not tiny) for parameters up to some thousands; the log-gamma
+// functions inside lose a digit for every further factor of ten (1e-9 at 1e6).
+// Arguments outside the domain give NaN.
 
 #include <cstdint>
 

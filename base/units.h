@@ -15,7 +15,6 @@ namespace optrail {
 
 // "0.800 ns", "12.3 us", "999 ms", "1.50 s", "2 min 5 s", "3 h 20 min".
 std::string FormatDurationNs(double ns);
-std::string FormatDuration(absl::Duration duration);
 
 // Powers of 1024: "512 B", "1.50 KiB", "2.00 GiB".
 std::string FormatBytes(double bytes);

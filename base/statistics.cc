@@ -1,0 +1,349 @@
+#include "base/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/distributions.h"
+
+namespace optrail {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> Sorted(Samples x) {
+  std::vector<double> sorted(x.begin(), x.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+// Reorders `x`.
+double MedianInPlace(std::vector<double>& x) {
+  if (x.empty()) return kNan;
+  const auto middle = x.begin() + static_cast<int64_t>(x.size() / 2);
+  std::nth_element(x.begin(), middle, x.end());
+  if (x.size() % 2 == 1) return *middle;
+  const double below = *std::max_element(x.begin(), middle);
+  return below + (*middle - below) / 2;
+}
+
+// counts[u]: the ways to choose m of m + n ranks with statistic u. The
+// generating function is the Gaussian binomial coefficient, the product of
+// (1 - q^(n + i)) / (1 - q^i) for i = 1 ... m.
+std::vector<double> RankSumCounts(int m, int n) {
+  const int size = m * n + 1;
+  std::vector<double> counts(static_cast<size_t>(size), 0.0);
+  counts[0] = 1;
+  for (int i = 1; i <= m; ++i) {
+    for (int u = size - 1; u >= n + i; --u) counts[u] -= counts[u - n - i];
+    for (int u = i; u < size; ++u) counts[u] += counts[u - i];
+  }
+  return counts;
+}
+
+// The sum of the elements of `x` at `chosen`.
+double SumAt(const std::vector<double>& x, const std::vector<int>& chosen) {
+  double sum = 0;
+  for (const int i : chosen) sum += x[i];
+  return sum;
+}
+
+// The next k-subset of {0, ..., n - 1} in lexicographic order; false after the
+// last.
+bool NextSubset(int n, std::vector<int>& subset) {
+  const int k = static_cast<int>(subset.size());
+  int i = k - 1;
+  while (i >= 0 && subset[i] == n - k + i) --i;
+  if (i < 0) return false;
+  ++subset[i];
+  for (int j = i + 1; j < k; ++j) subset[j] = subset[j - 1] + 1;
+  return true;
+}
+
+// n choose k, or `limit` + 1 where it exceeds `limit`.
+int64_t BoundedBinomial(int64_t n, int64_t k, int64_t limit) {
+  k = std::min(k, n - k);
+  double ways = 1;
+  for (int64_t i = 1; i <= k; ++i) {
+    ways = ways * static_cast<double>(n - k + i) / static_cast<double>(i);
+    if (ways > static_cast<double>(limit)) return limit + 1;
+  }
+  return std::llround(ways);
+}
+
+}  // namespace
+
+double Mean(Samples x) {
+  if (x.empty()) return kNan;
+  return std::accumulate(x.begin(), x.end(), 0.0) /
+         static_cast<double>(x.size());
+}
+
+double Median(Samples x) {
+  std::vector<double> copy(x.begin(), x.end());
+  return MedianInPlace(copy);
+}
+
+double Quantile(Samples x, double p) {
+  OPTRAIL_CHECK(p >= 0 && p <= 1) << "p = " << p;
+  if (x.empty()) return kNan;
+  std::vector<double> copy(x.begin(), x.end());
+  const double position = p * static_cast<double>(copy.size() - 1);
+  const auto index = static_cast<int64_t>(position);
+  const auto at = copy.begin() + index;
+  std::nth_element(copy.begin(), at, copy.end());
+  if (at + 1 == copy.end()) return *at;
+  const double next = *std::min_element(at + 1, copy.end());
+  return *at + (position - static_cast<double>(index)) * (next - *at);
+}
+
+double TrimmedMean(Samples x, double fraction) {
+  OPTRAIL_CHECK(fraction >= 0 && fraction < 0.5) << "fraction = " << fraction;
+  const std::vector<double> sorted = Sorted(x);
+  const auto cut =
+      static_cast<size_t>(static_cast<double>(sorted.size()) * fraction);
+  return Mean(Samples(sorted).subspan(cut, sorted.size() - 2 * cut));
+}
+
+double HodgesLehmann(Samples x) {
+  std::vector<double> means;
+  means.reserve(x.size() * (x.size() + 1) / 2);
+  for (size_t i = 0; i < x.size(); ++i) {
+    for (size_t j = i; j < x.size(); ++j) means.push_back((x[i] + x[j]) / 2);
+  }
+  return MedianInPlace(means);
+}
+
+double HodgesLehmannShift(Samples x, Samples y) {
+  std::vector<double> differences;
+  differences.reserve(x.size() * y.size());
+  for (const double a : x) {
+    for (const double b : y) differences.push_back(b - a);
+  }
+  return MedianInPlace(differences);
+}
+
+double Variance(Samples x) {
+  if (x.size() < 2) return kNan;
+  const double mean = Mean(x);
+  double squares = 0;
+  for (const double value : x) squares += (value - mean) * (value - mean);
+  return squares / static_cast<double>(x.size() - 1);
+}
+
+double StandardDeviation(Samples x) { return std::sqrt(Variance(x)); }
+
+double MedianAbsoluteDeviation(Samples x, bool consistent) {
+  const double center = Median(x);
+  std::vector<double> distances;
+  distances.reserve(x.size());
+  for (const double value : x) distances.push_back(std::abs(value - center));
+  return MedianInPlace(distances) * (consistent ? 1.4826 : 1.0);
+}
+
+Interval MedianInterval(Samples x, double confidence) {
+  if (x.empty()) return {kNan, kNan, 0};
+  const std::vector<double> sorted = Sorted(x);
+  const auto n = static_cast<int64_t>(sorted.size());
+  // [x(d), x(n + 1 - d)] covers the median unless fewer than d values lie on
+  // one side of it: 1 - 2 P(Binomial(n, 1/2) <= d - 1). Coverage falls with d.
+  auto coverage = [n](int64_t d) { return 1 - 2 * BinomialCdf(d - 1, n, 0.5); };
+  int64_t low = 1, high = std::max<int64_t>(1, n / 2);
+  while (low < high) {
+    const int64_t middle = (low + high + 1) / 2;
+    if (coverage(middle) >= confidence) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return {sorted[static_cast<size_t>(low - 1)],
+          sorted[static_cast<size_t>(n - low)], std::max(0.0, coverage(low))};
+}
+
+Interval MeanInterval(Samples x, double confidence) {
+  if (x.size() < 2) return {kNan, kNan, 0};
+  const auto n = static_cast<double>(x.size());
+  const double half_width = StudentTQuantile(0.5 + confidence / 2, n - 1) *
+                            StandardDeviation(x) / std::sqrt(n);
+  const double mean = Mean(x);
+  return {mean - half_width, mean + half_width, confidence};
+}
+
+double ClopperPearsonUpper(int64_t successes, int64_t trials,
+                           double confidence) {
+  OPTRAIL_CHECK(successes >= 0 && successes <= trials)
+      << successes << " of " << trials;
+  if (successes == trials) return 1;
+  return InverseRegularizedIncompleteBeta(
+      static_cast<double>(successes + 1),
+      static_cast<double>(trials - successes), confidence);
+}
+
+double ClopperPearsonLower(int64_t successes, int64_t trials,
+                           double confidence) {
+  return 1 - ClopperPearsonUpper(trials - successes, trials, confidence);
+}
+
+TTest WelchTTest(Samples x, Samples y, double confidence) {
+  if (x.size() < 2 || y.size() < 2) {
+    return {kNan, kNan, kNan, kNan, {kNan, kNan, 0}};
+  }
+  const double x_part = Variance(x) / static_cast<double>(x.size());
+  const double y_part = Variance(y) / static_cast<double>(y.size());
+  const double variance = x_part + y_part;
+  TTest test;
+  test.difference = Mean(y) - Mean(x);
+  if (variance == 0) {
+    const bool equal = test.difference == 0;
+    test.t = equal ? 0
+                   : std::copysign(std::numeric_limits<double>::infinity(),
+                                   test.difference);
+    test.degrees_of_freedom = static_cast<double>(x.size() + y.size() - 2);
+    test.p_value = equal ? 1 : 0;
+    test.interval = {test.difference, test.difference, confidence};
+    return test;
+  }
+  const double error = std::sqrt(variance);
+  test.t = test.difference / error;
+  // Welch-Satterthwaite, in shares of the variance so that nothing overflows.
+  const double x_share = x_part / variance, y_share = y_part / variance;
+  test.degrees_of_freedom =
+      1 / (x_share * x_share / static_cast<double>(x.size() - 1) +
+           y_share * y_share / static_cast<double>(y.size() - 1));
+  test.p_value = 2 * StudentTCdf(-std::abs(test.t), test.degrees_of_freedom);
+  const double half_width =
+      error * StudentTQuantile(0.5 + confidence / 2, test.degrees_of_freedom);
+  test.interval = {test.difference - half_width, test.difference + half_width,
+                   confidence};
+  return test;
+}
+
+RankTest MannWhitneyU(Samples x, Samples y) {
+  if (x.empty() || y.empty()) return {kNan, kNan, false};
+  struct Value {
+    double value;
+    bool is_y;
+  };
+  std::vector<Value> all;
+  for (const double value : x) all.push_back({value, false});
+  for (const double value : y) all.push_back({value, true});
+  std::sort(all.begin(), all.end(),
+            [](const Value& a, const Value& b) { return a.value < b.value; });
+  const auto m = static_cast<double>(x.size());
+  const auto n = static_cast<double>(y.size());
+  double y_ranks = 0;
+  double tie_term = 0;  // the sum of t^3 - t over groups of t equal values
+  for (size_t begin = 0; begin < all.size();) {
+    size_t end = begin;
+    int64_t ys = 0;
+    while (end < all.size() && all[end].value == all[begin].value) {
+      ys += all[end++].is_y;
+    }
+    const auto tied = static_cast<double>(end - begin);
+    y_ranks +=
+        static_cast<double>(ys) * static_cast<double>(begin + end + 1) / 2;
+    tie_term += tied * tied * tied - tied;
+    begin = end;
+  }
+  RankTest test;
+  test.u = y_ranks - n * (n + 1) / 2;
+  test.exact = tie_term == 0 && x.size() <= 50 && y.size() <= 50;
+  const double mean = m * n / 2;
+  if (test.exact) {
+    const std::vector<double> counts =
+        RankSumCounts(static_cast<int>(x.size()), static_cast<int>(y.size()));
+    const auto extreme = static_cast<size_t>(std::min(test.u, m * n - test.u));
+    const double tail = std::accumulate(
+        counts.begin(), counts.begin() + static_cast<int64_t>(extreme) + 1,
+        0.0);
+    const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
+    test.p_value = std::min(1.0, 2 * tail / total);
+    return test;
+  }
+  const double sum = m + n;
+  const double variance = m * n / 12 * (sum + 1 - tie_term / (sum * (sum - 1)));
+  if (variance <= 0) {  // all values are equal
+    test.p_value = 1;
+    return test;
+  }
+  const double distance = std::max(0.0, std::abs(test.u - mean) - 0.5);
+  test.p_value = 2 * NormalCdf(-distance / std::sqrt(variance));
+  return test;
+}
+
+PermutationTest LogMeanPermutationTest(Samples x, Samples y, Rng& rng,
+                                       int64_t max_permutations) {
+  PermutationTest test = {kNan, kNan, false, 0};
+  if (x.empty() || y.empty()) return test;
+  std::vector<double> logs;
+  for (const Samples side : {x, y}) {
+    for (const double value : side) {
+      OPTRAIL_CHECK(value > 0) << "value " << value;
+      logs.push_back(std::log(value));
+    }
+  }
+  const int total = static_cast<int>(logs.size());
+  const int chosen_size = static_cast<int>(y.size());
+  const Samples all = logs;
+  test.ratio =
+      std::exp(Mean(all.subspan(x.size())) - Mean(all.subspan(0, x.size())));
+  // The difference of means is a monotone function of the sum of y's logs
+  // alone; centred, so that the two tails are symmetric about 0.
+  const double center = Mean(all);
+  for (double& value : logs) value -= center;
+  std::vector<int> subset(y.size());
+  std::iota(subset.begin(), subset.end(), static_cast<int>(x.size()));
+  const double observed = std::abs(SumAt(logs, subset));
+  // Equal sums in another order differ by rounding.
+  double scale = 0;
+  for (const double value : logs) scale += std::abs(value);
+  const double threshold = observed - 1e-12 * scale;
+
+  int64_t as_extreme = 0;
+  const int64_t ways = BoundedBinomial(total, chosen_size, max_permutations);
+  test.exact = ways <= max_permutations;
+  if (test.exact) {
+    std::iota(subset.begin(), subset.end(), 0);
+    do {
+      as_extreme += std::abs(SumAt(logs, subset)) >= threshold;
+    } while (NextSubset(total, subset));
+    test.permutations = ways;
+    test.p_value = static_cast<double>(as_extreme) / static_cast<double>(ways);
+    return test;
+  }
+  for (int64_t i = 0; i < max_permutations; ++i) {
+    // The first steps of a Fisher-Yates shuffle draw a subset.
+    double sum = 0;
+    for (int j = 0; j < chosen_size; ++j) {
+      std::swap(logs[j], logs[j + rng.UniformInt(total - j)]);
+      sum += logs[j];
+    }
+    as_extreme += std::abs(sum) >= threshold;
+  }
+  test.permutations = max_permutations;
+  test.p_value = static_cast<double>(as_extreme + 1) /
+                 static_cast<double>(max_permutations + 1);
+  return test;
+}
+
+std::vector<double> BenjaminiHochberg(absl::Span<const double> p_values) {
+  std::vector<size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return p_values[a] > p_values[b]; });
+  std::vector<double> adjusted(p_values.size());
+  double least = 1;
+  const size_t n = p_values.size();
+  for (size_t i = 0; i < n; ++i) {
+    // order[i] has rank n - i from the smallest.
+    least = std::min(least, p_values[order[i]] * static_cast<double>(n) /
+                                static_cast<double>(n - i));
+    adjusted[order[i]] = least;
+  }
+  return adjusted;
+}
+
+}  // namespace optrail
