@@ -1,0 +1,28 @@
+#include "ops/device/ceilings.h"
+
+#include "gtest/gtest.h"
+#include "ops/device/cpu.h"
+
+namespace optrail::ops {
+namespace {
+
+TEST(Ceilings, MeasuresEveryNumber) {
+  const auto device = MakeCpuDevice(2);
+  ASSERT_TRUE(device.ok()) << device.status();
+  CeilingOptions options;
+  options.time_per_number = absl::Milliseconds(2);
+  const auto ceilings = MeasureCeilings(**device, options);
+  ASSERT_TRUE(ceilings.ok()) << ceilings.status();
+  EXPECT_GT(ceilings->flop_per_s_one_thread(), 0);
+  EXPECT_GT(ceilings->flop_per_s_all_threads(), 0);
+  EXPECT_GT(ceilings->l1_read_bytes_per_s(), 0);
+  EXPECT_GT(ceilings->l2_read_bytes_per_s(), 0);
+  EXPECT_GT(ceilings->memory_read_bytes_per_s_one_thread(), 0);
+  EXPECT_GT(ceilings->memory_read_bytes_per_s_all_threads(), 0);
+  EXPECT_GT(ceilings->memory_copy_bytes_per_s_one_thread(), 0);
+  EXPECT_GT(ceilings->memory_copy_bytes_per_s_all_threads(), 0);
+  EXPECT_GT(ceilings->measured_unix_ns(), 0);
+}
+
+}  // namespace
+}  // namespace optrail::ops

@@ -1,0 +1,61 @@
+#include "ops/device/roofline.h"
+
+#include "gtest/gtest.h"
+
+namespace optrail::ops {
+namespace {
+
+proto::Ceilings Ceilings() {
+  proto::Ceilings ceilings;
+  ceilings.set_flop_per_s_one_thread(100e9);
+  ceilings.set_flop_per_s_all_threads(200e9);
+  ceilings.set_l1_read_bytes_per_s(200e9);
+  ceilings.set_l2_read_bytes_per_s(100e9);
+  ceilings.set_memory_read_bytes_per_s_one_thread(10e9);
+  ceilings.set_memory_read_bytes_per_s_all_threads(16e9);
+  ceilings.set_memory_copy_bytes_per_s_one_thread(8e9);
+  ceilings.set_memory_copy_bytes_per_s_all_threads(20e9);
+  return ceilings;
+}
+
+proto::Hardware Hardware() {
+  proto::Hardware hardware;
+  hardware.set_l1d_bytes(32 << 10);
+  hardware.set_l2_bytes(1 << 20);
+  return hardware;
+}
+
+TEST(Roofline, IsTheSlowerOfArithmeticAndMemory) {
+  EXPECT_DOUBLE_EQ(RooflineTimeNs(1000, 10, Ceilings(), 1), 10);
+  EXPECT_DOUBLE_EQ(RooflineTimeNs(10, 1000, Ceilings(), 1), 100);
+  EXPECT_DOUBLE_EQ(RooflineTimeNs(1000, 10, Ceilings(), 2), 5);
+  EXPECT_DOUBLE_EQ(RooflineTimeNs(10, 1000, Ceilings(), 2), 50);
+}
+
+TEST(Roofline, WarmOperandsComeFromTheSmallestLevelThatHoldsThem) {
+  const auto at = [](double bytes, int threads) {
+    return RooflineOf(0, 1000, bytes, Hardware(), Ceilings(), threads, 2);
+  };
+  EXPECT_STREQ(at(10000, 1).level, "L1");
+  EXPECT_DOUBLE_EQ(at(10000, 1).time_ns, 5);
+  EXPECT_STREQ(at(100000, 1).level, "L2");
+  EXPECT_DOUBLE_EQ(at(100000, 1).time_ns, 10);
+  EXPECT_STREQ(at(1 << 21, 1).level, "memory");
+  // Two threads have two private caches.
+  EXPECT_STREQ(at(1 << 21, 2).level, "L2");
+  EXPECT_TRUE(at(10000, 1).memory_bound);
+}
+
+TEST(Roofline, InterpolatesBetweenOneAndAllThreads) {
+  const Roofline roofline =
+      RooflineOf(1000, 0, 0, Hardware(), Ceilings(), 2, 3);
+  EXPECT_DOUBLE_EQ(roofline.time_ns, 1000 / 150.0);
+  EXPECT_FALSE(roofline.memory_bound);
+}
+
+TEST(Roofline, IsZeroWithoutCeilings) {
+  EXPECT_EQ(RooflineTimeNs(10, 10, {}, 1), 0);
+}
+
+}  // namespace
+}  // namespace optrail::ops
