@@ -1,0 +1,214 @@
+// `optrail doctor`: what this machine is, what works here, how noisy it is, and
+// what would make its measurements better.
+
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "base/units.h"
+#include "cli/flags.h"
+#include "ops/core/registry.h"
+#include "ops/device/cuda.h"
+#include "ops/device/noise.h"
+#include "suites/commands.h"
+
+ABSL_FLAG(absl::Duration, probe_time, absl::Seconds(2),
+          "How long to watch the machine's noise.");
+
+namespace optrail::cli {
+namespace {
+
+std::string ReadLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string Known(bool known, std::string text) {
+  return known ? std::move(text) : "unknown";
+}
+
+void AddHardware(const suites::RunContext& context, Table& table) {
+  const proto::Hardware& hardware = context.hardware;
+  const auto bytes = [](bool known, int64_t value) {
+    return Known(known, FormatBytes(static_cast<double>(value)));
+  };
+  table.AddRow({"hardware id", hardware.id()});
+  table.AddRow(
+      {"processor",
+       absl::StrCat(hardware.model(),
+                    hardware.virtual_machine() ? " (virtual machine)" : "")});
+  table.AddRow(
+      {"cores", Known(hardware.has_cores(), absl::StrCat(hardware.cores()))});
+  table.AddRow(
+      {"caches",
+       absl::StrCat(
+           "L1d ", bytes(hardware.has_l1d_bytes(), hardware.l1d_bytes()),
+           ", L2 ", bytes(hardware.has_l2_bytes(), hardware.l2_bytes()),
+           " per core; L3 ",
+           bytes(hardware.has_l3_bytes(), hardware.l3_bytes()))});
+  table.AddRow(
+      {"memory", bytes(hardware.has_memory_bytes(), hardware.memory_bytes())});
+  table.AddRow({"vectors", absl::StrCat(hardware.simd_bits(), " bits")});
+  table.AddRow({"system", absl::StrCat(context.toolchain.os(), ", kernel ",
+                                       context.toolchain.os_kernel())});
+  table.AddRow({"build", absl::StrCat(context.toolchain.compiler(), ", ",
+                                      context.toolchain.compilation_mode())});
+  table.AddRow(
+      {"commit",
+       context.commit.id().empty()
+           ? context.commit_note
+           : absl::StrCat(context.commit.id().substr(0, 12),
+                          context.commit.dirty() ? " with changes" : "", " on ",
+                          context.commit.branch())});
+}
+
+void AddSupport(Table& table) {
+  std::vector<std::string> names;
+  for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
+    names.push_back(entry->op->name());
+  }
+  table.AddRow({"operators", absl::StrJoin(names, ", ")});
+  const absl::Status cuda = ops::CudaDriverStatus();
+  table.AddRow({"CUDA", cuda.ok() ? "driver found; no CUDA kernels in this "
+                                    "version"
+                                  : std::string(cuda.message())});
+  const bool rapl = FileExists("/sys/class/powercap/intel-rapl:0/energy_uj");
+  table.AddRow({"energy meter",
+                rapl
+                    ? "RAPL found; not read in this version"
+                    : "unsupported here: no /sys/class/powercap/intel-rapl:0"});
+  table.AddRow(
+      {"contention witnesses",
+       absl::StrCat("run delay ",
+                    ops::RunDelayNs().has_value() ? "yes" : "unsupported here",
+                    ", steal ",
+                    ops::StealNs().has_value() ? "yes" : "unsupported here")});
+}
+
+void AddCeilings(const proto::Ceilings& ceilings, Table& table) {
+  const auto add = [&](const char* what, bool known, double value,
+                       const char* unit) {
+    table.AddRow({what, Known(known, FormatRate(value, unit))});
+  };
+  add("peak f32, one thread", ceilings.has_flop_per_s_one_thread(),
+      ceilings.flop_per_s_one_thread(), "FLOP/s");
+  add("peak f32, all threads", ceilings.has_flop_per_s_all_threads(),
+      ceilings.flop_per_s_all_threads(), "FLOP/s");
+  add("L1 read, one thread", ceilings.has_l1_read_bytes_per_s(),
+      ceilings.l1_read_bytes_per_s(), "B/s");
+  add("L2 read, one thread", ceilings.has_l2_read_bytes_per_s(),
+      ceilings.l2_read_bytes_per_s(), "B/s");
+  add("memory read, one thread",
+      ceilings.has_memory_read_bytes_per_s_one_thread(),
+      ceilings.memory_read_bytes_per_s_one_thread(), "B/s");
+  add("memory read, all threads",
+      ceilings.has_memory_read_bytes_per_s_all_threads(),
+      ceilings.memory_read_bytes_per_s_all_threads(), "B/s");
+  add("memory copy, all threads",
+      ceilings.has_memory_copy_bytes_per_s_all_threads(),
+      ceilings.memory_copy_bytes_per_s_all_threads(), "B/s");
+}
+
+std::string Percent(absl::optional<double> fraction) {
+  return fraction.has_value() ? absl::StrFormat("%.2f%%", 100 * *fraction)
+                              : "unknown";
+}
+
+std::vector<std::string> Advice(const suites::RunContext& context,
+                                const ops::NoiseReport& noise) {
+  std::vector<std::string> advice;
+  if (context.toolchain.compilation_mode() != "opt") {
+    advice.push_back(
+        "this binary is not optimised: build with --compilation_mode=opt, the "
+        "default of this repository");
+  }
+  if (noise.run_delay_fraction.value_or(0) > 0.02) {
+    advice.push_back(
+        "other processes want this core: stop them, or expect measurements to "
+        "be marked as contended");
+  }
+  if (noise.steal_fraction.value_or(0) > 0.01) {
+    advice.push_back(
+        "the hypervisor runs others on these cores: gate with interleaved A/B "
+        "and more processes, not against old runs");
+  }
+  if (noise.p95_over_median > 1.1) {
+    advice.push_back(absl::StrFormat(
+        "one loop in twenty is %.0f%% slower than the median: use at least 10 "
+        "processes per benchmark (--processes=10)",
+        100 * (noise.p95_over_median - 1)));
+  }
+  const std::string governor =
+      ReadLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  if (!governor.empty() && governor != "performance") {
+    advice.push_back(absl::StrCat(
+        "the clock governor is \"", governor,
+        "\": as root, cpupower frequency-set --governor performance"));
+  }
+  const std::string pages =
+      ReadLine("/sys/kernel/mm/transparent_hugepage/enabled");
+  if (absl::StrContains(pages, "[never]")) {
+    advice.push_back(
+        "huge pages are off: as root, echo madvise > "
+        "/sys/kernel/mm/transparent_hugepage/enabled");
+  }
+  return advice;
+}
+
+absl::StatusOr<int> Doctor() {
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
+                           suites::RunContextFromFlags());
+  Table table({{"what"}, {"here", Align::kLeft, "value"}});
+  AddHardware(context, table);
+  AddSupport(table);
+  if (isatty(STDERR_FILENO)) std::cerr << "measuring ceilings and noise ...\r";
+  AddCeilings(suites::CeilingsOf(context), table);
+  const ops::NoiseReport noise =
+      ops::ProbeNoise(absl::GetFlag(FLAGS_probe_time));
+  table.AddRow({"noise, 95% of loops within",
+                absl::StrFormat("%.1f%% of the median",
+                                100 * (noise.p95_over_median - 1))});
+  table.AddRow({"noise, slowest loop",
+                absl::StrFormat("%.2fx the median", noise.max_over_median)});
+  table.AddRow({"noise, first half against second",
+                absl::StrFormat("%.3fx", noise.drift)});
+  table.AddRow({"waiting for a core", Percent(noise.run_delay_fraction)});
+  table.AddRow({"taken by the hypervisor", Percent(noise.steal_fraction)});
+  const std::vector<std::string> advice = Advice(context, noise);
+  for (size_t i = 0; i < advice.size(); ++i) {
+    table.AddRow({absl::StrCat("advice ", i + 1), advice[i]});
+  }
+  const OutputFormat format = absl::GetFlag(FLAGS_format);
+  // Advice is worth more than a table that fits.
+  std::cout << table.Format(format, 0);
+  return 0;
+}
+
+}  // namespace
+
+suites::Command DoctorCommand() {
+  suites::Command command;
+  command.name = "doctor";
+  command.summary = "Says what this machine is and how well it measures.";
+  command.details =
+      "Prints the hardware's fingerprint, what is supported here, measured\n"
+      "ceilings (kept for the rooflines of reports), a noise probe that times\n"
+      "the same loop again and again, and advice.\n";
+  command.flags = {"probe_time", "format", "history", "store"};
+  command.run = [](const std::vector<std::string>&) { return Doctor(); };
+  return command;
+}
+
+}  // namespace optrail::cli

@@ -1,0 +1,65 @@
+// `optrail suite`: the whole line for a workload: tune what the store lacks,
+// benchmark, record, report.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "base/exit_code.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "cli/flags.h"
+#include "reports/commands.h"
+#include "suites/commands.h"
+
+ABSL_FLAG(std::string, report, "",
+          "Where to write the HTML report; by default "
+          ".optrail/reports/WORKLOAD.html in the workspace.");
+
+namespace optrail::cli {
+namespace {
+
+absl::StatusOr<int> Suite(const std::string& workload) {
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::SuiteResult result,
+                           suites::RunSuite(workload));
+  reports::ReportCommand report;
+  report.history = result.context.history;
+  const std::string path = absl::GetFlag(FLAGS_report);
+  report.out = InWorkspace(
+      path.empty() ? absl::StrCat(".optrail/reports/", workload, ".html")
+                   : path);
+  report.title = absl::StrCat("Optrail: ", workload);
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(report.out)));
+  OPTRAIL_ASSIGN_OR_RETURN(const int unused,
+                           reports::RunReport(report, std::cerr));
+  (void)unused;
+  if (!result.all_ok) {
+    std::cerr << "some benchmarks failed; the table says which\n";
+    return ToInt(ExitCode::kCheckFailed);
+  }
+  return 0;
+}
+
+}  // namespace
+
+suites::Command SuiteCommand() {
+  suites::Command command;
+  command.name = "suite";
+  command.arguments = "WORKLOAD";
+  command.summary = "Tunes, benchmarks, records and reports a workload.";
+  command.details =
+      "Tunes only what the store lacks: the second run adds a point to the\n"
+      "trend within a minute or two. Workloads are data files; smoke is one.\n"
+      "\n"
+      "  optrail suite smoke\n";
+  command.flags = suites::SuiteFlags();
+  command.flags.push_back("report");
+  command.min_arguments = 1;
+  command.max_arguments = 1;
+  command.run = [](const std::vector<std::string>& arguments) {
+    return Suite(arguments[0]);
+  };
+  return command;
+}
+
+}  // namespace optrail::cli
