@@ -1,0 +1,48 @@
+#ifndef OPTRAIL_REPORTS_BUILD_REPORT_DATA_H_
+#define OPTRAIL_REPORTS_BUILD_REPORT_DATA_H_
+
+// Makes what a report shows out of the runs and sessions of a history, with the
+// tracker's series and change points.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const LoadedRuns loaded, history.LoadRuns());
+//   const ReportData data = BuildReportData(loaded.runs, sessions, {});
+//
+// How a series is judged:
+//   - within one epoch by the tracker's fold (tracker/detect/online.h): the
+//     newest confirmed change among the last `recent_points`, if it is at least
+//     `min_effect`; a suspected one is "maybe slower";
+//   - with too few points for that, the processes of the newest point against
+//     those of the one before (Welch's test of log medians): a clear difference
+//     is suspected, never confirmed;
+//   - a series whose newest point failed, or that the newest run of its suite
+//     lacks, says that instead.
+// It is for readers; what stops a pull request is tracker/gate.h.
+
+#include <string>
+#include <vector>
+
+#include "reports/report_data.h"
+#include "tracker/proto/run.pb.h"
+#include "tuning/proto/session.pb.h"
+
+namespace optrail::reports {
+
+struct BuildOptions {
+  std::string title = "Optrail report";
+  std::string source;  // for example the history's folder
+  bool synthetic = false;
+  double min_effect = 0.03;  // relative
+  int recent_points = 30;
+};
+
+// Runs and sessions in any order. Sessions are shown newest first.
+ReportData BuildReportData(const std::vector<proto::Run>& runs,
+                           const std::vector<proto::Session>& sessions,
+                           const BuildOptions& options);
+
+// One session by itself. `hardware` is its index in the report.
+TuningSession ConvertSession(const proto::Session& session, int hardware);
+
+}  // namespace optrail::reports
+
+#endif  // OPTRAIL_REPORTS_BUILD_REPORT_DATA_H_

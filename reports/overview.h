@@ -1,0 +1,69 @@
+#ifndef OPTRAIL_REPORTS_OVERVIEW_H_
+#define OPTRAIL_REPORTS_OVERVIEW_H_
+
+// What all formats of a report say first: counts of verdicts, the series that
+// want attention, operators x hardware, default against tuned.
+//
+//   const Overview overview = Summarize(data);
+//
+// Everything refers to the series by index and is in a fixed order.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "reports/report_data.h"
+
+namespace optrail::reports {
+
+// "slower", "faster", "unchanged", ... For metrics where higher is better the
+// words "slower" and "faster" still mean worse and better.
+absl::string_view VerdictName(Verdict verdict);
+
+// Worst first: the order in which series ask for attention.
+int VerdictRank(Verdict verdict);
+
+// The newest point with a value; nullptr if there is none.
+const Point* NewestValue(const Series& series);
+
+// One operator on one hardware.
+struct OverviewCell {
+  std::string operator_name;
+  int hardware = 0;
+  std::vector<int> series;
+  std::map<Verdict, int> verdicts;
+  Verdict worst = Verdict::kNoBaseline;
+  // Per commit of ReportData the geometric mean, over this cell's time series,
+  // of value / first value; NaN where nothing ran. A value is carried forward
+  // from the last commit at which its series ran, so that a series that joins or
+  // pauses does not bend the line.
+  std::vector<double> trend;
+  absl::optional<double> tuned_speedup;      // geometric mean, default / tuned
+  absl::optional<double> roofline_fraction;  // median over the tuned series
+};
+
+// The same operator, shape, variant, hardware and branch with the default and
+// with the tuned config.
+struct TunedPair {
+  int default_series = 0;
+  int tuned_series = 0;
+  double default_ns = 0;
+  double tuned_ns = 0;
+  double speedup = 0;
+};
+
+struct Overview {
+  std::map<Verdict, int> verdicts;
+  std::vector<std::string> operators;  // in order of first appearance
+  std::vector<OverviewCell> cells;     // by operator, then hardware
+  std::vector<TunedPair> pairs;        // in the order of the tuned series
+  std::vector<int> attention;  // series that are not unchanged, worst first
+};
+
+Overview Summarize(const ReportData& data);
+
+}  // namespace optrail::reports
+
+#endif  // OPTRAIL_REPORTS_OVERVIEW_H_

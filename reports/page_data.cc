@@ -1,0 +1,445 @@
+#include "reports/page_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "reports/inert_json.h"
+#include "reports/knob_effects.h"
+#include "reports/overview.h"
+#include "reports/pick_points.h"
+
+namespace optrail::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// How much of the data the page may carry.
+struct Limits {
+  int points_per_series = 0;
+  int trials_per_session = 0;
+  int trend_points = 0;
+};
+
+constexpr int kMaxProcessMedians = 9;
+constexpr int kFewestPoints = 16;
+constexpr int kFewestTrials = 24;
+
+Json Number(absl::optional<double> value) {
+  if (!value || !std::isfinite(*value)) return nullptr;
+  return *value;
+}
+
+// Five significant digits: finer than any measurement, and short as text.
+Json Rounded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  if (value == 0) return 0;
+  const int digits = 4 - static_cast<int>(std::floor(std::log10(
+                             std::fabs(value))));
+  if (digits <= 0) {
+    const double unit = std::pow(10.0, -digits);
+    const double rounded = std::round(value / unit) * unit;
+    if (std::fabs(rounded) < 1e15) return static_cast<int64_t>(rounded);
+    return rounded;
+  }
+  if (digits > 300) return value;
+  const double scale = std::pow(10.0, digits);
+  return std::round(value * scale) / scale;
+}
+
+Json Rounded(absl::optional<double> value) {
+  return value ? Rounded(*value) : Json(nullptr);
+}
+
+// As hundredths of a percent away from the point's value: short integers. Of
+// many processes only order statistics, the extremes among them.
+Json ProcessMedians(const Point& point) {
+  Json out = Json::array();
+  if (!(point.value > 0)) return out;
+  std::vector<double> sorted;
+  for (double median : point.process_medians) {
+    if (std::isfinite(median)) sorted.push_back(median);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  const int n = static_cast<int>(sorted.size());
+  const int shown = std::min(n, kMaxProcessMedians);
+  for (int i = 0; i < shown; ++i) {
+    const int at = shown == n ? i : i * (n - 1) / (shown - 1);
+    const double off = (sorted[at] / point.value - 1) * 1e4;
+    out.push_back(static_cast<int64_t>(
+        std::round(std::max(-1e9, std::min(1e9, off)))));
+  }
+  return out;
+}
+
+Json CommitJson(const Commit& commit) {
+  return {commit.id.substr(0, 12),
+          commit.subject.substr(0, 160),
+          commit.unix_ns / 1000000000,
+          commit.position ? Json(*commit.position) : Json(nullptr),
+          commit.dirty ? 1 : 0,
+          commit.branch};
+}
+
+Json HardwareJson(const Hardware& hardware) {
+  return {
+      {"id", hardware.id},
+      {"device", hardware.device},
+      {"model", hardware.model},
+      {"cores", hardware.cores ? Json(*hardware.cores) : Json(nullptr)},
+      {"memory", hardware.memory_bytes ? Json(*hardware.memory_bytes)
+                                       : Json(nullptr)},
+      {"vm", hardware.virtual_machine},
+      {"compiler", hardware.compiler},
+      {"flags", hardware.compiler_flags},
+      {"os", hardware.os},
+      {"driver", hardware.driver},
+      {"flops", Number(hardware.flop_per_s)},
+      {"bandwidth", Number(hardware.memory_bytes_per_s)},
+  };
+}
+
+// The points that a reader would miss.
+std::vector<int> PointsToKeep(const Series& series) {
+  std::vector<int> keep;
+  for (const ChangePoint& change : series.change_points) {
+    keep.push_back(change.point - 1);
+    keep.push_back(change.point);
+  }
+  for (const Epoch& epoch : series.epochs) keep.push_back(epoch.point);
+  const int n = static_cast<int>(series.points.size());
+  for (int i = std::max(0, n - 8); i < n; ++i) keep.push_back(i);
+  // Failures and changes of config can be many: the newest of them.
+  int others = 0;
+  for (int i = n - 1; i >= 0 && others < 8; --i) {
+    const bool new_config =
+        i > 0 && series.points[i].config != series.points[i - 1].config;
+    if (series.points[i].outcome.empty() && !new_config) continue;
+    keep.push_back(i);
+    ++others;
+  }
+  return keep;
+}
+
+Json SeriesJson(const Series& series, int operator_index, int limit) {
+  std::vector<double> values;
+  for (const Point& point : series.points) values.push_back(point.value);
+  const std::vector<int> picked =
+      PickPoints(values, PointsToKeep(series), limit);
+  // Where a point of the series stands among those that were picked.
+  const auto place = [&](int point) {
+    return std::lower_bound(picked.begin(), picked.end(), point) -
+           picked.begin();
+  };
+
+  Json commits = Json::array();
+  Json medians = Json::array();
+  Json processes = Json::array();
+  Json configs = Json::array();
+  Json minutes = Json::array();
+  Json failures = Json::object();
+  int64_t last_minute = 0;
+  for (size_t i = 0; i < picked.size(); ++i) {
+    const Point& point = series.points[picked[i]];
+    commits.push_back(point.commit);
+    medians.push_back(Rounded(point.value));
+    processes.push_back(ProcessMedians(point));
+    configs.push_back(point.config);
+    const int64_t minute = point.recorded_unix_ns / 60000000000;
+    minutes.push_back(minute - last_minute);
+    last_minute = minute;
+    if (!point.outcome.empty()) {
+      failures[std::to_string(i)] = {point.outcome,
+                                     point.detail.substr(0, 400)};
+    }
+  }
+  Json changes = Json::array();
+  for (const ChangePoint& change : series.change_points) {
+    changes.push_back({place(change.point), Rounded(change.relative_change),
+                       Rounded(change.relative_change_low),
+                       Rounded(change.relative_change_high),
+                       Rounded(change.confidence), change.provisional ? 1 : 0,
+                       change.for_the_worse ? 1 : 0});
+  }
+  Json epochs = Json::array();
+  for (const Epoch& epoch : series.epochs) {
+    epochs.push_back({place(epoch.point), epoch.what});
+  }
+  return {
+      {"n", series.name},
+      {"o", operator_index},
+      {"s", series.shape},
+      {"x", series.selection},
+      {"k", series.variant},
+      {"h", series.hardware},
+      {"b", series.branch},
+      {"m", series.metric},
+      {"u", series.unit},
+      {"l", series.lower_is_better ? 1 : 0},
+      {"v", static_cast<int>(series.verdict)},
+      {"d", series.verdict_detail},
+      {"r",
+       {Rounded(series.ratio), Rounded(series.ratio_low),
+        Rounded(series.ratio_high)}},
+      {"e", Rounded(series.minimum_detectable_effect)},
+      {"f", Rounded(series.roofline_fraction)},
+      {"t", series.points.size()},
+      {"c", std::move(commits)},
+      {"y", std::move(medians)},
+      {"p", std::move(processes)},
+      {"g", std::move(configs)},
+      {"w", std::move(minutes)},
+      {"q", std::move(failures)},
+      {"configs", series.configs},
+      {"cp", std::move(changes)},
+      {"ep", std::move(epochs)},
+  };
+}
+
+Json KnobsJson(const TuningSession& session) {
+  Json out = Json::array();
+  for (const KnobEffect& effect : KnobEffects(session)) {
+    Json levels = Json::array();
+    for (const LevelTimes& at : effect.levels) {
+      levels.push_back({at.level, at.count, Rounded(at.min_ns),
+                        Rounded(at.lower_quartile_ns), Rounded(at.median_ns),
+                        Rounded(at.upper_quartile_ns), Rounded(at.max_ns)});
+    }
+    out.push_back({{"k", effect.knob},
+                   {"i", Rounded(effect.importance)},
+                   {"l", std::move(levels)}});
+  }
+  return out;
+}
+
+// Trials that are drawn: every improvement, some of every failure, and the
+// extremes of the rest.
+std::vector<int> PickTrials(const TuningSession& session,
+                            const Convergence& convergence, int limit) {
+  std::vector<int> keep;
+  for (const Improvement& step : convergence.improvements) {
+    keep.push_back(step.trial);
+  }
+  std::vector<double> times;
+  std::map<std::string, int> failures;
+  for (int i = 0; i < session.trials.size(); ++i) {
+    const Trial& trial = session.trials[i];
+    times.push_back(trial.time_ns);
+    if (trial.outcome != "OK" && ++failures[trial.outcome] <= 6) {
+      keep.push_back(i);
+    }
+  }
+  return PickPoints(times, keep, limit);
+}
+
+Json SessionJson(const TuningSession& session, int operator_index,
+                 int limit) {
+  const Convergence convergence = Converge(session);
+  Json knobs = Json::array();
+  for (const Knob& knob : session.knobs) {
+    knobs.push_back({{"n", knob.name}, {"l", knob.levels}});
+  }
+  std::vector<std::string> outcome_names;
+  for (const auto& [name, count] : convergence.outcomes) {
+    outcome_names.push_back(name);
+  }
+  const auto outcome_index = [&](const std::string& name) {
+    return std::lower_bound(outcome_names.begin(), outcome_names.end(), name) -
+           outcome_names.begin();
+  };
+  Json trials = Json::array();
+  for (int i : PickTrials(session, convergence, limit)) {
+    const Trial& trial = session.trials[i];
+    Json row = {i, outcome_index(trial.outcome), Rounded(trial.time_ns),
+                trial.levels, trial.elapsed_ns / 1000000};
+    if (!trial.detail.empty()) row.push_back(trial.detail.substr(0, 200));
+    trials.push_back(std::move(row));
+  }
+  Json best = Json::array();
+  for (const Improvement& step : convergence.improvements) {
+    best.push_back({step.trial, Rounded(step.time_ns)});
+  }
+  Json finalists = Json::array();
+  for (const Finalist& finalist : session.finalists) {
+    finalists.push_back({finalist.config, Rounded(finalist.first_time_ns),
+                         Rounded(finalist.verified_time_ns), finalist.outcome,
+                         finalist.is_default ? 1 : 0,
+                         finalist.is_winner ? 1 : 0});
+  }
+  return {
+      {"id", session.id},
+      {"o", operator_index},
+      {"task", session.task},
+      {"h", session.hardware},
+      {"strategy", session.strategy},
+      // A JavaScript number does not hold 64 bits.
+      {"seed", std::to_string(session.seed)},
+      {"stop", session.stop_reason},
+      {"start", session.started_unix_ns / 1000000000},
+      {"elapsed", session.elapsed_ns / 1000000},
+      {"valid", session.valid_config_count ? Json(*session.valid_config_count)
+                                           : Json(nullptr)},
+      {"commit", CommitJson(session.commit)},
+      {"knobs", std::move(knobs)},
+      {"effects", KnobsJson(session)},
+      {"total", session.trials.size()},
+      {"warm", session.warm_start_trial_count},
+      {"outcomes", outcome_names},
+      {"counts",
+       [&] {
+         Json counts = Json::array();
+         for (const auto& [name, count] : convergence.outcomes) {
+           counts.push_back(count);
+         }
+         return counts;
+       }()},
+      {"trials", std::move(trials)},
+      {"best", std::move(best)},
+      {"t95", convergence.trials_to_95_percent
+                  ? Json(*convergence.trials_to_95_percent)
+                  : Json(nullptr)},
+      {"t99", convergence.trials_to_99_percent
+                  ? Json(*convergence.trials_to_99_percent)
+                  : Json(nullptr)},
+      {"curse", Rounded(WinnersCurse(session))},
+      {"speedup", Rounded(VerifiedSpeedup(session))},
+      {"finalists", std::move(finalists)},
+      {"findings", session.findings},
+  };
+}
+
+Json OverviewJson(const Overview& overview, const Limits& limits) {
+  Json cells = Json::array();
+  for (const OverviewCell& cell : overview.cells) {
+    const int operator_index =
+        std::find(overview.operators.begin(), overview.operators.end(),
+                  cell.operator_name) -
+        overview.operators.begin();
+    Json at = Json::array();
+    Json trend = Json::array();
+    for (int i : PickPoints(cell.trend, {}, limits.trend_points)) {
+      if (std::isnan(cell.trend[i])) continue;
+      at.push_back(i);
+      trend.push_back(Rounded(cell.trend[i]));
+    }
+    Json verdicts = Json::array();
+    for (const auto& [verdict, count] : cell.verdicts) {
+      verdicts.push_back({static_cast<int>(verdict), count});
+    }
+    cells.push_back({{"o", operator_index},
+                     {"h", cell.hardware},
+                     {"n", cell.series.size()},
+                     {"v", std::move(verdicts)},
+                     {"w", static_cast<int>(cell.worst)},
+                     {"c", std::move(at)},
+                     {"y", std::move(trend)},
+                     {"s", Rounded(cell.tuned_speedup)},
+                     {"f", Rounded(cell.roofline_fraction)}});
+  }
+  Json pairs = Json::array();
+  for (const TunedPair& pair : overview.pairs) {
+    pairs.push_back({pair.default_series, pair.tuned_series,
+                     Rounded(pair.default_ns), Rounded(pair.tuned_ns),
+                     Rounded(pair.speedup)});
+  }
+  return {{"operators", overview.operators},
+          {"cells", std::move(cells)},
+          {"pairs", std::move(pairs)},
+          {"attention", overview.attention}};
+}
+
+std::string Write(const ReportData& data, const Overview& overview,
+                  const Limits& limits) {
+  // Sessions may be of operators that no series has.
+  std::vector<std::string> operators = overview.operators;
+  const auto operator_index = [&](const std::string& name) {
+    const auto found = std::find(operators.begin(), operators.end(), name);
+    if (found != operators.end()) {
+      return static_cast<int>(found - operators.begin());
+    }
+    operators.push_back(name);
+    return static_cast<int>(operators.size()) - 1;
+  };
+
+  Json commits = Json::array();
+  for (const Commit& commit : data.commits) {
+    commits.push_back(CommitJson(commit));
+  }
+  Json hardware = Json::array();
+  for (const Hardware& each : data.hardware) {
+    hardware.push_back(HardwareJson(each));
+  }
+  Json series = Json::array();
+  for (const Series& each : data.series) {
+    series.push_back(SeriesJson(each, operator_index(each.operator_name),
+                                limits.points_per_series));
+  }
+  Json sessions = Json::array();
+  for (const TuningSession& session : data.sessions) {
+    sessions.push_back(SessionJson(session,
+                                   operator_index(session.operator_name),
+                                   limits.trials_per_session));
+  }
+  return DumpInert({
+      {"title", data.title},
+      {"source", data.source},
+      {"synthetic", data.synthetic},
+      {"runs", data.run_count},
+      {"operators", operators},
+      {"commits", std::move(commits)},
+      {"hardware", std::move(hardware)},
+      {"overview", OverviewJson(overview, limits)},
+      {"series", std::move(series)},
+      {"sessions", std::move(sessions)},
+      {"warnings", data.warnings},
+  });
+}
+
+}  // namespace
+
+std::string PageJson(const ReportData& data, int64_t max_bytes) {
+  const Overview overview = Summarize(data);
+  // A first guess from what a point and a trial take as text, so that one pass
+  // is enough as a rule.
+  int64_t points = 0;
+  int64_t processes = 0;
+  for (const Series& series : data.series) {
+    for (const Point& point : series.points) {
+      ++points;
+      processes += std::min<int64_t>(point.process_medians.size(),
+                                     kMaxProcessMedians);
+    }
+  }
+  const double point_bytes =
+      24 + 5.0 * processes / std::max<int64_t>(points, 1);
+  const double series_count = std::max<double>(data.series.size(), 1);
+  const double session_count = std::max<double>(data.sessions.size(), 1);
+  Limits limits;
+  limits.points_per_series = static_cast<int>(std::min(
+      500.0, std::max<double>(kFewestPoints, 0.6 * max_bytes / series_count /
+                                                 point_bytes)));
+  limits.trials_per_session = static_cast<int>(std::min(
+      1500.0,
+      std::max<double>(kFewestTrials, 0.2 * max_bytes / session_count / 50)));
+  limits.trend_points = 80;
+
+  while (true) {
+    std::string text = Write(data, overview, limits);
+    if (static_cast<int64_t>(text.size()) <= max_bytes) return text;
+    if (limits.points_per_series == kFewestPoints &&
+        limits.trials_per_session == kFewestTrials) {
+      return text;
+    }
+    const auto shrink = [](int limit, int fewest) {
+      return std::max(fewest, limit * 2 / 3);
+    };
+    limits.points_per_series = shrink(limits.points_per_series, kFewestPoints);
+    limits.trials_per_session =
+        shrink(limits.trials_per_session, kFewestTrials);
+  }
+}
+
+}  // namespace optrail::reports

@@ -1,0 +1,26 @@
+#ifndef OPTRAIL_REPORTS_PAGE_DATA_H_
+#define OPTRAIL_REPORTS_PAGE_DATA_H_
+
+// The data that the HTML page carries: a compact JSON text, in columns and with
+// rounded numbers, which reports/ui/*.js reads. It is a private contract between
+// this file and those; the public JSON is reports/json_report.h.
+
+#include <cstdint>
+#include <string>
+
+#include "reports/report_data.h"
+
+namespace optrail::reports {
+
+// JSON that is inert inside an HTML script element: it holds no '<', '>' or '&'
+// and is pure ASCII; invalid UTF-8 becomes U+FFFD. The same data gives the same
+// bytes.
+//
+// Points and trials are left out evenly (reports/pick_points.h) until the text
+// is at most `max_bytes`; the page says how many. Should even the fewest points
+// be too large, the smallest text possible is returned.
+std::string PageJson(const ReportData& data, int64_t max_bytes);
+
+}  // namespace optrail::reports
+
+#endif  // OPTRAIL_REPORTS_PAGE_DATA_H_

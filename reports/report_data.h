@@ -1,0 +1,181 @@
+#ifndef OPTRAIL_REPORTS_REPORT_DATA_H_
+#define OPTRAIL_REPORTS_REPORT_DATA_H_
+
+// What a report shows, as plain values: the one model that the HTML, Markdown
+// and JSON writers read.
+//
+//   ReportData data;
+//   data.series.push_back(...);
+//   std::string page = WriteHtmlReport(data, {});
+//
+// It holds facts and verdicts, not layout, and nothing here computes a verdict:
+// reports/build_report_data.h fills it from a history with the tracker's
+// analysis, and another program can fill it from data of its own. Text may be
+// anything (benchmark names come from strangers); writers make it inert.
+//
+// A number that is not known is nullopt or NaN and is shown as "not measured",
+// never as zero.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+
+namespace optrail::reports {
+
+// How the newest point of a series stands against its past.
+enum class Verdict {
+  kNoBaseline,   // too little history to judge
+  kUnchanged,    // within the effect that can be detected
+  kImproved,     // a confirmed change for the better
+  kRegressed,    // a confirmed change for the worse
+  kProvisional,  // looks worse, not confirmed yet
+  kCannotTell,   // contended or too noisy
+  kFailed,       // the newest point crashed, timed out or was wrong
+  kMissing,      // the newest run of its suite lacks it
+};
+
+struct Commit {
+  std::string id;  // full hash; empty outside a git repository
+  std::string branch;
+  std::string subject;
+  absl::optional<int64_t> position;  // along first parents
+  int64_t unix_ns = 0;
+  bool dirty = false;  // the work tree had changes that the commit lacks
+};
+
+struct Hardware {
+  std::string id;  // "amd-epyc-zen4-2c"
+  std::string device;  // "cpu", "cuda"
+  std::string model;
+  absl::optional<int32_t> cores;
+  absl::optional<int64_t> memory_bytes;
+  bool virtual_machine = false;
+  // Of the newest run.
+  std::string compiler;
+  std::string compiler_flags;
+  std::string os;
+  std::string driver;
+  absl::optional<double> flop_per_s;           // measured ceiling, all threads
+  absl::optional<double> memory_bytes_per_s;   // measured ceiling, reads
+};
+
+// All runs at one commit are one point.
+struct Point {
+  int commit = 0;  // index into ReportData::commits
+  int64_t recorded_unix_ns = 0;
+  // Median of the process medians, in Series::unit; NaN if nothing clean was
+  // measured.
+  double value = 0;
+  std::vector<double> process_medians;
+  int config = -1;      // index into Series::configs; -1 if there is none
+  std::string outcome;  // empty if OK, else "CRASHED", "CONTENDED", ...
+  std::string detail;   // for people, of an outcome that is not OK
+};
+
+struct ChangePoint {
+  int point = 0;               // index of the first point of the new level
+  double relative_change = 0;  // +0.07: the value rose by 7%
+  absl::optional<double> relative_change_low;
+  absl::optional<double> relative_change_high;
+  absl::optional<double> confidence;  // 0..1
+  bool provisional = false;
+  bool for_the_worse = false;
+};
+
+// Where hardware, toolchain or benchmark version changed: levels on both sides
+// do not compare.
+struct Epoch {
+  int point = 0;  // index of its first point
+  std::string what;
+};
+
+struct Series {
+  // "matmul/cpu/m=512,n=512,k=512/f32/tuned/threads=1/hot" or, for an imported
+  // benchmark, its whole name.
+  std::string name;
+  std::string operator_name;
+  std::string shape;      // empty for an imported benchmark
+  std::string selection;  // "default", "tuned", a name; empty if imported
+  std::string variant;    // threads, cache mode: "threads=1/hot"
+  int hardware = 0;       // index into ReportData::hardware
+  std::string branch;
+  std::string metric = "time";
+  std::string unit = "ns";
+  bool lower_is_better = true;
+
+  std::vector<Point> points;  // in the order of commits, then time
+  std::vector<std::string> configs;
+  std::vector<ChangePoint> change_points;
+  std::vector<Epoch> epochs;
+
+  Verdict verdict = Verdict::kNoBaseline;
+  std::string verdict_detail;  // why, one line
+  // The newest level against the one before it, as a ratio of values.
+  absl::optional<double> ratio;
+  absl::optional<double> ratio_low;
+  absl::optional<double> ratio_high;
+  // Smallest relative change that this series' noise lets one see.
+  absl::optional<double> minimum_detectable_effect;
+  absl::optional<double> roofline_fraction;  // of the newest point, 0..1
+};
+
+struct Trial {
+  std::string outcome = "OK";
+  double time_ns = 0;  // NaN if there is none; a lower bound if CENSORED
+  std::vector<int> levels;  // per knob an index into Knob::levels; -1: unset
+  std::string detail;
+  int64_t elapsed_ns = 0;  // compiling, checking and measuring
+};
+
+struct Knob {
+  std::string name;
+  std::vector<std::string> levels;  // in their natural order
+};
+
+// A config that was measured again before a winner was declared.
+struct Finalist {
+  std::string config;
+  double first_time_ns = 0;
+  double verified_time_ns = 0;  // NaN if verification failed
+  std::string outcome = "OK";
+  bool is_default = false;
+  bool is_winner = false;
+};
+
+struct TuningSession {
+  std::string id;
+  std::string operator_name;
+  std::string task;  // "matmul/cpu/m=512,n=512,k=512/f32/threads=1/hot"
+  int hardware = 0;
+  std::string strategy;
+  uint64_t seed = 0;
+  std::string stop_reason;
+  int64_t started_unix_ns = 0;
+  int64_t elapsed_ns = 0;
+  absl::optional<int64_t> valid_config_count;
+  Commit commit;
+  std::vector<Knob> knobs;
+  std::vector<Trial> trials;  // in the order in which they were measured
+  int warm_start_trial_count = 0;
+  std::vector<Finalist> finalists;
+  std::vector<std::string> findings;  // of the convergence analysis
+};
+
+struct ReportData {
+  std::string title;
+  std::string source;  // where it comes from, for the page's foot
+  bool synthetic = false;  // made-up numbers: every page says so
+  int64_t run_count = 0;
+  std::vector<Commit> commits;  // in order; points refer to them
+  std::vector<Hardware> hardware;
+  std::vector<Series> series;
+  std::vector<TuningSession> sessions;
+  // What was skipped or could not be read, for the reader to know.
+  std::vector<std::string> warnings;
+};
+
+}  // namespace optrail::reports
+
+#endif  // OPTRAIL_REPORTS_REPORT_DATA_H_

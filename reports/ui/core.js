@@ -1,0 +1,294 @@
+// What all parts of the page share: the data, building DOM, numbers with units,
+// verdicts, the theme.
+//
+// Text from the data goes into the page through textContent alone, after
+// `clean`, so that a benchmark's name can neither run nor hide nor reorder
+// anything. No part of this script sets innerHTML.
+'use strict';
+
+const report = JSON.parse(document.getElementById('data').textContent);
+
+// A failure of this script is said on the page, not only in the console.
+function showProblem(message) {
+  const box = document.createElement('p');
+  box.className = 'notice error';
+  box.setAttribute('role', 'alert');
+  box.textContent = 'A part of this report could not be drawn: ' + message;
+  document.getElementById('page').prepend(box);
+}
+addEventListener('error', event => showProblem(event.message));
+addEventListener('unhandledrejection',
+                 event => showProblem(String(event.reason)));
+addEventListener('securitypolicyviolation',
+                 event => showProblem('blocked: ' + event.violatedDirective));
+
+// Control characters and those that change the direction of the text around
+// them become visible as <U+202E>.
+const kInvisible =
+    /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+function clean(text) {
+  return String(text).replace(
+      kInvisible,
+      c => '<U+' +
+          c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0') + '>');
+}
+
+// el('td', {class: 'num'}, 'text', node, ...): strings become text nodes.
+function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  setAll(node, attributes, children);
+  return node;
+}
+
+function svg(tag, attributes, ...children) {
+  const node = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  setAll(node, attributes, children);
+  return node;
+}
+
+function setAll(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) {
+      node.addEventListener(name.slice(2), value);
+    } else {
+      node.setAttribute(name, value === true ? '' : value);
+    }
+  }
+  for (const child of children.flat()) {
+    if (child === null || child === undefined) continue;
+    node.append(child instanceof Node ? child : clean(child));
+  }
+}
+
+// Text of the data: isolated, so that its direction stays its own.
+function data(text, attributes) {
+  return el('bdi', {title: clean(text), ...attributes}, text);
+}
+
+// Numbers ---------------------------------------------------------------------
+
+const kMinus = '\u2212';
+const kNarrowSpace = '\u202f';
+const kNotMeasured = '\u2013';
+
+function isNumber(x) {
+  return typeof x === 'number' && isFinite(x);
+}
+
+// Three significant digits, never an exponent between 1e-3 and 1e6.
+function digits(x, significant = 3) {
+  if (!isNumber(x)) return kNotMeasured;
+  const size = Math.abs(x);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) {
+    return x.toExponential(2).replace('-', kMinus);
+  }
+  const decimals = size === 0 ?
+      0 :
+      Math.max(0, significant - 1 - Math.floor(Math.log10(size)));
+  return x.toFixed(Math.min(decimals, 6)).replace('-', kMinus);
+}
+
+function count(n) {
+  return Number(n).toLocaleString('en-US');
+}
+
+const kTimeUnits = [['ns', 1], ['\u00b5s', 1e3], ['ms', 1e6], ['s', 1e9]];
+
+// The unit that suits values around `typical`: {name, scale}. Units other than
+// times are shown as they are.
+function unitFor(unit, typical) {
+  const known = {ns: 1, us: 1e3, ms: 1e6, s: 1e9}[unit];
+  if (!known || !isNumber(typical)) return {name: unit, scale: 1};
+  const ns = Math.abs(typical) * known;
+  let chosen = kTimeUnits[0];
+  for (const each of kTimeUnits) {
+    if (ns >= each[1]) chosen = each;
+  }
+  return {name: chosen[0], scale: known / chosen[1]};
+}
+
+function amount(value, unit) {
+  if (!isNumber(value)) return kNotMeasured;
+  const {name, scale} = unitFor(unit, value);
+  return digits(value * scale) + (name ? kNarrowSpace + clean(name) : '');
+}
+
+function signedPercent(fraction, decimals = 1) {
+  if (!isNumber(fraction)) return kNotMeasured;
+  const text = Math.abs(fraction * 100).toFixed(decimals);
+  if (Number(text) === 0) return '0' + kNarrowSpace + '%';
+  return (fraction < 0 ? kMinus : '+') + text + kNarrowSpace + '%';
+}
+
+function percent(fraction, decimals = 0) {
+  if (!isNumber(fraction)) return kNotMeasured;
+  return (fraction * 100).toFixed(decimals) + kNarrowSpace + '%';
+}
+
+function times(ratio) {
+  return isNumber(ratio) ? digits(ratio) + '\u00d7' : kNotMeasured;
+}
+
+function bytes(n) {
+  if (!isNumber(n)) return kNotMeasured;
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let i = 0;
+  while (n >= 1024 && i + 1 < units.length) {
+    n /= 1024;
+    ++i;
+  }
+  return digits(n) + kNarrowSpace + units[i];
+}
+
+function rate(n, unit) {
+  if (!isNumber(n)) return kNotMeasured;
+  const prefixes = ['', 'k', 'M', 'G', 'T', 'P'];
+  let i = 0;
+  while (n >= 1000 && i + 1 < prefixes.length) {
+    n /= 1000;
+    ++i;
+  }
+  return digits(n) + kNarrowSpace + prefixes[i] + unit;
+}
+
+// 0 is "not known"; the date is in UTC so that all readers see the same.
+function date(unixSeconds) {
+  if (!unixSeconds) return kNotMeasured;
+  return new Date(unixSeconds * 1000).toISOString().slice(0, 10);
+}
+
+function dateTime(unixSeconds) {
+  if (!unixSeconds) return kNotMeasured;
+  return new Date(unixSeconds * 1000).toISOString().slice(0, 16)
+             .replace('T', ' ') + ' UTC';
+}
+
+// Verdicts: in the order of reports/report_data.h ------------------------------
+
+const kVerdicts = [
+  {name: 'no baseline', tone: 'neutral', icon: 'M6 5.2a.8.8 0 1 0 0 1.6.8.8 0 0 0 0-1.6'},
+  {name: 'unchanged', tone: 'neutral', icon: 'M2 4.5h8M2 7.5h8'},
+  {name: 'faster', tone: 'better', icon: 'M6 1.5v9M2.5 7 6 10.5 9.5 7'},
+  {name: 'slower', tone: 'worse', icon: 'M6 10.5v-9M2.5 5 6 1.5 9.5 5'},
+  {name: 'maybe slower', tone: 'unsure', icon: 'M2 8.5l4-5 4 5'},
+  {name: 'can\u2019t tell', tone: 'unsure',
+   icon: 'M3.5 4a2.5 2.5 0 1 1 3.6 2.2C6.3 6.6 6 7 6 7.8M6 10v.4'},
+  {name: 'failed', tone: 'broken', icon: 'M2.5 2.5l7 7M9.5 2.5l-7 7'},
+  {name: 'missing', tone: 'broken', icon: 'M6 1.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M2.8 9.2l6.4-6.4'},
+];
+// Worst first.
+const kVerdictOrder = [6, 3, 7, 4, 5, 2, 0, 1];
+const kVerdictRank = kVerdictOrder.reduce((ranks, verdict, rank) => {
+  ranks[verdict] = rank;
+  return ranks;
+}, []);
+
+// What a verdict is called for metrics that are not times.
+function verdictName(series) {
+  if (series.m === 'time') return kVerdicts[series.v].name;
+  return kVerdicts[series.v].name.replace('faster', 'better')
+      .replace('slower', 'worse');
+}
+
+function verdictIcon(verdict) {
+  return svg(
+      'svg', {viewBox: '0 0 12 12', 'aria-hidden': 'true'},
+      svg('path', {
+        d: kVerdicts[verdict].icon,
+        fill: 'none',
+        stroke: 'currentColor',
+        'stroke-width': 1.8,
+        'stroke-linecap': 'round',
+        'stroke-linejoin': 'round',
+      }));
+}
+
+function verdictLabel(verdict, text) {
+  return el('span', {class: 'verdict tone-' + kVerdicts[verdict].tone},
+            verdictIcon(verdict),
+            el('span', {}, text || kVerdicts[verdict].name));
+}
+
+// Names of things --------------------------------------------------------------
+
+function commitOf(series, i) {
+  const [id, subject, time, position, dirty, branch] =
+      report.commits[series.c[i]] || ['', '', 0, null, 0, ''];
+  return {id, subject, time, position, dirty, branch};
+}
+
+function shortId(commit) {
+  if (!commit.id) return 'no commit';
+  return commit.id.slice(0, 8) + (commit.dirty ? '+' : '');
+}
+
+function operatorOf(series) {
+  return report.operators[series.o];
+}
+
+function hardwareOf(item) {
+  return (report.hardware[item.h] || {id: '?'}).id;
+}
+
+// Everything about a series but its operator: "m=512,n=512/f32 · tuned".
+function variantOf(series) {
+  return [series.s, series.x, series.k,
+          series.m === 'time' ? '' : series.m]
+      .filter(Boolean).join(' \u00b7 ') || series.m;
+}
+
+function lastValue(series) {
+  for (let i = series.y.length - 1; i >= 0; --i) {
+    if (isNumber(series.y[i])) return series.y[i];
+  }
+  return null;
+}
+
+// A worse value is a longer time, or a smaller throughput.
+function changeOf(series) {
+  return isNumber(series.r[0]) ? series.r[0] - 1 : null;
+}
+
+// Theme ------------------------------------------------------------------------
+
+const theme = {
+  listeners: [],
+  current() {
+    return document.documentElement.dataset.theme;
+  },
+  set(name) {
+    document.documentElement.dataset.theme = name;
+    document.getElementById('theme').textContent =
+        name === 'dark' ? 'Light' : 'Dark';
+    for (const listener of this.listeners) listener();
+  },
+  // The colour of a CSS variable, for canvases.
+  color(name) {
+    return getComputedStyle(document.documentElement)
+        .getPropertyValue('--' + name).trim();
+  },
+  start() {
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    let stored = null;
+    try {
+      stored = localStorage.getItem('optrail-theme');
+    } catch (error) {
+      // Storage is closed to pages from disk in some browsers: not remembered.
+    }
+    this.set(stored || (dark.matches ? 'dark' : 'light'));
+    if (!stored) {
+      dark.addEventListener(
+          'change', () => this.set(dark.matches ? 'dark' : 'light'));
+    }
+    document.getElementById('theme').addEventListener('click', () => {
+      const name = this.current() === 'dark' ? 'light' : 'dark';
+      this.set(name);
+      try {
+        localStorage.setItem('optrail-theme', name);
+      } catch (error) {
+        // As above.
+      }
+    });
+  },
+};

@@ -1,0 +1,234 @@
+// Puts the page together; the address' fragment says what is open, so that a
+// view can be linked to: "#/series?q=softmax&open=NAME&on=HARDWARE".
+'use strict';
+
+function aboutSection() {
+  const meanings = [
+    [3, 'a confirmed change for the worse'],
+    [2, 'a confirmed change for the better'],
+    [4, 'looks worse, not confirmed yet'],
+    [1, 'no change beyond what noise allows to see'],
+    [5, 'too noisy, or contended'],
+    [6, 'the newest run crashed, timed out or was wrong'],
+    [7, 'the newest run lacks it'],
+    [0, 'too little history to judge'],
+  ];
+  return el(
+      'section', {id: 'about', class: 'about'},
+      el('div', {class: 'section-head'}, el('h2', {}, 'About this report')),
+      el('p', {}, 'A point is the median of its processes\u2019 medians; the ' +
+             'band spans the processes. Processes, not samples, are the ' +
+             'evidence: a level is said to change only when processes say so. ' +
+             'Axes of series do not start at zero.'),
+      el('dl', {}, meanings.map(([verdict, text]) => [
+        el('dt', {}, verdictLabel(verdict)), el('dd', {}, text)])),
+      el('p', {}, report.source ? ['Made from ', el('code', {}, report.source),
+                                   '. '] : '',
+         'The page is complete: it loads nothing and sends nothing.'),
+      el('details', {}, el('summary', {}, 'Licences'),
+         el('p', {}, 'Charts are drawn by Apache ECharts 5.6.0, Copyright ' +
+                '2017\u20132024 The Apache Software Foundation, under the ' +
+                'Apache License, Version 2.0:'),
+         el('pre', {tabindex: '0'},
+            document.getElementById('echarts-license').textContent
+                .split('\n').map(line => [line, document.createTextNode('\n')]))));
+}
+
+// The fragment ----------------------------------------------------------------
+
+let remembering = true;
+
+function parameters() {
+  const [path, query] = decodeFragment(location.hash);
+  return {section: path, query: new URLSearchParams(query)};
+}
+
+function decodeFragment(hash) {
+  const text = hash.replace(/^#\/?/, '');
+  const at = text.indexOf('?');
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+// Writes what is open into the address, without a new entry in the history.
+function remember() {
+  if (!remembering) return;
+  const query = new URLSearchParams();
+  const {filter, open} = seriesList;
+  const put = (name, value, normal) => {
+    if (value !== normal) query.set(name, value);
+  };
+  put('q', filter.text, '');
+  put('verdict', filter.verdict, '');
+  put('op', filter.op, '');
+  put('hardware', filter.hardware, '');
+  put('sort', filter.sort, 'attention');
+  if (open >= 0) {
+    query.set('open', report.series[open].n);
+    query.set('on', hardwareOf(report.series[open]));
+  }
+  if (tuning.open > 0) query.set('session', report.sessions[tuning.open].id);
+  const text = query.toString();
+  history.replaceState(null, '', '#/' + (open >= 0 || text ? 'series' : '') +
+                       (text ? '?' + text : ''));
+}
+
+// navigate({section, verdict, op, hardware, series}): shows exactly that.
+function navigate(target) {
+  seriesList.filter = {
+    ...seriesList.filter,
+    text: '',
+    verdict: target.verdict || '',
+    op: target.op || '',
+    hardware: target.series ? '' : target.hardware || '',
+  };
+  seriesList.apply();
+  if (target.series) {
+    const index = report.series.findIndex(
+        series => series.n === target.series &&
+            hardwareOf(series) === target.hardware);
+    if (index >= 0) {
+      seriesList.openSeries(index);
+      seriesList.moveTo(seriesList.shown.indexOf(index));
+    }
+  } else {
+    seriesList.close();
+  }
+  remember();
+  const section = document.getElementById(target.section);
+  section.scrollIntoView();
+  seriesList.list.focus({preventScroll: true});
+}
+
+// What the address asks for, when the page opens or the reader edits it.
+function follow() {
+  const {section, query} = parameters();
+  remembering = false;
+  if (query.get('theme') === 'dark' || query.get('theme') === 'light') {
+    theme.set(query.get('theme'));
+  }
+  if (report.series.length) {
+    Object.assign(seriesList.filter, {
+      text: query.get('q') || '',
+      verdict: query.get('verdict') || '',
+      op: query.get('op') || '',
+      hardware: query.get('hardware') || '',
+      sort: query.get('sort') || 'attention',
+    });
+    seriesList.apply();
+    const index = report.series.findIndex(
+        series => series.n === query.get('open') &&
+            (!query.has('on') || hardwareOf(series) === query.get('on')));
+    if (index >= 0) {
+      seriesList.openSeries(index);
+      seriesList.moveTo(seriesList.shown.indexOf(index));
+    }
+  }
+  if (report.sessions.length) {
+    tuning.show(Math.max(0, report.sessions.findIndex(
+        session => session.id === query.get('session'))));
+  }
+  remembering = true;
+  const target = section && document.getElementById(section);
+  if (target) target.scrollIntoView();
+}
+
+// Keys that work everywhere ---------------------------------------------------
+
+function onKey(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey ||
+      event.altKey) {
+    return;
+  }
+  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+  if (event.key === '/' && !typing && seriesList.search) {
+    event.preventDefault();
+    document.getElementById('series').scrollIntoView();
+    seriesList.search.focus({preventScroll: true});
+    seriesList.search.select();
+  } else if (event.key === 'Escape') {
+    if (typing && seriesList.search === event.target &&
+        seriesList.search.value) {
+      seriesList.filter.text = '';
+      seriesList.apply();
+      remember();
+      event.preventDefault();
+    } else if (seriesList.rows && seriesList.close()) {
+      event.preventDefault();
+    }
+  }
+}
+
+// Marks the section in view in the bar.
+function watchSections() {
+  const links = new Map();
+  for (const link of document.querySelectorAll('.bar nav a')) {
+    const section =
+        document.getElementById(link.getAttribute('href').slice(2));
+    if (section) {
+      links.set(section, link);
+    } else {
+      link.hidden = true;
+    }
+  }
+  const update = () => {
+    let current = null;
+    for (const section of links.keys()) {
+      if (section.getBoundingClientRect().top < 120) current = section;
+    }
+    current = current || links.keys().next().value;
+    for (const [section, link] of links) {
+      link.setAttribute('aria-current', String(section === current));
+    }
+  };
+  addEventListener('scroll', update, {passive: true});
+  update();
+}
+
+function preparePrint() {
+  let before = null;
+  addEventListener('beforeprint', () => {
+    before = theme.current();
+    theme.set('light');
+    charts.createAll();
+    if (seriesList.rows) {
+      seriesList.printing = true;
+      seriesList.draw();
+    }
+  });
+  addEventListener('afterprint', () => {
+    theme.set(before);
+    if (seriesList.rows) {
+      seriesList.printing = false;
+      seriesList.draw();
+    }
+  });
+}
+
+function start() {
+  theme.start();
+  const page = document.getElementById('page');
+  const empty = report.series.length === 0 && report.sessions.length === 0;
+  const sections = empty ?
+      [blankSection()] :
+      [pageHead(), attentionSection(), matrixSection(), tunedSection(),
+       report.series.length ? seriesList.build() : null, tuning.build()];
+  page.replaceChildren(...sections.filter(Boolean), aboutSection());
+  if (!empty) follow();
+  watchSections();
+  preparePrint();
+  addEventListener('keydown', onKey);
+  addEventListener('hashchange', () => {
+    const {section, query} = parameters();
+    // The bar's links only scroll: what is open stays open.
+    if (query.toString() === '') {
+      const target = section && document.getElementById(section);
+      if (target) target.scrollIntoView();
+      remember();
+    } else if (!empty) {
+      follow();
+    }
+  });
+  document.documentElement.dataset.ready = 'true';
+}
+
+start();

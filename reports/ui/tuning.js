@@ -1,0 +1,431 @@
+// Tuning sessions: how the search went, whether its winner is one, and what each
+// knob did.
+'use strict';
+
+const kOutcomeTone = {
+  OK: 'series', CENSORED: 'strong-line', CONTENDED: 'unsure',
+};
+
+function outcomeTone(name) {
+  return kOutcomeTone[name] || 'broken';
+}
+
+function configOf(session, levels) {
+  return session.knobs.map((knob, k) =>
+      levels[k] >= 0 ? `${knob.n}=${knob.l[levels[k]]}` : '')
+      .filter(Boolean).join(', ');
+}
+
+function duration(ms) {
+  if (ms < 1000) return count(ms) + kNarrowSpace + 'ms';
+  const s = ms / 1000;
+  if (s < 120) return digits(s) + kNarrowSpace + 's';
+  if (s < 7200) return digits(s / 60) + kNarrowSpace + 'min';
+  return digits(s / 3600) + kNarrowSpace + 'h';
+}
+
+function bestTime(session) {
+  const {best} = session;
+  return best.length ? best[best.length - 1][1] : null;
+}
+
+const tuning = {
+  open: -1,
+
+  build() {
+    if (report.sessions.length === 0) return null;
+    this.buttons = report.sessions.map((session, i) => el('button', {
+      type: 'button',
+      'aria-pressed': 'false',
+      onclick: () => {
+        this.show(i);
+        remember();
+      },
+    },
+    el('span', {class: 'clip'}, data(report.operators[session.o])),
+    el('span', {title: 'Default time / winner\u2019s time, both verified'},
+       isNumber(session.speedup) ? times(session.speedup) : kNotMeasured),
+    el('small', {class: 'clip'}, data(session.task)),
+    el('small', {}, `${hardwareOf(session)} \u00b7 ${
+        count(session.total)} trials \u00b7 ${date(session.start)}`)));
+    this.pane = el('div', {class: 'detail card'});
+    const list = el('ul', {
+      class: 'session-list card',
+      onkeydown: event => {
+        const at = this.buttons.indexOf(document.activeElement);
+        const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+        if (!step || at < 0) return;
+        event.preventDefault();
+        const next = this.buttons[at + step];
+        if (next) {
+          next.focus();
+          next.click();
+        }
+      },
+    }, this.buttons.map(button => el('li', {}, button)));
+    return el(
+        'section', {id: 'tuning'},
+        el('div', {class: 'section-head'}, el('h2', {}, 'Tuning'),
+           el('span', {class: 'muted'},
+              'Each session searched one operator\u2019s configs for one ' +
+                  'shape; the number is how much faster its verified winner ' +
+                  'is than the default.')),
+        el('div', {class: 'sessions'}, list, this.pane));
+  },
+
+  show(i) {
+    if (i < 0 || i >= report.sessions.length || i === this.open) return;
+    this.open = i;
+    this.buttons.forEach((button, k) =>
+        button.setAttribute('aria-pressed', String(k === i)));
+    drawSession(this.pane, report.sessions[i]);
+  },
+};
+
+function trialTip(session, trial) {
+  const [number, outcome, time, levels, elapsed, detail] = trial;
+  return [
+    el('div', {}, el('b', {}, `Trial ${count(number + 1)}`), ' ',
+       session.outcomes[outcome], ', took ', duration(elapsed)),
+    isNumber(time) ?
+        el('div', {}, el('b', {}, amount(time, 'ns')), ' ',
+           signedPercent(time / bestTime(session) - 1), ' from the best') :
+        null,
+    el('div', {class: 'mono'}, el('bdi', {}, configOf(session, levels))),
+    detail ? el('div', {}, el('bdi', {}, detail)) : null,
+  ];
+}
+
+function convergenceOptions(session) {
+  const best = bestTime(session);
+  const {name: unit, scale} = unitFor('ns', best);
+  const ok = [];
+  const censored = [];
+  const failed = [];
+  const of = session.outcomes;
+  session.trials.forEach(trial => {
+    const [number, outcome, time] = trial;
+    if (of[outcome] === 'OK' && isNumber(time)) {
+      ok.push({value: [number + 1, time * scale], trial});
+    } else if (of[outcome] === 'CENSORED' && isNumber(time)) {
+      censored.push({value: [number + 1, time * scale], trial});
+    } else {
+      failed.push({value: [number + 1, 0], trial});
+    }
+  });
+  const step = session.best.map(([number, time]) => [number + 1, time * scale]);
+  if (step.length) step.push([session.total, best * scale]);
+  const largest = Math.max(...[...ok, ...censored].map(each => each.value[1]),
+                           best * scale);
+  const top = largest * 1.25;
+  for (const each of failed) each.value[1] = top;
+  const fallback = session.finalists.find(each => each[4]);
+  const lines = fallback && isNumber(fallback[2]) ? [{
+    yAxis: fallback[2] * scale,
+    lineStyle: {color: theme.color('unsure'), type: [2, 3], width: 1.5},
+    label: {show: false},
+  }] : [];
+  return {
+    grid: {left: 8, right: 12, top: 28, bottom: 26, containLabel: true},
+    tooltip: tooltip('item', params => params.data && params.data.trial ?
+        trialTip(session, params.data.trial) : ['best so far']),
+    xAxis: axis({type: 'value', min: 1, max: Math.max(session.total, 2),
+                 name: 'trial', nameLocation: 'middle', nameGap: 24,
+                 splitLine: {show: false}, minInterval: 1}),
+    yAxis: axis({type: 'log', name: `time, ${unit} (log)`, axisLine: {show: false},
+                 nameTextStyle: {align: 'left', color: theme.color('muted'),
+                                 fontSize: 11},
+                 min: best * scale * 0.85, max: top * 1.05,
+                 minorSplitLine: {show: false},
+                 axisLabel: {color: theme.color('muted'), fontSize: 11,
+                             formatter: v => digits(v), showMinLabel: false,
+                             showMaxLabel: false}}),
+    series: [
+      {type: 'scatter', data: ok, symbolSize: 5,
+       itemStyle: {color: theme.color('dot')}},
+      {type: 'scatter', data: censored, symbol: 'emptyTriangle', symbolSize: 6,
+       itemStyle: {color: theme.color('muted')}},
+      {type: 'scatter', data: failed, symbolSize: 7,
+       symbol: 'path://M1 0L5 4L9 0L10 1L6 5L10 9L9 10L5 6L1 10L0 9L4 5L0 1Z',
+       itemStyle: {color: theme.color('broken')}},
+      {type: 'line', data: step, step: 'end', symbol: 'none', silent: true,
+       lineStyle: {color: theme.color('series'), width: 2},
+       markLine: {symbol: 'none', silent: true, data: lines}},
+    ],
+  };
+}
+
+// How far the best so far is from the final best, in percent; below the floor
+// it is as good as none, and a logarithm needs one.
+function regretOptions(session) {
+  const best = bestTime(session);
+  const floor = 0.1;
+  const step = session.best.map(([number, time]) =>
+      [number + 1, Math.max(floor, (time / best - 1) * 100)]);
+  if (step.length) step.push([session.total, floor]);
+  return {
+    grid: {left: 8, right: 12, top: 28, bottom: 26, containLabel: true},
+    tooltip: tooltip('axis', params => {
+      const at = (Array.isArray(params) ? params : [params])[0];
+      if (!at) return [];
+      return [`after trial ${count(at.value[0])}: ` +
+              (at.value[1] <= floor ? 'at most ' : '') +
+              `${digits(at.value[1])} % behind the final best`];
+    }),
+    xAxis: axis({type: 'value', min: 1, max: Math.max(session.total, 2),
+                 name: 'trial', nameLocation: 'middle', nameGap: 24,
+                 splitLine: {show: false}, minInterval: 1}),
+    yAxis: axis({type: 'log', name: 'regret, % (log)', axisLine: {show: false},
+                 nameTextStyle: {align: 'left', color: theme.color('muted'),
+                                 fontSize: 11},
+                 min: floor,
+                 axisLabel: {color: theme.color('muted'), fontSize: 11,
+                             formatter: v => digits(v)}}),
+    series: [
+      {type: 'line', data: step, step: 'end', symbol: 'none',
+       lineStyle: {color: theme.color('series'), width: 2},
+       markLine: {symbol: 'none', silent: true,
+                  label: {position: 'insideEndTop', fontSize: 10,
+                          color: theme.color('muted')},
+                  lineStyle: {color: theme.color('strong-line'), type: 'dashed'},
+                  data: [{yAxis: 5, label: {formatter: '5 %'}},
+                         {yAxis: 1, label: {formatter: '1 %'}}]}},
+    ],
+  };
+}
+
+function outcomesPanel(session) {
+  const order = session.outcomes.map((name, i) => [name, session.counts[i]])
+      .sort((a, b) => b[1] - a[1]);
+  return el(
+      'div', {class: 'panel'}, el('h3', {}, 'Outcomes'),
+      el('div', {class: 'stack', 'aria-hidden': 'true'},
+         order.map(([name, n]) => el('i', {
+           style: `flex: ${n} 0 0; background: var(--${outcomeTone(name)})`,
+         }))),
+      el('table', {class: 'plain small'}, el('tbody', {},
+         order.map(([name, n]) => el('tr', {},
+            el('td', {}, name.toLowerCase().replace(/_/g, ' ')),
+            el('td', {class: 'num'}, count(n)),
+            el('td', {class: 'num'}, percent(n / session.total, 1)))))));
+}
+
+// Hollow: first reading; filled: verified. The distance is what luck was worth.
+function dumbbell(first, verified, low, high) {
+  const width = 120;
+  const x = value => 6 + (value - low) / (high - low || 1) * (width - 12);
+  const node = svg('svg', {class: 'dumbbell', width, height: 14,
+                           viewBox: `0 0 ${width} 14`, 'aria-hidden': 'true'});
+  if (isNumber(first) && isNumber(verified)) {
+    node.append(svg('line', {x1: x(first), x2: x(verified), y1: 7, y2: 7}));
+  }
+  if (isNumber(first)) {
+    node.append(svg('circle', {class: 'first', cx: x(first), cy: 7, r: 4}));
+  }
+  if (isNumber(verified)) {
+    node.append(svg('circle', {class: 'verified', cx: x(verified), cy: 7, r: 4}));
+  }
+  return node;
+}
+
+function finalistsPanel(session) {
+  if (session.finalists.length === 0) return null;
+  const all = session.finalists.flatMap(each => [each[1], each[2]])
+      .filter(value => isNumber(value) && value > 0);
+  const low = Math.min(...all);
+  const high = Math.max(...all);
+  const rows = [...session.finalists]
+      .sort((a, b) => (a[2] || Infinity) - (b[2] || Infinity))
+      .map(([config, first, verified, outcome, isDefault, isWinner]) => el(
+          'tr', {},
+          el('td', {}, isWinner ? el('b', {}, 'winner ') : null,
+             isDefault ? el('b', {}, 'default ') : null,
+             el('code', {class: 'small'}, el('bdi', {}, config))),
+          el('td', {class: 'num'}, first > 0 ? amount(first, 'ns') : kNotMeasured),
+          el('td', {class: 'num'}, outcome === 'OK' ?
+                 amount(verified, 'ns') :
+                 el('span', {class: 'tone-broken'}, outcome)),
+          el('td', {class: 'num'}, isNumber(verified) && first > 0 ?
+                 signedPercent(verified / first - 1) : kNotMeasured),
+          el('td', {class: 'hide-narrow'},
+             dumbbell(first > 0 ? first : null, verified, low, high))));
+  return el(
+      'div', {class: 'panel full'},
+      el('h3', {}, 'Finalists, first reading against verified'),
+      el('p', {}, 'Finalists are measured again in fresh processes, ' +
+             'interleaved. The search picked the luckiest readings, so most ' +
+             'get slower: the winner\u2019s curse' +
+             (isNumber(session.curse) ?
+                  `, ${signedPercent(session.curse)} for the winner.` : '.')),
+      el('div', {class: 'scroll-x'}, el('table', {class: 'plain small'},
+         el('thead', {}, el('tr', {}, el('th', {scope: 'col'}, 'Config'),
+            ['First', 'Verified', 'Change'].map(
+                t => el('th', {scope: 'col', class: 'num'}, t)),
+            el('th', {scope: 'col', class: 'hide-narrow'},
+               '\u25cb first  \u25cf verified'))),
+         el('tbody', {}, rows))));
+}
+
+// Times by level: box from quartile to quartile, whiskers to the extremes, dots
+// are trials. The scale is logarithmic and the same for all knobs of a session.
+function knobBox(session, effect, low, high) {
+  const knob = session.knobs[effect.k];
+  const width = 300;
+  const left = 74;
+  const right = 34;
+  const rowHeight = 20;
+  const height = effect.l.length * rowHeight + 16;
+  const x = time => left + Math.log(time / low) / Math.log(high / low || 2) *
+          (width - left - right);
+  const node = svg('svg', {
+    class: 'box',
+    viewBox: `0 0 ${width} ${height}`,
+    role: 'img',
+    'aria-label': `Median time by ${clean(knob.n)}: ` + effect.l.map(
+        ([level, , , , median]) =>
+            `${clean(knob.l[level])} ${amount(median, 'ns')}`).join('; '),
+  });
+  node.append(svg('line', {class: 'best', x1: x(low), x2: x(low), y1: 0,
+                           y2: height - 14}));
+  effect.l.forEach(([level, n, min, q1, median, q3, max], row) => {
+    const y = row * rowHeight + rowHeight / 2;
+    const name = clean(knob.l[level]);
+    node.append(
+        svg('text', {x: left - 8, y: y + 4, 'text-anchor': 'end'},
+            name.length > 11 ? name.slice(0, 10) + '\u2026' : name,
+            svg('title', {}, name)),
+        svg('line', {class: 'whisker', x1: x(min), x2: x(max), y1: y, y2: y}));
+    if (n >= 4) {
+      node.append(svg('rect', {class: 'quartiles', x: x(q1), y: y - 5.5,
+                               width: Math.max(1, x(q3) - x(q1)), height: 11,
+                               rx: 2}));
+    }
+    let drawn = 0;
+    for (const [number, outcome, time, levels] of session.trials) {
+      if (levels[effect.k] !== level || !isNumber(time)) continue;
+      if (session.outcomes[outcome] !== 'OK' || ++drawn > 80) continue;
+      // A fixed scatter across the row, so that dots do not hide each other.
+      const jitter = ((number * 7) % 9 - 4) * 0.9;
+      node.append(svg('circle', {class: 'trial', cx: x(time), cy: y + jitter,
+                                 r: 1.5}));
+    }
+    node.append(
+        svg('line', {class: 'median', x1: x(median), x2: x(median), y1: y - 6,
+                     y2: y + 6}),
+        svg('text', {class: 'count', x: width, y: y + 4, 'text-anchor': 'end'},
+            '\u00d7' + count(n)));
+  });
+  node.append(
+      svg('text', {class: 'tick', x: x(low), y: height - 2}, amount(low, 'ns')),
+      svg('text', {class: 'tick', x: x(high), y: height - 2,
+                   'text-anchor': 'end'}, amount(high, 'ns')));
+  return node;
+}
+
+function knobsPanel(session) {
+  const effects = session.effects.filter(effect => effect.l.length > 0);
+  if (effects.length === 0) return null;
+  const low = Math.min(...effects.flatMap(e => e.l.map(l => l[2])));
+  const high = Math.max(...effects.flatMap(e => e.l.map(l => l[6])));
+  return el(
+      'div', {class: 'panel full'}, el('h3', {}, 'What each knob did'),
+      el('p', {}, 'Time of the valid trials by level (box: middle half, thick ' +
+             'line: median, \u00d7: trials, log scale). Importance is ' +
+             'estimated: the share of the variance of log time that the knob ' +
+             'explains alone, among the configs that the search chose to try; ' +
+             'shares need not add up, since knobs interact.'),
+      el('div', {class: 'knobs'}, effects.map(effect => el(
+          'div', {class: 'knob'},
+          el('div', {class: 'knob-head'},
+             data(session.knobs[effect.k].n, {class: 'clip'}),
+             meter(effect.i || 0),
+             el('span', {class: 'num', title: 'estimated importance'},
+                isNumber(effect.i) ? '~' + percent(effect.i) :
+                                     'not known')),
+          knobBox(session, effect, low, high)))));
+}
+
+function worstPanel(session) {
+  const of = session.outcomes;
+  const failed = session.trials.filter(
+      trial => of[trial[1]] !== 'OK' && of[trial[1]] !== 'CENSORED');
+  const slow = session.trials.filter(
+      trial => of[trial[1]] === 'OK' && isNumber(trial[2]))
+      .sort((a, b) => b[2] - a[2]).slice(0, 5);
+  const rows = [...slow, ...failed.slice(0, 12)];
+  if (rows.length === 0) return null;
+  const best = bestTime(session);
+  return el(
+      'div', {class: 'panel full'}, el('h3', {}, 'Slowest and failed configs'),
+      el('div', {class: 'scroll-x'}, el('table', {class: 'plain small'},
+         el('thead', {}, el('tr', {}, el('th', {scope: 'col'}, 'Trial'),
+            el('th', {scope: 'col'}, 'Outcome'),
+            el('th', {scope: 'col', class: 'num'}, 'Time'),
+            el('th', {scope: 'col'}, 'Config and detail'))),
+         el('tbody', {}, rows.map(([number, outcome, time, levels, , detail]) =>
+            el('tr', {}, el('td', {class: 'num'}, count(number + 1)),
+               el('td', {class: of[outcome] === 'OK' ? '' : 'tone-broken'},
+                  of[outcome] === 'OK' ?
+                      `${digits(time / best, 2)}\u00d7 the best` :
+                      of[outcome].toLowerCase().replace(/_/g, ' ')),
+               el('td', {class: 'num'}, amount(time, 'ns')),
+               el('td', {}, el('code', {}, el('bdi', {}, configOf(session, levels))),
+                  detail ? el('div', {class: 'muted'}, el('bdi', {}, detail)) :
+                           null)))))));
+}
+
+function drawSession(pane, session) {
+  disposeCharts(pane);
+  const label = text => ({class: 'chart low', role: 'img', 'aria-label': text});
+  const hasBest = isNumber(bestTime(session));
+  const convergence = el('div', label(
+      'Time of every trial and the best so far'));
+  const regret = el('div', label('Distance from the final best, by trial'));
+  const items = [['line', 'best so far'], ['dot', 'trial']];
+  if (session.outcomes.includes('CENSORED')) {
+    items.push(['censored', 'stopped early, lower bound']);
+  }
+  if (session.outcomes.some(o => o !== 'OK' && o !== 'CENSORED')) {
+    items.push(['failed', 'failed']);
+  }
+  if (session.finalists.some(each => each[4] && isNumber(each[2]))) {
+    items.push(['default', 'default config']);
+  }
+  const drawn = session.trials.length;
+  pane.replaceChildren(
+      el('div', {}, el('h3', {}, data(session.task)),
+         el('p', {class: 'muted small'},
+            `${hardwareOf(session)} \u00b7 `, data(session.strategy),
+            ` \u00b7 seed ${session.seed} \u00b7 ${dateTime(session.start)}`,
+            session.commit[0] ? [' \u00b7 ', el('code', {},
+                shortId({id: session.commit[0], dirty: session.commit[4]}))] :
+                null)),
+      ...session.findings.map(text => el('p', {class: 'notice'}, text)),
+      el('dl', {class: 'figures'},
+         figure('Speedup, verified', isNumber(session.speedup) ?
+                times(session.speedup) : 'not known'),
+         figure('Best', amount(bestTime(session), 'ns'), 'first reading'),
+         figure('Trials', count(session.total), session.valid ?
+                `of ${count(session.valid)} valid configs` : ''),
+         figure('To 95 % of the best', session.t95 === null ? kNotMeasured :
+                count(session.t95), 'trials'),
+         figure('To 99 %', session.t99 === null ? kNotMeasured :
+                count(session.t99), 'trials'),
+         figure('Took', duration(session.elapsed),
+                session.stop.toLowerCase().replace(/_/g, ' '))),
+      el('div', {class: 'panels'},
+         hasBest ? el('div', {class: 'panel full'}, el('h3', {}, 'Convergence'),
+                      convergence, legend(items),
+                      drawn < session.total ?
+                          el('p', {}, `${count(drawn)} of ${
+                              count(session.total)} trials drawn.`) : null) :
+                   el('p', {class: 'notice'}, 'No trial gave a valid time.'),
+         hasBest ? el('div', {class: 'panel'}, el('h3', {}, 'Regret'), regret) :
+                   null,
+         outcomesPanel(session), finalistsPanel(session), knobsPanel(session),
+         worstPanel(session)));
+  if (hasBest) {
+    charts.add(convergence, () => convergenceOptions(session));
+    charts.add(regret, () => regretOptions(session));
+  }
+}
