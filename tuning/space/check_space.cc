@@ -1,0 +1,93 @@
+// check_space --space=FILE --shapes=FILE [--hardware=FILE] [--out=FILE]
+//
+// Checks that both files can be read, and that for every listed shape some
+// config is valid; says how many, and where the default had to be adjusted.
+// Without --hardware every attribute has the value that docs/space_format.md
+// assumes for an unknown one. The `operator` macro runs it at build time.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/strings/str_cat.h"
+#include "base/exit_code.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "base/textproto.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/space/generate.h"
+#include "tuning/space/shapes.h"
+#include "tuning/space/space.h"
+
+ABSL_FLAG(std::string, space, "", "Space file (textproto).");
+ABSL_FLAG(std::string, shapes, "", "Shapes file (textproto).");
+ABSL_FLAG(std::string, hardware, "",
+          "Hardware (textproto of optrail.proto.Hardware) to bind to.");
+ABSL_FLAG(bool, diagnose, false,
+          "Also print how many configs each constraint leaves.");
+ABSL_FLAG(std::string, out, "", "File for the summary; default: stdout.");
+
+namespace optrail::tuning {
+namespace {
+
+absl::StatusOr<std::string> Check() {
+  const std::string space_path = absl::GetFlag(FLAGS_space);
+  const std::string shapes_path = absl::GetFlag(FLAGS_shapes);
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string space_text, ReadFile(space_path));
+  OPTRAIL_ASSIGN_OR_RETURN(const Space space,
+                           Space::Parse(space_text, space_path));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string shapes_text,
+                           ReadFile(shapes_path));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<NamedShape> shapes,
+                           ParseShapes(shapes_text, shapes_path));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto instantiations, Instantiations(space));
+  proto::Hardware hardware;
+  if (!absl::GetFlag(FLAGS_hardware).empty()) {
+    const std::string path = absl::GetFlag(FLAGS_hardware);
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+    OPTRAIL_ASSIGN_OR_RETURN(const auto parsed,
+                             ParseTextProto<proto::Hardware>(text, path));
+    hardware = parsed.message;
+  }
+  std::string summary = absl::StrCat(
+      "space ", space.hash(), ", ", instantiations.size(), " instantiations\n");
+  for (const NamedShape& shape : shapes) {
+    const auto bound = space.Bind(shape.shape, hardware);
+    if (!bound.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(bound.status().message(), "\n  (the shape is listed at ",
+                       shapes_path, ":", shape.line, ")"));
+    }
+    const absl::optional<int64_t> count = (*bound)->count();
+    absl::StrAppend(&summary, CanonicalText(shape.shape), ": ",
+                    count.has_value() ? absl::StrCat(*count) : "uncounted",
+                    " valid configs of ", (*bound)->raw_count(), "\n");
+    for (const std::string& note : (*bound)->notes()) {
+      absl::StrAppend(&summary, "  note: ", note, "\n");
+    }
+    if (absl::GetFlag(FLAGS_diagnose)) {
+      OPTRAIL_ASSIGN_OR_RETURN(const Diagnosis diagnosis,
+                               space.Diagnose(shape.shape, hardware));
+      absl::StrAppend(&summary, "  ", diagnosis.ToString(), "\n");
+    }
+  }
+  return summary;
+}
+
+absl::Status Run() {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string summary, Check());
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (!out.empty()) return WriteFileAtomically(out, summary);
+  std::cout << summary;
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace optrail::tuning
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = optrail::tuning::Run();
+  if (!status.ok()) std::cerr << status.message() << "\n";
+  return ToInt(optrail::ExitCodeOf(status));
+}
