@@ -7,7 +7,7 @@
 #define HWY_TARGET_INCLUDE "ops/matmul/register_tile.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "instances.inc"
+#include "ops/matmul/matmul_knobs.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops {
@@ -113,10 +113,12 @@ RegisterTile Instantiate() {
 }
 
 RegisterTile FindForTarget(int rows, int vectors, int k_unroll) {
-#define X(U, R, V) \
-  if (rows == R && vectors == V && k_unroll == U) return Instantiate<R, V, U>();
-  OPTRAIL_MATMUL_INSTANCES(X)
-#undef X
+#define OPTRAIL_CASE(index, r, v, u)                      \
+  if (rows == (r) && vectors == (v) && k_unroll == (u)) { \
+    return Instantiate<r, v, u>();                        \
+  }
+  OPTRAIL_MATMUL_INSTANTIATIONS(OPTRAIL_CASE)
+#undef OPTRAIL_CASE
   return RegisterTile();
 }
 

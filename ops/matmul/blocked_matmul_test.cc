@@ -1,0 +1,189 @@
+#include "ops/matmul/blocked_matmul.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "ops/matmul/register_tile.h"
+
+namespace optrail::ops {
+namespace {
+
+constexpr float kGuard = 12345.0f;
+
+std::string Describe(const Blocking& blocking, const MatmulSize& size) {
+  return "m=" + std::to_string(size.m) + " n=" + std::to_string(size.n) +
+         " k=" + std::to_string(size.k) +
+         " tile=" + std::to_string(blocking.tile.rows) + "x" +
+         std::to_string(blocking.tile.columns) +
+         " k_unroll=" + std::to_string(blocking.tile.k_unroll) +
+         " mc=" + std::to_string(blocking.mc) +
+         " nc=" + std::to_string(blocking.nc) +
+         " kc=" + std::to_string(blocking.kc) +
+         " pack_a=" + std::to_string(blocking.pack_a) +
+         " pack_b=" + std::to_string(blocking.pack_b) +
+         " rows_outermost=" + std::to_string(blocking.rows_outermost) +
+         " a_panel_stays=" + std::to_string(blocking.a_panel_stays);
+}
+
+// Operands hold small whole numbers: every sum is exact in any order, so that
+// results must be equal to the last bit.
+std::vector<float> WholeNumbers(int64_t count, Rng& rng) {
+  std::vector<float> values(count);
+  for (float& v : values) v = static_cast<float>(rng.UniformInt(9) - 4);
+  return values;
+}
+
+void ExpectExact(const Blocking& blocking, const MatmulSize& size) {
+  SCOPED_TRACE(Describe(blocking, size));
+  Rng rng(size.m * 10007 + size.n * 101 + size.k);
+  const std::vector<float> a = WholeNumbers(size.m * size.k, rng);
+  const std::vector<float> b = WholeNumbers(size.k * size.n, rng);
+  // C lies in a wider matrix; what surrounds it must not change.
+  const int64_t ldc = size.n + 3;
+  std::vector<float> c(size.m * ldc + 1, kGuard);
+
+  constexpr int64_t kSlack = 16;
+  const int64_t floats = WorkspaceFloats(blocking, size);
+  std::vector<float> memory(floats + 2 * kSlack, kGuard);
+  auto* workspace = memory.data();
+  while (reinterpret_cast<uintptr_t>(workspace) % 64 != 0) ++workspace;
+  // Stale contents must not show.
+  std::fill_n(workspace, floats, std::numeric_limits<float>::quiet_NaN());
+
+  MultiplyBlocked(blocking, size, a.data(), size.k, b.data(), size.n, c.data(),
+                  ldc, workspace);
+
+  for (int64_t i = 0; i < size.m; ++i) {
+    for (int64_t j = 0; j < size.n; ++j) {
+      float expected = 0;
+      for (int64_t p = 0; p < size.k; ++p) {
+        expected += a[i * size.k + p] * b[p * size.n + j];
+      }
+      ASSERT_EQ(c[i * ldc + j], expected) << "at " << i << ", " << j;
+    }
+    for (int64_t j = size.n; j < ldc; ++j) {
+      ASSERT_EQ(c[i * ldc + j], kGuard) << "overwritten at " << i << ", " << j;
+    }
+  }
+  EXPECT_EQ(c.back(), kGuard);
+  EXPECT_EQ(workspace[floats], kGuard) << "the workspace is too small";
+}
+
+std::vector<RegisterTile> AllTiles() {
+  std::vector<RegisterTile> tiles;
+  for (int rows = 1; rows <= 32; ++rows) {
+    for (int vectors = 1; vectors <= 8; ++vectors) {
+      for (int k_unroll = 1; k_unroll <= 16; ++k_unroll) {
+        const RegisterTile tile = FindRegisterTile(rows, vectors, k_unroll);
+        if (tile.packed_a != nullptr) tiles.push_back(tile);
+      }
+    }
+  }
+  return tiles;
+}
+
+template <class Visit>
+void ForEachVariant(Blocking blocking, const Visit& visit) {
+  for (int bits = 0; bits < 16; ++bits) {
+    blocking.pack_a = bits & 1;
+    blocking.pack_b = bits & 2;
+    blocking.rows_outermost = bits & 4;
+    blocking.a_panel_stays = bits & 8;
+    visit(blocking);
+  }
+}
+
+TEST(RegisterTile, IsFoundForWhatIsInstantiatedOnly) {
+  EXPECT_GE(AllTiles().size(), 16u);
+  EXPECT_EQ(FindRegisterTile(5, 1, 1).packed_a, nullptr);
+  EXPECT_EQ(FindRegisterTile(1, 1, 3).packed_a, nullptr);
+  const RegisterTile tile = FindRegisterTile(6, 2, 4);
+  ASSERT_NE(tile.packed_a, nullptr);
+  ASSERT_NE(tile.plain_a, nullptr);
+  EXPECT_EQ(tile.rows, 6);
+  EXPECT_EQ(tile.columns, 2 * TileLanes());
+  EXPECT_EQ(tile.k_unroll, 4);
+}
+
+TEST(BlockedMatmul, IsExactWithEveryTileAndVariant) {
+  for (const RegisterTile& tile : AllTiles()) {
+    Blocking blocking;
+    blocking.tile = tile;
+    blocking.mc = 2 * tile.rows;
+    blocking.nc = 2 * tile.columns;
+    blocking.kc = 8;
+    // Several blocks each way; the last of each is ragged.
+    const MatmulSize size = {3 * tile.rows + 1, 2 * tile.columns + 5, 19};
+    ForEachVariant(blocking, [&](const Blocking& b) { ExpectExact(b, size); });
+  }
+}
+
+TEST(BlockedMatmul, IsExactForSizesAroundTheTile) {
+  Blocking blocking;
+  blocking.tile = FindRegisterTile(4, 2, 4);
+  ASSERT_NE(blocking.tile.packed_a, nullptr);
+  blocking.mc = 8;
+  blocking.nc = 2 * blocking.tile.columns;
+  blocking.kc = 8;
+  const int64_t nr = blocking.tile.columns;
+  for (const int64_t m : {1, 3, 4, 5, 8, 9}) {
+    for (const int64_t n :
+         {int64_t{1}, nr - 1, nr, nr + 1, 2 * nr, 2 * nr + 1}) {
+      for (const int64_t k : {1, 3, 4, 5, 8, 9, 17}) {
+        ForEachVariant(blocking, [&](const Blocking& b) {
+          ExpectExact(b, {m, n, k});
+        });
+      }
+    }
+  }
+}
+
+TEST(BlockedMatmul, IsExactForPrimesAndVectors) {
+  Blocking blocking;
+  blocking.tile = FindRegisterTile(6, 2, 1);
+  ASSERT_NE(blocking.tile.packed_a, nullptr);
+  blocking.mc = 24;
+  blocking.nc = 4 * blocking.tile.columns;
+  blocking.kc = 32;
+  for (const MatmulSize& size :
+       {MatmulSize{1, 1, 1}, MatmulSize{1, 211, 127}, MatmulSize{211, 1, 127},
+        MatmulSize{101, 103, 1}, MatmulSize{101, 103, 107}}) {
+    ForEachVariant(blocking, [&](const Blocking& b) { ExpectExact(b, size); });
+  }
+}
+
+TEST(BlockedMatmul, PrefetchingChangesNothing) {
+  Blocking blocking;
+  blocking.tile = FindRegisterTile(2, 1, 4);
+  ASSERT_NE(blocking.tile.packed_a, nullptr);
+  blocking.mc = 8;
+  blocking.nc = 64;
+  blocking.kc = 16;
+  blocking.pack_b = false;
+  for (const int64_t prefetch : {0, 4, 1000000}) {
+    blocking.prefetch = prefetch;
+    ExpectExact(blocking, {9, 70, 33});
+  }
+}
+
+TEST(BlockedMatmul, NeedsLittleWorkspaceWithoutPacking) {
+  Blocking blocking;
+  blocking.tile = FindRegisterTile(6, 2, 4);
+  blocking.mc = 96;
+  blocking.nc = 1024;
+  blocking.kc = 256;
+  const MatmulSize size = {1024, 1024, 1024};
+  const int64_t packed = WorkspaceFloats(blocking, size);
+  blocking.pack_a = false;
+  blocking.pack_b = false;
+  EXPECT_LT(WorkspaceFloats(blocking, size), packed / 10);
+}
+
+}  // namespace
+}  // namespace optrail::ops

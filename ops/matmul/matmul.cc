@@ -1,0 +1,105 @@
+// c[m, n] = a[m, k] * b[k, n]: the operator bound by arithmetic.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ops/core/operator.h"
+#include "ops/core/registry.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::ops {
+namespace {
+
+class Matmul : public Operator {
+ public:
+  std::string name() const override { return "matmul"; }
+  std::vector<std::string> dims() const override { return {"m", "n", "k"}; }
+
+  absl::StatusOr<std::vector<OperandSpec>> Operands(
+      const proto::Shape& shape) const override {
+    if (shape.data_types_size() != 1 || shape.data_types(0) != proto::F32) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "matmul ", tuning::CanonicalText(shape), ": only f32 is supported"));
+    }
+    const Size size = SizeOf(shape);
+    return std::vector<OperandSpec>{
+        {"a", proto::F32, {size.m, size.k}, Role::kInput},
+        {"b", proto::F32, {size.k, size.n}, Role::kInput},
+        {"c", proto::F32, {size.m, size.n}, Role::kOutput},
+    };
+  }
+
+  double Flop(const proto::Shape& shape) const override {
+    const Size size = SizeOf(shape);
+    return 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) *
+           static_cast<double>(size.k);
+  }
+
+  double MovedBytes(const proto::Shape& shape) const override {
+    const Size size = SizeOf(shape);
+    const auto m = static_cast<double>(size.m);
+    const auto n = static_cast<double>(size.n);
+    const auto k = static_cast<double>(size.k);
+    return sizeof(float) * (m * k + k * n + m * n);
+  }
+
+  std::vector<std::vector<double>> Reference(
+      const proto::Shape& shape,
+      absl::Span<const std::vector<double>> operands) const override {
+    // Blocks of b and rows of c stay in cache: 1024^3 takes half a second.
+    constexpr int64_t kBlockColumns = 512;
+    constexpr int64_t kBlockDepth = 64;
+    const Size size = SizeOf(shape);
+    std::vector<double> c(size.m * size.n);
+    for (int64_t j0 = 0; j0 < size.n; j0 += kBlockColumns) {
+      const int64_t columns = std::min(kBlockColumns, size.n - j0);
+      for (int64_t p0 = 0; p0 < size.k; p0 += kBlockDepth) {
+        const int64_t p_end = std::min(p0 + kBlockDepth, size.k);
+        for (int64_t i = 0; i < size.m; ++i) {
+          double* c_row = &c[i * size.n + j0];
+          for (int64_t p = p0; p < p_end; ++p) {
+            const double a = operands[0][i * size.k + p];
+            const double* b_row = &operands[1][p * size.n + j0];
+            for (int64_t j = 0; j < columns; ++j) c_row[j] += a * b_row[j];
+          }
+        }
+      }
+    }
+    return {std::move(c)};
+  }
+
+  // Rounding errors of k additions of products below 1, in any order, stay
+  // below k * 2^-24 * (sum of |products|) (Higham, "Accuracy and stability of
+  // numerical algorithms", 2002, section 3.1), but behave like a random walk:
+  // partial sums of k products of uniform numbers grow like sqrt(k) / 3, each
+  // rounded by up to 2^-24 of itself, so errors have a deviation of about
+  // k * 2^-24 / 9 where one running sum takes k steps. Six deviations, and no
+  // less than what rounding a few products and the result costs, keep a chance
+  // failure out of reach; one missing product is about 2^20 times as large as
+  // the unit.
+  Tolerance ToleranceFor(const proto::Shape& shape) const override {
+    const auto k = static_cast<double>(SizeOf(shape).k);
+    return {(0.7 * k + 4.0) * 0x1.0p-24, 0x1.0p-22};
+  }
+
+ private:
+  struct Size {
+    int64_t m, n, k;
+  };
+  static Size SizeOf(const proto::Shape& shape) {
+    return {shape.dims(0).value(), shape.dims(1).value(),
+            shape.dims(2).value()};
+  }
+};
+
+OPTRAIL_REGISTER_OPERATOR(Matmul)
+
+}  // namespace
+}  // namespace optrail::ops

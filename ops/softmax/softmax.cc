@@ -1,0 +1,90 @@
+// y[r, c] = e^(x[r, c] - max x[r, :]) / sum of those over the row.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ops/core/operator.h"
+#include "ops/core/registry.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::ops {
+namespace {
+
+class Softmax : public Operator {
+ public:
+  std::string name() const override { return "softmax"; }
+  std::vector<std::string> dims() const override { return {"rows", "cols"}; }
+
+  absl::StatusOr<std::vector<OperandSpec>> Operands(
+      const proto::Shape& shape) const override {
+    if (shape.data_types_size() != 1 || shape.data_types(0) != proto::F32) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "softmax ", tuning::CanonicalText(shape), ": only f32 is supported"));
+    }
+    const int64_t rows = shape.dims(0).value();
+    const int64_t cols = shape.dims(1).value();
+    return std::vector<OperandSpec>{
+        {"x", proto::F32, {rows, cols}, Role::kInput},
+        {"y", proto::F32, {rows, cols}, Role::kOutput},
+    };
+  }
+
+  // Per element: maximum, subtraction, exponential, sum, product. The
+  // exponential counts as one: kernels differ in how they compute it.
+  double Flop(const proto::Shape& shape) const override {
+    return 5.0 * Elements(shape);
+  }
+
+  double MovedBytes(const proto::Shape& shape) const override {
+    return 2.0 * sizeof(float) * Elements(shape);
+  }
+
+  std::vector<std::vector<double>> Reference(
+      const proto::Shape& shape,
+      absl::Span<const std::vector<double>> operands) const override {
+    const int64_t rows = shape.dims(0).value();
+    const int64_t cols = shape.dims(1).value();
+    std::vector<double> y(operands[0].size());
+    for (int64_t r = 0; r < rows; ++r) {
+      const double* from = &operands[0][r * cols];
+      double* to = &y[r * cols];
+      const double max = *std::max_element(from, from + cols);
+      double sum = 0;
+      for (int64_t c = 0; c < cols; ++c) {
+        to[c] = std::exp(from[c] - max);
+        sum += to[c];
+      }
+      for (int64_t c = 0; c < cols; ++c) to[c] /= sum;
+    }
+    return {std::move(y)};
+  }
+
+  // Relative, in units of 2^-24: 1 from subtracting the maximum (the inputs and
+  // so the differences are below 2), 3 from the exponential, 3 from division
+  // and scaling, and as many as the longest running sum has steps, of which
+  // rounding makes a random walk: 2 sqrt(cols) covers a sum in a single lane.
+  // The absolute part stands for results that are flushed to zero.
+  Tolerance ToleranceFor(const proto::Shape& shape) const override {
+    const auto cols = static_cast<double>(shape.dims(1).value());
+    return {0x1.0p-126, (8.0 + 2.0 * std::sqrt(cols)) * 0x1.0p-24};
+  }
+
+ private:
+  static double Elements(const proto::Shape& shape) {
+    return static_cast<double>(shape.dims(0).value()) *
+           static_cast<double>(shape.dims(1).value());
+  }
+};
+
+OPTRAIL_REGISTER_OPERATOR(Softmax)
+
+}  // namespace
+}  // namespace optrail::ops

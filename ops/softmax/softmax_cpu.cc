@@ -1,0 +1,94 @@
+// The CPU kernel of softmax: reads the knobs and spreads rows over threads.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "ops/core/operator.h"
+#include "ops/core/registry.h"
+#include "ops/softmax/row_softmax.h"
+#include "ops/softmax/softmax_knobs.h"
+
+namespace optrail::ops {
+namespace {
+
+SoftmaxAlgorithm AlgorithmOf(const SoftmaxKnobs& knobs) {
+  switch (knobs.algorithm) {
+    case SoftmaxKnobs::Algorithm::kThreePass:
+      return SoftmaxAlgorithm::kThreePass;
+    case SoftmaxKnobs::Algorithm::kTwoPass:
+      return SoftmaxAlgorithm::kTwoPass;
+    case SoftmaxKnobs::Algorithm::kOnline:
+      break;
+  }
+  return SoftmaxAlgorithm::kOnline;
+}
+
+class SoftmaxCpuInvocation : public Invocation {
+ public:
+  SoftmaxCpuInvocation(int64_t rows, int64_t cols, const SoftmaxKnobs& knobs,
+                       RowSoftmax softmax, Device& device)
+      : rows_(rows),
+        cols_(cols),
+        rows_per_task_(knobs.rows_per_task),
+        stream_(knobs.stores == SoftmaxKnobs::Stores::kStreaming),
+        softmax_(softmax),
+        device_(device) {}
+
+  void Run(absl::Span<void* const> operands) override {
+    const auto* x = static_cast<const float*>(operands[0]);
+    auto* y = static_cast<float*>(operands[1]);
+    const bool stream = stream_ && reinterpret_cast<uintptr_t>(y) % 64 == 0;
+    const int64_t tasks = (rows_ + rows_per_task_ - 1) / rows_per_task_;
+    device_.ParallelFor(tasks, [&](int64_t task) {
+      const int64_t row = task * rows_per_task_;
+      SoftmaxRows work;
+      work.x = x + row * cols_;
+      work.y = y + row * cols_;
+      work.rows = std::min(rows_per_task_, rows_ - row);
+      work.cols = cols_;
+      work.stream = stream;
+      softmax_(work);
+    });
+  }
+
+ private:
+  const int64_t rows_;
+  const int64_t cols_;
+  const int64_t rows_per_task_;
+  const bool stream_;
+  const RowSoftmax softmax_;
+  Device& device_;
+};
+
+class SoftmaxCpu : public Kernel {
+ public:
+  absl::StatusOr<std::unique_ptr<Invocation>> Prepare(
+      const proto::Shape& shape, const proto::Config& config,
+      Device& device) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const SoftmaxKnobs knobs,
+                             SoftmaxKnobs::From(config));
+    const int64_t rows = shape.dims(0).value();
+    const int64_t cols = shape.dims(1).value();
+    if (knobs.stores == SoftmaxKnobs::Stores::kStreaming && cols % 16 != 0) {
+      return absl::InvalidArgumentError(
+          "streaming stores need rows of whole cache lines");
+    }
+    const RowSoftmax softmax =
+        FindRowSoftmax(AlgorithmOf(knobs), static_cast<int>(knobs.unroll));
+    if (softmax == nullptr) {
+      return absl::InvalidArgumentError("config is not instantiated");
+    }
+    return std::make_unique<SoftmaxCpuInvocation>(rows, cols, knobs, softmax,
+                                                  device);
+  }
+};
+
+OPTRAIL_REGISTER_KERNEL("softmax", proto::CPU, SoftmaxCpu)
+
+}  // namespace
+}  // namespace optrail::ops
