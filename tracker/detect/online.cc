@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/noise.h"
 
 namespace optrail::tracker {
@@ -11,12 +12,16 @@ namespace {
 
 // Every so many points the look-back is analysed.
 constexpr int kPointsPerLook = 5;
-// A change is confirmed with this many points after it, seen by this many
-// looks at places no further apart than this, at least this sure.
+// A change is confirmed with this many points after it (in noise with memory,
+// as many as make two independent ones), seen by this many looks at places no
+// further apart than this, at least this sure.
 constexpr int kSettledPoints = 12;
+constexpr double kSettledPerInflation = 2;
 constexpr int kLooksToConfirm = 2;
 constexpr int kSamePlace = 3;
 constexpr double kSureEnough = 0.99;
+// What noise with memory may cost to explain it away, in units of log(points).
+constexpr double kMemoryPenalty = 4;
 // Changes closer to each other, or to the start of the look-back, are not told
 // apart online.
 constexpr int kLeastDistance = 8;
@@ -26,16 +31,33 @@ constexpr int kFewestSuspects = 3;
 constexpr int kMostSuspects = 12;
 constexpr int kLocalPoints = 8;
 // How much less the suspects have to cost at a level of their own, in squared
-// noise scales. Three points can save 3 * 9 at most.
+// noise scales; more in noise with memory. Three points can save 3 * 9 at most.
 constexpr double kSuspicion = 16;
+constexpr double kSuspicionWithMemory = 23;
+constexpr double kInflationOfMemory = 1.5;
 constexpr double kCellsPerScale = 4;
 constexpr double kLossCap = 9;
+constexpr double kClipScales = 3;
 // A mark not confirmed by then was wrong.
 constexpr int kPatiencePoints = 40;
 
 double MedianOf(absl::Span<const double> values) {
   std::vector<double> scratch(values.begin(), values.end());
   return MedianInPlace(absl::MakeSpan(scratch));
+}
+
+// The changes that remain when noise with memory may explain the series too. On
+// few points a wandering machine looks like steps; only sharp ones remain.
+std::vector<int> StepsDespiteMemory(absl::Span<const double> values,
+                                    const Analysis& analysis) {
+  std::vector<int> steps;
+  for (const ChangePoint& change : analysis.changes) {
+    steps.push_back(change.index);
+  }
+  return SelectCorrelatedSteps(
+      ClipResiduals(values, SegmentResiduals(values, steps),
+                    kClipScales * analysis.scale),
+      steps, kMemoryPenalty * std::log(static_cast<double>(values.size())));
 }
 
 }  // namespace
@@ -68,6 +90,10 @@ void OnlineDetector::Look(OnlineUpdate& update) {
   for (const Point& point : window_) values.push_back(point.value);
   const Analysis analysis = Analyze(values);
 
+  const double settled = std::max<double>(
+      kSettledPoints, kSettledPerInflation * analysis.inflation);
+  absl::optional<std::vector<int>> sharp;  // computed when needed
+
   std::vector<Sighting> sightings;
   for (const ChangePoint& found : analysis.changes) {
     if (found.index < kLeastDistance) continue;
@@ -81,8 +107,13 @@ void OnlineDetector::Look(OnlineUpdate& update) {
       }
     }
     const int after = static_cast<int>(values.size()) - found.index;
-    if (sighting.looks >= kLooksToConfirm && after >= kSettledPoints &&
-        change.confidence >= kSureEnough) {
+    bool confirm = sighting.looks >= kLooksToConfirm && after >= settled &&
+                   found.confidence >= kSureEnough;
+    if (confirm) {
+      if (!sharp) sharp = StepsDespiteMemory(values, analysis);
+      confirm = std::binary_search(sharp->begin(), sharp->end(), found.index);
+    }
+    if (confirm) {
       confirmed_.push_back(change);
       update.confirmed.push_back(change);
       continue;
@@ -120,6 +151,9 @@ void OnlineDetector::UpdateRegime(absl::Span<const double> values,
   const int begin = steps.empty() ? 0 : steps.back();
   regime_.known = true;
   regime_.scale = analysis.scale;
+  regime_.suspicion = analysis.inflation > kInflationOfMemory
+                          ? kSuspicionWithMemory
+                          : kSuspicion;
   regime_.level = MedianOf(values.subspan(begin));
   regime_.loss =
       DensityLoss(residuals, regime_.scale, kCellsPerScale, kLossCap);
@@ -139,7 +173,7 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
            kLossUnit;
   };
   absl::optional<ChangePoint> best;
-  double most = kSuspicion;
+  double most = regime_.suspicion;
   for (int m = kFewestSuspects; m <= kMostSuspects && m + kLocalPoints <= n;
        ++m) {
     const Point* const suspects = &window_[n - m];

@@ -74,6 +74,7 @@ class OnlineDetector {
     bool known = false;
     double level = 0;
     double scale = 0;
+    double suspicion = 0;       // evidence that a provisional mark needs
     std::vector<int32_t> loss;  // of a point, by its distance; see noise.h
   };
   // A change seen by the last look, on its way to confirmation.
