@@ -182,7 +182,9 @@ TEST_F(HistoryTest, OrdersByCommitEvenWhenAClockRanBackwards) {
   ASSERT_TRUE(history.AppendRun(MakeRun(40, "c3", 3)).ok());
   ASSERT_TRUE(history.AppendRun(MakeRun(35, "unknown")).ok());
   std::vector<std::string> commits;
-  for (const proto::Run& run : history.LoadRuns()->runs) {
+  const auto loaded = history.LoadRuns();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  for (const proto::Run& run : loaded->runs) {
     commits.push_back(run.commit().id());
   }
   EXPECT_THAT(commits, ElementsAre("c1", "c2", "unknown", "c3"));
