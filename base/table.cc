@@ -1,0 +1,423 @@
+#include "base/table.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+
+namespace optrail {
+namespace {
+
+constexpr absl::string_view kEllipsis = "\xe2\x80\xa6";     // U+2026
+constexpr absl::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+constexpr absl::string_view kGap = "  ";
+constexpr int kMinColumnWidth = 4;
+
+struct CodePoint {
+  char32_t value;
+  size_t size_bytes;
+  bool valid;
+};
+
+// The code point at the start of `text`, which is not empty. Overlong forms,
+// surrogates and values beyond Unicode are invalid, one byte at a time.
+CodePoint Decode(absl::string_view text) {
+  const auto byte = [text](size_t i) {
+    return static_cast<unsigned char>(text[i]);
+  };
+  const CodePoint invalid = {byte(0), 1, false};
+  if (byte(0) < 0x80) return {byte(0), 1, true};
+  size_t size;
+  char32_t value, least;
+  if ((byte(0) & 0xe0) == 0xc0) {
+    size = 2, value = byte(0) & 0x1f, least = 0x80;
+  } else if ((byte(0) & 0xf0) == 0xe0) {
+    size = 3, value = byte(0) & 0x0f, least = 0x800;
+  } else if ((byte(0) & 0xf8) == 0xf0) {
+    size = 4, value = byte(0) & 0x07, least = 0x10000;
+  } else {
+    return invalid;
+  }
+  if (text.size() < size) return invalid;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return invalid;
+    value = (value << 6) | (byte(i) & 0x3f);
+  }
+  if (value < least || value > 0x10ffff ||
+      (value >= 0xd800 && value <= 0xdfff)) {
+    return invalid;
+  }
+  return {value, size, true};
+}
+
+bool IsBetween(char32_t c, char32_t low, char32_t high) {
+  return c >= low && c <= high;
+}
+
+// Characters that move or reorder what stands around them: controls, and the
+// marks for direction that can make text read as what it is not.
+bool IsHostile(char32_t c) {
+  return c < 0x20 || IsBetween(c, 0x7f, 0x9f) || IsBetween(c, 0x202a, 0x202e) ||
+         IsBetween(c, 0x2066, 0x2069) || IsBetween(c, 0x2028, 0x2029);
+}
+
+int WidthOf(char32_t c) {
+  if (IsBetween(c, 0x300, 0x36f) || IsBetween(c, 0x200b, 0x200f) ||
+      IsBetween(c, 0x20d0, 0x20ff) || IsBetween(c, 0xfe00, 0xfe0f)) {
+    return 0;
+  }
+  if (IsBetween(c, 0x1100, 0x115f) || IsBetween(c, 0x2e80, 0xa4cf) ||
+      IsBetween(c, 0xac00, 0xd7a3) || IsBetween(c, 0xf900, 0xfaff) ||
+      IsBetween(c, 0xfe30, 0xfe6f) || IsBetween(c, 0xff00, 0xff60) ||
+      IsBetween(c, 0xffe0, 0xffe6) || IsBetween(c, 0x1f300, 0x1faff) ||
+      IsBetween(c, 0x20000, 0x3fffd)) {
+    return 2;
+  }
+  return 1;
+}
+
+// At most `width` columns of `text`, the last one an ellipsis if it is cut.
+std::string Shorten(const std::string& text, int width) {
+  if (DisplayWidth(text) <= width) return text;
+  std::string result;
+  int used = 0;
+  for (absl::string_view rest = text; !rest.empty();) {
+    const CodePoint c = Decode(rest);
+    used += WidthOf(c.value);
+    if (used > width - 1) break;
+    absl::StrAppend(&result, rest.substr(0, c.size_bytes));
+    rest.remove_prefix(c.size_bytes);
+  }
+  return absl::StrCat(result, kEllipsis);
+}
+
+// Takes columns from the widest one at a time until the line fits.
+void Shrink(int width, std::vector<int>* widths) {
+  int total = static_cast<int>(kGap.size() * (widths->size() - 1));
+  for (const int w : *widths) total += w;
+  while (total > width) {
+    const auto widest = std::max_element(widths->begin(), widths->end());
+    if (*widest <= kMinColumnWidth) return;
+    --*widest;
+    --total;
+  }
+}
+
+// The shortest digits that read back as the same double.
+std::string Shortest(double value) {
+  char buffer[32];
+  const auto result = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  return std::string(buffer, result.ptr);
+}
+
+std::string QuoteForCsv(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+Column::Column(std::string header_text, Align alignment, std::string key_text)
+    : header(std::move(header_text)),
+      align(alignment),
+      key(std::move(key_text)) {
+  if (!key.empty()) return;
+  for (const char c : header) {
+    const auto byte = static_cast<unsigned char>(c);
+    key += absl::ascii_isalnum(byte) ? absl::ascii_tolower(byte) : '_';
+  }
+}
+
+Cell Cell::Number(double value, std::string text) {
+  Cell cell(std::move(text));
+  cell.number = value;
+  return cell;
+}
+
+Cell Cell::Integer(int64_t value) {
+  return Number(static_cast<double>(value), absl::StrCat(value));
+}
+
+Cell Cell::None() {
+  Cell cell("");
+  cell.is_null = true;
+  return cell;
+}
+
+bool AbslParseFlag(absl::string_view text, OutputFormat* format,
+                   std::string* error) {
+  for (const OutputFormat candidate :
+       {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kCsv,
+        OutputFormat::kMarkdown}) {
+    if (text == AbslUnparseFlag(candidate)) {
+      *format = candidate;
+      return true;
+    }
+  }
+  *error = absl::StrCat("\"", text,
+                        "\" is not one of table, json, csv and markdown");
+  return false;
+}
+
+std::string AbslUnparseFlag(OutputFormat format) {
+  switch (format) {
+    case OutputFormat::kTable:
+      return "table";
+    case OutputFormat::kJson:
+      return "json";
+    case OutputFormat::kCsv:
+      return "csv";
+    case OutputFormat::kMarkdown:
+      return "markdown";
+  }
+  return "table";
+}
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+  OPTRAIL_CHECK(!columns_.empty()) << "a table without columns";
+}
+
+void Table::AddRow(std::vector<Cell> cells) {
+  OPTRAIL_CHECK(cells.size() == columns_.size())
+      << cells.size() << " cells in " << columns_.size() << " columns";
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::ToText(int width) const {
+  // The header is the first line.
+  std::vector<std::vector<std::string>> lines(1);
+  for (const Column& column : columns_) {
+    lines[0].push_back(EscapeForTerminal(column.header));
+  }
+  for (const std::vector<Cell>& row : rows_) {
+    lines.emplace_back();
+    for (const Cell& cell : row) {
+      lines.back().push_back(EscapeForTerminal(cell.text));
+    }
+  }
+  std::vector<int> widths(columns_.size(), 0);
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], DisplayWidth(line[i]));
+    }
+  }
+  if (width > 0) Shrink(width, &widths);
+
+  std::string text;
+  for (size_t row = 0; row < lines.size(); ++row) {
+    std::string line;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const std::string cell = Shorten(lines[row][i], widths[i]);
+      const std::string padding(
+          static_cast<size_t>(std::max(0, widths[i] - DisplayWidth(cell))),
+          ' ');
+      if (i > 0) absl::StrAppend(&line, kGap);
+      if (columns_[i].align == Align::kRight) {
+        absl::StrAppend(&line, padding, cell);
+      } else {
+        absl::StrAppend(&line, cell, padding);
+      }
+    }
+    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
+    if (row > 0) continue;
+    std::vector<std::string> rules;
+    for (const int w : widths) rules.emplace_back(static_cast<size_t>(w), '-');
+    absl::StrAppend(&text, absl::StrJoin(rules, kGap), "\n");
+  }
+  return text;
+}
+
+std::string Table::ToMarkdown() const {
+  std::string text = "|";
+  for (const Column& column : columns_) {
+    absl::StrAppend(&text, " ", EscapeForMarkdown(column.header), " |");
+  }
+  absl::StrAppend(&text, "\n|");
+  for (const Column& column : columns_) {
+    absl::StrAppend(&text,
+                    column.align == Align::kRight ? " ---: |" : " --- |");
+  }
+  absl::StrAppend(&text, "\n");
+  for (const std::vector<Cell>& row : rows_) {
+    absl::StrAppend(&text, "|");
+    for (const Cell& cell : row) {
+      absl::StrAppend(&text, " ", EscapeForMarkdown(cell.text), " |");
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+std::string Table::ToCsv() const {
+  std::vector<std::string> fields;
+  for (const Column& column : columns_) {
+    fields.push_back(QuoteForCsv(column.key));
+  }
+  std::string text = absl::StrCat(absl::StrJoin(fields, ","), "\n");
+  for (const std::vector<Cell>& row : rows_) {
+    fields.clear();
+    for (const Cell& cell : row) {
+      fields.push_back(cell.number.has_value() ? Shortest(*cell.number)
+                                               : QuoteForCsv(cell.text));
+    }
+    // A line of one empty field would be an empty line.
+    if (fields.size() == 1 && fields[0].empty()) fields[0] = "\"\"";
+    absl::StrAppend(&text, absl::StrJoin(fields, ","), "\n");
+  }
+  return text;
+}
+
+std::string Table::ToJson() const {
+  std::vector<std::string> objects;
+  for (const std::vector<Cell>& row : rows_) {
+    std::vector<std::string> members;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const Cell& cell = row[i];
+      std::string value = QuoteForJson(cell.text);
+      if (cell.is_null) value = "null";
+      // JSON has no NaN and no infinity.
+      if (cell.number.has_value()) {
+        value = std::isfinite(*cell.number) ? Shortest(*cell.number) : "null";
+      }
+      members.push_back(
+          absl::StrCat(QuoteForJson(columns_[i].key), ": ", value));
+    }
+    objects.push_back(absl::StrCat("  {", absl::StrJoin(members, ", "), "}"));
+  }
+  if (objects.empty()) return "[]\n";
+  return absl::StrCat("[\n", absl::StrJoin(objects, ",\n"), "\n]\n");
+}
+
+std::string Table::Format(OutputFormat format, int width) const {
+  switch (format) {
+    case OutputFormat::kTable:
+      return ToText(width);
+    case OutputFormat::kJson:
+      return ToJson();
+    case OutputFormat::kCsv:
+      return ToCsv();
+    case OutputFormat::kMarkdown:
+      return ToMarkdown();
+  }
+  return ToText(width);
+}
+
+int TerminalWidth() {
+  int width = 0;
+  const char* columns = std::getenv("COLUMNS");
+  if (columns != nullptr && absl::SimpleAtoi(columns, &width) && width > 0) {
+    return width;
+  }
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) return size.ws_col;
+  return 0;
+}
+
+int DisplayWidth(absl::string_view text) {
+  int width = 0;
+  while (!text.empty()) {
+    const CodePoint c = Decode(text);
+    width += c.valid ? WidthOf(c.value) : 1;
+    text.remove_prefix(c.size_bytes);
+  }
+  return width;
+}
+
+std::string EscapeForTerminal(absl::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const CodePoint c = Decode(text);
+    if (c.valid && !IsHostile(c.value)) {
+      absl::StrAppend(&result, text.substr(0, c.size_bytes));
+    } else if (c.value == '\n') {
+      result += "\\n";
+    } else if (c.value == '\t') {
+      result += "\\t";
+    } else if (c.value == '\r') {
+      result += "\\r";
+    } else if (!c.valid || c.value < 0x100) {
+      absl::StrAppendFormat(&result, "\\x%02x", static_cast<uint32_t>(c.value));
+    } else {
+      absl::StrAppendFormat(&result, "\\u%04x", static_cast<uint32_t>(c.value));
+    }
+    text.remove_prefix(c.size_bytes);
+  }
+  return result;
+}
+
+std::string EscapeForMarkdown(absl::string_view text) {
+  std::string result;
+  for (const char c : EscapeForTerminal(text)) {
+    switch (c) {
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '&':
+        result += "&amp;";
+        break;
+      case '@':  // would call a person
+        result += "&#64;";
+        break;
+      case '#':  // would link to an issue
+        result += "&#35;";
+        break;
+      case '\\':
+      case '`':
+      case '*':
+      case '_':
+      case '[':
+      case ']':
+      case '~':
+      case '|':
+      case '$':
+        result += '\\';
+        result += c;
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+std::string QuoteForJson(absl::string_view text) {
+  std::string quoted = "\"";
+  while (!text.empty()) {
+    const CodePoint c = Decode(text);
+    if (!c.valid) {
+      absl::StrAppend(&quoted, kReplacement);
+    } else if (c.value == '"' || c.value == '\\') {
+      quoted += '\\';
+      quoted += static_cast<char>(c.value);
+    } else if (c.value == '\n') {
+      quoted += "\\n";
+    } else if (IsHostile(c.value)) {
+      absl::StrAppendFormat(&quoted, "\\u%04x", static_cast<uint32_t>(c.value));
+    } else {
+      absl::StrAppend(&quoted, text.substr(0, c.size_bytes));
+    }
+    text.remove_prefix(c.size_bytes);
+  }
+  return quoted + "\"";
+}
+
+}  // namespace optrail

@@ -1,0 +1,155 @@
+#include "base/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace optrail {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kHostile[] = "a|b\n\"c\",<script>\x1b[31m\\ \xff\xe2\x80\xae*x*";
+
+Table Example() {
+  Table table({{"benchmark"}, {"time", Align::kRight, "time_ns"}});
+  table.AddRow({"matmul/512", Cell::Number(12345.5, "12.3 us")});
+  table.AddRow({"add", Cell::None()});
+  return table;
+}
+
+TEST(TableTest, AlignsText) {
+  EXPECT_EQ(Example().ToText(),
+            "benchmark      time\n"
+            "----------  -------\n"
+            "matmul/512  12.3 us\n"
+            "add\n");
+}
+
+TEST(TableTest, ShortensTheWidestColumnToFit) {
+  EXPECT_EQ(Example().ToText(16),
+            "benchm\xe2\x80\xa6     time\n"
+            "-------  -------\n"
+            "matmul\xe2\x80\xa6  12.3 us\n"
+            "add\n");
+  // Four columns each are the least.
+  EXPECT_EQ(Example().ToText(1),
+            "ben\xe2\x80\xa6  time\n"
+            "----  ----\n"
+            "mat\xe2\x80\xa6  12.\xe2\x80\xa6\n"
+            "add\n");
+}
+
+TEST(TableTest, NoLineIsWiderThanTheTerminal) {
+  Table table({{"name"}, {"what"}});
+  table.AddRow({"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac",
+                std::string(100, 'x')});
+  table.AddRow({kHostile, kHostile});
+  for (int width = 10; width < 130; ++width) {
+    const std::string text = table.ToText(width);
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      EXPECT_LE(DisplayWidth(line), width);
+    }
+  }
+}
+
+TEST(TableTest, HostileTextStaysInItsCell) {
+  Table table({{kHostile, Align::kLeft, "key"}, {"other"}});
+  table.AddRow({kHostile, "x"});
+  const std::string text = table.ToText();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, Not(HasSubstr("\xff")));
+  EXPECT_THAT(text, HasSubstr("a|b\\n\"c\",<script>\\x1b[31m"));
+
+  const std::string markdown = table.ToMarkdown();
+  EXPECT_EQ(std::count(markdown.begin(), markdown.end(), '\n'), 3);
+  EXPECT_THAT(markdown, Not(HasSubstr("<script>")));
+  EXPECT_THAT(markdown, HasSubstr("a\\|b"));
+  EXPECT_THAT(markdown, HasSubstr("\\*x\\*"));
+
+  EXPECT_EQ(table.ToCsv().substr(0, 10), "key,other\n");
+  EXPECT_THAT(table.ToCsv(), HasSubstr("\"a|b\n\"\"c\"\",<script>"));
+
+  const nlohmann::json json = nlohmann::json::parse(table.ToJson());
+  EXPECT_EQ(json[0]["key"],
+            "a|b\n\"c\",<script>\x1b[31m\\ \xef\xbf\xbd\xe2\x80\xae*x*");
+}
+
+TEST(TableTest, MarkdownAlignsColumns) {
+  EXPECT_EQ(Example().ToMarkdown(),
+            "| benchmark | time |\n"
+            "| --- | ---: |\n"
+            "| matmul/512 | 12.3 us |\n"
+            "| add |  |\n");
+}
+
+TEST(TableTest, ProgramsGetNumbersAndKeys) {
+  EXPECT_EQ(Example().ToCsv(), "benchmark,time_ns\nmatmul/512,12345.5\nadd,\n");
+  const nlohmann::json json = nlohmann::json::parse(Example().ToJson());
+  EXPECT_EQ(json[0]["time_ns"], 12345.5);
+  EXPECT_TRUE(json[1]["time_ns"].is_null());
+  EXPECT_EQ(Column("Time (us)").key, "time__us_");
+}
+
+TEST(TableTest, NumbersReadBackExactly) {
+  Table table({{"x"}});
+  for (const double value : {0.1, 1e300, 1.0 / 3, -0.0, 5e-324}) {
+    table.AddRow({Cell::Number(value, "")});
+  }
+  table.AddRow({Cell::Number(std::nan(""), "")});
+  table.AddRow({Cell::Number(std::numeric_limits<double>::infinity(), "")});
+  const nlohmann::json json = nlohmann::json::parse(table.ToJson());
+  EXPECT_EQ(json[0]["x"], 0.1);
+  EXPECT_EQ(json[1]["x"], 1e300);
+  EXPECT_EQ(json[2]["x"], 1.0 / 3);
+  EXPECT_EQ(json[4]["x"], 5e-324);
+  EXPECT_TRUE(json[5]["x"].is_null());
+  EXPECT_TRUE(json[6]["x"].is_null());
+}
+
+TEST(TableTest, EmptyTables) {
+  const Table table({{"a"}, {"b"}});
+  EXPECT_EQ(table.ToText(), "a  b\n-  -\n");
+  EXPECT_EQ(table.ToCsv(), "a,b\n");
+  EXPECT_EQ(table.ToJson(), "[]\n");
+}
+
+TEST(TableTest, WidthOfUnicode) {
+  EXPECT_EQ(DisplayWidth("abc"), 3);
+  EXPECT_EQ(DisplayWidth("gr\xc3\xbc\xc3\x9f"), 4);
+  EXPECT_EQ(DisplayWidth("u\xcc\x88"), 1);         // combining diaeresis
+  EXPECT_EQ(DisplayWidth("\xe6\x97\xa5"), 2);      // a kanji
+  EXPECT_EQ(DisplayWidth("\xf0\x9f\x9a\x80"), 2);  // a rocket
+  EXPECT_EQ(DisplayWidth("\xff\xc0\xaf"), 3);      // overlong: three bytes
+}
+
+TEST(TableTest, FlagRoundTrips) {
+  for (const char* name : {"table", "json", "csv", "markdown"}) {
+    OutputFormat format;
+    std::string error;
+    ASSERT_TRUE(AbslParseFlag(name, &format, &error));
+    EXPECT_EQ(AbslUnparseFlag(format), name);
+  }
+  OutputFormat format;
+  std::string error;
+  EXPECT_FALSE(AbslParseFlag("xml", &format, &error));
+  EXPECT_THAT(error, HasSubstr("\"xml\" is not one of table, json"));
+}
+
+TEST(TableTest, TerminalWidthListensToColumns) {
+  setenv("COLUMNS", "123", 1);
+  EXPECT_EQ(TerminalWidth(), 123);
+  unsetenv("COLUMNS");
+}
+
+}  // namespace
+}  // namespace optrail
