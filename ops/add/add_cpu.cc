@@ -5,7 +5,7 @@
 // foreach_target.h; HWY_TARGET_INCLUDE is how it finds the file. What follows
 // under HWY_ONCE is compiled once and chooses among the targets at run time.
 // SSSE3 and SSE4 are left out: no machine that is worth tuning stops there, and
-// each target costs compile time. The baseline (SSE2 on x86-64) remains.
+// each target costs compile time. A scalar baseline remains.
 
 #include <algorithm>
 #include <cstdint>
@@ -141,9 +141,10 @@ class AddCpu : public Kernel {
     OPTRAIL_ASSIGN_OR_RETURN(const AddKnobs knobs, AddKnobs::From(config));
     AddKnobs unaligned = knobs;
     unaligned.stores = AddKnobs::Stores::kCached;
-    const auto choose = HWY_DYNAMIC_POINTER(Choose);
-    const AddRange add_range = choose(knobs.InstantiationIndex());
-    const AddRange add_range_unaligned = choose(unaligned.InstantiationIndex());
+    const AddRange add_range =
+        HWY_DYNAMIC_DISPATCH(Choose)(knobs.InstantiationIndex());
+    const AddRange add_range_unaligned =
+        HWY_DYNAMIC_DISPATCH(Choose)(unaligned.InstantiationIndex());
     if (add_range == nullptr || add_range_unaligned == nullptr) {
       return absl::InvalidArgumentError("config is not instantiated");
     }

@@ -45,6 +45,7 @@ F16 FromDouble<F16>(double value) {
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   if (std::isnan(value)) return {static_cast<uint16_t>(sign | 0x7e00)};
   const double magnitude = std::fabs(value);
+  if (magnitude == 0) return {sign};
   if (magnitude >= 65520) return {static_cast<uint16_t>(sign | 0x7c00)};
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = m * 2^exponent, m >= 1/2

@@ -88,14 +88,15 @@ TEST(Fingerprint, HiddenFeaturesDoNotChangeTheMicroarchitectureButTheId) {
 }
 
 TEST(Fingerprint, KeepsWhatMattersToKernelsSorted) {
-  const proto::Hardware hardware = HardwareFrom(
-      Facts("GenuineIntel", "Intel(R) Xeon(R)", 6, 106, 6,
-            std::string("fpu hypervisor ") + kAvx512 + " avx512_vnni vmx"));
+  const proto::Hardware hardware = HardwareFrom(Facts(
+      "GenuineIntel", "Intel(R) Xeon(R)", 6, 106, 6,
+      std::string("fpu hypervisor ") + kAvx512 + " avx512_vnni vmx smep"));
   EXPECT_TRUE(hardware.virtual_machine());
   EXPECT_EQ(hardware.simd_bits(), 512);
   EXPECT_EQ(hardware.cores(), 2);
   EXPECT_THAT(hardware.features(), Contains("avx512f"));
   EXPECT_THAT(hardware.features(), Not(Contains("hypervisor")));
+  EXPECT_THAT(hardware.features(), Not(Contains("smep")));
   EXPECT_TRUE(
       std::is_sorted(hardware.features().begin(), hardware.features().end()));
   EXPECT_FALSE(hardware.has_l3_bytes()) << "absent is not zero";

@@ -228,13 +228,13 @@ Microarchitecture Classify(absl::string_view vendor,
 }
 
 bool MattersToKernels(absl::string_view flag) {
-  for (const char* prefix : {"avx", "amx_", "sve", "sme", "bf16", "i8mm"}) {
+  for (const char* prefix : {"avx", "amx_", "sve", "bf16", "i8mm"}) {
     if (absl::StartsWith(flag, prefix)) return true;
   }
   for (const char* name :
        {"sse4_1", "sse4_2", "ssse3", "fma", "f16c", "bmi1", "bmi2", "movbe",
         "popcnt", "vaes", "vpclmulqdq", "gfni", "clflushopt", "asimd",
-        "asimdhp", "asimddp", "fphp", "svebf16"}) {
+        "asimdhp", "asimddp", "fphp", "sme", "sme2"}) {
     if (flag == name) return true;
   }
   return false;

@@ -1,0 +1,298 @@
+#include "ops/core/reference_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ops/device/cpu.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::ops {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+proto::Shape Shape(const std::string& text) {
+  auto shape = tuning::ParseShape(text);
+  EXPECT_TRUE(shape.ok()) << shape.status();
+  return *shape;
+}
+
+// y = 3 * x, and state += x in place. Counts how often it is asked.
+class Scale : public Operator {
+ public:
+  std::string name() const override { return "scale"; }
+  std::vector<std::string> dims() const override { return {"n"}; }
+  absl::StatusOr<std::vector<OperandSpec>> Operands(
+      const proto::Shape& shape) const override {
+    const int64_t n = shape.dims(0).value();
+    const proto::DataType type = shape.data_types(0);
+    return std::vector<OperandSpec>{{"x", type, {n}, Role::kInput},
+                                    {"state", type, {n}, Role::kInOut},
+                                    {"y", type, {n}, Role::kOutput}};
+  }
+  double Flop(const proto::Shape& shape) const override { return 1; }
+  double MovedBytes(const proto::Shape& shape) const override { return 1; }
+  std::vector<std::vector<double>> Reference(
+      const proto::Shape& shape,
+      absl::Span<const std::vector<double>> operands) const override {
+    ++references;
+    EXPECT_TRUE(operands[2].empty()) << "outputs have no values";
+    std::vector<double> state = operands[1], y = operands[0];
+    for (size_t i = 0; i < state.size(); ++i) state[i] += operands[0][i];
+    for (double& value : y) value *= 3;
+    return {state, y};
+  }
+  Tolerance ToleranceFor(const proto::Shape& shape) const override {
+    return {1e-6, 1e-6};
+  }
+
+  mutable int references = 0;
+};
+
+class CheckedOperandsTest : public testing::Test {
+ protected:
+  static constexpr int64_t kN = 100;
+
+  void SetUp() override {
+    device_ = *MakeCpuDevice(1);
+    auto operands =
+        CheckedOperands::Create(op_, Shape("n=100/f32"), *device_, 3);
+    ASSERT_TRUE(operands.ok()) << operands.status();
+    operands_ = *std::move(operands);
+    ASSERT_TRUE(operands_->Fill(1).ok());
+    ASSERT_TRUE(operands_->Arm().ok());
+  }
+
+  float* Address(int operand, int set = 0) {
+    return static_cast<float*>(operands_->addresses(set)[operand]);
+  }
+
+  void RunRight(int set = 0) {
+    for (int i = 0; i < kN; ++i) {
+      Address(1, set)[i] += Address(0, set)[i];
+      Address(2, set)[i] = 3 * Address(0, set)[i];
+    }
+  }
+
+  std::string Error(int set = 0) {
+    const auto error = operands_->Verify(set);
+    EXPECT_FALSE(error.ok());
+    EXPECT_EQ(error.status().code(), absl::StatusCode::kDataLoss);
+    return std::string(error.status().message());
+  }
+
+  Scale op_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<CheckedOperands> operands_;
+};
+
+TEST_F(CheckedOperandsTest, AcceptsARightResult) {
+  RunRight();
+  const auto error = operands_->Verify();
+  ASSERT_TRUE(error.ok()) << error.status();
+  EXPECT_GE(*error, 0);
+  EXPECT_LE(*error, 1);
+}
+
+TEST_F(CheckedOperandsTest, RefusesWritingNothing) {
+  EXPECT_THAT(Error(), HasSubstr("in-out operand \"state\" of scale n=100/f32 "
+                                 "is wrong in 100 of 100 elements; first at "
+                                 "index 0"));
+}
+
+TEST_F(CheckedOperandsTest, RefusesAnOutputThatIsPartlyMissing) {
+  RunRight();
+  ASSERT_TRUE(operands_->PoisonOutputs().ok());
+  for (int i = 0; i < kN - 1; ++i) Address(2)[i] = 3 * Address(0)[i];
+  EXPECT_THAT(Error(), HasSubstr("output operand \"y\" of scale n=100/f32 is "
+                                 "wrong in 1 of 100 elements; first at index "
+                                 "99: nan, expected"));
+}
+
+TEST_F(CheckedOperandsTest, RefusesASmallError) {
+  RunRight();
+  Address(2)[17] += 1e-4f;
+  EXPECT_THAT(Error(), HasSubstr("first at index 17"));
+}
+
+TEST_F(CheckedOperandsTest, RefusesAChangedInput) {
+  RunRight();
+  Address(0)[5] = 7;
+  EXPECT_THAT(Error(), HasSubstr("input operand \"x\" of scale n=100/f32 was "
+                                 "changed in 1 of 100 elements; first at index "
+                                 "5: 7 was"));
+  EXPECT_FALSE(operands_->CheckInputsAndGuards().ok());
+  ASSERT_TRUE(operands_->Repair().ok());
+  RunRight();
+  EXPECT_TRUE(operands_->Verify().ok());
+}
+
+TEST_F(CheckedOperandsTest, RefusesWritesOutsideOfEveryOperand) {
+  for (int operand = 0; operand < 3; ++operand) {
+    for (const int64_t index : {int64_t{-1}, kN}) {
+      ASSERT_TRUE(operands_->Arm().ok());
+      RunRight();
+      static_cast<volatile float*>(Address(operand))[index] = 1;
+      EXPECT_THAT(Error(),
+                  HasSubstr(index < 0 ? "before the start" : "after the end"));
+    }
+  }
+}
+
+TEST_F(CheckedOperandsTest, RestoresInOutOperandsBetweenCalls) {
+  RunRight();
+  ASSERT_TRUE(operands_->Verify().ok());
+  RunRight();  // a second time on top of the first
+  EXPECT_THAT(Error(), HasSubstr("in-out operand \"state\""));
+  ASSERT_TRUE(operands_->Arm().ok());
+  RunRight();
+  EXPECT_TRUE(operands_->Verify().ok());
+}
+
+TEST_F(CheckedOperandsTest, SetsHaveTheirOwnInOutOperands) {
+  ASSERT_EQ(operands_->sets(), 3);
+  EXPECT_TRUE(operands_->has_in_out());
+  EXPECT_NE(Address(1, 0), Address(1, 1));
+  EXPECT_EQ(Address(0, 0), Address(0, 1));
+  for (int set = 0; set < 3; ++set) {
+    RunRight(set);
+    EXPECT_TRUE(operands_->Verify(set).ok()) << set;
+  }
+  EXPECT_EQ(operands_->bytes_per_set(), 3 * 4 * kN);
+  EXPECT_GE(operands_->page_bytes(), 4096);
+}
+
+TEST_F(CheckedOperandsTest, ComputesTheReferenceOncePerSeed) {
+  EXPECT_EQ(op_.references, 1);
+  ASSERT_TRUE(operands_->Fill(2).ok());
+  EXPECT_EQ(op_.references, 2);
+  for (const uint64_t seed : {1, 2, 1, 2}) {
+    ASSERT_TRUE(operands_->Fill(seed).ok());
+    ASSERT_TRUE(operands_->Arm().ok());
+    RunRight();
+    EXPECT_TRUE(operands_->Verify().ok());
+  }
+  EXPECT_EQ(op_.references, 2);
+}
+
+TEST_F(CheckedOperandsTest, AResultForAnotherSeedIsWrong) {
+  RunRight();
+  const std::vector<float> old(Address(2), Address(2) + kN);
+  ASSERT_TRUE(operands_->Fill(2).ok());
+  ASSERT_TRUE(operands_->Arm().ok());
+  RunRight();
+  std::copy(old.begin(), old.end(), Address(2));
+  EXPECT_THAT(Error(), HasSubstr("output operand \"y\""));
+}
+
+TEST_F(CheckedOperandsTest, PoisonsIntegersToo) {
+  auto created = CheckedOperands::Create(op_, Shape("n=4/i32"), *device_);
+  ASSERT_TRUE(created.ok()) << created.status();
+  ASSERT_TRUE((*created)->Fill(1).ok());
+  ASSERT_TRUE((*created)->Arm().ok());
+  const auto* y = static_cast<const int32_t*>((*created)->addresses()[2]);
+  EXPECT_EQ(y[3], std::numeric_limits<int32_t>::min());
+}
+
+TEST_F(CheckedOperandsTest, RefusesShapesThatTheOperatorDoesNotHave) {
+  EXPECT_THAT(
+      std::string(CheckedOperands::Create(op_, Shape("m=4/f32"), *device_)
+                      .status()
+                      .message()),
+      HasSubstr("shape m=4/f32 of operator scale has dimensions \"m\", "
+                "expected \"n\" in this order"));
+  proto::Shape empty = Shape("n=4/f32");
+  empty.mutable_dims(0)->set_value(0);
+  EXPECT_THAT(
+      std::string(
+          CheckedOperands::Create(op_, empty, *device_).status().message()),
+      HasSubstr("dimension n is 0, expected at least 1"));
+  EXPECT_THAT(
+      std::string(CheckedOperands::Create(op_, Shape("n=4/f8e4m3"), *device_)
+                      .status()
+                      .message()),
+      HasSubstr("operand x of operator scale has data type f8e4m3"));
+}
+
+TEST_F(CheckedOperandsTest, ReportsOperandsThatAreTooLarge) {
+  const auto created =
+      CheckedOperands::Create(op_, Shape("n=10000000000000/f32"), *device_);
+  EXPECT_EQ(created.status().code(), absl::StatusCode::kResourceExhausted)
+      << created.status();
+  EXPECT_EQ(
+      CheckedOperands::Create(op_, Shape("n=900000000000000000/f32"), *device_)
+          .status()
+          .code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Compare, NanAndInfinityAreRightOnlyWhereExpected) {
+  const double nan = std::nan("");
+  const auto error = [](double value, double expected) {
+    return Compare(proto::F64, &value, {expected}, {1, 1})
+        .max_error_in_tolerances;
+  };
+  EXPECT_EQ(error(nan, nan), 0);
+  EXPECT_EQ(error(nan, 1), kInfinity);
+  EXPECT_EQ(error(1, nan), kInfinity);
+  EXPECT_EQ(error(kInfinity, kInfinity), 0);
+  EXPECT_EQ(error(-kInfinity, kInfinity), kInfinity);
+  EXPECT_EQ(error(kInfinity, 1), kInfinity);
+  EXPECT_EQ(error(1, kInfinity), kInfinity);
+  EXPECT_EQ(error(1e300, kInfinity), kInfinity);
+}
+
+TEST(Compare, CountsAndLocatesErrorsInUnitsOfTheTolerance) {
+  const std::vector<double> values = {1, 2, 3.5, 4, 6};
+  const std::vector<double> expected = {1, 2, 3, 4, 5};
+  const CompareResult result =
+      Compare(proto::F64, values.data(), expected, {0.1, 0});
+  EXPECT_FALSE(result.ok());
+  EXPECT_DOUBLE_EQ(result.max_error_in_tolerances, 10);
+  EXPECT_EQ(result.wrong_count, 2);
+  EXPECT_EQ(result.first_wrong_index, 2);
+  EXPECT_EQ(result.first_wrong_value, 3.5);
+  EXPECT_EQ(result.first_wrong_expected, 3);
+  EXPECT_TRUE(Compare(proto::F64, values.data(), expected, {0, 0.25}).ok());
+  EXPECT_TRUE(Compare(proto::F64, values.data(), values, {0, 0}).ok());
+}
+
+TEST(Compare, LocatesErrorsBeyondTheFirstPiece) {
+  std::vector<float> values(5000, 1);
+  values[4321] = 2;
+  EXPECT_EQ(Compare(proto::F32, values.data(), std::vector<double>(5000, 1.0),
+                    {0.5, 0})
+                .first_wrong_index,
+            4321);
+}
+
+TEST(RandomValues, AreFixedByTheSeedAndWithinTheirRange) {
+  OperandSpec spec{"x", proto::F32, {10000}, Role::kInput};
+  const std::vector<double> values = RandomValues(spec, 1);
+  EXPECT_EQ(values, RandomValues(spec, 1));
+  EXPECT_NE(values, RandomValues(spec, 2));
+  for (const double value : values) {
+    EXPECT_EQ(value, static_cast<float>(value));
+    EXPECT_GE(value, -1);
+    EXPECT_LE(value, 1);
+  }
+  spec.data_type = proto::I32;
+  spec.index_limit = 7;
+  for (const double value : RandomValues(spec, 1)) {
+    EXPECT_GE(value, 0);
+    EXPECT_LT(value, 7);
+    EXPECT_EQ(value, std::floor(value));
+  }
+}
+
+}  // namespace
+}  // namespace optrail::ops
