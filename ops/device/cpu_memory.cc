@@ -18,7 +18,7 @@
 #endif
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 
 namespace optrail::ops {
 namespace {
@@ -72,6 +72,18 @@ bool IsOnHugePages(const void* address) {
   return false;
 }
 
+// What can be had without swapping; nullopt if the system does not say.
+absl::optional<size_t> AvailableBytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string line; std::getline(meminfo, line);) {
+    int64_t kib = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %" SCNd64, &kib) == 1) {
+      return static_cast<size_t>(kib) << 10;
+    }
+  }
+  return absl::nullopt;
+}
+
 }  // namespace
 
 absl::StatusOr<GuardedMemory> GuardedMemory::Allocate(size_t size_bytes,
@@ -85,6 +97,16 @@ absl::StatusOr<GuardedMemory> GuardedMemory::Allocate(size_t size_bytes,
         std::strerror(errno)));
   };
 
+  // Every page is going to be touched: better to refuse than to be killed, or
+  // to measure a machine that swaps.
+  if (const auto available = AvailableBytes();
+      available.has_value() && size_bytes > *available) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot allocate ", size_bytes,
+                     " bytes for an operand: this machine has ", *available,
+                     " bytes of memory available"));
+  }
+
   // The guard zone ends where the data starts: both zones touch the data.
   const size_t offset = kGuardBytes + stagger_bytes;
   const size_t usable = RoundUp(offset + size_bytes + kGuardBytes, page);
@@ -92,8 +114,7 @@ absl::StatusOr<GuardedMemory> GuardedMemory::Allocate(size_t size_bytes,
   // that stays inaccessible.
   const size_t reserved = usable + 2 * page;
   void* const reservation =
-      mmap(nullptr, reserved, PROT_NONE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (reservation == MAP_FAILED) return failed("mmap");
 
   GuardedMemory memory;
