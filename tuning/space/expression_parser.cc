@@ -362,6 +362,8 @@ class ExpressionParser {
 
   NodePtr Relation() {
     NodePtr left = Additive();
+    // Before types are checked: "=" explains more than the mismatch it causes.
+    if (left != nullptr && Is("=")) return Unexpected("an operator");
     if (left == nullptr || !AtRelation()) return left;
     const Token symbol = token_;
     if (!Advance()) return nullptr;

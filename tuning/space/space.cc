@@ -21,7 +21,7 @@ constexpr int64_t kMaxCount = int64_t{1} << 62;
 
 // How many (partial) configs of the superset are looked at to list what the
 // filters keep: a few seconds.
-constexpr int64_t kMaxListingSteps = 300'000'000;
+constexpr int64_t kMaxListingSteps = int64_t{1} << 27;
 
 // Draws before a filtered space is taken for empty.
 constexpr int kMaxProbes = 1 << 22;
