@@ -7,20 +7,26 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/random.h"
 #include "base/status_macros.h"
+#include "tuning/search/bayes_opt.h"
 #include "tuning/search/differential_evolution.h"
+#include "tuning/search/evolutionary_trees.h"
 #include "tuning/search/exhaustive.h"
 #include "tuning/search/genetic_algorithm.h"
 #include "tuning/search/greedy_ils.h"
 #include "tuning/search/latin_hypercube.h"
 #include "tuning/search/particle_swarm.h"
+#include "tuning/search/portfolio.h"
 #include "tuning/search/random_search.h"
 #include "tuning/search/simulated_annealing.h"
 #include "tuning/search/strategy_base.h"
+#include "tuning/search/three_phase.h"
+#include "tuning/search/top_k_domain.h"
 
 namespace optrail::tuning {
 
-const char kDefaultStrategy[] = "random";
+const char kDefaultStrategy[] = "bayes_opt";
 
 namespace {
 
@@ -41,14 +47,49 @@ struct Entry {
 
 // Sorted by name.
 constexpr Entry kStrategies[] = {
+    {"bayes_opt", Make<BayesOpt>},
     {"differential_evolution", Make<DifferentialEvolution>},
+    {"evolutionary_trees", Make<EvolutionaryTrees>},
     {"exhaustive", Make<Exhaustive>},
     {"genetic_algorithm", Make<GeneticAlgorithm>},
     {"greedy_ils", Make<GreedyIls>},
     {"latin_hypercube", Make<LatinHypercube>},
     {"particle_swarm", Make<ParticleSwarm>},
+    {"portfolio", Make<Portfolio>},
     {"random", Make<RandomSearch>},
     {"simulated_annealing", Make<SimulatedAnnealing>},
+    {"three_phase", Make<ThreePhase>},
+};
+
+// A strategy over the top_k of a domain, which it owns.
+class Pruned final : public Strategy {
+ public:
+  Pruned(absl::string_view name, const Domain& domain,
+         const StrategyOptions& options, Factory factory)
+      : domain_(domain, options.top_k, options.seed) {
+    strategy_ = factory(name, domain_, options);
+    strategy_->Start();
+  }
+
+  absl::string_view name() const override { return strategy_->name(); }
+  std::vector<Levels> Ask(int count) override { return strategy_->Ask(count); }
+  void Tell(absl::Span<const Trial> trials) override {
+    strategy_->Tell(trials);
+  }
+  std::string StopReason() const override { return strategy_->StopReason(); }
+  absl::optional<double> ExpectedImprovement() const override {
+    return strategy_->ExpectedImprovement();
+  }
+  std::vector<Levels> Finalists(int count) const override {
+    return strategy_->Finalists(count);
+  }
+  std::vector<Trial> ParetoFront() const override {
+    return strategy_->ParetoFront();
+  }
+
+ private:
+  const TopKDomain domain_;
+  std::unique_ptr<StrategyBase> strategy_;
 };
 
 absl::Status CheckTrials(const std::vector<Trial>& trials,
@@ -117,6 +158,13 @@ absl::Status CheckOptions(const Domain& domain, const StrategyOptions& o) {
     return absl::InvalidArgumentError(
         absl::StrCat("top_k is ", o.top_k, ", expected 0 (all) or more"));
   }
+  if (o.top_k > 0) {
+    Rng rng(o.seed);
+    if (!domain.Prior(domain.Sample(rng))) {
+      return absl::InvalidArgumentError(
+          "top_k needs a prior, and the space declares none");
+    }
+  }
   OPTRAIL_RETURN_IF_ERROR(CheckTrials(o.warm_start, "warm start", domain));
   for (const TransferSource& source : o.sources) {
     OPTRAIL_RETURN_IF_ERROR(CheckTrials(
@@ -146,10 +194,14 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(
         absl::StrJoin(StrategyNames(), ", ")));
   }
   OPTRAIL_RETURN_IF_ERROR(CheckOptions(domain, options));
-  if (name == "exhaustive" && !domain.size()) {
+  if (name == "exhaustive" && !domain.size() && options.top_k == 0) {
     return absl::InvalidArgumentError(
         "the space is too large to enumerate: choose another strategy than "
         "exhaustive");
+  }
+  if (options.top_k > 0) {
+    return std::unique_ptr<Strategy>(
+        std::make_unique<Pruned>(name, domain, options, entry->factory));
   }
   std::unique_ptr<StrategyBase> strategy =
       entry->factory(name, domain, options);

@@ -61,11 +61,16 @@ void StrategyBase::Tell(absl::Span<const Trial> trials) {
     // A trial nobody asked for: a journal being replayed, or one from outside.
     // Draw what the interrupted session drew before it went on.
     if (outstanding_.empty()) undelivered_ = NextRound(options_.batch);
-    Remove(trial.levels, outstanding_);
-    Remove(trial.levels, undelivered_);
-    seen_.insert(trial.levels);
-    Record(trial);
+    Inform(trial);
   }
+}
+
+void StrategyBase::Inform(const Trial& trial) {
+  if (told_.contains(trial.levels)) return;
+  Remove(trial.levels, outstanding_);
+  Remove(trial.levels, undelivered_);
+  seen_.insert(trial.levels);
+  Record(trial);
 }
 
 std::vector<Levels> StrategyBase::NextRound(int count) {

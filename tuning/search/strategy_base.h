@@ -39,6 +39,10 @@ class StrategyBase : public Strategy {
   // Learns the warm start; MakeStrategy calls it once after construction.
   void Start();
 
+  // Learns a trial as Tell does, but never takes it for a journal's: for a
+  // strategy that leads others and tells each what the rest found.
+  void Inform(const Trial& trial);
+
   absl::string_view name() const override { return name_; }
   std::vector<Levels> Ask(int count) final;
   void Tell(absl::Span<const Trial> trials) final;
