@@ -167,7 +167,8 @@ TEST_F(TuneSessionTest, EachOutcomeIsRecordedAndSuchAConfigNeverWins) {
                         {"tile=16,unroll=4", proto::TIMED_OUT},
                         {"tile=16,unroll=6", proto::OUT_OF_MEMORY},
                         {"tile=16,unroll=3", proto::WRONG_RESULT},
-                        {"tile=16,unroll=7", proto::INVALID}};
+                        {"tile=16,unroll=7", proto::INVALID},
+                        {"tile=16,unroll=8", proto::LAUNCH_ERROR}};
   const auto session = Run(evaluator);
   ASSERT_TRUE(session.ok()) << session.status();
   std::map<std::string, proto::Outcome> seen;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "ops/core/registry.h"
@@ -13,7 +12,7 @@ namespace optrail::suites {
 namespace {
 
 // What the process needs for itself: code, libraries, the runtime's pools.
-constexpr int64_t kWorkerOwnBytes = int64_t{1} << 30;
+constexpr int64_t kWorkerOwnBytes = int64_t{256} << 20;
 
 // Operands, and up to three cached references in double precision with the
 // inputs they came from. 0 for a task that the worker is going to refuse.
@@ -31,8 +30,10 @@ int64_t TaskBytes(const proto::Task& task) {
   return bytes;
 }
 
+// `memory_cap_bytes`: a process that died near it most likely failed to
+// allocate, whatever it then did about that.
 Evaluation Ended(const ExitInfo& exit, absl::string_view stderr_tail,
-                 absl::Duration deadline) {
+                 absl::Duration deadline, int64_t memory_cap_bytes) {
   Evaluation evaluation;
   switch (exit.kind) {
     case ExitInfo::Kind::kTimedOut:
@@ -46,9 +47,7 @@ Evaluation Ended(const ExitInfo& exit, absl::string_view stderr_tail,
       evaluation.outcome = proto::OUT_OF_MEMORY;
       break;
     default:
-      // An allocation that fails under the memory limit usually ends in
-      // std::bad_alloc and an abort.
-      evaluation.outcome = absl::StrContains(stderr_tail, "bad_alloc")
+      evaluation.outcome = exit.max_resident_bytes > memory_cap_bytes * 9 / 10
                                ? proto::OUT_OF_MEMORY
                                : proto::CRASHED;
   }
@@ -81,7 +80,8 @@ Evaluation WorkerEvaluator::Exchange(const proto::WorkerRequest& request,
   if (!frame.ok() || !reply.ParseFromString(*frame)) {
     // A worker that ended by itself is reported as it ended.
     const ExitInfo exit = worker_->KillAndWait();
-    const Evaluation ended = Ended(exit, worker_->TakeStderr(), deadline);
+    const Evaluation ended =
+        Ended(exit, worker_->TakeStderr(), deadline, memory_cap_bytes_);
     StopWorker();
     return ended;
   }
@@ -103,9 +103,11 @@ Evaluation WorkerEvaluator::StartWorker(uint64_t input_seed) {
   SubprocessOptions subprocess_options;
   subprocess_options.stderr_mode = StderrMode::kCapture;
   subprocess_options.max_stderr_bytes = 2000;
-  const int64_t own_bytes = kWorkerOwnBytes + TaskBytes(task_);
-  subprocess_options.max_resident_bytes = own_bytes + options_.max_config_bytes;
-  subprocess_options.max_data_bytes = own_bytes + 2 * options_.max_config_bytes;
+  memory_cap_bytes_ =
+      kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes;
+  subprocess_options.max_resident_bytes = memory_cap_bytes_;
+  // The watchdog looks every few milliseconds; this stops what is quicker.
+  subprocess_options.max_data_bytes = 2 * memory_cap_bytes_;
   const std::string binary =
       options_.binary.empty() ? "/proc/self/exe" : options_.binary;
   absl::StatusOr<std::unique_ptr<Subprocess>> started =
