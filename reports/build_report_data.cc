@@ -31,9 +31,8 @@ Commit ConvertCommit(const proto::Commit& commit) {
   result.id = commit.id();
   result.branch = commit.branch();
   result.subject = commit.subject();
-  result.position =
-      If<int64_t>(commit.has_first_parent_position(),
-                  commit.first_parent_position());
+  result.position = If<int64_t>(commit.has_first_parent_position(),
+                                commit.first_parent_position());
   result.unix_ns = commit.commit_unix_ns();
   result.dirty = commit.dirty();
   return result;
@@ -99,8 +98,8 @@ CommitKey KeyOf(const tracker::Point& point) {
 
 // All commits that points refer to, in the order of series: by position where
 // all know it, else by time.
-std::map<CommitKey, int> OrderCommits(
-    const std::vector<tracker::Series>& all, std::vector<Commit>& commits) {
+std::map<CommitKey, int> OrderCommits(const std::vector<tracker::Series>& all,
+                                      std::vector<Commit>& commits) {
   struct Found {
     const tracker::Point* point;
     int64_t first_unix_ns;
@@ -144,8 +143,8 @@ std::string VariantText(const proto::BenchmarkKey& key) {
     parts.push_back(tuning::DeviceName(key.device_kind()));
   }
   if (key.threads() > 0) {
-    parts.push_back(absl::StrCat(
-        key.threads(), key.threads() == 1 ? " thread" : " threads"));
+    parts.push_back(absl::StrCat(key.threads(),
+                                 key.threads() == 1 ? " thread" : " threads"));
   }
   if (key.cache_mode() != proto::CACHE_MODE_UNSPECIFIED) {
     parts.push_back(tuning::CacheModeName(key.cache_mode()));
@@ -177,7 +176,8 @@ Point ConvertPoint(const tracker::Point& point,
   for (const tracker::ProcessReading& process : point.processes) {
     result.process_medians.push_back(process.value);
   }
-  if (point.outcome != proto::OK && point.outcome != proto::OUTCOME_UNSPECIFIED) {
+  if (point.outcome != proto::OK &&
+      point.outcome != proto::OUTCOME_UNSPECIFIED) {
     result.outcome = tuning::OutcomeName(point.outcome);
     result.detail = point.detail;
   }
@@ -230,8 +230,8 @@ using NewestRuns =
 NewestRuns FindNewestRuns(const std::vector<proto::Run>& runs) {
   std::map<NewestRuns::key_type, const proto::Run*> newest;
   for (const proto::Run& run : runs) {
-    const proto::Run*& known = newest[{run.suite(), run.hardware().id(),
-                                       run.commit().branch()}];
+    const proto::Run*& known =
+        newest[{run.suite(), run.hardware().id(), run.commit().branch()}];
     if (known == nullptr || run.started_unix_ns() > known->started_unix_ns()) {
       known = &run;
     }
@@ -249,8 +249,8 @@ void JudgeMissing(const tracker::Series& series,
     const auto run = runs_by_id.find(id);
     if (run == runs_by_id.end()) continue;
     const proto::Run& own = *run->second;
-    const auto last = newest.find(
-        {own.suite(), own.hardware().id(), own.commit().branch()});
+    const auto last =
+        newest.find({own.suite(), own.hardware().id(), own.commit().branch()});
     if (last == newest.end() || last->second == id) return;
   }
   // Points are in the order of commits; a run of an old commit may be newest.
@@ -280,9 +280,8 @@ TuningSession ConvertSession(const proto::Session& session, int hardware) {
   }
   result.started_unix_ns = session.started_unix_ns();
   result.elapsed_ns = session.elapsed_ns();
-  result.valid_config_count =
-      If<int64_t>(session.has_valid_config_count(),
-                  session.valid_config_count());
+  result.valid_config_count = If<int64_t>(session.has_valid_config_count(),
+                                          session.valid_config_count());
   result.commit = ConvertCommit(session.commit());
   result.warm_start_trial_count = session.warm_start_trial_count();
 
@@ -329,9 +328,8 @@ TuningSession ConvertSession(const proto::Session& session, int hardware) {
     result.trials.push_back(std::move(converted));
   }
 
-  const std::string winner = session.has_winner()
-                                 ? tuning::CanonicalText(session.winner())
-                                 : "";
+  const std::string winner =
+      session.has_winner() ? tuning::CanonicalText(session.winner()) : "";
   for (const proto::Finalist& finalist : session.finalists()) {
     Finalist converted;
     converted.config = tuning::CanonicalText(finalist.config());
@@ -374,8 +372,8 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
   const NewestRuns newest = FindNewestRuns(runs);
   const JudgeOptions judge = {options.min_effect, options.recent_points};
   for (const tracker::Series& series : all) {
-    Series converted = ConvertSeries(
-        series, commits, hardware.IndexOf(series.key.hardware_id));
+    Series converted = ConvertSeries(series, commits,
+                                     hardware.IndexOf(series.key.hardware_id));
     JudgeSeries(judge, converted);
     JudgeMissing(series, runs_by_id, newest, converted);
     data.series.push_back(std::move(converted));

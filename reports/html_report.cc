@@ -94,14 +94,13 @@ std::string WriteHtmlReport(const ReportData& data,
       assets::kEcharts.size() + assets::kEchartsLicense.size() +
       assets::kScript.size() + title.size() + policy.size();
   const std::string json = PageJson(data, options.max_bytes - frame_bytes);
-  return Fill(assets::kTemplate,
-              {{"csp", policy},
-               {"title", title},
-               {"style", assets::kStyle},
-               {"data", json},
-               {"echarts_license", assets::kEchartsLicense},
-               {"echarts", assets::kEcharts},
-               {"script", assets::kScript}});
+  return Fill(assets::kTemplate, {{"csp", policy},
+                                  {"title", title},
+                                  {"style", assets::kStyle},
+                                  {"data", json},
+                                  {"echarts_license", assets::kEchartsLicense},
+                                  {"echarts", assets::kEcharts},
+                                  {"script", assets::kScript}});
 }
 
 }  // namespace optrail::reports

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/statistics.h"
 #include "base/units.h"
-#include "tracker/detect/online.h"
+#include "tracker/detect/detect.h"
 
 namespace optrail::reports {
 namespace {
@@ -51,14 +51,8 @@ void FindChangePoints(Series& series) {
       values.push_back(series.points[i].value);
     }
     if (values.size() < kFewestPointsForDetection) continue;
-    const tracker::OnlineResult found = tracker::DetectOnline(values);
-    for (const tracker::ChangePoint& change : found.confirmed) {
+    for (const tracker::ChangePoint& change : tracker::DetectOffline(values)) {
       series.change_points.push_back(Convert(series, change, starts[e], false));
-    }
-    const bool newest_epoch = e + 2 == starts.size();
-    if (found.provisional && newest_epoch) {
-      series.change_points.push_back(
-          Convert(series, *found.provisional, starts[e], true));
     }
   }
 }
@@ -129,10 +123,10 @@ void JudgeByTwoPoints(const JudgeOptions& options, const Point& before,
     series.verdict_detail = "against the point before";
     return;
   }
-  series.verdict_detail = absl::StrFormat(
-      "processes differ too much: the change may be %s to %s",
-      FormatRatioAsPercent(*series.ratio_low),
-      FormatRatioAsPercent(*series.ratio_high));
+  series.verdict_detail =
+      absl::StrFormat("processes differ too much: the change may be %s to %s",
+                      FormatRatioAsPercent(*series.ratio_low),
+                      FormatRatioAsPercent(*series.ratio_high));
 }
 
 void JudgeByChangePoints(const JudgeOptions& options, Series& series) {
@@ -146,7 +140,7 @@ void JudgeByChangePoints(const JudgeOptions& options, Series& series) {
     // A suspected improvement is no news yet.
     if (it->provisional && !it->for_the_worse) continue;
     SetRatio(*it, series);
-    series.verdict = it->provisional    ? Verdict::kProvisional
+    series.verdict = it->provisional     ? Verdict::kProvisional
                      : it->for_the_worse ? Verdict::kRegressed
                                          : Verdict::kImproved;
     const int age = static_cast<int>(series.points.size()) - it->point;
@@ -168,9 +162,8 @@ void JudgeSeries(const JudgeOptions& options, Series& series) {
   if (!newest.outcome.empty() && !HasValue(newest)) {
     const bool noisy = newest.outcome == "CONTENDED";
     series.verdict = noisy ? Verdict::kCannotTell : Verdict::kFailed;
-    series.verdict_detail =
-        absl::StrCat(newest.outcome, newest.detail.empty() ? "" : ": ",
-                     newest.detail);
+    series.verdict_detail = absl::StrCat(
+        newest.outcome, newest.detail.empty() ? "" : ": ", newest.detail);
     return;
   }
   const int epoch_start =

@@ -65,8 +65,7 @@ std::vector<TunedPair> FindPairs(const ReportData& data) {
     const Point* default_point = NewestValue(data.series[found->second]);
     if (tuned_point == nullptr || default_point == nullptr) continue;
     if (!(tuned_point->value > 0)) continue;
-    pairs.push_back({found->second, i, default_point->value,
-                     tuned_point->value,
+    pairs.push_back({found->second, i, default_point->value, tuned_point->value,
                      default_point->value / tuned_point->value});
   }
   return pairs;

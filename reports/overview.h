@@ -37,8 +37,8 @@ struct OverviewCell {
   Verdict worst = Verdict::kNoBaseline;
   // Per commit of ReportData the geometric mean, over this cell's time series,
   // of value / first value; NaN where nothing ran. A value is carried forward
-  // from the last commit at which its series ran, so that a series that joins or
-  // pauses does not bend the line.
+  // from the last commit at which its series ran, so that a series that joins
+  // or pauses does not bend the line.
   std::vector<double> trend;
   absl::optional<double> tuned_speedup;      // geometric mean, default / tuned
   absl::optional<double> roofline_fraction;  // median over the tuned series

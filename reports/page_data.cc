@@ -37,8 +37,8 @@ Json Number(absl::optional<double> value) {
 Json Rounded(double value) {
   if (!std::isfinite(value)) return nullptr;
   if (value == 0) return 0;
-  const int digits = 4 - static_cast<int>(std::floor(std::log10(
-                             std::fabs(value))));
+  const int digits =
+      4 - static_cast<int>(std::floor(std::log10(std::fabs(value))));
   if (digits <= 0) {
     const double unit = std::pow(10.0, -digits);
     const double rounded = std::round(value / unit) * unit;
@@ -69,8 +69,8 @@ Json ProcessMedians(const Point& point) {
   for (int i = 0; i < shown; ++i) {
     const int at = shown == n ? i : i * (n - 1) / (shown - 1);
     const double off = (sorted[at] / point.value - 1) * 1e4;
-    out.push_back(static_cast<int64_t>(
-        std::round(std::max(-1e9, std::min(1e9, off)))));
+    out.push_back(
+        static_cast<int64_t>(std::round(std::max(-1e9, std::min(1e9, off)))));
   }
   return out;
 }
@@ -90,8 +90,8 @@ Json HardwareJson(const Hardware& hardware) {
       {"device", hardware.device},
       {"model", hardware.model},
       {"cores", hardware.cores ? Json(*hardware.cores) : Json(nullptr)},
-      {"memory", hardware.memory_bytes ? Json(*hardware.memory_bytes)
-                                       : Json(nullptr)},
+      {"memory",
+       hardware.memory_bytes ? Json(*hardware.memory_bytes) : Json(nullptr)},
       {"vm", hardware.virtual_machine},
       {"compiler", hardware.compiler},
       {"flags", hardware.compiler_flags},
@@ -235,8 +235,7 @@ std::vector<int> PickTrials(const TuningSession& session,
   return PickPoints(times, keep, limit);
 }
 
-Json SessionJson(const TuningSession& session, int operator_index,
-                 int limit) {
+Json SessionJson(const TuningSession& session, int operator_index, int limit) {
   const Convergence convergence = Converge(session);
   Json knobs = Json::array();
   for (const Knob& knob : session.knobs) {
@@ -409,8 +408,8 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
   for (const Series& series : data.series) {
     for (const Point& point : series.points) {
       ++points;
-      processes += std::min<int64_t>(point.process_medians.size(),
-                                     kMaxProcessMedians);
+      processes +=
+          std::min<int64_t>(point.process_medians.size(), kMaxProcessMedians);
     }
   }
   const double point_bytes =
@@ -419,8 +418,8 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
   const double session_count = std::max<double>(data.sessions.size(), 1);
   Limits limits;
   limits.points_per_series = static_cast<int>(std::min(
-      500.0, std::max<double>(kFewestPoints, 0.6 * max_bytes / series_count /
-                                                 point_bytes)));
+      500.0, std::max<double>(kFewestPoints,
+                              0.6 * max_bytes / series_count / point_bytes)));
   limits.trials_per_session = static_cast<int>(std::min(
       1500.0,
       std::max<double>(kFewestTrials, 0.2 * max_bytes / session_count / 50)));

@@ -2,8 +2,8 @@
 #define OPTRAIL_REPORTS_PAGE_DATA_H_
 
 // The data that the HTML page carries: a compact JSON text, in columns and with
-// rounded numbers, which reports/ui/*.js reads. It is a private contract between
-// this file and those; the public JSON is reports/json_report.h.
+// rounded numbers, which reports/ui/*.js reads. It is a private contract
+// between this file and those; the public JSON is reports/json_report.h.
 
 #include <cstdint>
 #include <string>

@@ -46,7 +46,7 @@ struct Commit {
 };
 
 struct Hardware {
-  std::string id;  // "amd-epyc-zen4-2c"
+  std::string id;      // "amd-epyc-zen4-2c"
   std::string device;  // "cpu", "cuda"
   std::string model;
   absl::optional<int32_t> cores;
@@ -57,8 +57,8 @@ struct Hardware {
   std::string compiler_flags;
   std::string os;
   std::string driver;
-  absl::optional<double> flop_per_s;           // measured ceiling, all threads
-  absl::optional<double> memory_bytes_per_s;   // measured ceiling, reads
+  absl::optional<double> flop_per_s;          // measured ceiling, all threads
+  absl::optional<double> memory_bytes_per_s;  // measured ceiling, reads
 };
 
 // All runs at one commit are one point.
@@ -123,7 +123,7 @@ struct Series {
 
 struct Trial {
   std::string outcome = "OK";
-  double time_ns = 0;  // NaN if there is none; a lower bound if CENSORED
+  double time_ns = 0;       // NaN if there is none; a lower bound if CENSORED
   std::vector<int> levels;  // per knob an index into Knob::levels; -1: unset
   std::string detail;
   int64_t elapsed_ns = 0;  // compiling, checking and measuring
@@ -165,7 +165,7 @@ struct TuningSession {
 
 struct ReportData {
   std::string title;
-  std::string source;  // where it comes from, for the page's foot
+  std::string source;      // where it comes from, for the page's foot
   bool synthetic = false;  // made-up numbers: every page says so
   int64_t run_count = 0;
   std::vector<Commit> commits;  // in order; points refer to them

@@ -43,13 +43,22 @@ std::vector<SampleOperator> Operators() {
       {"matmul", {{"m", 512}, {"n", 512}, {"k", 512}}, 5.1e6, 3.4, 0.78},
       {"softmax", {{"rows", 4096}, {"cols", 1024}}, 2.3e6, 1.6, 0.83},
       {"layer_norm", {{"rows", 4096}, {"cols", 1024}}, 1.9e6, 1.35, 0.71},
-      {"attention", {{"heads", 16}, {"seq", 512}, {"dim", 64}}, 9.6e6, 2.6,
+      {"attention",
+       {{"heads", 16}, {"seq", 512}, {"dim", 64}},
+       9.6e6,
+       2.6,
        0.52},
-      {"conv2d", {{"c", 64}, {"h", 56}, {"w", 56}, {"k", 64}}, 7.4e6, 2.1,
+      {"conv2d",
+       {{"c", 64}, {"h", 56}, {"w", 56}, {"k", 64}},
+       7.4e6,
+       2.1,
        0.61},
       {"add", {{"n", 1 << 22}}, 1.2e6, 1.02, 0.94},
-      {"embedding_bag", {{"rows", 200000}, {"dim", 64}, {"bags", 2048}}, 8.1e5,
-       1.22, 0.48},
+      {"embedding_bag",
+       {{"rows", 200000}, {"dim", 64}, {"bags", 2048}},
+       8.1e5,
+       1.22,
+       0.48},
   };
 }
 
@@ -132,7 +141,7 @@ proto::Shape MakeShape(const SampleOperator& op, int index) {
 // What was planted: the level of a series at a commit, relative to its first.
 double PlantedLevel(int op, int shape, int hardware, bool tuned, double at) {
   double level = 1;
-  if (op == 0 && tuned && at >= 0.35) level *= 0.88;        // packing
+  if (op == 0 && tuned && at >= 0.35) level *= 0.88;         // packing
   if (op == 1 && hardware != 2 && at >= 0.7) level *= 1.09;  // a regression
   if (op == 3 && shape == 0 && at >= 0.86) level *= 1.14;    // another
   if (op == 4 && hardware == 1 && at >= 0.55) level *= 0.93;
@@ -152,8 +161,8 @@ void AddMeasurements(double median_ns, const SampleOptions& options,
     // Skewed as times are: disturbances only ever add.
     const double late =
         rng.UniformReal() < 0.08 ? 4 * noise * rng.UniformReal() : 0;
-    measurement->set_median_ns(
-        median_ns * shared * std::exp(noise * rng.Gaussian()) * (1 + late));
+    measurement->set_median_ns(median_ns * shared *
+                               std::exp(noise * rng.Gaussian()) * (1 + late));
     measurement->set_clean_sample_count(40);
   }
 }
@@ -180,8 +189,8 @@ proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
   *run.mutable_hardware() = MakeHardware(sample);
   *run.mutable_toolchain() = MakeToolchain(hardware == 1 && at >= 0.5);
   run.mutable_ceilings()->set_flop_per_s_all_threads(4.1e11 * sample.speed);
-  run.mutable_ceilings()->set_memory_read_bytes_per_s_all_threads(
-      1.9e11 * sample.speed);
+  run.mutable_ceilings()->set_memory_read_bytes_per_s_all_threads(1.9e11 *
+                                                                  sample.speed);
 
   const std::vector<SampleOperator> operators = Operators();
   for (int op = 0; op < operators.size(); ++op) {
@@ -192,9 +201,8 @@ proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
         const bool last = position == options.commits - 1;
         if (op == 2 && shape == 1 && hardware == 1 && tuned && last) continue;
 
-        Rng rng(options.seed * 7919 +
-                ((position * 64 + op) * 512 + shape) * 8 + hardware * 2 +
-                tuned);
+        Rng rng(options.seed * 7919 + ((position * 64 + op) * 512 + shape) * 8 +
+                hardware * 2 + tuned);
         proto::BenchmarkResult* result = run.add_results();
         proto::BenchmarkKey* key = result->mutable_key();
         key->set_operator_name(operators[op].name);
@@ -206,10 +214,9 @@ proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
 
         const double spread = 1 + 0.15 * ((op * 3 + hardware) % 4 - 1.5) / 1.5;
         const double speedup = 1 + (operators[op].tuned_speedup - 1) * spread;
-        const double level =
-            operators[op].time_ns * (shape + 1) / sample.speed /
-            (tuned ? speedup : 1) *
-            PlantedLevel(op, shape, hardware, tuned, at);
+        const double level = operators[op].time_ns * (shape + 1) /
+                             sample.speed / (tuned ? speedup : 1) *
+                             PlantedLevel(op, shape, hardware, tuned, at);
         result->set_config(tuned ? TunedConfigText(op, hardware, at >= 0.35)
                                  : "algorithm=plain,prefetch=0,tile=32,"
                                    "unroll=1");
@@ -287,8 +294,8 @@ double ModelTime(const std::vector<int>& levels, bool packed, double base) {
   const double tile = std::fabs(std::log2(registers / 12));
   const double kc = std::fabs(std::log2(knobs[2].values[levels[2]] / 256.0));
   const double mc = std::fabs(std::log2(knobs[3].values[levels[3]] / 96.0));
-  return base * (1 + 0.42 * tile + 0.11 * kc + 0.05 * mc +
-                 0.01 * (levels[4] == 0)) *
+  return base *
+         (1 + 0.42 * tile + 0.11 * kc + 0.05 * mc + 0.01 * (levels[4] == 0)) *
          (packed ? 1 : 1.35);
 }
 
@@ -352,8 +359,8 @@ proto::Session MakeSession(const SampleOptions& options, int index) {
       trial->set_outcome(proto::WRONG_RESULT);
       trial->set_detail("largest error 41 tolerances at [3, 17]");
     } else {
-      const double time = ModelTime(levels, packed, base) *
-                          std::exp(0.02 * rng.Gaussian());
+      const double time =
+          ModelTime(levels, packed, base) * std::exp(0.02 * rng.Gaussian());
       trial->set_outcome(best > 0 && time > 2.6 * best ? proto::CENSORED
                                                        : proto::OK);
       trial->set_time_ns(time);
@@ -374,11 +381,9 @@ proto::Session MakeSession(const SampleOptions& options, int index) {
   double winner_ns = 0;
   for (int f = 0; f < finalists; ++f) {
     proto::Finalist* finalist = session.add_finalists();
-    *finalist->mutable_config() =
-        session.trials(by_time[f].second).config();
+    *finalist->mutable_config() = session.trials(by_time[f].second).config();
     finalist->set_first_time_ns(by_time[f].first);
-    const double verified =
-        by_time[f].first * (1.015 + 0.012 * rng.Gaussian());
+    const double verified = by_time[f].first * (1.015 + 0.012 * rng.Gaussian());
     finalist->set_time_ns(verified);
     finalist->set_outcome(proto::OK);
     if (winner_ns == 0 || verified < winner_ns) {

@@ -3,8 +3,8 @@
 
 // A made-up history for looking at reports and for testing them: several
 // operators on three hardware over some commits, with planted regressions,
-// improvements, crashes, a toolchain change, retuning, and tuning sessions whose
-// knobs matter by known amounts.
+// improvements, crashes, a toolchain change, retuning, and tuning sessions
+// whose knobs matter by known amounts.
 //
 //   const SampleHistory sample = MakeSampleHistory({});
 //   const ReportData data = BuildReportData(sample.runs, sample.sessions, {});

@@ -55,7 +55,7 @@ function setAll(node, attributes, children) {
       node.setAttribute(name, value === true ? '' : value);
     }
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined) continue;
     node.append(child instanceof Node ? child : clean(child));
   }

@@ -108,53 +108,84 @@ function changeCommit(series) {
   return commitOf(series, changes[changes.length - 1][0]);
 }
 
-function attentionSection() {
-  const indices = report.overview.attention;
-  if (indices.length === 0) return null;
-  const shown = 6;
-  const item = i => {
+// Series of one operator that got the same verdict at the same commit are one
+// piece of news, however many shapes and hardware show it.
+function attentionGroups() {
+  const groups = new Map();
+  for (const i of report.overview.attention) {
     const series = report.series[i];
-    const commit = changeCommit(series);
-    const change = changeOf(series);
-    const interval = isNumber(series.r[1]) && isNumber(series.r[2]) ?
-        `${signedPercent(series.r[1] - 1)} to ${
-            signedPercent(series.r[2] - 1)}` :
-        '';
-    const changed = series.v >= 2 && series.v <= 4 && change !== null;
-    return el('li', {}, el('button', {
-      type: 'button',
-      onclick: () => navigate({section: 'series', series: series.n,
-                               hardware: hardwareOf(series)}),
-    },
-    verdictLabel(series.v, verdictName(series)),
-    el('span', {class: 'name clip'}, data(operatorOf(series)),
-       el('small', {class: 'clip'}, data(variantOf(series)), ' on ',
-          hardwareOf(series))),
-    el('span', {class: 'amount'},
-       changed ? signedPercent(change) : amount(lastValue(series), series.u),
-       changed && interval ? el('small', {}, interval) : null),
-    el('span', {class: 'why clip'},
-       commit && changed ?
-           [el('code', {}, shortId(commit)), ' ', data(commit.subject)] :
-           el('span', {class: 'muted'}, data(series.d)))));
-  };
+    const changed = series.v >= 2 && series.v <= 4;
+    const commit = changed ? changeCommit(series) : null;
+    const key = JSON.stringify([series.v, series.o, commit && commit.id,
+                                changed ? '' : series.d]);
+    if (!groups.has(key)) groups.set(key, {changed, commit, members: []});
+    groups.get(key).members.push(series);
+  }
+  return [...groups.values()];
+}
+
+function attentionItem({changed, commit, members}) {
+  const series = members[0];
+  const alone = members.length === 1;
+  const changes = members.map(changeOf).filter(isNumber);
+  const low = Math.min(...changes);
+  const high = Math.max(...changes);
+  const hardware = new Set(members.map(hardwareOf));
+  let size = amount(lastValue(series), series.u);
+  let note = '';
+  if (changed && changes.length) {
+    size = signedPercent(changes[0]);
+    if (alone && isNumber(series.r[1]) && isNumber(series.r[2])) {
+      note = `${signedPercent(series.r[1] - 1)} to ${
+          signedPercent(series.r[2] - 1)}`;
+    } else if (!alone) {
+      note = `${signedPercent(low)} to ${signedPercent(high)}`;
+    }
+  }
+  return el('li', {}, el('button', {
+    type: 'button',
+    onclick: () => alone ?
+        navigate({section: 'series', series: series.n,
+                  hardware: hardwareOf(series)}) :
+        navigate({section: 'series', op: operatorOf(series),
+                  verdict: String(series.v)}),
+  },
+  verdictLabel(series.v, verdictName(series)),
+  el('span', {class: 'name clip'}, data(operatorOf(series)),
+     alone ? null :
+             el('span', {class: 'many'}, ` ${count(members.length)} series`),
+     el('small', {class: 'clip'}, alone ?
+        [data(variantOf(series)), ' on ', data(hardwareOf(series))] :
+        data('on ' + [...hardware].sort().join(', ')))),
+  el('span', {class: 'amount'}, size, note ? el('small', {}, note) : null),
+  el('span', {class: 'why clip'},
+     commit ? [el('code', {}, shortId(commit)), ' ', data(commit.subject)] :
+              el('span', {class: 'muted'}, data(series.d)))));
+}
+
+function attentionSection() {
+  const groups = attentionGroups();
+  if (groups.length === 0) return null;
+  const shown = 8;
+  const most = 200;
   const list = el('ul', {class: 'attention card'},
-                  indices.slice(0, shown).map(item));
-  const rest = indices.length - shown;
+                  groups.slice(0, shown).map(attentionItem));
+  const rest = Math.min(groups.length, most) - shown;
   return el(
       'section', {},
       el('div', {class: 'section-head'}, el('h2', {}, 'Wants attention'),
          el('span', {class: 'muted'},
-            'Series whose newest level is not the old one, worst first.')),
+            'Worst first; series of an operator that changed at the same ' +
+                'commit are one line.')),
       list,
       rest > 0 ? el('div', {class: 'more'}, el('button', {
         type: 'button',
         class: 'quiet',
         onclick: event => {
-          list.append(...indices.slice(shown, 200).map(item));
+          list.append(...groups.slice(shown, most).map(attentionItem));
           event.target.remove();
         },
-      }, `Show ${count(Math.min(rest, 200 - shown))} more`)) : null);
+      }, `Show ${count(rest)} more`)) : null);
 }
 
 function matrixCell(cell) {
@@ -176,7 +207,7 @@ function matrixCell(cell) {
   verdictLabel(cell.w, text),
   el('span', {class: 'pair'},
      el('span', {title: 'Geometric mean of default time / tuned time'},
-        isNumber(cell.s) ? `tuned ${times(cell.s)} faster` : ''),
+        isNumber(cell.s) ? `tuned ${times(cell.s)}` : ''),
      el('span', {title: 'Median share of the measured roofline'},
         isNumber(cell.f) ? `${percent(cell.f)} of roofline` : '')));
 }
@@ -303,7 +334,7 @@ function blankSection() {
       el('pre', {}, el('code', {},
          'optrail tune --op=matmul\n' +
          'optrail bench --record\n' +
-         'optrail report --out=report.html'.replace(/\n/g, '\n'))),
+         'optrail report --out=report.html')),
       el('p', {}, 'Results of Google Benchmark can be shown as well: ',
          el('code', {}, 'optrail import results.json')));
 }

@@ -66,7 +66,10 @@ function changeText(change) {
   if (isNumber(low) && isNumber(high)) {
     text += ` (${signedPercent(low)} to ${signedPercent(high)})`;
   }
-  if (isNumber(confidence)) text += `, confidence ${percent(confidence, 1)}`;
+  if (isNumber(confidence)) {
+    text += confidence > 0.999 ? ', confidence above 99.9' + kNarrowSpace + '%' :
+                                 `, confidence ${percent(confidence, 1)}`;
+  }
   return text + (provisional ? ', provisional' : ', confirmed');
 }
 
@@ -205,7 +208,7 @@ function seriesOptions(series) {
        lineStyle: {color: theme.color('series'), width: 1.6},
        itemStyle: {color: theme.color('series')},
        markLine: {symbol: 'none', silent: true, data: lines}},
-      {type: 'scatter', symbol: 'diamond', symbolSize: 10, silent: true,
+      {type: 'scatter', symbol: 'diamond', symbolSize: 11, silent: true, z: 6,
        itemStyle: {color: theme.color('unsure')},
        data: configChanges(series).filter(([i]) => isNumber(scaled[i]))
                  .map(([i]) => [i, scaled[i]])},
@@ -251,7 +254,7 @@ function pointsTable(series) {
     const processes = isNumber(series.y[i]) ? processesOf(series, i) : [];
     rows.push(el(
         'tr', {}, el('td', {class: 'mono'}, shortId(commit)),
-        el('td', {}, date(commit.time || minutes[i] * 60)),
+        el('td', {class: 'date'}, date(commit.time || minutes[i] * 60)),
         el('td', {class: 'num'}, amount(series.y[i], series.u)),
         el('td', {class: 'num'}, processes.length > 1 ?
                percent((processes[processes.length - 1] - processes[0]) /

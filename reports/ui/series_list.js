@@ -151,7 +151,7 @@ const seriesList = {
     const n = this.shown.length;
     const limit = this.printing ? 300 : Infinity;
     this.rows.style.height = n * kRowHeight + 'px';
-    this.list.classList.toggle('short', n * kRowHeight < 320);
+    this.list.style.height = n ? n * kRowHeight + 2 + 'px' : 'auto';
     if (n === 0) {
       this.rows.style.height = 'auto';
       this.rows.replaceChildren(
@@ -204,8 +204,13 @@ const seriesList = {
         },
         verdictLabel(series.v, verdictName(series)),
         el('div', {class: 'name clip'},
-           el('div', {}, data(operatorOf(series))),
-           el('small', {}, data(variantOf(series)))),
+           el('div', {}, data(operatorOf(series)),
+              el('span', {class: 'narrow-inline muted'},
+                 series.x ? ' ' + series.x : '', ' ',
+                 data(hardwareOf(series)))),
+           el('small', {class: 'wide'}, data(variantOf(series))),
+           el('small', {class: 'narrow'},
+              data(series.s || series.b || series.m))),
         el('span', {class: 'wide clip muted'}, data(hardwareOf(series))),
         el('span', {class: 'num'}, amount(lastValue(series), series.u)),
         el('span', {

@@ -117,7 +117,9 @@ function convergenceOptions(session) {
   if (step.length) step.push([session.total, best * scale]);
   const largest = Math.max(...[...ok, ...censored].map(each => each.value[1]),
                            best * scale);
-  const top = largest * 1.25;
+  const top = largest * 1.12;
+  // A logarithm only where times span so much that it is needed.
+  const wide = largest > 6 * best * scale;
   for (const each of failed) each.value[1] = top;
   const fallback = session.finalists.find(each => each[4]);
   const lines = fallback && isNumber(fallback[2]) ? [{
@@ -132,10 +134,12 @@ function convergenceOptions(session) {
     xAxis: axis({type: 'value', min: 1, max: Math.max(session.total, 2),
                  name: 'trial', nameLocation: 'middle', nameGap: 24,
                  splitLine: {show: false}, minInterval: 1}),
-    yAxis: axis({type: 'log', name: `time, ${unit} (log)`, axisLine: {show: false},
+    yAxis: axis({type: wide ? 'log' : 'value',
+                 name: `time, ${unit}` + (wide ? ' (log)' : ''),
+                 logBase: 2, axisLine: {show: false},
                  nameTextStyle: {align: 'left', color: theme.color('muted'),
                                  fontSize: 11},
-                 min: best * scale * 0.85, max: top * 1.05,
+                 min: best * scale * 0.9, max: top * 1.05,
                  minorSplitLine: {show: false},
                  axisLabel: {color: theme.color('muted'), fontSize: 11,
                              formatter: v => digits(v), showMinLabel: false,
@@ -230,7 +234,9 @@ function dumbbell(first, verified, low, high) {
 
 function finalistsPanel(session) {
   if (session.finalists.length === 0) return null;
-  const all = session.finalists.flatMap(each => [each[1], each[2]])
+  // The default is far off as a rule and would squeeze the others together.
+  const all = session.finalists.filter(each => !each[4])
+      .flatMap(each => [each[1], each[2]])
       .filter(value => isNumber(value) && value > 0);
   const low = Math.min(...all);
   const high = Math.max(...all);
@@ -240,7 +246,8 @@ function finalistsPanel(session) {
           'tr', {},
           el('td', {}, isWinner ? el('b', {}, 'winner ') : null,
              isDefault ? el('b', {}, 'default ') : null,
-             el('code', {class: 'small'}, el('bdi', {}, config))),
+             el('code', {class: 'small'},
+                          el('bdi', {}, config.replace(/,/g, ', ')))),
           el('td', {class: 'num'}, first > 0 ? amount(first, 'ns') : kNotMeasured),
           el('td', {class: 'num'}, outcome === 'OK' ?
                  amount(verified, 'ns') :
@@ -248,7 +255,9 @@ function finalistsPanel(session) {
           el('td', {class: 'num'}, isNumber(verified) && first > 0 ?
                  signedPercent(verified / first - 1) : kNotMeasured),
           el('td', {class: 'hide-narrow'},
-             dumbbell(first > 0 ? first : null, verified, low, high))));
+             isDefault ? null :
+                         dumbbell(first > 0 ? first : null, verified, low,
+                                  high))));
   return el(
       'div', {class: 'panel full'},
       el('h3', {}, 'Finalists, first reading against verified'),

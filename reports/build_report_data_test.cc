@@ -1,0 +1,141 @@
+#include "reports/build_report_data.h"
+
+#include <map>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "reports/overview.h"
+#include "reports/sample_history.h"
+
+namespace optrail::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+ReportData SampleData(const SampleOptions& options = {}) {
+  const SampleHistory history = MakeSampleHistory(options);
+  return BuildReportData(history.runs, history.sessions, {});
+}
+
+const Series* Find(const ReportData& data, const std::string& op,
+                   const std::string& hardware, const std::string& selection,
+                   const std::string& shape_prefix) {
+  for (const Series& series : data.series) {
+    if (series.operator_name == op && series.selection == selection &&
+        data.hardware[series.hardware].id == hardware &&
+        series.shape.rfind(shape_prefix, 0) == 0) {
+      return &series;
+    }
+  }
+  return nullptr;
+}
+
+TEST(BuildReportDataTest, MakesASeriesPerBenchmarkAndHardware) {
+  const ReportData data = SampleData();
+  EXPECT_THAT(data.series, SizeIs(84));
+  EXPECT_THAT(data.hardware, SizeIs(3));
+  EXPECT_THAT(data.commits, SizeIs(60));
+  EXPECT_THAT(data.sessions, SizeIs(6));
+  EXPECT_EQ(data.run_count, 180);
+}
+
+TEST(BuildReportDataTest, FindsPlantedRegressionsAndTheirCommit) {
+  const ReportData data = SampleData();
+  const Series* slower =
+      Find(data, "softmax", "amd-epyc-zen4-8c", "tuned", "rows=4096");
+  ASSERT_NE(slower, nullptr);
+  EXPECT_EQ(slower->verdict, Verdict::kRegressed);
+  EXPECT_NEAR(*slower->ratio, 1.09, 0.02);
+  EXPECT_LT(*slower->ratio_low, 1.09);
+  EXPECT_GT(*slower->ratio_high, 1.08);
+  ASSERT_FALSE(slower->change_points.empty());
+  EXPECT_NEAR(slower->change_points.back().point, 42, 1);
+
+  const Series* same = Find(data, "softmax", "nvidia-h200", "tuned", "rows=");
+  ASSERT_NE(same, nullptr);
+  EXPECT_EQ(same->verdict, Verdict::kUnchanged);
+  EXPECT_GT(*same->minimum_detectable_effect, 0);
+}
+
+TEST(BuildReportDataTest, SaysFailedAndMissing) {
+  const ReportData data = SampleData();
+  const Series* failed = Find(data, "conv2d", "nvidia-h200", "tuned", "c=128");
+  ASSERT_NE(failed, nullptr);
+  EXPECT_EQ(failed->verdict, Verdict::kFailed);
+  EXPECT_THAT(failed->verdict_detail, HasSubstr("CRASHED"));
+  const Series* missing =
+      Find(data, "layer_norm", "intel-xeon-spr-4c", "tuned", "rows=8192");
+  ASSERT_NE(missing, nullptr);
+  EXPECT_EQ(missing->verdict, Verdict::kMissing);
+}
+
+TEST(BuildReportDataTest, NotesEpochsAndRetuning) {
+  const ReportData data = SampleData();
+  const Series* series =
+      Find(data, "matmul", "intel-xeon-spr-4c", "tuned", "m=512");
+  ASSERT_NE(series, nullptr);
+  ASSERT_THAT(series->epochs, SizeIs(1));
+  EXPECT_THAT(series->epochs[0].what, HasSubstr("13.2.0"));
+  EXPECT_THAT(series->configs, SizeIs(2));
+}
+
+TEST(BuildReportDataTest, OnePointHasNoBaseline) {
+  SampleOptions options;
+  options.commits = 1;
+  for (const Series& series : SampleData(options).series) {
+    if (series.verdict == Verdict::kFailed) continue;  // planted
+    EXPECT_EQ(series.verdict, Verdict::kNoBaseline) << series.name;
+  }
+}
+
+TEST(BuildReportDataTest, TwoPointsAreComparedByTheirProcesses) {
+  SampleOptions options;
+  options.commits = 2;
+  int judged = 0;
+  for (const Series& series : SampleData(options).series) {
+    EXPECT_NE(series.verdict, Verdict::kRegressed) << series.name;
+    judged += series.ratio.has_value();
+  }
+  EXPECT_GT(judged, 40);
+}
+
+TEST(BuildReportDataTest, SessionsKeepKnobLevelsInNaturalOrder) {
+  const ReportData data = SampleData();
+  const TuningSession& session = data.sessions.front();
+  std::map<std::string, std::vector<std::string>> levels;
+  for (const Knob& knob : session.knobs) levels[knob.name] = knob.levels;
+  EXPECT_EQ(levels["nr"], (std::vector<std::string>{"8", "16", "32", "48"}));
+  EXPECT_THAT(session.trials, SizeIs(240));
+  int winners = 0;
+  for (const Finalist& finalist : session.finalists) {
+    winners += finalist.is_winner;
+  }
+  EXPECT_EQ(winners, 1);
+}
+
+TEST(BuildReportDataTest, AcceptsAnEmptyHistory) {
+  const ReportData data = BuildReportData({}, {}, {});
+  EXPECT_TRUE(data.series.empty());
+  EXPECT_TRUE(Summarize(data).cells.empty());
+}
+
+TEST(OverviewTest, PairsDefaultWithTunedAndCountsVerdicts) {
+  const ReportData data = SampleData();
+  const Overview overview = Summarize(data);
+  EXPECT_THAT(overview.pairs, SizeIs(42));
+  EXPECT_THAT(overview.cells, SizeIs(21));
+  int counted = 0;
+  for (const auto& [verdict, count] : overview.verdicts) counted += count;
+  EXPECT_EQ(counted, 84);
+  for (const OverviewCell& cell : overview.cells) {
+    if (cell.operator_name != "matmul") continue;
+    EXPECT_GT(*cell.tuned_speedup, 3);
+  }
+  ASSERT_FALSE(overview.attention.empty());
+  EXPECT_EQ(data.series[overview.attention[0]].verdict, Verdict::kFailed);
+}
+
+}  // namespace
+}  // namespace optrail::reports

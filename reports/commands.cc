@@ -1,0 +1,107 @@
+#include "reports/commands.h"
+
+#include <iostream>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "reports/build_report_data.h"
+#include "reports/html_report.h"
+#include "reports/json_report.h"
+#include "reports/markdown_report.h"
+#include "reports/pdf.h"
+#include "tracker/history.h"
+
+namespace optrail::reports {
+namespace {
+
+absl::StatusOr<std::string> FormatOf(const ReportCommand& options) {
+  const std::pair<const char*, const char*> kEndings[] = {
+      {".md", "markdown"},
+      {".markdown", "markdown"},
+      {".json", "json"},
+      {".pdf", "pdf"},
+  };
+  if (options.format.empty()) {
+    for (const auto& [ending, format] : kEndings) {
+      if (absl::EndsWithIgnoreCase(options.out, ending)) return format;
+    }
+    return "html";
+  }
+  for (const char* known : {"html", "markdown", "json", "pdf"}) {
+    if (options.format == known) return options.format;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--format=", options.format, ": expected html, markdown, json or pdf"));
+}
+
+absl::StatusOr<ReportData> Load(const ReportCommand& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::History::Open(options.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::LoadedRuns loaded,
+                           history.LoadRuns());
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList listed,
+                           history.ListSessions());
+  std::vector<tracker::BadFile> bad = loaded.bad_files;
+  bad.insert(bad.end(), listed.bad_files.begin(), listed.bad_files.end());
+  std::vector<proto::Session> sessions;
+  for (const tracker::SessionInfo& info : listed.sessions) {
+    absl::StatusOr<proto::Session> session = history.ReadSession(info.id());
+    if (session.ok()) {
+      sessions.push_back(*std::move(session));
+    } else {
+      bad.push_back({info.path, std::string(session.status().message())});
+    }
+  }
+  BuildOptions build;
+  build.title = options.title;
+  build.source = options.history;
+  ReportData data = BuildReportData(loaded.runs, sessions, build);
+  for (const tracker::BadFile& file : bad) {
+    data.warnings.push_back(
+        absl::StrCat("Skipped ", file.path, ": ", file.reason));
+  }
+  return data;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string format, FormatOf(options));
+  if (format == "pdf" && options.out == "-") {
+    return absl::InvalidArgumentError(
+        "--out=-: a PDF goes to a file, expected a path");
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const ReportData data, Load(options));
+
+  std::string text;
+  if (format == "json") {
+    text = WriteJsonReport(data);
+  } else if (format == "markdown") {
+    text = WriteMarkdownReport(data);
+  } else {
+    text = WriteHtmlReport(data);
+  }
+  if (format == "pdf") {
+    OPTRAIL_ASSIGN_OR_RETURN(text, PrintToPdf(text));
+  }
+  if (options.out == "-") {
+    log << text;
+    return 0;
+  }
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(options.out, text));
+  log << options.out << ": " << data.series.size() << " series, "
+      << data.sessions.size() << " tuning sessions, " << text.size()
+      << " bytes\n";
+  if (data.series.empty() && data.sessions.empty()) {
+    log << "There is no data in " << options.history
+        << " yet. Next: optrail bench --record\n";
+  }
+  return 0;
+}
+
+}  // namespace optrail::reports

@@ -1,0 +1,105 @@
+#include "reports/commands.h"
+
+#include <sstream>
+#include <string>
+
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "reports/sample_history.h"
+#include "tracker/history.h"
+
+namespace optrail::reports {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string FreshFolder(const std::string& name) {
+  const std::string dir = JoinPath(::testing::TempDir(), name);
+  EXPECT_TRUE(CreateDirectories(dir).ok());
+  return dir;
+}
+
+std::string RecordSample(const std::string& dir) {
+  SampleOptions options;
+  options.commits = 3;
+  options.shapes_per_operator = 1;
+  options.sessions = 1;
+  SampleHistory sample = MakeSampleHistory(options);
+  const absl::StatusOr<tracker::History> history =
+      tracker::History::Open(JoinPath(dir, "history"));
+  EXPECT_TRUE(history.ok());
+  for (proto::Run& run : sample.runs) {
+    run.set_run_id(tracker::NewRecordId(run.started_unix_ns()));
+    const absl::Status status = history->AppendRun(run);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  for (proto::Session& session : sample.sessions) {
+    session.set_session_id(tracker::NewRecordId(session.started_unix_ns()));
+    const absl::Status status = history->AppendSession(session);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  return history->dir();
+}
+
+TEST(RunReportTest, WritesTheFormatThatTheFileNameAsksFor) {
+  const std::string dir = FreshFolder("formats");
+  ReportCommand options;
+  options.history = RecordSample(dir);
+  const std::pair<const char*, const char*> kFiles[] = {
+      {"r.html", "<!DOCTYPE html>"},
+      {"r.md", "## Optrail report"},
+      {"r.json", "\"schema\": 1"}};
+  for (const auto& [name, expected] : kFiles) {
+    options.out = JoinPath(dir, name);
+    std::ostringstream log;
+    const absl::StatusOr<int> code = RunReport(options, log);
+    ASSERT_TRUE(code.ok()) << code.status();
+    EXPECT_EQ(*code, 0);
+    EXPECT_THAT(log.str(), HasSubstr("42 series, 1 tuning sessions"));
+    EXPECT_THAT(*ReadFile(options.out), HasSubstr(expected));
+  }
+}
+
+TEST(RunReportTest, AnEmptyHistoryGivesAnHonestPage) {
+  const std::string dir = FreshFolder("empty");
+  ReportCommand options;
+  options.history = JoinPath(dir, "nothing-here");
+  options.out = JoinPath(dir, "report.html");
+  std::ostringstream log;
+  const absl::StatusOr<int> code = RunReport(options, log);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_THAT(log.str(), HasSubstr("optrail bench --record"));
+}
+
+TEST(RunReportTest, NamesDamagedFilesAndShowsTheOthers) {
+  const std::string dir = FreshFolder("damaged");
+  ReportCommand options;
+  options.history = RecordSample(dir);
+  const std::string bad =
+      JoinPath(options.history, "runs/2026/20261120T090807Z-1a2b3c4d5e6f.pb");
+  ASSERT_TRUE(CreateDirectories(DirectoryOf(bad)).ok());
+  ASSERT_TRUE(WriteFileAtomically(bad, "not a run").ok());
+  options.out = JoinPath(dir, "report.json");
+  std::ostringstream log;
+  const absl::StatusOr<int> code = RunReport(options, log);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_THAT(*ReadFile(options.out),
+              HasSubstr("20261120T090807Z-1a2b3c4d5e6f.pb"));
+  EXPECT_THAT(log.str(), HasSubstr("42 series"));
+}
+
+TEST(RunReportTest, RefusesUnknownFormatsAndUnwritableFiles) {
+  ReportCommand options;
+  options.history = FreshFolder("refuses");
+  options.format = "docx";
+  std::ostringstream log;
+  EXPECT_THAT(std::string(RunReport(options, log).status().message()),
+              HasSubstr("--format=docx: expected html"));
+  options.format = "html";
+  options.out = "/no/such/folder/report.html";
+  EXPECT_FALSE(RunReport(options, log).ok());
+}
+
+}  // namespace
+}  // namespace optrail::reports

@@ -1,0 +1,223 @@
+#include "reports/json_report.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/types/optional.h"
+#include "nlohmann/json.hpp"
+#include "reports/inert_json.h"
+#include "reports/knob_effects.h"
+#include "reports/overview.h"
+
+namespace optrail::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json Optional(const absl::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json Number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json CommitJson(const Commit& commit) {
+  return {{"id", commit.id},
+          {"branch", commit.branch},
+          {"subject", commit.subject},
+          {"first_parent_position", Optional(commit.position)},
+          {"unix_ns", commit.unix_ns},
+          {"dirty", commit.dirty}};
+}
+
+Json HardwareJson(const Hardware& hardware) {
+  return {{"id", hardware.id},
+          {"device", hardware.device},
+          {"model", hardware.model},
+          {"cores", Optional(hardware.cores)},
+          {"memory_bytes", Optional(hardware.memory_bytes)},
+          {"virtual_machine", hardware.virtual_machine},
+          {"compiler", hardware.compiler},
+          {"compiler_flags", hardware.compiler_flags},
+          {"os", hardware.os},
+          {"driver", hardware.driver},
+          {"flop_per_s", Optional(hardware.flop_per_s)},
+          {"memory_bytes_per_s", Optional(hardware.memory_bytes_per_s)}};
+}
+
+Json PointsJson(const Series& series) {
+  Json points = Json::array();
+  for (const Point& point : series.points) {
+    Json medians = Json::array();
+    for (double median : point.process_medians) {
+      medians.push_back(Number(median));
+    }
+    points.push_back(
+        {{"commit", point.commit},
+         {"recorded_unix_ns", point.recorded_unix_ns},
+         {"value", Number(point.value)},
+         {"process_medians", std::move(medians)},
+         {"config", point.config < 0 ? Json(nullptr)
+                                     : Json(series.configs[point.config])},
+         {"outcome", point.outcome.empty() ? "OK" : point.outcome},
+         {"detail", point.detail}});
+  }
+  return points;
+}
+
+Json SeriesJson(const ReportData& data, const Series& series) {
+  Json changes = Json::array();
+  for (const ChangePoint& change : series.change_points) {
+    changes.push_back({{"point", change.point},
+                       {"relative_change", change.relative_change},
+                       {"low", Optional(change.relative_change_low)},
+                       {"high", Optional(change.relative_change_high)},
+                       {"confidence", Optional(change.confidence)},
+                       {"provisional", change.provisional},
+                       {"for_the_worse", change.for_the_worse}});
+  }
+  Json epochs = Json::array();
+  for (const Epoch& epoch : series.epochs) {
+    epochs.push_back({{"point", epoch.point}, {"what", epoch.what}});
+  }
+  return {
+      {"name", series.name},
+      {"operator", series.operator_name},
+      {"shape", series.shape},
+      {"selection", series.selection},
+      {"variant", series.variant},
+      {"hardware", data.hardware[series.hardware].id},
+      {"branch", series.branch},
+      {"metric", series.metric},
+      {"unit", series.unit},
+      {"lower_is_better", series.lower_is_better},
+      {"verdict", std::string(VerdictName(series.verdict))},
+      {"verdict_detail", series.verdict_detail},
+      {"ratio", Optional(series.ratio)},
+      {"ratio_low", Optional(series.ratio_low)},
+      {"ratio_high", Optional(series.ratio_high)},
+      {"minimum_detectable_effect", Optional(series.minimum_detectable_effect)},
+      {"roofline_fraction", Optional(series.roofline_fraction)},
+      {"change_points", std::move(changes)},
+      {"epochs", std::move(epochs)},
+      {"points", PointsJson(series)}};
+}
+
+Json TrialsJson(const TuningSession& session) {
+  Json trials = Json::array();
+  for (const Trial& trial : session.trials) {
+    trials.push_back({{"config", ConfigText(session, trial)},
+                      {"outcome", trial.outcome},
+                      {"time_ns", Number(trial.time_ns)},
+                      {"elapsed_ns", trial.elapsed_ns},
+                      {"detail", trial.detail}});
+  }
+  return trials;
+}
+
+Json SessionJson(const ReportData& data, const TuningSession& session) {
+  const Convergence convergence = Converge(session);
+  Json finalists = Json::array();
+  for (const Finalist& finalist : session.finalists) {
+    finalists.push_back(
+        {{"config", finalist.config},
+         {"first_time_ns", Number(finalist.first_time_ns)},
+         {"verified_time_ns", Number(finalist.verified_time_ns)},
+         {"outcome", finalist.outcome},
+         {"is_default", finalist.is_default},
+         {"is_winner", finalist.is_winner}});
+  }
+  Json knobs = Json::array();
+  for (const KnobEffect& effect : KnobEffects(session)) {
+    const Knob& knob = session.knobs[effect.knob];
+    Json levels = Json::array();
+    for (const LevelTimes& at : effect.levels) {
+      levels.push_back({{"level", knob.levels[at.level]},
+                        {"trials", at.count},
+                        {"min_ns", at.min_ns},
+                        {"lower_quartile_ns", at.lower_quartile_ns},
+                        {"median_ns", at.median_ns},
+                        {"upper_quartile_ns", at.upper_quartile_ns},
+                        {"max_ns", at.max_ns}});
+    }
+    knobs.push_back({{"knob", knob.name},
+                     {"estimated_importance", Optional(effect.importance)},
+                     {"levels", std::move(levels)}});
+  }
+  Json outcomes = Json::object();
+  for (const auto& [name, count] : convergence.outcomes) {
+    outcomes[name] = count;
+  }
+  return {{"id", session.id},
+          {"operator", session.operator_name},
+          {"task", session.task},
+          {"hardware", data.hardware[session.hardware].id},
+          {"strategy", session.strategy},
+          {"seed", session.seed},
+          {"stop_reason", session.stop_reason},
+          {"started_unix_ns", session.started_unix_ns},
+          {"elapsed_ns", session.elapsed_ns},
+          {"valid_config_count", Optional(session.valid_config_count)},
+          {"commit", CommitJson(session.commit)},
+          {"verified_speedup", Optional(VerifiedSpeedup(session))},
+          {"winners_curse", Optional(WinnersCurse(session))},
+          {"best_ns", Optional(convergence.best_ns)},
+          {"trials_to_95_percent", Optional(convergence.trials_to_95_percent)},
+          {"trials_to_99_percent", Optional(convergence.trials_to_99_percent)},
+          {"outcomes", std::move(outcomes)},
+          {"findings", session.findings},
+          {"finalists", std::move(finalists)},
+          {"knobs", std::move(knobs)},
+          {"trials", TrialsJson(session)}};
+}
+
+}  // namespace
+
+std::string WriteJsonReport(const ReportData& data) {
+  const Overview overview = Summarize(data);
+  Json verdicts = Json::object();
+  for (const auto& [verdict, count] : overview.verdicts) {
+    verdicts[std::string(VerdictName(verdict))] = count;
+  }
+  Json commits = Json::array();
+  for (const Commit& commit : data.commits) {
+    commits.push_back(CommitJson(commit));
+  }
+  Json hardware = Json::array();
+  for (const Hardware& each : data.hardware) {
+    hardware.push_back(HardwareJson(each));
+  }
+  Json pairs = Json::array();
+  for (const TunedPair& pair : overview.pairs) {
+    pairs.push_back({{"default_series", pair.default_series},
+                     {"tuned_series", pair.tuned_series},
+                     {"default_ns", pair.default_ns},
+                     {"tuned_ns", pair.tuned_ns},
+                     {"speedup", pair.speedup}});
+  }
+  Json series = Json::array();
+  for (const Series& each : data.series) {
+    series.push_back(SeriesJson(data, each));
+  }
+  Json sessions = Json::array();
+  for (const TuningSession& session : data.sessions) {
+    sessions.push_back(SessionJson(data, session));
+  }
+  const Json report = {{"schema", 1},
+                       {"title", data.title},
+                       {"source", data.source},
+                       {"synthetic", data.synthetic},
+                       {"runs", data.run_count},
+                       {"warnings", data.warnings},
+                       {"verdicts", std::move(verdicts)},
+                       {"commits", std::move(commits)},
+                       {"hardware", std::move(hardware)},
+                       {"default_vs_tuned", std::move(pairs)},
+                       {"series", std::move(series)},
+                       {"sessions", std::move(sessions)}};
+  return DumpInert(report, 1) + "\n";
+}
+
+}  // namespace optrail::reports
