@@ -1,0 +1,355 @@
+#include "tuning/store/store.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/store/store_files.h"
+
+namespace optrail::tuning {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::string FreshDirectory(const std::string& name) {
+  static int counter = 0;
+  const std::string path = absl::StrCat(
+      ::testing::TempDir(), "/", name, "_", ++counter, "_",
+      ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  EXPECT_TRUE(CreateDirectories(path).ok());
+  return path;
+}
+
+proto::TunedConfig Tuned(const std::string& shape, const std::string& config,
+                         int threads = 1) {
+  proto::TunedConfig tuned;
+  tuned.set_shape(shape);
+  tuned.set_config(config);
+  tuned.set_threads(threads);
+  tuned.set_cache_mode(proto::HOT);
+  tuned.set_kernel_id("k1");
+  tuned.set_time_ns(100);
+  return tuned;
+}
+
+TunedFile File(const std::string& hardware,
+               const std::vector<proto::TunedConfig>& entries) {
+  proto::TunedConfigs configs;
+  configs.set_operator_name("softmax");
+  configs.set_hardware_id(hardware);
+  configs.set_device_kind(proto::CPU);
+  for (const proto::TunedConfig& tuned : entries) *configs.add_tuned() = tuned;
+  return {hardware + ".textproto", FormatTunedConfigs(configs)};
+}
+
+TunedConfigStore LoadOrDie(const StoreOptions& options) {
+  absl::StatusOr<TunedConfigStore> store = TunedConfigStore::Load(options);
+  EXPECT_TRUE(store.ok()) << store.status();
+  return std::move(store).value();
+}
+
+// A lookup whose shape lives as long as it.
+struct Query {
+  explicit Query(const std::string& text, const std::string& hardware = "hw-a")
+      : shape(*ParseShape(text)) {
+    request.operator_name = "softmax";
+    request.hardware_id = hardware_id = hardware;
+    request.hardware_id = hardware_id;
+    request.kernel_id = "k1";
+    request.shape = &shape;
+  }
+  Query(const Query&) = delete;
+  proto::Shape shape;
+  std::string hardware_id;
+  LookupRequest request;
+};
+
+std::string ConfigOf(const LookupResult& result) {
+  return result.config == nullptr ? "none" : CanonicalText(*result.config);
+}
+
+TEST(StoreTest, FindsTheExactConfig) {
+  StoreOptions options;
+  options.checked_in = {
+      File("hw-a", {Tuned("n=64/f32", "u=1"), Tuned("n=64/f32", "u=2", 4),
+                    Tuned("n=64/f16", "u=3")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query query("n=64/f32");
+  const LookupResult one = store.Lookup(query.request);
+  EXPECT_EQ(one.source, LookupSource::kExact);
+  EXPECT_EQ(ConfigOf(one), "u=1");
+  EXPECT_FALSE(one.unverified);
+  EXPECT_EQ(one.warning, "");
+  query.request.threads = 4;
+  EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "u=2");
+  Query half("n=64/f16");
+  EXPECT_EQ(ConfigOf(store.Lookup(half.request)), "u=3");
+}
+
+TEST(StoreTest, OverlayWins) {
+  const std::string overlay = FreshDirectory("overlay");
+  ASSERT_TRUE(WriteOverlay(overlay, "softmax", "hw-a", proto::CPU,
+                           Tuned("n=64/f32", "u=8"))
+                  .ok());
+  StoreOptions options;
+  options.checked_in = {
+      File("hw-a", {Tuned("n=64/f32", "u=1"), Tuned("n=65/f32", "u=2")})};
+  options.overlay_directory = overlay;
+  const TunedConfigStore store = LoadOrDie(options);
+  Query query("n=64/f32");
+  const LookupResult found = store.Lookup(query.request);
+  EXPECT_EQ(ConfigOf(found), "u=8");
+  EXPECT_TRUE(found.from_overlay);
+  Query other("n=65/f32");
+  EXPECT_FALSE(store.Lookup(other.request).from_overlay);
+  ASSERT_THAT(store.Contents(), SizeIs(1));
+  EXPECT_EQ(store.Contents()[0].tuned_size(), 2);
+}
+
+TEST(StoreTest, AnotherKernelIsUnverified) {
+  StoreOptions options;
+  options.checked_in = {File("hw-a", {Tuned("n=64/f32", "u=1")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query query("n=64/f32");
+  query.request.kernel_id = "k2";
+  EXPECT_TRUE(store.Lookup(query.request).unverified);
+  query.request.kernel_id = "";
+  EXPECT_TRUE(store.Lookup(query.request).unverified);
+}
+
+TEST(StoreTest, FallsBackToTheNearestShapeThatIsValid) {
+  StoreOptions options;
+  options.checked_in = {File(
+      "hw-a", {Tuned("m=64,n=64/f32", "u=1"), Tuned("m=256,n=64/f32", "u=2"),
+               Tuned("m=120,n=64/f16", "u=3")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query query("m=128,n=128/f32");
+  query.shape.mutable_dims(0)->set_value(192);
+  const LookupResult nearest = store.Lookup(query.request);
+  EXPECT_EQ(nearest.source, LookupSource::kNearest);
+  EXPECT_EQ(ConfigOf(nearest), "u=2");
+  EXPECT_NEAR(nearest.shape_distance, 1 + std::log2(256.0 / 192), 1e-12);
+  EXPECT_THAT(nearest.warning,
+              HasSubstr("using the config tuned for m=256,n=64/f32"));
+
+  const auto not_two = [](const proto::Config& config) {
+    return config.set(0).int_() != 2;
+  };
+  const ConfigPredicate predicate(not_two);
+  query.request.is_valid = &predicate;
+  EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "u=1");
+}
+
+TEST(StoreTest, AnInvalidExactConfigFallsBackAndSaysSo) {
+  StoreOptions options;
+  options.checked_in = {
+      File("hw-a", {Tuned("n=64/f32", "u=1"), Tuned("n=128/f32", "u=2")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query query("n=64/f32");
+  int asked = 0;
+  const auto is_two = [&](const proto::Config& config) {
+    ++asked;
+    return config.set(0).int_() == 2;
+  };
+  const ConfigPredicate predicate(is_two);
+  query.request.is_valid = &predicate;
+  const LookupResult found = store.Lookup(query.request);
+  EXPECT_EQ(found.source, LookupSource::kNearest);
+  EXPECT_EQ(ConfigOf(found), "u=2");
+  EXPECT_THAT(found.warning, HasSubstr("(u=1) is not valid here"));
+  // The exact one's answer is remembered.
+  asked = 0;
+  store.Lookup(query.request);
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(StoreTest, FallsBackToSimilarHardwareAndNamesIt) {
+  StoreOptions options;
+  options.checked_in = {File("intel-xeon-2c", {Tuned("n=64/f32", "u=1")}),
+                        File("amd-epyc-zen4-4c", {Tuned("n=1024/f32", "u=2")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query query("n=64/f32", "amd-epyc-zen4-2c");
+  const LookupResult found = store.Lookup(query.request);
+  EXPECT_EQ(found.source, LookupSource::kNearest);
+  EXPECT_EQ(ConfigOf(found), "u=2");
+  EXPECT_EQ(found.hardware_id, "amd-epyc-zen4-4c");
+  EXPECT_THAT(found.warning, HasSubstr("on other hardware, amd-epyc-zen4-4c"));
+}
+
+TEST(StoreTest, NothingThatFitsIsTheDefault) {
+  StoreOptions options;
+  options.checked_in = {
+      File("hw-a", {Tuned("n=64/f16", "u=1"), Tuned("m=64/f32", "u=1")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query query("n=64/f32");
+  const LookupResult found = store.Lookup(query.request);
+  EXPECT_EQ(found.source, LookupSource::kDefault);
+  EXPECT_EQ(found.config, nullptr);
+  EXPECT_THAT(found.warning, HasSubstr("the default is used"));
+  query.request.device_kind = proto::CUDA;
+  EXPECT_EQ(store.Lookup(query.request).source, LookupSource::kDefault);
+  EXPECT_EQ(TunedConfigStore().Lookup(query.request).source,
+            LookupSource::kDefault);
+}
+
+TEST(StoreTest, ABrokenOverlayFileIsLeftOutLoudly) {
+  const std::string overlay = FreshDirectory("overlay");
+  ASSERT_TRUE(WriteOverlay(overlay, "softmax", "hw-a", proto::CPU,
+                           Tuned("n=64/f32", "u=8"))
+                  .ok());
+  ASSERT_TRUE(
+      WriteFileAtomically(JoinPath(overlay, "softmax", "hw-b.textproto"),
+                          "operator_name: 'softmax'\nhardware {")
+          .ok());
+  StoreOptions options;
+  options.overlay_directory = overlay;
+  const TunedConfigStore store = LoadOrDie(options);
+  ASSERT_THAT(store.warnings(), SizeIs(1));
+  EXPECT_THAT(store.warnings()[0], HasSubstr("hw-b.textproto:2:"));
+  Query query("n=64/f32");
+  EXPECT_EQ(store.Lookup(query.request).source, LookupSource::kExact);
+  // Whoever changes files must not step over it.
+  EXPECT_FALSE(DiffStore(FreshDirectory("tree"), overlay).ok());
+}
+
+TEST(StoreTest, ABrokenCheckedInFileIsAnError) {
+  StoreOptions options;
+  options.checked_in = {{"ops/x/tuned/hw.textproto", "tuned { shape: 'n=0' }"}};
+  EXPECT_FALSE(TunedConfigStore::Load(options).ok());
+}
+
+TEST(StoreFilesTest, ErrorsNameLineAndField) {
+  const auto error = [](const std::string& entry) {
+    const auto configs = ParseTunedConfigs(
+        absl::StrCat("operator_name: 'softmax'\nhardware_id: 'hw'\n"
+                     "device_kind: CPU\n",
+                     entry),
+        "hw.textproto");
+    return std::string(configs.status().message());
+  };
+  const std::string good =
+      "tuned { shape: 'n=1/f32' config: 'u=1' threads: 1 cache_mode: HOT }\n";
+  EXPECT_EQ(error(good), "");
+  EXPECT_THAT(error(good + good),
+              HasSubstr("hw.textproto:5:1: shape n=1/f32, threads 1, hot has "
+                        "two entries, the first in line 4"));
+  EXPECT_THAT(error("tuned { shape: 'n=x/f32' config: 'u=1' threads: 1 }"),
+              HasSubstr("hw.textproto:4:9: dimension \"n\""));
+  EXPECT_THAT(error("tuned { shape: 'n=1/f32' config: 'u' threads: 1 }"),
+              HasSubstr("expected name=value"));
+  EXPECT_THAT(error("tuned { shape: 'n=1/f32' threads: 0 }"),
+              HasSubstr("threads is 0"));
+  EXPECT_THAT(error("tuned { shape: 'n=1/f32' threads: 1 }"),
+              HasSubstr("cache_mode is missing"));
+  EXPECT_THAT(std::string(ParseTunedConfigs("operator_name: '../../etc'", "f")
+                              .status()
+                              .message()),
+              HasSubstr("operator_name is \"../../etc\""));
+}
+
+TEST(StoreFilesTest, WritesSortedAndReplacesTheSameEntry) {
+  const std::string overlay = FreshDirectory("overlay");
+  for (const char* shape : {"n=9/f32", "n=1/f32", "n=9/f32"}) {
+    ASSERT_TRUE(WriteOverlay(overlay, "softmax", "hw-a", proto::CPU,
+                             Tuned(shape, "u=1"))
+                    .ok());
+  }
+  const auto contents = ReadOverlay(overlay);
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  ASSERT_THAT(*contents, SizeIs(1));
+  ASSERT_EQ((*contents)[0].tuned_size(), 2);
+  EXPECT_EQ((*contents)[0].tuned(0).shape(), "n=1/f32");
+  const std::string text =
+      *ReadFile(JoinPath(overlay, "softmax", "hw-a.textproto"));
+  EXPECT_EQ(FormatTunedConfigs(*ParseTunedConfigs(text, "f")), text);
+}
+
+TEST(StoreFilesTest, RefusesToWriteWhatItCouldNotRead) {
+  const std::string overlay = FreshDirectory("overlay");
+  EXPECT_FALSE(WriteOverlay(overlay, "../evil", "hw", proto::CPU,
+                            Tuned("n=1/f32", "u=1"))
+                   .ok());
+  EXPECT_FALSE(
+      WriteOverlay(overlay, "softmax", "hw", proto::CPU, Tuned("n", "u=1"))
+          .ok());
+  EXPECT_THAT(*ReadOverlay(overlay), IsEmpty());
+}
+
+TEST(StoreFilesTest, ConcurrentWritersKeepAllEntries) {
+  const std::string overlay = FreshDirectory("overlay");
+  constexpr int kWriters = 4;
+  constexpr int kEntries = 8;
+  std::vector<std::thread> writers;
+  std::vector<absl::Status> results(kWriters);
+  for (int w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&, w] {
+      for (int i = 0; i < kEntries; ++i) {
+        results[w].Update(WriteOverlay(
+            overlay, "softmax", "hw-a", proto::CPU,
+            Tuned(absl::StrCat("n=", 1 + w * kEntries + i, "/f32"), "u=1")));
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  for (const absl::Status& result : results) EXPECT_TRUE(result.ok()) << result;
+  EXPECT_EQ((*ReadOverlay(overlay))[0].tuned_size(), kWriters * kEntries);
+}
+
+TEST(StoreFilesTest, DiffAndPromoteMoveEntries) {
+  const std::string overlay = FreshDirectory("overlay");
+  const std::string tree = FreshDirectory("tree");
+  const auto write = [&](const std::string& shape, const std::string& config) {
+    ASSERT_TRUE(WriteOverlay(overlay, "softmax", "hw-a", proto::CPU,
+                             Tuned(shape, config))
+                    .ok());
+  };
+  const auto all = [](const StoreDifference&) { return true; };
+  write("n=1/f32", "u=1");
+  write("n=2/f32", "u=2");
+  const std::string path = JoinPath(tree, "softmax", "tuned", "hw-a.textproto");
+  EXPECT_THAT(*PromoteOverlay(tree, overlay, all), ElementsAre(path));
+  EXPECT_THAT(*ReadOverlay(overlay), IsEmpty());
+  EXPECT_THAT(*DiffStore(tree, overlay), IsEmpty());
+
+  write("n=1/f32", "u=1");  // equal to the checked-in one
+  write("n=2/f32", "u=3");
+  write("n=3/f32", "u=4");
+  const auto differences = DiffStore(tree, overlay);
+  ASSERT_TRUE(differences.ok()) << differences.status();
+  ASSERT_THAT(*differences, SizeIs(2));
+  EXPECT_FALSE((*differences)[0].is_new);
+  EXPECT_THAT(
+      FormatDifference((*differences)[0]),
+      AllOf(HasSubstr("- config: \"u=2\""), HasSubstr("+ config: \"u=3\"")));
+  EXPECT_TRUE((*differences)[1].is_new);
+
+  EXPECT_TRUE(PromoteOverlay(tree, overlay, [](const StoreDifference& d) {
+                return d.is_new;
+              }).ok());
+  EXPECT_EQ((*ReadOverlay(overlay))[0].tuned_size(), 2);
+  ASSERT_THAT(*ReadTree(tree), SizeIs(1));
+  EXPECT_EQ((*ReadTree(tree))[0].tuned_size(), 3);
+  EXPECT_TRUE(PromoteOverlay(tree, overlay, all).ok());
+  EXPECT_THAT(*ReadOverlay(overlay), IsEmpty());
+}
+
+TEST(StoreFilesTest, AFileMustSayWhatItsPathSays) {
+  const std::string overlay = FreshDirectory("overlay");
+  ASSERT_TRUE(CreateDirectories(JoinPath(overlay, "matmul")).ok());
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(overlay, "matmul", "hw-a.textproto"),
+                                  File("hw-a", {Tuned("n=1/f32", "u=1")}).text)
+                  .ok());
+  EXPECT_THAT(std::string(ReadOverlay(overlay).status().message()),
+              HasSubstr("as its path says"));
+}
+
+}  // namespace
+}  // namespace optrail::tuning
