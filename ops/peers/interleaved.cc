@@ -1,7 +1,8 @@
 #include "ops/peers/interleaved.h"
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "absl/strings/str_format.h"
@@ -32,14 +33,21 @@ int64_t CallsPerSample(const Candidate& candidate, double min_sample_ns) {
   }
 }
 
+double NowNs(clockid_t clock) {
+  timespec now{};
+  OPTRAIL_CHECK(clock_gettime(clock, &now) == 0);
+  return static_cast<double>(now.tv_sec) * 1e9 +
+         static_cast<double>(now.tv_nsec);
+}
+
 }  // namespace
 
-double WallNs(int64_t calls, absl::FunctionRef<void()> body) {
-  const auto start = std::chrono::steady_clock::now();
+double ElapsedNs(int threads, int64_t calls, absl::FunctionRef<void()> body) {
+  const clockid_t clock =
+      threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+  const double start_ns = NowNs(clock);
   for (int64_t i = 0; i < calls; ++i) body();
-  return std::chrono::duration<double, std::nano>(
-             std::chrono::steady_clock::now() - start)
-      .count();
+  return NowNs(clock) - start_ns;
 }
 
 std::vector<Reading> MeasureInterleaved(

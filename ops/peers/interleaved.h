@@ -47,8 +47,10 @@ std::vector<Reading> MeasureInterleaved(
     const std::vector<Candidate>& candidates,
     const InterleavedOptions& options);
 
-// Wall time of `calls` calls of `body`.
-double WallNs(int64_t calls, absl::FunctionRef<void()> body);
+// Time of `calls` calls of `body`, which uses that many threads. With one it is
+// the time that this thread spent on a core: on an idle machine the same as
+// wall time, and on a busy one without the waiting. With more it is wall time.
+double ElapsedNs(int threads, int64_t calls, absl::FunctionRef<void()> body);
 
 // `title` and one line per reading. `unit_per_ns`: work per call in a unit that
 // reads well per nanosecond, such as FLOP (GFLOP/s) or bytes (GB/s).

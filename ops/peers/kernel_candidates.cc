@@ -100,10 +100,11 @@ absl::StatusOr<Candidate> KernelCandidates::Prepare(
   OPTRAIL_RETURN_IF_ERROR(operands_->Verify().status());
 
   std::shared_ptr<Invocation> invocation = std::move(prepared);
-  return Candidate{
-      name, [this, invocation](int64_t calls) {
-        return WallNs(calls, [&] { invocation->Run(operands_->addresses()); });
-      }};
+  return Candidate{name, [this, invocation](int64_t calls) {
+                     return ElapsedNs(device_.threads(), calls, [&] {
+                       invocation->Run(operands_->addresses());
+                     });
+                   }};
 }
 
 std::string KernelCandidates::TunedConfigText() const {

@@ -105,9 +105,10 @@ absl::Status CompareShape(const std::string& shape_text,
     OPTRAIL_RETURN_IF_ERROR(ours->operands().Arm());
     multiply();
     OPTRAIL_RETURN_IF_ERROR(ours->operands().Verify().status());
-    candidates.push_back({"openblas", [multiply](int64_t calls) {
-                            return WallNs(calls, multiply);
-                          }});
+    candidates.push_back(
+        {"openblas", [multiply, threads = device.threads()](int64_t calls) {
+           return ElapsedNs(threads, calls, multiply);
+         }});
   }
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<Candidate> own,
