@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/level_path.h"
@@ -130,6 +131,12 @@ Partition PartitionLevels(absl::Span<const double> values,
   return result;
 }
 
+// A level next to 0 makes ratios that overflow.
+double Ratio(double part, double unit) {
+  constexpr double kLargest = 1e300;
+  return unit > 0 ? std::clamp(part / unit, -kLargest, kLargest) : 0;
+}
+
 double MedianOf(absl::Span<const double> values) {
   std::vector<double> scratch(values.begin(), values.end());
   return MedianInPlace(absl::MakeSpan(scratch));
@@ -168,11 +175,9 @@ std::vector<ChangePoint> Describe(absl::Span<const double> values,
     const double unit = change.level_before != 0 ? std::abs(change.level_before)
                                                  : std::abs(change.level_after);
     const double margin = kNormal95 * std::sqrt(kMedianVariance * variance);
-    if (unit > 0) {
-      change.relative_change = shift / unit;
-      change.relative_change_low = (shift - margin) / unit;
-      change.relative_change_high = (shift + margin) / unit;
-    }
+    change.relative_change = Ratio(shift, unit);
+    change.relative_change_low = Ratio(shift - margin, unit);
+    change.relative_change_high = Ratio(shift + margin, unit);
     changes.push_back(change);
   }
   return changes;
@@ -227,8 +232,9 @@ Analysis Analyze(absl::Span<const double> input, const DetectOptions& options) {
   analysis.changes = Describe(values, drift, steps, analysis);
   analysis.scale *= unit;
   for (ChangePoint& change : analysis.changes) {
-    change.level_before *= unit;
-    change.level_after *= unit;
+    constexpr double kMax = std::numeric_limits<double>::max();
+    change.level_before = std::clamp(change.level_before * unit, -kMax, kMax);
+    change.level_after = std::clamp(change.level_after * unit, -kMax, kMax);
   }
   return analysis;
 }

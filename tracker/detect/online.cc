@@ -209,11 +209,12 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
                                                 : std::abs(best->level_after);
     const double shift = best->level_after - best->level_before;
     const double margin = 2 * regime_.scale;
-    if (unit > 0) {
-      best->relative_change = shift / unit;
-      best->relative_change_low = (shift - margin) / unit;
-      best->relative_change_high = (shift + margin) / unit;
-    }
+    const auto ratio = [unit](double part) {
+      return unit > 0 ? std::clamp(part / unit, -1e300, 1e300) : 0;
+    };
+    best->relative_change = ratio(shift);
+    best->relative_change_low = ratio(shift - margin);
+    best->relative_change_high = ratio(shift + margin);
   }
   return best;
 }

@@ -1,0 +1,276 @@
+#include "tracker/detect/csv.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+
+namespace optrail::tracker {
+namespace {
+
+// A gzip file can grow a thousandfold; this much is more than any history.
+constexpr size_t kMostBytes = size_t{4} << 30;
+
+// Bad input in a message: short, on one line.
+std::string Quoted(absl::string_view text) {
+  constexpr size_t kMostShown = 40;
+  std::string shown = absl::CHexEscape(text.substr(0, kMostShown));
+  return absl::StrCat("\"", shown, text.size() > kMostShown ? "..." : "", "\"");
+}
+
+// Splits text into records of fields, RFC 4180: quoted fields may hold commas,
+// newlines and doubled quotes. Fields are views into the text or, where quotes
+// had to be undone, into a buffer that lives until the next record.
+class RecordReader {
+ public:
+  RecordReader(absl::string_view text, absl::string_view name)
+      : rest_(text), name_(name) {
+    if (absl::StartsWith(rest_, "\xEF\xBB\xBF")) rest_.remove_prefix(3);
+  }
+
+  // The line on which the current record starts, from 1.
+  int64_t line() const { return line_; }
+
+  absl::Status ErrorHere(absl::string_view what) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name_, ":", line_, ": ", what));
+  }
+
+  // False at the end. Empty lines are skipped.
+  absl::StatusOr<bool> Next(std::vector<absl::string_view>& fields) {
+    fields.clear();
+    while (!rest_.empty() && (rest_[0] == '\n' || rest_[0] == '\r')) {
+      if (rest_[0] == '\n') ++next_line_;
+      rest_.remove_prefix(1);
+    }
+    line_ = next_line_;
+    if (rest_.empty()) return false;
+    buffer_.clear();
+    unquoted_.clear();
+    while (true) {
+      if (!rest_.empty() && rest_[0] == '"') {
+        OPTRAIL_RETURN_IF_ERROR(TakeQuoted(fields));
+      } else {
+        const size_t end = std::min(rest_.find_first_of(",\n"), rest_.size());
+        absl::string_view field = rest_.substr(0, end);
+        rest_.remove_prefix(end);
+        if (rest_.empty() || rest_[0] == '\n') {
+          field = absl::StripSuffix(field, "\r");
+        }
+        fields.push_back(field);
+      }
+      if (rest_.empty()) break;
+      const char separator = rest_[0];
+      rest_.remove_prefix(1);
+      if (separator == '\n') {
+        ++next_line_;
+        break;
+      }
+    }
+    for (const Unquoted& u : unquoted_) {
+      fields[u.field] = absl::string_view(buffer_).substr(u.begin, u.size);
+    }
+    return true;
+  }
+
+ private:
+  struct Unquoted {
+    size_t field, begin, size;
+  };
+
+  absl::Status TakeQuoted(std::vector<absl::string_view>& fields) {
+    const size_t begin = buffer_.size();
+    rest_.remove_prefix(1);
+    while (true) {
+      const size_t quote = rest_.find('"');
+      if (quote == absl::string_view::npos) {
+        return ErrorHere("a quoted field that never ends");
+      }
+      absl::StrAppend(&buffer_, rest_.substr(0, quote));
+      rest_.remove_prefix(quote + 1);
+      if (rest_.empty() || rest_[0] != '"') break;
+      buffer_.push_back('"');
+      rest_.remove_prefix(1);
+    }
+    const size_t size = buffer_.size() - begin;
+    next_line_ += std::count(buffer_.begin() + begin, buffer_.end(), '\n');
+    unquoted_.push_back({fields.size(), begin, size});
+    fields.emplace_back();
+    if (absl::StartsWith(rest_, "\r\n")) rest_.remove_prefix(1);
+    if (!rest_.empty() && rest_[0] != ',' && rest_[0] != '\n') {
+      return ErrorHere("text after the closing quote of a field");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::string_view rest_;
+  absl::string_view name_;
+  int64_t line_ = 1;
+  int64_t next_line_ = 1;
+  std::string buffer_;
+  std::vector<Unquoted> unquoted_;
+};
+
+absl::StatusOr<double> ParseFinite(absl::string_view field,
+                                   absl::string_view column,
+                                   const RecordReader& reader) {
+  const absl::string_view text = absl::StripAsciiWhitespace(field);
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const char* begin = text.data();
+  if (absl::StartsWith(text, "+")) ++begin;  // from_chars knows no plus
+  const std::from_chars_result result = std::from_chars(begin, end, value);
+  if (result.ec == std::errc::result_out_of_range) {
+    return reader.ErrorHere(absl::StrCat(column, " ", Quoted(field),
+                                         " is too large or too small for a "
+                                         "double"));
+  }
+  if (text.empty() || result.ec != std::errc() || result.ptr != end) {
+    return reader.ErrorHere(
+        absl::StrCat(column, " ", Quoted(field), " is not a number"));
+  }
+  if (!std::isfinite(value)) {
+    return reader.ErrorHere(
+        absl::StrCat(column, " ", Quoted(field), " is not a finite number"));
+  }
+  return value;
+}
+
+absl::StatusOr<std::string> Gunzip(const std::string& compressed,
+                                   const std::string& path) {
+  z_stream stream = {};
+  if (inflateInit2(&stream, 15 + 16) != Z_OK) {
+    return absl::InternalError("zlib does not start");
+  }
+  std::string text;
+  std::string chunk(1 << 18, '\0');
+  absl::Status status;
+  size_t used = 0;
+  bool complete = false;
+  while (true) {
+    if (stream.avail_in == 0 && used < compressed.size()) {
+      // zlib counts in 32 bits.
+      const size_t size = std::min<size_t>(compressed.size() - used, 1 << 30);
+      stream.next_in =
+          reinterpret_cast<Bytef*>(const_cast<char*>(&compressed[used]));
+      stream.avail_in = static_cast<uInt>(size);
+      used += size;
+    }
+    stream.next_out = reinterpret_cast<Bytef*>(&chunk[0]);
+    stream.avail_out = static_cast<uInt>(chunk.size());
+    const int code = inflate(&stream, Z_NO_FLUSH);
+    text.append(chunk, 0, chunk.size() - stream.avail_out);
+    if (code == Z_STREAM_END) {
+      complete = true;
+      if (stream.avail_in == 0 && used == compressed.size()) break;
+      inflateReset(&stream);  // gzip members may follow each other
+      complete = false;
+      continue;
+    }
+    if (code != Z_OK || text.size() > kMostBytes) {
+      status = absl::InvalidArgumentError(absl::StrCat(
+          path, ": ",
+          text.size() > kMostBytes ? "more than 4 GiB when decompressed"
+          : code == Z_BUF_ERROR    ? "the gzip data ends too early"
+                                   : "damaged gzip data"));
+      break;
+    }
+  }
+  inflateEnd(&stream);
+  if (!status.ok()) return status;
+  if (!complete) return absl::InternalError("gzip data without an end");
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CsvSeries>> ParseSeriesCsv(absl::string_view text,
+                                                      absl::string_view name) {
+  RecordReader reader(text, name);
+  std::vector<absl::string_view> fields;
+  OPTRAIL_ASSIGN_OR_RETURN(const bool has_header, reader.Next(fields));
+  if (!has_header) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": empty; expected a header with the columns id, t and value"));
+  }
+  constexpr absl::string_view kColumns[] = {"id", "t", "value"};
+  size_t columns[3];
+  for (int c = 0; c < 3; ++c) {
+    const auto is_column = [&](absl::string_view field) {
+      return absl::StripAsciiWhitespace(field) == kColumns[c];
+    };
+    const auto found = std::find_if(fields.begin(), fields.end(), is_column);
+    if (found == fields.end()) {
+      return reader.ErrorHere(absl::StrCat(
+          "no column \"", kColumns[c], "\" in the header ",
+          Quoted(absl::StrJoin(fields, ",")), "; expected id, t and value"));
+    }
+    if (std::count_if(fields.begin(), fields.end(), is_column) > 1) {
+      return reader.ErrorHere(
+          absl::StrCat("the column \"", kColumns[c], "\" comes twice"));
+    }
+    columns[c] = found - fields.begin();
+  }
+  const size_t num_columns = fields.size();
+
+  std::vector<CsvSeries> series;
+  std::unordered_map<std::string, size_t> places;
+  size_t current = 0;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, reader.Next(fields));
+    if (!more) break;
+    if (fields.size() != num_columns) {
+      return reader.ErrorHere(absl::StrCat(
+          fields.size(), " fields where the header has ", num_columns));
+    }
+    const absl::string_view id = fields[columns[0]];
+    OPTRAIL_ASSIGN_OR_RETURN(const double t,
+                             ParseFinite(fields[columns[1]], "t", reader));
+    OPTRAIL_ASSIGN_OR_RETURN(const double value,
+                             ParseFinite(fields[columns[2]], "value", reader));
+    // Mostly the series of the row before.
+    if (series.empty() || series[current].id != id) {
+      const auto [place, is_new] =
+          places.emplace(std::string(id), series.size());
+      if (is_new) {
+        series.emplace_back();
+        series.back().id = std::string(id);
+      }
+      current = place->second;
+    }
+    CsvSeries& one = series[current];
+    if (!one.t.empty() && !(t > one.t.back())) {
+      return reader.ErrorHere(absl::StrCat(
+          "t ", t, t == one.t.back() ? " comes twice" : " comes after ",
+          t == one.t.back() ? "" : absl::StrCat(one.t.back()), " in series ",
+          Quoted(id), "; sort each series by t, one row per t"));
+    }
+    one.t.push_back(t);
+    one.values.push_back(value);
+  }
+  return series;
+}
+
+absl::StatusOr<std::vector<CsvSeries>> ReadSeriesCsv(const std::string& path) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  if (absl::StartsWith(text, "\x1F\x8B")) {
+    OPTRAIL_ASSIGN_OR_RETURN(text, Gunzip(text, path));
+  }
+  return ParseSeriesCsv(text, path);
+}
+
+}  // namespace optrail::tracker

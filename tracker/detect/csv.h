@@ -1,0 +1,42 @@
+#ifndef OPTRAIL_TRACKER_DETECT_CSV_H_
+#define OPTRAIL_TRACKER_DETECT_CSV_H_
+
+// Reads series from CSV: one row per point, a header with the columns id, t and
+// value, in any order and among others.
+//
+//   id,t,value
+//   matmul/64,0,12.25
+//   matmul/64,1,12.31
+//
+// `id` names the series and may be any text, quoted as RFC 4180 says; `t` is a
+// number that grows from row to row of a series (a commit's position, a time);
+// `value` is a finite number. Rows of different series may be interleaved.
+// What is wrong is an error that names file, line and field; nothing is guessed
+// or left out.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace optrail::tracker {
+
+struct CsvSeries {
+  std::string id;
+  std::vector<double> t;
+  std::vector<double> values;
+};
+
+// Series in the order of their first rows. `name` stands for the file in
+// errors.
+absl::StatusOr<std::vector<CsvSeries>> ParseSeriesCsv(absl::string_view text,
+                                                      absl::string_view name);
+
+// The same from a file, which may be compressed by gzip (by its contents, not
+// its name).
+absl::StatusOr<std::vector<CsvSeries>> ReadSeriesCsv(const std::string& path);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_DETECT_CSV_H_

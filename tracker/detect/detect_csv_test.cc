@@ -1,0 +1,118 @@
+#include "tracker/detect/detect_csv.h"
+
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tracker/detect/synthetic.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class DetectCsvTest : public ::testing::Test {
+ protected:
+  // Writes the series under the ids given and runs the command.
+  absl::Status Run(
+      const std::vector<std::pair<std::string, std::vector<double>>>& all) {
+    std::string text = "id,t,value\n";
+    for (const auto& [id, values] : all) {
+      for (size_t t = 0; t < values.size(); ++t) {
+        absl::StrAppendFormat(&text, "%s,%d,%.9g\n", id, t, values[t]);
+      }
+    }
+    options_.csv = JoinPath(::testing::TempDir(), "detect.csv");
+    EXPECT_TRUE(WriteFileAtomically(options_.csv, text).ok());
+    out_.str("");
+    return DetectCsv(options_, out_);
+  }
+
+  DetectCsvOptions options_;
+  std::ostringstream out_;
+};
+
+TEST_F(DetectCsvTest, PrintsJsonWithExactlyTheDocumentedMembers) {
+  const auto step = SyntheticSeries(NoiseKind::kNormal, 200, {{120, 1.1}}, 1);
+  const auto flat = SyntheticSeries(NoiseKind::kNormal, 200, {}, 2);
+  ASSERT_TRUE(Run({{"7", step}, {"\"a\"\"\\\n\"", flat}}).ok());
+  const nlohmann::json json = nlohmann::json::parse(out_.str());
+  ASSERT_EQ(json.size(), 2);
+  EXPECT_EQ(json[0].size(), 2);
+  EXPECT_EQ(json[0]["id"], "7");
+  ASSERT_EQ(json[0]["change_points"].size(), 1);
+  const nlohmann::json& change = json[0]["change_points"][0];
+  EXPECT_EQ(change.size(), 3);
+  EXPECT_EQ(change["index"], 120);
+  EXPECT_GT(change["confidence"].get<double>(), 0.99);
+  EXPECT_LT(change["confidence"].get<double>(), 1);
+  EXPECT_NEAR(change["relative_change"].get<double>(), 0.1, 0.01);
+  EXPECT_EQ(json[1]["id"], "a\"\\\n");
+  EXPECT_TRUE(json[1]["change_points"].is_array());
+  EXPECT_THAT(json[1]["change_points"], IsEmpty());
+}
+
+TEST_F(DetectCsvTest, TellsProvisionalFromConfirmedOnline) {
+  options_.mode = DetectMode::kOnline;
+  auto values =
+      SyntheticSeries(NoiseKind::kNormal, 154, {{80, 1.1}, {150, 1 / 1.1}}, 1);
+  ASSERT_TRUE(Run({{"x", values}}).ok());
+  const nlohmann::json changes =
+      nlohmann::json::parse(out_.str())[0]["change_points"];
+  ASSERT_EQ(changes.size(), 2);
+  EXPECT_EQ(changes[0]["index"], 80);
+  EXPECT_FALSE(changes[0].contains("provisional"));
+  EXPECT_EQ(changes[1]["index"], 150);
+  EXPECT_EQ(changes[1]["provisional"], true);
+}
+
+TEST_F(DetectCsvTest, PrintsTables) {
+  const auto step = SyntheticSeries(NoiseKind::kNormal, 200, {{120, 1.1}}, 1);
+  options_.format = "csv";
+  ASSERT_TRUE(Run({{"x", step}}).ok());
+  EXPECT_THAT(out_.str(), StartsWith("id,index,t,level_before,level_after,"));
+  EXPECT_THAT(out_.str(), HasSubstr("\nx,120,120,"));
+  options_.format = "table";
+  ASSERT_TRUE(Run({{"x", step}}).ok());
+  EXPECT_THAT(out_.str(), HasSubstr("confirmed"));
+}
+
+TEST_F(DetectCsvTest, RefusesWhatItDoesNotKnow) {
+  options_.format = "xml";
+  EXPECT_THAT(std::string(Run({}).message()), HasSubstr("--format"));
+  options_.format = "json";
+  options_.csv = "/no/such.csv";
+  EXPECT_THAT(std::string(DetectCsv(options_, out_).message()),
+              HasSubstr("/no/such.csv"));
+  EXPECT_THAT(out_.str(), IsEmpty());
+}
+
+TEST(DetectAll, IsTheSameForAnyNumberOfThreads) {
+  std::vector<CsvSeries> series(100);
+  for (size_t i = 0; i < series.size(); ++i) {
+    series[i].values =
+        SyntheticSeries(kAllNoiseKinds[i % 9], 120, {{60, 1.05}}, i);
+  }
+  for (const DetectMode mode : {DetectMode::kOffline, DetectMode::kOnline}) {
+    const auto one = DetectAll(series, mode, 1);
+    const auto many = DetectAll(series, mode, 5);
+    ASSERT_EQ(one.size(), many.size());
+    for (size_t i = 0; i < one.size(); ++i) {
+      ASSERT_EQ(one[i].changes.size(), many[i].changes.size());
+      for (size_t k = 0; k < one[i].changes.size(); ++k) {
+        EXPECT_EQ(one[i].changes[k].index, many[i].changes[k].index);
+        EXPECT_EQ(one[i].changes[k].confidence, many[i].changes[k].confidence);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace optrail::tracker
