@@ -281,7 +281,6 @@ def operator(
         cc_binary(
             name = name + "_" + tool,
             args = ["--op=" + name],
-            tags = ["manual"],
             visibility = ["//visibility:private"],
             deps = [
                 ":" + name,

@@ -1,0 +1,32 @@
+// Every operator of //ops:all is complete: a folder that lacks its macro, or a
+// kernel that the macro does not know, shows here.
+
+#include "gtest/gtest.h"
+#include "ops/core/registry.h"
+
+namespace optrail::ops {
+namespace {
+
+TEST(AllOperators, AreListedWithFilesAndKernels) {
+  EXPECT_NE(Registry::Get().Find("add"), nullptr);
+  EXPECT_NE(Registry::Get().Find("matmul"), nullptr);
+  EXPECT_NE(Registry::Get().Find("softmax"), nullptr);
+  for (const OperatorEntry* entry : Registry::Get().List()) {
+    SCOPED_TRACE(entry->op->name());
+    EXPECT_EQ(entry->package, "ops/" + entry->op->name());
+    EXPECT_EQ(entry->space.path,
+              entry->package + "/" + entry->op->name() + ".space.textproto");
+    EXPECT_FALSE(entry->space.contents.empty());
+    EXPECT_FALSE(entry->shapes.contents.empty());
+    ASSERT_EQ(entry->kernels.count(proto::CPU), 1);
+    EXPECT_NE(entry->kernels.at(proto::CPU).kernel, nullptr);
+    EXPECT_EQ(entry->kernels.at(proto::CPU).id.size(), 16);
+  }
+}
+
+TEST(AllOperators, LeaveTestOperatorsOut) {
+  EXPECT_EQ(Registry::Get().Find("faulty"), nullptr);
+}
+
+}  // namespace
+}  // namespace optrail::ops
