@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   }
   optrail::reports::SampleOptions sample;
   if (argc > 2) sample.commits = std::atoi(argv[2]);
+  if (sample.commits == 0) sample.sessions = 0;  // an empty history
   if (argc > 3) sample.shapes_per_operator = std::atoi(argv[3]);
   sample.hostile_names = argc > 4 && std::string(argv[4]) == "hostile";
   const optrail::reports::SampleHistory history =
