@@ -46,6 +46,8 @@ inline constexpr int kVerdictCount = 10;
 
 // What one benchmark is held to. Effects are relative: .03 is 3%.
 struct Threshold {
+  // Overrides what the metric says of itself.
+  proto::Direction direction = proto::DIRECTION_UNSPECIFIED;
   double min_effect = .03;     // smaller changes are never called a change
   double detect_effect = .05;  // what must be found for "unchanged"
 };

@@ -26,7 +26,6 @@ namespace optrail::tracker {
 struct RuleView {
   proto::Action action = proto::IGNORE;
   Threshold threshold;
-  proto::Direction direction = proto::DIRECTION_UNSPECIFIED;  // as measured
   std::string matched;  // "rule 2 (line 14)", "the default rule", "no rule"
 };
 

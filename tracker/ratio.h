@@ -13,7 +13,8 @@
 // process is one piece of evidence however many samples it took. The standard
 // error is the larger of the pooled one (which identical code calls for) and
 // Welch's; the degrees of freedom follow Satterthwaite. A spread known from
-// earlier runs joins as a prior with its own degrees of freedom.
+// earlier runs joins as a prior with its own degrees of freedom, unless it is
+// quieter than what is seen now: a machine may be noisier today.
 //
 // It is not the place for several benchmarks at once: see compare.h.
 
@@ -44,6 +45,9 @@ struct RatioOptions {
   absl::optional<SpreadPrior> prior;
   // The prior never counts for more than this.
   double max_prior_degrees_of_freedom = 60;
+  // No spread between processes is believed to be smaller than this: clocks
+  // have a resolution, and a few processes can agree by chance.
+  double min_process_spread = 1e-4;
 };
 
 struct Ratio {
