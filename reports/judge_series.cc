@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/statistics.h"
 #include "base/units.h"
-#include "tracker/detect/detect.h"
+#include "tracker/detect/online.h"
 
 namespace optrail::reports {
 namespace {
@@ -51,8 +51,14 @@ void FindChangePoints(Series& series) {
       values.push_back(series.points[i].value);
     }
     if (values.size() < kFewestPointsForDetection) continue;
-    for (const tracker::ChangePoint& change : tracker::DetectOffline(values)) {
+    const tracker::OnlineResult found = tracker::DetectOnline(values);
+    for (const tracker::ChangePoint& change : found.confirmed) {
       series.change_points.push_back(Convert(series, change, starts[e], false));
+    }
+    const bool newest_epoch = e + 2 == starts.size();
+    if (found.provisional && newest_epoch) {
+      series.change_points.push_back(
+          Convert(series, *found.provisional, starts[e], true));
     }
   }
 }

@@ -401,43 +401,45 @@ std::string Write(const ReportData& data, const Overview& overview,
 
 std::string PageJson(const ReportData& data, int64_t max_bytes) {
   const Overview overview = Summarize(data);
-  // A first guess from what a point and a trial take as text, so that one pass
-  // is enough as a rule.
+  const double series_count = std::max<double>(data.series.size(), 1);
+  const double session_count = std::max<double>(data.sessions.size(), 1);
   int64_t points = 0;
   int64_t processes = 0;
   for (const Series& series : data.series) {
+    points += series.points.size();
     for (const Point& point : series.points) {
-      ++points;
       processes +=
           std::min<int64_t>(point.process_medians.size(), kMaxProcessMedians);
     }
   }
+  // A first guess from what trials, series and points take as text, so that one
+  // pass is enough as a rule.
+  constexpr double kTrialBytes = 50;
+  constexpr double kSeriesBytes = 700;
   const double point_bytes =
-      24 + 5.0 * processes / std::max<int64_t>(points, 1);
-  const double series_count = std::max<double>(data.series.size(), 1);
-  const double session_count = std::max<double>(data.sessions.size(), 1);
+      20 + 5.0 * processes / std::max<int64_t>(points, 1);
+  const auto between = [](double low, double value, double high) {
+    return static_cast<int>(std::min(high, std::max(low, value)));
+  };
   Limits limits;
-  limits.points_per_series = static_cast<int>(std::min(
-      500.0, std::max<double>(kFewestPoints,
-                              0.6 * max_bytes / series_count / point_bytes)));
-  limits.trials_per_session = static_cast<int>(std::min(
-      1500.0,
-      std::max<double>(kFewestTrials, 0.2 * max_bytes / session_count / 50)));
   limits.trend_points = 80;
+  limits.trials_per_session = between(
+      kFewestTrials, 0.2 * max_bytes / session_count / kTrialBytes, 1500);
+  limits.points_per_series = between(
+      kFewestPoints,
+      (0.75 * max_bytes / series_count - kSeriesBytes) / point_bytes, 500);
 
   while (true) {
     std::string text = Write(data, overview, limits);
-    if (static_cast<int64_t>(text.size()) <= max_bytes) return text;
-    if (limits.points_per_series == kFewestPoints &&
-        limits.trials_per_session == kFewestTrials) {
-      return text;
-    }
-    const auto shrink = [](int limit, int fewest) {
-      return std::max(fewest, limit * 2 / 3);
-    };
-    limits.points_per_series = shrink(limits.points_per_series, kFewestPoints);
+    const int64_t size = static_cast<int64_t>(text.size());
+    const bool smallest = limits.points_per_series == kFewestPoints &&
+                          limits.trials_per_session == kFewestTrials;
+    if (size <= max_bytes || smallest) return text;
+    const double shrink = std::min(0.9, 0.95 * max_bytes / size);
+    limits.points_per_series =
+        between(kFewestPoints, shrink * limits.points_per_series, 500);
     limits.trials_per_session =
-        shrink(limits.trials_per_session, kFewestTrials);
+        between(kFewestTrials, shrink * limits.trials_per_session, 1500);
   }
 }
 

@@ -26,8 +26,7 @@ void BM_BuildAndWriteHtml(benchmark::State& state) {
   const SampleHistory history = MakeHistory(state);
   std::string page;
   for (auto _ : state) {
-    page = WriteHtmlReport(
-        BuildReportData(history.runs, history.sessions, {}));
+    page = WriteHtmlReport(BuildReportData(history.runs, history.sessions, {}));
     benchmark::DoNotOptimize(page);
   }
   state.counters["page_bytes"] = page.size();
@@ -41,8 +40,7 @@ BENCHMARK(BM_BuildAndWriteHtml)
 // The page alone.
 void BM_WriteHtml(benchmark::State& state) {
   const SampleHistory history = MakeHistory(state);
-  const ReportData data =
-      BuildReportData(history.runs, history.sessions, {});
+  const ReportData data = BuildReportData(history.runs, history.sessions, {});
   std::string page;
   for (auto _ : state) {
     page = WriteHtmlReport(data);

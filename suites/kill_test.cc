@@ -171,7 +171,8 @@ class KillTest : public ::testing::Test {
       recorded_seeds.insert(session.header.seed());
       EXPECT_EQ(session.trial_count, kTrialsPerSession);
     }
-    for (const auto& run : history->ListRuns()->runs) stored.insert(run.id());
+    const auto runs = history->ListRuns();
+    for (const auto& run : runs->runs) stored.insert(run.id());
     for (const std::string& id : acknowledged_ids_) {
       EXPECT_TRUE(stored.count(id) == 1) << "lost: " << id;
     }
@@ -209,7 +210,7 @@ TEST_F(KillTest, NothingAcknowledgedIsLost) {
   Rng rng(kSeed);
   for (int i = 0; i < g_kills; ++i) {
     SCOPED_TRACE(absl::StrCat("kill ", i, ", seed ", kSeed));
-    RunAndKill(absl::Milliseconds(20 + rng.UniformInt(400)));
+    RunAndKill(absl::Milliseconds(50 + rng.UniformInt(750)));
     CheckFiles();
     if (HasFailure()) return;
   }

@@ -331,10 +331,9 @@ function blankSection() {
          report.source ? el('code', {}, report.source) : 'the history',
          ' holds no run and no tuning session that could be read.'),
       el('p', {}, 'Record a first run, then build the report again:'),
-      el('pre', {}, el('code', {},
-         'optrail tune --op=matmul\n' +
-         'optrail bench --record\n' +
-         'optrail report --out=report.html')),
+      el('pre', {}, ['optrail tune --op=matmul', 'optrail bench --record',
+                     'optrail report --out=report.html']
+                        .map(line => el('div', {}, line))),
       el('p', {}, 'Results of Google Benchmark can be shown as well: ',
          el('code', {}, 'optrail import results.json')));
 }

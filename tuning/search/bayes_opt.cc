@@ -17,6 +17,7 @@ double Env(const char* n, double d) {
 const int kDesign = Env("INIT", 5);
 constexpr int kDesignWithSources = 2;
 const int kAcq = Env("ACQ", 2);
+const double kLo = Env("KLO", 0.8), kHi = Env("KHI", 3.0);
 const double kSdx = Env("SDX", 1.2);
 
 constexpr int kDesignSamples = 50;
@@ -392,13 +393,16 @@ std::vector<Levels> BayesOpt::Propose(int count) {
   }
   std::vector<char> taken(pool_.size(), 0);
   for (int i = 0; i < count; ++i) {
+    double kappa = kKappa;
+    if (kAcq == 3) kappa = kLo + (kHi - kLo) * rng().UniformReal();
+    if (kAcq == 4) kappa = (started + i) % 2 == 0 ? kLo : kHi;
     int chosen = -1;
     double lowest = std::numeric_limits<double>::infinity();
     for (int c = 0; c < posterior_.pool_size(); ++c) {
       const double sdd = std::sqrt(posterior_.variance(c));
       double score;
-      if (kAcq == 0 || (kAcq == 2 && (started + i) % 2 == 0)) {
-        score = posterior_.mean(c) - kKappa * sdd;
+      if (kAcq == 0 || kAcq >= 3 || (kAcq == 2 && (started + i) % 2 == 0)) {
+        score = posterior_.mean(c) - kappa * sdd;
       } else {
         score = -LogEi(best - posterior_.mean(c), kSdx * sdd);
       }
