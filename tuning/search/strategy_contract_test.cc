@@ -1,0 +1,340 @@
+// What strategy.h promises, for every strategy.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tuning/search/grid_domain.h"
+#include "tuning/search/strategies.h"
+
+namespace optrail::tuning {
+namespace {
+
+using ::testing::HasSubstr;
+
+// 3 * 5 * 6 * 2 configs less those whose tile exceeds the block: 132.
+GridDomain SmallDomain() {
+  return GridDomain(
+      {GridDomain::Variants("algorithm", 3), GridDomain::Powers("block", 5),
+       GridDomain::Powers("tile", 6), GridDomain::Variants("pad", 2)},
+      [](absl::Span<const uint16_t> l) { return l[2] <= l[1] + 1; });
+}
+
+// A bowl with a preferred algorithm; failures where block and pad clash.
+Trial Measure(const Levels& levels) {
+  Trial trial;
+  trial.levels = levels;
+  if (levels[1] == 4 && levels[3] == 1) {
+    trial.outcome = TrialOutcome::kLaunchError;
+    return trial;
+  }
+  const double a = levels[1] - 2.0, b = levels[2] - 1.0;
+  trial.objectives = {100 * (1 + a * a + b * b) * (levels[0] == 1 ? 1 : 1.7) *
+                          (levels[3] == 0 ? 1 : 1.1),
+                      10.0 + levels[1] * levels[1] + levels[0]};
+  if (levels[2] == 5) trial.outcome = TrialOutcome::kCensored;
+  if (levels[2] == 0 && levels[0] == 2)
+    trial.outcome = TrialOutcome::kContended;
+  return trial;
+}
+
+std::unique_ptr<Strategy> Make(const std::string& name, const Domain& domain,
+                               const StrategyOptions& options) {
+  auto strategy = MakeStrategy(name, domain, options);
+  EXPECT_TRUE(strategy.ok()) << strategy.status();
+  return std::move(*strategy);
+}
+
+// Ask and Tell until `trials` were told or nothing is left.
+std::vector<Levels> Drive(Strategy& strategy, int trials, int batch) {
+  std::vector<Levels> asked;
+  while (static_cast<int>(asked.size()) < trials) {
+    const std::vector<Levels> round = strategy.Ask(batch);
+    if (round.empty()) break;
+    std::vector<Trial> told;
+    for (const Levels& levels : round) {
+      asked.push_back(levels);
+      told.push_back(Measure(levels));
+    }
+    strategy.Tell(told);
+  }
+  return asked;
+}
+
+class StrategyContract : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(StrategyContract, ProposesEveryValidConfigOnceAndThenStops) {
+  const GridDomain domain = SmallDomain();
+  for (const int batch : {1, 8}) {
+    StrategyOptions options;
+    options.batch = batch;
+    const auto strategy = Make(GetParam(), domain, options);
+    const std::vector<Levels> asked = Drive(*strategy, 10000, batch);
+    const absl::flat_hash_set<Levels> unique(asked.begin(), asked.end());
+    EXPECT_EQ(asked.size(), unique.size());
+    EXPECT_EQ(static_cast<int64_t>(asked.size()), *domain.size());
+    for (const Levels& levels : asked) EXPECT_TRUE(domain.IsValid(levels));
+    EXPECT_EQ(strategy->StopReason(), "space exhausted");
+    EXPECT_TRUE(strategy->Ask(1).empty());
+  }
+}
+
+TEST_P(StrategyContract, IsDeterministicForASeed) {
+  const GridDomain domain = SmallDomain();
+  StrategyOptions options;
+  options.seed = 5;
+  EXPECT_EQ(Drive(*Make(GetParam(), domain, options), 60, 1),
+            Drive(*Make(GetParam(), domain, options), 60, 1));
+}
+
+TEST_P(StrategyContract, SeedsDiffer) {
+  if (GetParam() == "exhaustive") GTEST_SKIP() << "has no randomness";
+  const GridDomain domain = SmallDomain();
+  StrategyOptions one, two;
+  one.seed = 1;
+  two.seed = 2;
+  EXPECT_NE(Drive(*Make(GetParam(), domain, one), 20, 1),
+            Drive(*Make(GetParam(), domain, two), 20, 1));
+}
+
+TEST_P(StrategyContract, ResumesAtAnyPointAsIfUninterrupted) {
+  const GridDomain domain = SmallDomain();
+  Rng cuts(99);
+  for (const int batch : {1, 3, 8}) {
+    StrategyOptions options;
+    options.seed = 11;
+    options.batch = batch;
+    const std::vector<Levels> whole =
+        Drive(*Make(GetParam(), domain, options), 64, batch);
+    for (int repeat = 0; repeat < 6; ++repeat) {
+      const size_t cut = cuts.UniformInt(60);
+      const auto strategy = Make(GetParam(), domain, options);
+      std::vector<Levels> resumed(whole.begin(), whole.begin() + cut);
+      std::vector<Trial> journal;
+      for (const Levels& levels : resumed) journal.push_back(Measure(levels));
+      strategy->Tell(journal);
+      const std::vector<Levels> rest =
+          Drive(*strategy, static_cast<int>(whole.size() - cut), batch);
+      resumed.insert(resumed.end(), rest.begin(), rest.end());
+      resumed.resize(whole.size());
+      EXPECT_EQ(resumed, whole) << "batch " << batch << ", cut " << cut;
+    }
+  }
+}
+
+TEST_P(StrategyContract, DoesNotProposeTheWarmStart) {
+  const GridDomain domain = SmallDomain();
+  StrategyOptions options;
+  Rng rng(3);
+  absl::flat_hash_set<Levels> known;
+  for (int i = 0; i < 30; ++i) {
+    options.warm_start.push_back(Measure(domain.Sample(rng)));
+    known.insert(options.warm_start.back().levels);
+  }
+  const std::vector<Levels> asked =
+      Drive(*Make(GetParam(), domain, options), 10000, 1);
+  EXPECT_EQ(asked.size() + known.size(), static_cast<size_t>(*domain.size()));
+  for (const Levels& levels : asked) EXPECT_FALSE(known.contains(levels));
+}
+
+TEST_P(StrategyContract, GoesOnWhenEverythingFails) {
+  const GridDomain domain = SmallDomain();
+  const auto strategy = Make(GetParam(), domain, {});
+  absl::flat_hash_set<Levels> asked;
+  for (int i = 0; i < 60; ++i) {
+    const std::vector<Levels> round = strategy->Ask(1);
+    ASSERT_EQ(round.size(), 1u);
+    EXPECT_TRUE(asked.insert(round[0]).second);
+    Trial trial;
+    trial.levels = round[0];
+    trial.outcome = TrialOutcome::kCrashed;
+    strategy->Tell({trial});
+  }
+  EXPECT_TRUE(strategy->Finalists(3).empty());
+  EXPECT_TRUE(strategy->ParetoFront().empty());
+}
+
+TEST_P(StrategyContract, SurvivesNonsenseCosts) {
+  const GridDomain domain = SmallDomain();
+  const auto strategy = Make(GetParam(), domain, {});
+  const double nonsense[] = {std::nan(""), -3, 0, 1e308, HUGE_VAL, 1e-300};
+  for (int i = 0; i < 48; ++i) {
+    const std::vector<Levels> round = strategy->Ask(1);
+    ASSERT_EQ(round.size(), 1u);
+    Trial trial;
+    trial.levels = round[0];
+    trial.objectives = {nonsense[i % 6]};
+    if (i % 7 == 0) trial.objectives.clear();
+    strategy->Tell({trial});
+  }
+}
+
+TEST_P(StrategyContract, WorksWithoutEnumeration) {
+  if (GetParam() == "exhaustive") GTEST_SKIP() << "needs enumeration";
+  // 2^40 configs, a quarter of them valid.
+  std::vector<KnobLevels> knobs;
+  for (int k = 0; k < 10; ++k) {
+    knobs.push_back(GridDomain::Powers("k" + std::to_string(k), 16));
+  }
+  const GridDomain domain(
+      knobs,
+      [](absl::Span<const uint16_t> l) { return (l[0] + l[1]) % 4 == 0; },
+      /*listed=*/false);
+  const auto strategy = Make(GetParam(), domain, {});
+  absl::flat_hash_set<Levels> asked;
+  for (int i = 0; i < 80; ++i) {
+    const std::vector<Levels> round = strategy->Ask(1);
+    ASSERT_EQ(round.size(), 1u);
+    EXPECT_TRUE(domain.IsValid(round[0]));
+    EXPECT_TRUE(asked.insert(round[0]).second);
+    double cost = 1;
+    for (const uint16_t level : round[0]) cost += level;
+    strategy->Tell({{round[0], TrialOutcome::kOk, {cost}}});
+  }
+}
+
+TEST_P(StrategyContract, FindsTheFrontOfTwoObjectives) {
+  const GridDomain domain = SmallDomain();
+  StrategyOptions options;
+  options.objectives = 2;
+  options.limits = {{1, 25.0}};
+  const auto strategy = Make(GetParam(), domain, options);
+  Drive(*strategy, 10000, 1);
+  // The front by definition, from all configs.
+  std::vector<Trial> ok;
+  for (int64_t i = 0; i < *domain.size(); ++i) {
+    Trial trial = Measure(domain.At(i));
+    if (trial.outcome == TrialOutcome::kOk && trial.objectives[1] <= 25) {
+      ok.push_back(std::move(trial));
+    }
+  }
+  absl::flat_hash_set<Levels> expected;
+  for (const Trial& a : ok) {
+    const bool beaten = std::any_of(ok.begin(), ok.end(), [&a](const Trial& b) {
+      return b.objectives[0] <= a.objectives[0] &&
+             b.objectives[1] <= a.objectives[1] && b.objectives != a.objectives;
+    });
+    if (!beaten) expected.insert(a.levels);
+  }
+  absl::flat_hash_set<Levels> front;
+  for (const Trial& trial : strategy->ParetoFront()) front.insert(trial.levels);
+  EXPECT_EQ(front, expected);
+}
+
+TEST_P(StrategyContract, MeasuresOnlyTheTopKOfThePrior) {
+  GridDomain domain = SmallDomain();
+  domain.SetPrior([](absl::Span<const uint16_t> l) {
+    return -std::abs(l[1] - 2.0) - std::abs(l[2] - 1.0) + 0.001 * l[0];
+  });
+  StrategyOptions options;
+  options.top_k = 7;
+  const auto strategy = Make(GetParam(), domain, options);
+  const std::vector<Levels> asked = Drive(*strategy, 1000, 1);
+  EXPECT_EQ(asked.size(), 7u);
+  EXPECT_EQ(strategy->StopReason(), "top_k of the prior measured");
+  for (const Levels& levels : asked) {
+    EXPECT_LE(std::abs(levels[1] - 2) + std::abs(levels[2] - 1), 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StrategyContract,
+                         ::testing::ValuesIn(StrategyNames()),
+                         [](const auto& info) { return info.param; });
+
+TEST(MakeStrategyTest, NamesWhatItKnowsWhenAskedForTheUnknown) {
+  const GridDomain domain = SmallDomain();
+  const auto strategy = MakeStrategy("gradient_descent", domain, {});
+  EXPECT_EQ(strategy.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(strategy.status().message()),
+              HasSubstr("bayes_opt, differential_evolution"));
+}
+
+TEST(MakeStrategyTest, DefaultIsAStrategy) {
+  const GridDomain domain = SmallDomain();
+  EXPECT_EQ(Make("default", domain, {})->name(), kDefaultStrategy);
+}
+
+TEST(MakeStrategyTest, RejectsASpaceWithoutAValidConfig) {
+  const GridDomain domain({GridDomain::Powers("a", 3)},
+                          [](absl::Span<const uint16_t>) { return false; });
+  EXPECT_THAT(
+      std::string(MakeStrategy("random", domain, {}).status().message()),
+      HasSubstr("no valid config"));
+}
+
+TEST(MakeStrategyTest, RejectsContradictingOptions) {
+  const GridDomain domain = SmallDomain();
+  const auto message = [&domain](const StrategyOptions& options) {
+    return std::string(
+        MakeStrategy("random", domain, options).status().message());
+  };
+  StrategyOptions options;
+  options.batch = 0;
+  EXPECT_THAT(message(options), HasSubstr("batch is 0"));
+  options = {};
+  options.weights = {1, 2};
+  EXPECT_THAT(message(options), HasSubstr("2 weights for 1 objectives"));
+  options = {};
+  options.limits = {{3, 1.0}};
+  EXPECT_THAT(message(options), HasSubstr("limit on objective 3"));
+  options = {};
+  options.top_k = 5;
+  EXPECT_THAT(message(options), HasSubstr("needs a prior"));
+  options = {};
+  options.warm_start = {{Levels{0, 0, 9, 0}, TrialOutcome::kOk, {1.0}}};
+  EXPECT_THAT(message(options), HasSubstr("level 9 of knob 'tile'"));
+}
+
+TEST(MakeStrategyTest, ExhaustiveNeedsAnEnumeratedSpace) {
+  const GridDomain domain({GridDomain::Powers("a", 3)}, nullptr, false);
+  EXPECT_THAT(
+      std::string(MakeStrategy("exhaustive", domain, {}).status().message()),
+      HasSubstr("too large to enumerate"));
+}
+
+TEST(RandomSearchTest, FirstConfigIsUniform) {
+  const GridDomain domain = SmallDomain();
+  std::vector<int> counts(*domain.size());
+  const int draws = 20 * static_cast<int>(counts.size());
+  for (int seed = 0; seed < draws; ++seed) {
+    StrategyOptions options;
+    options.seed = seed;
+    ++counts[*domain.IndexOf(Make("random", domain, options)->Ask(1)[0])];
+  }
+  // Chi-squared: mean is the degrees of freedom, variance twice that.
+  double chi2 = 0;
+  for (const int count : counts) chi2 += (count - 20.0) * (count - 20.0) / 20.0;
+  const double freedom = counts.size() - 1.0;
+  EXPECT_LT(std::abs(chi2 - freedom), 4 * std::sqrt(2 * freedom));
+}
+
+TEST(BayesOptTest, ExpectsLessAndLessImprovement) {
+  const GridDomain domain = SmallDomain();
+  const auto strategy = Make("bayes_opt", domain, {});
+  Drive(*strategy, 12, 1);
+  const double early = strategy->ExpectedImprovement().value();
+  Drive(*strategy, 60, 1);
+  const double late = strategy->ExpectedImprovement().value();
+  EXPECT_GT(early, 0);
+  EXPECT_LT(late, early);
+}
+
+TEST(BayesOptTest, StartsWhereASourceWasBest) {
+  const GridDomain domain = SmallDomain();
+  StrategyOptions options;
+  options.sources.emplace_back();
+  options.sources[0].name = "other";
+  for (int64_t i = 0; i < *domain.size(); ++i) {
+    options.sources[0].trials.push_back(Measure(domain.At(i)));
+  }
+  const auto strategy = Make("bayes_opt", domain, options);
+  EXPECT_EQ(strategy->Ask(1)[0], (Levels{1, 2, 1, 0}));
+}
+
+}  // namespace
+}  // namespace optrail::tuning
