@@ -27,6 +27,8 @@ constexpr double kCorrelatedInflation = 1.5;
 constexpr double kCorrelatedNeighbours = 0.25;
 // Candidates for steps in correlated noise: log(points) times this.
 constexpr double kCandidatePenalty = 3;
+// How many points the noise of the whole series counts for in one segment's.
+constexpr double kSharedPoints = 10;
 constexpr double kNormal95 = 1.959964;
 // Variance of a median over that of a mean, for normal noise.
 constexpr double kMedianVariance = M_PI / 2;
@@ -142,6 +144,20 @@ double MedianOf(absl::Span<const double> values) {
   return MedianInPlace(absl::MakeSpan(scratch));
 }
 
+// Variance of the mean of one segment around `level`. Its noise is its own
+// where it has many points, everyone's where it has few.
+double MeanVariance(absl::Span<const double> segment, double level,
+                    const Analysis& noise) {
+  std::vector<double> residuals(segment.begin(), segment.end());
+  for (double& r : residuals) r -= level;
+  const double own = ResidualScale(residuals);
+  const double n = static_cast<double>(segment.size());
+  const double variance =
+      (n * own * own + kSharedPoints * noise.scale * noise.scale) /
+      (n + kSharedPoints);
+  return variance * std::min(noise.inflation, n) / n;
+}
+
 // Levels, confidence and interval of each step, from the two segments beside
 // it. `values` have their drift taken off; `drift` may be empty.
 std::vector<ChangePoint> Describe(absl::Span<const double> values,
@@ -158,9 +174,8 @@ std::vector<ChangePoint> Describe(absl::Span<const double> values,
     const double after = MedianOf(values.subspan(middle, end - middle));
     const double base = drift.empty() ? 0 : drift[middle];
     const double variance =
-        noise.scale * noise.scale *
-        (std::min(noise.inflation, middle - begin + 0.0) / (middle - begin) +
-         std::min(noise.inflation, end - middle + 0.0) / (end - middle));
+        MeanVariance(values.subspan(begin, middle - begin), before, noise) +
+        MeanVariance(values.subspan(middle, end - middle), after, noise);
 
     ChangePoint change;
     change.index = middle;
@@ -189,11 +204,7 @@ Analysis Analyze(absl::Span<const double> input, const DetectOptions& options) {
   Analysis analysis;
   const int n = static_cast<int>(input.size());
   if (n < 2 * options.min_segment) return analysis;
-  // A common scale, so that squares neither overflow nor vanish.
-  double largest = 0;
-  for (const double v : input) largest = std::max(largest, std::abs(v));
-  if (largest == 0) return analysis;
-  const double unit = std::exp2(std::floor(std::log2(largest)));
+  const double unit = PowerOfTwoUnit(input);
   std::vector<double> values(input.begin(), input.end());
   for (double& v : values) v /= unit;
 

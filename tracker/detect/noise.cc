@@ -31,6 +31,15 @@ double MedianInPlace(absl::Span<double> values) {
          2;
 }
 
+double PowerOfTwoUnit(absl::Span<const double> values) {
+  double largest = 0;
+  for (const double v : values) largest = std::max(largest, std::abs(v));
+  if (largest == 0) return 1;
+  int exponent;
+  std::frexp(largest, &exponent);
+  return std::ldexp(1, exponent - 1);
+}
+
 double DifferenceScale(absl::Span<const double> values) {
   if (values.size() < 2) return 0;
   std::vector<double> distances;

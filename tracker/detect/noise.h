@@ -15,6 +15,10 @@ namespace optrail::tracker {
 // base/statistics.h has it, but in the caller's memory, which it reorders.
 double MedianInPlace(absl::Span<double> values);
 
+// The power of two just below the largest absolute value, 1 if all are 0: what
+// to divide by so that squares neither overflow nor vanish, exactly.
+double PowerOfTwoUnit(absl::Span<const double> values);
+
 // Standard deviation of normal noise from the median absolute difference of
 // neighbours: steps, outliers and slow drift hardly touch it, because they
 // touch few differences. Where more than half of the values repeat their

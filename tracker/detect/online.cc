@@ -6,6 +6,7 @@
 
 #include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/noise.h"
+#include "tracker/detect/slopes.h"
 
 namespace optrail::tracker {
 namespace {
@@ -22,6 +23,8 @@ constexpr int kSamePlace = 3;
 constexpr double kSureEnough = 0.99;
 // What noise with memory may cost to explain it away, in units of log(points).
 constexpr double kMemoryPenalty = 4;
+// How much better than a ramp a step has to fit, in squared noise scales.
+constexpr double kRampPenalty = 10;
 // Changes closer to each other, or to the start of the look-back, are not told
 // apart online.
 constexpr int kLeastDistance = 8;
@@ -46,18 +49,35 @@ double MedianOf(absl::Span<const double> values) {
   return MedianInPlace(absl::MakeSpan(scratch));
 }
 
-// The changes that remain when noise with memory may explain the series too. On
-// few points a wandering machine looks like steps; only sharp ones remain.
-std::vector<int> StepsDespiteMemory(absl::Span<const double> values,
-                                    const Analysis& analysis) {
-  std::vector<int> steps;
+// The changes that neither noise with memory nor a ramp could explain as well.
+// On few points a wandering machine looks like steps, and so does the beginning
+// of a ramp; only sharp ones remain until there are more.
+std::vector<int> SharpSteps(absl::Span<const double> window,
+                            const Analysis& analysis) {
+  const double unit = PowerOfTwoUnit(window);
+  const double scale = analysis.scale / unit;
+  std::vector<double> values(window.begin(), window.end());
+  for (double& v : values) v /= unit;
+  std::vector<int> bounds = {0};
   for (const ChangePoint& change : analysis.changes) {
-    steps.push_back(change.index);
+    bounds.push_back(change.index);
   }
-  return SelectCorrelatedSteps(
-      ClipResiduals(values, SegmentResiduals(values, steps),
-                    kClipScales * analysis.scale),
-      steps, kMemoryPenalty * std::log(static_cast<double>(values.size())));
+  const absl::Span<const int> steps = absl::MakeConstSpan(bounds).subspan(1);
+  values = ClipResiduals(values, SegmentResiduals(values, steps),
+                         kClipScales * scale);
+  std::vector<int> sharp = SelectCorrelatedSteps(
+      values, steps,
+      kMemoryPenalty * std::log(static_cast<double>(values.size())));
+  bounds.push_back(static_cast<int>(values.size()));
+  const auto may_be_ramp = [&](int step) {
+    const size_t k =
+        std::lower_bound(bounds.begin(), bounds.end(), step) - bounds.begin();
+    return StepOverKink(values, bounds[k - 1], step, bounds[k + 1]) <
+           kRampPenalty * scale * scale;
+  };
+  sharp.erase(std::remove_if(sharp.begin(), sharp.end(), may_be_ramp),
+              sharp.end());
+  return sharp;
 }
 
 }  // namespace
@@ -110,7 +130,7 @@ void OnlineDetector::Look(OnlineUpdate& update) {
     bool confirm = sighting.looks >= kLooksToConfirm && after >= settled &&
                    found.confidence >= kSureEnough;
     if (confirm) {
-      if (!sharp) sharp = StepsDespiteMemory(values, analysis);
+      if (!sharp) sharp = SharpSteps(values, analysis);
       confirm = std::binary_search(sharp->begin(), sharp->end(), found.index);
     }
     if (confirm) {

@@ -200,4 +200,13 @@ Slopes SeparateSlopes(absl::Span<const double> values,
   return result;
 }
 
+double StepOverKink(absl::Span<const double> values, int begin, int middle,
+                    int end) {
+  const absl::Span<const double> part = values.subspan(begin, end - begin);
+  const RangeFits fits(part);
+  return BestKink(part, 0, end - begin).residual -
+         fits.Level(0, middle - begin).residual -
+         fits.Level(middle - begin, end - begin).residual;
+}
+
 }  // namespace optrail::tracker

@@ -33,6 +33,12 @@ Slopes SeparateSlopes(absl::Span<const double> values,
                       absl::Span<const int> stairs, double noise_variance,
                       double penalty, double slope_share);
 
+// By how much the sum of squares over [begin, end) is larger for the best line
+// with one kink than for two levels that meet at `middle`. Large for a step;
+// small or negative where a ramp may just have begun. O(end - begin).
+double StepOverKink(absl::Span<const double> values, int begin, int middle,
+                    int end);
+
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_DETECT_SLOPES_H_
