@@ -198,34 +198,37 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text,
       CheckAtLeast(p.min_baseline_runs(), 1, "min_baseline_runs", root));
   OPTRAIL_RETURN_IF_ERROR(
       CheckAtLeast(p.min_processes(), 2, "min_processes", root));
-  for (int i = 0; i < p.baseline_size(); ++i) {
-    // What was filled in stands nowhere.
-    const TextProtoPlace place =
-        i < parsed.message.baseline_size() ? root.Child("baseline", i) : root;
-    OPTRAIL_RETURN_IF_ERROR(CheckBaseline(p.baseline(i), place));
+  // What was filled in stands nowhere and needs no check.
+  for (int i = 0; i < parsed.message.baseline_size(); ++i) {
+    OPTRAIL_RETURN_IF_ERROR(
+        CheckBaseline(p.baseline(i), root.Child("baseline", i)));
   }
 
   auto compiled = std::make_shared<Compiled>();
   for (int i = 0; i < p.rule_size(); ++i) {
     const bool written = i < parsed.message.rule_size();
-    const TextProtoPlace place = written ? root.Child("rule", i) : root;
     const proto::Rule& rule = p.rule(i);
-    OPTRAIL_RETURN_IF_ERROR(CheckRule(rule, place));
     Compiled::Rule out;
-    OPTRAIL_ASSIGN_OR_RETURN(
-        out.benchmark, CompileField(rule.benchmark(),
-                                    written ? place.Child("benchmark") : root));
-    OPTRAIL_ASSIGN_OR_RETURN(
-        out.metric,
-        CompileField(rule.metric(), written ? place.Child("metric") : root,
-                     "time"));
+    if (written) {
+      const TextProtoPlace place = root.Child("rule", i);
+      OPTRAIL_RETURN_IF_ERROR(CheckRule(rule, place));
+      OPTRAIL_ASSIGN_OR_RETURN(
+          out.benchmark,
+          CompileField(rule.benchmark(), place.Child("benchmark")));
+      OPTRAIL_ASSIGN_OR_RETURN(
+          out.metric,
+          CompileField(rule.metric(), place.Child("metric"), "time"));
+      out.view.matched =
+          absl::StrCat("rule ", i + 1, " (line ", place.line(), ")");
+    } else {
+      out.benchmark = std::make_shared<const RE2>(".*");
+      out.metric = std::make_shared<const RE2>("time");
+      out.view.matched = "the default rule";
+    }
     out.view.action = rule.action();
     out.view.threshold.direction = rule.direction();
     out.view.threshold.min_effect = rule.min_effect();
     out.view.threshold.detect_effect = rule.detect_effect();
-    out.view.matched =
-        written ? absl::StrCat("rule ", i + 1, " (line ", place.line(), ")")
-                : "the default rule";
     compiled->rules.push_back(std::move(out));
   }
   for (int i = 0; i < p.exemption_size(); ++i) {
