@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/check.h"
 #include "base/exit_code.h"
-#include "base/status_macros.h"
 
 namespace optrail::suites {
 namespace {
@@ -69,10 +69,13 @@ std::string Wrapped(absl::string_view text, int indent) {
   return out;
 }
 
-std::string FlagHelp(const std::string& name) {
+std::string FlagHelp(const Command& command, const std::string& name) {
   const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
   if (flag == nullptr) return "";
-  const std::string value = flag->DefaultValue();
+  std::string value = flag->DefaultValue();
+  for (const auto& [changed, to] : command.defaults) {
+    if (changed == name) value = to;
+  }
   return absl::StrCat("  --", name,
                       value.empty() ? "" : absl::StrCat("=", value), "\n",
                       Wrapped(flag->Help(), 6), "\n");
@@ -90,7 +93,7 @@ std::string Help(absl::string_view program, const Command& command,
   if (!command.flags.empty()) {
     absl::StrAppend(&text, "\nFlags, with their defaults:\n");
     for (const std::string& flag : command.flags) {
-      absl::StrAppend(&text, FlagHelp(flag));
+      absl::StrAppend(&text, FlagHelp(command, flag));
     }
   }
   return text;
@@ -101,6 +104,12 @@ bool IsBool(const absl::CommandLineFlag& flag) { return flag.IsOfType<bool>(); }
 // Checks and sets the flags in `args`, and takes the positional arguments out.
 absl::StatusOr<std::vector<std::string>> ParseFlags(
     const Command& command, const std::vector<std::string>& args) {
+  for (const auto& [name, value] : command.defaults) {
+    std::string error;
+    absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    OPTRAIL_CHECK(flag != nullptr && flag->ParseFrom(value, &error))
+        << "default of --" << name << ": " << error;
+  }
   std::vector<std::string> positional;
   for (size_t i = 0; i < args.size(); ++i) {
     absl::string_view arg = args[i];

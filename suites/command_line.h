@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,8 @@ struct Command {
   std::string summary;    // one line
   std::string details;    // paragraphs; examples last
   std::vector<std::string> flags;
+  // Defaults of this command where they differ: {flag, value}.
+  std::vector<std::pair<std::string, std::string>> defaults;
   int min_arguments = 0;
   int max_arguments = 0;  // -1: any number
   // Gets the positional arguments; returns the exit code. An error is printed

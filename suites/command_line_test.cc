@@ -95,6 +95,16 @@ TEST_F(CommandLineTest, ErrorsBecomeExitCodes) {
   EXPECT_THAT(stderr_, HasSubstr("tool copy: file x:1: bad"));
 }
 
+TEST_F(CommandLineTest, ACommandMayHaveADefaultOfItsOwn) {
+  commands_[0].defaults = {{"test_count", "9"}};
+  EXPECT_EQ(Run({"copy", "a", "b"}), 0);
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 9);
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_count=4"}), 0);
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 4);
+  EXPECT_EQ(Run({"help", "copy"}), 0);
+  EXPECT_THAT(stdout_, HasSubstr("--test_count=9"));
+}
+
 TEST_F(CommandLineTest, HelpShowsCommandsAndTheirFlagsOnStandardOutput) {
   EXPECT_EQ(Run({"help"}), 0);
   EXPECT_THAT(stdout_, HasSubstr("copy          Copies."));

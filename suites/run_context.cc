@@ -1,5 +1,6 @@
 #include "suites/run_context.h"
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "base/git.h"
 #include "base/status_macros.h"
 #include "base/textproto.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "ops/device/ceilings.h"
 #include "ops/device/toolchain.h"
 #include "suites/devices.h"
@@ -23,6 +26,28 @@ constexpr absl::Duration kCeilingsAge = absl::Hours(24 * 30);
 std::string InWorkspace(const std::string& workspace, const std::string& path,
                         absl::string_view fallback) {
   return JoinPath(workspace, path.empty() ? fallback : path);
+}
+
+// Field by field: disturbances only ever lower a reading of a ceiling.
+void KeepHigher(const proto::Ceilings& measured, proto::Ceilings* best) {
+  const google::protobuf::Descriptor* type = measured.GetDescriptor();
+  const google::protobuf::Reflection* fields = measured.GetReflection();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const google::protobuf::FieldDescriptor* field = type->field(i);
+    if (field->cpp_type() !=
+            google::protobuf::FieldDescriptor::CPPTYPE_DOUBLE ||
+        !fields->HasField(measured, field)) {
+      continue;
+    }
+    fields->SetDouble(best, field,
+                      std::max(fields->GetDouble(measured, field),
+                               fields->GetDouble(*best, field)));
+  }
+  // The age is that of the first reading, so that a machine that became slower
+  // is believed in the end.
+  if (best->measured_unix_ns() == 0) {
+    best->set_measured_unix_ns(measured.measured_unix_ns());
+  }
 }
 
 // The commit of the workspace; empty, with a note for people, if there is none.
@@ -69,12 +94,13 @@ proto::Ceilings CeilingsOf(const RunContext& context) {
   const std::string path =
       JoinPath(context.state,
                absl::StrCat("ceilings-", context.hardware.id(), ".textproto"));
-  const int64_t now_ns = Clock::Real()->WallNs();
+  proto::Ceilings best;
   if (const absl::StatusOr<std::string> text = ReadFile(path); text.ok()) {
     const auto kept = ParseTextProto<proto::Ceilings>(*text, path);
-    if (kept.ok() && now_ns - kept->message.measured_unix_ns() <
-                         absl::ToInt64Nanoseconds(kCeilingsAge)) {
-      return kept->message;
+    if (kept.ok() &&
+        Clock::Real()->WallNs() - kept->message.measured_unix_ns() <
+            absl::ToInt64Nanoseconds(kCeilingsAge)) {
+      best = kept->message;
     }
   }
   const absl::StatusOr<std::unique_ptr<ops::Device>> device =
@@ -84,12 +110,13 @@ proto::Ceilings CeilingsOf(const RunContext& context) {
                   : absl::StatusOr<proto::Ceilings>(device.status());
   if (!ceilings.ok()) {
     std::cerr << "note: no roofline: " << ceilings.status().message() << "\n";
-    return proto::Ceilings();
+    return best;
   }
+  KeepHigher(*ceilings, &best);
   absl::Status kept = CreateDirectories(context.state);
-  if (kept.ok()) kept = WriteFileAtomically(path, PrintTextProto(*ceilings));
+  if (kept.ok()) kept = WriteFileAtomically(path, PrintTextProto(best));
   if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
-  return *ceilings;
+  return best;
 }
 
 }  // namespace optrail::suites

@@ -30,8 +30,8 @@ absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
                                           const std::string& history,
                                           const std::string& store);
 
-// Ceilings of this hardware: measured once and kept in the state folder, since
-// they take seconds; measured anew when that file is a month old.
+// Ceilings of this hardware: measured now (it takes a second or two), and the
+// highest readings of the last month, which are kept in the state folder.
 proto::Ceilings CeilingsOf(const RunContext& context);
 
 }  // namespace optrail::suites

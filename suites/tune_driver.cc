@@ -298,8 +298,13 @@ std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
     }
     row.push_back(Cell::Integer(session.trials_size() - warm));
     row.push_back(Cell::Integer(failed));
+    const bool contended =
+        std::any_of(session.finalists().begin(), session.finalists().end(),
+                    [](const proto::Finalist& finalist) {
+                      return finalist.outcome() == proto::CONTENDED;
+                    });
     row.push_back(winner == nullptr
-                      ? "no config works"
+                      ? contended ? "machine too busy" : "no config works"
                       : absl::AsciiStrToLower(
                             proto::StopReason_Name(session.stop_reason())));
     row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");

@@ -164,11 +164,19 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(Device& device,
       return static_cast<double>(turns * floats) * 4;
     });
   };
+  // One reading covers only a sixteenth of the buffers, wandering through them,
+  // so that it is short enough to fit between two disturbances; what it reads
+  // was pushed out of the caches by the other fifteen.
+  const int64_t pieces_per_reading = std::max<int64_t>(pieces / 16, threads);
+  int64_t next_piece = 0;
   const auto for_pieces = [&](bool all, absl::FunctionRef<void(int64_t)> body) {
+    const int64_t first = next_piece;
+    next_piece = (next_piece + pieces_per_reading) % pieces;
+    const auto wandering = [&](int64_t i) { body((first + i) % pieces); };
     if (all) {
-      device.ParallelFor(pieces, body);
+      device.ParallelFor(pieces_per_reading, wandering);
     } else {
-      for (int64_t piece = 0; piece < pieces; ++piece) body(piece);
+      for (int64_t i = 0; i < pieces_per_reading; ++i) wandering(i);
     }
   };
   const auto flop_rate = [&](int parts) {
@@ -193,7 +201,7 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(Device& device,
         Sink own;
         own.value = result;
       });
-      return static_cast<double>(pieces * kPieceFloats) * 4;
+      return static_cast<double>(pieces_per_reading * kPieceFloats) * 4;
     });
   };
   const auto memory_copy_rate = [&](bool all) {
@@ -203,7 +211,7 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(Device& device,
         (source + piece * kPieceFloats, kPieceFloats,
          target + piece * kPieceFloats);
       });
-      return static_cast<double>(pieces * kPieceFloats) * 8;
+      return static_cast<double>(pieces_per_reading * kPieceFloats) * 8;
     });
   };
 
