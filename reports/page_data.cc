@@ -427,7 +427,7 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
       kFewestTrials, 0.2 * max_bytes / session_count / kTrialBytes, 1500);
   limits.points_per_series = between(
       kFewestPoints,
-      (0.75 * max_bytes / series_count - kSeriesBytes) / point_bytes, 500);
+      (0.9 * max_bytes / series_count - kSeriesBytes) / point_bytes, 500);
 
   while (true) {
     std::string text = Write(data, overview, limits);
