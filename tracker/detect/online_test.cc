@@ -102,8 +102,7 @@ TEST_P(EveryNoise, ConfirmsNoneOfItsOwnAndStepsOfTenPercent) {
               std::abs(change.index - 290) <= 5;
     }
   }
-  // 8000 points; ramps look like steps until more of them is seen.
-  EXPECT_LE(own, GetParam() == NoiseKind::kRamp ? 24 : 6);
+  EXPECT_LE(own, 6) << "in 8000 points";
   EXPECT_GE(hits, GetParam() == NoiseKind::kRamp ? 28 : 37);
 }
 
