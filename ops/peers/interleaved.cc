@@ -80,7 +80,7 @@ std::vector<Reading> MeasureInterleaved(
   for (size_t i = 0; i < count; ++i) {
     readings.push_back({candidates[i].name, Quantile(times_ns[i], 0.5),
                         Quantile(times_ns[i], 0.25),
-                        Quantile(times_ns[i], 0.75),
+                        Quantile(times_ns[i], 0.75), Quantile(times_ns[i], 0),
                         Quantile(speedups[i], 0.5)});
   }
   return readings;
@@ -90,13 +90,13 @@ std::string ToTable(const std::string& title,
                     const std::vector<Reading>& readings, double work_per_call,
                     const std::string& rate_unit) {
   std::string table =
-      absl::StrFormat("%-34s %12s %21s %10s %9s\n", title, "median us",
-                      "quartiles us", rate_unit, "speed-up");
+      absl::StrFormat("%-34s %12s %21s %11s %10s %9s\n", title, "median us",
+                      "quartiles us", "fastest us", rate_unit, "speed-up");
   for (const Reading& r : readings) {
     absl::StrAppendFormat(
-        &table, "  %-32s %12.2f %10.2f %10.2f %10.2f %8.3fx\n", r.name,
+        &table, "  %-32s %12.2f %10.2f %10.2f %11.2f %10.2f %8.3fx\n", r.name,
         r.median_ns / 1e3, r.lower_quartile_ns / 1e3, r.upper_quartile_ns / 1e3,
-        work_per_call / r.median_ns, r.speedup);
+        r.fastest_ns / 1e3, work_per_call / r.median_ns, r.speedup);
   }
   return table;
 }

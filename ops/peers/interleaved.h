@@ -38,6 +38,9 @@ struct Reading {
   double median_ns = 0;  // per call
   double lower_quartile_ns = 0;
   double upper_quartile_ns = 0;
+  // The fastest round: all that is left to look at when several threads share
+  // too few cores with others.
+  double fastest_ns = 0;
   // Median over rounds of first candidate's time / this candidate's time: above
   // 1, this one is faster.
   double speedup = 1;
