@@ -69,6 +69,8 @@ struct GateReport {
   std::vector<ResolvedBaseline> baselines;
   double run_false_alarm_rate = 0;
 
+  // Rows whose action is FAIL: those that are red, and those where it is only
+  // that nothing can be told.
   int CountRed() const;
   int CountCannotTell() const;
 };
@@ -76,17 +78,18 @@ struct GateReport {
 absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
                                 const GateOptions& options);
 
-// The judgement without a history: what Gate does once runs are read.
-GateReport Judge(const Policy& policy, const Comparison& comparison,
-                 absl::string_view baseline_text, int64_t now_unix_s);
+// The judgement without a history: what Gate does for each baseline once runs
+// are read. Adds rows and notes; Conclude() says what follows.
+void Judge(const Policy& policy, const Comparison& comparison,
+           absl::string_view baseline_text, int64_t now_unix_s,
+           GateReport* report);
 
-// For people: a table and what to do next.
-std::string GateText(const GateReport& report);
-// For pull requests; names are escaped.
-std::string GateMarkdown(const GateReport& report);
-// For programs; documented in docs/gating.md.
-std::string GateJson(const GateReport& report);
-std::string GateCsv(const GateReport& report);
+// Sorts rows, sets exit code and summary.
+void Conclude(GateReport* report);
+
+// How a policy makes two sets of runs be compared, against one of
+// `baseline_count` baselines that share the false-alarm rate.
+CompareOptions CompareOptionsFor(const Policy& policy, int baseline_count);
 
 // Benchmarks to measure again, as regular expression for --benchmark_filter and
 // the number of processes; empty if there is nothing to repeat.
