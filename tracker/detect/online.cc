@@ -20,14 +20,15 @@ constexpr int kSettledPoints = 12;
 constexpr double kSettledPerInflation = 2;
 constexpr int kLooksToConfirm = 2;
 constexpr int kSamePlace = 3;
-constexpr double kSureEnough = 0.99;
+constexpr double kSureEnough = 0.9999;
 // What noise with memory may cost to explain it away, in units of log(points).
 constexpr double kMemoryPenalty = 4;
 // How much better than a ramp a step has to fit, in squared noise scales.
 constexpr double kRampPenalty = 10;
-// Changes closer to each other, or to the start of the look-back, are not told
-// apart online.
+// Changes closer to each other are not told apart online, and a level is not
+// known before it had this many points in the look-back.
 constexpr int kLeastDistance = 8;
+constexpr int kLeastHistory = 15;
 
 // A provisional mark rests on the last 3 to 12 points and the few before them.
 constexpr int kFewestSuspects = 3;
@@ -116,7 +117,7 @@ void OnlineDetector::Look(OnlineUpdate& update) {
 
   std::vector<Sighting> sightings;
   for (const ChangePoint& found : analysis.changes) {
-    if (found.index < kLeastDistance) continue;
+    if (found.index < kLeastHistory) continue;
     ChangePoint change = found;
     change.index = static_cast<int>(window_[found.index].index);
     if (change.index < LastConfirmed() + kLeastDistance) continue;
