@@ -28,7 +28,8 @@ struct ImportOptions {
   std::string format;
 
   // The stable id of the machine, [a-z0-9-]+. Empty: made from what the file
-  // says of the machine ("import-4c-3200mhz"), never from its host name.
+  // says of cores and caches ("imported-8c-32m"), never from a host name or
+  // clock.
   std::string hardware_id;
 
   // Name of the suite; empty: the name of the (first) file.
