@@ -55,7 +55,7 @@ using suites::Command;
 tracker::CommonOptions Common() {
   tracker::CommonOptions common;
   common.history = HistoryFolder();
-  common.format = FormatName();
+  common.format = absl::GetFlag(FLAGS_format);
   common.workspace = WorkspaceDirectory();
   return common;
 }

@@ -17,6 +17,7 @@
 #include "ops/device/ceilings.h"
 #include "ops/device/toolchain.h"
 #include "suites/devices.h"
+#include "tracker/commit.h"
 
 namespace optrail::suites {
 namespace {
@@ -50,30 +51,6 @@ void KeepHigher(const proto::Ceilings& measured, proto::Ceilings* best) {
   }
 }
 
-// The commit of the workspace; empty, with a note for people, if there is none.
-proto::Commit CommitOf(const std::string& workspace, std::string* note) {
-  proto::Commit commit;
-  const absl::StatusOr<GitFacts> facts = FindGitFacts(workspace);
-  if (!facts.ok()) {
-    *note = absl::StrCat("results are recorded without a commit: ",
-                         facts.status().message());
-    return commit;
-  }
-  commit.set_id(facts->commit);
-  commit.set_branch(facts->branch);
-  if (facts->first_parent_position.has_value()) {
-    commit.set_first_parent_position(*facts->first_parent_position);
-  } else {
-    *note =
-        "a shallow clone hides the commit's position; results are ordered by "
-        "time";
-  }
-  commit.set_commit_unix_ns(facts->author_time_unix_s * int64_t{1'000'000'000});
-  commit.set_subject(facts->subject);
-  commit.set_dirty(facts->dirty);
-  return commit;
-}
-
 }  // namespace
 
 absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
@@ -86,7 +63,7 @@ absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
   context.state = InWorkspace(context.workspace, "", ".optrail/state");
   OPTRAIL_ASSIGN_OR_RETURN(context.hardware, HardwareOf(device));
   context.toolchain = ops::BuildToolchain();
-  context.commit = CommitOf(context.workspace, &context.commit_note);
+  context.commit = tracker::HeadCommit(context.workspace, &context.commit_note);
   return context;
 }
 

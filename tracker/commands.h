@@ -2,9 +2,10 @@
 #define OPTRAIL_TRACKER_COMMANDS_H_
 
 // The tracker's commands as functions, for the command line to fill from flags.
-// Each writes its result to `out` in options.format ("table", "json", "csv",
-// "markdown") and returns the process' exit code: 0 fine, 1 a regression or a
-// failed check, 3 not enough data. A Status is wrong use or bad input: exit 2.
+// Each writes its result to `out` in options.format and returns the process'
+// exit code: 0 fine, 1 a regression or a failed check, 3 not enough data. A
+// Status is wrong use or bad input: exit 2. What only people need to know goes
+// to standard error.
 //
 //   CompareCommand options;
 //   options.common.history = ".optrail/history";
@@ -17,13 +18,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
+#include "base/table.h"
 
 namespace optrail::tracker {
 
 struct CommonOptions {
   std::string history = ".optrail/history";
-  std::string format = "table";
+  OutputFormat format = OutputFormat::kTable;
   std::string workspace = ".";  // for git
   int64_t now_unix_ns = 0;      // 0: the clock
 };

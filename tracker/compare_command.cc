@@ -1,0 +1,142 @@
+#include <iostream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "tracker/command_support.h"
+#include "tracker/commands.h"
+#include "tracker/compare.h"
+#include "tracker/gate_report.h"
+#include "tracker/import.h"
+
+namespace optrail::tracker {
+namespace {
+
+// Runs to compare and what to call them.
+struct NamedRuns {
+  std::string name;
+  std::vector<proto::Run> runs;
+
+  std::vector<const proto::Run*> Pointers() const {
+    std::vector<const proto::Run*> pointers;
+    for (const proto::Run& run : runs) pointers.push_back(&run);
+    return pointers;
+  }
+};
+
+bool NamesFiles(const std::string& text) {
+  return absl::StrContains(text, ',') || absl::StrContains(text, '/') ||
+         absl::EndsWith(text, ".json");
+}
+
+absl::StatusOr<NamedRuns> FromFiles(const std::string& text,
+                                    const CommonOptions& common) {
+  ImportOptions import;
+  import.files_are_processes = true;
+  import.default_started_unix_ns = NowUnixNs(common);
+  std::vector<std::string> files;
+  for (const absl::string_view file : absl::StrSplit(text, ',')) {
+    files.push_back(JoinPath(common.workspace, file));
+  }
+  NamedRuns named;
+  named.name = text;
+  OPTRAIL_ASSIGN_OR_RETURN(named.runs, ImportFiles(files, import));
+  return named;
+}
+
+// The runs that `text` names, alike to the last of them or, given `like`, to
+// that run: of the same suite on the same hardware.
+absl::StatusOr<NamedRuns> FromHistory(const History& history,
+                                      const std::string& text,
+                                      const proto::Run* like) {
+  RunFilter filter;
+  if (like != nullptr && absl::StartsWith(text, "latest")) {
+    filter.suite = like->suite();
+    filter.hardware_id = like->hardware().id();
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<RunInfo> infos,
+                           history.Resolve(text, filter));
+  const proto::Run& model = like != nullptr ? *like : infos.back().header;
+  NamedRuns named;
+  std::vector<std::string> names;
+  for (const RunInfo& info : infos) {
+    if (infos.size() > 1 &&
+        (info.header.suite() != model.suite() ||
+         info.header.hardware().id() != model.hardware().id())) {
+      continue;
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(proto::Run run, history.ReadRun(info.id()));
+    names.push_back(absl::StrCat(run.run_id(), " (", run.suite(), ", commit ",
+                                 CommitText(run.commit()), ")"));
+    named.runs.push_back(std::move(run));
+  }
+  if (named.runs.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "'", text, "' has no run of suite '", model.suite(), "' on ",
+        model.hardware().id(), "; next: optrail log runs"));
+  }
+  named.name = absl::StrJoin(names, ", ");
+  return named;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunCompare(const CompareCommand& options,
+                               std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const auto filter, CompileFilter(options.filter));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto metric, CompileFilter(options.metric));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  absl::StatusOr<NamedRuns> candidate =
+      NamesFiles(options.b) ? FromFiles(options.b, options.common)
+                            : FromHistory(history, options.b, nullptr);
+  if (!candidate.ok()) return candidate.status();
+  absl::StatusOr<NamedRuns> baseline =
+      NamesFiles(options.a)
+          ? FromFiles(options.a, options.common)
+          : FromHistory(history, options.a, &candidate->runs.back());
+  if (!baseline.ok()) return baseline.status();
+
+  CompareOptions compare;
+  compare.false_alarm_rate = options.false_alarm_rate;
+  compare.threshold =
+      [&](absl::string_view name,
+          absl::string_view metric_name) -> absl::optional<Threshold> {
+    if (!Matches(filter, name)) return absl::nullopt;
+    if (metric != nullptr &&
+        !RE2::FullMatch(
+            re2::StringPiece(metric_name.data(), metric_name.size()),
+            *metric)) {
+      return absl::nullopt;
+    }
+    Threshold threshold;
+    threshold.min_effect = options.min_effect;
+    threshold.detect_effect = options.detect_effect;
+    return threshold;
+  };
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Comparison comparison,
+      Compare(baseline->Pointers(), candidate->Pointers(), compare));
+  if (options.common.format == OutputFormat::kTable ||
+      options.common.format == OutputFormat::kMarkdown) {
+    out << "A " << EscapeForTerminal(baseline->name) << "\nB "
+        << EscapeForTerminal(candidate->name) << "\n";
+    for (const std::string& note : comparison.notes) {
+      out << "note: " << EscapeForTerminal(note) << "\n";
+    }
+    out << "\n";
+  }
+  PrintTable(ComparisonTable(comparison, options.only_changes),
+             options.common.format, out);
+  const int told = comparison.Count(Verdict::kUnchanged) +
+                   comparison.Count(Verdict::kSlower) +
+                   comparison.Count(Verdict::kFaster);
+  return told > 0 ? 0 : 3;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,57 @@
+#include <iostream>
+
+#include "base/file.h"
+#include "base/git.h"
+#include "base/status_macros.h"
+#include "tracker/command_support.h"
+#include "tracker/commands.h"
+#include "tracker/gate.h"
+#include "tracker/gate_report.h"
+#include "tracker/policy.h"
+
+namespace optrail::tracker {
+namespace {
+
+GitLookup LookupIn(const std::string& workspace) {
+  GitLookup lookup;
+  lookup.resolve = [workspace](absl::string_view name) {
+    return ResolveCommit(workspace, std::string(name));
+  };
+  lookup.merge_base = [workspace](absl::string_view a, absl::string_view b) {
+    return MergeBase(workspace, std::string(a), std::string(b));
+  };
+  return lookup;
+}
+
+absl::Status WriteOut(const std::string& path, const std::string& text) {
+  if (path.empty()) return absl::OkStatus();
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
+  return WriteFileAtomically(path, text);
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
+  Policy policy = Policy::Default();
+  if (!options.policy.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(policy, Policy::Load(options.policy));
+  }
+  GateOptions gate;
+  gate.candidate = options.candidate;
+  gate.suite = options.suite;
+  if (!options.baseline.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(gate.baseline, ParseBaseline(options.baseline));
+  }
+  gate.now_unix_s = NowUnixNs(options.common) / 1'000'000'000;
+  gate.git = LookupIn(options.common.workspace);
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const GateReport report,
+                           Gate(history, policy, gate));
+  OPTRAIL_RETURN_IF_ERROR(WriteOut(options.verdict_out, GateJson(report)));
+  OPTRAIL_RETURN_IF_ERROR(WriteOut(options.markdown_out, GateMarkdown(report)));
+  out << FormatGate(report, options.common.format, TerminalWidth());
+  return report.exit_code;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <ostream>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+#include "tracker/command_support.h"
+#include "tracker/commands.h"
+#include "tracker/gate_report.h"
+#include "tracker/series.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::tracker {
+namespace {
+
+RunFilter FilterOf(const LogCommand& options) {
+  RunFilter filter;
+  filter.suite = options.suite;
+  filter.hardware_id = options.hardware_id;
+  filter.branch = options.branch;
+  filter.commit_prefix = options.commit;
+  return filter;
+}
+
+// The newest first, at most `limit` (0: all).
+template <typename T>
+std::vector<const T*> Newest(const std::vector<T>& items, int limit) {
+  std::vector<const T*> newest;
+  for (auto item = items.rbegin(); item != items.rend(); ++item) {
+    if (limit > 0 && static_cast<int>(newest.size()) == limit) break;
+    newest.push_back(&*item);
+  }
+  return newest;
+}
+
+absl::Status LogRuns(const History& history, const LogCommand& options,
+                     std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const RunList list,
+                           history.ListRuns(FilterOf(options)));
+  WarnOfBadFiles(list.bad_files);
+  Table table({{"run", Align::kLeft, "run_id"},
+               {"started (UTC)", Align::kLeft, "started_utc"},
+               {"suite"},
+               {"commit"},
+               {"branch"},
+               {"hardware"},
+               {"results", Align::kRight},
+               {"subject"}});
+  for (const RunInfo* run : Newest(list.runs, options.limit)) {
+    const proto::Run& header = run->header;
+    table.AddRow({run->id(), TimeText(header.started_unix_ns()), header.suite(),
+                  CommitText(header.commit()), header.commit().branch(),
+                  header.hardware().id(), Cell::Integer(run->result_count),
+                  header.commit().subject()});
+  }
+  PrintTable(table, options.common.format, out);
+  return absl::OkStatus();
+}
+
+absl::Status LogSessions(const History& history, const LogCommand& options,
+                         std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const auto filter, CompileFilter(options.filter));
+  OPTRAIL_ASSIGN_OR_RETURN(SessionList list, history.ListSessions());
+  WarnOfBadFiles(list.bad_files);
+  Table table({{"session", Align::kLeft, "session_id"},
+               {"started (UTC)", Align::kLeft, "started_utc"},
+               {"task"},
+               {"hardware"},
+               {"commit"},
+               {"strategy"},
+               {"trials", Align::kRight},
+               {"elapsed", Align::kRight, "elapsed_ns"},
+               {"stopped by", Align::kLeft, "stop_reason"}});
+  std::vector<SessionInfo> matching;
+  for (SessionInfo& session : list.sessions) {
+    const proto::Session& header = session.header;
+    if ((options.hardware_id.empty() ||
+         header.hardware().id() == options.hardware_id) &&
+        (options.branch.empty() ||
+         header.commit().branch() == options.branch) &&
+        absl::StartsWith(header.commit().id(), options.commit) &&
+        Matches(filter, tuning::TaskText(header.task()))) {
+      matching.push_back(std::move(session));
+    }
+  }
+  for (const SessionInfo* session : Newest(matching, options.limit)) {
+    const proto::Session& header = session->header;
+    table.AddRow({session->id(), TimeText(header.started_unix_ns()),
+                  tuning::TaskText(header.task()), header.hardware().id(),
+                  CommitText(header.commit()), header.strategy(),
+                  Cell::Integer(session->trial_count),
+                  Cell::Number(static_cast<double>(header.elapsed_ns()),
+                               FormatDurationNs(header.elapsed_ns())),
+                  proto::StopReason_Name(header.stop_reason())});
+  }
+  PrintTable(table, options.common.format, out);
+  return absl::OkStatus();
+}
+
+absl::Status LogSeries(const History& history, const LogCommand& options,
+                       std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const auto filter, CompileFilter(options.filter));
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedRuns loaded,
+                           history.LoadRuns(FilterOf(options)));
+  WarnOfBadFiles(loaded.bad_files);
+  Table table({{"series"},
+               {"points", Align::kRight},
+               {"newest", Align::kRight},
+               {"outcome"},
+               {"commit"}});
+  int listed = 0;
+  for (const Series& series : BuildSeries(loaded.runs)) {
+    if (!Matches(filter, series.text)) continue;
+    if (options.limit > 0 && listed++ == options.limit) break;
+    const Point& newest = series.points.back();
+    table.AddRow(
+        {series.text, Cell::Integer(series.points.size()),
+         newest.value ? Cell::Number(*newest.value,
+                                     FormatValue(newest.value, series.key.unit))
+                      : Cell::None(),
+         tuning::OutcomeName(newest.outcome), CommitText(newest.commit)});
+  }
+  PrintTable(table, options.common.format, out);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunLog(const LogCommand& options, std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  if (options.what == "runs") {
+    OPTRAIL_RETURN_IF_ERROR(LogRuns(history, options, out));
+  } else if (options.what == "sessions") {
+    OPTRAIL_RETURN_IF_ERROR(LogSessions(history, options, out));
+  } else if (options.what == "series") {
+    OPTRAIL_RETURN_IF_ERROR(LogSeries(history, options, out));
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "log '", options.what, "': expected runs, sessions or series"));
+  }
+  return 0;
+}
+
+}  // namespace optrail::tracker
