@@ -85,12 +85,24 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
                            LoadStore(context));
   std::vector<BenchCase> cases;
+  int given_count = 0;        // shapes for which the given config is valid
+  std::string given_problem;  // why it is not valid for the last of the others
   for (const TaskEntry& task : tasks) {
     OPTRAIL_ASSIGN_OR_RETURN(const TaskSpace space,
                              BindTask(task, context.hardware));
     std::vector<BenchCase> of_task;
-    const bool given_replaces_tuned =
-        options.given_config.has_value() && options.given_name.empty();
+    bool given_runs = options.given_config.has_value();
+    if (given_runs) {
+      const absl::Status valid = space.bound->Validate(*options.given_config);
+      if (valid.ok()) {
+        ++given_count;
+      } else {
+        given_runs = false;
+        given_problem =
+            absl::StrCat(ShortTaskText(task.task), ": ", valid.message());
+      }
+    }
+    const bool given_replaces_tuned = given_runs && options.given_name.empty();
     if (options.with_default) {
       of_task.push_back(MakeCase(task, proto::DEFAULT,
                                  space.bound->default_config(),
@@ -99,12 +111,7 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
     if (options.with_tuned && !given_replaces_tuned) {
       of_task.push_back(TunedCase(task, space, store));
     }
-    if (options.given_config.has_value()) {
-      const absl::Status valid = space.bound->Validate(*options.given_config);
-      if (!valid.ok()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "--config for ", ShortTaskText(task.task), ": ", valid.message()));
-      }
+    if (given_runs) {
       BenchCase given =
           MakeCase(task, given_replaces_tuned ? proto::TUNED : proto::NAMED,
                    *options.given_config, proto::GIVEN);
@@ -116,6 +123,13 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
         cases.push_back(std::move(bench));
       }
     }
+  }
+  if (!given_problem.empty()) {
+    const std::string problem = absl::StrCat("--config for ", given_problem);
+    if (given_count == 0) return absl::InvalidArgumentError(problem);
+    std::cerr << "note: --config runs for " << given_count << " of "
+              << tasks.size() << " shapes, the others run as tuned; " << problem
+              << "\n";
   }
   if (cases.empty()) {
     return absl::NotFoundError(

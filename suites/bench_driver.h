@@ -26,15 +26,16 @@ struct BenchDriverOptions {
   bool with_tuned = true;
   // A config given by hand: runs in place of the tuned one, under its series,
   // so that a gate compares it with what the history has; or, with a name,
-  // beside the others under a series of its own.
+  // beside the others under a series of its own. Shapes for which it is not
+  // valid run as tuned, and that is said.
   absl::optional<proto::Config> given_config;
   std::string given_name;
   bool quiet = false;
 };
 
 // The benchmarks that RunBenchmarks would run, by name, after
-// --benchmark_filter. InvalidArgument if the given config is not valid for a
-// task: the message names knob or constraint.
+// --benchmark_filter. InvalidArgument if the given config is valid for no task:
+// the message names knob or constraint.
 absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
     const std::vector<TaskEntry>& tasks, const RunContext& context,
     const BenchDriverOptions& options);
