@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Follows docs/add_operator.md in a scratch workspace, then breaks the operator
+# it added in every way a declaration can be wrong, and expects each to fail
+# with file, line and knob.
+#
+# Runs bazel within bazel, in an output base of its own. Argument: the WORKSPACE
+# file.
+set -euo pipefail
+
+root=$(dirname "$(readlink -f "$1")")
+scratch=$TEST_TMPDIR/scratch
+export HOME=$TEST_TMPDIR
+options="--output_base=$TEST_TMPDIR/output_base --max_idle_secs=15 --host_jvm_args=-Xmx600m"
+trap 'cd "$scratch" && bazel $options shutdown >/dev/null 2>&1 || true; chmod -R u+w "$TEST_TMPDIR/output_base" 2>/dev/null || true' EXIT
+
+"$root/docs/follow_add_operator.sh" "$scratch" $options
+cd "$scratch"
+
+# Declarations that must fail ---------------------------------------------------
+space=$(find . -name '*.space.textproto' -not -path './bazel-*' | head -n 1)
+package=$(dirname "${space#./}")
+build=$package/BUILD
+checks=0
+
+# expect WHAT PATTERN: the build must fail with a message that matches.
+expect() {
+  local log=$TEST_TMPDIR/log
+  # shellcheck disable=SC2086
+  if bazel $options build "//$package/..." >"$log" 2>&1; then
+    echo "FAILED: $1 built"
+    exit 1
+  fi
+  if ! grep -qE "$2" "$log"; then
+    echo "FAILED: $1: no line matches \"$2\":"
+    tail -n 20 "$log"
+    exit 1
+  fi
+  checks=$((checks + 1))
+  echo "ok: $1: $(grep -m 1 -oE "[^ ]*$2.*" "$log" | cut -c 1-150)"
+  cp saved/* "$package/"
+}
+mkdir saved
+cp "$package"/* saved/
+
+echo 'constraint { expr: "no_such_knob > 0" why: "a typo" }' >>"$space"
+expect "a constraint on an unknown knob" "space.textproto:[0-9]+:[0-9]+.*no_such_knob"
+
+echo 'constraint { expr: "dim.n < 0" why: "no array is that short" }' >>"$space"
+expect "a space without configs" "(shapes|space).textproto:[0-9]+.*"
+
+grep -m 1 -A 20 '^knob' "$space" | sed '/^}/q' >>"$space"
+expect "a knob declared twice" "space.textproto:[0-9]+:[0-9]+.*(twice|again|duplicate|already)"
+
+sed -n '/^operator(/,/^)/p' "$build" >>"$build"
+expect "an operator declared twice" "BUILD:[0-9]+.*"
+
+echo "$checks wrong declarations were refused"
