@@ -133,8 +133,10 @@ Overview Summarize(const ReportData& data) {
   for (int i = 0; i < data.series.size(); ++i) {
     const Series& series = data.series[i];
     ++overview.verdicts[series.verdict];
+    // Noise is no news: what can't be told is counted, not called for.
     if (series.verdict != Verdict::kUnchanged &&
-        series.verdict != Verdict::kNoBaseline) {
+        series.verdict != Verdict::kNoBaseline &&
+        series.verdict != Verdict::kCannotTell) {
       overview.attention.push_back(i);
     }
     const auto [it, inserted] = operator_index.emplace(

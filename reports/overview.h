@@ -59,7 +59,8 @@ struct Overview {
   std::vector<std::string> operators;  // in order of first appearance
   std::vector<OverviewCell> cells;     // by operator, then hardware
   std::vector<TunedPair> pairs;        // in the order of the tuned series
-  std::vector<int> attention;  // series that are not unchanged, worst first
+  // Series that failed, are missing or changed (suspected or not), worst first.
+  std::vector<int> attention;
 };
 
 Overview Summarize(const ReportData& data);
