@@ -1,6 +1,7 @@
 #include "suites/commands.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <utility>
 
@@ -9,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/exit_code.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
@@ -316,20 +319,42 @@ bool AllOk(const proto::Run& run) {
                      });
 }
 
+// A history that cannot be written is better known before an hour of measuring
+// than after it.
+absl::Status CheckWritable(const std::string& history) {
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(history));
+  const std::string probe = JoinPath(
+      history,
+      absl::StrCat(".probe-", tracker::NewRecordId(Clock::Real()->WallNs())));
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(probe, "probe"));
+  return RemoveFile(probe);
+}
+
+// Keeps a run that its history refused, so that it is not measured in vain.
+absl::Status KeepElsewhere(const proto::Run& run, const absl::Status& refusal) {
+  const char* temporary = std::getenv("TMPDIR");
+  const std::string dir =
+      JoinPath(temporary == nullptr ? "/tmp" : temporary, "optrail-unrecorded");
+  absl::StatusOr<tracker::History> kept = tracker::History::Open(dir);
+  if (!kept.ok() || !kept->AppendRun(run).ok()) return refusal;
+  return absl::Status(
+      refusal.code(),
+      absl::StrCat(refusal.message(), "\nthe run is kept in ", dir,
+                   "\nnext: make room, then optrail history merge ", dir));
+}
+
 absl::Status Record(const proto::Run& run, const RunContext& context) {
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::History::Open(context.history));
-  OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
-  OPTRAIL_ASSIGN_OR_RETURN(const tracker::RunList runs, history.ListRuns());
+  const absl::Status appended = history.AppendRun(run);
+  if (!appended.ok()) return KeepElsewhere(run, appended);
   std::cerr << "recorded: run " << run.run_id() << ", " << run.results_size()
             << " benchmarks, "
             << (run.commit().id().empty()
                     ? "no commit"
                     : absl::StrCat("commit ", run.commit().id().substr(0, 12),
                                    run.commit().dirty() ? " with changes" : ""))
-            << "; the history now has " << runs.runs.size()
-            << (runs.runs.size() == 1 ? " run" : " runs") << " ("
-            << context.history << ")\n";
+            << ", in " << context.history << "\n";
   return absl::OkStatus();
 }
 
@@ -350,6 +375,9 @@ absl::StatusOr<int> Bench(const std::string& op) {
       std::cout << BenchmarkNameOf(bench.result) << "\n";
     }
     return 0;
+  }
+  if (absl::GetFlag(FLAGS_record)) {
+    OPTRAIL_RETURN_IF_ERROR(CheckWritable(context.history));
   }
   PrintHeader(context);
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
@@ -443,6 +471,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   OPTRAIL_ASSIGN_OR_RETURN(result.context, RunContextFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
                            SelectTasks(selection, result.context.hardware));
+  OPTRAIL_RETURN_IF_ERROR(CheckWritable(result.context.history));
   PrintHeader(result.context);
 
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
