@@ -77,6 +77,37 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
   return bench;
 }
 
+// Times that CeilingsOf is asked again; it keeps the highest readings.
+constexpr int kCeilingReadings = 3;
+// Readings of ceilings and benchmarks both have noise.
+constexpr double kRooflineTolerance = 1.02;
+
+void SetRooflineFractions(proto::Run& run) {
+  for (proto::BenchmarkResult& result : *run.mutable_results()) {
+    std::vector<double> medians_ns;
+    for (const proto::Measurement& measurement : result.measurements()) {
+      if (measurement.has_median_ns()) {
+        medians_ns.push_back(measurement.median_ns());
+      }
+    }
+    const bool hot = result.key().cache_mode() == proto::HOT;
+    const ops::Roofline roofline = ops::RooflineOf(
+        result.flop(), result.moved_bytes(), hot ? result.moved_bytes() : 0,
+        run.hardware(), run.ceilings(), result.key().threads(),
+        run.hardware().cores());
+    if (result.outcome() == proto::OK && roofline.time_ns > 0) {
+      result.set_roofline_fraction(roofline.time_ns / Median(medians_ns));
+    }
+  }
+}
+
+bool ExceedsRoofline(const proto::Run& run) {
+  return std::any_of(run.results().begin(), run.results().end(),
+                     [](const proto::BenchmarkResult& result) {
+                       return result.roofline_fraction() > kRooflineTolerance;
+                     });
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
@@ -170,21 +201,14 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   progress.Finish();
 
   for (proto::BenchmarkResult& result : results) {
-    std::vector<double> medians_ns;
-    for (const proto::Measurement& measurement : result.measurements()) {
-      if (measurement.has_median_ns()) {
-        medians_ns.push_back(measurement.median_ns());
-      }
-    }
-    const bool hot = result.key().cache_mode() == proto::HOT;
-    const ops::Roofline roofline = ops::RooflineOf(
-        result.flop(), result.moved_bytes(), hot ? result.moved_bytes() : 0,
-        run.hardware(), run.ceilings(), result.key().threads(),
-        run.hardware().cores());
-    if (result.outcome() == proto::OK && roofline.time_ns > 0) {
-      result.set_roofline_fraction(roofline.time_ns / Median(medians_ns));
-    }
     *run.add_results() = std::move(result);
+  }
+  SetRooflineFractions(run);
+  // Faster than the ceiling: the ceiling was read while others used the
+  // machine.
+  for (int i = 0; i < kCeilingReadings && ExceedsRoofline(run); ++i) {
+    *run.mutable_ceilings() = CeilingsOf(context);
+    SetRooflineFractions(run);
   }
   run.set_elapsed_ns(Clock::Real()->NowNs() - start_ns);
   return run;
