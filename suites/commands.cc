@@ -24,6 +24,7 @@
 #include "suites/workload.h"
 #include "tracker/history.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/search/strategies.h"
 
 ABSL_FLAG(std::string, history, "",
           "Folder of runs and sessions; by default .optrail/history in the "
@@ -51,7 +52,10 @@ ABSL_FLAG(std::string, cache, "hot",
           "hot: operands are as warm as the call before left them; cold: "
           "caches are flushed before each call.");
 
-ABSL_FLAG(std::string, strategy, "default", "How to choose configs to try.");
+ABSL_FLAG(
+    std::string, strategy, "default",
+    "How to choose configs to try (docs/search.md); an unknown name lists "
+    "them.");
 ABSL_FLAG(uint64_t, seed, 1, "Of everything that is drawn at random.");
 ABSL_FLAG(int64_t, trials, 0, "Most configs to try per task; 0: no limit.");
 ABSL_FLAG(absl::Duration, time_budget, absl::ZeroDuration(),
@@ -177,6 +181,10 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   TuneDriverOptions options;
   OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
   options.tune.strategy = absl::GetFlag(FLAGS_strategy);
+  // Sessions say which it was: the default may change between commits.
+  if (options.tune.strategy == "default") {
+    options.tune.strategy = tuning::kDefaultStrategy;
+  }
   options.tune.seed = absl::GetFlag(FLAGS_seed);
   OPTRAIL_RETURN_IF_ERROR(
       CheckRange("trials", absl::GetFlag(FLAGS_trials), 0, 100'000'000));
