@@ -22,7 +22,8 @@ constexpr LogNormal kOrdinalWeight = {0, 2};
 constexpr LogNormal kIndicatorWeight = {-2, 2};
 constexpr LogNormal kScale = {0, 1};
 constexpr LogNormal kNoise = {-4.605170186, 1.5};  // log 0.01
-constexpr LogNormal kSourceWeight = {-1, 1.5};
+// Of all sources together: many must not explain more than few.
+constexpr LogNormal kSourceWeights = {-2, 1.5};
 
 // Keeps nearly equal configs from making the matrix singular.
 constexpr double kJitter = 1e-6;
@@ -56,7 +57,9 @@ GaussianProcess::GaussianProcess(const ConfigFeatures& features, int sources)
   }
   add(kScale);
   add(kNoise);
-  for (int k = 0; k < sources; ++k) add(kSourceWeight);
+  for (int k = 0; k < sources; ++k) {
+    add({kSourceWeights.mean - std::log(sources), kSourceWeights.sd});
+  }
   log_parameters_ = prior_mean_;
   UpdateKnobTables();
 }
@@ -228,8 +231,8 @@ void GaussianProcess::Gradient(Workspace& work) const {
   }
 }
 
-void GaussianProcess::Fit(absl::Span<const GpInput> inputs,
-                          absl::Span<const double> targets, int steps) {
+double GaussianProcess::Fit(absl::Span<const GpInput> inputs,
+                            absl::Span<const double> targets, int steps) {
   const int n = static_cast<int>(inputs.size());
   const size_t parameters = log_parameters_.size();
   Workspace work;
@@ -302,6 +305,7 @@ void GaussianProcess::Fit(absl::Span<const GpInput> inputs,
   }
   log_parameters_ = best;
   UpdateKnobTables();
+  return best_value;
 }
 
 }  // namespace optrail::tuning

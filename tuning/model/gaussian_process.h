@@ -37,8 +37,11 @@ class GaussianProcess {
 
   // Improves the parameters for these targets (zero mean, unit variance) from
   // where they are, by at most so many steps. Cubic in the number of inputs.
-  void Fit(absl::Span<const GpInput> inputs, absl::Span<const double> targets,
-           int steps);
+  // Returns the logarithm of the targets' probability times the parameters'
+  // prior (up to a constant that depends on the number of inputs alone):
+  // processes with different sources can be compared by it.
+  double Fit(absl::Span<const GpInput> inputs, absl::Span<const double> targets,
+             int steps);
 
   double scale() const;
   double noise() const;

@@ -108,8 +108,8 @@ absl::StatusOr<std::vector<std::string>> ExpandStrategies(
 }
 
 // Fisher-Yates over the answers; the configs stay in place.
-void ShuffleAnswers(TransferSource& source) {
-  Rng rng(kShuffleSeed);
+void ShuffleAnswers(uint64_t seed, TransferSource& source) {
+  Rng rng(seed);
   for (size_t i = source.trials.size(); i > 1; --i) {
     Trial& a = source.trials[i - 1];
     Trial& b = source.trials[rng.UniformInt(i)];
@@ -224,7 +224,8 @@ absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command) {
       if (other.name == problems[p]->recording().name) continue;
       absl::StatusOr<TransferSource> source = problems[p]->MakeSource(other);
       if (!source.ok()) continue;  // another kernel
-      if (command.shuffle_transfer) ShuffleAnswers(*source);
+      if (command.shuffle_transfer)
+        ShuffleAnswers(kShuffleSeed + sources.size(), *source);
       sources.push_back(*std::move(source));
     }
     for (const std::string& strategy : strategies) {

@@ -2,130 +2,94 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "tuning/search/acquisition.h"
+
 namespace optrail::tuning {
 namespace {
-double Env(const char* n, double d) {
-  const char* e = getenv(n);
-  return e ? atof(e) : d;
-}
 
-const int kDesign = Env("INIT", 5);
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Trials before the model is asked: far from each other, or where the sources
+// were best.
+constexpr int kDesign = 5;
 constexpr int kDesignWithSources = 2;
-const int kAcq = Env("ACQ", 2);
-const double kLo = Env("KLO", 0.8), kHi = Env("KHI", 3.0);
-const double kSdx = Env("SDX", 1.2);
-
 constexpr int kDesignSamples = 50;
+// The sources are forgotten when the trials are more likely without them by
+// this much of the logarithm. Several that agree deserve more patience than one
+// that nothing confirms.
+constexpr double kDisbelief = 3;
+constexpr double kDisbeliefOfOne = 1;
 
-const double kCapQuantile = Env("CAP", .80);
-const double kKappa = Env("KAPPA", 2.4);
+// Costs above this quantile of the successes are cut there.
+constexpr double kCapQuantile = 0.8;
 
-const int kFirstFitSteps = 30;
-const int kFitSteps = Env("IT2", 12);
-const double kRefitGrowth = Env("REFIT", 1.1);
-constexpr int kRefitTrials = 50;  // or after so many
-const int kFitTrials = Env("FITMAX", 200);
-// Trials the posterior takes at most at a fit.
+// Optimism of the lower confidence bound, and of the expected improvement: the
+// fit underestimates the uncertainty, because it is sure of its parameters.
+constexpr double kKappa = 2.4;
+constexpr double kSdFactor = 1.2;
+
+constexpr int kFirstFitSteps = 30;
+constexpr int kFitSteps = 12;
+// The parameters are fitted anew when the trials have grown by this factor, or
+// by so many.
+constexpr double kRefitGrowth = 1.1;
+constexpr int kRefitTrials = 50;
+// Trials a fit takes at most (it is cubic in them), and the posterior at a fit.
+constexpr int kFitTrials = 200;
 constexpr int kModelTrials = 600;
 
 // Larger spaces are sampled.
-constexpr int64_t kListed = 1 << 16;
-const int kPool = Env("POOL", 4096);
+constexpr int64_t kListed = int64_t{1} << 16;
+// Candidates kept up to date between fits.
+constexpr int kPool = 4096;
 constexpr int kSampled = 3072;
 constexpr int kBestWithNeighbours = 5;
 
-// E[max(0, -(x))] for x normal.
-double ExpectedGain(double gap, double sd) {
-  const double z = gap / sd;
-  return sd * (std::exp(-0.5 * z * z) * 0.3989422804014327 +
-               z * 0.5 * std::erfc(-z * 0.7071067811865476));
-}
-
-double LogEi(double gap, double sd) {
-  const double z = gap / sd;
-  if (z > -5) return std::log(ExpectedGain(gap, sd) + 1e-300);
-  return std::log(sd) - 0.5 * z * z - 0.91893853 - 2 * std::log(-z) +
-         std::log1p(-3 / (z * z));
-}
 }  // namespace
 
 BayesOpt::BayesOpt(absl::string_view name, const Domain& domain,
                    const StrategyOptions& options)
     : StrategyBase(name, domain, options),
+      knowledge_(domain, options.sources),
       features_(domain.knobs()),
-      gp_(features_, static_cast<int>(options.sources.size())),
+      gp_(std::make_unique<GaussianProcess>(features_, knowledge_.sources())),
+      gp_without_sources_(std::make_unique<GaussianProcess>(features_, 0)),
       posterior_(features_) {
-  for (const TransferSource& source : options.sources) {
-    source_values_.emplace_back();
-    source_bests_.emplace_back();
-    std::vector<double> costs;
-    double least = std::numeric_limits<double>::infinity();
-    for (const Trial& trial : source.trials) {
-      if (trial.outcome != TrialOutcome::kOk || trial.objectives.empty()) {
-        continue;
-      }
-      const double cost = trial.objectives[0];
-      if (!(cost > 0) || !std::isfinite(cost)) continue;
-      costs.push_back(std::log(cost));
-      if (cost < least && domain.IsValid(trial.levels)) {
-        least = cost;
-        source_bests_.back() = trial.levels;
-      }
-    }
-    if (costs.empty()) continue;
-    std::sort(costs.begin(), costs.end());
-    const double cap =
-        costs[static_cast<size_t>((costs.size() - 1) * kCapQuantile)];
-    const auto capped = [&](const Trial& trial) {
-      const bool ok = trial.outcome == TrialOutcome::kOk &&
-                      !trial.objectives.empty() && trial.objectives[0] > 0;
-      return ok ? std::min(cap, std::log(trial.objectives[0])) : cap;
-    };
-    double sum = 0, squares = 0;
-    for (const Trial& trial : source.trials) {
-      const double value = capped(trial);
-      sum += value;
-      squares += value * value;
-    }
-    const double n = static_cast<double>(source.trials.size());
-    const double mean = sum / n;
-    const double sd = std::sqrt(std::max(squares / n - mean * mean, 1e-12));
-    for (const Trial& trial : source.trials) {
-      source_values_.back()[trial.levels] =
-          static_cast<float>((capped(trial) - mean) / sd);
-    }
+  if (!domain.size() || *domain.size() > kListed) return;
+  for (int64_t i = 0; i < *domain.size(); ++i) listed_.push_back(domain.At(i));
+  ListCandidates();
+}
+
+void BayesOpt::ListCandidates() {
+  all_ = std::make_unique<CandidateSet>(features_, gp_->sources());
+  listed_prior_.clear();
+  for (const Levels& levels : listed_) {
+    const GpInput input = MakeInput(levels);
+    listed_prior_.push_back(knowledge_.Expected(input.sources));
+    all_->Add(input);
   }
-  if (domain.size() && *domain.size() <= kListed) {
-    all_ = std::make_unique<CandidateSet>(features_, gp_.sources());
-    for (int64_t i = 0; i < *domain.size(); ++i) {
-      listed_.push_back(domain.At(i));
-      all_->Add(MakeInput(listed_.back()));
-    }
-  }
+}
+
+void BayesOpt::ForgetSources() {
+  knowledge_ = SourceKnowledge(domain(), {});
+  gp_ = std::move(gp_without_sources_);
+  if (all_ != nullptr) ListCandidates();
 }
 
 GpInput BayesOpt::MakeInput(const Levels& levels) const {
-  GpInput input;
-  input.levels = levels;
-  for (const auto& values : source_values_) {
-    const auto it = values.find(levels);
-    input.sources.push_back(it == values.end() ? 0.0f : it->second);
-  }
-  return input;
+  return {levels, knowledge_.Values(levels)};
 }
 
-Levels BayesOpt::NextOfDesign(const std::vector<Levels>& chosen) {
-  for (const Levels& levels : source_bests_) {
-    if (!levels.empty() && !Seen(levels) &&
-        std::find(chosen.begin(), chosen.end(), levels) == chosen.end()) {
-      return levels;
-    }
-  }
+float BayesOpt::PriorMean(const Levels& levels) const {
+  return knowledge_.Expected(knowledge_.Values(levels));
+}
+
+Levels BayesOpt::FarFromAll(const std::vector<Levels>& chosen) {
   Levels farthest;
   float most = -1;
   for (int i = 0; i < kDesignSamples; ++i) {
@@ -145,6 +109,26 @@ Levels BayesOpt::NextOfDesign(const std::vector<Levels>& chosen) {
     if (most == std::numeric_limits<float>::max()) break;  // the very first
   }
   return farthest;
+}
+
+std::vector<Levels> BayesOpt::Design(int count, int wanted) {
+  std::vector<Levels> round;
+  const auto is_new = [&](const Levels& levels) {
+    return !Seen(levels) &&
+           std::find(round.begin(), round.end(), levels) == round.end();
+  };
+  for (const Levels& levels : knowledge_.starts()) {
+    if (static_cast<int>(round.size()) < std::min(count, wanted) &&
+        is_new(levels)) {
+      round.push_back(levels);
+    }
+  }
+  while (static_cast<int>(round.size()) < std::min(count, wanted)) {
+    Levels levels = FarFromAll(round);
+    if (levels.empty() || !is_new(levels)) break;
+    round.push_back(std::move(levels));
+  }
+  return round;
 }
 
 std::vector<double> BayesOpt::LogCosts() {
@@ -168,7 +152,6 @@ std::vector<double> BayesOpt::LogCosts() {
     weight = -std::log(1 - rng().UniformReal());
     total += weight;
   }
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   std::vector<double> low(objectives, kInfinity), high(objectives, -kInfinity);
   const auto log_of = [](double value) {
     return std::log(std::max(value, std::numeric_limits<double>::min()));
@@ -221,21 +204,34 @@ BayesOpt::Targets BayesOpt::MakeTargets() {
     // Somewhere between its lower bound and what counts as slow.
     if (o.censored) value = (value + cap) / 2;
     targets.trials.push_back(static_cast<int>(i));
-    targets.values.push_back(value);
+    targets.costs.push_back(value);
   }
-  const double n = static_cast<double>(targets.values.size());
-  double mean = 0, variance = 0;
-  for (const double value : targets.values) mean += value / n;
-  for (double& value : targets.values) {
-    value -= mean;
-    variance += value * value / n;
+  const double n = static_cast<double>(targets.costs.size());
+  if (knowledge_.empty()) {
+    double mean = 0, variance = 0;
+    for (const double cost : targets.costs) mean += cost / n;
+    for (const double cost : targets.costs) {
+      variance += (cost - mean) * (cost - mean) / n;
+    }
+    targets.unit = variance > 1e-24 ? std::sqrt(variance) : 1;
+  } else {
+    // The first trials are all good ones: their spread says nothing.
+    targets.unit = knowledge_.unit();
   }
-  targets.unit = variance > 1e-24 ? std::sqrt(variance) : 1;
-  for (double& value : targets.values) value /= targets.unit;
+  double offset = 0;
+  for (size_t i = 0; i < targets.costs.size(); ++i) {
+    double& cost = targets.costs[i];
+    cost /= targets.unit;
+    targets.values.push_back(cost -
+                             PriorMean(history()[targets.trials[i]].levels));
+    offset += targets.values.back() / n;
+  }
+  for (double& cost : targets.costs) cost -= offset;
+  for (double& value : targets.values) value -= offset;
   return targets;
 }
 
-void BayesOpt::Refit(const Targets& targets) {
+void BayesOpt::Refit(Targets& targets) {
   const int n = static_cast<int>(targets.trials.size());
   // The best half matter most; random others keep the model honest elsewhere.
   const auto choose = [&](int most) {
@@ -243,7 +239,7 @@ void BayesOpt::Refit(const Targets& targets) {
     std::iota(chosen.begin(), chosen.end(), 0);
     if (n <= most) return chosen;
     std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
-      return targets.values[a] < targets.values[b];
+      return targets.costs[a] < targets.costs[b];
     });
     std::vector<int> rest(chosen.begin() + most / 2, chosen.end());
     rng().Shuffle(rest);
@@ -252,13 +248,26 @@ void BayesOpt::Refit(const Targets& targets) {
     return chosen;
   };
   std::vector<GpInput> inputs;
-  std::vector<double> values;
+  std::vector<double> values, costs;
   for (const int i : choose(kFitTrials)) {
     inputs.push_back(MakeInput(history()[targets.trials[i]].levels));
     values.push_back(targets.values[i]);
+    costs.push_back(targets.costs[i]);
   }
-  gp_.Fit(inputs, values, fitted_at_ == 0 ? kFirstFitSteps : kFitSteps);
+  const int steps = fitted_at_ == 0 ? kFirstFitSteps : kFitSteps;
   fitted_at_ = static_cast<int>(history().size());
+  const double with = gp_->Fit(inputs, values, steps);
+  if (!knowledge_.empty()) {
+    double mean = 0;
+    for (const double cost : costs) mean += cost / costs.size();
+    for (double& cost : costs) cost -= mean;
+    const double without = gp_without_sources_->Fit(inputs, costs, steps);
+    if (without - with >
+        (knowledge_.sources() == 1 ? kDisbeliefOfOne : kDisbelief)) {
+      ForgetSources();
+      targets = MakeTargets();
+    }
+  }
 
   inputs.clear();
   modelled_.clear();
@@ -268,43 +277,51 @@ void BayesOpt::Refit(const Targets& targets) {
     modelled_.push_back(targets.trials[i]);
     inputs.push_back(MakeInput(history()[targets.trials[i]].levels));
   }
-  posterior_.Reset(gp_, std::move(inputs));
+  posterior_.Reset(*gp_, std::move(inputs));
+}
+
+void BayesOpt::AddToPool(Levels levels, CandidateSet& set) {
+  const GpInput input = MakeInput(levels);
+  set.Add(input);
+  pool_prior_.push_back(knowledge_.Expected(input.sources));
+  pool_.push_back(std::move(levels));
+}
+
+void BayesOpt::SamplePool() {
+  CandidateSet set(features_, gp_->sources());
+  absl::flat_hash_set<Levels> known;
+  const auto add = [&](const Levels& levels) {
+    if (Seen(levels) || !known.insert(levels).second) return;
+    AddToPool(levels, set);
+  };
+  for (const Levels& levels : knowledge_.starts()) add(levels);
+  for (int i = 0; i < kSampled; ++i) add(domain().Sample(rng()));
+  for (const Levels& best : Finalists(kBestWithNeighbours)) {
+    for (const Levels& levels :
+         domain().Neighbours(best, Neighbourhood::kHamming)) {
+      add(levels);
+    }
+  }
+  posterior_.Keep(std::move(set));
+  neighbours_of_ = best();
 }
 
 void BayesOpt::RefillPool() {
   pool_.clear();
-  if (all_ != nullptr && listed_.size() <= static_cast<size_t>(kPool)) {
+  pool_prior_.clear();
+  if (all_ == nullptr) return SamplePool();
+  if (listed_.size() <= static_cast<size_t>(kPool)) {
     pool_ = listed_;
+    pool_prior_ = listed_prior_;
     posterior_.Keep(*all_);
-    return;
-  }
-  std::vector<Levels> sampled;
-  CandidateSet some(features_, gp_.sources());
-  if (all_ == nullptr) {
-    absl::flat_hash_set<Levels> known;
-    for (int i = 0; i < kSampled; ++i) {
-      Levels levels = domain().Sample(rng());
-      if (Seen(levels) || !known.insert(levels).second) continue;
-      sampled.push_back(std::move(levels));
-    }
-    for (const Levels& best : Finalists(kBestWithNeighbours)) {
-      for (Levels& levels :
-           domain().Neighbours(best, Neighbourhood::kHamming)) {
-        if (Seen(levels) || !known.insert(levels).second) continue;
-        sampled.push_back(std::move(levels));
-      }
-    }
-    for (const Levels& levels : sampled) some.Add(MakeInput(levels));
-    pool_ = std::move(sampled);
-    posterior_.Keep(std::move(some));
-    neighbours_of_ = best();
     return;
   }
   std::vector<float> mean, variance;
   posterior_.Predict(*all_, mean, variance);
   std::vector<float> score(mean.size());
   for (size_t i = 0; i < mean.size(); ++i) {
-    score[i] = mean[i] - static_cast<float>(kKappa) * std::sqrt(variance[i]);
+    score[i] = listed_prior_[i] + mean[i] -
+               static_cast<float>(kKappa) * std::sqrt(variance[i]);
   }
   std::vector<int> order(mean.size());
   std::iota(order.begin(), order.end(), 0);
@@ -314,11 +331,9 @@ void BayesOpt::RefillPool() {
                    });
   order.resize(kPool);
   std::sort(order.begin(), order.end());
-  for (const int i : order) {
-    pool_.push_back(listed_[i]);
-    some.Add(MakeInput(listed_[i]));
-  }
-  posterior_.Keep(std::move(some));
+  CandidateSet set(features_, gp_->sources());
+  for (const int i : order) AddToPool(listed_[i], set);
+  posterior_.Keep(std::move(set));
 }
 
 void BayesOpt::AddNeighboursOfBest() {
@@ -329,12 +344,13 @@ void BayesOpt::AddNeighboursOfBest() {
        domain().Neighbours(history()[best()].levels, Neighbourhood::kHamming)) {
     if (Seen(levels)) continue;
     inputs.push_back(MakeInput(levels));
+    pool_prior_.push_back(knowledge_.Expected(inputs.back().sources));
     pool_.push_back(std::move(levels));
   }
   posterior_.Extend(inputs);
 }
 
-void BayesOpt::Update(const Targets& targets) {
+void BayesOpt::Update(Targets& targets) {
   const int n = static_cast<int>(history().size());
   if (fitted_at_ == 0 || n >= fitted_at_ * kRefitGrowth ||
       n >= fitted_at_ + kRefitTrials) {
@@ -361,63 +377,52 @@ void BayesOpt::Update(const Targets& targets) {
   }
 }
 
-std::vector<Levels> BayesOpt::Propose(int count) {
-  std::vector<Levels> round;
-  const int started = static_cast<int>(history().size() + outstanding().size());
-  int design = kDesign;
-  if (!source_bests_.empty()) {
-    design = static_cast<int>(source_bests_.size()) + kDesignWithSources;
-  }
-  const Targets targets = MakeTargets();
-  if (started < design || targets.trials.empty()) {
-    while (static_cast<int>(round.size()) < count) {
-      Levels levels = NextOfDesign(round);
-      if (levels.empty() ||
-          std::find(round.begin(), round.end(), levels) != round.end()) {
-        break;
-      }
-      round.push_back(std::move(levels));
-      if (!targets.trials.empty() &&
-          started + static_cast<int>(round.size()) >= design) {
-        break;
-      }
+int BayesOpt::NextCandidate(int started, double best,
+                            const std::vector<char>& taken) const {
+  // The bound looks where little is known, the improvement where much is hoped
+  // for; neither alone does as well.
+  const bool by_bound = started % 2 == 0;
+  int chosen = -1;
+  double highest = -kInfinity;
+  for (int c = 0; c < posterior_.pool_size(); ++c) {
+    const double mean = posterior_.mean(c) + pool_prior_[c];
+    const double sd = std::sqrt(posterior_.variance(c));
+    const double score =
+        by_bound ? kKappa * sd - mean
+                 : LogExpectedImprovementOf(best - mean, kSdFactor * sd);
+    if (score > highest && !taken[c] && !Seen(pool_[c])) {
+      highest = score;
+      chosen = c;
     }
-    return round;
   }
+  return chosen;
+}
+
+std::vector<Levels> BayesOpt::Propose(int count) {
+  const int started = static_cast<int>(history().size() + outstanding().size());
+  const int design = knowledge_.empty() ? kDesign : kDesignWithSources;
+  Targets targets = MakeTargets();
+  if (targets.trials.empty()) return Design(count, count);
+  if (started < design) return Design(count, design - started);
   Update(targets);
   const double best =
-      *std::min_element(targets.values.begin(), targets.values.end());
+      *std::min_element(targets.costs.begin(), targets.costs.end());
   posterior_.Remember();
   for (const Levels& levels : outstanding()) {
     posterior_.Append(MakeInput(levels));
   }
+  std::vector<Levels> round;
   std::vector<char> taken(pool_.size(), 0);
   for (int i = 0; i < count; ++i) {
-    double kappa = kKappa;
-    if (kAcq == 3) kappa = kLo + (kHi - kLo) * rng().UniformReal();
-    if (kAcq == 4) kappa = (started + i) % 2 == 0 ? kLo : kHi;
-    int chosen = -1;
-    double lowest = std::numeric_limits<double>::infinity();
-    for (int c = 0; c < posterior_.pool_size(); ++c) {
-      const double sdd = std::sqrt(posterior_.variance(c));
-      double score;
-      if (kAcq == 0 || kAcq >= 3 || (kAcq == 2 && (started + i) % 2 == 0)) {
-        score = posterior_.mean(c) - kappa * sdd;
-      } else {
-        score = -LogEi(best - posterior_.mean(c), kSdx * sdd);
-      }
-      if (score < lowest && !taken[c] && !Seen(pool_[c])) {
-        lowest = score;
-        chosen = c;
-      }
-    }
+    const int chosen = NextCandidate(started + i, best, taken);
     if (chosen < 0) break;
     taken[chosen] = 1;
     round.push_back(pool_[chosen]);
     if (i == 0) {
+      const double mean = posterior_.mean(chosen) + pool_prior_[chosen];
       const double sd = std::sqrt(posterior_.variance(chosen));
-      const double gain = ExpectedGain(best - posterior_.mean(chosen), sd);
-      expected_improvement_ = 1 - std::exp(-gain * targets.unit);
+      expected_improvement_ =
+          -std::expm1(-ExpectedImprovementOf(best - mean, sd) * targets.unit);
     }
     if (i + 1 < count) posterior_.Append(MakeInput(pool_[chosen]));
   }

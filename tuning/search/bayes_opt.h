@@ -2,10 +2,10 @@
 #define OPTRAIL_TUNING_SEARCH_BAYES_OPT_H_
 
 // Bayesian optimisation with a Gaussian process (Jones, Schonlau and Welch,
-// 1998; Srinivas et al., 2010, for the acquisition). Each round the process is
-// conditioned on the logarithms of the costs and the config with the lowest
-// optimistic estimate, mean - kappa * sd, comes next; docs/search.md explains
-// the choices and what each was worth.
+// 1998; Srinivas et al., 2010). Each round the process is conditioned on the
+// logarithms of the costs; in turn the config with the lowest optimistic
+// estimate, mean - kappa * sd, and that with the largest expected improvement
+// comes next. docs/search.md explains the choices and what each was worth.
 //
 //  - Costs above a quantile of the successes are cut there, failures too: how
 //    bad a bad config is says little about where the good ones are.
@@ -14,19 +14,20 @@
 //    sampled, and the neighbours of the best configs are added.
 //  - In a round of several, what was chosen is supposed to come out at its mean
 //    before the next is chosen (kriging believer: Ginsbourger et al., 2010).
-//  - Transfer: the search starts at each source's best config; a source is also
-//    a linear term of the covariance, whose weight the fit finds, so that one
-//    that misleads is ignored.
+//  - Transfer: what the sources agree on (source_knowledge.h) is the prior mean
+//    of the process, and the search starts where they were best. Each source is
+//    also a linear term of the covariance, so that the trials decide whom to
+//    follow.
 //  - Several objectives without weights: every round minimises a Chebyshev
 //    norm with random weights (ParEGO: Knowles, 2006).
 
 #include <memory>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "tuning/model/config_features.h"
 #include "tuning/model/gaussian_process.h"
 #include "tuning/model/gp_posterior.h"
+#include "tuning/search/source_knowledge.h"
 #include "tuning/search/strategy_base.h"
 
 namespace optrail::tuning {
@@ -43,34 +44,51 @@ class BayesOpt final : public StrategyBase {
  private:
   std::vector<Levels> Propose(int count) override;
 
-  // The first configs: the sources' best, then points far from all others.
-  Levels NextOfDesign(const std::vector<Levels>& chosen);
+  // The first configs: where the sources were best, or points far from all
+  // others.
+  std::vector<Levels> Design(int count, int wanted);
+  Levels FarFromAll(const std::vector<Levels>& chosen);
 
   GpInput MakeInput(const Levels& levels) const;
-  // One target per trial that tells something, and which trial that is.
+  // What the sources say of a config; 0 without them.
+  float PriorMean(const Levels& levels) const;
+
+  // One value per trial that tells something, and which trial that is.
   struct Targets {
     std::vector<int> trials;
-    std::vector<double> values;  // zero mean, unit variance
+    std::vector<double> costs;   // log cost, capped, less an offset, in units
+    std::vector<double> values;  // costs - PriorMean; their mean is zero
     double unit = 1;             // of log cost
   };
   Targets MakeTargets();
   std::vector<double> LogCosts();
 
   // Brings the posterior up to date.
-  void Update(const Targets& targets);
-  void Refit(const Targets& targets);
+  void Update(Targets& targets);
+  void Refit(Targets& targets);
+  // Goes on as if there had been no sources.
+  void ForgetSources();
+  void ListCandidates();
   void RefillPool();
+  void SamplePool();
   void AddNeighboursOfBest();
+  void AddToPool(Levels levels, CandidateSet& set);
 
-  ConfigFeatures features_;
-  GaussianProcess gp_;
+  // The candidate to try after so many others; -1 if none is left.
+  int NextCandidate(int started, double best,
+                    const std::vector<char>& taken) const;
+
+  SourceKnowledge knowledge_;
+  const ConfigFeatures features_;
+  std::unique_ptr<GaussianProcess> gp_;
+  std::unique_ptr<GaussianProcess> gp_without_sources_;
   GpPosterior posterior_;
-  std::vector<absl::flat_hash_map<Levels, float>> source_values_;
-  std::vector<Levels> source_bests_;
 
   std::vector<Levels> listed_;  // all configs, if they can be listed
+  std::vector<float> listed_prior_;
   std::unique_ptr<CandidateSet> all_;
   std::vector<Levels> pool_;
+  std::vector<float> pool_prior_;  // PriorMean
   // Which trials the posterior has, in its order.
   std::vector<int> modelled_;
   int fitted_at_ = 0;
