@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -49,6 +50,22 @@ struct SessionKind {
     return ValidateSession(session);
   }
 };
+
+struct TriageKind {
+  using Message = proto::TriageRecord;
+  static constexpr absl::string_view kFolder = "triage";
+  static constexpr absl::string_view kName = "triage record";
+  static const std::string& Id(const Message& record) {
+    return record.record_id();
+  }
+  static absl::Status Validate(const Message& record) {
+    if (std::isfinite(record.effect())) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "effect is ", record.effect(), ", expected a finite number"));
+  }
+};
+static_assert(proto::TriageRecord::kChecksumFieldNumber ==
+              proto::Run::kChecksumFieldNumber);
 
 template <typename Kind>
 std::string FolderOf(const std::string& dir) {
@@ -369,6 +386,32 @@ absl::Status History::AppendSession(const proto::Session& session) const {
   return Append<SessionKind>(dir_, fs_, session);
 }
 
+absl::Status History::AppendTriage(const proto::TriageRecord& record) const {
+  return Append<TriageKind>(dir_, fs_, record);
+}
+
+absl::StatusOr<LoadedTriage> History::LoadTriage() const {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<std::string> paths,
+      ListRecursively(FolderOf<TriageKind>(dir_), kSuffix, fs_));
+  LoadedTriage loaded;
+  for (const std::string& path : paths) {
+    proto::TriageRecord record;
+    const absl::Status status = ReadWhole<TriageKind>(dir_, path, fs_, &record);
+    if (!status.ok()) {
+      loaded.bad_files.push_back({path, ReasonOf(status)});
+    } else {
+      loaded.records.push_back(std::move(record));
+    }
+  }
+  std::sort(loaded.records.begin(), loaded.records.end(),
+            [](const proto::TriageRecord& a, const proto::TriageRecord& b) {
+              return std::make_tuple(a.created_unix_ns(), a.record_id()) <
+                     std::make_tuple(b.created_unix_ns(), b.record_id());
+            });
+  return loaded;
+}
+
 absl::StatusOr<RunList> History::ListRuns(const RunFilter& filter) const {
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<std::string> paths,
@@ -537,6 +580,8 @@ absl::StatusOr<VerifyReport> History::Verify(int threads) const {
       VerifyFolder<RunKind>(dir_, fs_, threads, &report.runs, &report));
   OPTRAIL_RETURN_IF_ERROR(
       VerifyFolder<SessionKind>(dir_, fs_, threads, &report.sessions, &report));
+  OPTRAIL_RETURN_IF_ERROR(VerifyFolder<TriageKind>(
+      dir_, fs_, threads, &report.triage_records, &report));
   FindTemporaries(dir_, fs_, &report.leftover_temporary_files);
   return report;
 }
@@ -547,6 +592,8 @@ absl::StatusOr<MergeReport> History::MergeFrom(const History& other) const {
       MergeFolder<RunKind>(other.dir_, other.fs_, dir_, fs_, &report));
   OPTRAIL_RETURN_IF_ERROR(
       MergeFolder<SessionKind>(other.dir_, other.fs_, dir_, fs_, &report));
+  OPTRAIL_RETURN_IF_ERROR(
+      MergeFolder<TriageKind>(other.dir_, other.fs_, dir_, fs_, &report));
   return report;
 }
 

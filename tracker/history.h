@@ -2,10 +2,12 @@
 #define OPTRAIL_TRACKER_HISTORY_H_
 
 // History is a folder of immutable protobuf files, one per run and one per
-// closed tuning session (docs/history_format.md):
+// closed tuning session and one per thing said about them
+// (docs/history_format.md):
 //
 //   <history>/runs/2026/20261120T090807Z-1a2b3c4d5e6f.pb
 //   <history>/sessions/2026/20261120T081500Z-0f1e2d3c4b5a.pb
+//   <history>/triage/2026/20261120T100000Z-5a4b3c2d1e0f.pb
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(History history, History::Open(dir));
 //   run.set_run_id(NewRecordId(run.started_unix_ns()));
@@ -34,6 +36,7 @@
 #include "absl/types/optional.h"
 #include "base/file_system.h"
 #include "tracker/proto/run.pb.h"
+#include "tracker/proto/triage.pb.h"
 #include "tuning/proto/session.pb.h"
 
 namespace optrail::tracker {
@@ -93,6 +96,11 @@ struct LoadedRuns {
   std::vector<BadFile> bad_files;
 };
 
+struct LoadedTriage {
+  std::vector<proto::TriageRecord> records;  // by time, then id
+  std::vector<BadFile> bad_files;
+};
+
 // True if `a` comes before `b` in a series: by first-parent position where both
 // know it, then by record time, then by id. Runs whose position is unknown are
 // placed by time among the others.
@@ -101,6 +109,7 @@ void SortInSeriesOrder(std::vector<const proto::Run*>& runs);
 struct VerifyReport {
   int64_t runs = 0;
   int64_t sessions = 0;
+  int64_t triage_records = 0;
   int64_t bytes = 0;
   std::vector<BadFile> bad_files;
   // Left behind by writers that were killed; harmless, never read.
@@ -129,6 +138,7 @@ class History {
   // ResourceExhausted for a full disk, with nothing left behind.
   absl::Status AppendRun(const proto::Run& run) const;
   absl::Status AppendSession(const proto::Session& session) const;
+  absl::Status AppendTriage(const proto::TriageRecord& record) const;
 
   // The headers of the runs that match; results are skipped, not parsed.
   absl::StatusOr<RunList> ListRuns(const RunFilter& filter = {}) const;
@@ -143,6 +153,9 @@ class History {
   // All runs that match, read by `threads` threads (0: one per core).
   absl::StatusOr<LoadedRuns> LoadRuns(const RunFilter& filter = {},
                                       int threads = 0) const;
+
+  // Everything that was ever said, undone or not: see triage/triage.h.
+  absl::StatusOr<LoadedTriage> LoadTriage() const;
 
   // The runs that `selector` names:
   //   "latest", "latest~2"         by start time, over the runs that match
