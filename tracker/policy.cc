@@ -32,7 +32,10 @@ using Pattern = std::shared_ptr<const RE2>;
 
 absl::StatusOr<Pattern> CompilePattern(const std::string& pattern,
                                        const TextProtoPlace& place) {
-  auto compiled = std::make_shared<const RE2>(pattern, RE2::Quiet);
+  // "." matches a line feed too: no name escapes its rule.
+  RE2::Options options(RE2::Quiet);
+  options.set_dot_nl(true);
+  auto compiled = std::make_shared<const RE2>(pattern, options);
   if (compiled->ok()) return compiled;
   return place.Error(absl::StrCat(
       "'", pattern, "' is no RE2 regular expression: ", compiled->error()));
@@ -221,7 +224,7 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text,
       out.view.matched =
           absl::StrCat("rule ", i + 1, " (line ", place.line(), ")");
     } else {
-      out.benchmark = std::make_shared<const RE2>(".*");
+      out.benchmark = std::make_shared<const RE2>("(?s).*");
       out.metric = std::make_shared<const RE2>("time");
       out.view.matched = "the default rule";
     }

@@ -1,0 +1,354 @@
+#include "tracker/gate.h"
+
+#include <algorithm>
+
+#include "base/fault_injecting_file_system.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tracker/gate_report.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kStart = 1795000000LL * 1000000000;
+constexpr int64_t kMinute = 60LL * 1000000000;
+constexpr char kHardware[] = "amd-epyc-zen4-2c";
+
+// A history in memory whose runs differ by next to nothing.
+class GateTest : public ::testing::Test {
+ protected:
+  GateTest() : history_(*History::Open("/history", &fs_)) {}
+
+  // A run in which each benchmark took `ns` in five processes that differ by
+  // 0.1%.
+  proto::Run MakeRun(int position, const std::string& branch,
+                     const std::vector<std::pair<std::string, double>>& times) {
+    proto::Run run;
+    run.set_started_unix_ns(kStart + position * kMinute);
+    run.set_run_id(NewRecordId(run.started_unix_ns()));
+    run.set_suite("smoke");
+    run.mutable_hardware()->set_id(kHardware);
+    run.mutable_toolchain()->set_compiler("g++ 12.2.0");
+    run.mutable_commit()->set_id(CommitId(position));
+    run.mutable_commit()->set_branch(branch);
+    run.mutable_commit()->set_first_parent_position(position);
+    for (const auto& [name, ns] : times) {
+      proto::BenchmarkResult* result = run.add_results();
+      result->mutable_key()->set_operator_name(name);
+      result->set_outcome(proto::OK);
+      for (int process = 0; process < 5; ++process) {
+        result->add_measurements()->set_median_ns(
+            ns * (1 + .001 * ((process + position) % 5 - 2)));
+      }
+    }
+    return run;
+  }
+
+  // "00...0a" for 10.
+  static std::string CommitId(int position) {
+    const std::string digits = std::to_string(position);
+    return std::string(40 - digits.size(), '0') + digits;
+  }
+
+  void Record(const proto::Run& run) {
+    const absl::Status appended = history_.AppendRun(run);
+    ASSERT_TRUE(appended.ok()) << appended;
+  }
+
+  void RecordMain(int runs, double ns = 100) {
+    for (int i = 1; i <= runs; ++i) {
+      Record(MakeRun(i, "main", {{"a", ns}, {"b", 200}}));
+    }
+  }
+
+  Policy ParsePolicy(const std::string& text) {
+    absl::StatusOr<Policy> policy = Policy::Parse(text, "policy.textproto");
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    return *std::move(policy);
+  }
+
+  GateReport Judged(const std::string& policy = "",
+                    const GateOptions& options = {}) {
+    absl::StatusOr<GateReport> report =
+        Gate(history_, ParsePolicy(policy), options);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report.ok() ? *std::move(report) : GateReport();
+  }
+
+  absl::Status Error(const GateOptions& options,
+                     const std::string& policy = "") {
+    return Gate(history_, ParsePolicy(policy), options).status();
+  }
+
+  static const GateRow& RowOf(const GateReport& report,
+                              const std::string& name) {
+    for (const GateRow& row : report.rows) {
+      if (row.row.name == name) return row;
+    }
+    ADD_FAILURE() << "no row " << name;
+    static const GateRow none;
+    return none;
+  }
+
+  FaultInjectingFileSystem fs_;
+  History history_;
+};
+
+TEST_F(GateTest, IdenticalRunsAreGreen) {
+  RecordMain(6);
+  Record(MakeRun(7, "topic", {{"a", 100}, {"b", 200}}));
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 0) << GateText(report);
+  EXPECT_EQ(report.rows.size(), 2);
+  EXPECT_EQ(report.baselines[0].runs.size(), 6);
+}
+
+TEST_F(GateTest, ASlowDownIsRedAndNamesTheEvidence) {
+  RecordMain(6);
+  proto::Run candidate = MakeRun(7, "topic", {{"a", 120}, {"b", 200}});
+  candidate.mutable_results(0)->set_config("unroll=1");
+  Record(candidate);
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 1);
+  EXPECT_EQ(report.CountRed(), 1);
+  EXPECT_EQ(report.rows[0].row.name, "a") << "what matters comes first";
+  EXPECT_EQ(report.rows[0].row.verdict, Verdict::kSlower);
+  const std::string text = GateText(report);
+  EXPECT_THAT(text, AllOf(HasSubstr("red"), HasSubstr("1.2"),
+                          HasSubstr("unroll=1"), HasSubstr("operator a"),
+                          HasSubstr(CommitId(7).substr(0, 12))));
+}
+
+TEST_F(GateTest, AnImprovementIsNeverRed) {
+  RecordMain(6);
+  Record(MakeRun(7, "topic", {{"a", 50}, {"b", 200}}));
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 0);
+  EXPECT_EQ(RowOf(report, "a").row.verdict, Verdict::kFaster);
+  EXPECT_THAT(report.summary, HasSubstr("1 faster"));
+}
+
+TEST_F(GateTest, FewerRunsThanThePolicyWantsAreNoBaseline) {
+  RecordMain(4);
+  Record(MakeRun(5, "topic", {{"a", 300}}));
+  EXPECT_EQ(Judged().exit_code, 3);
+  EXPECT_THAT(Judged().summary, HasSubstr("4 earlier runs"));
+  EXPECT_EQ(Judged("min_baseline_runs: 4").exit_code, 1);
+}
+
+TEST_F(GateTest, AnotherToolchainIsAnotherEpoch) {
+  RecordMain(6);
+  proto::Run candidate = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
+  candidate.mutable_toolchain()->set_compiler("g++ 13.1.0");
+  Record(candidate);
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 3);
+  EXPECT_THAT(report.summary, HasSubstr("another toolchain"));
+}
+
+TEST_F(GateTest, RunsOfOtherHardwareAreNoBaseline) {
+  RecordMain(6);
+  proto::Run candidate = MakeRun(7, "topic", {{"a", 300}, {"b", 200}});
+  candidate.mutable_hardware()->set_id("intel-xeon-2c");
+  Record(candidate);
+  EXPECT_EQ(Judged().exit_code, 3);
+}
+
+TEST_F(GateTest, WhatIsMissingOrCrashesIsRedWhatIsNewIsNot) {
+  RecordMain(6);
+  proto::Run candidate = MakeRun(7, "topic", {{"b", 200}, {"unheard_of", 5}});
+  candidate.mutable_results(0)->clear_measurements();
+  candidate.mutable_results(0)->set_outcome(proto::CRASHED);
+  candidate.mutable_results(0)->set_detail("killed by SIGSEGV");
+  Record(candidate);
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 1);
+  EXPECT_EQ(RowOf(report, "a").row.verdict, Verdict::kMissing);
+  EXPECT_EQ(RowOf(report, "a").action, proto::FAIL);
+  EXPECT_EQ(RowOf(report, "b").row.verdict, Verdict::kCrashed);
+  EXPECT_THAT(GateText(report), HasSubstr("SIGSEGV"));
+  EXPECT_EQ(RowOf(report, "unheard_of").action, proto::IGNORE);
+  EXPECT_EQ(Judged("on_missing: WARN on_crashed: WARN").exit_code, 0);
+}
+
+TEST_F(GateTest, AWrongResultIsRed) {
+  RecordMain(6);
+  proto::Run candidate = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
+  candidate.mutable_results(1)->clear_measurements();
+  candidate.mutable_results(1)->set_outcome(proto::WRONG_RESULT);
+  Record(candidate);
+  EXPECT_EQ(RowOf(Judged(), "b").row.verdict, Verdict::kWrongResult);
+  EXPECT_EQ(Judged().exit_code, 1);
+}
+
+TEST_F(GateTest, ARenameIsSuspectedNotJudged) {
+  for (int i = 1; i <= 6; ++i) {
+    Record(MakeRun(i, "main", {{"BM_SortInts/1024", 100}, {"b", 200}}));
+  }
+  Record(MakeRun(7, "topic", {{"BM_SortInts/1024/real", 100}, {"b", 200}}));
+  const GateReport report = Judged();
+  const GateRow& row = RowOf(report, "BM_SortInts/1024/real");
+  EXPECT_EQ(row.row.verdict, Verdict::kRenamed) << row.row.reason;
+  EXPECT_EQ(row.row.renamed_from, "BM_SortInts/1024");
+  EXPECT_EQ(row.action, proto::WARN);
+}
+
+TEST_F(GateTest, ANewVersionIsNotCompared) {
+  RecordMain(6);
+  proto::Run candidate = MakeRun(7, "topic", {{"a", 900}, {"b", 200}});
+  candidate.mutable_results(0)->mutable_key()->set_version(2);
+  Record(candidate);
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 0) << GateText(report);
+  EXPECT_EQ(report.rows[0].row.verdict, Verdict::kNewVersion);
+}
+
+TEST_F(GateTest, NoiseAsksForMoreProcessesInsteadOfGuessing) {
+  const auto noisy = [&](int position, const std::string& branch) {
+    proto::Run run = MakeRun(position, branch, {{"a", 100}, {"b", 200}});
+    for (int i = 0; i < 5; ++i) {
+      run.mutable_results(0)->mutable_measurements(i)->set_median_ns(
+          100 + 8 * ((i + position) % 5));
+    }
+    return run;
+  };
+  for (int i = 1; i <= 6; ++i) Record(noisy(i, "main"));
+  Record(noisy(7, "topic"));
+  GateOptions options;
+  options.baseline = *ParseBaseline("latest~1");
+  const GateReport report = Judged("", options);
+  EXPECT_EQ(report.exit_code, 3) << GateText(report);
+  EXPECT_EQ(report.CountCannotTell(), 1);
+  const absl::optional<Remeasure> request = RemeasureRequest(report);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_GT(request->processes, 5);
+  EXPECT_EQ(request->filter, "^(a)$");
+  EXPECT_EQ(Judged("on_cannot_tell: WARN", options).exit_code, 0);
+}
+
+TEST_F(GateTest, AnExemptionHoldsUntilItsDateAndIsSaidAfterIt) {
+  RecordMain(6);
+  Record(MakeRun(7, "topic", {{"a", 120}, {"b", 200}}));
+  const std::string policy =
+      "exemption { benchmark: \"a\" until: \"2026-12-31\" reason: \"new "
+      "algorithm\" }";
+  GateOptions options;
+  options.now_unix_s = 1798761599;  // 2026-12-31 23:59:59 UTC
+  GateReport report = Judged(policy, options);
+  EXPECT_EQ(report.exit_code, 0) << GateText(report);
+  EXPECT_THAT(RowOf(report, "a").exempted,
+              AllOf(HasSubstr("2026-12-31"), HasSubstr("new algorithm")));
+  options.now_unix_s += 1;
+  report = Judged(policy, options);
+  EXPECT_EQ(report.exit_code, 1);
+  EXPECT_THAT(GateText(report), HasSubstr("ended on 2026-12-31"));
+}
+
+TEST_F(GateTest, RulesDecideByName) {
+  RecordMain(6);
+  Record(MakeRun(7, "topic", {{"a", 120}, {"b", 240}}));
+  const GateReport report = Judged(
+      "rule { benchmark: \"a\" action: WARN } rule { benchmark: \"b\" "
+      "min_effect: 0.5 detect_effect: 0.9 }");
+  EXPECT_EQ(report.exit_code, 0) << GateText(report);
+  EXPECT_EQ(RowOf(report, "a").action, proto::WARN);
+  EXPECT_EQ(RowOf(report, "b").row.verdict, Verdict::kUnchanged);
+}
+
+// Ten steps of 2% pass one by one; the pinned release does not forget.
+TEST_F(GateTest, APinnedReleaseCatchesCreep) {
+  double ns = 100;
+  for (int i = 1; i <= 10; ++i, ns *= 1.02) {
+    Record(MakeRun(i, "main", {{"a", ns}}));
+  }
+  GateOptions options;
+  options.git.resolve = [](absl::string_view tag) {
+    EXPECT_EQ(tag, "v1");
+    return CommitId(1);
+  };
+  options.git.merge_base = [](absl::string_view, absl::string_view) {
+    return CommitId(9);
+  };
+  EXPECT_EQ(Judged("baseline { merge_base: \"main\" }", options).exit_code, 0);
+  const GateReport report = Judged(
+      "baseline { merge_base: \"main\" } baseline { tag: \"v1\" }", options);
+  EXPECT_EQ(report.exit_code, 1) << GateText(report);
+  EXPECT_EQ(report.CountRed(), 1);
+  EXPECT_EQ(report.rows[0].baseline, "tag:v1");
+}
+
+TEST_F(GateTest, BaselinesThatNeedGitSaySo) {
+  RecordMain(6);
+  GateOptions options;
+  options.baseline = *ParseBaseline("tag:v1");
+  EXPECT_THAT(std::string(Error(options).message()),
+              HasSubstr("needs a git work tree"));
+  options.git.resolve = [](absl::string_view) -> absl::StatusOr<std::string> {
+    return absl::NotFoundError("git knows no commit \"v1\"");
+  };
+  EXPECT_THAT(std::string(Error(options).message()), HasSubstr("\"v1\""));
+}
+
+TEST_F(GateTest, ACommitWithoutRunsIsNoBaseline) {
+  RecordMain(6);
+  GateOptions options;
+  options.baseline = *ParseBaseline("commit:" + CommitId(77));
+  EXPECT_EQ(Judged("", options).exit_code, 3);
+  options.baseline = *ParseBaseline("commit:" + CommitId(2));
+  EXPECT_EQ(Judged("", options).exit_code, 0);
+}
+
+TEST_F(GateTest, AnUnknownCandidateIsAnError) {
+  RecordMain(1);
+  GateOptions options;
+  options.candidate = "ffff";
+  EXPECT_EQ(Error(options).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(GateTest, NamesAreInertWhereverTheyAreShown) {
+  const std::string hostile = "x|</td><script>\x1b[31m\n# heading";
+  for (int i = 1; i <= 6; ++i) Record(MakeRun(i, "main", {{hostile, 100}}));
+  Record(MakeRun(7, "topic", {{hostile, 150}}));
+  const GateReport report = Judged();
+  ASSERT_EQ(report.exit_code, 1);
+  EXPECT_THAT(GateText(report), Not(HasSubstr("\x1b")));
+  const std::string markdown = GateMarkdown(report);
+  EXPECT_THAT(markdown,
+              AllOf(Not(HasSubstr("<script>")), Not(HasSubstr("\n# heading")),
+                    Not(HasSubstr("x|<"))));
+}
+
+TEST_F(GateTest, JsonHasWhatAProgramNeeds) {
+  RecordMain(6);
+  Record(MakeRun(7, "topic", {{"a", 120}, {"b", 200}}));
+  const nlohmann::json json = nlohmann::json::parse(GateJson(Judged()));
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["red"], 1);
+  EXPECT_EQ(json["remeasure"], nullptr);
+  EXPECT_EQ(json["baselines"][0]["runs"].size(), 6);
+  const nlohmann::json& row = json["rows"][0];
+  EXPECT_EQ(row["name"], "a");
+  EXPECT_EQ(row["verdict"], "slower");
+  EXPECT_NEAR(row["ratio"]["ratio"].get<double>(), 1.2, .01);
+  EXPECT_LT(row["ratio"]["low"], row["ratio"]["high"]);
+  EXPECT_EQ(row["candidate"]["commit"], CommitId(7));
+}
+
+TEST_F(GateTest, ADamagedFileIsSaidAndSkipped) {
+  RecordMain(7);
+  Record(MakeRun(8, "topic", {{"a", 100}, {"b", 200}}));
+  const RunList list = *history_.ListRuns();
+  ASSERT_TRUE(WriteFileAtomically(list.runs[2].path, "garbage", &fs_).ok());
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 0) << GateText(report);
+  EXPECT_THAT(GateText(report), HasSubstr("damaged file skipped"));
+}
+
+}  // namespace
+}  // namespace optrail::tracker
