@@ -85,6 +85,30 @@ GpInput BayesOpt::MakeInput(const Levels& levels) const {
   return {levels, knowledge_.Values(levels)};
 }
 
+std::vector<Levels> BayesOpt::Finalists(int count) const {
+  const std::vector<double> means = posterior_.MeansAtTrials();
+  std::vector<std::pair<double, int>> ranked;
+  for (size_t i = 0; i < means.size(); ++i) {
+    const Observation& o = history()[modelled_[i]];
+    if (o.outcome != TrialOutcome::kOk || !std::isfinite(o.cost)) continue;
+    ranked.emplace_back(means[i] + PriorMean(o.levels), modelled_[i]);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<Levels> result;
+  const auto add = [&](const Levels& levels) {
+    if (static_cast<int>(result.size()) < count &&
+        std::find(result.begin(), result.end(), levels) == result.end()) {
+      result.push_back(levels);
+    }
+  };
+  const std::vector<Levels> lowest = StrategyBase::Finalists(count);
+  for (size_t i = 0; i < lowest.size(); ++i) {
+    add(lowest[i]);
+    if (i < ranked.size()) add(history()[ranked[i].second].levels);
+  }
+  return result;
+}
+
 float BayesOpt::PriorMean(const Levels& levels) const {
   return knowledge_.Expected(knowledge_.Values(levels));
 }
@@ -296,7 +320,7 @@ void BayesOpt::SamplePool() {
   };
   for (const Levels& levels : knowledge_.starts()) add(levels);
   for (int i = 0; i < kSampled; ++i) add(domain().Sample(rng()));
-  for (const Levels& best : Finalists(kBestWithNeighbours)) {
+  for (const Levels& best : StrategyBase::Finalists(kBestWithNeighbours)) {
     for (const Levels& levels :
          domain().Neighbours(best, Neighbourhood::kHamming)) {
       add(levels);

@@ -41,6 +41,10 @@ class BayesOpt final : public StrategyBase {
     return expected_improvement_;
   }
 
+  // In turn the lowest reading and the lowest estimate of the model, which
+  // smooths noise but also what is truly special.
+  std::vector<Levels> Finalists(int count) const override;
+
  private:
   std::vector<Levels> Propose(int count) override;
 

@@ -10,39 +10,50 @@ namespace {
 constexpr int kParticles = 12;
 constexpr double kInertia = 0.7298;
 constexpr double kPull = 1.4962;
+// Steps without a better place after which a particle starts anew.
+constexpr int kPatience = 5;
 
 }  // namespace
 
-void ParticleSwarm::Begin() {
-  swarm_.clear();
-  for (Levels& levels : SpreadSample(kParticles)) {
-    Particle particle;
-    for (size_t k = 0; k < levels.size(); ++k) {
-      const double width = domain().knobs()[k].size();
-      particle.position.push_back(levels[k]);
-      particle.velocity.push_back((rng().UniformReal() - 0.5) * width / 2);
-    }
-    particle.best = levels;
-    particle.at = std::move(levels);
-    swarm_.push_back(std::move(particle));
+ParticleSwarm::Particle ParticleSwarm::Place(const Levels& levels) {
+  Particle particle;
+  for (size_t k = 0; k < levels.size(); ++k) {
+    const double width = domain().knobs()[k].size();
+    particle.position.push_back(levels[k]);
+    particle.velocity.push_back((rng().UniformReal() - 0.5) * width / 2);
   }
+  particle.best = levels;
+  particle.at = levels;
+  return particle;
 }
 
 std::vector<Levels> ParticleSwarm::Step(int count) {
   std::vector<Levels> step;
   if (!started_) {
     started_ = true;
-    Begin();
-    for (const Particle& particle : swarm_) step.push_back(particle.at);
+    step = SpreadSample(kParticles);
+    for (const Levels& levels : step) swarm_.push_back(Place(levels));
     return step;
   }
   for (Particle& particle : swarm_) {
     const double now = CostOf(particle.at), before = CostOf(particle.best);
-    if (now < before || std::isnan(before)) particle.best = particle.at;
+    ++particle.stale;
+    if (now < before || std::isnan(before)) {
+      particle.best = particle.at;
+      particle.stale = 0;
+    }
   }
   const Levels leader =
       best() >= 0 ? history()[best()].levels : swarm_.front().best;
   for (Particle& particle : swarm_) {
+    if (particle.stale > kPatience && particle.best != leader) {
+      const Levels elsewhere = RandomUnseen();
+      if (!elsewhere.empty()) {
+        particle = Place(elsewhere);
+        step.push_back(elsewhere);
+        continue;
+      }
+    }
     for (size_t k = 0; k < leader.size(); ++k) {
       const double x = particle.position[k];
       double& v = particle.velocity[k];

@@ -4,7 +4,8 @@
 // Particle swarm optimisation (Kennedy and Eberhart, 1995) with the
 // constriction constants of Clerc and Kennedy (2002). Positions are real; what
 // is measured is the valid config next to them, or if that was tried before, an
-// untried one beside it.
+// untried one beside it. A particle that finds nothing better for some steps
+// starts anew elsewhere.
 
 #include "tuning/search/step_strategy.h"
 
@@ -20,10 +21,11 @@ class ParticleSwarm final : public StepStrategy {
     std::vector<double> velocity;
     Levels at;
     Levels best;
+    int stale = 0;  // steps since `best` was found
   };
 
   std::vector<Levels> Step(int count) override;
-  void Begin();
+  Particle Place(const Levels& levels);
 
   std::vector<Particle> swarm_;
   bool started_ = false;

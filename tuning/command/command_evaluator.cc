@@ -1,0 +1,69 @@
+#include "tuning/command/command_evaluator.h"
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/subprocess.h"
+
+namespace optrail::tuning {
+namespace {
+
+TrialOutcome OutcomeOf(const ExitInfo& exit) {
+  switch (exit.kind) {
+    case ExitInfo::Kind::kTimedOut:
+      return TrialOutcome::kTimedOut;
+    case ExitInfo::Kind::kOutOfMemory:
+      return TrialOutcome::kOutOfMemory;
+    default:
+      return exit.ok() ? TrialOutcome::kOk : TrialOutcome::kCrashed;
+  }
+}
+
+// The end of what a failed command said.
+std::string LastWords(absl::string_view text) {
+  constexpr size_t kLength = 200;
+  text = absl::StripAsciiWhitespace(text);
+  if (text.empty()) return "";
+  if (text.size() > kLength) text.remove_prefix(text.size() - kLength);
+  return absl::StrCat(": ", text);
+}
+
+}  // namespace
+
+CommandTrial CommandEvaluator::Evaluate(
+    const std::map<std::string, std::string>& values) const {
+  CommandOptions options;
+  options.timeout = limits_.timeout;
+  options.max_resident_bytes = limits_.max_resident_bytes;
+  options.working_directory = limits_.working_directory;
+  CommandTrial trial;
+  const absl::StatusOr<CommandResult> result =
+      RunCommand({"/bin/sh", "-c", command_.Fill(values)}, options);
+  if (!result.ok()) {
+    trial.outcome = TrialOutcome::kLaunchError;
+    trial.detail = std::string(result.status().message());
+    return trial;
+  }
+  trial.elapsed = result->exit.wall_time;
+  trial.outcome = OutcomeOf(result->exit);
+  if (trial.outcome != TrialOutcome::kOk) {
+    trial.detail =
+        absl::StrCat(result->exit.ToString(), LastWords(result->stderr_text));
+    return trial;
+  }
+  for (const Metric& metric : metrics_) {
+    const absl::StatusOr<double> value =
+        ReadMetric(metric, result->stdout_text);
+    if (!value.ok()) {
+      trial.outcome = TrialOutcome::kWrongResult;
+      trial.detail = std::string(value.status().message());
+      trial.values.clear();
+      return trial;
+    }
+    trial.values.push_back(*value);
+  }
+  return trial;
+}
+
+}  // namespace optrail::tuning

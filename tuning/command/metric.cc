@@ -1,0 +1,165 @@
+#include "tuning/command/metric.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+
+namespace optrail::tuning {
+namespace {
+
+using Json = nlohmann::json;
+
+// The start of the output, for messages.
+std::string Excerpt(absl::string_view output) {
+  constexpr size_t kLength = 80;
+  const absl::string_view text = absl::StripAsciiWhitespace(output);
+  if (text.empty()) return "nothing";
+  const bool cut = text.size() > kLength;
+  return absl::StrCat("'", text.substr(0, kLength), cut ? "...'" : "'");
+}
+
+absl::StatusOr<double> CheckValue(const Metric& metric, double value) {
+  if (std::isfinite(value) && value > 0) return value;
+  return absl::InvalidArgumentError(
+      absl::StrCat("metric '", metric.name, "' is ", value,
+                   ", expected a positive, finite number"));
+}
+
+Json ParseObject(absl::string_view text) {
+  Json json = Json::parse(text.begin(), text.end(), nullptr,
+                          /*allow_exceptions=*/false);
+  return json.is_object() ? json : Json();
+}
+
+// Null if the output holds no JSON object.
+Json FindObject(absl::string_view output) {
+  std::vector<absl::string_view> lines = absl::StrSplit(output, '\n');
+  std::reverse(lines.begin(), lines.end());
+  for (const absl::string_view line : lines) {
+    const absl::string_view text = absl::StripAsciiWhitespace(line);
+    if (!absl::StartsWith(text, "{")) continue;
+    Json json = ParseObject(text);
+    if (json.is_object()) return json;
+  }
+  return ParseObject(absl::StripAsciiWhitespace(output));
+}
+
+absl::StatusOr<double> ReadFromJson(const Metric& metric,
+                                    absl::string_view output) {
+  const Json root = FindObject(output);
+  if (!root.is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the command printed no JSON object but ", Excerpt(output),
+                     "; expected {\"", metric.name, "\": NUMBER}"));
+  }
+  std::vector<std::string> path = {metric.name};
+  if (!root.contains(metric.name)) path = absl::StrSplit(metric.name, '.');
+  const Json* at = &root;
+  for (const std::string& member : path) {
+    if (!at->is_object() || !at->contains(member)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the command's JSON has no '", metric.name, "'"));
+    }
+    at = &(*at)[member];
+  }
+  if (!at->is_number()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "metric '", metric.name, "' is ", at->dump(), ", expected a number"));
+  }
+  return CheckValue(metric, at->get<double>());
+}
+
+absl::StatusOr<double> ReadByPattern(const Metric& metric,
+                                     absl::string_view output) {
+  re2::StringPiece rest(output.data(), output.size());
+  std::string found, last;
+  bool any = false;
+  while (RE2::FindAndConsume(&rest, *metric.pattern, &found)) {
+    any = true;
+    last = found;
+    // A match of nothing would be found for ever.
+    if (found.empty() && !rest.empty()) rest.remove_prefix(1);
+    if (rest.empty()) break;
+  }
+  if (!any) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the pattern of metric '", metric.name,
+                     "' matches nothing in ", Excerpt(output)));
+  }
+  double value = 0;
+  if (!absl::SimpleAtod(last, &value)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "metric '", metric.name, "' is '", last, "', expected a number"));
+  }
+  return CheckValue(metric, value);
+}
+
+}  // namespace
+
+absl::StatusOr<Metric> ParseMetric(absl::string_view text) {
+  static const RE2* const kSyntax =
+      new RE2(R"(([A-Za-z_][\w.]*):(min|max)(?:(<=|>=)(.+))?)");
+  std::string direction, relation, limit;
+  Metric metric;
+  if (!RE2::FullMatch(re2::StringPiece(text.data(), text.size()), *kSyntax,
+                      &metric.name, &direction, &relation, &limit)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metric '", text,
+                     "': expected NAME:min or NAME:max, with an optional limit "
+                     "as in memory_mb:min<=32"));
+  }
+  metric.maximise = direction == "max";
+  if (relation.empty()) return metric;
+  double value = 0;
+  if ((relation == ">=") != metric.maximise ||
+      !absl::SimpleAtod(limit, &value) || !std::isfinite(value) || value <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "metric '", text, "': expected a limit ",
+        metric.maximise ? ">=" : "<=", " a positive number, since the metric ",
+        metric.maximise ? "is maximised" : "is minimised"));
+  }
+  metric.limit = value;
+  return metric;
+}
+
+absl::Status SetPattern(absl::string_view text, std::vector<Metric>& metrics) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits('=', 1));
+  const auto metric =
+      std::find_if(metrics.begin(), metrics.end(),
+                   [&](const Metric& m) { return m.name == parts.first; });
+  if (metric == metrics.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metric pattern '", text,
+                     "': expected NAME=REGEXP with the name of a metric"));
+  }
+  auto pattern = std::make_shared<RE2>(
+      re2::StringPiece(parts.second.data(), parts.second.size()), RE2::Quiet);
+  if (!pattern->ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "pattern of metric '", metric->name, "': ", pattern->error()));
+  }
+  if (pattern->NumberOfCapturingGroups() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("pattern of metric '", metric->name,
+                     "': expected a group around the number, as in "
+                     "throughput: ([0-9.]+)"));
+  }
+  metric->pattern = std::move(pattern);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> ReadMetric(const Metric& metric,
+                                  absl::string_view output) {
+  return metric.pattern == nullptr ? ReadFromJson(metric, output)
+                                   : ReadByPattern(metric, output);
+}
+
+}  // namespace optrail::tuning
