@@ -8,6 +8,7 @@
 // --perf_series: CSV id,t,value. --perf_labels: CSV id,kind,n,index,rel_change,
 // one row per step, a row without index for a series without steps. --tcpd: a
 // folder of the Turing Change Point Dataset's JSON files and annotations.json.
+// --synthetic: needs no data; the power and false-alarm curves.
 
 #include <algorithm>
 #include <cmath>
@@ -34,10 +35,13 @@
 #include "tracker/detect/detect.h"
 #include "tracker/detect/online.h"
 #include "tracker/detect/score.h"
+#include "tracker/detect/synthetic.h"
 
 ABSL_FLAG(std::string, perf_series, "", "CSV of series; may be gzipped");
 ABSL_FLAG(std::string, perf_labels, "", "CSV of their labels");
 ABSL_FLAG(std::string, tcpd, "", "folder of the Turing dataset");
+ABSL_FLAG(int, synthetic, 0,
+          "series per kind of noise and size of step, for the power curves");
 ABSL_FLAG(bool, verbose, false, "one line per Turing series");
 ABSL_FLAG(double, alert_effect, 0.03,
           "a confirmed change beyond this relative size is an alert");
@@ -281,7 +285,52 @@ absl::Status PrintTcpd(const std::string& dir, bool verbose) {
   return absl::OkStatus();
 }
 
+// One step in the middle of 200 points: how often it is found within the
+// margin, by kind of noise and size of the step; and what is found where there
+// is none.
+void PrintPower(int series_per_cell) {
+  constexpr int kPoints = 200, kStep = 100;
+  constexpr double kEffects[] = {.01, .02, .03, .05, .10, .20};
+  for (const bool online : {false, true}) {
+    std::cout << "\n"
+              << (online ? "online, confirmed" : "offline")
+              << ": share of steps found; changes found per 1000 points "
+                 "without a step\nkind            ";
+    for (const double effect : kEffects) {
+      std::cout << absl::StrFormat("%5.0f%%", 100 * effect);
+    }
+    std::cout << "   false\n";
+    for (const NoiseKind kind : kAllNoiseKinds) {
+      const auto found = [&](double effect, uint64_t seed) {
+        std::vector<Step> steps;
+        if (effect > 0) steps.push_back({kStep, 1 + effect});
+        const std::vector<double> values =
+            SyntheticSeries(kind, kPoints, steps, seed);
+        return Indices(online ? DetectOnline(values).confirmed
+                              : DetectOffline(values));
+      };
+      std::cout << absl::StrFormat("%-16s", Name(kind));
+      for (const double effect : kEffects) {
+        int hits = 0;
+        for (int i = 0; i < series_per_cell; ++i) {
+          hits += TruePositives({kStep}, found(effect, 1000 + i));
+        }
+        std::cout << absl::StrFormat("%6.2f", 1. * hits / series_per_cell);
+      }
+      size_t false_changes = 0;
+      for (int i = 0; i < 10 * series_per_cell; ++i) {
+        false_changes += found(0, 100000 + i).size();
+      }
+      std::cout << absl::StrFormat(
+          "  %6.3f\n", 1e3 * false_changes / (10. * series_per_cell * kPoints));
+    }
+  }
+}
+
 absl::Status Main() {
+  if (const int series = absl::GetFlag(FLAGS_synthetic); series > 0) {
+    PrintPower(series);
+  }
   if (!absl::GetFlag(FLAGS_perf_series).empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Labelled> all,
                              ReadLabelled(absl::GetFlag(FLAGS_perf_series),
