@@ -336,5 +336,82 @@ TEST(BayesOptTest, StartsWhereASourceWasBest) {
   EXPECT_EQ(strategy->Ask(1)[0], (Levels{1, 2, 1, 0}));
 }
 
+// Trials until the best config of SmallDomain was asked for.
+int TrialsToTheBest(const Domain& domain, const StrategyOptions& options) {
+  const auto strategy = Make("bayes_opt", domain, options);
+  const std::vector<Levels> asked = Drive(*strategy, 200, 1);
+  return static_cast<int>(
+      std::find(asked.begin(), asked.end(), Levels{1, 2, 1, 0}) -
+      asked.begin());
+}
+
+TEST(BayesOptTest, AMisleadingSourceIsForgotten) {
+  const GridDomain domain = SmallDomain();
+  TransferSource misleading;
+  for (int64_t i = 0; i < *domain.size(); ++i) {
+    Trial trial = Measure(domain.At(i));
+    // What is fast here was slow there.
+    if (!trial.objectives.empty())
+      trial.objectives[0] = 1 / trial.objectives[0];
+    misleading.trials.push_back(trial);
+  }
+  double with = 0, without = 0;
+  for (int seed = 1; seed <= 5; ++seed) {
+    StrategyOptions options;
+    options.seed = seed;
+    without += TrialsToTheBest(domain, options) / 5.0;
+    options.sources = {misleading};
+    with += TrialsToTheBest(domain, options) / 5.0;
+  }
+  EXPECT_LT(with, without + 15);
+}
+
+TEST(BayesOptTest, ARoundOfEightNeedsLittleMoreThanEightRounds) {
+  const GridDomain domain(
+      {GridDomain::Powers("a", 12), GridDomain::Powers("b", 12),
+       GridDomain::Variants("c", 4), GridDomain::Powers("d", 6)});
+  const auto best_after = [&domain](int batch, int trials, int seed) {
+    StrategyOptions options;
+    options.seed = seed;
+    options.batch = batch;
+    const auto strategy = Make("bayes_opt", domain, options);
+    double best = HUGE_VAL;
+    for (int done = 0; done < trials; done += batch) {
+      std::vector<Trial> told;
+      for (const Levels& l : strategy->Ask(batch)) {
+        const double a = l[0] - 7.0, b = l[1] - l[0] + 2.0, d = l[3] - 3.0;
+        const double cost = 1 + a * a + 2 * b * b + d * d + (l[2] == 1 ? 0 : 3);
+        best = std::min(best, cost);
+        told.push_back({l, TrialOutcome::kOk, {cost}});
+      }
+      strategy->Tell(told);
+    }
+    return best;
+  };
+  double one = 0, eight = 0;
+  for (int seed = 1; seed <= 5; ++seed) {
+    one += best_after(1, 48, seed) / 5;
+    eight += best_after(8, 56, seed) / 5;
+  }
+  EXPECT_LE(eight, 1.5 * one);
+}
+
+TEST(WeightsTest, DecideWhichObjectiveCounts) {
+  const GridDomain domain = SmallDomain();
+  for (const std::string name : {"bayes_opt", "genetic_algorithm"}) {
+    StrategyOptions options;
+    options.objectives = 2;
+    options.weights = {1, 0};
+    const auto first = Make(name, domain, options);
+    options.weights = {0, 1};
+    const auto second = Make(name, domain, options);
+    Drive(*first, 1000, 1);
+    Drive(*second, 1000, 1);
+    EXPECT_EQ(first->Finalists(1)[0], (Levels{1, 2, 1, 0})) << name;
+    // The least 10 + b^2 + a that is neither contended, censored nor failed.
+    EXPECT_EQ(second->Finalists(1)[0][1], 0) << name;
+  }
+}
+
 }  // namespace
 }  // namespace optrail::tuning

@@ -1,0 +1,119 @@
+#include "tuning/search/source_knowledge.h"
+
+#include <cmath>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "tuning/search/grid_domain.h"
+
+namespace optrail::tuning {
+namespace {
+
+GridDomain Grid() {
+  return GridDomain({GridDomain::Powers("x", 8), GridDomain::Powers("y", 8)});
+}
+
+// A bowl around (x, y); `unit` is the device's own scale of time.
+TransferSource Bowl(const Domain& domain, double x, double y, double unit) {
+  TransferSource source;
+  for (int64_t i = 0; i < *domain.size(); ++i) {
+    const Levels levels = domain.At(i);
+    const double dx = levels[0] - x, dy = levels[1] - y;
+    source.trials.push_back({levels,
+                             TrialOutcome::kOk,
+                             {unit * std::exp(0.1 * (dx * dx + dy * dy))}});
+  }
+  return source;
+}
+
+TransferSource Shuffled(TransferSource source, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<std::vector<double>> costs;
+  for (const Trial& trial : source.trials) costs.push_back(trial.objectives);
+  rng.Shuffle(costs);
+  for (size_t i = 0; i < costs.size(); ++i) {
+    source.trials[i].objectives = costs[i];
+  }
+  return source;
+}
+
+float Expected(const SourceKnowledge& knowledge, const Levels& levels) {
+  return knowledge.Expected(knowledge.Values(levels));
+}
+
+TEST(SourceKnowledgeTest, KnowsNothingWithoutSources) {
+  const GridDomain domain = Grid();
+  EXPECT_TRUE(SourceKnowledge(domain, {}).empty());
+  TransferSource failed = Bowl(domain, 2, 2, 1);
+  for (Trial& trial : failed.trials) trial.outcome = TrialOutcome::kCrashed;
+  EXPECT_TRUE(SourceKnowledge(domain, {failed, {}}).empty());
+}
+
+TEST(SourceKnowledgeTest, ScalesOfTimeDoNotMatter) {
+  const GridDomain domain = Grid();
+  const SourceKnowledge one(domain, {Bowl(domain, 2, 3, 1)});
+  const SourceKnowledge other(domain, {Bowl(domain, 2, 3, 1e6)});
+  EXPECT_NEAR(Expected(one, {2, 3}), Expected(other, {2, 3}), 1e-4);
+  EXPECT_NEAR(one.unit(), other.unit(), 1e-6);
+  EXPECT_LT(Expected(one, {2, 3}), Expected(one, {6, 6}));
+}
+
+TEST(SourceKnowledgeTest, SourcesThatAgreeAreBelievedMoreThanOne) {
+  const GridDomain domain = Grid();
+  const SourceKnowledge one(domain, {Bowl(domain, 2, 3, 1)});
+  const SourceKnowledge three(
+      domain,
+      {Bowl(domain, 2, 3, 1), Bowl(domain, 2, 3, 5), Bowl(domain, 3, 3, 2)});
+  EXPECT_EQ(three.sources(), 3);
+  EXPECT_LT(Expected(three, {2, 3}), Expected(one, {2, 3}));
+}
+
+TEST(SourceKnowledgeTest, ASourceThatAgreesWithNoOtherIsLeftOut) {
+  const GridDomain domain = Grid();
+  const SourceKnowledge knowledge(
+      domain, {Bowl(domain, 2, 3, 1), Shuffled(Bowl(domain, 2, 3, 1), 1),
+               Bowl(domain, 3, 3, 1)});
+  EXPECT_EQ(knowledge.sources(), 2);
+  EXPECT_EQ(knowledge.Values({0, 0}).size(), 2u);
+}
+
+TEST(SourceKnowledgeTest, SourcesThatAllDisagreeTellNothing) {
+  const GridDomain domain = Grid();
+  const TransferSource bowl = Bowl(domain, 2, 3, 1);
+  EXPECT_TRUE(
+      SourceKnowledge(domain, {Shuffled(bowl, 1), Shuffled(bowl, 2)}).empty());
+  EXPECT_TRUE(SourceKnowledge(domain, {Shuffled(bowl, 1), Shuffled(bowl, 2),
+                                       Shuffled(bowl, 3)})
+                  .empty());
+}
+
+TEST(SourceKnowledgeTest, TheFirstStartIsTheBestCompromise) {
+  const GridDomain domain = Grid();
+  const SourceKnowledge knowledge(
+      domain, {Bowl(domain, 2, 3, 1), Bowl(domain, 4, 3, 1)});
+  ASSERT_FALSE(knowledge.starts().empty());
+  EXPECT_EQ(knowledge.starts()[0], (Levels{3, 3}));
+}
+
+TEST(SourceKnowledgeTest, StartsAreValidConfigs) {
+  const GridDomain full = Grid();
+  const GridDomain domain(
+      {GridDomain::Powers("x", 8), GridDomain::Powers("y", 8)},
+      [](absl::Span<const uint16_t> l) { return l[0] != 2; });
+  const SourceKnowledge knowledge(domain, {Bowl(full, 2, 3, 1)});
+  ASSERT_FALSE(knowledge.starts().empty());
+  for (const Levels& levels : knowledge.starts()) {
+    EXPECT_TRUE(domain.IsValid(levels));
+  }
+}
+
+TEST(SourceKnowledgeTest, ConfigsASourceLacksAreAverage) {
+  const GridDomain domain = Grid();
+  TransferSource source = Bowl(domain, 2, 3, 1);
+  source.trials.resize(40);
+  const SourceKnowledge knowledge(domain, {source});
+  EXPECT_EQ(Expected(knowledge, {7, 7}), 0);
+}
+
+}  // namespace
+}  // namespace optrail::tuning
