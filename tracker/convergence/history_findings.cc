@@ -1,0 +1,679 @@
+#include "tracker/convergence/history_findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/statistics.h"
+#include "base/units.h"
+#include "tracker/convergence/rise.h"
+#include "tracker/convergence/session_findings.h"
+#include "tracker/convergence/space_evidence.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::tracker {
+namespace {
+
+using Sessions = std::vector<const SessionWithSpace*>;
+
+// How slow the winner is: beside the default verified in the same session,
+// which cancels the machine, and by itself, which a better default does not
+// change. Logarithms; a session is worse than another only if both are.
+struct Quality {
+  double beside_default = 0;
+  double raw = 0;
+};
+
+absl::optional<Quality> QualityOf(const SessionAnalysis& session) {
+  if (!session.winner_ns || !session.speedup_over_default) return absl::nullopt;
+  return Quality{-std::log(*session.speedup_over_default),
+                 std::log(*session.winner_ns)};
+}
+
+double Worse(const Quality& a, const Quality& b) {
+  return std::min(a.beside_default - b.beside_default, a.raw - b.raw);
+}
+
+std::string ShortCommit(const proto::Commit& commit) {
+  return commit.id().empty() ? "(no commit)" : commit.id().substr(0, 12);
+}
+
+// How far `value` lies above earlier values, in their robust deviations.
+double Sigmas(double value, const std::vector<double>& earlier,
+              double min_spread) {
+  return (value - Median(earlier)) /
+         std::max(min_spread, MedianAbsoluteDeviation(earlier));
+}
+
+// Tuning time -----------------------------------------------------------------
+
+struct TimeParts {
+  double compiling = 0;
+  double failing = 0;
+  double measuring = 0;
+};
+
+TimeParts PartsPerTrial(const SessionAnalysis& session) {
+  TimeParts parts;
+  for (const TrialPoint& trial : session.trials) {
+    const auto elapsed = static_cast<double>(trial.elapsed_ns);
+    const auto compile =
+        std::min(elapsed, static_cast<double>(trial.compile_ns));
+    parts.compiling += compile;
+    (trial.time_ns || trial.outcome == proto::CENSORED ? parts.measuring
+                                                       : parts.failing) +=
+        elapsed - compile;
+  }
+  const double count = std::max(1, session.trial_count());
+  parts.compiling /= count;
+  parts.failing /= count;
+  parts.measuring /= count;
+  return parts;
+}
+
+Remedy TimeRemedy(const SessionAnalysis& before, const SessionAnalysis& now) {
+  const TimeParts a = PartsPerTrial(before);
+  const TimeParts b = PartsPerTrial(now);
+  const double compiling = b.compiling - a.compiling;
+  const double failing = b.failing - a.failing;
+  const double measuring = b.measuring - a.measuring;
+  if (compiling >= failing && compiling >= measuring) {
+    return {Lever::kKnobRange,
+            absl::StrCat("compiling takes ", FormatDurationNs(b.compiling),
+                         " a trial, it was ", FormatDurationNs(a.compiling),
+                         ": fewer values for compile_time knobs, or simpler "
+                         "instantiations")};
+  }
+  if (failing >= measuring) {
+    return {Lever::kConstraint,
+            absl::StrCat("failing trials take ", FormatDurationNs(b.failing),
+                         " a trial, it was ", FormatDurationNs(a.failing),
+                         ": constrain the configs that hang, and lower "
+                         "--config_deadline")};
+  }
+  return {Lever::kBudget,
+          absl::StrCat("measuring takes ", FormatDurationNs(b.measuring),
+                       " a trial, it was ", FormatDurationNs(a.measuring),
+                       ": bound it by --time_budget; a prior that puts slow "
+                       "configs last saves most of it")};
+}
+
+void FindTimeExplosions(const Sessions& task, const FindingOptions& options,
+                        std::vector<Finding>& findings) {
+  std::vector<double> earlier;
+  const SessionAnalysis* last_usual = nullptr;
+  for (const SessionWithSpace* item : task) {
+    const SessionAnalysis& session = *item->session;
+    // A handful of trials says nothing of the cost of one.
+    if (!session.time_per_trial_ns ||
+        session.trial_count() < options.min_trials) {
+      continue;
+    }
+    const double log_time = std::log(*session.time_per_trial_ns);
+    if (static_cast<int>(earlier.size()) >= options.min_earlier_sessions &&
+        log_time - Median(earlier) >= std::log(options.time_ratio) &&
+        Sigmas(log_time, earlier, options.min_spread) >= options.time_sigmas) {
+      findings.push_back(
+          {FindingKind::kTimeExploded,
+           session.task_text,
+           {session.id()},
+           {absl::StrCat(FormatDurationNs(*session.time_per_trial_ns),
+                         " a trial; the median of ", earlier.size(),
+                         " earlier sessions is ",
+                         FormatDurationNs(std::exp(Median(earlier))))},
+           {TimeRemedy(*last_usual, session)}});
+      continue;
+    }
+    earlier.push_back(log_time);
+    last_usual = &session;
+  }
+}
+
+// A worse end -----------------------------------------------------------------
+
+void FindWorseEnds(const Sessions& task, const FindingOptions& options,
+                   std::vector<Finding>& findings) {
+  std::vector<Quality> earlier;
+  for (const SessionWithSpace* item : task) {
+    const SessionAnalysis& session = *item->session;
+    const absl::optional<Quality> quality = QualityOf(session);
+    if (!quality) continue;
+    std::vector<double> losses;
+    for (const Quality& other : earlier) {
+      losses.push_back(Worse(*quality, other));
+    }
+    if (static_cast<int>(losses.size()) >= options.min_earlier_sessions) {
+      const double loss = Median(losses);
+      const double spread = std::max({options.min_spread, NoiseOf(session),
+                                      MedianAbsoluteDeviation(losses)});
+      if (loss >= std::log1p(options.min_effect_between_sessions) &&
+          loss >= options.sigmas * spread) {
+        Finding finding = {
+            FindingKind::kConvergedToWorse,
+            session.task_text,
+            {session.id()},
+            {absl::StrCat("the winner is ", Percent(std::expm1(loss)),
+                          " slower than those of ", losses.size(),
+                          " earlier sessions, beside the default and by "
+                          "itself")},
+            {{Lever::kBudget,
+              absl::StrCat("tune again, warm-started from the earlier winner "
+                           "and with --trials=",
+                           2 * session.trial_count())}}};
+        finding.remedies.push_back(StrategyRemedy(session));
+        for (Remedy& remedy : RangeRemedies(session, item->space.get())) {
+          finding.remedies.push_back(std::move(remedy));
+        }
+        findings.push_back(std::move(finding));
+        continue;
+      }
+    }
+    earlier.push_back(*quality);
+  }
+}
+
+// A later session of the same kernel found what this one, on its plateau,
+// missed.
+void FindMissedBests(const Sessions& task, const FindingOptions& options,
+                     std::vector<Finding>& findings) {
+  for (size_t i = 0; i < task.size(); ++i) {
+    const SessionAnalysis& session = *task[i]->session;
+    const absl::optional<Quality> quality = QualityOf(session);
+    if (!quality || session.trial_count() < options.min_trials ||
+        session.plateau_share() < options.max_plateau_share) {
+      continue;
+    }
+    double largest = 0;
+    const SessionAnalysis* better = nullptr;
+    for (size_t j = i + 1; j < task.size(); ++j) {
+      const SessionAnalysis& later = *task[j]->session;
+      const absl::optional<Quality> other = QualityOf(later);
+      if (!other || later.header.task().kernel_id() !=
+                        session.header.task().kernel_id()) {
+        continue;
+      }
+      // The same effort: more trials may well find more.
+      if (later.trial_count() > 2 * session.trial_count()) continue;
+      const double loss = Worse(*quality, *other);
+      const double noise = std::hypot(NoiseOf(session), NoiseOf(later));
+      if (loss > largest && loss >= options.sigmas * noise) {
+        largest = loss;
+        better = &later;
+      }
+    }
+    // Twice the effect: the best of all later sessions is a lucky one.
+    if (better == nullptr ||
+        largest < 2 * std::log1p(options.min_effect_between_sessions)) {
+      continue;
+    }
+    Finding finding = {
+        FindingKind::kConvergedTooEarly,
+        session.task_text,
+        {session.id()},
+        {absl::StrCat("nothing better in the last ", session.plateau_trials,
+                      " of ", session.trial_count(), " trials"),
+         absl::StrCat("session ", better->id(),
+                      " of the same kernel found a "
+                      "winner that is ",
+                      Percent(-std::expm1(-largest)), " faster")},
+        {StrategyRemedy(session)}};
+    findings.push_back(std::move(finding));
+  }
+}
+
+// Slower to converge ----------------------------------------------------------
+
+absl::optional<double> Effort(const SessionAnalysis& session) {
+  if (!session.trials_to_95_percent) return absl::nullopt;
+  return std::log(*session.trials_to_95_percent);
+}
+
+void FindSlowing(const Sessions& task, const FindingOptions& options,
+                 std::vector<Finding>& findings) {
+  Stratum stratum;
+  std::vector<const SessionAnalysis*> used;
+  for (const SessionWithSpace* item : task) {
+    if (const auto effort = Effort(*item->session)) {
+      stratum.groups.push_back(static_cast<int>(used.size()));
+      stratum.values.push_back(*effort);
+      used.push_back(item->session);
+    }
+  }
+  const int count = static_cast<int>(used.size());
+  if (count < options.min_sessions) return;
+  const Shift shift = LargestRise({stratum}, count, options.permutations);
+  if (shift.p_value >= options.alpha ||
+      shift.difference < std::log(options.trials_ratio)) {
+    return;
+  }
+  Finding finding;
+  finding.kind = FindingKind::kSlowerToConverge;
+  finding.task = used[0]->task_text;
+  for (int i = shift.boundary; i < count; ++i) {
+    finding.session_ids.push_back(used[i]->id());
+  }
+  const SessionAnalysis& first = *used[shift.boundary];
+  finding.evidence = {absl::StrFormat(
+      "since session %s (commit %s) it takes %.1f times as many trials to come "
+      "within 5%% of the best (p = %.2g)",
+      first.id(), ShortCommit(first.header.commit()),
+      std::exp(shift.difference), shift.p_value)};
+  if (first.header.strategy() != used[0]->header.strategy()) {
+    finding.evidence.push_back(
+        absl::StrCat("the strategy was ", used[0]->header.strategy(),
+                     ", now it is ", first.header.strategy()));
+  }
+  finding.remedies = {StrategyRemedy(first),
+                      {Lever::kPrior,
+                       "warm-start from the store, and order the space by a "
+                       "prior"}};
+  findings.push_back(std::move(finding));
+}
+
+// Other shapes ----------------------------------------------------------------
+
+// What a tuned config may be used for: everything of the task but the shape.
+std::string FamilyOf(const proto::Task& task) {
+  return absl::StrCat(task.operator_name(), "/", task.device_kind(), "/",
+                      task.kernel_id(), "/", task.hardware_id(), "/",
+                      task.threads(), "/", task.cache_mode());
+}
+
+// Reading of a config over the default's in the same session; a config that
+// fails there counts as infinitely slow. nullopt if it was not tried.
+absl::optional<double> LossIn(const SessionAnalysis& session,
+                              const std::string& config_text) {
+  absl::optional<double> default_ns;
+  for (const FinalistPoint& finalist : session.finalists) {
+    if (finalist.is_default) default_ns = finalist.verified_time_ns;
+  }
+  if (!default_ns) return absl::nullopt;
+  for (const FinalistPoint& finalist : session.finalists) {
+    if (finalist.config_text == config_text && finalist.verified_time_ns) {
+      return *finalist.verified_time_ns / *default_ns - 1;
+    }
+  }
+  for (const TrialPoint& trial : session.trials) {
+    if (trial.config_text != config_text) continue;
+    if (trial.time_ns) return *trial.time_ns / *default_ns - 1;
+    if (trial.outcome != proto::CONTENDED && trial.outcome != proto::CENSORED) {
+      return HUGE_VAL;
+    }
+  }
+  return absl::nullopt;
+}
+
+// The knob in which the winners of other shapes differ most often.
+std::string DifferingKnob(const SessionAnalysis& session,
+                          const Sessions& others) {
+  std::map<std::string, int> differences;
+  for (const SessionWithSpace* other : others) {
+    std::map<std::string, std::string> there;
+    for (const auto& value : other->session->header.winner().set()) {
+      there[value.knob()] = tuning::CanonicalText(value);
+    }
+    for (const auto& value : session.header.winner().set()) {
+      const auto found = there.find(value.knob());
+      if (found != there.end() &&
+          found->second != tuning::CanonicalText(value)) {
+        ++differences[value.knob()];
+      }
+    }
+  }
+  std::string knob;
+  int most = 0;
+  for (const auto& [name, count] : differences) {
+    if (count > most) {
+      most = count;
+      knob = name;
+    }
+  }
+  return knob;
+}
+
+void FindLosersElsewhere(absl::Span<const SessionWithSpace> sessions,
+                         const FindingOptions& options,
+                         std::vector<Finding>& findings) {
+  std::map<std::string, Sessions> families;
+  for (const SessionWithSpace& item : sessions) {
+    families[FamilyOf(item.session->header.task())].push_back(&item);
+  }
+  for (const auto& [unused, family] : families) {
+    // Of each task its newest session.
+    std::map<std::string, const SessionWithSpace*> newest;
+    for (const SessionWithSpace* item : family) {
+      newest[item->session->task_key] = item;
+    }
+    for (const auto& [task_key, item] : newest) {
+      const SessionAnalysis& session = *item->session;
+      if (!session.header.has_winner() || !session.winner_ns ||
+          session.speedup_over_default.value_or(0) <= 1) {
+        continue;
+      }
+      const std::string winner = tuning::CanonicalText(session.header.winner());
+      std::vector<double> losses;
+      Sessions tried;
+      std::vector<std::string> shapes;
+      for (const auto& [other_key, other] : newest) {
+        if (other_key == task_key) continue;
+        if (const auto loss = LossIn(*other->session, winner)) {
+          losses.push_back(*loss);
+          tried.push_back(other);
+          shapes.push_back(absl::StrCat(
+              tuning::CanonicalText(other->session->header.task().shape()),
+              std::isinf(*loss)
+                  ? " (fails)"
+                  : absl::StrCat(" (", FormatRatioAsPercent(1 + *loss), ")")));
+        }
+      }
+      if (static_cast<int>(losses.size()) < options.min_other_shapes ||
+          Median(losses) < options.max_loss_on_other_shapes) {
+        continue;
+      }
+      const std::string knob = DifferingKnob(session, tried);
+      Finding finding;
+      finding.kind = FindingKind::kLosesOnOtherShapes;
+      finding.task = session.task_text;
+      finding.session_ids = {session.id()};
+      finding.evidence = {absl::StrCat("the winner ", winner,
+                                       " against the default on ",
+                                       absl::StrJoin(shapes, ", "))};
+      finding.remedies = {
+          {Lever::kBudget,
+           "tune the shapes in use each by itself: the nearest shape's config "
+           "is no substitute here"}};
+      if (!knob.empty()) {
+        finding.remedies.push_back(
+            {Lever::kKnobRange,
+             absl::StrCat("knob ", knob,
+                          " differs between the winners of "
+                          "these shapes: express it by the shape (divisors, or "
+                          "a constraint over dim.*)")});
+      }
+      findings.push_back(std::move(finding));
+    }
+  }
+}
+
+// Prior -----------------------------------------------------------------------
+
+void FindMisleadingPriors(absl::Span<const SessionWithSpace> sessions,
+                          const FindingOptions& options,
+                          std::vector<Finding>& findings) {
+  struct Pool {
+    double weighted_z = 0;
+    double weight = 0;
+    int readings = 0;
+    std::vector<double> percentiles;
+    std::map<std::string, int> knobs;
+    const SessionWithSpace* any = nullptr;
+    std::vector<std::string> ids;
+    std::set<std::string> tasks;
+  };
+  std::map<std::string, Pool> pools;
+  for (const SessionWithSpace& item : sessions) {
+    if (item.space == nullptr) continue;
+    const auto evidence =
+        JudgePrior(*item.session, *item.space, options.min_prior_readings);
+    if (!evidence) continue;
+    const proto::Task& task = item.session->header.task();
+    Pool& pool = pools[absl::StrCat(task.operator_name(), "/",
+                                    item.space->space().hash(), "/",
+                                    task.hardware_id())];
+    // Fisher's transformation; 1.06 makes it fit ranks (Fieller, Hartley and
+    // Pearson, "Tests for rank correlation coefficients", 1957).
+    const double weight = (evidence->readings - 3) / 1.06;
+    const double rho = std::min(.999, std::max(-.999, evidence->correlation));
+    pool.weighted_z += weight * std::atanh(rho);
+    pool.weight += weight;
+    pool.readings += evidence->readings;
+    pool.percentiles.push_back(evidence->best_percentile);
+    for (const std::string& knob : evidence->contradicting_knobs) {
+      ++pool.knobs[knob];
+    }
+    pool.any = &item;
+    pool.ids.push_back(item.session->id());
+    pool.tasks.insert(item.session->task_text);
+  }
+  for (auto& [unused, pool] : pools) {
+    const double z = pool.weighted_z / pool.weight;
+    const double upper = std::tanh(z + 1.96 / std::sqrt(pool.weight));
+    const double percentile = Median(pool.percentiles);
+    if (upper >= options.min_prior_correlation ||
+        percentile >= options.min_prior_percentile) {
+      continue;
+    }
+    Finding finding;
+    finding.kind = FindingKind::kPriorMisleads;
+    if (pool.tasks.size() == 1) finding.task = *pool.tasks.begin();
+    finding.session_ids = std::move(pool.ids);
+    finding.evidence = {
+        absl::StrFormat("rank correlation of prior and speed over %d readings "
+                        "is %.2f (at most %.2f, 97.5%% sure)",
+                        pool.readings, std::tanh(z), upper),
+        absl::StrCat("the prior ranks ", Percent(1 - percentile),
+                     " of the space above the best config")};
+    std::string text = "remove the prior";
+    const int64_t top_k = pool.any->space->top_k();
+    if (top_k > 0) {
+      absl::StrAppend(&text, " or at least its top_k of ", top_k,
+                      ", which keeps better configs from being measured");
+    }
+    std::string knob;
+    int most = 0;
+    for (const auto& [name, count] : pool.knobs) {
+      if (count > most) {
+        most = count;
+        knob = name;
+      }
+    }
+    if (!knob.empty()) {
+      absl::StrAppend(&text, "; or mend it: it pushes knob ", knob,
+                      " the wrong way");
+    }
+    finding.remedies = {{Lever::kPrior, std::move(text)}};
+    findings.push_back(std::move(finding));
+  }
+}
+
+// The tuner itself ------------------------------------------------------------
+
+// Tasks of one hardware as strata, its commits in order as groups.
+struct CommitStrata {
+  std::vector<proto::Commit> commits;
+  std::vector<Stratum> effort;
+  std::vector<Stratum> beside_default;
+  std::vector<Stratum> raw;
+};
+
+CommitStrata ByCommit(const Sessions& sessions) {
+  CommitStrata strata;
+  std::map<std::string, int> index;
+  std::map<std::string, Stratum> effort, beside_default, raw;
+  for (const SessionWithSpace* item : sessions) {
+    const SessionAnalysis& session = *item->session;
+    const proto::Commit& commit = session.header.commit();
+    const auto [place, is_new] =
+        index.insert({commit.id(), static_cast<int>(strata.commits.size())});
+    if (is_new) strata.commits.push_back(commit);
+    const auto add = [&](std::map<std::string, Stratum>& to, double value) {
+      to[session.task_key].values.push_back(value);
+      to[session.task_key].groups.push_back(place->second);
+    };
+    if (const auto value = Effort(session)) add(effort, *value);
+    if (const auto quality = QualityOf(session)) {
+      add(beside_default, quality->beside_default);
+      add(raw, quality->raw);
+    }
+  }
+  const auto move = [](std::map<std::string, Stratum>& from,
+                       std::vector<Stratum>& to) {
+    for (auto& [unused, stratum] : from) to.push_back(std::move(stratum));
+  };
+  move(effort, strata.effort);
+  move(beside_default, strata.beside_default);
+  move(raw, strata.raw);
+  return strata;
+}
+
+// Returns the first session that the finding is about, by its place in time;
+// sessions.size() if there is none.
+size_t FindWorseTuner(const Sessions& sessions, const FindingOptions& options,
+                      std::vector<Finding>& findings) {
+  const CommitStrata strata = ByCommit(sessions);
+  const int commits = static_cast<int>(strata.commits.size());
+  int boundary = 0;
+  std::vector<std::string> evidence;
+  if (commits < 2) return sessions.size();
+  const Shift effort =
+      LargestRise(strata.effort, commits, options.permutations);
+  if (effort.p_value < options.alpha && effort.strata >= 2 &&
+      effort.difference >= std::log(options.trials_ratio)) {
+    boundary = effort.boundary;
+    evidence.push_back(absl::StrFormat(
+        "%.1f times as many trials to come within 5%% of the best, over %d "
+        "tasks (p = %.2g)",
+        std::exp(effort.difference), effort.strata, effort.p_value));
+  }
+  const Shift quality =
+      LargestRise(strata.beside_default, commits, options.permutations);
+  const double loss = std::min(quality.difference,
+                               MedianDifference(strata.raw, quality.boundary));
+  if (quality.p_value < options.alpha && quality.strata >= 2 &&
+      loss >= std::log1p(options.min_effect)) {
+    boundary =
+        boundary == 0 ? quality.boundary : std::min(boundary, quality.boundary);
+    evidence.push_back(absl::StrFormat(
+        "winners are %s slower, over %d tasks (p = %.2g)",
+        Percent(std::expm1(loss)), quality.strata, quality.p_value));
+  }
+  if (boundary == 0) return sessions.size();
+
+  const proto::Commit& bad = strata.commits[boundary];
+  const proto::Commit& good = strata.commits[boundary - 1];
+  Finding finding;
+  finding.kind = FindingKind::kTunerWorse;
+  size_t first = sessions.size();
+  for (size_t i = 0; i < sessions.size(); ++i) {
+    if (sessions[i]->session->header.commit().id() == bad.id()) {
+      first = std::min(first, i);
+    }
+  }
+  for (size_t i = first; i < sessions.size(); ++i) {
+    finding.session_ids.push_back(sessions[i]->session->id());
+  }
+  const proto::Session& before = sessions[first - 1]->session->header;
+  const proto::Session& after = sessions[first]->session->header;
+  evidence.push_back(absl::StrCat(
+      "on ", after.task().hardware_id(), " since commit ", ShortCommit(bad),
+      bad.subject().empty() ? "" : ": ", bad.subject()));
+  if (before.strategy() != after.strategy()) {
+    evidence.push_back(absl::StrCat("the strategy was ", before.strategy(),
+                                    ", now it is ", after.strategy()));
+    finding.remedies.push_back(
+        {Lever::kStrategy, absl::StrCat("--strategy=", before.strategy(),
+                                        " instead of ", after.strategy())});
+  }
+  finding.remedies.push_back(
+      {Lever::kBisect,
+       absl::StrCat("look for the change between ", ShortCommit(good), " and ",
+                    ShortCommit(bad),
+                    " in the strategies, their models and the spaces")});
+  finding.evidence = std::move(evidence);
+  findings.push_back(std::move(finding));
+  return first;
+}
+
+void FindWorseHardware(const std::map<std::string, Sessions>& by_hardware,
+                       const FindingOptions& options,
+                       std::vector<Finding>& findings) {
+  for (const auto& [better, better_sessions] : by_hardware) {
+    for (const auto& [worse, worse_sessions] : by_hardware) {
+      if (better == worse) continue;
+      std::map<std::string, Stratum> by_task;
+      const auto add = [&](const Sessions& sessions, int group) {
+        for (const SessionWithSpace* item : sessions) {
+          const auto effort = Effort(*item->session);
+          if (!effort) continue;
+          Stratum& stratum = by_task[item->session->task_text];
+          stratum.values.push_back(*effort);
+          stratum.groups.push_back(group);
+        }
+      };
+      add(better_sessions, 0);
+      add(worse_sessions, 1);
+      std::vector<Stratum> strata;
+      for (auto& [unused, stratum] : by_task) {
+        strata.push_back(std::move(stratum));
+      }
+      const Shift shift = LargestRise(strata, 2, options.permutations);
+      if (shift.p_value >= options.alpha || shift.strata < 2 ||
+          shift.difference < std::log(options.trials_ratio)) {
+        continue;
+      }
+      Finding finding;
+      finding.kind = FindingKind::kTunerWorseOnHardware;
+      for (const SessionWithSpace* item : worse_sessions) {
+        finding.session_ids.push_back(item->session->id());
+      }
+      finding.evidence = {
+          absl::StrFormat("on %s it takes %.1f times as many trials as on %s "
+                          "to come within 5%% "
+                          "of the best, over %d tasks (p = %.2g)",
+                          worse, std::exp(shift.difference), better,
+                          shift.strata, shift.p_value)};
+      finding.remedies = {
+          {Lever::kPrior,
+           absl::StrCat("a default and a prior that use hw.* suit both; "
+                        "warm-start ",
+                        worse, " from sessions of ", better)},
+          {Lever::kBudget, absl::StrFormat("%.1f times the trials on %s",
+                                           std::exp(shift.difference), worse)}};
+      findings.push_back(std::move(finding));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> FindHistoryFaults(
+    absl::Span<const SessionWithSpace> sessions,
+    const FindingOptions& options) {
+  std::vector<Finding> findings;
+  std::map<std::string, Sessions> by_hardware;
+  for (const SessionWithSpace& item : sessions) {
+    by_hardware[item.session->header.task().hardware_id()].push_back(&item);
+  }
+  FindWorseHardware(by_hardware, options, findings);
+  for (const auto& [unused, on_hardware] : by_hardware) {
+    // What the tuner's fault explains is not every task's own.
+    Sessions before_fault = on_hardware;
+    before_fault.resize(FindWorseTuner(on_hardware, options, findings));
+    std::map<std::string, Sessions> tasks, explained;
+    for (const SessionWithSpace* item : on_hardware) {
+      tasks[item->session->task_key].push_back(item);
+    }
+    for (const SessionWithSpace* item : before_fault) {
+      explained[item->session->task_key].push_back(item);
+    }
+    for (const auto& [unused_key, task] : tasks) {
+      FindTimeExplosions(task, options, findings);
+    }
+    for (const auto& [unused_key, task] : explained) {
+      FindWorseEnds(task, options, findings);
+      FindMissedBests(task, options, findings);
+      FindSlowing(task, options, findings);
+    }
+  }
+  FindLosersElsewhere(sessions, options, findings);
+  FindMisleadingPriors(sessions, options, findings);
+  return findings;
+}
+
+}  // namespace optrail::tracker

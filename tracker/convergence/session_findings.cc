@@ -1,0 +1,354 @@
+#include "tracker/convergence/session_findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/statistics.h"
+#include "base/units.h"
+#include "tracker/convergence/failure_rule.h"
+#include "tracker/convergence/space_evidence.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::tracker {
+namespace {
+
+using tuning::BoundSpace;
+
+// What the quietest machines show.
+constexpr double kAssumedNoise = .01;
+
+Finding MakeFinding(FindingKind kind, const SessionAnalysis& session,
+                    std::vector<std::string> evidence,
+                    std::vector<Remedy> remedies) {
+  Finding finding;
+  finding.kind = kind;
+  finding.task = session.task_text;
+  finding.session_ids = {session.id()};
+  finding.evidence = std::move(evidence);
+  finding.remedies = std::move(remedies);
+  return finding;
+}
+
+// The search ended because it was told to, not because it was done.
+bool WasCutShort(proto::StopReason reason) {
+  return reason == proto::TRIALS_SPENT || reason == proto::TIME_SPENT ||
+         reason == proto::INTERRUPTED ||
+         reason == proto::STOP_REASON_UNSPECIFIED;
+}
+
+absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
+                                        const BoundSpace* space,
+                                        const FindingOptions& options) {
+  const int trials = session.trial_count();
+  if (trials < options.min_trials || !session.best_ns ||
+      !WasCutShort(session.header.stop_reason())) {
+    return absl::nullopt;
+  }
+  const int last_quarter = trials - trials / 4;
+  const double before_ns = session.best_so_far_ns[last_quarter - 1];
+  if (std::isnan(before_ns)) return absl::nullopt;
+  const auto late = std::count_if(
+      session.improvements.begin(), session.improvements.end(),
+      [&](const Improvement& step) { return step.trial >= last_quarter; });
+  const double gain = 1 - *session.best_ns / before_ns;
+  if (late < options.late_improvements ||
+      gain < std::max(options.min_effect, options.sigmas * NoiseOf(session))) {
+    return absl::nullopt;
+  }
+  std::string cost;
+  if (session.time_per_trial_ns) {
+    cost = absl::StrCat(" (about ",
+                        FormatDurationNs(*session.time_per_trial_ns * trials),
+                        " more)");
+  }
+  std::vector<Remedy> remedies = {
+      {Lever::kBudget,
+       session.header.stop_reason() == proto::TIME_SPENT
+           ? absl::StrCat("at least double --time_budget", cost,
+                          "; --patience=", std::max(20, trials / 4),
+                          " stops it once it is done")
+           : absl::StrCat("--trials=", 2 * trials, cost,
+                          " and --patience=", std::max(20, trials / 4),
+                          " to stop once it is done")}};
+  for (Remedy& remedy : RangeRemedies(session, space)) {
+    remedies.push_back(std::move(remedy));
+  }
+  remedies.push_back(StrategyRemedy(session));
+  return MakeFinding(
+      FindingKind::kDoesNotConverge, session,
+      {absl::StrCat("the last quarter of ", trials, " trials brought ", late,
+                    " new bests and made the best ", Percent(gain), " faster"),
+       absl::StrCat("best after trial ", session.improvements.back().trial + 1,
+                    " of ", trials, ", stopped by ",
+                    proto::StopReason_Name(session.header.stop_reason()))},
+      std::move(remedies));
+}
+
+// Pairs of finalists whose order the verification reversed, both differences
+// beyond noise that is small enough to tune with.
+int ContradictedPairs(const SessionAnalysis& session, double effect) {
+  int contradicted = 0;
+  const auto& finalists = session.finalists;
+  for (size_t i = 0; i < finalists.size(); ++i) {
+    for (size_t j = i + 1; j < finalists.size(); ++j) {
+      const FinalistPoint& a = finalists[i];
+      const FinalistPoint& b = finalists[j];
+      if (!a.first_time_ns || !b.first_time_ns || !a.verified_time_ns ||
+          !b.verified_time_ns) {
+        continue;
+      }
+      const double first = std::log(*a.first_time_ns / *b.first_time_ns);
+      const double verified =
+          std::log(*a.verified_time_ns / *b.verified_time_ns);
+      if (first * verified < 0 && std::abs(first) > effect &&
+          std::abs(verified) > effect) {
+        ++contradicted;
+      }
+    }
+  }
+  return contradicted;
+}
+
+absl::optional<Finding> Oscillates(const SessionAnalysis& session,
+                                   const FindingOptions& options) {
+  const double between = session.process_noise.value_or(0);
+  const double search = session.search_noise.value_or(0);
+  if (std::max(between, search) <= options.max_noise) return absl::nullopt;
+  std::vector<std::string> evidence;
+  if (session.process_noise) {
+    evidence.push_back(
+        absl::StrCat("processes that measured the same config "
+                     "differ by ",
+                     Percent(between), " (one sigma)"));
+  }
+  if (session.search_noise) {
+    evidence.push_back(absl::StrCat("first and verified readings differ by ",
+                                    Percent(search), " (one sigma)"));
+  }
+  if (const int pairs = ContradictedPairs(session, options.min_effect)) {
+    evidence.push_back(absl::StrCat(
+        pairs, " pairs of finalists changed their order in verification"));
+  }
+  // The mean of n processes is sqrt(n) times as steady.
+  const double excess = std::max(between, search) / .02;
+  const int processes =
+      std::min(25, static_cast<int>(std::ceil(excess * excess)));
+  return MakeFinding(
+      FindingKind::kOscillates, session, std::move(evidence),
+      {{Lever::kMeasurement,
+        absl::StrCat("measure on an otherwise idle machine with pinned cores "
+                     "and fixed clocks (`optrail doctor` names what disturbs); "
+                     "until then verify with ",
+                     processes, " processes to bring the spread to 2%")},
+       {Lever::kBudget,
+        absl::StrCat(
+            "--finalists=", std::max<int>(8, 2 * session.finalists.size()),
+            ", so that the true best is among those verified")}});
+}
+
+absl::optional<Finding> ConvergedTooEarly(const SessionAnalysis& session,
+                                          const BoundSpace* space,
+                                          const FindingOptions& options) {
+  const int trials = session.trial_count();
+  if (space == nullptr || trials < options.min_trials || !session.best_ns ||
+      session.plateau_share() < options.max_plateau_share) {
+    return absl::nullopt;
+  }
+  // Half of all configs is a look around, whatever their levels.
+  const absl::optional<int64_t> configs = space->count();
+  if (configs && 2 * trials >= *configs) return absl::nullopt;
+  const absl::optional<double> coverage = Coverage(session, *space);
+  if (!coverage || *coverage >= options.min_coverage) return absl::nullopt;
+  std::vector<std::string> evidence = {
+      absl::StrCat("nothing better in the last ", session.plateau_trials,
+                   " of ", trials, " trials"),
+      absl::StrCat("visited ", Percent(*coverage),
+                   " of the knob values that random trials would have")};
+  if (configs) {
+    evidence.push_back(absl::StrCat("tried ", trials, " of ",
+                                    FormatCount(*configs), " configs"));
+  }
+  std::vector<Remedy> remedies = {StrategyRemedy(session)};
+  if (space->top_k() > 0) {
+    remedies.push_back(
+        {Lever::kPrior,
+         absl::StrCat("the prior lets only its top ", space->top_k(),
+                      " configs be measured: raise top_k to ",
+                      4 * space->top_k(), " or remove it")});
+  }
+  for (Remedy& remedy : RangeRemedies(session, space)) {
+    remedies.push_back(std::move(remedy));
+  }
+  return MakeFinding(FindingKind::kConvergedTooEarly, session,
+                     std::move(evidence), std::move(remedies));
+}
+
+// "23 OUT_OF_MEMORY, 4 CRASHED", most frequent first.
+std::string FailureList(const SessionAnalysis& session) {
+  std::map<std::string, int> counts;
+  for (const TrialPoint& trial : session.trials) {
+    if (IsAvoidable(trial.outcome)) {
+      ++counts[tuning::OutcomeName(trial.outcome)];
+    }
+  }
+  std::vector<std::pair<int, std::string>> sorted;
+  for (const auto& [name, count] : counts) sorted.push_back({-count, name});
+  std::sort(sorted.begin(), sorted.end());
+  return absl::StrJoin(sorted, ", ", [](std::string* out, const auto& item) {
+    absl::StrAppend(out, -item.first, " ", item.second);
+  });
+}
+
+absl::optional<Finding> MostTrialsFail(const SessionAnalysis& session,
+                                       const FindingOptions& options) {
+  const int useless = session.outcomes.useless();
+  const int trials = session.trial_count();
+  if (trials == 0 ||
+      ClopperPearsonLower(useless, trials, .95) <= options.max_useless_share) {
+    return absl::nullopt;
+  }
+  std::vector<std::string> evidence = {absl::StrCat(
+      useless, " of ", trials, " trials (", Percent(session.useless_share()),
+      ") came to nothing: ", FailureList(session))};
+  std::vector<Remedy> remedies;
+  if (const auto rule = ExplainFailures(session.trials)) {
+    evidence.push_back(absl::StrCat(
+        rule->failing, " holds for ", rule->failures_covered, " of ",
+        rule->failures, " failures and ", rule->working_refused, " of ",
+        rule->working, " working configs"));
+    remedies.push_back({Lever::kConstraint,
+                        absl::StrCat("add to the space: constraint { expr: \"",
+                                     rule->constraint, "\" }")});
+  } else if (session.outcomes.ok == 0) {
+    remedies.push_back(
+        {Lever::kConstraint,
+         "no config works, so check the kernel first: run the operator's test "
+         "with its default config"});
+  } else {
+    remedies.push_back(
+        {Lever::kConstraint,
+         "no rule over one to three knobs tells failing from working configs; "
+         "read the trials' details and add the constraint that the kernel "
+         "checks"});
+  }
+  if (2 * session.outcomes.out_of_memory > useless) {
+    remedies.push_back({Lever::kBudget,
+                        "if the configs are worth their memory, raise "
+                        "--max_config_mib"});
+  }
+  return MakeFinding(FindingKind::kMostTrialsFail, session, std::move(evidence),
+                     std::move(remedies));
+}
+
+absl::optional<Finding> MostTrialsContended(const SessionAnalysis& session,
+                                            const FindingOptions& options) {
+  const int contended = session.outcomes.contended;
+  const int trials = session.trial_count();
+  if (trials == 0 || ClopperPearsonLower(contended, trials, .95) <=
+                         options.max_contended_share) {
+    return absl::nullopt;
+  }
+  return MakeFinding(
+      FindingKind::kMostTrialsContended, session,
+      {absl::StrCat(contended, " of ", trials, " trials (",
+                    Percent(session.contended_share()),
+                    ") were disturbed too much to conclude anything")},
+      {{Lever::kMeasurement,
+        "tune when the machine is idle, or with fewer --threads than it has "
+        "free cores"}});
+}
+
+absl::optional<Finding> WinnersCurse(const SessionAnalysis& session,
+                                     const FindingOptions& options) {
+  if (!session.winners_curse || !session.finalists_curse) return absl::nullopt;
+  // Common to the finalists: a single one may have had a bad day.
+  const double curse =
+      std::min(*session.winners_curse, *session.finalists_curse);
+  const double noise =
+      std::max(kAssumedNoise, session.process_noise.value_or(0));
+  if (curse <= std::max(options.max_curse, options.sigmas * noise)) {
+    return absl::nullopt;
+  }
+  std::vector<std::string> evidence = {
+      absl::StrCat("the winner is ", Percent(*session.winners_curse),
+                   " slower than its first reading"),
+      absl::StrCat("so are its rivals: ", Percent(*session.finalists_curse),
+                   " in the median, while processes agree within ",
+                   Percent(noise))};
+  if (session.speedup_over_default) {
+    evidence.push_back(absl::StrFormat("verified gain over the default: %.3gx",
+                                       *session.speedup_over_default));
+  }
+  return MakeFinding(
+      FindingKind::kWinnersCurse, session, std::move(evidence),
+      {{Lever::kMeasurement,
+        "take more samples per trial: single readings are too noisy to rank "
+        "configs by"},
+       {Lever::kBudget,
+        absl::StrCat(
+            "--finalists=", std::max<int>(8, 2 * session.finalists.size()),
+            ", so that the true best is among those verified")}});
+}
+
+}  // namespace
+
+double NoiseOf(const SessionAnalysis& session) {
+  return std::max({kAssumedNoise, session.process_noise.value_or(0),
+                   session.search_noise.value_or(0)});
+}
+
+std::string Percent(double fraction) {
+  return absl::StrFormat("%.1f%%", 100 * fraction);
+}
+
+std::vector<Remedy> RangeRemedies(const SessionAnalysis& session,
+                                  const BoundSpace* space) {
+  std::vector<Remedy> remedies;
+  if (space == nullptr) return remedies;
+  for (const KnobEdge& edge : EdgesOf(session, *space)) {
+    remedies.push_back(
+        {Lever::kKnobRange,
+         absl::StrCat("knob ", edge.knob, ": the best configs have ",
+                      edge.value, ", the ",
+                      edge.at_maximum ? "largest" : "smallest", " of ",
+                      edge.range, "; extend the range ",
+                      edge.at_maximum ? "upwards" : "downwards")});
+  }
+  return remedies;
+}
+
+Remedy StrategyRemedy(const SessionAnalysis& session) {
+  const std::string& used = session.header.strategy();
+  return {Lever::kStrategy,
+          absl::StrCat(
+              "another seed, and another --strategy than ",
+              used.empty() ? "this session's" : used,
+              " beside it (the default is the one that wins on recorded "
+              "spaces, docs/search.md): if that ends better, the strategy does "
+              "not suit this space")};
+}
+
+std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,
+                                       const BoundSpace* space,
+                                       const FindingOptions& options) {
+  std::vector<Finding> findings;
+  const auto add = [&](absl::optional<Finding> finding) {
+    if (finding) findings.push_back(*std::move(finding));
+  };
+  add(MostTrialsFail(session, options));
+  add(MostTrialsContended(session, options));
+  add(DoesNotConverge(session, space, options));
+  add(ConvergedTooEarly(session, space, options));
+  absl::optional<Finding> oscillates = Oscillates(session, options);
+  // Where readings scatter, lucky ones win; that is no second cause.
+  if (!oscillates) add(WinnersCurse(session, options));
+  add(std::move(oscillates));
+  return findings;
+}
+
+}  // namespace optrail::tracker
