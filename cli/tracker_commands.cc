@@ -1,11 +1,13 @@
 // Commands over the history: import, log, show, compare, gate, detect, history.
 
 #include <iostream>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/git.h"
+#include "cli/ab.h"
 #include "cli/flags.h"
 #include "tracker/commands.h"
 
@@ -146,8 +148,8 @@ Command ShowCommand() {
 Command CompareCommand() {
   Command command;
   command.name = "compare";
-  command.arguments = "[A [B]]";
-  command.summary = "Compares two runs, commits or result files.";
+  command.arguments = "[A [B [-- ARGUMENTS]]]";
+  command.summary = "Compares two runs, commits, result files or programs.";
   command.details =
       "A is the base, by default latest~1, B by default latest. Either may be "
       "a\n"
@@ -155,14 +157,62 @@ Command CompareCommand() {
       "commas\n"
       "are processes of one run. Exit code 3: it can tell for no benchmark.\n"
       "\n"
+      "With --binaries, A and B are programs that take Google Benchmark's\n"
+      "flags, with --commits they are commits at which --target is built. "
+      "The\n"
+      "two are run in turns, with ARGUMENTS, until it is clear which "
+      "benchmarks\n"
+      "differ; equal programs are not run at all. Exit codes: 0 nothing is\n"
+      "worse, 1 something is, 3 it can't tell after --max_rounds.\n"
+      "\n"
       "  optrail compare HEAD~1 HEAD\n"
       "  optrail compare old1.json,old2.json,old3.json new1.json,new2.json,"
-      "new3.json\n";
-  command.flags = {"history",          "format",      "filter",
-                   "metric",           "min_effect",  "detect_effect",
-                   "false_alarm_rate", "only_changes"};
-  command.max_arguments = 2;
-  command.run = [](const std::vector<std::string>& arguments) {
+      "new3.json\n"
+      "  optrail compare --binaries old/sort_benchmark new/sort_benchmark -- "
+      "--benchmark_filter=BM_Sort\n"
+      "  optrail compare --commits main HEAD --target=//sort:sort_benchmark\n";
+  command.flags = {"history",
+                   "format",
+                   "filter",
+                   "metric",
+                   "min_effect",
+                   "detect_effect",
+                   "false_alarm_rate",
+                   "only_changes",
+                   "binaries",
+                   "commits",
+                   "target",
+                   "max_rounds",
+                   "process_deadline",
+                   "build_deadline",
+                   "seed",
+                   "quiet"};
+  command.max_arguments = -1;
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    const bool binaries = absl::GetFlag(FLAGS_binaries);
+    const bool commits = absl::GetFlag(FLAGS_commits);
+    if (binaries && commits) {
+      return absl::InvalidArgumentError(
+          "--binaries and --commits: expected one of them");
+    }
+    if (binaries || commits) {
+      tracker::AbCommand options;
+      options.common = Common();
+      options.filter = absl::GetFlag(FLAGS_filter);
+      options.metric = absl::GetFlag(FLAGS_metric);
+      options.min_effect = absl::GetFlag(FLAGS_min_effect);
+      options.detect_effect = absl::GetFlag(FLAGS_detect_effect);
+      options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate);
+      options.only_changes = absl::GetFlag(FLAGS_only_changes);
+      return CompareByRunning(std::move(options), arguments, commits);
+    }
+    if (arguments.size() > 2) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("compare takes [A [B]], but ", arguments.size(),
+                       " arguments were given; arguments for programs need "
+                       "--binaries or --commits"));
+    }
     tracker::CompareCommand options;
     options.common = Common();
     if (arguments.size() > 0) options.a = arguments[0];

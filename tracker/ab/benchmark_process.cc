@@ -1,0 +1,86 @@
+#include "tracker/ab/benchmark_process.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+
+namespace optrail::tracker {
+namespace {
+
+// The last lines, safe to print.
+std::string LastLines(absl::string_view text) {
+  constexpr int kLines = 12;
+  text = absl::StripAsciiWhitespace(text);
+  size_t start = text.size();
+  for (int line = 0; line < kLines && start != absl::string_view::npos;
+       ++line) {
+    start = start == 0 ? absl::string_view::npos : text.rfind('\n', start - 1);
+  }
+  if (start != absl::string_view::npos) text.remove_prefix(start + 1);
+  std::string safe;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    absl::StrAppend(&safe, safe.empty() ? "" : "\n", "  ",
+                    EscapeForTerminal(text.substr(0, end)));
+    text.remove_prefix(end == absl::string_view::npos ? text.size() : end + 1);
+  }
+  return safe;
+}
+
+}  // namespace
+
+absl::Status CheckExecutable(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return FileError("opening", path, errno);
+  if (S_ISDIR(info.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is a folder: expected a program"));
+  }
+  if (access(path.c_str(), X_OK) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(path, " can't be executed: expected a program"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ProcessResult> RunBenchmarkProcess(
+    const BenchmarkProgram& program, const std::string& scratch_folder,
+    Interruptible& interruptible) {
+  const std::string results = JoinPath(scratch_folder, "results.json");
+  unlink(results.c_str());  // of the process before
+  std::vector<std::string> argv = {program.path, "--benchmark_repetitions=1"};
+  argv.insert(argv.end(), program.args.begin(), program.args.end());
+  argv.push_back(absl::StrCat("--benchmark_out=", results));
+  argv.push_back("--benchmark_out_format=json");
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Interruptible::End end,
+      interruptible.Run(argv, program.working_directory, program.deadline));
+  ProcessResult result;
+  result.stderr_tail = LastLines(end.stderr_tail);
+  if (!end.exit.ok()) {
+    result.failure = end.exit.ToString();
+    result.outcome = end.exit.kind == ExitInfo::Kind::kTimedOut
+                         ? proto::TIMED_OUT
+                         : proto::CRASHED;
+    return result;
+  }
+  absl::StatusOr<std::string> json = ReadFile(results);
+  if (json.ok() && !json->empty()) {
+    result.json = *std::move(json);
+  } else {
+    result.failure =
+        "wrote no results to --benchmark_out (does it take Google Benchmark's "
+        "flags, and does a filter leave a benchmark?)";
+    result.outcome = proto::CRASHED;
+  }
+  return result;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,208 @@
+#include "tracker/ab/paired_test.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/distributions.h"
+#include "base/random.h"
+#include "base/statistics.h"
+#include "gtest/gtest.h"
+#include "tracker/ab/simulation.h"
+
+namespace optrail::tracker {
+namespace {
+
+std::vector<double> Draw(double mean, double spread, int n, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<double> values(n);
+  for (double& value : values) value = mean + spread * rng.Gaussian();
+  return values;
+}
+
+// The mixture by its definition: the marginal likelihood of the data, with the
+// spread integrated out by the prior 1/sigma and the effect by N(0, g sigma^2),
+// over the one with no effect; by brute force.
+double LogBayesFactorByIntegration(const std::vector<double>& x, double g) {
+  const int n = static_cast<int>(x.size());
+  const double mean = Mean(x);
+  double squares = 0;
+  for (const double value : x) squares += (value - mean) * (value - mean);
+  double with = 0, without = 0;
+  constexpr int kSteps = 4000;
+  for (int i = 0; i < kSteps; ++i) {
+    const double log_sigma = -9 + 14. * (i + .5) / kSteps;
+    const double sigma = std::exp(log_sigma);
+    const double base = -n * log_sigma - squares / (2 * sigma * sigma);
+    without += std::exp(base - n * mean * mean / (2 * sigma * sigma));
+    // The mean of n values is N(0, sigma^2 (g + 1/n)) under the prior.
+    const double variance = sigma * sigma * (g + 1. / n);
+    with += std::exp(base - mean * mean / (2 * variance)) *
+            std::sqrt(sigma * sigma / n / variance);
+  }
+  return std::log(with / without);
+}
+
+TEST(LogMixtureTest, IsTheMeanOfTheBayesFactorsOfItsPriors) {
+  for (const uint64_t seed : {1, 2, 3}) {
+    const std::vector<double> x = Draw(.8, 1, 6, seed);
+    const double t = Mean(x) / StandardDeviation(x) * std::sqrt(6);
+    double sum = 0;
+    for (const double g : {.25, 4., 64., 1024.}) {
+      sum += std::exp(LogBayesFactorByIntegration(x, g)) / 4;
+    }
+    EXPECT_NEAR(LogMixture(t, 6), std::log(sum), 1e-3) << "seed " << seed;
+  }
+}
+
+TEST(LogMixtureTest, GrowsWithTAndIsSymmetric) {
+  for (const int n : {2, 5, 40}) {
+    EXPECT_LT(LogMixture(0, n), 0);
+    EXPECT_DOUBLE_EQ(LogMixture(-2, n), LogMixture(2, n));
+    for (double t = 0; t < 50; t += .5) {
+      EXPECT_LT(LogMixture(t, n), LogMixture(t + .5, n));
+    }
+  }
+}
+
+TEST(CriticalTTest, IsWhereTheMixtureReachesTheThreshold) {
+  for (const int n : {5, 10, 100}) {
+    for (const double alpha : {.1, .02, .0002}) {
+      const double t = CriticalT(n, alpha);
+      EXPECT_NEAR(LogMixture(t, n), -std::log(alpha), 1e-6);
+      // Looking at any time costs something against looking once.
+      EXPECT_GT(t, StudentTQuantile(1 - alpha / 2, n - 1));
+    }
+  }
+}
+
+TEST(CriticalTTest, IsInfiniteWhereSoFewValuesCanNeverTell) {
+  EXPECT_EQ(CriticalT(2, 1e-6), std::numeric_limits<double>::infinity());
+}
+
+TEST(PairedTestTest, SaysNothingBeforeTheFirstRounds) {
+  PairedTestOptions options;
+  EXPECT_EQ(PairedTest({}, options).verdict, Verdict::kCannotTell);
+  EXPECT_EQ(PairedTest({.5}, options).verdict, Verdict::kCannotTell);
+  EXPECT_EQ(PairedTest({.5, .5, .5, .5}, options).verdict,
+            Verdict::kCannotTell);
+  EXPECT_EQ(PairedTest({.5, .5, .5, .5, .5}, options).verdict,
+            Verdict::kSlower);
+}
+
+TEST(PairedTestTest, VerdictsFollowTheInterval) {
+  PairedTestOptions options;
+  EXPECT_EQ(PairedTest(Draw(.1, .01, 8, 1), options).verdict, Verdict::kSlower);
+  EXPECT_EQ(PairedTest(Draw(-.1, .01, 8, 1), options).verdict,
+            Verdict::kFaster);
+  EXPECT_EQ(PairedTest(Draw(0, .005, 12, 1), options).verdict,
+            Verdict::kUnchanged);
+  EXPECT_EQ(PairedTest(Draw(0, .2, 12, 1), options).verdict,
+            Verdict::kCannotTell);
+}
+
+TEST(PairedTestTest, AChangeSurelyThereButBelowTheEffectIsNoChange) {
+  const PairedEvidence evidence = PairedTest(Draw(.01, .001, 12, 1), {});
+  EXPECT_GT(evidence.low, 0);
+  EXPECT_EQ(evidence.verdict, Verdict::kUnchanged);
+}
+
+TEST(PairedTestTest, EqualReadingsDoNotMakeTheSpreadZero) {
+  const PairedEvidence evidence =
+      PairedTest(std::vector<double>(10, 0.), PairedTestOptions());
+  EXPECT_EQ(evidence.verdict, Verdict::kUnchanged);
+  EXPECT_GT(evidence.high, evidence.low);
+}
+
+TEST(PairedTestTest, PValueAgreesWithTheInterval) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    PairedTestOptions options;
+    const PairedEvidence evidence =
+        PairedTest(Draw(.02, .02, 10, seed), options);
+    EXPECT_EQ(evidence.low > 0 || evidence.high < 0,
+              evidence.p_value < 2 * options.false_alarm_rate)
+        << "seed " << seed;
+  }
+}
+
+TEST(PredictRoundsTest, IsWhereTheVerdictComesWhenNothingChanges) {
+  PairedTestOptions options;
+  const PairedEvidence open = PairedTest(Draw(.05, .04, 6, 3), options);
+  ASSERT_EQ(open.verdict, Verdict::kCannotTell);
+  const int rounds = PredictRounds(open, options, 500);
+  EXPECT_GT(rounds, 6);
+  EXPECT_LT(rounds, 500);
+  EXPECT_EQ(PredictRounds(open, options, 8), 8);
+  const PairedEvidence clear = PairedTest(Draw(.3, .01, 6, 3), options);
+  EXPECT_EQ(PredictRounds(clear, options, 500), 6);
+}
+
+// Looks after every round, 150 of them, without the shelter of an early
+// "unchanged" or a minimum effect: the rate must hold over all looks together.
+TEST(SequentialErrorRateTest, HoldsOverAllLooks) {
+  for (const Noise noise : {Noise::kNormal, Noise::kOutliers, Noise::kSkewed}) {
+    SimulationOptions options;
+    options.noise = noise;
+    options.comparisons = 1000;
+    options.max_rounds = 150;
+    options.test.false_alarm_rate = .02;
+    options.test.min_effect = 0;
+    options.test.detect_effect = 0;  // never "unchanged"
+    const SimulationResult result = Simulate(options);
+    // 0.02 would exceed 34 of 1000 with a probability below 0.001.
+    EXPECT_LE(result.any_slower, 34) << "noise " << static_cast<int>(noise);
+    EXPECT_LE(result.any_faster, 34) << "noise " << static_cast<int>(noise);
+  }
+}
+
+// What the simulation above would count for a test that ignores its looks.
+TEST(SequentialErrorRateTest, WouldNotHoldForARepeatedTTest) {
+  Rng rng(1);
+  int alarms = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<double> values;
+    for (int round = 1; round <= 150; ++round) {
+      values.push_back(rng.Gaussian());
+      if (round < 5) continue;
+      const double t =
+          Mean(values) / StandardDeviation(values) * std::sqrt(round);
+      if (1 - StudentTCdf(t, round - 1) < .02) {
+        ++alarms;
+        break;
+      }
+    }
+  }
+  EXPECT_GT(alarms, 100);
+}
+
+TEST(SequentialErrorRateTest, HoldsForTheWholeComparisonOfManyBenchmarks) {
+  SimulationOptions options;
+  options.comparisons = 300;
+  options.benchmarks = 10;
+  options.max_rounds = 60;
+  options.test.false_alarm_rate = .05;
+  options.test.min_effect = 0;
+  options.test.detect_effect = 0;
+  // 0.05 would exceed 28 of 300 with a probability below 0.001.
+  EXPECT_LE(Simulate(options).any_slower, 28);
+}
+
+TEST(SequentialErrorRateTest, FindsWhatIsThereWithFewRounds) {
+  SimulationOptions options;
+  options.comparisons = 500;
+  options.effect = .05;
+  options.spread = .01;
+  SimulationResult result = Simulate(options);
+  EXPECT_GT(result.slower, .98);
+  EXPECT_LT(result.mean_rounds, 8);
+  options.effect = 0;
+  result = Simulate(options);
+  EXPECT_GT(result.unchanged, .98);
+  EXPECT_LT(result.mean_rounds, 8);
+  options.effect = .05;
+  options.spread = .03;
+  EXPECT_GT(Simulate(options).slower, .95);
+}
+
+}  // namespace
+}  // namespace optrail::tracker
