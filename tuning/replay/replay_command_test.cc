@@ -99,6 +99,29 @@ TEST(ReplayCommandTest, NoiseModeScoresTheDeclaredWinnersTrueMean) {
   EXPECT_THAT(*FormatReplay(command, *rows), HasSubstr(",winner_loss\n"));
 }
 
+TEST(ReplayCommandTest, NoiseModeVerifiesBeforeItDeclares) {
+  // One steady config, and twenty that look twice as fast in one of ten
+  // readings but take twice as long in truth.
+  std::string text = R"({"tune_params_keys": ["x"], "cache": {)";
+  for (int x = 0; x <= 20; ++x) {
+    absl::StrAppend(
+        &text, x > 0 ? "," : "", "\"", x, "\": {\"x\": ", x,
+        x == 0 ? ", \"time\": 1, \"times\": [1]}"
+               : ", \"time\": 2, \"times\": [0.5, 2.1, 2.2, 2.1, 2.2, 2.1, "
+                 "2.2, 2.2, 2.2, 2.2]}");
+  }
+  ReplayCommand command;
+  command.spaces = {::testing::TempDir() + "/liars.json"};
+  std::ofstream(command.spaces[0]) << text << "}}";
+  command.strategies = {"random"};
+  command.budgets = {800};  // of which 80 readings of 8 finalists
+  command.seeds = 20;
+  command.noise = true;
+  const auto rows = RunReplay(command);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_LT(rows->back().winner_loss, 0.1);
+}
+
 TEST(ReplayCommandTest, TransferLeavesTheSpaceItselfOut) {
   ReplayCommand command = SmallCommand();
   command.strategies = {"bayes_opt"};
