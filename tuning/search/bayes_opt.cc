@@ -50,6 +50,10 @@ constexpr int kPool = 4096;
 constexpr int kSampled = 3072;
 constexpr int kBestWithNeighbours = 5;
 
+// The bound looks where little is known, the improvement where much is hoped
+// for; neither alone does as well.
+bool ChosenByBound(int started) { return started % 2 == 0; }
+
 }  // namespace
 
 BayesOpt::BayesOpt(absl::string_view name, const Domain& domain,
@@ -403,9 +407,7 @@ void BayesOpt::Update(Targets& targets) {
 
 int BayesOpt::NextCandidate(int started, double best,
                             const std::vector<char>& taken) const {
-  // The bound looks where little is known, the improvement where much is hoped
-  // for; neither alone does as well.
-  const bool by_bound = started % 2 == 0;
+  const bool by_bound = ChosenByBound(started);
   int chosen = -1;
   double highest = -kInfinity;
   for (int c = 0; c < posterior_.pool_size(); ++c) {
@@ -442,7 +444,8 @@ std::vector<Levels> BayesOpt::Propose(int count) {
     if (chosen < 0) break;
     taken[chosen] = 1;
     round.push_back(pool_[chosen]);
-    if (i == 0) {
+    // Later ones of the round rest on fantasies.
+    if (i < 2 && !ChosenByBound(started + i)) {
       const double mean = posterior_.mean(chosen) + pool_prior_[chosen];
       const double sd = std::sqrt(posterior_.variance(chosen));
       expected_improvement_ =
