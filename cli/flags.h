@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/flags/declare.h"
+#include "absl/time/time.h"
 #include "base/table.h"
 #include "suites/command_line.h"
 
@@ -17,9 +18,17 @@ ABSL_DECLARE_FLAG(optrail::OutputFormat, format);
 ABSL_DECLARE_FLAG(std::string, op);
 ABSL_DECLARE_FLAG(std::string, suite);
 ABSL_DECLARE_FLAG(bool, quiet);
+ABSL_DECLARE_FLAG(std::string, shape);
+ABSL_DECLARE_FLAG(std::string, strategy);
+ABSL_DECLARE_FLAG(uint64_t, seed);
+ABSL_DECLARE_FLAG(int64_t, trials);
+ABSL_DECLARE_FLAG(absl::Duration, time_budget);
+ABSL_DECLARE_FLAG(int64_t, patience);
+ABSL_DECLARE_FLAG(int32_t, finalists);
 
 // Defined in cli/tracker_commands.cc.
 ABSL_DECLARE_FLAG(std::string, out);
+ABSL_DECLARE_FLAG(std::string, metric);
 
 namespace optrail::cli {
 
@@ -34,6 +43,7 @@ std::string FormatName();
 
 suites::Command SuiteCommand();
 suites::Command DoctorCommand();
+suites::Command TuneCommand();
 suites::Command StoreCommand();
 suites::Command ReplayCommand();
 suites::Command ImportCommand();

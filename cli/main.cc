@@ -12,10 +12,10 @@ int main(int argc, char** argv) {
   namespace suites = optrail::suites;
   if (suites::IsWorker(argc, argv)) return suites::RunWorker();
   const std::vector<suites::Command> commands = {
-      cli::DoctorCommand(),  suites::TuneCommand(""), suites::BenchCommand(""),
-      cli::SuiteCommand(),   cli::ImportCommand(),    cli::LogCommand(),
-      cli::ShowCommand(),    cli::CompareCommand(),   cli::GateCommand(),
-      cli::DetectCommand(),  cli::StoreCommand(),     cli::ReplayCommand(),
+      cli::DoctorCommand(),  cli::TuneCommand(),    suites::BenchCommand(""),
+      cli::SuiteCommand(),   cli::ImportCommand(),  cli::LogCommand(),
+      cli::ShowCommand(),    cli::CompareCommand(), cli::GateCommand(),
+      cli::DetectCommand(),  cli::StoreCommand(),   cli::ReplayCommand(),
       cli::HistoryCommand(), cli::ReportCommand(),
   };
   return suites::RunCommandLine(

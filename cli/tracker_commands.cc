@@ -31,7 +31,10 @@ ABSL_FLAG(std::string, filter, "",
 ABSL_FLAG(int32_t, limit, 20, "How many to list, newest first; 0: all.");
 
 ABSL_FLAG(std::string, metric, "time",
-          "Metrics whose whole name this regular expression matches.");
+          "compare: metrics whose whole name this regular expression matches. "
+          "tune --command: what it is judged by, NAME:min or NAME:max, with an "
+          "optional limit (memory_mb:min<=32); several, separated by commas, "
+          "are a search for the Pareto front.");
 ABSL_FLAG(double, min_effect, .03,
           "Differences smaller than this fraction are no news.");
 ABSL_FLAG(double, detect_effect, .05,
