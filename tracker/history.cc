@@ -67,6 +67,27 @@ struct TriageKind {
 static_assert(proto::TriageRecord::kChecksumFieldNumber ==
               proto::Run::kChecksumFieldNumber);
 
+struct TombstonesKind {
+  using Message = proto::Tombstones;
+  static constexpr absl::string_view kFolder = "tombstones";
+  static constexpr absl::string_view kName = "tombstones";
+  static const std::string& Id(const Message& tombstones) {
+    return tombstones.tombstones_id();
+  }
+  static absl::Status Validate(const Message& tombstones) {
+    for (const proto::Tombstone& tombstone : tombstones.tombstones()) {
+      if (!IsRecordId(tombstone.run_id())) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("run_id '", tombstone.run_id(),
+                         "', expected the form 20261120T090807Z-1a2b3c4d5e6f"));
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+static_assert(proto::Tombstones::kChecksumFieldNumber ==
+              proto::Run::kChecksumFieldNumber);
+
 template <typename Kind>
 std::string FolderOf(const std::string& dir) {
   return JoinPath(dir, Kind::kFolder);
@@ -113,9 +134,9 @@ absl::Status ReadWhole(const std::string& dir, const std::string& path,
   return Kind::Validate(*message);
 }
 
+// The bytes of the record's file.
 template <typename Kind>
-absl::Status Append(const std::string& dir, FileSystem* fs,
-                    const typename Kind::Message& message) {
+absl::StatusOr<std::string> Encode(const typename Kind::Message& message) {
   const std::string& id = Kind::Id(message);
   if (!IsRecordId(id)) {
     return absl::InvalidArgumentError(
@@ -126,15 +147,17 @@ absl::Status Append(const std::string& dir, FileSystem* fs,
     return absl::Status(valid.code(), absl::StrCat(Kind::kName, " ", id, ": ",
                                                    valid.message()));
   }
-  std::string bytes;
-  if (message.checksum() == 0) {
-    bytes = EncodeRecord(message);
-  } else {
-    typename Kind::Message copy = message;
-    copy.clear_checksum();
-    bytes = EncodeRecord(copy);
-  }
-  const std::string path = PathOf<Kind>(dir, id);
+  if (message.checksum() == 0) return EncodeRecord(message);
+  typename Kind::Message copy = message;
+  copy.clear_checksum();
+  return EncodeRecord(copy);
+}
+
+template <typename Kind>
+absl::Status Append(const std::string& dir, FileSystem* fs,
+                    const typename Kind::Message& message) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes, Encode<Kind>(message));
+  const std::string path = PathOf<Kind>(dir, Kind::Id(message));
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path), fs));
   return WriteNewFileAtomically(path, bytes, fs);
 }
@@ -157,34 +180,6 @@ void ParallelFor(int count, int threads, const std::function<void(int)>& work) {
 
 std::string ReasonOf(const absl::Status& status) {
   return std::string(status.message());
-}
-
-bool Matches(const RunFilter& filter, const proto::Run& run) {
-  return (filter.suite.empty() || run.suite() == filter.suite) &&
-         (filter.hardware_id.empty() ||
-          run.hardware().id() == filter.hardware_id) &&
-         (filter.branch.empty() || run.commit().branch() == filter.branch) &&
-         absl::StartsWith(run.commit().id(), filter.commit_prefix) &&
-         (!filter.started_from_unix_ns.has_value() ||
-          run.started_unix_ns() >= *filter.started_from_unix_ns) &&
-         (!filter.started_before_unix_ns.has_value() ||
-          run.started_unix_ns() < *filter.started_before_unix_ns);
-}
-
-void SortRuns(std::vector<RunInfo>& runs) {
-  std::vector<const proto::Run*> order;
-  std::map<const proto::Run*, size_t> index;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    order.push_back(&runs[i].header);
-    index[&runs[i].header] = i;
-  }
-  SortInSeriesOrder(order);
-  std::vector<RunInfo> sorted;
-  sorted.reserve(runs.size());
-  for (const proto::Run* run : order) {
-    sorted.push_back(std::move(runs[index[run]]));
-  }
-  runs = std::move(sorted);
 }
 
 std::tuple<int64_t, absl::string_view> TimeAndId(const proto::Run& run) {
@@ -274,7 +269,7 @@ absl::Status VerifyFolder(const std::string& dir, FileSystem* fs, int threads,
 template <typename Kind>
 absl::Status MergeFolder(const std::string& from, FileSystem* from_fs,
                          const std::string& to, FileSystem* to_fs,
-                         MergeReport* report) {
+                         const LoadedTombstones& buried, MergeReport* report) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<std::string> paths,
       ListRecursively(FolderOf<Kind>(from), kSuffix, from_fs));
@@ -286,6 +281,12 @@ absl::Status MergeFolder(const std::string& from, FileSystem* from_fs,
       const absl::StatusOr<std::string> bytes = ReadFile(path, from_fs);
       if (!bytes.ok()) return bytes.status();
       const std::string target = PathOf<Kind>(to, Kind::Id(message));
+      const auto tombstone = buried.by_run.find(Kind::Id(message));
+      const bool is_buried = tombstone != buried.by_run.end();
+      if (is_buried && tombstone->second == proto::REMOVED) {
+        ++report->buried;
+        continue;
+      }
       OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(target), to_fs));
       status = WriteNewFileAtomically(target, *bytes, to_fs);
       if (status.ok()) {
@@ -296,6 +297,10 @@ absl::Status MergeFolder(const std::string& from, FileSystem* from_fs,
       const absl::StatusOr<std::string> present = ReadFile(target, to_fs);
       if (present.ok() && *present == *bytes) {
         ++report->already_there;
+        continue;
+      }
+      if (is_buried) {  // one of the two is thinned: this one stays as it is
+        ++report->buried;
         continue;
       }
       status = absl::AlreadyExistsError(
@@ -364,6 +369,34 @@ void SortInSeriesOrder(std::vector<const proto::Run*>& runs) {
   runs.insert(runs.end(), unplaced.begin() + next, unplaced.end());
 }
 
+bool Matches(const RunFilter& filter, const proto::Run& run) {
+  return (filter.suite.empty() || run.suite() == filter.suite) &&
+         (filter.hardware_id.empty() ||
+          run.hardware().id() == filter.hardware_id) &&
+         (filter.branch.empty() || run.commit().branch() == filter.branch) &&
+         absl::StartsWith(run.commit().id(), filter.commit_prefix) &&
+         (!filter.started_from_unix_ns.has_value() ||
+          run.started_unix_ns() >= *filter.started_from_unix_ns) &&
+         (!filter.started_before_unix_ns.has_value() ||
+          run.started_unix_ns() < *filter.started_before_unix_ns);
+}
+
+void SortInSeriesOrder(std::vector<RunInfo>& runs) {
+  std::vector<const proto::Run*> order;
+  std::map<const proto::Run*, size_t> index;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    order.push_back(&runs[i].header);
+    index[&runs[i].header] = i;
+  }
+  SortInSeriesOrder(order);
+  std::vector<RunInfo> sorted;
+  sorted.reserve(runs.size());
+  for (const proto::Run* run : order) {
+    sorted.push_back(std::move(runs[index[run]]));
+  }
+  runs = std::move(sorted);
+}
+
 absl::StatusOr<History> History::Open(absl::string_view dir, FileSystem* fs) {
   const std::string path(dir);
   if (path.empty()) {
@@ -390,6 +423,45 @@ absl::Status History::AppendTriage(const proto::TriageRecord& record) const {
   return Append<TriageKind>(dir_, fs_, record);
 }
 
+absl::Status History::AppendTombstones(
+    const proto::Tombstones& tombstones) const {
+  return Append<TombstonesKind>(dir_, fs_, tombstones);
+}
+
+absl::Status History::ReplaceRun(const proto::Run& run) const {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes, Encode<RunKind>(run));
+  return WriteFileAtomically(PathOf<RunKind>(dir_, run.run_id()), bytes, fs_);
+}
+
+absl::Status History::RemoveRun(absl::string_view run_id) const {
+  if (!IsRecordId(run_id)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "run id '", run_id, "': expected 20261120T090807Z-1a2b3c4d5e6f"));
+  }
+  return RemoveFile(PathOf<RunKind>(dir_, run_id), fs_);
+}
+
+absl::StatusOr<LoadedTombstones> History::LoadTombstones() const {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<std::string> paths,
+      ListRecursively(FolderOf<TombstonesKind>(dir_), kSuffix, fs_));
+  LoadedTombstones loaded;
+  for (const std::string& path : paths) {
+    proto::Tombstones tombstones;
+    const absl::Status status =
+        ReadWhole<TombstonesKind>(dir_, path, fs_, &tombstones);
+    if (!status.ok()) {
+      loaded.bad_files.push_back({path, ReasonOf(status)});
+      continue;
+    }
+    for (const proto::Tombstone& tombstone : tombstones.tombstones()) {
+      proto::TombstoneKind& kind = loaded.by_run[tombstone.run_id()];
+      if (kind != proto::REMOVED) kind = tombstone.kind();
+    }
+  }
+  return loaded;
+}
+
 absl::StatusOr<LoadedTriage> History::LoadTriage() const {
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<std::string> paths,
@@ -413,6 +485,10 @@ absl::StatusOr<LoadedTriage> History::LoadTriage() const {
 }
 
 absl::StatusOr<RunList> History::ListRuns(const RunFilter& filter) const {
+  if (run_lister_) {
+    absl::StatusOr<RunList> list = run_lister_(filter);
+    if (list.ok()) return list;
+  }
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<std::string> paths,
       ListRecursively(FolderOf<RunKind>(dir_), kSuffix, fs_));
@@ -433,7 +509,7 @@ absl::StatusOr<RunList> History::ListRuns(const RunFilter& filter) const {
       list.runs.push_back(std::move(info));
     }
   }
-  SortRuns(list.runs);
+  SortInSeriesOrder(list.runs);
   return list;
 }
 
@@ -582,18 +658,24 @@ absl::StatusOr<VerifyReport> History::Verify(int threads) const {
       VerifyFolder<SessionKind>(dir_, fs_, threads, &report.sessions, &report));
   OPTRAIL_RETURN_IF_ERROR(VerifyFolder<TriageKind>(
       dir_, fs_, threads, &report.triage_records, &report));
+  OPTRAIL_RETURN_IF_ERROR(VerifyFolder<TombstonesKind>(
+      dir_, fs_, threads, &report.tombstone_files, &report));
   FindTemporaries(dir_, fs_, &report.leftover_temporary_files);
   return report;
 }
 
 absl::StatusOr<MergeReport> History::MergeFrom(const History& other) const {
   MergeReport report;
-  OPTRAIL_RETURN_IF_ERROR(
-      MergeFolder<RunKind>(other.dir_, other.fs_, dir_, fs_, &report));
-  OPTRAIL_RETURN_IF_ERROR(
-      MergeFolder<SessionKind>(other.dir_, other.fs_, dir_, fs_, &report));
-  OPTRAIL_RETURN_IF_ERROR(
-      MergeFolder<TriageKind>(other.dir_, other.fs_, dir_, fs_, &report));
+  const auto merge = [&](auto kind, const LoadedTombstones& buried) {
+    return MergeFolder<decltype(kind)>(other.dir_, other.fs_, dir_, fs_, buried,
+                                       &report);
+  };
+  // First, so that what is interrupted here never revives what is buried there.
+  OPTRAIL_RETURN_IF_ERROR(merge(TombstonesKind(), {}));
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedTombstones buried, LoadTombstones());
+  OPTRAIL_RETURN_IF_ERROR(merge(RunKind(), buried));
+  OPTRAIL_RETURN_IF_ERROR(merge(SessionKind(), {}));
+  OPTRAIL_RETURN_IF_ERROR(merge(TriageKind(), {}));
   return report;
 }
 

@@ -8,6 +8,7 @@
 //   <history>/runs/2026/20261120T090807Z-1a2b3c4d5e6f.pb
 //   <history>/sessions/2026/20261120T081500Z-0f1e2d3c4b5a.pb
 //   <history>/triage/2026/20261120T100000Z-5a4b3c2d1e0f.pb
+//   <history>/tombstones/2026/20261120T110000Z-3f2e1d0c9b8a.pb
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(History history, History::Open(dir));
 //   run.set_run_id(NewRecordId(run.started_unix_ns()));
@@ -22,10 +23,13 @@
 //
 // One bad file never hides the others: it is reported and skipped.
 //
-// It is not an index: a query reads the folder, which is quick up to thousands
-// of runs. Methods may be called from several threads and processes at once.
+// It is not an index: a query reads the folder, which is quick up to hundreds
+// of runs; tracker/index answers ListRuns for larger ones. Methods may be
+// called from several threads and processes at once.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +40,7 @@
 #include "absl/types/optional.h"
 #include "base/file_system.h"
 #include "tracker/proto/run.pb.h"
+#include "tracker/proto/tombstone.pb.h"
 #include "tracker/proto/triage.pb.h"
 #include "tuning/proto/session.pb.h"
 
@@ -106,10 +111,17 @@ struct LoadedTriage {
 // placed by time among the others.
 void SortInSeriesOrder(std::vector<const proto::Run*>& runs);
 
+struct LoadedTombstones {
+  // By run id; REMOVED wins over THINNED.
+  std::map<std::string, proto::TombstoneKind> by_run;
+  std::vector<BadFile> bad_files;
+};
+
 struct VerifyReport {
   int64_t runs = 0;
   int64_t sessions = 0;
   int64_t triage_records = 0;
+  int64_t tombstone_files = 0;
   int64_t bytes = 0;
   std::vector<BadFile> bad_files;
   // Left behind by writers that were killed; harmless, never read.
@@ -119,6 +131,8 @@ struct VerifyReport {
 struct MergeReport {
   int64_t copied = 0;
   int64_t already_there = 0;
+  // Not copied because retention took them, or their samples, away.
+  int64_t buried = 0;
   std::vector<BadFile> bad_files;  // in the source; not copied
 };
 
@@ -139,6 +153,12 @@ class History {
   absl::Status AppendRun(const proto::Run& run) const;
   absl::Status AppendSession(const proto::Session& session) const;
   absl::Status AppendTriage(const proto::TriageRecord& record) const;
+  absl::Status AppendTombstones(const proto::Tombstones& tombstones) const;
+
+  // For retention (tracker/index/retention.h): a tombstone comes first, so that
+  // a merge does not undo it. Readers see the old record or the new one.
+  absl::Status ReplaceRun(const proto::Run& run) const;
+  absl::Status RemoveRun(absl::string_view run_id) const;
 
   // The headers of the runs that match; results are skipped, not parsed.
   absl::StatusOr<RunList> ListRuns(const RunFilter& filter = {}) const;
@@ -157,6 +177,9 @@ class History {
   // Everything that was ever said, undone or not: see triage/triage.h.
   absl::StatusOr<LoadedTriage> LoadTriage() const;
 
+  // What retention took away.
+  absl::StatusOr<LoadedTombstones> LoadTombstones() const;
+
   // The runs that `selector` names:
   //   "latest", "latest~2"         by start time, over the runs that match
   //   "20261120T090807Z-1a2b..."   a run id or a prefix of one
@@ -174,16 +197,29 @@ class History {
   // Reads every byte of every file.
   absl::StatusOr<VerifyReport> Verify(int threads = 0) const;
 
-  // Copies the records of `other` that this history lacks. Damaged files are
-  // reported and stay where they are.
+  // Copies the records of `other` that this history lacks, and its tombstones,
+  // but no run that a tombstone says was removed. Damaged files are reported
+  // and stay where they are.
   absl::StatusOr<MergeReport> MergeFrom(const History& other) const;
+
+  // Lets ListRuns (and so Resolve and FindRun) ask `lister` instead of reading
+  // every file: tracker/index. Where that fails, the files are read.
+  using RunLister = std::function<absl::StatusOr<RunList>(const RunFilter&)>;
+  void set_run_lister(RunLister lister) { run_lister_ = std::move(lister); }
+
+  FileSystem* file_system() const { return fs_; }
 
  private:
   History(std::string dir, FileSystem* fs) : dir_(std::move(dir)), fs_(fs) {}
 
   std::string dir_;
   FileSystem* fs_;
+  RunLister run_lister_;
 };
+
+// Whether `filter` takes this run; sorts by SortInSeriesOrder. For indexes.
+bool Matches(const RunFilter& filter, const proto::Run& run);
+void SortInSeriesOrder(std::vector<RunInfo>& runs);
 
 }  // namespace optrail::tracker
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -94,29 +95,26 @@ Point& PointFor(const proto::Run& run, const std::string& identity,
   return series.points[it->second];
 }
 
-void AddResult(const proto::Run& run, const proto::BenchmarkResult& result,
-               absl::string_view metric, Point& point) {
+void AddObservation(const proto::Run& run, const Observation& observation,
+                    Point& point) {
   point.run_ids.push_back(run.run_id());
   point.first_started_unix_ns =
       std::min(point.first_started_unix_ns, run.started_unix_ns());
-  for (const proto::Measurement& measurement : result.measurements()) {
-    if (const auto reading = ReadingOf(measurement, metric)) {
-      point.processes.push_back(*reading);
-    }
-  }
+  point.processes.insert(point.processes.end(), observation.processes.begin(),
+                         observation.processes.end());
   if (point.outcome == proto::OUTCOME_UNSPECIFIED ||
       point.outcome == proto::OK) {
-    point.outcome = result.outcome();
-    point.detail = result.detail();
+    point.outcome = observation.outcome;
+    point.detail = observation.detail;
   }
-  point.config = result.config();
-  point.config_source = result.config_source();
-  point.kernel_id = result.kernel_id();
-  point.tuning_session_id = result.tuning_session_id();
-  if (result.has_flop()) point.flop = result.flop();
-  if (result.has_moved_bytes()) point.moved_bytes = result.moved_bytes();
-  if (result.has_roofline_fraction()) {
-    point.roofline_fraction = result.roofline_fraction();
+  point.config = observation.config;
+  point.config_source = observation.config_source;
+  point.kernel_id = observation.kernel_id;
+  point.tuning_session_id = observation.tuning_session_id;
+  if (observation.flop) point.flop = observation.flop;
+  if (observation.moved_bytes) point.moved_bytes = observation.moved_bytes;
+  if (observation.roofline_fraction) {
+    point.roofline_fraction = observation.roofline_fraction;
   }
 }
 
@@ -192,6 +190,28 @@ std::vector<MetricInfo> MetricsOf(const proto::BenchmarkResult& result) {
   return metrics;
 }
 
+Observation Observe(const proto::BenchmarkResult& result, MetricInfo metric) {
+  Observation observation;
+  for (const proto::Measurement& measurement : result.measurements()) {
+    if (const auto reading = ReadingOf(measurement, metric.metric)) {
+      observation.processes.push_back(*reading);
+    }
+  }
+  observation.metric = std::move(metric);
+  observation.outcome = result.outcome();
+  observation.detail = result.detail();
+  observation.config = result.config();
+  observation.config_source = result.config_source();
+  observation.kernel_id = result.kernel_id();
+  observation.tuning_session_id = result.tuning_session_id();
+  if (result.has_flop()) observation.flop = result.flop();
+  if (result.has_moved_bytes()) observation.moved_bytes = result.moved_bytes();
+  if (result.has_roofline_fraction()) {
+    observation.roofline_fraction = result.roofline_fraction();
+  }
+  return observation;
+}
+
 std::string DescribeToolchainChange(const proto::Toolchain& before,
                                     const proto::Toolchain& after) {
   std::vector<std::string> changes;
@@ -222,8 +242,8 @@ std::vector<Series> BuildSeries(const std::vector<const proto::Run*>& runs) {
           building.series.text = std::move(text);
           building.series.direction = metric.direction;
         }
-        AddResult(*run, result, metric.metric,
-                  PointFor(*run, identity, building));
+        AddObservation(*run, Observe(result, metric),
+                       PointFor(*run, identity, building));
       }
     }
   }
@@ -236,6 +256,33 @@ std::vector<Series> BuildSeries(const std::vector<const proto::Run*>& runs) {
   std::sort(all.begin(), all.end(),
             [](const Series& a, const Series& b) { return a.text < b.text; });
   return all;
+}
+
+Series BuildOneSeries(SeriesKey key,
+                      const std::vector<RunObservation>& observations) {
+  std::vector<const proto::Run*> order;
+  // A run may hold a benchmark more than once.
+  std::unordered_map<const proto::Run*, std::vector<const Observation*>> by_run;
+  for (const RunObservation& observation : observations) {
+    std::vector<const Observation*>& of_run = by_run[observation.run];
+    if (of_run.empty()) order.push_back(observation.run);
+    of_run.push_back(&observation.observation);
+  }
+  SortInSeriesOrder(order);
+  Building building;
+  building.series.text = CanonicalText(key);
+  building.series.key = std::move(key);
+  if (!order.empty()) {
+    building.series.direction = by_run[order.front()].front()->metric.direction;
+  }
+  for (const proto::Run* run : order) {
+    Point& point = PointFor(*run, PointIdentity(*run), building);
+    for (const Observation* observation : by_run[run]) {
+      AddObservation(*run, *observation, point);
+    }
+  }
+  Finish(building);
+  return std::move(building.series);
 }
 
 std::vector<Series> BuildSeries(const std::vector<proto::Run>& runs) {

@@ -49,6 +49,24 @@ struct MetricInfo {
 // The metrics of a result, "time" first, then by name.
 std::vector<MetricInfo> MetricsOf(const proto::BenchmarkResult& result);
 
+// What one run says of one series, without the samples behind it: what an index
+// keeps of a result (tracker/index/history_index.h).
+struct Observation {
+  MetricInfo metric;
+  std::vector<ProcessReading> processes;
+  proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
+  std::string detail;
+  std::string config;
+  proto::ConfigSource config_source = proto::CONFIG_SOURCE_UNSPECIFIED;
+  std::string kernel_id;
+  std::string tuning_session_id;
+  absl::optional<double> flop;
+  absl::optional<double> moved_bytes;
+  absl::optional<double> roofline_fraction;
+};
+
+Observation Observe(const proto::BenchmarkResult& result, MetricInfo metric);
+
 struct Point {
   proto::Commit commit;
   std::vector<std::string> run_ids;
@@ -100,6 +118,16 @@ struct Series {
 // clock ran backwards are ordered by commit all the same.
 std::vector<Series> BuildSeries(const std::vector<proto::Run>& runs);
 std::vector<Series> BuildSeries(const std::vector<const proto::Run*>& runs);
+
+// The one series that `observations` are of, each with the header of its run.
+// They need not be sorted, but for those of one run, which are in the order of
+// its results. BuildSeries gives the same series.
+struct RunObservation {
+  const proto::Run* run;
+  Observation observation;
+};
+Series BuildOneSeries(SeriesKey key,
+                      const std::vector<RunObservation>& observations);
 
 // What differs between two toolchains, "" if nothing does.
 std::string DescribeToolchainChange(const proto::Toolchain& before,

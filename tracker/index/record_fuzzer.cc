@@ -1,0 +1,69 @@
+// Whatever the bytes of a history's file are, its readers answer and do not
+// crash. The input is read twice: as the file, and as the body of a file whose
+// checksum is right, which is how the decoder behind the checksum is reached.
+//
+//   bazel build --config=fuzz //tracker/index:record_fuzzer
+//   bazel-bin/tracker/index/record_fuzzer tracker/index/record_corpus
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/check.h"
+#include "base/crc32c.h"
+#include "tracker/record.h"
+#include "tracker/series.h"
+
+namespace optrail::tracker {
+namespace {
+
+std::string WithChecksum(absl::string_view body) {
+  std::string bytes(body);
+  const uint32_t checksum = Crc32c(bytes);
+  bytes += "\xa5\x06";
+  for (int shift = 0; shift < 32; shift += 8) {
+    bytes.push_back(static_cast<char>(checksum >> shift & 0xff));
+  }
+  return bytes;
+}
+
+void ReadAsRecord(absl::string_view bytes) {
+  proto::Run run;
+  const bool whole = DecodeRecord(bytes, &run).ok();
+  proto::Run header;
+  int results = 0;
+  const bool listed =
+      DecodeRecordWithout({proto::Run::kResultsFieldNumber}, bytes, &header,
+                          &results)
+          .ok();
+  // A header that is listed may still hide damage in its results.
+  OPTRAIL_CHECK(listed || !whole);
+  if (whole) {
+    OPTRAIL_CHECK(results == run.results_size());
+    if (ValidateRun(run).ok()) {
+      for (const Series& series : BuildSeries({&run})) {
+        OPTRAIL_CHECK(series.points.size() == 1);
+        const auto parsed = ParseSeriesKey(series.text);
+        OPTRAIL_CHECK(parsed.ok() && CanonicalText(*parsed) == series.text);
+      }
+    }
+    // What is read can be written and read again.
+    run.clear_checksum();
+    proto::Run again;
+    OPTRAIL_CHECK(DecodeRecord(EncodeRecord(run), &again).ok());
+  }
+  proto::Session session;
+  if (DecodeRecord(bytes, &session).ok()) {
+    (void)ValidateSession(session).ok();
+  }
+}
+
+}  // namespace
+}  // namespace optrail::tracker
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view input(reinterpret_cast<const char*>(data), size);
+  optrail::tracker::ReadAsRecord(input);
+  optrail::tracker::ReadAsRecord(optrail::tracker::WithChecksum(input));
+  return 0;
+}
