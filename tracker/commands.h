@@ -85,6 +85,10 @@ struct GateCommand {
   std::string suite;
   std::string verdict_out;   // JSON, written atomically
   std::string markdown_out;  // for the pull request, written atomically
+  // For a script: the number of processes to add on each side, a line feed, and
+  // the benchmarks as --benchmark_filter; empty if more would not help.
+  std::string remeasure_out;
+  int looks = 1;  // see GateOptions
 };
 absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out);
 

@@ -33,7 +33,30 @@ struct Evidence {
 using Evidences = std::map<std::string, Evidence>;
 
 std::string Percent(double fraction) {
-  return absl::StrFormat("%.2g%%", 100 * fraction);
+  const double percent = 100 * fraction;
+  return std::abs(percent) < 99.5 ? absl::StrFormat("%.2g%%", percent)
+                                  : absl::StrFormat("%.0f%%", percent);
+}
+
+std::string PText(double p) {
+  return p < .001 ? "p < 0.001" : absl::StrFormat("p = %.3f", p);
+}
+
+// "takes 12% more time", "takes 4.50x the time (+350%)", "joules: 12% higher".
+std::string ChangeText(const Row& row) {
+  const double ratio = row.ratio->ratio;
+  const double change = ratio - 1;
+  if (row.metric != "time") {
+    return absl::StrCat(row.metric, ": ", Percent(std::abs(change)),
+                        change > 0 ? " higher" : " lower");
+  }
+  if (ratio >= 2 || ratio <= .5) {
+    return absl::StrCat("takes ", absl::StrFormat("%.2fx", ratio),
+                        " the time (", change > 0 ? "+" : "", Percent(change),
+                        ")");
+  }
+  return absl::StrCat("takes ", Percent(std::abs(change)),
+                      change > 0 ? " more time" : " less time");
 }
 
 bool Works(proto::Outcome outcome) {
@@ -346,12 +369,10 @@ class Comparer {
     const double q = options_.false_alarm_rate;
     if (p_worse <= q && change >= counts) {
       Decide(row, Verdict::kSlower,
-             absl::StrFormat("%s worse, adjusted p %.2g", Percent(row.worse_by),
-                             p_worse));
+             absl::StrCat(ChangeText(row), ", ", PText(p_worse)));
     } else if (p_better <= q && -change >= counts) {
       Decide(row, Verdict::kFaster,
-             absl::StrFormat("%s better, adjusted p %.2g",
-                             Percent(std::expm1(-change)), p_better));
+             absl::StrCat(ChangeText(row), ", ", PText(p_better)));
     } else if (detectable <= threshold.detect_effect) {
       Decide(row, Verdict::kUnchanged,
              absl::StrCat("a change of ", Percent(detectable),

@@ -131,8 +131,8 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
     }
     out << "\n";
   }
-  PrintTable(ComparisonTable(comparison, options.only_changes),
-             options.common.format, out);
+  out << FormatComparison(comparison, options.only_changes,
+                          options.common.format, TerminalWidth());
   const int told = comparison.Count(Verdict::kUnchanged) +
                    comparison.Count(Verdict::kSlower) +
                    comparison.Count(Verdict::kFaster);

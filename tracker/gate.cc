@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "re2/re2.h"
 #include "tracker/series.h"
 
 namespace optrail::tracker {
@@ -254,6 +253,23 @@ int Rank(const GateRow& row) {
   }
 }
 
+// Only what must be escaped, so that people can read the result.
+std::string EscapeForRegex(absl::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (absl::string_view("\\.+*?()[]{}|^$").find(c) !=
+        absl::string_view::npos) {
+      escaped += '\\';
+    }
+    if (c == '\0') {
+      escaped += "\\x00";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
 std::string Plural(int count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
@@ -272,10 +288,10 @@ int GateReport::CountCannotTell() const {
                     [](const GateRow& row) { return Rank(row) == 1; }));
 }
 
-CompareOptions CompareOptionsFor(const Policy& policy, int baseline_count) {
+CompareOptions CompareOptionsFor(const Policy& policy, int comparisons) {
   CompareOptions options;
   options.false_alarm_rate =
-      policy.proto().run_false_alarm_rate() / std::max(1, baseline_count);
+      policy.proto().run_false_alarm_rate() / std::max(1, comparisons);
   options.power = policy.proto().power();
   options.min_processes = policy.proto().min_processes();
   options.threshold =
@@ -392,7 +408,8 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
       OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> baseline_whole,
                                ReadAll(history, found.runs));
       CompareOptions compare =
-          CompareOptionsFor(policy, static_cast<int>(baselines.size()));
+          CompareOptionsFor(policy, static_cast<int>(baselines.size()) *
+                                        std::max(1, options.looks));
       OPTRAIL_ASSIGN_OR_RETURN(
           compare.priors,
           PriorsFrom(history, list.runs, found.runs, report.candidate_runs));
@@ -418,8 +435,14 @@ absl::optional<Remeasure> RemeasureRequest(const GateReport& report) {
   Remeasure request;
   for (const GateRow& row : report.rows) {
     if (Rank(row) != 1 || !row.row.processes_needed.has_value()) continue;
-    names.insert(RE2::QuoteMeta(row.row.name));
-    request.processes = std::max(request.processes, *row.row.processes_needed);
+    names.insert(EscapeForRegex(row.row.name));
+    const int needed = *row.row.processes_needed;
+    const int have =
+        std::min(row.row.baseline.processes, row.row.candidate.processes);
+    request.processes = std::max(request.processes, needed);
+    // Spread that grew while measuring may ask for fewer than there are.
+    request.additional_processes =
+        std::max({request.additional_processes, needed - have, 1});
   }
   if (names.empty()) return absl::nullopt;
   request.filter = absl::StrCat("^(", absl::StrJoin(names, "|"), ")$");

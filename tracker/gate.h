@@ -41,6 +41,9 @@ struct GateOptions {
   std::string suite;  // restricts both sides; empty: as candidate
   absl::optional<proto::Baseline> baseline;  // instead of the policy's
   int64_t now_unix_s = 0;                    // for exemptions
+  // How often the gate may be asked about this candidate while processes are
+  // added; the looks share the false-alarm rate.
+  int looks = 1;
   GitLookup git;
 };
 
@@ -87,15 +90,17 @@ void Judge(const Policy& policy, const Comparison& comparison,
 // Sorts rows, sets exit code and summary.
 void Conclude(GateReport* report);
 
-// How a policy makes two sets of runs be compared, against one of
-// `baseline_count` baselines that share the false-alarm rate.
-CompareOptions CompareOptionsFor(const Policy& policy, int baseline_count);
+// How a policy makes two sets of runs be compared, in one of `comparisons`
+// (baselines times looks) that share the false-alarm rate.
+CompareOptions CompareOptionsFor(const Policy& policy, int comparisons);
 
-// Benchmarks to measure again, as regular expression for --benchmark_filter and
-// the number of processes; empty if there is nothing to repeat.
+// Benchmarks to measure again, as regular expression for --benchmark_filter,
+// and how many processes per side would tell: in all, and beyond those there
+// are. Empty if there is nothing to repeat.
 struct Remeasure {
   std::string filter;
   int processes = 0;
+  int additional_processes = 0;
 };
 absl::optional<Remeasure> RemeasureRequest(const GateReport& report);
 

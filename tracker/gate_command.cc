@@ -1,5 +1,7 @@
 #include <iostream>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/git.h"
 #include "base/status_macros.h"
@@ -23,6 +25,13 @@ GitLookup LookupIn(const std::string& workspace) {
   return lookup;
 }
 
+std::string RemeasureText(const GateReport& report) {
+  const absl::optional<Remeasure> request = RemeasureRequest(report);
+  if (!request.has_value()) return "";
+  return absl::StrCat(request->additional_processes, "\n", request->filter,
+                      "\n");
+}
+
 absl::Status WriteOut(const std::string& path, const std::string& text) {
   if (path.empty()) return absl::OkStatus();
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
@@ -42,6 +51,11 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   if (!options.baseline.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(gate.baseline, ParseBaseline(options.baseline));
   }
+  if (options.looks < 1 || options.looks > 100) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "looks is ", options.looks, ", expected a number from 1 to 100"));
+  }
+  gate.looks = options.looks;
   gate.now_unix_s = NowUnixNs(options.common) / 1'000'000'000;
   gate.git = LookupIn(options.common.workspace);
   OPTRAIL_ASSIGN_OR_RETURN(const History history,
@@ -50,6 +64,8 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
                            Gate(history, policy, gate));
   OPTRAIL_RETURN_IF_ERROR(WriteOut(options.verdict_out, GateJson(report)));
   OPTRAIL_RETURN_IF_ERROR(WriteOut(options.markdown_out, GateMarkdown(report)));
+  OPTRAIL_RETURN_IF_ERROR(
+      WriteOut(options.remeasure_out, RemeasureText(report)));
   out << FormatGate(report, options.common.format, TerminalWidth());
   return report.exit_code;
 }

@@ -1,19 +1,19 @@
 #include "tracker/gate_report.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/time.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/units.h"
-#include "nlohmann/json.hpp"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string ShortCommit(const proto::Commit& commit) {
   if (commit.id().empty()) return "-";
@@ -34,64 +34,244 @@ Cell NumberOrNone(absl::optional<double> value, std::string text) {
   return value ? Cell::Number(*value, std::move(text)) : Cell::None();
 }
 
-std::vector<Column> RowColumns() {
-  return {{"verdict"},
-          {"benchmark"},
-          {"metric"},
-          {"baseline", Align::kRight},
-          {"candidate", Align::kRight},
-          {"ratio", Align::kRight},
-          {"interval", Align::kRight},
-          {"detectable", Align::kRight},
-          {"why"}};
+std::string DetectableText(const Row& row) {
+  return row.minimum_detectable_effect
+             ? absl::StrFormat("%.1f%%", 100 * *row.minimum_detectable_effect)
+             : "";
 }
 
-std::vector<Cell> RowCells(const Row& row) {
-  return {VerdictName(row.verdict),
-          row.name,
-          row.metric,
-          NumberOrNone(row.baseline.value,
-                       FormatValue(row.baseline.value, row.unit)),
-          NumberOrNone(row.candidate.value,
-                       FormatValue(row.candidate.value, row.unit)),
-          NumberOrNone(
-              row.ratio ? absl::make_optional(row.ratio->ratio) : absl::nullopt,
-              RatioText(row)),
-          IntervalText(row),
-          NumberOrNone(row.minimum_detectable_effect,
-                       row.minimum_detectable_effect
-                           ? absl::StrFormat(
-                                 "%.1f%%", 100 * *row.minimum_detectable_effect)
-                           : ""),
-          row.reason};
+// What a row asks for: its action, but to measure again where that would tell.
+std::string ActionText(const GateRow& row) {
+  if (row.action == proto::IGNORE) return "";
+  if (row.row.verdict == Verdict::kCannotTell) {
+    return row.row.processes_needed.has_value() ? "RERUN" : "UNCLEAR";
+  }
+  return ActionName(row.action);
 }
 
-// What a row is judged against is only worth a column if there are several.
-Table GateTable(const GateReport& report, bool only_notable) {
-  const bool several = report.baselines.size() > 1;
-  std::vector<Column> columns = {{"action"}};
-  if (several) columns.push_back({"against"});
-  for (Column& column : RowColumns()) columns.push_back(std::move(column));
+std::string ReasonText(const GateRow& row) {
+  return row.exempted.empty()
+             ? row.row.reason
+             : absl::StrCat(row.exempted, "; ", row.row.reason);
+}
+
+// A column of the tables below and what it shows of a row.
+enum class Field {
+  kAction,
+  kAgainst,
+  kVerdict,
+  kBenchmark,
+  kMetric,
+  kBaseline,
+  kCandidate,
+  kRatio,
+  kInterval,
+  kDetectable,
+  kWhy,
+};
+
+Column ColumnOf(Field field) {
+  switch (field) {
+    case Field::kAction:
+      return {"action"};
+    case Field::kAgainst:
+      return {"against"};
+    case Field::kVerdict:
+      return {"verdict"};
+    case Field::kBenchmark:
+      return {"benchmark"};
+    case Field::kMetric:
+      return {"metric"};
+    case Field::kBaseline:
+      return {"baseline", Align::kRight};
+    case Field::kCandidate:
+      return {"candidate", Align::kRight};
+    case Field::kRatio:
+      return {"ratio", Align::kRight};
+    case Field::kInterval:
+      return {"interval", Align::kRight};
+    case Field::kDetectable:
+      return {"detectable", Align::kRight};
+    case Field::kWhy:
+      return {"why"};
+  }
+  return {""};
+}
+
+Cell CellOf(Field field, const GateRow& gate_row) {
+  const Row& row = gate_row.row;
+  switch (field) {
+    case Field::kAction:
+      return ActionText(gate_row);
+    case Field::kAgainst:
+      return gate_row.baseline;
+    case Field::kVerdict:
+      return VerdictName(row.verdict);
+    case Field::kBenchmark:
+      return row.name;
+    case Field::kMetric:
+      return row.metric;
+    case Field::kBaseline:
+      return NumberOrNone(row.baseline.value,
+                          FormatValue(row.baseline.value, row.unit));
+    case Field::kCandidate:
+      return NumberOrNone(row.candidate.value,
+                          FormatValue(row.candidate.value, row.unit));
+    case Field::kRatio:
+      return NumberOrNone(
+          row.ratio ? absl::make_optional(row.ratio->ratio) : absl::nullopt,
+          RatioText(row));
+    case Field::kInterval:
+      return IntervalText(row);
+    case Field::kDetectable:
+      return NumberOrNone(row.minimum_detectable_effect, DetectableText(row));
+    case Field::kWhy:
+      return ReasonText(gate_row);
+  }
+  return Cell::None();
+}
+
+using Rows = std::vector<const GateRow*>;
+
+Table BuildTable(const std::vector<Field>& fields, const Rows& rows) {
+  std::vector<Column> columns;
+  for (const Field field : fields) columns.push_back(ColumnOf(field));
   Table table(std::move(columns));
-  for (const GateRow& row : report.rows) {
-    if (only_notable && row.action == proto::IGNORE &&
-        row.row.verdict == Verdict::kUnchanged) {
-      continue;
-    }
-    std::vector<Cell> cells = {
-        row.action == proto::IGNORE ? "" : ActionName(row.action)};
-    if (several) cells.push_back(row.baseline);
-    for (Cell& cell : RowCells(row.row)) cells.push_back(std::move(cell));
-    if (!row.exempted.empty()) {
-      cells.back().text = absl::StrCat(row.exempted, "; ", row.row.reason);
-    }
+  for (const GateRow* row : rows) {
+    std::vector<Cell> cells;
+    for (const Field field : fields) cells.push_back(CellOf(field, *row));
     table.AddRow(std::move(cells));
   }
   return table;
 }
 
-std::string ConfigText(const Side& side) {
+// Every field that rows of this kind can fill. What a row is judged against is
+// only worth a column if there are several, the metric if it is not the time.
+std::vector<Field> AllFields() {
+  return {Field::kVerdict,  Field::kBenchmark,  Field::kMetric,
+          Field::kBaseline, Field::kCandidate,  Field::kRatio,
+          Field::kInterval, Field::kDetectable, Field::kWhy};
+}
+
+void Remove(Field field, std::vector<Field>* fields) {
+  fields->erase(std::remove(fields->begin(), fields->end(), field),
+                fields->end());
+}
+
+bool AllAreTimes(const Rows& rows) {
+  return std::all_of(rows.begin(), rows.end(), [](const GateRow* row) {
+    return row->row.metric == "time";
+  });
+}
+
+int WidthOf(absl::string_view text) {
+  int width = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    width = std::max(width, DisplayWidth(line));
+  }
+  return width;
+}
+
+// The table with the fields that fit `width`: names come before numbers that
+// the ratio already tells.
+std::string FittingTable(std::vector<Field> fields, const Rows& rows,
+                         int width) {
+  if (AllAreTimes(rows)) Remove(Field::kMetric, &fields);
+  for (const Field droppable : {Field::kDetectable, Field::kBaseline,
+                                Field::kCandidate, Field::kInterval}) {
+    const std::string text = BuildTable(fields, rows).ToText();
+    if (width == 0 || WidthOf(text) <= width) return text;
+    Remove(droppable, &fields);
+  }
+  return BuildTable(fields, rows).ToText(width);
+}
+
+std::vector<Field> GateFields(const GateReport& report) {
+  std::vector<Field> fields = {Field::kAction};
+  if (report.baselines.size() > 1) fields.push_back(Field::kAgainst);
+  for (const Field field : AllFields()) fields.push_back(field);
+  return fields;
+}
+
+bool IsRed(const GateRow& row) {
+  return row.action == proto::FAIL && row.row.verdict != Verdict::kCannotTell;
+}
+
+bool IsNotable(const GateRow& row) {
+  return row.action != proto::IGNORE || row.row.verdict != Verdict::kUnchanged;
+}
+
+Rows Pointers(const std::vector<GateRow>& rows) {
+  Rows pointers;
+  for (const GateRow& row : rows) pointers.push_back(&row);
+  return pointers;
+}
+
+std::vector<GateRow> RowsOf(const Comparison& comparison, bool only_changes) {
+  std::vector<GateRow> rows;
+  for (const Row& row : comparison.rows) {
+    if (only_changes && row.verdict == Verdict::kUnchanged) continue;
+    rows.emplace_back();
+    rows.back().row = row;
+  }
+  return rows;
+}
+
+Rows NotableRows(const GateReport& report) {
+  Rows rows;
+  for (const GateRow& row : report.rows) {
+    if (IsNotable(row)) rows.push_back(&row);
+  }
+  return rows;
+}
+
+// Configs longer than this are shown by their differences.
+constexpr size_t kLongConfig = 60;
+
+std::string ConfigOrNone(const Side& side) {
   return side.config.empty() ? "-" : side.config;
+}
+
+std::vector<std::string> Knobs(const std::string& config) {
+  return absl::StrSplit(config, ',', absl::SkipEmpty());
+}
+
+// The knobs of `a` that `b` does not have with the same value.
+std::vector<std::string> KnobsOnlyIn(const std::string& a,
+                                     const std::string& b) {
+  const std::vector<std::string> others = Knobs(b);
+  std::vector<std::string> only;
+  for (std::string& knob : Knobs(a)) {
+    if (std::find(others.begin(), others.end(), knob) == others.end()) {
+      only.push_back(std::move(knob));
+    }
+  }
+  return only;
+}
+
+// "config of both: ...", or one line per side; of long ones what differs.
+std::vector<std::string> ConfigLines(const Side& baseline,
+                                     const Side& candidate) {
+  if (baseline.config == candidate.config) {
+    return {absl::StrCat("config of both: ", ConfigOrNone(candidate))};
+  }
+  if (std::max(baseline.config.size(), candidate.config.size()) <=
+          kLongConfig ||
+      baseline.config.empty() || candidate.config.empty()) {
+    return {absl::StrCat("baseline config:  ", ConfigOrNone(baseline)),
+            absl::StrCat("candidate config: ", ConfigOrNone(candidate))};
+  }
+  const auto before = KnobsOnlyIn(baseline.config, candidate.config);
+  const auto after = KnobsOnlyIn(candidate.config, baseline.config);
+  const size_t knobs =
+      std::max(Knobs(baseline.config).size(), Knobs(candidate.config).size());
+  return {
+      absl::StrCat("configs differ in ", std::max(before.size(), after.size()),
+                   " of ", knobs, " knobs (--format=json shows all):"),
+      absl::StrCat("  baseline config:  ",
+                   before.empty() ? "-" : absl::StrJoin(before, ",")),
+      absl::StrCat("  candidate config: ",
+                   after.empty() ? "-" : absl::StrJoin(after, ","))};
 }
 
 std::string ShapeText(const Row& row) {
@@ -99,32 +279,39 @@ std::string ShapeText(const Row& row) {
 }
 
 // The evidence for a red row.
-std::vector<std::string> Evidence(const Row& row) {
+std::vector<std::string> Evidence(const GateRow& gate_row) {
+  const Row& row = gate_row.row;
   std::vector<std::string> lines;
   lines.push_back(absl::StrCat(VerdictName(row.verdict), ": ", row.name, " (",
                                row.metric, ")"));
+  lines.push_back(row.reason);
   if (row.ratio) {
     lines.push_back(absl::StrFormat(
-        "  ratio %s, interval %s, %d and %d processes that vary by %.2g%%",
+        "ratio %s, interval %s, %d and %d processes that vary by %.2g%%",
         RatioText(row), IntervalText(row), row.ratio->baseline_processes,
         row.ratio->candidate_processes, 100 * row.ratio->process_spread));
     lines.push_back(absl::StrFormat(
-        "  a candidate process is above a baseline process with probability "
-        "%.2f (Mann-Whitney p %.2g)",
-        row.ratio->probability_above, row.ratio->mann_whitney_p));
-  } else {
-    lines.push_back(absl::StrCat("  ", row.reason));
+        "a candidate process is above a baseline process with probability "
+        "%.2f",
+        row.ratio->probability_above));
   }
-  lines.push_back(absl::StrCat("  operator ", row.key.operator_name(),
-                               ", shape ", ShapeText(row)));
+  lines.push_back(absl::StrCat("operator ", row.key.operator_name(), ", shape ",
+                               ShapeText(row)));
   for (const auto& [name, side] :
-       {std::make_pair("baseline ", &row.baseline),
-        std::make_pair("candidate", &row.candidate)}) {
-    lines.push_back(absl::StrCat(
-        "  ", name, " commit ", ShortCommit(side->commit), ", ",
-        FormatValue(side->value, row.unit), ", config ", ConfigText(*side)));
+       {std::make_pair("baseline  ", &row.baseline),
+        std::make_pair("candidate ", &row.candidate)}) {
+    lines.push_back(absl::StrCat(name, FormatValue(side->value, row.unit),
+                                 " at commit ", ShortCommit(side->commit)));
+  }
+  for (std::string& line : ConfigLines(row.baseline, row.candidate)) {
+    lines.push_back(std::move(line));
   }
   return lines;
+}
+
+// For a shell: `text` in single quotes.
+std::string QuoteForShell(absl::string_view text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
 std::string RunsText(const std::vector<RunInfo>& runs) {
@@ -142,6 +329,22 @@ std::string RunsText(const std::vector<RunInfo>& runs) {
   return absl::StrJoin(texts, ", ");
 }
 
+// For rows that are neither red nor plain: why they are what they are.
+std::string Reasons(const Rows& rows) {
+  std::string text;
+  for (const GateRow* row : rows) {
+    const Verdict verdict = row->row.verdict;
+    if (IsRed(*row) ||
+        ((verdict == Verdict::kUnchanged || verdict == Verdict::kNew) &&
+         row->exempted.empty())) {
+      continue;
+    }
+    absl::StrAppend(&text, "\n", EscapeForTerminal(row->row.name), "\n  ",
+                    EscapeForTerminal(ReasonText(*row)), "\n");
+  }
+  return text;
+}
+
 std::string HardwareText(const GateReport& report) {
   if (report.candidate_runs.empty()) return "-";
   return report.candidate_runs.back().header.hardware().id();
@@ -150,85 +353,9 @@ std::string HardwareText(const GateReport& report) {
 int HiddenRows(const GateReport& report) {
   int hidden = 0;
   for (const GateRow& row : report.rows) {
-    hidden +=
-        row.action == proto::IGNORE && row.row.verdict == Verdict::kUnchanged;
+    hidden += !IsNotable(row);
   }
   return hidden;
-}
-
-template <typename T>
-Json OrNull(const absl::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json RunsJson(const std::vector<RunInfo>& runs) {
-  Json json = Json::array();
-  for (const RunInfo& run : runs) {
-    json.push_back({{"run_id", run.id()},
-                    {"suite", run.header.suite()},
-                    {"hardware", run.header.hardware().id()},
-                    {"commit", run.header.commit().id()},
-                    {"branch", run.header.commit().branch()},
-                    {"dirty", run.header.commit().dirty()},
-                    {"started_unix_ns", run.header.started_unix_ns()}});
-  }
-  return json;
-}
-
-Json SideJson(const Side& side) {
-  return {{"commit", side.commit.id()},
-          {"run_ids", side.run_ids},
-          {"outcome", proto::Outcome_Name(side.outcome)},
-          {"detail", side.detail},
-          {"config", side.config},
-          {"kernel_id", side.kernel_id},
-          {"processes", side.processes},
-          {"aggregate_only", side.aggregate_only},
-          {"value", OrNull(side.value)}};
-}
-
-Json RatioJson(const Row& row) {
-  if (!row.ratio) return nullptr;
-  const Ratio& ratio = *row.ratio;
-  return {{"ratio", ratio.ratio},
-          {"low", ratio.low},
-          {"high", ratio.high},
-          {"worse_by", row.worse_by},
-          {"p_greater", ratio.p_greater},
-          {"p_less", ratio.p_less},
-          {"adjusted_p_worse", row.adjusted_p},
-          {"standard_error_log", ratio.standard_error},
-          {"degrees_of_freedom", ratio.degrees_of_freedom},
-          {"process_spread", ratio.process_spread},
-          {"run_spread", ratio.run_spread},
-          {"probability_above", ratio.probability_above},
-          {"mann_whitney_p", ratio.mann_whitney_p}};
-}
-
-Json RowJson(const GateRow& gate_row) {
-  const Row& row = gate_row.row;
-  return {{"benchmark", CanonicalText(row.key)},
-          {"name", row.name},
-          {"operator", row.key.operator_name()},
-          {"shape", row.key.has_shape() ? tuning::CanonicalText(row.key.shape())
-                                        : std::string()},
-          {"metric", row.metric},
-          {"unit", row.unit},
-          {"direction", proto::Direction_Name(row.direction)},
-          {"verdict", std::string(VerdictName(row.verdict))},
-          {"action", ActionName(gate_row.action)},
-          {"reason", row.reason},
-          {"against", gate_row.baseline},
-          {"rule", gate_row.rule.matched},
-          {"exempted", gate_row.exempted},
-          {"renamed_from", row.renamed_from},
-          {"min_effect", row.threshold.min_effect},
-          {"detect_effect", row.threshold.detect_effect},
-          {"minimum_detectable_effect", OrNull(row.minimum_detectable_effect)},
-          {"processes_needed", OrNull(row.processes_needed)},
-          {"ratio", RatioJson(row)},
-          {"baseline", SideJson(row.baseline)},
-          {"candidate", SideJson(row.candidate)}};
 }
 
 }  // namespace
@@ -241,12 +368,23 @@ std::string FormatValue(absl::optional<double> value, absl::string_view unit) {
 }
 
 Table ComparisonTable(const Comparison& comparison, bool only_changes) {
-  Table table(RowColumns());
-  for (const Row& row : comparison.rows) {
-    if (only_changes && row.verdict == Verdict::kUnchanged) continue;
-    table.AddRow(RowCells(row));
+  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
+  return BuildTable(AllFields(), Pointers(rows));
+}
+
+std::string FormatComparison(const Comparison& comparison, bool only_changes,
+                             OutputFormat format, int width) {
+  const Table table = ComparisonTable(comparison, only_changes);
+  const std::string wide = table.Format(format);
+  if (format != OutputFormat::kTable || width == 0 || WidthOf(wide) <= width) {
+    return wide;
   }
-  return table;
+  // A sentence is no column where there is little room.
+  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
+  std::vector<Field> fields = AllFields();
+  Remove(Field::kWhy, &fields);
+  return absl::StrCat(FittingTable(fields, Pointers(rows), width),
+                      Reasons(Pointers(rows)));
 }
 
 std::string GateText(const GateReport& report, int width) {
@@ -265,26 +403,30 @@ std::string GateText(const GateReport& report, int width) {
   for (const std::string& note : report.notes) {
     absl::StrAppend(&text, "note: ", EscapeForTerminal(note), "\n");
   }
-  const Table table = GateTable(report, /*only_notable=*/true);
-  if (table.num_rows() > 0) {
-    absl::StrAppend(&text, "\n", table.ToText(width));
+  const Rows notable = NotableRows(report);
+  if (!notable.empty()) {
+    std::vector<Field> fields = GateFields(report);
+    Remove(Field::kWhy, &fields);  // a sentence is no column
+    absl::StrAppend(&text, "\n", FittingTable(fields, notable, width));
   }
   if (const int hidden = HiddenRows(report); hidden > 0) {
     absl::StrAppend(&text, "\n", hidden, " unchanged\n");
   }
   for (const GateRow& row : report.rows) {
-    if (row.action != proto::FAIL || row.row.verdict == Verdict::kCannotTell) {
-      continue;
-    }
-    absl::StrAppend(&text, "\n");
-    for (const std::string& line : Evidence(row.row)) {
-      absl::StrAppend(&text, EscapeForTerminal(line), "\n");
-    }
+    if (!IsRed(row)) continue;
+    absl::StrAppend(
+        &text, "\n",
+        absl::StrJoin(Evidence(row), "\n  ",
+                      [](std::string* out, const std::string& line) {
+                        *out += EscapeForTerminal(line);
+                      }),
+        "\n");
   }
+  absl::StrAppend(&text, Reasons(notable));
   if (const auto request = RemeasureRequest(report)) {
-    absl::StrAppend(&text, "\nto tell, measure again with ", request->processes,
-                    " processes on each side:\n  --benchmark_filter='",
-                    EscapeForTerminal(request->filter), "'\n");
+    absl::StrAppend(&text, "\nto tell, measure ", request->additional_processes,
+                    " more processes on each side:\n  --benchmark_filter=",
+                    EscapeForTerminal(QuoteForShell(request->filter)), "\n");
   }
   return text;
 }
@@ -303,59 +445,40 @@ std::string GateMarkdown(const GateReport& report) {
         ".\n");
   }
   absl::StrAppend(&text, "\n");
-  const Table table = GateTable(report, /*only_notable=*/true);
-  if (table.num_rows() > 0) absl::StrAppend(&text, table.ToMarkdown(), "\n");
+  const Rows notable = NotableRows(report);
+  if (!notable.empty()) {
+    std::vector<Field> fields = GateFields(report);
+    if (AllAreTimes(notable)) Remove(Field::kMetric, &fields);
+    absl::StrAppend(&text, BuildTable(fields, notable).ToMarkdown(), "\n");
+  }
   if (const int hidden = HiddenRows(report); hidden > 0) {
     absl::StrAppend(&text, hidden, " unchanged.\n");
   }
   for (const GateRow& row : report.rows) {
-    if (row.action != proto::FAIL || row.row.verdict == Verdict::kCannotTell) {
-      continue;
-    }
-    for (const std::string& line : Evidence(row.row)) {
-      const bool head = line[0] != ' ';
-      absl::StrAppend(&text, head ? "\n- " : "  ", EscapeForMarkdown(line),
-                      "\n");
-    }
+    if (!IsRed(row)) continue;
+    // A list item per row; two spaces at the end break the line.
+    absl::StrAppend(
+        &text, "\n- ",
+        absl::StrJoin(Evidence(row), "  \n  ",
+                      [](std::string* out, const std::string& line) {
+                        *out += EscapeForMarkdown(line);
+                      }),
+        "\n");
   }
   if (!report.notes.empty()) absl::StrAppend(&text, "\n");
   for (const std::string& note : report.notes) {
     absl::StrAppend(&text, "Note: ", EscapeForMarkdown(note), "\n");
   }
   if (const auto request = RemeasureRequest(report)) {
-    absl::StrAppend(&text, "\nTo tell, measure again with ", request->processes,
-                    " processes on each side.\n");
+    absl::StrAppend(&text, "\nTo tell, measure the benchmarks marked RERUN in ",
+                    request->additional_processes,
+                    " more processes on each side.\n");
   }
   return text;
 }
 
-std::string GateJson(const GateReport& report) {
-  Json json = {{"exit_code", report.exit_code},
-               {"summary", report.summary},
-               {"run_false_alarm_rate", report.run_false_alarm_rate},
-               {"red", report.CountRed()},
-               {"cannot_tell", report.CountCannotTell()},
-               {"candidate_runs", RunsJson(report.candidate_runs)},
-               {"baselines", Json::array()},
-               {"rows", Json::array()},
-               {"notes", report.notes},
-               {"remeasure", nullptr}};
-  for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
-    json["baselines"].push_back({{"baseline", baseline.text},
-                                 {"runs", RunsJson(baseline.runs)},
-                                 {"problem", baseline.problem}});
-  }
-  for (const GateRow& row : report.rows) json["rows"].push_back(RowJson(row));
-  if (const auto request = RemeasureRequest(report)) {
-    json["remeasure"] = {{"benchmark_filter", request->filter},
-                         {"processes", request->processes}};
-  }
-  // Names need not be valid UTF-8; JSON must be.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 std::string GateCsv(const GateReport& report) {
-  return GateTable(report, /*only_notable=*/false).ToCsv();
+  return BuildTable(GateFields(report), Pointers(report.rows)).ToCsv();
 }
 
 std::string FormatGate(const GateReport& report, OutputFormat format,

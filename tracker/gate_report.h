@@ -32,6 +32,10 @@ std::string FormatGate(const GateReport& report, OutputFormat format,
 
 // The rows of a comparison; `only_changes` leaves out what is unchanged.
 Table ComparisonTable(const Comparison& comparison, bool only_changes);
+// The same as text that fits `width` (0: any): with little room, reasons follow
+// the table.
+std::string FormatComparison(const Comparison& comparison, bool only_changes,
+                             OutputFormat format, int width = 0);
 
 // "12.3 us" for nanoseconds, "5.1e+09 1/s" for the rest, "-" for none.
 std::string FormatValue(absl::optional<double> value, absl::string_view unit);
