@@ -51,6 +51,13 @@ ABSL_FLAG(std::string, baseline, "",
           "What to judge it by; by default what the policy says.");
 ABSL_FLAG(std::string, verdict_out, "", "JSON file for the verdict.");
 ABSL_FLAG(std::string, markdown_out, "", "Markdown file for the pull request.");
+ABSL_FLAG(std::string, remeasure_out, "",
+          "File for a script that measures again: the number of processes to "
+          "add on\neach side, and on the next line their --benchmark_filter; "
+          "empty if more\nwould not help.");
+ABSL_FLAG(int32_t, looks, 1,
+          "How often this gate may be asked while processes are added; the "
+          "looks share\nthe false-alarm rate.");
 
 namespace optrail::cli {
 namespace {
@@ -242,8 +249,9 @@ Command GateCommand() {
       "\n"
       "  optrail bench --workload=smoke --record\n"
       "  optrail gate --policy=ci/policy.textproto --markdown_out=gate.md\n";
-  command.flags = {"history",  "format", "policy",      "candidate",
-                   "baseline", "suite",  "verdict_out", "markdown_out"};
+  command.flags = {"history",       "format", "policy",      "candidate",
+                   "baseline",      "suite",  "verdict_out", "markdown_out",
+                   "remeasure_out", "looks"};
   command.run = [](const std::vector<std::string>&) {
     tracker::GateCommand options;
     options.common = Common();
@@ -256,6 +264,8 @@ Command GateCommand() {
     options.suite = absl::GetFlag(FLAGS_suite);
     options.verdict_out = path(absl::GetFlag(FLAGS_verdict_out));
     options.markdown_out = path(absl::GetFlag(FLAGS_markdown_out));
+    options.remeasure_out = path(absl::GetFlag(FLAGS_remeasure_out));
+    options.looks = absl::GetFlag(FLAGS_looks);
     return tracker::RunGate(options, std::cout);
   };
   return command;
