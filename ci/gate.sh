@@ -1,8 +1,18 @@
 #!/usr/bin/env bash
 # Gates a pull request: merge base and head are built, benchmarked in turn on
-# this machine, and compared. Copy it and change the workload.
+# this machine, and compared. Where noise hides the answer, the benchmarks in
+# question are measured again, at most twice. Copy it and change the workload.
 #
 #   ci/gate.sh [BASE]        BASE: the branch to merge into, default origin/main
+#
+# Environment:
+#   OPTRAIL_WORKLOAD       what to benchmark, default smoke
+#   OPTRAIL_ROUNDS         rounds of both sides, default 3
+#   OPTRAIL_PROCESSES      processes per benchmark, side and round, default 4
+#   OPTRAIL_MAX_PROCESSES  most to add per side when measuring again, default 40
+#   OPTRAIL_VERDICT, OPTRAIL_MARKDOWN   where the results go
+#   OPTRAIL_BENCH_FLAGS, OPTRAIL_HEAD_FLAGS   more flags of `optrail bench`, for
+#                          both sides and for the head alone
 #
 # Exit codes: 0 fine, 1 a regression, 2 the gate could not run, 3 not enough
 # data to tell. Builds come first, so that a failed build is never read as a
@@ -13,41 +23,85 @@ base_branch=${1:-origin/main}
 workload=${OPTRAIL_WORKLOAD:-smoke}
 rounds=${OPTRAIL_ROUNDS:-3}
 processes=${OPTRAIL_PROCESSES:-4}
+max_processes=${OPTRAIL_MAX_PROCESSES:-40}
+looks=3
 root=$(git rev-parse --show-toplevel)
 cd "$root"
 
+fail() { # fail MESSAGE [LOG]
+  [ -z "${2:-}" ] || tail -20 "$2" >&2
+  echo "gate: $1" >&2
+  exit 2
+}
+
 base=$(git merge-base "$base_branch" HEAD) ||
-  { echo "gate: no merge base of $base_branch and HEAD; fetch more history" >&2; exit 2; }
+  fail "no merge base of $base_branch and HEAD; fetch more history"
+head=$(git rev-parse HEAD)
+[ "$base" != "$head" ] || fail "HEAD is part of $base_branch: nothing to gate"
 work=$(mktemp -d)
-trap 'git worktree remove --force "$work/base" 2>/dev/null || true; rm -rf "$work"' EXIT
+cleanup() {
+  # The build of a folder that is about to go is kept nowhere.
+  (cd "$work/base" 2>/dev/null && ./bazelw clean --expunge >/dev/null 2>&1) ||
+    true
+  git worktree remove --force "$work/base" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap cleanup EXIT
 
 # One binary per side, from its own sources.
 build() { # build FOLDER COPY
   (cd "$1" && ./bazelw build //:optrail) >"$work/build.log" 2>&1 ||
-    { tail -20 "$work/build.log" >&2; echo "gate: the build of $1 failed" >&2; exit 2; }
+    fail "the build of $1 failed" "$work/build.log"
   cp -L "$1/bazel-bin/cli/optrail" "$2"
 }
 git worktree add --quiet --detach "$work/base" "$base"
+[ ! -e .bazelrc.user ] || cp .bazelrc.user "$work/base/"
 build "$work/base" "$work/optrail_base"
 build "$root" "$work/optrail_head"
 
 # Both sides measure with the tuned configs of the store as it is now.
 history=$work/history
-bench() { # bench BINARY FOLDER
-  (cd "$2" && "$1" bench --workload="$workload" --processes="$processes" \
-    --history="$history" --store="$root/.optrail/store" --record --quiet) \
-    >>"$work/bench.log" 2>&1
+bench() { # bench BINARY FOLDER PROCESSES FLAGS...
+  local binary=$1 folder=$2 count=$3
+  shift 3
+  # shellcheck disable=SC2086
+  (cd "$folder" && "$binary" bench --workload="$workload" \
+    --processes="$count" --history="$history" --store="$root/.optrail/store" \
+    --record --quiet ${OPTRAIL_BENCH_FLAGS:-} "$@") >>"$work/bench.log" 2>&1
 }
-for round in $(seq "$rounds"); do
-  echo "gate: round $round of $rounds" >&2
-  bench "$work/optrail_base" "$work/base" ||
-    { tail -20 "$work/bench.log" >&2; echo "gate: benchmarking $base failed" >&2; exit 2; }
-  # A benchmark that fails on the head is the gate's to judge.
-  bench "$work/optrail_head" "$root" || true
-done
+measure() { # measure ROUNDS PROCESSES FLAGS...
+  local number=$1 count=$2 round
+  shift 2
+  for round in $(seq "$number"); do
+    echo "gate: round $round of $number, $count processes a side" >&2
+    bench "$work/optrail_base" "$work/base" "$count" "$@" ||
+      fail "benchmarking $base failed" "$work/bench.log"
+    # A benchmark that fails on the head is the gate's to judge.
+    # shellcheck disable=SC2086
+    bench "$work/optrail_head" "$root" "$count" ${OPTRAIL_HEAD_FLAGS:-} "$@" ||
+      true
+  done
+}
 
-"$work/optrail_head" gate --history="$history" \
-  --policy="$root/ci/policy.textproto" \
-  --baseline="commit:$base" --candidate="$(git rev-parse HEAD)" \
-  --verdict_out="${OPTRAIL_VERDICT:-$root/.optrail/verdict.json}" \
-  --markdown_out="${OPTRAIL_MARKDOWN:-$root/.optrail/gate.md}"
+verdict=${OPTRAIL_VERDICT:-$root/.optrail/verdict.json}
+markdown=${OPTRAIL_MARKDOWN:-$root/.optrail/gate.md}
+measure "$rounds" "$processes"
+for look in $(seq "$looks"); do
+  code=0
+  "$work/optrail_head" gate --history="$history" \
+    --policy="$root/ci/policy.textproto" \
+    --baseline="commit:$base" --candidate="$head" --looks="$looks" \
+    --verdict_out="$verdict" --markdown_out="$markdown" \
+    --remeasure_out="$work/remeasure" >"$work/gate.txt" || code=$?
+  # Only what can't be told is worth another look, and only if more helps.
+  if [ "$code" -ne 3 ] || [ "$look" -eq "$looks" ] ||
+    [ ! -s "$work/remeasure" ]; then
+    break
+  fi
+  { read -r more && IFS= read -r filter; } <"$work/remeasure"
+  [ "$more" -le "$max_processes" ] || more=$max_processes
+  echo "gate: $(head -n 1 "$work/gate.txt" | cut -d: -f2-): measuring again" >&2
+  measure 2 $(((more + 1) / 2)) --benchmark_filter="$filter"
+done
+cat "$work/gate.txt"
+exit "$code"
