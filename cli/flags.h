@@ -52,6 +52,12 @@ suites::Command ShowCommand();
 suites::Command CompareCommand();
 suites::Command GateCommand();
 suites::Command DetectCommand();
+suites::Command AckCommand();
+suites::Command ExpectCommand();
+suites::Command MuteCommand();
+suites::Command NoteCommand();
+suites::Command TriageCommand();
+suites::Command ChangesCommand();
 suites::Command HistoryCommand();
 suites::Command ReportCommand();
 

@@ -15,7 +15,9 @@ int main(int argc, char** argv) {
       cli::DoctorCommand(),  cli::TuneCommand(),    suites::BenchCommand(""),
       cli::SuiteCommand(),   cli::ImportCommand(),  cli::LogCommand(),
       cli::ShowCommand(),    cli::CompareCommand(), cli::GateCommand(),
-      cli::DetectCommand(),  cli::StoreCommand(),   cli::ReplayCommand(),
+      cli::DetectCommand(),  cli::ChangesCommand(), cli::AckCommand(),
+      cli::ExpectCommand(),  cli::MuteCommand(),    cli::NoteCommand(),
+      cli::TriageCommand(),  cli::StoreCommand(),   cli::ReplayCommand(),
       cli::HistoryCommand(), cli::ReportCommand(),
   };
   return suites::RunCommandLine(

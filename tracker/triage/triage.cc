@@ -1,0 +1,272 @@
+#include "tracker/triage/triage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "tracker/series_key.h"
+
+namespace optrail::tracker {
+namespace {
+
+std::unique_ptr<RE2> CompileOrNull(const std::string& pattern) {
+  if (pattern.empty()) return nullptr;
+  auto compiled = std::make_unique<RE2>(pattern, RE2::Quiet);
+  return compiled->ok() ? std::move(compiled) : nullptr;
+}
+
+// Which records are taken back. An UNDO counts unless it is taken back itself;
+// a circle, which no honest writer makes, counts as not taken back.
+class UndoGraph {
+ public:
+  explicit UndoGraph(const std::vector<proto::TriageRecord>& records) {
+    for (const proto::TriageRecord& record : records) {
+      if (record.kind() == proto::UNDO) {
+        undone_by_[record.supersedes()].push_back(record.record_id());
+      }
+    }
+  }
+
+  bool IsUndone(const std::string& id) {
+    if (!visiting_.insert(id).second) return false;
+    bool undone = false;
+    for (const std::string& by : undone_by_[id]) {
+      undone = undone || !IsUndone(by);
+    }
+    visiting_.erase(id);
+    return undone;
+  }
+
+ private:
+  std::map<std::string, std::vector<std::string>> undone_by_;
+  std::set<std::string> visiting_;
+};
+
+std::string Percent(double relative) {
+  return absl::StrFormat("%+.3g%%", 100 * relative);
+}
+
+// Whether a change is as expected: in the direction and, beyond what noise
+// explains, no larger.
+bool IsWithin(const ChangePoint& change, double effect) {
+  if (effect >= 0) {
+    return change.relative_change >= 0 && change.relative_change_low <= effect;
+  }
+  return change.relative_change <= 0 && change.relative_change_high >= effect;
+}
+
+}  // namespace
+
+absl::string_view ChangeStateName(ChangeState state) {
+  switch (state) {
+    case ChangeState::kNew:
+      return "new";
+    case ChangeState::kMuted:
+      return "muted";
+    case ChangeState::kExpected:
+      return "expected";
+    case ChangeState::kAcknowledged:
+      return "acknowledged";
+  }
+  return "unknown";
+}
+
+absl::string_view RecordStateName(RecordState state) {
+  switch (state) {
+    case RecordState::kActive:
+      return "active";
+    case RecordState::kExpired:
+      return "expired";
+    case RecordState::kUndone:
+      return "undone";
+  }
+  return "unknown";
+}
+
+absl::string_view TriageKindName(proto::TriageKind kind) {
+  switch (kind) {
+    case proto::ACKNOWLEDGE:
+      return "ack";
+    case proto::EXPECT:
+      return "expect";
+    case proto::MUTE:
+      return "mute";
+    case proto::NOTE:
+      return "note";
+    case proto::UNDO:
+      return "undo";
+    default:
+      return "unknown";
+  }
+}
+
+TriageBook::TriageBook(const std::vector<proto::TriageRecord>& records,
+                       int64_t now_unix_ns) {
+  UndoGraph undo(records);
+  for (const proto::TriageRecord& record : records) {
+    Entry entry;
+    entry.record = record;
+    entry.pattern = CompileOrNull(record.pattern());
+    if (undo.IsUndone(record.record_id())) {
+      entry.state = RecordState::kUndone;
+    } else if (record.kind() == proto::MUTE &&
+               record.until_unix_ns() <= now_unix_ns) {
+      entry.state = RecordState::kExpired;
+    }
+    entries_.push_back(std::move(entry));
+  }
+  std::sort(
+      entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+        return std::make_pair(a.record.created_unix_ns(),
+                              a.record.record_id()) <
+               std::make_pair(b.record.created_unix_ns(), b.record.record_id());
+      });
+}
+
+bool Covers(const TriageBook::Entry& entry, const Series& series) {
+  if (!entry.record.series().empty()) {
+    return entry.record.series() == series.text;
+  }
+  return entry.pattern != nullptr &&
+         RE2::FullMatch(DisplayName(series.key.benchmark), *entry.pattern);
+}
+
+absl::optional<int> PlaceOf(const proto::Commit& commit, const Series& series) {
+  const std::vector<Point>& points = series.points;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (!commit.id().empty() && points[i].commit.id() == commit.id()) {
+      return static_cast<int>(i);
+    }
+  }
+  if (!commit.has_first_parent_position()) return absl::nullopt;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (points[i].commit.has_first_parent_position() &&
+        points[i].commit.first_parent_position() >=
+            commit.first_parent_position()) {
+      // Before the first point of the series nothing can have changed.
+      if (i == 0) return absl::nullopt;
+      return static_cast<int>(i);
+    }
+  }
+  return absl::nullopt;
+}
+
+Opinion TriageBook::OpinionOf(const Series& series,
+                              const ChangePoint& change) const {
+  Opinion opinion;
+  for (const Entry& entry : entries_) {
+    const proto::TriageRecord& record = entry.record;
+    if (entry.state != RecordState::kActive || !Covers(entry, series)) {
+      continue;
+    }
+    const auto decide = [&](ChangeState state) {
+      if (state < opinion.state) return;
+      opinion.state = state;
+      opinion.record_id = record.record_id();
+      opinion.reason = record.text();
+    };
+    if (record.kind() == proto::MUTE) {
+      decide(ChangeState::kMuted);
+      continue;
+    }
+    const absl::optional<int> place = PlaceOf(record.commit(), series);
+    if (!place.has_value() ||
+        std::abs(*place - change.index) > kPlaceTolerance) {
+      continue;
+    }
+    if (record.kind() == proto::ACKNOWLEDGE) {
+      decide(ChangeState::kAcknowledged);
+    } else if (record.kind() == proto::NOTE) {
+      opinion.notes.push_back(record.text());
+    } else if (record.kind() == proto::EXPECT) {
+      if (!record.has_effect() || IsWithin(change, record.effect())) {
+        decide(ChangeState::kExpected);
+      } else if (opinion.state == ChangeState::kNew) {
+        opinion.reason = absl::StrCat("expected was ", Percent(record.effect()),
+                                      " (", record.text(), ")");
+      }
+    }
+  }
+  return opinion;
+}
+
+absl::StatusOr<const TriageBook::Entry*> TriageBook::Find(
+    absl::string_view id) const {
+  std::vector<const Entry*> found;
+  for (const Entry& entry : entries_) {
+    const absl::string_view whole = entry.record.record_id();
+    const size_t dash = whole.find('-');
+    if (whole == id) return &entry;
+    if (!id.empty() && (absl::StartsWith(whole, id) ||
+                        (dash != absl::string_view::npos &&
+                         absl::StartsWith(whole.substr(dash + 1), id)))) {
+      found.push_back(&entry);
+    }
+  }
+  if (found.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "'", id, "' is no triage record; `optrail triage` lists them"));
+  }
+  if (found.size() == 1) return found[0];
+  std::vector<std::string> meanings;
+  for (const Entry* entry : found) {
+    meanings.push_back(entry->record.record_id());
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", id, "' could be any of: ", absl::StrJoin(meanings, ", ")));
+}
+
+absl::Status SetScope(absl::string_view text, proto::TriageRecord* record) {
+  if (text.empty()) {
+    return absl::InvalidArgumentError(
+        "expected a series or a pattern of benchmark names, found ''");
+  }
+  // A series has characters that a pattern reads otherwise: '|' above all.
+  if (ParseSeriesKey(text).ok()) {
+    record->set_series(std::string(text));
+    return absl::OkStatus();
+  }
+  const RE2 pattern(re2::StringPiece(text.data(), text.size()), RE2::Quiet);
+  if (!pattern.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text, "' is neither a series (`optrail log series` lists them) ",
+        "nor a regular expression (RE2): ", pattern.error()));
+  }
+  record->set_pattern(std::string(text));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> ParseEffect(absl::string_view text) {
+  absl::string_view number = absl::StripAsciiWhitespace(text);
+  double percent;
+  if (!absl::ConsumeSuffix(&number, "%") ||
+      !absl::SimpleAtod(number, &percent) || !std::isfinite(percent) ||
+      percent <= -100) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "effect '", text, "': expected a percentage such as +5% or -10%"));
+  }
+  return percent / 100;
+}
+
+absl::StatusOr<int64_t> ParseDate(absl::string_view text) {
+  absl::Time time;
+  std::string error;
+  if (text.size() != 10 || !absl::ParseTime("%Y-%m-%d", text, &time, &error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("date '", text, "': expected a day such as 2026-12-24"));
+  }
+  return absl::ToUnixNanos(time);
+}
+
+}  // namespace optrail::tracker

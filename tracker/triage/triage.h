@@ -1,0 +1,97 @@
+#ifndef OPTRAIL_TRACKER_TRIAGE_TRIAGE_H_
+#define OPTRAIL_TRACKER_TRIAGE_TRIAGE_H_
+
+// TriageBook answers what people have said about a change of a series.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(LoadedTriage loaded, history.LoadTriage());
+//   const TriageBook book(loaded.records, now_unix_ns);
+//   const Opinion opinion = book.OpinionOf(series, change);
+//   if (opinion.state == ChangeState::kNew) Alert(change);
+//
+// Records are never changed: what is taken back is taken back by an UNDO
+// record, which may itself be taken back. So histories merge by copying files,
+// in any order.
+//
+// A record speaks of a change if it names the series (its canonical text, or a
+// pattern that matches the whole display name) and the commit. Analysis may
+// move a change by a point or two when more points come: a record's commit is
+// within kPlaceTolerance points of the change it speaks of. A commit that was
+// not measured stands for the first measured one after it.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "re2/re2.h"
+#include "tracker/detect/detect.h"
+#include "tracker/proto/triage.pb.h"
+#include "tracker/series.h"
+
+namespace optrail::tracker {
+
+enum class ChangeState { kNew, kMuted, kExpected, kAcknowledged };
+absl::string_view ChangeStateName(ChangeState state);
+
+struct Opinion {
+  ChangeState state = ChangeState::kNew;
+  std::string record_id;  // that decided; empty for kNew
+  std::string reason;     // its text, or why an expectation does not cover it
+  std::vector<std::string> notes;  // beside the change, oldest first
+};
+
+enum class RecordState { kActive, kExpired, kUndone };
+absl::string_view RecordStateName(RecordState state);
+absl::string_view TriageKindName(proto::TriageKind kind);
+
+class TriageBook {
+ public:
+  static constexpr int kPlaceTolerance = 2;
+
+  struct Entry {
+    proto::TriageRecord record;
+    RecordState state = RecordState::kActive;
+    std::unique_ptr<RE2> pattern;  // null: none, or one that does not parse
+  };
+
+  // Records of a kind that this build does not know, and those whose pattern
+  // does not parse, are entries that speak of nothing.
+  TriageBook(const std::vector<proto::TriageRecord>& records,
+             int64_t now_unix_ns);
+
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  Opinion OpinionOf(const Series& series, const ChangePoint& change) const;
+
+  // The entry whose id is `id`, begins with it, or whose random part does.
+  // NotFound, or InvalidArgument that lists what it could mean.
+  absl::StatusOr<const Entry*> Find(absl::string_view id) const;
+
+ private:
+  std::vector<Entry> entries_;  // by time
+};
+
+// Sets `series` or `pattern` from what somebody typed: the canonical text of a
+// series is that series, anything else a pattern. InvalidArgument for one that
+// does not parse, and for "".
+absl::Status SetScope(absl::string_view text, proto::TriageRecord* record);
+
+// Whether the record's series or pattern means this series.
+bool Covers(const TriageBook::Entry& entry, const Series& series);
+
+// The point of a series at which the record's commit is; nullopt if unknown.
+absl::optional<int> PlaceOf(const proto::Commit& commit, const Series& series);
+
+// "+5%", "-2.5%" -> .05, -.025. InvalidArgument.
+absl::StatusOr<double> ParseEffect(absl::string_view text);
+
+// "2026-12-24" -> its first instant in UTC. InvalidArgument.
+absl::StatusOr<int64_t> ParseDate(absl::string_view text);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_TRIAGE_TRIAGE_H_

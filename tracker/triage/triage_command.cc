@@ -1,0 +1,310 @@
+#include "tracker/triage/triage_command.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "re2/re2.h"
+#include "tracker/commit.h"
+#include "tracker/history.h"
+#include "tracker/series.h"
+#include "tracker/series_key.h"
+#include "tracker/triage/changes.h"
+#include "tracker/triage/triage.h"
+
+namespace optrail::tracker {
+namespace {
+
+int64_t Now(const CommonOptions& options) {
+  return options.now_unix_ns != 0 ? options.now_unix_ns
+                                  : Clock::Real()->WallNs();
+}
+
+void Warn(const std::vector<BadFile>& bad_files) {
+  for (const BadFile& bad : bad_files) {
+    std::cerr << "warning: damaged file skipped: "
+              << EscapeForTerminal(bad.path) << ": "
+              << EscapeForTerminal(bad.reason) << "\n";
+  }
+}
+
+std::string CommitText(const proto::Commit& commit) {
+  return commit.id().empty() ? "-" : commit.id().substr(0, 12);
+}
+
+std::string DateText(int64_t unix_ns) {
+  return absl::FormatTime("%Y-%m-%d", absl::FromUnixNanos(unix_ns),
+                          absl::UTCTimeZone());
+}
+
+std::string ScopeText(const proto::TriageRecord& record) {
+  return record.series().empty() ? record.pattern() : record.series();
+}
+
+std::string PercentText(double relative) {
+  return absl::StrFormat("%+.1f%%", 100 * relative);
+}
+
+Table RecordTable() {
+  return Table({{"id"},
+                {"kind"},
+                {"state"},
+                {"series", Align::kLeft, "scope"},
+                {"commit"},
+                {"until"},
+                {"effect", Align::kRight},
+                {"text"}});
+}
+
+void AddRecord(const TriageBook::Entry& entry, Table& table) {
+  const proto::TriageRecord& record = entry.record;
+  table.AddRow(
+      {record.record_id(), TriageKindName(record.kind()),
+       RecordStateName(entry.state),
+       record.kind() == proto::UNDO ? record.supersedes() : ScopeText(record),
+       CommitText(record.commit()),
+       record.has_until_unix_ns() ? DateText(record.until_unix_ns()) : "",
+       record.has_effect()
+           ? Cell::Number(record.effect(), PercentText(record.effect()))
+           : Cell::None(),
+       record.text()});
+}
+
+// Stores and prints.
+absl::StatusOr<int> Store(const History& history, const CommonOptions& common,
+                          proto::TriageRecord record, std::ostream& out) {
+  record.set_created_unix_ns(Now(common));
+  record.set_record_id(NewRecordId(record.created_unix_ns()));
+  OPTRAIL_RETURN_IF_ERROR(history.AppendTriage(record));
+  Table table = RecordTable();
+  const TriageBook book({record}, record.created_unix_ns());
+  AddRecord(book.entries()[0], table);
+  out << table.Format(common.format, TerminalWidth());
+  return 0;
+}
+
+// A record that speaks of nothing is worth a word: often it is a typing error.
+void WarnIfNothingIsMeant(const History& history,
+                          const proto::TriageRecord& record) {
+  const absl::StatusOr<LoadedRuns> loaded = history.LoadRuns();
+  if (!loaded.ok()) return;
+  const TriageBook book({record}, 0);
+  int covered = 0, placed = 0;
+  for (const Series& series : BuildSeries(loaded->runs)) {
+    if (!Covers(book.entries()[0], series)) continue;
+    ++covered;
+    placed += PlaceOf(record.commit(), series).has_value();
+  }
+  if (covered == 0) {
+    std::cerr << "note: no series of the history is meant by '"
+              << EscapeForTerminal(ScopeText(record)) << "' so far\n";
+  } else if (placed == 0 && record.kind() != proto::MUTE) {
+    std::cerr << "note: none of the " << covered
+              << " series was measured at or after commit "
+              << CommitText(record.commit()) << " so far\n";
+  }
+}
+
+absl::StatusOr<std::unique_ptr<RE2>> Compile(absl::string_view flag,
+                                             const std::string& pattern) {
+  auto compiled = std::make_unique<RE2>(pattern, RE2::Quiet);
+  if (compiled->ok()) return compiled;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "='", pattern,
+                   "' is no regular expression (RE2): ", compiled->error()));
+}
+
+// What happened between the two points, beside the text of the record.
+std::string Explanation(const Change& change) {
+  std::vector<std::string> parts;
+  if (!change.opinion.reason.empty()) parts.push_back(change.opinion.reason);
+  for (const std::string& note : change.opinion.notes) {
+    parts.push_back(absl::StrCat("note: ", note));
+  }
+  const Series& series = *change.series;
+  const Point& after = change.after();
+  if (change.before != nullptr && after.epoch != change.before->epoch) {
+    parts.push_back(series.epochs[after.epoch].change);
+  }
+  if (change.before != nullptr && after.config != change.before->config) {
+    parts.push_back("another config was chosen");
+  }
+  if (parts.empty()) parts.push_back(after.commit.subject());
+  return absl::StrJoin(parts, "; ");
+}
+
+Table ChangesTable(const std::vector<Change>& changes) {
+  Table table({{"state"},
+               {"benchmark"},
+               {"change", Align::kRight, "relative_change"},
+               {"interval", Align::kRight},
+               {"worse", Align::kRight, "worse_by"},
+               {"good", Align::kLeft, "last_commit_before"},
+               {"first", Align::kLeft, "first_commit_after"},
+               {"points", Align::kRight, "points_since"},
+               {"confidence", Align::kRight},
+               {"why"},
+               {"series"}});
+  for (const Change& change : changes) {
+    const ChangePoint& point = change.change;
+    table.AddRow(
+        {change.confirmed ? std::string(ChangeStateName(change.opinion.state))
+                          : absl::StrCat("provisional, ",
+                                         ChangeStateName(change.opinion.state)),
+         DisplayName(change.series->key.benchmark),
+         Cell::Number(point.relative_change,
+                      PercentText(point.relative_change)),
+         absl::StrCat(PercentText(point.relative_change_low), "..",
+                      PercentText(point.relative_change_high)),
+         Cell::Number(change.worse_by, change.worse_by > 0 ? "yes" : "no"),
+         change.before == nullptr ? "-" : CommitText(change.before->commit),
+         CommitText(change.after().commit),
+         Cell::Integer(static_cast<int64_t>(change.series->points.size()) -
+                       point.index),
+         Cell::Number(point.confidence,
+                      absl::StrFormat("%.3f", point.confidence)),
+         Explanation(change), change.series->text});
+  }
+  return table;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
+                                 std::ostream& out) {
+  proto::TriageRecord record;
+  record.set_kind(options.kind);
+  OPTRAIL_RETURN_IF_ERROR(SetScope(options.scope, &record));
+  if (absl::StripAsciiWhitespace(options.text).empty()) {
+    return absl::InvalidArgumentError(
+        options.kind == proto::NOTE
+            ? "the note is empty: expected a text"
+            : "--reason is missing: expected why, for those who come later");
+  }
+  record.set_text(options.text);
+  if (options.kind == proto::MUTE) {
+    OPTRAIL_ASSIGN_OR_RETURN(const int64_t until, ParseDate(options.until));
+    if (until <= Now(options.common)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--until=", options.until,
+                       " is not in the future: expected a later day"));
+    }
+    record.set_until_unix_ns(until);
+  } else {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        *record.mutable_commit(),
+        CommitNamed(options.common.workspace, options.commit));
+  }
+  if (!options.effect.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const double effect, ParseEffect(options.effect));
+    record.set_effect(effect);
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  WarnIfNothingIsMeant(history, record);
+  return Store(history, options.common, std::move(record), out);
+}
+
+absl::StatusOr<int> RunTriageList(const TriageListCommand& options,
+                                  std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage loaded, history.LoadTriage());
+  Warn(loaded.bad_files);
+  Table table = RecordTable();
+  const TriageBook book(loaded.records, Now(options.common));
+  for (const TriageBook::Entry& entry : book.entries()) {
+    if (!options.only_active || entry.state == RecordState::kActive) {
+      AddRecord(entry, table);
+    }
+  }
+  out << table.Format(options.common.format, TerminalWidth());
+  return 0;
+}
+
+absl::StatusOr<int> RunTriageUndo(const TriageUndoCommand& options,
+                                  std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage loaded, history.LoadTriage());
+  Warn(loaded.bad_files);
+  const TriageBook book(loaded.records, Now(options.common));
+  OPTRAIL_ASSIGN_OR_RETURN(const TriageBook::Entry* const entry,
+                           book.Find(options.id));
+  if (entry->state == RecordState::kUndone) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "triage record ", entry->record.record_id(), " is undone already"));
+  }
+  proto::TriageRecord record;
+  record.set_kind(proto::UNDO);
+  record.set_supersedes(entry->record.record_id());
+  record.set_text(options.reason);
+  return Store(history, options.common, std::move(record), out);
+}
+
+absl::StatusOr<int> RunChanges(const ChangesCommand& options,
+                               std::ostream& out) {
+  if (!(options.min_effect >= 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--min_effect=", options.min_effect, ": expected at least 0"));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const auto filter,
+                           Compile("filter", options.filter));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto metric,
+                           Compile("metric", options.metric));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  RunFilter run_filter;
+  run_filter.suite = options.suite;
+  run_filter.hardware_id = options.hardware_id;
+  run_filter.branch = options.branch;
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedRuns loaded,
+                           history.LoadRuns(run_filter));
+  Warn(loaded.bad_files);
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
+  Warn(triage.bad_files);
+  std::vector<Series> series;
+  for (Series& one : BuildSeries(loaded.runs)) {
+    if (RE2::PartialMatch(DisplayName(one.key.benchmark), *filter) &&
+        RE2::FullMatch(one.key.metric, *metric)) {
+      series.push_back(std::move(one));
+    }
+  }
+  const TriageBook book(triage.records, Now(options.common));
+  std::vector<Change> changes = FindChanges(series, book);
+  changes.erase(
+      std::remove_if(changes.begin(), changes.end(),
+                     [&](const Change& change) {
+                       return std::abs(change.worse_by) < options.min_effect ||
+                              (options.only_new &&
+                               change.opinion.state != ChangeState::kNew);
+                     }),
+      changes.end());
+  const auto alerts =
+      std::count_if(changes.begin(), changes.end(), [](const Change& change) {
+        return change.confirmed && change.worse_by > 0 &&
+               change.opinion.state == ChangeState::kNew;
+      });
+  out << ChangesTable(changes).Format(options.common.format, TerminalWidth());
+  if (options.common.format == OutputFormat::kTable ||
+      options.common.format == OutputFormat::kMarkdown) {
+    out << "\n"
+        << alerts << " new for the worse, " << changes.size()
+        << " changes of at least "
+        << absl::StrFormat("%.3g%%", 100 * options.min_effect) << " in "
+        << series.size() << " series\n";
+  }
+  return alerts > 0 ? 1 : 0;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,197 @@
+#include "tracker/triage/triage_command.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tracker/history.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+const int64_t kStartNs = absl::ToUnixNanos(
+    absl::FromCivil(absl::CivilDay(2026, 1, 1), absl::UTCTimeZone()));
+
+std::string CommitId(int i) { return absl::StrFormat("%040x", i + 1); }
+
+class TriageCommandTest : public ::testing::Test {
+ protected:
+  TriageCommandTest() {
+    static int count = 0;
+    common_.history =
+        absl::StrCat(::testing::TempDir(), "/triage_", getpid(), "_", count++);
+    common_.workspace = ::testing::TempDir();
+    common_.format = OutputFormat::kJson;
+    common_.now_unix_ns = kStartNs + 100 * kSecondNs;
+    // Slower by 20% from commit 20 on, in a benchmark with a hostile name; and
+    // one that does not change.
+    Rng rng(1);
+    const History history = *History::Open(common_.history);
+    for (int i = 0; i < 40; ++i) {
+      proto::Run run;
+      run.set_started_unix_ns(kStartNs + i * kSecondNs);
+      run.set_run_id(NewRecordId(run.started_unix_ns()));
+      run.mutable_commit()->set_id(CommitId(i));
+      run.mutable_commit()->set_branch("main");
+      run.mutable_commit()->set_first_parent_position(i);
+      run.mutable_hardware()->set_id("machine");
+      for (const bool slows : {true, false}) {
+        proto::BenchmarkResult* result = run.add_results();
+        result->mutable_key()->set_operator_name(
+            slows ? "BM_\x1b[31m|\"<b>'; rm" : "BM_Quiet");
+        result->set_outcome(proto::OK);
+        proto::Measurement* process = result->add_measurements();
+        process->set_calls_per_sample(1);
+        process->add_sample_ns(
+            static_cast<int64_t>(1e6 * (slows && i >= 20 ? 1.2 : 1) *
+                                 std::exp(.01 * rng.Gaussian())));
+      }
+      EXPECT_TRUE(history.AppendRun(run).ok());
+    }
+  }
+
+  int Changes(nlohmann::json* json = nullptr) {
+    ChangesCommand options;
+    options.common = common_;
+    std::ostringstream out;
+    const absl::StatusOr<int> code = RunChanges(options, out);
+    EXPECT_TRUE(code.ok()) << code.status();
+    if (json != nullptr) *json = nlohmann::json::parse(out.str());
+    return code.value_or(-1);
+  }
+
+  absl::StatusOr<std::string> Add(proto::TriageKind kind,
+                                  const std::string& scope, int commit,
+                                  const std::string& until = "",
+                                  const std::string& effect = "",
+                                  const std::string& text = "because") {
+    TriageAddCommand options;
+    options.common = common_;
+    options.kind = kind;
+    options.scope = scope;
+    options.commit = CommitId(commit);
+    options.until = until;
+    options.effect = effect;
+    options.text = text;
+    std::ostringstream out;
+    const absl::StatusOr<int> code = RunTriageAdd(options, out);
+    if (!code.ok()) return code.status();
+    return nlohmann::json::parse(out.str())[0]["id"].get<std::string>();
+  }
+
+  CommonOptions common_;
+};
+
+TEST_F(TriageCommandTest, ANewChangeForTheWorseIsExitCode1) {
+  nlohmann::json json;
+  EXPECT_EQ(Changes(&json), 1);
+  ASSERT_EQ(json.size(), 1);
+  EXPECT_EQ(json[0]["state"], "new");
+  EXPECT_NEAR(json[0]["relative_change"].get<double>(), .2, .02);
+  EXPECT_EQ(json[0]["first_commit_after"], CommitId(20).substr(0, 12));
+  EXPECT_EQ(json[0]["last_commit_before"], CommitId(19).substr(0, 12));
+}
+
+TEST_F(TriageCommandTest, AnAcknowledgedSeriesIsQuietUntilThatIsUndone) {
+  nlohmann::json json;
+  Changes(&json);
+  // The series as it is printed; the commit a point beside.
+  const std::string series = json[0]["series"];
+  const auto id = Add(proto::ACKNOWLEDGE, series, 21);
+  ASSERT_TRUE(id.ok()) << id.status();
+  EXPECT_EQ(Changes(&json), 0);
+  EXPECT_EQ(json[0]["state"], "acknowledged");
+  EXPECT_THAT(json[0]["why"].get<std::string>(), HasSubstr("because"));
+
+  TriageUndoCommand undo;
+  undo.common = common_;
+  undo.id = *id;
+  std::ostringstream out;
+  ASSERT_TRUE(RunTriageUndo(undo, out).ok());
+  EXPECT_EQ(Changes(), 1);
+  EXPECT_THAT(std::string(RunTriageUndo(undo, out).status().message()),
+              HasSubstr("undone already"));
+
+  TriageListCommand list;
+  list.common = common_;
+  out.str("");
+  ASSERT_TRUE(RunTriageList(list, out).ok());
+  json = nlohmann::json::parse(out.str());
+  ASSERT_EQ(json.size(), 2);
+  EXPECT_EQ(json[0]["state"], "undone");
+  EXPECT_EQ(json[1]["kind"], "undo");
+}
+
+TEST_F(TriageCommandTest, AnExpectationCoversItsEffectOnly) {
+  ASSERT_TRUE(Add(proto::EXPECT, "BM_.*", 20, "", "+5%").ok());
+  EXPECT_EQ(Changes(), 1);
+  ASSERT_TRUE(Add(proto::EXPECT, "BM_.*", 20, "", "+25%").ok());
+  EXPECT_EQ(Changes(), 0);
+}
+
+TEST_F(TriageCommandTest, AMuteEnds) {
+  ASSERT_TRUE(Add(proto::MUTE, "BM_.*", 0, "2026-01-02").ok());
+  EXPECT_EQ(Changes(), 0);
+  common_.now_unix_ns += 24 * 3600 * kSecondNs;
+  EXPECT_EQ(Changes(), 1);
+}
+
+TEST_F(TriageCommandTest, WhatDoesNotMatchDoesNotQuieten) {
+  ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_Quiet", 20).ok());
+  ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_.*", 30).ok());
+  EXPECT_EQ(Changes(), 1);
+}
+
+TEST_F(TriageCommandTest, MergingHistoriesMergesWhatWasSaid) {
+  ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_.*", 20).ok());
+  const History from = *History::Open(common_.history);
+  const History to = *History::Open(common_.history + "_merged");
+  const auto report = to.MergeFrom(from);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->copied, 41);
+  EXPECT_EQ(to.Verify()->triage_records, 1);
+  common_.history += "_merged";
+  EXPECT_EQ(Changes(), 0);
+}
+
+TEST_F(TriageCommandTest, RefusesWhatMeansNothingAndRecordsNothing) {
+  const auto message = [](const absl::StatusOr<std::string>& status) {
+    return std::string(status.status().message());
+  };
+  EXPECT_THAT(message(Add(proto::ACKNOWLEDGE, "(", 20)),
+              HasSubstr("regular expression"));
+  EXPECT_THAT(message(Add(proto::ACKNOWLEDGE, "x", 20, "", "", " ")),
+              HasSubstr("--reason is missing"));
+  EXPECT_THAT(message(Add(proto::MUTE, "x", 20, "2025-12-31")),
+              HasSubstr("not in the future"));
+  EXPECT_THAT(message(Add(proto::MUTE, "x", 20, "soon")),
+              HasSubstr("expected a day"));
+  EXPECT_THAT(message(Add(proto::EXPECT, "x", 20, "", "much")),
+              HasSubstr("expected a percentage"));
+  EXPECT_TRUE(History::Open(common_.history)->LoadTriage()->records.empty());
+}
+
+TEST_F(TriageCommandTest, NamesAreSafeInATerminal) {
+  common_.format = OutputFormat::kTable;
+  ChangesCommand options;
+  options.common = common_;
+  std::ostringstream out;
+  ASSERT_TRUE(RunChanges(options, out).ok());
+  EXPECT_EQ(out.str().find('\x1b'), std::string::npos);
+  EXPECT_THAT(out.str(), HasSubstr("1 new for the worse"));
+}
+
+}  // namespace
+}  // namespace optrail::tracker

@@ -1,0 +1,241 @@
+#include "tracker/triage/triage.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kNow = 1'800'000'000'000'000'000;
+
+std::string CommitId(int i) { return absl::StrCat("c", i); }
+
+// Ten points at commits c0, c10, c20, ... whose positions are 0, 10, 20, ...
+Series TenPoints(const std::string& name = "BM_Sort/1024") {
+  Series series;
+  series.key.benchmark.set_operator_name(name);
+  series.key.metric = "time";
+  series.key.unit = "ns";
+  series.key.hardware_id = "machine";
+  series.key.branch = "main";
+  series.text = CanonicalText(series.key);
+  for (int i = 0; i < 10; ++i) {
+    Point point;
+    point.commit.set_id(CommitId(10 * i));
+    point.commit.set_first_parent_position(10 * i);
+    point.value = 1;
+    series.points.push_back(point);
+  }
+  return series;
+}
+
+ChangePoint ChangeAt(int index, double relative = .1) {
+  ChangePoint change;
+  change.index = index;
+  change.relative_change = relative;
+  change.relative_change_low = relative - .01;
+  change.relative_change_high = relative + .01;
+  return change;
+}
+
+proto::TriageRecord Record(proto::TriageKind kind, const std::string& scope,
+                           int commit, const std::string& id = "") {
+  static int count = 0;
+  ++count;
+  proto::TriageRecord record;
+  record.set_kind(kind);
+  record.set_record_id(id.empty() ? absl::StrCat("id", count) : id);
+  record.set_created_unix_ns(count);
+  EXPECT_TRUE(SetScope(scope, &record).ok());
+  record.mutable_commit()->set_id(CommitId(commit));
+  record.mutable_commit()->set_first_parent_position(commit);
+  record.set_text("because");
+  return record;
+}
+
+proto::TriageRecord Undo(const std::string& target, const std::string& id) {
+  proto::TriageRecord record;
+  record.set_kind(proto::UNDO);
+  record.set_record_id(id);
+  record.set_supersedes(target);
+  return record;
+}
+
+ChangeState StateAt(const std::vector<proto::TriageRecord>& records, int index,
+                    double relative = .1) {
+  return TriageBook(records, kNow)
+      .OpinionOf(TenPoints(), ChangeAt(index, relative))
+      .state;
+}
+
+TEST(TriageBookTest, WithoutRecordsEveryChangeIsNew) {
+  EXPECT_EQ(StateAt({}, 5), ChangeState::kNew);
+}
+
+TEST(TriageBookTest, AnAcknowledgementHoldsWhereAnalysisMovesTheChange) {
+  const auto record = Record(proto::ACKNOWLEDGE, "BM_.*", 50);
+  EXPECT_EQ(StateAt({record}, 2), ChangeState::kNew);
+  EXPECT_EQ(StateAt({record}, 3), ChangeState::kAcknowledged);
+  EXPECT_EQ(StateAt({record}, 5), ChangeState::kAcknowledged);
+  EXPECT_EQ(StateAt({record}, 7), ChangeState::kAcknowledged);
+  EXPECT_EQ(StateAt({record}, 8), ChangeState::kNew);
+}
+
+TEST(TriageBookTest, ACommitThatWasNotMeasuredStandsForTheNextOneThatWas) {
+  // Between the points 4 and 5.
+  const auto record = Record(proto::ACKNOWLEDGE, "BM_.*", 43);
+  EXPECT_EQ(PlaceOf(record.commit(), TenPoints()), 5);
+  // After the last and before the first point.
+  EXPECT_EQ(PlaceOf(Record(proto::NOTE, "x", 95).commit(), TenPoints()),
+            absl::nullopt);
+  EXPECT_EQ(PlaceOf(Record(proto::NOTE, "x", -5).commit(), TenPoints()),
+            absl::nullopt);
+  proto::Commit unknown;
+  unknown.set_id("elsewhere");
+  EXPECT_EQ(PlaceOf(unknown, TenPoints()), absl::nullopt);
+  EXPECT_EQ(PlaceOf(proto::Commit(), TenPoints()), absl::nullopt);
+}
+
+TEST(TriageBookTest, PatternsMatchWholeNamesAndSeriesTheirText) {
+  EXPECT_EQ(StateAt({Record(proto::ACKNOWLEDGE, "BM_Sort", 50)}, 5),
+            ChangeState::kNew);
+  EXPECT_EQ(StateAt({Record(proto::ACKNOWLEDGE, "BM_Sort/\\d+", 50)}, 5),
+            ChangeState::kAcknowledged);
+  EXPECT_EQ(StateAt({Record(proto::ACKNOWLEDGE, TenPoints().text, 50)}, 5),
+            ChangeState::kAcknowledged);
+  EXPECT_EQ(
+      StateAt({Record(proto::ACKNOWLEDGE, TenPoints("BM_Other").text, 50)}, 5),
+      ChangeState::kNew);
+}
+
+TEST(TriageBookTest, ASeriesWithTheCharactersOfPatternsMeansItselfOnly) {
+  const Series hostile = TenPoints("a|b.*(c)|time");
+  const TriageBook book({Record(proto::ACKNOWLEDGE, hostile.text, 50)}, kNow);
+  EXPECT_EQ(book.OpinionOf(hostile, ChangeAt(5)).state,
+            ChangeState::kAcknowledged);
+  EXPECT_EQ(book.OpinionOf(TenPoints("a"), ChangeAt(5)).state,
+            ChangeState::kNew);
+}
+
+TEST(TriageBookTest, AnExpectationCoversItsSizeAndDirectionOnly) {
+  auto record = Record(proto::EXPECT, "BM_.*", 50);
+  EXPECT_EQ(StateAt({record}, 5, .5), ChangeState::kExpected);
+  record.set_effect(.05);
+  EXPECT_EQ(StateAt({record}, 5, .04), ChangeState::kExpected);
+  EXPECT_EQ(StateAt({record}, 5, .055), ChangeState::kExpected);  // noise
+  EXPECT_EQ(StateAt({record}, 5, .2), ChangeState::kNew);
+  EXPECT_EQ(StateAt({record}, 5, -.04), ChangeState::kNew);
+  record.set_effect(-.1);
+  EXPECT_EQ(StateAt({record}, 5, -.1), ChangeState::kExpected);
+  EXPECT_EQ(StateAt({record}, 5, -.3), ChangeState::kNew);
+  EXPECT_EQ(StateAt({record}, 5, .05), ChangeState::kNew);
+}
+
+TEST(TriageBookTest, SaysWhatWasExpectedOfAChangeBeyondIt) {
+  auto record = Record(proto::EXPECT, "BM_.*", 50);
+  record.set_effect(.05);
+  const Opinion opinion =
+      TriageBook({record}, kNow).OpinionOf(TenPoints(), ChangeAt(5, .2));
+  EXPECT_THAT(opinion.reason, HasSubstr("expected was +5%"));
+}
+
+TEST(TriageBookTest, AMuteEndsAtItsInstant) {
+  auto record = Record(proto::MUTE, "BM_.*", 0);
+  record.set_until_unix_ns(kNow + 1);
+  EXPECT_EQ(StateAt({record}, 5), ChangeState::kMuted);
+  record.set_until_unix_ns(kNow);
+  EXPECT_EQ(StateAt({record}, 5), ChangeState::kNew);
+  EXPECT_EQ(TriageBook({record}, kNow).entries()[0].state,
+            RecordState::kExpired);
+}
+
+TEST(TriageBookTest, TheStrongestOpinionWinsInAnyOrder) {
+  auto mute = Record(proto::MUTE, "BM_.*", 0);
+  mute.set_until_unix_ns(kNow + 1);
+  const auto ack = Record(proto::ACKNOWLEDGE, "BM_.*", 50);
+  EXPECT_EQ(StateAt({mute, ack}, 5), ChangeState::kAcknowledged);
+  EXPECT_EQ(StateAt({ack, mute}, 5), ChangeState::kAcknowledged);
+}
+
+TEST(TriageBookTest, UndoTakesBackAndCanBeTakenBack) {
+  const auto ack = Record(proto::ACKNOWLEDGE, "BM_.*", 50, "ack");
+  EXPECT_EQ(StateAt({ack, Undo("ack", "u1")}, 5), ChangeState::kNew);
+  EXPECT_EQ(StateAt({Undo("ack", "u1"), ack}, 5), ChangeState::kNew);
+  EXPECT_EQ(StateAt({ack, Undo("ack", "u1"), Undo("u1", "u2")}, 5),
+            ChangeState::kAcknowledged);
+  EXPECT_EQ(
+      StateAt({ack, Undo("ack", "u1"), Undo("u1", "u2"), Undo("ack", "u3")}, 5),
+      ChangeState::kNew);
+}
+
+TEST(TriageBookTest, UndosThatRunInACircleDoNotHangIt) {
+  const auto ack = Record(proto::ACKNOWLEDGE, "BM_.*", 50, "ack");
+  const TriageBook book(
+      {ack, Undo("u2", "u1"), Undo("u1", "u2"), Undo("u3", "u3")}, kNow);
+  EXPECT_EQ(book.entries().size(), 4);
+  EXPECT_EQ(book.OpinionOf(TenPoints(), ChangeAt(5)).state,
+            ChangeState::kAcknowledged);
+}
+
+TEST(TriageBookTest, NotesStandBesideAndJudgeNothing) {
+  auto note = Record(proto::NOTE, "BM_.*", 50);
+  note.set_text("new compiler");
+  const Opinion opinion =
+      TriageBook({note}, kNow).OpinionOf(TenPoints(), ChangeAt(5));
+  EXPECT_EQ(opinion.state, ChangeState::kNew);
+  EXPECT_THAT(opinion.notes, ElementsAre("new compiler"));
+}
+
+TEST(TriageBookTest, RecordsOfUnknownKindOrBrokenPatternSpeakOfNothing) {
+  auto record = Record(proto::ACKNOWLEDGE, "BM_.*", 50);
+  record.set_pattern("(");
+  auto newer = Record(proto::ACKNOWLEDGE, "BM_.*", 50);
+  newer.set_kind(static_cast<proto::TriageKind>(77));
+  EXPECT_EQ(StateAt({record, newer}, 5), ChangeState::kNew);
+}
+
+TEST(TriageBookTest, FindsRecordsByTheBeginningOfTheirId) {
+  const TriageBook book({Record(proto::NOTE, "x", 0, "20261120T090807Z-1a2b"),
+                         Record(proto::NOTE, "x", 0, "20261121T090807Z-1a3c")},
+                        kNow);
+  EXPECT_EQ((*book.Find("20261121"))->record.record_id(),
+            "20261121T090807Z-1a3c");
+  EXPECT_EQ((*book.Find("1a2"))->record.record_id(), "20261120T090807Z-1a2b");
+  EXPECT_THAT(std::string(book.Find("1a").status().message()),
+              HasSubstr("could be any of"));
+  EXPECT_TRUE(absl::IsNotFound(book.Find("zz").status()));
+  EXPECT_TRUE(absl::IsNotFound(book.Find("").status()));
+}
+
+TEST(SetScopeTest, RefusesWhatIsNeitherSeriesNorPattern) {
+  proto::TriageRecord record;
+  EXPECT_FALSE(SetScope("", &record).ok());
+  EXPECT_THAT(std::string(SetScope("a(b", &record).message()),
+              HasSubstr("regular expression"));
+}
+
+TEST(ParseEffectTest, WantsAPercentage) {
+  EXPECT_DOUBLE_EQ(*ParseEffect("+5%"), .05);
+  EXPECT_DOUBLE_EQ(*ParseEffect("-2.5%"), -.025);
+  for (const char* bad : {"", "5", "%", "nan%", "-100%", "x%", "inf%"}) {
+    EXPECT_FALSE(ParseEffect(bad).ok()) << bad;
+  }
+}
+
+TEST(ParseDateTest, WantsADay) {
+  EXPECT_EQ(*ParseDate("1970-01-02"), int64_t{86400} * 1'000'000'000);
+  for (const char* bad : {"", "2026-13-01", "2026-02-30", "tomorrow",
+                          "2026-1-1", "2026-12-24T00:00"}) {
+    EXPECT_FALSE(ParseDate(bad).ok()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace optrail::tracker
