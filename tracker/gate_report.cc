@@ -329,18 +329,27 @@ std::string RunsText(const std::vector<RunInfo>& runs) {
   return absl::StrJoin(texts, ", ");
 }
 
-// For rows that are neither red nor plain: why they are what they are.
+// Whether a row that is not red needs a sentence.
+bool NeedsReason(const GateRow& row) {
+  if (IsRed(row)) return false;
+  if (!row.exempted.empty()) return true;
+  return row.row.verdict != Verdict::kUnchanged &&
+         row.row.verdict != Verdict::kNew;
+}
+
+// Why rows that are not red are what they are; of many the first.
 std::string Reasons(const Rows& rows) {
+  constexpr int kShown = 10;
   std::string text;
+  int count = 0;
   for (const GateRow* row : rows) {
-    const Verdict verdict = row->row.verdict;
-    if (IsRed(*row) ||
-        ((verdict == Verdict::kUnchanged || verdict == Verdict::kNew) &&
-         row->exempted.empty())) {
-      continue;
-    }
+    if (!NeedsReason(*row) || ++count > kShown) continue;
     absl::StrAppend(&text, "\n", EscapeForTerminal(row->row.name), "\n  ",
                     EscapeForTerminal(ReasonText(*row)), "\n");
+  }
+  if (count > kShown) {
+    absl::StrAppend(&text, "\nand ", count - kShown,
+                    " more; --format=json has every reason\n");
   }
   return text;
 }

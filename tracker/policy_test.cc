@@ -2,6 +2,7 @@
 
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
+#include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -128,6 +129,35 @@ TEST(Policy, EveryVerdictHasADefaultAction) {
   EXPECT_EQ(policy.ActionFor(Verdict::kNewVersion, rule), proto::WARN);
   EXPECT_EQ(policy.ActionFor(Verdict::kUnchanged, rule), proto::IGNORE);
   EXPECT_EQ(policy.ActionFor(Verdict::kFaster, rule), proto::IGNORE);
+}
+
+// The example shows every field that the reference lists.
+TEST(Policy, TheDocumentedExampleIsOne) {
+  const absl::StatusOr<std::string> page = ReadFile("docs/policy_format.md");
+  ASSERT_TRUE(page.ok()) << page.status();
+  const std::string begin = "```textproto\n";
+  const size_t from = page->find(begin);
+  ASSERT_NE(from, std::string::npos);
+  const size_t start = from + begin.size();
+  const size_t end = page->find("```", start);
+  const Policy policy = ParseOrDie(page->substr(start, end - start));
+  EXPECT_EQ(policy.proto().baseline_size(), 2);
+  EXPECT_EQ(policy.RuleFor("experimental/x", "time").action, proto::WARN);
+  EXPECT_EQ(policy.RuleFor("matmul/x/hot", "time").threshold.detect_effect,
+            .04);
+  EXPECT_NE(policy.ExemptionFor("softmax/cpu/x", "time", Noon(2026, 12, 31)),
+            nullptr);
+  const auto* descriptor = proto::Policy::descriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    EXPECT_THAT(page->substr(start, end - start),
+                HasSubstr(descriptor->field(i)->name()));
+  }
+}
+
+TEST(Policy, TheOneForCiIsOne) {
+  const auto policy = Policy::Load("ci/policy.textproto");
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_EQ(policy->RuleFor("softmax/x", "time").action, proto::FAIL);
 }
 
 TEST(ParseBaseline, ReadsWhatItWrites) {
