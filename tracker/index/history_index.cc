@@ -1,0 +1,734 @@
+#include "tracker/index/history_index.h"
+
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "re2/re2.h"
+#include "tracker/index/index.pb.h"
+#include "tracker/record.h"
+#include "tracker/series_key.h"
+
+namespace optrail::tracker {
+namespace {
+
+constexpr absl::string_view kFileName = "index.sqlite";
+constexpr absl::string_view kLockName = "index.lock";
+
+// Raised when the tables or what is in them change their meaning.
+constexpr int kSchemaVersion = 1;
+
+// Files per transaction: what an interrupted build keeps.
+constexpr int kFilesPerTransaction = 64;
+
+constexpr char kCreate[] = R"sql(
+  CREATE TABLE files (
+    path TEXT PRIMARY KEY,      -- below the history
+    size_bytes INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    reason TEXT                 -- why it is no intact run; NULL if it is one
+  ) WITHOUT ROWID;
+  CREATE TABLE runs (
+    run INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL UNIQUE,
+    result_count INTEGER NOT NULL,
+    header BLOB NOT NULL        -- proto.Run without results
+  );
+  CREATE TABLE series (
+    series INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE,
+    metric TEXT NOT NULL,
+    hardware_id TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    runs INTEGER NOT NULL
+  );
+  CREATE TABLE attributes (
+    attributes INTEGER PRIMARY KEY,
+    bytes BLOB NOT NULL UNIQUE  -- proto.IndexedAttributes
+  );
+  -- Clustered, so that one series lies in a few pages.
+  CREATE TABLE observations (
+    series INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,   -- of a benchmark that a run has twice
+    attributes INTEGER NOT NULL,
+    bytes BLOB NOT NULL,        -- proto.IndexedObservation
+    PRIMARY KEY (series, run, ordinal)
+  ) WITHOUT ROWID;
+)sql";
+
+std::string EncodeObservation(const Observation& observation) {
+  proto::IndexedObservation stored;
+  stored.set_direction(observation.metric.direction);
+  stored.set_outcome(observation.outcome);
+  if (observation.roofline_fraction) {
+    stored.set_roofline_fraction(*observation.roofline_fraction);
+  }
+  bool any_aggregate = false;
+  for (const ProcessReading& process : observation.processes) {
+    stored.add_values(process.value);
+    stored.add_relative_sample_spreads(process.relative_sample_spread);
+    stored.add_samples(process.samples);
+    any_aggregate |= process.aggregate_only;
+  }
+  if (any_aggregate) {
+    for (const ProcessReading& process : observation.processes) {
+      stored.add_aggregate_only(process.aggregate_only);
+    }
+  }
+  return EncodeRecord(stored);
+}
+
+std::string EncodeAttributes(const Observation& observation) {
+  proto::IndexedAttributes stored;
+  stored.set_detail(observation.detail);
+  stored.set_config(observation.config);
+  stored.set_config_source(observation.config_source);
+  stored.set_kernel_id(observation.kernel_id);
+  stored.set_tuning_session_id(observation.tuning_session_id);
+  if (observation.flop) stored.set_flop(*observation.flop);
+  if (observation.moved_bytes) stored.set_moved_bytes(*observation.moved_bytes);
+  return EncodeRecord(stored);
+}
+
+absl::Status DecodeObservation(absl::string_view bytes, Observation* result) {
+  proto::IndexedObservation stored;
+  OPTRAIL_RETURN_IF_ERROR(DecodeRecord(bytes, &stored));
+  const int processes = stored.values_size();
+  if (stored.relative_sample_spreads_size() != processes ||
+      stored.samples_size() != processes ||
+      (stored.aggregate_only_size() != 0 &&
+       stored.aggregate_only_size() != processes)) {
+    return absl::DataLossError("index: an observation is not whole");
+  }
+  result->metric.direction = stored.direction();
+  result->outcome = stored.outcome();
+  if (stored.has_roofline_fraction()) {
+    result->roofline_fraction = stored.roofline_fraction();
+  }
+  for (int i = 0; i < processes; ++i) {
+    result->processes.push_back(
+        {stored.values(i), stored.relative_sample_spreads(i), stored.samples(i),
+         stored.aggregate_only_size() > 0 && stored.aggregate_only(i)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DecodeAttributes(absl::string_view bytes, Observation* result) {
+  proto::IndexedAttributes stored;
+  OPTRAIL_RETURN_IF_ERROR(DecodeRecord(bytes, &stored));
+  result->detail = stored.detail();
+  result->config = stored.config();
+  result->config_source = stored.config_source();
+  result->kernel_id = stored.kernel_id();
+  result->tuning_session_id = stored.tuning_session_id();
+  if (stored.has_flop()) result->flop = stored.flop();
+  if (stored.has_moved_bytes()) result->moved_bytes = stored.moved_bytes();
+  return absl::OkStatus();
+}
+
+// Ends a transaction that was not committed.
+class Transaction {
+ public:
+  explicit Transaction(Database& db) : db_(db) {}
+  ~Transaction() {
+    if (open_) (void)db_.Execute("ROLLBACK");
+  }
+  absl::Status Begin(const char* sql) {
+    OPTRAIL_RETURN_IF_ERROR(db_.Execute(sql));
+    open_ = true;
+    return absl::OkStatus();
+  }
+  absl::Status Commit() {
+    OPTRAIL_RETURN_IF_ERROR(db_.Execute("COMMIT"));
+    open_ = false;
+    return absl::OkStatus();
+  }
+
+ private:
+  Database& db_;
+  bool open_ = false;
+};
+
+}  // namespace
+
+struct HistoryIndex::FileState {
+  std::string path;  // below the history
+  int64_t size_bytes = 0;
+  int64_t inode = 0;
+
+  bool operator==(const FileState& other) const {
+    return path == other.path && size_bytes == other.size_bytes &&
+           inode == other.inode;
+  }
+};
+
+// Fills the tables; lives within one transaction.
+class HistoryIndex::Writer {
+ public:
+  static absl::StatusOr<Writer> Create(Database& db) {
+    Writer writer(db);
+    const std::pair<absl::optional<Statement>*, const char*> statements[] = {
+        {&writer.add_file_, "INSERT INTO files VALUES (?, ?, ?, ?)"},
+        {&writer.add_run_,
+         "INSERT INTO runs (path, result_count, header) VALUES (?, ?, ?)"},
+        {&writer.find_series_, "SELECT series FROM series WHERE text = ?"},
+        {&writer.add_series_,
+         "INSERT INTO series (text, metric, hardware_id, branch, runs) "
+         "VALUES (?, ?, ?, ?, 0)"},
+        {&writer.count_run_,
+         "UPDATE series SET runs = runs + 1 WHERE series = ?"},
+        {&writer.find_attributes_,
+         "SELECT attributes FROM attributes WHERE bytes = ?"},
+        {&writer.add_attributes_, "INSERT INTO attributes (bytes) VALUES (?)"},
+        {&writer.add_observation_,
+         "INSERT INTO observations VALUES (?, ?, ?, ?, ?)"},
+    };
+    for (const auto& [statement, sql] : statements) {
+      OPTRAIL_ASSIGN_OR_RETURN(*statement, db.Prepare(sql));
+    }
+    return writer;
+  }
+
+  absl::Status AddBadFile(const FileState& file, absl::string_view reason) {
+    return AddFile(file, &reason);
+  }
+
+  // `run` loses its results.
+  absl::Status AddRun(const FileState& file, proto::Run run) {
+    OPTRAIL_RETURN_IF_ERROR(AddFile(file, nullptr));
+    google::protobuf::RepeatedPtrField<proto::BenchmarkResult> results;
+    results.Swap(run.mutable_results());
+    run.clear_checksum();
+    const std::string header = EncodeRecord(run);
+    add_run_->BindText(1, file.path);
+    add_run_->Bind(2, results.size());
+    add_run_->BindBlob(3, header);
+    OPTRAIL_RETURN_IF_ERROR(add_run_->Run());
+    const int64_t row = db_.last_insert_rowid();
+    std::set<int64_t> seen;
+    for (int i = 0; i < results.size(); ++i) {
+      for (const MetricInfo& metric : MetricsOf(results[i])) {
+        const SeriesKey key = {results[i].key(), metric.metric, metric.unit,
+                               run.hardware().id(), run.commit().branch()};
+        OPTRAIL_ASSIGN_OR_RETURN(const int64_t series, SeriesRow(key));
+        OPTRAIL_RETURN_IF_ERROR(
+            AddObservation(series, row, i, Observe(results[i], metric)));
+        if (!seen.insert(series).second) continue;
+        count_run_->Bind(1, series);
+        OPTRAIL_RETURN_IF_ERROR(count_run_->Run());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  explicit Writer(Database& db) : db_(db) {}
+
+  absl::Status AddFile(const FileState& file, const absl::string_view* reason) {
+    add_file_->BindText(1, file.path);
+    add_file_->Bind(2, file.size_bytes);
+    add_file_->Bind(3, file.inode);
+    if (reason == nullptr) {
+      add_file_->BindNull(4);
+    } else {
+      add_file_->BindText(4, *reason);
+    }
+    return add_file_->Run();
+  }
+
+  absl::StatusOr<int64_t> SeriesRow(const SeriesKey& key) {
+    const std::string text = CanonicalText(key);
+    const auto known = series_.find(text);
+    if (known != series_.end()) return known->second;
+    find_series_->BindText(1, text);
+    OPTRAIL_ASSIGN_OR_RETURN(const bool found, find_series_->Step());
+    int64_t row = found ? find_series_->Int(0) : 0;
+    find_series_->Reset();
+    if (!found) {
+      add_series_->BindText(1, text);
+      add_series_->BindText(2, key.metric);
+      add_series_->BindText(3, key.hardware_id);
+      add_series_->BindText(4, key.branch);
+      OPTRAIL_RETURN_IF_ERROR(add_series_->Run());
+      row = db_.last_insert_rowid();
+    }
+    series_[text] = row;
+    return row;
+  }
+
+  absl::StatusOr<int64_t> AttributesRow(const Observation& observation) {
+    const std::string bytes = EncodeAttributes(observation);
+    const auto known = attributes_.find(bytes);
+    if (known != attributes_.end()) return known->second;
+    find_attributes_->BindBlob(1, bytes);
+    OPTRAIL_ASSIGN_OR_RETURN(const bool found, find_attributes_->Step());
+    int64_t row = found ? find_attributes_->Int(0) : 0;
+    find_attributes_->Reset();
+    if (!found) {
+      add_attributes_->BindBlob(1, bytes);
+      OPTRAIL_RETURN_IF_ERROR(add_attributes_->Run());
+      row = db_.last_insert_rowid();
+    }
+    attributes_[bytes] = row;
+    return row;
+  }
+
+  absl::Status AddObservation(int64_t series, int64_t run, int ordinal,
+                              const Observation& observation) {
+    OPTRAIL_ASSIGN_OR_RETURN(const int64_t attributes,
+                             AttributesRow(observation));
+    const std::string bytes = EncodeObservation(observation);
+    add_observation_->Bind(1, series);
+    add_observation_->Bind(2, run);
+    add_observation_->Bind(3, ordinal);
+    add_observation_->Bind(4, attributes);
+    add_observation_->BindBlob(5, bytes);
+    return add_observation_->Run();
+  }
+
+  Database& db_;
+  absl::optional<Statement> add_file_, add_run_, find_series_, add_series_,
+      count_run_, find_attributes_, add_attributes_, add_observation_;
+  std::unordered_map<std::string, int64_t> series_, attributes_;
+};
+
+absl::StatusOr<std::unique_ptr<HistoryIndex>> HistoryIndex::Open(
+    const History& history) {
+  auto index = std::unique_ptr<HistoryIndex>(new HistoryIndex(history));
+  OPTRAIL_RETURN_IF_ERROR(index->OpenDatabase());
+  OPTRAIL_RETURN_IF_ERROR(index->Update().status());
+  return index;
+}
+
+absl::Status HistoryIndex::OpenDatabase() {
+  db_.reset();
+  headers_.clear();
+  read_only_ = false;
+  // Only a real folder can hold a database, and a history that is not there
+  // is not created by asking it.
+  if (history_.file_system() != FileSystem::Real() ||
+      !FileExists(history_.dir())) {
+    return OpenInMemory();
+  }
+  absl::Status status = OpenForWriting();
+  if (absl::IsDataLoss(status)) {
+    notices_.push_back(absl::StrCat(path_, " was damaged and is built again (",
+                                    status.message(), ")"));
+    OPTRAIL_RETURN_IF_ERROR(ThrowAway());
+    status = OpenForWriting();
+  }
+  if (status.ok() || absl::IsResourceExhausted(status)) return status;
+  if (OpenUnchanging().ok()) return absl::OkStatus();
+  notices_.push_back(
+      absl::StrCat("the index is held in memory and built for every command: ",
+                   status.message()));
+  return OpenInMemory();
+}
+
+absl::Status HistoryIndex::OpenForWriting() {
+  path_ = JoinPath(history_.dir(), kFileName);
+  OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock,
+                           FileLock::Wait(JoinPath(history_.dir(), kLockName)));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      db_, Database::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                                     SQLITE_OPEN_NOMUTEX));
+  // A power loss may cost the last transactions, never the whole.
+  OPTRAIL_RETURN_IF_ERROR(
+      db_->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                   "PRAGMA cache_size = -131072;"));
+  return UseSchema();
+}
+
+// An index in a folder that can't be written: nobody else writes it either, or
+// it is found to be out of date.
+absl::Status HistoryIndex::OpenUnchanging() {
+  path_ = JoinPath(history_.dir(), kFileName);
+  std::string uri = "file:";
+  for (const char c : path_) {
+    if (c == '?' || c == '#' || c == '%') {
+      absl::StrAppend(&uri, "%", absl::BytesToHexString({&c, 1}));
+    } else {
+      uri.push_back(c);
+    }
+  }
+  uri += "?immutable=1";
+  OPTRAIL_ASSIGN_OR_RETURN(
+      db_, Database::Open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI |
+                                   SQLITE_OPEN_NOMUTEX));
+  OPTRAIL_ASSIGN_OR_RETURN(Statement version,
+                           db_->Prepare("PRAGMA user_version"));
+  OPTRAIL_RETURN_IF_ERROR(version.Step().status());
+  if (version.Int(0) != kSchemaVersion) {
+    return absl::FailedPreconditionError("index: of another version");
+  }
+  read_only_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status HistoryIndex::OpenInMemory() {
+  path_.clear();
+  headers_.clear();
+  read_only_ = false;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      db_,
+      Database::Open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                                     SQLITE_OPEN_NOMUTEX));
+  return UseSchema();
+}
+
+absl::Status HistoryIndex::UseSchema() {
+  int64_t version = 0;
+  {
+    OPTRAIL_ASSIGN_OR_RETURN(Statement get,
+                             db_->Prepare("PRAGMA user_version"));
+    OPTRAIL_RETURN_IF_ERROR(get.Step().status());
+    version = get.Int(0);
+  }
+  if (version == kSchemaVersion) return absl::OkStatus();
+  if (version != 0) {
+    return absl::DataLossError(absl::StrCat("its layout is version ", version,
+                                            ", expected ", kSchemaVersion));
+  }
+  Transaction transaction(*db_);
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN IMMEDIATE"));
+  OPTRAIL_RETURN_IF_ERROR(db_->Execute(kCreate));
+  OPTRAIL_RETURN_IF_ERROR(db_->Execute(
+      absl::StrCat("PRAGMA user_version = ", kSchemaVersion).c_str()));
+  return transaction.Commit();
+}
+
+// Under the lock, so that no other process opens a part of it. Those that have
+// it open go on with what they have.
+absl::Status HistoryIndex::ThrowAway() {
+  db_.reset();
+  headers_.clear();
+  OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock,
+                           FileLock::Wait(JoinPath(history_.dir(), kLockName)));
+  for (const char* ending : {"", "-wal", "-shm"}) {
+    const absl::Status removed =
+        RemoveFile(absl::StrCat(JoinPath(history_.dir(), kFileName), ending));
+    if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  }
+  return absl::OkStatus();
+}
+
+template <typename Query>
+auto HistoryIndex::OrRebuild(const Query& query) -> decltype(query()) {
+  if (db_.has_value()) {
+    auto answer = query();
+    if (!absl::IsDataLoss(answer.status())) return answer;
+    notices_.push_back(absl::StrCat("the index was damaged and is built again",
+                                    " (", answer.status().message(), ")"));
+  }
+  const absl::Status rebuilt = Rebuild().status();
+  if (!rebuilt.ok()) return rebuilt;
+  return query();
+}
+
+absl::StatusOr<IndexUpdate> HistoryIndex::Rebuild() {
+  if (read_only_) {
+    OPTRAIL_RETURN_IF_ERROR(OpenInMemory());
+  } else {
+    if (!path_.empty()) OPTRAIL_RETURN_IF_ERROR(ThrowAway());
+    OPTRAIL_RETURN_IF_ERROR(OpenDatabase());
+  }
+  return UpdateOnce();
+}
+
+absl::StatusOr<IndexUpdate> HistoryIndex::Update() {
+  return OrRebuild([&] { return UpdateOnce(); });
+}
+
+absl::StatusOr<std::vector<HistoryIndex::FileState>> HistoryIndex::FilesNow()
+    const {
+  FileSystem* fs = history_.file_system();
+  // However the folder's name ends, paths below it go on after a slash.
+  const size_t prefix = JoinPath(history_.dir(), "x").size() - 1;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<std::string> paths,
+      ListRecursively(JoinPath(history_.dir(), "runs"), ".pb", fs));
+  std::vector<FileState> files;
+  files.reserve(paths.size());
+  for (const std::string& path : paths) {
+    FileInfo info;
+    if (fs->Stat(path, &info) != 0) continue;  // vanished since
+    files.push_back({path.substr(prefix), info.size_bytes,
+                     static_cast<int64_t>(info.inode)});
+  }
+  return files;
+}
+
+absl::StatusOr<std::map<std::string, HistoryIndex::FileState>>
+HistoryIndex::FilesIndexed() {
+  std::map<std::string, FileState> files;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get, db_->Prepare("SELECT path, size_bytes, inode FROM files"));
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
+    if (!row) return files;
+    FileState file = {std::string(get.Bytes(0)), get.Int(1), get.Int(2)};
+    std::string path = file.path;
+    files.emplace(std::move(path), std::move(file));
+  }
+}
+
+absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<FileState> now, FilesNow());
+  IndexUpdate update;
+  update.files = static_cast<int64_t>(now.size());
+  std::set<std::string> paths;
+  for (const FileState& file : now) paths.insert(file.path);
+  const auto compare = [&](const std::map<std::string, FileState>& indexed,
+                           std::vector<std::string>* drop,
+                           std::vector<const FileState*>* add) {
+    for (const auto& [path, file] : indexed) {
+      if (paths.count(path) == 0) drop->push_back(path);
+    }
+    for (const FileState& file : now) {
+      const auto known = indexed.find(file.path);
+      if (known != indexed.end() && known->second == file) continue;
+      if (known != indexed.end()) drop->push_back(file.path);
+      add->push_back(&file);
+    }
+  };
+  while (true) {
+    std::vector<std::string> drop;
+    std::vector<const FileState*> add;
+    OPTRAIL_ASSIGN_OR_RETURN(const auto indexed, FilesIndexed());
+    compare(indexed, &drop, &add);
+    if (drop.empty() && add.empty()) return update;
+    if (read_only_) {
+      notices_.push_back(absl::StrCat(
+          path_,
+          " is out of date and can't be written: the index is held in "
+          "memory and built for every command"));
+      OPTRAIL_RETURN_IF_ERROR(OpenInMemory());
+      continue;
+    }
+    Transaction transaction(*db_);
+    OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN IMMEDIATE"));
+    // Another process may have been quicker.
+    drop.clear();
+    add.clear();
+    OPTRAIL_ASSIGN_OR_RETURN(const auto settled, FilesIndexed());
+    compare(settled, &drop, &add);
+    if (!drop.empty()) {
+      OPTRAIL_RETURN_IF_ERROR(db_->Execute(
+          "CREATE TEMP TABLE IF NOT EXISTS dropped (path TEXT PRIMARY KEY);"
+          "DELETE FROM dropped"));
+      OPTRAIL_ASSIGN_OR_RETURN(Statement insert,
+                               db_->Prepare("INSERT INTO dropped VALUES (?)"));
+      for (const std::string& path : drop) {
+        insert.BindText(1, path);
+        OPTRAIL_RETURN_IF_ERROR(insert.Run());
+      }
+      // One scan, however many files have gone.
+      OPTRAIL_RETURN_IF_ERROR(db_->Execute(R"sql(
+        DELETE FROM observations WHERE run IN (
+          SELECT run FROM runs WHERE path IN (SELECT path FROM dropped));
+        DELETE FROM runs WHERE path IN (SELECT path FROM dropped);
+        DELETE FROM files WHERE path IN (SELECT path FROM dropped);
+        UPDATE series SET runs = (
+          SELECT COUNT(DISTINCT run) FROM observations
+          WHERE observations.series = series.series);
+      )sql"));
+      update.dropped += static_cast<int64_t>(drop.size());
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(Writer writer, Writer::Create(*db_));
+    if (add.size() > kFilesPerTransaction) add.resize(kFilesPerTransaction);
+    for (const FileState* file : add) {
+      const std::string path = JoinPath(history_.dir(), file->path);
+      const absl::string_view id =
+          absl::StripSuffix(FileNameOf(file->path), ".pb");
+      absl::StatusOr<proto::Run> run = history_.ReadRun(id);
+      if (run.ok() &&
+          file->path != JoinPath("runs", id.substr(0, 4), FileNameOf(path))) {
+        run = absl::DataLossError(
+            absl::StrCat("its place is runs/", id.substr(0, 4)));
+      }
+      if (run.ok()) {
+        OPTRAIL_RETURN_IF_ERROR(writer.AddRun(*file, *std::move(run)));
+      } else {
+        absl::string_view reason = run.status().message();
+        absl::ConsumePrefix(&reason, absl::StrCat(path, ": "));
+        OPTRAIL_RETURN_IF_ERROR(writer.AddBadFile(*file, reason));
+      }
+      ++update.added;
+    }
+    OPTRAIL_RETURN_IF_ERROR(transaction.Commit());
+  }
+}
+
+// Takes the headers that are not known yet and forgets those that are gone.
+absl::Status HistoryIndex::LoadHeaders() {
+  OPTRAIL_ASSIGN_OR_RETURN(Statement list,
+                           db_->Prepare("SELECT run FROM runs ORDER BY run"));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare(
+          "SELECT path, result_count, header FROM runs WHERE run = ?"));
+  std::set<int64_t> present;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, list.Step());
+    if (!more) break;
+    const int64_t row = list.Int(0);
+    present.insert(row);
+    if (headers_.count(row) > 0) continue;
+    get.Bind(1, row);
+    OPTRAIL_ASSIGN_OR_RETURN(const bool found, get.Step());
+    if (!found) return absl::DataLossError("index: a run is missing");
+    Header header;
+    OPTRAIL_RETURN_IF_ERROR(DecodeRecord(get.Bytes(2), &header.run));
+    header.path = JoinPath(history_.dir(), get.Bytes(0));
+    header.result_count = static_cast<int>(get.Int(1));
+    headers_.emplace(row, std::move(header));
+    get.Reset();
+  }
+  for (auto header = headers_.begin(); header != headers_.end();) {
+    header = present.count(header->first) > 0 ? std::next(header)
+                                              : headers_.erase(header);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunList> HistoryIndex::ListRunsOnce(const RunFilter& filter) {
+  RunList list;
+  OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
+  for (const auto& [row, header] : headers_) {
+    if (!Matches(filter, header.run)) continue;
+    list.runs.push_back({header.path, header.run, header.result_count});
+  }
+  SortInSeriesOrder(list.runs);
+  OPTRAIL_ASSIGN_OR_RETURN(list.bad_files, BadFiles());
+  return list;
+}
+
+absl::StatusOr<RunList> HistoryIndex::ListRuns(const RunFilter& filter) {
+  return OrRebuild([&] { return ListRunsOnce(filter); });
+}
+
+absl::StatusOr<std::vector<BadFile>> HistoryIndex::BadFiles() {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT path, reason FROM files WHERE reason IS NOT NULL "
+                   "ORDER BY path"));
+  std::vector<BadFile> bad;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
+    if (!row) return bad;
+    bad.push_back(
+        {JoinPath(history_.dir(), get.Bytes(0)), std::string(get.Bytes(1))});
+  }
+}
+
+absl::StatusOr<std::vector<SeriesInfo>> HistoryIndex::ListSeriesOnce(
+    const SeriesFilter& filter) {
+  const RE2 pattern(filter.pattern, RE2::Quiet);
+  if (!pattern.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("filter '", filter.pattern,
+                     "' is no regular expression (RE2): ", pattern.error()));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT text, runs FROM series WHERE runs > 0 "
+                   "AND (?1 = '' OR metric = ?1) "
+                   "AND (?2 = '' OR hardware_id = ?2) "
+                   "AND (?3 = '' OR branch = ?3) ORDER BY text"));
+  get.BindText(1, filter.metric);
+  get.BindText(2, filter.hardware_id);
+  get.BindText(3, filter.branch);
+  std::vector<SeriesInfo> list;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
+    if (!row) return list;
+    const absl::string_view text = get.Bytes(0);
+    if (RE2::PartialMatch(re2::StringPiece(text.data(), text.size()),
+                          pattern)) {
+      list.push_back({std::string(text), get.Int(1)});
+    }
+  }
+}
+
+absl::StatusOr<std::vector<SeriesInfo>> HistoryIndex::ListSeries(
+    const SeriesFilter& filter) {
+  return OrRebuild([&] { return ListSeriesOnce(filter); });
+}
+
+absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
+  OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, ParseSeriesKey(text));
+  // One state of the index from here on.
+  Transaction transaction(*db_);
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN"));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT o.run, o.bytes, a.bytes FROM series s "
+                   "JOIN observations o ON o.series = s.series "
+                   "JOIN attributes a ON a.attributes = o.attributes "
+                   "WHERE s.text = ? ORDER BY o.run, o.ordinal"));
+  get.BindText(1, text);
+  std::vector<std::pair<int64_t, Observation>> rows;
+  bool headers_known = true;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+    if (!more) break;
+    Observation observation;
+    OPTRAIL_RETURN_IF_ERROR(DecodeObservation(get.Bytes(1), &observation));
+    OPTRAIL_RETURN_IF_ERROR(DecodeAttributes(get.Bytes(2), &observation));
+    headers_known &= headers_.count(get.Int(0)) > 0;
+    rows.emplace_back(get.Int(0), std::move(observation));
+  }
+  if (rows.empty()) {
+    return absl::NotFoundError(absl::StrCat("no series '", text, "' in ",
+                                            history_.dir(),
+                                            "; `optrail log series` lists "
+                                            "them"));
+  }
+  if (!headers_known) OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
+  std::vector<RunObservation> observations;
+  observations.reserve(rows.size());
+  for (auto& [row, observation] : rows) {
+    const auto header = headers_.find(row);
+    if (header == headers_.end()) {
+      return absl::DataLossError("index: a run is missing");
+    }
+    observations.push_back({&header->second.run, std::move(observation)});
+  }
+  get.Reset();
+  OPTRAIL_RETURN_IF_ERROR(transaction.Commit());
+  return BuildOneSeries(std::move(key), observations);
+}
+
+absl::StatusOr<Series> HistoryIndex::ReadSeries(absl::string_view text) {
+  return OrRebuild([&] { return ReadSeriesOnce(text); });
+}
+
+absl::StatusOr<History> OpenIndexedHistory(absl::string_view dir) {
+  OPTRAIL_ASSIGN_OR_RETURN(History history, History::Open(dir));
+  struct Shared {
+    std::mutex mutex;
+    std::unique_ptr<HistoryIndex> index;
+  };
+  auto shared = std::make_shared<Shared>();
+  history.set_run_lister(
+      [shared,
+       plain = history](const RunFilter& filter) -> absl::StatusOr<RunList> {
+        const std::lock_guard<std::mutex> lock(shared->mutex);
+        if (shared->index == nullptr) {
+          OPTRAIL_ASSIGN_OR_RETURN(shared->index, HistoryIndex::Open(plain));
+        } else {
+          OPTRAIL_RETURN_IF_ERROR(shared->index->Update().status());
+        }
+        return shared->index->ListRuns(filter);
+      });
+  return history;
+}
+
+}  // namespace optrail::tracker
