@@ -1,0 +1,151 @@
+#include "tracker/convergence/convergence_command.h"
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "nlohmann/json.hpp"
+#include "re2/re2.h"
+#include "tracker/convergence/convergence.h"
+#include "tracker/convergence/findings.h"
+#include "tracker/history.h"
+
+namespace optrail::tracker {
+namespace {
+
+absl::StatusOr<std::set<FindingKind>> KindsOf(
+    const std::vector<std::string>& names) {
+  std::set<FindingKind> kinds;
+  for (const std::string& name : names) {
+    if (name == "all") {
+      kinds.insert(std::begin(kAllFindingKinds), std::end(kAllFindingKinds));
+      continue;
+    }
+    const absl::optional<FindingKind> kind = ParseFindingKind(name);
+    if (!kind) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "finding '", name, "': expected all or some of ",
+          absl::StrJoin(kAllFindingKinds, ", ",
+                        [](std::string* out, FindingKind known) {
+                          absl::StrAppend(out, FindingKindName(known));
+                        })));
+    }
+    kinds.insert(*kind);
+  }
+  return kinds;
+}
+
+std::string TaskOf(const Finding& finding) {
+  return finding.task.empty() ? "several tasks" : finding.task;
+}
+
+// A block per finding: sentences don't fit the columns of a table.
+void PrintText(const std::vector<Finding>& findings, std::ostream& out) {
+  for (const Finding& finding : findings) {
+    out << FindingKindName(finding.kind) << ": "
+        << EscapeForTerminal(TaskOf(finding)) << "\n";
+    for (const std::string& line : finding.evidence) {
+      out << "  evidence: " << EscapeForTerminal(line) << "\n";
+    }
+    for (const Remedy& remedy : finding.remedies) {
+      out << "  " << LeverName(remedy.lever) << ": "
+          << EscapeForTerminal(remedy.text) << "\n";
+    }
+    out << "  sessions: "
+        << EscapeForTerminal(absl::StrJoin(finding.session_ids, ", "))
+        << "\n\n";
+  }
+}
+
+void PrintJson(const std::vector<Finding>& findings, std::ostream& out) {
+  auto json = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    auto remedies = nlohmann::ordered_json::array();
+    for (const Remedy& remedy : finding.remedies) {
+      remedies.push_back({{"lever", std::string(LeverName(remedy.lever))},
+                          {"text", remedy.text}});
+    }
+    json.push_back({{"finding", std::string(FindingKindName(finding.kind))},
+                    {"task", finding.task},
+                    {"sessions", finding.session_ids},
+                    {"evidence", finding.evidence},
+                    {"remedies", std::move(remedies)}});
+  }
+  out << json.dump(2, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace)
+      << "\n";
+}
+
+Table TableOf(const std::vector<Finding>& findings) {
+  Table table({{"finding"}, {"task"}, {"evidence"}, {"remedy"}, {"sessions"}});
+  for (const Finding& finding : findings) {
+    table.AddRow({FindingKindName(finding.kind), TaskOf(finding),
+                  absl::StrJoin(finding.evidence, "; "),
+                  finding.remedies.empty() ? "" : finding.remedies[0].text,
+                  absl::StrJoin(finding.session_ids, " ")});
+  }
+  return table;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunConvergence(const ConvergenceCommand& options,
+                                   std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::set<FindingKind> fail_on,
+                           KindsOf(options.fail_on));
+  const RE2 filter(options.filter, RE2::Quiet);
+  if (!filter.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("filter '", options.filter,
+                     "' is no regular expression (RE2): ", filter.error()));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const SessionList list, history.ListSessions());
+  for (const BadFile& bad : list.bad_files) {
+    std::cerr << "warning: damaged file skipped: "
+              << EscapeForTerminal(bad.path) << ": "
+              << EscapeForTerminal(bad.reason) << "\n";
+  }
+  std::vector<SessionAnalysis> sessions;
+  for (const SessionInfo& info : list.sessions) {
+    if (!options.hardware_id.empty() &&
+        info.header.task().hardware_id() != options.hardware_id) {
+      continue;
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
+                             history.ReadSession(info.id()));
+    SessionAnalysis analysis = AnalyzeSession(session);
+    if (RE2::PartialMatch(analysis.task_text, filter)) {
+      sessions.push_back(std::move(analysis));
+    }
+  }
+  const std::vector<Finding> findings = FindFaults(sessions);
+  switch (options.common.format) {
+    case OutputFormat::kTable:
+      PrintText(findings, out);
+      out << findings.size()
+          << (findings.size() == 1 ? " finding" : " findings") << " in "
+          << sessions.size()
+          << (sessions.size() == 1 ? " session" : " sessions") << "\n";
+      break;
+    case OutputFormat::kJson:
+      PrintJson(findings, out);
+      break;
+    default:
+      out << TableOf(findings).Format(options.common.format);
+  }
+  if (sessions.empty()) return 3;
+  const bool fails = std::any_of(
+      findings.begin(), findings.end(),
+      [&](const Finding& finding) { return fail_on.count(finding.kind) > 0; });
+  return fails ? 1 : 0;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,107 @@
+#include "tracker/convergence/findings.h"
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tracker/convergence/convergence.h"
+#include "tracker/convergence/simulate_sessions.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<Finding> FindIn(const std::vector<proto::Session>& sessions) {
+  std::vector<SessionAnalysis> analyses;
+  for (const proto::Session& session : sessions) {
+    analyses.push_back(AnalyzeSession(session));
+  }
+  return FindFaults(analyses);
+}
+
+bool Has(const std::vector<Finding>& findings, FindingKind kind) {
+  return std::any_of(
+      findings.begin(), findings.end(),
+      [&](const Finding& finding) { return finding.kind == kind; });
+}
+
+class EveryFault : public ::testing::TestWithParam<FindingKind> {};
+
+TEST_P(EveryFault, IsFoundWithItsRemedyWhenPlanted) {
+  constexpr int kSeeds = 5;
+  int found = 0;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    for (const Finding& finding : FindIn(SimulateFault(GetParam(), seed))) {
+      if (finding.kind != GetParam()) continue;
+      ++found;
+      EXPECT_FALSE(finding.evidence.empty());
+      EXPECT_FALSE(finding.session_ids.empty());
+      EXPECT_TRUE(std::any_of(finding.remedies.begin(), finding.remedies.end(),
+                              [](const Remedy& remedy) {
+                                return remedy.lever == RemedyOf(GetParam());
+                              }))
+          << "seed " << seed;
+    }
+  }
+  EXPECT_GE(found, kSeeds - 1);
+}
+
+TEST_P(EveryFault, HasANameThatParses) {
+  EXPECT_EQ(ParseFindingKind(FindingKindName(GetParam())), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(, EveryFault, ::testing::ValuesIn(kAllFindingKinds),
+                         [](const auto& info) {
+                           return std::string(FindingKindName(info.param));
+                         });
+
+TEST(FindFaults, StaysQuietOverHealthySessions) {
+  for (const uint64_t seed : {1, 2, 3}) {
+    EXPECT_LE(FindIn(SimulateHealthy(200, seed)).size(), 2) << seed;
+  }
+}
+
+TEST(FindFaults, OfNothingIsNothing) { EXPECT_TRUE(FindFaults({}).empty()); }
+
+TEST(FindFaults, TheOrderOfSessionsDoesNotMatter) {
+  std::vector<proto::Session> sessions =
+      SimulateFault(FindingKind::kTunerWorse, 1);
+  const std::vector<Finding> forward = FindIn(sessions);
+  std::reverse(sessions.begin(), sessions.end());
+  const std::vector<Finding> backward = FindIn(sessions);
+  ASSERT_EQ(forward.size(), backward.size());
+  for (size_t i = 0; i < forward.size(); ++i) {
+    EXPECT_EQ(forward[i].kind, backward[i].kind);
+    EXPECT_EQ(forward[i].evidence, backward[i].evidence);
+  }
+}
+
+TEST(FindFaults, NamesTheRuleThatFailingConfigsShare) {
+  const std::vector<Finding> findings =
+      FindIn(SimulateFault(FindingKind::kMostTrialsFail, 1));
+  ASSERT_TRUE(Has(findings, FindingKind::kMostTrialsFail));
+  EXPECT_THAT(findings[0].remedies[0].text, HasSubstr("a * b <"));
+}
+
+TEST(FindFaults, ASessionThatWasDoneDidConverge) {
+  std::vector<proto::Session> sessions =
+      SimulateFault(FindingKind::kDoesNotConverge, 1);
+  sessions[0].set_stop_reason(proto::PATIENCE_SPENT);
+  EXPECT_FALSE(Has(FindIn(sessions), FindingKind::kDoesNotConverge));
+}
+
+TEST(FindFaults, SessionsOfOneTaskShareAFinding) {
+  std::vector<proto::Session> sessions;
+  SessionPlan plan;
+  plan.contended_share = .8;
+  for (plan.day = 0; plan.day < 3; ++plan.day) {
+    sessions.push_back(SimulateSession(plan, plan.day));
+  }
+  const std::vector<Finding> findings = FindIn(sessions);
+  ASSERT_EQ(findings.size(), 1);
+  EXPECT_EQ(findings[0].session_ids.size(), 3);
+}
+
+}  // namespace
+}  // namespace optrail::tracker
