@@ -1,0 +1,105 @@
+#ifndef OPTRAIL_TRACKER_BISECT_NOISY_BISECTION_H_
+#define OPTRAIL_TRACKER_BISECT_NOISY_BISECTION_H_
+
+// NoisyBisection finds the commit that made something slower when every look at
+// a commit is a measurement with noise, with as few builds as it can.
+//
+//   NoisyBisection search(commits, {.log_effect = .05, ...});
+//   while (absl::optional<int> commit = search.Next()) {
+//     if (!Builds(*commit)) search.Skip(*commit);
+//     else search.Tell(*commit, Measure(*commit));
+//   }
+//   const BisectAnswer answer = search.Answer();
+//
+// Commits are 0, known to be good, to `commits`, known to be bad; commit k in
+// between is the culprit if everything before it is good and everything from it
+// on is bad. The search keeps the probability of every k (Horstein,
+// "Sequential transmission using noiseless feedback", 1963; Waeber, Frazier and
+// Henderson, "Bisection search with noisy responses", 2013), updated by Bayes'
+// rule with the likelihood of each measured ratio to the good side. It asks for
+// the commit whose measurement is expected to tell most (mutual information)
+// per cost, where a commit that was built costs its measurement only: doubt is
+// settled by measuring again before it is settled by building.
+//
+// A wrong look is no disaster: nothing is ever excluded, only made unlikely.
+//
+// It builds and measures nothing itself. A change that comes in several steps
+// is not what it looks for; it finds a large one of them.
+
+#include <vector>
+
+#include "absl/types/optional.h"
+
+namespace optrail::tracker {
+
+// The logarithm of (time at a commit / time at commit 0), positive for slower.
+struct BisectMeasurement {
+  double log_ratio = 0;
+  double standard_error = 0;
+};
+
+struct BisectOptions {
+  // What the bad side was measured to be, against the good one. Not 0.
+  double log_effect = 0;
+  double effect_standard_error = 0;
+  // Of the measurements to come, as a guess for planning; 0: a fourth of the
+  // effect.
+  double expected_standard_error = 0;
+  // Commits of one side differ by this share of the effect, for layout and
+  // other luck.
+  double level_spread = .1;
+  // Chance that a measurement means nothing.
+  double outlier_rate = .02;
+  double build_cost = 5;  // in measurements
+  // Enough.
+  double confidence = .98;
+  int max_measurements = 200;
+};
+
+struct BisectAnswer {
+  // The culprit is among commits first..last: one commit, unless those between
+  // could not be measured.
+  int first = 0, last = 0;
+  double probability = 0;
+  bool is_sure = false;  // probability >= confidence
+};
+
+class NoisyBisection {
+ public:
+  // `commits` is at least 1.
+  NoisyBisection(int commits, const BisectOptions& options);
+
+  // The commit to measure, in 1..commits - 1; nullopt: done, or all that could
+  // be done.
+  absl::optional<int> Next() const;
+
+  void Tell(int commit, const BisectMeasurement& measurement);
+  // The commit is like the good (bad) side without doubt: equal bytes.
+  void TellCertain(int commit, bool bad);
+  // The commit can't be measured: it does not build, or crashes.
+  void Skip(int commit);
+
+  BisectAnswer Answer() const;
+  // Of commit `k` in 1..commits being the culprit.
+  double Probability(int k) const { return posterior_[k]; }
+  // Commits looked at, those skipped included: each was a build.
+  int builds() const;
+  int measurements() const { return measurements_; }
+
+ private:
+  enum class State { kUnknown, kBuilt, kSkipped };
+
+  void Normalise();
+  double ExpectedInformation(double probability_bad) const;
+
+  const int commits_;
+  const BisectOptions options_;
+  double separation_;              // of the two sides, in standard errors
+  std::vector<double> posterior_;  // [0] is not used
+  std::vector<State> states_;
+  int measurements_ = 0;
+};
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_BISECT_NOISY_BISECTION_H_
