@@ -52,6 +52,8 @@ suites::Command ShowCommand();
 suites::Command CompareCommand();
 suites::Command GateCommand();
 suites::Command DetectCommand();
+suites::Command ConvergenceCommand();
+suites::Command BisectCommand();
 suites::Command AckCommand();
 suites::Command ExpectCommand();
 suites::Command MuteCommand();

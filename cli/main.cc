@@ -12,13 +12,13 @@ int main(int argc, char** argv) {
   namespace suites = optrail::suites;
   if (suites::IsWorker(argc, argv)) return suites::RunWorker();
   const std::vector<suites::Command> commands = {
-      cli::DoctorCommand(),  cli::TuneCommand(),    suites::BenchCommand(""),
-      cli::SuiteCommand(),   cli::ImportCommand(),  cli::LogCommand(),
-      cli::ShowCommand(),    cli::CompareCommand(), cli::GateCommand(),
-      cli::DetectCommand(),  cli::ChangesCommand(), cli::AckCommand(),
-      cli::ExpectCommand(),  cli::MuteCommand(),    cli::NoteCommand(),
-      cli::TriageCommand(),  cli::StoreCommand(),   cli::ReplayCommand(),
-      cli::HistoryCommand(), cli::ReportCommand(),
+      cli::DoctorCommand(), cli::TuneCommand(),        suites::BenchCommand(""),
+      cli::SuiteCommand(),  cli::ImportCommand(),      cli::LogCommand(),
+      cli::ShowCommand(),   cli::CompareCommand(),     cli::GateCommand(),
+      cli::DetectCommand(), cli::ConvergenceCommand(), cli::ChangesCommand(), cli::BisectCommand(),
+      cli::AckCommand(),    cli::ExpectCommand(),      cli::MuteCommand(),
+      cli::NoteCommand(),   cli::TriageCommand(),      cli::StoreCommand(),
+      cli::ReplayCommand(), cli::HistoryCommand(),     cli::ReportCommand(),
   };
   return suites::RunCommandLine(
       "optrail", "Optrail tunes, benchmarks and watches compute operators.",

@@ -1,0 +1,43 @@
+// `optrail convergence`: what is wrong with tuning sessions, and the remedy.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "cli/flags.h"
+#include "tracker/convergence/convergence_command.h"
+
+ABSL_DECLARE_FLAG(std::string, hardware);
+ABSL_DECLARE_FLAG(std::string, filter);
+
+ABSL_FLAG(std::vector<std::string>, fail_on, {},
+          "Findings that make the exit code 1, such as "
+          "does_not_converge,tuner_worse; or all.");
+
+namespace optrail::cli {
+
+suites::Command ConvergenceCommand() {
+  suites::Command command;
+  command.name = "convergence";
+  command.summary = "Says what went wrong in tuning sessions, and the remedy.";
+  command.details =
+      "Judges each session of the history, and those of the same task against\n"
+      "each other: did the search converge, is its winner real, did the tuner\n"
+      "get worse? docs/convergence.md defines each finding. --filter matches\n"
+      "tasks. Exit code 3: there is no session to judge.\n"
+      "\n"
+      "  optrail convergence\n"
+      "  optrail convergence --fail_on=tuner_worse,most_trials_fail\n";
+  command.flags = {"history", "format", "hardware", "filter", "fail_on"};
+  command.run = [](const std::vector<std::string>&) {
+    tracker::ConvergenceCommand options;
+    options.common.history = HistoryFolder();
+    options.common.format = absl::GetFlag(FLAGS_format);
+    options.hardware_id = absl::GetFlag(FLAGS_hardware);
+    options.filter = absl::GetFlag(FLAGS_filter);
+    options.fail_on = absl::GetFlag(FLAGS_fail_on);
+    return tracker::RunConvergence(options, std::cout);
+  };
+  return command;
+}
+
+}  // namespace optrail::cli
