@@ -20,7 +20,9 @@ struct LogNormal {
 constexpr LogNormal kOrdinalWeight = {0, 2};
 // That a single value is special is the exception.
 constexpr LogNormal kIndicatorWeight = {-2, 2};
-constexpr LogNormal kScale = {0, 1};
+// Targets are cut above and tried where they are low: the function goes far
+// beyond the unit variance of what was seen.
+constexpr LogNormal kScale = {2, 1};
 constexpr LogNormal kNoise = {-4.605170186, 1.5};  // log 0.01
 // Of all sources together: many must not explain more than few.
 constexpr LogNormal kSourceWeights = {-2, 1.5};
