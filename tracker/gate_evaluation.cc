@@ -357,6 +357,62 @@ void Power(const std::vector<Benchmark>& benchmarks) {
             << table.ToMarkdown() << "\n";
 }
 
+// The benchmark with residuals of the recorded shape but of another size.
+Benchmark WithSpread(Benchmark benchmark, double spread) {
+  const double scale = spread / benchmark.spread;
+  const double center = std::log(Median(benchmark.processes));
+  for (double& value : benchmark.processes) {
+    value = std::exp(center + scale * (std::log(value) - center));
+  }
+  benchmark.spread = spread;
+  return benchmark;
+}
+
+// Found slow-downs by spread and number of processes, and for how many the gate
+// had said that it could.
+void PowerCurve(const std::vector<Benchmark>& recorded) {
+  Table table({{"spread", Align::kRight},
+               {"5 processes", Align::kRight},
+               {"10", Align::kRight},
+               {"20", Align::kRight},
+               {"40", Align::kRight}});
+  const Policy policy = PolicyWithEffect(.03);
+  const int runs = absl::GetFlag(FLAGS_power_runs) / 4;
+  for (const double spread : {.005, .01, .015, .02, .03, .04}) {
+    std::vector<Benchmark> benchmarks;
+    for (const Benchmark& benchmark : recorded) {
+      benchmarks.push_back(WithSpread(benchmark, spread));
+    }
+    std::vector<Cell> cells = {absl::StrFormat("%.1f%%", 100 * spread)};
+    for (const int processes : {5, 10, 20, 40}) {
+      Rng rng(absl::GetFlag(FLAGS_seed) + 2);
+      int found = 0, able = 0;
+      for (int i = 0; i < runs; ++i) {
+        const int slowed = static_cast<int>(
+            rng.UniformInt(static_cast<int64_t>(benchmarks.size())));
+        const GateReport report = GateOnce(
+            benchmarks, policy,
+            [processes](const Benchmark& b, Rng& r) {
+              return DrawPooled(b, processes, r);
+            },
+            slowed, rng);
+        for (const GateRow& row : report.rows) {
+          if (row.row.name != benchmarks[slowed].name) continue;
+          found += row.row.verdict == Verdict::kSlower;
+          able += row.row.minimum_detectable_effect.value_or(1) <=
+                  absl::GetFlag(FLAGS_slowdown);
+        }
+      }
+      cells.push_back(absl::StrFormat("%.0f%% (%.0f%%)", 100. * found / runs,
+                                      100. * able / runs));
+    }
+    table.AddRow(std::move(cells));
+  }
+  std::cout << "The same with residuals scaled to one spread (in brackets: how "
+               "often the gate\nsays that it could find it):\n\n"
+            << table.ToMarkdown() << "\n";
+}
+
 void DescribeData(const std::vector<Benchmark>& benchmarks) {
   std::vector<double> spreads;
   size_t processes = 0, rounds = 0;
@@ -381,7 +437,10 @@ absl::Status Main() {
                            ReadProcesses(absl::GetFlag(FLAGS_processes)));
   DescribeData(benchmarks);
   if (absl::GetFlag(FLAGS_runs) > 0) FalseAlarms(benchmarks);
-  if (absl::GetFlag(FLAGS_power_runs) > 0) Power(benchmarks);
+  if (absl::GetFlag(FLAGS_power_runs) > 0) {
+    Power(benchmarks);
+    PowerCurve(benchmarks);
+  }
   return absl::OkStatus();
 }
 
