@@ -1,0 +1,304 @@
+#include "tracker/commands.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tracker/history.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr int64_t kNow = 1795000000LL * 1000000000;
+
+// A folder that is no git work tree, with a history in it.
+class CommandsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "/commands_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    // Whatever is above the folder is not its work tree.
+    setenv("GIT_CEILING_DIRECTORIES", ::testing::TempDir().c_str(), 1);
+    common_.history = JoinPath(dir_, "history");
+    common_.workspace = dir_;
+    common_.now_unix_ns = kNow;
+  }
+
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = JoinPath(dir_, name);
+    EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+    return path;
+  }
+
+  // A Google Benchmark file: BM_Sort took `ns`, BM_Copy 50.
+  std::string WriteResults(const std::string& name, double ns) {
+    return Write(
+        name,
+        absl::StrCat(R"({"context": {"date": "2026-11-20T10:00:00+00:00",)",
+                     R"("num_cpus": 2, "caches": []}, "benchmarks": [)",
+                     Entry("BM_Sort", ns), ",", Entry("BM_Copy", 50), "]}"));
+  }
+
+  static std::string Entry(const std::string& name, double ns) {
+    return absl::StrCat(R"({"name": ")", name, R"(", "run_name": ")", name,
+                        R"(", "run_type": "iteration", "iterations": 1000,)",
+                        R"("real_time": )", ns, R"(, "cpu_time": )", ns,
+                        R"(, "time_unit": "ns"})");
+  }
+
+  // Records a run of `commit` whose five processes took about `ns`.
+  void Import(const std::string& commit, double ns) {
+    ImportCommand import;
+    import.common = common_;
+    import.common.now_unix_ns += ++imported_ * 60'000'000'000;
+    for (int i = 0; i < 5; ++i) {
+      import.files.push_back(WriteResults(absl::StrCat("r", i, ".json"),
+                                          ns * (1 + .001 * (i - 2))));
+    }
+    import.suite = "micro";
+    import.hardware_id = "test-2c";
+    import.commit = commit;
+    import.branch = "main";
+    import.files_are_processes = true;
+    std::ostringstream out;
+    const absl::StatusOr<int> code = RunImport(import, out);
+    ASSERT_TRUE(code.ok()) << code.status();
+    EXPECT_EQ(*code, 0);
+    EXPECT_THAT(out.str(), HasSubstr("micro"));
+  }
+
+  static std::string Hash(char digit) { return std::string(40, digit); }
+
+  std::string dir_;
+  CommonOptions common_;
+  int imported_ = 0;
+};
+
+// The exit code of a command, and what it printed.
+template <typename Run, typename Options>
+std::pair<absl::StatusOr<int>, std::string> Call(Run run,
+                                                 const Options& options) {
+  std::ostringstream out;
+  absl::StatusOr<int> code = run(options, out);
+  return {std::move(code), out.str()};
+}
+
+TEST_F(CommandsTest, ImportedRunsAreLoggedShownAndCompared) {
+  Import(Hash('a'), 100);
+  Import(Hash('b'), 130);
+  LogCommand log;
+  log.common = common_;
+  const auto [log_code, logged] = Call(RunLog, log);
+  ASSERT_TRUE(log_code.ok()) << log_code.status();
+  EXPECT_THAT(logged, AllOf(HasSubstr("aaaaaaaaaaaa"),
+                            HasSubstr("bbbbbbbbbbbb"), HasSubstr("test-2c")));
+  EXPECT_LT(logged.find("bbbbbbbbbbbb"), logged.find("aaaaaaaaaaaa"))
+      << "the newest is not first";
+
+  log.what = "series";
+  log.filter = "Sort";
+  EXPECT_THAT(Call(RunLog, log).second,
+              AllOf(HasSubstr("BM_Sort|time|ns|test-2c|main"),
+                    Not(HasSubstr("BM_Copy"))));
+
+  ShowCommand show;
+  show.common = common_;
+  show.what = "aaaa";
+  EXPECT_THAT(Call(RunShow, show).second, HasSubstr("100 ns"));
+  show.what = "BM_Sort|time|ns|test-2c|main";
+  EXPECT_THAT(Call(RunShow, show).second,
+              AllOf(HasSubstr("100 ns"), HasSubstr("130 ns")));
+
+  CompareCommand compare;
+  compare.common = common_;
+  compare.a = "aaaa";
+  compare.b = "bbbb";
+  const auto [code, compared] = Call(RunCompare, compare);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0);
+  EXPECT_THAT(compared, AllOf(HasSubstr("1.300"), HasSubstr("slower"),
+                              HasSubstr("takes 30% more time, p < 0.001")));
+}
+
+TEST_F(CommandsTest, FilesAreComparedWithoutAHistory) {
+  CompareCommand compare;
+  compare.common = common_;
+  const std::string one = WriteResults("one.json", 100);
+  compare.a = compare.b = one;
+  const auto [code, text] = Call(RunCompare, compare);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 3) << "one process tells nothing\n" << text;
+  EXPECT_THAT(text, HasSubstr("has 1 process"));
+}
+
+TEST_F(CommandsTest, GateFailsASlowDownAndWritesItsFiles) {
+  Import(Hash('a'), 100);
+  Import(Hash('b'), 150);
+  GateCommand gate;
+  gate.common = common_;
+  gate.baseline = "commit:aaaa";
+  gate.candidate = "bbbb";
+  gate.verdict_out = JoinPath(dir_, "out/verdict.json");
+  gate.markdown_out = JoinPath(dir_, "out/gate.md");
+  gate.remeasure_out = JoinPath(dir_, "out/remeasure");
+  const auto [code, text] = Call(RunGate, gate);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 1);
+  EXPECT_THAT(text, HasSubstr("red: 1 of 2 benchmarks fails"));
+  const auto json = nlohmann::json::parse(*ReadFile(gate.verdict_out));
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["rows"][0]["name"], "BM_Sort");
+  EXPECT_THAT(*ReadFile(gate.markdown_out), HasSubstr("BM\\_Sort"));
+  EXPECT_THAT(*ReadFile(gate.remeasure_out), IsEmpty());
+}
+
+TEST_F(CommandsTest, GateAsksAScriptForMoreProcesses) {
+  for (const char digit : {'a', 'b'}) {
+    ImportCommand import;
+    import.common = common_;
+    for (int i = 0; i < 4; ++i) {
+      import.files.push_back(
+          WriteResults(absl::StrCat("n", i, ".json"), 100 + 6 * i));
+    }
+    import.commit = Hash(digit);
+    import.suite = "micro";
+    import.files_are_processes = true;
+    import.common.now_unix_ns += digit * 60'000'000'000;
+    ASSERT_TRUE(Call(RunImport, import).first.ok());
+  }
+  GateCommand gate;
+  gate.common = common_;
+  gate.baseline = "commit:aaaa";
+  gate.candidate = "bbbb";
+  gate.remeasure_out = JoinPath(dir_, "remeasure");
+  const auto [code, text] = Call(RunGate, gate);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 3) << text;
+  EXPECT_THAT(text, HasSubstr("RERUN"));
+  const std::vector<std::string> lines =
+      absl::StrSplit(*ReadFile(gate.remeasure_out), '\n');
+  ASSERT_EQ(lines.size(), 3);
+  EXPECT_GT(std::atoi(lines[0].c_str()), 4);
+  EXPECT_EQ(lines[1], "^(BM_Sort)$");
+  gate.looks = 0;
+  EXPECT_THAT(std::string(Call(RunGate, gate).first.status().message()),
+              HasSubstr("looks is 0"));
+}
+
+TEST_F(CommandsTest, ABrokenPolicyIsNamedWithItsLine) {
+  Import(Hash('a'), 100);
+  GateCommand gate;
+  gate.common = common_;
+  gate.policy = Write("policy.textproto", "rule {\n  min_effect: -1\n}\n");
+  const absl::Status status = Call(RunGate, gate).first.status();
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("policy.textproto:2:3"), HasSubstr("min_effect is -1")));
+  gate.policy = JoinPath(dir_, "absent.textproto");
+  EXPECT_THAT(std::string(Call(RunGate, gate).first.status().message()),
+              HasSubstr("absent.textproto"));
+}
+
+TEST_F(CommandsTest, WhatDoesNotExistIsNamed) {
+  Import(Hash('a'), 100);
+  ShowCommand show;
+  show.common = common_;
+  show.what = "ffff";
+  EXPECT_THAT(std::string(Call(RunShow, show).first.status().message()),
+              HasSubstr("ffff"));
+  show.what = "latest";
+  show.filter = "a(";
+  EXPECT_THAT(std::string(Call(RunShow, show).first.status().message()),
+              AllOf(HasSubstr("a("), HasSubstr("regular expression")));
+  LogCommand log;
+  log.common = common_;
+  log.what = "ruins";
+  EXPECT_THAT(std::string(Call(RunLog, log).first.status().message()),
+              HasSubstr("expected runs, sessions or series"));
+  GateCommand gate;
+  gate.common = common_;
+  gate.baseline = "branch:main";
+  EXPECT_THAT(std::string(Call(RunGate, gate).first.status().message()),
+              HasSubstr("branch:main"));
+}
+
+TEST_F(CommandsTest, WithoutGitOnlyAFullHashIsACommit) {
+  ImportCommand import;
+  import.common = common_;
+  import.files = {WriteResults("r.json", 100)};
+  import.commit = "no-such-branch";
+  EXPECT_THAT(std::string(Call(RunImport, import).first.status().message()),
+              AllOf(HasSubstr("no-such-branch"), HasSubstr("full hash")));
+  // Without a commit a run is recorded all the same.
+  import.commit = "";
+  EXPECT_TRUE(Call(RunImport, import).first.ok());
+  GateCommand gate;
+  gate.common = common_;
+  gate.baseline = "tag:v1";
+  const absl::Status status = Call(RunGate, gate).first.status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("git"));
+}
+
+TEST_F(CommandsTest, NothingIsRecordedUnlessEveryFileIsGood) {
+  ImportCommand import;
+  import.common = common_;
+  import.files = {WriteResults("good.json", 100), Write("bad.json", "{")};
+  EXPECT_THAT(std::string(Call(RunImport, import).first.status().message()),
+              HasSubstr("bad.json"));
+  import.files = {WriteResults("good.json", 100)};
+  import.dry_run = true;
+  EXPECT_TRUE(Call(RunImport, import).first.ok());
+  EXPECT_TRUE(History::Open(common_.history)->ListRuns()->runs.empty());
+}
+
+TEST_F(CommandsTest, AReadOnlyHistoryIsAnError) {
+  if (geteuid() == 0) GTEST_SKIP() << "root writes everywhere";
+  Import(Hash('a'), 100);
+  chmod(JoinPath(common_.history, "runs").c_str(), 0500);
+  chmod(JoinPath(common_.history, "runs/2026").c_str(), 0500);
+  ImportCommand import;
+  import.common = common_;
+  import.files = {WriteResults("r.json", 100)};
+  import.commit = Hash('b');
+  EXPECT_EQ(Call(RunImport, import).first.status().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(CommandsTest, VerifyNamesDamageAndMergeCopiesTheRest) {
+  Import(Hash('a'), 100);
+  Import(Hash('b'), 100);
+  HistoryVerifyCommand verify;
+  verify.common = common_;
+  EXPECT_EQ(*Call(RunHistoryVerify, verify).first, 0);
+
+  const RunList list = *History::Open(common_.history)->ListRuns();
+  ASSERT_TRUE(WriteFileAtomically(list.runs[0].path, "garbage").ok());
+  const auto [code, text] = Call(RunHistoryVerify, verify);
+  EXPECT_EQ(*code, 1);
+  EXPECT_THAT(text, HasSubstr(list.runs[0].id()));
+
+  HistoryMergeCommand merge;
+  merge.common = common_;
+  merge.common.history = JoinPath(dir_, "other");
+  merge.from = common_.history;
+  EXPECT_EQ(*Call(RunHistoryMerge, merge).first, 1) << "one was damaged";
+  EXPECT_EQ(History::Open(merge.common.history)->ListRuns()->runs.size(), 1);
+}
+
+}  // namespace
+}  // namespace optrail::tracker
