@@ -4,8 +4,8 @@
 // MakeStrategy builds a strategy by name. What each is, where it comes from and
 // when to choose which: docs/search.md.
 //
-//   ASSIGN_OR_RETURN(std::unique_ptr<Strategy> strategy,
-//                    MakeStrategy("gaussian_process", domain, options));
+//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Strategy> strategy,
+//                            MakeStrategy("default", domain, options));
 
 #include <memory>
 #include <string>

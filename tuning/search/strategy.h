@@ -6,9 +6,8 @@
 //
 //   StrategyOptions options;
 //   options.seed = 7;
-//   ASSIGN_OR_RETURN(auto strategy,
-//                    MakeStrategy("default", domain, options));  //
-//                    strategies.h
+//   OPTRAIL_ASSIGN_OR_RETURN(  // strategies.h
+//       auto strategy, MakeStrategy("default", domain, options));
 //   while (!stop) {
 //     const std::vector<Levels> batch = strategy->Ask(options.batch);
 //     if (batch.empty()) break;                  // see StopReason()
@@ -17,8 +16,7 @@
 //
 // The contract every strategy keeps (strategy_contract_test.cc):
 //  - Deterministic: what Ask returns is fixed by the domain, the options and
-//  the
-//    trials told before.
+//    the trials told before.
 //  - Resumable, in either of two ways. Ask again from the start and answer from
 //    the journal what is in it; or Tell the journal's trials, in order, to a
 //    new strategy with the same options, and go on with Ask: it returns first
@@ -28,8 +26,7 @@
 //  - Ask returns fewer configs than wanted, in the end none, when the space (or
 //    what top_k leaves of it) is exhausted.
 //  - A failed trial counts as tried, and models treat it as slow; a censored
-//  one
-//    as a lower bound; of a contended one nothing is concluded.
+//    one as a lower bound; of a contended one nothing is concluded.
 //
 // Measuring a config again (to verify finalists) is the driver's affair and
 // does not pass through here.
