@@ -11,7 +11,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "reports/judge_series.h"
+#include "tracker/convergence/convergence.h"
+#include "tracker/convergence/findings.h"
 #include "tracker/series.h"
 #include "tracker/series_key.h"
 #include "tuning/proto/canonical.h"
@@ -265,6 +268,33 @@ void JudgeMissing(const tracker::Series& series,
   result.verdict_detail = "the newest run of its suite lacks it";
 }
 
+// What the convergence analysis says of each session, in one line: the first
+// evidence and the first remedy.
+void AddFindings(const std::vector<proto::Session>& sessions,
+                 std::vector<TuningSession>& converted) {
+  std::vector<tracker::SessionAnalysis> analyses;
+  for (const proto::Session& session : sessions) {
+    analyses.push_back(tracker::AnalyzeSession(session));
+  }
+  std::map<std::string, std::vector<std::string>> lines;
+  for (const tracker::Finding& finding : tracker::FindFaults(analyses)) {
+    std::string line = absl::StrReplaceAll(
+        tracker::FindingKindName(finding.kind), {{"_", " "}});
+    if (!finding.evidence.empty()) {
+      absl::StrAppend(&line, ": ", finding.evidence.front());
+    }
+    if (!finding.remedies.empty()) {
+      absl::StrAppend(&line, ". Remedy: ", finding.remedies.front().text);
+    }
+    for (const std::string& id : finding.session_ids) {
+      lines[id].push_back(line);
+    }
+  }
+  for (TuningSession& session : converted) {
+    session.findings = std::move(lines[session.id]);
+  }
+}
+
 }  // namespace
 
 TuningSession ConvertSession(const proto::Session& session, int hardware) {
@@ -392,6 +422,7 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
     data.sessions.push_back(
         ConvertSession(*session, hardware.IndexOf(session->hardware().id())));
   }
+  AddFindings(sessions, data.sessions);
   return data;
 }
 

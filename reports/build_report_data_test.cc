@@ -11,6 +11,7 @@
 namespace optrail::reports {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -113,6 +114,20 @@ TEST(BuildReportDataTest, SessionsKeepKnobLevelsInNaturalOrder) {
     winners += finalist.is_winner;
   }
   EXPECT_EQ(winners, 1);
+}
+
+TEST(BuildReportDataTest, SessionsSayWhatWentWrong) {
+  proto::Session session;
+  session.set_session_id("20261120T000000Z-1");
+  for (int i = 0; i < 40; ++i) {
+    session.add_trials()->set_outcome(i < 35 ? proto::OUT_OF_MEMORY
+                                             : proto::CRASHED);
+  }
+  const ReportData data = BuildReportData({}, {session}, {});
+  ASSERT_THAT(data.sessions[0].findings, SizeIs(1));
+  EXPECT_THAT(
+      data.sessions[0].findings[0],
+      AllOf(HasSubstr("most trials fail: 40 of 40"), HasSubstr("Remedy: ")));
 }
 
 TEST(BuildReportDataTest, AcceptsAnEmptyHistory) {

@@ -409,7 +409,8 @@ function drawSession(pane, session) {
             session.commit[0] ? [' \u00b7 ', el('code', {},
                 shortId({id: session.commit[0], dirty: session.commit[4]}))] :
                 null)),
-      ...session.findings.map(text => el('p', {class: 'notice'}, text)),
+      ...session.findings.map(
+          text => el('p', {class: 'notice'}, data(text))),
       el('dl', {class: 'figures'},
          figure('Speedup, verified', isNumber(session.speedup) ?
                 times(session.speedup) : 'not known'),
