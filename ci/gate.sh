@@ -7,8 +7,9 @@
 #
 # Environment:
 #   OPTRAIL_WORKLOAD       what to benchmark, default smoke
-#   OPTRAIL_ROUNDS         rounds of both sides, default 3
-#   OPTRAIL_PROCESSES      processes per benchmark, side and round, default 4
+#   OPTRAIL_ROUNDS         rounds of both sides, default 6: the more, the less
+#                          a drift of the machine between them matters
+#   OPTRAIL_PROCESSES      processes per benchmark, side and round, default 2
 #   OPTRAIL_MAX_PROCESSES  most to add per side when measuring again, default 40
 #   OPTRAIL_VERDICT, OPTRAIL_MARKDOWN   where the results go
 #   OPTRAIL_BENCH_FLAGS, OPTRAIL_HEAD_FLAGS   more flags of `optrail bench`, for
@@ -21,8 +22,8 @@ set -euo pipefail
 
 base_branch=${1:-origin/main}
 workload=${OPTRAIL_WORKLOAD:-smoke}
-rounds=${OPTRAIL_ROUNDS:-3}
-processes=${OPTRAIL_PROCESSES:-4}
+rounds=${OPTRAIL_ROUNDS:-6}
+processes=${OPTRAIL_PROCESSES:-2}
 max_processes=${OPTRAIL_MAX_PROCESSES:-40}
 looks=3
 root=$(git rev-parse --show-toplevel)
@@ -101,7 +102,8 @@ for look in $(seq "$looks"); do
   { read -r more && IFS= read -r filter; } <"$work/remeasure"
   [ "$more" -le "$max_processes" ] || more=$max_processes
   echo "gate: $(head -n 1 "$work/gate.txt" | cut -d: -f2-): measuring again" >&2
-  measure 2 $(((more + 1) / 2)) --benchmark_filter="$filter"
+  measure $(((more + processes - 1) / processes)) "$processes" \
+    --benchmark_filter="$filter"
 done
 cat "$work/gate.txt"
 exit "$code"

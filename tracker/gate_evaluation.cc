@@ -134,9 +134,10 @@ Sides DrawPooled(const Benchmark& benchmark, int n, Rng& rng) {
 }
 
 // As ci/gate.sh measures: `pairs` pairs of neighbouring rounds, one run of each
-// pair on either side. The machine drifts as it did; within a pair of rounds
-// processes change places.
-Sides DrawInterleaved(const Benchmark& benchmark, int pairs, Rng& rng) {
+// pair, of `processes`, on either side. The machine drifts as it did; within a
+// pair of rounds processes change places.
+Sides DrawInterleaved(const Benchmark& benchmark, int pairs, int processes,
+                      Rng& rng) {
   const int rounds = static_cast<int>(benchmark.rounds.size());
   const int first = static_cast<int>(rng.UniformInt(rounds - 2 * pairs + 1));
   Sides sides;
@@ -144,14 +145,16 @@ Sides DrawInterleaved(const Benchmark& benchmark, int pairs, Rng& rng) {
     std::vector<double> drawn = benchmark.rounds[first + 2 * pair];
     const std::vector<double>& other = benchmark.rounds[first + 2 * pair + 1];
     drawn.insert(drawn.end(), other.begin(), other.end());
-    const size_t half = drawn.size() / 2;
+    const size_t half =
+        std::min<size_t>(drawn.size() / 2, static_cast<size_t>(processes));
     for (size_t i = 0; i + 1 < drawn.size(); ++i) {
       std::swap(drawn[i],
                 drawn[i + static_cast<size_t>(rng.UniformInt(
                               static_cast<int64_t>(drawn.size() - i)))]);
     }
     sides.baseline.emplace_back(drawn.begin(), drawn.begin() + half);
-    sides.candidate.emplace_back(drawn.begin() + half, drawn.end());
+    sides.candidate.emplace_back(drawn.begin() + half,
+                                 drawn.begin() + 2 * half);
   }
   return sides;
 }
@@ -251,7 +254,13 @@ void FalseAlarms(const std::vector<Benchmark>& benchmarks) {
       {"30 processes a side",
        [](const Benchmark& b, Rng& rng) { return DrawPooled(b, 30, rng); }},
       {"interleaved, 3 rounds of 4",
-       [](const Benchmark& b, Rng& rng) { return DrawInterleaved(b, 3, rng); }},
+       [](const Benchmark& b, Rng& rng) {
+         return DrawInterleaved(b, 3, 4, rng);
+       }},
+      {"interleaved, 6 rounds of 2",
+       [](const Benchmark& b, Rng& rng) {
+         return DrawInterleaved(b, 6, 2, rng);
+       }},
       {"window of 10 runs, 4 processes each",
        [](const Benchmark& b, Rng& rng) { return DrawWindow(b, 10, rng); }},
   };

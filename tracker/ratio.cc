@@ -170,7 +170,9 @@ Component DifferenceError(const LogSide& baseline, const LogSide& candidate,
     Component error = {process_coefficient * process.variance,
                        process.degrees_of_freedom};
     const Component welch = WelchError(baseline, candidate);
-    return welch.variance > error.variance ? welch : error;
+    // Sides of the same size have the same error by both: not a matter of
+    // rounding.
+    return welch.variance > error.variance * (1 + 1e-9) ? welch : error;
   }
   // Satterthwaite (1946): the error is a linear combination of the mean squares
   // within and between runs.

@@ -42,6 +42,24 @@ TEST(CompareProcesses, IsTheTTestOfLogsForTwoEqualRuns) {
   EXPECT_NEAR(ratio->baseline, std::exp(.2), 1e-12);
 }
 
+// Student's sleep data (Biometrika 6, 1908), as R's manual prints
+// t.test(extra ~ group, data = sleep, var.equal = TRUE): t = 1.8608 on 18
+// degrees of freedom, p = 0.07919, interval -0.203874 to 3.363874.
+TEST(CompareProcesses, AgreesWithStudentsSleepData) {
+  const ProcessGroups x = {
+      Exp({0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0})};
+  const ProcessGroups y = {
+      Exp({1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4})};
+  const auto ratio = CompareProcesses(x, y, {});
+  ASSERT_TRUE(ratio.ok()) << ratio.status();
+  EXPECT_NEAR(ratio->log_ratio, 1.58, 1e-9);
+  EXPECT_NEAR(ratio->log_ratio / ratio->standard_error, 1.8608, 5e-5);
+  EXPECT_NEAR(ratio->degrees_of_freedom, 18, 1e-9);
+  EXPECT_NEAR(ratio->p_two_sided, 0.07919, 5e-6);
+  EXPECT_NEAR(std::log(ratio->low), -0.203874, 5e-7);
+  EXPECT_NEAR(std::log(ratio->high), 3.363874, 5e-7);
+}
+
 TEST(CompareProcesses, DoesNotBelieveFewQuietProcesses) {
   // Welch alone would trust the three candidates that agree by chance.
   const ProcessGroups x = {{1, 1.4, 1, 1.4, 1.4, 1, 1, 1.4, 1, 1.4, 1, 1.4}};
@@ -183,6 +201,15 @@ TEST(ProcessesNeeded, IsTheFewestThatSuffice) {
   ASSERT_TRUE(n.has_value());
   EXPECT_LE(effect_at(*n), kEffect);
   EXPECT_GT(effect_at(*n - 1), kEffect);
+}
+
+// R's manual: power.t.test(power = .90, delta = 1, alternative = "one.sided")
+// needs n = 17.84713, and with two sides (alpha / 2 each) n = 22.02110.
+TEST(ProcessesNeeded, AgreesWithPowerTTest) {
+  constexpr double kSpread = .01;
+  const double effect = std::expm1(kSpread);
+  EXPECT_EQ(ProcessesNeeded(kSpread, effect, 0, .05, .9, 100), 18);
+  EXPECT_EQ(ProcessesNeeded(kSpread, effect, 0, .025, .9, 100), 23);
 }
 
 TEST(ProcessesNeeded, GrowsWithNoiseAndGivesUpHonestly) {
