@@ -43,7 +43,9 @@ constexpr char kCreate[] = R"sql(
   CREATE TABLE series (
     series INTEGER PRIMARY KEY,
     text TEXT NOT NULL UNIQUE,
+    benchmark BLOB NOT NULL,    -- proto.BenchmarkKey
     metric TEXT NOT NULL,
+    unit TEXT NOT NULL,
     hardware_id TEXT NOT NULL,
     branch TEXT NOT NULL,
     runs INTEGER NOT NULL
@@ -180,8 +182,9 @@ class HistoryIndex::Writer {
          "INSERT INTO runs (path, result_count, header) VALUES (?, ?, ?)"},
         {&writer.find_series_, "SELECT series FROM series WHERE text = ?"},
         {&writer.add_series_,
-         "INSERT INTO series (text, metric, hardware_id, branch, runs) "
-         "VALUES (?, ?, ?, ?, 0)"},
+         "INSERT INTO series (text, benchmark, metric, unit, hardware_id, "
+         "branch,"
+         " runs) VALUES (?, ?, ?, ?, ?, ?, 0)"},
         {&writer.count_run_,
          "UPDATE series SET runs = runs + 1 WHERE series = ?"},
         {&writer.find_attributes_,
@@ -253,9 +256,12 @@ class HistoryIndex::Writer {
     find_series_->Reset();
     if (!found) {
       add_series_->BindText(1, text);
-      add_series_->BindText(2, key.metric);
-      add_series_->BindText(3, key.hardware_id);
-      add_series_->BindText(4, key.branch);
+      const std::string benchmark = key.benchmark.SerializeAsString();
+      add_series_->BindBlob(2, benchmark);
+      add_series_->BindText(3, key.metric);
+      add_series_->BindText(4, key.unit);
+      add_series_->BindText(5, key.hardware_id);
+      add_series_->BindText(6, key.branch);
       OPTRAIL_RETURN_IF_ERROR(add_series_->Run());
       row = db_.last_insert_rowid();
     }
@@ -663,17 +669,18 @@ absl::StatusOr<std::vector<SeriesInfo>> HistoryIndex::ListSeries(
 }
 
 absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
-  OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, ParseSeriesKey(text));
   // One state of the index from here on.
   Transaction transaction(*db_);
   OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN"));
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement get,
-      db_->Prepare("SELECT o.run, o.bytes, a.bytes FROM series s "
+      db_->Prepare("SELECT o.run, o.bytes, a.bytes, s.benchmark, s.metric, "
+                   "s.unit, s.hardware_id, s.branch FROM series s "
                    "JOIN observations o ON o.series = s.series "
                    "JOIN attributes a ON a.attributes = o.attributes "
                    "WHERE s.text = ? ORDER BY o.run, o.ordinal"));
   get.BindText(1, text);
+  SeriesKey key;
   std::vector<std::pair<int64_t, Observation>> rows;
   bool headers_known = true;
   while (true) {
@@ -683,9 +690,21 @@ absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
     OPTRAIL_RETURN_IF_ERROR(DecodeObservation(get.Bytes(1), &observation));
     OPTRAIL_RETURN_IF_ERROR(DecodeAttributes(get.Bytes(2), &observation));
     headers_known &= headers_.count(get.Int(0)) > 0;
+    if (rows.empty()) {
+      const absl::string_view benchmark = get.Bytes(3);
+      if (!key.benchmark.ParseFromArray(benchmark.data(),
+                                        static_cast<int>(benchmark.size()))) {
+        return absl::DataLossError("index: a series' benchmark is not whole");
+      }
+      key.metric = std::string(get.Bytes(4));
+      key.unit = std::string(get.Bytes(5));
+      key.hardware_id = std::string(get.Bytes(6));
+      key.branch = std::string(get.Bytes(7));
+    }
     rows.emplace_back(get.Int(0), std::move(observation));
   }
   if (rows.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(ParseSeriesKey(text).status());
     return absl::NotFoundError(absl::StrCat("no series '", text, "' in ",
                                             history_.dir(),
                                             "; `optrail log series` lists "

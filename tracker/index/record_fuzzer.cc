@@ -46,7 +46,8 @@ void ReadAsRecord(absl::string_view bytes) {
       for (const Series& series : BuildSeries({&run})) {
         OPTRAIL_CHECK(series.points.size() == 1);
         const auto parsed = ParseSeriesKey(series.text);
-        OPTRAIL_CHECK(parsed.ok() && CanonicalText(*parsed) == series.text);
+        // Device kinds of a newer version have a text that does not parse.
+        OPTRAIL_CHECK(!parsed.ok() || CanonicalText(*parsed) == series.text);
       }
     }
     // What is read can be written and read again.

@@ -46,8 +46,7 @@ bool ThinMeasurement(proto::Measurement* measurement) {
   }
   for (proto::MetricSamples& metric : *measurement->mutable_metrics()) {
     if (metric.values_size() <= 1) continue;
-    const double median =
-        Median({metric.values().begin(), metric.values().end()});
+    const double median = Median(metric.values());
     metric.clear_values();
     metric.add_values(median);
     changed = true;

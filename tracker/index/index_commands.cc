@@ -1,0 +1,204 @@
+#include "tracker/index/index_commands.h"
+
+#include <iostream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/git.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "base/units.h"
+#include "tracker/index/export.h"
+#include "tracker/index/repair.h"
+
+namespace optrail::tracker {
+namespace {
+
+int64_t Now(const CommonOptions& options) {
+  return options.now_unix_ns != 0 ? options.now_unix_ns
+                                  : Clock::Real()->WallNs();
+}
+
+void Print(const Table& table, const CommonOptions& options,
+           std::ostream& out) {
+  out << table.Format(options.format, TerminalWidth());
+}
+
+void Warn(const HistoryIndex& index, const std::vector<BadFile>& bad_files) {
+  for (const std::string& notice : index.notices()) {
+    std::cerr << "note: " << EscapeForTerminal(notice) << "\n";
+  }
+  for (const BadFile& bad : bad_files) {
+    std::cerr << "warning: damaged file skipped: "
+              << EscapeForTerminal(bad.path) << ": "
+              << EscapeForTerminal(bad.reason) << "\n";
+  }
+}
+
+CheckOptions ChecksFor(const CommonOptions& common) {
+  CheckOptions options;
+  options.now_unix_ns = Now(common);
+  options.knows_commit =
+      [workspace = common.workspace](
+          const std::string& commit) -> absl::StatusOr<bool> {
+    const absl::StatusOr<std::string> resolved =
+        ResolveCommit(workspace, commit);
+    if (resolved.ok()) return true;
+    if (absl::IsNotFound(resolved.status())) return false;
+    return resolved.status();
+  };
+  return options;
+}
+
+void PrintFindings(const CheckReport& report, const CommonOptions& options,
+                   std::ostream& out) {
+  Table table({{"problem"}, {"file"}, {"detail"}});
+  for (const Finding& finding : report.findings) {
+    table.AddRow({ProblemName(finding.problem), finding.path, finding.detail});
+  }
+  const bool for_people = options.format == OutputFormat::kTable ||
+                          options.format == OutputFormat::kMarkdown;
+  if (table.num_rows() > 0 || !for_people) Print(table, options, out);
+  for (const std::string& note : report.notes) {
+    std::cerr << "note: " << EscapeForTerminal(note) << "\n";
+  }
+  if (!for_people) return;
+  const int damaged = report.CountDamaged();
+  out << options.history << ": " << FormatCount(report.runs) << " runs, "
+      << FormatCount(report.sessions) << " sessions, "
+      << FormatCount(report.triage_records) << " triage records, "
+      << FormatBytes(static_cast<double>(report.bytes)) << ", " << damaged
+      << " damaged, " << report.findings.size() - damaged << " odd\n";
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunHistoryIndex(const HistoryIndexCommand& options,
+                                    std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  const int64_t start_ns = Clock::Real()->NowNs();
+  OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
+  if (options.rebuild) OPTRAIL_RETURN_IF_ERROR(index->Rebuild().status());
+  const int64_t elapsed_ns = Clock::Real()->NowNs() - start_ns;
+  OPTRAIL_ASSIGN_OR_RETURN(const auto series, index->ListSeries());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto runs, index->ListRuns());
+  int64_t points = 0;
+  for (const SeriesInfo& info : series) points += info.runs;
+  Warn(*index, runs.bad_files);
+  FileInfo file;
+  const bool on_disk = !index->path().empty() &&
+                       FileSystem::Real()->Stat(index->path(), &file) == 0;
+  Table table({{"index"},
+               {"runs", Align::kRight},
+               {"series", Align::kRight},
+               {"values", Align::kRight},
+               {"damaged files", Align::kRight},
+               {"size", Align::kRight, "size_bytes"},
+               {"updated in", Align::kRight, "elapsed_ns"}});
+  table.AddRow(
+      {on_disk ? index->path() : "in memory",
+       Cell::Integer(static_cast<int64_t>(runs.runs.size())),
+       Cell::Integer(static_cast<int64_t>(series.size())),
+       Cell::Integer(points),
+       Cell::Integer(static_cast<int64_t>(runs.bad_files.size())),
+       on_disk ? Cell::Number(static_cast<double>(file.size_bytes),
+                              FormatBytes(static_cast<double>(file.size_bytes)))
+               : Cell::None(),
+       Cell::Number(static_cast<double>(elapsed_ns),
+                    FormatDurationNs(elapsed_ns))});
+  Print(table, options.common, out);
+  return 0;
+}
+
+absl::StatusOr<int> RunHistoryCheck(const HistoryCheckCommand& options,
+                                    std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const CheckReport report,
+                           CheckHistory(history, ChecksFor(options.common)));
+  PrintFindings(report, options.common, out);
+  return report.CountDamaged() > 0 ? 1 : 0;
+}
+
+absl::StatusOr<int> RunHistoryThin(const HistoryThinCommand& options,
+                                   std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  const int64_t now_ns = Now(options.common);
+  OPTRAIL_ASSIGN_OR_RETURN(const RetentionPlan plan,
+                           PlanRetention(history, options.policy, now_ns));
+  for (const BadFile& bad : plan.bad_files) {
+    std::cerr << "warning: damaged file left as it is: "
+              << EscapeForTerminal(bad.path) << ": "
+              << EscapeForTerminal(bad.reason) << "\n";
+  }
+  if (!options.dry_run) {
+    OPTRAIL_RETURN_IF_ERROR(ApplyRetention(history, plan, now_ns));
+  }
+  const auto bytes = [](int64_t value) {
+    return Cell::Number(static_cast<double>(value),
+                        FormatBytes(static_cast<double>(value)));
+  };
+  Table table({{"done"},
+               {"kept whole", Align::kRight},
+               {"thinned before", Align::kRight},
+               {"thinned", Align::kRight},
+               {"removed", Align::kRight},
+               {"of", Align::kRight, "bytes_before"},
+               {"remain", Align::kRight, "bytes_after"},
+               {"policy"}});
+  table.AddRow(
+      {options.dry_run ? "no (dry run)" : "yes", Cell::Integer(plan.kept_whole),
+       Cell::Integer(plan.thinned_before),
+       Cell::Integer(static_cast<int64_t>(plan.thin.size())),
+       Cell::Integer(static_cast<int64_t>(plan.remove.size())),
+       bytes(plan.bytes_before), bytes(plan.bytes_after), plan.policy});
+  Print(table, options.common, out);
+  return 0;
+}
+
+absl::StatusOr<int> RunHistoryRepair(const HistoryRepairCommand& options,
+                                     std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const CheckReport report,
+                           CheckHistory(history, ChecksFor(options.common)));
+  if (options.dry_run) {
+    PrintFindings(report, options.common, out);
+    return report.CountDamaged() > 0 ? 1 : 0;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Repaired> repaired,
+                           RepairHistory(history, report));
+  Table table({{"moved"}, {"to"}, {"reason"}});
+  for (const Repaired& moved : repaired) {
+    table.AddRow({moved.from, moved.to, moved.reason});
+  }
+  Print(table, options.common, out);
+  return 0;
+}
+
+absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
+                                     std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<BadFile> bad, index->BadFiles());
+  Warn(*index, bad);
+  ExportOptions what;
+  what.filter = options.filter;
+  what.failed_points = options.failed_points;
+  if (options.file.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(ExportCsv(*index, what, out).status());
+    return 0;
+  }
+  std::ostringstream csv;
+  OPTRAIL_ASSIGN_OR_RETURN(const int64_t rows, ExportCsv(*index, what, csv));
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(options.file, csv.str()));
+  out << options.file << ": " << FormatCount(rows) << " points\n";
+  return 0;
+}
+
+}  // namespace optrail::tracker
