@@ -15,10 +15,11 @@ int main(int argc, char** argv) {
       cli::DoctorCommand(), cli::TuneCommand(),        suites::BenchCommand(""),
       cli::SuiteCommand(),  cli::ImportCommand(),      cli::LogCommand(),
       cli::ShowCommand(),   cli::CompareCommand(),     cli::GateCommand(),
-      cli::DetectCommand(), cli::ConvergenceCommand(), cli::ChangesCommand(), cli::BisectCommand(),
-      cli::AckCommand(),    cli::ExpectCommand(),      cli::MuteCommand(),
-      cli::NoteCommand(),   cli::TriageCommand(),      cli::StoreCommand(),
-      cli::ReplayCommand(), cli::HistoryCommand(),     cli::ReportCommand(),
+      cli::DetectCommand(), cli::ConvergenceCommand(), cli::ChangesCommand(),
+      cli::BisectCommand(), cli::AckCommand(),         cli::ExpectCommand(),
+      cli::MuteCommand(),   cli::NoteCommand(),        cli::TriageCommand(),
+      cli::StoreCommand(),  cli::ReplayCommand(),      cli::HistoryCommand(),
+      cli::ReportCommand(),
   };
   return suites::RunCommandLine(
       "optrail", "Optrail tunes, benchmarks and watches compute operators.",

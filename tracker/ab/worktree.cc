@@ -126,6 +126,33 @@ absl::StatusOr<std::string> CommitBuilder::Resolve(
   return ResolveCommit(top_level_, name);
 }
 
+absl::StatusOr<std::vector<std::string>> CommitBuilder::FirstParentLine(
+    const std::string& good, const std::string& bad) const {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::string text,
+      RunGit(top_level_, {"rev-list", "--first-parent", "--reverse", bad,
+                          absl::StrCat("^", good), "--"}));
+  std::vector<std::string> line =
+      absl::StrSplit(text, '\n', absl::SkipWhitespace());
+  const absl::StatusOr<std::string> parent =
+      line.empty() ? good : ResolveCommit(top_level_, line[0] + "^1");
+  if (line.empty() || !parent.ok() || *parent != good) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "commit ", good.substr(0, 12),
+        " is not on the first-parent line that leads to ", bad.substr(0, 12),
+        ": expected an earlier commit of the same branch"));
+  }
+  line.insert(line.begin(), good);
+  return line;
+}
+
+std::string CommitBuilder::Subject(const std::string& commit) const {
+  const absl::StatusOr<std::string> subject =
+      RunGit(top_level_,
+             {"log", "-1", "--no-show-signature", "--format=%s", commit, "--"});
+  return subject.ok() ? std::string(absl::StripAsciiWhitespace(*subject)) : "";
+}
+
 std::string CommitBuilder::Bazel() const {
   const std::string wrapper = JoinPath(tree_, "bazelw");
   return FileExists(wrapper) ? wrapper : "bazel";

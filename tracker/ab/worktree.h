@@ -21,6 +21,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -53,6 +54,13 @@ class CommitBuilder {
 
   // The full id of the commit that `name` means. NotFound.
   absl::StatusOr<std::string> Resolve(const std::string& name) const;
+
+  // The ids from `good` to `bad`, both included, each the first parent of the
+  // next. FailedPrecondition if `good` is not on that line of `bad`.
+  absl::StatusOr<std::vector<std::string>> FirstParentLine(
+      const std::string& good, const std::string& bad) const;
+  // The first line of the commit's message, or "".
+  std::string Subject(const std::string& commit) const;
 
   // Path of the built binary; it stays until the builder goes. A commit that
   // was built before is not built again.

@@ -9,6 +9,9 @@
 namespace optrail::tracker {
 namespace {
 
+// At either side of the answer.
+constexpr int kLooks = 2;
+
 double NormalDensity(double x, double mean, double sigma) {
   const double z = (x - mean) / sigma;
   return std::exp(-.5 * z * z) / (sigma * std::sqrt(2 * M_PI));
@@ -20,7 +23,8 @@ NoisyBisection::NoisyBisection(int commits, const BisectOptions& options)
     : commits_(commits),
       options_(options),
       posterior_(commits + 1, 1. / commits),
-      states_(commits + 1, State::kUnknown) {
+      states_(commits + 1, State::kUnknown),
+      looks_(commits + 1) {
   OPTRAIL_CHECK(commits >= 1) << "commits is " << commits;
   OPTRAIL_CHECK(options.log_effect != 0) << "there is nothing to look for";
   posterior_[0] = 0;
@@ -50,10 +54,21 @@ double NoisyBisection::ExpectedInformation(double probability_bad) const {
   return std::max(0., information);
 }
 
-absl::optional<int> NoisyBisection::Next() const {
-  if (measurements_ >= options_.max_measurements || Answer().is_sure) {
-    return absl::nullopt;
+absl::optional<int> NoisyBisection::Unconfirmed(
+    const BisectAnswer& answer) const {
+  for (const int commit : {answer.last, answer.first - 1}) {
+    if (commit >= 1 && commit < commits_ && states_[commit] == State::kBuilt &&
+        looks_[commit] < kLooks) {
+      return commit;
+    }
   }
+  return absl::nullopt;
+}
+
+absl::optional<int> NoisyBisection::Next() const {
+  if (measurements_ >= options_.max_measurements) return absl::nullopt;
+  const BisectAnswer answer = Answer();
+  if (answer.is_sure) return Unconfirmed(answer);
   // How far the nearest commit that did not build is: its neighbours are
   // likely to have what it has.
   std::vector<int> distance(commits_ + 1, commits_);
@@ -94,6 +109,7 @@ void NoisyBisection::Tell(int commit, const BisectMeasurement& measurement) {
   OPTRAIL_CHECK(commit >= 1 && commit < commits_) << "commit " << commit;
   ++measurements_;
   states_[commit] = State::kBuilt;
+  ++looks_[commit];
   const double effect = std::abs(options_.log_effect);
   const double level = options_.level_spread * effect;
   const double sigma_good = std::hypot(measurement.standard_error, level);
@@ -122,6 +138,7 @@ void NoisyBisection::TellCertain(int commit, bool bad) {
   OPTRAIL_CHECK(commit >= 1 && commit < commits_) << "commit " << commit;
   ++measurements_;
   states_[commit] = State::kBuilt;
+  looks_[commit] = kLooks;
   double left = 0;
   for (int k = 1; k <= commits_; ++k) {
     if ((k <= commit) == bad) left += posterior_[k];

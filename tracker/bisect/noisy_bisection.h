@@ -21,7 +21,9 @@
 // per cost, where a commit that was built costs its measurement only: doubt is
 // settled by measuring again before it is settled by building.
 //
-// A wrong look is no disaster: nothing is ever excluded, only made unlikely.
+// A wrong look is no disaster: nothing is ever excluded, only made unlikely;
+// and before the search ends, the culprit and the commit before it have each
+// been measured twice.
 //
 // It builds and measures nothing itself. A change that comes in several steps
 // is not what it looks for; it finds a large one of them.
@@ -91,12 +93,15 @@ class NoisyBisection {
 
   void Normalise();
   double ExpectedInformation(double probability_bad) const;
+  // A commit on which the answer rests by one look only.
+  absl::optional<int> Unconfirmed(const BisectAnswer& answer) const;
 
   const int commits_;
   const BisectOptions options_;
   double separation_;              // of the two sides, in standard errors
   std::vector<double> posterior_;  // [0] is not used
   std::vector<State> states_;
+  std::vector<int> looks_;
   int measurements_ = 0;
 };
 

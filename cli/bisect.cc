@@ -1,0 +1,69 @@
+// `optrail bisect`: the commit that made a benchmark slower.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "base/git.h"
+#include "cli/ab.h"
+#include "cli/flags.h"
+#include "tracker/bisect/bisect_command.h"
+
+ABSL_FLAG(int32_t, rounds, 6,
+          "Rounds of one measurement of a commit between GOOD and BAD.");
+ABSL_FLAG(double, confidence, .98,
+          "Probability of a commit at which the search ends.");
+
+ABSL_DECLARE_FLAG(std::string, filter);
+ABSL_DECLARE_FLAG(std::string, metric);
+ABSL_DECLARE_FLAG(double, min_effect);
+ABSL_DECLARE_FLAG(double, false_alarm_rate);
+
+namespace optrail::cli {
+
+suites::Command BisectCommand() {
+  suites::Command command;
+  command.name = "bisect";
+  command.arguments = "GOOD BAD [-- ARGUMENTS]";
+  command.summary = "Finds the commit that made a benchmark slower.";
+  command.details =
+      "Builds --target at GOOD, BAD and as few commits between them on the\n"
+      "first-parent line as it takes, and measures each in turns with GOOD. "
+      "A\n"
+      "commit that does not build is skipped. Your working tree is not\n"
+      "touched. Exit codes: 0 found, 3 not sure, or nothing is slower at "
+      "BAD.\n"
+      "\n"
+      "  optrail bisect v1.2 HEAD --target=//sort:sort_benchmark "
+      "--filter=BM_Sort -- --benchmark_filter=BM_Sort\n";
+  command.flags = {"format",     "target",           "filter",
+                   "metric",     "min_effect",       "false_alarm_rate",
+                   "max_rounds", "rounds",           "confidence",
+                   "seed",       "process_deadline", "build_deadline",
+                   "quiet"};
+  command.min_arguments = 2;
+  command.max_arguments = -1;
+  command.run = [](const std::vector<std::string>& arguments) {
+    tracker::BisectCommand options;
+    options.common.format = absl::GetFlag(FLAGS_format);
+    options.common.workspace = WorkspaceDirectory();
+    options.good = arguments[0];
+    options.bad = arguments[1];
+    options.args.assign(arguments.begin() + 2, arguments.end());
+    options.target = absl::GetFlag(FLAGS_target);
+    options.filter = absl::GetFlag(FLAGS_filter);
+    options.metric = absl::GetFlag(FLAGS_metric);
+    options.min_effect = absl::GetFlag(FLAGS_min_effect);
+    options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate);
+    options.max_rounds = absl::GetFlag(FLAGS_max_rounds);
+    options.rounds = absl::GetFlag(FLAGS_rounds);
+    options.confidence = absl::GetFlag(FLAGS_confidence);
+    options.seed = absl::GetFlag(FLAGS_seed);
+    options.deadline = absl::GetFlag(FLAGS_process_deadline);
+    options.build_deadline = absl::GetFlag(FLAGS_build_deadline);
+    options.quiet = absl::GetFlag(FLAGS_quiet);
+    return tracker::RunBisect(options, std::cout);
+  };
+  return command;
+}
+
+}  // namespace optrail::cli

@@ -1,0 +1,294 @@
+#include "tracker/bisect/bisect_command.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "re2/re2.h"
+#include "tracker/ab/benchmark_process.h"
+#include "tracker/ab/interruptible.h"
+#include "tracker/ab/rounds.h"
+#include "tracker/ab/worktree.h"
+#include "tracker/bisect/measure.h"
+#include "tracker/bisect/noisy_bisection.h"
+
+namespace optrail::tracker {
+namespace {
+
+absl::StatusOr<std::unique_ptr<RE2>> Compile(absl::string_view flag,
+                                             const std::string& pattern) {
+  auto compiled = std::make_unique<RE2>(pattern, RE2::Quiet);
+  if (compiled->ok()) return compiled;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "='", pattern,
+                   "' is no regular expression (RE2): ", compiled->error()));
+}
+
+re2::StringPiece Piece(absl::string_view text) {
+  return re2::StringPiece(text.data(), text.size());
+}
+
+std::string Percent(double relative) {
+  return absl::StrFormat("%+.1f%%", 100 * relative);
+}
+
+class Bisection {
+ public:
+  Bisection(const BisectCommand& options, CommitBuilder& builder,
+            Interruptible& interruptible, std::ostream& out)
+      : options_(options),
+        builder_(builder),
+        interruptible_(interruptible),
+        out_(out) {}
+
+  absl::StatusOr<int> Run() {
+    OPTRAIL_RETURN_IF_ERROR(Prepare());
+    OPTRAIL_ASSIGN_OR_RETURN(const bool slower, CompareEnds());
+    if (!slower) return 3;
+    const int last = static_cast<int>(line_.size()) - 1;
+    BisectOptions search_options;
+    search_options.log_effect = effect_.log_ratio;
+    search_options.effect_standard_error = effect_.standard_error;
+    search_options.expected_standard_error =
+        effect_.standard_error * std::sqrt(1. * end_rounds_ / options_.rounds);
+    search_options.confidence = options_.confidence;
+    NoisyBisection search(last, search_options);
+    while (const absl::optional<int> next = search.Next()) {
+      OPTRAIL_RETURN_IF_ERROR(Look(*next, search));
+    }
+    Report(search);
+    return search.Answer().is_sure ? 0 : 3;
+  }
+
+ private:
+  // The commits, and the programs at both ends.
+  absl::Status Prepare() {
+    OPTRAIL_ASSIGN_OR_RETURN(filter_, Compile("filter", options_.filter));
+    OPTRAIL_ASSIGN_OR_RETURN(metric_, Compile("metric", options_.metric));
+    if (options_.rounds < 3) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--rounds=", options_.rounds, ": expected at least 3"));
+    }
+    if (!(options_.confidence > .5 && options_.confidence < 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--confidence=", options_.confidence,
+                       ": expected more than 0.5 and less than 1"));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string good,
+                             builder_.Resolve(options_.good));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string bad,
+                             builder_.Resolve(options_.bad));
+    if (good == bad) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          options_.good, " and ", options_.bad, " are the same commit"));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(line_, builder_.FirstParentLine(good, bad));
+    OPTRAIL_ASSIGN_OR_RETURN(good_binary_, builder_.Build(good));
+    OPTRAIL_ASSIGN_OR_RETURN(bad_binary_, builder_.Build(bad));
+    return absl::OkStatus();
+  }
+
+  // Whether BAD is slower, in which benchmark and by how much.
+  absl::StatusOr<bool> CompareEnds() {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool identical,
+                             AreIdentical(good_binary_, bad_binary_));
+    if (identical) {
+      std::cerr << "GOOD and BAD are equal byte for byte: nothing to find\n";
+      return false;
+    }
+    AbOptions ab;
+    ab.test.min_effect = options_.min_effect;
+    ab.test.detect_effect =
+        std::max(ab.test.detect_effect, options_.min_effect);
+    ab.test.false_alarm_rate = options_.false_alarm_rate;
+    // The size of the effect is needed, not only its sign.
+    ab.test.min_rounds = std::min(10, options_.max_rounds);
+    ab.max_rounds = options_.max_rounds;
+    ab.seed = options_.seed;
+    ab.wanted = [this](absl::string_view name, absl::string_view metric) {
+      return RE2::PartialMatch(Piece(name), *filter_) &&
+             RE2::FullMatch(Piece(metric), *metric_);
+    };
+    Say("measuring GOOD and BAD");
+    OPTRAIL_ASSIGN_OR_RETURN(const AbResult result, Measure(ab, bad_binary_));
+    if (!result.candidate_failure.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the program at BAD ", result.candidate_failure,
+                       ": `git bisect run` finds the commit that broke it"));
+    }
+    const Row* chosen = nullptr;
+    double most = 0;
+    for (const Row& row : result.comparison.rows) {
+      if (row.verdict != Verdict::kSlower) continue;
+      const double sureness =
+          std::log1p(row.worse_by) / row.ratio->standard_error;
+      if (sureness <= most) continue;
+      most = sureness;
+      chosen = &row;
+    }
+    if (chosen == nullptr) {
+      std::cerr << "nothing is slower at BAD by "
+                << Percent(options_.min_effect) << " or more, as far as "
+                << result.rounds << " rounds tell\n";
+      return false;
+    }
+    name_ = chosen->name;
+    metric_name_ = chosen->metric;
+    end_rounds_ = result.rounds;
+    effect_.log_ratio = std::log1p(chosen->worse_by);
+    effect_.standard_error =
+        WidenedStandardError(chosen->ratio->standard_error, result.rounds);
+    Say(absl::StrCat(name_, " (", metric_name_,
+                     "): ", Percent(chosen->worse_by), " worse at BAD; ",
+                     line_.size() - 1, " commits"));
+    return true;
+  }
+
+  absl::Status Look(int index, NoisyBisection& search) {
+    const std::string& commit = line_[index];
+    const absl::StatusOr<std::string> binary = builder_.Build(commit);
+    if (absl::IsNotFound(binary.status()) ||
+        absl::IsFailedPrecondition(binary.status())) {
+      Say(absl::StrCat(commit.substr(0, 12), " does not build: skipped"));
+      looks_[index] = "does not build";
+      search.Skip(index);
+      return absl::OkStatus();
+    }
+    OPTRAIL_RETURN_IF_ERROR(binary.status());
+    for (const bool bad : {false, true}) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const bool identical,
+          AreIdentical(*binary, bad ? bad_binary_ : good_binary_));
+      if (!identical) continue;
+      looks_[index] = bad ? "equal to BAD" : "equal to GOOD";
+      search.TellCertain(index, bad);
+      return absl::OkStatus();
+    }
+    AbOptions ab;
+    ab.test.min_rounds = ab.max_rounds = options_.rounds;
+    // Another order each time.
+    ab.seed = options_.seed + 1000 * ++measurements_;
+    ab.wanted = [this](absl::string_view name, absl::string_view metric) {
+      return name == name_ && metric == metric_name_;
+    };
+    OPTRAIL_ASSIGN_OR_RETURN(const AbResult result, Measure(ab, *binary));
+    const Row* measured = nullptr;
+    for (const Row& row : result.comparison.rows) {
+      if (row.ratio.has_value() && result.candidate_failure.empty()) {
+        measured = &row;
+      }
+    }
+    if (measured == nullptr) {
+      Say(absl::StrCat(commit.substr(0, 12), " can't be measured: skipped"));
+      looks_[index] = "can't be measured";
+      search.Skip(index);
+      return absl::OkStatus();
+    }
+    BisectMeasurement measurement;
+    measurement.log_ratio = std::log1p(measured->worse_by);
+    measurement.standard_error =
+        WidenedStandardError(measured->ratio->standard_error, options_.rounds);
+    search.Tell(index, measurement);
+    looks_[index] =
+        absl::StrCat(looks_[index], looks_[index].empty() ? "" : ", ",
+                     Percent(measured->worse_by));
+    const BisectAnswer answer = search.Answer();
+    Say(absl::StrFormat("%s %s; most likely %s, probability %.2f",
+                        commit.substr(0, 12), Percent(measured->worse_by),
+                        line_[answer.first].substr(0, 12), answer.probability));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<AbResult> Measure(const AbOptions& ab,
+                                   const std::string& candidate) {
+    BenchmarkProgram programs[2];
+    programs[0].path = good_binary_;
+    programs[1].path = candidate;
+    for (BenchmarkProgram& program : programs) {
+      program.args = options_.args;
+      program.working_directory = options_.common.workspace;
+      program.deadline = options_.deadline;
+    }
+    return RunRounds(ab, [&](Program program, int) {
+      return RunBenchmarkProcess(programs[program == Program::kB],
+                                 builder_.folder(), interruptible_);
+    });
+  }
+
+  void Say(absl::string_view text) const {
+    if (!options_.quiet) std::cerr << EscapeForTerminal(text) << "\n";
+  }
+
+  void Report(const NoisyBisection& search) const {
+    const BisectAnswer answer = search.Answer();
+    const OutputFormat format = options_.common.format;
+    if (format == OutputFormat::kTable || format == OutputFormat::kMarkdown) {
+      out_ << (answer.is_sure ? "found" : "not sure") << ": "
+           << EscapeForTerminal(name_) << " is "
+           << Percent(std::expm1(effect_.log_ratio)) << " worse from "
+           << (answer.first == answer.last
+                   ? "this commit"
+                   : "one of these commits, which can't be told apart,")
+           << " on, with probability "
+           << absl::StrFormat("%.3f", answer.probability) << "\n"
+           << builder_.builds() << " builds for " << line_.size()
+           << " commits, GOOD and BAD among them\n\n";
+    }
+    Table table({{"commit"},
+                 {"culprit"},
+                 {"probability", Align::kRight},
+                 {"measured"},
+                 {"subject"}});
+    for (int i = 1; i < static_cast<int>(line_.size()); ++i) {
+      const bool named = answer.first <= i && i <= answer.last;
+      const auto look = looks_.find(i);
+      if (!named && look == looks_.end() && search.Probability(i) < .01) {
+        continue;
+      }
+      table.AddRow(
+          {line_[i].substr(0, 12), named ? "yes" : "",
+           Cell::Number(search.Probability(i),
+                        absl::StrFormat("%.3f", search.Probability(i))),
+           look == looks_.end() ? "" : look->second,
+           builder_.Subject(line_[i])});
+    }
+    out_ << table.Format(format, TerminalWidth());
+  }
+
+  const BisectCommand& options_;
+  CommitBuilder& builder_;
+  Interruptible& interruptible_;
+  std::ostream& out_;
+  std::unique_ptr<RE2> filter_, metric_;
+  std::vector<std::string> line_;  // GOOD first, BAD last
+  std::string good_binary_, bad_binary_;
+  std::string name_, metric_name_;  // what is slower
+  BisectMeasurement effect_;        // at BAD
+  int end_rounds_ = 0;
+  int measurements_ = 0;
+  std::map<int, std::string> looks_;  // by index into line_
+};
+
+}  // namespace
+
+absl::StatusOr<int> RunBisect(const BisectCommand& options, std::ostream& out) {
+  Interruptible interruptible;
+  BuildOptions build;
+  build.repository = options.common.workspace;
+  build.target = options.target;
+  build.deadline = options.build_deadline;
+  build.quiet = options.quiet;
+  OPTRAIL_ASSIGN_OR_RETURN(const auto builder,
+                           CommitBuilder::Create(build, interruptible));
+  return Bisection(options, *builder, interruptible, out).Run();
+}
+
+}  // namespace optrail::tracker
