@@ -48,7 +48,8 @@ class CommandsTest : public ::testing::Test {
   std::string WriteResults(const std::string& name, double ns) {
     return Write(
         name,
-        absl::StrCat(R"({"context": {"date": "2026-11-20T10:00:00+00:00",)",
+        absl::StrCat(R"({"context": {"date": "2026-11-20T10:0)", imported_,
+                     R"(:00+00:00",)",
                      R"("num_cpus": 2, "caches": []}, "benchmarks": [)",
                      Entry("BM_Sort", ns), ",", Entry("BM_Copy", 50), "]}"));
   }

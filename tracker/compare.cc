@@ -379,10 +379,19 @@ class Comparer {
                           " would have been found"));
     } else {
       row.processes_needed = ProcessesNeeded(
-          ratio.process_spread, threshold.detect_effect, threshold.min_effect,
-          alpha, options_.power, kMostProcesses);
+          SpreadThatCounts(ratio), threshold.detect_effect,
+          threshold.min_effect, alpha, options_.power, kMostProcesses);
       Decide(row, Verdict::kCannotTell, NoiseReason(row, detectable));
     }
+  }
+
+  // What a process contributes to the error of the ratio, its share in how runs
+  // differ included: more processes are taken to come in as many more runs.
+  static double SpreadThatCounts(const Ratio& ratio) {
+    return std::max(
+        ratio.process_spread,
+        ratio.standard_error / std::sqrt(1. / ratio.baseline_processes +
+                                         1. / ratio.candidate_processes));
   }
 
   static std::string NoiseReason(const Row& row, double detectable) {
@@ -391,15 +400,16 @@ class Comparer {
         "only a change of ", Percent(detectable),
         " would be found (must: ", Percent(row.threshold.detect_effect),
         "); processes vary by ", Percent(ratio.process_spread));
-    if (ratio.run_spread > ratio.process_spread) {
-      return absl::StrCat(reason, ", runs by ", Percent(ratio.run_spread),
-                          ": measure both sides interleaved");
+    const bool runs_differ = ratio.run_spread > ratio.process_spread;
+    if (runs_differ) {
+      absl::StrAppend(&reason, ", runs by ", Percent(ratio.run_spread));
     }
-    if (row.processes_needed.has_value()) {
-      return absl::StrCat(reason, ": ", *row.processes_needed,
-                          " processes a side would tell");
+    if (!row.processes_needed.has_value()) {
+      return absl::StrCat(reason, ": no reasonable number of processes tells");
     }
-    return absl::StrCat(reason, ": no reasonable number of processes tells");
+    return absl::StrCat(
+        reason, ": ", *row.processes_needed, " processes a side",
+        runs_differ ? ", both sides in turn," : "", " would tell");
   }
 
   static constexpr int kMostProcesses = 200;

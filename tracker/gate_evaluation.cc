@@ -22,6 +22,7 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -47,6 +48,8 @@ ABSL_FLAG(std::string, export, "", "where to write it");
 ABSL_FLAG(int, runs, 10000, "gate runs of identical code per table row");
 ABSL_FLAG(int, power_runs, 2000, "gate runs with a slow-down per table row");
 ABSL_FLAG(double, slowdown, .05, "that is planted in one benchmark");
+ABSL_FLAG(std::string, design, "",
+          "measure false alarms only of designs whose name holds this");
 ABSL_FLAG(uint64_t, seed, 1, "");
 
 namespace optrail::tracker {
@@ -272,6 +275,7 @@ void FalseAlarms(const std::vector<Benchmark>& benchmarks) {
                {"95% upper bound", Align::kRight},
                {"benchmarks told", Align::kRight}});
   for (const auto& design : designs) {
+    if (!absl::StrContains(design.name, absl::GetFlag(FLAGS_design))) continue;
     for (const double min_effect : {.03, 0.}) {
       const Policy policy = PolicyWithEffect(min_effect);
       Rng rng(absl::GetFlag(FLAGS_seed));

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -55,6 +56,14 @@ std::string ReasonText(const GateRow& row) {
              : absl::StrCat(row.exempted, "; ", row.row.reason);
 }
 
+// A full hash is more than people read.
+std::string BaselineName(absl::string_view text) {
+  constexpr absl::string_view kCommit = "commit:";
+  constexpr size_t kShown = 12;
+  if (!absl::StartsWith(text, kCommit)) return std::string(text);
+  return std::string(text.substr(0, kCommit.size() + kShown));
+}
+
 // A column of the tables below and what it shows of a row.
 enum class Field {
   kAction,
@@ -104,7 +113,7 @@ Cell CellOf(Field field, const GateRow& gate_row) {
     case Field::kAction:
       return ActionText(gate_row);
     case Field::kAgainst:
-      return gate_row.baseline;
+      return BaselineName(gate_row.baseline);
     case Field::kVerdict:
       return VerdictName(row.verdict);
     case Field::kBenchmark:
@@ -314,19 +323,17 @@ std::string QuoteForShell(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
+// JSON lists them all.
 std::string RunsText(const std::vector<RunInfo>& runs) {
-  std::vector<std::string> texts;
-  for (const RunInfo& run : runs) {
-    texts.push_back(
-        absl::StrCat(run.id(), " at ", ShortCommit(run.header.commit())));
+  if (runs.empty()) return "no runs";
+  const std::string first = ShortCommit(runs.front().header.commit());
+  const std::string last = ShortCommit(runs.back().header.commit());
+  if (runs.size() == 1) {
+    return absl::StrCat("run ", runs[0].id(), " at ", last);
   }
-  constexpr size_t kShown = 3;
-  if (texts.size() > kShown) {
-    const size_t hidden = texts.size() - kShown;
-    texts.resize(kShown);
-    texts.push_back(absl::StrCat("and ", hidden, " more"));
-  }
-  return absl::StrJoin(texts, ", ");
+  return absl::StrCat(runs.size(), " runs at ", first,
+                      first == last ? "" : absl::StrCat(" to ", last),
+                      ", last ", runs.back().id());
 }
 
 // Whether a row that is not red needs a sentence.
@@ -404,7 +411,8 @@ std::string GateText(const GateReport& report, int width) {
                   EscapeForTerminal(HardwareText(report)), "\n");
   for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
     absl::StrAppend(
-        &text, "baseline  ", EscapeForTerminal(baseline.text), ": ",
+        &text, "baseline  ", EscapeForTerminal(BaselineName(baseline.text)),
+        ": ",
         EscapeForTerminal(baseline.problem.empty() ? RunsText(baseline.runs)
                                                    : baseline.problem),
         "\n");
@@ -448,7 +456,8 @@ std::string GateMarkdown(const GateReport& report) {
                   EscapeForMarkdown(HardwareText(report)), ".\n");
   for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
     absl::StrAppend(
-        &text, "Baseline ", EscapeForMarkdown(baseline.text), ": ",
+        &text, "Baseline ", EscapeForMarkdown(BaselineName(baseline.text)),
+        ": ",
         EscapeForMarkdown(baseline.problem.empty() ? RunsText(baseline.runs)
                                                    : baseline.problem),
         ".\n");

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/fault_injecting_file_system.h"
 #include "base/file.h"
+#include "base/table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -348,6 +351,91 @@ TEST_F(GateTest, ADamagedFileIsSaidAndSkipped) {
   const GateReport report = Judged();
   EXPECT_EQ(report.exit_code, 0) << GateText(report);
   EXPECT_THAT(GateText(report), HasSubstr("damaged file skipped"));
+}
+
+TEST_F(GateTest, TextFitsATerminal) {
+  const std::string name =
+      "matmul/cpu/m=384,n=4096,k=1024/f32/default/threads=1/hot";
+  for (int i = 1; i <= 6; ++i) Record(MakeRun(i, "main", {{name, 100}}));
+  Record(MakeRun(7, "topic", {{name, 450}}));
+  const GateReport report = Judged();
+  const std::string text = GateText(report, 100);
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    EXPECT_LE(DisplayWidth(line), 100) << line;
+  }
+  EXPECT_THAT(text, AllOf(HasSubstr(name),
+                          HasSubstr("takes 4.50x the time (+350%), p < 0.001"),
+                          Not(HasSubstr("metric"))));
+}
+
+TEST_F(GateTest, LongConfigsShowWhatDiffers) {
+  std::string before, after;
+  for (int i = 0; i < 20; ++i) {
+    absl::StrAppend(&before, i ? "," : "", "knob", i, "=", 1);
+    absl::StrAppend(&after, i ? "," : "", "knob", i, "=", i == 13 ? 7 : 1);
+  }
+  for (int i = 1; i <= 6; ++i) {
+    proto::Run run = MakeRun(i, "main", {{"a", 100}});
+    run.mutable_results(0)->set_config(before);
+    Record(run);
+  }
+  proto::Run candidate = MakeRun(7, "topic", {{"a", 150}});
+  candidate.mutable_results(0)->set_config(after);
+  Record(candidate);
+  const GateReport report = Judged();
+  const std::string text = GateText(report);
+  EXPECT_THAT(text, AllOf(HasSubstr("configs differ in 1 of 20 knobs"),
+                          HasSubstr("baseline config:  knob13=1\n"),
+                          HasSubstr("candidate config: knob13=7\n"),
+                          Not(HasSubstr("knob12"))));
+  const nlohmann::json json = nlohmann::json::parse(GateJson(report));
+  EXPECT_EQ(json["rows"][0]["baseline"]["config"], before);
+  EXPECT_EQ(json["rows"][0]["candidate"]["config"], after);
+}
+
+// Names of operators need no escapes, and those that look like patterns match
+// nothing else.
+TEST_F(GateTest, TheFilterToMeasureAgainIsReadable) {
+  const std::vector<double> noisy = {97, 100, 103, 101};
+  const std::string names[] = {"add/cpu/n=4,m=2/f32", "BM_<a'b>(1.5)"};
+  for (int i = 1; i <= 2; ++i) {
+    proto::Run run = MakeRun(i, "main", {{names[0], 1}, {names[1], 1}});
+    for (proto::BenchmarkResult& result : *run.mutable_results()) {
+      result.clear_measurements();
+      for (const double ns : noisy) {
+        result.add_measurements()->set_median_ns(ns);
+      }
+    }
+    Record(run);
+  }
+  GateOptions options;
+  options.baseline = *ParseBaseline("latest~1");
+  const GateReport report = Judged("", options);
+  const absl::optional<Remeasure> request = RemeasureRequest(report);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->filter, "^(BM_<a'b>\\(1\\.5\\)|add/cpu/n=4,m=2/f32)$");
+  EXPECT_EQ(request->additional_processes, request->processes - 4);
+  const std::string text = GateText(report);
+  EXPECT_THAT(text, AllOf(HasSubstr("RERUN"), Not(HasSubstr("FAIL")),
+                          HasSubstr("BM_<a'\\''b>")))
+      << "safe to paste into a shell";
+}
+
+TEST_F(GateTest, LooksShareTheFalseAlarmRate) {
+  EXPECT_DOUBLE_EQ(CompareOptionsFor(Policy::Default(), 2 * 5).false_alarm_rate,
+                   .001);
+  RecordMain(6);
+  // Significant at one look, not at a hundred.
+  proto::Run candidate = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
+  for (int i = 0; i < 5; ++i) {
+    candidate.mutable_results(0)->mutable_measurements(i)->set_median_ns(
+        112 + 2 * (i - 2));
+  }
+  Record(candidate);
+  GateOptions options;
+  EXPECT_EQ(Judged("", options).exit_code, 1);
+  options.looks = 1000000;
+  EXPECT_NE(Judged("", options).exit_code, 1);
 }
 
 }  // namespace
