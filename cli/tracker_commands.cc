@@ -10,6 +10,7 @@
 #include "cli/ab.h"
 #include "cli/flags.h"
 #include "tracker/commands.h"
+#include "tracker/index/index_commands.h"
 
 ABSL_FLAG(std::string, out, "", "File to write, replaced atomically.");
 
@@ -24,7 +25,7 @@ ABSL_FLAG(std::string, branch, "",
           "Branch: of imported results, by default git's; or to filter by.");
 ABSL_FLAG(bool, files_are_processes, false,
           "Each file holds one process of the same run, not a run of its own.");
-ABSL_FLAG(bool, dry_run, false, "Parse and print, record nothing.");
+ABSL_FLAG(bool, dry_run, false, "Print what would be done, change nothing.");
 
 ABSL_FLAG(std::string, filter, "",
           "Only benchmarks whose name this regular expression matches.");
@@ -58,6 +59,17 @@ ABSL_FLAG(std::string, remeasure_out, "",
 ABSL_FLAG(int32_t, looks, 1,
           "How often this gate may be asked while processes are added; the "
           "looks share\nthe false-alarm rate.");
+
+ABSL_FLAG(int32_t, keep_runs, 50,
+          "The newest runs of each suite, hardware and branch that keep their "
+          "samples.");
+ABSL_FLAG(int32_t, keep_days, 90, "Runs of so many days keep their samples.");
+ABSL_FLAG(int32_t, keep_every, 1,
+          "Of older runs, those of every so-many-th commit stay; 1: all.");
+ABSL_FLAG(std::vector<std::string>, keep_commits, {},
+          "Commits (prefixes of hashes) whose runs are never thinned: the "
+          "releases that gates compare with.");
+ABSL_FLAG(bool, rebuild, false, "Make the index anew from all files.");
 
 namespace optrail::cli {
 namespace {
@@ -274,27 +286,78 @@ Command GateCommand() {
 Command HistoryCommand() {
   Command command;
   command.name = "history";
-  command.arguments = "verify | merge FOLDER";
-  command.summary =
-      "Checks every file of a history, or merges another into it.";
-  command.flags = {"history", "format"};
+  command.arguments = "verify | repair | merge FOLDER | thin | export | index";
+  command.summary = "Checks, repairs, merges, thins or exports a history.";
+  command.details =
+      "  verify        names every file that is damaged or odd; exit code 1 if "
+      "one\n"
+      "                is damaged\n"
+      "  repair        moves damaged files to <history>/quarantine; deletes "
+      "nothing\n"
+      "  merge FOLDER  copies what another history holds beyond this one\n"
+      "  thin          takes the raw samples of old runs away, as --keep_* "
+      "say\n"
+      "  export        writes series as CSV that `optrail detect --csv` "
+      "reads\n"
+      "  index         brings the index up to date; --rebuild makes it anew\n"
+      "\n"
+      "  optrail history thin --keep_runs=50 --keep_days=90 --dry_run\n"
+      "  optrail history export --filter=^matmul/ --out=series.csv\n";
+  command.flags = {"history",   "format",     "dry_run",      "keep_runs",
+                   "keep_days", "keep_every", "keep_commits", "rebuild",
+                   "filter",    "hardware",   "branch",       "out"};
   command.min_arguments = 1;
   command.max_arguments = 2;
   command.run =
       [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
-    if (arguments[0] == "verify" && arguments.size() == 1) {
-      tracker::HistoryVerifyCommand options;
-      options.common = Common();
-      return tracker::RunHistoryVerify(options, std::cout);
-    }
-    if (arguments[0] == "merge" && arguments.size() == 2) {
+    const std::string& what = arguments[0];
+    if (what == "merge" && arguments.size() == 2) {
       tracker::HistoryMergeCommand options;
       options.common = Common();
       options.from = InWorkspace(arguments[1]);
       return tracker::RunHistoryMerge(options, std::cout);
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", arguments[0], "\": expected verify, or merge and a folder"));
+    if (what == "verify" && arguments.size() == 1) {
+      tracker::HistoryCheckCommand options;
+      options.common = Common();
+      return tracker::RunHistoryCheck(options, std::cout);
+    }
+    if (what == "repair" && arguments.size() == 1) {
+      tracker::HistoryRepairCommand options;
+      options.common = Common();
+      options.dry_run = absl::GetFlag(FLAGS_dry_run);
+      return tracker::RunHistoryRepair(options, std::cout);
+    }
+    if (what == "thin" && arguments.size() == 1) {
+      tracker::HistoryThinCommand options;
+      options.common = Common();
+      options.policy.keep_runs = absl::GetFlag(FLAGS_keep_runs);
+      options.policy.keep_days = absl::GetFlag(FLAGS_keep_days);
+      options.policy.keep_every = absl::GetFlag(FLAGS_keep_every);
+      options.policy.keep_commits = absl::GetFlag(FLAGS_keep_commits);
+      options.dry_run = absl::GetFlag(FLAGS_dry_run);
+      return tracker::RunHistoryThin(options, std::cout);
+    }
+    if (what == "export" && arguments.size() == 1) {
+      tracker::HistoryExportCommand options;
+      options.common = Common();
+      options.filter.pattern = absl::GetFlag(FLAGS_filter);
+      options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
+      options.filter.branch = absl::GetFlag(FLAGS_branch);
+      const std::string out = absl::GetFlag(FLAGS_out);
+      options.file = out.empty() ? out : InWorkspace(out);
+      return tracker::RunHistoryExport(options, std::cout);
+    }
+    if (what == "index" && arguments.size() == 1) {
+      tracker::HistoryIndexCommand options;
+      options.common = Common();
+      options.rebuild = absl::GetFlag(FLAGS_rebuild);
+      return tracker::RunHistoryIndex(options, std::cout);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", what,
+                     "\": expected verify, repair, thin, export or index, or "
+                     "merge and a folder"));
   };
   return command;
 }

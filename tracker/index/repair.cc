@@ -79,7 +79,8 @@ class Checker {
 
   absl::StatusOr<CheckReport> Check() {
     // What the readers themselves refuse, so that nothing they skip is missed.
-    OPTRAIL_ASSIGN_OR_RETURN(const VerifyReport verified, history_.Verify());
+    OPTRAIL_ASSIGN_OR_RETURN(const VerifyReport verified,
+                             history_.Verify(options_.threads));
     report_.runs = verified.runs;
     report_.sessions = verified.sessions;
     report_.triage_records = verified.triage_records;

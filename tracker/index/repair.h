@@ -57,6 +57,7 @@ struct CheckOptions {
   // is a note.
   std::function<absl::StatusOr<bool>(const std::string& commit)> knows_commit;
   int64_t now_unix_ns = 0;  // 0: nothing lies in the future
+  int threads = 0;          // 0: one per core
 };
 
 struct CheckReport {
