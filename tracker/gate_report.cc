@@ -17,7 +17,7 @@ namespace optrail::tracker {
 namespace {
 
 std::string ShortCommit(const proto::Commit& commit) {
-  if (commit.id().empty()) return "-";
+  if (commit.id().empty()) return "unknown";
   return absl::StrCat(commit.id().substr(0, 12), commit.dirty() ? "+" : "");
 }
 
@@ -186,11 +186,14 @@ int WidthOf(absl::string_view text) {
 std::string FittingTable(std::vector<Field> fields, const Rows& rows,
                          int width) {
   if (AllAreTimes(rows)) Remove(Field::kMetric, &fields);
-  for (const Field droppable : {Field::kDetectable, Field::kBaseline,
-                                Field::kCandidate, Field::kInterval}) {
+  const std::vector<std::vector<Field>> droppable = {
+      {Field::kDetectable},
+      {Field::kBaseline, Field::kCandidate},
+      {Field::kInterval}};
+  for (const std::vector<Field>& group : droppable) {
     const std::string text = BuildTable(fields, rows).ToText();
     if (width == 0 || WidthOf(text) <= width) return text;
-    Remove(droppable, &fields);
+    for (const Field field : group) Remove(field, &fields);
   }
   return BuildTable(fields, rows).ToText(width);
 }
@@ -329,9 +332,9 @@ std::string RunsText(const std::vector<RunInfo>& runs) {
   const std::string first = ShortCommit(runs.front().header.commit());
   const std::string last = ShortCommit(runs.back().header.commit());
   if (runs.size() == 1) {
-    return absl::StrCat("run ", runs[0].id(), " at ", last);
+    return absl::StrCat("run ", runs[0].id(), " at commit ", last);
   }
-  return absl::StrCat(runs.size(), " runs at ", first,
+  return absl::StrCat(runs.size(), " runs at commit ", first,
                       first == last ? "" : absl::StrCat(" to ", last),
                       ", last ", runs.back().id());
 }
