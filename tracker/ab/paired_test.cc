@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "base/statistics.h"
 
@@ -35,6 +36,39 @@ void Decide(const PairedTestOptions& options, PairedEvidence& evidence) {
   } else if (evidence.inner_low > -matters && evidence.inner_high < matters) {
     evidence.verdict = Verdict::kUnchanged;
   }
+}
+
+struct Winsorised {
+  std::vector<double> values;
+  // What the spread is to be multiplied by for what was pulled in.
+  double widening = 1;
+};
+
+// Pulls outliers in to kReach spreads from the median, and widens the spread by
+// (n - 1) / (h - 1) for the h values that stayed (Dixon and Tukey, "Approximate
+// behavior of the distribution of Winsorized t", 1968).
+Winsorised Winsorise(absl::Span<const double> values) {
+  constexpr int kFewest = 8;  // fewer do not say what an outlier is
+  constexpr double kReach = 3;
+  Winsorised result;
+  result.values.assign(values.begin(), values.end());
+  const int n = static_cast<int>(values.size());
+  if (n < kFewest) return result;
+  const double median = Median(values);
+  const double reach = kReach * MedianAbsoluteDeviation(values);
+  int kept = 0;
+  for (double& value : result.values) {
+    const double inside = std::clamp(value, median - reach, median + reach);
+    kept += inside == value;
+    value = inside;
+  }
+  // More than half of the values are equal: no scale to go by.
+  if (!(reach > 0)) {
+    result.values.assign(values.begin(), values.end());
+    return result;
+  }
+  result.widening = (n - 1.) / std::max(1, kept - 1);
+  return result;
 }
 
 // Fills in what follows from rounds, log_ratio and spread.
@@ -94,7 +128,10 @@ PairedEvidence PairedTest(absl::Span<const double> log_ratios,
   if (log_ratios.empty()) return evidence;
   evidence.log_ratio = Mean(log_ratios);
   if (log_ratios.size() < 2) return evidence;
-  evidence.spread = std::max(StandardDeviation(log_ratios), options.min_spread);
+  const Winsorised values = Winsorise(log_ratios);
+  evidence.log_ratio = Mean(values.values);
+  evidence.spread = std::max(StandardDeviation(values.values) * values.widening,
+                             options.min_spread);
   Conclude(options, evidence);
   return evidence;
 }

@@ -114,6 +114,25 @@ TEST(PairedTestTest, EqualReadingsDoNotMakeTheSpreadZero) {
   EXPECT_GT(evidence.high, evidence.low);
 }
 
+TEST(PairedTestTest, OutliersWidenTheIntervalLittleAndMoveItLess) {
+  std::vector<double> values = Draw(0, .01, 20, 1);
+  const PairedEvidence clean = PairedTest(values, {});
+  values[3] = 2;
+  values[11] = -1.5;
+  const PairedEvidence dirty = PairedTest(values, {});
+  EXPECT_NEAR(dirty.log_ratio, clean.log_ratio, .005);
+  EXPECT_LT(dirty.spread, 2 * clean.spread);
+  EXPECT_GT(dirty.spread, clean.spread);
+  EXPECT_EQ(dirty.verdict, Verdict::kUnchanged);
+}
+
+TEST(PairedTestTest, WhereMostValuesAreEqualTheOthersStillCount) {
+  std::vector<double> values(12, 0.);
+  for (int i = 0; i < 5; ++i) values[i] = .5;
+  EXPECT_GT(PairedTest(values, {}).spread, .2);
+  EXPECT_EQ(PairedTest(values, {}).verdict, Verdict::kCannotTell);
+}
+
 TEST(PairedTestTest, PValueAgreesWithTheInterval) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     PairedTestOptions options;
