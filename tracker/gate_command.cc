@@ -9,6 +9,7 @@
 #include "tracker/commands.h"
 #include "tracker/gate.h"
 #include "tracker/gate_report.h"
+#include "tracker/index/history_index.h"
 #include "tracker/policy.h"
 
 namespace optrail::tracker {
@@ -59,7 +60,7 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   gate.now_unix_s = NowUnixNs(options.common) / 1'000'000'000;
   gate.git = LookupIn(options.common.workspace);
   OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+                           OpenIndexedHistory(options.common.history));
   OPTRAIL_ASSIGN_OR_RETURN(const GateReport report,
                            Gate(history, policy, gate));
   OPTRAIL_RETURN_IF_ERROR(WriteOut(options.verdict_out, GateJson(report)));

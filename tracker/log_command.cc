@@ -9,6 +9,7 @@
 #include "tracker/command_support.h"
 #include "tracker/commands.h"
 #include "tracker/gate_report.h"
+#include "tracker/index/history_index.h"
 #include "tracker/series.h"
 #include "tuning/proto/canonical.h"
 
@@ -130,7 +131,7 @@ absl::Status LogSeries(const History& history, const LogCommand& options,
 
 absl::StatusOr<int> RunLog(const LogCommand& options, std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+                           OpenIndexedHistory(options.common.history));
   if (options.what == "runs") {
     OPTRAIL_RETURN_IF_ERROR(LogRuns(history, options, out));
   } else if (options.what == "sessions") {

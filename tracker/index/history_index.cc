@@ -24,8 +24,12 @@ constexpr absl::string_view kLockName = "index.lock";
 // Raised when the tables or what is in them change their meaning.
 constexpr int kSchemaVersion = 1;
 
-// Files per transaction: what an interrupted build keeps.
-constexpr int kFilesPerTransaction = 64;
+// Fewer files are read as quickly as an index of them is made.
+constexpr int kWorthAnIndex = 100;
+
+// Files per transaction. More make a build faster, since each transaction
+// touches the pages of all series; fewer leave more to one that is interrupted.
+constexpr int kFilesPerTransaction = 512;
 
 constexpr char kCreate[] = R"sql(
   CREATE TABLE files (
@@ -133,6 +137,16 @@ absl::Status DecodeAttributes(absl::string_view bytes, Observation* result) {
   if (stored.has_flop()) result->flop = stored.flop();
   if (stored.has_moved_bytes()) result->moved_bytes = stored.moved_bytes();
   return absl::OkStatus();
+}
+
+// An error where it is not.
+absl::Status WorthAnIndex(const History& history) {
+  if (FileExists(JoinPath(history.dir(), kFileName))) return absl::OkStatus();
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<std::string> paths,
+      ListRecursively(JoinPath(history.dir(), "runs"), ".pb"));
+  if (paths.size() >= kWorthAnIndex) return absl::OkStatus();
+  return absl::FailedPreconditionError("index: too few files to be worth one");
 }
 
 // Ends a transaction that was not committed.
@@ -348,7 +362,7 @@ absl::Status HistoryIndex::OpenForWriting() {
   // A power loss may cost the last transactions, never the whole.
   OPTRAIL_RETURN_IF_ERROR(
       db_->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-                   "PRAGMA cache_size = -131072;"));
+                   "PRAGMA cache_size = -262144;"));
   return UseSchema();
 }
 
@@ -741,6 +755,7 @@ absl::StatusOr<History> OpenIndexedHistory(absl::string_view dir) {
        plain = history](const RunFilter& filter) -> absl::StatusOr<RunList> {
         const std::lock_guard<std::mutex> lock(shared->mutex);
         if (shared->index == nullptr) {
+          OPTRAIL_RETURN_IF_ERROR(WorthAnIndex(plain));
           OPTRAIL_ASSIGN_OR_RETURN(shared->index, HistoryIndex::Open(plain));
         } else {
           OPTRAIL_RETURN_IF_ERROR(shared->index->Update().status());

@@ -123,8 +123,9 @@ class HistoryIndex {
   std::map<int64_t, Header> headers_;  // by row; rows are never used twice
 };
 
-// A history whose ListRuns, Resolve and FindRun ask the index. An index that
-// can't be had is no error: the files are read then.
+// A history whose ListRuns, Resolve and FindRun ask the index, which is made
+// once there are a hundred runs. An index that can't be had is no error: the
+// files are read then.
 absl::StatusOr<History> OpenIndexedHistory(absl::string_view dir);
 
 }  // namespace optrail::tracker
