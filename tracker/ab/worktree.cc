@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "base/table.h"
+#include "base/units.h"
 #include "re2/re2.h"
 
 namespace optrail::tracker {
@@ -229,8 +230,8 @@ absl::StatusOr<std::string> CommitBuilder::Build(const std::string& commit) {
   }
   if (!options_.quiet) {
     std::cerr << "built " << options_.target << " at " << short_id << " in "
-              << absl::FormatDuration(
-                     absl::Trunc(absl::Now() - start, absl::Seconds(1)))
+              << FormatDurationNs(
+                     absl::ToDoubleNanoseconds(absl::Now() - start))
               << "\n";
   }
   built_[commit] = binary;

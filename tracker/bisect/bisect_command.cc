@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "re2/re2.h"
@@ -117,7 +118,6 @@ class Bisection {
       return RE2::PartialMatch(Piece(name), *filter_) &&
              RE2::FullMatch(Piece(metric), *metric_);
     };
-    Say("measuring GOOD and BAD");
     OPTRAIL_ASSIGN_OR_RETURN(const AbResult result, Measure(ab, bad_binary_));
     if (!result.candidate_failure.empty()) {
       return absl::FailedPreconditionError(
@@ -207,8 +207,14 @@ class Bisection {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<AbResult> Measure(const AbOptions& ab,
-                                   const std::string& candidate) {
+  absl::StatusOr<AbResult> Measure(AbOptions ab, const std::string& candidate) {
+    ProgressOptions progress_options;
+    progress_options.quiet = options_.quiet;
+    Progress progress("measuring", 2 * ab.max_rounds, progress_options);
+    ab.progress = [&](int, int forecast, int, int) {
+      progress.SetTotal(2 * forecast);
+    };
+    int done = 0;
     BenchmarkProgram programs[2];
     programs[0].path = good_binary_;
     programs[1].path = candidate;
@@ -218,6 +224,7 @@ class Bisection {
       program.deadline = options_.deadline;
     }
     return RunRounds(ab, [&](Program program, int) {
+      progress.Update(done++);
       return RunBenchmarkProcess(programs[program == Program::kB],
                                  builder_.folder(), interruptible_);
     });

@@ -117,6 +117,7 @@ TEST_F(TriageCommandTest, AnAcknowledgedSeriesIsQuietUntilThatIsUndone) {
 
   TriageUndoCommand undo;
   undo.common = common_;
+  undo.common.now_unix_ns += kSecondNs;
   undo.id = *id;
   std::ostringstream out;
   ASSERT_TRUE(RunTriageUndo(undo, out).ok());
