@@ -255,6 +255,28 @@ TEST_F(HistoryIndexTest, AReadOnlyHistoryIsReadAllTheSame) {
   ASSERT_EQ(chmod(history.dir().c_str(), 0755), 0);
 }
 
+TEST_F(HistoryIndexTest, AReadOnlyIndexIsReadWhileItIsUpToDate) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  const History history = Generate(9);
+  { Open(history); }
+  ASSERT_EQ(chmod(history.dir().c_str(), 0555), 0);
+  {
+    auto index = Open(history);
+    EXPECT_EQ(index->path(), IndexPath(history));
+    EXPECT_TRUE(index->notices().empty());
+    ExpectSameAsFiles(history, *index);
+  }
+  ASSERT_TRUE(history.RemoveRun(history.FindRun("latest")->id()).ok());
+  {
+    auto index = Open(history);
+    EXPECT_EQ(index->path(), "");
+    ASSERT_EQ(index->notices().size(), 1);
+    EXPECT_THAT(index->notices()[0], HasSubstr("out of date"));
+    ExpectSameAsFiles(history, *index);
+  }
+  ASSERT_EQ(chmod(history.dir().c_str(), 0755), 0);
+}
+
 TEST_F(HistoryIndexTest, AHistoryThatIsNotThereStaysSo) {
   const History history = *History::Open(JoinPath(dir_, "nowhere"));
   auto index = Open(history);

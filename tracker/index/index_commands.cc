@@ -55,8 +55,9 @@ CheckOptions ChecksFor(const CommonOptions& common) {
 void PrintFindings(const CheckReport& report, const CommonOptions& options,
                    std::ostream& out) {
   Table table({{"problem"}, {"file"}, {"detail"}});
-  for (const Finding& finding : report.findings) {
-    table.AddRow({ProblemName(finding.problem), finding.path, finding.detail});
+  for (const HistoryFinding& finding : report.findings) {
+    table.AddRow(
+        {HistoryProblemName(finding.problem), finding.path, finding.detail});
   }
   const bool for_people = options.format == OutputFormat::kTable ||
                           options.format == OutputFormat::kMarkdown;

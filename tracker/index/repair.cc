@@ -56,20 +56,21 @@ void CollectUnknown(const google::protobuf::Message& message,
 }
 
 // Which kind of damage a file has that its reader refuses for `reason`.
-Problem ProblemOf(const std::string& bytes, absl::string_view reason) {
+HistoryProblem ProblemOf(const std::string& bytes, absl::string_view reason) {
   // All kinds of record have their checksum in the same place.
   proto::Tombstones any;
   const absl::Status status = DecodeRecord(bytes, &any);
   if (absl::StrContains(status.message(), "cut off") ||
       absl::StrContains(status.message(), "is empty")) {
-    return Problem::kTruncated;
+    return HistoryProblem::kTruncated;
   }
   if (absl::StrContains(status.message(), "bytes were changed") ||
       absl::StrContains(reason, "no valid")) {
-    return Problem::kChanged;
+    return HistoryProblem::kChanged;
   }
-  return absl::StrContains(reason, "its id '") ? Problem::kMisplaced
-                                               : Problem::kImpossibleValue;
+  return absl::StrContains(reason, "its id '")
+             ? HistoryProblem::kMisplaced
+             : HistoryProblem::kImpossibleValue;
 }
 
 class Checker {
@@ -87,13 +88,13 @@ class Checker {
     report_.bytes = verified.bytes;
     for (const BadFile& bad : verified.bad_files) AddDamage(bad);
     for (const std::string& path : verified.leftover_temporary_files) {
-      Add(Problem::kLeftover, path,
+      Add(HistoryProblem::kLeftover, path,
           "left by a writer that was killed; harmless, never read");
     }
     OPTRAIL_RETURN_IF_ERROR(CheckRuns());
     OPTRAIL_RETURN_IF_ERROR(CheckSessions());
     std::stable_sort(report_.findings.begin(), report_.findings.end(),
-                     [](const Finding& a, const Finding& b) {
+                     [](const HistoryFinding& a, const HistoryFinding& b) {
                        return std::make_tuple(!IsDamage(a.problem), a.path) <
                               std::make_tuple(!IsDamage(b.problem), b.path);
                      });
@@ -101,19 +102,21 @@ class Checker {
   }
 
  private:
-  void Add(Problem problem, const std::string& path, std::string detail) {
+  void Add(HistoryProblem problem, const std::string& path,
+           std::string detail) {
     report_.findings.push_back({problem, path, std::move(detail)});
   }
 
   void AddDamage(const BadFile& bad) {
     const absl::StatusOr<std::string> bytes = ReadFile(bad.path, fs_);
     if (!bytes.ok()) {
-      Add(Problem::kUnreadable, bad.path, bad.reason);
+      Add(HistoryProblem::kUnreadable, bad.path, bad.reason);
     } else if (const size_t place = bad.reason.find("whose place is ");
                place != std::string::npos) {
       const std::string target = bad.reason.substr(
           place + absl::string_view("whose place is ").size());
-      Add(FileExists(target, fs_) ? Problem::kDuplicateId : Problem::kMisplaced,
+      Add(FileExists(target, fs_) ? HistoryProblem::kDuplicateId
+                                  : HistoryProblem::kMisplaced,
           bad.path, bad.reason);
     } else {
       Add(ProblemOf(*bytes, bad.reason), bad.path, bad.reason);
@@ -125,7 +128,7 @@ class Checker {
     std::set<std::string> unknown;
     CollectUnknown(message, &unknown);
     if (unknown.empty()) return;
-    Add(Problem::kNewerSchema, path,
+    Add(HistoryProblem::kNewerSchema, path,
         absl::StrCat("written by a newer version: fields ",
                      absl::StrJoin(unknown, ", "),
                      " are not known here; they are kept"));
@@ -145,7 +148,7 @@ class Checker {
       known = known_commits_.emplace(commit.id(), *answer).first;
     }
     if (known->second) return;
-    Add(Problem::kUnknownCommit, path,
+    Add(HistoryProblem::kUnknownCommit, path,
         absl::StrCat("git does not know commit ", commit.id(),
                      ": its history was rewritten, or it was never fetched"));
   }
@@ -153,17 +156,17 @@ class Checker {
   void CheckClock(const std::string& path, int64_t started_ns,
                   const proto::Commit& commit) {
     if (started_ns < 0) {
-      Add(Problem::kClockBackwards, path,
+      Add(HistoryProblem::kClockBackwards, path,
           absl::StrCat("it started ", -started_ns, " ns before 1970"));
     } else if (commit.commit_unix_ns() > 0 && !commit.dirty() &&
                started_ns + kClockToleranceNs < commit.commit_unix_ns()) {
-      Add(Problem::kClockBackwards, path,
+      Add(HistoryProblem::kClockBackwards, path,
           absl::StrCat("it started at ", UtcText(started_ns),
                        " UTC, before its commit was made (",
                        UtcText(commit.commit_unix_ns()), ")"));
     } else if (options_.now_unix_ns != 0 &&
                started_ns > options_.now_unix_ns + kClockToleranceNs) {
-      Add(Problem::kClockBackwards, path,
+      Add(HistoryProblem::kClockBackwards, path,
           absl::StrCat("it started at ", UtcText(started_ns),
                        " UTC, which is in the future"));
     }
@@ -189,7 +192,7 @@ class Checker {
         const int64_t position = header.commit().first_parent_position();
         if (position > last.position &&
             header.started_unix_ns() + kClockToleranceNs < last.started_ns) {
-          Add(Problem::kClockBackwards, info.path,
+          Add(HistoryProblem::kClockBackwards, info.path,
               absl::StrCat("it started at ", UtcText(header.started_unix_ns()),
                            " UTC, before a run of the older commit ",
                            last.commit.substr(0, 12), " (",
@@ -203,7 +206,7 @@ class Checker {
       const auto buried = tombstones.by_run.find(info.id());
       if (buried != tombstones.by_run.end() &&
           buried->second == proto::REMOVED) {
-        Add(Problem::kResurrected, info.path,
+        Add(HistoryProblem::kResurrected, info.path,
             "retention removed it; `optrail history thin` does so again");
       }
       CheckCommit(info.path, header.commit());
@@ -250,40 +253,42 @@ absl::Status Move(const std::string& from, std::string* to, FileSystem* fs) {
 
 }  // namespace
 
-absl::string_view ProblemName(Problem problem) {
+absl::string_view HistoryProblemName(HistoryProblem problem) {
   switch (problem) {
-    case Problem::kTruncated:
+    case HistoryProblem::kTruncated:
       return "cut off";
-    case Problem::kChanged:
+    case HistoryProblem::kChanged:
       return "bytes changed";
-    case Problem::kUnreadable:
+    case HistoryProblem::kUnreadable:
       return "unreadable";
-    case Problem::kImpossibleValue:
+    case HistoryProblem::kImpossibleValue:
       return "impossible value";
-    case Problem::kDuplicateId:
+    case HistoryProblem::kDuplicateId:
       return "duplicate id";
-    case Problem::kMisplaced:
+    case HistoryProblem::kMisplaced:
       return "misplaced";
-    case Problem::kNewerSchema:
+    case HistoryProblem::kNewerSchema:
       return "newer schema";
-    case Problem::kClockBackwards:
+    case HistoryProblem::kClockBackwards:
       return "clock ran backwards";
-    case Problem::kUnknownCommit:
+    case HistoryProblem::kUnknownCommit:
       return "commit unknown to git";
-    case Problem::kResurrected:
+    case HistoryProblem::kResurrected:
       return "removed record is back";
-    case Problem::kLeftover:
+    case HistoryProblem::kLeftover:
       return "leftover";
   }
   return "?";
 }
 
-bool IsDamage(Problem problem) { return problem <= Problem::kMisplaced; }
+bool IsDamage(HistoryProblem problem) {
+  return problem <= HistoryProblem::kMisplaced;
+}
 
 int CheckReport::CountDamaged() const {
   return static_cast<int>(std::count_if(
       findings.begin(), findings.end(),
-      [](const Finding& finding) { return IsDamage(finding.problem); }));
+      [](const HistoryFinding& finding) { return IsDamage(finding.problem); }));
 }
 
 absl::StatusOr<CheckReport> CheckHistory(const History& history,
@@ -296,13 +301,13 @@ absl::StatusOr<std::vector<Repaired>> RepairHistory(const History& history,
   FileSystem* fs = history.file_system();
   const size_t prefix = JoinPath(history.dir(), "x").size() - 1;
   std::vector<Repaired> repaired;
-  for (const Finding& finding : report.findings) {
+  for (const HistoryFinding& finding : report.findings) {
     if (!IsDamage(finding.problem) || !FileExists(finding.path, fs)) continue;
     Repaired moved;
     moved.from = finding.path;
     moved.reason =
-        absl::StrCat(ProblemName(finding.problem), ": ", finding.detail);
-    if (finding.problem == Problem::kMisplaced) {
+        absl::StrCat(HistoryProblemName(finding.problem), ": ", finding.detail);
+    if (finding.problem == HistoryProblem::kMisplaced) {
       const size_t place = finding.detail.find("whose place is ");
       moved.to = finding.detail.substr(
           place + absl::string_view("whose place is ").size());

@@ -25,7 +25,7 @@
 
 namespace optrail::tracker {
 
-enum class Problem {
+enum class HistoryProblem {
   // Damage: readers skip the file, repair moves it away.
   kTruncated,        // shorter than it was written, or no record at all
   kChanged,          // its checksum says so: flipped bits, half a merge
@@ -43,11 +43,11 @@ enum class Problem {
   kLeftover,        // a temporary file of a writer that was killed
 };
 // "cut off", "bytes changed", "duplicate id", ...
-absl::string_view ProblemName(Problem problem);
-bool IsDamage(Problem problem);
+absl::string_view HistoryProblemName(HistoryProblem problem);
+bool IsDamage(HistoryProblem problem);
 
-struct Finding {
-  Problem problem = Problem::kUnreadable;
+struct HistoryFinding {
+  HistoryProblem problem = HistoryProblem::kUnreadable;
   std::string path;
   std::string detail;  // what was found and what was expected
 };
@@ -65,7 +65,7 @@ struct CheckReport {
   int64_t sessions = 0;
   int64_t triage_records = 0;
   int64_t bytes = 0;
-  std::vector<Finding> findings;  // damage first, then by path
+  std::vector<HistoryFinding> findings;  // damage first, then by path
   std::vector<std::string> notes;
 
   int CountDamaged() const;

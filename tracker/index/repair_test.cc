@@ -58,10 +58,11 @@ class RepairTest : public ::testing::Test {
   }
 
   // The one finding, of that file.
-  static void ExpectOnly(const CheckReport& report, Problem problem,
+  static void ExpectOnly(const CheckReport& report, HistoryProblem problem,
                          const std::string& path, const std::string& detail) {
     ASSERT_EQ(report.findings.size(), 1);
-    EXPECT_EQ(ProblemName(report.findings[0].problem), ProblemName(problem));
+    EXPECT_EQ(HistoryProblemName(report.findings[0].problem),
+              HistoryProblemName(problem));
     EXPECT_EQ(report.findings[0].path, path);
     EXPECT_THAT(report.findings[0].detail, HasSubstr(detail));
     EXPECT_EQ(report.CountDamaged(), IsDamage(problem) ? 1 : 0);
@@ -81,14 +82,15 @@ TEST_F(RepairTest, FindsNothingInASoundHistory) {
 
 TEST_F(RepairTest, NamesFilesThatWereCutOff) {
   Damage(3, [](std::string& bytes) { bytes.resize(bytes.size() / 2); });
-  ExpectOnly(Check(), Problem::kTruncated, PathOf(3), "cut off");
+  ExpectOnly(Check(), HistoryProblem::kTruncated, PathOf(3), "cut off");
   Damage(3, [](std::string& bytes) { bytes.clear(); });
-  ExpectOnly(Check(), Problem::kTruncated, PathOf(3), "empty");
+  ExpectOnly(Check(), HistoryProblem::kTruncated, PathOf(3), "empty");
 }
 
 TEST_F(RepairTest, NamesFlippedBits) {
   Damage(3, [](std::string& bytes) { bytes[40] ^= 8; });
-  ExpectOnly(Check(), Problem::kChanged, PathOf(3), "bytes were changed");
+  ExpectOnly(Check(), HistoryProblem::kChanged, PathOf(3),
+             "bytes were changed");
 }
 
 TEST_F(RepairTest, NamesWhatIsNoMessage) {
@@ -97,7 +99,7 @@ TEST_F(RepairTest, NamesWhatIsNoMessage) {
   broken.GetReflection()->MutableUnknownFields(&broken)->AddLengthDelimited(
       7, "\x0a\x7f");
   Write(PathOf(3), broken);
-  ExpectOnly(Check(), Problem::kChanged, PathOf(3), "no valid");
+  ExpectOnly(Check(), HistoryProblem::kChanged, PathOf(3), "no valid");
 }
 
 TEST_F(RepairTest, NamesFieldsOfANewerVersionAndKeepsThem) {
@@ -108,7 +110,8 @@ TEST_F(RepairTest, NamesFieldsOfANewerVersionAndKeepsThem) {
       ->MutableUnknownFields(measurement)
       ->AddVarint(1234, 5);
   Write(PathOf(3), run);
-  ExpectOnly(Check(), Problem::kNewerSchema, PathOf(3), "Measurement.1234");
+  ExpectOnly(Check(), HistoryProblem::kNewerSchema, PathOf(3),
+             "Measurement.1234");
   EXPECT_THAT(*RepairHistory(history_, Check()), IsEmpty());
   EXPECT_EQ(history_.LoadRuns({}, 1)->runs.size(), 12);
 }
@@ -119,31 +122,33 @@ TEST_F(RepairTest, NamesClocksThatRanBackwards) {
   Write(PathOf(6), run);
   const CheckReport report = Check();
   ASSERT_FALSE(report.findings.empty());
-  EXPECT_EQ(report.findings[0].problem, Problem::kClockBackwards);
+  EXPECT_EQ(report.findings[0].problem, HistoryProblem::kClockBackwards);
   EXPECT_THAT(report.findings[0].detail, HasSubstr("before its commit"));
 
   run.mutable_commit()->clear_commit_unix_ns();
   run.set_started_unix_ns(runs_[5].started_unix_ns() - kHourNs);
   Write(PathOf(6), run);
-  ExpectOnly(Check(), Problem::kClockBackwards, PathOf(6), "older commit");
+  ExpectOnly(Check(), HistoryProblem::kClockBackwards, PathOf(6),
+             "older commit");
 
   Write(PathOf(6), runs_[6]);
   CheckOptions options;
   options.now_unix_ns = runs_[10].started_unix_ns() + kHourNs / 2;
-  ExpectOnly(Check(options), Problem::kClockBackwards, PathOf(11), "future");
+  ExpectOnly(Check(options), HistoryProblem::kClockBackwards, PathOf(11),
+             "future");
 }
 
 TEST_F(RepairTest, NamesTheSecondFileOfARecord) {
   const std::string copy = "/h/runs/2026/20260101T000000Z-ab.pb";
   ASSERT_TRUE(CreateDirectories("/h/runs/2026", &fs_).ok());
   ASSERT_TRUE(WriteFileAtomically(copy, *ReadFile(PathOf(3), &fs_), &fs_).ok());
-  ExpectOnly(Check(), Problem::kDuplicateId, copy, runs_[3].run_id());
+  ExpectOnly(Check(), HistoryProblem::kDuplicateId, copy, runs_[3].run_id());
 }
 
 TEST_F(RepairTest, PutsAMisplacedRecordInItsPlace) {
   const std::string elsewhere = "/h/runs/elsewhere.pb";
   ASSERT_EQ(fs_.Rename(PathOf(3), elsewhere), 0);
-  ExpectOnly(Check(), Problem::kMisplaced, elsewhere, PathOf(3));
+  ExpectOnly(Check(), HistoryProblem::kMisplaced, elsewhere, PathOf(3));
   const auto repaired = RepairHistory(history_, Check());
   ASSERT_TRUE(repaired.ok()) << repaired.status();
   ASSERT_EQ(repaired->size(), 1);
@@ -158,12 +163,14 @@ TEST_F(RepairTest, NamesTimesThatCannotBe) {
     proto::Run run = runs_[3];
     run.mutable_results(0)->mutable_measurements(0)->set_median_ns(value);
     Write(PathOf(3), run);
-    ExpectOnly(Check(), Problem::kImpossibleValue, PathOf(3), "median_ns");
+    ExpectOnly(Check(), HistoryProblem::kImpossibleValue, PathOf(3),
+               "median_ns");
   }
   proto::Run run = runs_[3];
   run.mutable_results(1)->mutable_measurements(1)->set_sample_ns(2, -5);
   Write(PathOf(3), run);
-  ExpectOnly(Check(), Problem::kImpossibleValue, PathOf(3), "sample_ns is -5");
+  ExpectOnly(Check(), HistoryProblem::kImpossibleValue, PathOf(3),
+             "sample_ns is -5");
 }
 
 TEST_F(RepairTest, NamesCommitsThatGitDoesNotKnow) {
@@ -171,7 +178,8 @@ TEST_F(RepairTest, NamesCommitsThatGitDoesNotKnow) {
   options.knows_commit = [&](const std::string& commit) {
     return commit != runs_[3].commit().id();
   };
-  ExpectOnly(Check(options), Problem::kUnknownCommit, PathOf(3), "rewritten");
+  ExpectOnly(Check(options), HistoryProblem::kUnknownCommit, PathOf(3),
+             "rewritten");
   int asked = 0;
   options.knows_commit = [&](const std::string&) -> absl::StatusOr<bool> {
     ++asked;
@@ -191,7 +199,7 @@ TEST_F(RepairTest, NamesRemovedRecordsThatAreBack) {
   tombstone->set_run_id(runs_[3].run_id());
   tombstone->set_kind(proto::REMOVED);
   ASSERT_TRUE(history_.AppendTombstones(tombstones).ok());
-  ExpectOnly(Check(), Problem::kResurrected, PathOf(3), "history thin");
+  ExpectOnly(Check(), HistoryProblem::kResurrected, PathOf(3), "history thin");
 }
 
 TEST_F(RepairTest, MovesDamageAwayAndDeletesNothing) {

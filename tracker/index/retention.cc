@@ -56,7 +56,7 @@ bool ThinMeasurement(proto::Measurement* measurement) {
 
 }  // namespace
 
-absl::Status ValidatePolicy(const RetentionPolicy& policy) {
+absl::Status ValidateRetention(const RetentionPolicy& policy) {
   const std::tuple<const char*, int, int> fields[] = {
       {"keep_runs", policy.keep_runs, 0},
       {"keep_days", policy.keep_days, 0},
@@ -74,7 +74,7 @@ absl::Status ValidatePolicy(const RetentionPolicy& policy) {
   return absl::OkStatus();
 }
 
-std::string Describe(const RetentionPolicy& policy) {
+std::string DescribeRetention(const RetentionPolicy& policy) {
   return absl::StrCat(
       "the newest ", policy.keep_runs, " runs and those of ", policy.keep_days,
       " days whole; of the others ",
@@ -95,9 +95,9 @@ bool ThinRun(proto::Run* run) {
 absl::StatusOr<RetentionPlan> PlanRetention(const History& history,
                                             const RetentionPolicy& policy,
                                             int64_t now_unix_ns) {
-  OPTRAIL_RETURN_IF_ERROR(ValidatePolicy(policy));
+  OPTRAIL_RETURN_IF_ERROR(ValidateRetention(policy));
   RetentionPlan plan;
-  plan.policy = Describe(policy);
+  plan.policy = DescribeRetention(policy);
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTombstones tombstones,
                            history.LoadTombstones());
   OPTRAIL_ASSIGN_OR_RETURN(RunList list, history.ListRuns());

@@ -45,9 +45,9 @@ struct RetentionPolicy {
 };
 
 // InvalidArgument, naming the field, for what makes no sense.
-absl::Status ValidatePolicy(const RetentionPolicy& policy);
+absl::Status ValidateRetention(const RetentionPolicy& policy);
 // For people: "50 runs and 90 days whole, every 4th of the others as medians".
-std::string Describe(const RetentionPolicy& policy);
+std::string DescribeRetention(const RetentionPolicy& policy);
 
 struct RetentionPlan {
   std::vector<std::string> thin;    // run ids, oldest first
@@ -57,7 +57,7 @@ struct RetentionPlan {
   // Bytes of the files that change, as they are and as they will be.
   int64_t bytes_before = 0;
   int64_t bytes_after = 0;
-  std::string policy;              // Describe
+  std::string policy;              // DescribeRetention
   std::vector<BadFile> bad_files;  // left as they are
 };
 

@@ -87,14 +87,14 @@ TEST(Retention, KeepsRecentDaysAndPinnedCommitsWhole) {
 TEST(Retention, RefusesPoliciesThatMakeNoSense) {
   RetentionPolicy policy;
   policy.keep_every = 0;
-  EXPECT_THAT(std::string(ValidatePolicy(policy).message()),
+  EXPECT_THAT(std::string(ValidateRetention(policy).message()),
               HasSubstr("keep_every is 0, expected at least 1"));
   policy = {};
   policy.keep_runs = -1;
-  EXPECT_FALSE(ValidatePolicy(policy).ok());
+  EXPECT_FALSE(ValidateRetention(policy).ok());
   policy = {};
   policy.keep_commits = {""};
-  EXPECT_FALSE(ValidatePolicy(policy).ok());
+  EXPECT_FALSE(ValidateRetention(policy).ok());
 }
 
 TEST(Retention, ThinningChangesNoValueOfAnySeries) {
