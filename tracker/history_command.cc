@@ -44,9 +44,11 @@ absl::StatusOr<int> RunHistoryMerge(const HistoryMergeCommand& options,
   Table table({{"from"},
                {"copied", Align::kRight},
                {"already there", Align::kRight},
+               {"taken away before", Align::kRight},
                {"damaged", Align::kRight}});
   table.AddRow({other.dir(), Cell::Integer(report.copied),
                 Cell::Integer(report.already_there),
+                Cell::Integer(report.buried),
                 Cell::Integer(static_cast<int64_t>(report.bad_files.size()))});
   PrintTable(table, options.common.format, out);
   return report.bad_files.empty() ? 0 : 1;
