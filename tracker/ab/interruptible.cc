@@ -43,7 +43,13 @@ Interruptible::Interruptible() {
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &before_[i]);
+  for (int i = 0; i < 3; ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    // Whoever started us with a signal ignored (nohup, a shell's background
+    // job) wants it ignored.
+    if (before_[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 Interruptible::~Interruptible() {
@@ -57,7 +63,7 @@ absl::Status Interruptible::Check() const {
   const int number = received_signal.load();
   if (number == 0) return absl::OkStatus();
   return absl::CancelledError(
-      absl::StrCat("interrupted by ", strsignal(number)));
+      absl::StrCat("interrupted (", strsignal(number), ")"));
 }
 
 absl::StatusOr<Interruptible::End> Interruptible::Run(

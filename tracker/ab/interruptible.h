@@ -12,7 +12,8 @@
 // process group, which is not the terminal's) and makes this and every later
 // Run return Cancelled; the second kills the child. When the object goes, the
 // signal is raised again and takes its usual course, so that a shell sees a
-// command that was interrupted. One object at a time per process.
+// command that was interrupted. A signal that was ignored before stays ignored.
+// One object at a time per process.
 
 #include <csignal>
 #include <string>

@@ -28,6 +28,16 @@ TEST(InterruptibleTest, KillsWhatOutlivesItsDeadline) {
   EXPECT_EQ(end->exit.kind, ExitInfo::Kind::kTimedOut);
 }
 
+TEST(InterruptibleTest, WhatWasIgnoredStaysIgnored) {
+  const auto before = signal(SIGHUP, SIG_IGN);
+  {
+    Interruptible interruptible;
+    EXPECT_EQ(raise(SIGHUP), 0);
+    EXPECT_TRUE(interruptible.Check().ok());
+  }
+  signal(SIGHUP, before);
+}
+
 TEST(InterruptibleTest, NamesAProgramThatIsNotThere) {
   Interruptible interruptible;
   EXPECT_FALSE(
