@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 
@@ -104,10 +105,10 @@ absl::StatusOr<int64_t> CountFirstParents(const std::string& dir,
 absl::StatusOr<GitFacts> FindGitFacts(const std::string& dir) {
   GitFacts facts;
   OPTRAIL_ASSIGN_OR_RETURN(facts.top_level, TopLevel(dir));
-  // Id, author time and subject; a subject holds no newline.
+  // Id, time of the commit and subject; a subject holds no newline.
   OPTRAIL_ASSIGN_OR_RETURN(const GitResult head,
                            RunGit(dir, {"log", "-1", "--no-show-signature",
-                                        "--format=%H%n%at%n%s", "HEAD", "--"}));
+                                        "--format=%H%n%ct%n%s", "HEAD", "--"}));
   if (head.code != 0) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the git repository ", facts.top_level, " has no commit yet"));
@@ -115,7 +116,7 @@ absl::StatusOr<GitFacts> FindGitFacts(const std::string& dir) {
   const std::vector<std::string> lines =
       absl::StrSplit(head.out, absl::MaxSplits('\n', 2));
   if (lines.size() < 2 ||
-      !absl::SimpleAtoi(lines[1], &facts.author_time_unix_s)) {
+      !absl::SimpleAtoi(lines[1], &facts.commit_time_unix_s)) {
     return absl::InternalError(
         absl::StrCat("git log answered \"", head.out, "\""));
   }
@@ -192,6 +193,17 @@ absl::StatusOr<std::string> MergeBase(const std::string& dir,
 std::string WorkspaceDirectory() {
   const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
   if (workspace != nullptr && *workspace != '\0') return workspace;
+  const std::string current = WorkingDirectory();
+  for (std::string folder = current;; folder = DirectoryOf(folder)) {
+    // A file in a linked work tree.
+    if (FileExists(JoinPath(folder, ".git"))) return folder;
+    if (folder == "/" || folder == "." || folder.empty()) return current;
+  }
+}
+
+std::string WorkingDirectory() {
+  const char* working = std::getenv("BUILD_WORKING_DIRECTORY");
+  if (working != nullptr && *working != '\0') return working;
   char* current = getcwd(nullptr, 0);
   if (current == nullptr) return ".";
   std::string result = current;

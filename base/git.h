@@ -30,7 +30,7 @@ struct GitFacts {
   // Unset in a shallow clone, which can't know.
   std::optional<int64_t> first_parent_position;
   std::string branch;  // empty: detached
-  int64_t author_time_unix_s = 0;
+  int64_t commit_time_unix_s = 0;
   std::string subject;
   // Tracked files differ from `commit`, or there are untracked ones that are
   // not ignored.
@@ -53,9 +53,14 @@ absl::StatusOr<std::string> MergeBase(const std::string& dir,
                                       const std::string& a,
                                       const std::string& b);
 
-// The folder the user means: where `bazel run` was called, else the current
-// one.
+// The root of the work tree the user is in, which holds .optrail/: the
+// workspace of `bazel run`, else the nearest folder above with a .git, else the
+// current one.
 std::string WorkspaceDirectory();
+
+// What the user's relative paths start from: where `bazel run` was called, else
+// the current folder.
+std::string WorkingDirectory();
 
 }  // namespace optrail
 

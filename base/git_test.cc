@@ -69,7 +69,7 @@ TEST_F(GitTest, FindsFacts) {
   EXPECT_EQ(facts->commit, Shell("git rev-parse HEAD"));
   EXPECT_EQ(facts->first_parent_position, 4);
   EXPECT_EQ(facts->branch, "main");
-  EXPECT_EQ(facts->author_time_unix_s, 1700000000);
+  EXPECT_EQ(facts->commit_time_unix_s, 1700000000);
   EXPECT_EQ(facts->subject, "C: the last one");
   EXPECT_FALSE(facts->dirty);
   EXPECT_FALSE(facts->shallow);
@@ -167,6 +167,16 @@ TEST(WorkspaceDirectoryTest, IsWhereBazelRunWasCalled) {
   EXPECT_EQ(WorkspaceDirectory(), "/some/where");
   unsetenv("BUILD_WORKSPACE_DIRECTORY");
   EXPECT_TRUE(FileExists(WorkspaceDirectory()));
+}
+
+TEST(WorkspaceDirectoryTest, IsTheWorkTreeAboveTheFolder) {
+  const std::string top = ::testing::TempDir() + "/tree";
+  ASSERT_TRUE(CreateDirectories(top + "/.git").ok());
+  ASSERT_TRUE(CreateDirectories(top + "/a/b").ok());
+  setenv("BUILD_WORKING_DIRECTORY", (top + "/a/b").c_str(), 1);
+  EXPECT_EQ(WorkspaceDirectory(), top);
+  EXPECT_EQ(WorkingDirectory(), top + "/a/b");
+  unsetenv("BUILD_WORKING_DIRECTORY");
 }
 
 }  // namespace

@@ -68,19 +68,28 @@ bench() { # bench BINARY FOLDER PROCESSES FLAGS...
   # shellcheck disable=SC2086
   (cd "$folder" && "$binary" bench --workload="$workload" \
     --processes="$count" --history="$history" --store="$root/.optrail/store" \
-    --record --quiet ${OPTRAIL_BENCH_FLAGS:-} "$@") >>"$work/bench.log" 2>&1
+    --record --quiet ${OPTRAIL_BENCH_FLAGS:-} "$@") >>"$work/bench.log" 2>&1 ||
+    # 1: a benchmark failed or was disturbed; it is recorded so, for the gate to
+    # judge. More than that: nothing was measured.
+    [ $? -eq 1 ] || fail "benchmarking $folder failed" "$work/bench.log"
+}
+bench_head() { # bench_head PROCESSES FLAGS...
+  # shellcheck disable=SC2086
+  bench "$work/optrail_head" "$root" "$1" ${OPTRAIL_HEAD_FLAGS:-} "${@:2}"
 }
 measure() { # measure ROUNDS PROCESSES FLAGS...
   local number=$1 count=$2 round
   shift 2
   for round in $(seq "$number"); do
     echo "gate: round $round of $number, $count processes a side" >&2
-    bench "$work/optrail_base" "$work/base" "$count" "$@" ||
-      fail "benchmarking $base failed" "$work/bench.log"
-    # A benchmark that fails on the head is the gate's to judge.
-    # shellcheck disable=SC2086
-    bench "$work/optrail_head" "$root" "$count" ${OPTRAIL_HEAD_FLAGS:-} "$@" ||
-      true
+    # Base first, then head first: a drift of the machine favours neither.
+    if [ $((round % 2)) -eq 1 ]; then
+      bench "$work/optrail_base" "$work/base" "$count" "$@"
+      bench_head "$count" "$@"
+    else
+      bench_head "$count" "$@"
+      bench "$work/optrail_base" "$work/base" "$count" "$@"
+    fi
   done
 }
 

@@ -48,8 +48,8 @@ absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
       return absl::InvalidArgumentError(
           "--target is for compare --commits: --binaries builds nothing");
     }
-    options.a = InWorkspace(options.a);
-    options.b = InWorkspace(options.b);
+    options.a = UserPath(options.a);
+    options.b = UserPath(options.b);
     return tracker::RunCompareBinaries(options, std::cout);
   }
   return tracker::RunCompareCommits(options, std::cout);

@@ -37,7 +37,7 @@ suites::Command DetectCommand() {
       return absl::InvalidArgumentError(
           "--csv=FILE is missing: a file with the columns id, t and value");
     }
-    options.csv = InWorkspace(csv);
+    options.csv = UserPath(csv);
     options.mode = absl::GetFlag(FLAGS_mode);
     options.format = FormatName();
     OPTRAIL_RETURN_IF_ERROR(tracker::DetectCsv(options, std::cout));

@@ -6,18 +6,25 @@
 
 namespace optrail::cli {
 
-std::string InWorkspace(const std::string& path) {
-  return JoinPath(WorkspaceDirectory(), path);
+namespace {
+
+std::string FolderOr(const std::string& given, const char* in_workspace) {
+  return given.empty() ? JoinPath(WorkspaceDirectory(), in_workspace)
+                       : UserPath(given);
+}
+
+}  // namespace
+
+std::string UserPath(const std::string& path) {
+  return JoinPath(WorkingDirectory(), path);
 }
 
 std::string HistoryFolder() {
-  const std::string folder = absl::GetFlag(FLAGS_history);
-  return InWorkspace(folder.empty() ? ".optrail/history" : folder);
+  return FolderOr(absl::GetFlag(FLAGS_history), ".optrail/history");
 }
 
 std::string StoreFolder() {
-  const std::string folder = absl::GetFlag(FLAGS_store);
-  return InWorkspace(folder.empty() ? ".optrail/store" : folder);
+  return FolderOr(absl::GetFlag(FLAGS_store), ".optrail/store");
 }
 
 std::string FormatName() {

@@ -32,11 +32,12 @@ ABSL_DECLARE_FLAG(std::string, metric);
 
 namespace optrail::cli {
 
-// What --history, --store and --out stand for: a relative path is one in the
-// workspace, since `bazel run` starts the binary elsewhere.
+// What --history and --store stand for, and any path of the command line: a
+// relative one starts where the user is, since `bazel run` starts the binary
+// elsewhere. The defaults are in the workspace.
 std::string HistoryFolder();
 std::string StoreFolder();
-std::string InWorkspace(const std::string& path);
+std::string UserPath(const std::string& path);
 
 // "table", "json", "csv" or "markdown".
 std::string FormatName();

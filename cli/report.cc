@@ -29,7 +29,7 @@ suites::Command ReportCommand() {
     reports::ReportCommand options;
     options.history = HistoryFolder();
     const std::string out = absl::GetFlag(FLAGS_out);
-    options.out = out == "-" ? out : InWorkspace(out);
+    options.out = out == "-" ? out : UserPath(out);
     options.format = absl::GetFlag(FLAGS_report_format);
     options.title = absl::GetFlag(FLAGS_title);
     return reports::RunReport(options, std::cerr);

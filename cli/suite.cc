@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/git.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
 #include "reports/commands.h"
@@ -25,9 +26,10 @@ absl::StatusOr<int> Suite(const std::string& workload) {
   reports::ReportCommand report;
   report.history = result.context.history;
   const std::string path = absl::GetFlag(FLAGS_report);
-  report.out = InWorkspace(
-      path.empty() ? absl::StrCat(".optrail/reports/", workload, ".html")
-                   : path);
+  report.out = path.empty()
+                   ? JoinPath(WorkspaceDirectory(), ".optrail/reports",
+                              absl::StrCat(FileNameOf(workload), ".html"))
+                   : UserPath(path);
   report.title = absl::StrCat("Optrail: ", workload);
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(report.out)));
   OPTRAIL_ASSIGN_OR_RETURN(const int unused,

@@ -109,7 +109,7 @@ Command ImportCommand() {
     tracker::ImportCommand options;
     options.common = Common();
     for (const std::string& file : files) {
-      options.files.push_back(InWorkspace(file));
+      options.files.push_back(UserPath(file));
     }
     options.file_format = absl::GetFlag(FLAGS_file_format);
     options.hardware_id = absl::GetFlag(FLAGS_hardware);
@@ -268,7 +268,7 @@ Command GateCommand() {
     tracker::GateCommand options;
     options.common = Common();
     const auto path = [](const std::string& flag) {
-      return flag.empty() ? flag : InWorkspace(flag);
+      return flag.empty() ? flag : UserPath(flag);
     };
     options.policy = path(absl::GetFlag(FLAGS_policy));
     options.candidate = absl::GetFlag(FLAGS_candidate);
@@ -314,7 +314,7 @@ Command HistoryCommand() {
     if (what == "merge" && arguments.size() == 2) {
       tracker::HistoryMergeCommand options;
       options.common = Common();
-      options.from = InWorkspace(arguments[1]);
+      options.from = UserPath(arguments[1]);
       return tracker::RunHistoryMerge(options, std::cout);
     }
     if (what == "verify" && arguments.size() == 1) {
@@ -345,7 +345,7 @@ Command HistoryCommand() {
       options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
       options.filter.branch = absl::GetFlag(FLAGS_branch);
       const std::string out = absl::GetFlag(FLAGS_out);
-      options.file = out.empty() ? out : InWorkspace(out);
+      options.file = out.empty() ? out : UserPath(out);
       return tracker::RunHistoryExport(options, std::cout);
     }
     if (what == "index" && arguments.size() == 1) {

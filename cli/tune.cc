@@ -49,7 +49,7 @@ absl::StatusOr<int> TuneAnyCommand() {
   }
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
                            suites::RunContextFromFlags());
-  options.space_file = InWorkspace(absl::GetFlag(FLAGS_space));
+  options.space_file = UserPath(absl::GetFlag(FLAGS_space));
   options.shape = absl::GetFlag(FLAGS_shape);
   options.hardware = context.hardware;
   options.command = absl::GetFlag(FLAGS_command);

@@ -76,8 +76,7 @@ absl::StatusOr<int> ShowStore() {
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
                            tuning::ReadOverlay(StoreFolder()));
   OPTRAIL_ASSIGN_OR_RETURN(
-      const auto tree,
-      tuning::ReadTree(InWorkspace(absl::GetFlag(FLAGS_tree))));
+      const auto tree, tuning::ReadTree(UserPath(absl::GetFlag(FLAGS_tree))));
   add(overlay, "overlay");
   add(tree, "checked in");
   std::cout << table.Format(absl::GetFlag(FLAGS_format), TerminalWidth());
@@ -87,7 +86,7 @@ absl::StatusOr<int> ShowStore() {
 absl::StatusOr<int> DiffStore() {
   OPTRAIL_ASSIGN_OR_RETURN(
       const auto differences,
-      tuning::DiffStore(InWorkspace(absl::GetFlag(FLAGS_tree)), StoreFolder()));
+      tuning::DiffStore(UserPath(absl::GetFlag(FLAGS_tree)), StoreFolder()));
   for (const tuning::StoreDifference& difference : differences) {
     std::cout << tuning::FormatDifference(difference);
   }
@@ -107,11 +106,11 @@ absl::StatusOr<int> PromoteStore() {
   }
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<std::string> files,
-      tuning::PromoteOverlay(
-          InWorkspace(absl::GetFlag(FLAGS_tree)), StoreFolder(),
-          [&](const tuning::StoreDifference& difference) {
-            return RE2::FullMatch(difference.operator_name, op);
-          }));
+      tuning::PromoteOverlay(UserPath(absl::GetFlag(FLAGS_tree)), StoreFolder(),
+                             [&](const tuning::StoreDifference& difference) {
+                               return RE2::FullMatch(difference.operator_name,
+                                                     op);
+                             }));
   for (const std::string& file : files) std::cout << file << "\n";
   std::cerr << (files.empty() ? "nothing to promote\n"
                               : "written; review them and commit\n");
@@ -175,10 +174,10 @@ suites::Command ReplayCommand() {
       [](const std::vector<std::string>& files) -> absl::StatusOr<int> {
     tuning::ReplayCommand options;
     for (const std::string& path : absl::GetFlag(FLAGS_spaces)) {
-      options.spaces.push_back(InWorkspace(path));
+      options.spaces.push_back(UserPath(path));
     }
     for (const std::string& path : files) {
-      options.spaces.push_back(InWorkspace(path));
+      options.spaces.push_back(UserPath(path));
     }
     options.strategies = absl::GetFlag(FLAGS_strategies);
     options.budgets.clear();
@@ -200,11 +199,11 @@ suites::Command ReplayCommand() {
     options.compile_time_objective =
         absl::GetFlag(FLAGS_compile_time_objective);
     for (const std::string& path : absl::GetFlag(FLAGS_transfer)) {
-      options.transfer.push_back(InWorkspace(path));
+      options.transfer.push_back(UserPath(path));
     }
     options.shuffle_transfer = absl::GetFlag(FLAGS_shuffle_transfer);
     if (const std::string prior = absl::GetFlag(FLAGS_prior); !prior.empty()) {
-      options.prior = InWorkspace(prior);
+      options.prior = UserPath(prior);
     }
     options.top_k = absl::GetFlag(FLAGS_top_k);
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<tuning::ReplayRow> rows,

@@ -53,7 +53,9 @@ std::vector<proto::BenchmarkResult> RunBenchSession(
       evaluation_options.input_seed = static_cast<uint64_t>(round);
       const Evaluation evaluation =
           EvaluateUndisturbed(*evaluators[i], cases[i], evaluation_options);
-      if (evaluation.measurement.has_value()) {
+      // One or two clean samples of a disturbed process are no evidence.
+      if (evaluation.outcome == proto::OK &&
+          evaluation.measurement.has_value()) {
         *result.add_measurements() = *evaluation.measurement;
       }
       if (evaluation.outcome != proto::OK &&

@@ -26,7 +26,8 @@ constexpr absl::Duration kCeilingsAge = absl::Hours(24 * 30);
 
 std::string InWorkspace(const std::string& workspace, const std::string& path,
                         absl::string_view fallback) {
-  return JoinPath(workspace, path.empty() ? fallback : path);
+  return path.empty() ? JoinPath(workspace, fallback)
+                      : JoinPath(WorkingDirectory(), path);
 }
 
 // Field by field: disturbances only ever lower a reading of a ceiling.

@@ -25,7 +25,7 @@ struct RunContext {
 };
 
 // Empty `history` or `store` stand for .optrail/history and .optrail/store in
-// the workspace; a relative path is one in the workspace.
+// the workspace; a relative path starts where the user is.
 absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
                                           const std::string& history,
                                           const std::string& store);

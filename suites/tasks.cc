@@ -76,6 +76,12 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
     }
   }
   if (threads.empty()) threads = {1};
+  // "1,0" on one core names one task, not two.
+  for (int& count : threads) {
+    if (count == 0) count = hardware.cores();
+  }
+  std::sort(threads.begin(), threads.end());
+  threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
 
   std::vector<TaskEntry> tasks;
   bool op_matched = false;
@@ -99,7 +105,7 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
       task.task.set_kernel_id(kernel->second.id);
       *task.task.mutable_shape() = candidate.shape;
       task.task.set_hardware_id(hardware.id());
-      task.task.set_threads(count == 0 ? hardware.cores() : count);
+      task.task.set_threads(count);
       task.task.set_cache_mode(selection.cache_mode);
       tasks.push_back(std::move(task));
     }

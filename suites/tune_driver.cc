@@ -39,11 +39,18 @@ std::vector<proto::Trial> KnownTrials(const tracker::History& history,
         history.ReadSession(info->id());
     if (!session.ok()) continue;
     for (const proto::Trial& trial : session->trials()) {
-      // A reading under contention, or one that was cut short against the best
-      // of its time, is worth taking again.
-      if (trial.outcome() == proto::CONTENDED ||
-          trial.outcome() == proto::CENSORED) {
-        continue;
+      // What the config itself decides. A reading under contention, one that
+      // was cut short against the best of its time, a deadline or memory limit
+      // of that day, a crash: worth another try.
+      switch (trial.outcome()) {
+        case proto::OK:
+        case proto::INVALID:
+        case proto::COMPILE_ERROR:
+        case proto::WRONG_RESULT:
+        case proto::UNSUPPORTED:
+          break;
+        default:
+          continue;
       }
       if (seen.insert(CanonicalText(trial.config())).second) {
         trials.push_back(trial);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -72,6 +73,8 @@ class TuneSession {
   std::unique_ptr<Strategy> strategy_;
   proto::Session session_;
 
+  // Of each finalist: the median per round.
+  std::map<int, std::map<int, double>> verified_ns_;
   int64_t measured_trials_ = 0;  // in all sittings, warm start not counted
   int64_t trials_since_improvement_ = 0;
   double best_time_ns_ = 0;
@@ -132,21 +135,21 @@ void TuneSession::Account(const proto::Trial& trial) {
 
 proto::StopReason TuneSession::BudgetSpent() const {
   const proto::Budget& budget = options_.budget;
-  if (budget.has_trials() && measured_trials_ >= budget.trials()) {
+  if (budget.trials() > 0 && measured_trials_ >= budget.trials()) {
     return proto::TRIALS_SPENT;
   }
-  if (budget.has_time_ns() && session_.elapsed_ns() >= budget.time_ns()) {
+  if (budget.time_ns() > 0 && session_.elapsed_ns() >= budget.time_ns()) {
     return proto::TIME_SPENT;
   }
-  if (budget.has_target_time_ns() && best_time_ns_ > 0 &&
+  if (budget.target_time_ns() > 0 && best_time_ns_ > 0 &&
       best_time_ns_ <= budget.target_time_ns()) {
     return proto::TARGET_REACHED;
   }
-  if (budget.has_patience_trials() &&
+  if (budget.patience_trials() > 0 &&
       trials_since_improvement_ >= budget.patience_trials()) {
     return proto::PATIENCE_SPENT;
   }
-  if (budget.has_min_expected_improvement()) {
+  if (budget.min_expected_improvement() > 0) {
     const absl::optional<double> expected = strategy_->ExpectedImprovement();
     if (expected.has_value() && *expected < budget.min_expected_improvement()) {
       return proto::LITTLE_EXPECTED_IMPROVEMENT;
@@ -197,7 +200,7 @@ proto::Trial TuneSession::Measure(const proto::Config& config) {
 }
 
 absl::Status TuneSession::Search() {
-  // Replaying the journal: the strategy is asked again and answered from it.
+  // Replaying the journal: the strategy is told what it was told before.
   for (const proto::Trial& trial : journal_->trials()) {
     OPTRAIL_ASSIGN_OR_RETURN(const Levels levels,
                              setup_.space->ToLevels(trial.config()));
@@ -212,7 +215,10 @@ absl::Status TuneSession::Search() {
       session_.set_stop_reason(reason);
       return absl::OkStatus();
     }
+    const int64_t thinking_since_ns = clock_.NowNs();
     const std::vector<Levels> asked = strategy_->Ask(1);
+    session_.set_elapsed_ns(session_.elapsed_ns() + clock_.NowNs() -
+                            thinking_since_ns);
     if (asked.empty()) {
       session_.set_stop_reason(proto::SPACE_EXHAUSTED);
       return absl::OkStatus();
@@ -262,6 +268,8 @@ absl::Status TuneSession::VerifyFinalists() {
     // One wrong or crashed reading is enough: such a config never wins.
     if (reading.outcome() == proto::OK) {
       *finalist.add_measurements() = reading.measurement();
+      verified_ns_[reading.finalist()][reading.round()] =
+          reading.measurement().median_ns();
     } else if (reading.outcome() != proto::CONTENDED) {
       finalist.set_outcome(reading.outcome());
       disqualified[reading.finalist()] = true;
@@ -319,27 +327,32 @@ absl::Status TuneSession::VerifyFinalists() {
 }
 
 void TuneSession::DeclareWinner() {
-  const proto::Finalist* winner = nullptr;
-  const proto::Finalist* fallback = nullptr;
-  for (const proto::Finalist& finalist : session_.finalists()) {
+  constexpr int kNone = -1;
+  int winner = kNone, fallback = kNone;
+  for (int i = 0; i < session_.finalists_size(); ++i) {
+    const proto::Finalist& finalist = session_.finalists(i);
     if (finalist.outcome() != proto::OK) continue;
-    if (finalist.is_default()) fallback = &finalist;
-    if (winner == nullptr || finalist.time_ns() < winner->time_ns()) {
-      winner = &finalist;
+    if (finalist.is_default()) fallback = i;
+    if (winner == kNone ||
+        finalist.time_ns() < session_.finalists(winner).time_ns()) {
+      winner = i;
     }
   }
-  if (winner == nullptr) return;
-  if (fallback != nullptr && winner != fallback) {
+  if (winner == kNone) return;
+  if (fallback != kNone && winner != fallback) {
+    // In pairs of the same round, which a drift of the machine leaves alone.
     std::vector<double> ratios;
-    const int rounds =
-        std::min(winner->measurements_size(), fallback->measurements_size());
-    for (int i = 0; i < rounds; ++i) {
-      ratios.push_back(winner->measurements(i).median_ns() /
-                       fallback->measurements(i).median_ns());
+    for (const auto& [round, default_ns] : verified_ns_[fallback]) {
+      const auto found = verified_ns_[winner].find(round);
+      if (found != verified_ns_[winner].end()) {
+        ratios.push_back(found->second / default_ns);
+      }
     }
-    if (Median(ratios) > 1 - kMinGainOverDefault) winner = fallback;
+    if (ratios.empty() || Median(ratios) > 1 - kMinGainOverDefault) {
+      winner = fallback;
+    }
   }
-  *session_.mutable_winner() = winner->config();
+  *session_.mutable_winner() = session_.finalists(winner).config();
 }
 
 absl::StatusOr<proto::Session> TuneSession::Run() {

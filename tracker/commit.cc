@@ -1,6 +1,7 @@
 #include "tracker/commit.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -29,7 +30,14 @@ proto::Commit HeadCommit(const std::string& workspace, std::string* note) {
   }
   note->clear();
   commit.set_id(facts->commit);
-  commit.set_branch(facts->branch);
+  // CI services check out a commit, not a branch.
+  const char* branch = std::getenv("OPTRAIL_BRANCH");
+  commit.set_branch(branch != nullptr ? branch : facts->branch);
+  if (commit.branch().empty()) {
+    *note =
+        "HEAD is detached, so results are recorded without a branch and no "
+        "window over one will find them; next: set OPTRAIL_BRANCH";
+  }
   if (facts->first_parent_position) {
     commit.set_first_parent_position(*facts->first_parent_position);
   } else {
@@ -37,7 +45,7 @@ proto::Commit HeadCommit(const std::string& workspace, std::string* note) {
         "a shallow clone hides the commit's position; results are ordered by "
         "time";
   }
-  commit.set_commit_unix_ns(facts->author_time_unix_s * int64_t{1'000'000'000});
+  commit.set_commit_unix_ns(facts->commit_time_unix_s * int64_t{1'000'000'000});
   commit.set_subject(facts->subject);
   commit.set_dirty(facts->dirty);
   return commit;

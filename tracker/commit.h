@@ -15,8 +15,9 @@
 namespace optrail::tracker {
 
 // The commit that is checked out at `workspace`. Without git or a repository
-// it is empty: results are worth recording all the same. `note` says so, or
-// what else is wrong (a shallow clone), and is empty if nothing is.
+// it is empty: results are worth recording all the same. $OPTRAIL_BRANCH, if
+// set, is the branch: CI services check out a commit. `note` says what is wrong
+// (no git, no branch, a shallow clone), and is empty if nothing is.
 proto::Commit HeadCommit(const std::string& workspace, std::string* note);
 
 // The commit that git calls `name`; the branch is known only if it is the one

@@ -146,7 +146,7 @@ class BaselineFinder {
 
   void FindWindow(const proto::Baseline::Window& window,
                   ResolvedBaseline* found) const {
-    int other_epoch = 0;
+    int other_epoch = 0, dirty = 0;
     for (const RunInfo& run : runs_) {
       if (run.header.commit().branch() != window.branch() ||
           candidate_ids_.count(run.id()) > 0 ||
@@ -155,6 +155,8 @@ class BaselineFinder {
       }
       if (!SameEpoch(run.header, candidate_)) {
         ++other_epoch;
+      } else if (run.header.commit().dirty()) {
+        ++dirty;
       } else {
         found->runs.push_back(run);
       }
@@ -172,6 +174,10 @@ class BaselineFinder {
     if (other_epoch > 0) {
       absl::StrAppend(&found->problem, " (", other_epoch,
                       " more are from another toolchain)");
+    }
+    if (dirty > 0) {
+      absl::StrAppend(&found->problem, " (", dirty,
+                      " more have changes that their commit lacks)");
     }
   }
 
@@ -196,6 +202,20 @@ std::vector<const proto::Run*> Pointers(const std::vector<proto::Run>& runs) {
   std::vector<const proto::Run*> pointers;
   for (const proto::Run& run : runs) pointers.push_back(&run);
   return pointers;
+}
+
+// A config that somebody forced (`bench --config`) is judged as a candidate and
+// is no yardstick for others.
+void DropGivenConfigs(std::vector<proto::Run>& runs) {
+  for (proto::Run& run : runs) {
+    auto* results = run.mutable_results();
+    results->erase(std::remove_if(results->begin(), results->end(),
+                                  [](const proto::BenchmarkResult& result) {
+                                    return result.config_source() ==
+                                           proto::GIVEN;
+                                  }),
+                   results->end());
+  }
 }
 
 // The noise of the latest runs that are on neither side, so that nothing counts
@@ -405,8 +425,9 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
     OPTRAIL_ASSIGN_OR_RETURN(ResolvedBaseline found,
                              finder.Find(baseline, history, filter));
     if (found.problem.empty()) {
-      OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> baseline_whole,
+      OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> baseline_whole,
                                ReadAll(history, found.runs));
+      DropGivenConfigs(baseline_whole);
       CompareOptions compare =
           CompareOptionsFor(policy, static_cast<int>(baselines.size()) *
                                         std::max(1, options.looks));

@@ -307,6 +307,32 @@ TEST_F(GateTest, ACommitWithoutRunsIsNoBaseline) {
   EXPECT_EQ(Judged("", options).exit_code, 0);
 }
 
+TEST_F(GateTest, AForcedConfigIsNoYardstick) {
+  RecordMain(6);
+  proto::Run forced = MakeRun(7, "main", {{"a", 500}, {"b", 200}});
+  forced.mutable_results(0)->set_config_source(proto::GIVEN);
+  Record(forced);
+  GateOptions options;
+  options.candidate = forced.run_id();
+  EXPECT_EQ(Judged("", options).exit_code, 1) << "but it is judged itself";
+  Record(MakeRun(8, "topic", {{"a", 120}, {"b", 200}}));
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 1) << GateText(report);
+  EXPECT_NEAR(RowOf(report, "a").row.ratio->ratio, 1.2, .01);
+}
+
+TEST_F(GateTest, AWindowLeavesOutRunsWithLocalChanges) {
+  RecordMain(4);
+  for (const int position : {5, 6}) {
+    proto::Run dirty = MakeRun(position, "main", {{"a", 100}, {"b", 200}});
+    dirty.mutable_commit()->set_dirty(true);
+    Record(dirty);
+  }
+  Record(MakeRun(7, "topic", {{"a", 100}, {"b", 200}}));
+  EXPECT_EQ(Judged().exit_code, 3);
+  EXPECT_THAT(Judged().summary, HasSubstr("2 more have changes"));
+}
+
 TEST_F(GateTest, AnUnknownCandidateIsAnError) {
   RecordMain(1);
   GateOptions options;

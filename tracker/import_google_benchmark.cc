@@ -216,8 +216,11 @@ std::string BenchmarkName(const Entry& entry, absl::string_view aggregate) {
 }
 
 proto::Direction DirectionOf(absl::string_view counter) {
-  return absl::EndsWith(counter, "per_second") ? proto::HIGHER_IS_BETTER
-                                               : proto::LOWER_IS_BETTER;
+  for (const absl::string_view rate : {"per_second", "/s", "FLOPS", "flops"}) {
+    if (absl::EndsWith(counter, rate)) return proto::HIGHER_IS_BETTER;
+  }
+  // A counter may count anything; a rule of the policy says which way is good.
+  return proto::DIRECTION_UNSPECIFIED;
 }
 
 std::string UnitOf(absl::string_view counter) {

@@ -92,13 +92,13 @@ std::string CanonicalText(const proto::KnobValue& value) {
 }
 
 std::string CanonicalText(const proto::Config& config) {
-  std::vector<std::string> items;
+  std::vector<std::pair<std::string, std::string>> items;
   items.reserve(config.set_size());
   for (const proto::KnobValue& value : config.set()) {
-    items.push_back(absl::StrCat(value.knob(), "=", CanonicalText(value)));
+    items.push_back({value.knob(), CanonicalText(value)});
   }
   std::sort(items.begin(), items.end());
-  return absl::StrJoin(items, ",");
+  return absl::StrJoin(items, ",", absl::PairFormatter("="));
 }
 
 absl::StatusOr<proto::Config> ParseConfig(absl::string_view text) {
