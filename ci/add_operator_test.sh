@@ -46,12 +46,12 @@ echo 'constraint { expr: "no_such_knob > 0" why: "a typo" }' >>"$space"
 expect "a constraint on an unknown knob" "space.textproto:[0-9]+:[0-9]+.*no_such_knob"
 
 echo 'constraint { expr: "dim.n < 0" why: "no array is that short" }' >>"$space"
-expect "a space without configs" "(shapes|space).textproto:[0-9]+.*"
+expect "a space without configs" "space.textproto:[0-9]+:[0-9]+ removes the last ones"
 
 grep -m 1 -A 20 '^knob' "$space" | sed '/^}/q' >>"$space"
 expect "a knob declared twice" "space.textproto:[0-9]+:[0-9]+.*(twice|again|duplicate|already)"
 
 sed -n '/^operator(/,/^)/p' "$build" >>"$build"
-expect "an operator declared twice" "BUILD:[0-9]+.*"
+expect "an operator declared twice" "BUILD:[0-9]+.*conflicts with existing"
 
 echo "$checks wrong declarations were refused"

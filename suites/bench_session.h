@@ -35,7 +35,7 @@ struct BenchOptions {
   // Rounds run the cases in an order of their own, drawn from the seed.
   bool random_interleaving = false;
   uint64_t seed = 1;
-  // After each measured process: how many are done, of how many, and which.
+  // Before each process: its number from 1, of how many, and which.
   std::function<void(int done, int total, const std::string& name)> on_progress;
 };
 
