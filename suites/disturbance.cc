@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -33,9 +34,14 @@ int64_t TimeCalibrationLoopNs() {
 double TickNs() { return 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK)); }
 
 std::string ReadAll(int fd) {
-  char buffer[512];
-  const ssize_t n = pread(fd, buffer, sizeof(buffer), 0);
-  return n > 0 ? std::string(buffer, n) : "";
+  std::string text;
+  char buffer[4096];
+  ssize_t n;
+  while ((n = pread(fd, buffer, sizeof(buffer),
+                    static_cast<off_t>(text.size()))) > 0) {
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  return text;
 }
 
 std::string ReadFirstLine(const std::string& path) {
@@ -49,6 +55,13 @@ std::string ReadFirstLine(const std::string& path) {
 
 ProcDisturbanceMonitor::ProcDisturbanceMonitor(std::string proc)
     : proc_(std::move(proc)) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &cpus)) cpus_.insert(cpu);
+    }
+  }
   const std::string tasks = absl::StrCat(proc_, "/self/task");
   if (DIR* dir = opendir(tasks.c_str()); dir != nullptr) {
     while (const dirent* entry = readdir(dir)) {
@@ -89,15 +102,22 @@ int64_t ProcDisturbanceMonitor::ReadRunDelayNs() const {
 
 int64_t ProcDisturbanceMonitor::ReadStealTicks() const {
   if (stat_fd_ < 0) return 0;
-  // "cpu  user nice system idle iowait irq softirq steal ..."
-  const std::vector<std::string> fields = absl::StrSplit(
-      ReadAll(stat_fd_), absl::ByAnyChar(" \n"), absl::SkipEmpty());
-  int64_t steal = 0;
-  if (fields.size() >= 9 && fields[0] == "cpu" &&
-      absl::SimpleAtoi(fields[8], &steal)) {
-    return steal;
+  // "cpu3 user nice system idle iowait irq softirq steal ..."; cores that this
+  // process may not use are somebody else's affair.
+  int64_t total = 0;
+  const std::string text = ReadAll(stat_fd_);
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::StartsWith(line, "cpu")) break;
+    const std::vector<absl::string_view> fields =
+        absl::StrSplit(line, ' ', absl::SkipEmpty());
+    int cpu;
+    int64_t steal;
+    if (fields.size() >= 9 && absl::SimpleAtoi(fields[0].substr(3), &cpu) &&
+        cpus_.count(cpu) > 0 && absl::SimpleAtoi(fields[8], &steal)) {
+      total += steal;
+    }
   }
-  return 0;
+  return total;
 }
 
 void ProcDisturbanceMonitor::BeginSample() {
@@ -130,13 +150,7 @@ bool ProcDisturbanceMonitor::EndSample(int64_t elapsed_ns) {
 
 void ProcDisturbanceMonitor::FillConditions(
     proto::Conditions* conditions) const {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0) {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &cpus)) conditions->add_cpus(cpu);
-    }
-  }
+  for (const int cpu : cpus_) conditions->add_cpus(cpu);
   const std::vector<std::string> load =
       absl::StrSplit(ReadFirstLine(absl::StrCat(proc_, "/loadavg")), ' ');
   double load_average;

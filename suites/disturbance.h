@@ -6,14 +6,15 @@
 //
 //  - run delay: the time that this process's threads were runnable but kept
 //    waiting (/proc/self/task/*/schedstat, second field);
-//  - steal: the time that the hypervisor ran somebody else
-//    (/proc/stat, eighth field, in ticks of 10 ms);
+//  - steal: the time that the hypervisor ran somebody else on the cores that
+//    this process may use (/proc/stat, eighth field, in ticks of 10 ms);
 //  - a small calibration loop right after the sample: slow when the clock rate
 //    or a neighbour on the same core's other hardware thread changed.
 //
 // Where the kernel offers a witness, it is used; Describe() says which.
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,7 @@ class ProcDisturbanceMonitor : public DisturbanceMonitor {
   int64_t ReadStealTicks() const;
 
   std::string proc_;
+  std::set<int> cpus_;  // that this process may use
   std::vector<int> schedstat_fds_;
   int stat_fd_ = -1;
 

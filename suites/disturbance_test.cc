@@ -1,5 +1,7 @@
 #include "suites/disturbance.h"
 
+#include <sched.h>
+
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
@@ -26,9 +28,21 @@ class DisturbanceTest : public ::testing::Test {
     Write(JoinPath(task, "schedstat"), absl::StrCat("123456 ", ns, " 42\n"));
   }
 
+  // On the first core that the test may use; on one that it may not, there is
+  // always more.
   void SetStealTicks(int64_t ticks) {
+    static int64_t elsewhere = 0;
+    elsewhere += 100;
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    ASSERT_EQ(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &cpus)) ++cpu;
     Write(JoinPath(proc_, "stat"),
-          absl::StrCat("cpu  1 2 3 4 5 6 7 ", ticks, " 0 0\ncpu0 0 0\n"));
+          absl::StrCat("cpu  1 2 3 4 5 6 7 ", elsewhere, " 0 0\n", "cpu", cpu,
+                       " 1 2 3 4 5 6 7 ", ticks, " 0 0\n",
+                       "cpu1000000 1 2 3 4 5 6 7 ", elsewhere, " 0 0\n",
+                       "intr 1 2 3\n"));
   }
 
   // In place: the monitor holds the files open, as it does real ones.
@@ -70,6 +84,7 @@ TEST_F(DisturbanceTest, ABriefWakeUpDoesNot) {
   for (int i = 0; i < 10'000 && !clean; ++i) {
     monitor.BeginSample();
     SetRunDelayNs(1000 + ProcDisturbanceMonitor::kMaxRunDelayNs - 1);
+    SetStealTicks(5);  // the other cores lose more
     clean = !monitor.EndSample(kSampleNs);
     SetRunDelayNs(1000);
   }

@@ -116,7 +116,8 @@ TEST_F(GoogleBenchmarkFaceTest, ReportAggregatesOnlyHoldsForTheFileToo) {
   Set("benchmark_report_aggregates_only", "true");
   Set("benchmark_out", path);
   Print();
-  for (const Json& entry : Json::parse(*ReadFile(path))["benchmarks"]) {
+  const Json json = Json::parse(*ReadFile(path));
+  for (const Json& entry : json["benchmarks"]) {
     if (entry["name"] == "BM_Crash") continue;
     EXPECT_EQ(entry["run_type"], "aggregate") << entry;
   }
