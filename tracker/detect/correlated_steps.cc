@@ -1,21 +1,22 @@
 #include "tracker/detect/correlated_steps.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
+#include <numeric>
 
 namespace optrail::tracker {
 namespace {
 
 constexpr int kMostCandidates = 32;
-constexpr double kPhi[] = {0.3, 0.5, 0.7, 0.8, 0.9, 0.95};
-constexpr double kThetaOverPhi[] = {0, 0.35, 0.7};
 
-struct Memory {
-  double phi;
-  double theta;
-};
+// The grid of memories. The last is none at all.
+constexpr double kPhi[] = {0.95, 0.9, 0.8, 0.7, 0.5, 0.3};
+constexpr double kThetaOverPhi[] = {0.7, 0.35, 0};
+constexpr int kNumMemories = std::size(kPhi) * std::size(kThetaOverPhi) + 1;
 
 // Powers of theta and the sums of those before, until they no longer count.
 class Powers {
@@ -44,31 +45,137 @@ class Powers {
   std::vector<double> power_, sum_;
 };
 
+struct Memory {
+  Memory(double phi, double theta)
+      : phi(phi), theta(theta), powers(theta), squares(theta * theta) {}
+
+  double phi;
+  double theta;
+  Powers powers;   // of theta
+  Powers squares;  // of theta^2
+};
+
+const std::vector<Memory>& Memories() {
+  static const std::vector<Memory>* const memories = [] {
+    auto* all = new std::vector<Memory>;
+    for (const double phi : kPhi) {
+      for (const double share : kThetaOverPhi) {
+        all->emplace_back(phi, phi * share);
+      }
+    }
+    all->emplace_back(0, 0);
+    return all;
+  }();
+  return *memories;
+}
+
+// What the steps need to know of the whitened series e_t, under each memory:
+// from the beginning of each column to the end, the plain sum and the sum
+// discounted by theta per point; and the sum of squares.
+struct Whitened {
+  using PerMemory = std::array<double, kNumMemories>;
+  std::vector<PerMemory> sum, discounted;  // one per column
+  PerMemory power;
+};
+
+// One pass for all memories side by side: each is a chain of dependent
+// operations, but the chains are independent.
+Whitened Whiten(absl::Span<const double> values,
+                const std::vector<int>& begins) {
+  using PerMemory = Whitened::PerMemory;
+  const std::vector<Memory>& memories = Memories();
+  PerMemory phi, theta, white;
+  for (int m = 0; m < kNumMemories; ++m) {
+    phi[m] = memories[m].phi;
+    theta[m] = memories[m].theta;
+  }
+  Whitened result;
+  white.fill(0);
+  result.power.fill(0);
+  const int n = static_cast<int>(values.size());
+  const int num_columns = static_cast<int>(begins.size());
+  for (int k = 0; k < num_columns; ++k) {
+    PerMemory sum, discounted, weight;
+    sum.fill(0);
+    discounted.fill(0);
+    weight.fill(1);
+    const int end = k + 1 < num_columns ? begins[k + 1] : n;
+    for (int t = begins[k]; t < end; ++t) {
+      const double now = values[t] - values[0];
+      const double before = values[t - 1] - values[0];
+      for (int m = 0; m < kNumMemories; ++m) {
+        white[m] = now - phi[m] * before + theta[m] * white[m];
+        sum[m] += white[m];
+        discounted[m] += weight[m] * white[m];
+        weight[m] *= theta[m];
+        result.power[m] += white[m] * white[m];
+      }
+    }
+    result.sum.push_back(sum);
+    result.discounted.push_back(discounted);
+  }
+  for (int k = num_columns - 2; k >= 0; --k) {
+    const int length = begins[k + 1] - begins[k];
+    for (int m = 0; m < kNumMemories; ++m) {
+      result.sum[k][m] += result.sum[k + 1][m];
+      result.discounted[k][m] +=
+          memories[m].powers.Power(length) * result.discounted[k + 1][m];
+    }
+  }
+  return result;
+}
+
 // Least squares by the sweep operator (Goodnight 1979) on the cross products of
 // all columns and, last, the series: a column enters and leaves in O(size^2).
+// Symmetric, so only what is on and above the diagonal is kept.
 class Sweeper {
  public:
-  explicit Sweeper(int size) : size_(size), a_(size * size) {}
+  explicit Sweeper(int size)
+      : size_(size), a_(size * size), row_(size), gone_(size, 0) {}
 
+  // i <= j.
   double& at(int i, int j) { return a_[i * size_ + j]; }
+  // Of the series, by the columns that are in.
+  double Residual() { return at(size_ - 1, size_ - 1); }
+  // By how much it would grow without column k.
+  double ExplainedBy(int k) {
+    const double height = at(k, size_ - 1);
+    return -height * height / at(k, k);
+  }
 
-  void Sweep(int k) {
+  void Enter(int k) {
     const double pivot = at(k, k);
-    double* const pivot_row = &a_[k * size_];
-    for (int j = 0; j < size_; ++j) pivot_row[j] /= pivot;
-    for (int i = 0; i < size_; ++i) {
-      if (i == k) continue;
-      double* const row = &a_[i * size_];
-      const double factor = row[k];
-      for (int j = 0; j < size_; ++j) row[j] -= factor * pivot_row[j];
-      row[k] = -factor / pivot;
-    }
-    pivot_row[k] = 1 / pivot;
+    Eliminate(k);
+    for (int j = 0; j < size_; ++j) row_[j] /= pivot;
+    row_[k] = -1 / pivot;
+    for (int i = 0; i <= k; ++i) at(i, k) = row_[i];
+    for (int j = k; j < size_; ++j) at(k, j) = row_[j];
+  }
+
+  // For good.
+  void Leave(int k) {
+    gone_[k] = 1;
+    Eliminate(k);
   }
 
  private:
+  void Eliminate(int k) {
+    const double pivot = at(k, k);
+    for (int i = 0; i < size_; ++i) {
+      row_[i] = gone_[i] && i != k ? 0 : i < k ? at(i, k) : at(k, i);
+    }
+    const double* __restrict row = row_.data();
+    for (int i = 0; i < size_; ++i) {
+      if (gone_[i] || i == k) continue;
+      const double factor = row[i] / pivot;
+      double* __restrict to = &a_[i * size_];
+      for (int j = i; j < size_; ++j) to[j] -= factor * row[j];
+    }
+  }
+
   int size_;
-  std::vector<double> a_;
+  std::vector<double> a_, row_;
+  std::vector<char> gone_;
 };
 
 struct Selection {
@@ -85,88 +192,73 @@ struct Column {
   double transient;
 };
 
-Selection SelectWithMemory(absl::Span<const double> values,
-                           absl::Span<const int> candidates, Memory memory,
-                           double penalty) {
-  const int n = static_cast<int>(values.size());
-  const double phi = memory.phi, theta = memory.theta;
-  const double level = (1 - phi) / (1 - theta);
-  std::vector<Column> columns = {{1, level, -level * theta}};
-  for (const int c : candidates) columns.push_back({c, level, 1 - level});
+Sweeper CrossProducts(const Whitened& whitened, int memory_index,
+                      const std::vector<int>& begins, int n) {
+  const Memory& memory = Memories()[memory_index];
+  const double level = (1 - memory.phi) / (1 - memory.theta);
+  std::vector<Column> columns = {{1, level, -level * memory.theta}};
+  for (size_t k = 1; k < begins.size(); ++k) {
+    columns.push_back({begins[k], level, 1 - level});
+  }
   const int num_columns = static_cast<int>(columns.size());
-
-  // The whitened series, and its sums from the right: plain, and discounted.
-  std::vector<double> sum(n + 1, 0.0), discounted(n + 1, 0.0), white(n, 0.0);
-  double power = 0;
-  for (int t = 1; t < n; ++t) {
-    white[t] = (values[t] - values[0]) - phi * (values[t - 1] - values[0]) +
-               theta * white[t - 1];
-    power += white[t] * white[t];
-  }
-  for (int t = n - 1; t >= 0; --t) {
-    sum[t] = sum[t + 1] + white[t];
-    discounted[t] = white[t] + theta * discounted[t + 1];
-  }
-
-  const Powers powers(theta), squares(theta * theta);
   Sweeper products(num_columns + 1);
   for (int j = 0; j < num_columns; ++j) {
     const Column& right = columns[j];
     const int count = n - right.begin;
-    const double once = powers.Sum(count);
-    const double twice = squares.Sum(count);
+    const double once = memory.powers.Sum(count);
+    const double twice = memory.squares.Sum(count);
     for (int i = 0; i <= j; ++i) {
       const Column& left = columns[i];
-      const double decay = powers.Power(right.begin - left.begin);
-      const double product = left.level * right.level * count +
-                             (left.level * right.transient +
-                              right.level * left.transient * decay) *
-                                 once +
-                             left.transient * right.transient * decay * twice;
-      products.at(i, j) = products.at(j, i) = product;
+      const double decay = memory.powers.Power(right.begin - left.begin);
+      products.at(i, j) = left.level * right.level * count +
+                          (left.level * right.transient +
+                           right.level * left.transient * decay) *
+                              once +
+                          left.transient * right.transient * decay * twice;
     }
-    const double product = right.level * sum[right.begin] +
-                           right.transient * discounted[right.begin];
-    products.at(j, num_columns) = products.at(num_columns, j) = product;
+    products.at(j, num_columns) =
+        right.level * whitened.sum[j][memory_index] +
+        right.transient * whitened.discounted[j][memory_index];
   }
-  products.at(num_columns, num_columns) = power;
-  for (int k = 0; k < num_columns; ++k) products.Sweep(k);
+  products.at(num_columns, num_columns) = whitened.power[memory_index];
+  return products;
+}
+
+// Replaces `best` if this memory does better.
+void SelectWithMemory(const Whitened& whitened, int memory_index,
+                      const std::vector<int>& begins, int n, double penalty,
+                      Selection& best) {
+  const int num_columns = static_cast<int>(begins.size());
+  Sweeper products = CrossProducts(whitened, memory_index, begins, n);
+  for (int k = 0; k < num_columns; ++k) products.Enter(k);
 
   // Take away the step that explains least until none is left; keep the best.
-  std::vector<char> in(num_columns, 1), best_in = in;
-  int left = num_columns - 1;
-  Selection best;
+  std::vector<int> left(begins.begin() + 1, begins.end());
+  std::vector<int> columns(left.size());
+  std::iota(columns.begin(), columns.end(), 1);
   // A perfect fit must not drown the penalty.
-  const double least_power = 1e-9 * power + 1e-300;
+  const double least_power = 1e-9 * whitened.power[memory_index] + 1e-300;
   while (true) {
-    const double residual =
-        std::max(products.at(num_columns, num_columns), least_power);
-    const double criterion =
-        (n - 1) * std::log(residual / (n - 1)) + penalty * left;
-    if (criterion < best.criterion) {
-      best.criterion = criterion;
-      best_in = in;
-    }
-    if (left == 0) break;
-    int weakest = 0;
+    const double residual = std::max(products.Residual(), least_power);
+    const double fit = (n - 1) * std::log(residual / (n - 1));
+    // With fewer steps the fit only gets worse.
+    if (fit >= best.criterion) break;
+    const double criterion = fit + penalty * left.size();
+    if (criterion < best.criterion) best = {criterion, left};
+    if (left.empty()) break;
+    size_t weakest = 0;
     double least = std::numeric_limits<double>::infinity();
-    for (int k = 1; k < num_columns; ++k) {
-      if (!in[k]) continue;
-      const double height = products.at(k, num_columns);
-      const double explained = height * height / products.at(k, k);
-      if (explained < least || weakest == 0) {
+    for (size_t k = 0; k < columns.size(); ++k) {
+      const double explained = products.ExplainedBy(columns[k]);
+      if (explained < least) {
         least = explained;
         weakest = k;
       }
     }
-    products.Sweep(weakest);
-    in[weakest] = 0;
-    --left;
+    products.Leave(columns[weakest]);
+    columns.erase(columns.begin() + weakest);
+    left.erase(left.begin() + weakest);
   }
-  for (int k = 1; k < num_columns; ++k) {
-    if (best_in[k]) best.steps.push_back(candidates[k - 1]);
-  }
-  return best;
 }
 
 }  // namespace
@@ -186,17 +278,14 @@ std::vector<int> SelectCorrelatedSteps(absl::Span<const double> values,
     const int begin = first > 0 ? candidates[first - 1] : 0;
     const int end =
         last < static_cast<int>(candidates.size()) ? candidates[last] : n;
-    std::vector<int> group;
-    for (int k = first; k < last; ++k) group.push_back(candidates[k] - begin);
+    std::vector<int> begins = {1};
+    for (int k = first; k < last; ++k) begins.push_back(candidates[k] - begin);
     const absl::Span<const double> part = values.subspan(begin, end - begin);
 
-    Selection best = SelectWithMemory(part, group, {0, 0}, penalty);
-    for (const double phi : kPhi) {
-      for (const double share : kThetaOverPhi) {
-        Selection other =
-            SelectWithMemory(part, group, {phi, phi * share}, penalty);
-        if (other.criterion < best.criterion) best = std::move(other);
-      }
+    const Whitened whitened = Whiten(part, begins);
+    Selection best;
+    for (int m = 0; m < kNumMemories; ++m) {
+      SelectWithMemory(whitened, m, begins, end - begin, penalty, best);
     }
     for (const int step : best.steps) steps.push_back(begin + step);
   }
