@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/base/config.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -26,6 +27,12 @@ namespace {
 
 constexpr char kParentPidVariable[] = "OPTRAIL_PARENT_PID";
 constexpr int kFrameHeaderBytes = 4;
+
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
+constexpr bool kShadowMemoryIsData = true;
+#else
+constexpr bool kShadowMemoryIsData = false;
+#endif
 
 void CloseDescriptor(int* fd) {
   if (*fd >= 0) close(std::exchange(*fd, -1));
@@ -232,7 +239,7 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
     return absl::ErrnoToStatus(error_number, what);
   }
   process->pid_ = pid;
-  if (options.max_data_bytes > 0) {
+  if (options.max_data_bytes > 0 && !kShadowMemoryIsData) {
     const rlimit limit = {static_cast<rlim_t>(options.max_data_bytes),
                           static_cast<rlim_t>(options.max_data_bytes)};
     if (prlimit(pid, RLIMIT_DATA, &limit, nullptr) != 0 && errno != ESRCH) {

@@ -62,8 +62,9 @@ struct SubprocessOptions {
   int64_t max_resident_bytes = 0;
   absl::Duration watchdog_interval = absl::Milliseconds(10);
   // RLIMIT_DATA, set just after the start; 0: none. Allocations beyond it fail
-  // in the child, which then usually aborts. (RLIMIT_AS would break CUDA and
-  // sanitizers, which reserve address space that they never use.)
+  // in the child, which then usually aborts. (RLIMIT_AS would break CUDA, which
+  // reserves address space that it never uses.) Not set in a build with the
+  // address or thread sanitizer, whose terabytes of shadow count as data.
   int64_t max_data_bytes = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/config.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -170,6 +171,9 @@ TEST(RunCommandTest, WatchdogStopsAllocation) {
 }
 
 TEST(RunCommandTest, DataLimitMakesAllocationsFail) {
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
+  GTEST_SKIP() << "a sanitizer's shadow memory counts as data";
+#endif
   CommandOptions options;
   options.max_data_bytes = int64_t{64} << 20;
   options.timeout = kAges;
