@@ -88,6 +88,11 @@ absl::Status CheckFileName(const std::string& path) {
   return absl::OkStatus();
 }
 
+bool IsAbsence(int error_number) {
+  return error_number == ENOENT || error_number == ENOTDIR ||
+         error_number == ELOOP;
+}
+
 absl::Status ListInto(const std::string& dir, absl::string_view suffix,
                       FileSystem* fs, std::vector<std::string>* paths) {
   std::vector<std::string> names;
@@ -96,8 +101,12 @@ absl::Status ListInto(const std::string& dir, absl::string_view suffix,
     if (IsTemporaryName(name)) continue;
     const std::string path = JoinPath(dir, name);
     FileInfo info;
-    // What vanished since it was listed, or leads nowhere, is not there.
-    if (fs->Stat(path, &info) != 0) continue;
+    if (fs->Stat(path, &info) != 0) {
+      // What vanished since it was listed, or leads nowhere, is not there; what
+      // cannot be looked at is.
+      if (IsAbsence(errno)) continue;
+      return FileError("looking at", path, errno);
+    }
     if (info.is_directory) {
       OPTRAIL_RETURN_IF_ERROR(ListInto(path, suffix, fs, paths));
     } else if (absl::EndsWith(name, suffix)) {
@@ -224,7 +233,11 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& dir,
 absl::StatusOr<std::vector<std::string>> ListRecursively(
     const std::string& dir, absl::string_view suffix, FileSystem* fs) {
   std::vector<std::string> paths;
-  if (!FileExists(dir, fs)) return paths;
+  FileInfo info;
+  if (fs->Stat(dir, &info) != 0) {
+    if (IsAbsence(errno)) return paths;
+    return FileError("looking at", dir, errno);
+  }
   OPTRAIL_RETURN_IF_ERROR(ListInto(dir, suffix, fs, &paths));
   std::sort(paths.begin(), paths.end());
   return paths;

@@ -99,6 +99,8 @@ TEST(FileTest, ListsSortedWithoutTemporaries) {
       ListRecursively("/d", "", &fs).value(),
       ElementsAre("/d/a.pb", "/d/a.txt", "/d/b.pb", "/d/sub/deep/c.pb"));
   EXPECT_THAT(ListRecursively("/nowhere", ".pb", &fs).value(), IsEmpty());
+  // What cannot be looked at is no empty folder.
+  EXPECT_FALSE(ListRecursively("/" + std::string(5000, 'x'), ".pb").ok());
   EXPECT_TRUE(absl::IsNotFound(ListDirectory("/nowhere", &fs).status()));
 }
 

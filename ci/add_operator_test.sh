@@ -52,6 +52,6 @@ grep -m 1 -A 20 '^knob' "$space" | sed '/^}/q' >>"$space"
 expect "a knob declared twice" "space.textproto:[0-9]+:[0-9]+.*(twice|again|duplicate|already)"
 
 sed -n '/^operator(/,/^)/p' "$build" >>"$build"
-expect "an operator declared twice" "BUILD:[0-9]+.*conflicts with existing"
+expect "an operator declared twice" "conflicts with existing.*BUILD:[0-9]+"
 
 echo "$checks wrong declarations were refused"
