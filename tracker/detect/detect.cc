@@ -9,6 +9,7 @@
 #include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/level_path.h"
 #include "tracker/detect/noise.h"
+#include "tracker/detect/place.h"
 #include "tracker/detect/slopes.h"
 
 namespace optrail::tracker {
@@ -144,18 +145,20 @@ double MedianOf(absl::Span<const double> values) {
   return MedianInPlace(absl::MakeSpan(scratch));
 }
 
-// Variance of the mean of one segment around `level`. Its noise is its own
-// where it has many points, everyone's where it has few.
-double MeanVariance(absl::Span<const double> segment, double level,
-                    const Analysis& noise) {
+// Variance of one segment's points around `level`: its own where it has many,
+// everyone's where it has few.
+double PointVariance(absl::Span<const double> segment, double level,
+                     const Analysis& noise) {
   std::vector<double> residuals(segment.begin(), segment.end());
   for (double& r : residuals) r -= level;
   const double own = ResidualScale(residuals);
   const double n = static_cast<double>(segment.size());
-  const double variance =
-      (n * own * own + kSharedPoints * noise.scale * noise.scale) /
-      (n + kSharedPoints);
-  return variance * std::min(noise.inflation, n) / n;
+  return (n * own * own + kSharedPoints * noise.scale * noise.scale) /
+         (n + kSharedPoints);
+}
+
+double MeanVariance(double point_variance, double n, double inflation) {
+  return point_variance * std::min(inflation, n) / n;
 }
 
 // Levels, confidence and interval of each step, from the two segments beside
@@ -173,12 +176,22 @@ std::vector<ChangePoint> Describe(absl::Span<const double> values,
     const double before = MedianOf(values.subspan(begin, middle - begin));
     const double after = MedianOf(values.subspan(middle, end - middle));
     const double base = drift.empty() ? 0 : drift[middle];
+    // Of the points on either side, and of the difference of their means.
+    const double variance_before =
+        PointVariance(values.subspan(begin, middle - begin), before, noise);
+    const double variance_after =
+        PointVariance(values.subspan(middle, end - middle), after, noise);
     const double variance =
-        MeanVariance(values.subspan(begin, middle - begin), before, noise) +
-        MeanVariance(values.subspan(middle, end - middle), after, noise);
+        MeanVariance(variance_before, middle - begin, noise.inflation) +
+        MeanVariance(variance_after, end - middle, noise.inflation);
 
     ChangePoint change;
     change.index = middle;
+    const PlaceRange places = RangeOfPlaces(
+        values.subspan(begin, end - begin), middle - begin, before, after,
+        (variance_before + variance_after) / 2 * noise.inflation);
+    change.earliest = begin + places.earliest;
+    change.latest = begin + places.latest;
     change.level_before = before + base;
     change.level_after = after + base;
     const double shift = after - before;
@@ -262,7 +275,11 @@ std::vector<ChangePoint> DetectOffline(absl::Span<const double> values,
     places.push_back(static_cast<int>(i));
   }
   std::vector<ChangePoint> changes = Analyze(finite, options).changes;
-  for (ChangePoint& change : changes) change.index = places[change.index];
+  for (ChangePoint& change : changes) {
+    change.index = places[change.index];
+    change.earliest = places[change.earliest - 1] + 1;
+    change.latest = places[change.latest];
+  }
   return changes;
 }
 

@@ -25,13 +25,18 @@ namespace optrail::tracker {
 struct ChangePoint {
   // The first point of the new level, counted from 0.
   int index = 0;
+  // Which points that could be: one of [earliest, latest] is with a probability
+  // of 95%; see place.h. If a series has one point per commit, these commits
+  // are the suspects. Points without a value beside them are among them.
+  int earliest = 0;
+  int latest = 0;
   // In [0.5, 1): how probable a change is against none, by the evidence of the
   // two segments beside it.
   double confidence = 0;
   double level_before = 0;
   double level_after = 0;
   // (after - before) / |before|, with an interval of 95%. If `before` is 0, in
-  // units of |after|.
+  // units of |after|. Whether up is worse is the caller's knowledge.
   double relative_change = 0;
   double relative_change_low = 0;
   double relative_change_high = 0;

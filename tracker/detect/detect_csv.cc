@@ -70,6 +70,8 @@ Table MakeTable(const std::vector<CsvSeries>& series,
                {"at least", Align::kRight, "relative_change_low"},
                {"at most", Align::kRight, "relative_change_high"},
                {"confidence", Align::kRight},
+               {"earliest", Align::kRight},
+               {"latest", Align::kRight},
                {"state", Align::kLeft}});
   const auto number = [](double value) {
     return Cell::Number(value, absl::StrFormat("%.6g", value));
@@ -80,15 +82,16 @@ Table MakeTable(const std::vector<CsvSeries>& series,
       const ChangePoint& change = changes[k];
       const bool provisional =
           detected[i].last_is_provisional && k + 1 == changes.size();
-      table.AddRow({series[i].id, Cell::Integer(change.index),
-                    number(series[i].t[change.index]),
-                    number(change.level_before), number(change.level_after),
-                    Percent(change.relative_change),
-                    Percent(change.relative_change_low),
-                    Percent(change.relative_change_high),
-                    Cell::Number(change.confidence,
-                                 absl::StrFormat("%.4f", change.confidence)),
-                    provisional ? "provisional" : "confirmed"});
+      table.AddRow(
+          {series[i].id, Cell::Integer(change.index),
+           number(series[i].t[change.index]), number(change.level_before),
+           number(change.level_after), Percent(change.relative_change),
+           Percent(change.relative_change_low),
+           Percent(change.relative_change_high),
+           Cell::Number(change.confidence,
+                        absl::StrFormat("%.4f", change.confidence)),
+           Cell::Integer(change.earliest), Cell::Integer(change.latest),
+           provisional ? "provisional" : "confirmed"});
     }
   }
   return table;

@@ -6,6 +6,7 @@
 
 #include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/noise.h"
+#include "tracker/detect/place.h"
 #include "tracker/detect/slopes.h"
 
 namespace optrail::tracker {
@@ -120,6 +121,8 @@ void OnlineDetector::Look(OnlineUpdate& update) {
     if (found.index < kLeastHistory) continue;
     ChangePoint change = found;
     change.index = static_cast<int>(window_[found.index].index);
+    change.earliest = static_cast<int>(window_[found.earliest - 1].index) + 1;
+    change.latest = static_cast<int>(window_[found.latest].index);
     if (change.index < LastConfirmed() + kLeastDistance) continue;
     Sighting sighting{change.index, 1};
     for (const Sighting& before : sightings_) {
@@ -226,6 +229,21 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
     }
   }
   if (best) {
+    std::vector<double> recent;
+    int middle = 0;
+    for (int i = n - kMostSuspects - kLocalPoints; i < n; ++i) {
+      if (i < 0) continue;
+      if (window_[i].index == best->index) {
+        middle = static_cast<int>(recent.size());
+      }
+      recent.push_back(window_[i].value);
+    }
+    const PlaceRange places =
+        RangeOfPlaces(recent, middle, best->level_before, best->level_after,
+                      regime_.scale * regime_.scale);
+    const Point* const oldest = &window_[n - recent.size()];
+    best->earliest = static_cast<int>(oldest[places.earliest - 1].index) + 1;
+    best->latest = static_cast<int>(oldest[places.latest].index);
     const double unit = best->level_before != 0 ? std::abs(best->level_before)
                                                 : std::abs(best->level_after);
     const double shift = best->level_after - best->level_before;

@@ -100,7 +100,8 @@ struct OnlineResult {
   std::vector<ChangePoint> confirmed;
   absl::optional<ChangePoint> provisional;
 };
-// The fold over a whole series.
+// The fold over a whole series. A point without a usable value (a crash, too
+// noisy a machine) is NaN: it keeps its place in the count and has no say.
 OnlineResult DetectOnline(absl::Span<const double> values);
 
 }  // namespace optrail::tracker

@@ -15,7 +15,7 @@
 namespace optrail::tracker {
 namespace {
 
-constexpr absl::string_view kVersion = "optrail-online-1";
+constexpr absl::string_view kVersion = "optrail-online-2";
 constexpr int64_t kMostEntries = 1 << 24;
 
 class Writer {
@@ -28,6 +28,8 @@ class Writer {
   }
   void Change(const ChangePoint& change) {
     Integer(change.index);
+    Integer(change.earliest);
+    Integer(change.latest);
     for (const double field :
          {change.confidence, change.level_before, change.level_after,
           change.relative_change, change.relative_change_low,
@@ -68,6 +70,8 @@ class Reader {
   ChangePoint Change() {
     ChangePoint change;
     change.index = static_cast<int>(Integer(0, INT32_MAX));
+    change.earliest = static_cast<int>(Integer(0, change.index));
+    change.latest = static_cast<int>(Integer(change.index, INT32_MAX));
     for (double* field :
          {&change.confidence, &change.level_before, &change.level_after,
           &change.relative_change, &change.relative_change_low,

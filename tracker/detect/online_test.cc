@@ -57,6 +57,7 @@ TEST_P(EveryNoise, ReplayedFromACopyOfItsStateGivesTheSameState) {
       copy.Append(values[i]);
       parsed->Append(values[i]);
     }
+    ASSERT_FALSE(whole.confirmed().empty());
     EXPECT_EQ(copy.Serialize(), whole.Serialize()) << cut;
     EXPECT_EQ(parsed->Serialize(), whole.Serialize()) << cut;
   }
@@ -164,6 +165,9 @@ TEST(OnlineDetector, PassesOverWhatIsNotFinite) {
   const OnlineResult result = DetectOnline(values);
   ASSERT_THAT(result.confirmed, SizeIs(1));
   EXPECT_EQ(result.confirmed[0].index, 300);
+  // The points without a value before it may have made the change as well.
+  EXPECT_EQ(result.confirmed[0].earliest, 298);
+  EXPECT_EQ(result.confirmed[0].latest, 300);
 }
 
 TEST(OnlineDetector, TakesAnyValues) {
@@ -191,7 +195,7 @@ TEST(OnlineDetector, RefusesTextThatIsNotItsState) {
   for (const std::string& text :
        {std::string(), std::string("nonsense"), "x" + state, state + " 1",
         state.substr(0, state.size() / 2),
-        std::string("optrail-online-2 0 0 0 0 0 0 0 0 0 0")}) {
+        std::string("optrail-online-3 0 0 0 0 0 0 0 0 0 0")}) {
     EXPECT_THAT(std::string(OnlineDetector::Parse(text).status().message()),
                 HasSubstr("not a state of the online detector"))
         << text;
