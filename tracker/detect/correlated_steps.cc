@@ -164,13 +164,15 @@ class Sweeper {
     for (int i = 0; i < size_; ++i) {
       row_[i] = gone_[i] && i != k ? 0 : i < k ? at(i, k) : at(k, i);
     }
-    const double* __restrict row = row_.data();
     for (int i = 0; i < size_; ++i) {
       if (gone_[i] || i == k) continue;
-      const double factor = row[i] / pivot;
-      double* __restrict to = &a_[i * size_];
-      for (int j = i; j < size_; ++j) to[j] -= factor * row[j];
+      SubtractRow(row_[i] / pivot, &row_[i], &a_[i * size_ + i], size_ - i);
     }
+  }
+
+  static void SubtractRow(double factor, const double* __restrict row,
+                          double* __restrict from, int size) {
+    for (int j = 0; j < size; ++j) from[j] -= factor * row[j];
   }
 
   int size_;

@@ -141,38 +141,48 @@ void PrintOffline(const std::vector<Labelled>& all) {
   }
 }
 
+constexpr int kNever = 1 << 30;
+
 struct OnlineTally {
   double points = 0;
-  int labels = 0, labels_confirmed = 0;
+  int labels = 0;
   int false_marks = 0, false_confirmed = 0, false_alerts = 0, flipped = 0;
-  std::vector<int> mark_delays;
+  // One per label; kNever if not found.
+  std::vector<int> mark_delays, confirm_delays;
 };
+
+std::string Median(std::vector<int> delays) {
+  if (delays.empty()) return "-";
+  std::sort(delays.begin(), delays.end());
+  const int median = delays[delays.size() / 2];
+  return median == kNever ? "-" : absl::StrCat(median);
+}
 
 // Points are revealed one by one. A label's delay is how many points after the
 // change's first a mark or a confirmed change within the margin appears.
 void FoldOne(const Labelled& one, OnlineTally& tally, double alert_effect) {
-  constexpr int kNever = 1 << 30;
   OnlineDetector detector;
-  std::vector<int> delays(one.labels.size(), kNever);
-  std::vector<char> confirmed(one.labels.size(), 0);
-  const auto match = [&](int index, int now, bool is_confirmed) {
+  std::vector<int> mark_delays(one.labels.size(), kNever);
+  std::vector<int> confirm_delays(one.labels.size(), kNever);
+  const auto match = [&one](int index, int now, std::vector<int>& delays) {
     bool any = false;
     for (size_t k = 0; k < one.labels.size(); ++k) {
       if (std::abs(one.labels[k] - index) > kScoreMargin) continue;
       any = true;
       delays[k] = std::min(delays[k], std::max(0, now - one.labels[k]));
-      if (is_confirmed) confirmed[k] = 1;
     }
     return any;
   };
   std::vector<ChangePoint> before;
   for (int now = 0; now < static_cast<int>(one.values.size()); ++now) {
     const OnlineUpdate update = detector.Append(one.values[now]);
-    if (update.marked && !match(detector.provisional()->index, now, false)) {
+    if (update.marked &&
+        !match(detector.provisional()->index, now, mark_delays)) {
       ++tally.false_marks;
     }
     for (const ChangePoint& change : update.confirmed) {
-      if (match(change.index, now, true)) continue;
+      match(change.index, now, mark_delays);
+      if (match(change.index, now, confirm_delays)) continue;
       ++tally.false_confirmed;
       if (std::abs(change.relative_change) > alert_effect) {
         ++tally.false_alerts;
@@ -188,9 +198,9 @@ void FoldOne(const Labelled& one, OnlineTally& tally, double alert_effect) {
   }
   tally.points += one.values.size();
   tally.labels += one.labels.size();
-  for (size_t k = 0; k < delays.size(); ++k) {
-    tally.mark_delays.push_back(delays[k]);
-    tally.labels_confirmed += confirmed[k];
+  for (size_t k = 0; k < one.labels.size(); ++k) {
+    tally.mark_delays.push_back(mark_delays[k]);
+    tally.confirm_delays.push_back(confirm_delays[k]);
   }
 }
 
@@ -213,13 +223,15 @@ void PrintOnline(const std::vector<Labelled>& all, double alert_effect) {
                "changes, false alerts\n"
             << "kind         delay  found   marks  confirmed  alerts  "
                "flipped\n";
-  for (auto& [kind, tally] : tallies) {
-    std::vector<int>& delays = tally.mark_delays;
-    std::sort(delays.begin(), delays.end());
+  for (const auto& [kind, tally] : tallies) {
+    const int confirmed =
+        tally.labels -
+        static_cast<int>(std::count(tally.confirm_delays.begin(),
+                                    tally.confirm_delays.end(), kNever));
     std::cout << absl::StrFormat(
         "%-12s %5s %6.3f %7.2f %10.3f %7.4f %8d\n", kind,
-        delays.empty() ? "-" : absl::StrCat(delays[delays.size() / 2]),
-        tally.labels > 0 ? 1.0 * tally.labels_confirmed / tally.labels : 1,
+        Median(tally.mark_delays),
+        tally.labels > 0 ? 1.0 * confirmed / tally.labels : 1,
         1e3 * tally.false_marks / tally.points,
         1e3 * tally.false_confirmed / tally.points,
         1e3 * tally.false_alerts / tally.points, tally.flipped);
@@ -285,35 +297,36 @@ absl::Status PrintTcpd(const std::string& dir, bool verbose) {
   return absl::OkStatus();
 }
 
+constexpr int kPowerPoints = 200, kPowerStep = 100;
+constexpr double kPowerEffects[] = {.01, .02, .03, .05, .10, .20};
+
 // One step in the middle of 200 points: how often it is found within the
 // margin, by kind of noise and size of the step; and what is found where there
 // is none.
 void PrintPower(int series_per_cell) {
-  constexpr int kPoints = 200, kStep = 100;
-  constexpr double kEffects[] = {.01, .02, .03, .05, .10, .20};
   for (const bool online : {false, true}) {
     std::cout << "\n"
               << (online ? "online, confirmed" : "offline")
               << ": share of steps found; changes found per 1000 points "
                  "without a step\nkind            ";
-    for (const double effect : kEffects) {
+    for (const double effect : kPowerEffects) {
       std::cout << absl::StrFormat("%5.0f%%", 100 * effect);
     }
     std::cout << "   false\n";
     for (const NoiseKind kind : kAllNoiseKinds) {
       const auto found = [&](double effect, uint64_t seed) {
         std::vector<Step> steps;
-        if (effect > 0) steps.push_back({kStep, 1 + effect});
+        if (effect > 0) steps.push_back({kPowerStep, 1 + effect});
         const std::vector<double> values =
-            SyntheticSeries(kind, kPoints, steps, seed);
+            SyntheticSeries(kind, kPowerPoints, steps, seed);
         return Indices(online ? DetectOnline(values).confirmed
                               : DetectOffline(values));
       };
       std::cout << absl::StrFormat("%-16s", Name(kind));
-      for (const double effect : kEffects) {
+      for (const double effect : kPowerEffects) {
         int hits = 0;
         for (int i = 0; i < series_per_cell; ++i) {
-          hits += TruePositives({kStep}, found(effect, 1000 + i));
+          hits += TruePositives({kPowerStep}, found(effect, 1000 + i));
         }
         std::cout << absl::StrFormat("%6.2f", 1. * hits / series_per_cell);
       }
@@ -322,14 +335,44 @@ void PrintPower(int series_per_cell) {
         false_changes += found(0, 100000 + i).size();
       }
       std::cout << absl::StrFormat(
-          "  %6.3f\n", 1e3 * false_changes / (10. * series_per_cell * kPoints));
+          "  %6.3f\n",
+          1e3 * false_changes / (10. * series_per_cell * kPowerPoints));
     }
+  }
+}
+
+// The same steps: how many points pass before half of them are marked and
+// before half of them are confirmed.
+void PrintDelays(int series_per_cell) {
+  std::cout << "\nonline: median delay of the mark / of the confirmation, in "
+               "points\nkind            ";
+  for (const double effect : kPowerEffects) {
+    std::cout << absl::StrFormat("%8.0f%%", 100 * effect);
+  }
+  std::cout << "\n";
+  for (const NoiseKind kind : kAllNoiseKinds) {
+    std::cout << absl::StrFormat("%-16s", Name(kind));
+    for (const double effect : kPowerEffects) {
+      OnlineTally tally;
+      for (int i = 0; i < series_per_cell; ++i) {
+        FoldOne({Name(kind),
+                 {kPowerStep},
+                 SyntheticSeries(kind, kPowerPoints, {{kPowerStep, 1 + effect}},
+                                 1000 + i)},
+                tally, 0);
+      }
+      std::cout << absl::StrFormat("%9s",
+                                   absl::StrCat(Median(tally.mark_delays), "/",
+                                                Median(tally.confirm_delays)));
+    }
+    std::cout << "\n";
   }
 }
 
 absl::Status Main() {
   if (const int series = absl::GetFlag(FLAGS_synthetic); series > 0) {
     PrintPower(series);
+    PrintDelays(series);
   }
   if (!absl::GetFlag(FLAGS_perf_series).empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Labelled> all,
