@@ -2,7 +2,6 @@
 //
 //   bazel build --config=fuzz //tracker/detect:csv_fuzzer
 //   bazel-bin/tracker/detect/csv_fuzzer tracker/detect/csv_corpus
-// Any bytes are series or an error, and what is read keeps its promises.
 
 #include <cmath>
 #include <cstddef>
