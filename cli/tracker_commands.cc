@@ -23,6 +23,10 @@ ABSL_FLAG(std::string, commit, "",
           "HEAD; or to filter by.");
 ABSL_FLAG(std::string, branch, "",
           "Branch: of imported results, by default git's; or to filter by.");
+ABSL_FLAG(std::string, prefix, "",
+          "Put before the names of imported benchmarks, such as strings/: "
+          "benchmarks of two programs that have the same name share a series "
+          "otherwise.");
 ABSL_FLAG(bool, files_are_processes, false,
           "Each file holds one process of the same run, not a run of its own.");
 ABSL_FLAG(bool, dry_run, false, "Print what would be done, change nothing.");
@@ -100,9 +104,9 @@ Command ImportCommand() {
       "  for i in 1 2 3 4 5; do ./my_benchmark --benchmark_out=run$i.json; "
       "done\n"
       "  optrail import --files_are_processes run*.json\n";
-  command.flags = {"history", "format", "file_format", "hardware",
-                   "suite",   "commit", "branch",      "files_are_processes",
-                   "dry_run"};
+  command.flags = {
+      "history", "format", "file_format",         "hardware", "suite", "prefix",
+      "commit",  "branch", "files_are_processes", "dry_run"};
   command.min_arguments = 1;
   command.max_arguments = -1;
   command.run = [](const std::vector<std::string>& files) {
@@ -114,6 +118,7 @@ Command ImportCommand() {
     options.file_format = absl::GetFlag(FLAGS_file_format);
     options.hardware_id = absl::GetFlag(FLAGS_hardware);
     options.suite = absl::GetFlag(FLAGS_suite);
+    options.prefix = absl::GetFlag(FLAGS_prefix);
     options.commit = absl::GetFlag(FLAGS_commit);
     options.branch = absl::GetFlag(FLAGS_branch);
     options.files_are_processes = absl::GetFlag(FLAGS_files_are_processes);

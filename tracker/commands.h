@@ -35,6 +35,7 @@ struct ImportCommand {
   std::string file_format;  // "" recognises it
   std::string hardware_id;
   std::string suite;
+  std::string prefix;  // of the benchmarks' names
   std::string commit;  // any revision git knows, or a full hash; "": HEAD
   std::string branch;  // "": as git says
   bool files_are_processes = false;

@@ -97,6 +97,12 @@ absl::StatusOr<std::vector<proto::Run>> ImportContents(
     OPTRAIL_ASSIGN_OR_RETURN(const Importer* importer,
                              ImporterFor(file, options));
     OPTRAIL_ASSIGN_OR_RETURN(proto::Run run, importer->Parse(file, options));
+    if (!options.prefix.empty()) {
+      for (proto::BenchmarkResult& result : *run.mutable_results()) {
+        result.mutable_key()->set_operator_name(
+            absl::StrCat(options.prefix, result.key().operator_name()));
+      }
+    }
     if (options.files_are_processes && !runs.empty()) {
       OPTRAIL_RETURN_IF_ERROR(AddProcesses(run, file.path, &runs[0]));
       continue;

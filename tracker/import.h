@@ -35,6 +35,10 @@ struct ImportOptions {
   // Name of the suite; empty: the name of the (first) file.
   std::string suite;
 
+  // Put before the name of each benchmark: tells benchmarks of two programs
+  // apart that have the same name, which would share a series.
+  std::string prefix;
+
   proto::Commit commit;
 
   // The files are processes of one run instead of one run each. Repetitions

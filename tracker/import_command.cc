@@ -37,6 +37,7 @@ absl::StatusOr<int> RunImport(const ImportCommand& options, std::ostream& out) {
   import.format = options.file_format;
   import.hardware_id = options.hardware_id;
   import.suite = options.suite;
+  import.prefix = options.prefix;
   import.files_are_processes = options.files_are_processes;
   import.default_started_unix_ns = NowUnixNs(options.common);
   OPTRAIL_ASSIGN_OR_RETURN(import.commit, CommitOf(options));

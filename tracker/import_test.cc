@@ -171,6 +171,13 @@ TEST(GoogleBenchmark, FilesMayBeProcessesOfOneRun) {
             2);
 }
 
+TEST(GoogleBenchmark, APrefixTellsProgramsApart) {
+  ImportOptions options;
+  options.prefix = "strings/";
+  EXPECT_EQ(ImportOne(File(kSort), options)->results(0).key().operator_name(),
+            "strings/BM_Sort/1024");
+}
+
 TEST(GoogleBenchmark, BadNumbersNameFileBenchmarkAndField) {
   const auto with = [](const std::string& fields) {
     return File(R"({"name": "BM_A", "run_type": "iteration", )" + fields + "}");
