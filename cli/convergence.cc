@@ -30,8 +30,7 @@ suites::Command ConvergenceCommand() {
   command.flags = {"history", "format", "hardware", "filter", "fail_on"};
   command.run = [](const std::vector<std::string>&) {
     tracker::ConvergenceCommand options;
-    options.common.history = HistoryFolder();
-    options.common.format = absl::GetFlag(FLAGS_format);
+    options.common = TrackerOptions();
     options.hardware_id = absl::GetFlag(FLAGS_hardware);
     options.filter = absl::GetFlag(FLAGS_filter);
     options.fail_on = absl::GetFlag(FLAGS_fail_on);

@@ -31,4 +31,12 @@ std::string FormatName() {
   return AbslUnparseFlag(absl::GetFlag(FLAGS_format));
 }
 
+tracker::CommonOptions TrackerOptions() {
+  tracker::CommonOptions options;
+  options.history = HistoryFolder();
+  options.format = absl::GetFlag(FLAGS_format);
+  options.workspace = WorkspaceDirectory();
+  return options;
+}
+
 }  // namespace optrail::cli

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "base/table.h"
 #include "suites/command_line.h"
+#include "tracker/commands.h"
 
 // Defined in suites/commands.cc.
 ABSL_DECLARE_FLAG(std::string, history);
@@ -41,6 +42,9 @@ std::string UserPath(const std::string& path);
 
 // "table", "json", "csv" or "markdown".
 std::string FormatName();
+
+// --history and --format, for the tracker's commands.
+tracker::CommonOptions TrackerOptions();
 
 suites::Command SuiteCommand();
 suites::Command DoctorCommand();

@@ -6,7 +6,6 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/git.h"
 #include "cli/ab.h"
 #include "cli/flags.h"
 #include "tracker/commands.h"
@@ -76,19 +75,7 @@ ABSL_FLAG(std::vector<std::string>, keep_commits, {},
 ABSL_FLAG(bool, rebuild, false, "Make the index anew from all files.");
 
 namespace optrail::cli {
-namespace {
-
 using suites::Command;
-
-tracker::CommonOptions Common() {
-  tracker::CommonOptions common;
-  common.history = HistoryFolder();
-  common.format = absl::GetFlag(FLAGS_format);
-  common.workspace = WorkspaceDirectory();
-  return common;
-}
-
-}  // namespace
 
 Command ImportCommand() {
   Command command;
@@ -111,7 +98,7 @@ Command ImportCommand() {
   command.max_arguments = -1;
   command.run = [](const std::vector<std::string>& files) {
     tracker::ImportCommand options;
-    options.common = Common();
+    options.common = TrackerOptions();
     for (const std::string& file : files) {
       options.files.push_back(UserPath(file));
     }
@@ -138,7 +125,7 @@ Command LogCommand() {
   command.max_arguments = 1;
   command.run = [](const std::vector<std::string>& arguments) {
     tracker::LogCommand options;
-    options.common = Common();
+    options.common = TrackerOptions();
     if (!arguments.empty()) options.what = arguments[0];
     options.suite = absl::GetFlag(FLAGS_suite);
     options.hardware_id = absl::GetFlag(FLAGS_hardware);
@@ -164,7 +151,7 @@ Command ShowCommand() {
   command.max_arguments = 1;
   command.run = [](const std::vector<std::string>& arguments) {
     tracker::ShowCommand options;
-    options.common = Common();
+    options.common = TrackerOptions();
     if (!arguments.empty()) options.what = arguments[0];
     options.filter = absl::GetFlag(FLAGS_filter);
     return tracker::RunShow(options, std::cout);
@@ -225,7 +212,7 @@ Command CompareCommand() {
     }
     if (binaries || commits) {
       tracker::AbCommand options;
-      options.common = Common();
+      options.common = TrackerOptions();
       options.filter = absl::GetFlag(FLAGS_filter);
       options.metric = absl::GetFlag(FLAGS_metric);
       options.min_effect = absl::GetFlag(FLAGS_min_effect);
@@ -241,7 +228,7 @@ Command CompareCommand() {
                        "--binaries or --commits"));
     }
     tracker::CompareCommand options;
-    options.common = Common();
+    options.common = TrackerOptions();
     if (arguments.size() > 0) options.a = arguments[0];
     if (arguments.size() > 1) options.b = arguments[1];
     options.filter = absl::GetFlag(FLAGS_filter);
@@ -271,7 +258,7 @@ Command GateCommand() {
                    "remeasure_out", "looks"};
   command.run = [](const std::vector<std::string>&) {
     tracker::GateCommand options;
-    options.common = Common();
+    options.common = TrackerOptions();
     const auto path = [](const std::string& flag) {
       return flag.empty() ? flag : UserPath(flag);
     };
@@ -318,24 +305,24 @@ Command HistoryCommand() {
     const std::string& what = arguments[0];
     if (what == "merge" && arguments.size() == 2) {
       tracker::HistoryMergeCommand options;
-      options.common = Common();
+      options.common = TrackerOptions();
       options.from = UserPath(arguments[1]);
       return tracker::RunHistoryMerge(options, std::cout);
     }
     if (what == "verify" && arguments.size() == 1) {
       tracker::HistoryCheckCommand options;
-      options.common = Common();
+      options.common = TrackerOptions();
       return tracker::RunHistoryCheck(options, std::cout);
     }
     if (what == "repair" && arguments.size() == 1) {
       tracker::HistoryRepairCommand options;
-      options.common = Common();
+      options.common = TrackerOptions();
       options.dry_run = absl::GetFlag(FLAGS_dry_run);
       return tracker::RunHistoryRepair(options, std::cout);
     }
     if (what == "thin" && arguments.size() == 1) {
       tracker::HistoryThinCommand options;
-      options.common = Common();
+      options.common = TrackerOptions();
       options.policy.keep_runs = absl::GetFlag(FLAGS_keep_runs);
       options.policy.keep_days = absl::GetFlag(FLAGS_keep_days);
       options.policy.keep_every = absl::GetFlag(FLAGS_keep_every);
@@ -345,7 +332,7 @@ Command HistoryCommand() {
     }
     if (what == "export" && arguments.size() == 1) {
       tracker::HistoryExportCommand options;
-      options.common = Common();
+      options.common = TrackerOptions();
       options.filter.pattern = absl::GetFlag(FLAGS_filter);
       options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
       options.filter.branch = absl::GetFlag(FLAGS_branch);
@@ -355,7 +342,7 @@ Command HistoryCommand() {
     }
     if (what == "index" && arguments.size() == 1) {
       tracker::HistoryIndexCommand options;
-      options.common = Common();
+      options.common = TrackerOptions();
       options.rebuild = absl::GetFlag(FLAGS_rebuild);
       return tracker::RunHistoryIndex(options, std::cout);
     }

@@ -4,7 +4,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "base/git.h"
 #include "cli/flags.h"
 #include "tracker/triage/triage_command.h"
 
@@ -29,18 +28,10 @@ namespace {
 
 using suites::Command;
 
-tracker::CommonOptions Common() {
-  tracker::CommonOptions common;
-  common.history = HistoryFolder();
-  common.format = absl::GetFlag(FLAGS_format);
-  common.workspace = WorkspaceDirectory();
-  return common;
-}
-
 tracker::TriageAddCommand AddOptions(proto::TriageKind kind,
                                      const std::string& scope) {
   tracker::TriageAddCommand options;
-  options.common = Common();
+  options.common = TrackerOptions();
   options.kind = kind;
   options.scope = scope;
   options.text = absl::GetFlag(FLAGS_reason);
@@ -142,13 +133,13 @@ Command TriageCommand() {
       [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
     if (arguments.empty()) {
       tracker::TriageListCommand options;
-      options.common = Common();
+      options.common = TrackerOptions();
       options.only_active = absl::GetFlag(FLAGS_only_active);
       return tracker::RunTriageList(options, std::cout);
     }
     if (arguments[0] == "undo" && arguments.size() == 2) {
       tracker::TriageUndoCommand options;
-      options.common = Common();
+      options.common = TrackerOptions();
       options.id = arguments[1];
       options.reason = absl::GetFlag(FLAGS_reason);
       return tracker::RunTriageUndo(options, std::cout);
@@ -176,7 +167,7 @@ Command ChangesCommand() {
                    "filter",  "metric", "min_effect", "only_new"};
   command.run = [](const std::vector<std::string>&) {
     tracker::ChangesCommand options;
-    options.common = Common();
+    options.common = TrackerOptions();
     options.suite = absl::GetFlag(FLAGS_suite);
     options.hardware_id = absl::GetFlag(FLAGS_hardware);
     options.branch = absl::GetFlag(FLAGS_branch);
