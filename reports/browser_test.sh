@@ -89,6 +89,33 @@ expect open 'Points of the series, newest first'
 expect open 'confirmed'
 expect open 'What each knob did'
 
+# The keyboard alone: "/" goes to the filter, Enter from there to the list,
+# arrows move, Enter opens, Escape closes. A copy of the page without its
+# security policy gets a script that types.
+type_keys() { # type_keys NAME KEYS: keys as a JavaScript array
+  sed 's/<meta http-equiv="Content-Security-Policy"[^>]*>//' \
+    "$work/plain.html" > "$work/$1.html"
+  cat >> "$work/$1.html" << END
+<script>
+for (const key of $2) {
+  document.activeElement.dispatchEvent(
+      new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
+}
+document.title = 'focus: ' + (document.activeElement.getAttribute('role') ||
+                              document.activeElement.tagName);
+</script>
+END
+  dump "$1" "$work/$1.html" 1400,9000
+}
+type_keys slash "['/']"
+grep -q '<title>focus: INPUT' "$work/slash" || fail "slash: no filter in focus"
+type_keys arrows "['/', 'Enter', 'ArrowDown', 'ArrowDown', 'Enter']"
+grep -q '<title>focus: listbox' "$work/arrows" || fail "arrows: no list in focus"
+expect arrows 'aria-activedescendant="row-2"'
+expect arrows 'Points of the series, newest first'
+type_keys escape "['/', 'Enter', 'ArrowDown', 'Enter', 'Escape']"
+refuse escape 'Points of the series, newest first'
+
 # Both themes.
 dump dark "$work/plain.html#/?theme=dark&q=matmul"
 grep -q '<html[^>]*data-theme="dark"' "$work/dark" || fail "dark: is not dark"
