@@ -26,8 +26,6 @@ rounds=${OPTRAIL_ROUNDS:-6}
 processes=${OPTRAIL_PROCESSES:-2}
 max_processes=${OPTRAIL_MAX_PROCESSES:-40}
 looks=3
-root=$(git rev-parse --show-toplevel)
-cd "$root"
 
 fail() { # fail MESSAGE [LOG]
   [ -z "${2:-}" ] || tail -20 "$2" >&2
@@ -35,6 +33,8 @@ fail() { # fail MESSAGE [LOG]
   exit 2
 }
 
+root=$(git rev-parse --show-toplevel) || fail "not in a git repository"
+cd "$root"
 base=$(git merge-base "$base_branch" HEAD) ||
   fail "no merge base of $base_branch and HEAD; fetch more history"
 head=$(git rev-parse HEAD)

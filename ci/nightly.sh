@@ -12,16 +12,24 @@
 # OPTRAIL_BRANCH=main: the gate's window is over a branch.
 set -euo pipefail
 
-history=${1:?usage: ci/nightly.sh HISTORY REPORT.html}
-report=${2:?usage: ci/nightly.sh HISTORY REPORT.html}
+if [ $# -ne 2 ]; then
+  echo "usage: ci/nightly.sh HISTORY REPORT.html" >&2
+  exit 2
+fi
+history=$1
+report=$2
 workload=${OPTRAIL_WORKLOAD:-smoke}
+# Beside the history: a fresh checkout would tune anew, and another config every
+# night is another trend.
+store=${OPTRAIL_STORE:-$history.store}
 cd "$(git rev-parse --show-toplevel)"
 
 ./bazelw build //:optrail
 optrail=bazel-bin/cli/optrail
 
 # 1: a benchmark failed; it is recorded so, for the gate to judge.
-"$optrail" suite "$workload" --history="$history" --report="$report" --quiet ||
+"$optrail" suite "$workload" --history="$history" --store="$store" \
+  --report="$report" --quiet ||
   [ $? -eq 1 ]
 code=0
 "$optrail" gate --history="$history" --policy=ci/policy.textproto \

@@ -100,7 +100,7 @@ suites::Command TuneCommand() {
       "With --command any program is tuned, by the metrics it prints:\n"
       "\n"
       "  tune --space=train.space.textproto --trials=50 \\\n"
-      "    --command='./train --batch={batch_size}' "
+      "    --command='./train --batch={batch}' "
       "--metric=throughput:max\n";
   for (const char* flag : {"command", "space", "metric", "metric_pattern",
                            "weights", "command_timeout", "parallel",

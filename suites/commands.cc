@@ -8,6 +8,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
@@ -184,6 +185,13 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   // Sessions say which it was: the default may change between commits.
   if (options.tune.strategy == "default") {
     options.tune.strategy = tuning::kDefaultStrategy;
+  }
+  const std::vector<std::string> strategies = tuning::StrategyNames();
+  if (std::find(strategies.begin(), strategies.end(), options.tune.strategy) ==
+      strategies.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --strategy=", options.tune.strategy, ": expected default or ",
+        absl::StrJoin(strategies, ", ")));
   }
   options.tune.seed = absl::GetFlag(FLAGS_seed);
   OPTRAIL_RETURN_IF_ERROR(
@@ -503,7 +511,10 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   std::cout.flush();
   OPTRAIL_RETURN_IF_ERROR(Record(run, result.context));
   result.run_id = run.run_id();
-  result.all_ok = AllOk(run);
+  result.all_ok = AllOk(run) && std::all_of(summaries.begin(), summaries.end(),
+                                            [](const TuneSummary& summary) {
+                                              return summary.error.empty();
+                                            });
   return result;
 }
 

@@ -24,7 +24,7 @@ Command BenchCommand(const std::string& op);
 struct SuiteResult {
   RunContext context;
   std::string run_id;
-  bool all_ok = true;  // every benchmark has an outcome of OK
+  bool all_ok = true;  // every task was tuned, every benchmark is OK
 };
 absl::StatusOr<SuiteResult> RunSuite(const std::string& workload);
 std::vector<std::string> SuiteFlags();

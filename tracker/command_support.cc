@@ -3,9 +3,11 @@
 #include <iostream>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/git.h"
 
 namespace optrail::tracker {
 
@@ -38,6 +40,16 @@ absl::StatusOr<std::unique_ptr<RE2>> CompileFilter(const std::string& pattern) {
 bool Matches(const std::unique_ptr<RE2>& filter, absl::string_view text) {
   return filter == nullptr ||
          RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *filter);
+}
+
+std::string SelectorOf(const std::string& text, const History& history,
+                       const std::string& workspace) {
+  if (absl::StartsWith(text, "latest") ||
+      !absl::IsNotFound(history.Resolve(text).status())) {
+    return text;
+  }
+  const absl::StatusOr<std::string> commit = ResolveCommit(workspace, text);
+  return commit.ok() ? *commit : text;
 }
 
 std::string TimeText(int64_t unix_ns) {

@@ -29,6 +29,11 @@ void WarnOfBadFiles(const std::vector<BadFile>& bad_files);
 absl::StatusOr<std::unique_ptr<RE2>> CompileFilter(const std::string& pattern);
 bool Matches(const std::unique_ptr<RE2>& filter, absl::string_view text);
 
+// A selector of History::Resolve; a name that only git knows ("HEAD~1", a tag)
+// becomes the commit it stands for.
+std::string SelectorOf(const std::string& text, const History& history,
+                       const std::string& workspace);
+
 // "2026-11-20 09:08:07", UTC.
 std::string TimeText(int64_t unix_ns);
 

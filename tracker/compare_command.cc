@@ -94,12 +94,17 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
                            History::Open(options.common.history));
   absl::StatusOr<NamedRuns> candidate =
       NamesFiles(options.b) ? FromFiles(options.b, options.common)
-                            : FromHistory(history, options.b, nullptr);
+                            : FromHistory(history,
+                                          SelectorOf(options.b, history,
+                                                     options.common.workspace),
+                                          nullptr);
   if (!candidate.ok()) return candidate.status();
   absl::StatusOr<NamedRuns> baseline =
-      NamesFiles(options.a)
-          ? FromFiles(options.a, options.common)
-          : FromHistory(history, options.a, &candidate->runs.back());
+      NamesFiles(options.a) ? FromFiles(options.a, options.common)
+                            : FromHistory(history,
+                                          SelectorOf(options.a, history,
+                                                     options.common.workspace),
+                                          &candidate->runs.back());
   if (!baseline.ok()) return baseline.status();
 
   CompareOptions compare;

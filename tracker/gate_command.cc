@@ -47,7 +47,6 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
     OPTRAIL_ASSIGN_OR_RETURN(policy, Policy::Load(options.policy));
   }
   GateOptions gate;
-  gate.candidate = options.candidate;
   gate.suite = options.suite;
   if (!options.baseline.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(gate.baseline, ParseBaseline(options.baseline));
@@ -61,6 +60,8 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   gate.git = LookupIn(options.common.workspace);
   OPTRAIL_ASSIGN_OR_RETURN(const History history,
                            OpenIndexedHistory(options.common.history));
+  gate.candidate =
+      SelectorOf(options.candidate, history, options.common.workspace);
   OPTRAIL_ASSIGN_OR_RETURN(const GateReport report,
                            Gate(history, policy, gate));
   OPTRAIL_RETURN_IF_ERROR(WriteOut(options.verdict_out, GateJson(report)));
