@@ -1,5 +1,8 @@
 #include <ostream>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/command_support.h"
@@ -38,6 +41,15 @@ absl::StatusOr<int> RunHistoryMerge(const HistoryMergeCommand& options,
                                     std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const History history,
                            History::Open(options.common.history));
+  // A mistyped folder must not pass for an empty history.
+  if (!FileExists(JoinPath(options.from, "runs")) &&
+      !FileExists(JoinPath(options.from, "sessions")) &&
+      !FileExists(JoinPath(options.from, "triage"))) {
+    return absl::NotFoundError(
+        absl::StrCat(options.from,
+                     " is no history: expected a folder with runs, sessions or "
+                     "triage in it"));
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const History other, History::Open(options.from));
   OPTRAIL_ASSIGN_OR_RETURN(const MergeReport report, history.MergeFrom(other));
   WarnOfBadFiles(report.bad_files);
