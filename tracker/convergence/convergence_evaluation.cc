@@ -16,6 +16,8 @@
 
 ABSL_FLAG(int, repeats, 50, "times that each fault is planted");
 ABSL_FLAG(int, healthy, 200, "healthy sessions");
+ABSL_FLAG(int, healthy_repeats, 5, "times that healthy sessions are judged");
+ABSL_FLAG(int, first_seed, 1, "of the simulations, which count up from it");
 ABSL_FLAG(bool, verbose, false, "print other findings beside planted faults");
 
 namespace optrail::tracker {
@@ -31,11 +33,12 @@ std::vector<Finding> FindIn(const std::vector<proto::Session>& sessions) {
 
 void Main() {
   const int repeats = absl::GetFlag(FLAGS_repeats);
+  const int first_seed = absl::GetFlag(FLAGS_first_seed);
   std::cout
       << "planted                  found  with the remedy  other findings\n";
   for (const FindingKind kind : kAllFindingKinds) {
     int found = 0, remedied = 0, others = 0;
-    for (int seed = 1; seed <= repeats; ++seed) {
+    for (int seed = first_seed; seed < first_seed + repeats; ++seed) {
       bool is_found = false, is_remedied = false;
       for (const Finding& finding : FindIn(SimulateFault(kind, seed))) {
         if (finding.kind != kind) {
@@ -62,7 +65,8 @@ void Main() {
                                  remedied, repeats, others);
   }
   const int healthy = absl::GetFlag(FLAGS_healthy);
-  for (int seed = 1; seed <= 5; ++seed) {
+  const int healthy_repeats = absl::GetFlag(FLAGS_healthy_repeats);
+  for (int seed = first_seed; seed < first_seed + healthy_repeats; ++seed) {
     const std::vector<Finding> findings =
         FindIn(SimulateHealthy(healthy, seed));
     std::cout << absl::StrFormat("%d healthy sessions, seed %d: %d findings\n",
