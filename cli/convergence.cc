@@ -8,6 +8,7 @@
 
 ABSL_DECLARE_FLAG(std::string, hardware);
 ABSL_DECLARE_FLAG(std::string, filter);
+ABSL_DECLARE_FLAG(std::string, policy);
 
 ABSL_FLAG(std::vector<std::string>, fail_on, {},
           "Findings that make the exit code 1, such as "
@@ -23,17 +24,22 @@ suites::Command ConvergenceCommand() {
       "Judges each session of the history, and those of the same task against\n"
       "each other: did the search converge, is its winner real, did the tuner\n"
       "get worse? docs/convergence.md defines each finding. --filter matches\n"
-      "tasks. Exit code 3: there is no session to judge.\n"
+      "tasks; a policy file may name findings too (fail_on_finding). Exit code "
+      "3:\n"
+      "there is no session to judge.\n"
       "\n"
       "  optrail convergence\n"
       "  optrail convergence --fail_on=tuner_worse,most_trials_fail\n";
-  command.flags = {"history", "format", "hardware", "filter", "fail_on"};
+  command.flags = {"history", "format",  "hardware",
+                   "filter",  "fail_on", "policy"};
   command.run = [](const std::vector<std::string>&) {
     tracker::ConvergenceCommand options;
     options.common = TrackerOptions();
     options.hardware_id = absl::GetFlag(FLAGS_hardware);
     options.filter = absl::GetFlag(FLAGS_filter);
     options.fail_on = absl::GetFlag(FLAGS_fail_on);
+    const std::string policy = absl::GetFlag(FLAGS_policy);
+    options.policy = policy.empty() ? policy : UserPath(policy);
     return tracker::RunConvergence(options, std::cout);
   };
   return command;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "nlohmann/json.hpp"
@@ -15,12 +16,14 @@
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
 #include "tracker/history.h"
+#include "tracker/policy.h"
 
 namespace optrail::tracker {
 namespace {
 
+// `where` the names are from, for messages.
 absl::StatusOr<std::set<FindingKind>> KindsOf(
-    const std::vector<std::string>& names) {
+    absl::Span<const std::string> names, absl::string_view where) {
   std::set<FindingKind> kinds;
   for (const std::string& name : names) {
     if (name == "all") {
@@ -30,7 +33,7 @@ absl::StatusOr<std::set<FindingKind>> KindsOf(
     const absl::optional<FindingKind> kind = ParseFindingKind(name);
     if (!kind) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "finding '", name, "': expected all or some of ",
+          where, ": finding '", name, "': expected all or some of ",
           absl::StrJoin(kAllFindingKinds, ", ",
                         [](std::string* out, FindingKind known) {
                           absl::StrAppend(out, FindingKindName(known));
@@ -97,8 +100,17 @@ Table TableOf(const std::vector<Finding>& findings) {
 
 absl::StatusOr<int> RunConvergence(const ConvergenceCommand& options,
                                    std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::set<FindingKind> fail_on,
-                           KindsOf(options.fail_on));
+  OPTRAIL_ASSIGN_OR_RETURN(std::set<FindingKind> fail_on,
+                           KindsOf(options.fail_on, "--fail_on"));
+  if (!options.policy.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const Policy policy, Policy::Load(options.policy));
+    const auto& names = policy.proto().fail_on_finding();
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::set<FindingKind> of_policy,
+        KindsOf(std::vector<std::string>(names.begin(), names.end()),
+                absl::StrCat(options.policy, ": fail_on_finding")));
+    fail_on.insert(of_policy.begin(), of_policy.end());
+  }
   const RE2 filter(options.filter, RE2::Quiet);
   if (!filter.ok()) {
     return absl::InvalidArgumentError(

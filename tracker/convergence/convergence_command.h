@@ -21,6 +21,7 @@ struct ConvergenceCommand {
   CommonOptions common;
   std::string hardware_id;  // sessions on this hardware only
   std::string filter;       // RE2 on tasks ("matmul/cpu/m=512,...")
+  std::string policy;       // file whose fail_on_finding joins `fail_on`
   // Findings that make the exit code 1, by name (findings.h); "all" stands for
   // every one.
   std::vector<std::string> fail_on;
@@ -28,7 +29,8 @@ struct ConvergenceCommand {
 
 // Prints the findings over all sessions of the history: what, where, the
 // evidence, the remedy. Exit code 1 if one of `fail_on` is among them, 3 if
-// there is no session to judge. InvalidArgument for an unknown name.
+// there is no session to judge. InvalidArgument for an unknown name, with the
+// policy file if it is from there.
 absl::StatusOr<int> RunConvergence(const ConvergenceCommand& options,
                                    std::ostream& out);
 

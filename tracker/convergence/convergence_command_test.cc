@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -52,6 +53,21 @@ TEST_F(ConvergenceCommandTest, PrintsFindingsAndFailsOnThoseThatAreNamed) {
   EXPECT_EQ(Run(), 0);
   options_.fail_on = {"all"};
   EXPECT_EQ(Run(), 1);
+}
+
+TEST_F(ConvergenceCommandTest, ThePolicyNamesFindingsThatFail) {
+  Record(SimulateFault(FindingKind::kMostTrialsContended, 1));
+  options_.policy = options_.common.history + "/policy.textproto";
+  const auto write = [&](const std::string& text) {
+    ASSERT_TRUE(WriteFileAtomically(options_.policy, text).ok());
+  };
+  write("fail_on_finding: \"winners_curse\"");
+  EXPECT_EQ(Run(), 0);
+  write("fail_on_finding: [\"winners_curse\", \"most_trials_contended\"]");
+  EXPECT_EQ(Run(), 1);
+  write("fail_on_finding: \"slow\"");
+  EXPECT_THAT(std::string(RunConvergence(options_, out_).status().message()),
+              HasSubstr("policy.textproto: fail_on_finding: finding 'slow'"));
 }
 
 TEST_F(ConvergenceCommandTest, PrintsJson) {
