@@ -25,15 +25,14 @@ using tuning::CanonicalText;
 
 // Trials of this very task in earlier sessions, the newest reading of each
 // config. Unreadable session files are `optrail history verify`'s affair.
-std::vector<proto::Trial> KnownTrials(const tracker::History& history,
-                                      const proto::Task& task) {
+std::vector<proto::Trial> KnownTrials(
+    const tracker::History& history,
+    const std::vector<tracker::SessionInfo>& sessions,
+    const proto::Task& task) {
   std::vector<proto::Trial> trials;
-  const auto list = history.ListSessions();
-  if (!list.ok()) return trials;
   const std::string key = tuning::TrialKey(task, proto::Config());
   absl::flat_hash_set<std::string> seen;
-  for (auto info = list->sessions.rbegin(); info != list->sessions.rend();
-       ++info) {
+  for (auto info = sessions.rbegin(); info != sessions.rend(); ++info) {
     if (tuning::TrialKey(info->header.task(), proto::Config()) != key) continue;
     const absl::StatusOr<proto::Session> session =
         history.ReadSession(info->id());
@@ -214,6 +213,13 @@ absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
   progress_options.quiet = options.quiet || pending.empty();
   Progress progress("tuning", per_task * static_cast<int64_t>(pending.size()),
                     progress_options);
+  // Listing reads every session file, so it is done once. What this loop
+  // records is of other tasks.
+  std::vector<tracker::SessionInfo> earlier;
+  if (!options.forget_trials && !pending.empty()) {
+    absl::StatusOr<tracker::SessionList> list = history.ListSessions();
+    if (list.ok()) earlier = std::move(list->sessions);
+  }
   for (size_t i = 0; i < pending.size(); ++i) {
     const TaskEntry& task = *pending[i].task;
     TuneSummary& summary = summaries[pending[i].summary];
@@ -233,7 +239,7 @@ absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
     setup.header = HeaderFor(task, pending[i].space, context);
     setup.space = pending[i].space.bound.get();
     if (!options.forget_trials) {
-      setup.known_trials = KnownTrials(history, task.task);
+      setup.known_trials = KnownTrials(history, earlier, task.task);
     }
     WorkerEvaluator evaluator(task.task, options.worker);
     absl::StatusOr<proto::Session> session =
