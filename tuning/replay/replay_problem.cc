@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/statistics.h"
 #include "base/status_macros.h"
 #include "tuning/replay/score.h"
 #include "tuning/search/strategies.h"
@@ -24,8 +23,8 @@ constexpr uint64_t kNoiseStream = 0x6e6f697365;
 // Noise mode keeps a tenth of the budget to verify finalists, as a tuning
 // session does: the lowest of many single readings is a lucky one.
 constexpr int kVerifyShare = 10;
-constexpr int kMaxFinalists = 8;
-constexpr int kLeastReadings = 3;  // of each finalist
+constexpr int kMaxFinalists = 16;
+constexpr int kLeastReadings = 2;  // per finalist, on average
 
 double ThreadCpuMs() {
   timespec now = {};
@@ -104,25 +103,54 @@ Trial ReplayProblem::Measure(int64_t index, bool noise, Rng& rng) const {
   return trial;
 }
 
-double ReplayProblem::VerifiedTimeMs(const Strategy& strategy, int trials,
+double ReplayProblem::VerifiedTimeMs(const Strategy& strategy, int readings,
                                      Rng& rng) const {
-  const int wanted = std::min(kMaxFinalists, trials / kLeastReadings);
-  const std::vector<Levels> finalists = strategy.Finalists(std::max(1, wanted));
-  double declared_ms = std::numeric_limits<double>::infinity();
-  double least_median = declared_ms;
-  for (const Levels& levels : finalists) {
-    const int64_t index = *domain_.IndexOf(levels);
-    // The reading that made it a finalist is biased and does not count.
-    std::vector<double> readings;
-    for (int i = 0; i < trials / static_cast<int>(finalists.size()); ++i) {
-      readings.push_back(Measure(index, /*noise=*/true, rng).objectives[0]);
-    }
-    const double median = readings.empty() ? 0 : Median(readings);
-    if (median >= least_median) continue;
-    least_median = median;
-    declared_ms = recording_.configs[index].time_ms;
+  struct Finalist {
+    const RecordedConfig* config;
+    double sum_ms = 0;  // of as many readings as the others that are left
+  };
+  std::vector<Finalist> finalists;
+  size_t repeats = 1;
+  for (const Levels& levels : strategy.Finalists(
+           std::clamp(readings / kLeastReadings, 1, kMaxFinalists))) {
+    finalists.push_back({&recording_.configs[*domain_.IndexOf(levels)]});
+    repeats = std::max(repeats, finalists.back().config->repeats_ms.size());
   }
-  return declared_ms;
+  if (finalists.empty()) return std::numeric_limits<double>::infinity();
+
+  // Interleaved: what disturbs a round (a cold device, say) disturbs all that
+  // is read in it, so a round answers with the same repeat of every finalist.
+  // The reading that made it a finalist is biased and does not count.
+  std::vector<size_t> order(repeats);
+  std::iota(order.begin(), order.end(), 0);
+  rng.Shuffle(order);
+  size_t round = 0;
+  const auto read_all = [&] {
+    const size_t repeat = order[round++ % repeats];
+    for (Finalist& finalist : finalists) {
+      const std::vector<double>& repeats_ms = finalist.config->repeats_ms;
+      finalist.sum_ms += repeats_ms.empty()
+                             ? finalist.config->time_ms
+                             : repeats_ms[repeat % repeats_ms.size()];
+    }
+  };
+  // Sequential halving (Karnin, Koren and Somekh, 2013): each stage has an
+  // equal share of the readings, and the slower half leaves after it.
+  int stages = 0;
+  for (size_t n = finalists.size(); n > 1; n = (n + 1) / 2) ++stages;
+  for (; stages > 0; --stages) {
+    const int n = static_cast<int>(finalists.size());
+    for (int i = std::max(1, readings / stages / n); i > 0 && readings >= n;
+         --i, readings -= n) {
+      read_all();
+    }
+    std::stable_sort(finalists.begin(), finalists.end(),
+                     [](const Finalist& a, const Finalist& b) {
+                       return a.sum_ms < b.sum_ms;
+                     });
+    finalists.resize((finalists.size() + 1) / 2);
+  }
+  return finalists.front().config->time_ms;
 }
 
 absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {

@@ -28,7 +28,8 @@ struct ReplayRun {
   int batch = 1;
   // A trial answers with one of its repeats instead of their mean; the score is
   // the true mean of what is declared best. A tenth of every budget re-measures
-  // the strategy's finalists, and the lowest median of those readings wins.
+  // the strategy's finalists, interleaved; the lowest mean of those readings
+  // wins.
   bool noise = false;
   // The compile time is a second objective; the score is the hypervolume of the
   // front found as a fraction of the recording's.
@@ -72,9 +73,9 @@ class ReplayProblem {
 
  private:
   Trial Measure(int64_t index, bool noise, Rng& rng) const;
-  // The true mean of the finalist that `trials` more readings declare best;
+  // The true mean of the finalist that so many more readings declare best;
   // infinite if nothing succeeded.
-  double VerifiedTimeMs(const Strategy& strategy, int trials, Rng& rng) const;
+  double VerifiedTimeMs(const Strategy& strategy, int readings, Rng& rng) const;
 
   const Recording recording_;
   RecordedDomain domain_;
