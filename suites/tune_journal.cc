@@ -99,10 +99,11 @@ absl::Status TuneJournal::AppendTrial(const proto::Trial& trial) {
 
 absl::Status TuneJournal::AppendFinalists(
     const google::protobuf::RepeatedPtrField<proto::Finalist>& finalists,
-    proto::StopReason stop_reason) {
+    proto::StopReason stop_reason, bool total_spent) {
   proto::TuneJournalRecord record;
   *record.mutable_finalists_chosen()->mutable_finalists() = finalists;
   record.mutable_finalists_chosen()->set_stop_reason(stop_reason);
+  record.mutable_finalists_chosen()->set_total_spent(total_spent);
   return Append(record);
 }
 

@@ -51,7 +51,7 @@ class TuneJournal {
   absl::Status AppendTrial(const proto::Trial& trial);
   absl::Status AppendFinalists(
       const google::protobuf::RepeatedPtrField<proto::Finalist>& finalists,
-      proto::StopReason stop_reason);
+      proto::StopReason stop_reason, bool total_spent = false);
   absl::Status AppendReading(const proto::TuneJournalRecord::Reading& reading);
 
  private:

@@ -2,25 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
-#include "suites/tune_journal.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
-#include "tuning/search/strategy.h"
 
 namespace optrail::suites {
 namespace {
 
 using tuning::CanonicalText;
 using tuning::Levels;
-using tuning::Strategy;
 
 // Inputs rotate among this many sets during the search; each verification
 // round has one of its own.
@@ -39,47 +35,23 @@ tuning::Trial ForStrategy(const proto::Trial& trial, const Levels& levels) {
   return told;
 }
 
-class TuneSession {
- public:
-  TuneSession(const TuneSetup& setup, const TuneOptions& options,
-              Evaluator& evaluator, Clock& clock)
-      : setup_(setup),
-        options_(options),
-        evaluator_(evaluator),
-        clock_(clock) {}
+}  // namespace
 
-  absl::StatusOr<proto::Session> Run();
+TuneSession::TuneSession(TuneSetup setup, TuneOptions options,
+                         Evaluator& evaluator, Clock& clock)
+    : setup_(std::move(setup)),
+      options_(std::move(options)),
+      evaluator_(evaluator),
+      clock_(clock) {}
 
- private:
-  absl::Status OpenJournal();
-  absl::Status MakeStrategy();
-  absl::Status Search();
-  absl::Status ChooseFinalists();
-  absl::Status VerifyFinalists();
-  void DeclareWinner();
-
-  proto::Trial Measure(const proto::Config& config);
-  void Account(const proto::Trial& trial);
-  // UNSPECIFIED while there is reason to go on.
-  proto::StopReason BudgetSpent() const;
-  void Report(const std::string& phase) const;
-
-  const TuneSetup& setup_;
-  const TuneOptions& options_;
-  Evaluator& evaluator_;
-  Clock& clock_;
-
-  std::unique_ptr<TuneJournal> journal_;
-  std::unique_ptr<Strategy> strategy_;
-  proto::Session session_;
-
-  // Of each finalist: the median per round.
-  std::map<int, std::map<int, double>> verified_ns_;
-  int64_t measured_trials_ = 0;  // in all sittings, warm start not counted
-  int64_t trials_since_improvement_ = 0;
-  double best_time_ns_ = 0;
-  bool finalists_chosen_ = false;
-};
+absl::StatusOr<std::unique_ptr<TuneSession>> TuneSession::Open(
+    TuneSetup setup, TuneOptions options, Evaluator& evaluator, Clock& clock) {
+  std::unique_ptr<TuneSession> session(
+      new TuneSession(std::move(setup), std::move(options), evaluator, clock));
+  OPTRAIL_RETURN_IF_ERROR(session->OpenJournal());
+  OPTRAIL_RETURN_IF_ERROR(session->MakeStrategy());
+  return session;
+}
 
 absl::Status TuneSession::OpenJournal() {
   session_ = setup_.header;
@@ -124,6 +96,7 @@ absl::Status TuneSession::MakeStrategy() {
 void TuneSession::Account(const proto::Trial& trial) {
   ++measured_trials_;
   ++trials_since_improvement_;
+  measuring_ns_ += trial.elapsed_ns();
   session_.set_elapsed_ns(session_.elapsed_ns() + trial.elapsed_ns());
   if (trial.outcome() == proto::OK &&
       (best_time_ns_ == 0 || trial.time_ns() < best_time_ns_)) {
@@ -199,41 +172,61 @@ proto::Trial TuneSession::Measure(const proto::Config& config) {
   return trial;
 }
 
-absl::Status TuneSession::Search() {
-  // Replaying the journal: the strategy is told what it was told before.
-  for (const proto::Trial& trial : journal_->trials()) {
-    OPTRAIL_ASSIGN_OR_RETURN(const Levels levels,
-                             setup_.space->ToLevels(trial.config()));
-    const tuning::Trial told = ForStrategy(trial, levels);
-    strategy_->Tell(absl::MakeConstSpan(&told, 1));
-    Account(trial);
-  }
-  if (finalists_chosen_) return absl::OkStatus();
-  while (true) {
-    const proto::StopReason reason = BudgetSpent();
-    if (reason != proto::STOP_REASON_UNSPECIFIED) {
-      session_.set_stop_reason(reason);
-      return absl::OkStatus();
-    }
-    const int64_t thinking_since_ns = clock_.NowNs();
-    const std::vector<Levels> asked = strategy_->Ask(1);
-    session_.set_elapsed_ns(session_.elapsed_ns() + clock_.NowNs() -
-                            thinking_since_ns);
-    if (asked.empty()) {
-      session_.set_stop_reason(proto::SPACE_EXHAUSTED);
-      return absl::OkStatus();
-    }
-    const proto::Trial trial = Measure(setup_.space->ToConfig(asked[0]));
-    OPTRAIL_RETURN_IF_ERROR(journal_->AppendTrial(trial));
-    const tuning::Trial told = ForStrategy(trial, asked[0]);
-    strategy_->Tell(absl::MakeConstSpan(&told, 1));
-    Account(trial);
-    Report("search");
-  }
+bool TuneSession::HasJournaledTrials() const {
+  return told_of_journal_ < journal_->trials().size();
 }
 
-absl::Status TuneSession::ChooseFinalists() {
-  if (finalists_chosen_) {
+absl::Status TuneSession::TellNextOfJournal() {
+  const proto::Trial& trial = journal_->trials()[told_of_journal_++];
+  OPTRAIL_ASSIGN_OR_RETURN(const Levels levels,
+                           setup_.space->ToLevels(trial.config()));
+  const tuning::Trial told = ForStrategy(trial, levels);
+  strategy_->Tell(absl::MakeConstSpan(&told, 1));
+  Account(trial);
+  return absl::OkStatus();
+}
+
+absl::Status TuneSession::Step() {
+  OPTRAIL_CHECK(!search_ended());
+  if (HasJournaledTrials()) return TellNextOfJournal();
+  if (journal_->finalists() != nullptr) {
+    session_.set_stop_reason(journal_->finalists()->stop_reason());
+    return absl::OkStatus();
+  }
+  session_.set_stop_reason(BudgetSpent());
+  if (search_ended()) return absl::OkStatus();
+  const int64_t thinking_since_ns = clock_.NowNs();
+  const std::vector<Levels> asked = strategy_->Ask(1);
+  session_.set_elapsed_ns(session_.elapsed_ns() + clock_.NowNs() -
+                          thinking_since_ns);
+  if (asked.empty()) {
+    session_.set_stop_reason(proto::SPACE_EXHAUSTED);
+    return absl::OkStatus();
+  }
+  const proto::Trial trial = Measure(setup_.space->ToConfig(asked[0]));
+  OPTRAIL_RETURN_IF_ERROR(journal_->AppendTrial(trial));
+  const tuning::Trial told = ForStrategy(trial, asked[0]);
+  strategy_->Tell(absl::MakeConstSpan(&told, 1));
+  Account(trial);
+  Report("search");
+  return absl::OkStatus();
+}
+
+bool TuneSession::total_was_spent() const {
+  return journal_->finalists() != nullptr &&
+         journal_->finalists()->total_spent();
+}
+
+absl::Status TuneSession::EndSearch(proto::StopReason reason,
+                                    bool total_spent) {
+  // What an earlier sitting with a larger budget measured is not lost.
+  while (HasJournaledTrials()) OPTRAIL_RETURN_IF_ERROR(TellNextOfJournal());
+  if (!search_ended()) session_.set_stop_reason(reason);
+  return ChooseFinalists(total_spent);
+}
+
+absl::Status TuneSession::ChooseFinalists(bool total_spent) {
+  if (journal_->finalists() != nullptr) {
     session_.set_stop_reason(journal_->finalists()->stop_reason());
     *session_.mutable_finalists() = journal_->finalists()->finalists();
     return absl::OkStatus();
@@ -255,8 +248,32 @@ absl::Status TuneSession::ChooseFinalists() {
   for (const Levels& levels : strategy_->Finalists(options_.finalists)) {
     add(setup_.space->ToConfig(levels), /*is_default=*/false);
   }
-  return journal_->AppendFinalists(session_.finalists(),
-                                   session_.stop_reason());
+  return journal_->AppendFinalists(session_.finalists(), session_.stop_reason(),
+                                   total_spent);
+}
+
+absl::StatusOr<proto::TuneJournalRecord::Reading> TuneSession::Read(
+    int round, int finalist) {
+  proto::TuneJournalRecord::Reading reading;
+  reading.set_round(round);
+  reading.set_finalist(finalist);
+  for (int attempt = 0; attempt < kReadingAttempts; ++attempt) {
+    EvaluationOptions evaluation_options;
+    evaluation_options.sampling = options_.sampling;
+    evaluation_options.fresh_process = true;
+    evaluation_options.input_seed = kFirstVerificationSeed + round;
+    const Evaluation evaluation = evaluator_.Evaluate(
+        session_.finalists(finalist).config(), evaluation_options);
+    reading.set_outcome(evaluation.outcome);
+    reading.set_detail(evaluation.detail);
+    reading.set_elapsed_ns(reading.elapsed_ns() + evaluation.elapsed_ns);
+    if (evaluation.measurement.has_value()) {
+      *reading.mutable_measurement() = *evaluation.measurement;
+    }
+    if (evaluation.outcome != proto::CONTENDED) break;
+  }
+  OPTRAIL_RETURN_IF_ERROR(journal_->AppendReading(reading));
+  return reading;
 }
 
 absl::Status TuneSession::VerifyFinalists() {
@@ -287,29 +304,16 @@ absl::Status TuneSession::VerifyFinalists() {
       const int i = (position + round) % count;
       Report(absl::StrCat("verify ", round * count + position + 1, "/", total));
       if (disqualified[i] || done.contains({round, i})) continue;
-      proto::TuneJournalRecord::Reading reading;
-      reading.set_round(round);
-      reading.set_finalist(i);
-      for (int attempt = 0; attempt < kReadingAttempts; ++attempt) {
-        EvaluationOptions evaluation_options;
-        evaluation_options.sampling = options_.sampling;
-        evaluation_options.fresh_process = true;
-        evaluation_options.input_seed = kFirstVerificationSeed + round;
-        const Evaluation evaluation = evaluator_.Evaluate(
-            session_.finalists(i).config(), evaluation_options);
-        reading.set_outcome(evaluation.outcome);
-        reading.set_detail(evaluation.detail);
-        reading.set_elapsed_ns(reading.elapsed_ns() + evaluation.elapsed_ns);
-        if (evaluation.measurement.has_value()) {
-          *reading.mutable_measurement() = *evaluation.measurement;
-        }
-        if (evaluation.outcome != proto::CONTENDED) break;
-      }
-      OPTRAIL_RETURN_IF_ERROR(journal_->AppendReading(reading));
+      OPTRAIL_ASSIGN_OR_RETURN(const auto reading, Read(round, i));
       account(reading);
     }
   }
-  for (int i = 0; i < count; ++i) {
+  JudgeFinalists(disqualified);
+  return absl::OkStatus();
+}
+
+void TuneSession::JudgeFinalists(const std::vector<bool>& disqualified) {
+  for (int i = 0; i < session_.finalists_size(); ++i) {
     proto::Finalist& finalist = *session_.mutable_finalists(i);
     if (disqualified[i]) continue;
     if (2 * finalist.measurements_size() < options_.verify_processes) {
@@ -323,7 +327,6 @@ absl::Status TuneSession::VerifyFinalists() {
     finalist.set_outcome(proto::OK);
     finalist.set_time_ns(Median(medians_ns));
   }
-  return absl::OkStatus();
 }
 
 void TuneSession::DeclareWinner() {
@@ -355,24 +358,24 @@ void TuneSession::DeclareWinner() {
   *session_.mutable_winner() = session_.finalists(winner).config();
 }
 
-absl::StatusOr<proto::Session> TuneSession::Run() {
-  OPTRAIL_RETURN_IF_ERROR(OpenJournal());
-  finalists_chosen_ = journal_->finalists() != nullptr;
-  OPTRAIL_RETURN_IF_ERROR(MakeStrategy());
-  OPTRAIL_RETURN_IF_ERROR(Search());
-  OPTRAIL_RETURN_IF_ERROR(ChooseFinalists());
+absl::StatusOr<proto::Session> TuneSession::Finish() {
+  if (session_.finalists().empty()) {
+    OPTRAIL_RETURN_IF_ERROR(
+        EndSearch(proto::INTERRUPTED, /*total_spent=*/false));
+  }
   OPTRAIL_RETURN_IF_ERROR(VerifyFinalists());
   DeclareWinner();
   return session_;
 }
 
-}  // namespace
-
 absl::StatusOr<proto::Session> RunTuneSession(const TuneSetup& setup,
                                               const TuneOptions& options,
                                               Evaluator& evaluator,
                                               Clock& clock) {
-  return TuneSession(setup, options, evaluator, clock).Run();
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<TuneSession> session,
+                           TuneSession::Open(setup, options, evaluator, clock));
+  while (!session->search_ended()) OPTRAIL_RETURN_IF_ERROR(session->Step());
+  return session->Finish();
 }
 
 absl::Status RemoveTuneJournal(const TuneSetup& setup,
