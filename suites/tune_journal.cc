@@ -59,9 +59,16 @@ absl::Status TuneJournal::Replay() {
       case proto::TuneJournalRecord::kHeader:
         header_ = std::move(*record.mutable_header());
         break;
-      case proto::TuneJournalRecord::kTrial:
-        trials_.push_back(std::move(*record.mutable_trial()));
+      case proto::TuneJournalRecord::kTrial: {
+        JournaledTrial trial;
+        trial.trial = std::move(*record.mutable_trial());
+        if (record.has_expected_improvement()) {
+          trial.expected_improvement = record.expected_improvement();
+        }
+        trial.thinking_ns = record.thinking_ns();
+        trials_.push_back(std::move(trial));
         break;
+      }
       case proto::TuneJournalRecord::kFinalistsChosen:
         finalists_ = std::move(*record.mutable_finalists_chosen());
         has_finalists_ = true;
@@ -91,19 +98,22 @@ absl::Status TuneJournal::Append(const proto::TuneJournalRecord& record) {
   return journal_->AppendAndSync(record.SerializeAsString());
 }
 
-absl::Status TuneJournal::AppendTrial(const proto::Trial& trial) {
+absl::Status TuneJournal::AppendTrial(const JournaledTrial& trial) {
   proto::TuneJournalRecord record;
-  *record.mutable_trial() = trial;
+  *record.mutable_trial() = trial.trial;
+  if (trial.expected_improvement.has_value()) {
+    record.set_expected_improvement(*trial.expected_improvement);
+  }
+  record.set_thinking_ns(trial.thinking_ns);
   return Append(record);
 }
 
 absl::Status TuneJournal::AppendFinalists(
     const google::protobuf::RepeatedPtrField<proto::Finalist>& finalists,
-    proto::StopReason stop_reason, bool total_spent) {
+    proto::StopReason stop_reason) {
   proto::TuneJournalRecord record;
   *record.mutable_finalists_chosen()->mutable_finalists() = finalists;
   record.mutable_finalists_chosen()->set_stop_reason(stop_reason);
-  record.mutable_finalists_chosen()->set_total_spent(total_spent);
   return Append(record);
 }
 

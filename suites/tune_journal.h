@@ -9,17 +9,26 @@
 // of them, so that the same command finds its own journal again and a changed
 // kernel or space starts anew.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "base/journal.h"
 #include "suites/proto/tune_journal.pb.h"
 #include "tuning/proto/session.pb.h"
 
 namespace optrail::suites {
+
+// A trial and what a resumed session has to know of how it was chosen.
+struct JournaledTrial {
+  proto::Trial trial;
+  absl::optional<double> expected_improvement;
+  int64_t thinking_ns = 0;
+};
 
 class TuneJournal {
  public:
@@ -38,7 +47,7 @@ class TuneJournal {
 
   // As found when it was opened.
   const proto::Session& header() const { return header_; }
-  const std::vector<proto::Trial>& trials() const { return trials_; }
+  const std::vector<JournaledTrial>& trials() const { return trials_; }
   // nullptr while the search goes on.
   const proto::TuneJournalRecord::FinalistsChosen* finalists() const {
     return has_finalists_ ? &finalists_ : nullptr;
@@ -48,10 +57,10 @@ class TuneJournal {
   }
   int sittings() const { return sittings_; }
 
-  absl::Status AppendTrial(const proto::Trial& trial);
+  absl::Status AppendTrial(const JournaledTrial& trial);
   absl::Status AppendFinalists(
       const google::protobuf::RepeatedPtrField<proto::Finalist>& finalists,
-      proto::StopReason stop_reason, bool total_spent = false);
+      proto::StopReason stop_reason);
   absl::Status AppendReading(const proto::TuneJournalRecord::Reading& reading);
 
  private:
@@ -62,7 +71,7 @@ class TuneJournal {
 
   std::unique_ptr<Journal> journal_;
   proto::Session header_;
-  std::vector<proto::Trial> trials_;
+  std::vector<JournaledTrial> trials_;
   bool has_finalists_ = false;
   proto::TuneJournalRecord::FinalistsChosen finalists_;
   std::vector<proto::TuneJournalRecord::Reading> readings_;

@@ -93,11 +93,13 @@ absl::Status TuneSession::MakeStrategy() {
   return absl::OkStatus();
 }
 
-void TuneSession::Account(const proto::Trial& trial) {
+void TuneSession::Account(const JournaledTrial& journaled) {
+  const proto::Trial& trial = journaled.trial;
   ++measured_trials_;
   ++trials_since_improvement_;
-  measuring_ns_ += trial.elapsed_ns();
-  session_.set_elapsed_ns(session_.elapsed_ns() + trial.elapsed_ns());
+  expected_improvement_ = journaled.expected_improvement;
+  session_.set_elapsed_ns(session_.elapsed_ns() + journaled.thinking_ns +
+                          trial.elapsed_ns());
   if (trial.outcome() == proto::OK &&
       (best_time_ns_ == 0 || trial.time_ns() < best_time_ns_)) {
     best_time_ns_ = trial.time_ns();
@@ -177,10 +179,10 @@ bool TuneSession::HasJournaledTrials() const {
 }
 
 absl::Status TuneSession::TellNextOfJournal() {
-  const proto::Trial& trial = journal_->trials()[told_of_journal_++];
+  const JournaledTrial& trial = journal_->trials()[told_of_journal_++];
   OPTRAIL_ASSIGN_OR_RETURN(const Levels levels,
-                           setup_.space->ToLevels(trial.config()));
-  const tuning::Trial told = ForStrategy(trial, levels);
+                           setup_.space->ToLevels(trial.trial.config()));
+  const tuning::Trial told = ForStrategy(trial.trial, levels);
   strategy_->Tell(absl::MakeConstSpan(&told, 1));
   Account(trial);
   return absl::OkStatus();
@@ -197,35 +199,30 @@ absl::Status TuneSession::Step() {
   if (search_ended()) return absl::OkStatus();
   const int64_t thinking_since_ns = clock_.NowNs();
   const std::vector<Levels> asked = strategy_->Ask(1);
-  session_.set_elapsed_ns(session_.elapsed_ns() + clock_.NowNs() -
-                          thinking_since_ns);
+  JournaledTrial trial;
+  trial.thinking_ns = clock_.NowNs() - thinking_since_ns;
   if (asked.empty()) {
     session_.set_stop_reason(proto::SPACE_EXHAUSTED);
     return absl::OkStatus();
   }
-  const proto::Trial trial = Measure(setup_.space->ToConfig(asked[0]));
+  trial.expected_improvement = strategy_->ExpectedImprovement();
+  trial.trial = Measure(setup_.space->ToConfig(asked[0]));
   OPTRAIL_RETURN_IF_ERROR(journal_->AppendTrial(trial));
-  const tuning::Trial told = ForStrategy(trial, asked[0]);
+  const tuning::Trial told = ForStrategy(trial.trial, asked[0]);
   strategy_->Tell(absl::MakeConstSpan(&told, 1));
   Account(trial);
   Report("search");
   return absl::OkStatus();
 }
 
-bool TuneSession::total_was_spent() const {
-  return journal_->finalists() != nullptr &&
-         journal_->finalists()->total_spent();
-}
-
-absl::Status TuneSession::EndSearch(proto::StopReason reason,
-                                    bool total_spent) {
+absl::Status TuneSession::EndSearch(proto::StopReason reason) {
   // What an earlier sitting with a larger budget measured is not lost.
   while (HasJournaledTrials()) OPTRAIL_RETURN_IF_ERROR(TellNextOfJournal());
   if (!search_ended()) session_.set_stop_reason(reason);
-  return ChooseFinalists(total_spent);
+  return ChooseFinalists();
 }
 
-absl::Status TuneSession::ChooseFinalists(bool total_spent) {
+absl::Status TuneSession::ChooseFinalists() {
   if (journal_->finalists() != nullptr) {
     session_.set_stop_reason(journal_->finalists()->stop_reason());
     *session_.mutable_finalists() = journal_->finalists()->finalists();
@@ -248,8 +245,8 @@ absl::Status TuneSession::ChooseFinalists(bool total_spent) {
   for (const Levels& levels : strategy_->Finalists(options_.finalists)) {
     add(setup_.space->ToConfig(levels), /*is_default=*/false);
   }
-  return journal_->AppendFinalists(session_.finalists(), session_.stop_reason(),
-                                   total_spent);
+  return journal_->AppendFinalists(session_.finalists(),
+                                   session_.stop_reason());
 }
 
 absl::StatusOr<proto::TuneJournalRecord::Reading> TuneSession::Read(
@@ -360,8 +357,7 @@ void TuneSession::DeclareWinner() {
 
 absl::StatusOr<proto::Session> TuneSession::Finish() {
   if (session_.finalists().empty()) {
-    OPTRAIL_RETURN_IF_ERROR(
-        EndSearch(proto::INTERRUPTED, /*total_spent=*/false));
+    OPTRAIL_RETURN_IF_ERROR(EndSearch(proto::INTERRUPTED));
   }
   OPTRAIL_RETURN_IF_ERROR(VerifyFinalists());
   DeclareWinner();

@@ -29,6 +29,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "base/clock.h"
 #include "suites/evaluator.h"
 #include "suites/tune_journal.h"
@@ -104,11 +105,7 @@ class TuneSession {
 
   // Ends the search, for `reason` unless it ended by itself, and journals which
   // configs are finalists: from there on no sitting searches any further.
-  // `total_spent`: the budget shared with other tasks is spent.
-  absl::Status EndSearch(proto::StopReason reason, bool total_spent);
-
-  // Whether EndSearch was told in an earlier sitting that the total is spent.
-  bool total_was_spent() const;
+  absl::Status EndSearch(proto::StopReason reason);
 
   // Measures the finalists again. The session, closed, with stop reason,
   // finalists and winner (absent if no config works). The journal is kept until
@@ -116,12 +113,14 @@ class TuneSession {
   // session loses nothing.
   absl::StatusOr<proto::Session> Finish();
 
-  // Of the search so far, in all sittings; trials known before not counted.
+  // Of the search so far, in all sittings; a resumed session reads the same
+  // after the same trials. Trials known before are not counted.
   int64_t trials() const { return measured_trials_; }
   int64_t elapsed_ns() const { return session_.elapsed_ns(); }
-  // Of measuring alone: what the journal knows, so that a resumed session reads
-  // the same.
-  int64_t measuring_ns() const { return measuring_ns_; }
+  // What the strategy expected of the last trial.
+  absl::optional<double> expected_improvement() const {
+    return expected_improvement_;
+  }
   double best_time_ns() const { return best_time_ns_; }  // 0: none yet
   // The header with which the first sitting began.
   const proto::Session& header() const { return journal_->header(); }
@@ -134,7 +133,7 @@ class TuneSession {
   absl::Status MakeStrategy();
   bool HasJournaledTrials() const;
   absl::Status TellNextOfJournal();
-  absl::Status ChooseFinalists(bool total_spent);
+  absl::Status ChooseFinalists();
   absl::Status VerifyFinalists();
   absl::StatusOr<proto::TuneJournalRecord::Reading> Read(int round,
                                                          int finalist);
@@ -143,7 +142,7 @@ class TuneSession {
   void DeclareWinner();
 
   proto::Trial Measure(const proto::Config& config);
-  void Account(const proto::Trial& trial);
+  void Account(const JournaledTrial& trial);
   // UNSPECIFIED while there is reason to go on.
   proto::StopReason BudgetSpent() const;
   void Report(const std::string& phase) const;
@@ -161,9 +160,9 @@ class TuneSession {
   // Of each finalist: the median per round.
   std::map<int, std::map<int, double>> verified_ns_;
   int64_t measured_trials_ = 0;  // in all sittings, warm start not counted
-  int64_t measuring_ns_ = 0;
   int64_t trials_since_improvement_ = 0;
   double best_time_ns_ = 0;
+  absl::optional<double> expected_improvement_;
 };
 
 // Opens, searches within the session's own budget, and finishes.

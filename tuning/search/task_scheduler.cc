@@ -2,16 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "base/check.h"
 
 namespace optrail::tuning {
 namespace {
 
-// What a task that has just had its first success may still gain per trial:
-// kernels are often twice as fast after a few dozen trials.
-constexpr double kFirstGain = 0.02;
+// Added to the logarithm of what the later half of the trials saved: a task
+// that saved nothing there is not hopeless yet.
+constexpr double kPriorGain = 0.1;
+
+// A model that expects nothing at all may be wrong.
+constexpr double kLeastExpectedImprovement = 1e-7;
+
+// How much longer the warm-up lasts while nothing succeeds.
+constexpr int kFailingWarmUps = 4;
 
 }  // namespace
 
@@ -21,67 +26,83 @@ TaskScheduler::TaskScheduler(std::vector<TuningTask> tasks,
   for (TuningTask& task : tasks) {
     State state;
     state.task = std::move(task);
-    state.recent_gain = kFirstGain;
     states_.push_back(std::move(state));
   }
 }
 
-bool TaskScheduler::Stalled(const State& state) const {
-  return state.finished || state.idle_trials >= options_.patience_trials;
+bool TaskScheduler::HasStalled(int task) const {
+  return states_[task].idle_trials >= options_.patience_trials;
+}
+
+bool TaskScheduler::AllStalled() const {
+  for (int i = 0; i < static_cast<int>(states_.size()); ++i) {
+    if (!states_[i].finished && !HasStalled(i)) return false;
+  }
+  return true;
+}
+
+bool TaskScheduler::WarmsUp(const State& state) const {
+  const int trials = state.progress.empty()
+                         ? kFailingWarmUps * options_.warm_up_trials
+                         : options_.warm_up_trials;
+  return state.trials < trials;
 }
 
 double TaskScheduler::ExpectedGain(int task) const {
   const State& state = states_[task];
-  if (Stalled(state) || !state.best_cost) return 0;
-  const double saved = std::min(state.recent_gain * *state.best_cost,
-                                *state.best_cost - state.task.floor_cost);
-  return state.task.weight * std::max(saved, 0.0);
+  if (state.finished || state.progress.empty()) return 0;
+  const double cost = state.progress.back().second;
+  const double half = state.trials / 2.0;
+  // The last batch that ended in the first half; if none did, the first.
+  auto before =
+      std::upper_bound(state.progress.begin(), state.progress.end(), half,
+                       [](double trials, const std::pair<int, double>& point) {
+                         return trials < point.first;
+                       });
+  if (before != state.progress.begin()) --before;
+  double fraction = (std::log(before->second / cost) + kPriorGain) / half;
+  if (state.expected_improvement) {
+    fraction = std::sqrt(fraction * std::max(*state.expected_improvement,
+                                             kLeastExpectedImprovement));
+  }
+  const double saved = std::clamp(fraction * cost, 0.0,
+                                  std::max(cost - state.task.floor_cost, 0.0));
+  return state.task.weight * saved * state.trials / state.effort;
 }
 
 absl::optional<int> TaskScheduler::Next() const {
-  absl::optional<int> next;
-  // The warm-up first, the fewest trials first.
+  const bool all_stalled = AllStalled();
+  absl::optional<int> warm_up, most;
   for (int i = 0; i < static_cast<int>(states_.size()); ++i) {
     const State& state = states_[i];
-    if (Stalled(state) || state.trials >= options_.warm_up_trials) continue;
-    if (!next || state.trials < states_[*next].trials) next = i;
-  }
-  if (next) return next;
-  double most = -1;
-  for (int i = 0; i < static_cast<int>(states_.size()); ++i) {
-    if (Stalled(states_[i])) continue;
-    const double gain = ExpectedGain(i);
-    if (gain > most) {
-      most = gain;
-      next = i;
+    if (state.finished || (HasStalled(i) && !all_stalled)) continue;
+    // The fewest trials first.
+    if (WarmsUp(state) &&
+        (!warm_up || state.trials < states_[*warm_up].trials)) {
+      warm_up = i;
     }
+    if (!most || ExpectedGain(i) > ExpectedGain(*most)) most = i;
   }
-  return next;
+  return warm_up ? warm_up : most;
 }
 
-void TaskScheduler::Report(int task, int trials,
-                           absl::optional<double> best_cost) {
+void TaskScheduler::Report(int task, const TaskReport& report) {
   OPTRAIL_CHECK(task >= 0 && task < static_cast<int>(states_.size()))
       << "task " << task;
   State& state = states_[task];
-  trials = std::max(trials, 1);
+  const int trials = std::max(report.trials, 1);
   state.trials += trials;
-  double gain = 0;
-  if (best_cost && !state.best_cost) {
-    state.best_cost = best_cost;
+  state.effort += report.effort > 0 ? report.effort : trials;
+  state.expected_improvement = report.expected_improvement;
+  state.idle_trials += trials;
+  if (!report.best_cost) return;
+  const double before =
+      state.progress.empty() ? *report.best_cost : state.progress.back().second;
+  if (state.progress.empty() ||
+      *report.best_cost <= before * (1 - options_.min_gain)) {
     state.idle_trials = 0;
-    return;
   }
-  if (best_cost && *best_cost < *state.best_cost) {
-    gain = 1 - *best_cost / *state.best_cost;
-    state.best_cost = best_cost;
-  }
-  state.idle_trials =
-      gain >= options_.min_gain ? 0 : state.idle_trials + trials;
-  // An exponential average whose memory is the window.
-  const double keep = std::exp(-static_cast<double>(trials) /
-                               std::max(options_.window_trials, 1));
-  state.recent_gain = keep * state.recent_gain + (1 - keep) * gain / trials;
+  state.progress.push_back({state.trials, std::min(*report.best_cost, before)});
 }
 
 void TaskScheduler::Finish(int task) { states_[task].finished = true; }
@@ -89,7 +110,8 @@ void TaskScheduler::Finish(int task) { states_[task].finished = true; }
 double TaskScheduler::TotalCost() const {
   double total = 0;
   for (const State& state : states_) {
-    total += state.task.weight * state.best_cost.value_or(0);
+    if (state.progress.empty()) continue;
+    total += state.task.weight * state.progress.back().second;
   }
   return total;
 }

@@ -3,20 +3,26 @@
 
 // TaskScheduler divides a budget of trials over the tasks of a workload: each
 // next batch goes to the (operator, shape) where the workload's total time is
-// expected to fall most (after Ansor's task scheduler: Zheng et al., OSDI
-// 2020).
+// expected to fall most (the idea is that of Ansor's task scheduler: Zheng et
+// al., OSDI 2020).
 //
 //   TaskScheduler scheduler({{"matmul", 24.0}, {"softmax", 12.0}});
 //   while (const absl::optional<int> task = scheduler.Next()) {
 //     ... a batch of trials of *task ...
-//     scheduler.Report(*task, trials, best_cost);
+//     scheduler.Report(*task, {trials, best_cost});
 //   }
 //
-// The expected gain of a task is its weight times the cost that the next trials
-// may save: what it saved per trial lately, decayed, so that a task that stalls
-// is left; bounded by what there is to save. It chooses tasks, never configs.
+// The expected gain of a task is its weight times its cost times the fraction
+// that the next trial may save:
+//  - by its history: what the later half of its trials saved, per trial. The
+//    span grows with the trials, since gains come ever more rarely;
+//  - by the strategy's model, if it has one: its expected improvement. The two
+//    err in different ways; their geometric mean counts.
+// It chooses tasks, never configs. What it answers depends on the reports
+// alone, so a journal replayed gives the same schedule.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -32,14 +38,25 @@ struct TuningTask {
 };
 
 struct TaskSchedulerOptions {
-  // Every task first gets so many trials.
-  int warm_up_trials = 16;
-  // A task is left after so many trials in a row without a gain of at least
-  // min_gain (a fraction of its cost).
+  // Every task first gets so many trials, and a task without any success up to
+  // four times as many.
+  int warm_up_trials = 4;
+  // A task is left to the others after so many trials in a row without a gain
+  // of at least min_gain (a fraction of its cost).
   int patience_trials = 64;
   double min_gain = 0.002;
-  // Trials over which the recent gain is averaged.
-  int window_trials = 32;
+};
+
+// What a batch of trials of one task came to.
+struct TaskReport {
+  int trials = 1;  // in the batch, at least one
+  // Of the task so far; nullopt while nothing succeeded.
+  absl::optional<double> best_cost;
+  // The strategy's, as a fraction of the best cost; nullopt without a model.
+  absl::optional<double> expected_improvement;
+  // What the batch took (seconds, say), if not all trials cost the budget the
+  // same; 0: one per trial. The same unit for all tasks.
+  double effort = 0;
 };
 
 class TaskScheduler {
@@ -47,19 +64,24 @@ class TaskScheduler {
   TaskScheduler(std::vector<TuningTask> tasks,
                 const TaskSchedulerOptions& options = {});
 
-  // The task to give the next trials to; nullopt when all have stalled or are
-  // finished. The answer changes only with Report and Finish.
+  // The task to give the next trials to: one that has stalled only when all
+  // have. nullopt when all are finished. The answer changes only with Report
+  // and Finish.
   absl::optional<int> Next() const;
 
-  // `trials` (at least one) more were spent on the task and its best cost is
-  // now `best_cost`; nullopt while nothing succeeded.
-  void Report(int task, int trials, absl::optional<double> best_cost);
+  void Report(int task, const TaskReport& report);
 
   // The task's strategy has nothing left to ask.
   void Finish(int task);
 
-  // weight * cost that the next trial is expected to save.
+  // weight * cost that the next trial is expected to save, per effort.
   double ExpectedGain(int task) const;
+
+  // Whether patience_trials went by without a gain.
+  bool HasStalled(int task) const;
+
+  // Whether no task that is not finished is worth going on with.
+  bool AllStalled() const;
 
   // The sum of weight * best cost of the tasks that have one.
   double TotalCost() const;
@@ -68,14 +90,15 @@ class TaskScheduler {
   struct State {
     TuningTask task;
     int trials = 0;
+    double effort = 0;
     int idle_trials = 0;
     bool finished = false;
-    absl::optional<double> best_cost;
-    // Saved per trial lately, as a fraction of the cost.
-    double recent_gain = 0;
+    absl::optional<double> expected_improvement;
+    // Trials and best cost at the end of each batch, from the first success on.
+    std::vector<std::pair<int, double>> progress;
   };
 
-  bool Stalled(const State& state) const;
+  bool WarmsUp(const State& state) const;
 
   const TaskSchedulerOptions options_;
   std::vector<State> states_;

@@ -18,84 +18,131 @@ struct FakeTask {
   }
 };
 
-TEST(TaskSchedulerTest, WarmsUpEveryTask) {
-  TaskScheduler scheduler({{"a", 1, 0}, {"b", 100, 0}, {"c", 1, 0}});
-  std::vector<int> trials(3);
-  for (int i = 0; i < 6; ++i) {
-    const int task = *scheduler.Next();
-    trials[task] += 8;
-    scheduler.Report(task, 8, 1.0);
+// `batches` of 8 trials; returns the trials of each task.
+std::vector<int> Schedule(TaskScheduler& scheduler,
+                          std::vector<FakeTask>& tasks, int batches) {
+  for (int i = 0; i < batches; ++i) {
+    const absl::optional<int> task = scheduler.Next();
+    if (!task) break;
+    tasks[*task].trials += 8;
+    scheduler.Report(*task, {8, tasks[*task].Cost()});
   }
-  EXPECT_EQ(trials, (std::vector<int>{16, 16, 16}));
+  std::vector<int> trials;
+  for (const FakeTask& task : tasks) trials.push_back(task.trials);
+  return trials;
+}
+
+TEST(TaskSchedulerTest, WarmsUpEveryTask) {
+  TaskSchedulerOptions options;
+  options.warm_up_trials = 16;
+  TaskScheduler scheduler({{"a", 1, 0}, {"b", 100, 0}, {"c", 1, 0}}, options);
+  std::vector<FakeTask> tasks = {{1, 10}, {1, 10}, {1, 10}};
+  EXPECT_EQ(Schedule(scheduler, tasks, 6), (std::vector<int>{16, 16, 16}));
+}
+
+TEST(TaskSchedulerTest, ATaskWithoutSuccessGetsALongerWarmUpButNotAll) {
+  TaskScheduler scheduler({{"fails", 1, 0}, {"works", 1, 0}});
+  int failing = 0;
+  for (int i = 0; i < 30; ++i) {
+    const int task = *scheduler.Next();
+    if (task == 0) failing += 4;
+    scheduler.Report(
+        task, {4, task == 0 ? absl::nullopt : absl::optional<double>(1.0 / i)});
+  }
+  EXPECT_EQ(failing, 16);
 }
 
 TEST(TaskSchedulerTest, PrefersTheTaskThatWeighsMore) {
   TaskScheduler scheduler({{"rare", 1, 0}, {"frequent", 20, 0}});
   std::vector<FakeTask> tasks = {{1, 100}, {1, 100}};
-  for (int i = 0; i < 40; ++i) {
-    const int task = *scheduler.Next();
-    tasks[task].trials += 8;
-    scheduler.Report(task, 8, tasks[task].Cost());
-  }
-  EXPECT_GT(tasks[1].trials, 2 * tasks[0].trials);
+  const std::vector<int> trials = Schedule(scheduler, tasks, 40);
+  EXPECT_GT(trials[1], 2 * trials[0]);
 }
 
 TEST(TaskSchedulerTest, LeavesATaskThatStalls) {
   TaskScheduler scheduler({{"stuck", 1000, 0}, {"learning", 1, 0}});
-  FakeTask learning = {1, 500};
-  int stuck = 0;
-  for (int i = 0; i < 60; ++i) {
-    const int task = *scheduler.Next();
-    if (task == 0) {
-      stuck += 8;
-      scheduler.Report(task, 8, 1.0);
-    } else {
-      learning.trials += 8;
-      scheduler.Report(task, 8, learning.Cost());
-    }
-  }
-  EXPECT_LE(stuck, 16 + 64);
-  EXPECT_GT(learning.trials, 300);
+  // Nothing to learn: its cost is the same at once.
+  std::vector<FakeTask> tasks = {{1, 1e-9}, {1, 500}};
+  const std::vector<int> trials = Schedule(scheduler, tasks, 60);
+  EXPECT_LE(trials[0], 8 + 64);
+  EXPECT_GT(trials[1], 300);
+  EXPECT_TRUE(scheduler.HasStalled(0));
+  EXPECT_FALSE(scheduler.HasStalled(1));
+  EXPECT_FALSE(scheduler.AllStalled());
+}
+
+TEST(TaskSchedulerTest, WhenAllHaveStalledTheyShareWhatIsLeft) {
+  TaskScheduler scheduler({{"a", 3, 0}, {"b", 1, 0}});
+  std::vector<FakeTask> tasks = {{1, 1e-9}, {1, 1e-9}};
+  const std::vector<int> trials = Schedule(scheduler, tasks, 60);
+  EXPECT_TRUE(scheduler.AllStalled());
+  EXPECT_EQ(trials[0] + trials[1], 8 * 60);
+  EXPECT_GT(trials[0], trials[1]);
+  EXPECT_GT(trials[1], 100);
+}
+
+TEST(TaskSchedulerTest, AGainEndsTheStall) {
+  TaskScheduler scheduler({{"a", 1, 0}, {"b", 1, 0}});
+  for (int i = 0; i < 9; ++i) scheduler.Report(0, {8, 1.0});
+  EXPECT_TRUE(scheduler.HasStalled(0));
+  scheduler.Report(0, {8, 0.9});
+  EXPECT_FALSE(scheduler.HasStalled(0));
 }
 
 TEST(TaskSchedulerTest, DoesNotChaseWhatTheRooflineForbids) {
   TaskScheduler scheduler({{"at its floor", 10, 1.0}, {"far from it", 1, 0.1}});
   for (int i = 0; i < 4; ++i) {
-    scheduler.Report(0, 8, 1.0);
-    scheduler.Report(1, 8, 1.0 - 0.01 * i);
+    scheduler.Report(0, {8, 1.0});
+    scheduler.Report(1, {8, 1.0 - 0.01 * i});
   }
   EXPECT_EQ(scheduler.ExpectedGain(0), 0);
   EXPECT_EQ(scheduler.Next(), 1);
 }
 
-TEST(TaskSchedulerTest, EndsWhenAllHaveStalledOrFinished) {
+TEST(TaskSchedulerTest, BelievesTheModelAndTheHistory) {
+  TaskScheduler scheduler({{"done", 1, 0}, {"promising", 1, 0}});
+  for (int task = 0; task < 2; ++task) {
+    for (int i = 0; i < 4; ++i) {
+      scheduler.Report(task, {8, 1.0 - 0.01 * i, task == 0 ? 1e-5 : 1e-2});
+    }
+  }
+  EXPECT_GT(scheduler.ExpectedGain(1), 10 * scheduler.ExpectedGain(0));
+  EXPECT_LT(scheduler.ExpectedGain(1), 1000 * scheduler.ExpectedGain(0));
+}
+
+TEST(TaskSchedulerTest, AnExpensiveTaskGainsLessPerEffort) {
+  TaskScheduler scheduler({{"cheap", 1, 0}, {"expensive", 1, 0}});
+  for (int i = 0; i < 4; ++i) {
+    scheduler.Report(0, {8, 1.0 - 0.01 * i, absl::nullopt, 2.0});
+    scheduler.Report(1, {8, 1.0 - 0.01 * i, absl::nullopt, 20.0});
+  }
+  EXPECT_DOUBLE_EQ(scheduler.ExpectedGain(0), 10 * scheduler.ExpectedGain(1));
+}
+
+TEST(TaskSchedulerTest, EndsWhenAllAreFinished) {
   TaskScheduler scheduler({{"a", 1, 0}, {"b", 1, 0}});
   scheduler.Finish(0);
-  for (int i = 0; i < 20 && scheduler.Next(); ++i) {
+  for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(scheduler.Next(), 1);
-    scheduler.Report(1, 8, 3.0);
+    scheduler.Report(1, {8, 3.0});
   }
-  EXPECT_FALSE(scheduler.Next().has_value());
+  EXPECT_TRUE(scheduler.AllStalled());
   EXPECT_EQ(scheduler.TotalCost(), 3.0);
+  scheduler.Finish(1);
+  EXPECT_FALSE(scheduler.Next().has_value());
 }
 
 TEST(TaskSchedulerTest, BeatsRoundRobinOnAWorkload) {
-  const auto tasks = [] {
-    return std::vector<FakeTask>{{1, 60}, {5, 80}, {0.2, 40}, {10, 120}};
-  };
+  const std::vector<FakeTask> tasks = {{1, 60}, {5, 80}, {0.2, 40}, {10, 120}};
   const auto total = [](const std::vector<FakeTask>& list) {
     double sum = 0;
     for (const FakeTask& task : list) sum += task.Cost();
     return sum;
   };
-  std::vector<FakeTask> scheduled = tasks(), round_robin = tasks();
+  std::vector<FakeTask> scheduled = tasks, round_robin = tasks;
   TaskScheduler scheduler({{"a", 1, 0}, {"b", 1, 0}, {"c", 1, 0}, {"d", 1, 0}});
-  for (int i = 0; i < 40; ++i) {
-    const int task = *scheduler.Next();
-    scheduled[task].trials += 8;
-    scheduler.Report(task, 8, scheduled[task].Cost());
-    round_robin[i % 4].trials += 8;
-  }
+  Schedule(scheduler, scheduled, 40);
+  for (int i = 0; i < 40; ++i) round_robin[i % 4].trials += 8;
   EXPECT_LT(total(scheduled), total(round_robin));
 }
 
