@@ -13,7 +13,10 @@
 // to agree with this task. If r is their mean correlation, the best linear
 // prediction from K of them is r / (1 + (K - 1) r) times their sum. A source
 // that agrees with no other is left out, and sources that all disagree tell
-// nothing. One source alone can't be checked; r is taken to be 1/2.
+// nothing. One source alone can't be checked so; r is taken to be 1/2.
+//
+// Nor is a source believed whose configs tell nothing of their neighbours: what
+// a kernel does changes with few knobs at a time, so that is noise.
 //
 // It knows nothing of this task's trials.
 

@@ -37,6 +37,14 @@ TransferSource Shuffled(TransferSource source, uint64_t seed) {
   return source;
 }
 
+// Bad where `source` is good: as structured, but misleading.
+TransferSource Reversed(TransferSource source) {
+  for (Trial& trial : source.trials) {
+    trial.objectives[0] = 1 / trial.objectives[0];
+  }
+  return source;
+}
+
 float Expected(const SourceKnowledge& knowledge, const Levels& levels) {
   return knowledge.Expected(knowledge.Values(levels));
 }
@@ -71,7 +79,7 @@ TEST(SourceKnowledgeTest, SourcesThatAgreeAreBelievedMoreThanOne) {
 TEST(SourceKnowledgeTest, ASourceThatAgreesWithNoOtherIsLeftOut) {
   const GridDomain domain = Grid();
   const SourceKnowledge knowledge(
-      domain, {Bowl(domain, 2, 3, 1), Shuffled(Bowl(domain, 2, 3, 1), 1),
+      domain, {Bowl(domain, 2, 3, 1), Reversed(Bowl(domain, 2, 3, 1)),
                Bowl(domain, 3, 3, 1)});
   EXPECT_EQ(knowledge.sources(), 2);
   EXPECT_EQ(knowledge.Values({0, 0}).size(), 2u);
@@ -80,11 +88,26 @@ TEST(SourceKnowledgeTest, ASourceThatAgreesWithNoOtherIsLeftOut) {
 TEST(SourceKnowledgeTest, SourcesThatAllDisagreeTellNothing) {
   const GridDomain domain = Grid();
   const TransferSource bowl = Bowl(domain, 2, 3, 1);
-  EXPECT_TRUE(
-      SourceKnowledge(domain, {Shuffled(bowl, 1), Shuffled(bowl, 2)}).empty());
-  EXPECT_TRUE(SourceKnowledge(domain, {Shuffled(bowl, 1), Shuffled(bowl, 2),
-                                       Shuffled(bowl, 3)})
-                  .empty());
+  EXPECT_TRUE(SourceKnowledge(domain, {bowl, Reversed(bowl)}).empty());
+}
+
+TEST(SourceKnowledgeTest, ASourceWithoutStructureTellsNothing) {
+  const GridDomain domain = Grid();
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    TransferSource source = Shuffled(Bowl(domain, 2, 3, 1), seed);
+    EXPECT_TRUE(SourceKnowledge(domain, {source}).empty()) << seed;
+  }
+}
+
+TEST(SourceKnowledgeTest, AFewTrialsOfASmoothTaskHaveStructure) {
+  const GridDomain domain = Grid();
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    TransferSource source = Bowl(domain, 2, 3, 1);
+    Rng rng(seed);
+    rng.Shuffle(source.trials);
+    source.trials.resize(24);
+    EXPECT_FALSE(SourceKnowledge(domain, {source}).empty()) << seed;
+  }
 }
 
 TEST(SourceKnowledgeTest, TheFirstStartIsTheBestCompromise) {
