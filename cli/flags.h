@@ -25,6 +25,8 @@ ABSL_DECLARE_FLAG(uint64_t, seed);
 ABSL_DECLARE_FLAG(int64_t, trials);
 ABSL_DECLARE_FLAG(absl::Duration, time_budget);
 ABSL_DECLARE_FLAG(int64_t, patience);
+ABSL_DECLARE_FLAG(int64_t, total_trials);
+ABSL_DECLARE_FLAG(absl::Duration, total_time);
 ABSL_DECLARE_FLAG(int32_t, finalists);
 
 // Defined in cli/tracker_commands.cc.

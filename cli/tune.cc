@@ -47,6 +47,12 @@ absl::StatusOr<int> TuneAnyCommand() {
     return absl::InvalidArgumentError(
         "--command needs --space=FILE and --metric=NAME:min or NAME:max");
   }
+  if (absl::GetFlag(FLAGS_total_trials) != 0 ||
+      absl::GetFlag(FLAGS_total_time) != absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "--total_trials and --total_time divide a budget over several "
+        "operators; a command is one task: --trials, --time_budget");
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
                            suites::RunContextFromFlags());
   options.space_file = UserPath(absl::GetFlag(FLAGS_space));

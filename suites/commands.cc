@@ -62,6 +62,15 @@ ABSL_FLAG(int64_t, trials, 0, "Most configs to try per task; 0: no limit.");
 ABSL_FLAG(absl::Duration, time_budget, absl::ZeroDuration(),
           "Longest search per task, such as 30s; 0 takes the workload's, else "
           "20s unless --trials is given.");
+ABSL_FLAG(int64_t, total_trials, 0,
+          "Configs to try over all tasks together; 0: no such limit. Each next "
+          "trial goes to the task from which a run of the workload gains most "
+          "(calls times time), and tasks that stall are left. --trials and "
+          "--time_budget then bound each task, by default not at all.");
+ABSL_FLAG(absl::Duration, total_time, absl::ZeroDuration(),
+          "Search time over all tasks together, such as 10m, divided like "
+          "--total_trials; 0: no such limit. Verifying the finalists comes on "
+          "top.");
 ABSL_FLAG(int64_t, patience, 0,
           "Stop after this many trials without improvement; 0: never.");
 ABSL_FLAG(int32_t, finalists, 4,
@@ -106,8 +115,9 @@ const std::vector<std::string>& SelectionFlags() {
 
 const std::vector<std::string>& TuneFlags() {
   static const auto* const flags = new std::vector<std::string>{
-      "strategy",      "seed",   "trials", "time_budget", "patience",
-      "finalists",     "retune", "forget", "processes",   "config_deadline",
+      "strategy",      "seed",       "trials",    "time_budget",
+      "total_trials",  "total_time", "patience",  "finalists",
+      "retune",        "forget",     "processes", "config_deadline",
       "max_config_mib"};
   return *flags;
 }
@@ -176,6 +186,20 @@ absl::StatusOr<WorkerOptions> WorkerFromFlags() {
   return worker;
 }
 
+absl::Status SetTotalFromFlags(TuneDriverOptions& options) {
+  options.total_trials = absl::GetFlag(FLAGS_total_trials);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("total_trials", options.total_trials, 0, 100'000'000));
+  const absl::Duration time = absl::GetFlag(FLAGS_total_time);
+  if (time < absl::ZeroDuration() || time == absl::InfiniteDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --total_time=", absl::FormatDuration(time),
+                     ": expected a duration such as 10m"));
+  }
+  options.total_time_ns = absl::ToInt64Nanoseconds(time);
+  return absl::OkStatus();
+}
+
 // What the command line leaves open, the workload says.
 absl::StatusOr<TuneDriverOptions> TuneFromFlags(
     const proto::Workload& workload) {
@@ -209,16 +233,19 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   if (const int64_t patience = absl::GetFlag(FLAGS_patience); patience > 0) {
     budget.set_patience_trials(patience);
   }
+  OPTRAIL_RETURN_IF_ERROR(SetTotalFromFlags(options));
+  const bool has_total = options.total_trials > 0 || options.total_time_ns > 0;
   absl::Duration time = absl::GetFlag(FLAGS_time_budget);
   if (time < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
         absl::StrCat("flag --time_budget=", absl::FormatDuration(time),
                      ": expected a duration such as 30s"));
   }
-  if (time == absl::ZeroDuration() && workload.tune_seconds() > 0) {
+  if (time == absl::ZeroDuration() && workload.tune_seconds() > 0 &&
+      !has_total) {
     time = absl::Seconds(workload.tune_seconds());
   }
-  if (time == absl::ZeroDuration() && !budget.has_trials()) {
+  if (time == absl::ZeroDuration() && !budget.has_trials() && !has_total) {
     time = kDefaultTimeBudget;
   }
   if (time > absl::ZeroDuration()) {
@@ -311,6 +338,10 @@ absl::StatusOr<int> Tune(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
                            TuneTasks(tasks, context, options));
   std::cout << FormatTuneSummaries(summaries, absl::GetFlag(FLAGS_format));
+  if (!workload.name().empty() || options.total_trials > 0 ||
+      options.total_time_ns > 0) {
+    std::cerr << WorkloadTotalText(summaries);
+  }
   bool all_tuned = true;
   for (const TuneSummary& summary : summaries) {
     all_tuned &= summary.skipped ||
@@ -430,7 +461,11 @@ Command TuneCommand(const std::string& op) {
       "history. Interrupt it at any time: the same command goes on from "
       "there.\n"
       "\n"
-      "  tune --op=matmul --shape=m=384 --time_budget=30s\n";
+      "  tune --op=matmul --shape=m=384 --time_budget=30s\n"
+      "\n"
+      "With a total, trials go where a run of the workload gains most:\n"
+      "\n"
+      "  tune --workload=smoke --total_time=5m\n";
   command.flags = Concat(
       {SelectionFlags(), TuneFlags(), PlaceFlags(), {"format", "quiet"}});
   if (!op.empty()) {
@@ -500,6 +535,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
               << " tasks are in the store\n";
   } else {
     std::cout << FormatTuneSummaries(summaries, OutputFormat::kTable) << "\n";
+    std::cerr << WorkloadTotalText(summaries);
   }
 
   OPTRAIL_ASSIGN_OR_RETURN(

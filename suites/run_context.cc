@@ -30,6 +30,12 @@ std::string InWorkspace(const std::string& workspace, const std::string& path,
                       : JoinPath(WorkingDirectory(), path);
 }
 
+std::string CeilingsPath(const RunContext& context) {
+  return JoinPath(
+      context.state,
+      absl::StrCat("ceilings-", context.hardware.id(), ".textproto"));
+}
+
 // Field by field: disturbances only ever lower a reading of a ceiling.
 void KeepHigher(const proto::Ceilings& measured, proto::Ceilings* best) {
   const google::protobuf::Descriptor* type = measured.GetDescriptor();
@@ -68,19 +74,19 @@ absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
   return context;
 }
 
+proto::Ceilings KeptCeilings(const RunContext& context) {
+  const std::string path = CeilingsPath(context);
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return proto::Ceilings();
+  const auto kept = ParseTextProto<proto::Ceilings>(*text, path);
+  const bool valid =
+      kept.ok() && Clock::Real()->WallNs() - kept->message.measured_unix_ns() <
+                       absl::ToInt64Nanoseconds(kCeilingsAge);
+  return valid ? kept->message : proto::Ceilings();
+}
+
 proto::Ceilings CeilingsOf(const RunContext& context) {
-  const std::string path =
-      JoinPath(context.state,
-               absl::StrCat("ceilings-", context.hardware.id(), ".textproto"));
-  proto::Ceilings best;
-  if (const absl::StatusOr<std::string> text = ReadFile(path); text.ok()) {
-    const auto kept = ParseTextProto<proto::Ceilings>(*text, path);
-    if (kept.ok() &&
-        Clock::Real()->WallNs() - kept->message.measured_unix_ns() <
-            absl::ToInt64Nanoseconds(kCeilingsAge)) {
-      best = kept->message;
-    }
-  }
+  proto::Ceilings best = KeptCeilings(context);
   const absl::StatusOr<std::unique_ptr<ops::Device>> device =
       MakeDevice(context.hardware.device_kind(), context.hardware.cores());
   const absl::StatusOr<proto::Ceilings> ceilings =
@@ -92,7 +98,8 @@ proto::Ceilings CeilingsOf(const RunContext& context) {
   }
   KeepHigher(*ceilings, &best);
   absl::Status kept = CreateDirectories(context.state);
-  if (kept.ok()) kept = WriteFileAtomically(path, PrintTextProto(best));
+  if (kept.ok())
+    kept = WriteFileAtomically(CeilingsPath(context), PrintTextProto(best));
   if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
   return best;
 }

@@ -34,6 +34,9 @@ absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
 // highest readings of the last month, which are kept in the state folder.
 proto::Ceilings CeilingsOf(const RunContext& context);
 
+// The same without measuring: what is kept, or an empty message.
+proto::Ceilings KeptCeilings(const RunContext& context);
+
 }  // namespace optrail::suites
 
 #endif  // OPTRAIL_SUITES_RUN_CONTEXT_H_

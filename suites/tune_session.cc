@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/file.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
@@ -374,12 +375,27 @@ absl::StatusOr<proto::Session> RunTuneSession(const TuneSetup& setup,
   return session->Finish();
 }
 
-absl::Status RemoveTuneJournal(const TuneSetup& setup,
-                               const TuneOptions& options) {
+namespace {
+
+proto::Session JournalHeader(const TuneSetup& setup,
+                             const TuneOptions& options) {
   proto::Session header = setup.header;
   header.set_strategy(options.strategy);
   header.set_seed(options.seed);
-  return TuneJournal::Remove(options.journal_directory, header);
+  return header;
+}
+
+}  // namespace
+
+bool HasTuneJournal(const TuneSetup& setup, const TuneOptions& options) {
+  return FileExists(TuneJournal::Path(options.journal_directory,
+                                      JournalHeader(setup, options)));
+}
+
+absl::Status RemoveTuneJournal(const TuneSetup& setup,
+                               const TuneOptions& options) {
+  return TuneJournal::Remove(options.journal_directory,
+                             JournalHeader(setup, options));
 }
 
 }  // namespace optrail::suites

@@ -171,6 +171,9 @@ absl::StatusOr<proto::Session> RunTuneSession(const TuneSetup& setup,
                                               Evaluator& evaluator,
                                               Clock& clock);
 
+// Whether an earlier sitting of this very session left its journal.
+bool HasTuneJournal(const TuneSetup& setup, const TuneOptions& options);
+
 absl::Status RemoveTuneJournal(const TuneSetup& setup,
                                const TuneOptions& options);
 

@@ -14,6 +14,9 @@ namespace {
 // What the process needs for itself: code, libraries, the runtime's pools.
 constexpr int64_t kWorkerOwnBytes = int64_t{256} << 20;
 
+// Of that, what stays resident in a worker that waits.
+constexpr int64_t kWaitingOwnBytes = int64_t{32} << 20;
+
 // Operands, and up to three cached references in double precision with the
 // inputs they came from. 0 for a task that the worker is going to refuse.
 int64_t TaskBytes(const proto::Task& task) {
@@ -63,6 +66,10 @@ WorkerEvaluator::WorkerEvaluator(proto::Task task, WorkerOptions options)
     : task_(std::move(task)), options_(std::move(options)) {}
 
 WorkerEvaluator::~WorkerEvaluator() { StopWorker(); }
+
+int64_t WorkerEvaluator::waiting_bytes() const {
+  return kWaitingOwnBytes + TaskBytes(task_);
+}
 
 void WorkerEvaluator::StopWorker() {
   worker_.reset();

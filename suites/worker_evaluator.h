@@ -45,6 +45,11 @@ class WorkerEvaluator : public Evaluator {
   Evaluation Evaluate(const proto::Config& config,
                       const EvaluationOptions& options) override;
 
+  // Ends the worker, if one runs; the next config starts another.
+  void Rest() { StopWorker(); }
+  // About what a worker holds while it waits for the next config.
+  int64_t waiting_bytes() const;
+
   int workers_started() const { return workers_started_; }
 
  private:
