@@ -23,6 +23,9 @@ constexpr absl::string_view kEllipsis = "\xe2\x80\xa6";     // U+2026
 constexpr absl::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 constexpr absl::string_view kGap = "  ";
 constexpr int kMinColumnWidth = 4;
+// Beside columns that are never cut: a line that the terminal wraps anyway
+// should not lose its numbers too.
+constexpr int kMinWidthBesideUncut = 20;
 
 struct CodePoint {
   char32_t value;
@@ -102,13 +105,23 @@ std::string Shorten(const std::string& text, int width) {
   return absl::StrCat(result, kEllipsis);
 }
 
-// Takes columns from the widest one at a time until the line fits.
-void Shrink(int width, std::vector<int>* widths) {
+// Takes columns from the widest one that may be cut at a time until the line
+// fits.
+void Shrink(int width, const std::vector<Column>& columns,
+            std::vector<int>* widths) {
   int total = static_cast<int>(kGap.size() * (widths->size() - 1));
   for (const int w : *widths) total += w;
+  const bool uncut = std::any_of(
+      columns.begin(), columns.end(),
+      [](const Column& column) { return column.clip == Clip::kNever; });
+  const int least = uncut ? kMinWidthBesideUncut : kMinColumnWidth;
   while (total > width) {
-    const auto widest = std::max_element(widths->begin(), widths->end());
-    if (*widest <= kMinColumnWidth) return;
+    int* widest = nullptr;
+    for (size_t i = 0; i < widths->size(); ++i) {
+      if (columns[i].clip == Clip::kNever) continue;
+      if (widest == nullptr || (*widths)[i] > *widest) widest = &(*widths)[i];
+    }
+    if (widest == nullptr || *widest <= least) return;
     --*widest;
     --total;
   }
@@ -133,9 +146,11 @@ std::string QuoteForCsv(const std::string& text) {
 
 }  // namespace
 
-Column::Column(std::string header_text, Align alignment, std::string key_text)
+Column::Column(std::string header_text, Align alignment, std::string key_text,
+               Clip may_clip)
     : header(std::move(header_text)),
       align(alignment),
+      clip(may_clip),
       key(std::move(key_text)) {
   if (!key.empty()) return;
   for (const char c : header) {
@@ -217,7 +232,7 @@ std::string Table::ToText(int width) const {
       widths[i] = std::max(widths[i], DisplayWidth(line[i]));
     }
   }
-  if (width > 0) Shrink(width, &widths);
+  if (width > 0) Shrink(width, columns_, &widths);
 
   std::string text;
   for (size_t row = 0; row < lines.size(); ++row) {

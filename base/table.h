@@ -23,11 +23,17 @@ namespace optrail {
 
 enum class Align { kLeft, kRight };
 
+// Whether a table that is to fit a terminal may shorten a column's text: not
+// what people copy from it, such as ids.
+enum class Clip { kMay, kNever };
+
 struct Column {
-  Column(std::string header, Align align = Align::kLeft, std::string key = "");
+  Column(std::string header, Align align = Align::kLeft, std::string key = "",
+         Clip clip = Clip::kMay);
 
   std::string header;
   Align align;
+  Clip clip;
   // The name for programs; by default the header in lower case, everything but
   // letters and digits replaced by "_".
   std::string key;
@@ -63,7 +69,9 @@ class Table {
   int num_rows() const { return static_cast<int>(rows_.size()); }
 
   // Aligned columns; lines are at most `width` columns wide if that leaves
-  // every column four (0: no limit). The widest columns are shortened first.
+  // every column four (0: no limit). The widest columns are shortened first;
+  // those that are never cut keep their text, beside them twenty columns are
+  // the least, and the terminal wraps the line.
   std::string ToText(int width = 0) const;
   // A table of GitHub-flavoured Markdown.
   std::string ToMarkdown() const;

@@ -48,6 +48,21 @@ TEST(TableTest, ShortensTheWidestColumnToFit) {
             "add\n");
 }
 
+TEST(TableTest, WhatIsNeverCutMakesTheLineWider) {
+  const std::string id = "20261120T090807Z-1a2b3c4d5e6f";
+  Table table({{"id", Align::kLeft, "", Clip::kNever},
+               {"time", Align::kRight},
+               {"what"}});
+  table.AddRow({id, "12345 us", "a sentence of thirty-one letter"});
+  for (const int width : {1, 20, 61}) {
+    EXPECT_THAT(table.ToText(width),
+                HasSubstr(id + "  12345 us  a sentence of thirt\xe2\x80\xa6\n"))
+        << width;
+  }
+  EXPECT_THAT(table.ToText(62), HasSubstr("a sentence of thirty\xe2\x80\xa6"));
+  EXPECT_EQ(table.ToText(72), table.ToText());
+}
+
 TEST(TableTest, NoLineIsWiderThanTheTerminal) {
   Table table({{"name"}, {"what"}});
   table.AddRow({"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac",
