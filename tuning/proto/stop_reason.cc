@@ -1,0 +1,16 @@
+#include "tuning/proto/stop_reason.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace optrail::tuning {
+
+std::string StopReasonName(proto::StopReason reason) {
+  if (reason == proto::STOP_REASON_UNSPECIFIED) return "";
+  if (!proto::StopReason_IsValid(reason)) {
+    return absl::StrCat("stop_reason_", static_cast<int>(reason));
+  }
+  return absl::AsciiStrToLower(proto::StopReason_Name(reason));
+}
+
+}  // namespace optrail::tuning

@@ -1,0 +1,20 @@
+#ifndef OPTRAIL_TUNING_PROTO_STOP_REASON_H_
+#define OPTRAIL_TUNING_PROTO_STOP_REASON_H_
+
+// Why a session stopped, in the one spelling of tables, reports and JSON.
+//
+//   StopReasonName(proto::TRIALS_SPENT)  ->  "trials_spent"
+
+#include <string>
+
+#include "tuning/proto/session.pb.h"
+
+namespace optrail::tuning {
+
+// "" for a session that does not say; "stop_reason_77" for the reason of a
+// newer writer.
+std::string StopReasonName(proto::StopReason reason);
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_PROTO_STOP_REASON_H_

@@ -1,0 +1,27 @@
+#include "tuning/proto/stop_reason.h"
+
+#include <set>
+
+#include "gtest/gtest.h"
+
+namespace optrail::tuning {
+namespace {
+
+TEST(StopReasonTest, EachReasonHasANameOfItsOwn) {
+  EXPECT_EQ(StopReasonName(proto::TIME_SPENT), "time_spent");
+  EXPECT_EQ(StopReasonName(proto::STOP_REASON_UNSPECIFIED), "");
+  std::set<std::string> names;
+  for (int i = proto::StopReason_MIN; i <= proto::StopReason_MAX; ++i) {
+    EXPECT_TRUE(
+        names.insert(StopReasonName(static_cast<proto::StopReason>(i))).second)
+        << i;
+  }
+}
+
+TEST(StopReasonTest, AReasonOfANewerWriterIsPrintedByNumber) {
+  EXPECT_EQ(StopReasonName(static_cast<proto::StopReason>(77)),
+            "stop_reason_77");
+}
+
+}  // namespace
+}  // namespace optrail::tuning
