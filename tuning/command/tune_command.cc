@@ -60,6 +60,7 @@ class Session {
  private:
   absl::Status Prepare();
   absl::Status OpenJournal();
+  void SayWhereItIs();
   void MakeStopRule();
   absl::Status Search();
   absl::Status RunRound(const std::vector<Levels>& round);
@@ -449,13 +450,22 @@ int Session::Report() {
   return 0;
 }
 
+void Session::SayWhereItIs() {
+  if (journal_ == nullptr) return;
+  log_ << "journal: " << journal_->path()
+       << " (the same command goes on from there; sessions of --command are "
+          "not in the history)\n";
+}
+
 absl::StatusOr<int> Session::Run() {
   OPTRAIL_RETURN_IF_ERROR(Prepare());
   MakeStopRule();
   OPTRAIL_RETURN_IF_ERROR(OpenJournal());
   OPTRAIL_RETURN_IF_ERROR(Search());
   OPTRAIL_RETURN_IF_ERROR(VerifyFinalists());
-  return Report();
+  const int code = Report();
+  SayWhereItIs();
+  return code;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 namespace optrail::tuning {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -100,6 +101,9 @@ TEST_F(TuneCommandTest, GoesOnWhereItWasInterrupted) {
     ASSERT_TRUE(Tune().ok());
   }
   EXPECT_THAT(log_.str(), HasSubstr("resumed after 8 trials"));
+  EXPECT_THAT(log_.str(),
+              AllOf(HasSubstr("journal: " + options_.journal_directory),
+                    HasSubstr("not in the history")));
   EXPECT_EQ(RunsText(), whole);
 }
 
