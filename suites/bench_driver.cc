@@ -5,7 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/progress.h"
 #include "base/statistics.h"
@@ -61,7 +63,10 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
   const tuning::ConfigPredicate predicate(is_valid);
   request.is_valid = &predicate;
   const tuning::LookupResult found = store.Lookup(request);
-  if (!found.warning.empty()) {
+  // That nothing is tuned is said in one line for all; that a config is refused,
+  // or stands in for another shape's, is news of this task.
+  if (!found.warning.empty() &&
+      !absl::StartsWith(found.warning, "no tuned config fits")) {
     std::cerr << "note: " << ShortTaskText(task.task) << ": " << found.warning
               << "\n";
   }
@@ -167,7 +172,30 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
         "--benchmark_filter matches no benchmark; --benchmark_list_tests "
         "prints their names");
   }
+  std::cerr << UntunedNote(cases, options.tune_command);
   return cases;
+}
+
+std::string UntunedNote(const std::vector<BenchCase>& cases,
+                        const std::string& tune_command) {
+  constexpr int kNamed = 2;
+  int tuned = 0;
+  std::vector<std::string> missing;
+  for (const BenchCase& bench : cases) {
+    if (bench.result.key().selection() != proto::TUNED) continue;
+    ++tuned;
+    if (bench.result.config_source() == proto::FALLBACK_TO_DEFAULT) {
+      missing.push_back(ShortTaskText(bench.task));
+    }
+  }
+  if (missing.empty()) return "";
+  const int count = static_cast<int>(missing.size());
+  missing.resize(std::min(count, kNamed));
+  return absl::StrCat(
+      "note: ", count, " of ", tuned,
+      " tasks have no tuned config and run with the default one: ",
+      absl::StrJoin(missing, "; "), count > kNamed ? "; ..." : "",
+      "\n  next: ", tune_command, "\n");
 }
 
 absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,

@@ -30,6 +30,8 @@ struct BenchDriverOptions {
   // valid run as tuned, and that is said.
   absl::optional<proto::Config> given_config;
   std::string given_name;
+  // What tunes these tasks, for the note that some are not tuned.
+  std::string tune_command = "optrail tune";
   bool quiet = false;
 };
 
@@ -39,6 +41,11 @@ struct BenchDriverOptions {
 absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
     const std::vector<TaskEntry>& tasks, const RunContext& context,
     const BenchDriverOptions& options);
+
+// One line for all tasks that run with the default config in place of a tuned
+// one: how many, which first, and the command that tunes them. "" if none does.
+std::string UntunedNote(const std::vector<BenchCase>& cases,
+                        const std::string& tune_command);
 
 absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
                                          const RunContext& context,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -261,6 +262,22 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   return options;
 }
 
+// The command that tunes what this one selects.
+std::string TuneCommandLine(const std::string& op,
+                            const proto::Workload& workload) {
+  std::string text = "optrail tune";
+  if (!op.empty()) absl::StrAppend(&text, " --op=", op);
+  if (absl::GetFlag(FLAGS_workload).empty() && !workload.name().empty()) {
+    absl::StrAppend(&text, " --workload=", workload.name());  // of a suite
+  }
+  for (const std::string& name : SelectionFlags()) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (flag->CurrentValue() == flag->DefaultValue()) continue;
+    absl::StrAppend(&text, " --", name, "='", flag->CurrentValue(), "'");
+  }
+  return text;
+}
+
 absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     const proto::Workload& workload, const std::string& op) {
   BenchDriverOptions options;
@@ -309,6 +326,7 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     return absl::InvalidArgumentError(
         "flag --config_name names what --config gives, which is missing");
   }
+  options.tune_command = TuneCommandLine(op, workload);
   options.suite = absl::GetFlag(FLAGS_suite);
   if (options.suite.empty()) options.suite = workload.name();
   if (options.suite.empty()) {
@@ -460,6 +478,7 @@ Command TuneCommand(const std::string& op) {
       "the\n"
       "history. Interrupt it at any time: the same command goes on from "
       "there.\n"
+      "Exit code 1: a task has no winner.\n"
       "\n"
       "  tune --op=matmul --shape=m=384 --time_budget=30s\n"
       "\n"
@@ -485,6 +504,7 @@ Command BenchCommand(const std::string& op) {
       "Every benchmark is measured in several fresh processes, checked "
       "against\n"
       "the reference each time. Prints Google Benchmark's table or JSON.\n"
+      "Exit code 1: a benchmark failed.\n"
       "\n"
       "  bench --op=softmax --record\n"
       "  bench --op=matmul --config=\"mr=4,...\" --record\n"

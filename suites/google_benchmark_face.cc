@@ -15,6 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/file_system.h"
+#include "base/git.h"
 #include "base/statistics.h"
 #include "benchmark/benchmark.h"
 #include "re2/re2.h"
@@ -270,6 +272,32 @@ void Report(const proto::Run& run, const std::string& format, bool color,
   reporter->Finalize();
 }
 
+// Where --benchmark_out goes: a relative path starts where the user is.
+std::string OutFile() {
+  return JoinPath(WorkingDirectory(), absl::GetFlag(FLAGS_benchmark_out));
+}
+
+// What would fail after an hour of measuring should fail before it.
+absl::Status CheckOutFile() {
+  const std::string given = absl::GetFlag(FLAGS_benchmark_out);
+  if (given.empty()) return absl::OkStatus();
+  const std::string path = OutFile();
+  const std::string folder = DirectoryOf(path);
+  FileInfo info;
+  std::string problem;
+  if (FileSystem::Real()->Stat(folder, &info) != 0 || !info.is_directory) {
+    problem = absl::StrCat("there is no folder ", folder);
+  } else if (FileSystem::Real()->Stat(path, &info) == 0 && info.is_directory) {
+    problem = "it is a folder";
+  } else if (access(folder.c_str(), W_OK) != 0) {
+    problem = absl::StrCat("the folder ", folder, " can't be written");
+  }
+  if (problem.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("flag --benchmark_out=", given, ": ", problem,
+                   ", expected a file in a folder that exists"));
+}
+
 absl::Status CheckOneOf(absl::string_view flag, const std::string& value,
                         const std::vector<std::string>& allowed) {
   for (const std::string& option : allowed) {
@@ -313,7 +341,8 @@ absl::Status CheckGoogleBenchmarkFlags() {
                    {"auto", "true", "false", "yes", "no", "1", "0"}),
         CheckOneOf("benchmark_time_unit",
                    absl::GetFlag(FLAGS_benchmark_time_unit),
-                   {"", "ns", "us", "ms", "s"})}) {
+                   {"", "ns", "us", "ms", "s"}),
+        CheckOutFile()}) {
     if (!status.ok()) return status;
   }
   if (!absl::GetFlag(FLAGS_benchmark_perf_counters).empty()) {
@@ -403,12 +432,11 @@ absl::Status ReportToGoogleBenchmark(const proto::Run& run, std::ostream& out) {
   }
   Report(run, format, color, detail, out);
 
-  const std::string path = absl::GetFlag(FLAGS_benchmark_out);
-  if (path.empty()) return absl::OkStatus();
+  if (absl::GetFlag(FLAGS_benchmark_out).empty()) return absl::OkStatus();
   std::ostringstream file;
   Report(run, absl::GetFlag(FLAGS_benchmark_out_format), /*color=*/false,
          aggregates_everywhere ? Detail::kAggregatesOnly : Detail::kAll, file);
-  return WriteFileAtomically(path, file.str());
+  return WriteFileAtomically(OutFile(), file.str());
 }
 
 }  // namespace optrail::suites

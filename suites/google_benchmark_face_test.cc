@@ -181,6 +181,16 @@ TEST_F(GoogleBenchmarkFaceTest, AWrongFlagIsNamedWithItsValue) {
               HasSubstr("unsupported here"));
 }
 
+TEST_F(GoogleBenchmarkFaceTest, AFileWithoutAFolderIsRefusedBeforeMeasuring) {
+  EXPECT_THAT(ErrorOf("benchmark_out", "/no/such/folder/x.json"),
+              AllOf(HasSubstr("--benchmark_out=/no/such/folder/x.json"),
+                    HasSubstr("there is no folder /no/such/folder")));
+  EXPECT_THAT(ErrorOf("benchmark_out", ::testing::TempDir()),
+              HasSubstr("it is a folder"));
+  Set("benchmark_out", ::testing::TempDir() + "/out.json");
+  EXPECT_TRUE(CheckGoogleBenchmarkFlags().ok());
+}
+
 TEST_F(GoogleBenchmarkFaceTest, AFileThatCannotBeWrittenIsAnError) {
   Set("benchmark_out", ::testing::TempDir() + "/no/such/folder/out.json");
   std::ostringstream out;
