@@ -18,6 +18,7 @@
 #include "tracker/series.h"
 #include "tracker/series_key.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/stop_reason.h"
 
 namespace optrail::reports {
 namespace {
@@ -305,9 +306,7 @@ TuningSession ConvertSession(const proto::Session& session, int hardware) {
   result.hardware = hardware;
   result.strategy = session.strategy();
   result.seed = session.seed();
-  if (session.stop_reason() != proto::STOP_REASON_UNSPECIFIED) {
-    result.stop_reason = proto::StopReason_Name(session.stop_reason());
-  }
+  result.stop_reason = tuning::StopReasonName(session.stop_reason());
   result.started_unix_ns = session.started_unix_ns();
   result.elapsed_ns = session.elapsed_ns();
   result.valid_config_count = If<int64_t>(session.has_valid_config_count(),

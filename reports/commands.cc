@@ -40,6 +40,9 @@ absl::StatusOr<std::string> FormatOf(const ReportCommand& options) {
 }
 
 absl::StatusOr<ReportData> Load(const ReportCommand& options) {
+  if (options.history_is_named) {
+    OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryFolder(options.history));
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::History::Open(options.history));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::LoadedRuns loaded,
@@ -98,8 +101,8 @@ absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log) {
       << data.sessions.size() << " tuning sessions, " << text.size()
       << " bytes\n";
   if (data.series.empty() && data.sessions.empty()) {
-    log << "There is no data in " << options.history
-        << " yet. Next: optrail bench --record\n";
+    log << tracker::EmptyHistoryText(options.history, "runs and sessions")
+        << "\n";
   }
   return 0;
 }

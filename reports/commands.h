@@ -17,6 +17,8 @@ namespace optrail::reports {
 
 struct ReportCommand {
   std::string history = ".optrail/history";
+  // Somebody named it: a folder that is not there is an error then.
+  bool history_is_named = false;
   // The file to write, atomically; "-" writes to standard output (not a PDF).
   std::string out = "report.html";
   // "html", "markdown", "json", "pdf"; "": as the name of `out` ends, else

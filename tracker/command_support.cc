@@ -2,12 +2,11 @@
 
 #include <iostream>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/git.h"
+#include "base/status_macros.h"
 
 namespace optrail::tracker {
 
@@ -16,30 +15,57 @@ int64_t NowUnixNs(const CommonOptions& options) {
                                   : Clock::Real()->WallNs();
 }
 
+absl::Status CheckHistoryIsThere(const CommonOptions& options) {
+  return options.history_is_named ? CheckHistoryFolder(options.history)
+                                  : absl::OkStatus();
+}
+
+absl::StatusOr<History> OpenHistory(const CommonOptions& options) {
+  OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsThere(options));
+  return History::Open(options.history);
+}
+
 void PrintTable(const Table& table, OutputFormat format, std::ostream& out) {
   out << table.Format(format, TerminalWidth());
 }
 
-void WarnOfBadFiles(const std::vector<BadFile>& bad_files) {
+bool IsForPeople(OutputFormat format) {
+  return format == OutputFormat::kTable || format == OutputFormat::kMarkdown;
+}
+
+void WarnOfBadFiles(const std::vector<BadFile>& bad_files,
+                    absl::string_view what) {
   for (const BadFile& bad : bad_files) {
-    std::cerr << "warning: damaged file skipped: "
+    std::cerr << "warning: damaged file " << what << ": "
               << EscapeForTerminal(bad.path) << ": "
               << EscapeForTerminal(bad.reason) << "\n";
   }
 }
 
-absl::StatusOr<std::unique_ptr<RE2>> CompileFilter(const std::string& pattern) {
-  if (pattern.empty()) return std::unique_ptr<RE2>();
+absl::Status CheckFlag(bool holds, absl::string_view flag,
+                       const absl::AlphaNum& value,
+                       absl::string_view expected) {
+  if (holds) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "=", value, ": expected ", expected));
+}
+
+absl::StatusOr<std::unique_ptr<RE2>> CompilePattern(
+    absl::string_view flag, const std::string& pattern) {
   auto compiled = std::make_unique<RE2>(pattern, RE2::Quiet);
   if (compiled->ok()) return compiled;
   return absl::InvalidArgumentError(
-      absl::StrCat("filter '", pattern,
+      absl::StrCat("--", flag, "='", pattern,
                    "' is no regular expression (RE2): ", compiled->error()));
 }
 
-bool Matches(const std::unique_ptr<RE2>& filter, absl::string_view text) {
-  return filter == nullptr ||
-         RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *filter);
+bool MatchesPart(const RE2& pattern, absl::string_view text) {
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern);
+}
+
+bool MatchesWhole(const RE2& pattern, absl::string_view text) {
+  return pattern.pattern().empty() ||
+         RE2::FullMatch(re2::StringPiece(text.data(), text.size()), pattern);
 }
 
 std::string SelectorOf(const std::string& text, const History& history,

@@ -1,7 +1,17 @@
 #ifndef OPTRAIL_TRACKER_COMMAND_SUPPORT_H_
 #define OPTRAIL_TRACKER_COMMAND_SUPPORT_H_
 
-// What several of the tracker's commands need.
+// What the commands over a history share: their options, the checks of their
+// flags, and what they say of a history that is not there, empty or damaged.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const auto filter,
+//                            CompilePattern("filter", options.filter));
+//   OPTRAIL_RETURN_IF_ERROR(
+//       CheckFlag(options.limit >= 0, "limit", options.limit, "at least 0"));
+//   OPTRAIL_ASSIGN_OR_RETURN(const History history,
+//                            OpenHistory(options.common));
+//
+// The commands themselves are in commands.h and in the folders below.
 
 #include <cstdint>
 #include <iosfwd>
@@ -9,25 +19,53 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/table.h"
 #include "re2/re2.h"
-#include "tracker/commands.h"
 #include "tracker/history.h"
 
 namespace optrail::tracker {
 
+struct CommonOptions {
+  std::string history = ".optrail/history";
+  // Somebody named the folder: one that is not there is a mistake then, where
+  // the default one is a history that is still empty.
+  bool history_is_named = false;
+  OutputFormat format = OutputFormat::kTable;
+  std::string workspace = ".";  // for git
+  int64_t now_unix_ns = 0;      // 0: the clock
+};
+
 int64_t NowUnixNs(const CommonOptions& options);
+
+// The history of a command that reads. NotFound for a folder that was named
+// and is not there.
+absl::StatusOr<History> OpenHistory(const CommonOptions& options);
+absl::Status CheckHistoryIsThere(const CommonOptions& options);
 
 void PrintTable(const Table& table, OutputFormat format, std::ostream& out);
 
-// Damaged files are skipped and said, never silently.
-void WarnOfBadFiles(const std::vector<BadFile>& bad_files);
+// Table and Markdown, which have room for sentences beside the table.
+bool IsForPeople(OutputFormat format);
 
-// Null for "", which matches everything.
-absl::StatusOr<std::unique_ptr<RE2>> CompileFilter(const std::string& pattern);
-bool Matches(const std::unique_ptr<RE2>& filter, absl::string_view text);
+// Damaged files are skipped and said, never silently. `what` was done to them.
+void WarnOfBadFiles(const std::vector<BadFile>& bad_files,
+                    absl::string_view what = "skipped");
+
+// InvalidArgument "--FLAG=VALUE: expected EXPECTED", unless it `holds`.
+absl::Status CheckFlag(bool holds, absl::string_view flag,
+                       const absl::AlphaNum& value, absl::string_view expected);
+
+// The regular expression (RE2) that --FLAG gives; "" matches everything.
+// InvalidArgument for one that does not parse.
+absl::StatusOr<std::unique_ptr<RE2>> CompilePattern(absl::string_view flag,
+                                                    const std::string& pattern);
+// Somewhere in the text, and as a whole.
+bool MatchesPart(const RE2& pattern, absl::string_view text);
+bool MatchesWhole(const RE2& pattern, absl::string_view text);
 
 // A selector of History::Resolve; a name that only git knows ("HEAD~1", a tag)
 // becomes the commit it stands for.

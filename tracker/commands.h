@@ -18,16 +18,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/table.h"
+#include "tracker/command_support.h"
 
 namespace optrail::tracker {
-
-struct CommonOptions {
-  std::string history = ".optrail/history";
-  OutputFormat format = OutputFormat::kTable;
-  std::string workspace = ".";  // for git
-  int64_t now_unix_ns = 0;      // 0: the clock
-};
 
 struct ImportCommand {
   CommonOptions common;
@@ -47,7 +40,7 @@ struct LogCommand {
   CommonOptions common;
   std::string what = "runs";  // "runs", "sessions", "series"
   std::string suite, hardware_id, branch, commit;
-  std::string filter;  // RE2 on series names
+  std::string filter;  // RE2 on tasks or series; not for runs
   int limit = 20;      // newest; 0: all
 };
 absl::StatusOr<int> RunLog(const LogCommand& options, std::ostream& out);

@@ -197,7 +197,7 @@ TEST_F(CommandsTest, GateAsksAScriptForMoreProcesses) {
   EXPECT_EQ(lines[1], "^(BM_Sort)$");
   gate.looks = 0;
   EXPECT_THAT(std::string(Call(RunGate, gate).first.status().message()),
-              HasSubstr("looks is 0"));
+              HasSubstr("--looks=0: expected"));
 }
 
 TEST_F(CommandsTest, ABrokenPolicyIsNamedWithItsLine) {
@@ -299,6 +299,63 @@ TEST_F(CommandsTest, VerifyNamesDamageAndMergeCopiesTheRest) {
   merge.from = common_.history;
   EXPECT_EQ(*Call(RunHistoryMerge, merge).first, 1) << "one was damaged";
   EXPECT_EQ(History::Open(merge.common.history)->ListRuns()->runs.size(), 1);
+}
+
+TEST_F(CommandsTest, WrongPatternsAndNumbersAreRefusedByTheNameOfTheirFlag) {
+  std::ostringstream out;
+  const auto message = [](const absl::StatusOr<int>& code) {
+    return std::string(code.status().message());
+  };
+  for (const char* what : {"runs", "sessions", "series"}) {
+    LogCommand log;
+    log.common = common_;
+    log.what = what;
+    log.filter = "(";
+    EXPECT_THAT(message(RunLog(log, out)), HasSubstr("--filter='('")) << what;
+    log.filter = "";
+    log.limit = -1;
+    EXPECT_THAT(message(RunLog(log, out)),
+                HasSubstr("--limit=-1: expected at least 0"))
+        << what;
+  }
+  LogCommand log;
+  log.common = common_;
+  log.filter = "BM_Sort";
+  EXPECT_THAT(message(RunLog(log, out)), HasSubstr("log series"));
+  CompareCommand compare;
+  compare.common = common_;
+  compare.metric = "(";
+  EXPECT_THAT(message(RunCompare(compare, out)), HasSubstr("--metric='('"));
+  compare.metric = "time";
+  compare.false_alarm_rate = 2;
+  EXPECT_THAT(message(RunCompare(compare, out)),
+              HasSubstr("--false_alarm_rate=2: expected"));
+  GateCommand gate;
+  gate.common = common_;
+  gate.looks = 0;
+  EXPECT_THAT(message(RunGate(gate, out)), HasSubstr("--looks=0: expected"));
+  EXPECT_EQ(out.str(), "");
+}
+
+TEST_F(CommandsTest, AMistypedHistoryIsNoEmptyHistory) {
+  common_.history = JoinPath(dir_, "histroy");
+  common_.history_is_named = true;
+  std::ostringstream out;
+  LogCommand log;
+  log.common = common_;
+  ShowCommand show;
+  show.common = common_;
+  CompareCommand compare;
+  compare.common = common_;
+  GateCommand gate;
+  gate.common = common_;
+  for (const absl::StatusOr<int>& code :
+       {RunLog(log, out), RunShow(show, out), RunCompare(compare, out),
+        RunGate(gate, out)}) {
+    EXPECT_THAT(std::string(code.status().message()),
+                AllOf(HasSubstr(common_.history), HasSubstr("next: ")));
+  }
+  EXPECT_EQ(out.str(), "");
 }
 
 }  // namespace

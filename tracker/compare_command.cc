@@ -88,10 +88,19 @@ absl::StatusOr<NamedRuns> FromHistory(const History& history,
 
 absl::StatusOr<int> RunCompare(const CompareCommand& options,
                                std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const auto filter, CompileFilter(options.filter));
-  OPTRAIL_ASSIGN_OR_RETURN(const auto metric, CompileFilter(options.metric));
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto filter,
+                           CompilePattern("filter", options.filter));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto metric,
+                           CompilePattern("metric", options.metric));
+  OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.min_effect >= 0, "min_effect",
+                                    options.min_effect, "at least 0"));
+  OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.detect_effect > 0, "detect_effect",
+                                    options.detect_effect, "more than 0"));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckFlag(options.false_alarm_rate > 0 && options.false_alarm_rate < .5,
+                "false_alarm_rate", options.false_alarm_rate,
+                "more than 0 and less than 0.5"));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   absl::StatusOr<NamedRuns> candidate =
       NamesFiles(options.b) ? FromFiles(options.b, options.common)
                             : FromHistory(history,
@@ -112,11 +121,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
   compare.threshold =
       [&](absl::string_view name,
           absl::string_view metric_name) -> absl::optional<Threshold> {
-    if (!Matches(filter, name)) return absl::nullopt;
-    if (metric != nullptr &&
-        !RE2::FullMatch(
-            re2::StringPiece(metric_name.data(), metric_name.size()),
-            *metric)) {
+    if (!MatchesPart(*filter, name) || !MatchesWhole(*metric, metric_name)) {
       return absl::nullopt;
     }
     Threshold threshold;
@@ -127,8 +132,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
   OPTRAIL_ASSIGN_OR_RETURN(
       const Comparison comparison,
       Compare(baseline->Pointers(), candidate->Pointers(), compare));
-  if (options.common.format == OutputFormat::kTable ||
-      options.common.format == OutputFormat::kMarkdown) {
+  if (IsForPeople(options.common.format)) {
     out << "A " << EscapeForTerminal(baseline->name) << "\nB "
         << EscapeForTerminal(candidate->name) << "\n";
     for (const std::string& note : comparison.notes) {

@@ -1,6 +1,5 @@
 #include <iostream>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/git.h"
@@ -51,10 +50,10 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   if (!options.baseline.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(gate.baseline, ParseBaseline(options.baseline));
   }
-  if (options.looks < 1 || options.looks > 100) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "looks is ", options.looks, ", expected a number from 1 to 100"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.looks >= 1 && options.looks <= 100,
+                                    "looks", options.looks,
+                                    "a number from 1 to 100"));
+  OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsThere(options.common));
   gate.looks = options.looks;
   gate.now_unix_s = NowUnixNs(options.common) / 1'000'000'000;
   gate.git = LookupIn(options.common.workspace);

@@ -84,11 +84,11 @@ Column ColumnOf(Field field) {
     case Field::kAction:
       return {"action"};
     case Field::kAgainst:
-      return {"against"};
+      return {"against", Align::kLeft, "", Clip::kNever};
     case Field::kVerdict:
       return {"verdict"};
     case Field::kBenchmark:
-      return {"benchmark"};
+      return {"benchmark", Align::kLeft, "", Clip::kNever};
     case Field::kMetric:
       return {"metric"};
     case Field::kBaseline:
@@ -182,10 +182,14 @@ int WidthOf(absl::string_view text) {
 }
 
 // The table with the fields that fit `width`: names come before numbers that
-// the ratio already tells.
+// the ratio already tells. Names that leave no room for anything are not cut
+// but come last, where the terminal wraps them.
 std::string FittingTable(std::vector<Field> fields, const Rows& rows,
                          int width) {
   if (AllAreTimes(rows)) Remove(Field::kMetric, &fields);
+  std::vector<Field> names_last = fields;
+  Remove(Field::kBenchmark, &names_last);
+  names_last.push_back(Field::kBenchmark);
   const std::vector<std::vector<Field>> droppable = {
       {Field::kDetectable},
       {Field::kBaseline, Field::kCandidate},
@@ -195,7 +199,9 @@ std::string FittingTable(std::vector<Field> fields, const Rows& rows,
     if (width == 0 || WidthOf(text) <= width) return text;
     for (const Field field : group) Remove(field, &fields);
   }
-  return BuildTable(fields, rows).ToText(width);
+  const std::string text = BuildTable(fields, rows).ToText(width);
+  if (WidthOf(text) <= width) return text;
+  return BuildTable(names_last, rows).ToText(width);
 }
 
 std::vector<Field> GateFields(const GateReport& report) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/fault_injecting_file_system.h"
@@ -392,6 +393,19 @@ TEST_F(GateTest, TextFitsATerminal) {
   EXPECT_THAT(text, AllOf(HasSubstr(name),
                           HasSubstr("takes 4.50x the time (+350%), p < 0.001"),
                           Not(HasSubstr("metric"))));
+}
+
+TEST_F(GateTest, NamesAreNeverCut) {
+  const std::string name = absl::StrCat("BM_", std::string(120, 'x'), "/1024");
+  for (int i = 1; i <= 6; ++i) Record(MakeRun(i, "main", {{name, 100}}));
+  Record(MakeRun(7, "topic", {{name, 450}}));
+  const std::string text = GateText(Judged(), 100);
+  int rows = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    rows += absl::EndsWith(line, absl::StrCat("  ", name));
+  }
+  EXPECT_EQ(rows, 1) << text;
+  EXPECT_THAT(text, Not(HasSubstr("\xe2\x80\xa6")));
 }
 
 TEST_F(GateTest, LongConfigsShowWhatDiffers) {

@@ -397,6 +397,21 @@ void SortInSeriesOrder(std::vector<RunInfo>& runs) {
   runs = std::move(sorted);
 }
 
+absl::Status CheckHistoryFolder(absl::string_view dir) {
+  if (FileExists(std::string(dir))) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(
+      "--history=", dir,
+      ": there is no such folder; next: look for a typing error, or fill it "
+      "with optrail import --history=",
+      dir, " FILE..."));
+}
+
+std::string EmptyHistoryText(absl::string_view dir, absl::string_view what) {
+  return absl::StrCat("there are no ", what, " in ", dir,
+                      " yet; next: bazel run //suites:smoke, optrail bench "
+                      "--record, or optrail import FILE...");
+}
+
 absl::StatusOr<History> History::Open(absl::string_view dir, FileSystem* fs) {
   const std::string path(dir);
   if (path.empty()) {
@@ -600,8 +615,16 @@ absl::StatusOr<LoadedRuns> History::LoadRuns(const RunFilter& filter,
 absl::StatusOr<std::vector<RunInfo>> History::Resolve(
     absl::string_view selector, const RunFilter& filter) const {
   OPTRAIL_ASSIGN_OR_RETURN(RunList list, ListRuns(filter));
+  if (list.runs.empty() && list.bad_files.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const RunList all, ListRuns());
+    if (all.runs.empty()) {
+      return absl::NotFoundError(
+          absl::StrCat("'", selector, "': ", EmptyHistoryText(dir_)));
+    }
+  }
   const std::string where = absl::StrCat(
-      "history ", dir_, " (", list.runs.size(), " runs",
+      "history ", dir_, " (", list.runs.size(),
+      list.runs.size() == 1 ? " run" : " runs",
       list.bad_files.empty()
           ? ""
           : absl::StrCat(", ", list.bad_files.size(), " damaged files skipped"),

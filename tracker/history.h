@@ -136,6 +136,14 @@ struct MergeReport {
   std::vector<BadFile> bad_files;  // in the source; not copied
 };
 
+// NotFound, with what to do, if there is no such folder: for one that somebody
+// named, where History::Open would see an empty history.
+absl::Status CheckHistoryFolder(absl::string_view dir);
+
+// "there are no runs in DIR yet; next: ...".
+std::string EmptyHistoryText(absl::string_view dir,
+                             absl::string_view what = "runs");
+
 class History {
  public:
   // Opens the history in `dir`. A folder that does not exist is an empty

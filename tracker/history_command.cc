@@ -12,10 +12,9 @@ namespace optrail::tracker {
 
 absl::StatusOr<int> RunHistoryVerify(const HistoryVerifyCommand& options,
                                      std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const VerifyReport report, history.Verify());
-  Table table({{"file"}, {"problem"}});
+  Table table({{"file", Align::kLeft, "", Clip::kNever}, {"problem"}});
   for (const BadFile& bad : report.bad_files) {
     table.AddRow({bad.path, bad.reason});
   }
@@ -27,8 +26,7 @@ absl::StatusOr<int> RunHistoryVerify(const HistoryVerifyCommand& options,
       options.common.format == OutputFormat::kCsv) {
     PrintTable(table, options.common.format, out);
   }
-  if (options.common.format == OutputFormat::kTable ||
-      options.common.format == OutputFormat::kMarkdown) {
+  if (IsForPeople(options.common.format)) {
     out << history.dir() << ": " << FormatCount(report.runs) << " runs, "
         << FormatCount(report.sessions) << " sessions, "
         << FormatBytes(static_cast<double>(report.bytes)) << ", "

@@ -51,10 +51,10 @@ absl::StatusOr<int> RunImport(const ImportCommand& options, std::ostream& out) {
           valid.code(), absl::StrCat(options.files[i], ": ", valid.message()));
     }
   }
-  Table table({{"run", Align::kLeft, "run_id"},
-               {"suite"},
-               {"commit"},
-               {"hardware"},
+  Table table({{"run", Align::kLeft, "run_id", Clip::kNever},
+               {"suite", Align::kLeft, "", Clip::kNever},
+               {"commit", Align::kLeft, "", Clip::kNever},
+               {"hardware", Align::kLeft, "", Clip::kNever},
                {"benchmarks", Align::kRight},
                {"processes", Align::kRight}});
   OPTRAIL_ASSIGN_OR_RETURN(const History history,

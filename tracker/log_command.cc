@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <ostream>
+#include <iostream>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -12,6 +12,7 @@
 #include "tracker/index/history_index.h"
 #include "tracker/series.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/stop_reason.h"
 
 namespace optrail::tracker {
 namespace {
@@ -36,17 +37,29 @@ std::vector<const T*> Newest(const std::vector<T>& items, int limit) {
   return newest;
 }
 
+// Why a list is empty: nothing is there, or nothing matches.
+absl::Status SayWhyNone(const History& history, absl::string_view what) {
+  OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
+  if (all.runs.empty()) {
+    std::cerr << EmptyHistoryText(history.dir(), what) << "\n";
+  } else {
+    std::cerr << "no " << what << " match the flags; there are "
+              << all.runs.size() << " runs in " << history.dir() << "\n";
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LogRuns(const History& history, const LogCommand& options,
                      std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const RunList list,
                            history.ListRuns(FilterOf(options)));
   WarnOfBadFiles(list.bad_files);
-  Table table({{"run", Align::kLeft, "run_id"},
+  Table table({{"run", Align::kLeft, "run_id", Clip::kNever},
                {"started (UTC)", Align::kLeft, "started_utc"},
-               {"suite"},
-               {"commit"},
-               {"branch"},
-               {"hardware"},
+               {"suite", Align::kLeft, "", Clip::kNever},
+               {"commit", Align::kLeft, "", Clip::kNever},
+               {"branch", Align::kLeft, "", Clip::kNever},
+               {"hardware", Align::kLeft, "", Clip::kNever},
                {"results", Align::kRight},
                {"subject"}});
   for (const RunInfo* run : Newest(list.runs, options.limit)) {
@@ -57,19 +70,21 @@ absl::Status LogRuns(const History& history, const LogCommand& options,
                   header.commit().subject()});
   }
   PrintTable(table, options.common.format, out);
+  if (table.num_rows() == 0) {
+    OPTRAIL_RETURN_IF_ERROR(SayWhyNone(history, "runs"));
+  }
   return absl::OkStatus();
 }
 
 absl::Status LogSessions(const History& history, const LogCommand& options,
-                         std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const auto filter, CompileFilter(options.filter));
+                         const RE2& filter, std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(SessionList list, history.ListSessions());
   WarnOfBadFiles(list.bad_files);
-  Table table({{"session", Align::kLeft, "session_id"},
+  Table table({{"session", Align::kLeft, "session_id", Clip::kNever},
                {"started (UTC)", Align::kLeft, "started_utc"},
-               {"task"},
-               {"hardware"},
-               {"commit"},
+               {"task", Align::kLeft, "", Clip::kNever},
+               {"hardware", Align::kLeft, "", Clip::kNever},
+               {"commit", Align::kLeft, "", Clip::kNever},
                {"strategy"},
                {"trials", Align::kRight},
                {"elapsed", Align::kRight, "elapsed_ns"},
@@ -82,7 +97,7 @@ absl::Status LogSessions(const History& history, const LogCommand& options,
         (options.branch.empty() ||
          header.commit().branch() == options.branch) &&
         absl::StartsWith(header.commit().id(), options.commit) &&
-        Matches(filter, tuning::TaskText(header.task()))) {
+        MatchesPart(filter, tuning::TaskText(header.task()))) {
       matching.push_back(std::move(session));
     }
   }
@@ -94,50 +109,71 @@ absl::Status LogSessions(const History& history, const LogCommand& options,
                   Cell::Integer(session->trial_count),
                   Cell::Number(static_cast<double>(header.elapsed_ns()),
                                FormatDurationNs(header.elapsed_ns())),
-                  proto::StopReason_Name(header.stop_reason())});
+                  tuning::StopReasonName(header.stop_reason())});
   }
   PrintTable(table, options.common.format, out);
+  if (table.num_rows() == 0) {
+    if (list.sessions.empty()) {
+      std::cerr << "there are no tuning sessions in " << history.dir()
+                << " yet; next: bazel run //suites:smoke, or optrail tune\n";
+    } else {
+      std::cerr << "no sessions match the flags; there are "
+                << list.sessions.size() << " in " << history.dir() << "\n";
+    }
+  }
   return absl::OkStatus();
 }
 
 absl::Status LogSeries(const History& history, const LogCommand& options,
-                       std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const auto filter, CompileFilter(options.filter));
+                       const RE2& filter, std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedRuns loaded,
                            history.LoadRuns(FilterOf(options)));
   WarnOfBadFiles(loaded.bad_files);
-  Table table({{"series"},
-               {"points", Align::kRight},
+  // The key last: it is longer than a terminal is wide, which wraps it.
+  Table table({{"points", Align::kRight},
                {"newest", Align::kRight},
                {"outcome"},
-               {"commit"}});
+               {"commit", Align::kLeft, "", Clip::kNever},
+               {"series", Align::kLeft, "", Clip::kNever}});
   int listed = 0;
   for (const Series& series : BuildSeries(loaded.runs)) {
-    if (!Matches(filter, series.text)) continue;
+    if (!MatchesPart(filter, series.text)) continue;
     if (options.limit > 0 && listed++ == options.limit) break;
     const Point& newest = series.points.back();
-    table.AddRow(
-        {series.text, Cell::Integer(series.points.size()),
-         newest.value ? Cell::Number(*newest.value,
+    table.AddRow({Cell::Integer(series.points.size()),
+                  newest.value
+                      ? Cell::Number(*newest.value,
                                      FormatValue(newest.value, series.key.unit))
                       : Cell::None(),
-         tuning::OutcomeName(newest.outcome), CommitText(newest.commit)});
+                  tuning::OutcomeName(newest.outcome),
+                  CommitText(newest.commit), series.text});
   }
   PrintTable(table, options.common.format, out);
+  if (table.num_rows() == 0) {
+    OPTRAIL_RETURN_IF_ERROR(SayWhyNone(history, "series"));
+  }
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<int> RunLog(const LogCommand& options, std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const auto filter,
+                           CompilePattern("filter", options.filter));
+  OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.limit >= 0, "limit", options.limit,
+                                    "at least 0, which lists all"));
+  OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsThere(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const History history,
                            OpenIndexedHistory(options.common.history));
   if (options.what == "runs") {
+    OPTRAIL_RETURN_IF_ERROR(CheckFlag(
+        options.filter.empty(), "filter", options.filter,
+        "`log sessions` or `log series`, since a run has many benchmarks"));
     OPTRAIL_RETURN_IF_ERROR(LogRuns(history, options, out));
   } else if (options.what == "sessions") {
-    OPTRAIL_RETURN_IF_ERROR(LogSessions(history, options, out));
+    OPTRAIL_RETURN_IF_ERROR(LogSessions(history, options, *filter, out));
   } else if (options.what == "series") {
-    OPTRAIL_RETURN_IF_ERROR(LogSeries(history, options, out));
+    OPTRAIL_RETURN_IF_ERROR(LogSeries(history, options, *filter, out));
   } else {
     return absl::InvalidArgumentError(absl::StrCat(
         "log '", options.what, "': expected runs, sessions or series"));

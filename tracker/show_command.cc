@@ -12,13 +12,10 @@
 #include "tracker/gate_report.h"
 #include "tracker/series.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/stop_reason.h"
 
 namespace optrail::tracker {
 namespace {
-
-bool IsForPeople(OutputFormat format) {
-  return format == OutputFormat::kTable || format == OutputFormat::kMarkdown;
-}
 
 std::string HeadLine(const proto::Run& run) {
   return absl::StrCat("run ", run.run_id(), ", suite ", run.suite(), ", ",
@@ -26,8 +23,8 @@ std::string HeadLine(const proto::Run& run) {
                       CommitText(run.commit()), " on ", run.hardware().id());
 }
 
-void ShowRun(const proto::Run& run, const std::unique_ptr<RE2>& filter,
-             OutputFormat format, std::ostream& out) {
+void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
+             std::ostream& out) {
   if (IsForPeople(format)) {
     out << EscapeForTerminal(HeadLine(run)) << "\n"
         << EscapeForTerminal(absl::StrCat(run.toolchain().compiler(), " ",
@@ -35,17 +32,17 @@ void ShowRun(const proto::Run& run, const std::unique_ptr<RE2>& filter,
                                           run.toolchain().os()))
         << "\n\n";
   }
-  Table table({{"benchmark"},
+  Table table({{"benchmark", Align::kLeft, "", Clip::kNever},
                {"metric"},
                {"outcome"},
                {"median", Align::kRight, "value"},
                {"spread", Align::kRight, "process_spread"},
                {"processes", Align::kRight},
                {"roofline", Align::kRight, "roofline_fraction"},
-               {"config"}});
+               {"config", Align::kLeft, "", Clip::kNever}});
   for (const Series& series : BuildSeries({&run})) {
     const std::string name = DisplayName(series.key.benchmark);
-    if (!Matches(filter, name)) continue;
+    if (!MatchesPart(filter, name)) continue;
     const Point& point = series.points.back();
     const double spread = point.value && *point.value > 0
                               ? (point.high - point.low) / *point.value
@@ -82,7 +79,7 @@ void ShowSession(const proto::Session& session, OutputFormat format,
                session.strategy(), ", seed ", session.seed(), ", ",
                session.trials_size(), " trials in ",
                FormatDurationNs(session.elapsed_ns()), ", stopped by ",
-               proto::StopReason_Name(session.stop_reason())))
+               tuning::StopReasonName(session.stop_reason())))
         << "\nwinner "
         << (session.has_winner()
                 ? EscapeForTerminal(tuning::CanonicalText(session.winner()))
@@ -93,7 +90,7 @@ void ShowSession(const proto::Session& session, OutputFormat format,
                {"outcome"},
                {"time", Align::kRight, "time_ns"},
                {"best so far", Align::kRight, "best_time_ns"},
-               {"config"},
+               {"config", Align::kLeft, "", Clip::kNever},
                {"detail"}});
   absl::optional<double> best;
   for (int i = 0; i < session.trials_size(); ++i) {
@@ -116,7 +113,7 @@ void ShowSession(const proto::Session& session, OutputFormat format,
 
 void ShowSeries(const Series& series, OutputFormat format, std::ostream& out) {
   Table table({{"started (UTC)", Align::kLeft, "started_utc"},
-               {"commit"},
+               {"commit", Align::kLeft, "", Clip::kNever},
                {"median", Align::kRight, "value"},
                {"low", Align::kRight},
                {"high", Align::kRight},
@@ -147,9 +144,9 @@ void ShowSeries(const Series& series, OutputFormat format, std::ostream& out) {
 }  // namespace
 
 absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const auto filter, CompileFilter(options.filter));
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto filter,
+                           CompilePattern("filter", options.filter));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   if (ParseSeriesKey(options.what).ok()) {
     OPTRAIL_ASSIGN_OR_RETURN(const LoadedRuns loaded, history.LoadRuns());
     WarnOfBadFiles(loaded.bad_files);
@@ -176,7 +173,7 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
           SelectorOf(options.what, history, options.common.workspace)));
   for (const RunInfo& info : infos) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(info.id()));
-    ShowRun(run, filter, options.common.format, out);
+    ShowRun(run, *filter, options.common.format, out);
   }
   return 0;
 }

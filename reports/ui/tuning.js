@@ -422,7 +422,7 @@ function drawSession(pane, session) {
          figure('To 99 %', session.t99 === null ? kNotMeasured :
                 count(session.t99), 'trials'),
          figure('Took', duration(session.elapsed),
-                session.stop.toLowerCase().replace(/_/g, ' '))),
+                session.stop)),
       el('div', {class: 'panels'},
          hasBest ? el('div', {class: 'panel full'}, el('h3', {}, 'Convergence'),
                       convergence, legend(items),

@@ -10,7 +10,6 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/table.h"
-#include "re2/re2.h"
 #include "tracker/ab/benchmark_process.h"
 #include "tracker/ab/interruptible.h"
 #include "tracker/ab/rounds.h"
@@ -20,23 +19,6 @@
 
 namespace optrail::tracker {
 namespace {
-
-bool IsForPeople(OutputFormat format) {
-  return format == OutputFormat::kTable || format == OutputFormat::kMarkdown;
-}
-
-absl::StatusOr<std::unique_ptr<RE2>> Compile(absl::string_view flag,
-                                             const std::string& pattern) {
-  auto compiled = std::make_unique<RE2>(pattern, RE2::Quiet);
-  if (compiled->ok()) return compiled;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, "='", pattern,
-                   "' is no regular expression (RE2): ", compiled->error()));
-}
-
-re2::StringPiece Piece(absl::string_view text) {
-  return re2::StringPiece(text.data(), text.size());
-}
 
 int Report(const AbCommand& options, const AbResult& result,
            std::ostream& out) {
@@ -88,9 +70,9 @@ absl::StatusOr<int> ComparePrograms(const AbCommand& options,
                                     Interruptible& interruptible,
                                     std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const auto filter,
-                           Compile("filter", options.filter));
+                           CompilePattern("filter", options.filter));
   OPTRAIL_ASSIGN_OR_RETURN(const auto metric,
-                           Compile("metric", options.metric));
+                           CompilePattern("metric", options.metric));
   OPTRAIL_ASSIGN_OR_RETURN(const bool identical, AreIdentical(path_a, path_b));
   if (identical) return ReportIdentical(options, out);
 
@@ -107,8 +89,7 @@ absl::StatusOr<int> ComparePrograms(const AbCommand& options,
   ab.max_rounds = options.max_rounds;
   ab.seed = options.seed;
   ab.wanted = [&](absl::string_view name, absl::string_view metric_name) {
-    return RE2::PartialMatch(Piece(name), *filter) &&
-           RE2::FullMatch(Piece(metric_name), *metric);
+    return MatchesPart(*filter, name) && MatchesWhole(*metric, metric_name);
   };
   ab.progress = [&](int rounds, int forecast, int open, int compared) {
     progress.SetTotal(2 * forecast);

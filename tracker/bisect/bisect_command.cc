@@ -24,19 +24,6 @@
 namespace optrail::tracker {
 namespace {
 
-absl::StatusOr<std::unique_ptr<RE2>> Compile(absl::string_view flag,
-                                             const std::string& pattern) {
-  auto compiled = std::make_unique<RE2>(pattern, RE2::Quiet);
-  if (compiled->ok()) return compiled;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, "='", pattern,
-                   "' is no regular expression (RE2): ", compiled->error()));
-}
-
-re2::StringPiece Piece(absl::string_view text) {
-  return re2::StringPiece(text.data(), text.size());
-}
-
 std::string Percent(double relative) {
   return absl::StrFormat("%+.1f%%", 100 * relative);
 }
@@ -72,17 +59,15 @@ class Bisection {
  private:
   // The commits, and the programs at both ends.
   absl::Status Prepare() {
-    OPTRAIL_ASSIGN_OR_RETURN(filter_, Compile("filter", options_.filter));
-    OPTRAIL_ASSIGN_OR_RETURN(metric_, Compile("metric", options_.metric));
-    if (options_.rounds < 3) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--rounds=", options_.rounds, ": expected at least 3"));
-    }
-    if (!(options_.confidence > .5 && options_.confidence < 1)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--confidence=", options_.confidence,
-                       ": expected more than 0.5 and less than 1"));
-    }
+    OPTRAIL_ASSIGN_OR_RETURN(filter_,
+                             CompilePattern("filter", options_.filter));
+    OPTRAIL_ASSIGN_OR_RETURN(metric_,
+                             CompilePattern("metric", options_.metric));
+    OPTRAIL_RETURN_IF_ERROR(CheckFlag(options_.rounds >= 3, "rounds",
+                                      options_.rounds, "at least 3"));
+    OPTRAIL_RETURN_IF_ERROR(CheckFlag(
+        options_.confidence > .5 && options_.confidence < 1, "confidence",
+        options_.confidence, "more than 0.5 and less than 1"));
     OPTRAIL_ASSIGN_OR_RETURN(const std::string good,
                              builder_.Resolve(options_.good));
     OPTRAIL_ASSIGN_OR_RETURN(const std::string bad,
@@ -115,8 +100,7 @@ class Bisection {
     ab.max_rounds = options_.max_rounds;
     ab.seed = options_.seed;
     ab.wanted = [this](absl::string_view name, absl::string_view metric) {
-      return RE2::PartialMatch(Piece(name), *filter_) &&
-             RE2::FullMatch(Piece(metric), *metric_);
+      return MatchesPart(*filter_, name) && MatchesWhole(*metric_, metric);
     };
     OPTRAIL_ASSIGN_OR_RETURN(const AbResult result, Measure(ab, bad_binary_));
     if (!result.candidate_failure.empty()) {
@@ -237,7 +221,7 @@ class Bisection {
   void Report(const NoisyBisection& search) const {
     const BisectAnswer answer = search.Answer();
     const OutputFormat format = options_.common.format;
-    if (format == OutputFormat::kTable || format == OutputFormat::kMarkdown) {
+    if (IsForPeople(format)) {
       out_ << (answer.is_sure ? "found" : "not sure") << ": "
            << EscapeForTerminal(name_) << " is "
            << Percent(std::expm1(effect_.log_ratio)) << " worse from "
@@ -249,7 +233,7 @@ class Bisection {
            << builder_.builds() << " builds for " << line_.size()
            << " commits, GOOD and BAD among them\n\n";
     }
-    Table table({{"commit"},
+    Table table({{"commit", Align::kLeft, "", Clip::kNever},
                  {"culprit"},
                  {"probability", Align::kRight},
                  {"measured"},

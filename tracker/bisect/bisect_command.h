@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "tracker/commands.h"
+#include "tracker/command_support.h"
 
 namespace optrail::tracker {
 

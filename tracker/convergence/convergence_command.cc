@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "nlohmann/json.hpp"
-#include "re2/re2.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
 #include "tracker/history.h"
@@ -111,20 +110,11 @@ absl::StatusOr<int> RunConvergence(const ConvergenceCommand& options,
                 absl::StrCat(options.policy, ": fail_on_finding")));
     fail_on.insert(of_policy.begin(), of_policy.end());
   }
-  const RE2 filter(options.filter, RE2::Quiet);
-  if (!filter.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("filter '", options.filter,
-                     "' is no regular expression (RE2): ", filter.error()));
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto filter,
+                           CompilePattern("filter", options.filter));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const SessionList list, history.ListSessions());
-  for (const BadFile& bad : list.bad_files) {
-    std::cerr << "warning: damaged file skipped: "
-              << EscapeForTerminal(bad.path) << ": "
-              << EscapeForTerminal(bad.reason) << "\n";
-  }
+  WarnOfBadFiles(list.bad_files);
   std::vector<SessionAnalysis> sessions;
   for (const SessionInfo& info : list.sessions) {
     if (!options.hardware_id.empty() &&
@@ -134,7 +124,7 @@ absl::StatusOr<int> RunConvergence(const ConvergenceCommand& options,
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
                              history.ReadSession(info.id()));
     SessionAnalysis analysis = AnalyzeSession(session);
-    if (RE2::PartialMatch(analysis.task_text, filter)) {
+    if (MatchesPart(*filter, analysis.task_text)) {
       sessions.push_back(std::move(analysis));
     }
   }

@@ -13,6 +13,7 @@
 #include "tracker/convergence/failure_rule.h"
 #include "tracker/convergence/space_evidence.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/stop_reason.h"
 
 namespace optrail::tracker {
 namespace {
@@ -85,7 +86,7 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
                     " new bests and made the best ", Percent(gain), " faster"),
        absl::StrCat("best after trial ", session.improvements.back().trial + 1,
                     " of ", trials, ", stopped by ",
-                    proto::StopReason_Name(session.header.stop_reason()))},
+                    tuning::StopReasonName(session.header.stop_reason()))},
       std::move(remedies));
 }
 

@@ -653,7 +653,7 @@ absl::StatusOr<std::vector<SeriesInfo>> HistoryIndex::ListSeriesOnce(
   const RE2 pattern(filter.pattern, RE2::Quiet);
   if (!pattern.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("filter '", filter.pattern,
+        absl::StrCat("--filter='", filter.pattern,
                      "' is no regular expression (RE2): ", pattern.error()));
   }
   OPTRAIL_ASSIGN_OR_RETURN(

@@ -1,6 +1,7 @@
 #include "tracker/index/index_commands.h"
 
 #include <iostream>
+#include <map>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -16,30 +17,16 @@
 namespace optrail::tracker {
 namespace {
 
-int64_t Now(const CommonOptions& options) {
-  return options.now_unix_ns != 0 ? options.now_unix_ns
-                                  : Clock::Real()->WallNs();
-}
-
-void Print(const Table& table, const CommonOptions& options,
-           std::ostream& out) {
-  out << table.Format(options.format, TerminalWidth());
-}
-
 void Warn(const HistoryIndex& index, const std::vector<BadFile>& bad_files) {
   for (const std::string& notice : index.notices()) {
     std::cerr << "note: " << EscapeForTerminal(notice) << "\n";
   }
-  for (const BadFile& bad : bad_files) {
-    std::cerr << "warning: damaged file skipped: "
-              << EscapeForTerminal(bad.path) << ": "
-              << EscapeForTerminal(bad.reason) << "\n";
-  }
+  WarnOfBadFiles(bad_files);
 }
 
 CheckOptions ChecksFor(const CommonOptions& common) {
   CheckOptions options;
-  options.now_unix_ns = Now(common);
+  options.now_unix_ns = NowUnixNs(common);
   options.knows_commit =
       [workspace = common.workspace](
           const std::string& commit) -> absl::StatusOr<bool> {
@@ -54,14 +41,29 @@ CheckOptions ChecksFor(const CommonOptions& common) {
 
 void PrintFindings(const CheckReport& report, const CommonOptions& options,
                    std::ostream& out) {
-  Table table({{"problem"}, {"file"}, {"detail"}});
+  const bool for_people = IsForPeople(options.format);
+  Table table(
+      {{"problem"}, {"file", Align::kLeft, "", Clip::kNever}, {"detail"}});
+  // An import of old results has an odd clock in each of its files: people
+  // get the first of a kind and their number. Damage is always listed whole.
+  constexpr int kShown = 3;
+  std::map<HistoryProblem, int> seen;
   for (const HistoryFinding& finding : report.findings) {
+    if (++seen[finding.problem] > kShown && for_people &&
+        !IsDamage(finding.problem)) {
+      continue;
+    }
     table.AddRow(
         {HistoryProblemName(finding.problem), finding.path, finding.detail});
   }
-  const bool for_people = options.format == OutputFormat::kTable ||
-                          options.format == OutputFormat::kMarkdown;
-  if (table.num_rows() > 0 || !for_people) Print(table, options, out);
+  for (const auto& [problem, count] : seen) {
+    if (count <= kShown || !for_people || IsDamage(problem)) continue;
+    table.AddRow({HistoryProblemName(problem),
+                  absl::StrCat("and ", count - kShown, " more"),
+                  "--format=json lists them all"});
+  }
+  if (table.num_rows() > 0 || !for_people)
+    PrintTable(table, options.format, out);
   for (const std::string& note : report.notes) {
     std::cerr << "note: " << EscapeForTerminal(note) << "\n";
   }
@@ -78,8 +80,7 @@ void PrintFindings(const CheckReport& report, const CommonOptions& options,
 
 absl::StatusOr<int> RunHistoryIndex(const HistoryIndexCommand& options,
                                     std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   const int64_t start_ns = Clock::Real()->NowNs();
   OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
   if (options.rebuild) OPTRAIL_RETURN_IF_ERROR(index->Rebuild().status());
@@ -92,7 +93,7 @@ absl::StatusOr<int> RunHistoryIndex(const HistoryIndexCommand& options,
   FileInfo file;
   const bool on_disk = !index->path().empty() &&
                        FileSystem::Real()->Stat(index->path(), &file) == 0;
-  Table table({{"index"},
+  Table table({{"index", Align::kLeft, "", Clip::kNever},
                {"runs", Align::kRight},
                {"series", Align::kRight},
                {"values", Align::kRight},
@@ -110,14 +111,13 @@ absl::StatusOr<int> RunHistoryIndex(const HistoryIndexCommand& options,
                : Cell::None(),
        Cell::Number(static_cast<double>(elapsed_ns),
                     FormatDurationNs(elapsed_ns))});
-  Print(table, options.common, out);
+  PrintTable(table, options.common.format, out);
   return 0;
 }
 
 absl::StatusOr<int> RunHistoryCheck(const HistoryCheckCommand& options,
                                     std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const CheckReport report,
                            CheckHistory(history, ChecksFor(options.common)));
   PrintFindings(report, options.common, out);
@@ -126,16 +126,11 @@ absl::StatusOr<int> RunHistoryCheck(const HistoryCheckCommand& options,
 
 absl::StatusOr<int> RunHistoryThin(const HistoryThinCommand& options,
                                    std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
-  const int64_t now_ns = Now(options.common);
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
+  const int64_t now_ns = NowUnixNs(options.common);
   OPTRAIL_ASSIGN_OR_RETURN(const RetentionPlan plan,
                            PlanRetention(history, options.policy, now_ns));
-  for (const BadFile& bad : plan.bad_files) {
-    std::cerr << "warning: damaged file left as it is: "
-              << EscapeForTerminal(bad.path) << ": "
-              << EscapeForTerminal(bad.reason) << "\n";
-  }
+  WarnOfBadFiles(plan.bad_files, "left as it is");
   if (!options.dry_run) {
     OPTRAIL_RETURN_IF_ERROR(ApplyRetention(history, plan, now_ns));
   }
@@ -157,14 +152,13 @@ absl::StatusOr<int> RunHistoryThin(const HistoryThinCommand& options,
        Cell::Integer(static_cast<int64_t>(plan.thin.size())),
        Cell::Integer(static_cast<int64_t>(plan.remove.size())),
        bytes(plan.bytes_before), bytes(plan.bytes_after), plan.policy});
-  Print(table, options.common, out);
+  PrintTable(table, options.common.format, out);
   return 0;
 }
 
 absl::StatusOr<int> RunHistoryRepair(const HistoryRepairCommand& options,
                                      std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const CheckReport report,
                            CheckHistory(history, ChecksFor(options.common)));
   if (options.dry_run) {
@@ -173,18 +167,22 @@ absl::StatusOr<int> RunHistoryRepair(const HistoryRepairCommand& options,
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Repaired> repaired,
                            RepairHistory(history, report));
-  Table table({{"moved"}, {"to"}, {"reason"}});
+  Table table({{"moved", Align::kLeft, "", Clip::kNever},
+               {"to", Align::kLeft, "", Clip::kNever},
+               {"reason"}});
   for (const Repaired& moved : repaired) {
     table.AddRow({moved.from, moved.to, moved.reason});
   }
-  Print(table, options.common, out);
+  PrintTable(table, options.common.format, out);
   return 0;
 }
 
 absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
                                      std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  // Before anything is written.
+  OPTRAIL_RETURN_IF_ERROR(
+      CompilePattern("filter", options.filter.pattern).status());
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<BadFile> bad, index->BadFiles());
   Warn(*index, bad);

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tracker/commands.h"
+#include "tracker/command_support.h"
 #include "tracker/index/history_index.h"
 #include "tracker/index/retention.h"
 

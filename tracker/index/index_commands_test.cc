@@ -1,7 +1,9 @@
 #include "tracker/index/index_commands.h"
 
+#include <algorithm>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
@@ -93,6 +95,32 @@ TEST_F(IndexCommandsTest, ThinsOnlyWhenItIsNoDryRun) {
   command.common = common_;
   std::ostringstream out;
   EXPECT_FALSE(RunHistoryThin(command, out).ok());
+}
+
+TEST_F(IndexCommandsTest, VerifyGroupsWhatIsOddForPeopleAndListsItForPrograms) {
+  const History history = *History::Open(common_.history);
+  constexpr int64_t kDayNs = 24LL * 3600 * 1'000'000'000;
+  for (int i = 0; i < 50; ++i) {
+    proto::Run run = *history.ReadRun(history.ListRuns()->runs[0].id());
+    run.set_run_id(NewRecordId(run.started_unix_ns()));
+    run.mutable_commit()->set_dirty(false);
+    run.mutable_commit()->set_commit_unix_ns(run.started_unix_ns() + kDayNs);
+    ASSERT_TRUE(history.AppendRun(run).ok());
+  }
+  const auto lines = [](const std::string& text, absl::string_view what) {
+    const std::vector<absl::string_view> all = absl::StrSplit(text, '\n');
+    return std::count_if(all.begin(), all.end(), [&](absl::string_view line) {
+      return absl::StrContains(line, what);
+    });
+  };
+  const std::string text = Run(RunHistoryCheck, HistoryCheckCommand{});
+  EXPECT_EQ(lines(text, "clock ran backwards"), 4) << text;
+  EXPECT_THAT(text, HasSubstr("and 47 more"));
+  EXPECT_THAT(text, HasSubstr("50 odd"));
+  common_.format = OutputFormat::kCsv;
+  EXPECT_EQ(
+      lines(Run(RunHistoryCheck, HistoryCheckCommand{}), "clock ran backwards"),
+      50);
 }
 
 TEST_F(IndexCommandsTest, VerifyNamesDamageAndRepairMovesItAway) {

@@ -64,12 +64,12 @@ absl::Status ValidateRetention(const RetentionPolicy& policy) {
   for (const auto& [name, value, least] : fields) {
     if (value >= least) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        "retention: ", name, " is ", value, ", expected at least ", least));
+        "--", name, "=", value, ": expected at least ", least));
   }
   for (const std::string& commit : policy.keep_commits) {
     if (!commit.empty()) continue;
     return absl::InvalidArgumentError(
-        "retention: keep_commits holds '', expected a prefix of a hash");
+        "--keep_commits holds '', expected a prefix of a hash");
   }
   return absl::OkStatus();
 }

@@ -88,7 +88,7 @@ TEST(Retention, RefusesPoliciesThatMakeNoSense) {
   RetentionPolicy policy;
   policy.keep_every = 0;
   EXPECT_THAT(std::string(ValidateRetention(policy).message()),
-              HasSubstr("keep_every is 0, expected at least 1"));
+              HasSubstr("--keep_every=0: expected at least 1"));
   policy = {};
   policy.keep_runs = -1;
   EXPECT_FALSE(ValidateRetention(policy).ok());

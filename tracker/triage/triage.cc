@@ -259,14 +259,13 @@ absl::StatusOr<double> ParseEffect(absl::string_view text) {
   return percent / 100;
 }
 
-absl::StatusOr<int64_t> ParseDate(absl::string_view text) {
-  absl::Time time;
-  std::string error;
-  if (text.size() != 10 || !absl::ParseTime("%Y-%m-%d", text, &time, &error)) {
+absl::StatusOr<int64_t> ParseEndOfDay(absl::string_view text) {
+  absl::CivilDay day;
+  if (text.size() != 10 || !absl::ParseCivilTime(text, &day)) {
     return absl::InvalidArgumentError(
         absl::StrCat("date '", text, "': expected a day such as 2026-12-24"));
   }
-  return absl::ToUnixNanos(time);
+  return absl::ToUnixNanos(absl::FromCivil(day + 1, absl::UTCTimeZone()));
 }
 
 }  // namespace optrail::tracker

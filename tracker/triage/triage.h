@@ -89,8 +89,9 @@ absl::optional<int> PlaceOf(const proto::Commit& commit, const Series& series);
 // "+5%", "-2.5%" -> .05, -.025. InvalidArgument.
 absl::StatusOr<double> ParseEffect(absl::string_view text);
 
-// "2026-12-24" -> its first instant in UTC. InvalidArgument.
-absl::StatusOr<int64_t> ParseDate(absl::string_view text);
+// "2026-12-24" -> the first instant after that day, in UTC: the day itself
+// belongs to what lasts until it, as in a policy. InvalidArgument.
+absl::StatusOr<int64_t> ParseEndOfDay(absl::string_view text);
 
 }  // namespace optrail::tracker
 

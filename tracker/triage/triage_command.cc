@@ -11,10 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/table.h"
-#include "re2/re2.h"
 #include "tracker/commit.h"
 #include "tracker/history.h"
 #include "tracker/series.h"
@@ -25,25 +23,9 @@
 namespace optrail::tracker {
 namespace {
 
-int64_t Now(const CommonOptions& options) {
-  return options.now_unix_ns != 0 ? options.now_unix_ns
-                                  : Clock::Real()->WallNs();
-}
-
-void Warn(const std::vector<BadFile>& bad_files) {
-  for (const BadFile& bad : bad_files) {
-    std::cerr << "warning: damaged file skipped: "
-              << EscapeForTerminal(bad.path) << ": "
-              << EscapeForTerminal(bad.reason) << "\n";
-  }
-}
-
-std::string CommitText(const proto::Commit& commit) {
-  return commit.id().empty() ? "-" : commit.id().substr(0, 12);
-}
-
-std::string DateText(int64_t unix_ns) {
-  return absl::FormatTime("%Y-%m-%d", absl::FromUnixNanos(unix_ns),
+// The last day that ends by then, in UTC.
+std::string LastDayText(int64_t unix_ns) {
+  return absl::FormatTime("%Y-%m-%d", absl::FromUnixNanos(unix_ns - 1),
                           absl::UTCTimeZone());
 }
 
@@ -56,11 +38,11 @@ std::string PercentText(double relative) {
 }
 
 Table RecordTable() {
-  return Table({{"id"},
+  return Table({{"id", Align::kLeft, "", Clip::kNever},
                 {"kind"},
                 {"state"},
-                {"series", Align::kLeft, "scope"},
-                {"commit"},
+                {"series", Align::kLeft, "scope", Clip::kNever},
+                {"commit", Align::kLeft, "", Clip::kNever},
                 {"until"},
                 {"effect", Align::kRight},
                 {"text"}});
@@ -73,7 +55,7 @@ void AddRecord(const TriageBook::Entry& entry, Table& table) {
        RecordStateName(entry.state),
        record.kind() == proto::UNDO ? record.supersedes() : ScopeText(record),
        CommitText(record.commit()),
-       record.has_until_unix_ns() ? DateText(record.until_unix_ns()) : "",
+       record.has_until_unix_ns() ? LastDayText(record.until_unix_ns()) : "",
        record.has_effect()
            ? Cell::Number(record.effect(), PercentText(record.effect()))
            : Cell::None(),
@@ -83,7 +65,7 @@ void AddRecord(const TriageBook::Entry& entry, Table& table) {
 // Stores and prints.
 absl::StatusOr<int> Store(const History& history, const CommonOptions& common,
                           proto::TriageRecord record, std::ostream& out) {
-  record.set_created_unix_ns(Now(common));
+  record.set_created_unix_ns(NowUnixNs(common));
   record.set_record_id(NewRecordId(record.created_unix_ns()));
   OPTRAIL_RETURN_IF_ERROR(history.AppendTriage(record));
   Table table = RecordTable();
@@ -115,15 +97,6 @@ void WarnIfNothingIsMeant(const History& history,
   }
 }
 
-absl::StatusOr<std::unique_ptr<RE2>> Compile(absl::string_view flag,
-                                             const std::string& pattern) {
-  auto compiled = std::make_unique<RE2>(pattern, RE2::Quiet);
-  if (compiled->ok()) return compiled;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, "='", pattern,
-                   "' is no regular expression (RE2): ", compiled->error()));
-}
-
 // What happened between the two points, beside the text of the record.
 std::string Explanation(const Change& change) {
   std::vector<std::string> parts;
@@ -145,16 +118,16 @@ std::string Explanation(const Change& change) {
 
 Table ChangesTable(const std::vector<Change>& changes) {
   Table table({{"state"},
-               {"benchmark"},
+               {"benchmark", Align::kLeft, "", Clip::kNever},
                {"change", Align::kRight, "relative_change"},
                {"interval", Align::kRight},
                {"worse", Align::kRight, "worse_by"},
-               {"good", Align::kLeft, "last_commit_before"},
-               {"first", Align::kLeft, "first_commit_after"},
+               {"good", Align::kLeft, "last_commit_before", Clip::kNever},
+               {"first", Align::kLeft, "first_commit_after", Clip::kNever},
                {"points", Align::kRight, "points_since"},
                {"confidence", Align::kRight},
                {"why"},
-               {"series"}});
+               {"series", Align::kLeft, "", Clip::kNever}});
   for (const Change& change : changes) {
     const ChangePoint& point = change.change;
     table.AddRow(
@@ -193,11 +166,11 @@ absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
   }
   record.set_text(options.text);
   if (options.kind == proto::MUTE) {
-    OPTRAIL_ASSIGN_OR_RETURN(const int64_t until, ParseDate(options.until));
-    if (until <= Now(options.common)) {
+    OPTRAIL_ASSIGN_OR_RETURN(const int64_t until, ParseEndOfDay(options.until));
+    if (until <= NowUnixNs(options.common)) {
       return absl::InvalidArgumentError(
           absl::StrCat("--until=", options.until,
-                       " is not in the future: expected a later day"));
+                       " has passed: expected today or a later day (UTC)"));
     }
     record.set_until_unix_ns(until);
   } else {
@@ -209,20 +182,18 @@ absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
     OPTRAIL_ASSIGN_OR_RETURN(const double effect, ParseEffect(options.effect));
     record.set_effect(effect);
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   WarnIfNothingIsMeant(history, record);
   return Store(history, options.common, std::move(record), out);
 }
 
 absl::StatusOr<int> RunTriageList(const TriageListCommand& options,
                                   std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage loaded, history.LoadTriage());
-  Warn(loaded.bad_files);
+  WarnOfBadFiles(loaded.bad_files);
   Table table = RecordTable();
-  const TriageBook book(loaded.records, Now(options.common));
+  const TriageBook book(loaded.records, NowUnixNs(options.common));
   for (const TriageBook::Entry& entry : book.entries()) {
     if (!options.only_active || entry.state == RecordState::kActive) {
       AddRecord(entry, table);
@@ -234,11 +205,10 @@ absl::StatusOr<int> RunTriageList(const TriageListCommand& options,
 
 absl::StatusOr<int> RunTriageUndo(const TriageUndoCommand& options,
                                   std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage loaded, history.LoadTriage());
-  Warn(loaded.bad_files);
-  const TriageBook book(loaded.records, Now(options.common));
+  WarnOfBadFiles(loaded.bad_files);
+  const TriageBook book(loaded.records, NowUnixNs(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const TriageBook::Entry* const entry,
                            book.Find(options.id));
   if (entry->state == RecordState::kUndone) {
@@ -254,33 +224,30 @@ absl::StatusOr<int> RunTriageUndo(const TriageUndoCommand& options,
 
 absl::StatusOr<int> RunChanges(const ChangesCommand& options,
                                std::ostream& out) {
-  if (!(options.min_effect >= 0)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--min_effect=", options.min_effect, ": expected at least 0"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.min_effect >= 0, "min_effect",
+                                    options.min_effect, "at least 0"));
   OPTRAIL_ASSIGN_OR_RETURN(const auto filter,
-                           Compile("filter", options.filter));
+                           CompilePattern("filter", options.filter));
   OPTRAIL_ASSIGN_OR_RETURN(const auto metric,
-                           Compile("metric", options.metric));
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+                           CompilePattern("metric", options.metric));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   RunFilter run_filter;
   run_filter.suite = options.suite;
   run_filter.hardware_id = options.hardware_id;
   run_filter.branch = options.branch;
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedRuns loaded,
                            history.LoadRuns(run_filter));
-  Warn(loaded.bad_files);
+  WarnOfBadFiles(loaded.bad_files);
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
-  Warn(triage.bad_files);
+  WarnOfBadFiles(triage.bad_files);
   std::vector<Series> series;
   for (Series& one : BuildSeries(loaded.runs)) {
-    if (RE2::PartialMatch(DisplayName(one.key.benchmark), *filter) &&
-        RE2::FullMatch(one.key.metric, *metric)) {
+    if (MatchesPart(*filter, DisplayName(one.key.benchmark)) &&
+        MatchesWhole(*metric, one.key.metric)) {
       series.push_back(std::move(one));
     }
   }
-  const TriageBook book(triage.records, Now(options.common));
+  const TriageBook book(triage.records, NowUnixNs(options.common));
   std::vector<Change> changes = FindChanges(series, book);
   changes.erase(
       std::remove_if(changes.begin(), changes.end(),
@@ -296,13 +263,21 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
                change.opinion.state == ChangeState::kNew;
       });
   out << ChangesTable(changes).Format(options.common.format, TerminalWidth());
-  if (options.common.format == OutputFormat::kTable ||
-      options.common.format == OutputFormat::kMarkdown) {
+  if (IsForPeople(options.common.format)) {
     out << "\n"
         << alerts << " new for the worse, " << changes.size()
         << " changes of at least "
         << absl::StrFormat("%.3g%%", 100 * options.min_effect) << " in "
         << series.size() << " series\n";
+  }
+  if (loaded.runs.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
+    if (all.runs.empty()) {
+      std::cerr << EmptyHistoryText(history.dir()) << "\n";
+    } else {
+      std::cerr << "no runs match the flags; there are " << all.runs.size()
+                << " in " << history.dir() << "\n";
+    }
   }
   return alerts > 0 ? 1 : 0;
 }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tracker/commands.h"
+#include "tracker/command_support.h"
 #include "tracker/proto/triage.pb.h"
 
 namespace optrail::tracker {
@@ -21,7 +21,7 @@ struct TriageAddCommand {
   std::string commit;  // any name that git knows; not for MUTE
   std::string text;    // the reason or the note; must not be empty
   std::string effect;  // EXPECT: "+5%"; empty: any
-  std::string until;   // MUTE: "2026-12-24"
+  std::string until;   // MUTE: "2026-12-24", the last muted day (UTC)
 };
 absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
                                  std::ostream& out);

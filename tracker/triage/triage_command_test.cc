@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tracker/history.h"
+#include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
 namespace {
@@ -142,11 +143,28 @@ TEST_F(TriageCommandTest, AnExpectationCoversItsEffectOnly) {
   EXPECT_EQ(Changes(), 0);
 }
 
-TEST_F(TriageCommandTest, AMuteEnds) {
+TEST_F(TriageCommandTest, AMuteLastsThroughTheDayItNames) {
+  constexpr int64_t kDayNs = 24 * 3600 * kSecondNs;
   ASSERT_TRUE(Add(proto::MUTE, "BM_.*", 0, "2026-01-02").ok());
-  EXPECT_EQ(Changes(), 0);
-  common_.now_unix_ns += 24 * 3600 * kSecondNs;
-  EXPECT_EQ(Changes(), 1);
+  const int64_t end_ns = *ParseEndOfDay("2026-01-02");
+  common_.now_unix_ns = end_ns - kDayNs;
+  EXPECT_EQ(Changes(), 0) << "the first instant of that day";
+  common_.now_unix_ns = end_ns - 1;
+  EXPECT_EQ(Changes(), 0) << "its last";
+  common_.now_unix_ns = end_ns;
+  EXPECT_EQ(Changes(), 1) << "the first of the next";
+}
+
+TEST_F(TriageCommandTest, AMuteUntilTodayIsListedWithTheDayThatWasTyped) {
+  common_.now_unix_ns = *ParseEndOfDay("2026-01-02") - 1;
+  ASSERT_TRUE(Add(proto::MUTE, "BM_.*", 0, "2026-01-02").ok());
+  TriageListCommand list;
+  list.common = common_;
+  std::ostringstream out;
+  ASSERT_TRUE(RunTriageList(list, out).ok());
+  const nlohmann::json json = nlohmann::json::parse(out.str());
+  EXPECT_EQ(json[0]["until"], "2026-01-02");
+  EXPECT_EQ(json[0]["state"], "active");
 }
 
 TEST_F(TriageCommandTest, WhatDoesNotMatchDoesNotQuieten) {
@@ -176,7 +194,7 @@ TEST_F(TriageCommandTest, RefusesWhatMeansNothingAndRecordsNothing) {
   EXPECT_THAT(message(Add(proto::ACKNOWLEDGE, "x", 20, "", "", " ")),
               HasSubstr("--reason is missing"));
   EXPECT_THAT(message(Add(proto::MUTE, "x", 20, "2025-12-31")),
-              HasSubstr("not in the future"));
+              HasSubstr("has passed"));
   EXPECT_THAT(message(Add(proto::MUTE, "x", 20, "soon")),
               HasSubstr("expected a day"));
   EXPECT_THAT(message(Add(proto::EXPECT, "x", 20, "", "much")),

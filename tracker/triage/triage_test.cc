@@ -229,11 +229,11 @@ TEST(ParseEffectTest, WantsAPercentage) {
   }
 }
 
-TEST(ParseDateTest, WantsADay) {
-  EXPECT_EQ(*ParseDate("1970-01-02"), int64_t{86400} * 1'000'000'000);
+TEST(ParseEndOfDayTest, WantsADay) {
+  EXPECT_EQ(*ParseEndOfDay("1970-01-01"), int64_t{86400} * 1'000'000'000);
   for (const char* bad : {"", "2026-13-01", "2026-02-30", "tomorrow",
                           "2026-1-1", "2026-12-24T00:00"}) {
-    EXPECT_FALSE(ParseDate(bad).ok()) << bad;
+    EXPECT_FALSE(ParseEndOfDay(bad).ok()) << bad;
   }
 }
 
