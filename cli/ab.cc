@@ -6,6 +6,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "cli/flags.h"
 
 ABSL_FLAG(bool, binaries, false,
@@ -25,6 +26,14 @@ ABSL_FLAG(absl::Duration, build_deadline, absl::Hours(1),
 
 namespace optrail::cli {
 
+absl::Status CheckDeadlines() {
+  OPTRAIL_RETURN_IF_ERROR(CheckDuration("process_deadline",
+                                        absl::GetFlag(FLAGS_process_deadline),
+                                        absl::Milliseconds(1)));
+  return CheckDuration("build_deadline", absl::GetFlag(FLAGS_build_deadline),
+                       absl::Milliseconds(1));
+}
+
 absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
                                      const std::vector<std::string>& arguments,
                                      bool commits) {
@@ -37,6 +46,7 @@ absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
   options.a = arguments[0];
   options.b = arguments[1];
   options.args.assign(arguments.begin() + 2, arguments.end());
+  OPTRAIL_RETURN_IF_ERROR(CheckDeadlines());
   options.target = absl::GetFlag(FLAGS_target);
   options.max_rounds = absl::GetFlag(FLAGS_max_rounds);
   options.deadline = absl::GetFlag(FLAGS_process_deadline);

@@ -21,6 +21,9 @@ ABSL_DECLARE_FLAG(uint64_t, seed);
 
 namespace optrail::cli {
 
+// --process_deadline and --build_deadline.
+absl::Status CheckDeadlines();
+
 // `options` holds what all comparisons share; the rest comes from the flags
 // above and the arguments A B [ARGUMENT...].
 absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,

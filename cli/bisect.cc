@@ -4,6 +4,7 @@
 
 #include "absl/flags/flag.h"
 #include "base/git.h"
+#include "base/status_macros.h"
 #include "cli/ab.h"
 #include "cli/flags.h"
 #include "tracker/bisect/bisect_command.h"
@@ -42,7 +43,9 @@ suites::Command BisectCommand() {
                    "quiet"};
   command.min_arguments = 2;
   command.max_arguments = -1;
-  command.run = [](const std::vector<std::string>& arguments) {
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    OPTRAIL_RETURN_IF_ERROR(CheckDeadlines());
     tracker::BisectCommand options;
     options.common.format = absl::GetFlag(FLAGS_format);
     options.common.workspace = WorkspaceDirectory();

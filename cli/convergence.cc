@@ -24,9 +24,10 @@ suites::Command ConvergenceCommand() {
       "Judges each session of the history, and those of the same task against\n"
       "each other: did the search converge, is its winner real, did the tuner\n"
       "get worse? docs/convergence.md defines each finding. --filter matches\n"
-      "tasks; a policy file may name findings too (fail_on_finding). Exit code "
-      "3:\n"
-      "there is no session to judge.\n"
+      "tasks; a policy file may name findings too (fail_on_finding). Exit "
+      "codes:\n"
+      "1 one of the findings that are to fail, 3 there is no session to "
+      "judge.\n"
       "\n"
       "  optrail convergence\n"
       "  optrail convergence --fail_on=tuner_worse,most_trials_fail\n";

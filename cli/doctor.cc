@@ -13,11 +13,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
 #include "cli/flags.h"
+#include "cli/old_journals.h"
 #include "ops/core/registry.h"
 #include "ops/device/cuda.h"
 #include "ops/device/noise.h"
@@ -169,6 +171,8 @@ std::vector<std::string> Advice(const suites::RunContext& context,
 }
 
 absl::StatusOr<int> Doctor() {
+  OPTRAIL_RETURN_IF_ERROR(CheckDuration(
+      "probe_time", absl::GetFlag(FLAGS_probe_time), absl::Milliseconds(1)));
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
                            suites::RunContextFromFlags());
   Table table({{"what"}, {"here", Align::kLeft, "value"}});
@@ -187,6 +191,11 @@ absl::StatusOr<int> Doctor() {
                 absl::StrFormat("%.3fx", noise.drift)});
   table.AddRow({"waiting for a core", Percent(noise.run_delay_fraction)});
   table.AddRow({"taken by the hypervisor", Percent(noise.steal_fraction)});
+  table.AddRow(
+      {"journals of unfinished tuning",
+       OldJournalsText(FindOldJournals(context.state,
+                                       Clock::Real()->WallNs() / 1'000'000'000),
+                       context.state)});
   const std::vector<std::string> advice = Advice(context, noise);
   for (size_t i = 0; i < advice.size(); ++i) {
     table.AddRow({absl::StrCat("advice ", i + 1), advice[i]});
@@ -206,7 +215,8 @@ suites::Command DoctorCommand() {
   command.details =
       "Prints the hardware's fingerprint, what is supported here, measured\n"
       "ceilings (kept for the rooflines of reports), a noise probe that times\n"
-      "the same loop again and again, and advice.\n";
+      "the same loop again and again, journals that nobody went on with, and\n"
+      "advice.\n";
   command.flags = {"probe_time", "format", "history", "store"};
   command.run = [](const std::vector<std::string>&) { return Doctor(); };
   return command;

@@ -1,6 +1,7 @@
 #include "cli/flags.h"
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/git.h"
 
@@ -27,6 +28,13 @@ std::string StoreFolder() {
   return FolderOr(absl::GetFlag(FLAGS_store), ".optrail/store");
 }
 
+absl::Status CheckDuration(absl::string_view flag, absl::Duration value,
+                           absl::Duration least) {
+  return tracker::CheckFlag(
+      value >= least, flag, absl::FormatDuration(value),
+      absl::StrCat("a duration of at least ", absl::FormatDuration(least)));
+}
+
 std::string FormatName() {
   return AbslUnparseFlag(absl::GetFlag(FLAGS_format));
 }
@@ -34,6 +42,7 @@ std::string FormatName() {
 tracker::CommonOptions TrackerOptions() {
   tracker::CommonOptions options;
   options.history = HistoryFolder();
+  options.history_is_named = !absl::GetFlag(FLAGS_history).empty();
   options.format = absl::GetFlag(FLAGS_format);
   options.workspace = WorkspaceDirectory();
   return options;

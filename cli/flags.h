@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/flags/declare.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/table.h"
 #include "suites/command_line.h"
@@ -41,6 +43,10 @@ namespace optrail::cli {
 std::string HistoryFolder();
 std::string StoreFolder();
 std::string UserPath(const std::string& path);
+
+// InvalidArgument that names the flag unless its value is at least `least`.
+absl::Status CheckDuration(absl::string_view flag, absl::Duration value,
+                           absl::Duration least);
 
 // "table", "json", "csv" or "markdown".
 std::string FormatName();

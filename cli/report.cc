@@ -28,6 +28,7 @@ suites::Command ReportCommand() {
   command.run = [](const std::vector<std::string>&) {
     reports::ReportCommand options;
     options.history = HistoryFolder();
+    options.history_is_named = !absl::GetFlag(FLAGS_history).empty();
     const std::string out = absl::GetFlag(FLAGS_out);
     options.out = out == "-" ? out : UserPath(out);
     options.format = absl::GetFlag(FLAGS_report_format);

@@ -52,6 +52,7 @@ suites::Command SuiteCommand() {
   command.details =
       "Tunes only what the store lacks: the second run adds a point to the\n"
       "trend within a minute or two. Workloads are data files; smoke is one.\n"
+      "Exit code 1: a benchmark failed or a task could not be tuned.\n"
       "\n"
       "  optrail suite smoke\n";
   command.flags = suites::SuiteFlags();

@@ -169,7 +169,10 @@ Command CompareCommand() {
       "a\n"
       "run, a commit, or Google Benchmark JSON; several files joined by "
       "commas\n"
-      "are processes of one run. Exit code 3: it can tell for no benchmark.\n"
+      "are processes of one run. Exit codes: 0 also where something is "
+      "slower,\n"
+      "3 it can tell for no benchmark; `optrail gate` is what fails on "
+      "regressions.\n"
       "\n"
       "With --binaries, A and B are programs that take Google Benchmark's\n"
       "flags, with --commits they are commits at which --target is built. "
@@ -281,9 +284,10 @@ Command HistoryCommand() {
   command.arguments = "verify | repair | merge FOLDER | thin | export | index";
   command.summary = "Checks, repairs, merges, thins or exports a history.";
   command.details =
-      "  verify        names every file that is damaged or odd; exit code 1 if "
-      "one\n"
-      "                is damaged\n"
+      "  verify        names every file that is damaged or odd; of the odd "
+      "ones "
+      "the\n"
+      "                first of a kind\n"
       "  repair        moves damaged files to <history>/quarantine; deletes "
       "nothing\n"
       "  merge FOLDER  copies what another history holds beyond this one\n"
@@ -292,6 +296,8 @@ Command HistoryCommand() {
       "  export        writes series as CSV that `optrail detect --csv` "
       "reads\n"
       "  index         brings the index up to date; --rebuild makes it anew\n"
+      "\n"
+      "Exit code 1: verify, repair --dry_run or merge found damaged files.\n"
       "\n"
       "  optrail history thin --keep_runs=50 --keep_days=90 --dry_run\n"
       "  optrail history export --filter=^matmul/ --out=series.csv\n";

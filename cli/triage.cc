@@ -12,7 +12,7 @@ ABSL_FLAG(std::string, effect, "",
           "By how much the metric may change, such as +5%; by default by any "
           "amount.");
 ABSL_FLAG(std::string, until, "",
-          "The first day, such as 2026-12-24 (UTC), that is not muted.");
+          "The last day, such as 2026-12-24 (UTC), that is muted.");
 ABSL_FLAG(bool, only_new, false,
           "Leave out what is acknowledged, expected or muted.");
 ABSL_FLAG(bool, only_active, false, "Leave out what is undone or expired.");
@@ -86,7 +86,7 @@ Command MuteCommand() {
   Command command;
   command.name = "mute";
   command.arguments = "SERIES|PATTERN";
-  command.summary = "Keeps benchmarks quiet until a day.";
+  command.summary = "Keeps benchmarks quiet until the end of a day.";
   command.details =
       "  optrail mute 'attention/.*' --until=2026-12-24 --reason='new disk'\n";
   command.flags = {"history", "format", "reason", "until"};

@@ -40,6 +40,28 @@ ABSL_FLAG(double, min_expected_improvement, 0,
 namespace optrail::cli {
 namespace {
 
+absl::Status CheckNumbers() {
+  const auto count = [](const char* flag, int64_t value, int least) {
+    return tracker::CheckFlag(value >= least && value <= 100'000'000, flag,
+                              value, absl::StrCat(least, " to 100000000"));
+  };
+  const double improvement = absl::GetFlag(FLAGS_min_expected_improvement);
+  for (const absl::Status& status :
+       {count("trials", absl::GetFlag(FLAGS_trials), 0),
+        count("patience", absl::GetFlag(FLAGS_patience), 0),
+        count("finalists", absl::GetFlag(FLAGS_finalists), 0),
+        count("parallel", absl::GetFlag(FLAGS_parallel), 1),
+        tracker::CheckFlag(improvement >= 0, "min_expected_improvement",
+                           improvement, "at least 0"),
+        CheckDuration("time_budget", absl::GetFlag(FLAGS_time_budget),
+                      absl::ZeroDuration()),
+        CheckDuration("command_timeout", absl::GetFlag(FLAGS_command_timeout),
+                      absl::Milliseconds(1))}) {
+    OPTRAIL_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> TuneAnyCommand() {
   tuning::TuneCommandOptions options;
   if (absl::GetFlag(FLAGS_space).empty() ||
@@ -53,6 +75,7 @@ absl::StatusOr<int> TuneAnyCommand() {
         "--total_trials and --total_time divide a budget over several "
         "operators; a command is one task: --trials, --time_budget");
   }
+  OPTRAIL_RETURN_IF_ERROR(CheckNumbers());
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
                            suites::RunContextFromFlags());
   options.space_file = UserPath(absl::GetFlag(FLAGS_space));

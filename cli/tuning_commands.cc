@@ -1,17 +1,18 @@
 // Commands over tuned configs and recorded spaces: store, replay.
 
 #include <iostream>
+#include <tuple>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/git.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
 #include "cli/flags.h"
-#include "re2/re2.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/replay/replay_command.h"
 #include "tuning/store/store_files.h"
@@ -47,15 +48,15 @@ namespace optrail::cli {
 namespace {
 
 absl::StatusOr<int> ShowStore() {
-  Table table({{"operator"},
-               {"hardware"},
-               {"shape"},
+  Table table({{"operator", Align::kLeft, "", Clip::kNever},
+               {"hardware", Align::kLeft, "", Clip::kNever},
+               {"shape", Align::kLeft, "", Clip::kNever},
                {"threads", Align::kRight},
                {"cache"},
                {"time", Align::kRight, "time_ns"},
                {"speed-up", Align::kRight, "speedup"},
                {"layer"},
-               {"config"}});
+               {"config", Align::kLeft, "", Clip::kNever}});
   const auto add = [&](const std::vector<proto::TunedConfigs>& files,
                        const char* layer) {
     for (const proto::TunedConfigs& file : files) {
@@ -98,19 +99,21 @@ absl::StatusOr<int> DiffStore() {
 }
 
 absl::StatusOr<int> PromoteStore() {
-  const RE2 op(absl::GetFlag(FLAGS_op).empty() ? ".*" : absl::GetFlag(FLAGS_op),
-               RE2::Quiet);
-  if (!op.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --op=", op.pattern(), ": ", op.error()));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
+  const std::string tree = UserPath(absl::GetFlag(FLAGS_tree));
+  if (!FileExists(tree)) {
+    return absl::NotFoundError(absl::StrCat(
+        "--tree=", absl::GetFlag(FLAGS_tree), ": there is no folder ", tree,
+        "; next: run store promote at the root of the source tree that holds "
+        "the operators, or give their folder as --tree"));
   }
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<std::string> files,
-      tuning::PromoteOverlay(UserPath(absl::GetFlag(FLAGS_tree)), StoreFolder(),
-                             [&](const tuning::StoreDifference& difference) {
-                               return RE2::FullMatch(difference.operator_name,
-                                                     op);
-                             }));
+      tuning::PromoteOverlay(
+          tree, StoreFolder(), [&](const tuning::StoreDifference& difference) {
+            return tracker::MatchesWhole(*op, difference.operator_name);
+          }));
   for (const std::string& file : files) std::cout << file << "\n";
   std::cerr << (files.empty() ? "nothing to promote\n"
                               : "written; review them and commit\n");
@@ -189,6 +192,14 @@ suites::Command ReplayCommand() {
                          "\", expected positive integers such as 50,100"));
       }
       options.budgets.push_back(budget);
+    }
+    for (const auto& [flag, value, least] :
+         {std::make_tuple("seeds", absl::GetFlag(FLAGS_seeds), 1),
+          std::make_tuple("batch", absl::GetFlag(FLAGS_batch), 1),
+          std::make_tuple("jobs", absl::GetFlag(FLAGS_jobs), 0),
+          std::make_tuple("top_k", absl::GetFlag(FLAGS_top_k), 0)}) {
+      OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+          value >= least, flag, value, absl::StrCat("at least ", least)));
     }
     options.seeds = absl::GetFlag(FLAGS_seeds);
     options.first_seed = absl::GetFlag(FLAGS_first_seed);

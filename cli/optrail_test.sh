@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# The command line as a newcomer types it: what is said, and the exit code.
+#   optrail_test.sh OPTRAIL
+set -uo pipefail
+
+optrail=$PWD/$1
+scratch=$(mktemp -d "$TEST_TMPDIR/trial_XXXXXX")
+export GIT_CEILING_DIRECTORIES=$TEST_TMPDIR
+export BUILD_WORKSPACE_DIRECTORY=$scratch BUILD_WORKING_DIRECTORY=$scratch
+cd "$scratch"
+
+# expect CODE TEXT ARGUMENT...: runs it; its output holds TEXT.
+expect() {
+  local code=$1 text=$2 output got
+  shift 2
+  output=$("$optrail" "$@" 2>&1)
+  got=$?
+  if [[ $got != "$code" || $output != *"$text"* ]]; then
+    echo "FAILED: optrail $*"
+    echo "expected exit code $code and: $text"
+    echo "got exit code $got and: $output"
+    exit 1
+  fi
+}
+
+expect 0 "optrail " --version
+expect 0 "optrail " version
+expect 2 "did you mean --version?" --versoin
+expect 2 "flags come after it: optrail COMMAND --history=x" --history=x log
+expect 2 "next: optrail help log" log --histroy=x
+
+# A mistyped folder is no empty history; the default one is.
+for command in log show compare gate changes report triage convergence; do
+  expect 2 "--history=$scratch/nosuch: there is no such folder" \
+    "$command" --history=nosuch
+done
+expect 0 "optrail import FILE" log
+expect 0 "optrail import FILE" changes
+expect 2 "optrail import FILE" compare
+expect 2 "optrail import FILE" gate
+expect 2 "optrail import FILE" show
+expect 0 "optrail import FILE" report --out=empty.html
+
+expect 2 "--filter='(' is no regular expression" log --filter='('
+expect 2 "--limit=-1: expected at least 0" log --limit=-1
+expect 2 "--parallel=0: expected 1 to" tune --command=x --space=s \
+  --metric=time:min --parallel=0
+expect 2 "--jobs=-1: expected at least 0" replay --spaces=x --jobs=-1
+expect 2 "--probe_time=-1s: expected" doctor --probe_time=-1s
+expect 2 "--process_deadline=0: expected" compare --binaries a b \
+  --process_deadline=0s
+
+expect 2 "run store promote at the root of the source tree" store promote
+[[ ! -e ops ]] || { echo "FAILED: store promote created ops/"; exit 1; }
+expect 2 "there is no folder /no/such/folder" bench --op=add \
+  --benchmark_out=/no/such/folder/x.json
+
+# Help names the exit codes that are not the usual ones.
+expect 0 "optrail gate" help compare
+for command in bench tune suite compare gate convergence changes bisect \
+  history; do
+  expect 0 "Exit code" help "$command"
+done
+echo "all as expected"
