@@ -466,9 +466,9 @@ absl::Status TuneCall::FinishAll() {
 absl::Status TuneCall::Together() {
   if (options_.total_trials > 0 &&
       options_.total_trials < static_cast<int64_t>(pending_.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a total of ", options_.total_trials, " trials for ",
-                     pending_.size(), " tasks; expected at least one each"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a total of ", options_.total_trials, " trials (--total_trials) for ",
+        pending_.size(), " tasks; expected at least one each"));
   }
   OpenAll();
   SearchAll();
