@@ -7,7 +7,8 @@
 namespace optrail::tuning {
 namespace {
 
-constexpr int kPopulation = 12;
+constexpr int kStart = 20;
+constexpr int kPopulation = 10;
 constexpr double kCrossover = 0.7;
 
 }  // namespace
@@ -33,24 +34,30 @@ Levels DifferentialEvolution::Mutant(size_t target) {
 }
 
 std::vector<Levels> DifferentialEvolution::Step(int count) {
-  if (population_.empty()) {
-    return last_step_ = population_ = SpreadSample(kPopulation);
-  }
-  for (size_t i = 0; i < population_.size(); ++i) {
-    const double now = CostOf(last_step_[i]), before = CostOf(population_[i]);
-    if (now < before || std::isnan(before)) population_[i] = last_step_[i];
+  if (start_.empty()) return start_ = StartDesign(kStart);
+  if (population_.empty()) population_ = Cheapest(kPopulation, start_);
+  for (Challenge& challenge : last_step_) {
+    Levels& member = population_[challenge.member];
+    if (CostOf(challenge.levels) < CostOf(member) ||
+        std::isnan(CostOf(member))) {
+      member = std::move(challenge.levels);
+    }
   }
   last_step_.clear();
-  for (size_t i = 0; i < population_.size(); ++i) {
-    Levels trial = Mutant(i);
-    if (Seen(trial) || std::find(last_step_.begin(), last_step_.end(), trial) !=
-                           last_step_.end()) {
-      Levels near = UnseenNear(trial, Neighbourhood::kHamming);
+  std::vector<Levels> step;
+  const int turns = std::min<int>(count, population_.size());
+  for (int i = 0; i < turns; ++i) {
+    const size_t member = turn_++ % population_.size();
+    Levels trial = Mutant(member);
+    if (Seen(trial) ||
+        std::find(step.begin(), step.end(), trial) != step.end()) {
+      Levels near = UnseenNear(trial);
       if (!near.empty()) trial = std::move(near);
     }
-    last_step_.push_back(std::move(trial));
+    last_step_.push_back({member, trial});
+    step.push_back(std::move(trial));
   }
-  return last_step_;
+  return step;
 }
 
 }  // namespace optrail::tuning

@@ -111,7 +111,7 @@ std::vector<Levels> EvolutionaryTrees::Step(int count) {
     }
   }
   if (step.empty()) {
-    Levels near = UnseenNear(history()[best()].levels, Neighbourhood::kHamming);
+    Levels near = UnseenNear(history()[best()].levels);
     step.push_back(near.empty() ? history()[best()].levels : near);
   }
   return step;

@@ -1,19 +1,20 @@
 #include "tuning/search/genetic_algorithm.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 #include <utility>
 
 namespace optrail::tuning {
 namespace {
 
 constexpr int kPopulation = 16;
-constexpr int kChildren = 8;
-constexpr int kTournament = 3;
-constexpr double kMutation = 0.4;
-// Generations without a new best after which the population is renewed, all but
-// the elite.
-constexpr int kPatience = 5;
+constexpr int kTournament = 2;
+// Pairs of parents tried for a child that is new.
+constexpr int kPairs = 5;
+constexpr double kMutation = 0.2;
+// Trials without a new best after which the population is renewed, all but the
+// elite.
+constexpr int kPatience = 64;
 constexpr int kElite = 3;
 
 }  // namespace
@@ -26,50 +27,42 @@ const Levels& GeneticAlgorithm::Tournament() {
   return population_[winner];
 }
 
-Levels GeneticAlgorithm::Child() {
+Levels GeneticAlgorithm::Crossover() {
   const Levels& mother = Tournament();
   const Levels& father = Tournament();
   std::vector<double> genes(mother.size());
   for (size_t k = 0; k < mother.size(); ++k) {
     genes[k] = rng()() & 1 ? mother[k] : father[k];
   }
-  Levels child = MoveTowards(mother, genes);
+  return MoveTowards(mother, genes);
+}
+
+Levels GeneticAlgorithm::Child() {
+  Levels child = Crossover();
+  for (int i = 1; i < kPairs && Seen(child); ++i) child = Crossover();
   if (!Seen(child) && rng().UniformReal() >= kMutation) return child;
-  return UnseenNear(child, Neighbourhood::kHamming);
+  return UnseenNear(child);
 }
 
 std::vector<Levels> GeneticAlgorithm::Step(int count) {
-  // The warm start belongs to the first generation.
-  if (population_.empty()) {
-    for (const Observation& o : history()) population_.push_back(o.levels);
-    if (population_.empty() && last_step_.empty()) {
-      return last_step_ = SpreadSample(kPopulation);
-    }
+  if (population_.empty() && last_step_.empty()) {
+    return last_step_ = StartDesign(kPopulation);
   }
-  population_.insert(population_.end(), last_step_.begin(), last_step_.end());
-  const auto fitter = [this](const Levels& a, const Levels& b) {
-    return CostOf(a) < CostOf(b);
-  };
-  // The base may have answered a step with a random config instead.
-  population_.erase(
-      std::remove_if(population_.begin(), population_.end(),
-                     [this](const Levels& levels) {
-                       return !(CostOf(levels) <=
-                                std::numeric_limits<double>::infinity());
-                     }),
-      population_.end());
-  std::stable_sort(population_.begin(), population_.end(), fitter);
-  if (population_.size() > kPopulation) population_.resize(kPopulation);
-  last_step_.clear();
-  if (population_.empty()) return last_step_ = SpreadSample(kPopulation);
-  idle_generations_ = best() == known_best_ ? idle_generations_ + 1 : 0;
-  known_best_ = best();
-  if (idle_generations_ > kPatience && population_.size() > kElite) {
-    idle_generations_ = 0;
+  for (const Levels& levels : last_step_) {
+    // The base may have answered a step with a random config instead.
+    if (!std::isnan(CostOf(levels))) population_.push_back(levels);
+  }
+  population_ = Cheapest(kPopulation, std::move(population_));
+  if (population_.empty()) return last_step_ = StartDesign(kPopulation);
+  const int trials = static_cast<int>(history().size());
+  if (trials - std::max(best(), renewed_at_) > kPatience &&
+      population_.size() > kElite) {
+    renewed_at_ = trials;
     population_.resize(kElite);
     return last_step_ = SpreadSample(kPopulation - kElite);
   }
-  for (int i = 0; i < std::max(count, kChildren); ++i) {
+  last_step_.clear();
+  for (int i = 0; i < count; ++i) {
     Levels child = Child();
     if (child.empty()) child = RandomUnseen();
     if (child.empty()) break;
@@ -78,6 +71,7 @@ std::vector<Levels> GeneticAlgorithm::Step(int count) {
       last_step_.push_back(std::move(child));
     }
   }
+  if (last_step_.empty()) last_step_.push_back(population_.front());
   return last_step_;
 }
 

@@ -24,7 +24,9 @@ Levels GreedyIls::Perturb(Levels levels) {
 }
 
 std::vector<Levels> GreedyIls::Step(int count) {
-  if (best() < 0) return last_step_ = SpreadSample(kStart);
+  if (history().size() < kStart || best() < 0) {
+    return last_step_ = StartDesign(kStart);
+  }
   if (at_.empty()) at_ = history()[best()].levels;
   for (const Levels& levels : last_step_) {
     if (CostOf(levels) < CostOf(at_)) at_ = levels;

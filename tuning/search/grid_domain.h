@@ -68,6 +68,17 @@ class GridDomain final : public Domain {
     }
     return knob;
   }
+  // 0, 1, 2, ..., as many as `levels`.
+  static KnobLevels Range(const std::string& name, int levels) {
+    KnobLevels knob;
+    knob.name = name;
+    knob.ordinal = true;
+    for (int l = 0; l < levels; ++l) {
+      knob.ints.push_back(l);
+      knob.labels.push_back(std::to_string(l));
+    }
+    return knob;
+  }
   static KnobLevels Variants(const std::string& name, int levels) {
     KnobLevels knob;
     knob.name = name;

@@ -25,7 +25,9 @@ double SimulatedAnnealing::Temperature() const {
 }
 
 std::vector<Levels> SimulatedAnnealing::Step(int count) {
-  if (history().empty() || best() < 0) return last_step_ = SpreadSample(kStart);
+  if (history().size() < kStart || best() < 0) {
+    return last_step_ = StartDesign(kStart);
+  }
   const Levels best_levels = history()[best()].levels;
   if (at_.empty()) at_ = best_levels;
   for (const Levels& levels : last_step_) {
@@ -44,7 +46,7 @@ std::vector<Levels> SimulatedAnnealing::Step(int count) {
   }
   last_step_.clear();
   for (int i = 0; i < count; ++i) {
-    Levels next = UnseenNear(at_, Neighbourhood::kHamming);
+    Levels next = UnseenNear(at_);
     if (next.empty()) break;
     last_step_.push_back(std::move(next));
   }

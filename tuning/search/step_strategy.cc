@@ -2,24 +2,54 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <utility>
+
+#include "tuning/search/source_knowledge.h"
 
 namespace optrail::tuning {
 namespace {
 
 // Steps in a row that name nothing new before the base tries a random config.
 constexpr int kMaxIdleSteps = 50;
+// Neighbours of neighbours of ... that UnseenNear goes through.
 constexpr int kMaxMoves = 8;
-// Samples among which the one nearest to a design point is taken. With many the
-// design would overrule the constraints: the few valid configs of a sparse
-// region would stand for all of it.
-constexpr int kDesignSamples = 8;
+// Random changes per knob before all neighbours are listed.
+constexpr int kChangesPerKnob = 4;
+// Samples among which the farthest is taken. With very many a design would
+// consist of the space's corners.
+constexpr int kSpreadSamples = 20;
+// Only so many earlier points are kept away from, so that a large design takes
+// time linear in its size.
+constexpr size_t kSpreadPoints = 64;
+// Levels tried between a knob's goal and its own level, at even strides.
+constexpr int kMaxStops = 32;
+
+// In knobs: 1 for each that differs altogether.
+double Distance(const Levels& a, const Levels& b,
+                absl::Span<const KnobLevels> knobs) {
+  double distance = 0;
+  for (size_t k = 0; k < knobs.size(); ++k) {
+    if (a[k] == b[k]) continue;
+    distance += knobs[k].ordinal ? std::abs(static_cast<double>(a[k]) - b[k]) /
+                                       (knobs[k].size() - 1)
+                                 : 1;
+  }
+  return distance;
+}
 
 }  // namespace
 
 std::vector<Levels> StepStrategy::Propose(int count) {
+  if (!began_) {
+    began_ = true;
+    if (!options().sources.empty()) {
+      const SourceKnowledge sources(domain(), options().sources);
+      queue_.assign(sources.starts().begin(), sources.starts().end());
+    }
+  }
   std::vector<Levels> round;
   for (int idle = 0; idle < kMaxIdleSteps;) {
     while (!queue_.empty() && static_cast<int>(round.size()) < count) {
@@ -36,40 +66,51 @@ std::vector<Levels> StepStrategy::Propose(int count) {
   return round;
 }
 
-std::vector<Levels> StepStrategy::SpreadSample(int count) {
-  // A Latin hypercube over the levels; each point moves to the nearest of some
-  // valid samples, because a constrained space has holes.
-  const auto knobs = domain().knobs();
-  std::vector<std::vector<double>> design(count,
-                                          std::vector<double>(knobs.size()));
-  for (size_t k = 0; k < knobs.size(); ++k) {
-    std::vector<int> strata(count);
-    std::iota(strata.begin(), strata.end(), 0);
-    rng().Shuffle(strata);
-    for (int i = 0; i < count; ++i) {
-      design[i][k] = (strata[i] + rng().UniformReal()) / count;
-    }
-  }
-  std::vector<Levels> result;
-  for (const std::vector<double>& point : design) {
-    Levels nearest;
-    double least = std::numeric_limits<double>::infinity();
-    for (int s = 0; s < kDesignSamples; ++s) {
+void StepStrategy::Spread(int count, std::vector<Levels>& design) {
+  for (int i = 0; i < count; ++i) {
+    const size_t first =
+        design.size() > kSpreadPoints ? design.size() - kSpreadPoints : 0;
+    Levels farthest;
+    double most = 0;
+    for (int s = 0; s < kSpreadSamples; ++s) {
       Levels levels = domain().Sample(rng());
-      double distance = 0;
-      for (size_t k = 0; k < knobs.size(); ++k) {
-        const double x = (levels[k] + 0.5) / knobs[k].size();
-        distance += (x - point[k]) * (x - point[k]);
+      double nearest = std::numeric_limits<double>::infinity();
+      for (size_t j = first; j < design.size(); ++j) {
+        nearest =
+            std::min(nearest, Distance(levels, design[j], domain().knobs()));
       }
-      if (distance < least &&
-          std::find(result.begin(), result.end(), levels) == result.end()) {
-        least = distance;
-        nearest = std::move(levels);
+      if (nearest > most) {
+        most = nearest;
+        farthest = std::move(levels);
       }
     }
-    if (!nearest.empty()) result.push_back(std::move(nearest));
+    if (!farthest.empty()) design.push_back(std::move(farthest));
   }
-  return result;
+}
+
+std::vector<Levels> StepStrategy::SpreadSample(int count) {
+  std::vector<Levels> design;
+  Spread(count, design);
+  return design;
+}
+
+std::vector<Levels> StepStrategy::StartDesign(int count) {
+  std::vector<Levels> design = Finalists(count / 2);
+  Spread(count - static_cast<int>(design.size()), design);
+  return design;
+}
+
+std::vector<Levels> StepStrategy::Cheapest(int count,
+                                           std::vector<Levels> configs) const {
+  const auto cost = [this](const Levels& levels) {
+    const double known = CostOf(levels);
+    return std::isnan(known) ? std::numeric_limits<double>::infinity() : known;
+  };
+  std::stable_sort(
+      configs.begin(), configs.end(),
+      [&cost](const Levels& a, const Levels& b) { return cost(a) < cost(b); });
+  if (static_cast<int>(configs.size()) > count) configs.resize(count);
+  return configs;
 }
 
 Levels StepStrategy::MoveTowards(const Levels& from,
@@ -86,9 +127,11 @@ Levels StepStrategy::MoveTowards(const Levels& from,
       const int goal = static_cast<int>(
           std::lround(std::min<double>(last, std::max(0.0, target[k]))));
       const uint16_t own = levels[k];
-      const int direction = goal > own ? -1 : 1;
-      for (int level = goal; level != own; level += direction) {
-        levels[k] = static_cast<uint16_t>(level);
+      const int distance = std::abs(goal - own);
+      const int stride = std::max(1, distance / kMaxStops);
+      const int direction = goal > own ? 1 : -1;
+      for (int left = distance; left > 0; left -= stride) {
+        levels[k] = static_cast<uint16_t>(own + direction * left);
         if (domain().IsValid(levels)) break;
         levels[k] = own;
         if (!knobs[k].ordinal) break;
@@ -98,10 +141,33 @@ Levels StepStrategy::MoveTowards(const Levels& from,
   return levels;
 }
 
-Levels StepStrategy::UnseenNear(const Levels& levels, Neighbourhood kind) {
+Levels StepStrategy::RandomChange(Levels levels) {
+  const auto knobs = domain().knobs();
+  const size_t k = rng().UniformInt(knobs.size());
+  const int size = knobs[k].size();
+  if (!knobs[k].ordinal) {
+    levels[k] = static_cast<uint16_t>(rng().UniformInt(size));
+    return levels;
+  }
+  // Log-uniform, so that a knob of thousands of levels is searched finely as
+  // well as widely.
+  const int distance = static_cast<int>(std::pow(size, rng().UniformReal()));
+  const int level = levels[k] + (rng()() & 1 ? distance : -distance);
+  if (level >= 0 && level < size) levels[k] = static_cast<uint16_t>(level);
+  return levels;
+}
+
+Levels StepStrategy::UnseenNear(const Levels& levels) {
+  const int changes =
+      kChangesPerKnob * static_cast<int>(domain().knobs().size());
   Levels at = levels;
   for (int move = 0; move < kMaxMoves; ++move) {
-    std::vector<Levels> neighbours = domain().Neighbours(at, kind);
+    for (int i = 0; i < changes; ++i) {
+      Levels changed = RandomChange(at);
+      if (domain().IsValid(changed) && !Seen(changed)) return changed;
+    }
+    std::vector<Levels> neighbours =
+        domain().Neighbours(at, Neighbourhood::kHamming);
     if (neighbours.empty()) return {};
     rng().Shuffle(neighbours);
     for (Levels& neighbour : neighbours) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -242,6 +243,161 @@ TEST_P(StrategyContract, MeasuresOnlyTheTopKOfThePrior) {
   }
 }
 
+// Spaces that few strategies are written for. What matters is that the contract
+// holds in them.
+struct OddSpace {
+  std::string name;
+  GridDomain domain;
+  // Infinity: the config fails.
+  std::function<double(absl::Span<const uint16_t>)> cost;
+};
+
+double Sum(absl::Span<const uint16_t> levels) {
+  double sum = 1;
+  for (const uint16_t level : levels) sum += level;
+  return sum;
+}
+
+std::vector<OddSpace> OddSpaces() {
+  std::vector<OddSpace> spaces;
+  std::vector<KnobLevels> categorical;
+  for (int k = 0; k < 24; ++k) {
+    categorical.push_back(
+        GridDomain::Variants("k" + std::to_string(k), 2 + k % 7));
+  }
+  spaces.push_back({"many categorical knobs",
+                    GridDomain(categorical, nullptr, /*listed=*/false), Sum});
+  spaces.push_back(
+      {"one knob of 5000 levels", GridDomain({GridDomain::Range("n", 5000)}),
+       [](absl::Span<const uint16_t> l) { return 1 + std::abs(l[0] - 3210); }});
+  // Valid are but even levels, where one step never leads.
+  spaces.push_back(
+      {"no adjacent configs",
+       GridDomain({GridDomain::Range("a", 40), GridDomain::Range("b", 40)},
+                  [](absl::Span<const uint16_t> l) {
+                    return l[0] % 2 == 0 && l[1] % 2 == 0;
+                  }),
+       Sum});
+  spaces.push_back(
+      {"an island of failures",
+       GridDomain({GridDomain::Range("a", 20), GridDomain::Range("b", 20),
+                   GridDomain::Variants("c", 3)}),
+       [](absl::Span<const uint16_t> l) {
+         // 40% of a and b, around the middle.
+         const bool island = l[0] >= 4 && l[0] < 17 && l[1] >= 4 && l[1] < 16;
+         return island ? HUGE_VAL : Sum(l);
+       }});
+  spaces.push_back(
+      {"a plateau",
+       GridDomain({GridDomain::Powers("a", 12), GridDomain::Powers("b", 12),
+                   GridDomain::Variants("c", 4)}),
+       [](absl::Span<const uint16_t>) { return 7.0; }});
+  spaces.push_back(
+      {"everything fails",
+       GridDomain({GridDomain::Powers("a", 12), GridDomain::Powers("b", 12)}),
+       [](absl::Span<const uint16_t>) { return HUGE_VAL; }});
+  spaces.push_back(
+      {"two configs", GridDomain({GridDomain::Variants("a", 2)}), Sum});
+  spaces.push_back(
+      {"one config",
+       GridDomain({GridDomain::Variants("a", 1), GridDomain::Powers("b", 1)}),
+       Sum});
+  return spaces;
+}
+
+TEST_P(StrategyContract, HoldsInOddSpaces) {
+  for (const OddSpace& space : OddSpaces()) {
+    if (GetParam() == "exhaustive" && !space.domain.size()) continue;
+    for (const int batch : {1, 8}) {
+      SCOPED_TRACE(space.name + ", batch " + std::to_string(batch));
+      StrategyOptions options;
+      options.batch = batch;
+      const auto strategy = Make(GetParam(), space.domain, options);
+      const int64_t trials =
+          std::min<int64_t>(120, space.domain.size().value_or(120));
+      absl::flat_hash_set<Levels> asked;
+      while (static_cast<int64_t>(asked.size()) < trials) {
+        const std::vector<Levels> round = strategy->Ask(batch);
+        ASSERT_FALSE(round.empty()) << "after " << asked.size() << " trials";
+        std::vector<Trial> told;
+        for (const Levels& levels : round) {
+          ASSERT_TRUE(space.domain.IsValid(levels));
+          ASSERT_TRUE(asked.insert(levels).second);
+          const double cost = space.cost(levels);
+          if (std::isfinite(cost)) {
+            told.push_back({levels, TrialOutcome::kOk, {cost}});
+          } else {
+            told.push_back({levels, TrialOutcome::kCrashed, {}});
+          }
+        }
+        strategy->Tell(told);
+      }
+      if (space.domain.size() && trials == *space.domain.size()) {
+        EXPECT_TRUE(strategy->Ask(batch).empty());
+        EXPECT_EQ(strategy->StopReason(), "space exhausted");
+      }
+    }
+  }
+}
+
+// Another task over the knobs of SmallDomain, all of it.
+TransferSource SourceLike(const Domain& domain, double sign) {
+  TransferSource source;
+  source.name = "other";
+  for (int64_t i = 0; i < *domain.size(); ++i) {
+    Trial trial = Measure(domain.At(i));
+    if (!trial.objectives.empty()) {
+      trial.objectives[0] = std::pow(trial.objectives[0], sign);
+    }
+    source.trials.push_back(std::move(trial));
+  }
+  return source;
+}
+
+bool IgnoresSources(const std::string& strategy) {
+  return strategy == "random" || strategy == "exhaustive";
+}
+
+TEST_P(StrategyContract, StartsWhereASourceWasBest) {
+  if (IgnoresSources(GetParam())) GTEST_SKIP() << "a baseline";
+  const GridDomain domain = SmallDomain();
+  StrategyOptions options;
+  options.sources = {SourceLike(domain, 1)};
+  const auto strategy = Make(GetParam(), domain, options);
+  EXPECT_EQ(strategy->Ask(1)[0], (Levels{1, 2, 1, 0}));
+}
+
+TEST_P(StrategyContract, ResumesWithSources) {
+  const GridDomain domain = SmallDomain();
+  StrategyOptions options;
+  options.sources = {SourceLike(domain, -1)};
+  const std::vector<Levels> whole =
+      Drive(*Make(GetParam(), domain, options), 40, 1);
+  for (const size_t cut : {1, 2, 3, 9, 25}) {
+    const auto strategy = Make(GetParam(), domain, options);
+    std::vector<Levels> resumed(whole.begin(), whole.begin() + cut);
+    std::vector<Trial> journal;
+    for (const Levels& levels : resumed) journal.push_back(Measure(levels));
+    strategy->Tell(journal);
+    const std::vector<Levels> rest =
+        Drive(*strategy, static_cast<int>(whole.size() - cut), 1);
+    resumed.insert(resumed.end(), rest.begin(), rest.end());
+    EXPECT_EQ(resumed, whole) << "cut " << cut;
+  }
+}
+
+TEST_P(StrategyContract, SourcesThatDisagreeChangeNothing) {
+  if (GetParam() == "portfolio" || GetParam() == "bayes_opt") {
+    GTEST_SKIP() << "judges sources on its own";
+  }
+  const GridDomain domain = SmallDomain();
+  StrategyOptions options;
+  const std::vector<Levels> without =
+      Drive(*Make(GetParam(), domain, options), 40, 1);
+  options.sources = {SourceLike(domain, 1), SourceLike(domain, -1)};
+  EXPECT_EQ(Drive(*Make(GetParam(), domain, options), 40, 1), without);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, StrategyContract,
                          ::testing::ValuesIn(StrategyNames()),
                          [](const auto& info) { return info.param; });
@@ -322,18 +478,6 @@ TEST(BayesOptTest, ExpectsLessAndLessImprovement) {
   const double late = strategy->ExpectedImprovement().value();
   EXPECT_GT(early, 0);
   EXPECT_LT(late, early);
-}
-
-TEST(BayesOptTest, StartsWhereASourceWasBest) {
-  const GridDomain domain = SmallDomain();
-  StrategyOptions options;
-  options.sources.emplace_back();
-  options.sources[0].name = "other";
-  for (int64_t i = 0; i < *domain.size(); ++i) {
-    options.sources[0].trials.push_back(Measure(domain.At(i)));
-  }
-  const auto strategy = Make("bayes_opt", domain, options);
-  EXPECT_EQ(strategy->Ask(1)[0], (Levels{1, 2, 1, 0}));
 }
 
 // Trials until the best config of SmallDomain was asked for.

@@ -29,7 +29,7 @@ std::vector<Levels> ThreePhase::Exploit(int count) {
     }
     Levels child = MoveTowards(mother, genes);
     if (Seen(child) || rng().UniformReal() < kMutation) {
-      child = UnseenNear(child, Neighbourhood::kHamming);
+      child = UnseenNear(child);
     }
     if (!child.empty()) step.push_back(std::move(child));
   }
@@ -63,7 +63,10 @@ std::vector<Levels> ThreePhase::Step(int count) {
     return std::max(kLeastTrials, static_cast<int>(part * smaller * budget));
   };
   if (phase_ == Phase::kExplore) {
-    if (spent == 0 || best() < 0) return SpreadSample(share(kExploreShare));
+    if (!explored_ || best() < 0) {
+      explored_ = true;
+      return StartDesign(share(kExploreShare));
+    }
     phase_ = Phase::kExploit;
     phase_began_ = static_cast<int>(history().size());
     return Exploit(count);

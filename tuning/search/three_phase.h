@@ -22,6 +22,7 @@ class ThreePhase final : public StepStrategy {
   std::vector<Levels> Refine(int count);
 
   Phase phase_ = Phase::kExplore;
+  bool explored_ = false;
   int phase_began_ = 0;  // history size
   int cycle_ = 0;
 };
