@@ -120,6 +120,13 @@ Command LogCommand() {
   command.name = "log";
   command.arguments = "[runs|sessions|series]";
   command.summary = "Lists runs, tuning sessions or series.";
+  command.details =
+      "By default runs, which --suite, --hardware, --branch and --commit "
+      "choose.\n"
+      "--filter is for sessions, where it matches tasks, and for series.\n"
+      "\n"
+      "  optrail log --suite=smoke --limit=5\n"
+      "  optrail log series --filter=^matmul/\n";
   command.flags = {"history", "format", "suite",  "hardware",
                    "branch",  "commit", "filter", "limit"};
   command.max_arguments = 1;

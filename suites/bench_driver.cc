@@ -63,8 +63,8 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
   const tuning::ConfigPredicate predicate(is_valid);
   request.is_valid = &predicate;
   const tuning::LookupResult found = store.Lookup(request);
-  // That nothing is tuned is said in one line for all; that a config is refused,
-  // or stands in for another shape's, is news of this task.
+  // That nothing is tuned is said in one line for all; that a config is
+  // refused, or stands in for another shape's, is news of this task.
   if (!found.warning.empty() &&
       !absl::StartsWith(found.warning, "no tuned config fits")) {
     std::cerr << "note: " << ShortTaskText(task.task) << ": " << found.warning

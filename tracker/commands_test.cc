@@ -337,6 +337,28 @@ TEST_F(CommandsTest, WrongPatternsAndNumbersAreRefusedByTheNameOfTheirFlag) {
   EXPECT_EQ(out.str(), "");
 }
 
+TEST_F(CommandsTest, WhatPeopleCopyIsWholeInANarrowTerminal) {
+  setenv("COLUMNS", "60", 1);
+  ImportCommand import;
+  import.common = common_;
+  import.files = {WriteResults("a.json", 100)};
+  import.hardware_id = "a-machine-with-a-name-of-some-length-2c";
+  std::ostringstream out;
+  ASSERT_TRUE(RunImport(import, out).ok());
+  const History history = *History::Open(common_.history);
+  const std::string id = history.ListRuns()->runs[0].id();
+  LogCommand log;
+  log.common = common_;
+  out.str("");
+  ASSERT_TRUE(RunLog(log, out).ok());
+  EXPECT_THAT(out.str(), AllOf(HasSubstr(id), HasSubstr(import.hardware_id)));
+  log.what = "series";
+  out.str("");
+  ASSERT_TRUE(RunLog(log, out).ok());
+  EXPECT_THAT(out.str(), HasSubstr("BM_Sort|time|ns|" + import.hardware_id));
+  unsetenv("COLUMNS");
+}
+
 TEST_F(CommandsTest, AMistypedHistoryIsNoEmptyHistory) {
   common_.history = JoinPath(dir_, "histroy");
   common_.history_is_named = true;

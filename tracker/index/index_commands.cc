@@ -42,8 +42,9 @@ CheckOptions ChecksFor(const CommonOptions& common) {
 void PrintFindings(const CheckReport& report, const CommonOptions& options,
                    std::ostream& out) {
   const bool for_people = IsForPeople(options.format);
-  Table table(
-      {{"problem"}, {"file", Align::kLeft, "", Clip::kNever}, {"detail"}});
+  Table table({{"problem"},
+               {"file", Align::kLeft, "", Clip::kNever},
+               {"detail", Align::kLeft, "", Clip::kNever}});
   // An import of old results has an odd clock in each of its files: people
   // get the first of a kind and their number. Damage is always listed whole.
   constexpr int kShown = 3;

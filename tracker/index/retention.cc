@@ -63,8 +63,8 @@ absl::Status ValidateRetention(const RetentionPolicy& policy) {
       {"keep_every", policy.keep_every, 1}};
   for (const auto& [name, value, least] : fields) {
     if (value >= least) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--", name, "=", value, ": expected at least ", least));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, "=", value, ": expected at least ", least));
   }
   for (const std::string& commit : policy.keep_commits) {
     if (!commit.empty()) continue;
