@@ -294,7 +294,7 @@ Command HistoryCommand() {
       "  verify        names every file that is damaged or odd; of the odd "
       "ones "
       "the\n"
-      "                first of a kind\n"
+      "                first three of a kind\n"
       "  repair        moves damaged files to <history>/quarantine; deletes "
       "nothing\n"
       "  merge FOLDER  copies what another history holds beyond this one\n"
