@@ -32,9 +32,9 @@
 #include <map>
 #include <new>
 #include <random>
-#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tuning/replay/recordings/config_timer.h"
@@ -47,6 +47,7 @@ namespace {
 
 constexpr int kCompileSeconds = 60;
 constexpr int kTimerSeconds = 20;
+constexpr int kMaxIdleDeaths = 3;
 constexpr int kMaxCompilers = 64;
 
 double NowSeconds() {
@@ -79,6 +80,9 @@ struct Recorder {
   int pipe_read = -1;
   int pipe_write = -1;
 
+  std::string SourcePath(const Space& space) const {
+    return kernel_dir + "/" + space.name + ".cu";
+  }
   std::string CubinPath(int job) const {
     return cubin_dir + "/" + std::to_string(job) + ".cubin";
   }
@@ -166,7 +170,7 @@ void HandOver(const Recorder& recorder, int job, double compile_ms,
     const Job& job = recorder.jobs[index];
     std::string& source = sources[job.space];
     if (source.empty()) {
-      source = ReadFile(recorder.kernel_dir + "/" + job.space->name + ".cu");
+      source = ReadFile(recorder.SourcePath(*job.space));
     }
     alarm(kCompileSeconds);
     const double start = NowSeconds();
@@ -239,6 +243,7 @@ void Watch(const Recorder& recorder, double deadline) {
   for (int slot = 0; slot < recorder.compilers; ++slot) start_compiler(slot);
   start_timer();
 
+  int idle_deaths = 0;  // of timers that had no job, in a row
   double reported = NowSeconds();
   int reported_jobs = 0;
   while (shared.timed_jobs < jobs && NowSeconds() < deadline) {
@@ -253,6 +258,12 @@ void Watch(const Recorder& recorder, double deadline) {
       std::fprintf(stderr, "process %d ended with status %x\n", pid, status);
       if (pid == timer) {
         const int index = shared.timing.exchange(-1);
+        idle_deaths = index >= 0 ? 0 : idle_deaths + 1;
+        if (idle_deaths == kMaxIdleDeaths) {
+          std::fprintf(stderr, "the timer can't start\n");
+          deadline = 0;
+          break;
+        }
         if (index >= 0) {
           const Job& job = recorder.jobs[index];
           AppendLog(recorder.log_path,
@@ -301,14 +312,21 @@ int Record(int argc, char** argv) {
   const double deadline = NowSeconds() + std::atof(argv[3]);
   recorder.compilers = std::min(std::atoi(argv[4]), kMaxCompilers);
 
-  std::set<std::string> done;  // "space;config"
+  std::map<std::string, size_t> logged;  // sizes of "space;config"
   for (const LogEntry& entry : ReadLog(recorder.log_path)) {
-    done.insert(entry.space + ";" + entry.config);
+    ++logged[entry.space + ";" + entry.config];
   }
+  // The last line may have no end.
+  if (!logged.empty()) AppendLog(recorder.log_path, "\n");
   for (int i = 5; i < argc; ++i) {
     const std::string argument = argv[i];
     const size_t colon = argument.find(':');
     const Space& space = SpaceOf(argument.substr(0, colon));
+    const std::string source = recorder.SourcePath(space);
+    if (ReadFile(source).empty()) {
+      std::fprintf(stderr, "%s: no such kernel\n", source.c_str());
+      return 1;
+    }
     std::vector<Config> configs = ValidConfigs(space);
     // In random order, so that a run that is stopped has a fair sample.
     std::mt19937 random(1);
@@ -320,7 +338,10 @@ int Record(int argc, char** argv) {
                                       std::stoul(argument.substr(colon + 1))));
     }
     for (Config& config : configs) {
-      if (done.count(space.name + ";" + ConfigKey(config)) > 0) continue;
+      const auto found = logged.find(space.name + ";" + ConfigKey(config));
+      if (found != logged.end() && found->second >= space.sizes.size()) {
+        continue;
+      }
       recorder.jobs.push_back({&space, std::move(config)});
     }
   }
@@ -331,8 +352,13 @@ int Record(int argc, char** argv) {
     return 1;
   }
   recorder.cubin_dir = folder;
-  recorder.shared = new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared();
+  void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    std::perror("mmap");
+    return 1;
+  }
+  recorder.shared = new (memory) Shared();
   for (auto& job : recorder.shared->compiling) job = -1;
   recorder.shared->timing = -1;
   int ends[2];
