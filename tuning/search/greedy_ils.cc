@@ -8,13 +8,14 @@ namespace optrail::tuning {
 namespace {
 
 constexpr int kStart = 10;
-// Random moves of a jump.
-constexpr int kJump = 3;
+// Random moves of a jump at first. One more after each that led to nothing
+// better, until it leads anywhere.
+constexpr int kLeastJump = 3;
 
 }  // namespace
 
 Levels GreedyIls::Perturb(Levels levels) {
-  for (int move = 0; move < kJump; ++move) {
+  for (int move = 0; move < jump_; ++move) {
     std::vector<Levels> neighbours =
         domain().Neighbours(levels, Neighbourhood::kHamming);
     if (neighbours.empty()) break;
@@ -48,6 +49,9 @@ std::vector<Levels> GreedyIls::Step(int count) {
     if (!last_step_.empty()) return last_step_;
   }
   // A local optimum. The jump's landing counts even if it is worse.
+  const int most = kLeastJump + static_cast<int>(domain().knobs().size());
+  jump_ = best() == jumped_from_ ? std::min(jump_ + 1, most) : kLeastJump;
+  jumped_from_ = best();
   at_ = Perturb(history()[best()].levels);
   return last_step_ = {at_};
 }

@@ -3,8 +3,8 @@
 
 // Greedy iterated local search (Lourenco, Martin and Stutzle, 2003): move to
 // the first better neighbour until there is none, then jump away from the best
-// and climb again. Adjacent levels come first, then any other level of one
-// knob.
+// and climb again, farther each time in vain. Adjacent levels come first, then
+// any other level of one knob.
 
 #include "tuning/search/step_strategy.h"
 
@@ -20,6 +20,8 @@ class GreedyIls final : public StepStrategy {
 
   std::vector<Levels> last_step_;
   Levels at_;
+  int jump_ = 0;          // moves of the last jump
+  int jumped_from_ = -1;  // index in history
 };
 
 }  // namespace optrail::tuning
