@@ -2,11 +2,12 @@
 //
 //   bazel run -c opt //tuning/search:strategy_benchmark
 //
-// The spaces are 18,000 listed configs, and 10^7 that are not listed and of
-// which three quarters are valid.
+// The spaces are 18,000 listed configs; 10^7 that are not listed and of which
+// three quarters are valid; two knobs of 5,000 levels; 40 categorical knobs.
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,26 @@ const Domain& UnlistedDomain() {
   return *domain;
 }
 
+const Domain& ManyLevelsDomain() {
+  static const GridDomain* const domain = new GridDomain(
+      {GridDomain::Range("a", 5000), GridDomain::Range("b", 5000),
+       GridDomain::Variants("c", 3)},
+      [](absl::Span<const uint16_t> l) { return (l[0] + l[1]) % 8 == 0; },
+      /*listed=*/false);
+  return *domain;
+}
+
+const Domain& CategoricalDomain() {
+  static const GridDomain* const domain = [] {
+    std::vector<KnobLevels> knobs;
+    for (int k = 0; k < 40; ++k) {
+      knobs.push_back(GridDomain::Variants(absl::StrCat("k", k), 2 + k % 9));
+    }
+    return new GridDomain(knobs, nullptr, /*listed=*/false);
+  }();
+  return *domain;
+}
+
 // A bowl with ridges.
 Trial Measure(const Domain& domain, const Levels& levels) {
   double cost = 1;
@@ -73,16 +94,18 @@ void RunSession(benchmark::State& state, const std::string& name,
 void Register() {
   for (const std::string& name : StrategyNames()) {
     if (name == "exhaustive") continue;
-    benchmark::RegisterBenchmark(absl::StrCat(name, "/18000").c_str(),
-                                 [name](benchmark::State& state) {
-                                   RunSession(state, name, ListedDomain());
-                                 })
-        ->Unit(benchmark::kMillisecond);
-    benchmark::RegisterBenchmark(absl::StrCat(name, "/1e7_unlisted").c_str(),
-                                 [name](benchmark::State& state) {
-                                   RunSession(state, name, UnlistedDomain());
-                                 })
-        ->Unit(benchmark::kMillisecond);
+    for (const auto& [label, domain] :
+         {std::make_pair("18000", &ListedDomain()),
+          std::make_pair("1e7_unlisted", &UnlistedDomain()),
+          std::make_pair("5000_levels", &ManyLevelsDomain()),
+          std::make_pair("40_categorical", &CategoricalDomain())}) {
+      benchmark::RegisterBenchmark(
+          absl::StrCat(name, "/", label).c_str(),
+          [name, domain = domain](benchmark::State& state) {
+            RunSession(state, name, *domain);
+          })
+          ->Unit(benchmark::kMillisecond);
+    }
   }
 }
 
