@@ -10,7 +10,7 @@
 // With options.sources the first trials are the configs that were best there
 // (SourceKnowledge::starts), if the sources can be believed. A start design
 // then counts them among its points. That is all the transfer there is: what
-// misleads costs those few trials.
+// misleads costs those few trials, though a local search may set out from them.
 
 #include <deque>
 #include <vector>
