@@ -19,7 +19,6 @@
 #include "absl/base/config.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/status_macros.h"
 
 namespace optrail {
@@ -223,7 +222,7 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
   const std::vector<std::string> environment = EnvironmentFor(options);
   std::unique_ptr<Subprocess> process(new Subprocess);
   process->options_ = options;
-  process->start_ = absl::Now();
+  process->start_ = process->Now();
   pid_t pid = -1;
   const int error_number =
       posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes,
@@ -269,6 +268,12 @@ Subprocess::~Subprocess() {
   CloseDescriptor(&stderr_fd_);
 }
 
+absl::Duration Subprocess::Now() const {
+  const Clock* clock =
+      options_.clock != nullptr ? options_.clock : Clock::Real();
+  return absl::Nanoseconds(clock->NowNs());
+}
+
 bool Subprocess::IsAboveMemoryCap() const {
   if (options_.max_resident_bytes <= 0) return false;
   std::FILE* file =
@@ -298,9 +303,9 @@ void Subprocess::DrainStderr() {
 }
 
 Subprocess::Wakeup Subprocess::WaitForDescriptor(int fd, short events,
-                                                 absl::Time deadline) {
+                                                 absl::Duration deadline) {
   while (true) {
-    absl::Duration patience = deadline - absl::Now();
+    absl::Duration patience = deadline - Now();
     if (options_.max_resident_bytes > 0) {
       patience = std::min(patience, options_.watchdog_interval);
     }
@@ -318,14 +323,14 @@ Subprocess::Wakeup Subprocess::WaitForDescriptor(int fd, short events,
       KillGroup(ExitInfo::Kind::kOutOfMemory);
       return Wakeup::kOutOfMemory;
     }
-    if (absl::Now() >= deadline) return Wakeup::kTimeout;
+    if (Now() >= deadline) return Wakeup::kTimeout;
   }
 }
 
 absl::Status Subprocess::WriteFrame(absl::string_view payload,
                                     absl::Duration timeout) {
   OPTRAIL_RETURN_IF_ERROR(CheckFrameSize(payload.size()));
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = Now() + timeout;
   std::string frame(kFrameHeaderBytes, '\0');
   EncodeLength(static_cast<uint32_t>(payload.size()), &frame[0]);
   frame.append(payload.data(), payload.size());
@@ -362,7 +367,7 @@ absl::Status Subprocess::WriteFrame(absl::string_view payload,
 }
 
 absl::StatusOr<std::string> Subprocess::ReadFrame(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = Now() + timeout;
   char header[kFrameHeaderBytes];
   std::string payload;
   size_t received = 0;  // of header and payload together
@@ -454,7 +459,7 @@ void Subprocess::Reap() {
 void Subprocess::FinishReaping(int wait_status, const void* usage) {
   const rusage& used = *static_cast<const rusage*>(usage);
   reaped_ = true;
-  exit_.wall_time = absl::Now() - start_;
+  exit_.wall_time = Now() - start_;
   exit_.cpu_time = ToDuration(used.ru_utime) + ToDuration(used.ru_stime);
   exit_.max_resident_bytes = int64_t{used.ru_maxrss} * 1024;
   if (WIFEXITED(wait_status)) {
@@ -468,7 +473,7 @@ void Subprocess::FinishReaping(int wait_status, const void* usage) {
 }
 
 ExitInfo Subprocess::Wait(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = Now() + timeout;
   char dropped[4096];
   while (!reaped_) {
     switch (WaitForDescriptor(stdout_fd_, POLLIN, deadline)) {
@@ -505,7 +510,7 @@ absl::StatusOr<CommandResult> RunCommand(const std::vector<std::string>& argv,
                                          const CommandOptions& options) {
   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Subprocess> process,
                            Subprocess::Start(argv, options));
-  const absl::Time deadline = absl::Now() + options.timeout;
+  const absl::Duration deadline = process->Now() + options.timeout;
   CommandResult result;
   absl::string_view input = options.stdin_text;
   if (input.empty()) process->CloseInput();
@@ -534,15 +539,16 @@ absl::StatusOr<CommandResult> RunCommand(const std::vector<std::string>& argv,
       if (n >= 0) input.remove_prefix(static_cast<size_t>(n));
       if (input.empty()) process->CloseInput();
     }
-    const absl::Time until =
-        input.empty() ? deadline
-                      : std::min(deadline, absl::Now() + absl::Milliseconds(2));
+    const absl::Duration until =
+        input.empty()
+            ? deadline
+            : std::min(deadline, process->Now() + absl::Milliseconds(2));
     switch (process->WaitForDescriptor(process->stdout_fd_, POLLIN, until)) {
       case Subprocess::Wakeup::kReady:
         read_some();
         break;
       case Subprocess::Wakeup::kTimeout:
-        if (absl::Now() < deadline) break;
+        if (process->Now() < deadline) break;
         process->KillGroup(ExitInfo::Kind::kTimedOut);
         process->Reap();
         break;

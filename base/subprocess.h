@@ -35,6 +35,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 
 namespace optrail {
 
@@ -66,6 +67,11 @@ struct SubprocessOptions {
   // reserves address space that it never uses.) Not set in a build with the
   // address or thread sanitizer, whose terabytes of shadow count as data.
   int64_t max_data_bytes = 0;
+
+  // What deadlines are measured by: its steady time, so that setting the clock
+  // of the machine neither kills a child nor keeps it alive. nullptr: the
+  // machine's own. Must outlive the child.
+  const Clock* clock = nullptr;
 };
 
 // How a child ended.
@@ -163,9 +169,11 @@ class Subprocess {
   enum class Wakeup { kReady, kTimeout, kOutOfMemory, kExited };
 
   Subprocess() = default;
+  // Steady, since the clock's arbitrary start; deadlines are such times.
+  absl::Duration Now() const;
   // Waits until `fd` is ready for `events`, draining stderr and watching the
   // child's memory meanwhile. fd -1: waits for the child's end only.
-  Wakeup WaitForDescriptor(int fd, short events, absl::Time deadline);
+  Wakeup WaitForDescriptor(int fd, short events, absl::Duration deadline);
   bool IsAboveMemoryCap() const;
   void DrainStderr();
   void KillGroup(ExitInfo::Kind why);
@@ -180,7 +188,7 @@ class Subprocess {
   int stdout_fd_ = -1;
   int stderr_fd_ = -1;
   std::string stderr_tail_;
-  absl::Time start_;
+  absl::Duration start_;
   bool reaped_ = false;
   bool killed_ = false;
   ExitInfo::Kind kill_reason_ = ExitInfo::Kind::kKilled;

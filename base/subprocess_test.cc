@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -233,6 +234,61 @@ TEST(SubprocessTest, HangingChildMissesTheDeadlineAndIsKilled) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       child->WriteFrame(std::string(1 << 20, 'x'), absl::Milliseconds(20))));
   EXPECT_EQ(child->Wait(absl::Milliseconds(20)).kind, Kind::kTimedOut);
+}
+
+// A machine whose clock is set at every look. Its steady time goes on as told.
+class JumpingClock : public Clock {
+ public:
+  JumpingClock(absl::Duration steady_step, absl::Duration wall_step)
+      : steady_step_ns_(absl::ToInt64Nanoseconds(steady_step)),
+        wall_step_ns_(absl::ToInt64Nanoseconds(wall_step)) {}
+  int64_t NowNs() const override {
+    Look();
+    return steady_ns_;
+  }
+  int64_t WallNs() const override {
+    Look();
+    return wall_ns_;
+  }
+
+ private:
+  void Look() const {
+    steady_ns_ += steady_step_ns_;
+    wall_ns_ += wall_step_ns_;
+  }
+  const int64_t steady_step_ns_;
+  const int64_t wall_step_ns_;
+  mutable int64_t steady_ns_ = 0;
+  mutable int64_t wall_ns_ = FakeClock::kDefaultWallNs;
+};
+
+TEST(SubprocessTest, SettingTheClockForwardKillsNoChild) {
+  const JumpingClock clock(absl::ZeroDuration(), absl::Hours(24));
+  SubprocessOptions options;
+  options.clock = &clock;
+  const std::unique_ptr<Subprocess> child = StartChild("frames", options);
+  ASSERT_TRUE(child->WriteFrame("text", absl::Seconds(1)).ok());
+  EXPECT_EQ(child->ReadFrame(absl::Seconds(1)).value(), "got text");
+  child->CloseInput();
+  EXPECT_TRUE(child->Wait(absl::Seconds(1)).ok());
+
+  CommandOptions command;
+  command.clock = &clock;
+  command.timeout = absl::Seconds(1);
+  EXPECT_EQ(Shell("echo out", command).stdout_text, "out\n");
+}
+
+TEST(SubprocessTest, SettingTheClockBackKeepsNoHangingChildAlive) {
+  const JumpingClock clock(absl::Seconds(1), -absl::Hours(24));
+  SubprocessOptions options;
+  options.clock = &clock;
+  // The watchdog makes it look at the clock every few milliseconds.
+  options.max_resident_bytes = int64_t{1} << 40;
+  const std::unique_ptr<Subprocess> child = StartChild("frames", options);
+  ASSERT_TRUE(child->WriteFrame("hang", kAges).ok());
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(child->ReadFrame(absl::Seconds(10)).status()));
+  EXPECT_EQ(child->Wait(absl::Seconds(10)).kind, Kind::kTimedOut);
 }
 
 TEST(SubprocessTest, CrashIsUnavailableAndTheSignalIsKnown) {

@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/git.h"
 #include "base/status_macros.h"
@@ -199,7 +199,7 @@ absl::StatusOr<std::string> CommitBuilder::Build(const std::string& commit) {
     std::cerr << "building " << options_.target << " at " << short_id
               << " ...\n";
   }
-  const absl::Time start = absl::Now();
+  const int64_t start_ns = Clock::Real()->NowNs();
   ++builds_;
   OPTRAIL_ASSIGN_OR_RETURN(
       const Interruptible::End end,
@@ -231,7 +231,7 @@ absl::StatusOr<std::string> CommitBuilder::Build(const std::string& commit) {
   if (!options_.quiet) {
     std::cerr << "built " << options_.target << " at " << short_id << " in "
               << FormatDurationNs(
-                     absl::ToDoubleNanoseconds(absl::Now() - start))
+                     static_cast<double>(Clock::Real()->NowNs() - start_ns))
               << "\n";
   }
   built_[commit] = binary;

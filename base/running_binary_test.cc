@@ -1,0 +1,26 @@
+#include "base/running_binary.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "gtest/gtest.h"
+
+namespace optrail {
+namespace {
+
+TEST(RunningBinaryFingerprint, IsThatOfTheFileThatRuns) {
+  const auto contents = ReadFile("/proc/self/exe");
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  ASSERT_FALSE(contents->empty());
+  EXPECT_EQ(RunningBinaryFingerprint(), Fingerprint(*contents));
+  EXPECT_TRUE(IsFingerprint(RunningBinaryFingerprint()));
+}
+
+TEST(RunningBinaryFingerprint, IsComputedOnce) {
+  EXPECT_EQ(&RunningBinaryFingerprint(), &RunningBinaryFingerprint());
+}
+
+}  // namespace
+}  // namespace optrail
