@@ -38,6 +38,9 @@ ABSL_FLAG(bool, compile_time_objective, false,
 ABSL_FLAG(std::vector<std::string>, transfer, {},
           "Recordings of other devices to start from: for each space those "
           "with the same knobs and another name.");
+ABSL_FLAG(int, transfer_trials, 0,
+          "Trials of the search by which a source is known; 0: it is known "
+          "entirely.");
 ABSL_FLAG(bool, shuffle_transfer, false,
           "Permute the results of those recordings: sources that mislead.");
 ABSL_FLAG(std::string, prior, "",
@@ -158,20 +161,11 @@ suites::Command ReplayCommand() {
       "trials; ev5 is the number of trials until within 5% of the best.\n"
       "\n"
       "  optrail replay --spaces=spaces/ --strategies=all --format=csv\n";
-  command.flags = {"spaces",
-                   "strategies",
-                   "budgets",
-                   "seeds",
-                   "first_seed",
-                   "batch",
-                   "jobs",
-                   "noise",
-                   "compile_time_objective",
-                   "transfer",
-                   "shuffle_transfer",
-                   "prior",
-                   "top_k",
-                   "format"};
+  command.flags = {"spaces",   "strategies",      "budgets",
+                   "seeds",    "first_seed",      "batch",
+                   "jobs",     "noise",           "compile_time_objective",
+                   "transfer", "transfer_trials", "shuffle_transfer",
+                   "prior",    "top_k",           "format"};
   command.max_arguments = -1;
   command.run =
       [](const std::vector<std::string>& files) -> absl::StatusOr<int> {
@@ -212,6 +206,7 @@ suites::Command ReplayCommand() {
     for (const std::string& path : absl::GetFlag(FLAGS_transfer)) {
       options.transfer.push_back(UserPath(path));
     }
+    options.transfer_trials = absl::GetFlag(FLAGS_transfer_trials);
     options.shuffle_transfer = absl::GetFlag(FLAGS_shuffle_transfer);
     if (const std::string prior = absl::GetFlag(FLAGS_prior); !prior.empty()) {
       options.prior = UserPath(prior);

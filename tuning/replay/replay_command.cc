@@ -28,6 +28,7 @@ namespace {
 
 constexpr char kBaseline[] = "random_exact";
 constexpr uint64_t kShuffleSeed = 0x5b0ff1e;
+constexpr uint64_t kSourceSeed = 0x50a4ce;
 
 absl::StatusOr<std::vector<std::string>> ExpandFiles(
     const std::vector<std::string>& paths) {
@@ -77,6 +78,10 @@ absl::Status CheckCommand(const ReplayCommand& command) {
   if (command.batch < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("batch: ", command.batch, ", expected at least 1"));
+  }
+  if (command.transfer_trials < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "transfer_trials: ", command.transfer_trials, ", expected at least 0"));
   }
   if (command.top_k > 0 && command.prior.empty()) {
     return absl::InvalidArgumentError(
@@ -214,6 +219,11 @@ absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command) {
                            ExpandFiles(command.transfer));
   for (const std::string& file : source_files) {
     OPTRAIL_ASSIGN_OR_RETURN(Recording recording, ReadRecording(file));
+    if (command.transfer_trials > 0) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          recording, AfterSearch(recording, command.transfer_trials,
+                                 kSourceSeed + source_recordings.size()));
+    }
     source_recordings.push_back(std::move(recording));
   }
 

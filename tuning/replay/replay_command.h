@@ -38,6 +38,9 @@ struct ReplayCommand {
   // Recordings of other devices: each is a source for every space with the same
   // knobs but another name (leave one device out).
   std::vector<std::string> transfer;
+  // What is known of a source is what a search of so many trials found there;
+  // 0: everything.
+  int transfer_trials = 0;
   // Permutes the sources' results: a source that misleads.
   bool shuffle_transfer = false;
 

@@ -165,6 +165,23 @@ TEST(ReplayCommandTest, TransferLeavesTheSpaceItselfOut) {
   EXPECT_EQ(with_other->back().ev5, 1);
 }
 
+TEST(ReplayCommandTest, ASourceCanBeKnownByAFewTrials) {
+  ReplayCommand command = SmallCommand();
+  command.strategies = {"bayes_opt"};
+  command.budgets = {4};
+  command.transfer = {WriteSpace("bowl_B", 0.1)};
+  command.transfer_trials = 30;  // enough to find its best
+  const auto enough = RunReplay(command);
+  ASSERT_TRUE(enough.ok()) << enough.status();
+  EXPECT_EQ(enough->back().ev5, 1);
+  command.transfer_trials = 1;  // nothing to learn
+  const auto little = RunReplay(command);
+  command.transfer.clear();
+  const auto without = RunReplay(command);
+  ASSERT_TRUE(little.ok() && without.ok());
+  EXPECT_EQ(little->back().mean_fraction, without->back().mean_fraction);
+}
+
 TEST(ReplayCommandTest, TwoObjectivesScoreTheHypervolume) {
   ReplayCommand command = SmallCommand();
   command.compile_time_objective = true;
@@ -206,6 +223,9 @@ TEST(ReplayCommandTest, RejectsWrongUse) {
   command = SmallCommand();
   command.top_k = 3;
   EXPECT_THAT(message(command), HasSubstr("top_k: expected a prior"));
+  command = SmallCommand();
+  command.transfer_trials = -1;
+  EXPECT_THAT(message(command), HasSubstr("transfer_trials: -1, expected"));
   command = SmallCommand();
   command.format = "xml";
   EXPECT_THAT(std::string(FormatReplay(command, {}).status().message()),

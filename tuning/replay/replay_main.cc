@@ -32,6 +32,9 @@ ABSL_FLAG(bool, compile_time_objective, false,
           "Compile time as a second objective; the score is the hypervolume.");
 ABSL_FLAG(std::vector<std::string>, transfer, {},
           "Recordings of other devices to learn from (leave one out).");
+ABSL_FLAG(int, transfer_trials, 0,
+          "Trials of the search by which a source is known; 0: it is known "
+          "entirely.");
 ABSL_FLAG(bool, shuffle_transfer, false, "Permute the sources: they mislead.");
 ABSL_FLAG(std::string, prior, "", "Recording whose speeds rank the configs.");
 ABSL_FLAG(int, top_k, 0, "Measure only the top_k by --prior; 0: any.");
@@ -62,6 +65,7 @@ int Main() {
   command.noise = absl::GetFlag(FLAGS_noise);
   command.compile_time_objective = absl::GetFlag(FLAGS_compile_time_objective);
   command.transfer = absl::GetFlag(FLAGS_transfer);
+  command.transfer_trials = absl::GetFlag(FLAGS_transfer_trials);
   command.shuffle_transfer = absl::GetFlag(FLAGS_shuffle_transfer);
   command.prior = absl::GetFlag(FLAGS_prior);
   command.top_k = absl::GetFlag(FLAGS_top_k);

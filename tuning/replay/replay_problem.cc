@@ -54,6 +54,33 @@ Point2 ReferencePoint(const Recording& recording) {
 
 }  // namespace
 
+absl::StatusOr<Recording> AfterSearch(const Recording& recording, int trials,
+                                      uint64_t seed) {
+  const RecordedDomain domain(recording);
+  StrategyOptions options;
+  options.seed = seed;
+  options.budget = trials;
+  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Strategy> strategy,
+                           MakeStrategy("default", domain, options));
+  Recording known = recording;
+  known.configs.clear();
+  while (static_cast<int>(known.configs.size()) < trials) {
+    const std::vector<Levels> next = strategy->Ask(1);
+    if (next.empty()) break;
+    const RecordedConfig& config =
+        recording.configs[*domain.IndexOf(next.front())];
+    Trial trial;
+    trial.levels = config.levels;
+    trial.outcome = config.outcome;
+    if (config.outcome == TrialOutcome::kOk) {
+      trial.objectives = {config.time_ms};
+    }
+    strategy->Tell({trial});
+    known.configs.push_back(config);
+  }
+  return known;
+}
+
 ReplayProblem::ReplayProblem(Recording recording)
     : recording_(std::move(recording)),
       domain_(recording_),

@@ -48,6 +48,11 @@ struct ReplayResult {
   std::string stop_reason;  // empty if the budget was used up
 };
 
+// What a search by the default strategy knows of `recording` in the end: the
+// configs it tried.
+absl::StatusOr<Recording> AfterSearch(const Recording& recording, int trials,
+                                      uint64_t seed);
+
 class ReplayProblem {
  public:
   explicit ReplayProblem(Recording recording);

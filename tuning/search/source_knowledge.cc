@@ -25,8 +25,11 @@ constexpr size_t kMaxStarts = 8;
 // are known), shuffled ones -.1 to .1 (sd .1 for 60 configs).
 constexpr double kLeastStructure = 0.25;
 // What is looked at for that, at most.
-constexpr size_t kStructureTrials = 4096;
-constexpr size_t kStructureQueries = 256;
+constexpr size_t kSampleTrials = 4096;
+constexpr size_t kSampleQueries = 256;
+// Two sources are compared by the configs that both have if these are so many,
+// else by nearest configs.
+constexpr int kLeastCommon = 50;
 
 absl::optional<double> LogCost(const Trial& trial) {
   if (trial.outcome != TrialOutcome::kOk || trial.objectives.empty()) {
@@ -43,23 +46,39 @@ int KnobsThatDiffer(const Levels& a, const Levels& b) {
   return count;
 }
 
-// The mean value of the configs (other than `query`) that differ from it in the
-// fewest knobs.
-double MeanOfNearest(size_t query, absl::Span<const Levels* const> configs,
-                     absl::Span<const double> values) {
+// Some of a source's trials.
+struct Sample {
+  std::vector<const Levels*> configs;
+  std::vector<double> values;
+};
+
+Sample Thinned(absl::Span<const Trial> trials,
+               const std::function<double(const Trial&)>& value_of) {
+  Sample sample;
+  const size_t stride = trials.size() / kSampleTrials + 1;
+  for (size_t i = 0; i < trials.size(); i += stride) {
+    sample.configs.push_back(&trials[i].levels);
+    sample.values.push_back(value_of(trials[i]));
+  }
+  return sample;
+}
+
+// The mean value of the configs, other than `config` itself, that differ from
+// it in the fewest knobs.
+double MeanOfNearest(const Levels& config, const Sample& sample) {
   int least = std::numeric_limits<int>::max();
   double sum = 0;
   int count = 0;
-  for (size_t i = 0; i < configs.size(); ++i) {
-    if (i == query) continue;
-    const int differ = KnobsThatDiffer(*configs[query], *configs[i]);
+  for (size_t i = 0; i < sample.configs.size(); ++i) {
+    if (sample.configs[i] == &config) continue;
+    const int differ = KnobsThatDiffer(config, *sample.configs[i]);
     if (differ > least) continue;
     if (differ < least) {
       least = differ;
       sum = 0;
       count = 0;
     }
-    sum += values[i];
+    sum += sample.values[i];
     ++count;
   }
   return count > 0 ? sum / count : 0;
@@ -80,22 +99,14 @@ double Correlation(absl::Span<const double> x, absl::Span<const double> y) {
   return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
 }
 
-// How well a config's value is known from its nearest neighbours': their
-// correlation.
-double Structure(absl::Span<const Trial> trials,
-                 const std::function<double(const Trial&)>& value_of) {
-  std::vector<const Levels*> configs;
-  std::vector<double> values;
-  const size_t stride = trials.size() / kStructureTrials + 1;
-  for (size_t i = 0; i < trials.size(); i += stride) {
-    configs.push_back(&trials[i].levels);
-    values.push_back(value_of(trials[i]));
-  }
+// How well the values of `asked` are known from the nearest configs of
+// `known`: their correlation. A source with itself: its structure.
+double NearestCorrelation(const Sample& asked, const Sample& known) {
   std::vector<double> own, nearest;
-  const size_t query_stride = configs.size() / kStructureQueries + 1;
-  for (size_t q = 0; q < configs.size(); q += query_stride) {
-    own.push_back(values[q]);
-    nearest.push_back(MeanOfNearest(q, configs, values));
+  const size_t stride = asked.configs.size() / kSampleQueries + 1;
+  for (size_t i = 0; i < asked.configs.size(); i += stride) {
+    own.push_back(asked.values[i]);
+    nearest.push_back(MeanOfNearest(*asked.configs[i], known));
   }
   return Correlation(own, nearest);
 }
@@ -134,7 +145,8 @@ void SourceKnowledge::LearnValues(absl::Span<const TransferSource> sources) {
     }
     const double unit = std::sqrt(std::max(squares - mean * mean, 0.0));
     if (!(unit > 1e-6)) continue;  // everything cost the same
-    if (Structure(sources[k].trials, value_of) < kLeastStructure) continue;
+    const Sample sample = Thinned(sources[k].trials, value_of);
+    if (NearestCorrelation(sample, sample) < kLeastStructure) continue;
     units_[k] = unit;
     for (const Trial& trial : sources[k].trials) {
       std::vector<float>& row = values_[trial.levels];
@@ -144,29 +156,41 @@ void SourceKnowledge::LearnValues(absl::Span<const TransferSource> sources) {
   }
 }
 
+double SourceKnowledge::Agreement(absl::Span<const TransferSource> sources,
+                                  int a, int b) const {
+  double sum = 0;
+  int common = 0;
+  // Not in the order of the map, which differs from process to process.
+  for (const Trial& trial : sources[a].trials) {
+    const std::vector<float>& row = values_.at(trial.levels);
+    if (std::isnan(row[b])) continue;
+    sum += static_cast<double>(row[a]) * row[b];
+    ++common;
+  }
+  if (common >= kLeastCommon) return sum / common;
+  // Two searches rarely tried the same configs. Nearest ones understate how
+  // much the sources agree: doubt is on the safe side.
+  const auto sample = [&](int k) {
+    return Thinned(sources[k].trials, [this, k](const Trial& trial) {
+      return static_cast<double>(values_.at(trial.levels)[k]);
+    });
+  };
+  const Sample of_a = sample(a), of_b = sample(b);
+  return (NearestCorrelation(of_a, of_b) + NearestCorrelation(of_b, of_a)) / 2;
+}
+
 void SourceKnowledge::Believe(absl::Span<const TransferSource> sources) {
   for (size_t k = 0; k < sources.size(); ++k) {
     if (units_[k] > 0) believed_.push_back(static_cast<int>(k));
   }
-  // Mean products of standardised values, over the configs both have.
-  std::vector<std::vector<double>> sums(sources.size(),
-                                        std::vector<double>(sources.size()));
-  std::vector<std::vector<double>> counts = sums;
-  // Not in the order of the map, which differs from process to process.
+  std::vector<std::vector<double>> correlations(
+      sources.size(), std::vector<double>(sources.size(), 1.0));
   for (const int a : believed_) {
-    for (const Trial& trial : sources[a].trials) {
-      const std::vector<float>& row = values_.at(trial.levels);
-      for (const int b : believed_) {
-        if (b >= a || std::isnan(row[b])) continue;
-        sums[a][b] += static_cast<double>(row[a]) * row[b];
-        counts[a][b] += 1;
-      }
+    for (const int b : believed_) {
+      if (b >= a) break;
+      correlations[a][b] = correlations[b][a] = Agreement(sources, a, b);
     }
   }
-  const auto correlation = [&](int a, int b) {
-    if (a < b) std::swap(a, b);
-    return counts[a][b] > 0 ? sums[a][b] / counts[a][b] : 0.0;
-  };
   double mean_correlation = kCorrelationOfOne;
   while (believed_.size() > 1) {
     size_t worst = 0;
@@ -175,7 +199,7 @@ void SourceKnowledge::Believe(absl::Span<const TransferSource> sources) {
     for (size_t i = 0; i < believed_.size(); ++i) {
       double mean = 0;
       for (size_t j = 0; j < believed_.size(); ++j) {
-        if (i != j) mean += correlation(believed_[i], believed_[j]);
+        if (i != j) mean += correlations[believed_[i]][believed_[j]];
       }
       mean /= static_cast<double>(believed_.size() - 1);
       mean_correlation += mean / static_cast<double>(believed_.size());

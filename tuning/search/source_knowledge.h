@@ -55,6 +55,9 @@ class SourceKnowledge {
 
  private:
   void LearnValues(absl::Span<const TransferSource> sources);
+  // How much two sources agree, at most 1.
+  double Agreement(absl::Span<const TransferSource> sources, int a,
+                   int b) const;
   void Believe(absl::Span<const TransferSource> sources);
   void ChooseStarts(const Domain& domain,
                     absl::Span<const TransferSource> sources);

@@ -110,6 +110,17 @@ TEST(SourceKnowledgeTest, AFewTrialsOfASmoothTaskHaveStructure) {
   }
 }
 
+TEST(SourceKnowledgeTest, SourcesThatTriedOtherConfigsCanAgree) {
+  const GridDomain domain = Grid();
+  const TransferSource bowl = Bowl(domain, 2, 3, 1);
+  TransferSource even, odd;
+  for (size_t i = 0; i < bowl.trials.size(); ++i) {
+    (i % 2 == 0 ? even : odd).trials.push_back(bowl.trials[i]);
+  }
+  EXPECT_EQ(SourceKnowledge(domain, {even, odd}).sources(), 2);
+  EXPECT_TRUE(SourceKnowledge(domain, {even, Reversed(odd)}).empty());
+}
+
 TEST(SourceKnowledgeTest, TheFirstStartIsTheBestCompromise) {
   const GridDomain domain = Grid();
   const SourceKnowledge knowledge(
