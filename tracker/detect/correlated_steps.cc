@@ -17,6 +17,7 @@ constexpr int kMostCandidates = 32;
 constexpr double kPhi[] = {0.95, 0.9, 0.8, 0.7, 0.5, 0.3};
 constexpr double kThetaOverPhi[] = {0.7, 0.35, 0};
 constexpr int kNumMemories = std::size(kPhi) * std::size(kThetaOverPhi) + 1;
+constexpr int kPadded = (kNumMemories + 3) / 4 * 4;  // to whole vectors
 
 // Powers of theta and the sums of those before, until they no longer count.
 class Powers {
@@ -73,18 +74,20 @@ const std::vector<Memory>& Memories() {
 // from the beginning of each column to the end, the plain sum and the sum
 // discounted by theta per point; and the sum of squares.
 struct Whitened {
-  using PerMemory = std::array<double, kNumMemories>;
+  using PerMemory = std::array<double, kPadded>;
   std::vector<PerMemory> sum, discounted;  // one per column
   PerMemory power;
 };
 
 // One pass for all memories side by side: each is a chain of dependent
 // operations, but the chains are independent.
-Whitened Whiten(absl::Span<const double> values,
-                const std::vector<int>& begins) {
+__attribute__((always_inline)) inline Whitened WhitenAll(
+    absl::Span<const double> values, const std::vector<int>& begins) {
   using PerMemory = Whitened::PerMemory;
   const std::vector<Memory>& memories = Memories();
   PerMemory phi, theta, white;
+  phi.fill(0);
+  theta.fill(0);
   for (int m = 0; m < kNumMemories; ++m) {
     phi[m] = memories[m].phi;
     theta[m] = memories[m].theta;
@@ -103,7 +106,7 @@ Whitened Whiten(absl::Span<const double> values,
     for (int t = begins[k]; t < end; ++t) {
       const double now = values[t] - values[0];
       const double before = values[t - 1] - values[0];
-      for (int m = 0; m < kNumMemories; ++m) {
+      for (int m = 0; m < kPadded; ++m) {
         white[m] = now - phi[m] * before + theta[m] * white[m];
         sum[m] += white[m];
         discounted[m] += weight[m] * white[m];
@@ -123,6 +126,62 @@ Whitened Whiten(absl::Span<const double> values,
     }
   }
   return result;
+}
+
+// Takes multiples of `row` from the rows of the upper triangle `a`: so many
+// that column k would vanish.
+__attribute__((always_inline)) inline void SubtractAllRows(
+    const double* __restrict row, const char* gone, int k, double pivot,
+    int size, double* __restrict a) {
+  for (int i = 0; i < size; ++i) {
+    if (gone[i] || i == k) continue;
+    const double factor = row[i] / pivot;
+    for (int j = i; j < size; ++j) a[i * size + j] -= factor * row[j];
+  }
+}
+
+// The inner loops, compiled for what this machine can do. Both do the same
+// operations in the same order, so results are the same to the bit.
+struct InnerLoops {
+  Whitened (*whiten)(absl::Span<const double> values,
+                     const std::vector<int>& begins);
+  void (*subtract_rows)(const double* row, const char* gone, int k,
+                        double pivot, int size, double* a);
+};
+
+Whitened WhitenAnywhere(absl::Span<const double> values,
+                        const std::vector<int>& begins) {
+  return WhitenAll(values, begins);
+}
+void SubtractAnywhere(const double* row, const char* gone, int k, double pivot,
+                      int size, double* a) {
+  SubtractAllRows(row, gone, k, pivot, size, a);
+}
+
+#if defined(__x86_64__)
+// Without fused multiply-add, which rounds otherwise.
+__attribute__((target("avx2"))) Whitened WhitenAvx2(
+    absl::Span<const double> values, const std::vector<int>& begins) {
+  return WhitenAll(values, begins);
+}
+__attribute__((target("avx2"))) void SubtractAvx2(const double* row,
+                                                  const char* gone, int k,
+                                                  double pivot, int size,
+                                                  double* a) {
+  SubtractAllRows(row, gone, k, pivot, size, a);
+}
+#endif
+
+const InnerLoops& Loops() {
+  static const InnerLoops loops = [] {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+      return InnerLoops{WhitenAvx2, SubtractAvx2};
+    }
+#endif
+    return InnerLoops{WhitenAnywhere, SubtractAnywhere};
+  }();
+  return loops;
 }
 
 // Least squares by the sweep operator (Goodnight 1979) on the cross products of
@@ -164,15 +223,8 @@ class Sweeper {
     for (int i = 0; i < size_; ++i) {
       row_[i] = gone_[i] && i != k ? 0 : i < k ? at(i, k) : at(k, i);
     }
-    for (int i = 0; i < size_; ++i) {
-      if (gone_[i] || i == k) continue;
-      SubtractRow(row_[i] / pivot, &row_[i], &a_[i * size_ + i], size_ - i);
-    }
-  }
-
-  static void SubtractRow(double factor, const double* __restrict row,
-                          double* __restrict from, int size) {
-    for (int j = 0; j < size; ++j) from[j] -= factor * row[j];
+    Loops().subtract_rows(row_.data(), gone_.data(), k, pivot, size_,
+                          a_.data());
   }
 
   int size_;
@@ -284,7 +336,7 @@ std::vector<int> SelectCorrelatedSteps(absl::Span<const double> values,
     for (int k = first; k < last; ++k) begins.push_back(candidates[k] - begin);
     const absl::Span<const double> part = values.subspan(begin, end - begin);
 
-    const Whitened whitened = Whiten(part, begins);
+    const Whitened whitened = Loops().whiten(part, begins);
     Selection best;
     for (int m = 0; m < kNumMemories; ++m) {
       SelectWithMemory(whitened, m, begins, end - begin, penalty, best);

@@ -140,11 +140,6 @@ double Ratio(double part, double unit) {
   return unit > 0 ? std::clamp(part / unit, -kLargest, kLargest) : 0;
 }
 
-double MedianOf(absl::Span<const double> values) {
-  std::vector<double> scratch(values.begin(), values.end());
-  return MedianInPlace(absl::MakeSpan(scratch));
-}
-
 // Variance of one segment's points around `level`: its own where it has many,
 // everyone's where it has few.
 double PointVariance(absl::Span<const double> segment, double level,

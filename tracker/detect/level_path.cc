@@ -10,7 +10,7 @@ namespace {
 
 // Levels are handled in blocks, so that the cheapest level is found by a
 // vectorised minimum per block and one short search.
-constexpr int kBlock = 64;
+constexpr int kBlock = 16;
 constexpr int32_t kUnreachable = 1 << 30;  // never the least cost
 // How often costs are shifted back towards zero, long before they overflow.
 constexpr int kStepsPerShift = 256;

@@ -46,11 +46,6 @@ constexpr double kClipScales = 3;
 // A mark not confirmed by then was wrong.
 constexpr int kPatiencePoints = 40;
 
-double MedianOf(absl::Span<const double> values) {
-  std::vector<double> scratch(values.begin(), values.end());
-  return MedianInPlace(absl::MakeSpan(scratch));
-}
-
 // The changes that neither noise with memory nor a ramp could explain as well.
 // On few points a wandering machine looks like steps, and so does the beginning
 // of a ramp; only sharp ones remain until there are more.
@@ -198,26 +193,29 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
   };
   absl::optional<ChangePoint> best;
   double most = regime_.suspicion;
-  for (int m = kFewestSuspects; m <= kMostSuspects && m + kLocalPoints <= n;
-       ++m) {
+  double cost_regime = 0;  // of the suspects at the level they are expected at
+  for (int m = 1; m <= kMostSuspects && m + kLocalPoints <= n; ++m) {
     const Point* const suspects = &window_[n - m];
+    cost_regime += cost(suspects[0].value, regime_.level);
+    if (m < kFewestSuspects) continue;
     if (suspects[0].index < LastConfirmed() + kLeastDistance) break;
+    // No more can be saved than they cost, which is little while all is calm.
+    if (cost_regime <= most) continue;
     double buffer[kMostSuspects];
     for (int i = 0; i < m; ++i) buffer[i] = suspects[i].value;
-    const double own = MedianInPlace(absl::MakeSpan(buffer, m));
+    const double own = MedianOf(absl::MakeSpan(buffer, m));
     double local_values[kLocalPoints];
     for (int i = 0; i < kLocalPoints; ++i) {
       local_values[i] = window_[n - m - kLocalPoints + i].value;
     }
-    const double local =
-        MedianInPlace(absl::MakeSpan(local_values, kLocalPoints));
-    double saved_regime = 0, saved_local = 0;
+    const double local = MedianOf(local_values);
+    double cost_own = 0, cost_local = 0;
     for (int i = 0; i < m; ++i) {
-      const double there = cost(suspects[i].value, own);
-      saved_regime += cost(suspects[i].value, regime_.level) - there;
-      saved_local += cost(suspects[i].value, local) - there;
+      cost_own += cost(suspects[i].value, own);
+      cost_local += cost(suspects[i].value, local);
     }
-    const double saved = std::min(saved_regime, saved_local);
+    // Costs are multiples of a power of two, so that sums of them are exact.
+    const double saved = std::min(cost_regime, cost_local) - cost_own;
     if (saved > most) {
       most = saved;
       ChangePoint change;
