@@ -135,6 +135,59 @@ TEST_F(CommandsTest, ImportedRunsAreLoggedShownAndCompared) {
                               HasSubstr("takes 30% more time, p < 0.001")));
 }
 
+TEST_F(CommandsTest, HowRunsWereMeasuredIsShownAndDifferencesAreNoted) {
+  const History history = *History::Open(common_.history);
+  std::vector<std::string> ids;
+  for (const int64_t min_sample_ns : {100'000, 500'000}) {
+    proto::Run run;
+    run.set_started_unix_ns(kNow + min_sample_ns);
+    run.set_run_id(NewRecordId(run.started_unix_ns()));
+    run.mutable_hardware()->set_id("test-2c");
+    run.mutable_commit()->set_branch("main");
+    run.mutable_settings()->set_min_sample_ns(min_sample_ns);
+    run.mutable_settings()->set_max_config_bytes(int64_t{1} << 30);
+    proto::BenchmarkResult* result = run.add_results();
+    result->mutable_key()->set_operator_name("BM_Sort");
+    result->set_outcome(proto::OK);
+    for (int i = 0; i < 5; ++i) {
+      result->add_measurements()->set_median_ns(100 + .1 * i);
+    }
+    ASSERT_TRUE(history.AppendRun(run).ok());
+    ids.push_back(run.run_id());
+  }
+  ShowCommand show;
+  show.common = common_;
+  show.what = ids[0];
+  EXPECT_THAT(
+      Call(RunShow, show).second,
+      HasSubstr("measured with min sample 100 us, max config 1.00 GiB\n"));
+  show.what = "BM_Sort|time|ns|test-2c|main";
+  EXPECT_THAT(
+      Call(RunShow, show).second,
+      HasSubstr("new epoch: measured differently: min sample 100 us -> 500"));
+
+  CompareCommand compare;
+  compare.common = common_;
+  compare.a = ids[0];
+  compare.b = ids[1];
+  const std::string note = "measured differently: min sample 100 us -> 500 us";
+  EXPECT_THAT(Call(RunCompare, compare).second, HasSubstr("note: " + note));
+  compare.common.format = OutputFormat::kMarkdown;
+  EXPECT_THAT(Call(RunCompare, compare).second, HasSubstr(note));
+  compare.common.format = OutputFormat::kJson;
+  EXPECT_EQ(nlohmann::json::parse(
+                Call(RunCompare, compare).second)[0]["measured_differently"],
+            "min sample 100 us -> 500 us");
+}
+
+TEST_F(CommandsTest, ARunThatDoesNotTellHowItWasMeasuredIsShownWithoutThat) {
+  Import(Hash('a'), 100);
+  ShowCommand show;
+  show.common = common_;
+  show.what = "aaaa";
+  EXPECT_THAT(Call(RunShow, show).second, Not(HasSubstr("measured")));
+}
+
 TEST_F(CommandsTest, FilesAreComparedWithoutAHistory) {
   CompareCommand compare;
   compare.common = common_;

@@ -15,6 +15,7 @@
 #include "tracker/series.h"
 #include "tracker/similar.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -81,6 +82,7 @@ void AddReadings(const proto::Run& run, const proto::BenchmarkResult& result,
   side.commit = run.commit();
   side.config = result.config();
   side.kernel_id = result.kernel_id();
+  if (run.has_settings()) side.settings = run.settings();
   if (Works(side.outcome)) {
     side.outcome = result.outcome();
     side.detail = result.detail();
@@ -154,6 +156,8 @@ class Comparer {
       const auto found = baseline.find(text);
       if (found != baseline.end()) {
         row.baseline = found->second.side;
+        row.measured_differently = tuning::DescribeSettingsChange(
+            row.baseline.settings, row.candidate.settings);
         Judge(found->second, evidence, text, row);
         continue;
       }
@@ -433,6 +437,46 @@ absl::Status CheckSameHardware(const RunPointers& baseline,
   return absl::OkStatus();
 }
 
+// Against the last run of the candidate: each difference once, with how many
+// runs of the side have it unless all do.
+void NoteSettings(absl::string_view side, const RunPointers& runs,
+                  const proto::Run& last, std::vector<std::string>* notes) {
+  std::map<std::string, size_t> differences;
+  for (const proto::Run* run : runs) {
+    const std::string change =
+        MeasuredDifferently(run->settings(), last.settings());
+    if (!change.empty()) ++differences[change];
+  }
+  for (const auto& [change, count] : differences) {
+    notes->push_back(count == runs.size()
+                         ? change
+                         : absl::StrCat(change, " (", count, " of ",
+                                        runs.size(), " runs of the ", side,
+                                        ")"));
+  }
+}
+
+// The first pair of runs that claim to be of the same code but were measured by
+// different programs: other flags, other inputs of the build, or a work tree
+// that git took for clean.
+void NoteBuilds(const RunPointers& baseline, const RunPointers& candidate,
+                std::vector<std::string>* notes) {
+  for (const proto::Run* a : baseline) {
+    for (const proto::Run* b : candidate) {
+      if (a->commit().id().empty() || a->commit().id() != b->commit().id() ||
+          a->commit().dirty() || b->commit().dirty() ||
+          !tuning::IsAnotherBuild(a->settings(), b->settings())) {
+        continue;
+      }
+      notes->push_back(absl::StrCat(
+          "same commit, another build: binary ",
+          a->settings().binary_fingerprint(), " (run ", a->run_id(), ") -> ",
+          b->settings().binary_fingerprint(), " (run ", b->run_id(), ")"));
+      return;
+    }
+  }
+}
+
 std::vector<std::string> Notes(const RunPointers& baseline,
                                const RunPointers& candidate) {
   std::vector<std::string> notes;
@@ -441,6 +485,9 @@ std::vector<std::string> Notes(const RunPointers& baseline,
   if (!change.empty()) {
     notes.push_back(absl::StrCat("toolchain changed: ", change));
   }
+  NoteSettings("baseline", baseline, *candidate.back(), &notes);
+  NoteSettings("candidate", candidate, *candidate.back(), &notes);
+  NoteBuilds(baseline, candidate, &notes);
   for (const proto::Run* run : baseline) {
     if (!run->commit().dirty()) continue;
     notes.push_back(absl::StrCat("baseline run ", run->run_id(),

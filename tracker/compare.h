@@ -24,6 +24,7 @@
 #include "tracker/proto/run.pb.h"
 #include "tracker/ratio.h"
 #include "tracker/series_key.h"
+#include "tuning/proto/measurement_settings.pb.h"
 
 namespace optrail::tracker {
 
@@ -84,6 +85,8 @@ struct Side {
   int processes = 0;
   bool aggregate_only = false;
   absl::optional<double> value;  // median of process medians
+  // How its last run that tells was measured.
+  proto::MeasurementSettings settings;
 };
 
 struct Row {
@@ -99,6 +102,9 @@ struct Row {
   Verdict verdict = Verdict::kCannotTell;
   std::string reason;        // one sentence
   std::string renamed_from;  // kRenamed
+  // What differs in how the sides were measured, "" if nothing is known to:
+  // "min sample 100 us -> 500 us". The verdict stands all the same.
+  std::string measured_differently;
 
   absl::optional<Ratio> ratio;  // candidate / baseline
   // How much worse (+) or better (-): ratio - 1 for LOWER_IS_BETTER, else
@@ -115,7 +121,8 @@ struct Row {
 
 struct Comparison {
   std::vector<Row> rows;  // by name, then metric
-  // Worth saying about all rows: "compiler: g++ 12 -> g++ 13", ...
+  // Worth saying about all rows: "compiler: g++ 12 -> g++ 13", "measured
+  // differently: min sample 100 us -> 500 us", ...
   std::vector<std::string> notes;
 
   int Count(Verdict verdict) const;

@@ -10,7 +10,9 @@
 namespace optrail::tracker {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 proto::BenchmarkResult* AddResult(proto::Run& run, const std::string& name) {
   proto::BenchmarkResult* result = run.add_results();
@@ -210,6 +212,56 @@ TEST(Compare, NotesThatTheToolchainChanged) {
   const Comparison comparison = CompareRuns(a, b);
   ASSERT_EQ(comparison.notes.size(), 1);
   EXPECT_THAT(comparison.notes[0], HasSubstr("g++ 12 -> g++ 13"));
+}
+
+// A run of `commit` with a row, measured with samples of `min_sample_ns` by
+// `binary`.
+proto::Run MeasuredRun(const std::string& id, const std::string& commit,
+                       int64_t min_sample_ns, const std::string& binary) {
+  proto::Run run;
+  run.set_run_id(id);
+  run.mutable_commit()->set_id(commit);
+  AddProcesses(run, "BM", {100, 101, 99, 100, 101});
+  run.mutable_settings()->set_min_sample_ns(min_sample_ns);
+  run.mutable_settings()->set_binary_fingerprint(binary);
+  return run;
+}
+
+TEST(Compare, NotesThatTheSidesWereMeasuredDifferently) {
+  const proto::Run a = MeasuredRun("a", "1", 100'000, "old");
+  const proto::Run b = MeasuredRun("b", "2", 500'000, "new");
+  const Comparison comparison = CompareRuns(a, b);
+  EXPECT_THAT(comparison.notes,
+              ElementsAre("measured differently: min sample 100 us -> 500 us"));
+  EXPECT_EQ(RowOf(comparison, "BM").measured_differently,
+            "min sample 100 us -> 500 us");
+  EXPECT_EQ(RowOf(comparison, "BM").verdict, Verdict::kUnchanged);
+
+  const proto::Run like_b = MeasuredRun("c", "1", 500'000, "old");
+  absl::StatusOr<Comparison> mixed = Compare({&a, &like_b}, {&b}, {});
+  ASSERT_TRUE(mixed.ok()) << mixed.status();
+  EXPECT_THAT(mixed->notes,
+              ElementsAre("measured differently: min sample 100 us -> 500 us "
+                          "(1 of 2 runs of the baseline)"));
+}
+
+TEST(Compare, NotesNothingOfWhatOldRecordsDoNotTell) {
+  proto::Run old = MeasuredRun("a", "1", 100'000, "old");
+  old.clear_settings();
+  const proto::Run now = MeasuredRun("b", "1", 500'000, "new");
+  EXPECT_THAT(CompareRuns(old, now).notes, IsEmpty());
+}
+
+TEST(Compare, NotesAnotherBuildOfTheSameCommit) {
+  const proto::Run a = MeasuredRun("a", "1", 100'000, "old");
+  proto::Run b = MeasuredRun("b", "1", 100'000, "new");
+  EXPECT_THAT(CompareRuns(a, b).notes,
+              ElementsAre("same commit, another build: binary old (run a) -> "
+                          "new (run b)"));
+  b.mutable_commit()->set_dirty(true);
+  EXPECT_THAT(CompareRuns(a, b).notes, IsEmpty());
+  b = MeasuredRun("b", "2", 100'000, "new");
+  EXPECT_THAT(CompareRuns(a, b).notes, IsEmpty());
 }
 
 // Noise of a process around its level.

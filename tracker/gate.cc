@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "tracker/series.h"
+#include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -25,8 +26,18 @@ std::string ShortHash(absl::string_view commit) {
   return commit.empty() ? "no commit" : std::string(commit.substr(0, 12));
 }
 
-bool SameEpoch(const proto::Run& a, const proto::Run& b) {
+bool SameToolchain(const proto::Run& a, const proto::Run& b) {
   return DescribeToolchainChange(a.toolchain(), b.toolchain()).empty();
+}
+
+bool MeasuredAlike(const Policy& policy, const proto::Run& a,
+                   const proto::Run& b) {
+  return policy.proto().on_other_settings() == proto::IGNORE ||
+         tuning::DescribeSettingsChange(a.settings(), b.settings()).empty();
+}
+
+bool SameEpoch(const Policy& policy, const proto::Run& a, const proto::Run& b) {
+  return SameToolchain(a, b) && MeasuredAlike(policy, a, b);
 }
 
 std::set<std::string> Ids(const std::vector<RunInfo>& runs) {
@@ -63,6 +74,16 @@ class BaselineFinder {
   absl::StatusOr<ResolvedBaseline> Find(const proto::Baseline& baseline,
                                         const History& history,
                                         const RunFilter& filter) const {
+    OPTRAIL_ASSIGN_OR_RETURN(ResolvedBaseline found,
+                             FindRuns(baseline, history, filter));
+    LookAtSettings(&found);
+    return found;
+  }
+
+ private:
+  absl::StatusOr<ResolvedBaseline> FindRuns(const proto::Baseline& baseline,
+                                            const History& history,
+                                            const RunFilter& filter) const {
     ResolvedBaseline found;
     found.text = BaselineText(baseline);
     switch (baseline.baseline_case()) {
@@ -109,7 +130,32 @@ class BaselineFinder {
     return absl::InvalidArgumentError("a baseline says nothing");
   }
 
- private:
+  // Says that runs were measured differently; leaves them out where the policy
+  // forbids to compare.
+  void LookAtSettings(ResolvedBaseline* found) const {
+    const bool forbidden = policy_.proto().on_other_settings() == proto::FAIL;
+    std::vector<RunInfo> alike;
+    std::string difference;
+    for (const RunInfo& run : found->runs) {
+      if (MeasuredAlike(policy_, run.header, candidate_)) {
+        alike.push_back(run);
+      } else {
+        difference = tuning::DescribeSettingsChange(run.header.settings(),
+                                                    candidate_.settings());
+      }
+    }
+    if (difference.empty()) return;
+    if (!forbidden) {
+      found->measured_differently = difference;
+      return;
+    }
+    found->runs = std::move(alike);
+    if (!found->runs.empty()) return;
+    found->measured_differently = difference;
+    found->problem = absl::StrCat("measured differently: ", difference,
+                                  "; on_other_settings forbids to compare");
+  }
+
   static absl::Status NeedsGit(absl::string_view text) {
     return absl::FailedPreconditionError(
         absl::StrCat("baseline ", text, " needs a git work tree"));
@@ -146,15 +192,17 @@ class BaselineFinder {
 
   void FindWindow(const proto::Baseline::Window& window,
                   ResolvedBaseline* found) const {
-    int other_epoch = 0, dirty = 0;
+    int other_toolchain = 0, other_settings = 0, dirty = 0;
     for (const RunInfo& run : runs_) {
       if (run.header.commit().branch() != window.branch() ||
           candidate_ids_.count(run.id()) > 0 ||
           !IsBefore(run.header, candidate_)) {
         continue;
       }
-      if (!SameEpoch(run.header, candidate_)) {
-        ++other_epoch;
+      if (!SameToolchain(run.header, candidate_)) {
+        ++other_toolchain;
+      } else if (!MeasuredAlike(policy_, run.header, candidate_)) {
+        ++other_settings;
       } else if (run.header.commit().dirty()) {
         ++dirty;
       } else {
@@ -171,9 +219,13 @@ class BaselineFinder {
         found->runs.size(), " earlier runs of suite '", candidate_.suite(),
         "' on ", candidate_.hardware().id(), ", branch ", window.branch(),
         "; at least ", needed, " are needed");
-    if (other_epoch > 0) {
-      absl::StrAppend(&found->problem, " (", other_epoch,
+    if (other_toolchain > 0) {
+      absl::StrAppend(&found->problem, " (", other_toolchain,
                       " more are from another toolchain)");
+    }
+    if (other_settings > 0) {
+      absl::StrAppend(&found->problem, " (", other_settings,
+                      " more were measured differently)");
     }
     if (dirty > 0) {
       absl::StrAppend(&found->problem, " (", dirty,
@@ -221,8 +273,8 @@ void DropGivenConfigs(std::vector<proto::Run>& runs) {
 // The noise of the latest runs that are on neither side, so that nothing counts
 // twice.
 absl::StatusOr<std::map<std::string, SpreadPrior>> PriorsFrom(
-    const History& history, const std::vector<RunInfo>& runs,
-    const std::vector<RunInfo>& baseline,
+    const History& history, const Policy& policy,
+    const std::vector<RunInfo>& runs, const std::vector<RunInfo>& baseline,
     const std::vector<RunInfo>& candidates) {
   const std::set<std::string> baseline_ids = Ids(baseline);
   const std::set<std::string> candidate_ids = Ids(candidates);
@@ -231,7 +283,7 @@ absl::StatusOr<std::map<std::string, SpreadPrior>> PriorsFrom(
     if (static_cast<int>(others.size()) == kPriorRuns) break;
     if (baseline_ids.count(run->id()) == 0 &&
         candidate_ids.count(run->id()) == 0 &&
-        SameEpoch(run->header, candidates.back().header)) {
+        SameEpoch(policy, run->header, candidates.back().header)) {
       others.push_back(*run);
     }
   }
@@ -243,14 +295,24 @@ absl::StatusOr<std::map<std::string, SpreadPrior>> PriorsFrom(
 // A candidate commit may have runs of several suites and machines: those like
 // the last of them.
 std::vector<RunInfo> AlikeToLast(std::vector<RunInfo> runs,
+                                 const Policy& policy,
                                  std::vector<std::string>* notes) {
   const proto::Run last = runs.back().header;
   std::vector<RunInfo> alike;
   for (RunInfo& run : runs) {
     if (run.header.suite() == last.suite() &&
         run.header.hardware().id() == last.hardware().id() &&
-        SameEpoch(run.header, last)) {
-      alike.push_back(std::move(run));
+        SameToolchain(run.header, last)) {
+      if (MeasuredAlike(policy, run.header, last)) {
+        alike.push_back(std::move(run));
+        continue;
+      }
+      notes->push_back(
+          absl::StrCat("run ", run.id(),
+                       " is not judged: measured differently than the "
+                       "last: ",
+                       tuning::DescribeSettingsChange(run.header.settings(),
+                                                      last.settings())));
     } else {
       notes->push_back(absl::StrCat("run ", run.id(),
                                     " is of another suite, hardware or "
@@ -393,6 +455,13 @@ void Conclude(GateReport* report) {
     report->summary = absl::StrCat("green: nothing", of, " got worse");
   }
   if (faster > 0) absl::StrAppend(&report->summary, "; ", faster, " faster");
+  for (const ResolvedBaseline& baseline : report->baselines) {
+    if (baseline.measured_differently.empty() || !baseline.problem.empty()) {
+      continue;
+    }
+    absl::StrAppend(&report->summary, "; measured differently than ",
+                    baseline.text);
+  }
 }
 
 absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
@@ -403,7 +472,8 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
   filter.suite = options.suite;
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<RunInfo> candidates,
                            history.Resolve(options.candidate, filter));
-  report.candidate_runs = AlikeToLast(std::move(candidates), &report.notes);
+  report.candidate_runs =
+      AlikeToLast(std::move(candidates), policy, &report.notes);
   const proto::Run& candidate = report.candidate_runs.back().header;
 
   filter.suite = candidate.suite();
@@ -432,8 +502,8 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
           CompareOptionsFor(policy, static_cast<int>(baselines.size()) *
                                         std::max(1, options.looks));
       OPTRAIL_ASSIGN_OR_RETURN(
-          compare.priors,
-          PriorsFrom(history, list.runs, found.runs, report.candidate_runs));
+          compare.priors, PriorsFrom(history, policy, list.runs, found.runs,
+                                     report.candidate_runs));
       OPTRAIL_ASSIGN_OR_RETURN(const Comparison comparison,
                                Compare(Pointers(baseline_whole),
                                        Pointers(candidate_whole), compare));

@@ -68,6 +68,9 @@ struct GateReport {
     std::string text;
     std::vector<RunInfo> runs;
     std::string problem;  // why it is no baseline, if it is none
+    // How its runs were measured, other than the candidate: "min sample 100 us
+    // -> 500 us"; "" if alike, as far as is known.
+    std::string measured_differently;
   };
   std::vector<ResolvedBaseline> baselines;
   double run_false_alarm_rate = 0;

@@ -77,6 +77,7 @@ enum class Field {
   kInterval,
   kDetectable,
   kWhy,
+  kMeasuredDifferently,
 };
 
 Column ColumnOf(Field field) {
@@ -103,6 +104,8 @@ Column ColumnOf(Field field) {
       return {"detectable", Align::kRight};
     case Field::kWhy:
       return {"why"};
+    case Field::kMeasuredDifferently:
+      return {"measured_differently"};
   }
   return {""};
 }
@@ -136,6 +139,8 @@ Cell CellOf(Field field, const GateRow& gate_row) {
       return NumberOrNone(row.minimum_detectable_effect, DetectableText(row));
     case Field::kWhy:
       return ReasonText(gate_row);
+    case Field::kMeasuredDifferently:
+      return row.measured_differently;
   }
   return Cell::None();
 }
@@ -313,6 +318,10 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
         "%.2f",
         row.ratio->probability_above));
   }
+  if (!row.measured_differently.empty()) {
+    lines.push_back(
+        absl::StrCat("measured differently: ", row.measured_differently));
+  }
   lines.push_back(absl::StrCat("operator ", row.key.operator_name(), ", shape ",
                                ShapeText(row)));
   for (const auto& [name, side] :
@@ -383,6 +392,14 @@ int HiddenRows(const GateReport& report) {
   return hidden;
 }
 
+// For programs, to whom the notes above the table are not shown.
+Table ComparisonData(const Comparison& comparison, bool only_changes) {
+  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
+  std::vector<Field> fields = AllFields();
+  fields.push_back(Field::kMeasuredDifferently);
+  return BuildTable(fields, Pointers(rows));
+}
+
 }  // namespace
 
 std::string FormatValue(absl::optional<double> value, absl::string_view unit) {
@@ -399,6 +416,9 @@ Table ComparisonTable(const Comparison& comparison, bool only_changes) {
 
 std::string FormatComparison(const Comparison& comparison, bool only_changes,
                              OutputFormat format, int width) {
+  if (format == OutputFormat::kJson || format == OutputFormat::kCsv) {
+    return ComparisonData(comparison, only_changes).Format(format);
+  }
   const Table table = ComparisonTable(comparison, only_changes);
   const std::string wide = table.Format(format);
   if (format != OutputFormat::kTable || width == 0 || WidthOf(wide) <= width) {
@@ -505,7 +525,9 @@ std::string GateMarkdown(const GateReport& report) {
 }
 
 std::string GateCsv(const GateReport& report) {
-  return BuildTable(GateFields(report), Pointers(report.rows)).ToCsv();
+  std::vector<Field> fields = GateFields(report);
+  fields.push_back(Field::kMeasuredDifferently);
+  return BuildTable(fields, Pointers(report.rows)).ToCsv();
 }
 
 std::string FormatGate(const GateReport& report, OutputFormat format,

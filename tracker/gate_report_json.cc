@@ -74,6 +74,7 @@ Json RowJson(const GateRow& gate_row) {
           {"rule", gate_row.rule.matched},
           {"exempted", gate_row.exempted},
           {"renamed_from", row.renamed_from},
+          {"measured_differently", row.measured_differently},
           {"min_effect", row.threshold.min_effect},
           {"detect_effect", row.threshold.detect_effect},
           {"minimum_detectable_effect", OrNull(row.minimum_detectable_effect)},
@@ -97,9 +98,11 @@ std::string GateJson(const GateReport& report) {
                {"notes", report.notes},
                {"remeasure", nullptr}};
   for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
-    json["baselines"].push_back({{"baseline", baseline.text},
-                                 {"runs", RunsJson(baseline.runs)},
-                                 {"problem", baseline.problem}});
+    json["baselines"].push_back(
+        {{"baseline", baseline.text},
+         {"runs", RunsJson(baseline.runs)},
+         {"problem", baseline.problem},
+         {"measured_differently", baseline.measured_differently}});
   }
   for (const GateRow& row : report.rows) json["rows"].push_back(RowJson(row));
   if (const auto request = RemeasureRequest(report)) {

@@ -156,6 +156,75 @@ TEST_F(GateTest, AnotherToolchainIsAnotherEpoch) {
   EXPECT_THAT(report.summary, HasSubstr("another toolchain"));
 }
 
+// `run`, measured with samples of `min_sample_ns`.
+proto::Run Measured(proto::Run run, int64_t min_sample_ns) {
+  run.mutable_settings()->set_min_sample_ns(min_sample_ns);
+  return run;
+}
+
+TEST_F(GateTest, AWindowLeavesOutRunsThatWereMeasuredDifferently) {
+  for (int i = 1; i <= 6; ++i) {
+    Record(Measured(MakeRun(i, "main", {{"a", 100}}), 100'000));
+  }
+  Record(Measured(MakeRun(7, "topic", {{"a", 300}}), 500'000));
+  EXPECT_EQ(Judged().exit_code, 3);
+  EXPECT_THAT(Judged().summary, HasSubstr("6 more were measured differently"));
+  EXPECT_EQ(Judged("on_other_settings: FAIL").exit_code, 3);
+  EXPECT_EQ(Judged("on_other_settings: IGNORE").exit_code, 1);
+}
+
+TEST_F(GateTest, RecordsOlderThanSettingsAreABaselineForNewOnes) {
+  RecordMain(6);
+  Record(Measured(MakeRun(7, "topic", {{"a", 100}, {"b", 200}}), 500'000));
+  EXPECT_EQ(Judged().exit_code, 0);
+  EXPECT_THAT(Judged().summary, Not(HasSubstr("differently")));
+}
+
+TEST_F(GateTest, APinnedBaselineMeasuredDifferentlyIsSaidOrForbidden) {
+  Record(Measured(MakeRun(1, "main", {{"a", 100}, {"b", 200}}), 100'000));
+  Record(Measured(MakeRun(2, "topic", {{"a", 300}, {"b", 200}}), 500'000));
+  const std::string baseline =
+      absl::StrCat("baseline { commit: '", CommitId(1), "' }");
+  const std::string difference = "min sample 100 us -> 500 us";
+  const GateReport said = Judged(baseline);
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_THAT(said.summary, HasSubstr("measured differently than commit:"));
+  EXPECT_EQ(said.rows[0].row.measured_differently, difference);
+  for (const std::string& text : {GateText(said), GateMarkdown(said)}) {
+    EXPECT_THAT(text, HasSubstr("measured differently"));
+    EXPECT_THAT(text, HasSubstr("min sample 100 us"));
+  }
+  const auto json = nlohmann::json::parse(GateJson(said));
+  EXPECT_EQ(json["baselines"][0]["measured_differently"], difference);
+  EXPECT_EQ(json["rows"][0]["measured_differently"], difference);
+
+  const GateReport forbidden =
+      Judged(absl::StrCat(baseline, " on_other_settings: FAIL"));
+  EXPECT_EQ(forbidden.exit_code, 3);
+  EXPECT_TRUE(forbidden.rows.empty());
+  EXPECT_THAT(forbidden.summary,
+              AllOf(HasSubstr(difference), HasSubstr("on_other_settings")));
+}
+
+TEST_F(GateTest, RunsOfTheCandidateMeasuredUnlikeItsLastAreNotJudged) {
+  RecordMain(6);
+  proto::Run first = MakeRun(7, "topic", {{"a", 300}, {"b", 200}});
+  proto::Run last = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
+  last.set_started_unix_ns(first.started_unix_ns() + kMinute / 2);
+  last.set_run_id(NewRecordId(last.started_unix_ns()));
+  Record(Measured(first, 100'000));
+  Record(Measured(last, 500'000));
+  GateOptions options;
+  options.candidate = CommitId(7);
+  const auto report = Gate(history_, Policy::Default(), options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->exit_code, 0);
+  EXPECT_EQ(report->candidate_runs.size(), 1);
+  EXPECT_THAT(report->notes[0],
+              AllOf(HasSubstr(first.run_id()),
+                    HasSubstr("min sample 100 us -> 500 us")));
+}
+
 TEST_F(GateTest, RunsOfOtherHardwareAreNoBaseline) {
   RecordMain(6);
   proto::Run candidate = MakeRun(7, "topic", {{"a", 300}, {"b", 200}});

@@ -119,6 +119,7 @@ void FillDefaults(proto::Policy* policy) {
   policy->set_on_renamed(fill(policy->on_renamed(), proto::WARN));
   policy->set_on_new_version(fill(policy->on_new_version(), proto::WARN));
   policy->set_on_cannot_tell(fill(policy->on_cannot_tell(), proto::FAIL));
+  policy->set_on_other_settings(fill(policy->on_other_settings(), proto::WARN));
 }
 
 absl::Status CheckRule(const proto::Rule& rule, const TextProtoPlace& place) {

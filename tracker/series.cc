@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/statistics.h"
 #include "tracker/history.h"
+#include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -73,74 +74,24 @@ std::string PointIdentity(const proto::Run& run) {
       "\n");
 }
 
-// A series while it is assembled.
-struct Building {
-  Series series;
-  std::vector<const proto::Toolchain*> toolchains;  // by point
-  std::unordered_map<std::string, size_t> points;   // by identity
-};
-
-Point& PointFor(const proto::Run& run, const std::string& identity,
-                Building& building) {
-  Series& series = building.series;
-  const auto [it, is_new] =
-      building.points.emplace(identity, series.points.size());
-  if (is_new) {
-    series.points.emplace_back();
-    Point& point = series.points.back();
-    point.commit = run.commit();
-    point.first_started_unix_ns = run.started_unix_ns();
-    building.toolchains.push_back(&run.toolchain());
+// What is new about how `point` was measured, against the last point before it
+// that tells and all others; "" if the series has seen it.
+std::string NewSettings(const Series& series, const Point& point, int last,
+                        const std::set<int>& seen) {
+  if (point.settings == Point::kUnknownSettings ||
+      seen.count(point.settings) > 0) {
+    return "";
   }
-  return series.points[it->second];
-}
-
-void AddObservation(const proto::Run& run, const Observation& observation,
-                    Point& point) {
-  point.run_ids.push_back(run.run_id());
-  point.first_started_unix_ns =
-      std::min(point.first_started_unix_ns, run.started_unix_ns());
-  point.processes.insert(point.processes.end(), observation.processes.begin(),
-                         observation.processes.end());
-  if (point.outcome == proto::OUTCOME_UNSPECIFIED ||
-      point.outcome == proto::OK) {
-    point.outcome = observation.outcome;
-    point.detail = observation.detail;
-  }
-  point.config = observation.config;
-  point.config_source = observation.config_source;
-  point.kernel_id = observation.kernel_id;
-  point.tuning_session_id = observation.tuning_session_id;
-  if (observation.flop) point.flop = observation.flop;
-  if (observation.moved_bytes) point.moved_bytes = observation.moved_bytes;
-  if (observation.roofline_fraction) {
-    point.roofline_fraction = observation.roofline_fraction;
-  }
-}
-
-void Finish(Building& building) {
-  Series& series = building.series;
-  for (size_t i = 0; i < series.points.size(); ++i) {
-    Point& point = series.points[i];
-    std::vector<double> values;
-    for (const ProcessReading& process : point.processes) {
-      values.push_back(process.value);
+  for (const int other : seen) {
+    if (MeasuredDifferently(series.settings[other],
+                            series.settings[point.settings])
+            .empty()) {
+      return "";
     }
-    if (!values.empty()) {
-      point.value = Median(values);
-      point.low = *std::min_element(values.begin(), values.end());
-      point.high = *std::max_element(values.begin(), values.end());
-    }
-    const proto::Toolchain& toolchain = *building.toolchains[i];
-    const std::string change =
-        series.epochs.empty() ? ""
-                              : DescribeToolchainChange(
-                                    series.epochs.back().toolchain, toolchain);
-    if (series.epochs.empty() || !change.empty()) {
-      series.epochs.push_back({toolchain, change});
-    }
-    point.epoch = static_cast<int>(series.epochs.size()) - 1;
   }
+  return seen.empty() ? ""
+                      : MeasuredDifferently(series.settings[last],
+                                            series.settings[point.settings]);
 }
 
 }  // namespace
@@ -225,64 +176,166 @@ std::string DescribeToolchainChange(const proto::Toolchain& before,
   return absl::StrJoin(changes, "; ");
 }
 
+std::string MeasuredDifferently(const proto::MeasurementSettings& before,
+                                const proto::MeasurementSettings& after) {
+  const std::string change = tuning::DescribeSettingsChange(before, after);
+  return change.empty() ? "" : absl::StrCat("measured differently: ", change);
+}
+
+std::string DescribeSettingsChange(const Series& series, const Point& before,
+                                   const Point& after) {
+  if (before.settings == after.settings ||
+      before.settings == Point::kUnknownSettings ||
+      after.settings == Point::kUnknownSettings) {
+    return "";
+  }
+  return MeasuredDifferently(series.settings[before.settings],
+                             series.settings[after.settings]);
+}
+
+OrderedRuns::OrderedRuns(std::vector<const proto::Run*> runs)
+    : runs_(std::move(runs)) {
+  SortInSeriesOrder(runs_);
+  std::unordered_map<std::string, int> points, settings;
+  const auto number = [](std::unordered_map<std::string, int>& known,
+                         std::string text) {
+    const int next = static_cast<int>(known.size());
+    return known.emplace(std::move(text), next).first->second;
+  };
+  for (const proto::Run* run : runs_) {
+    points_.push_back(number(points, PointIdentity(*run)));
+    std::string key = tuning::SettingsKey(run->settings());
+    settings_.push_back(key.empty() ? Point::kUnknownSettings
+                                    : number(settings, std::move(key)));
+  }
+}
+
+int SeriesBuilder::Numbers::Find(int known) const {
+  return known < static_cast<int>(own_.size()) ? own_[known] : kNone;
+}
+
+void SeriesBuilder::Numbers::Set(int known, int own) {
+  if (known >= static_cast<int>(own_.size())) own_.resize(known + 1, kNone);
+  own_[known] = own;
+}
+
+SeriesBuilder::SeriesBuilder(SeriesKey key, std::string text) {
+  series_.key = std::move(key);
+  series_.text = std::move(text);
+}
+
+Point& SeriesBuilder::PointOf(const OrderedRuns& runs, int place) {
+  const proto::Run& run = runs.run(place);
+  int index = points_.Find(runs.point(place));
+  if (index == Numbers::kNone) {
+    index = static_cast<int>(series_.points.size());
+    points_.Set(runs.point(place), index);
+    series_.points.emplace_back();
+    Point& point = series_.points.back();
+    point.commit = run.commit();
+    point.first_started_unix_ns = run.started_unix_ns();
+    toolchains_.push_back(&run.toolchain());
+  }
+  Point& point = series_.points[index];
+  const int settings = runs.settings(place);
+  if (settings != Point::kUnknownSettings) {
+    point.settings = settings_.Find(settings);
+    if (point.settings == Numbers::kNone) {
+      point.settings = static_cast<int>(series_.settings.size());
+      settings_.Set(settings, point.settings);
+      series_.settings.push_back(run.settings());
+    }
+  }
+  return point;
+}
+
+void SeriesBuilder::Add(const OrderedRuns& runs, int place,
+                        const Observation& observation) {
+  if (series_.points.empty()) {
+    series_.direction = observation.metric.direction;
+  }
+  const proto::Run& run = runs.run(place);
+  Point& point = PointOf(runs, place);
+  point.run_ids.push_back(run.run_id());
+  point.first_started_unix_ns =
+      std::min(point.first_started_unix_ns, run.started_unix_ns());
+  point.processes.insert(point.processes.end(), observation.processes.begin(),
+                         observation.processes.end());
+  if (point.outcome == proto::OUTCOME_UNSPECIFIED ||
+      point.outcome == proto::OK) {
+    point.outcome = observation.outcome;
+    point.detail = observation.detail;
+  }
+  point.config = observation.config;
+  point.config_source = observation.config_source;
+  point.kernel_id = observation.kernel_id;
+  point.tuning_session_id = observation.tuning_session_id;
+  if (observation.flop) point.flop = observation.flop;
+  if (observation.moved_bytes) point.moved_bytes = observation.moved_bytes;
+  if (observation.roofline_fraction) {
+    point.roofline_fraction = observation.roofline_fraction;
+  }
+}
+
+Series SeriesBuilder::Take() {
+  Series& series = series_;
+  std::set<int> settings_seen;
+  int last_settings = Point::kUnknownSettings;
+  std::vector<double> values;
+  for (size_t i = 0; i < series.points.size(); ++i) {
+    Point& point = series.points[i];
+    values.clear();
+    for (const ProcessReading& process : point.processes) {
+      values.push_back(process.value);
+    }
+    if (!values.empty()) {
+      point.value = Median(values);
+      point.low = *std::min_element(values.begin(), values.end());
+      point.high = *std::max_element(values.begin(), values.end());
+    }
+    const proto::Toolchain& toolchain = *toolchains_[i];
+    std::vector<std::string> changes;
+    if (!series.epochs.empty()) {
+      changes = {
+          DescribeToolchainChange(series.epochs.back().toolchain, toolchain),
+          NewSettings(series, point, last_settings, settings_seen)};
+      changes.erase(std::remove(changes.begin(), changes.end(), ""),
+                    changes.end());
+    }
+    if (series.epochs.empty() || !changes.empty()) {
+      series.epochs.push_back({toolchain, absl::StrJoin(changes, "; ")});
+    }
+    if (point.settings != Point::kUnknownSettings) {
+      last_settings = point.settings;
+      settings_seen.insert(point.settings);
+    }
+    point.epoch = static_cast<int>(series.epochs.size()) - 1;
+  }
+  return std::move(series_);
+}
+
 std::vector<Series> BuildSeries(const std::vector<const proto::Run*>& runs) {
-  std::vector<const proto::Run*> order = runs;
-  SortInSeriesOrder(order);
-  std::unordered_map<std::string, Building> buildings;
-  for (const proto::Run* run : order) {
-    const std::string identity = PointIdentity(*run);
-    for (const proto::BenchmarkResult& result : run->results()) {
+  const OrderedRuns order(runs);
+  std::unordered_map<std::string, SeriesBuilder> builders;
+  for (int place = 0; place < order.size(); ++place) {
+    const proto::Run& run = order.run(place);
+    for (const proto::BenchmarkResult& result : run.results()) {
       for (const MetricInfo& metric : MetricsOf(result)) {
         SeriesKey key = {result.key(), metric.metric, metric.unit,
-                         run->hardware().id(), run->commit().branch()};
-        std::string text = CanonicalText(key);
-        Building& building = buildings[text];
-        if (building.series.text.empty()) {
-          building.series.key = std::move(key);
-          building.series.text = std::move(text);
-          building.series.direction = metric.direction;
-        }
-        AddObservation(*run, Observe(result, metric),
-                       PointFor(*run, identity, building));
+                         run.hardware().id(), run.commit().branch()};
+        const std::string text = CanonicalText(key);
+        const auto [builder, is_new] =
+            builders.try_emplace(text, std::move(key), text);
+        builder->second.Add(order, place, Observe(result, metric));
       }
     }
   }
   std::vector<Series> all;
-  all.reserve(buildings.size());
-  for (auto& [text, building] : buildings) {
-    Finish(building);
-    all.push_back(std::move(building.series));
-  }
+  all.reserve(builders.size());
+  for (auto& [text, builder] : builders) all.push_back(builder.Take());
   std::sort(all.begin(), all.end(),
             [](const Series& a, const Series& b) { return a.text < b.text; });
   return all;
-}
-
-Series BuildOneSeries(SeriesKey key,
-                      const std::vector<RunObservation>& observations) {
-  std::vector<const proto::Run*> order;
-  // A run may hold a benchmark more than once.
-  std::unordered_map<const proto::Run*, std::vector<const Observation*>> by_run;
-  for (const RunObservation& observation : observations) {
-    std::vector<const Observation*>& of_run = by_run[observation.run];
-    if (of_run.empty()) order.push_back(observation.run);
-    of_run.push_back(&observation.observation);
-  }
-  SortInSeriesOrder(order);
-  Building building;
-  building.series.text = CanonicalText(key);
-  building.series.key = std::move(key);
-  if (!order.empty()) {
-    building.series.direction = by_run[order.front()].front()->metric.direction;
-  }
-  for (const proto::Run* run : order) {
-    Point& point = PointFor(*run, PointIdentity(*run), building);
-    for (const Observation* observation : by_run[run]) {
-      AddObservation(*run, *observation, point);
-    }
-  }
-  Finish(building);
-  return std::move(building.series);
 }
 
 std::vector<Series> BuildSeries(const std::vector<proto::Run>& runs) {

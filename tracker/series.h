@@ -22,6 +22,7 @@
 #include "absl/types/optional.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/series_key.h"
+#include "tuning/proto/measurement_settings.pb.h"
 #include "tuning/proto/trial.pb.h"
 
 namespace optrail::tracker {
@@ -95,14 +96,20 @@ struct Point {
 
   // Index into Series::epochs.
   int epoch = 0;
+  // Index into Series::settings, of the last run that tells; kUnknownSettings
+  // if none does.
+  int settings = kUnknownSettings;
+  static constexpr int kUnknownSettings = -1;
 };
 
 // A stretch of a series over which hardware description and toolchain stayed
-// the same.
+// the same. Settings of the measurement that the series has not seen before
+// open an epoch, too; going back to known ones does not, so that two suites
+// that share benchmarks and differ in settings don't cut the series to pieces.
 struct Epoch {
   proto::Toolchain toolchain;
-  // What differs from the epoch before: "compiler: g++ 12.2.0 -> g++ 13.1.0";
-  // empty for the first.
+  // What differs from the epoch before: "compiler: g++ 12.2.0 -> g++ 13.1.0",
+  // "measured differently: min sample 100 us -> 500 us"; empty for the first.
   std::string change;
 };
 
@@ -112,22 +119,74 @@ struct Series {
   proto::Direction direction = proto::LOWER_IS_BETTER;
   std::vector<Point> points;
   std::vector<Epoch> epochs;  // at least one if there are points
+  // How its points were measured, each once, as they came up.
+  std::vector<proto::MeasurementSettings> settings;
 };
+
+// "measured differently: min sample 100 us -> 500 us", or "" if two points of
+// `series` were measured alike, or one of them does not tell.
+std::string DescribeSettingsChange(const Series& series, const Point& before,
+                                   const Point& after);
+// The same of any two settings.
+std::string MeasuredDifferently(const proto::MeasurementSettings& before,
+                                const proto::MeasurementSettings& after);
 
 // The series of `runs`, sorted by text. `runs` need not be sorted; runs whose
 // clock ran backwards are ordered by commit all the same.
 std::vector<Series> BuildSeries(const std::vector<proto::Run>& runs);
 std::vector<Series> BuildSeries(const std::vector<const proto::Run*>& runs);
 
-// The one series that `observations` are of, each with the header of its run.
-// They need not be sorted, but for those of one run, which are in the order of
-// its results. BuildSeries gives the same series.
-struct RunObservation {
-  const proto::Run* run;
-  Observation observation;
+// The runs of a history in the order of series, and what is made of each of
+// them once for all its series.
+class OrderedRuns {
+ public:
+  // They need not be sorted, and must outlive this.
+  explicit OrderedRuns(std::vector<const proto::Run*> runs);
+
+  int size() const { return static_cast<int>(runs_.size()); }
+  const proto::Run& run(int place) const { return *runs_[place]; }
+  // Small numbers, equal for runs that are one point.
+  int point(int place) const { return points_[place]; }
+  // Equal for runs that were measured alike; Point::kUnknownSettings.
+  int settings(int place) const { return settings_[place]; }
+
+ private:
+  std::vector<const proto::Run*> runs_;
+  std::vector<int> points_, settings_;
 };
-Series BuildOneSeries(SeriesKey key,
-                      const std::vector<RunObservation>& observations);
+
+// Assembles one series from what each run says of it: for an index, which has
+// no results. BuildSeries gives the same series.
+class SeriesBuilder {
+ public:
+  // `text` is CanonicalText(key).
+  SeriesBuilder(SeriesKey key, std::string text);
+
+  // In the order of places, and of one run in the order of its results; of the
+  // same `runs` each time.
+  void Add(const OrderedRuns& runs, int place, const Observation& observation);
+
+  // Call once, while the runs live.
+  Series Take();
+
+ private:
+  // From numbers of OrderedRuns to those of the series.
+  class Numbers {
+   public:
+    static constexpr int kNone = -1;
+    int Find(int known) const;
+    void Set(int known, int own);
+
+   private:
+    std::vector<int> own_;
+  };
+
+  Point& PointOf(const OrderedRuns& runs, int place);
+
+  Series series_;
+  std::vector<const proto::Toolchain*> toolchains_;  // by point
+  Numbers points_, settings_;
+};
 
 // What differs between two toolchains, "" if nothing does.
 std::string DescribeToolchainChange(const proto::Toolchain& before,

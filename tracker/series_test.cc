@@ -125,6 +125,49 @@ TEST(BuildSeries, OpensAnEpochWhenTheToolchainChanges) {
   EXPECT_EQ(all[0].points[1].epoch, 1);
 }
 
+proto::Run MeasuredRun(int64_t second, const std::string& commit, int position,
+                       int64_t min_sample_ns) {
+  proto::Run run = MakeRun(second, commit, position, {10});
+  run.mutable_settings()->set_min_sample_ns(min_sample_ns);
+  run.mutable_settings()->set_processes(5);
+  return run;
+}
+
+TEST(BuildSeries, SettingsThatItHasNotSeenOpenAnEpoch) {
+  const std::vector<Series> all = BuildSeries(std::vector<proto::Run>{
+      MakeRun(0, "a", 1, {10}),  // an old record
+      MeasuredRun(1, "b", 2, 100'000), MeasuredRun(2, "c", 3, 500'000),
+      MeasuredRun(3, "d", 4, 500'000)});
+  ASSERT_EQ(all.size(), 1);
+  const Series& series = all[0];
+  ASSERT_EQ(series.epochs.size(), 2);
+  EXPECT_EQ(series.epochs[1].change,
+            "measured differently: min sample 100 us -> 500 us");
+  EXPECT_EQ(series.points[0].settings, Point::kUnknownSettings);
+  EXPECT_EQ(series.points[1].epoch, 0);
+  EXPECT_EQ(series.points[2].epoch, 1);
+  EXPECT_EQ(series.points[3].epoch, 1);
+  EXPECT_EQ(series.settings.size(), 2);
+  EXPECT_EQ(DescribeSettingsChange(series, series.points[1], series.points[3]),
+            "measured differently: min sample 100 us -> 500 us");
+  EXPECT_EQ(DescribeSettingsChange(series, series.points[0], series.points[3]),
+            "");
+}
+
+TEST(BuildSeries, TwoSuitesInTurnsDoNotCutASeriesToPieces) {
+  std::vector<proto::Run> runs;
+  for (int i = 1; i <= 8; ++i) {
+    runs.push_back(MeasuredRun(i, std::string(1, static_cast<char>('a' + i)), i,
+                               i % 2 == 0 ? 500'000 : 100'000));
+  }
+  const std::vector<Series> all = BuildSeries(runs);
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_EQ(all[0].epochs.size(), 2);
+  EXPECT_EQ(all[0].points.back().epoch, 1);
+  EXPECT_NE(DescribeSettingsChange(all[0], all[0].points[6], all[0].points[7]),
+            "");
+}
+
 TEST(BuildSeries, APointIsOnlyOkIfAllItsRunsAre) {
   proto::Run crashed = MakeRun(1, "a", 1, {});
   crashed.mutable_results(0)->set_outcome(proto::CRASHED);

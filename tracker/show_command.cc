@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <ostream>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +14,7 @@
 #include "tracker/gate_report.h"
 #include "tracker/series.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/measurement_settings_text.h"
 #include "tuning/proto/stop_reason.h"
 
 namespace optrail::tracker {
@@ -23,6 +26,26 @@ std::string HeadLine(const proto::Run& run) {
                       CommitText(run.commit()), " on ", run.hardware().id());
 }
 
+// How it was measured, in lines of a readable length; "" if nothing is known.
+std::string MeasuredText(const proto::MeasurementSettings& settings) {
+  constexpr size_t kColumns = 78;
+  const std::vector<std::string> known = tuning::SettingsTexts(settings);
+  if (known.empty()) return "";
+  std::string text = "measured with";
+  size_t column = text.size();
+  for (size_t i = 0; i < known.size(); ++i) {
+    const std::string setting = absl::StrCat(" ", EscapeForTerminal(known[i]),
+                                             i + 1 < known.size() ? "," : "");
+    if (column + setting.size() > kColumns) {
+      absl::StrAppend(&text, "\n ");
+      column = 1;
+    }
+    absl::StrAppend(&text, setting);
+    column += setting.size();
+  }
+  return absl::StrCat(text, "\n");
+}
+
 void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
              std::ostream& out) {
   if (IsForPeople(format)) {
@@ -30,7 +53,8 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
         << EscapeForTerminal(absl::StrCat(run.toolchain().compiler(), " ",
                                           run.toolchain().flags(), ", ",
                                           run.toolchain().os()))
-        << "\n\n";
+        << "\n"
+        << MeasuredText(run.settings()) << "\n";
   }
   Table table({{"benchmark", Align::kLeft, "", Clip::kNever},
                {"metric"},
@@ -84,7 +108,8 @@ void ShowSession(const proto::Session& session, OutputFormat format,
         << (session.has_winner()
                 ? EscapeForTerminal(tuning::CanonicalText(session.winner()))
                 : "none")
-        << "\n\n";
+        << "\n"
+        << MeasuredText(session.settings()) << "\n";
   }
   Table table({{"trial", Align::kRight},
                {"outcome"},
@@ -122,6 +147,7 @@ void ShowSeries(const Series& series, OutputFormat format, std::ostream& out) {
                {"config"},
                {"note"}});
   int epoch = 0;
+  const Point* last = nullptr;  // the last whose settings are known
   for (const Point& point : series.points) {
     const auto cell = [&](double value) {
       return point.value
@@ -130,13 +156,18 @@ void ShowSeries(const Series& series, OutputFormat format, std::ostream& out) {
     };
     const bool new_epoch = point.epoch != epoch;
     epoch = point.epoch;
-    table.AddRow(
-        {TimeText(point.first_started_unix_ns), CommitText(point.commit),
-         cell(point.value.value_or(0)), cell(point.low), cell(point.high),
-         Cell::Integer(point.processes.size()),
-         tuning::OutcomeName(point.outcome), point.config,
-         new_epoch ? absl::StrCat("new epoch: ", series.epochs[epoch].change)
-                   : point.detail});
+    std::string note = point.detail;
+    if (new_epoch) {
+      note = absl::StrCat("new epoch: ", series.epochs[epoch].change);
+    } else if (last != nullptr && note.empty()) {
+      note = DescribeSettingsChange(series, *last, point);
+    }
+    if (point.settings != Point::kUnknownSettings) last = &point;
+    table.AddRow({TimeText(point.first_started_unix_ns),
+                  CommitText(point.commit), cell(point.value.value_or(0)),
+                  cell(point.low), cell(point.high),
+                  Cell::Integer(point.processes.size()),
+                  tuning::OutcomeName(point.outcome), point.config, note});
   }
   PrintTable(table, format, out);
 }

@@ -109,6 +109,11 @@ proto::Run MakeRun(const GenerateOptions& options, int commit, int hardware,
     if (commit >= options.commits / 2) {
       run.mutable_toolchain()->set_compiler("g++ 13.1.0");
     }
+    // Records older than settings, a first default, a second, in turns.
+    if (commit >= 3) {
+      run.mutable_settings()->set_min_sample_ns(commit % 4 == 0 ? 500'000
+                                                                : 100'000);
+    }
     if (rng->UniformInt(8) == 0) at->clear_first_parent_position();
     if (rng->UniformInt(12) == 0) at->set_branch("topic");
     if (rng->UniformInt(16) == 0) at->clear_id();

@@ -79,6 +79,7 @@ void ExpectSame(const Point& a, const Point& b) {
   EXPECT_EQ(a.moved_bytes, b.moved_bytes);
   EXPECT_EQ(a.roofline_fraction, b.roofline_fraction);
   EXPECT_EQ(a.epoch, b.epoch);
+  EXPECT_EQ(a.settings, b.settings);
 }
 
 // Everything the index says against what the files say.

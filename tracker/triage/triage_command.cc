@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -106,8 +108,13 @@ std::string Explanation(const Change& change) {
   }
   const Series& series = *change.series;
   const Point& after = change.after();
-  if (change.before != nullptr && after.epoch != change.before->epoch) {
-    parts.push_back(series.epochs[after.epoch].change);
+  if (change.before != nullptr) {
+    for (std::string what :
+         {DescribeToolchainChange(series.epochs[change.before->epoch].toolchain,
+                                  series.epochs[after.epoch].toolchain),
+          DescribeSettingsChange(series, *change.before, after)}) {
+      if (!what.empty()) parts.push_back(std::move(what));
+    }
   }
   if (change.before != nullptr && after.config != change.before->config) {
     parts.push_back("another config was chosen");

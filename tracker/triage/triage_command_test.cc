@@ -48,6 +48,7 @@ class TriageCommandTest : public ::testing::Test {
       run.mutable_commit()->set_branch("main");
       run.mutable_commit()->set_first_parent_position(i);
       run.mutable_hardware()->set_id("machine");
+      run.mutable_settings()->set_min_sample_ns(i >= 20 ? 500'000 : 100'000);
       for (const bool slows : {true, false}) {
         proto::BenchmarkResult* result = run.add_results();
         result->mutable_key()->set_operator_name(
@@ -103,6 +104,13 @@ TEST_F(TriageCommandTest, ANewChangeForTheWorseIsExitCode1) {
   EXPECT_NEAR(json[0]["relative_change"].get<double>(), .2, .02);
   EXPECT_EQ(json[0]["first_commit_after"], CommitId(20).substr(0, 12));
   EXPECT_EQ(json[0]["last_commit_before"], CommitId(19).substr(0, 12));
+}
+
+TEST_F(TriageCommandTest, AChangeSaysThatItsSidesWereMeasuredDifferently) {
+  nlohmann::json changes;
+  Changes(&changes);
+  EXPECT_THAT(std::string(changes[0]["why"]),
+              HasSubstr("measured differently: min sample 100 us -> 500 us"));
 }
 
 TEST_F(TriageCommandTest, AnAcknowledgedSeriesIsQuietUntilThatIsUndone) {

@@ -113,7 +113,7 @@ std::string SettingsKey(const MeasurementSettings& settings) {
   MeasurementSettings kept = settings;
   kept.clear_processes();
   kept.clear_binary_fingerprint();
-  return kept.ShortDebugString();
+  return kept.SerializeAsString();
 }
 
 bool IsAnotherBuild(const MeasurementSettings& before,

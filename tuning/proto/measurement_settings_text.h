@@ -25,8 +25,8 @@ std::vector<std::string> SettingsTexts(
 std::string DescribeSettingsChange(const proto::MeasurementSettings& before,
                                    const proto::MeasurementSettings& after);
 
-// The fields that DescribeSettingsChange looks at, as a key for grouping: equal
-// keys have no difference. "" if none is known.
+// Equal for settings without a difference; "" if nothing is known. For grouping
+// within a process, never to be stored.
 std::string SettingsKey(const proto::MeasurementSettings& settings);
 
 // Whether both name the program that measured, and not the same one.
