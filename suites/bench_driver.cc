@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "ops/device/roofline.h"
 #include "suites/google_benchmark_face.h"
+#include "suites/measurement_settings.h"
 #include "suites/tune_driver.h"
 #include "tracker/history.h"
 #include "tuning/proto/canonical.h"
@@ -211,6 +212,9 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   *run.mutable_hardware() = context.hardware;
   *run.mutable_toolchain() = context.toolchain;
   *run.mutable_ceilings() = CeilingsOf(context);
+  *run.mutable_settings() = SettingsOf(options.bench.sampling, options.worker);
+  run.mutable_settings()->set_processes(options.bench.processes);
+  run.mutable_settings()->set_attempts_per_process(kBenchAttempts);
 
   BenchOptions bench = options.bench;
   ProgressOptions progress_options;

@@ -9,13 +9,10 @@
 namespace optrail::suites {
 namespace {
 
-// A disturbed process is tried again, this often in all.
-constexpr int kAttempts = 3;
-
 Evaluation EvaluateUndisturbed(Evaluator& evaluator, const BenchCase& bench,
                                const EvaluationOptions& options) {
   Evaluation evaluation;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kBenchAttempts; ++attempt) {
     evaluation = evaluator.Evaluate(bench.config, options);
     if (evaluation.outcome != proto::CONTENDED) break;
   }

@@ -22,6 +22,9 @@
 
 namespace optrail::suites {
 
+// How often a process that was disturbed is tried, in all.
+inline constexpr int kBenchAttempts = 3;
+
 struct BenchCase {
   proto::Task task;
   proto::Config config;

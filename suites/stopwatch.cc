@@ -9,9 +9,7 @@
 namespace optrail::suites {
 namespace {
 
-// Fewer clean samples than this are no basis for a verdict, except that one
-// sample tells that a config is slower by kFarSlower.
-constexpr int kMinSamplesToJudge = 3;
+// Before kMinCleanSamples, one tells that a config is slower by this factor.
 constexpr double kFarSlower = 3;
 
 // A sample may miss its target length by this factor before the number of
@@ -42,9 +40,9 @@ int64_t WarmUp(const proto::SamplingOptions& options, CallTimer& timer) {
 }
 
 bool PreciseEnough(const std::vector<double>& times, double target) {
-  const Interval interval = MedianInterval(times, 0.95);
-  // Too few samples for 95% promise nothing.
-  if (interval.confidence < 0.95) return false;
+  const Interval interval = MedianInterval(times, kMedianConfidence);
+  // Too few samples for it promise nothing.
+  if (interval.confidence < kMedianConfidence) return false;
   const double half_width = (interval.high - interval.low) / 2;
   return half_width <= target * Median(times);
 }
@@ -112,14 +110,14 @@ Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
 
     if (options.has_hopeless_above_ns() && !clean.empty()) {
       const double fastest_ns = *std::min_element(clean.begin(), clean.end());
-      const double limit_ns = clean.size() >= kMinSamplesToJudge
+      const double limit_ns = clean.size() >= kMinCleanSamples
                                   ? options.hopeless_above_ns()
                                   : kFarSlower * options.hopeless_above_ns();
       if (fastest_ns > limit_ns) return finish(proto::CENSORED, fastest_ns);
     }
     // Calls so long that min_samples of them exceed the time limit.
     const bool long_calls =
-        spent_ns >= options.max_time_ns() && clean.size() >= kMinSamplesToJudge;
+        spent_ns >= options.max_time_ns() && clean.size() >= kMinCleanSamples;
     const bool enough = clean.size() >= options.min_samples() || long_calls;
     if (enough && clean.size() >= next_look) {
       if (PreciseEnough(clean, options.target_relative_half_width())) {
@@ -131,7 +129,7 @@ Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
                         clean.size() >= options.max_samples();
     if (enough && capped) return finish(proto::OK, Median(clean));
     if (!enough && spent_ns >= 2 * options.max_time_ns() &&
-        measurement.sample_ns_size() >= 2 * kMinSamplesToJudge) {
+        measurement.sample_ns_size() >= 2 * kMinCleanSamples) {
       return finish(proto::CONTENDED, 0);
     }
   }

@@ -43,6 +43,12 @@ class DisturbanceMonitor {
   virtual bool EndSample(int64_t elapsed_ns) = 0;
 };
 
+// Of the interval of the median.
+inline constexpr double kMedianConfidence = 0.95;
+
+// Fewer clean samples than this are no basis for a verdict.
+inline constexpr int kMinCleanSamples = 3;
+
 proto::SamplingOptions DefaultSamplingOptions();
 
 struct Sampling {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
@@ -16,6 +15,8 @@
 #include "base/units.h"
 #include "ops/core/operator.h"
 #include "ops/device/roofline.h"
+#include "suites/known_trials.h"
+#include "suites/measurement_settings.h"
 #include "suites/tune_together.h"
 #include "tracker/history.h"
 #include "tuning/proto/canonical.h"
@@ -36,42 +37,6 @@ constexpr double kTrustInRoofline = 0.9;
 // memory.
 constexpr double kShareOfMemory = 0.25;
 constexpr int64_t kUnknownMemoryBytes = int64_t{4} << 30;
-
-// Trials of this very task in earlier sessions, the newest reading of each
-// config. Unreadable session files are `optrail history verify`'s affair.
-std::vector<proto::Trial> KnownTrials(
-    const tracker::History& history,
-    const std::vector<tracker::SessionInfo>& sessions,
-    const proto::Task& task) {
-  std::vector<proto::Trial> trials;
-  const std::string key = tuning::TrialKey(task, proto::Config());
-  absl::flat_hash_set<std::string> seen;
-  for (auto info = sessions.rbegin(); info != sessions.rend(); ++info) {
-    if (tuning::TrialKey(info->header.task(), proto::Config()) != key) continue;
-    const absl::StatusOr<proto::Session> session =
-        history.ReadSession(info->id());
-    if (!session.ok()) continue;
-    for (const proto::Trial& trial : session->trials()) {
-      // What the config itself decides. A reading under contention, one that
-      // was cut short against the best of its time, a deadline or memory limit
-      // of that day, a crash: worth another try.
-      switch (trial.outcome()) {
-        case proto::OK:
-        case proto::INVALID:
-        case proto::COMPILE_ERROR:
-        case proto::WRONG_RESULT:
-        case proto::UNSUPPORTED:
-          break;
-        default:
-          continue;
-      }
-      if (seen.insert(CanonicalText(trial.config())).second) {
-        trials.push_back(trial);
-      }
-    }
-  }
-  return trials;
-}
 
 proto::TunedConfig TunedConfigOf(const proto::Session& session) {
   proto::TunedConfig tuned;
@@ -113,6 +78,7 @@ double RooflineTimeNs(const TaskEntry& task, const RunContext& context,
 
 proto::Session HeaderFor(const TaskEntry& task, const TaskSpace& space,
                          const RunContext& context,
+                         const TuneDriverOptions& options,
                          const proto::Ceilings& ceilings) {
   proto::Session header;
   header.set_started_unix_ns(Clock::Real()->WallNs());
@@ -121,6 +87,11 @@ proto::Session HeaderFor(const TaskEntry& task, const TaskSpace& space,
   *header.mutable_hardware() = context.hardware;
   *header.mutable_toolchain() = context.toolchain;
   *header.mutable_commit() = context.commit;
+  *header.mutable_settings() =
+      SettingsOf(options.tune.sampling, options.worker);
+  header.mutable_settings()->set_race_ratio(options.tune.race_factor);
+  header.mutable_settings()->set_processes(options.tune.verify_processes);
+  header.mutable_settings()->set_attempts_per_process(kReadingAttempts);
   header.set_space_textproto(task.entry->space.contents);
   header.set_space_hash(space.space->hash());
   if (const auto count = space.bound->count(); count.has_value()) {
@@ -287,7 +258,8 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     pending.task = &task;
     pending.tune = options_.tune;
     pending.tune.journal_directory = JoinPath(context_.state, "tuning");
-    pending.setup.header = HeaderFor(task, *space, context_, ceilings);
+    pending.setup.header =
+        HeaderFor(task, *space, context_, options_, ceilings);
     pending.setup.space = space->bound.get();
     // What a killed call with a total budget had finished already belongs to
     // that total.

@@ -35,7 +35,9 @@ absl::StatusOr<std::unique_ptr<TuneJournal>> TuneJournal::Open(
   proto::TuneJournalRecord record;
   if (journal->journal_->records().empty()) {
     *record.mutable_header() = header;
+    record.set_has_warm_start(true);
     journal->header_ = header;
+    journal->has_warm_start_ = true;
   } else {
     OPTRAIL_RETURN_IF_ERROR(journal->Replay());
     record.set_resumed_unix_ns(Clock::Real()->WallNs());
@@ -58,6 +60,7 @@ absl::Status TuneJournal::Replay() {
     switch (record.record_case()) {
       case proto::TuneJournalRecord::kHeader:
         header_ = std::move(*record.mutable_header());
+        has_warm_start_ = record.has_warm_start();
         break;
       case proto::TuneJournalRecord::kTrial: {
         JournaledTrial trial;

@@ -1,9 +1,10 @@
 #ifndef OPTRAIL_SUITES_TUNE_JOURNAL_H_
 #define OPTRAIL_SUITES_TUNE_JOURNAL_H_
 
-// TuneJournal is what an interrupted tuning session resumes from: its header,
-// its trials in order, the finalists and their readings so far. A record counts
-// once its Append call has returned OK.
+// TuneJournal is what an interrupted tuning session resumes from: its header
+// with the trials that it started from, its own trials in order, the finalists
+// and their readings so far. A record counts once its Append call has returned
+// OK.
 //
 // One file per (task, kernel, hardware, space, strategy, seed), named by a hash
 // of them, so that the same command finds its own journal again and a changed
@@ -47,6 +48,9 @@ class TuneJournal {
 
   // As found when it was opened.
   const proto::Session& header() const { return header_; }
+  // Whether the header's trials are those that the session started from. False
+  // for journals of earlier versions, which do not tell.
+  bool has_warm_start() const { return has_warm_start_; }
   const std::vector<JournaledTrial>& trials() const { return trials_; }
   // nullptr while the search goes on.
   const proto::TuneJournalRecord::FinalistsChosen* finalists() const {
@@ -71,6 +75,7 @@ class TuneJournal {
 
   std::unique_ptr<Journal> journal_;
   proto::Session header_;
+  bool has_warm_start_ = false;
   std::vector<JournaledTrial> trials_;
   bool has_finalists_ = false;
   proto::TuneJournalRecord::FinalistsChosen finalists_;

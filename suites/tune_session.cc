@@ -24,9 +24,6 @@ using tuning::Levels;
 constexpr uint64_t kSearchInputSets = 3;
 constexpr uint64_t kFirstVerificationSeed = 1000;
 
-// A finalist's reading that was disturbed is repeated this often.
-constexpr int kReadingAttempts = 3;
-
 tuning::Trial ForStrategy(const proto::Trial& trial, const Levels& levels) {
   tuning::Trial told;
   told.levels = levels;
@@ -59,13 +56,26 @@ absl::Status TuneSession::OpenJournal() {
   session_.set_strategy(options_.strategy);
   session_.set_seed(options_.seed);
   *session_.mutable_budget() = options_.budget;
+  AddKnownTrials();
   OPTRAIL_ASSIGN_OR_RETURN(
       journal_, TuneJournal::Open(options_.journal_directory, session_));
   session_ = journal_->header();
+  if (!journal_->has_warm_start()) AddKnownTrials();
   // A later sitting may spend more than an earlier one was given.
   *session_.mutable_budget() = options_.budget;
   session_.set_sittings(journal_->sittings());
   return absl::OkStatus();
+}
+
+void TuneSession::AddKnownTrials() {
+  for (const proto::Trial& known : setup_.known_trials) {
+    const absl::StatusOr<Levels> levels =
+        setup_.space->ToLevels(known.config());
+    // The space may have lost configs since; their trials help nobody here.
+    if (!levels.ok() || !setup_.space->IsValid(*levels)) continue;
+    *session_.add_trials() = known;
+  }
+  session_.set_warm_start_trial_count(session_.trials_size());
 }
 
 absl::Status TuneSession::MakeStrategy() {
@@ -75,19 +85,15 @@ absl::Status TuneSession::MakeStrategy() {
   if (const int top_k = static_cast<int>(setup_.space->top_k()); top_k > 0) {
     strategy_options.top_k = top_k;
   }
-  for (const proto::Trial& known : setup_.known_trials) {
-    const absl::StatusOr<Levels> levels =
-        setup_.space->ToLevels(known.config());
-    // The space may have lost configs since; their trials help nobody here.
-    if (!levels.ok() || !setup_.space->IsValid(*levels)) continue;
-    strategy_options.warm_start.push_back(ForStrategy(known, *levels));
-    *session_.add_trials() = known;
+  for (const proto::Trial& known : session_.trials()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const Levels levels,
+                             setup_.space->ToLevels(known.config()));
+    strategy_options.warm_start.push_back(ForStrategy(known, levels));
     if (known.outcome() == proto::OK && known.has_time_ns() &&
         (best_time_ns_ == 0 || known.time_ns() < best_time_ns_)) {
       best_time_ns_ = known.time_ns();
     }
   }
-  session_.set_warm_start_trial_count(session_.trials_size());
   OPTRAIL_ASSIGN_OR_RETURN(
       strategy_,
       tuning::MakeStrategy(options_.strategy, *setup_.space, strategy_options));

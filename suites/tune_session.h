@@ -46,7 +46,9 @@ struct TuneSetup {
   // known before the first trial.
   proto::Session header;
   const tuning::BoundSpace* space = nullptr;  // must outlive the session
-  // Trials of this very task (same trial keys) known from earlier sessions.
+  // Trials of this very task (same trial keys) known from earlier sessions
+  // (known_trials.h), stored with the session as they are. A session that
+  // resumes starts from those that its first sitting was given.
   std::vector<proto::Trial> known_trials;
 };
 
@@ -74,6 +76,9 @@ struct TuneOptions {
   std::string journal_directory;
   std::function<void(const TuneProgress&)> on_progress;  // may be empty
 };
+
+// A finalist's reading that was disturbed is repeated, this often in all.
+inline constexpr int kReadingAttempts = 3;
 
 // The winner is the finalist with the lowest median over processes; the default
 // config is preferred unless the winner beats it, paired by round, by more than
@@ -130,6 +135,7 @@ class TuneSession {
               Clock& clock);
 
   absl::Status OpenJournal();
+  void AddKnownTrials();
   absl::Status MakeStrategy();
   bool HasJournaledTrials() const;
   absl::Status TellNextOfJournal();

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/journal.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -308,6 +309,69 @@ TEST_F(TuneSessionTest, KnownTrialsAreNotMeasuredAgainAndCountAsWarmStart) {
   EXPECT_EQ(session->warm_start_trial_count(), 60);
   EXPECT_EQ(session->trials_size(), 64);
   EXPECT_EQ(CanonicalText(session->winner()), "tile=16,unroll=5");
+}
+
+// Configs from `first` on, as an earlier session of `id` found them.
+std::vector<proto::Trial> KnownOf(const tuning::BoundSpace& space,
+                                  int64_t first, int count,
+                                  const std::string& id) {
+  std::vector<proto::Trial> trials;
+  for (int64_t i = first; i < first + count; ++i) {
+    proto::Trial known;
+    *known.mutable_config() = space.ToConfig(space.At(i));
+    known.set_outcome(proto::OK);
+    known.set_time_ns(FakeEvaluator::TimeNs(known.config()));
+    known.set_session_id(id);
+    trials.push_back(known);
+  }
+  return trials;
+}
+
+TEST_F(TuneSessionTest, StartsFromTheSameTrialsWhenTheHistoryChangedMeanwhile) {
+  options_.strategy = "default";
+  setup_.known_trials = KnownOf(*bound_, 0, 5, "earlier");
+  const std::string directory = options_.journal_directory;
+  options_.journal_directory = directory + "/uninterrupted";
+  FakeEvaluator whole;
+  const auto expected = Run(whole);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  EXPECT_EQ(expected->trials(0).session_id(), "earlier");
+
+  options_.journal_directory = directory + "/interrupted";
+  FakeEvaluator killed;
+  killed.stop_after = 10;
+  EXPECT_THROW((void)Run(killed), Killed);
+  // Another session of the task was recorded, with the best config among its
+  // trials.
+  setup_.known_trials = KnownOf(*bound_, 30, 30, "meanwhile");
+  FakeEvaluator resumed;
+  const auto session = Run(resumed);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->sittings(), 2);
+  EXPECT_EQ(session->warm_start_trial_count(), 5);
+  EXPECT_EQ(session->trials(0).session_id(), "earlier");
+  EXPECT_EQ(Tried(*session), Tried(*expected));
+}
+
+TEST_F(TuneSessionTest, AnOlderJournalGoesOnWithWhatTheHistorySaysNow) {
+  ASSERT_TRUE(CreateDirectories(options_.journal_directory).ok());
+  proto::TuneJournalRecord first;
+  *first.mutable_header() = setup_.header;
+  first.mutable_header()->set_strategy(options_.strategy);
+  first.mutable_header()->set_seed(options_.seed);
+  {
+    const auto journal = Journal::Open(
+        TuneJournal::Path(options_.journal_directory, first.header()));
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    ASSERT_TRUE((*journal)->AppendAndSync(first.SerializeAsString()).ok());
+  }
+  setup_.known_trials = KnownOf(*bound_, 0, 5, "earlier");
+  FakeEvaluator evaluator;
+  const auto session = Run(evaluator);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->sittings(), 2);
+  EXPECT_EQ(session->warm_start_trial_count(), 5);
+  EXPECT_EQ(session->trials_size(), 45);
 }
 
 TEST_F(TuneSessionTest, StopsByTimePatienceAndTarget) {

@@ -20,14 +20,7 @@
 namespace optrail::suites {
 namespace {
 
-// A kernel that works in place gets this many prefilled operand sets, so that
-// several calls fit into a sample; fewer if they would not fit into memory.
-constexpr int kInPlaceSets = 32;
 constexpr int64_t kMaxInPlaceBytes = int64_t{256} << 20;
-
-// With cold caches each sample is one call; below this, reading the clock and
-// refilling the first cache line would be what is measured.
-constexpr int64_t kMinColdCallNs = 2'000;
 
 int64_t ProcessCpuNs() {
   timespec time;

@@ -27,6 +27,14 @@ namespace optrail::suites {
 // The argument that makes a binary a worker.
 inline constexpr char kWorkerFlag[] = "--optrail_worker";
 
+// A kernel that works in place gets this many prefilled operand sets, so that
+// several calls fit into a sample; fewer if they would not fit into memory.
+inline constexpr int kInPlaceSets = 32;
+
+// With cold caches each sample is one call; below this, reading the clock and
+// refilling the first cache line would be what is measured.
+inline constexpr int64_t kMinColdCallNs = 2'000;
+
 bool IsWorker(int argc, char** argv);
 
 // Answers requests on standard input until it is closed; the exit code.
