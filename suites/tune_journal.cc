@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::suites {
 
@@ -41,7 +42,8 @@ absl::StatusOr<std::unique_ptr<TuneJournal>> TuneJournal::Open(
   } else {
     OPTRAIL_RETURN_IF_ERROR(journal->Replay());
     record.set_resumed_unix_ns(Clock::Real()->WallNs());
-    ++journal->sittings_;
+    *record.mutable_settings() = header.settings();
+    journal->AddSitting(header.settings());
   }
   OPTRAIL_RETURN_IF_ERROR(journal->Append(record));
   return journal;
@@ -80,7 +82,7 @@ absl::Status TuneJournal::Replay() {
         readings_.push_back(std::move(*record.mutable_reading()));
         break;
       case proto::TuneJournalRecord::kResumedUnixNs:
-        ++sittings_;
+        AddSitting(record.settings());
         break;
       case proto::TuneJournalRecord::RECORD_NOT_SET:
         return absl::DataLossError(
@@ -95,6 +97,12 @@ absl::Status TuneJournal::Replay() {
     }
   }
   return absl::OkStatus();
+}
+
+void TuneJournal::AddSitting(const proto::MeasurementSettings& settings) {
+  ++sittings_;
+  *header_.mutable_settings() =
+      tuning::CommonSettings(header_.settings(), settings);
 }
 
 absl::Status TuneJournal::Append(const proto::TuneJournalRecord& record) {

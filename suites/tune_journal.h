@@ -46,7 +46,7 @@ class TuneJournal {
   static std::string Path(const std::string& directory,
                           const proto::Session& header);
 
-  // As found when it was opened.
+  // As found when it was opened, with the settings on which all sittings agree.
   const proto::Session& header() const { return header_; }
   // Whether the header's trials are those that the session started from. False
   // for journals of earlier versions, which do not tell.
@@ -72,6 +72,7 @@ class TuneJournal {
       : journal_(std::move(journal)) {}
   absl::Status Append(const proto::TuneJournalRecord& record);
   absl::Status Replay();
+  void AddSitting(const proto::MeasurementSettings& settings);
 
   std::unique_ptr<Journal> journal_;
   proto::Session header_;

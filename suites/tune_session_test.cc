@@ -353,6 +353,22 @@ TEST_F(TuneSessionTest, StartsFromTheSameTrialsWhenTheHistoryChangedMeanwhile) {
   EXPECT_EQ(Tried(*session), Tried(*expected));
 }
 
+TEST_F(TuneSessionTest, RecordsTheSettingsOnWhichItsSittingsAgree) {
+  proto::MeasurementSettings& settings = *setup_.header.mutable_settings();
+  settings.set_max_samples(200);
+  for (const int64_t min_sample_ns : {100, 500, 100}) {
+    settings.set_min_sample_ns(min_sample_ns);
+    FakeEvaluator killed;
+    killed.stop_after = 5;
+    EXPECT_THROW((void)Run(killed), Killed);
+  }
+  FakeEvaluator evaluator;
+  const auto session = Run(evaluator);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->settings().max_samples(), 200);
+  EXPECT_FALSE(session->settings().has_min_sample_ns());
+}
+
 TEST_F(TuneSessionTest, AnOlderJournalGoesOnWithWhatTheHistorySaysNow) {
   ASSERT_TRUE(CreateDirectories(options_.journal_directory).ok());
   proto::TuneJournalRecord first;

@@ -62,7 +62,7 @@ std::string ValueOf(const MeasurementSettings& settings,
   }
 }
 
-// Exact, where ValueOf rounds.
+// Of fields that both know. Exact, where ValueOf rounds.
 bool SameValue(const MeasurementSettings& a, const MeasurementSettings& b,
                const FieldDescriptor& field) {
   const google::protobuf::Reflection& values = *a.GetReflection();
@@ -107,6 +107,18 @@ std::string DescribeSettingsChange(const MeasurementSettings& before,
                                    " -> ", ValueOf(after, *field)));
   }
   return absl::StrJoin(changes, "; ");
+}
+
+MeasurementSettings CommonSettings(const MeasurementSettings& a,
+                                   const MeasurementSettings& b) {
+  MeasurementSettings common = a;
+  for (const FieldDescriptor* field : Fields()) {
+    if (!Knows(a, *field)) continue;
+    if (!Knows(b, *field) || !SameValue(a, b, *field)) {
+      common.GetReflection()->ClearField(&common, field);
+    }
+  }
+  return common;
 }
 
 std::string SettingsKey(const MeasurementSettings& settings) {

@@ -25,6 +25,11 @@ std::vector<std::string> SettingsTexts(
 std::string DescribeSettingsChange(const proto::MeasurementSettings& before,
                                    const proto::MeasurementSettings& after);
 
+// What both know and agree on, binary and processes included: the settings of
+// something that was measured with one and went on with the other.
+proto::MeasurementSettings CommonSettings(const proto::MeasurementSettings& a,
+                                          const proto::MeasurementSettings& b);
+
 // Equal for settings without a difference; "" if nothing is known. For grouping
 // within a process, never to be stored.
 std::string SettingsKey(const proto::MeasurementSettings& settings);

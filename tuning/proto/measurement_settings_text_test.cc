@@ -63,6 +63,19 @@ TEST(DescribeSettingsChange, DoesNotMindProcessesAndBinaries) {
   EXPECT_EQ(SettingsKey(Settings()), SettingsKey(after));
 }
 
+TEST(CommonSettings, AreWhatBothKnowAndAgreeOn) {
+  proto::MeasurementSettings other = Settings();
+  other.set_max_samples(50);
+  other.clear_max_config_bytes();
+  other.set_binary_fingerprint("ffffffffffffffff");
+  EXPECT_THAT(
+      SettingsTexts(CommonSettings(Settings(), other)),
+      ElementsAre("min sample 100 us", "target half width 1%", "processes 5"));
+  EXPECT_THAT(
+      SettingsTexts(CommonSettings(proto::MeasurementSettings(), other)),
+      IsEmpty());
+}
+
 TEST(SettingsKey, DiffersWhereSettingsDoAndIsEmptyForUnknown) {
   proto::MeasurementSettings other = Settings();
   other.set_max_samples(50);
