@@ -14,7 +14,7 @@ namespace optrail {
 // Fingerprint (hash.h) of /proc/self/exe, which is the program as it was
 // started, also when its file was replaced since; "" where it can't be read.
 // Shared libraries are not covered. Computed at the first call (it reads the
-// file: about a millisecond per MiB), kept for the process.
+// file: about two milliseconds per MiB), kept for the process.
 const std::string& RunningBinaryFingerprint();
 
 }  // namespace optrail
