@@ -19,6 +19,8 @@ void Fill(const struct stat& from, FileInfo* to) {
   to->is_directory = S_ISDIR(from.st_mode);
   to->size_bytes = from.st_size;
   to->inode = from.st_ino;
+  to->modified_unix_ns =
+      int64_t{from.st_mtim.tv_sec} * 1'000'000'000 + from.st_mtim.tv_nsec;
 }
 
 class RealFileSystem : public FileSystem {

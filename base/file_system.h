@@ -23,6 +23,7 @@ struct FileInfo {
   bool is_directory = false;
   int64_t size_bytes = 0;
   uint64_t inode = 0;
+  int64_t modified_unix_ns = 0;  // 0 where it is not known
 };
 
 class FileSystem {

@@ -570,6 +570,12 @@ absl::StatusOr<proto::Run> History::ReadRun(absl::string_view run_id) const {
   return run;
 }
 
+absl::StatusOr<proto::Run> History::ReadRunFile(const std::string& path) const {
+  proto::Run run;
+  OPTRAIL_RETURN_IF_ERROR(ReadWhole<RunKind>(dir_, path, fs_, &run));
+  return run;
+}
+
 absl::StatusOr<proto::Session> History::ReadSession(
     absl::string_view session_id) const {
   if (!IsRecordId(session_id)) {

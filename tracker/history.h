@@ -177,6 +177,9 @@ class History {
   absl::StatusOr<proto::Run> ReadRun(absl::string_view run_id) const;
   absl::StatusOr<proto::Session> ReadSession(
       absl::string_view session_id) const;
+  // The run in the file at `path` below runs/. Its errors are the reasons of
+  // LoadRuns: they do not name the file.
+  absl::StatusOr<proto::Run> ReadRunFile(const std::string& path) const;
 
   // All runs that match, read by `threads` threads (0: one per core).
   absl::StatusOr<LoadedRuns> LoadRuns(const RunFilter& filter = {},

@@ -1,6 +1,11 @@
 #include "tracker/index/history_index.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <limits>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +17,7 @@
 #include "base/status_macros.h"
 #include "re2/re2.h"
 #include "tracker/index/index.pb.h"
+#include "tracker/index/index_rows.h"
 #include "tracker/record.h"
 #include "tracker/series_key.h"
 
@@ -22,7 +28,7 @@ constexpr absl::string_view kFileName = "index.sqlite";
 constexpr absl::string_view kLockName = "index.lock";
 
 // Raised when the tables or what is in them change their meaning.
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 
 // Fewer files are read as quickly as an index of them is made.
 constexpr int kWorthAnIndex = 100;
@@ -36,6 +42,7 @@ constexpr char kCreate[] = R"sql(
     path TEXT PRIMARY KEY,      -- below the history
     size_bytes INTEGER NOT NULL,
     inode INTEGER NOT NULL,
+    modified_unix_ns INTEGER NOT NULL,
     reason TEXT                 -- why it is no intact run; NULL if it is one
   ) WITHOUT ROWID;
   CREATE TABLE runs (
@@ -68,76 +75,6 @@ constexpr char kCreate[] = R"sql(
     PRIMARY KEY (series, run, ordinal)
   ) WITHOUT ROWID;
 )sql";
-
-std::string EncodeObservation(const Observation& observation) {
-  proto::IndexedObservation stored;
-  stored.set_direction(observation.metric.direction);
-  stored.set_outcome(observation.outcome);
-  if (observation.roofline_fraction) {
-    stored.set_roofline_fraction(*observation.roofline_fraction);
-  }
-  bool any_aggregate = false;
-  for (const ProcessReading& process : observation.processes) {
-    stored.add_values(process.value);
-    stored.add_relative_sample_spreads(process.relative_sample_spread);
-    stored.add_samples(process.samples);
-    any_aggregate |= process.aggregate_only;
-  }
-  if (any_aggregate) {
-    for (const ProcessReading& process : observation.processes) {
-      stored.add_aggregate_only(process.aggregate_only);
-    }
-  }
-  return EncodeRecord(stored);
-}
-
-std::string EncodeAttributes(const Observation& observation) {
-  proto::IndexedAttributes stored;
-  stored.set_detail(observation.detail);
-  stored.set_config(observation.config);
-  stored.set_config_source(observation.config_source);
-  stored.set_kernel_id(observation.kernel_id);
-  stored.set_tuning_session_id(observation.tuning_session_id);
-  if (observation.flop) stored.set_flop(*observation.flop);
-  if (observation.moved_bytes) stored.set_moved_bytes(*observation.moved_bytes);
-  return EncodeRecord(stored);
-}
-
-absl::Status DecodeObservation(absl::string_view bytes, Observation* result) {
-  proto::IndexedObservation stored;
-  OPTRAIL_RETURN_IF_ERROR(DecodeRecord(bytes, &stored));
-  const int processes = stored.values_size();
-  if (stored.relative_sample_spreads_size() != processes ||
-      stored.samples_size() != processes ||
-      (stored.aggregate_only_size() != 0 &&
-       stored.aggregate_only_size() != processes)) {
-    return absl::DataLossError("index: an observation is not whole");
-  }
-  result->metric.direction = stored.direction();
-  result->outcome = stored.outcome();
-  if (stored.has_roofline_fraction()) {
-    result->roofline_fraction = stored.roofline_fraction();
-  }
-  for (int i = 0; i < processes; ++i) {
-    result->processes.push_back(
-        {stored.values(i), stored.relative_sample_spreads(i), stored.samples(i),
-         stored.aggregate_only_size() > 0 && stored.aggregate_only(i)});
-  }
-  return absl::OkStatus();
-}
-
-absl::Status DecodeAttributes(absl::string_view bytes, Observation* result) {
-  proto::IndexedAttributes stored;
-  OPTRAIL_RETURN_IF_ERROR(DecodeRecord(bytes, &stored));
-  result->detail = stored.detail();
-  result->config = stored.config();
-  result->config_source = stored.config_source();
-  result->kernel_id = stored.kernel_id();
-  result->tuning_session_id = stored.tuning_session_id();
-  if (stored.has_flop()) result->flop = stored.flop();
-  if (stored.has_moved_bytes()) result->moved_bytes = stored.moved_bytes();
-  return absl::OkStatus();
-}
 
 // An error where it is not.
 absl::Status WorthAnIndex(const History& history) {
@@ -178,10 +115,11 @@ struct HistoryIndex::FileState {
   std::string path;  // below the history
   int64_t size_bytes = 0;
   int64_t inode = 0;
+  int64_t modified_unix_ns = 0;
 
   bool operator==(const FileState& other) const {
     return path == other.path && size_bytes == other.size_bytes &&
-           inode == other.inode;
+           inode == other.inode && modified_unix_ns == other.modified_unix_ns;
   }
 };
 
@@ -191,7 +129,7 @@ class HistoryIndex::Writer {
   static absl::StatusOr<Writer> Create(Database& db) {
     Writer writer(db);
     const std::pair<absl::optional<Statement>*, const char*> statements[] = {
-        {&writer.add_file_, "INSERT INTO files VALUES (?, ?, ?, ?)"},
+        {&writer.add_file_, "INSERT INTO files VALUES (?, ?, ?, ?, ?)"},
         {&writer.add_run_,
          "INSERT INTO runs (path, result_count, header) VALUES (?, ?, ?)"},
         {&writer.find_series_, "SELECT series FROM series WHERE text = ?"},
@@ -252,10 +190,11 @@ class HistoryIndex::Writer {
     add_file_->BindText(1, file.path);
     add_file_->Bind(2, file.size_bytes);
     add_file_->Bind(3, file.inode);
+    add_file_->Bind(4, file.modified_unix_ns);
     if (reason == nullptr) {
-      add_file_->BindNull(4);
+      add_file_->BindNull(5);
     } else {
-      add_file_->BindText(4, *reason);
+      add_file_->BindText(5, *reason);
     }
     return add_file_->Run();
   }
@@ -330,6 +269,7 @@ absl::StatusOr<std::unique_ptr<HistoryIndex>> HistoryIndex::Open(
 absl::Status HistoryIndex::OpenDatabase() {
   db_.reset();
   headers_.clear();
+  all_runs_.reset();
   read_only_ = false;
   // Only a real folder can hold a database, and a history that is not there
   // is not created by asking it.
@@ -395,6 +335,7 @@ absl::Status HistoryIndex::OpenUnchanging() {
 absl::Status HistoryIndex::OpenInMemory() {
   path_.clear();
   headers_.clear();
+  all_runs_.reset();
   read_only_ = false;
   OPTRAIL_ASSIGN_OR_RETURN(
       db_,
@@ -429,6 +370,7 @@ absl::Status HistoryIndex::UseSchema() {
 absl::Status HistoryIndex::ThrowAway() {
   db_.reset();
   headers_.clear();
+  all_runs_.reset();
   OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock,
                            FileLock::Wait(JoinPath(history_.dir(), kLockName)));
   for (const char* ending : {"", "-wal", "-shm"}) {
@@ -466,22 +408,38 @@ absl::StatusOr<IndexUpdate> HistoryIndex::Update() {
   return OrRebuild([&] { return UpdateOnce(); });
 }
 
+// One look at each file: that is most of what opening an index costs.
+absl::Status HistoryIndex::ListInto(const std::string& folder,
+                                    std::vector<FileState>* files) const {
+  FileSystem* fs = history_.file_system();
+  const std::string dir = JoinPath(history_.dir(), folder);
+  std::vector<std::string> names;
+  if (fs->List(dir, &names) != 0) return FileError("listing", dir, errno);
+  for (const std::string& name : names) {
+    if (IsTemporaryName(name)) continue;
+    FileInfo info;
+    if (fs->Stat(JoinPath(dir, name), &info) != 0) continue;  // vanished since
+    std::string path = absl::StrCat(folder, "/", name);
+    if (info.is_directory) {
+      OPTRAIL_RETURN_IF_ERROR(ListInto(path, files));
+    } else if (absl::EndsWith(name, ".pb")) {
+      files->push_back({std::move(path), info.size_bytes,
+                        static_cast<int64_t>(info.inode),
+                        info.modified_unix_ns});
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<HistoryIndex::FileState>> HistoryIndex::FilesNow()
     const {
-  FileSystem* fs = history_.file_system();
-  // However the folder's name ends, paths below it go on after a slash.
-  const size_t prefix = JoinPath(history_.dir(), "x").size() - 1;
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::vector<std::string> paths,
-      ListRecursively(JoinPath(history_.dir(), "runs"), ".pb", fs));
   std::vector<FileState> files;
-  files.reserve(paths.size());
-  for (const std::string& path : paths) {
-    FileInfo info;
-    if (fs->Stat(path, &info) != 0) continue;  // vanished since
-    files.push_back({path.substr(prefix), info.size_bytes,
-                     static_cast<int64_t>(info.inode)});
+  if (FileExists(JoinPath(history_.dir(), "runs"), history_.file_system())) {
+    OPTRAIL_RETURN_IF_ERROR(ListInto("runs", &files));
   }
+  std::sort(
+      files.begin(), files.end(),
+      [](const FileState& a, const FileState& b) { return a.path < b.path; });
   return files;
 }
 
@@ -489,20 +447,42 @@ absl::StatusOr<std::map<std::string, HistoryIndex::FileState>>
 HistoryIndex::FilesIndexed() {
   std::map<std::string, FileState> files;
   OPTRAIL_ASSIGN_OR_RETURN(
-      Statement get, db_->Prepare("SELECT path, size_bytes, inode FROM files"));
+      Statement get,
+      db_->Prepare("SELECT path, size_bytes, inode, modified_unix_ns "
+                   "FROM files"));
   while (true) {
     OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
     if (!row) return files;
-    FileState file = {std::string(get.Bytes(0)), get.Int(1), get.Int(2)};
+    FileState file = {std::string(get.Bytes(0)), get.Int(1), get.Int(2),
+                      get.Int(3)};
     std::string path = file.path;
     files.emplace(std::move(path), std::move(file));
   }
+}
+
+absl::StatusOr<bool> HistoryIndex::IsCurrent(
+    const std::vector<FileState>& now) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT path, size_bytes, inode, modified_unix_ns "
+                   "FROM files ORDER BY path"));
+  for (const FileState& file : now) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
+    if (!row || get.Bytes(0) != file.path || get.Int(1) != file.size_bytes ||
+        get.Int(2) != file.inode || get.Int(3) != file.modified_unix_ns) {
+      return false;
+    }
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+  return !more;
 }
 
 absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<FileState> now, FilesNow());
   IndexUpdate update;
   update.files = static_cast<int64_t>(now.size());
+  OPTRAIL_ASSIGN_OR_RETURN(const bool current, IsCurrent(now));
+  if (current) return update;
   std::set<std::string> paths;
   for (const FileState& file : now) paths.insert(file.path);
   const auto compare = [&](const std::map<std::string, FileState>& indexed,
@@ -564,21 +544,13 @@ absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
     OPTRAIL_ASSIGN_OR_RETURN(Writer writer, Writer::Create(*db_));
     if (add.size() > kFilesPerTransaction) add.resize(kFilesPerTransaction);
     for (const FileState* file : add) {
-      const std::string path = JoinPath(history_.dir(), file->path);
-      const absl::string_view id =
-          absl::StripSuffix(FileNameOf(file->path), ".pb");
-      absl::StatusOr<proto::Run> run = history_.ReadRun(id);
-      if (run.ok() &&
-          file->path != JoinPath("runs", id.substr(0, 4), FileNameOf(path))) {
-        run = absl::DataLossError(
-            absl::StrCat("its place is runs/", id.substr(0, 4)));
-      }
+      absl::StatusOr<proto::Run> run =
+          history_.ReadRunFile(JoinPath(history_.dir(), file->path));
       if (run.ok()) {
         OPTRAIL_RETURN_IF_ERROR(writer.AddRun(*file, *std::move(run)));
       } else {
-        absl::string_view reason = run.status().message();
-        absl::ConsumePrefix(&reason, absl::StrCat(path, ": "));
-        OPTRAIL_RETURN_IF_ERROR(writer.AddBadFile(*file, reason));
+        OPTRAIL_RETURN_IF_ERROR(
+            writer.AddBadFile(*file, run.status().message()));
       }
       ++update.added;
     }
@@ -588,34 +560,52 @@ absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
 
 // Takes the headers that are not known yet and forgets those that are gone.
 absl::Status HistoryIndex::LoadHeaders() {
-  OPTRAIL_ASSIGN_OR_RETURN(Statement list,
-                           db_->Prepare("SELECT run FROM runs ORDER BY run"));
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement get,
-      db_->Prepare(
-          "SELECT path, result_count, header FROM runs WHERE run = ?"));
-  std::set<int64_t> present;
+      db_->Prepare("SELECT run, path, result_count, header FROM runs "
+                   "ORDER BY run"));
+  auto known = headers_.begin();
+  const auto forget_before = [&](int64_t row) {
+    while (known != headers_.end() && known->first < row) {
+      all_runs_.reset();
+      known = headers_.erase(known);
+    }
+  };
   while (true) {
-    OPTRAIL_ASSIGN_OR_RETURN(const bool more, list.Step());
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
     if (!more) break;
-    const int64_t row = list.Int(0);
-    present.insert(row);
-    if (headers_.count(row) > 0) continue;
-    get.Bind(1, row);
-    OPTRAIL_ASSIGN_OR_RETURN(const bool found, get.Step());
-    if (!found) return absl::DataLossError("index: a run is missing");
+    const int64_t row = get.Int(0);
+    forget_before(row);
+    if (known != headers_.end() && known->first == row) {
+      ++known;
+      continue;
+    }
     Header header;
-    OPTRAIL_RETURN_IF_ERROR(DecodeRecord(get.Bytes(2), &header.run));
-    header.path = JoinPath(history_.dir(), get.Bytes(0));
-    header.result_count = static_cast<int>(get.Int(1));
-    headers_.emplace(row, std::move(header));
-    get.Reset();
+    OPTRAIL_RETURN_IF_ERROR(DecodeRecord(get.Bytes(3), &header.run));
+    header.path = JoinPath(history_.dir(), get.Bytes(1));
+    header.result_count = static_cast<int>(get.Int(2));
+    all_runs_.reset();
+    headers_.emplace_hint(known, row, std::move(header));
   }
-  for (auto header = headers_.begin(); header != headers_.end();) {
-    header = present.count(header->first) > 0 ? std::next(header)
-                                              : headers_.erase(header);
-  }
+  forget_before(std::numeric_limits<int64_t>::max());
   return absl::OkStatus();
+}
+
+HistoryIndex::PlacedRuns HistoryIndex::Place(const RunFilter& filter) const {
+  std::vector<const proto::Run*> runs;
+  std::unordered_map<const proto::Run*, int64_t> rows;
+  PlacedRuns placed = {OrderedRuns({}), {}};
+  for (const auto& [row, header] : headers_) {
+    placed.places[row] = kNoPlace;
+    if (!Matches(filter, header.run)) continue;
+    runs.push_back(&header.run);
+    rows[&header.run] = row;
+  }
+  placed.runs = OrderedRuns(std::move(runs));
+  for (int i = 0; i < placed.runs.size(); ++i) {
+    placed.places[rows[&placed.runs.run(i)]] = i;
+  }
+  return placed;
 }
 
 absl::StatusOr<RunList> HistoryIndex::ListRunsOnce(const RunFilter& filter) {
@@ -682,65 +672,223 @@ absl::StatusOr<std::vector<SeriesInfo>> HistoryIndex::ListSeries(
   return OrRebuild([&] { return ListSeriesOnce(filter); });
 }
 
+// Reads series one after another; lives within one transaction, so that all
+// are of one state of the index.
+class HistoryIndex::SeriesReader {
+ public:
+  static absl::StatusOr<SeriesReader> Create(Database& db) {
+    SeriesReader reader;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        reader.get_observations_,
+        db.Prepare("SELECT run, attributes, bytes FROM observations "
+                   "WHERE series = ? ORDER BY run, ordinal"));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        reader.get_attributes_,
+        db.Prepare("SELECT bytes FROM attributes WHERE attributes = ?"));
+    return reader;
+  }
+
+  // The series of that row, of the runs that have a place; without points if
+  // there are none.
+  absl::StatusOr<Series> Read(int64_t row, SeriesKey key, std::string text,
+                              const PlacedRuns& placed) {
+    OPTRAIL_RETURN_IF_ERROR(ReadRows(row, placed.places));
+    std::vector<int> order(count_);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [this](int a, int b) {
+      return rows_[a].place < rows_[b].place;
+    });
+    SeriesBuilder builder(std::move(key), std::move(text));
+    Observation observation;
+    int64_t attributes = kNoAttributes;
+    for (const int i : order) {
+      if (rows_[i].attributes != attributes) {
+        attributes = rows_[i].attributes;
+        OPTRAIL_ASSIGN_OR_RETURN(const Observation* const known,
+                                 Attributes(attributes));
+        observation = *known;
+      }
+      OPTRAIL_RETURN_IF_ERROR(SetObservation(rows_[i].stored, &observation));
+      builder.Add(placed.runs, rows_[i].place, observation);
+    }
+    return builder.Take();
+  }
+
+ private:
+  static constexpr int64_t kNoAttributes = -1;
+
+  struct Row {
+    int place = 0;
+    int64_t attributes = 0;
+    proto::IndexedObservation stored;
+  };
+
+  // The first `count_` of `rows_`, whose memory is used again and again.
+  absl::Status ReadRows(int64_t series,
+                        const std::unordered_map<int64_t, int>& places) {
+    get_observations_->Reset();
+    get_observations_->Bind(1, series);
+    for (count_ = 0;;) {
+      OPTRAIL_ASSIGN_OR_RETURN(const bool more, get_observations_->Step());
+      if (!more) break;
+      const auto place = places.find(get_observations_->Int(0));
+      if (place == places.end()) {
+        return absl::DataLossError("index: a run is missing");
+      }
+      if (place->second == kNoPlace) continue;
+      if (count_ == rows_.size()) rows_.emplace_back();
+      Row& row = rows_[count_++];
+      row.place = place->second;
+      row.attributes = get_observations_->Int(1);
+      OPTRAIL_RETURN_IF_ERROR(
+          DecodeRecord(get_observations_->Bytes(2), &row.stored));
+    }
+    get_observations_->Reset();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<const Observation*> Attributes(int64_t row) {
+    const auto [known, is_new] = attributes_.try_emplace(row);
+    if (is_new) {
+      get_attributes_->Bind(1, row);
+      OPTRAIL_ASSIGN_OR_RETURN(const bool found, get_attributes_->Step());
+      if (!found) return absl::DataLossError("index: attributes are missing");
+      OPTRAIL_RETURN_IF_ERROR(
+          DecodeAttributes(get_attributes_->Bytes(0), &known->second));
+      get_attributes_->Reset();
+    }
+    return &known->second;
+  }
+
+  absl::optional<Statement> get_observations_, get_attributes_;
+  std::deque<Row> rows_;
+  size_t count_ = 0;
+  std::unordered_map<int64_t, Observation> attributes_;
+};
+
+namespace {
+
+constexpr char kSeriesColumns[] =
+    "SELECT series, text, benchmark, metric, unit, hardware_id, branch ";
+
+// From a row of kSeriesColumns. The text tells whether the rest is as it was.
+absl::StatusOr<SeriesKey> KeyOf(const Statement& get) {
+  SeriesKey key;
+  const absl::string_view benchmark = get.Bytes(2);
+  const bool parsed = key.benchmark.ParseFromArray(
+      benchmark.data(), static_cast<int>(benchmark.size()));
+  key.metric = std::string(get.Bytes(3));
+  key.unit = std::string(get.Bytes(4));
+  key.hardware_id = std::string(get.Bytes(5));
+  key.branch = std::string(get.Bytes(6));
+  if (!parsed || CanonicalText(key) != get.Bytes(1)) {
+    return absl::DataLossError("index: a series' key is not whole");
+  }
+  return key;
+}
+
+}  // namespace
+
 absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
   // One state of the index from here on.
   Transaction transaction(*db_);
   OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN"));
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement get,
-      db_->Prepare("SELECT o.run, o.bytes, a.bytes, s.benchmark, s.metric, "
-                   "s.unit, s.hardware_id, s.branch FROM series s "
-                   "JOIN observations o ON o.series = s.series "
-                   "JOIN attributes a ON a.attributes = o.attributes "
-                   "WHERE s.text = ? ORDER BY o.run, o.ordinal"));
+      db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series WHERE text = ? ",
+                                "AND runs > 0")));
   get.BindText(1, text);
-  SeriesKey key;
-  std::vector<std::pair<int64_t, Observation>> rows;
-  bool headers_known = true;
-  while (true) {
-    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
-    if (!more) break;
-    Observation observation;
-    OPTRAIL_RETURN_IF_ERROR(DecodeObservation(get.Bytes(1), &observation));
-    OPTRAIL_RETURN_IF_ERROR(DecodeAttributes(get.Bytes(2), &observation));
-    headers_known &= headers_.count(get.Int(0)) > 0;
-    if (rows.empty()) {
-      const absl::string_view benchmark = get.Bytes(3);
-      if (!key.benchmark.ParseFromArray(benchmark.data(),
-                                        static_cast<int>(benchmark.size()))) {
-        return absl::DataLossError("index: a series' benchmark is not whole");
-      }
-      key.metric = std::string(get.Bytes(4));
-      key.unit = std::string(get.Bytes(5));
-      key.hardware_id = std::string(get.Bytes(6));
-      key.branch = std::string(get.Bytes(7));
-    }
-    rows.emplace_back(get.Int(0), std::move(observation));
-  }
-  if (rows.empty()) {
+  OPTRAIL_ASSIGN_OR_RETURN(const bool found, get.Step());
+  if (!found) {
     OPTRAIL_RETURN_IF_ERROR(ParseSeriesKey(text).status());
     return absl::NotFoundError(absl::StrCat("no series '", text, "' in ",
                                             history_.dir(),
                                             "; `optrail log series` lists "
                                             "them"));
   }
-  if (!headers_known) OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
-  std::vector<RunObservation> observations;
-  observations.reserve(rows.size());
-  for (auto& [row, observation] : rows) {
-    const auto header = headers_.find(row);
-    if (header == headers_.end()) {
-      return absl::DataLossError("index: a run is missing");
-    }
-    observations.push_back({&header->second.run, std::move(observation)});
+  OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
+  if (!all_runs_.has_value()) all_runs_ = Place({});
+  OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
+  OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
+  return reader.Read(get.Int(0), std::move(key), std::string(text), *all_runs_);
+}
+
+absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
+    const SeriesQuery& query) {
+  Transaction transaction(*db_);
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN"));
+  LoadedSeries loaded;
+  OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
+  const PlacedRuns placed = Place(query.runs);
+  for (int i = 0; i < placed.runs.size(); ++i) {
+    loaded.runs.push_back(placed.runs.run(i));
   }
-  get.Reset();
-  OPTRAIL_RETURN_IF_ERROR(transaction.Commit());
-  return BuildOneSeries(std::move(key), observations);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series WHERE runs > 0 ",
+                                "AND (?1 = '' OR hardware_id = ?1) ",
+                                "AND (?2 = '' OR branch = ?2) "
+                                "ORDER BY text")));
+  get.BindText(1, query.runs.hardware_id);
+  get.BindText(2, query.runs.branch);
+  OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+    if (!more) break;
+    OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
+    if (query.wanted && !query.wanted(key)) continue;
+    std::string text(get.Bytes(1));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        Series series,
+        reader.Read(get.Int(0), std::move(key), std::move(text), placed));
+    if (!series.points.empty()) loaded.series.push_back(std::move(series));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(loaded.bad_files, BadFiles());
+  loaded.notices = notices_;
+  return loaded;
+}
+
+absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeries(
+    const SeriesQuery& query) {
+  return OrRebuild([&] { return LoadSeriesOnce(query); });
 }
 
 absl::StatusOr<Series> HistoryIndex::ReadSeries(absl::string_view text) {
   return OrRebuild([&] { return ReadSeriesOnce(text); });
+}
+
+absl::StatusOr<LoadedSeries> LoadSeriesFromFiles(const History& history,
+                                                 const SeriesQuery& query) {
+  OPTRAIL_ASSIGN_OR_RETURN(LoadedRuns files, history.LoadRuns(query.runs));
+  LoadedSeries loaded;
+  loaded.series = BuildSeries(files.runs);
+  if (query.wanted) {
+    const auto unwanted = [&](const Series& series) {
+      return !query.wanted(series.key);
+    };
+    loaded.series.erase(
+        std::remove_if(loaded.series.begin(), loaded.series.end(), unwanted),
+        loaded.series.end());
+  }
+  for (proto::Run& run : files.runs) {
+    run.clear_results();
+    run.clear_checksum();
+  }
+  loaded.runs = std::move(files.runs);
+  loaded.bad_files = std::move(files.bad_files);
+  return loaded;
+}
+
+absl::StatusOr<LoadedSeries> LoadSeries(const History& history,
+                                        const SeriesQuery& query) {
+  if (WorthAnIndex(history).ok()) {
+    const auto index = HistoryIndex::Open(history);
+    if (index.ok()) {
+      absl::StatusOr<LoadedSeries> loaded = (*index)->LoadSeries(query);
+      if (loaded.ok()) return loaded;
+    }
+  }
+  return LoadSeriesFromFiles(history, query);
 }
 
 absl::StatusOr<History> OpenIndexedHistory(absl::string_view dir) {

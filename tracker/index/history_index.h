@@ -19,9 +19,11 @@
 // It holds no samples: those are in the files. It is not thread-safe.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,6 +34,7 @@
 #include "tracker/history.h"
 #include "tracker/index/sqlite.h"
 #include "tracker/series.h"
+#include "tracker/series_key.h"
 
 namespace optrail::tracker {
 
@@ -41,6 +44,19 @@ struct SeriesFilter {
   std::string metric;
   std::string hardware_id;
   std::string branch;
+};
+
+// Which series, and of which runs.
+struct SeriesQuery {
+  RunFilter runs;
+  std::function<bool(const SeriesKey&)> wanted;  // empty: all
+};
+
+struct LoadedSeries {
+  std::vector<proto::Run> runs;  // their headers, in the order of a series
+  std::vector<Series> series;    // sorted by text
+  std::vector<BadFile> bad_files;
+  std::vector<std::string> notices;  // as HistoryIndex::notices()
 };
 
 struct SeriesInfo {
@@ -73,6 +89,10 @@ class HistoryIndex {
   // As BuildSeries over all runs. NotFound if there is none of that text.
   absl::StatusOr<Series> ReadSeries(absl::string_view text);
 
+  // The series that the query wants, of the runs that its filter takes: what
+  // BuildSeries makes of History::LoadRuns, field by field.
+  absl::StatusOr<LoadedSeries> LoadSeries(const SeriesQuery& query = {});
+
   // Files that are no intact runs.
   absl::StatusOr<std::vector<BadFile>> BadFiles();
 
@@ -85,6 +105,13 @@ class HistoryIndex {
  private:
   struct FileState;
   class Writer;
+  class SeriesReader;
+  // Runs in the order of series, and where each row of the index is among them.
+  struct PlacedRuns {
+    OrderedRuns runs;
+    std::unordered_map<int64_t, int> places;  // kNoPlace: not among them
+  };
+  static constexpr int kNoPlace = -1;
 
   explicit HistoryIndex(const History& history) : history_(history) {}
 
@@ -95,14 +122,19 @@ class HistoryIndex {
   absl::Status UseSchema();
   absl::Status ThrowAway();
   absl::StatusOr<std::vector<FileState>> FilesNow() const;
+  absl::Status ListInto(const std::string& folder,
+                        std::vector<FileState>* files) const;
   absl::StatusOr<std::map<std::string, FileState>> FilesIndexed();
   absl::StatusOr<IndexUpdate> UpdateOnce();
+  absl::StatusOr<bool> IsCurrent(const std::vector<FileState>& now);
   absl::Status LoadHeaders();
+  PlacedRuns Place(const RunFilter& filter) const;
 
   absl::StatusOr<RunList> ListRunsOnce(const RunFilter& filter);
   absl::StatusOr<std::vector<SeriesInfo>> ListSeriesOnce(
       const SeriesFilter& filter);
   absl::StatusOr<Series> ReadSeriesOnce(absl::string_view text);
+  absl::StatusOr<LoadedSeries> LoadSeriesOnce(const SeriesQuery& query);
 
   // Calls `query`; if the index turns out to be damaged, builds it again and
   // calls it once more.
@@ -120,8 +152,18 @@ class HistoryIndex {
     std::string path;
     int result_count = 0;
   };
-  std::map<int64_t, Header> headers_;  // by row; rows are never used twice
+  std::map<int64_t, Header> headers_;    // by row; rows are never used twice
+  absl::optional<PlacedRuns> all_runs_;  // of `headers_`, once asked for
 };
+
+// The same answer from the index, which is made once there are a hundred runs,
+// or else from the files: they are what counts, and an index that can't be had
+// is no error.
+absl::StatusOr<LoadedSeries> LoadSeries(const History& history,
+                                        const SeriesQuery& query = {});
+// From the files alone.
+absl::StatusOr<LoadedSeries> LoadSeriesFromFiles(const History& history,
+                                                 const SeriesQuery& query = {});
 
 // A history whose ListRuns, Resolve and FindRun ask the index, which is made
 // once there are a hundred runs. An index that can't be had is no error: the
