@@ -17,6 +17,7 @@
 namespace optrail::suites {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -99,6 +100,22 @@ TEST_F(TuneCommandTest, WithoutATotalEachTaskHasItsBudget) {
     EXPECT_FALSE(session.header.budget().has_total_trials());
   }
   EXPECT_THAT(Sessions(), SizeIs(3)) << err_;
+}
+
+TEST_F(TuneCommandTest, ATaskLearnsFromThoseTunedBeforeIt) {
+  Tune({"--trials=16"});
+  const std::vector<tracker::SessionInfo> sessions = Sessions();
+  ASSERT_THAT(sessions, SizeIs(3)) << err_;
+  const auto sources = [&](int i) {
+    return sessions[i].header.source_session_ids();
+  };
+  // n = 64, 4096 and 128, in this order; the nearer ones first.
+  EXPECT_THAT(sources(0), IsEmpty());
+  EXPECT_THAT(sources(1), ElementsAre(sessions[0].id()));
+  EXPECT_THAT(sources(2), ElementsAre(sessions[0].id(), sessions[1].id()));
+  // Another call, told to forget.
+  Tune({"--trials=16", "--retune", "--forget"});
+  EXPECT_THAT(Sessions().back().header.source_session_ids(), IsEmpty());
 }
 
 TEST_F(TuneCommandTest, ATotalOfTimeEnds) {

@@ -17,6 +17,7 @@
 #include "ops/device/roofline.h"
 #include "suites/known_trials.h"
 #include "suites/measurement_settings.h"
+#include "suites/transfer_sources.h"
 #include "suites/tune_together.h"
 #include "tracker/history.h"
 #include "tuning/proto/canonical.h"
@@ -218,6 +219,7 @@ class TuneCall {
   void OpenAll();
   void SearchAll();
   absl::Status FinishAll();
+  void ChooseSources(Pending& pending);
   absl::Status Record(Pending& pending, absl::StatusOr<proto::Session> session);
 
   std::string Title(size_t i) const {
@@ -235,6 +237,8 @@ class TuneCall {
   const tracker::History history_;
   std::vector<TuneSummary> summaries_;
   std::vector<Pending> pending_;
+  // Sessions of the history, oldest first, those of this call included.
+  std::vector<tracker::SessionInfo> earlier_;
   Progress* verifying_ = nullptr;  // while finalists are verified
 };
 
@@ -279,13 +283,27 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   if (options_.forget_trials || pending_.empty()) return absl::OkStatus();
   // Listing reads every session file, so it is done once. What this call
   // records is of other tasks.
-  const absl::StatusOr<tracker::SessionList> earlier = history_.ListSessions();
+  absl::StatusOr<tracker::SessionList> earlier = history_.ListSessions();
   if (!earlier.ok()) return absl::OkStatus();
+  earlier_ = std::move(earlier->sessions);
   for (Pending& pending : pending_) {
     pending.setup.known_trials =
-        KnownTrials(history_, earlier->sessions, pending.task->task);
+        KnownTrials(history_, earlier_, pending.task->task);
   }
   return absl::OkStatus();
+}
+
+// Just before the task's session opens: tasks of this call that were tuned
+// before it count, too.
+void TuneCall::ChooseSources(Pending& pending) {
+  if (options_.forget_trials) return;
+  for (std::string& id : ChooseTransferSessions(earlier_, pending.task->task)) {
+    pending.setup.header.add_source_session_ids(std::move(id));
+  }
+  pending.setup.load_sources = [this, space = pending.space.bound.get()](
+                                   const proto::Session& header) {
+    return LoadTransferSources(history_, header.source_session_ids(), *space);
+  };
 }
 
 absl::Status TuneCall::Record(Pending& pending,
@@ -306,6 +324,11 @@ absl::Status TuneCall::Record(Pending& pending,
         task.device_kind(), TunedConfigOf(*session)));
   }
   pending.recorded = true;
+  tracker::SessionInfo info;
+  info.header = *session;
+  info.header.clear_trials();
+  info.trial_count = session->trials_size();
+  earlier_.push_back(std::move(info));
   summary.session = *std::move(session);
   return absl::OkStatus();
 }
@@ -328,6 +351,7 @@ absl::Status TuneCall::OneByOne() {
                       absl::StrCat(Title(i), ProgressDetail(now)));
     };
     progress.Update(before, Title(i));
+    ChooseSources(pending);
     OPTRAIL_RETURN_IF_ERROR(
         Record(pending, RunTuneSession(pending.setup, pending.tune,
                                        *pending.evaluator, *Clock::Real())));
@@ -354,6 +378,7 @@ void TuneCall::OpenAll() {
       verifying_->Update(static_cast<int64_t>(i),
                          absl::StrCat(Title(i), ProgressDetail(now)));
     };
+    ChooseSources(pending);
     absl::StatusOr<std::unique_ptr<TuneSession>> session = TuneSession::Open(
         pending.setup, pending.tune, *pending.evaluator, *Clock::Real());
     if (session.ok()) {

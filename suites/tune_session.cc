@@ -94,6 +94,9 @@ absl::Status TuneSession::MakeStrategy() {
       best_time_ns_ = known.time_ns();
     }
   }
+  if (setup_.load_sources) {
+    strategy_options.sources = setup_.load_sources(session_);
+  }
   OPTRAIL_ASSIGN_OR_RETURN(
       strategy_,
       tuning::MakeStrategy(options_.strategy, *setup_.space, strategy_options));

@@ -50,6 +50,11 @@ struct TuneSetup {
   // (known_trials.h), stored with the session as they are. A session that
   // resumes starts from those that its first sitting was given.
   std::vector<proto::Trial> known_trials;
+  // Trials of the sessions that the header names as its sources
+  // (transfer_sources.h); may be empty. A session that resumes asks for those
+  // that its first sitting learned from.
+  std::function<std::vector<tuning::TransferSource>(const proto::Session&)>
+      load_sources;
 };
 
 struct TuneProgress {

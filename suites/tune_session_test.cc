@@ -18,6 +18,7 @@ namespace optrail::suites {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tuning::CanonicalText;
 
@@ -148,6 +149,36 @@ TEST_F(TuneSessionTest, FindsTheBestOfWhatItTriedAndVerifiesIt) {
     }
   }
   EXPECT_EQ(CanonicalText(session->winner()), best);
+}
+
+TEST_F(TuneSessionTest, StartsWhereItsSourcesWereBestAndResumesWithThem) {
+  options_.strategy = "default";
+  std::vector<std::string> asked_for;
+  setup_.load_sources = [&](const proto::Session& header) {
+    asked_for.assign(header.source_session_ids().begin(),
+                     header.source_session_ids().end());
+    tuning::TransferSource source;
+    for (int64_t i = 0; i < *bound_->size(); ++i) {
+      const tuning::Levels levels = bound_->At(i);
+      source.trials.push_back(
+          {levels,
+           tuning::TrialOutcome::kOk,
+           {FakeEvaluator::TimeNs(bound_->ToConfig(levels))}});
+    }
+    return std::vector<tuning::TransferSource>{source};
+  };
+  setup_.header.add_source_session_ids("first");
+  FakeEvaluator evaluator;
+  evaluator.stop_after = 3;
+  EXPECT_THROW(Run(evaluator).IgnoreError(), Killed);
+  EXPECT_EQ(evaluator.evaluated[0], "tile=16,unroll=5");
+  // Meanwhile another session would be nearer.
+  setup_.header.set_source_session_ids(0, "newer");
+  FakeEvaluator second;
+  const auto session = Run(second);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_THAT(asked_for, ElementsAre("first"));
+  EXPECT_THAT(session->source_session_ids(), ElementsAre("first"));
 }
 
 TEST_F(TuneSessionTest, EndsWhenTheSpaceIsExhausted) {
