@@ -1,5 +1,5 @@
-// `tune` from its command line, with real workers: what only its drivers and
-// flags together can get wrong.
+// `tune` and `bench` from their command lines, with real workers: what only
+// their drivers and flags together can get wrong.
 
 #include "suites/commands.h"
 
@@ -9,8 +9,10 @@
 
 #include "absl/flags/reflection.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "suites/stopwatch.h"
 #include "suites/worker.h"
 #include "tracker/history.h"
 
@@ -29,9 +31,9 @@ layer { operator_name: "add" shape: "n=4096/f32" count: 100 }
 layer { operator_name: "add" shape: "n=128/f32" count: 1 }
 )";
 
-class TuneCommandTest : public ::testing::Test {
+class CommandsTest : public ::testing::Test {
  protected:
-  TuneCommandTest()
+  CommandsTest()
       : folder_(JoinPath(
             ::testing::TempDir(),
             ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
@@ -43,30 +45,37 @@ class TuneCommandTest : public ::testing::Test {
 
   // The exit code; what was printed is in `out_` and `err_`.
   int Tune(const std::vector<std::string>& flags) {
-    absl::FlagSaver saver;
-    std::vector<std::string> args = {"tune",
-                                     "--quiet",
-                                     "--format=csv",
-                                     "--processes=1",
-                                     "--finalists=1",
-                                     "--strategy=random",
-                                     "--workload=" + workload_};
+    std::vector<std::string> args = {"tune",          "--quiet",
+                                     "--format=csv",  "--processes=1",
+                                     "--finalists=1", "--strategy=random"};
     args.insert(args.end(), flags.begin(), flags.end());
+    return Call(TuneCommand(""), args);
+  }
+  int Bench(const std::vector<std::string>& flags) {
+    std::vector<std::string> args = {"bench", "--quiet", "--select=default"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    return Call(BenchCommand(""), args);
+  }
+
+  int Call(const Command& command, std::vector<std::string> args) {
+    absl::FlagSaver saver;
+    args.push_back("--workload=" + workload_);
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(&arg[0]);
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
     const int code = RunSingleCommand(
-        "tune", TuneCommand(""), static_cast<int>(argv.size()), argv.data());
+        command.name, command, static_cast<int>(argv.size()), argv.data());
     out_ = ::testing::internal::GetCapturedStdout();
     err_ = ::testing::internal::GetCapturedStderr();
     return code;
   }
 
+  tracker::History History() const {
+    return *tracker::History::Open(JoinPath(folder_, ".optrail/history"));
+  }
   std::vector<tracker::SessionInfo> Sessions() const {
-    const auto history =
-        tracker::History::Open(JoinPath(folder_, ".optrail/history"));
-    return history->ListSessions()->sessions;
+    return History().ListSessions()->sessions;
   }
 
   std::vector<std::string> Journals() const {
@@ -79,7 +88,7 @@ class TuneCommandTest : public ::testing::Test {
   std::string workload_, out_, err_;
 };
 
-TEST_F(TuneCommandTest, ATotalIsDividedOverTheTasksAndRecorded) {
+TEST_F(CommandsTest, ATotalIsDividedOverTheTasksAndRecorded) {
   Tune({"--total_trials=18"});
   int trials = 0;
   for (const tracker::SessionInfo& session : Sessions()) {
@@ -93,7 +102,7 @@ TEST_F(TuneCommandTest, ATotalIsDividedOverTheTasksAndRecorded) {
   EXPECT_THAT(out_, HasSubstr("trials_spent"));
 }
 
-TEST_F(TuneCommandTest, WithoutATotalEachTaskHasItsBudget) {
+TEST_F(CommandsTest, WithoutATotalEachTaskHasItsBudget) {
   Tune({"--trials=5"});
   for (const tracker::SessionInfo& session : Sessions()) {
     EXPECT_EQ(session.trial_count, 5);
@@ -102,7 +111,7 @@ TEST_F(TuneCommandTest, WithoutATotalEachTaskHasItsBudget) {
   EXPECT_THAT(Sessions(), SizeIs(3)) << err_;
 }
 
-TEST_F(TuneCommandTest, ATaskLearnsFromThoseTunedBeforeIt) {
+TEST_F(CommandsTest, ATaskLearnsFromThoseTunedBeforeIt) {
   Tune({"--trials=16"});
   const std::vector<tracker::SessionInfo> sessions = Sessions();
   ASSERT_THAT(sessions, SizeIs(3)) << err_;
@@ -118,12 +127,58 @@ TEST_F(TuneCommandTest, ATaskLearnsFromThoseTunedBeforeIt) {
   EXPECT_THAT(Sessions().back().header.source_session_ids(), IsEmpty());
 }
 
-TEST_F(TuneCommandTest, ATotalOfTimeEnds) {
+TEST_F(CommandsTest, ASessionRecordsHowItMeasured) {
+  Tune({"--trials=3", "--config_deadline=7s", "--max_config_mib=512"});
+  ASSERT_THAT(Sessions(), SizeIs(3)) << err_;
+  const proto::MeasurementSettings settings = Sessions()[0].header.settings();
+  EXPECT_EQ(settings.min_sample_ns(), DefaultSamplingOptions().min_sample_ns());
+  EXPECT_EQ(settings.config_deadline_ns(), 7'000'000'000);
+  EXPECT_EQ(settings.max_config_bytes(), int64_t{512} << 20);
+  EXPECT_EQ(settings.processes(), 1);
+  EXPECT_GT(settings.attempts_per_process(), 0);
+  EXPECT_GT(settings.race_ratio(), 1);
+  EXPECT_TRUE(IsFingerprint(settings.binary_fingerprint()));
+}
+
+TEST_F(CommandsTest, AWarmStartIsStoredWithoutTheSamples) {
+  Tune({"--trials=16", "--shape=n=64/"});
+  Tune({"--trials=16", "--shape=n=64/", "--retune"});
+  const std::vector<tracker::SessionInfo> sessions = Sessions();
+  ASSERT_THAT(sessions, SizeIs(2)) << err_;
+  const auto second = History().ReadSession(sessions[1].id());
+  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_GT(second->warm_start_trial_count(), 0);
+  for (int i = 0; i < second->trials_size(); ++i) {
+    const proto::Trial& trial = second->trials(i);
+    const bool warm = i < second->warm_start_trial_count();
+    EXPECT_EQ(trial.session_id(), warm ? sessions[0].id() : "");
+    if (warm) {
+      EXPECT_THAT(trial.measurements(), IsEmpty());
+    }
+  }
+}
+
+TEST_F(CommandsTest, ARunRecordsHowItMeasured) {
+  // A busy machine may leave it without a clean reading: recorded all the same.
+  Bench({"--record", "--processes=2", "--benchmark_min_time=0.001"});
+  const auto runs = History().ListRuns();
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_THAT(runs->runs, SizeIs(1)) << err_;
+  const proto::MeasurementSettings& settings = runs->runs[0].header.settings();
+  EXPECT_EQ(settings.max_sampling_ns(), 1'000'000);
+  EXPECT_EQ(settings.target_half_width_fraction(), 0);
+  EXPECT_EQ(settings.processes(), 2);
+  EXPECT_GT(settings.attempts_per_process(), 0);
+  EXPECT_FALSE(settings.has_race_ratio());
+  EXPECT_TRUE(IsFingerprint(settings.binary_fingerprint()));
+}
+
+TEST_F(CommandsTest, ATotalOfTimeEnds) {
   Tune({"--total_time=300ms"});
   EXPECT_THAT(Sessions(), SizeIs(3)) << err_;
 }
 
-TEST_F(TuneCommandTest, ATotalThatIsNoneIsRefusedAndNothingIsTuned) {
+TEST_F(CommandsTest, ATotalThatIsNoneIsRefusedAndNothingIsTuned) {
   const struct {
     const char* flag;
     const char* message;
