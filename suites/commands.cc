@@ -78,7 +78,8 @@ ABSL_FLAG(int32_t, finalists, 4,
           "How many of the best are measured again before one wins.");
 ABSL_FLAG(bool, retune, false, "Tune what the store has, too.");
 ABSL_FLAG(bool, forget, false,
-          "Do not start from the trials of earlier sessions.");
+          "Do not start from the trials of earlier sessions, of this task or "
+          "of nearby ones.");
 ABSL_FLAG(absl::Duration, config_deadline, absl::Seconds(10),
           "A config that has not answered by then is killed.");
 ABSL_FLAG(int64_t, max_config_mib, 1024,

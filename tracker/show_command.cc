@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/command_support.h"
@@ -110,6 +111,12 @@ void ShowSession(const proto::Session& session, OutputFormat format,
                 : "none")
         << "\n"
         << MeasuredText(session.settings()) << "\n";
+    if (session.source_session_ids_size() > 0) {
+      out << EscapeForTerminal(absl::StrCat(
+                 "learned from ",
+                 absl::StrJoin(session.source_session_ids(), ", ")))
+          << "\n";
+    }
   }
   Table table({{"trial", Align::kRight},
                {"outcome"},
