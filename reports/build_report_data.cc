@@ -376,6 +376,13 @@ TuningSession ConvertSession(const proto::Session& session, int hardware) {
 ReportData BuildReportData(const std::vector<proto::Run>& runs,
                            const std::vector<proto::Session>& sessions,
                            const BuildOptions& options) {
+  return BuildReportData(runs, tracker::BuildSeries(runs), sessions, options);
+}
+
+ReportData BuildReportData(const std::vector<proto::Run>& runs,
+                           const std::vector<tracker::Series>& all,
+                           const std::vector<proto::Session>& sessions,
+                           const BuildOptions& options) {
   ReportData data;
   data.title = options.title;
   data.source = options.source;
@@ -396,7 +403,6 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
   }
   data.hardware = hardware.Take();
 
-  const std::vector<tracker::Series> all = tracker::BuildSeries(runs);
   const std::map<CommitKey, int> commits = OrderCommits(all, data.commits);
   const NewestRuns newest = FindNewestRuns(runs);
   const JudgeOptions judge = {options.min_effect, options.recent_points};

@@ -4,8 +4,9 @@
 // Makes what a report shows out of the runs and sessions of a history, with the
 // tracker's series and change points.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(const LoadedRuns loaded, history.LoadRuns());
-//   const ReportData data = BuildReportData(loaded.runs, sessions, {});
+//   OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded, LoadSeries(history));
+//   const ReportData data =
+//       BuildReportData(loaded.runs, loaded.series, sessions, {});
 //
 // How a series is judged:
 //   - within one epoch by the tracker's fold (tracker/detect/online.h): the
@@ -23,6 +24,7 @@
 
 #include "reports/report_data.h"
 #include "tracker/proto/run.pb.h"
+#include "tracker/series.h"
 #include "tuning/proto/session.pb.h"
 
 namespace optrail::reports {
@@ -35,7 +37,13 @@ struct BuildOptions {
   int recent_points = 30;
 };
 
-// Runs and sessions in any order. Sessions are shown newest first.
+// Runs and sessions in any order; of runs only what is not their results.
+// `series` are those of the runs. Sessions are shown newest first.
+ReportData BuildReportData(const std::vector<proto::Run>& runs,
+                           const std::vector<tracker::Series>& series,
+                           const std::vector<proto::Session>& sessions,
+                           const BuildOptions& options);
+// The same from whole runs.
 ReportData BuildReportData(const std::vector<proto::Run>& runs,
                            const std::vector<proto::Session>& sessions,
                            const BuildOptions& options);

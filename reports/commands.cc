@@ -15,6 +15,7 @@
 #include "reports/markdown_report.h"
 #include "reports/pdf.h"
 #include "tracker/history.h"
+#include "tracker/index/history_index.h"
 
 namespace optrail::reports {
 namespace {
@@ -45,10 +46,13 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   }
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::History::Open(options.history));
-  OPTRAIL_ASSIGN_OR_RETURN(const tracker::LoadedRuns loaded,
-                           history.LoadRuns());
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::LoadedSeries loaded,
+                           tracker::LoadSeries(history));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList listed,
                            history.ListSessions());
+  for (const std::string& notice : loaded.notices) {
+    std::cerr << "note: " << notice << "\n";
+  }
   std::vector<tracker::BadFile> bad = loaded.bad_files;
   bad.insert(bad.end(), listed.bad_files.begin(), listed.bad_files.end());
   std::vector<proto::Session> sessions;
@@ -63,7 +67,8 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   BuildOptions build;
   build.title = options.title;
   build.source = options.history;
-  ReportData data = BuildReportData(loaded.runs, sessions, build);
+  ReportData data =
+      BuildReportData(loaded.runs, loaded.series, sessions, build);
   for (const tracker::BadFile& file : bad) {
     data.warnings.push_back(
         absl::StrCat("Skipped ", file.path, ": ", file.reason));

@@ -42,6 +42,12 @@ void WarnOfBadFiles(const std::vector<BadFile>& bad_files,
   }
 }
 
+void PrintNotices(const std::vector<std::string>& notices) {
+  for (const std::string& notice : notices) {
+    std::cerr << "note: " << EscapeForTerminal(notice) << "\n";
+  }
+}
+
 absl::Status CheckFlag(bool holds, absl::string_view flag,
                        const absl::AlphaNum& value,
                        absl::string_view expected) {

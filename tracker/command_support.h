@@ -55,6 +55,9 @@ bool IsForPeople(OutputFormat format);
 void WarnOfBadFiles(const std::vector<BadFile>& bad_files,
                     absl::string_view what = "skipped");
 
+// What a person should know of the index, for example that it was damaged.
+void PrintNotices(const std::vector<std::string>& notices);
+
 // InvalidArgument "--FLAG=VALUE: expected EXPECTED", unless it `holds`.
 absl::Status CheckFlag(bool holds, absl::string_view flag,
                        const absl::AlphaNum& value, absl::string_view expected);

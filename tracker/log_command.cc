@@ -11,6 +11,7 @@
 #include "tracker/gate_report.h"
 #include "tracker/index/history_index.h"
 #include "tracker/series.h"
+#include "tracker/series_key.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
 
@@ -126,9 +127,14 @@ absl::Status LogSessions(const History& history, const LogCommand& options,
 
 absl::Status LogSeries(const History& history, const LogCommand& options,
                        const RE2& filter, std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const LoadedRuns loaded,
-                           history.LoadRuns(FilterOf(options)));
+  // By their keys first: those that no one asked for are not read.
+  const SeriesQuery query = {FilterOf(options), [&](const SeriesKey& key) {
+                               return MatchesPart(filter, CanonicalText(key));
+                             }};
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded,
+                           LoadSeries(history, query));
   WarnOfBadFiles(loaded.bad_files);
+  PrintNotices(loaded.notices);
   // The key last: it is longer than a terminal is wide, which wraps it.
   Table table({{"points", Align::kRight},
                {"newest", Align::kRight},
@@ -136,8 +142,7 @@ absl::Status LogSeries(const History& history, const LogCommand& options,
                {"commit", Align::kLeft, "", Clip::kNever},
                {"series", Align::kLeft, "", Clip::kNever}});
   int listed = 0;
-  for (const Series& series : BuildSeries(loaded.runs)) {
-    if (!MatchesPart(filter, series.text)) continue;
+  for (const Series& series : loaded.series) {
     if (options.limit > 0 && listed++ == options.limit) break;
     const Point& newest = series.points.back();
     table.AddRow({Cell::Integer(series.points.size()),

@@ -17,6 +17,7 @@
 #include "base/table.h"
 #include "tracker/commit.h"
 #include "tracker/history.h"
+#include "tracker/index/history_index.h"
 #include "tracker/series.h"
 #include "tracker/series_key.h"
 #include "tracker/triage/changes.h"
@@ -80,11 +81,11 @@ absl::StatusOr<int> Store(const History& history, const CommonOptions& common,
 // A record that speaks of nothing is worth a word: often it is a typing error.
 void WarnIfNothingIsMeant(const History& history,
                           const proto::TriageRecord& record) {
-  const absl::StatusOr<LoadedRuns> loaded = history.LoadRuns();
+  const absl::StatusOr<LoadedSeries> loaded = LoadSeries(history);
   if (!loaded.ok()) return;
   const TriageBook book({record}, 0);
   int covered = 0, placed = 0;
-  for (const Series& series : BuildSeries(loaded->runs)) {
+  for (const Series& series : loaded->series) {
     if (!Covers(book.entries()[0], series)) continue;
     ++covered;
     placed += PlaceOf(record.commit(), series).has_value();
@@ -238,22 +239,21 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   OPTRAIL_ASSIGN_OR_RETURN(const auto metric,
                            CompilePattern("metric", options.metric));
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
-  RunFilter run_filter;
-  run_filter.suite = options.suite;
-  run_filter.hardware_id = options.hardware_id;
-  run_filter.branch = options.branch;
-  OPTRAIL_ASSIGN_OR_RETURN(const LoadedRuns loaded,
-                           history.LoadRuns(run_filter));
+  SeriesQuery query;
+  query.runs.suite = options.suite;
+  query.runs.hardware_id = options.hardware_id;
+  query.runs.branch = options.branch;
+  query.wanted = [&](const SeriesKey& key) {
+    return MatchesPart(*filter, DisplayName(key.benchmark)) &&
+           MatchesWhole(*metric, key.metric);
+  };
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded,
+                           LoadSeries(history, query));
+  const std::vector<Series>& series = loaded.series;
   WarnOfBadFiles(loaded.bad_files);
+  PrintNotices(loaded.notices);
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
   WarnOfBadFiles(triage.bad_files);
-  std::vector<Series> series;
-  for (Series& one : BuildSeries(loaded.runs)) {
-    if (MatchesPart(*filter, DisplayName(one.key.benchmark)) &&
-        MatchesWhole(*metric, one.key.metric)) {
-      series.push_back(std::move(one));
-    }
-  }
   const TriageBook book(triage.records, NowUnixNs(options.common));
   std::vector<Change> changes = FindChanges(series, book);
   changes.erase(
