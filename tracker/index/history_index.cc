@@ -279,8 +279,8 @@ absl::Status HistoryIndex::OpenDatabase() {
   }
   absl::Status status = OpenForWriting();
   if (absl::IsDataLoss(status)) {
-    notices_.push_back(absl::StrCat(path_, " was damaged and is built again (",
-                                    status.message(), ")"));
+    notices_.push_back(absl::StrCat(path_, " is no index of this version and ",
+                                    "is built again (", status.message(), ")"));
     OPTRAIL_RETURN_IF_ERROR(ThrowAway());
     status = OpenForWriting();
   }
