@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/clock.h"
@@ -20,6 +21,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using tuning::CanonicalText;
 
 constexpr char kSpace[] = R"(
@@ -313,6 +315,39 @@ TEST_F(TuneSessionTest, ResumesAtEveryPointWithTheSameTrials) {
     }
     options_.journal_directory = directory;
   }
+}
+
+// What a scheduler decides by (task_scheduler.h).
+TEST_F(TuneSessionTest, AResumedSessionReadsTheSameAfterTheSameTrials) {
+  // Each look takes a while, so that thinking does, too.
+  class TickingClock : public FakeClock {
+   public:
+    int64_t NowNs() const override { return ticks_ += 1'000; }
+
+   private:
+    mutable int64_t ticks_ = 0;
+  } clock;
+  options_.strategy = "default";
+  options_.budget.set_trials(16);
+  using Reading = std::tuple<int64_t, int64_t, absl::optional<double>, double>;
+  const auto steps = [&](FakeEvaluator& evaluator) {
+    auto session = TuneSession::Open(setup_, options_, evaluator, clock);
+    EXPECT_TRUE(session.ok()) << session.status();
+    std::vector<Reading> readings;
+    while (!(*session)->search_ended()) {
+      EXPECT_TRUE((*session)->Step().ok());
+      readings.emplace_back((*session)->trials(), (*session)->elapsed_ns(),
+                            (*session)->expected_improvement(),
+                            (*session)->best_time_ns());
+    }
+    return readings;
+  };
+  FakeEvaluator evaluator;
+  const std::vector<Reading> expected = steps(evaluator);
+  ASSERT_TRUE(std::get<2>(expected.back()).has_value());
+  FakeEvaluator nothing_left;
+  EXPECT_EQ(steps(nothing_left), expected);
+  EXPECT_THAT(nothing_left.evaluated, IsEmpty());
 }
 
 TEST_F(TuneSessionTest, AChangedSpaceStartsAJournalOfItsOwn) {
