@@ -8,6 +8,8 @@
 #include "gtest/gtest.h"
 #include "reports/sample_history.h"
 #include "tracker/history.h"
+#include "tracker/index/history_index.h"
+#include "tracker/index/sqlite.h"
 
 namespace optrail::reports {
 namespace {
@@ -40,6 +42,33 @@ std::string RecordSample(const std::string& dir) {
     EXPECT_TRUE(status.ok()) << status;
   }
   return history->dir();
+}
+
+TEST(RunReportTest, IsTheSameFromTheIndexAndFromTheFiles) {
+  const std::string dir = FreshFolder("indexed");
+  ReportCommand options;
+  options.history = RecordSample(dir);
+  options.out = "-";
+  options.format = "json";
+  const auto report = [&] {
+    std::ostringstream log;
+    EXPECT_TRUE(RunReport(options, log).ok());
+    return log.str();
+  };
+  const std::string from_files = report();
+  ASSERT_FALSE(FileExists(JoinPath(options.history, "index.sqlite")));
+  const auto history = tracker::History::Open(options.history);
+  ASSERT_TRUE(history.ok());
+  { ASSERT_TRUE(tracker::HistoryIndex::Open(*history).ok()); }
+  EXPECT_EQ(report(), from_files);
+  // It is the index that is asked.
+  {
+    auto db = tracker::Database::Open(JoinPath(options.history, "index.sqlite"),
+                                      SQLITE_OPEN_READWRITE);
+    ASSERT_TRUE(db.ok());
+    ASSERT_TRUE(db->Execute("UPDATE series SET runs = 0").ok());
+  }
+  EXPECT_NE(report(), from_files);
 }
 
 TEST(RunReportTest, WritesTheFormatThatTheFileNameAsksFor) {

@@ -14,6 +14,8 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tracker/history.h"
+#include "tracker/index/history_index.h"
+#include "tracker/index/sqlite.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
@@ -104,6 +106,21 @@ TEST_F(TriageCommandTest, ANewChangeForTheWorseIsExitCode1) {
   EXPECT_NEAR(json[0]["relative_change"].get<double>(), .2, .02);
   EXPECT_EQ(json[0]["first_commit_after"], CommitId(20).substr(0, 12));
   EXPECT_EQ(json[0]["last_commit_before"], CommitId(19).substr(0, 12));
+}
+
+TEST_F(TriageCommandTest, ChangesAreTheSameFromTheIndexAndFromTheFiles) {
+  nlohmann::json from_files, from_index;
+  EXPECT_EQ(Changes(&from_files), 1);
+  { ASSERT_TRUE(HistoryIndex::Open(*History::Open(common_.history)).ok()); }
+  EXPECT_EQ(Changes(&from_index), 1);
+  EXPECT_EQ(from_index, from_files);
+  // It is the index that is asked.
+  {
+    Database db = *Database::Open(common_.history + "/index.sqlite",
+                                  SQLITE_OPEN_READWRITE);
+    ASSERT_TRUE(db.Execute("UPDATE series SET runs = 0").ok());
+  }
+  EXPECT_EQ(Changes(), 0);
 }
 
 TEST_F(TriageCommandTest, AChangeSaysThatItsSidesWereMeasuredDifferently) {
