@@ -11,6 +11,7 @@ namespace optrail::tracker {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<Finding> FindIn(const std::vector<proto::Session>& sessions) {
   std::vector<SessionAnalysis> analyses;
@@ -90,6 +91,39 @@ TEST(FindFaults, ASessionThatWasDoneDidConverge) {
   sessions[0].set_stop_reason(proto::PATIENCE_SPENT);
   EXPECT_FALSE(Has(FindIn(sessions), FindingKind::kDoesNotConverge));
 }
+
+class ComparesSessions : public ::testing::TestWithParam<FindingKind> {};
+
+TEST_P(ComparesSessions, SaysThatTheyWereMeasuredDifferently) {
+  std::vector<proto::Session> sessions = SimulateFault(GetParam(), 1);
+  const auto found = [&] {
+    for (Finding& finding : FindIn(sessions)) {
+      if (finding.kind == GetParam()) return finding;
+    }
+    ADD_FAILURE() << "the planted fault was not found";
+    return Finding();
+  };
+  const auto says =
+      ::testing::Contains("measured differently: min sample 100 us -> 500 us");
+  const Finding before = found();
+  EXPECT_THAT(before.evidence, Not(says));
+  for (proto::Session& session : sessions) {
+    const bool late =
+        std::find(before.session_ids.begin(), before.session_ids.end(),
+                  session.session_id()) != before.session_ids.end();
+    session.mutable_settings()->set_min_sample_ns(late ? 500'000 : 100'000);
+  }
+  EXPECT_THAT(found().evidence, says);
+}
+
+INSTANTIATE_TEST_SUITE_P(, ComparesSessions,
+                         ::testing::Values(FindingKind::kTimeExploded,
+                                           FindingKind::kConvergedToWorse,
+                                           FindingKind::kSlowerToConverge,
+                                           FindingKind::kTunerWorse),
+                         [](const auto& info) {
+                           return std::string(FindingKindName(info.param));
+                         });
 
 TEST(FindFaults, SessionsOfOneTaskShareAFinding) {
   std::vector<proto::Session> sessions;

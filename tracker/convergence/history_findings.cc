@@ -16,6 +16,7 @@
 #include "tracker/convergence/session_findings.h"
 #include "tracker/convergence/space_evidence.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -49,6 +50,16 @@ double Sigmas(double value, const std::vector<double>& earlier,
               double min_spread) {
   return (value - Median(earlier)) /
          std::max(min_spread, MedianAbsoluteDeviation(earlier));
+}
+
+// A session that measures in another way than those before it is compared all
+// the same, and that is part of the evidence.
+void AddSettingsEvidence(const proto::Session& before,
+                         const proto::Session& after, Finding& finding) {
+  const std::string change =
+      tuning::DescribeSettingsChange(before.settings(), after.settings());
+  if (change.empty()) return;
+  finding.evidence.push_back(absl::StrCat("measured differently: ", change));
 }
 
 // Tuning time -----------------------------------------------------------------
@@ -128,6 +139,7 @@ void FindTimeExplosions(const Sessions& task, const FindingOptions& options,
                          " earlier sessions is ",
                          FormatDurationNs(std::exp(Median(earlier))))},
            {TimeRemedy(*last_usual, session)}});
+      AddSettingsEvidence(last_usual->header, session.header, findings.back());
       continue;
     }
     earlier.push_back(log_time);
@@ -140,6 +152,7 @@ void FindTimeExplosions(const Sessions& task, const FindingOptions& options,
 void FindWorseEnds(const Sessions& task, const FindingOptions& options,
                    std::vector<Finding>& findings) {
   std::vector<Quality> earlier;
+  const SessionAnalysis* last_usual = nullptr;
   for (const SessionWithSpace* item : task) {
     const SessionAnalysis& session = *item->session;
     const absl::optional<Quality> quality = QualityOf(session);
@@ -166,6 +179,7 @@ void FindWorseEnds(const Sessions& task, const FindingOptions& options,
               absl::StrCat("tune again, warm-started from the earlier winner "
                            "and with --trials=",
                            2 * session.trial_count())}}};
+        AddSettingsEvidence(last_usual->header, session.header, finding);
         finding.remedies.push_back(StrategyRemedy(session));
         for (Remedy& remedy : RangeRemedies(session, item->space.get())) {
           finding.remedies.push_back(std::move(remedy));
@@ -175,6 +189,7 @@ void FindWorseEnds(const Sessions& task, const FindingOptions& options,
       }
     }
     earlier.push_back(*quality);
+    last_usual = &session;
   }
 }
 
@@ -269,6 +284,7 @@ void FindSlowing(const Sessions& task, const FindingOptions& options,
         absl::StrCat("the strategy was ", used[0]->header.strategy(),
                      ", now it is ", first.header.strategy()));
   }
+  AddSettingsEvidence(used[shift.boundary - 1]->header, first.header, finding);
   finding.remedies = {StrategyRemedy(first),
                       {Lever::kPrior,
                        "warm-start from the store, and order the space by a "
@@ -586,6 +602,7 @@ size_t FindWorseTuner(const Sessions& sessions, const FindingOptions& options,
                     ShortCommit(bad),
                     " in the strategies, their models and the spaces")});
   finding.evidence = std::move(evidence);
+  AddSettingsEvidence(before, after, finding);
   findings.push_back(std::move(finding));
   return first;
 }
