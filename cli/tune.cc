@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
+#include "suites/command_flags.h"
 #include "suites/commands.h"
 #include "suites/run_context.h"
 #include "tuning/command/tune_command.h"

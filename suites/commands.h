@@ -29,10 +29,6 @@ struct SuiteResult {
 absl::StatusOr<SuiteResult> RunSuite(const std::string& workload);
 std::vector<std::string> SuiteFlags();
 
-// --history and --store, as RunContext resolves them.
-std::vector<std::string> PlaceFlags();
-absl::StatusOr<RunContext> RunContextFromFlags();
-
 }  // namespace optrail::suites
 
 #endif  // OPTRAIL_SUITES_COMMANDS_H_
