@@ -181,7 +181,15 @@ BENCHMARK(BM_Gate)
     ->Unit(benchmark::kMillisecond)
     ->Iterations(2);
 
-// All series from the files, as without an index.
+// All series, as `optrail changes` and `optrail report` read them.
+void BM_LoadSeries(benchmark::State& state) {
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(OrDie(LoadSeries(*fixture->history)));
+  }
+}
+BENCHMARK(BM_LoadSeries)->Unit(benchmark::kMillisecond)->Iterations(1);
+
+// The same from the files, as without an index.
 void BM_ScanFiles(benchmark::State& state) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(
