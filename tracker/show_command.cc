@@ -13,6 +13,7 @@
 #include "tracker/command_support.h"
 #include "tracker/commands.h"
 #include "tracker/gate_report.h"
+#include "tracker/index/history_index.h"
 #include "tracker/series.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
@@ -186,11 +187,16 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
                            CompilePattern("filter", options.filter));
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   if (ParseSeriesKey(options.what).ok()) {
-    OPTRAIL_ASSIGN_OR_RETURN(const LoadedRuns loaded, history.LoadRuns());
+    SeriesQuery query;
+    query.wanted = [&](const SeriesKey& key) {
+      return CanonicalText(key) == options.what;
+    };
+    OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded,
+                             LoadSeries(history, query));
     WarnOfBadFiles(loaded.bad_files);
-    for (const Series& series : BuildSeries(loaded.runs)) {
-      if (series.text != options.what) continue;
-      ShowSeries(series, options.common.format, out);
+    PrintNotices(loaded.notices);
+    if (!loaded.series.empty()) {
+      ShowSeries(loaded.series.front(), options.common.format, out);
       return 0;
     }
     return absl::NotFoundError(absl::StrCat("no series '", options.what,

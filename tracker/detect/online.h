@@ -46,7 +46,7 @@ class OnlineDetector {
  public:
   static constexpr int kLookBackPoints = 200;
 
-  // Takes the next value of the series, in about 10 us. NaN and infinity keep
+  // Takes the next value of the series, in about 5 us. NaN and infinity keep
   // their place in the count and have no say.
   OnlineUpdate Append(double value);
 
