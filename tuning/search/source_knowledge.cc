@@ -167,7 +167,8 @@ double SourceKnowledge::Agreement(absl::Span<const TransferSource> sources,
     sum += static_cast<double>(row[a]) * row[b];
     ++common;
   }
-  if (common >= kLeastCommon) return sum / common;
+  // More than 1 where two searches share what is good for both.
+  if (common >= kLeastCommon) return std::min(1.0, sum / common);
   // Two searches rarely tried the same configs. Nearest ones understate how
   // much the sources agree: doubt is on the safe side.
   const auto sample = [&](int k) {

@@ -1,6 +1,8 @@
 #include "tuning/search/source_knowledge.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/random.h"
 #include "gtest/gtest.h"
@@ -119,6 +121,27 @@ TEST(SourceKnowledgeTest, SourcesThatTriedOtherConfigsCanAgree) {
   }
   EXPECT_EQ(SourceKnowledge(domain, {even, odd}).sources(), 2);
   EXPECT_TRUE(SourceKnowledge(domain, {even, Reversed(odd)}).empty());
+}
+
+TEST(SourceKnowledgeTest, SourcesThatShareTheirBestConfigsDoNotExaggerate) {
+  // Both searches tried what is good, and each of the rest another half.
+  const GridDomain domain(
+      {GridDomain::Powers("x", 16), GridDomain::Powers("y", 16)});
+  const TransferSource bowl = Bowl(domain, 7, 8, 1);
+  TransferSource even, odd;
+  int shared = 0;
+  for (size_t i = 0; i < bowl.trials.size(); ++i) {
+    const bool good = bowl.trials[i].objectives[0] < std::exp(2.0);
+    shared += good;
+    if (good || i % 2 == 0) even.trials.push_back(bowl.trials[i]);
+    if (good || i % 2 == 1) odd.trials.push_back(bowl.trials[i]);
+  }
+  ASSERT_GE(shared, 50);
+  const SourceKnowledge knowledge(domain, {even, odd});
+  ASSERT_EQ(knowledge.sources(), 2);
+  const std::vector<float> values = knowledge.Values({7, 8});
+  EXPECT_LT(values[0], -1);
+  EXPECT_GE(knowledge.Expected(values), std::min(values[0], values[1]) - 1e-5f);
 }
 
 TEST(SourceKnowledgeTest, TheFirstStartIsTheBestCompromise) {
