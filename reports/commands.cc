@@ -78,7 +78,8 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
 
 }  // namespace
 
-absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log) {
+absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log,
+                              std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string format, FormatOf(options));
   if (format == "pdf" && options.out == "-") {
     return absl::InvalidArgumentError(
@@ -98,7 +99,7 @@ absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log) {
     OPTRAIL_ASSIGN_OR_RETURN(text, PrintToPdf(text));
   }
   if (options.out == "-") {
-    log << text;
+    out << text;
     return 0;
   }
   OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(options.out, text));

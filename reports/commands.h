@@ -6,9 +6,9 @@
 //   ReportCommand options;
 //   options.history = ".optrail/history";
 //   options.out = "report.html";
-//   absl::StatusOr<int> exit_code = RunReport(options, std::cout);
+//   absl::StatusOr<int> exit_code = RunReport(options, std::cerr);
 
-#include <iosfwd>
+#include <iostream>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -27,12 +27,14 @@ struct ReportCommand {
   std::string title = "Optrail report";
 };
 
-// Writes the report and says to `log` where it is. A history without data gives
-// a report that says so; damaged files are skipped and named in the report.
-// Returns the exit code 0. Errors: a history that cannot be read, a file that
-// cannot be written, an unknown format, and Unimplemented ("unsupported here:
-// chromium not found") for a PDF where no Chromium is installed.
-absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log);
+// Writes the report and says to `log` where it is; `out` is what standard
+// output is to mean. A history without data gives a report that says so;
+// damaged files are skipped and named in the report. Returns the exit code 0.
+// Errors: a history that cannot be read, a file that cannot be written, an
+// unknown format, and Unimplemented ("unsupported here: chromium not found")
+// for a PDF where no Chromium is installed.
+absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log,
+                              std::ostream& out = std::cout);
 
 }  // namespace optrail::reports
 

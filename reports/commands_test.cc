@@ -51,9 +51,10 @@ TEST(RunReportTest, IsTheSameFromTheIndexAndFromTheFiles) {
   options.out = "-";
   options.format = "json";
   const auto report = [&] {
-    std::ostringstream log;
-    EXPECT_TRUE(RunReport(options, log).ok());
-    return log.str();
+    std::ostringstream log, out;
+    EXPECT_TRUE(RunReport(options, log, out).ok());
+    EXPECT_EQ(log.str(), "");
+    return out.str();
   };
   const std::string from_files = report();
   ASSERT_FALSE(FileExists(JoinPath(options.history, "index.sqlite")));
