@@ -290,6 +290,35 @@ TEST_F(CommandsTest, WhatDoesNotExistIsNamed) {
               HasSubstr("branch:main"));
 }
 
+TEST_F(CommandsTest, TrialsOfASessionAreThoseThatItMeasured) {
+  proto::Session session;
+  session.set_started_unix_ns(kNow);
+  session.set_session_id(NewRecordId(kNow));
+  for (int i = 0; i < 5; ++i) session.add_trials()->set_outcome(proto::OK);
+  session.set_warm_start_trial_count(3);
+  session.add_source_session_ids("20261120T000000Z-0123456789ab");
+  const auto history = History::Open(common_.history);
+  ASSERT_TRUE(history.ok()) << history.status();
+  ASSERT_TRUE(history->AppendSession(session).ok());
+
+  LogCommand log;
+  log.common = common_;
+  log.common.format = OutputFormat::kJson;
+  log.what = "sessions";
+  const auto rows = nlohmann::json::parse(Call(RunLog, log).second);
+  ASSERT_EQ(rows.size(), 1);
+  EXPECT_EQ(rows[0]["trials"], 2);
+
+  ShowCommand show;
+  show.common = common_;
+  show.what = session.session_id();
+  EXPECT_THAT(
+      Call(RunShow, show).second,
+      AllOf(HasSubstr(", 2 trials in "),
+            HasSubstr("the first 3 trials are of earlier sessions\n"
+                      "learned from 20261120T000000Z-0123456789ab\n\n")));
+}
+
 TEST_F(CommandsTest, WithoutGitOnlyAFullHashIsACommit) {
   ImportCommand import;
   import.common = common_;

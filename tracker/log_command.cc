@@ -104,13 +104,15 @@ absl::Status LogSessions(const History& history, const LogCommand& options,
   }
   for (const SessionInfo* session : Newest(matching, options.limit)) {
     const proto::Session& header = session->header;
-    table.AddRow({session->id(), TimeText(header.started_unix_ns()),
-                  tuning::TaskText(header.task()), header.hardware().id(),
-                  CommitText(header.commit()), header.strategy(),
-                  Cell::Integer(session->trial_count),
-                  Cell::Number(static_cast<double>(header.elapsed_ns()),
-                               FormatDurationNs(header.elapsed_ns())),
-                  tuning::StopReasonName(header.stop_reason())});
+    table.AddRow(
+        {session->id(), TimeText(header.started_unix_ns()),
+         tuning::TaskText(header.task()), header.hardware().id(),
+         CommitText(header.commit()), header.strategy(),
+         // Those of earlier sessions are in their own rows.
+         Cell::Integer(session->trial_count - header.warm_start_trial_count()),
+         Cell::Number(static_cast<double>(header.elapsed_ns()),
+                      FormatDurationNs(header.elapsed_ns())),
+         tuning::StopReasonName(header.stop_reason())});
   }
   PrintTable(table, options.common.format, out);
   if (table.num_rows() == 0) {

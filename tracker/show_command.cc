@@ -94,6 +94,7 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
 
 void ShowSession(const proto::Session& session, OutputFormat format,
                  std::ostream& out) {
+  const int known = session.warm_start_trial_count();
   if (IsForPeople(format)) {
     out << EscapeForTerminal(
                absl::StrCat("session ", session.session_id(), ", ",
@@ -103,7 +104,7 @@ void ShowSession(const proto::Session& session, OutputFormat format,
         << "\n"
         << EscapeForTerminal(absl::StrCat(
                session.strategy(), ", seed ", session.seed(), ", ",
-               session.trials_size(), " trials in ",
+               session.trials_size() - known, " trials in ",
                FormatDurationNs(session.elapsed_ns()), ", stopped by ",
                tuning::StopReasonName(session.stop_reason())))
         << "\nwinner "
@@ -111,13 +112,17 @@ void ShowSession(const proto::Session& session, OutputFormat format,
                 ? EscapeForTerminal(tuning::CanonicalText(session.winner()))
                 : "none")
         << "\n"
-        << MeasuredText(session.settings()) << "\n";
+        << MeasuredText(session.settings());
+    if (known > 0) {
+      out << "the first " << known << " trials are of earlier sessions\n";
+    }
     if (session.source_session_ids_size() > 0) {
       out << EscapeForTerminal(absl::StrCat(
                  "learned from ",
                  absl::StrJoin(session.source_session_ids(), ", ")))
           << "\n";
     }
+    out << "\n";
   }
   Table table({{"trial", Align::kRight},
                {"outcome"},
