@@ -127,6 +127,21 @@ TEST_F(CommandsTest, ATaskLearnsFromThoseTunedBeforeIt) {
   EXPECT_THAT(Sessions().back().header.source_session_ids(), IsEmpty());
 }
 
+TEST_F(CommandsTest, ASessionStartsWhenTheOneBeforeItHasEnded) {
+  Tune({"--trials=3"});
+  const std::vector<tracker::SessionInfo> sessions = Sessions();
+  ASSERT_THAT(sessions, SizeIs(3)) << err_;
+  for (size_t i = 0; i + 1 < sessions.size(); ++i) {
+    const auto session = History().ReadSession(sessions[i].id());
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_GT(session->trials_size(), 0);
+    for (const proto::Trial& trial : session->trials()) {
+      EXPECT_LE(trial.started_unix_ns(),
+                sessions[i + 1].header.started_unix_ns());
+    }
+  }
+}
+
 TEST_F(CommandsTest, ASessionRecordsHowItMeasured) {
   Tune({"--trials=3", "--config_deadline=7s", "--max_config_mib=512"});
   ASSERT_THAT(Sessions(), SizeIs(3)) << err_;

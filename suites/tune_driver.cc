@@ -77,13 +77,12 @@ double RooflineTimeNs(const TaskEntry& task, const RunContext& context,
       .time_ns;
 }
 
+// All but when it begins and what it learns from.
 proto::Session HeaderFor(const TaskEntry& task, const TaskSpace& space,
                          const RunContext& context,
                          const TuneDriverOptions& options,
                          const proto::Ceilings& ceilings) {
   proto::Session header;
-  header.set_started_unix_ns(Clock::Real()->WallNs());
-  header.set_session_id(tracker::NewRecordId(header.started_unix_ns()));
   *header.mutable_task() = task.task;
   *header.mutable_hardware() = context.hardware;
   *header.mutable_toolchain() = context.toolchain;
@@ -219,7 +218,7 @@ class TuneCall {
   void OpenAll();
   void SearchAll();
   absl::Status FinishAll();
-  void ChooseSources(Pending& pending);
+  void Begin(Pending& pending);
   absl::Status Record(Pending& pending, absl::StatusOr<proto::Session> session);
 
   std::string Title(size_t i) const {
@@ -294,16 +293,21 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
 }
 
 // Just before the task's session opens: tasks of this call that were tuned
-// before it count, too.
-void TuneCall::ChooseSources(Pending& pending) {
+// before it count among its sources, too.
+void TuneCall::Begin(Pending& pending) {
+  proto::Session& header = pending.setup.header;
+  header.set_started_unix_ns(Clock::Real()->WallNs());
+  header.set_session_id(tracker::NewRecordId(header.started_unix_ns()));
+  // Also without sources of its own: the header may be that of an earlier
+  // sitting.
+  pending.setup.load_sources = [this, space = pending.space.bound.get()](
+                                   const proto::Session& begun) {
+    return LoadTransferSources(history_, begun.source_session_ids(), *space);
+  };
   if (options_.forget_trials) return;
   for (std::string& id : ChooseTransferSessions(earlier_, pending.task->task)) {
-    pending.setup.header.add_source_session_ids(std::move(id));
+    header.add_source_session_ids(std::move(id));
   }
-  pending.setup.load_sources = [this, space = pending.space.bound.get()](
-                                   const proto::Session& header) {
-    return LoadTransferSources(history_, header.source_session_ids(), *space);
-  };
 }
 
 absl::Status TuneCall::Record(Pending& pending,
@@ -351,7 +355,7 @@ absl::Status TuneCall::OneByOne() {
                       absl::StrCat(Title(i), ProgressDetail(now)));
     };
     progress.Update(before, Title(i));
-    ChooseSources(pending);
+    Begin(pending);
     OPTRAIL_RETURN_IF_ERROR(
         Record(pending, RunTuneSession(pending.setup, pending.tune,
                                        *pending.evaluator, *Clock::Real())));
@@ -378,7 +382,7 @@ void TuneCall::OpenAll() {
       verifying_->Update(static_cast<int64_t>(i),
                          absl::StrCat(Title(i), ProgressDetail(now)));
     };
-    ChooseSources(pending);
+    Begin(pending);
     absl::StatusOr<std::unique_ptr<TuneSession>> session = TuneSession::Open(
         pending.setup, pending.tune, *pending.evaluator, *Clock::Real());
     if (session.ok()) {
