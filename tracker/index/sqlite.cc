@@ -107,4 +107,20 @@ int64_t Database::last_insert_rowid() const {
   return sqlite3_last_insert_rowid(db_.get());
 }
 
+Transaction::~Transaction() {
+  if (open_) (void)db_.Execute("ROLLBACK");
+}
+
+absl::Status Transaction::Begin(const char* sql) {
+  const absl::Status status = db_.Execute(sql);
+  open_ = status.ok();
+  return status;
+}
+
+absl::Status Transaction::Commit() {
+  const absl::Status status = db_.Execute("COMMIT");
+  if (status.ok()) open_ = false;
+  return status;
+}
+
 }  // namespace optrail::tracker

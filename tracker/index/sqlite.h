@@ -79,6 +79,22 @@ class Database {
   std::unique_ptr<sqlite3, Close> db_;
 };
 
+// Ends a transaction that was not committed.
+class Transaction {
+ public:
+  explicit Transaction(Database& db) : db_(db) {}
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  absl::Status Begin(const char* sql);
+  absl::Status Commit();
+
+ private:
+  Database& db_;
+  bool open_ = false;
+};
+
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_INDEX_SQLITE_H_
