@@ -107,7 +107,7 @@ absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log,
       << data.sessions.size() << " tuning sessions, " << text.size()
       << " bytes\n";
   if (data.series.empty() && data.sessions.empty()) {
-    log << tracker::EmptyHistoryText(options.history, "runs and sessions")
+    log << tracker::EmptyHistoryText(options.history, "runs or sessions")
         << "\n";
   }
   return 0;

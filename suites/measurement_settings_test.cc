@@ -39,10 +39,11 @@ TEST(SettingsOf, FollowsWhatTheStopwatchAndTheWorkersAreTold) {
   WorkerOptions worker;
   worker.config_deadline = absl::Seconds(20);
   worker.max_config_bytes = int64_t{2} << 30;
-  EXPECT_EQ(
-      tuning::DescribeSettingsChange(before, SettingsOf(sampling, worker)),
-      "max sampling 200 ms -> 500 ms; config deadline 10.0 s -> 20.0 s; "
-      "max config 1.00 GiB -> 2.00 GiB");
+  const MeasurementSettings after = SettingsOf(sampling, worker);
+  EXPECT_EQ(tuning::DescribeSettingsChange(before, after),
+            "max sampling 200 ms -> 500 ms");
+  EXPECT_EQ(after.config_deadline_ns(), 20'000'000'000);
+  EXPECT_EQ(after.max_config_bytes(), worker.max_config_bytes);
 }
 
 }  // namespace

@@ -316,7 +316,7 @@ TEST_F(CommandsTest, TrialsOfASessionAreThoseThatItMeasured) {
       Call(RunShow, show).second,
       AllOf(HasSubstr(", 2 trials in "),
             HasSubstr("the first 3 trials are of earlier sessions\n"
-                      "learned from 20261120T000000Z-0123456789ab\n\n")));
+                      "could learn from 20261120T000000Z-0123456789ab\n\n")));
 }
 
 TEST_F(CommandsTest, WithoutGitOnlyAFullHashIsACommit) {

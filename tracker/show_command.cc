@@ -118,7 +118,7 @@ void ShowSession(const proto::Session& session, OutputFormat format,
     }
     if (session.source_session_ids_size() > 0) {
       out << EscapeForTerminal(absl::StrCat(
-                 "learned from ",
+                 "could learn from ",
                  absl::StrJoin(session.source_session_ids(), ", ")))
           << "\n";
     }

@@ -17,19 +17,38 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using proto::MeasurementSettings;
 
+// Not how often, by which build, and with what patience it was measured.
 bool CanMoveReadings(const FieldDescriptor& field) {
-  return field.number() != MeasurementSettings::kProcessesFieldNumber &&
-         field.number() != MeasurementSettings::kBinaryFingerprintFieldNumber;
+  switch (field.number()) {
+    case MeasurementSettings::kProcessesFieldNumber:
+    case MeasurementSettings::kAttemptsPerProcessFieldNumber:
+    case MeasurementSettings::kRaceRatioFieldNumber:
+    case MeasurementSettings::kConfigDeadlineNsFieldNumber:
+    case MeasurementSettings::kOpenDeadlineNsFieldNumber:
+    case MeasurementSettings::kMaxConfigBytesFieldNumber:
+    case MeasurementSettings::kConfigsPerWorkerFieldNumber:
+    case MeasurementSettings::kBinaryFingerprintFieldNumber:
+      return false;
+    default:
+      return true;
+  }
 }
 
 bool Knows(const MeasurementSettings& settings, const FieldDescriptor& field) {
   return settings.GetReflection()->HasField(settings, &field);
 }
 
-// "max_run_delay_ns": "max run delay".
+// "max_run_delay_ns": "max run delay"; beside it, "max_run_delay_fraction":
+// "max run delay share".
 std::string NameOf(const FieldDescriptor& field) {
   absl::string_view name = field.name();
-  for (const absl::string_view unit : {"_ns", "_bytes", "_fraction"}) {
+  if (absl::ConsumeSuffix(&name, "_fraction")) {
+    const bool ambiguous = field.containing_type()->FindFieldByName(
+                               absl::StrCat(name, "_ns")) != nullptr;
+    return absl::StrCat(absl::StrReplaceAll(name, {{"_", " "}}),
+                        ambiguous ? " share" : "");
+  }
+  for (const absl::string_view unit : {"_ns", "_bytes"}) {
     if (absl::ConsumeSuffix(&name, unit)) break;
   }
   return absl::StrReplaceAll(name, {{"_", " "}});

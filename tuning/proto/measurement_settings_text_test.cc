@@ -33,9 +33,9 @@ TEST(DescribeSettingsChange, NamesWhatDiffersAndNothingElse) {
   proto::MeasurementSettings after = Settings();
   EXPECT_EQ(DescribeSettingsChange(Settings(), after), "");
   after.set_min_sample_ns(500'000);
-  after.set_max_config_bytes(int64_t{2} << 30);
+  after.set_max_samples(300);
   EXPECT_EQ(DescribeSettingsChange(Settings(), after),
-            "min sample 100 us -> 500 us; max config 1.00 GiB -> 2.00 GiB");
+            "min sample 100 us -> 500 us; max samples 200 -> 300");
 }
 
 TEST(DescribeSettingsChange, SeesWhatTheTextRoundsAway) {
@@ -61,6 +61,27 @@ TEST(DescribeSettingsChange, DoesNotMindProcessesAndBinaries) {
   after.set_binary_fingerprint("ffffffffffffffff");
   EXPECT_EQ(DescribeSettingsChange(Settings(), after), "");
   EXPECT_EQ(SettingsKey(Settings()), SettingsKey(after));
+}
+
+TEST(DescribeSettingsChange, DoesNotMindPatience) {
+  proto::MeasurementSettings a, b;
+  a.set_config_deadline_ns(10);
+  b.set_config_deadline_ns(20);
+  a.set_attempts_per_process(3);
+  b.set_attempts_per_process(4);
+  a.set_max_config_bytes(1);
+  b.set_max_config_bytes(2);
+  EXPECT_EQ(DescribeSettingsChange(a, b), "");
+}
+
+TEST(SettingsTexts, TellSharesFromTimesOfOneName) {
+  proto::MeasurementSettings settings;
+  settings.set_max_run_delay_fraction(0.02);
+  settings.set_max_run_delay_ns(5000);
+  settings.set_target_half_width_fraction(0.01);
+  EXPECT_THAT(SettingsTexts(settings),
+              ElementsAre("target half width 1%", "max run delay share 2%",
+                          "max run delay 5.00 us"));
 }
 
 TEST(CommonSettings, AreWhatBothKnowAndAgreeOn) {

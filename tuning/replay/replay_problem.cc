@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -244,7 +245,8 @@ absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
                                          std::max(full_volume, 1e-12)
                                    : optimum_ms_ / declared_ms);
   }
-  result.winner_loss = declared_ms / best_ms - 1;
+  // Nothing succeeded, nothing lost.
+  result.winner_loss = std::isfinite(best_ms) ? declared_ms / best_ms - 1 : 0;
   result.cpu_ms = cpu_ms + ThreadCpuMs();
   return result;
 }
