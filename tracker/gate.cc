@@ -193,10 +193,14 @@ class BaselineFinder {
   void FindWindow(const proto::Baseline::Window& window,
                   ResolvedBaseline* found) const {
     int other_toolchain = 0, other_settings = 0, dirty = 0;
+    std::set<std::string> other_branches;
     for (const RunInfo& run : runs_) {
-      if (run.header.commit().branch() != window.branch() ||
-          candidate_ids_.count(run.id()) > 0 ||
+      if (candidate_ids_.count(run.id()) > 0 ||
           !IsBefore(run.header, candidate_)) {
+        continue;
+      }
+      if (run.header.commit().branch() != window.branch()) {
+        other_branches.insert(run.header.commit().branch());
         continue;
       }
       if (!SameToolchain(run.header, candidate_)) {
@@ -219,6 +223,14 @@ class BaselineFinder {
         found->runs.size(), " earlier runs of suite '", candidate_.suite(),
         "' on ", candidate_.hardware().id(), ", branch ", window.branch(),
         "; at least ", needed, " are needed");
+    other_branches.erase("");
+    // Many a main branch has another name.
+    if (found->runs.empty() && !other_branches.empty()) {
+      absl::StrAppend(&found->problem, " (the history has runs of branch ",
+                      absl::StrJoin(other_branches, ", "),
+                      ": --baseline=window:", *other_branches.begin(), ":",
+                      window.runs(), ")");
+    }
     if (other_toolchain > 0) {
       absl::StrAppend(&found->problem, " (", other_toolchain,
                       " more are from another toolchain)");

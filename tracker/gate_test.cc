@@ -146,6 +146,17 @@ TEST_F(GateTest, FewerRunsThanThePolicyWantsAreNoBaseline) {
   EXPECT_EQ(Judged("min_baseline_runs: 4").exit_code, 1);
 }
 
+TEST_F(GateTest, AMainBranchOfAnotherNameIsPointedOut) {
+  for (int i = 1; i <= 7; ++i) {
+    Record(MakeRun(i, "master", {{"a", 100}, {"b", 200}}));
+  }
+  EXPECT_EQ(Judged().exit_code, 3);
+  EXPECT_THAT(Judged().summary, HasSubstr("--baseline=window:master:10"));
+  EXPECT_EQ(
+      Judged("baseline { window { branch: \"master\" runs: 10 } }").exit_code,
+      0);
+}
+
 TEST_F(GateTest, AnotherToolchainIsAnotherEpoch) {
   RecordMain(6);
   proto::Run candidate = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
