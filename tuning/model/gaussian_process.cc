@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 #include "tuning/model/dense_ops.h"
 
@@ -29,6 +30,9 @@ constexpr LogNormal kSourceWeights = {-2, 1.5};
 
 // Keeps nearly equal configs from making the matrix singular.
 constexpr double kJitter = 1e-6;
+
+// Distances of more levels are not tabled: the table is quadratic in them.
+constexpr int kTabledLevels = 512;
 
 constexpr double kFirstStep = 0.1, kLeastStep = 1e-3, kLargestStep = 1.0;
 
@@ -63,6 +67,11 @@ GaussianProcess::GaussianProcess(const ConfigFeatures& features, int sources)
     add({kSourceWeights.mean - std::log(sources), kSourceWeights.sd});
   }
   log_parameters_ = prior_mean_;
+  features_of_knob_.resize(features_.knob_sizes().size());
+  for (size_t f = 0; f < features_.features().size(); ++f) {
+    features_of_knob_[features_.features()[f].knob].push_back(
+        static_cast<int>(f));
+  }
   UpdateKnobTables();
 }
 
@@ -78,31 +87,53 @@ double GaussianProcess::SourceWeight(int source) const {
   return std::exp(log_parameters_[features_.features().size() + 2 + source]);
 }
 
-void GaussianProcess::UpdateKnobTables() {
-  const auto sizes = features_.knob_sizes();
-  knob_tables_.resize(sizes.size());
-  for (size_t k = 0; k < sizes.size(); ++k) {
-    knob_tables_[k].assign(static_cast<size_t>(sizes[k]) * sizes[k], 0.0f);
+float GaussianProcess::DistanceOf(int knob, int a, int b) const {
+  if (!knob_tables_[knob].empty()) {
+    return knob_tables_[knob][a * features_.knob_sizes()[knob] + b];
   }
-  for (size_t f = 0; f < features_.features().size(); ++f) {
+  float distance = 0;
+  for (const int f : features_of_knob_[knob]) {
+    distance += static_cast<float>(std::exp(log_parameters_[f])) *
+                ConfigFeatures::SquaredDistance(features_.features()[f], a, b);
+  }
+  return distance;
+}
+
+const float* GaussianProcess::DistancesOf(int knob, int level,
+                                          std::vector<float>& scratch) const {
+  const int size = features_.knob_sizes()[knob];
+  if (!knob_tables_[knob].empty()) return &knob_tables_[knob][level * size];
+  scratch.assign(size, 0.0f);
+  for (const int f : features_of_knob_[knob]) {
     const Feature& feature = features_.features()[f];
     const float weight = static_cast<float>(std::exp(log_parameters_[f]));
-    const int size = sizes[feature.knob];
-    std::vector<float>& table = knob_tables_[feature.knob];
-    for (int a = 0; a < size; ++a) {
-      for (int b = 0; b < size; ++b) {
-        table[a * size + b] +=
-            weight * ConfigFeatures::SquaredDistance(feature, a, b);
-      }
+    for (int other = 0; other < size; ++other) {
+      scratch[other] +=
+          weight * ConfigFeatures::SquaredDistance(feature, level, other);
     }
+  }
+  return scratch.data();
+}
+
+void GaussianProcess::UpdateKnobTables() {
+  const auto sizes = features_.knob_sizes();
+  knob_tables_.assign(sizes.size(), {});
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    const int size = sizes[k];
+    if (size > kTabledLevels) continue;
+    std::vector<float> table, row;
+    for (int level = 0; level < size; ++level) {
+      DistancesOf(static_cast<int>(k), level, row);
+      table.insert(table.end(), row.begin(), row.end());
+    }
+    knob_tables_[k] = std::move(table);
   }
 }
 
 double GaussianProcess::Covariance(const GpInput& a, const GpInput& b) const {
   float r2 = 0;
-  const auto sizes = features_.knob_sizes();
-  for (size_t k = 0; k < sizes.size(); ++k) {
-    r2 += knob_tables_[k][a.levels[k] * sizes[k] + b.levels[k]];
+  for (size_t k = 0; k < knob_tables_.size(); ++k) {
+    r2 += DistanceOf(static_cast<int>(k), a.levels[k], b.levels[k]);
   }
   const double t = std::sqrt(5.0 * r2);
   double covariance = scale() * (1 + t + t * t / 3) * std::exp(-t);
@@ -125,10 +156,10 @@ std::vector<float> GaussianProcess::DistanceTable(
   std::vector<float> all;
   for (const ConfigFeatures::Group& group : features_.groups()) {
     // Grown knob by knob; the last one varies fastest.
-    std::vector<float> table = {0.0f}, grown;
+    std::vector<float> table = {0.0f}, grown, scratch;
     for (const int k : group.knobs) {
       const int size = features_.knob_sizes()[k];
-      const float* own = &knob_tables_[k][levels[k] * size];
+      const float* own = DistancesOf(k, levels[k], scratch);
       grown.resize(table.size() * size);
       float* out = grown.data();
       for (const float head : table) {

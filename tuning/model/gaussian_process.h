@@ -61,13 +61,21 @@ class GaussianProcess {
   double LogPosterior(absl::Span<const double> targets, Workspace& work);
   void Gradient(Workspace& work) const;
   void UpdateKnobTables();
+  // The weighted squared distances of one level of a knob to all its levels;
+  // from the table where there is one, else written to `scratch`.
+  const float* DistancesOf(int knob, int level,
+                           std::vector<float>& scratch) const;
+  float DistanceOf(int knob, int a, int b) const;
 
   const ConfigFeatures& features_;
   const int sources_;
   // Logarithms of: feature weights, scale, noise, source weights.
   std::vector<double> log_parameters_;
   std::vector<double> prior_mean_, prior_sd_;
+  // By knob: indices of its features.
+  std::vector<std::vector<int>> features_of_knob_;
   // knob_tables_[k][a * size + b]: weighted squared distance of two levels.
+  // Empty for a knob of so many levels that the table would be too large.
   std::vector<std::vector<float>> knob_tables_;
 };
 

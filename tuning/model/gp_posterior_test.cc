@@ -189,5 +189,31 @@ TEST_F(GpPosteriorTest, FitFindsWhatMatters) {
             gp.Covariance(base, other_second));
 }
 
+// Distances of few levels are kept in a table, of many computed.
+TEST(GaussianProcessTest, ManyLevelsAreAsFarApartAsFew) {
+  const auto covariance = [](int levels, int a, int b) {
+    std::vector<KnobLevels> knobs(1);
+    knobs[0].ordinal = true;
+    for (int l = 0; l < levels; ++l) {
+      knobs[0].labels.push_back(std::to_string(l));
+      knobs[0].ints.push_back(-l);  // not positive: distances go by level
+    }
+    const ConfigFeatures features(knobs);
+    const GaussianProcess gp(features, 0);
+    GpInput x, y;
+    x.levels = {static_cast<uint16_t>(a)};
+    y.levels = {static_cast<uint16_t>(b)};
+    // The posterior takes distances from here.
+    const float r2 = gp.DistanceTable(x.levels)[b];
+    const double t = std::sqrt(5.0 * r2);
+    EXPECT_NEAR(gp.Covariance(x, y),
+                gp.scale() * (1 + t + t * t / 3) * std::exp(-t), 1e-5);
+    return gp.Covariance(x, y);
+  };
+  EXPECT_NEAR(covariance(3001, 300, 1500), covariance(11, 1, 5), 1e-5);
+  EXPECT_EQ(covariance(3001, 7, 7), covariance(11, 7, 7));
+  EXPECT_GT(covariance(3001, 7, 8), covariance(11, 7, 8));
+}
+
 }  // namespace
 }  // namespace optrail::tuning
