@@ -8,6 +8,7 @@
 
 #include "tracker/history.h"
 #include "tuning/proto/trial.pb.h"
+#include "tuning/search/strategy.h"
 
 namespace optrail::suites {
 
@@ -20,6 +21,9 @@ namespace optrail::suites {
 std::vector<proto::Trial> KnownTrials(
     const tracker::History& history,
     const std::vector<tracker::SessionInfo>& sessions, const proto::Task& task);
+
+// What a strategy is told of a trial whose config has these levels.
+tuning::Trial ForStrategy(const proto::Trial& trial, tuning::Levels levels);
 
 }  // namespace optrail::suites
 

@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "suites/known_trials.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/store.h"
 
 namespace optrail::suites {
 namespace {
-
-using tuning::CanonicalText;
 
 // In doublings of a dimension.
 constexpr double kOtherHardware = 2;
@@ -87,12 +86,7 @@ std::vector<tuning::TransferSource> LoadTransferSources(
       }
       absl::StatusOr<tuning::Levels> levels = space.ToLevels(trial.config());
       if (!levels.ok()) continue;
-      tuning::Trial told;
-      told.levels = *std::move(levels);
-      // The enums mirror each other.
-      told.outcome = static_cast<tuning::TrialOutcome>(trial.outcome());
-      if (trial.has_time_ns()) told.objectives = {trial.time_ns()};
-      source.trials.push_back(std::move(told));
+      source.trials.push_back(ForStrategy(trial, *std::move(levels)));
     }
     if (static_cast<int>(source.trials.size()) >= kLeastTrials) {
       sources.push_back(std::move(source));

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
+#include "suites/known_trials.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
 
@@ -23,15 +24,6 @@ using tuning::Levels;
 // round has one of its own.
 constexpr uint64_t kSearchInputSets = 3;
 constexpr uint64_t kFirstVerificationSeed = 1000;
-
-tuning::Trial ForStrategy(const proto::Trial& trial, const Levels& levels) {
-  tuning::Trial told;
-  told.levels = levels;
-  // The enums mirror each other; an outcome of a newer writer is a failure.
-  told.outcome = static_cast<tuning::TrialOutcome>(trial.outcome());
-  if (trial.has_time_ns()) told.objectives = {trial.time_ns()};
-  return told;
-}
 
 }  // namespace
 

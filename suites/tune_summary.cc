@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/units.h"
 #include "suites/tasks.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/stop_reason.h"
 
 namespace optrail::suites {
 
@@ -83,8 +83,7 @@ std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                     });
     row.push_back(winner == nullptr
                       ? contended ? "machine too busy" : "no config works"
-                      : absl::AsciiStrToLower(
-                            proto::StopReason_Name(session.stop_reason())));
+                      : tuning::StopReasonName(session.stop_reason()));
     row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");
     table.AddRow(std::move(row));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
@@ -115,6 +116,10 @@ std::string EncodeRecord(const google::protobuf::MessageLite& message) {
   std::string bytes;
   bytes.reserve(message.ByteSizeLong() + kTrailerBytes);
   message.AppendToString(&bytes);
+  return WithChecksum(std::move(bytes));
+}
+
+std::string WithChecksum(std::string bytes) {
   const uint32_t checksum = Crc32c(bytes);
   bytes.append(kTag, 2);
   for (int shift = 0; shift < 32; shift += 8) {

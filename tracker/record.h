@@ -25,6 +25,9 @@ namespace optrail::tracker {
 // `message` is a Run or a Session whose checksum is not set.
 std::string EncodeRecord(const google::protobuf::MessageLite& message);
 
+// A serialised message with its checksum behind it.
+std::string WithChecksum(std::string bytes);
+
 // DataLoss that says what is wrong: empty, cut off, changed, no such message.
 absl::Status DecodeRecord(absl::string_view bytes,
                           google::protobuf::MessageLite* message);

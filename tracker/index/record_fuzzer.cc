@@ -10,7 +10,6 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/crc32c.h"
 #include "google/protobuf/stubs/logging.h"
 #include "tracker/record.h"
 #include "tracker/series.h"
@@ -18,16 +17,6 @@
 
 namespace optrail::tracker {
 namespace {
-
-std::string WithChecksum(absl::string_view body) {
-  std::string bytes(body);
-  const uint32_t checksum = Crc32c(bytes);
-  bytes += "\xa5\x06";
-  for (int shift = 0; shift < 32; shift += 8) {
-    bytes.push_back(static_cast<char>(checksum >> shift & 0xff));
-  }
-  return bytes;
-}
 
 void ReadAsRecord(absl::string_view bytes) {
   proto::Run run;
@@ -69,6 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   google::protobuf::SetLogHandler(nullptr);
   const absl::string_view input(reinterpret_cast<const char*>(data), size);
   optrail::tracker::ReadAsRecord(input);
-  optrail::tracker::ReadAsRecord(optrail::tracker::WithChecksum(input));
+  optrail::tracker::ReadAsRecord(
+      optrail::tracker::WithChecksum(std::string(input)));
   return 0;
 }

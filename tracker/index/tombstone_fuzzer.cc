@@ -13,7 +13,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/crc32c.h"
 #include "base/fault_injecting_file_system.h"
 #include "base/file.h"
 #include "google/protobuf/stubs/logging.h"
@@ -25,16 +24,6 @@ namespace {
 
 constexpr char kId[] = "20261120T110000Z-3f2e1d0c9b8a";
 constexpr char kRunId[] = "20261120T090807Z-1a2b3c4d5e6f";
-
-std::string WithChecksum(absl::string_view body) {
-  std::string bytes(body);
-  const uint32_t checksum = Crc32c(bytes);
-  bytes += "\xa5\x06";
-  for (int shift = 0; shift < 32; shift += 8) {
-    bytes.push_back(static_cast<char>(checksum >> shift & 0xff));
-  }
-  return bytes;
-}
 
 std::string WithId(absl::string_view body) {
   proto::Tombstones message;
@@ -91,7 +80,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   google::protobuf::SetLogHandler(nullptr);
   const absl::string_view input(reinterpret_cast<const char*>(data), size);
   optrail::tracker::ReadAsFile(input);
-  optrail::tracker::ReadAsFile(optrail::tracker::WithChecksum(input));
+  optrail::tracker::ReadAsFile(
+      optrail::tracker::WithChecksum(std::string(input)));
   optrail::tracker::ReadAsFile(optrail::tracker::WithId(input));
   return 0;
 }

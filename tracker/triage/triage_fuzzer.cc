@@ -18,11 +18,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/crc32c.h"
 #include "base/fault_injecting_file_system.h"
 #include "base/file.h"
 #include "google/protobuf/stubs/logging.h"
 #include "tracker/history.h"
+#include "tracker/record.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
@@ -34,16 +34,6 @@ constexpr int64_t kNowUnixNs = 1'795'000'000LL * 1'000'000'000;
 
 std::string IdOf(int i) {
   return absl::StrCat("20261120T10000", i, "Z-00000000000", i);
-}
-
-std::string WithChecksum(absl::string_view body) {
-  std::string bytes(body);
-  const uint32_t checksum = Crc32c(bytes);
-  bytes += "\xa5\x06";
-  for (int shift = 0; shift < 32; shift += 8) {
-    bytes.push_back(static_cast<char>(checksum >> shift & 0xff));
-  }
-  return bytes;
 }
 
 // Of points with and without a place in the history of commits.
@@ -162,7 +152,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   google::protobuf::SetLogHandler(nullptr);
   const absl::string_view input(reinterpret_cast<const char*>(data), size);
   optrail::tracker::ReadAsFile(input);
-  optrail::tracker::ReadAsFile(optrail::tracker::WithChecksum(input));
+  optrail::tracker::ReadAsFile(
+      optrail::tracker::WithChecksum(std::string(input)));
   optrail::tracker::ReadAsRecords(input);
   return 0;
 }

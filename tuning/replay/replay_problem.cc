@@ -55,6 +55,16 @@ Point2 ReferencePoint(const Recording& recording) {
 
 }  // namespace
 
+Trial TrialOf(const RecordedConfig& config) {
+  Trial trial;
+  trial.levels = config.levels;
+  trial.outcome = config.outcome;
+  if (config.outcome == TrialOutcome::kOk) {
+    trial.objectives = {config.time_ms, ToPoint(config).y};
+  }
+  return trial;
+}
+
 absl::StatusOr<Recording> AfterSearch(const Recording& recording, int trials,
                                       uint64_t seed) {
   const RecordedDomain domain(recording);
@@ -70,13 +80,7 @@ absl::StatusOr<Recording> AfterSearch(const Recording& recording, int trials,
     if (next.empty()) break;
     const RecordedConfig& config =
         recording.configs[*domain.IndexOf(next.front())];
-    Trial trial;
-    trial.levels = config.levels;
-    trial.outcome = config.outcome;
-    if (config.outcome == TrialOutcome::kOk) {
-      trial.objectives = {config.time_ms};
-    }
-    strategy->Tell({trial});
+    strategy->Tell({TrialOf(config)});
     known.configs.push_back(config);
   }
   return known;
@@ -119,15 +123,11 @@ double ReplayProblem::BestFractionOfTopK(int top_k) const {
 
 Trial ReplayProblem::Measure(int64_t index, bool noise, Rng& rng) const {
   const RecordedConfig& config = recording_.configs[index];
-  Trial trial;
-  trial.levels = config.levels;
-  trial.outcome = config.outcome;
-  if (config.outcome != TrialOutcome::kOk) return trial;
-  double time_ms = config.time_ms;
-  if (noise && !config.repeats_ms.empty()) {
-    time_ms = config.repeats_ms[rng.UniformInt(config.repeats_ms.size())];
+  Trial trial = TrialOf(config);
+  if (noise && !trial.objectives.empty() && !config.repeats_ms.empty()) {
+    trial.objectives[0] =
+        config.repeats_ms[rng.UniformInt(config.repeats_ms.size())];
   }
-  trial.objectives = {time_ms, ToPoint(config).y};
   return trial;
 }
 
@@ -276,18 +276,16 @@ absl::StatusOr<TransferSource> ReplayProblem::MakeSource(
   TransferSource source;
   source.name = other.name;
   for (const RecordedConfig& config : other.configs) {
-    Trial trial;
+    Levels levels;
     bool known = true;
     for (size_t k = 0; k < knobs && known; ++k) {
       const int mine = level[k][config.levels[theirs[k]]];
       known = mine >= 0;
-      trial.levels.push_back(static_cast<uint16_t>(mine));
+      levels.push_back(static_cast<uint16_t>(mine));
     }
     if (!known) continue;
-    trial.outcome = config.outcome;
-    if (config.outcome == TrialOutcome::kOk) {
-      trial.objectives = {config.time_ms, ToPoint(config).y};
-    }
+    Trial trial = TrialOf(config);
+    trial.levels = std::move(levels);
     source.trials.push_back(std::move(trial));
   }
   return source;

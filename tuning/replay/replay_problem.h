@@ -48,6 +48,9 @@ struct ReplayResult {
   std::string stop_reason;  // empty if the budget was used up
 };
 
+// What a strategy is told of a config: mean time and compile time, if it is OK.
+Trial TrialOf(const RecordedConfig& config);
+
 // What a search by the default strategy knows of `recording` in the end: the
 // configs it tried.
 absl::StatusOr<Recording> AfterSearch(const Recording& recording, int trials,

@@ -33,6 +33,7 @@
 #include "base/status_macros.h"
 #include "tuning/replay/recorded_domain.h"
 #include "tuning/replay/recording.h"
+#include "tuning/replay/replay_problem.h"
 #include "tuning/replay/score.h"
 #include "tuning/search/strategies.h"
 #include "tuning/search/task_scheduler.h"
@@ -80,16 +81,12 @@ absl::StatusOr<Curve> Search(const Recording& recording, uint64_t seed) {
     const std::vector<Levels> asked = strategy->Ask(1);
     if (asked.empty()) break;
     const RecordedConfig& config = recording.configs[*domain.IndexOf(asked[0])];
-    Trial trial;
-    trial.levels = asked[0];
-    trial.outcome = config.outcome;
     double cost = curve.cost.back();
     if (config.outcome == TrialOutcome::kOk) {
-      trial.objectives = {config.time_ms};
       cost = std::min(cost, config.time_ms / optimum_ms);
     }
     curve.expected_improvement.push_back(strategy->ExpectedImprovement());
-    strategy->Tell(absl::MakeConstSpan(&trial, 1));
+    strategy->Tell({TrialOf(config)});
     curve.cost.push_back(cost);
   }
   return curve;
