@@ -20,6 +20,21 @@ namespace {
 // How far beyond max_rounds a forecast looks.
 constexpr int kForecastFactor = 10;
 
+// Of log ratios whose rise is for the worse.
+Verdict VerdictOf(PairedVerdict verdict) {
+  switch (verdict) {
+    case PairedVerdict::kHigher:
+      return Verdict::kSlower;
+    case PairedVerdict::kLower:
+      return Verdict::kFaster;
+    case PairedVerdict::kUnchanged:
+      return Verdict::kUnchanged;
+    case PairedVerdict::kCannotTell:
+      break;
+  }
+  return Verdict::kCannotTell;
+}
+
 absl::Status CheckOptions(const AbOptions& options) {
   const PairedTestOptions& test = options.test;
   const auto wrong = [](absl::string_view field, double value,
@@ -259,7 +274,7 @@ class Rounds {
     std::vector<double> worse = found->second;
     for (double& value : worse) value *= sign;
     const PairedEvidence evidence = PairedTest(worse, test_);
-    row.verdict = evidence.verdict;
+    row.verdict = VerdictOf(evidence.verdict);
     row.worse_by = std::expm1(evidence.log_ratio);
     row.adjusted_p = std::min(1., evidence.p_value * tests_ / 2);
     if (evidence.log_ratio < 0) row.adjusted_p = 1;
@@ -286,13 +301,13 @@ class Rounds {
         rounds < 2
             ? ""
             : absl::StrCat("; ratios vary by ", Percent(evidence.spread));
-    switch (evidence.verdict) {
+    switch (row.verdict) {
       case Verdict::kSlower:
       case Verdict::kFaster:
-        row.reason = absl::StrCat(
-            Percent(std::expm1(std::abs(evidence.log_ratio))),
-            evidence.verdict == Verdict::kSlower ? " worse" : " better",
-            " over ", rounds, " rounds", ratios);
+        row.reason =
+            absl::StrCat(Percent(std::expm1(std::abs(evidence.log_ratio))),
+                         row.verdict == Verdict::kSlower ? " worse" : " better",
+                         " over ", rounds, " rounds", ratios);
         return rounds;
       case Verdict::kUnchanged:
         row.reason =

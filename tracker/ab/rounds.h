@@ -23,7 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "tracker/ab/paired_test.h"
+#include "base/paired_test.h"
 #include "tracker/compare.h"
 
 namespace optrail::tracker {

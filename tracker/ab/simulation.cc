@@ -32,7 +32,7 @@ SimulationResult Simulate(const SimulationOptions& options) {
   const double shift = std::log1p(options.effect);
   for (int i = 0; i < options.comparisons; ++i) {
     std::vector<std::vector<double>> values(options.benchmarks);
-    std::vector<Verdict> verdicts(options.benchmarks);
+    std::vector<PairedVerdict> verdicts(options.benchmarks);
     int rounds = 0;
     bool open = true;
     while (open && rounds < options.max_rounds) {
@@ -43,16 +43,16 @@ SimulationResult Simulate(const SimulationOptions& options) {
                             ProcessNoise(options.noise, options.spread, rng) -
                             ProcessNoise(options.noise, options.spread, rng));
         verdicts[b] = PairedTest(values[b], test).verdict;
-        open = open || verdicts[b] == Verdict::kCannotTell;
+        open = open || verdicts[b] == PairedVerdict::kCannotTell;
       }
     }
     result.mean_rounds += rounds;
     int slower = 0, faster = 0;
-    for (const Verdict verdict : verdicts) {
-      slower += verdict == Verdict::kSlower;
-      faster += verdict == Verdict::kFaster;
-      result.unchanged += verdict == Verdict::kUnchanged;
-      result.cannot_tell += verdict == Verdict::kCannotTell;
+    for (const PairedVerdict verdict : verdicts) {
+      slower += verdict == PairedVerdict::kHigher;
+      faster += verdict == PairedVerdict::kLower;
+      result.unchanged += verdict == PairedVerdict::kUnchanged;
+      result.cannot_tell += verdict == PairedVerdict::kCannotTell;
     }
     result.slower += slower;
     result.faster += faster;

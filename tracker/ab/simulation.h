@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "tracker/ab/paired_test.h"
+#include "base/paired_test.h"
 
 namespace optrail::tracker {
 

@@ -1,4 +1,4 @@
-#include "tracker/ab/paired_test.h"
+#include "base/paired_test.h"
 
 #include <cmath>
 #include <limits>
@@ -8,10 +8,11 @@
 #include "base/random.h"
 #include "base/statistics.h"
 #include "gtest/gtest.h"
-#include "tracker/ab/simulation.h"
 
-namespace optrail::tracker {
+namespace optrail {
 namespace {
+
+const std::vector<double> kVariances = PairedTestOptions().variances;
 
 std::vector<double> Draw(double mean, double spread, int n, uint64_t seed) {
   Rng rng(seed);
@@ -48,19 +49,22 @@ TEST(LogMixtureTest, IsTheMeanOfTheBayesFactorsOfItsPriors) {
     const std::vector<double> x = Draw(.8, 1, 6, seed);
     const double t = Mean(x) / StandardDeviation(x) * std::sqrt(6);
     double sum = 0;
-    for (const double g : {.25, 4., 64., 1024.}) {
+    for (const double g : kVariances) {
       sum += std::exp(LogBayesFactorByIntegration(x, g)) / 4;
     }
-    EXPECT_NEAR(LogMixture(t, 6), std::log(sum), 1e-3) << "seed " << seed;
+    EXPECT_NEAR(LogMixture(t, 6, kVariances), std::log(sum), 1e-3)
+        << "seed " << seed;
   }
 }
 
 TEST(LogMixtureTest, GrowsWithTAndIsSymmetric) {
   for (const int n : {2, 5, 40}) {
-    EXPECT_LT(LogMixture(0, n), 0);
-    EXPECT_DOUBLE_EQ(LogMixture(-2, n), LogMixture(2, n));
+    EXPECT_LT(LogMixture(0, n, kVariances), 0);
+    EXPECT_DOUBLE_EQ(LogMixture(-2, n, kVariances),
+                     LogMixture(2, n, kVariances));
     for (double t = 0; t < 50; t += .5) {
-      EXPECT_LT(LogMixture(t, n), LogMixture(t + .5, n));
+      EXPECT_LT(LogMixture(t, n, kVariances),
+                LogMixture(t + .5, n, kVariances));
     }
   }
 }
@@ -68,8 +72,8 @@ TEST(LogMixtureTest, GrowsWithTAndIsSymmetric) {
 TEST(CriticalTTest, IsWhereTheMixtureReachesTheThreshold) {
   for (const int n : {5, 10, 100}) {
     for (const double alpha : {.1, .02, .0002}) {
-      const double t = CriticalT(n, alpha);
-      EXPECT_NEAR(LogMixture(t, n), -std::log(alpha), 1e-6);
+      const double t = CriticalT(n, alpha, kVariances);
+      EXPECT_NEAR(LogMixture(t, n, kVariances), -std::log(alpha), 1e-6);
       // Looking at any time costs something against looking once.
       EXPECT_GT(t, StudentTQuantile(1 - alpha / 2, n - 1));
     }
@@ -77,40 +81,42 @@ TEST(CriticalTTest, IsWhereTheMixtureReachesTheThreshold) {
 }
 
 TEST(CriticalTTest, IsInfiniteWhereSoFewValuesCanNeverTell) {
-  EXPECT_EQ(CriticalT(2, 1e-6), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(CriticalT(2, 1e-6, kVariances),
+            std::numeric_limits<double>::infinity());
 }
 
 TEST(PairedTestTest, SaysNothingBeforeTheFirstRounds) {
   PairedTestOptions options;
-  EXPECT_EQ(PairedTest({}, options).verdict, Verdict::kCannotTell);
-  EXPECT_EQ(PairedTest({.5}, options).verdict, Verdict::kCannotTell);
+  EXPECT_EQ(PairedTest({}, options).verdict, PairedVerdict::kCannotTell);
+  EXPECT_EQ(PairedTest({.5}, options).verdict, PairedVerdict::kCannotTell);
   EXPECT_EQ(PairedTest({.5, .5, .5, .5}, options).verdict,
-            Verdict::kCannotTell);
+            PairedVerdict::kCannotTell);
   EXPECT_EQ(PairedTest({.5, .5, .5, .5, .5}, options).verdict,
-            Verdict::kSlower);
+            PairedVerdict::kHigher);
 }
 
 TEST(PairedTestTest, VerdictsFollowTheInterval) {
   PairedTestOptions options;
-  EXPECT_EQ(PairedTest(Draw(.1, .01, 8, 1), options).verdict, Verdict::kSlower);
+  EXPECT_EQ(PairedTest(Draw(.1, .01, 8, 1), options).verdict,
+            PairedVerdict::kHigher);
   EXPECT_EQ(PairedTest(Draw(-.1, .01, 8, 1), options).verdict,
-            Verdict::kFaster);
+            PairedVerdict::kLower);
   EXPECT_EQ(PairedTest(Draw(0, .005, 12, 1), options).verdict,
-            Verdict::kUnchanged);
+            PairedVerdict::kUnchanged);
   EXPECT_EQ(PairedTest(Draw(0, .2, 12, 1), options).verdict,
-            Verdict::kCannotTell);
+            PairedVerdict::kCannotTell);
 }
 
 TEST(PairedTestTest, AChangeSurelyThereButBelowTheEffectIsNoChange) {
   const PairedEvidence evidence = PairedTest(Draw(.01, .001, 12, 1), {});
   EXPECT_GT(evidence.low, 0);
-  EXPECT_EQ(evidence.verdict, Verdict::kUnchanged);
+  EXPECT_EQ(evidence.verdict, PairedVerdict::kUnchanged);
 }
 
 TEST(PairedTestTest, EqualReadingsDoNotMakeTheSpreadZero) {
   const PairedEvidence evidence =
       PairedTest(std::vector<double>(10, 0.), PairedTestOptions());
-  EXPECT_EQ(evidence.verdict, Verdict::kUnchanged);
+  EXPECT_EQ(evidence.verdict, PairedVerdict::kUnchanged);
   EXPECT_GT(evidence.high, evidence.low);
 }
 
@@ -123,14 +129,14 @@ TEST(PairedTestTest, OutliersWidenTheIntervalLittleAndMoveItLess) {
   EXPECT_NEAR(dirty.log_ratio, clean.log_ratio, .005);
   EXPECT_LT(dirty.spread, 2 * clean.spread);
   EXPECT_GT(dirty.spread, clean.spread);
-  EXPECT_EQ(dirty.verdict, Verdict::kUnchanged);
+  EXPECT_EQ(dirty.verdict, PairedVerdict::kUnchanged);
 }
 
 TEST(PairedTestTest, WhereMostValuesAreEqualTheOthersStillCount) {
   std::vector<double> values(12, 0.);
   for (int i = 0; i < 5; ++i) values[i] = .5;
   EXPECT_GT(PairedTest(values, {}).spread, .2);
-  EXPECT_EQ(PairedTest(values, {}).verdict, Verdict::kCannotTell);
+  EXPECT_EQ(PairedTest(values, {}).verdict, PairedVerdict::kCannotTell);
 }
 
 TEST(PairedTestTest, PValueAgreesWithTheInterval) {
@@ -147,7 +153,7 @@ TEST(PairedTestTest, PValueAgreesWithTheInterval) {
 TEST(PredictRoundsTest, IsWhereTheVerdictComesWhenNothingChanges) {
   PairedTestOptions options;
   const PairedEvidence open = PairedTest(Draw(.05, .04, 6, 3), options);
-  ASSERT_EQ(open.verdict, Verdict::kCannotTell);
+  ASSERT_EQ(open.verdict, PairedVerdict::kCannotTell);
   const int rounds = PredictRounds(open, options, 500);
   EXPECT_GT(rounds, 6);
   EXPECT_LT(rounds, 500);
@@ -156,72 +162,5 @@ TEST(PredictRoundsTest, IsWhereTheVerdictComesWhenNothingChanges) {
   EXPECT_EQ(PredictRounds(clear, options, 500), 6);
 }
 
-// Looks after every round, 150 of them, without the shelter of an early
-// "unchanged" or a minimum effect: the rate must hold over all looks together.
-TEST(SequentialErrorRateTest, HoldsOverAllLooks) {
-  for (const Noise noise : {Noise::kNormal, Noise::kOutliers, Noise::kSkewed}) {
-    SimulationOptions options;
-    options.noise = noise;
-    options.comparisons = 1000;
-    options.max_rounds = 150;
-    options.test.false_alarm_rate = .02;
-    options.test.min_effect = 0;
-    options.test.detect_effect = 0;  // never "unchanged"
-    const SimulationResult result = Simulate(options);
-    // 0.02 would exceed 34 of 1000 with a probability below 0.001.
-    EXPECT_LE(result.any_slower, 34) << "noise " << static_cast<int>(noise);
-    EXPECT_LE(result.any_faster, 34) << "noise " << static_cast<int>(noise);
-  }
-}
-
-// What the simulation above would count for a test that ignores its looks.
-TEST(SequentialErrorRateTest, WouldNotHoldForARepeatedTTest) {
-  Rng rng(1);
-  int alarms = 0;
-  for (int i = 0; i < 1000; ++i) {
-    std::vector<double> values;
-    for (int round = 1; round <= 150; ++round) {
-      values.push_back(rng.Gaussian());
-      if (round < 5) continue;
-      const double t =
-          Mean(values) / StandardDeviation(values) * std::sqrt(round);
-      if (1 - StudentTCdf(t, round - 1) < .02) {
-        ++alarms;
-        break;
-      }
-    }
-  }
-  EXPECT_GT(alarms, 100);
-}
-
-TEST(SequentialErrorRateTest, HoldsForTheWholeComparisonOfManyBenchmarks) {
-  SimulationOptions options;
-  options.comparisons = 300;
-  options.benchmarks = 10;
-  options.max_rounds = 60;
-  options.test.false_alarm_rate = .05;
-  options.test.min_effect = 0;
-  options.test.detect_effect = 0;
-  // 0.05 would exceed 28 of 300 with a probability below 0.001.
-  EXPECT_LE(Simulate(options).any_slower, 28);
-}
-
-TEST(SequentialErrorRateTest, FindsWhatIsThereWithFewRounds) {
-  SimulationOptions options;
-  options.comparisons = 500;
-  options.effect = .05;
-  options.spread = .01;
-  SimulationResult result = Simulate(options);
-  EXPECT_GT(result.slower, .98);
-  EXPECT_LT(result.mean_rounds, 8);
-  options.effect = 0;
-  result = Simulate(options);
-  EXPECT_GT(result.unchanged, .98);
-  EXPECT_LT(result.mean_rounds, 8);
-  options.effect = .05;
-  options.spread = .03;
-  EXPECT_GT(Simulate(options).slower, .95);
-}
-
 }  // namespace
-}  // namespace optrail::tracker
+}  // namespace optrail

@@ -1,11 +1,12 @@
-#ifndef OPTRAIL_TRACKER_AB_PAIRED_TEST_H_
-#define OPTRAIL_TRACKER_AB_PAIRED_TEST_H_
+#ifndef OPTRAIL_BASE_PAIRED_TEST_H_
+#define OPTRAIL_BASE_PAIRED_TEST_H_
 
 // Is B slower than A? A test of paired log ratios that may be looked at after
 // every round and stopped at any time, with no more false alarms for it.
 //
 //   PairedEvidence evidence = PairedTest(log_ratios, options);
-//   while (evidence.verdict == Verdict::kCannotTell) { measure a round; ... }
+//   while (evidence.verdict == PairedVerdict::kCannotTell) { measure a round;
+//   ... }
 //
 // One round gives one value: log(B / A) of one fresh process of each. Values
 // are taken as normal around the true effect with an unknown spread. For every
@@ -30,13 +31,16 @@
 // is widened for it. That is no martingale any more; that the rate holds all
 // the same, for normal, skewed and outlier-ridden noise, is tested.
 //
-// It is not the place for runs measured apart, which no pair joins: see
-// tracker/ratio.h.
+// It is not the place for runs measured apart, which no pair joins.
+
+#include <vector>
 
 #include "absl/types/span.h"
-#include "tracker/compare.h"
 
-namespace optrail::tracker {
+namespace optrail {
+
+// Which way is worse is the caller's affair.
+enum class PairedVerdict { kCannotTell, kHigher, kLower, kUnchanged };
 
 struct PairedTestOptions {
   // Chance, over all looks, that an unchanged benchmark is ever called slower;
@@ -50,17 +54,21 @@ struct PairedTestOptions {
   int min_rounds = 5;
   // No spread of a ratio is believed to be smaller: clocks have a resolution.
   double min_spread = 1.5e-4;
+  // The g of the mixture: variances of the standardised effect, here from an
+  // effect half as large as the spread to one of thirty times it. A mixture
+  // wastes at most a factor of its size against the best of them; who needs
+  // intervals much narrower than the spread is better off with smaller ones.
+  std::vector<double> variances = {.25, 4, 64, 1024};
 };
 
 struct PairedEvidence {
-  // kSlower: the ratio is above 1; kFaster, kUnchanged or kCannotTell. Which
-  // way is worse is the caller's affair.
-  Verdict verdict = Verdict::kCannotTell;
+  // kHigher: the ratio is above 1.
+  PairedVerdict verdict = PairedVerdict::kCannotTell;
   int rounds = 0;
   double log_ratio = 0;       // Winsorised mean
   double spread = 0;          // standard deviation of one value, robustly
   double standard_error = 0;  // of log_ratio
-  // The confidence sequence that decides slower and faster (at twice
+  // The confidence sequence that decides higher and lower (at twice
   // false_alarm_rate, one rate on either side) ...
   double low = 0, high = 0;
   // ... and the one that decides unchanged, at twice miss_rate.
@@ -80,10 +88,10 @@ int PredictRounds(const PairedEvidence& evidence,
                   const PairedTestOptions& options, int limit);
 
 // The logarithm of the mixture's B at a t statistic of n values, n >= 2.
-double LogMixture(double t, int n);
+double LogMixture(double t, int n, absl::Span<const double> variances);
 // The t at which it reaches 1 / alpha; infinite where n is too small for that.
-double CriticalT(int n, double alpha);
+double CriticalT(int n, double alpha, absl::Span<const double> variances);
 
-}  // namespace optrail::tracker
+}  // namespace optrail
 
-#endif  // OPTRAIL_TRACKER_AB_PAIRED_TEST_H_
+#endif  // OPTRAIL_BASE_PAIRED_TEST_H_

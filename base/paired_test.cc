@@ -1,4 +1,4 @@
-#include "tracker/ab/paired_test.h"
+#include "base/paired_test.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,13 +7,8 @@
 
 #include "base/statistics.h"
 
-namespace optrail::tracker {
+namespace optrail {
 namespace {
-
-// Variances of the standardised effect: from a change half as large as the
-// spread to one of thirty times it. A mixture wastes at most a factor of its
-// size against the best of them.
-constexpr double kVariances[] = {.25, 4, 64, 1024};
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -25,16 +20,16 @@ double LogBayesFactor(double t, int n, double g) {
 }
 
 void Decide(const PairedTestOptions& options, PairedEvidence& evidence) {
-  evidence.verdict = Verdict::kCannotTell;
+  evidence.verdict = PairedVerdict::kCannotTell;
   if (evidence.rounds < std::max(2, options.min_rounds)) return;
   const double counts = std::log1p(options.min_effect);
   const double matters = std::log1p(options.detect_effect);
   if (evidence.low > 0 && evidence.log_ratio >= counts) {
-    evidence.verdict = Verdict::kSlower;
+    evidence.verdict = PairedVerdict::kHigher;
   } else if (evidence.high < 0 && evidence.log_ratio <= -counts) {
-    evidence.verdict = Verdict::kFaster;
+    evidence.verdict = PairedVerdict::kLower;
   } else if (evidence.inner_low > -matters && evidence.inner_high < matters) {
-    evidence.verdict = Verdict::kUnchanged;
+    evidence.verdict = PairedVerdict::kUnchanged;
   }
 }
 
@@ -76,44 +71,45 @@ void Conclude(const PairedTestOptions& options, PairedEvidence& evidence) {
   const int n = evidence.rounds;
   evidence.standard_error = evidence.spread / std::sqrt(n);
   const double outer =
-      CriticalT(n, 2 * options.false_alarm_rate) * evidence.standard_error;
-  const double inner =
-      CriticalT(n, 2 * options.miss_rate) * evidence.standard_error;
+      CriticalT(n, 2 * options.false_alarm_rate, options.variances) *
+      evidence.standard_error;
+  const double inner = CriticalT(n, 2 * options.miss_rate, options.variances) *
+                       evidence.standard_error;
   evidence.low = evidence.log_ratio - outer;
   evidence.high = evidence.log_ratio + outer;
   evidence.inner_low = evidence.log_ratio - inner;
   evidence.inner_high = evidence.log_ratio + inner;
   evidence.p_value = std::min(
-      1.,
-      std::exp(-LogMixture(evidence.log_ratio / evidence.standard_error, n)));
+      1., std::exp(-LogMixture(evidence.log_ratio / evidence.standard_error, n,
+                               options.variances)));
   Decide(options, evidence);
 }
 
 }  // namespace
 
-double LogMixture(double t, int n) {
+double LogMixture(double t, int n, absl::Span<const double> variances) {
   double largest = -kInfinity;
-  double logs[std::size(kVariances)];
-  for (size_t i = 0; i < std::size(kVariances); ++i) {
-    logs[i] = LogBayesFactor(t, n, kVariances[i]);
-    largest = std::max(largest, logs[i]);
+  for (const double g : variances) {
+    largest = std::max(largest, LogBayesFactor(t, n, g));
   }
   double sum = 0;
-  for (const double log : logs) sum += std::exp(log - largest);
-  return largest + std::log(sum / std::size(kVariances));
+  for (const double g : variances) {
+    sum += std::exp(LogBayesFactor(t, n, g) - largest);
+  }
+  return largest + std::log(sum / static_cast<double>(variances.size()));
 }
 
-double CriticalT(int n, double alpha) {
+double CriticalT(int n, double alpha, absl::Span<const double> variances) {
   const double threshold = -std::log(alpha);
   double high = 1;
-  while (LogMixture(high, n) < threshold) {
+  while (LogMixture(high, n, variances) < threshold) {
     high *= 2;
     if (high > 1e9) return kInfinity;
   }
   double low = 0;
   for (int i = 0; i < 60; ++i) {
     const double middle = .5 * (low + high);
-    (LogMixture(middle, n) < threshold ? low : high) = middle;
+    (LogMixture(middle, n, variances) < threshold ? low : high) = middle;
   }
   return high;
 }
@@ -138,15 +134,15 @@ PairedEvidence PairedTest(absl::Span<const double> log_ratios,
 
 int PredictRounds(const PairedEvidence& evidence,
                   const PairedTestOptions& options, int limit) {
-  if (evidence.verdict != Verdict::kCannotTell) return evidence.rounds;
+  if (evidence.verdict != PairedVerdict::kCannotTell) return evidence.rounds;
   PairedEvidence later = evidence;
   if (evidence.rounds < 2) return std::min(limit, options.min_rounds);
   for (later.rounds = evidence.rounds + 1; later.rounds < limit;
        ++later.rounds) {
     Conclude(options, later);
-    if (later.verdict != Verdict::kCannotTell) break;
+    if (later.verdict != PairedVerdict::kCannotTell) break;
   }
   return std::min(later.rounds, limit);
 }
 
-}  // namespace optrail::tracker
+}  // namespace optrail
