@@ -58,6 +58,8 @@ expect_rows() {
 "$sample" "$work/large.html" 12 24 > /dev/null || fail "no large sample"
 "$sample" "$work/hostile.html" 20 1 hostile > /dev/null ||
   fail "no hostile sample"
+"$sample" "$work/imported.html" 2 1 imported > /dev/null ||
+  fail "no imported sample"
 "$sample" "$work/empty.html" 0 0 > /dev/null || fail "no empty sample"
 
 dump overview "$work/plain.html"
@@ -88,6 +90,30 @@ expect open '<canvas'
 expect open 'Points of the series, newest first'
 expect open 'confirmed'
 expect open 'What each knob did'
+
+# Results of other tools: no config, no shape, two branches, no past. What is
+# not there is left out, and nothing is called unchanged that was not judged.
+dump imported "$work/imported.html#/?open=matmul%2F1&branch=dev" 1400,9000
+expect imported 'Points of the series, newest first'
+refuse imported 'null<'
+expect imported 'no baseline'
+refuse imported 'Nothing changed'
+expect imported 'title="time · dev"'
+expect imported 'title="time · main"'
+dump imported_phone "$work/imported.html" 400,2000
+expect imported_phone '<small class="narrow"><bdi title="time · main">'
+
+# A pane without a series takes no room.
+sed 's/<meta http-equiv="Content-Security-Policy"[^>]*>//' \
+  "$work/plain.html" > "$work/pane.html"
+cat >> "$work/pane.html" << 'END'
+<script>
+document.title =
+    'pane: ' + document.querySelector('.detail').getBoundingClientRect().height;
+</script>
+END
+dump pane "$work/pane.html"
+grep -q '<title>pane: 0<' "$work/pane" || fail "pane: an empty box is shown"
 
 # The keyboard alone: "/" goes to the filter, Enter from there to the list,
 # arrows move, Enter opens, Escape closes. A copy of the page without its

@@ -36,8 +36,9 @@ absl::StatusOr<std::string> FormatOf(const ReportCommand& options) {
   for (const char* known : {"html", "markdown", "json", "pdf"}) {
     if (options.format == known) return options.format;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--format=", options.format, ": expected html, markdown, json or pdf"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--report_format=", options.format,
+                   ": expected html, markdown, json or pdf"));
 }
 
 absl::StatusOr<ReportData> Load(const ReportCommand& options) {

@@ -125,7 +125,7 @@ TEST(RunReportTest, RefusesUnknownFormatsAndUnwritableFiles) {
   options.format = "docx";
   std::ostringstream log;
   EXPECT_THAT(std::string(RunReport(options, log).status().message()),
-              HasSubstr("--format=docx: expected html"));
+              HasSubstr("--report_format=docx: expected html"));
   options.format = "html";
   options.out = "/no/such/folder/report.html";
   EXPECT_FALSE(RunReport(options, log).ok());

@@ -17,23 +17,6 @@ namespace optrail::reports {
 namespace {
 
 // Shown beside the verdict's word, never instead of it.
-absl::string_view VerdictSign(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kRegressed:
-      return "▲";
-    case Verdict::kImproved:
-      return "▼";
-    case Verdict::kFailed:
-    case Verdict::kMissing:
-      return "✕";
-    case Verdict::kProvisional:
-    case Verdict::kCannotTell:
-      return "?";
-    default:
-      return "=";
-  }
-}
-
 std::string Value(const Series& series) {
   const Point* newest = NewestValue(series);
   if (newest == nullptr) return "not measured";
@@ -72,7 +55,7 @@ void AppendAttention(const ReportData& data, const Overview& overview,
     if (rows++ == max_rows) break;
     const Series& series = data.series[i];
     absl::StrAppend(
-        out, "| ", VerdictSign(series.verdict), " ",
+        out, "| ", InfoOf(series.verdict).sign, " ",
         VerdictName(series.verdict), " | ", EscapeMarkdown(series.name), " | ",
         EscapeMarkdown(data.hardware[series.hardware].id), " | ", Value(series),
         " | ", Change(series), " | ", Since(data, series), " |\n");

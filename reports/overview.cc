@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
+
 namespace optrail::reports {
 namespace {
 
@@ -73,49 +75,42 @@ std::vector<TunedPair> FindPairs(const ReportData& data) {
 
 }  // namespace
 
-absl::string_view VerdictName(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kNoBaseline:
-      return "no baseline";
-    case Verdict::kUnchanged:
-      return "unchanged";
-    case Verdict::kImproved:
-      return "faster";
-    case Verdict::kRegressed:
-      return "slower";
-    case Verdict::kProvisional:
-      return "maybe slower";
-    case Verdict::kCannotTell:
-      return "can't tell";
-    case Verdict::kFailed:
-      return "failed";
-    case Verdict::kMissing:
-      return "missing";
-  }
-  return "unknown";
+const std::vector<VerdictInfo>& Verdicts() {
+  static const auto* const verdicts = new std::vector<VerdictInfo>{
+      {Verdict::kFailed, "failed", "broken", "cross", "✕",
+       "the newest run crashed, timed out or was wrong", false, true},
+      {Verdict::kRegressed, "slower", "worse", "up", "▲",
+       "a confirmed change for the worse", true, true},
+      {Verdict::kMissing, "missing", "broken", "gone", "✕",
+       "the newest run lacks it", false, true},
+      {Verdict::kProvisional, "maybe slower", "unsure", "caret", "?",
+       "looks worse, not confirmed yet", true, true},
+      {Verdict::kCannotTell, "can't tell", "unsure", "question", "?",
+       "too noisy, contended, or too few points", false, false},
+      {Verdict::kImproved, "faster", "better", "down", "▼",
+       "a confirmed change for the better", true, true},
+      {Verdict::kNoBaseline, "no baseline", "neutral", "dot", "=",
+       "too little history to judge", false, false},
+      {Verdict::kUnchanged, "unchanged", "neutral", "bars", "=",
+       "no change beyond what noise allows to see", false, false},
+  };
+  return *verdicts;
 }
 
 int VerdictRank(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kFailed:
-      return 0;
-    case Verdict::kRegressed:
-      return 1;
-    case Verdict::kMissing:
-      return 2;
-    case Verdict::kProvisional:
-      return 3;
-    case Verdict::kCannotTell:
-      return 4;
-    case Verdict::kImproved:
-      return 5;
-    case Verdict::kNoBaseline:
-      return 6;
-    case Verdict::kUnchanged:
-      return 7;
-  }
-  return 8;
+  const std::vector<VerdictInfo>& all = Verdicts();
+  const auto found = std::find_if(
+      all.begin(), all.end(),
+      [&](const VerdictInfo& info) { return info.verdict == verdict; });
+  OPTRAIL_CHECK(found != all.end()) << static_cast<int>(verdict);
+  return static_cast<int>(found - all.begin());
 }
+
+const VerdictInfo& InfoOf(Verdict verdict) {
+  return Verdicts()[VerdictRank(verdict)];
+}
+
+absl::string_view VerdictName(Verdict verdict) { return InfoOf(verdict).name; }
 
 const Point* NewestValue(const Series& series) {
   for (auto it = series.points.rbegin(); it != series.points.rend(); ++it) {
@@ -133,10 +128,7 @@ Overview Summarize(const ReportData& data) {
   for (int i = 0; i < data.series.size(); ++i) {
     const Series& series = data.series[i];
     ++overview.verdicts[series.verdict];
-    // Noise is no news: what can't be told is counted, not called for.
-    if (series.verdict != Verdict::kUnchanged &&
-        series.verdict != Verdict::kNoBaseline &&
-        series.verdict != Verdict::kCannotTell) {
+    if (InfoOf(series.verdict).wants_attention) {
       overview.attention.push_back(i);
     }
     const auto [it, inserted] = operator_index.emplace(

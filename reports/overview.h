@@ -18,12 +18,26 @@
 
 namespace optrail::reports {
 
-// "slower", "faster", "unchanged", ... For metrics where higher is better the
-// words "slower" and "faster" still mean worse and better.
-absl::string_view VerdictName(Verdict verdict);
+// How a verdict is told, in every format and on the page.
+struct VerdictInfo {
+  Verdict verdict;
+  // "slower", "faster", "unchanged", ... For metrics other than time "slower"
+  // and "faster" read "worse" and "better".
+  absl::string_view name;
+  absl::string_view tone;  // the page's colour and icon
+  absl::string_view icon;
+  absl::string_view sign;  // one character, for Markdown
+  absl::string_view meaning;
+  bool is_change = false;        // the newest level differs from another
+  bool wants_attention = false;  // noise is no news
+};
 
-// Worst first: the order in which series ask for attention.
-int VerdictRank(Verdict verdict);
+// Every verdict, worst first: the order in which series ask for attention.
+const std::vector<VerdictInfo>& Verdicts();
+
+absl::string_view VerdictName(Verdict verdict);
+int VerdictRank(Verdict verdict);  // index into Verdicts()
+const VerdictInfo& InfoOf(Verdict verdict);
 
 // The newest point with a value; nullptr if there is none.
 const Point* NewestValue(const Series& series);

@@ -179,7 +179,7 @@ Json SeriesJson(const Series& series, int operator_index, int limit) {
       {"m", series.metric},
       {"u", series.unit},
       {"l", series.lower_is_better ? 1 : 0},
-      {"v", static_cast<int>(series.verdict)},
+      {"v", VerdictRank(series.verdict)},
       {"d", series.verdict_detail},
       {"r",
        {Rounded(series.ratio), Rounded(series.ratio_low),
@@ -326,13 +326,13 @@ Json OverviewJson(const Overview& overview, const Limits& limits) {
     }
     Json verdicts = Json::array();
     for (const auto& [verdict, count] : cell.verdicts) {
-      verdicts.push_back({static_cast<int>(verdict), count});
+      verdicts.push_back({VerdictRank(verdict), count});
     }
     cells.push_back({{"o", operator_index},
                      {"h", cell.hardware},
                      {"n", cell.series.size()},
                      {"v", std::move(verdicts)},
-                     {"w", static_cast<int>(cell.worst)},
+                     {"w", VerdictRank(cell.worst)},
                      {"c", std::move(at)},
                      {"y", std::move(trend)},
                      {"s", Rounded(cell.tuned_speedup)},
@@ -348,6 +348,20 @@ Json OverviewJson(const Overview& overview, const Limits& limits) {
           {"cells", std::move(cells)},
           {"pairs", std::move(pairs)},
           {"attention", overview.attention}};
+}
+
+// Verdicts are told by their place in this list, worst first.
+Json VerdictsJson() {
+  Json verdicts = Json::array();
+  for (const VerdictInfo& info : Verdicts()) {
+    verdicts.push_back({{"name", std::string(info.name)},
+                        {"tone", std::string(info.tone)},
+                        {"icon", std::string(info.icon)},
+                        {"meaning", std::string(info.meaning)},
+                        {"change", info.is_change},
+                        {"attention", info.wants_attention}});
+  }
+  return verdicts;
 }
 
 std::string Write(const ReportData& data, const Overview& overview,
@@ -387,6 +401,7 @@ std::string Write(const ReportData& data, const Overview& overview,
       {"source", data.source},
       {"synthetic", data.synthetic},
       {"runs", data.run_count},
+      {"verdicts", VerdictsJson()},
       {"operators", operators},
       {"commits", std::move(commits)},
       {"hardware", std::move(hardware)},

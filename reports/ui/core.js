@@ -46,6 +46,12 @@ function svg(tag, attributes, ...children) {
   return node;
 }
 
+// What the pane shows now; null and undefined are left out.
+function refill(node, ...children) {
+  node.replaceChildren();
+  setAll(node, null, children);
+}
+
 function setAll(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
@@ -164,25 +170,24 @@ function dateTime(unixSeconds) {
              .replace('T', ' ') + ' UTC';
 }
 
-// Verdicts: in the order of reports/report_data.h ------------------------------
+// Verdicts: names, order and meaning come with the data, worst first; a
+// series names its verdict by the place in that list. ---------------------------
 
-const kVerdicts = [
-  {name: 'no baseline', tone: 'neutral', icon: 'M6 5.2a.8.8 0 1 0 0 1.6.8.8 0 0 0 0-1.6'},
-  {name: 'unchanged', tone: 'neutral', icon: 'M2 4.5h8M2 7.5h8'},
-  {name: 'faster', tone: 'better', icon: 'M6 1.5v9M2.5 7 6 10.5 9.5 7'},
-  {name: 'slower', tone: 'worse', icon: 'M6 10.5v-9M2.5 5 6 1.5 9.5 5'},
-  {name: 'maybe slower', tone: 'unsure', icon: 'M2 8.5l4-5 4 5'},
-  {name: 'can\u2019t tell', tone: 'unsure',
-   icon: 'M3.5 4a2.5 2.5 0 1 1 3.6 2.2C6.3 6.6 6 7 6 7.8M6 10v.4'},
-  {name: 'failed', tone: 'broken', icon: 'M2.5 2.5l7 7M9.5 2.5l-7 7'},
-  {name: 'missing', tone: 'broken', icon: 'M6 1.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M2.8 9.2l6.4-6.4'},
-];
-// Worst first.
-const kVerdictOrder = [6, 3, 7, 4, 5, 2, 0, 1];
-const kVerdictRank = kVerdictOrder.reduce((ranks, verdict, rank) => {
-  ranks[verdict] = rank;
-  return ranks;
-}, []);
+const kVerdictIcons = {
+  dot: 'M6 5.2a.8.8 0 1 0 0 1.6.8.8 0 0 0 0-1.6',
+  bars: 'M2 4.5h8M2 7.5h8',
+  down: 'M6 1.5v9M2.5 7 6 10.5 9.5 7',
+  up: 'M6 10.5v-9M2.5 5 6 1.5 9.5 5',
+  caret: 'M2 8.5l4-5 4 5',
+  question: 'M3.5 4a2.5 2.5 0 1 1 3.6 2.2C6.3 6.6 6 7 6 7.8M6 10v.4',
+  cross: 'M2.5 2.5l7 7M9.5 2.5l-7 7',
+  gone: 'M6 1.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M2.8 9.2l6.4-6.4',
+};
+const kVerdicts = report.verdicts;
+
+function isVerdict(verdict, name) {
+  return kVerdicts[verdict].name === name;
+}
 
 // What a verdict is called for metrics that are not times.
 function verdictName(series) {
@@ -195,7 +200,7 @@ function verdictIcon(verdict) {
   return svg(
       'svg', {viewBox: '0 0 12 12', 'aria-hidden': 'true'},
       svg('path', {
-        d: kVerdicts[verdict].icon,
+        d: kVerdictIcons[kVerdicts[verdict].icon] || kVerdictIcons.dot,
         fill: 'none',
         stroke: 'currentColor',
         'stroke-width': 1.8,
@@ -231,11 +236,17 @@ function hardwareOf(item) {
   return (report.hardware[item.h] || {id: '?'}).id;
 }
 
+// Branches tell series apart only where there are several.
+const kBranches = new Set(report.series.map(series => series.b));
+
+function branchOf(series) {
+  return kBranches.size > 1 ? series.b || 'no branch' : '';
+}
+
 // Everything about a series but its operator: "m=512,n=512/f32 · tuned".
 function variantOf(series) {
-  return [series.s, series.x, series.k,
-          series.m === 'time' ? '' : series.m]
-      .filter(Boolean).join(' \u00b7 ') || series.m;
+  return [series.s, series.x, series.k, series.m, branchOf(series)]
+      .filter(Boolean).join(' \u00b7 ');
 }
 
 function lastValue(series) {

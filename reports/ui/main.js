@@ -3,16 +3,6 @@
 'use strict';
 
 function aboutSection() {
-  const meanings = [
-    [3, 'a confirmed change for the worse'],
-    [2, 'a confirmed change for the better'],
-    [4, 'looks worse, not confirmed yet'],
-    [1, 'no change beyond what noise allows to see'],
-    [5, 'too noisy, or contended'],
-    [6, 'the newest run crashed, timed out or was wrong'],
-    [7, 'the newest run lacks it'],
-    [0, 'too little history to judge'],
-  ];
   return el(
       'section', {id: 'about', class: 'about'},
       el('div', {class: 'section-head'}, el('h2', {}, 'About this report')),
@@ -20,8 +10,8 @@ function aboutSection() {
              'band spans the processes. Processes, not samples, are the ' +
              'evidence: a level is said to change only when processes say so. ' +
              'Axes of series do not start at zero.'),
-      el('dl', {}, meanings.map(([verdict, text]) => [
-        el('dt', {}, verdictLabel(verdict)), el('dd', {}, text)])),
+      el('dl', {}, kVerdicts.map((verdict, at) => [
+        el('dt', {}, verdictLabel(at)), el('dd', {}, verdict.meaning)])),
       el('p', {}, report.source ? ['Made from ', el('code', {}, report.source),
                                    '. '] : '',
          'The page is complete: it loads nothing and sends nothing.'),
@@ -65,6 +55,8 @@ function remember() {
   if (open >= 0) {
     query.set('open', report.series[open].n);
     query.set('on', hardwareOf(report.series[open]));
+    put('metric', report.series[open].m, 'time');
+    put('branch', report.series[open].b, '');
   }
   if (tuning.open > 0) query.set('session', report.sessions[tuning.open].id);
   const text = query.toString();
@@ -72,24 +64,20 @@ function remember() {
                        (text ? '?' + text : ''));
 }
 
-// navigate({section, verdict, op, hardware, series}): shows exactly that.
+// navigate({section, verdict, op, hardware, index}): shows exactly that; `index`
+// is of one series.
 function navigate(target) {
   seriesList.filter = {
     ...seriesList.filter,
     text: '',
     verdict: target.verdict || '',
     op: target.op || '',
-    hardware: target.series ? '' : target.hardware || '',
+    hardware: target.hardware || '',
   };
   seriesList.apply();
-  if (target.series) {
-    const index = report.series.findIndex(
-        series => series.n === target.series &&
-            hardwareOf(series) === target.hardware);
-    if (index >= 0) {
-      seriesList.openSeries(index);
-      seriesList.moveTo(seriesList.shown.indexOf(index));
-    }
+  if (target.index !== undefined) {
+    seriesList.openSeries(target.index);
+    seriesList.moveTo(seriesList.shown.indexOf(target.index));
   } else {
     seriesList.close();
   }
@@ -115,9 +103,11 @@ function follow() {
       sort: query.get('sort') || 'attention',
     });
     seriesList.apply();
+    const asked = (name, value) => !query.has(name) || query.get(name) === value;
     const index = report.series.findIndex(
         series => series.n === query.get('open') &&
-            (!query.has('on') || hardwareOf(series) === query.get('on')));
+            asked('on', hardwareOf(series)) && asked('branch', series.b) &&
+            series.m === (query.get('metric') || 'time'));
     if (index >= 0) {
       seriesList.openSeries(index);
       seriesList.moveTo(seriesList.shown.indexOf(index));

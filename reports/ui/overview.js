@@ -8,19 +8,13 @@ function verdictCounts() {
   return counts;
 }
 
-// "3 of 48 series are slower, 5 faster."
+// "48 series: 3 slower, 5 faster, 40 unchanged." Nothing is called unchanged
+// that was not judged to be.
 function headline(counts) {
-  const total = report.series.length;
-  const parts = kVerdictOrder
-      .filter(v => counts[v] > 0 && v !== 1 && v !== 0)
-      .map(v => `${count(counts[v])} ${kVerdicts[v].name}`);
-  const quiet = counts[1] + counts[0];
-  if (parts.length === 0) {
-    return counts[1] > 0 ? `Nothing changed in ${count(total)} series.` :
-                           `${count(total)} series, none with a baseline yet.`;
-  }
-  return `${count(total)} series: ${parts.join(', ')}; ` +
-      `${count(quiet)} without a change.`;
+  const parts = counts
+      .map((n, v) => n > 0 ? `${count(n)} ${kVerdicts[v].name}` : '')
+      .filter(Boolean);
+  return `${count(report.series.length)} series: ${parts.join(', ')}.`;
 }
 
 function fact(name, value, note) {
@@ -76,8 +70,7 @@ function timeFact() {
 
 function pageHead() {
   const counts = verdictCounts();
-  const chips = kVerdictOrder.filter(v => counts[v] > 0)
-      .map(v => el('button', {
+  const chips = counts.map((n, v) => n === 0 ? null : el('button', {
         type: 'button',
         class: 'chip',
         title: `Show the series that are ${kVerdicts[v].name}`,
@@ -114,23 +107,24 @@ function attentionGroups() {
   const groups = new Map();
   for (const i of report.overview.attention) {
     const series = report.series[i];
-    const changed = series.v >= 2 && series.v <= 4;
+    const changed = kVerdicts[series.v].change;
     const commit = changed ? changeCommit(series) : null;
     const key = JSON.stringify([series.v, series.o, commit && commit.id,
                                 changed ? '' : series.d]);
     if (!groups.has(key)) groups.set(key, {changed, commit, members: []});
-    groups.get(key).members.push(series);
+    groups.get(key).members.push(i);
   }
   return [...groups.values()];
 }
 
 function attentionItem({changed, commit, members}) {
-  const series = members[0];
+  const all = members.map(i => report.series[i]);
+  const series = all[0];
   const alone = members.length === 1;
-  const changes = members.map(changeOf).filter(isNumber);
+  const changes = all.map(changeOf).filter(isNumber);
   const low = Math.min(...changes);
   const high = Math.max(...changes);
-  const hardware = new Set(members.map(hardwareOf));
+  const hardware = new Set(all.map(hardwareOf));
   let size = amount(lastValue(series), series.u);
   let note = '';
   if (changed && changes.length) {
@@ -145,8 +139,7 @@ function attentionItem({changed, commit, members}) {
   return el('li', {}, el('button', {
     type: 'button',
     onclick: () => alone ?
-        navigate({section: 'series', series: series.n,
-                  hardware: hardwareOf(series)}) :
+        navigate({section: 'series', index: members[0]}) :
         navigate({section: 'series', op: operatorOf(series),
                   verdict: String(series.v)}),
   },
@@ -191,7 +184,7 @@ function attentionSection() {
 function matrixCell(cell) {
   const parts = cell.v.filter(([verdict]) => verdict === cell.w);
   const counted = parts.length ? parts[0][1] : 0;
-  const text = cell.w === 1 || cell.w === 0 ?
+  const text = counted === cell.n ?
       kVerdicts[cell.w].name :
       `${count(counted)} of ${count(cell.n)} ${kVerdicts[cell.w].name}`;
   const operator = report.operators[cell.o];
@@ -272,10 +265,10 @@ function tunedSection() {
         el('td', {}, el('button', {
              type: 'button',
              class: 'link',
-             onclick: () => navigate({section: 'series', series: series.n,
-                                      hardware: hardwareOf(series)}),
+             onclick: () => navigate({section: 'series', index: tunedIndex}),
            }, data(operatorOf(series)), ' ',
            el('span', {class: 'muted'}, data(series.s)))),
+        kBranches.size > 1 ? el('td', {}, data(branchOf(series))) : null,
         el('td', {class: 'hide-narrow'}, data(hardwareOf(series))),
         el('td', {class: 'num'}, amount(defaultTime, 'ns')),
         el('td', {class: 'num'}, amount(tunedTime, 'ns')),
@@ -290,18 +283,26 @@ function tunedSection() {
   };
   const shown = 10;
   const body = el('tbody', {}, pairs.slice(0, shown).map(row));
-  const mean = Math.exp(
-      pairs.reduce((sum, pair) => sum + Math.log(pair[4]), 0) / pairs.length);
+  // Each branch is a world of its own: their pairs are never averaged together.
+  const means = [...kBranches].sort().map(branch => {
+    const logs = pairs.filter(pair => report.series[pair[1]].b === branch)
+                     .map(pair => Math.log(pair[4]));
+    if (logs.length === 0) return '';
+    const mean = Math.exp(logs.reduce((sum, log) => sum + log, 0) / logs.length);
+    return `${times(mean)} as fast over ${count(logs.length)} pairs` +
+        (kBranches.size > 1 ? ` on ${clean(branch || 'no branch')}` : '');
+  }).filter(Boolean);
   return el(
       'section', {id: 'tuned'},
       el('div', {class: 'section-head'}, el('h2', {}, 'Default vs tuned'),
          el('span', {class: 'muted'},
-            `Newest point of each; tuned is ${times(mean)} as fast on ` +
-                `(geometric) average over ${count(pairs.length)} pairs.`)),
+            `Newest point of each; tuned is ${means.join(', ')} (geometric ` +
+                'mean).')),
       el('div', {class: 'card scroll-x'},
          el('table', {class: 'plain'},
             el('thead', {}, el('tr', {},
                el('th', {scope: 'col'}, 'Operator and shape'),
+               kBranches.size > 1 ? el('th', {scope: 'col'}, 'Branch') : null,
                el('th', {scope: 'col', class: 'hide-narrow'}, 'Hardware'),
                el('th', {scope: 'col', class: 'num'}, 'Default'),
                el('th', {scope: 'col', class: 'num'}, 'Tuned'),

@@ -288,12 +288,13 @@ function drawSeries(pane, series) {
   if (configChanges(series).length) items.push(['config', 'config changed']);
   if (Object.keys(series.q).length) items.push(['failed', 'no valid reading']);
   const left = series.t - series.y.length;
-  pane.replaceChildren(
+  refill(
+      pane,
       el('div', {class: 'detail-head'},
          el('div', {}, el('h3', {}, data(operatorOf(series)), ' ',
                           el('span', {class: 'muted'}, data(series.s))),
             el('p', {class: 'muted small'},
-               [series.x, series.k, hardwareOf(series), series.b]
+               [series.m, series.x, series.k, hardwareOf(series), series.b]
                    .filter(Boolean).map((text, i) => [
                      i ? ' \u00b7 ' : '', data(text)]))),
          el('button', {type: 'button', class: 'quiet',

@@ -82,8 +82,7 @@ const seriesList = {
         el('div', {class: 'tools'}, this.search,
            select('verdict', 'Verdict',
                   [['', 'All verdicts'],
-                   ...kVerdictOrder.map(
-                       v => [String(v), kVerdicts[v].name])]),
+                   ...kVerdicts.map((verdict, v) => [String(v), verdict.name])]),
            select('op', 'Operator',
                   [['', 'All operators'], ...operators.map(o => [o, o])]),
            select('hardware', 'Hardware',
@@ -122,7 +121,7 @@ const seriesList = {
       if (words.every(word => text.includes(word))) this.shown.push(i);
     });
     const size = i => Math.abs(Math.log(report.series[i].r[0] || 1));
-    const rank = i => kVerdictRank[report.series[i].v];
+    const rank = i => report.series[i].v;
     const orders = {
       attention: (a, b) => rank(a) - rank(b) || size(b) - size(a) || a - b,
       name: (a, b) => report.series[a].n < report.series[b].n ? -1 :
@@ -190,7 +189,8 @@ const seriesList = {
   row(at, index, key) {
     const series = report.series[index];
     const change = changeOf(series);
-    const judged = series.v >= 1 && series.v <= 4;
+    const judged = kVerdicts[series.v].change ||
+        isVerdict(series.v, 'unchanged');
     return el(
         'div', {
           class: 'row',
@@ -210,12 +210,13 @@ const seriesList = {
                  data(hardwareOf(series)))),
            el('small', {class: 'wide'}, data(variantOf(series))),
            el('small', {class: 'narrow'},
-              data(series.s || series.b || series.m))),
+              data([series.s, series.m, branchOf(series)].filter(Boolean)
+                       .join(' \u00b7 ')))),
         el('span', {class: 'wide clip muted'}, data(hardwareOf(series))),
         el('span', {class: 'num'}, amount(lastValue(series), series.u)),
         el('span', {
           class: 'wide num' +
-              (series.v >= 2 && series.v <= 4 ?
+              (kVerdicts[series.v].change ?
                    ' tone-' + kVerdicts[series.v].tone : ' muted'),
         }, judged && change !== null ? signedPercent(change) : kNotMeasured),
         el('span', {class: 'wide trend-cell'}, seriesSparkline(series)));

@@ -401,7 +401,8 @@ function drawSession(pane, session) {
     items.push(['default', 'default config']);
   }
   const drawn = session.trials.length;
-  pane.replaceChildren(
+  refill(
+      pane,
       el('div', {}, el('h3', {}, data(session.task)),
          el('p', {class: 'muted small'},
             `${hardwareOf(session)} \u00b7 `, data(session.strategy),
