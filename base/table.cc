@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/markdown.h"
 
 namespace optrail {
 namespace {
@@ -27,52 +28,8 @@ constexpr int kMinColumnWidth = 4;
 // should not lose its numbers too.
 constexpr int kMinWidthBesideUncut = 20;
 
-struct CodePoint {
-  char32_t value;
-  size_t size_bytes;
-  bool valid;
-};
-
-// The code point at the start of `text`, which is not empty. Overlong forms,
-// surrogates and values beyond Unicode are invalid, one byte at a time.
-CodePoint Decode(absl::string_view text) {
-  const auto byte = [text](size_t i) {
-    return static_cast<unsigned char>(text[i]);
-  };
-  const CodePoint invalid = {byte(0), 1, false};
-  if (byte(0) < 0x80) return {byte(0), 1, true};
-  size_t size;
-  char32_t value, least;
-  if ((byte(0) & 0xe0) == 0xc0) {
-    size = 2, value = byte(0) & 0x1f, least = 0x80;
-  } else if ((byte(0) & 0xf0) == 0xe0) {
-    size = 3, value = byte(0) & 0x0f, least = 0x800;
-  } else if ((byte(0) & 0xf8) == 0xf0) {
-    size = 4, value = byte(0) & 0x07, least = 0x10000;
-  } else {
-    return invalid;
-  }
-  if (text.size() < size) return invalid;
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return invalid;
-    value = (value << 6) | (byte(i) & 0x3f);
-  }
-  if (value < least || value > 0x10ffff ||
-      (value >= 0xd800 && value <= 0xdfff)) {
-    return invalid;
-  }
-  return {value, size, true};
-}
-
 bool IsBetween(char32_t c, char32_t low, char32_t high) {
   return c >= low && c <= high;
-}
-
-// Characters that move or reorder what stands around them: controls, and the
-// marks for direction that can make text read as what it is not.
-bool IsHostile(char32_t c) {
-  return c < 0x20 || IsBetween(c, 0x7f, 0x9f) || IsBetween(c, 0x202a, 0x202e) ||
-         IsBetween(c, 0x2066, 0x2069) || IsBetween(c, 0x2028, 0x2029);
 }
 
 int WidthOf(char32_t c) {
@@ -96,7 +53,7 @@ std::string Shorten(const std::string& text, int width) {
   std::string result;
   int used = 0;
   for (absl::string_view rest = text; !rest.empty();) {
-    const CodePoint c = Decode(rest);
+    const CodePoint c = FirstCodePoint(rest);
     used += WidthOf(c.value);
     if (used > width - 1) break;
     absl::StrAppend(&result, rest.substr(0, c.size_bytes));
@@ -347,77 +304,17 @@ int TerminalWidth() {
 int DisplayWidth(absl::string_view text) {
   int width = 0;
   while (!text.empty()) {
-    const CodePoint c = Decode(text);
+    const CodePoint c = FirstCodePoint(text);
     width += c.valid ? WidthOf(c.value) : 1;
     text.remove_prefix(c.size_bytes);
   }
   return width;
 }
 
-std::string EscapeForTerminal(absl::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const CodePoint c = Decode(text);
-    if (c.valid && !IsHostile(c.value)) {
-      absl::StrAppend(&result, text.substr(0, c.size_bytes));
-    } else if (c.value == '\n') {
-      result += "\\n";
-    } else if (c.value == '\t') {
-      result += "\\t";
-    } else if (c.value == '\r') {
-      result += "\\r";
-    } else if (!c.valid || c.value < 0x100) {
-      absl::StrAppendFormat(&result, "\\x%02x", static_cast<uint32_t>(c.value));
-    } else {
-      absl::StrAppendFormat(&result, "\\u%04x", static_cast<uint32_t>(c.value));
-    }
-    text.remove_prefix(c.size_bytes);
-  }
-  return result;
-}
-
-std::string EscapeForMarkdown(absl::string_view text) {
-  std::string result;
-  for (const char c : EscapeForTerminal(text)) {
-    switch (c) {
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '&':
-        result += "&amp;";
-        break;
-      case '@':  // would call a person
-        result += "&#64;";
-        break;
-      case '#':  // would link to an issue
-        result += "&#35;";
-        break;
-      case '\\':
-      case '`':
-      case '*':
-      case '_':
-      case '[':
-      case ']':
-      case '~':
-      case '|':
-      case '$':
-        result += '\\';
-        result += c;
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 std::string QuoteForJson(absl::string_view text) {
   std::string quoted = "\"";
   while (!text.empty()) {
-    const CodePoint c = Decode(text);
+    const CodePoint c = FirstCodePoint(text);
     if (!c.valid) {
       absl::StrAppend(&quoted, kReplacement);
     } else if (c.value == '"' || c.value == '\\') {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/utf8.h"
 
 namespace optrail {
 
@@ -94,13 +95,6 @@ int TerminalWidth();
 // Columns that UTF-8 `text` takes: combining marks none, East Asian wide
 // characters and emoji two; invalid bytes one each.
 int DisplayWidth(absl::string_view text);
-
-// `text` in one line that is safe to print: control characters and invalid
-// UTF-8 become escapes such as \n and \x1b.
-std::string EscapeForTerminal(absl::string_view text);
-
-// `text` inside a Markdown table cell, shown literally.
-std::string EscapeForMarkdown(absl::string_view text);
 
 // A JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
 std::string QuoteForJson(absl::string_view text);

@@ -87,9 +87,7 @@ TEST(TableTest, HostileTextStaysInItsCell) {
 
   const std::string markdown = table.ToMarkdown();
   EXPECT_EQ(std::count(markdown.begin(), markdown.end(), '\n'), 3);
-  EXPECT_THAT(markdown, Not(HasSubstr("<script>")));
-  EXPECT_THAT(markdown, HasSubstr("a\\|b"));
-  EXPECT_THAT(markdown, HasSubstr("\\*x\\*"));
+  EXPECT_THAT(markdown, HasSubstr("| `a`&#124;`b\\n\"c\",<script>"));
 
   EXPECT_EQ(table.ToCsv().substr(0, 10), "key,other\n");
   EXPECT_THAT(table.ToCsv(), HasSubstr("\"a|b\n\"\"c\"\",<script>"));
@@ -103,7 +101,7 @@ TEST(TableTest, MarkdownAlignsColumns) {
   EXPECT_EQ(Example().ToMarkdown(),
             "| benchmark | time |\n"
             "| --- | ---: |\n"
-            "| matmul/512 | 12.3 us |\n"
+            "| `matmul/512` | 12.3 us |\n"
             "| add |  |\n");
 }
 

@@ -162,15 +162,22 @@ TEST(MarkdownReportTest, ListsWhatWantsAttention) {
   const SampleHistory history = MakeSampleHistory(options);
   const std::string text =
       WriteMarkdownReport(BuildReportData(history.runs, history.sessions, {}));
-  EXPECT_THAT(text, HasSubstr("slower | softmax/cpu"));
+  EXPECT_THAT(text, HasSubstr("slower | `softmax/cpu"));
   EXPECT_THAT(text, HasSubstr("### Default vs tuned"));
   EXPECT_THAT(text, HasSubstr("22 more are not listed"));
 }
 
-TEST(MarkdownReportTest, EscapesMarkupMentionsAndControlCharacters) {
-  EXPECT_EQ(EscapeMarkdown("a|b <i> @team `x` [l](u)\n"),
-            "a\\|b &lt;i&gt; &#64;team \\`x\\` \\[l\\]\\(u\\)\xef\xbf\xbd");
-  EXPECT_EQ(EscapeMarkdown("\xe2\x80\xaegnp"), "\xef\xbf\xbdgnp");
+TEST(MarkdownReportTest, NamesAndCommitsOnlyShow) {
+  SampleOptions options;
+  SampleHistory history = MakeSampleHistory(options);
+  for (proto::Run& run : history.runs) {
+    run.mutable_commit()->set_subject("fixes #12, thanks @team: www.evil.test");
+  }
+  const std::string text =
+      WriteMarkdownReport(BuildReportData(history.runs, history.sessions, {}));
+  EXPECT_THAT(text, HasSubstr("fixes `#12`, thanks `@team: www.evil.test`"));
+  const std::string id = history.runs.back().commit().id().substr(0, 8);
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("Newest commit: `", id, "` fixes")));
 }
 
 TEST(MarkdownReportTest, SaysWhatToDoWithoutData) {

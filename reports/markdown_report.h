@@ -8,7 +8,6 @@
 
 #include <string>
 
-#include "absl/strings/string_view.h"
 #include "reports/report_data.h"
 
 namespace optrail::reports {
@@ -19,11 +18,6 @@ struct MarkdownReportOptions {
 
 std::string WriteMarkdownReport(const ReportData& data,
                                 const MarkdownReportOptions& options = {});
-
-// `text` so that Markdown and HTML show it as it is, on one line, also in a
-// table: names may be hostile. Control characters and those that change the
-// direction of text become U+FFFD.
-std::string EscapeMarkdown(absl::string_view text);
 
 }  // namespace optrail::reports
 

@@ -216,7 +216,7 @@ TEST_F(CommandsTest, GateFailsASlowDownAndWritesItsFiles) {
   const auto json = nlohmann::json::parse(*ReadFile(gate.verdict_out));
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_EQ(json["rows"][0]["name"], "BM_Sort");
-  EXPECT_THAT(*ReadFile(gate.markdown_out), HasSubstr("BM\\_Sort"));
+  EXPECT_THAT(*ReadFile(gate.markdown_out), HasSubstr("| `BM_Sort` |"));
   EXPECT_THAT(*ReadFile(gate.remeasure_out), IsEmpty());
 }
 

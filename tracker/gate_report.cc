@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/markdown.h"
 #include "base/units.h"
 #include "tuning/proto/canonical.h"
 

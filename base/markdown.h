@@ -1,0 +1,32 @@
+#ifndef OPTRAIL_BASE_MARKDOWN_H_
+#define OPTRAIL_BASE_MARKDOWN_H_
+
+// Text that others wrote (a benchmark's name, a commit's subject, an error)
+// inside Markdown that code hosts render: shown as it is, and doing nothing.
+//
+//   absl::StrAppend(&comment, "Slower: ", EscapeForMarkdown(name), "\n");
+//
+// It mentions and notifies nobody (@team), links nowhere (bare URLs, www., mail
+// addresses, #12, GH-12, !12, JIRA-12, commit hashes), embeds nothing (images,
+// HTML, formulas, emoji codes), closes no issue and is no list, heading or
+// command of a host. Entities do not do that: a host looks for mentions and
+// links after it has decoded them. It leaves alone what is in a code span; so
+// each word that is not plainly a word or a number is put into one.
+//
+// It is one line, for a sentence or a table cell; it is not for the inside of a
+// code block or of a link.
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace optrail {
+
+// "slower at 1a2b3c4d: see @team" -> "slower at `1a2b3c4d`: see `@team`".
+// Control characters and invalid UTF-8 are escapes such as \x1b; spaces at the
+// ends are dropped.
+std::string EscapeForMarkdown(absl::string_view text);
+
+}  // namespace optrail
+
+#endif  // OPTRAIL_BASE_MARKDOWN_H_
