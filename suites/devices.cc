@@ -2,9 +2,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "ops/device/cpu.h"
-#include "ops/device/cuda.h"
-#include "ops/device/fingerprint.h"
+#include "ops/device/cpu/device.h"
+#include "ops/device/cuda/device.h"
+#include "ops/device/cpu/fingerprint.h"
 
 namespace optrail::suites {
 

@@ -14,7 +14,7 @@
 #include "base/textproto.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "ops/device/ceilings.h"
+#include "ops/device/cpu/ceilings.h"
 #include "ops/device/toolchain.h"
 #include "suites/devices.h"
 #include "tracker/commit.h"

@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/device/cpu.h"
+#include "ops/device/cpu/device.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::ops {

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
-#include "ops/device/cpu.h"
+#include "ops/device/cpu/device.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::ops {

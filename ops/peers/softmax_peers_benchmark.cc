@@ -28,7 +28,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
-#include "ops/device/cpu.h"
+#include "ops/device/cpu/device.h"
 #include "ops/peers/interleaved.h"
 #include "ops/peers/kernel_candidates.h"
 

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_DEVICE_CUDA_H_
-#define OPTRAIL_OPS_DEVICE_CUDA_H_
+#ifndef OPTRAIL_OPS_DEVICE_CUDA_DEVICE_H_
+#define OPTRAIL_OPS_DEVICE_CUDA_DEVICE_H_
 
 // Where the CUDA device will stand. Nothing links against CUDA: its libraries
 // are looked up at run time, so that one binary serves machines with and
@@ -23,4 +23,4 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice();
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_DEVICE_CUDA_H_
+#endif  // OPTRAIL_OPS_DEVICE_CUDA_DEVICE_H_

@@ -1,4 +1,4 @@
-#include "ops/device/microarchitecture.h"
+#include "ops/device/cpu/microarchitecture.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -1,4 +1,4 @@
-#include "ops/device/fingerprint.h"
+#include "ops/device/cpu/fingerprint.h"
 
 #include <sched.h>
 
@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "ops/device/microarchitecture.h"
+#include "ops/device/cpu/microarchitecture.h"
 
 namespace optrail::ops {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_DEVICE_THREAD_POOL_H_
-#define OPTRAIL_OPS_DEVICE_THREAD_POOL_H_
+#ifndef OPTRAIL_OPS_DEVICE_CPU_THREAD_POOL_H_
+#define OPTRAIL_OPS_DEVICE_CPU_THREAD_POOL_H_
 
 // ThreadPool runs parallel loops with a few microseconds of overhead, also
 // while other processes take its cores away.
@@ -79,4 +79,4 @@ class ThreadPool {
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_DEVICE_THREAD_POOL_H_
+#endif  // OPTRAIL_OPS_DEVICE_CPU_THREAD_POOL_H_

@@ -1,4 +1,4 @@
-#include "ops/device/cpu_memory.h"
+#include "ops/device/cpu/memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

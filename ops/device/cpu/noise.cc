@@ -1,4 +1,4 @@
-#include "ops/device/noise.h"
+#include "ops/device/cpu/noise.h"
 
 #include <dirent.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "ops/device/fingerprint.h"
+#include "ops/device/cpu/fingerprint.h"
 
 #include <sys/stat.h>
 

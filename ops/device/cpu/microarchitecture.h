@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_DEVICE_MICROARCHITECTURE_H_
-#define OPTRAIL_OPS_DEVICE_MICROARCHITECTURE_H_
+#ifndef OPTRAIL_OPS_DEVICE_CPU_MICROARCHITECTURE_H_
+#define OPTRAIL_OPS_DEVICE_CPU_MICROARCHITECTURE_H_
 
 // Names of CPU microarchitectures, from what the processor says about itself.
 // See fingerprint.h for the rules. To teach it a new processor, add a line to
@@ -28,4 +28,4 @@ bool MattersToKernels(absl::string_view flag);
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_DEVICE_MICROARCHITECTURE_H_
+#endif  // OPTRAIL_OPS_DEVICE_CPU_MICROARCHITECTURE_H_

@@ -1,15 +1,15 @@
 // Prints what the device libraries find out about this machine, and how long
 // that takes:
 //
-//   bazel run //ops/device:doctor_benchmark
+//   bazel run //ops/device/cpu:doctor_benchmark
 
 #include <iostream>
 
 #include "absl/time/clock.h"
-#include "ops/device/ceilings.h"
-#include "ops/device/cpu.h"
-#include "ops/device/fingerprint.h"
-#include "ops/device/noise.h"
+#include "ops/device/cpu/ceilings.h"
+#include "ops/device/cpu/device.h"
+#include "ops/device/cpu/fingerprint.h"
+#include "ops/device/cpu/noise.h"
 #include "ops/device/toolchain.h"
 
 namespace optrail::ops {

@@ -1,4 +1,4 @@
-#include "ops/device/cuda.h"
+#include "ops/device/cuda/device.h"
 
 #include <string>
 

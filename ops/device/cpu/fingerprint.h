@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_DEVICE_FINGERPRINT_H_
-#define OPTRAIL_OPS_DEVICE_FINGERPRINT_H_
+#ifndef OPTRAIL_OPS_DEVICE_CPU_FINGERPRINT_H_
+#define OPTRAIL_OPS_DEVICE_CPU_FINGERPRINT_H_
 
 // What a result on this CPU is valid for, under an id that people can read and
 // that is the same after a reboot, a new host name or a new kernel:
@@ -54,4 +54,4 @@ std::vector<int> UsableCpus();
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_DEVICE_FINGERPRINT_H_
+#endif  // OPTRAIL_OPS_DEVICE_CPU_FINGERPRINT_H_

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_DEVICE_NOISE_H_
-#define OPTRAIL_OPS_DEVICE_NOISE_H_
+#ifndef OPTRAIL_OPS_DEVICE_CPU_NOISE_H_
+#define OPTRAIL_OPS_DEVICE_CPU_NOISE_H_
 
 // How much this machine disturbs measurements right now: the same loop, timed
 // again and again (A/A), and how long others had its core meanwhile.
@@ -56,4 +56,4 @@ NoiseReport SummarizeNoise(const std::vector<double>& sample_ns);
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_DEVICE_NOISE_H_
+#endif  // OPTRAIL_OPS_DEVICE_CPU_NOISE_H_

@@ -1,4 +1,4 @@
-#include "ops/device/ceilings.h"
+#include "ops/device/cpu/ceilings.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/device/ceilings.cc"
+#define HWY_TARGET_INCLUDE "ops/device/cpu/ceilings.cc"
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"

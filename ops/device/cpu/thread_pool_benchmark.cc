@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "benchmark/benchmark.h"
-#include "ops/device/thread_pool.h"
+#include "ops/device/cpu/thread_pool.h"
 
 namespace optrail::ops {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/device/thread_pool.h"
+#include "ops/device/cpu/thread_pool.h"
 
 #include <sched.h>
 

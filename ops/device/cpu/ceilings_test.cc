@@ -1,7 +1,7 @@
-#include "ops/device/ceilings.h"
+#include "ops/device/cpu/ceilings.h"
 
 #include "gtest/gtest.h"
-#include "ops/device/cpu.h"
+#include "ops/device/cpu/device.h"
 
 namespace optrail::ops {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_DEVICE_CEILINGS_H_
-#define OPTRAIL_OPS_DEVICE_CEILINGS_H_
+#ifndef OPTRAIL_OPS_DEVICE_CPU_CEILINGS_H_
+#define OPTRAIL_OPS_DEVICE_CPU_CEILINGS_H_
 
 // The limits of this machine as measured on it: what "% of roofline" refers to.
 //
@@ -36,4 +36,4 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_DEVICE_CEILINGS_H_
+#endif  // OPTRAIL_OPS_DEVICE_CPU_CEILINGS_H_

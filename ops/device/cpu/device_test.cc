@@ -1,4 +1,4 @@
-#include "ops/device/cpu.h"
+#include "ops/device/cpu/device.h"
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/device/fingerprint.h"
+#include "ops/device/cpu/fingerprint.h"
 
 namespace optrail::ops {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_DEVICE_CPU_H_
-#define OPTRAIL_OPS_DEVICE_CPU_H_
+#ifndef OPTRAIL_OPS_DEVICE_CPU_DEVICE_H_
+#define OPTRAIL_OPS_DEVICE_CPU_DEVICE_H_
 
 // The CPU as a device: a persistent thread pool (thread_pool.h), and buffers on
 // huge pages between guard zones.
@@ -48,4 +48,4 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCpuDevice(int threads);
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_DEVICE_CPU_H_
+#endif  // OPTRAIL_OPS_DEVICE_CPU_DEVICE_H_

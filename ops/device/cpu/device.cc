@@ -1,4 +1,4 @@
-#include "ops/device/cpu.h"
+#include "ops/device/cpu/device.h"
 
 #include <sched.h>
 
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ops/device/cpu_memory.h"
-#include "ops/device/fingerprint.h"
-#include "ops/device/thread_pool.h"
+#include "ops/device/cpu/memory.h"
+#include "ops/device/cpu/fingerprint.h"
+#include "ops/device/cpu/thread_pool.h"
 
 namespace optrail::ops {
 namespace {
