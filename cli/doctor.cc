@@ -21,8 +21,8 @@
 #include "cli/flags.h"
 #include "cli/old_journals.h"
 #include "ops/core/registry.h"
-#include "ops/device/cuda/device.h"
 #include "ops/device/cpu/noise.h"
+#include "ops/device/cuda/device.h"
 #include "suites/command_flags.h"
 
 ABSL_FLAG(absl::Duration, probe_time, absl::Seconds(2),

@@ -3,8 +3,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ops/device/cpu/device.h"
-#include "ops/device/cuda/device.h"
 #include "ops/device/cpu/fingerprint.h"
+#include "ops/device/cuda/device.h"
 
 namespace optrail::suites {
 

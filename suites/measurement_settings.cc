@@ -2,7 +2,7 @@
 
 #include "absl/time/time.h"
 #include "base/running_binary.h"
-#include "suites/disturbance.h"
+#include "ops/device/cpu/monitor.h"
 #include "suites/stopwatch.h"
 #include "suites/worker.h"
 
@@ -20,11 +20,9 @@ proto::MeasurementSettings SettingsOf(const proto::SamplingOptions& sampling,
       sampling.target_relative_half_width());
   settings.set_target_confidence_fraction(kMedianConfidence);
 
-  settings.set_max_run_delay_fraction(
-      ProcDisturbanceMonitor::kMaxRunDelayFraction);
-  settings.set_max_run_delay_ns(ProcDisturbanceMonitor::kMaxRunDelayNs);
-  settings.set_max_calibration_ratio(
-      ProcDisturbanceMonitor::kMaxCalibrationRatio);
+  settings.set_max_run_delay_fraction(ops::CpuMonitor::kMaxRunDelayFraction);
+  settings.set_max_run_delay_ns(ops::CpuMonitor::kMaxRunDelayNs);
+  settings.set_max_calibration_ratio(ops::CpuMonitor::kMaxCalibrationRatio);
   settings.set_min_clean_samples(kMinCleanSamples);
 
   settings.set_min_cold_call_ns(kMinColdCallNs);

@@ -17,12 +17,16 @@ constexpr double kFarSlower = 3;
 constexpr double kCallsSlack = 2;
 
 // How many calls fill min_sample_ns, found by doubling from one call; the calls
-// made on the way warm caches, branch predictors and clocks up.
-int64_t WarmUp(const proto::SamplingOptions& options, CallTimer& timer) {
+// made on the way warm caches, branch predictors and clocks up, and tell the
+// monitor what is usual.
+int64_t WarmUp(const proto::SamplingOptions& options, CallTimer& timer,
+               ops::Monitor& monitor) {
   int64_t calls = 1;
   int64_t spent_ns = 0;
   while (true) {
+    monitor.Begin();
     const int64_t elapsed_ns = std::max<int64_t>(1, timer.TimeCallsNs(calls));
+    monitor.End(elapsed_ns);
     spent_ns += elapsed_ns;
     const double per_call_ns =
         static_cast<double>(elapsed_ns) / static_cast<double>(calls);
@@ -63,10 +67,10 @@ proto::SamplingOptions DefaultSamplingOptions() {
 }
 
 Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
-                     DisturbanceMonitor& monitor) {
+                     ops::Monitor& monitor) {
   Sampling result;
   proto::Measurement& measurement = result.measurement;
-  int64_t calls = WarmUp(options, timer);
+  int64_t calls = WarmUp(options, timer, monitor);
   measurement.set_calls_per_sample(calls);
 
   int64_t spent_ns = 0;
@@ -82,9 +86,9 @@ Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
     return result;
   };
   while (true) {
-    monitor.BeginSample();
+    monitor.Begin();
     const int64_t elapsed_ns = timer.TimeCallsNs(calls);
-    const bool disturbed = monitor.EndSample(elapsed_ns);
+    const bool disturbed = monitor.End(elapsed_ns);
     spent_ns += elapsed_ns;
 
     if (!disturbed && calls < timer.max_calls() &&

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "ops/core/device.h"
 #include "suites/proto/worker.pb.h"
 #include "tuning/proto/trial.pb.h"
 
@@ -32,15 +33,6 @@ class CallTimer {
   // Upper limit of calls per sample: 1 with cold caches, the number of
   // prefilled operand sets for a kernel that works in place.
   virtual int64_t max_calls() const { return int64_t{1} << 30; }
-};
-
-// Whether somebody else had the core while a sample was taken.
-class DisturbanceMonitor {
- public:
-  virtual ~DisturbanceMonitor() = default;
-  virtual void BeginSample() = 0;
-  // True if the sample that took `elapsed_ns` must be left out of estimates.
-  virtual bool EndSample(int64_t elapsed_ns) = 0;
 };
 
 // Of the interval of the median.
@@ -66,7 +58,7 @@ struct Sampling {
 // three samples. Only clean samples count: CONTENDED means that after
 // max_time_ns twice over there were too few of them.
 Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
-                     DisturbanceMonitor& monitor);
+                     ops::Monitor& monitor);
 
 }  // namespace optrail::suites
 

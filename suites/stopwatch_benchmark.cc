@@ -3,7 +3,7 @@
 //   bazel run //suites:stopwatch_benchmark
 
 #include "benchmark/benchmark.h"
-#include "suites/disturbance.h"
+#include "ops/device/cpu/monitor.h"
 #include "suites/stopwatch.h"
 
 namespace optrail::suites {
@@ -18,10 +18,11 @@ class InstantTimer : public CallTimer {
   int64_t TimeCallsNs(int64_t calls) override { return calls * 1000; }
 };
 
-class NoMonitor : public DisturbanceMonitor {
+class NoMonitor : public ops::Monitor {
  public:
-  void BeginSample() override {}
-  bool EndSample(int64_t) override { return false; }
+  void Begin() override {}
+  bool End(int64_t) override { return false; }
+  void Fill(proto::Conditions*) override {}
 };
 
 void SetPerSample(benchmark::State& state, int64_t samples) {
@@ -49,10 +50,10 @@ BENCHMARK(BM_TakeSamples);
 
 // Asking the witnesses before and after, as this machine has them.
 void BM_DisturbanceMonitor(benchmark::State& state) {
-  ProcDisturbanceMonitor monitor;
+  ops::CpuMonitor monitor;
   for (auto _ : state) {
-    monitor.BeginSample();
-    benchmark::DoNotOptimize(monitor.EndSample(kSampleNs));
+    monitor.Begin();
+    benchmark::DoNotOptimize(monitor.End(kSampleNs));
   }
   SetPerSample(state, state.iterations());
 }

@@ -11,7 +11,7 @@ namespace {
 
 // A kernel whose calls take `true_ns` times seeded noise. Disturbances hit
 // samples at random and are what the monitor reports.
-class NoisyKernel : public CallTimer, public DisturbanceMonitor {
+class NoisyKernel : public CallTimer, public ops::Monitor {
  public:
   NoisyKernel(double true_ns, double noise, double disturbed_share,
               uint64_t seed)
@@ -30,10 +30,9 @@ class NoisyKernel : public CallTimer, public DisturbanceMonitor {
     return static_cast<int64_t>(ns / resolution_ns_) * resolution_ns_;
   }
   int64_t max_calls() const override { return max_calls_; }
-  void BeginSample() override {
-    disturbed_ = rng_.UniformReal() < disturbed_share_;
-  }
-  bool EndSample(int64_t elapsed_ns) override {
+  void Begin() override { disturbed_ = rng_.UniformReal() < disturbed_share_; }
+  void Fill(proto::Conditions*) override {}
+  bool End(int64_t elapsed_ns) override {
     const bool was = disturbed_;
     disturbed_ = false;
     return was;

@@ -141,8 +141,6 @@ absl::Status Worker::Open(const proto::WorkerRequest::Open& request) {
   for (uint64_t seed : request.input_seeds()) {
     OPTRAIL_RETURN_IF_ERROR(operands_->Fill(seed));
   }
-  // After the device: it watches the threads that exist.
-  monitor_ = std::make_unique<ProcDisturbanceMonitor>();
   return absl::OkStatus();
 }
 
@@ -180,7 +178,8 @@ proto::WorkerReply Worker::Evaluate(
 
   KernelTimer timer(**invocation, *operands_, *device_, task_.cache_mode());
   const int64_t sampling_started_unix_ns = Clock::Real()->WallNs();
-  Sampling sampling = TakeSamples(request.sampling(), timer, *monitor_);
+  const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
+  Sampling sampling = TakeSamples(request.sampling(), timer, *monitor);
   if (!timer.status().ok()) {
     return Failed(proto::LAUNCH_ERROR, timer.status().message());
   }
@@ -205,7 +204,7 @@ proto::WorkerReply Worker::Evaluate(
   }
   sampling.measurement.set_started_unix_ns(sampling_started_unix_ns);
   proto::Conditions* conditions = sampling.measurement.mutable_conditions();
-  monitor_->FillConditions(conditions);
+  monitor->Fill(conditions);
   conditions->set_page_bytes(operands_->page_bytes());
   proto::MetricSamples* cpu_time = sampling.measurement.add_metrics();
   cpu_time->set_metric("cpu_time");

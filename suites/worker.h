@@ -19,7 +19,6 @@
 #include "ops/core/device.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
-#include "suites/disturbance.h"
 #include "suites/proto/worker.pb.h"
 
 namespace optrail::suites {
@@ -54,7 +53,6 @@ class Worker {
   proto::Task task_;
   std::unique_ptr<ops::Device> device_;
   std::unique_ptr<ops::CheckedOperands> operands_;
-  std::unique_ptr<ProcDisturbanceMonitor> monitor_;
 };
 
 }  // namespace optrail::suites

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tuning/proto/context.pb.h"
+#include "tuning/proto/trial.pb.h"
 
 namespace optrail::ops {
 
@@ -36,6 +37,21 @@ class Buffer {
   // names the side and the first byte that was overwritten.
   virtual void ArmGuards() = 0;
   virtual absl::Status CheckGuards() = 0;
+};
+
+// Whether somebody else had the device while a sample was taken, and what the
+// machine was like meanwhile. It lives for one sampling: between its samples,
+// warm-up included, nothing else is measured.
+class Monitor {
+ public:
+  virtual ~Monitor() = default;
+
+  virtual void Begin() = 0;
+  // True if the sample that took `elapsed_ns` must be left out of estimates.
+  virtual bool End(int64_t elapsed_ns) = 0;
+
+  // Adds what was seen, at the end of the sampling.
+  virtual void Fill(proto::Conditions* conditions) = 0;
 };
 
 class Device {
@@ -63,6 +79,10 @@ class Device {
 
   // Evicts operands from all caches.
   virtual void FlushCaches() = 0;
+
+  // After the first call of what is going to be sampled: libraries start
+  // threads late, and a monitor watches those that exist.
+  virtual std::unique_ptr<Monitor> MakeMonitor() = 0;
 };
 
 }  // namespace optrail::ops

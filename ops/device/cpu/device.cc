@@ -10,12 +10,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ops/device/cpu/memory.h"
+#include "base/clock.h"
+#include "ops/device/cpu/calibration.h"
 #include "ops/device/cpu/fingerprint.h"
+#include "ops/device/cpu/memory.h"
+#include "ops/device/cpu/monitor.h"
 #include "ops/device/cpu/thread_pool.h"
 
 namespace optrail::ops {
 namespace {
+
+constexpr int64_t kRecalibrateNs = 200'000'000;
 
 class CpuBuffer;
 
@@ -77,6 +82,24 @@ class CpuDevice : public Device {
     pool_.ParallelFor(count, body);
   }
 
+  std::unique_ptr<Monitor> MakeMonitor() override {
+    CpuMonitor::Options options;
+    // A process that measures one thing shall know its machine well; where many
+    // are measured one after another, the machine need not be asked each time.
+    const int64_t now_ns = Clock::Real()->NowNs();
+    if (calibration_ == nullptr) {
+      calibration_ = std::make_unique<Calibration>(hardware_);
+      options.calibration_turns = 3;
+    } else if (now_ns - calibrated_ns_ > kRecalibrateNs) {
+      options.calibration_turns = 1;
+    }
+    if (options.calibration_turns > 0) {
+      calibrated_ns_ = now_ns;
+      options.calibration = calibration_.get();
+    }
+    return std::make_unique<CpuMonitor>(std::move(options));
+  }
+
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
   void FlushCaches() override {
@@ -100,6 +123,8 @@ class CpuDevice : public Device {
   ThreadPool pool_;
   LiveBuffers live_;
   std::vector<char> sweep_;
+  std::unique_ptr<Calibration> calibration_;
+  int64_t calibrated_ns_ = 0;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "ops/device/cpu/noise.h"
 
 #include <dirent.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +10,8 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/statistics.h"
+#include "ops/device/cpu/witnesses.h"
 
 namespace optrail::ops {
 namespace {
@@ -41,39 +42,13 @@ uint64_t Spin(int64_t turns, uint64_t x) {
   return x;
 }
 
-// Nearest rank.
-double Quantile(const std::vector<double>& sorted, double q) {
+// Nearest rank: a ratio of two samples that were taken.
+double NearestRank(const std::vector<double>& sorted, double q) {
   const auto rank = static_cast<size_t>(q * static_cast<double>(sorted.size()));
   return sorted[std::min(rank, sorted.size() - 1)];
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return Quantile(values, 0.5);
-}
-
 }  // namespace
-
-absl::optional<int64_t> ParseRunDelayNs(const std::string& schedstat) {
-  // "time on a core, time waiting for one, time slices".
-  std::stringstream in(schedstat);
-  int64_t run_ns = 0, delay_ns = 0;
-  if (!(in >> run_ns >> delay_ns)) return absl::nullopt;
-  return delay_ns;
-}
-
-absl::optional<int64_t> ParseStealNs(const std::string& stat,
-                                     int64_t ticks_per_s) {
-  // "cpu  user nice system idle iowait irq softirq steal ...".
-  std::stringstream in(stat);
-  std::string cpu;
-  int64_t ticks = 0;
-  if (!(in >> cpu) || cpu != "cpu") return absl::nullopt;
-  for (int field = 0; field < 8; ++field) {
-    if (!(in >> ticks)) return absl::nullopt;
-  }
-  return ticks * (1000000000 / ticks_per_s);
-}
 
 absl::optional<int64_t> RunDelayNs() {
   DIR* const tasks = opendir("/proc/self/task");
@@ -91,7 +66,11 @@ absl::optional<int64_t> RunDelayNs() {
 }
 
 absl::optional<int64_t> StealNs() {
-  return ParseStealNs(ReadAll("/proc/stat"), sysconf(_SC_CLK_TCK));
+  const std::map<int, int64_t> ticks = ParseStealTicks(ReadAll("/proc/stat"));
+  if (ticks.empty()) return absl::nullopt;
+  int64_t total = 0;
+  for (const auto& [cpu, stolen] : ticks) total += stolen;
+  return static_cast<int64_t>(static_cast<double>(total) * TickNs());
 }
 
 NoiseReport SummarizeNoise(const std::vector<double>& sample_ns) {
@@ -100,13 +79,13 @@ NoiseReport SummarizeNoise(const std::vector<double>& sample_ns) {
   std::sort(sorted.begin(), sorted.end());
   NoiseReport report;
   report.samples = static_cast<int>(sorted.size());
-  report.median_ns = Quantile(sorted, 0.5);
-  report.p95_over_median = Quantile(sorted, 0.95) / report.median_ns;
+  report.median_ns = NearestRank(sorted, 0.5);
+  report.p95_over_median = NearestRank(sorted, 0.95) / report.median_ns;
   report.max_over_median = sorted.back() / report.median_ns;
   const auto middle =
       sample_ns.begin() + static_cast<int64_t>(sample_ns.size() / 2);
-  report.drift =
-      Median({middle, sample_ns.end()}) / Median({sample_ns.begin(), middle});
+  report.drift = Median(std::vector<double>(middle, sample_ns.end())) /
+                 Median(std::vector<double>(sample_ns.begin(), middle));
   return report;
 }
 

@@ -11,7 +11,6 @@
 // The readers below are what the probe and the stopwatch look at.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -27,12 +26,6 @@ absl::optional<int64_t> RunDelayNs();
 // Time that the hypervisor took from all cores together, from /proc/stat, in
 // its resolution of 10 ms; nullopt if unknown.
 absl::optional<int64_t> StealNs();
-
-// As above, from the text of one schedstat file, and of /proc/stat with
-// `ticks_per_s`.
-absl::optional<int64_t> ParseRunDelayNs(const std::string& schedstat);
-absl::optional<int64_t> ParseStealNs(const std::string& stat,
-                                     int64_t ticks_per_s);
 
 struct NoiseReport {
   int samples = 0;

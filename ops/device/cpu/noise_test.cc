@@ -7,14 +7,6 @@
 namespace optrail::ops {
 namespace {
 
-TEST(Noise, ReadsRunDelayAndSteal) {
-  EXPECT_EQ(ParseRunDelayNs("123456 789 42\n"), 789);
-  EXPECT_EQ(ParseRunDelayNs(""), absl::nullopt);
-  EXPECT_EQ(ParseStealNs("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1\n", 100), 80000000);
-  EXPECT_EQ(ParseStealNs("cpu  1 2 3 4\n", 100), absl::nullopt);
-  EXPECT_EQ(ParseStealNs("intr 1", 100), absl::nullopt);
-}
-
 TEST(Noise, ASteadyMachineHasRatiosOfOne) {
   const NoiseReport report = SummarizeNoise(std::vector<double>(100, 50.0));
   EXPECT_EQ(report.samples, 100);
