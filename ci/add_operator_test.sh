@@ -55,3 +55,21 @@ sed -n '/^operator(/,/^)/p' "$build" >>"$build"
 expect "an operator declared twice" "conflicts with existing.*BUILD:[0-9]+"
 
 echo "$checks wrong declarations were refused"
+
+# A test that fails ---------------------------------------------------------------
+# Says why on the console: nobody should have to look for a file.
+mkdir failing
+printf 'sh_test(name = "failing_test", srcs = ["failing_test.sh"])\n' >failing/BUILD
+printf '#!/bin/sh\necho "why it failed"\nexit 1\n' >failing/failing_test.sh
+chmod +x failing/failing_test.sh
+# shellcheck disable=SC2086
+if bazel $options test //failing:failing_test >"$TEST_TMPDIR/log" 2>&1; then
+  echo "FAILED: a failing test passed"
+  exit 1
+fi
+if ! grep -q "^why it failed" "$TEST_TMPDIR/log"; then
+  echo "FAILED: the log of a failing test does not reach the console:"
+  cat "$TEST_TMPDIR/log"
+  exit 1
+fi
+echo "ok: the log of a failing test reaches the console"
