@@ -4,6 +4,8 @@
 #   base <- tuning <- ops     <- suites           <- cli
 #           tuning <- tracker <- suites, reports  <- cli
 #
+# and nothing that ships leans on what only judges it, an evaluation/ folder.
+#
 # Argument: the edges of the target graph, as bazel query --output=graph prints
 # them.
 set -euo pipefail
@@ -33,6 +35,10 @@ awk '
     split($0, part, "\"")
     from = part[2]; to = part[4]
     ++edges
+    if (to ~ /\/evaluation[\/:]/) {
+      print "forbidden: " from " -> " to " (evaluation/ ships with nothing)"
+      ++bad
+    }
     a = layer(from); b = layer(to)
     if (a == "" || b == "" || !(a in allow) || is_leaf(from)) next
     if (b == "third_party") next

@@ -14,11 +14,6 @@ ABSL_FLAG(int32_t, rounds, 6,
 ABSL_FLAG(double, confidence, .98,
           "Probability of a commit at which the search ends.");
 
-ABSL_DECLARE_FLAG(std::string, filter);
-ABSL_DECLARE_FLAG(std::string, metric);
-ABSL_DECLARE_FLAG(double, min_effect);
-ABSL_DECLARE_FLAG(double, false_alarm_rate);
-
 namespace optrail::cli {
 
 suites::Command BisectCommand() {

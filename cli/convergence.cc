@@ -6,10 +6,6 @@
 #include "cli/flags.h"
 #include "tracker/convergence/convergence_command.h"
 
-ABSL_DECLARE_FLAG(std::string, hardware);
-ABSL_DECLARE_FLAG(std::string, filter);
-ABSL_DECLARE_FLAG(std::string, policy);
-
 ABSL_FLAG(std::vector<std::string>, fail_on, {},
           "Findings that make the exit code 1, such as "
           "does_not_converge,tuner_worse; or all.");

@@ -23,7 +23,7 @@
 #include "ops/core/registry.h"
 #include "ops/device/cpu/noise.h"
 #include "ops/device/cuda/device.h"
-#include "suites/command_flags.h"
+#include "suites/command/command_flags.h"
 
 ABSL_FLAG(absl::Duration, probe_time, absl::Seconds(2),
           "How long to watch the machine's noise.");

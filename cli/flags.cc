@@ -5,6 +5,30 @@
 #include "base/file.h"
 #include "base/git.h"
 
+ABSL_FLAG(std::string, out, "", "File to write, replaced atomically.");
+ABSL_FLAG(std::string, hardware, "",
+          "Id of the hardware: of imported results, or to filter by.");
+ABSL_FLAG(std::string, commit, "",
+          "Commit (any name that git knows): of imported results, by default "
+          "HEAD; or to filter by.");
+ABSL_FLAG(std::string, branch, "",
+          "Branch: of imported results, by default git's; or to filter by.");
+ABSL_FLAG(bool, dry_run, false, "Print what would be done, change nothing.");
+ABSL_FLAG(std::string, filter, "",
+          "Only benchmarks whose name this regular expression matches.");
+ABSL_FLAG(std::string, metric, "time",
+          "compare: metrics whose whole name this regular expression matches. "
+          "tune --command: what it is judged by, NAME:min or NAME:max, with an "
+          "optional limit (memory_mb:min<=32); several, separated by commas, "
+          "are a search for the Pareto front.");
+ABSL_FLAG(double, min_effect, .03,
+          "Differences smaller than this fraction are no news.");
+ABSL_FLAG(double, false_alarm_rate, .01,
+          "Chance that any benchmark is called changed when none is.");
+ABSL_FLAG(std::string, policy, "",
+          "Policy file (docs/policy_format.md); by default every benchmark may "
+          "slow down by at most 5%.");
+
 namespace optrail::cli {
 
 namespace {

@@ -11,10 +11,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/table.h"
-#include "suites/command_line.h"
-#include "tracker/commands.h"
+#include "suites/command/command_line.h"
+#include "tracker/command/command_support.h"
 
-// Defined in suites/commands.cc.
+// Defined in suites/command/commands.cc.
 ABSL_DECLARE_FLAG(std::string, history);
 ABSL_DECLARE_FLAG(std::string, store);
 ABSL_DECLARE_FLAG(optrail::OutputFormat, format);
@@ -31,9 +31,17 @@ ABSL_DECLARE_FLAG(int64_t, total_trials);
 ABSL_DECLARE_FLAG(absl::Duration, total_time);
 ABSL_DECLARE_FLAG(int32_t, finalists);
 
-// Defined in cli/tracker_commands.cc.
+// Shared by commands of this folder; defined in flags.cc.
 ABSL_DECLARE_FLAG(std::string, out);
+ABSL_DECLARE_FLAG(std::string, hardware);
+ABSL_DECLARE_FLAG(std::string, commit);
+ABSL_DECLARE_FLAG(std::string, branch);
+ABSL_DECLARE_FLAG(bool, dry_run);
+ABSL_DECLARE_FLAG(std::string, filter);
 ABSL_DECLARE_FLAG(std::string, metric);
+ABSL_DECLARE_FLAG(double, min_effect);
+ABSL_DECLARE_FLAG(double, false_alarm_rate);
+ABSL_DECLARE_FLAG(std::string, policy);
 
 namespace optrail::cli {
 

@@ -9,9 +9,9 @@
 #include "base/exit_code.h"
 #include "cli/flags.h"
 #include "cli/version.h"
-#include "suites/command_line.h"
-#include "suites/commands.h"
-#include "suites/worker.h"
+#include "suites/command/command_line.h"
+#include "suites/command/commands.h"
+#include "suites/worker/worker.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "cli/flags.h"
 #include "reports/commands.h"
-#include "suites/commands.h"
+#include "suites/command/commands.h"
 
 ABSL_FLAG(std::string, report, "",
           "Where to write the HTML report; by default "

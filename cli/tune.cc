@@ -10,9 +10,9 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
-#include "suites/command_flags.h"
-#include "suites/commands.h"
-#include "suites/run_context.h"
+#include "suites/command/command_flags.h"
+#include "suites/command/commands.h"
+#include "suites/worker/run_context.h"
 #include "tuning/command/tune_command.h"
 
 ABSL_FLAG(std::string, command, "",

@@ -15,8 +15,8 @@
 #include "reports/judge_series.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
-#include "tracker/series.h"
-#include "tracker/series_key.h"
+#include "tracker/series/series.h"
+#include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
 

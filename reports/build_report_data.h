@@ -17,14 +17,14 @@
 //     is suspected, never confirmed;
 //   - a series whose newest point failed, or that the newest run of its suite
 //     lacks, says that instead.
-// It is for readers; what stops a pull request is tracker/gate.h.
+// It is for readers; what stops a pull request is tracker/gate/gate.h.
 
 #include <string>
 #include <vector>
 
 #include "reports/report_data.h"
 #include "tracker/proto/run.pb.h"
-#include "tracker/series.h"
+#include "tracker/series/series.h"
 #include "tuning/proto/session.pb.h"
 
 namespace optrail::reports {

@@ -5,8 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "reports/evaluation/sample_history.h"
 #include "reports/overview.h"
-#include "reports/sample_history.h"
 
 namespace optrail::reports {
 namespace {

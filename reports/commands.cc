@@ -14,8 +14,8 @@
 #include "reports/json_report.h"
 #include "reports/markdown_report.h"
 #include "reports/pdf.h"
-#include "tracker/history.h"
-#include "tracker/index/history_index.h"
+#include "tracker/history/history.h"
+#include "tracker/history/index/history_index.h"
 
 namespace optrail::reports {
 namespace {

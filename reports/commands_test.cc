@@ -6,10 +6,10 @@
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "reports/sample_history.h"
-#include "tracker/history.h"
-#include "tracker/index/history_index.h"
-#include "tracker/index/sqlite.h"
+#include "reports/evaluation/sample_history.h"
+#include "tracker/history/history.h"
+#include "tracker/history/index/history_index.h"
+#include "tracker/history/index/sqlite.h"
 
 namespace optrail::reports {
 namespace {

@@ -4,7 +4,8 @@
 // The report in a page of Markdown, for a pull request or a job's summary:
 // counts, what wants attention, tuned against default.
 //
-// It is not the gate's table (tracker/gate.h), which judges a pull request.
+// It is not the gate's table (tracker/gate/gate.h), which judges a pull
+// request.
 
 #include <string>
 

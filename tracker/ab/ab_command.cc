@@ -15,7 +15,7 @@
 #include "tracker/ab/rounds.h"
 #include "tracker/ab/temporary_folder.h"
 #include "tracker/ab/worktree.h"
-#include "tracker/gate_report.h"
+#include "tracker/gate/gate_report.h"
 
 namespace optrail::tracker {
 namespace {

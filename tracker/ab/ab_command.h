@@ -2,7 +2,7 @@
 #define OPTRAIL_TRACKER_AB_AB_COMMAND_H_
 
 // `optrail compare --binaries` and `--commits` as functions, for the command
-// line to fill from flags (tracker/commands.h says how).
+// line to fill from flags (command_support.h says how).
 //
 //   AbCommand options;
 //   options.a = "old_benchmark"; options.b = "new_benchmark";
@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "tracker/command_support.h"
+#include "tracker/command/command_support.h"
 
 namespace optrail::tracker {
 

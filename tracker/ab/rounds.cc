@@ -11,8 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "base/random.h"
 #include "base/status_macros.h"
-#include "tracker/import.h"
-#include "tracker/series.h"
+#include "tracker/import/import.h"
+#include "tracker/series/series.h"
 
 namespace optrail::tracker {
 namespace {

@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/paired_test.h"
-#include "tracker/compare.h"
+#include "tracker/compare/compare.h"
 
 namespace optrail::tracker {
 

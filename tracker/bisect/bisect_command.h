@@ -2,7 +2,7 @@
 #define OPTRAIL_TRACKER_BISECT_BISECT_COMMAND_H_
 
 // `optrail bisect` as a function, for the command line to fill from flags
-// (tracker/commands.h says how).
+// (command_support.h says how).
 //
 // It builds the target at GOOD and BAD, compares the two in turns, takes the
 // benchmark that is most surely slower, and searches the commits between by
@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "tracker/command_support.h"
+#include "tracker/command/command_support.h"
 
 namespace optrail::tracker {
 

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "gtest/gtest.h"
+#include "tracker/bisect/evaluation/simulation.h"
 #include "tracker/bisect/measure.h"
-#include "tracker/bisect/simulation.h"
 
 namespace optrail::tracker {
 namespace {

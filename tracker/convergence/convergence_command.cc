@@ -14,8 +14,8 @@
 #include "nlohmann/json.hpp"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
-#include "tracker/history.h"
-#include "tracker/policy.h"
+#include "tracker/gate/policy.h"
+#include "tracker/history/history.h"
 
 namespace optrail::tracker {
 namespace {

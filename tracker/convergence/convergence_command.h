@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tracker/command_support.h"
+#include "tracker/command/command_support.h"
 
 namespace optrail::tracker {
 

@@ -7,8 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tracker/convergence/simulate_sessions.h"
-#include "tracker/history.h"
+#include "tracker/convergence/evaluation/simulate_sessions.h"
+#include "tracker/history/history.h"
 
 namespace optrail::tracker {
 namespace {

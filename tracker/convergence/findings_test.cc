@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/convergence/convergence.h"
-#include "tracker/convergence/simulate_sessions.h"
+#include "tracker/convergence/evaluation/simulate_sessions.h"
 
 namespace optrail::tracker {
 namespace {

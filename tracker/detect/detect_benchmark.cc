@@ -7,8 +7,8 @@
 #include "benchmark/benchmark.h"
 #include "tracker/detect/detect.h"
 #include "tracker/detect/detect_csv.h"
+#include "tracker/detect/evaluation/synthetic.h"
 #include "tracker/detect/online.h"
-#include "tracker/detect/synthetic.h"
 
 namespace optrail::tracker {
 namespace {

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tracker/detect/synthetic.h"
+#include "tracker/detect/evaluation/synthetic.h"
 
 namespace optrail::tracker {
 namespace {

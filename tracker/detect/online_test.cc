@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tracker/detect/synthetic.h"
+#include "tracker/detect/evaluation/synthetic.h"
 
 namespace optrail::tracker {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tracker/detect/detect.h"
-#include "tracker/series.h"
+#include "tracker/series/series.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {

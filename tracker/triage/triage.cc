@@ -15,7 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "tracker/series_key.h"
+#include "tracker/series/series_key.h"
 
 namespace optrail::tracker {
 namespace {

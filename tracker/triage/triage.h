@@ -30,7 +30,7 @@
 #include "re2/re2.h"
 #include "tracker/detect/detect.h"
 #include "tracker/proto/triage.pb.h"
-#include "tracker/series.h"
+#include "tracker/series/series.h"
 
 namespace optrail::tracker {
 

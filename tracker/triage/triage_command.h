@@ -2,13 +2,13 @@
 #define OPTRAIL_TRACKER_TRIAGE_TRIAGE_COMMAND_H_
 
 // The commands of triage as functions, for the command line to fill from flags
-// (tracker/commands.h says how).
+// (command_support.h says how).
 
 #include <iosfwd>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tracker/command_support.h"
+#include "tracker/command/command_support.h"
 #include "tracker/proto/triage.pb.h"
 
 namespace optrail::tracker {

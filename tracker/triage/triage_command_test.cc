@@ -13,9 +13,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tracker/history.h"
-#include "tracker/index/history_index.h"
-#include "tracker/index/sqlite.h"
+#include "tracker/history/history.h"
+#include "tracker/history/index/history_index.h"
+#include "tracker/history/index/sqlite.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {

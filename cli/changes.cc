@@ -1,0 +1,43 @@
+// `optrail changes`: the change points of every series.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "cli/flags.h"
+#include "tracker/triage/triage_command.h"
+
+ABSL_FLAG(bool, only_new, false,
+          "Leave out what is acknowledged, expected or muted.");
+
+namespace optrail::cli {
+
+suites::Command ChangesCommand() {
+  suites::Command command;
+  command.name = "changes";
+  command.summary = "Lists the change points of every series in the history.";
+  command.details =
+      "Exit code 1: there is a change for the worse of at least "
+      "--min_effect\n"
+      "that is confirmed and new, that is not acknowledged, expected or "
+      "muted.\n"
+      "A provisional change may still be withdrawn and is never an error.\n"
+      "\n"
+      "  optrail changes --branch=main --only_new\n";
+  command.flags = {"history", "format", "suite",      "hardware", "branch",
+                   "filter",  "metric", "min_effect", "only_new"};
+  command.run = [](const std::vector<std::string>&) {
+    tracker::ChangesCommand options;
+    options.common = TrackerOptions();
+    options.suite = absl::GetFlag(FLAGS_suite);
+    options.hardware_id = absl::GetFlag(FLAGS_hardware);
+    options.branch = absl::GetFlag(FLAGS_branch);
+    options.filter = absl::GetFlag(FLAGS_filter);
+    options.metric = absl::GetFlag(FLAGS_metric);
+    options.min_effect = absl::GetFlag(FLAGS_min_effect);
+    options.only_new = absl::GetFlag(FLAGS_only_new);
+    return tracker::RunChanges(options, std::cout);
+  };
+  return command;
+}
+
+}  // namespace optrail::cli

@@ -1,0 +1,104 @@
+// `optrail compare`: two runs, commits, files or programs.
+
+#include <iostream>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "cli/ab.h"
+#include "cli/flags.h"
+#include "tracker/compare/compare_command.h"
+
+ABSL_FLAG(double, detect_effect, .05,
+          "The effect that must be detectable before \"unchanged\" is said.");
+ABSL_FLAG(bool, only_changes, false, "Leave unchanged benchmarks out.");
+
+namespace optrail::cli {
+
+suites::Command CompareCommand() {
+  suites::Command command;
+  command.name = "compare";
+  command.arguments = "[A [B [-- ARGUMENTS]]]";
+  command.summary = "Compares two runs, commits, result files or programs.";
+  command.details =
+      "A is the base, by default latest~1, B by default latest. Either may be "
+      "a\n"
+      "run, a commit, or Google Benchmark JSON; several files joined by "
+      "commas\n"
+      "are processes of one run. Exit codes: 0 also where something is "
+      "slower,\n"
+      "3 it can tell for no benchmark; `optrail gate` is what fails on "
+      "regressions.\n"
+      "\n"
+      "With --binaries, A and B are programs that take Google Benchmark's\n"
+      "flags, with --commits they are commits at which --target is built. "
+      "The\n"
+      "two are run in turns, with ARGUMENTS, until it is clear which "
+      "benchmarks\n"
+      "differ; equal programs are not run at all. Exit codes: 0 nothing is\n"
+      "worse, 1 something is, 3 it can't tell after --max_rounds.\n"
+      "\n"
+      "  optrail compare HEAD~1 HEAD\n"
+      "  optrail compare old1.json,old2.json,old3.json new1.json,new2.json,"
+      "new3.json\n"
+      "  optrail compare --binaries old/sort_benchmark new/sort_benchmark -- "
+      "--benchmark_filter=BM_Sort\n"
+      "  optrail compare --commits main HEAD --target=//sort:sort_benchmark\n";
+  command.flags = {"history",
+                   "format",
+                   "filter",
+                   "metric",
+                   "min_effect",
+                   "detect_effect",
+                   "false_alarm_rate",
+                   "only_changes",
+                   "binaries",
+                   "commits",
+                   "target",
+                   "max_rounds",
+                   "process_deadline",
+                   "build_deadline",
+                   "seed",
+                   "quiet"};
+  command.max_arguments = -1;
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    const bool binaries = absl::GetFlag(FLAGS_binaries);
+    const bool commits = absl::GetFlag(FLAGS_commits);
+    if (binaries && commits) {
+      return absl::InvalidArgumentError(
+          "--binaries and --commits: expected one of them");
+    }
+    if (binaries || commits) {
+      tracker::AbCommand options;
+      options.common = TrackerOptions();
+      options.filter = absl::GetFlag(FLAGS_filter);
+      options.metric = absl::GetFlag(FLAGS_metric);
+      options.min_effect = absl::GetFlag(FLAGS_min_effect);
+      options.detect_effect = absl::GetFlag(FLAGS_detect_effect);
+      options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate);
+      options.only_changes = absl::GetFlag(FLAGS_only_changes);
+      return CompareByRunning(std::move(options), arguments, commits);
+    }
+    if (arguments.size() > 2) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("compare takes [A [B]], but ", arguments.size(),
+                       " arguments were given; arguments for programs need "
+                       "--binaries or --commits"));
+    }
+    tracker::CompareCommand options;
+    options.common = TrackerOptions();
+    if (arguments.size() > 0) options.a = arguments[0];
+    if (arguments.size() > 1) options.b = arguments[1];
+    options.filter = absl::GetFlag(FLAGS_filter);
+    options.metric = absl::GetFlag(FLAGS_metric);
+    options.min_effect = absl::GetFlag(FLAGS_min_effect);
+    options.detect_effect = absl::GetFlag(FLAGS_detect_effect);
+    options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate);
+    options.only_changes = absl::GetFlag(FLAGS_only_changes);
+    return tracker::RunCompare(options, std::cout);
+  };
+  return command;
+}
+
+}  // namespace optrail::cli

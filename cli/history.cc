@@ -1,0 +1,106 @@
+// `optrail history`: what keeps a history whole and small.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "cli/flags.h"
+#include "tracker/history/history_command.h"
+#include "tracker/history/index/index_commands.h"
+
+ABSL_FLAG(int32_t, keep_runs, 50,
+          "The newest runs of each suite, hardware and branch that keep their "
+          "samples.");
+ABSL_FLAG(int32_t, keep_days, 90, "Runs of so many days keep their samples.");
+ABSL_FLAG(int32_t, keep_every, 1,
+          "Of older runs, those of every so-many-th commit stay; 1: all.");
+ABSL_FLAG(std::vector<std::string>, keep_commits, {},
+          "Commits (prefixes of hashes) whose runs are never thinned: the "
+          "releases that gates compare with.");
+ABSL_FLAG(bool, rebuild, false, "Make the index anew from all files.");
+
+namespace optrail::cli {
+
+suites::Command HistoryCommand() {
+  suites::Command command;
+  command.name = "history";
+  command.arguments = "verify | repair | merge FOLDER | thin | export | index";
+  command.summary = "Checks, repairs, merges, thins or exports a history.";
+  command.details =
+      "  verify        names every file that is damaged or odd; of the odd "
+      "ones "
+      "the\n"
+      "                first three of a kind\n"
+      "  repair        moves damaged files to <history>/quarantine; deletes "
+      "nothing\n"
+      "  merge FOLDER  copies what another history holds beyond this one\n"
+      "  thin          takes the raw samples of old runs away, as --keep_* "
+      "say\n"
+      "  export        writes series as CSV that `optrail detect --csv` "
+      "reads\n"
+      "  index         brings the index up to date; --rebuild makes it anew\n"
+      "\n"
+      "Exit code 1: verify, repair --dry_run or merge found damaged files.\n"
+      "\n"
+      "  optrail history thin --keep_runs=50 --keep_days=90 --dry_run\n"
+      "  optrail history export --filter=^matmul/ --out=series.csv\n";
+  command.flags = {"history",   "format",     "dry_run",      "keep_runs",
+                   "keep_days", "keep_every", "keep_commits", "rebuild",
+                   "filter",    "hardware",   "branch",       "out"};
+  command.min_arguments = 1;
+  command.max_arguments = 2;
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    const std::string& what = arguments[0];
+    if (what == "merge" && arguments.size() == 2) {
+      tracker::HistoryMergeCommand options;
+      options.common = TrackerOptions();
+      options.from = UserPath(arguments[1]);
+      return tracker::RunHistoryMerge(options, std::cout);
+    }
+    if (what == "verify" && arguments.size() == 1) {
+      tracker::HistoryCheckCommand options;
+      options.common = TrackerOptions();
+      return tracker::RunHistoryCheck(options, std::cout);
+    }
+    if (what == "repair" && arguments.size() == 1) {
+      tracker::HistoryRepairCommand options;
+      options.common = TrackerOptions();
+      options.dry_run = absl::GetFlag(FLAGS_dry_run);
+      return tracker::RunHistoryRepair(options, std::cout);
+    }
+    if (what == "thin" && arguments.size() == 1) {
+      tracker::HistoryThinCommand options;
+      options.common = TrackerOptions();
+      options.policy.keep_runs = absl::GetFlag(FLAGS_keep_runs);
+      options.policy.keep_days = absl::GetFlag(FLAGS_keep_days);
+      options.policy.keep_every = absl::GetFlag(FLAGS_keep_every);
+      options.policy.keep_commits = absl::GetFlag(FLAGS_keep_commits);
+      options.dry_run = absl::GetFlag(FLAGS_dry_run);
+      return tracker::RunHistoryThin(options, std::cout);
+    }
+    if (what == "export" && arguments.size() == 1) {
+      tracker::HistoryExportCommand options;
+      options.common = TrackerOptions();
+      options.filter.pattern = absl::GetFlag(FLAGS_filter);
+      options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
+      options.filter.branch = absl::GetFlag(FLAGS_branch);
+      const std::string out = absl::GetFlag(FLAGS_out);
+      options.file = out.empty() ? out : UserPath(out);
+      return tracker::RunHistoryExport(options, std::cout);
+    }
+    if (what == "index" && arguments.size() == 1) {
+      tracker::HistoryIndexCommand options;
+      options.common = TrackerOptions();
+      options.rebuild = absl::GetFlag(FLAGS_rebuild);
+      return tracker::RunHistoryIndex(options, std::cout);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", what,
+                     "\": expected verify, repair, thin, export or index, or "
+                     "merge and a folder"));
+  };
+  return command;
+}
+
+}  // namespace optrail::cli

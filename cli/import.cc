@@ -1,0 +1,58 @@
+// `optrail import`: results of other tools into the history.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "cli/flags.h"
+#include "tracker/import/import_command.h"
+
+ABSL_FLAG(std::string, file_format, "",
+          "Format of the imported files; by default it is recognised.");
+ABSL_FLAG(std::string, prefix, "",
+          "Put before the names of imported benchmarks, such as strings/: "
+          "benchmarks of two programs that have the same name share a series "
+          "otherwise.");
+ABSL_FLAG(bool, files_are_processes, false,
+          "Each file holds one process of the same run, not a run of its own.");
+
+namespace optrail::cli {
+
+suites::Command ImportCommand() {
+  suites::Command command;
+  command.name = "import";
+  command.arguments = "FILE...";
+  command.summary = "Adds results of other tools to the history.";
+  command.details =
+      "Reads Google Benchmark's JSON of any project. Run the benchmark "
+      "several\n"
+      "times and import the files together: only processes are independent\n"
+      "evidence, repetitions within one are not.\n"
+      "\n"
+      "  for i in 1 2 3 4 5; do ./my_benchmark --benchmark_out=run$i.json; "
+      "done\n"
+      "  optrail import --files_are_processes run*.json\n";
+  command.flags = {
+      "history", "format", "file_format",         "hardware", "suite", "prefix",
+      "commit",  "branch", "files_are_processes", "dry_run"};
+  command.min_arguments = 1;
+  command.max_arguments = -1;
+  command.run = [](const std::vector<std::string>& files) {
+    tracker::ImportCommand options;
+    options.common = TrackerOptions();
+    for (const std::string& file : files) {
+      options.files.push_back(UserPath(file));
+    }
+    options.file_format = absl::GetFlag(FLAGS_file_format);
+    options.hardware_id = absl::GetFlag(FLAGS_hardware);
+    options.suite = absl::GetFlag(FLAGS_suite);
+    options.prefix = absl::GetFlag(FLAGS_prefix);
+    options.commit = absl::GetFlag(FLAGS_commit);
+    options.branch = absl::GetFlag(FLAGS_branch);
+    options.files_are_processes = absl::GetFlag(FLAGS_files_are_processes);
+    options.dry_run = absl::GetFlag(FLAGS_dry_run);
+    return tracker::RunImport(options, std::cout);
+  };
+  return command;
+}
+
+}  // namespace optrail::cli

@@ -1,0 +1,114 @@
+// `optrail replay`: search strategies judged on recorded spaces.
+
+#include <iostream>
+#include <tuple>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "cli/flags.h"
+#include "tuning/replay/replay_command.h"
+
+ABSL_FLAG(std::vector<std::string>, spaces, {},
+          "Recorded spaces: files or folders of .json and .json.gz.");
+ABSL_FLAG(std::vector<std::string>, strategies, {},
+          "Names of strategies, or all; by default the default one.");
+ABSL_FLAG(std::vector<std::string>, budgets,
+          std::vector<std::string>({"50", "100", "200", "400"}),
+          "After how many trials the score is taken.");
+ABSL_FLAG(int32_t, seeds, 10, "Runs per space and strategy.");
+ABSL_FLAG(uint64_t, first_seed, 1, "Seed of the first run.");
+ABSL_FLAG(int32_t, batch, 1, "Trials per round.");
+ABSL_FLAG(int32_t, jobs, 0, "Threads; 0: one per core.");
+ABSL_FLAG(bool, noise, false,
+          "A trial answers with one recorded repeat instead of the mean.");
+ABSL_FLAG(bool, compile_time_objective, false,
+          "Also minimise the compile time; the score is the hypervolume.");
+ABSL_FLAG(std::vector<std::string>, transfer, {},
+          "Recordings of other devices to start from: for each space those "
+          "with the same knobs and another name.");
+ABSL_FLAG(int, transfer_trials, 0,
+          "Trials of the search by which a source is known; 0: it is known "
+          "entirely.");
+ABSL_FLAG(bool, shuffle_transfer, false,
+          "Permute the results of those recordings: sources that mislead.");
+ABSL_FLAG(std::string, prior, "",
+          "A recording whose speeds rank the configs before they are tried.");
+ABSL_FLAG(int32_t, top_k, 0, "Measure only this many by that rank; 0: all.");
+
+namespace optrail::cli {
+
+suites::Command ReplayCommand() {
+  suites::Command command;
+  command.name = "replay";
+  command.arguments = "[FILE...]";
+  command.summary = "Judges search strategies on recorded spaces.";
+  command.details =
+      "Files and folders may also be given by --spaces. The score is the mean\n"
+      "over seeds of (best time there is / best time found) after so many\n"
+      "trials; ev5 is the number of trials until within 5% of the best.\n"
+      "\n"
+      "  optrail replay --spaces=spaces/ --strategies=all --format=csv\n";
+  command.flags = {"spaces",   "strategies",      "budgets",
+                   "seeds",    "first_seed",      "batch",
+                   "jobs",     "noise",           "compile_time_objective",
+                   "transfer", "transfer_trials", "shuffle_transfer",
+                   "prior",    "top_k",           "format"};
+  command.max_arguments = -1;
+  command.run =
+      [](const std::vector<std::string>& files) -> absl::StatusOr<int> {
+    tuning::ReplayCommand options;
+    for (const std::string& path : absl::GetFlag(FLAGS_spaces)) {
+      options.spaces.push_back(UserPath(path));
+    }
+    for (const std::string& path : files) {
+      options.spaces.push_back(UserPath(path));
+    }
+    options.strategies = absl::GetFlag(FLAGS_strategies);
+    options.budgets.clear();
+    for (const std::string& text : absl::GetFlag(FLAGS_budgets)) {
+      int budget;
+      if (!absl::SimpleAtoi(text, &budget) || budget < 1) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("flag --budgets: \"", text,
+                         "\", expected positive integers such as 50,100"));
+      }
+      options.budgets.push_back(budget);
+    }
+    for (const auto& [flag, value, least] :
+         {std::make_tuple("seeds", absl::GetFlag(FLAGS_seeds), 1),
+          std::make_tuple("batch", absl::GetFlag(FLAGS_batch), 1),
+          std::make_tuple("jobs", absl::GetFlag(FLAGS_jobs), 0),
+          std::make_tuple("top_k", absl::GetFlag(FLAGS_top_k), 0)}) {
+      OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+          value >= least, flag, value, absl::StrCat("at least ", least)));
+    }
+    options.seeds = absl::GetFlag(FLAGS_seeds);
+    options.first_seed = absl::GetFlag(FLAGS_first_seed);
+    options.batch = absl::GetFlag(FLAGS_batch);
+    options.jobs = absl::GetFlag(FLAGS_jobs);
+    options.format = FormatName();
+    options.noise = absl::GetFlag(FLAGS_noise);
+    options.compile_time_objective =
+        absl::GetFlag(FLAGS_compile_time_objective);
+    for (const std::string& path : absl::GetFlag(FLAGS_transfer)) {
+      options.transfer.push_back(UserPath(path));
+    }
+    options.transfer_trials = absl::GetFlag(FLAGS_transfer_trials);
+    options.shuffle_transfer = absl::GetFlag(FLAGS_shuffle_transfer);
+    if (const std::string prior = absl::GetFlag(FLAGS_prior); !prior.empty()) {
+      options.prior = UserPath(prior);
+    }
+    options.top_k = absl::GetFlag(FLAGS_top_k);
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<tuning::ReplayRow> rows,
+                             tuning::RunReplay(options));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
+                             tuning::FormatReplay(options, rows));
+    std::cout << text;
+    return 0;
+  };
+  return command;
+}
+
+}  // namespace optrail::cli

@@ -1,0 +1,249 @@
+#include "suites/bench/bench_driver.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/progress.h"
+#include "base/statistics.h"
+#include "base/status_macros.h"
+#include "ops/device/roofline.h"
+#include "suites/bench/google_benchmark_face.h"
+#include "suites/tune/tune_driver.h"
+#include "suites/worker/measurement_settings.h"
+#include "tracker/history/history.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/store/store.h"
+
+namespace optrail::suites {
+namespace {
+
+using tuning::CanonicalText;
+
+BenchCase MakeCase(const TaskEntry& task, proto::ConfigSelection selection,
+                   const proto::Config& config, proto::ConfigSource source) {
+  BenchCase bench;
+  bench.task = task.task;
+  bench.config = config;
+  proto::BenchmarkKey* key = bench.result.mutable_key();
+  key->set_operator_name(task.task.operator_name());
+  key->set_device_kind(task.task.device_kind());
+  *key->mutable_shape() = task.task.shape();
+  key->set_selection(selection);
+  key->set_threads(task.task.threads());
+  key->set_cache_mode(task.task.cache_mode());
+  key->set_version(task.entry->op->version());
+  bench.result.set_config(CanonicalText(config));
+  bench.result.set_config_source(source);
+  bench.result.set_kernel_id(task.task.kernel_id());
+  bench.result.set_flop(task.entry->op->Flop(task.task.shape()));
+  bench.result.set_moved_bytes(task.entry->op->MovedBytes(task.task.shape()));
+  if (!task.doc.empty()) bench.result.add_labels(task.doc);
+  return bench;
+}
+
+// What the store answers for a task: the config and where it is from.
+BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
+                    const tuning::TunedConfigStore& store) {
+  tuning::LookupRequest request;
+  request.operator_name = task.task.operator_name();
+  request.shape = &task.task.shape();
+  request.threads = task.task.threads();
+  request.cache_mode = task.task.cache_mode();
+  request.hardware_id = task.task.hardware_id();
+  request.device_kind = task.task.device_kind();
+  request.kernel_id = task.task.kernel_id();
+  const auto is_valid = [&](const proto::Config& config) {
+    return space.bound->Validate(config).ok();
+  };
+  const tuning::ConfigPredicate predicate(is_valid);
+  request.is_valid = &predicate;
+  const tuning::LookupResult found = store.Lookup(request);
+  // That nothing is tuned is said in one line for all; that a config is
+  // refused, or stands in for another shape's, is news of this task.
+  if (!found.warning.empty() &&
+      !absl::StartsWith(found.warning, "no tuned config fits")) {
+    std::cerr << "note: " << ShortTaskText(task.task) << ": " << found.warning
+              << "\n";
+  }
+  if (found.config == nullptr) {
+    return MakeCase(task, proto::TUNED, space.bound->default_config(),
+                    proto::FALLBACK_TO_DEFAULT);
+  }
+  BenchCase bench = MakeCase(task, proto::TUNED, *found.config,
+                             found.source == tuning::LookupSource::kExact
+                                 ? proto::EXACT_SHAPE
+                                 : proto::NEAREST_SHAPE);
+  bench.result.set_tuning_session_id(found.tuned->session_id());
+  return bench;
+}
+
+// Times that CeilingsOf is asked again; it keeps the highest readings.
+constexpr int kCeilingReadings = 3;
+// Readings of ceilings and benchmarks both have noise.
+constexpr double kRooflineTolerance = 1.02;
+
+void SetRooflineFractions(proto::Run& run) {
+  for (proto::BenchmarkResult& result : *run.mutable_results()) {
+    std::vector<double> medians_ns;
+    for (const proto::Measurement& measurement : result.measurements()) {
+      if (measurement.has_median_ns()) {
+        medians_ns.push_back(measurement.median_ns());
+      }
+    }
+    const bool hot = result.key().cache_mode() == proto::HOT;
+    const ops::Roofline roofline = ops::RooflineOf(
+        result.flop(), result.moved_bytes(), hot ? result.moved_bytes() : 0,
+        run.hardware(), run.ceilings(), result.key().threads(),
+        run.hardware().cores());
+    if (result.outcome() == proto::OK && roofline.time_ns > 0) {
+      result.set_roofline_fraction(roofline.time_ns / Median(medians_ns));
+    }
+  }
+}
+
+bool ExceedsRoofline(const proto::Run& run) {
+  return std::any_of(run.results().begin(), run.results().end(),
+                     [](const proto::BenchmarkResult& result) {
+                       return result.roofline_fraction() > kRooflineTolerance;
+                     });
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
+    const std::vector<TaskEntry>& tasks, const RunContext& context,
+    const BenchDriverOptions& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                           LoadStore(context));
+  std::vector<BenchCase> cases;
+  int given_count = 0;        // shapes for which the given config is valid
+  std::string given_problem;  // why it is not valid for the last of the others
+  for (const TaskEntry& task : tasks) {
+    OPTRAIL_ASSIGN_OR_RETURN(const TaskSpace space,
+                             BindTask(task, context.hardware));
+    std::vector<BenchCase> of_task;
+    bool given_runs = options.given_config.has_value();
+    if (given_runs) {
+      const absl::Status valid = space.bound->Validate(*options.given_config);
+      if (valid.ok()) {
+        ++given_count;
+      } else {
+        given_runs = false;
+        given_problem =
+            absl::StrCat(ShortTaskText(task.task), ": ", valid.message());
+      }
+    }
+    const bool given_replaces_tuned = given_runs && options.given_name.empty();
+    if (options.with_default) {
+      of_task.push_back(MakeCase(task, proto::DEFAULT,
+                                 space.bound->default_config(),
+                                 proto::FALLBACK_TO_DEFAULT));
+    }
+    if (options.with_tuned && !given_replaces_tuned) {
+      of_task.push_back(TunedCase(task, space, store));
+    }
+    if (given_runs) {
+      BenchCase given =
+          MakeCase(task, given_replaces_tuned ? proto::TUNED : proto::NAMED,
+                   *options.given_config, proto::GIVEN);
+      given.result.mutable_key()->set_config_name(options.given_name);
+      of_task.push_back(std::move(given));
+    }
+    for (BenchCase& bench : of_task) {
+      if (MatchesBenchmarkFilter(BenchmarkNameOf(bench.result))) {
+        cases.push_back(std::move(bench));
+      }
+    }
+  }
+  if (!given_problem.empty()) {
+    const std::string problem = absl::StrCat("--config for ", given_problem);
+    if (given_count == 0) return absl::InvalidArgumentError(problem);
+    std::cerr << "note: --config runs for " << given_count << " of "
+              << tasks.size() << " shapes, the others run as tuned; " << problem
+              << "\n";
+  }
+  if (cases.empty()) {
+    return absl::NotFoundError(
+        "--benchmark_filter matches no benchmark; --benchmark_list_tests "
+        "prints their names");
+  }
+  std::cerr << UntunedNote(cases, options.tune_command);
+  return cases;
+}
+
+std::string UntunedNote(const std::vector<BenchCase>& cases,
+                        const std::string& tune_command) {
+  constexpr int kNamed = 2;
+  int tuned = 0;
+  std::vector<std::string> missing;
+  for (const BenchCase& bench : cases) {
+    if (bench.result.key().selection() != proto::TUNED) continue;
+    ++tuned;
+    if (bench.result.config_source() == proto::FALLBACK_TO_DEFAULT) {
+      missing.push_back(ShortTaskText(bench.task));
+    }
+  }
+  if (missing.empty()) return "";
+  const int count = static_cast<int>(missing.size());
+  missing.resize(std::min(count, kNamed));
+  return absl::StrCat(
+      "note: ", count, " of ", tuned,
+      " tasks have no tuned config and run with the default one: ",
+      absl::StrJoin(missing, "; "), count > kNamed ? "; ..." : "",
+      "\n  next: ", tune_command, "\n");
+}
+
+absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
+                                         const RunContext& context,
+                                         const BenchDriverOptions& options) {
+  proto::Run run;
+  const int64_t start_ns = Clock::Real()->NowNs();
+  run.set_started_unix_ns(Clock::Real()->WallNs());
+  run.set_run_id(tracker::NewRecordId(run.started_unix_ns()));
+  run.set_suite(options.suite);
+  run.set_source("optrail");
+  *run.mutable_commit() = context.commit;
+  *run.mutable_hardware() = context.hardware;
+  *run.mutable_toolchain() = context.toolchain;
+  *run.mutable_ceilings() = CeilingsOf(context);
+  *run.mutable_settings() = SettingsOf(options.bench.sampling, options.worker);
+  run.mutable_settings()->set_processes(options.bench.processes);
+  run.mutable_settings()->set_attempts_per_process(kBenchAttempts);
+
+  BenchOptions bench = options.bench;
+  ProgressOptions progress_options;
+  progress_options.quiet = options.quiet;
+  Progress progress("benchmarking",
+                    static_cast<int64_t>(cases.size()) * bench.processes,
+                    progress_options);
+  bench.on_progress = [&](int done, int total, const std::string& name) {
+    progress.Update(done - 1, name);
+  };
+  std::vector<proto::BenchmarkResult> results = RunBenchSession(
+      cases, bench, [&](const proto::Task& task) -> std::unique_ptr<Evaluator> {
+        return std::make_unique<WorkerEvaluator>(task, options.worker);
+      });
+  progress.Update(static_cast<int64_t>(cases.size()) * bench.processes);
+  progress.Finish();
+
+  for (proto::BenchmarkResult& result : results) {
+    *run.add_results() = std::move(result);
+  }
+  SetRooflineFractions(run);
+  // Faster than the ceiling: the ceiling was read while others used the
+  // machine.
+  for (int i = 0; i < kCeilingReadings && ExceedsRoofline(run); ++i) {
+    *run.mutable_ceilings() = CeilingsOf(context);
+    SetRooflineFractions(run);
+  }
+  run.set_elapsed_ns(Clock::Real()->NowNs() - start_ns);
+  return run;
+}
+
+}  // namespace optrail::suites

@@ -1,0 +1,56 @@
+#ifndef OPTRAIL_SUITES_BENCH_BENCH_DRIVER_H_
+#define OPTRAIL_SUITES_BENCH_BENCH_DRIVER_H_
+
+// RunBenchmarks measures tasks with their default and tuned configs and returns
+// a run, ready to be printed and recorded.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "suites/bench/bench_session.h"
+#include "suites/worker/run_context.h"
+#include "suites/worker/worker_evaluator.h"
+#include "suites/workload/tasks.h"
+#include "tracker/proto/run.pb.h"
+
+namespace optrail::suites {
+
+struct BenchDriverOptions {
+  BenchOptions bench;  // on_progress is filled in
+  WorkerOptions worker;
+  std::string suite;  // name of the run's suite
+
+  bool with_default = true;
+  bool with_tuned = true;
+  // A config given by hand: runs in place of the tuned one, under its series,
+  // so that a gate compares it with what the history has; or, with a name,
+  // beside the others under a series of its own. Shapes for which it is not
+  // valid run as tuned, and that is said.
+  absl::optional<proto::Config> given_config;
+  std::string given_name;
+  // What tunes these tasks, for the note that some are not tuned.
+  std::string tune_command = "optrail tune";
+  bool quiet = false;
+};
+
+// The benchmarks that RunBenchmarks would run, by name, after
+// --benchmark_filter. InvalidArgument if the given config is valid for no task:
+// the message names knob or constraint.
+absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
+    const std::vector<TaskEntry>& tasks, const RunContext& context,
+    const BenchDriverOptions& options);
+
+// One line for all tasks that run with the default config in place of a tuned
+// one: how many, which first, and the command that tunes them. "" if none does.
+std::string UntunedNote(const std::vector<BenchCase>& cases,
+                        const std::string& tune_command);
+
+absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
+                                         const RunContext& context,
+                                         const BenchDriverOptions& options);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_BENCH_BENCH_DRIVER_H_

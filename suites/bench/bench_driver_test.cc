@@ -1,0 +1,50 @@
+#include "suites/bench/bench_driver.h"
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::suites {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+BenchCase Case(const std::string& op, proto::ConfigSelection selection,
+               proto::ConfigSource source) {
+  BenchCase bench;
+  bench.task.set_operator_name(op);
+  *bench.task.mutable_shape() = *tuning::ParseShape("n=8/f32");
+  bench.result.mutable_key()->set_selection(selection);
+  bench.result.set_config_source(source);
+  return bench;
+}
+
+TEST(UntunedNoteTest, IsOneLineForAllTasksAndNamesTheCommand) {
+  std::vector<BenchCase> cases;
+  for (const char* op : {"a", "b", "c", "d"}) {
+    cases.push_back(Case(op, proto::DEFAULT, proto::FALLBACK_TO_DEFAULT));
+    cases.push_back(Case(op, proto::TUNED, proto::FALLBACK_TO_DEFAULT));
+  }
+  cases.push_back(Case("e", proto::TUNED, proto::EXACT_SHAPE));
+  const std::string note = UntunedNote(cases, "optrail tune --workload=smoke");
+  EXPECT_THAT(note,
+              AllOf(HasSubstr("4 of 5 tasks have no tuned config"),
+                    HasSubstr("a "), HasSubstr("b "), Not(HasSubstr("c ")),
+                    HasSubstr("next: optrail tune --workload=smoke\n")));
+  EXPECT_EQ(std::count(note.begin(), note.end(), '\n'), 2);
+}
+
+TEST(UntunedNoteTest, NothingIsSaidWhereAllAreTunedOrNoneShouldBe) {
+  EXPECT_EQ(UntunedNote({Case("a", proto::DEFAULT, proto::FALLBACK_TO_DEFAULT),
+                         Case("a", proto::TUNED, proto::NEAREST_SHAPE),
+                         Case("a", proto::TUNED, proto::GIVEN)},
+                        "optrail tune"),
+            "");
+}
+
+}  // namespace
+}  // namespace optrail::suites

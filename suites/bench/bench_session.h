@@ -1,0 +1,57 @@
+#ifndef OPTRAIL_SUITES_BENCH_BENCH_SESSION_H_
+#define OPTRAIL_SUITES_BENCH_BENCH_SESSION_H_
+
+// RunBenchSession measures benchmarks in rounds: in each round every benchmark
+// gets one fresh process, so that a change of the machine's mood during the
+// session hits all benchmarks alike, and neighbours in the list (default and
+// tuned config of one task) are read close together.
+//
+//   const std::vector<proto::BenchmarkResult> results =
+//       RunBenchSession(cases, options, MakeWorker);
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "suites/worker/evaluator.h"
+#include "tracker/proto/run.pb.h"
+#include "tuning/proto/config.pb.h"
+#include "tuning/proto/trial.pb.h"
+
+namespace optrail::suites {
+
+// How often a process that was disturbed is tried, in all.
+inline constexpr int kBenchAttempts = 3;
+
+struct BenchCase {
+  proto::Task task;
+  proto::Config config;
+  // Key and attributes, filled in but for outcome and measurements.
+  proto::BenchmarkResult result;
+};
+
+struct BenchOptions {
+  int processes = 5;
+  proto::SamplingOptions sampling;
+  // Rounds run the cases in an order of their own, drawn from the seed.
+  bool random_interleaving = false;
+  uint64_t seed = 1;
+  // Before each process: its number from 1, of how many, and which.
+  std::function<void(int done, int total, const std::string& name)> on_progress;
+};
+
+using EvaluatorFactory =
+    std::function<std::unique_ptr<Evaluator>(const proto::Task&)>;
+
+// One result per case, in their order. The outcome is that of the first process
+// that was neither OK nor CONTENDED, and then no further process is started for
+// the case; CONTENDED if fewer than half of the processes were undisturbed.
+std::vector<proto::BenchmarkResult> RunBenchSession(
+    const std::vector<BenchCase>& cases, const BenchOptions& options,
+    const EvaluatorFactory& make_evaluator);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_BENCH_BENCH_SESSION_H_

@@ -1,0 +1,121 @@
+#include "suites/bench/bench_session.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace optrail::suites {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+// Answers with the outcomes of a list, the last one for ever.
+class ScriptedEvaluator : public Evaluator {
+ public:
+  ScriptedEvaluator(std::string name, std::vector<proto::Outcome> outcomes,
+                    std::vector<std::string>* log)
+      : name_(std::move(name)), outcomes_(std::move(outcomes)), log_(log) {}
+
+  Evaluation Evaluate(const proto::Config&,
+                      const EvaluationOptions& options) override {
+    EXPECT_TRUE(options.fresh_process);
+    log_->push_back(name_);
+    Evaluation evaluation;
+    evaluation.outcome = outcomes_[std::min(next_++, outcomes_.size() - 1)];
+    // As the worker does: a disturbed process may have a clean sample or two.
+    if (evaluation.outcome == proto::OK ||
+        evaluation.outcome == proto::CONTENDED) {
+      evaluation.measurement.emplace();
+      evaluation.measurement->set_median_ns(100);
+    }
+    return evaluation;
+  }
+
+ private:
+  std::string name_;
+  std::vector<proto::Outcome> outcomes_;
+  size_t next_ = 0;
+  std::vector<std::string>* log_;
+};
+
+class BenchSessionTest : public ::testing::Test {
+ protected:
+  void Add(const std::string& name, std::vector<proto::Outcome> outcomes) {
+    BenchCase bench;
+    bench.task.set_operator_name(name);
+    bench.result.mutable_key()->set_operator_name(name);
+    cases_.push_back(bench);
+    outcomes_[name] = std::move(outcomes);
+  }
+
+  std::vector<proto::BenchmarkResult> Run() {
+    return RunBenchSession(cases_, options_, [&](const proto::Task& task) {
+      return std::make_unique<ScriptedEvaluator>(
+          task.operator_name(), outcomes_[task.operator_name()], &log_);
+    });
+  }
+
+  std::vector<BenchCase> cases_;
+  std::map<std::string, std::vector<proto::Outcome>> outcomes_;
+  BenchOptions options_;
+  std::vector<std::string> log_;
+};
+
+TEST_F(BenchSessionTest, EveryRoundGivesEachBenchmarkAFreshProcess) {
+  options_.processes = 3;
+  Add("a", {proto::OK});
+  Add("b", {proto::OK});
+  const auto results = Run();
+  EXPECT_THAT(log_, ElementsAre("a", "b", "a", "b", "a", "b"));
+  EXPECT_EQ(results[0].measurements_size(), 3);
+  EXPECT_EQ(results[1].outcome(), proto::OK);
+}
+
+TEST_F(BenchSessionTest, RandomInterleavingKeepsRoundsAndIsSeeded) {
+  options_.processes = 4;
+  options_.random_interleaving = true;
+  for (const char* name : {"a", "b", "c"}) Add(name, {proto::OK});
+  Run();
+  const std::vector<std::string> first = log_;
+  for (int round = 0; round < 4; ++round) {
+    EXPECT_THAT(std::vector<std::string>(first.begin() + 3 * round,
+                                         first.begin() + 3 * round + 3),
+                UnorderedElementsAre("a", "b", "c"));
+  }
+  log_.clear();
+  Run();
+  EXPECT_EQ(log_, first);
+  EXPECT_NE(std::vector<std::string>(first.begin(), first.begin() + 3),
+            std::vector<std::string>(first.begin() + 3, first.begin() + 6));
+}
+
+TEST_F(BenchSessionTest, AFailureIsTheOutcomeAndEndsThatBenchmarkOnly) {
+  options_.processes = 3;
+  Add("good", {proto::OK});
+  Add("flaky", {proto::OK, proto::WRONG_RESULT});
+  const auto results = Run();
+  EXPECT_EQ(results[0].outcome(), proto::OK);
+  EXPECT_EQ(results[1].outcome(), proto::WRONG_RESULT);
+  EXPECT_THAT(log_, ElementsAre("good", "flaky", "good", "flaky", "good"));
+}
+
+TEST_F(BenchSessionTest, DisturbedProcessesAreTriedAgain) {
+  options_.processes = 2;
+  Add("a", {proto::CONTENDED, proto::CONTENDED, proto::OK});
+  const auto results = Run();
+  EXPECT_EQ(results[0].outcome(), proto::OK);
+  EXPECT_EQ(results[0].measurements_size(), 2);
+  EXPECT_EQ(log_.size(), 4);
+}
+
+TEST_F(BenchSessionTest, NothingIsConcludedFromABusyMachine) {
+  options_.processes = 3;
+  Add("a", {proto::CONTENDED});
+  const auto results = Run();
+  EXPECT_EQ(results[0].outcome(), proto::CONTENDED);
+  EXPECT_EQ(results[0].measurements_size(), 0);
+}
+
+}  // namespace
+}  // namespace optrail::suites

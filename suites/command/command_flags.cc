@@ -1,0 +1,333 @@
+#include "suites/command/command_flags.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+#include "suites/bench/google_benchmark_face.h"
+#include "suites/stopwatch/stopwatch.h"
+#include "suites/workload/workload.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/search/strategies.h"
+
+ABSL_FLAG(std::string, history, "",
+          "Folder of runs and sessions; by default .optrail/history in the "
+          "workspace.");
+ABSL_FLAG(std::string, store, "",
+          "Folder of tuned configs found here, which win over checked-in ones; "
+          "by default .optrail/store in the workspace.");
+ABSL_FLAG(optrail::OutputFormat, format, optrail::OutputFormat::kTable,
+          "What to print: table, json, csv or markdown.");
+ABSL_FLAG(bool, quiet, false, "Show no progress.");
+
+ABSL_FLAG(std::string, op, "",
+          "Operators whose whole name this regular expression matches.");
+ABSL_FLAG(std::string, shape, "",
+          "Shapes whose text, such as m=384,n=1024,k=1024/f32, this regular "
+          "expression matches somewhere.");
+ABSL_FLAG(std::string, workload, "",
+          "Shapes of a workload (its name, or the path of a "
+          ".workload.textproto) instead of the operators' shapes files.");
+ABSL_FLAG(std::vector<std::string>, threads, {},
+          "Numbers of threads, such as 1,2; 0 stands for all cores. By default "
+          "what the workload says, else 1.");
+ABSL_FLAG(std::string, device, "cpu", "cpu or cuda.");
+ABSL_FLAG(std::string, cache, "hot",
+          "hot: operands are as warm as the call before left them; cold: "
+          "caches are flushed before each call.");
+
+ABSL_FLAG(
+    std::string, strategy, "default",
+    "How to choose configs to try (docs/search.md); an unknown name lists "
+    "them.");
+ABSL_FLAG(uint64_t, seed, 1, "Of everything that is drawn at random.");
+ABSL_FLAG(int64_t, trials, 0, "Most configs to try per task; 0: no limit.");
+ABSL_FLAG(absl::Duration, time_budget, absl::ZeroDuration(),
+          "Longest search per task, such as 30s; 0 takes the workload's, else "
+          "20s unless --trials is given.");
+ABSL_FLAG(int64_t, total_trials, 0,
+          "Configs to try over all tasks together; 0: no such limit. Each next "
+          "trial goes to the task from which a run of the workload gains most "
+          "(calls times time), and tasks that stall are left. --trials and "
+          "--time_budget then bound each task, by default not at all.");
+ABSL_FLAG(absl::Duration, total_time, absl::ZeroDuration(),
+          "Search time over all tasks together, such as 10m, divided like "
+          "--total_trials; 0: no such limit. Verifying the finalists comes on "
+          "top.");
+ABSL_FLAG(int64_t, patience, 0,
+          "Stop after this many trials without improvement; 0: never.");
+ABSL_FLAG(int32_t, finalists, 4,
+          "How many of the best are measured again before one wins.");
+ABSL_FLAG(bool, retune, false, "Tune what the store has, too.");
+ABSL_FLAG(bool, forget, false,
+          "Do not start from the trials of earlier sessions, of this task or "
+          "of nearby ones.");
+ABSL_FLAG(absl::Duration, config_deadline, absl::Seconds(10),
+          "A config that has not answered by then is killed.");
+ABSL_FLAG(int64_t, max_config_mib, 1024,
+          "Memory in MiB that a config may use beside its operands.");
+
+ABSL_FLAG(int32_t, processes, 0,
+          "Fresh processes per benchmark or finalist; 0 takes the workload's, "
+          "else 5.");
+ABSL_FLAG(std::vector<std::string>, select,
+          std::vector<std::string>({"default", "tuned"}),
+          "Which configs to benchmark: default, tuned or both.");
+ABSL_FLAG(std::string, config, "",
+          "A config, knob=value,..., to run in place of the tuned one.");
+ABSL_FLAG(std::string, config_name, "",
+          "Run --config beside the others, as a series of this name.");
+ABSL_FLAG(bool, record, false, "Add the run to the history.");
+ABSL_FLAG(std::string, suite, "",
+          "Name of the run in the history; by default the workload, else the "
+          "operator.");
+ABSL_FLAG(bool, with_test_operators, false,
+          "Also offer operators that exist for tests.");
+
+namespace optrail::suites {
+namespace {
+
+constexpr absl::Duration kDefaultTimeBudget = absl::Seconds(20);
+constexpr int kDefaultProcesses = 5;
+
+absl::Status CheckRange(absl::string_view flag, int64_t value, int64_t low,
+                        int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "flag --", flag, "=", value, ": expected ", low, " to ", high));
+}
+
+absl::StatusOr<WorkerOptions> WorkerFromFlags() {
+  WorkerOptions worker;
+  worker.config_deadline = absl::GetFlag(FLAGS_config_deadline);
+  if (worker.config_deadline < absl::Milliseconds(100)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --config_deadline=", absl::FormatDuration(worker.config_deadline),
+        ": expected at least 100ms"));
+  }
+  OPTRAIL_RETURN_IF_ERROR(CheckRange("max_config_mib",
+                                     absl::GetFlag(FLAGS_max_config_mib), 1,
+                                     int64_t{1} << 24));
+  worker.max_config_bytes = absl::GetFlag(FLAGS_max_config_mib) << 20;
+  return worker;
+}
+
+absl::Status SetTotalFromFlags(TuneDriverOptions& options) {
+  options.total_trials = absl::GetFlag(FLAGS_total_trials);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("total_trials", options.total_trials, 0, 100'000'000));
+  const absl::Duration time = absl::GetFlag(FLAGS_total_time);
+  if (time < absl::ZeroDuration() || time == absl::InfiniteDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --total_time=", absl::FormatDuration(time),
+                     ": expected a duration such as 10m"));
+  }
+  options.total_time_ns = absl::ToInt64Nanoseconds(time);
+  return absl::OkStatus();
+}
+
+// The command that tunes what this one selects.
+std::string TuneCommandLine(const std::string& op,
+                            const proto::Workload& workload) {
+  std::string text = "optrail tune";
+  if (!op.empty()) absl::StrAppend(&text, " --op=", op);
+  if (absl::GetFlag(FLAGS_workload).empty() && !workload.name().empty()) {
+    absl::StrAppend(&text, " --workload=", workload.name());  // of a suite
+  }
+  for (const std::string& name : SelectionFlags()) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (flag->CurrentValue() == flag->DefaultValue()) continue;
+    absl::StrAppend(&text, " --", name, "='", flag->CurrentValue(), "'");
+  }
+  return text;
+}
+
+}  // namespace
+
+const std::vector<std::string>& SelectionFlags() {
+  static const auto* const flags = new std::vector<std::string>{
+      "op",     "shape", "workload",           "threads",
+      "device", "cache", "with_test_operators"};
+  return *flags;
+}
+
+const std::vector<std::string>& TuneFlags() {
+  static const auto* const flags = new std::vector<std::string>{
+      "strategy",      "seed",       "trials",    "time_budget",
+      "total_trials",  "total_time", "patience",  "finalists",
+      "retune",        "forget",     "processes", "config_deadline",
+      "max_config_mib"};
+  return *flags;
+}
+
+const std::vector<std::string>& BenchFlags() {
+  static const auto* const flags = new std::vector<std::string>{
+      "select",    "config", "config_name",     "record",        "suite",
+      "processes", "seed",   "config_deadline", "max_config_mib"};
+  return *flags;
+}
+
+std::vector<std::string> PlaceFlags() { return {"history", "store"}; }
+
+absl::StatusOr<RunContext> RunContextFromFlags() {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::DeviceKind device,
+                           tuning::ParseDevice(absl::GetFlag(FLAGS_device)));
+  return FindRunContext(device, absl::GetFlag(FLAGS_history),
+                        absl::GetFlag(FLAGS_store));
+}
+
+absl::StatusOr<TaskSelection> SelectionFromFlags(const std::string& op,
+                                                 const std::string& workload) {
+  TaskSelection selection;
+  selection.workload = workload;
+  selection.op_regex = op.empty() ? absl::GetFlag(FLAGS_op) : op;
+  selection.shape_regex = absl::GetFlag(FLAGS_shape);
+  OPTRAIL_ASSIGN_OR_RETURN(selection.device,
+                           tuning::ParseDevice(absl::GetFlag(FLAGS_device)));
+  OPTRAIL_ASSIGN_OR_RETURN(selection.cache_mode,
+                           tuning::ParseCacheMode(absl::GetFlag(FLAGS_cache)));
+  for (const std::string& text : absl::GetFlag(FLAGS_threads)) {
+    int count;
+    if (!absl::SimpleAtoi(text, &count) || count < 0 || count > 1024) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --threads: \"", text, "\", expected numbers from 0 to 1024"));
+    }
+    selection.threads.push_back(count);
+  }
+  selection.with_test_only = absl::GetFlag(FLAGS_with_test_operators);
+  return selection;
+}
+
+absl::StatusOr<TuneDriverOptions> TuneFromFlags(
+    const proto::Workload& workload) {
+  TuneDriverOptions options;
+  OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
+  options.tune.strategy = absl::GetFlag(FLAGS_strategy);
+  // Sessions say which it was: the default may change between commits.
+  if (options.tune.strategy == "default") {
+    options.tune.strategy = tuning::kDefaultStrategy;
+  }
+  const std::vector<std::string> strategies = tuning::StrategyNames();
+  if (std::find(strategies.begin(), strategies.end(), options.tune.strategy) ==
+      strategies.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --strategy=", options.tune.strategy, ": expected default or ",
+        absl::StrJoin(strategies, ", ")));
+  }
+  options.tune.seed = absl::GetFlag(FLAGS_seed);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("trials", absl::GetFlag(FLAGS_trials), 0, 100'000'000));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("patience", absl::GetFlag(FLAGS_patience), 0, 100'000'000));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("finalists", absl::GetFlag(FLAGS_finalists), 1, 100));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("processes", absl::GetFlag(FLAGS_processes), 0, 1000));
+  proto::Budget& budget = options.tune.budget;
+  if (const int64_t trials = absl::GetFlag(FLAGS_trials); trials > 0) {
+    budget.set_trials(trials);
+  }
+  if (const int64_t patience = absl::GetFlag(FLAGS_patience); patience > 0) {
+    budget.set_patience_trials(patience);
+  }
+  OPTRAIL_RETURN_IF_ERROR(SetTotalFromFlags(options));
+  const bool has_total = options.total_trials > 0 || options.total_time_ns > 0;
+  absl::Duration time = absl::GetFlag(FLAGS_time_budget);
+  if (time < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --time_budget=", absl::FormatDuration(time),
+                     ": expected a duration such as 30s"));
+  }
+  if (time == absl::ZeroDuration() && workload.tune_seconds() > 0 &&
+      !has_total) {
+    time = absl::Seconds(workload.tune_seconds());
+  }
+  if (time == absl::ZeroDuration() && !budget.has_trials() && !has_total) {
+    time = kDefaultTimeBudget;
+  }
+  if (time > absl::ZeroDuration()) {
+    budget.set_time_ns(absl::ToInt64Nanoseconds(time));
+  }
+  options.tune.finalists = absl::GetFlag(FLAGS_finalists);
+  const int processes = absl::GetFlag(FLAGS_processes);
+  options.tune.verify_processes = processes > 0 ? processes : kDefaultProcesses;
+  options.tune.sampling = DefaultSamplingOptions();
+  options.retune = absl::GetFlag(FLAGS_retune);
+  options.forget_trials = absl::GetFlag(FLAGS_forget);
+  options.quiet = absl::GetFlag(FLAGS_quiet);
+  return options;
+}
+
+absl::StatusOr<BenchDriverOptions> BenchFromFlags(
+    const proto::Workload& workload, const std::string& op) {
+  BenchDriverOptions options;
+  OPTRAIL_RETURN_IF_ERROR(CheckGoogleBenchmarkFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("processes", absl::GetFlag(FLAGS_processes), 0, 1000));
+  int processes = BenchmarkRepetitions();
+  if (processes == 0) processes = absl::GetFlag(FLAGS_processes);
+  if (processes == 0) processes = workload.processes();
+  options.bench.processes = processes > 0 ? processes : kDefaultProcesses;
+  options.bench.sampling = DefaultSamplingOptions();
+  if (const double min_time_s = BenchmarkMinTimeSeconds(); min_time_s > 0) {
+    options.bench.sampling.set_max_time_ns(
+        static_cast<int64_t>(min_time_s * 1e9));
+    options.bench.sampling.set_target_relative_half_width(0);
+    options.bench.sampling.set_max_samples(1'000'000);
+    // Deadlines are for configs that hang, not for long sampling.
+    options.worker.config_deadline += absl::Seconds(4 * min_time_s);
+  }
+  options.bench.random_interleaving = BenchmarkRandomInterleaving();
+  options.bench.seed = absl::GetFlag(FLAGS_seed);
+
+  options.with_default = false;
+  options.with_tuned = false;
+  for (const std::string& selection : absl::GetFlag(FLAGS_select)) {
+    if (selection == "default") {
+      options.with_default = true;
+    } else if (selection == "tuned") {
+      options.with_tuned = true;
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --select: \"", selection, "\", expected default or tuned"));
+    }
+  }
+  const std::string config = absl::GetFlag(FLAGS_config);
+  options.given_name = absl::GetFlag(FLAGS_config_name);
+  if (!config.empty()) {
+    absl::StatusOr<proto::Config> parsed = tuning::ParseConfig(config);
+    if (!parsed.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --config: ", parsed.status().message()));
+    }
+    options.given_config = *std::move(parsed);
+  } else if (!options.given_name.empty()) {
+    return absl::InvalidArgumentError(
+        "flag --config_name names what --config gives, which is missing");
+  }
+  options.tune_command = TuneCommandLine(op, workload);
+  options.suite = absl::GetFlag(FLAGS_suite);
+  if (options.suite.empty()) options.suite = workload.name();
+  if (options.suite.empty()) {
+    options.suite = op.empty() ? absl::GetFlag(FLAGS_op) : op;
+  }
+  if (options.suite.empty()) options.suite = "all";
+  options.quiet = absl::GetFlag(FLAGS_quiet);
+  return options;
+}
+
+absl::StatusOr<proto::Workload> WorkloadFromFlags() {
+  const std::string name = absl::GetFlag(FLAGS_workload);
+  if (name.empty()) return proto::Workload();
+  return FindWorkload(name);
+}
+
+}  // namespace optrail::suites

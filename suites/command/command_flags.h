@@ -1,0 +1,48 @@
+#ifndef OPTRAIL_SUITES_COMMAND_COMMAND_FLAGS_H_
+#define OPTRAIL_SUITES_COMMAND_COMMAND_FLAGS_H_
+
+// The flags of `tune`, `bench` and `suite`, and what their drivers make of
+// them. InvalidArgument names the flag, its value and what was expected.
+
+#include <string>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/status/statusor.h"
+#include "base/table.h"
+#include "suites/bench/bench_driver.h"
+#include "suites/tune/tune_driver.h"
+#include "suites/worker/run_context.h"
+#include "suites/workload/tasks.h"
+
+ABSL_DECLARE_FLAG(optrail::OutputFormat, format);
+ABSL_DECLARE_FLAG(std::string, workload);
+ABSL_DECLARE_FLAG(bool, record);
+
+namespace optrail::suites {
+
+// Names of flags, by what they are for.
+const std::vector<std::string>& SelectionFlags();
+const std::vector<std::string>& TuneFlags();
+const std::vector<std::string>& BenchFlags();
+std::vector<std::string> PlaceFlags();
+
+// --workload; an empty one without it.
+absl::StatusOr<proto::Workload> WorkloadFromFlags();
+
+// `op` fixes the operator; empty leaves it to --op.
+absl::StatusOr<TaskSelection> SelectionFromFlags(const std::string& op,
+                                                 const std::string& workload);
+
+// What the command line leaves open, the workload says.
+absl::StatusOr<TuneDriverOptions> TuneFromFlags(
+    const proto::Workload& workload);
+absl::StatusOr<BenchDriverOptions> BenchFromFlags(
+    const proto::Workload& workload, const std::string& op);
+
+// --history and --store, as RunContext resolves them.
+absl::StatusOr<RunContext> RunContextFromFlags();
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_COMMAND_COMMAND_FLAGS_H_

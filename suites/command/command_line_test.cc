@@ -1,0 +1,121 @@
+#include "suites/command/command_line.h"
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+ABSL_FLAG(int32_t, test_count, 3, "How many.");
+ABSL_FLAG(bool, test_fast, false, "Whether to hurry.");
+ABSL_FLAG(std::string, test_unused, "", "Of no command.");
+
+namespace optrail::suites {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class CommandLineTest : public ::testing::Test {
+ protected:
+  CommandLineTest() {
+    Command copy;
+    copy.name = "copy";
+    copy.arguments = "FROM TO";
+    copy.summary = "Copies.";
+    copy.flags = {"test_count", "test_fast"};
+    copy.min_arguments = 2;
+    copy.max_arguments = 2;
+    copy.run =
+        [this](
+            const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+      arguments_ = arguments;
+      return result_;
+    };
+    commands_ = {copy};
+    absl::SetFlag(&FLAGS_test_count, 3);
+    absl::SetFlag(&FLAGS_test_fast, false);
+  }
+
+  int Run(std::vector<std::string> args) {
+    args.insert(args.begin(), "tool");
+    std::vector<char*> argv;
+    for (std::string& arg : args) argv.push_back(arg.data());
+    ::testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStdout();
+    const int code = RunCommandLine("tool", "About.", commands_,
+                                    static_cast<int>(argv.size()), argv.data());
+    stdout_ = ::testing::internal::GetCapturedStdout();
+    stderr_ = ::testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  std::vector<Command> commands_;
+  std::vector<std::string> arguments_;
+  absl::StatusOr<int> result_ = 0;
+  std::string stdout_, stderr_;
+};
+
+TEST_F(CommandLineTest, TakesFlagsInAllFormsBetweenArguments) {
+  EXPECT_EQ(Run({"copy", "a", "--test_count=5", "--test_fast", "b"}), 0);
+  EXPECT_THAT(arguments_, ElementsAre("a", "b"));
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 5);
+  EXPECT_TRUE(absl::GetFlag(FLAGS_test_fast));
+  EXPECT_EQ(Run({"copy", "-test_count", "7", "--notest_fast", "a", "b"}), 0);
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 7);
+  EXPECT_FALSE(absl::GetFlag(FLAGS_test_fast));
+  EXPECT_EQ(Run({"copy", "--", "--a", "-b"}), 0);
+  EXPECT_THAT(arguments_, ElementsAre("--a", "-b"));
+}
+
+TEST_F(CommandLineTest, WrongUseExitsWithTwoAndNamesTheNextStep) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"copy", "a", "b", "--test_cout=5"}, "did you mean --test_count?"},
+      {{"copy", "a", "b", "--test_unused=5"}, "unknown flag --test_unused"},
+      {{"copy", "a", "b", "--test_count=x"}, "--test_count=x"},
+      {{"copy", "a", "b", "--test_count"}, "needs a value"},
+      {{"copy", "a"}, "copy takes FROM TO, but 1 argument was given"},
+      {{"copy", "a", "b", "c"}, "but 3 arguments were given"},
+      {{"cpoy"}, "did you mean copy?"},
+      {{}, "Usage: tool COMMAND"},
+  };
+  for (const auto& [args, expected] : cases) {
+    EXPECT_EQ(Run(args), 2) << expected;
+    EXPECT_THAT(stderr_, HasSubstr(expected));
+    EXPECT_EQ(stdout_, "");
+  }
+  Run({"copy"});
+  EXPECT_THAT(stderr_, HasSubstr("next: tool help copy"));
+}
+
+TEST_F(CommandLineTest, ErrorsBecomeExitCodes) {
+  result_ = 3;
+  EXPECT_EQ(Run({"copy", "a", "b"}), 3);
+  result_ = absl::InvalidArgumentError("file x:1: bad");
+  EXPECT_EQ(Run({"copy", "a", "b"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("tool copy: file x:1: bad"));
+}
+
+TEST_F(CommandLineTest, ACommandMayHaveADefaultOfItsOwn) {
+  commands_[0].defaults = {{"test_count", "9"}};
+  EXPECT_EQ(Run({"copy", "a", "b"}), 0);
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 9);
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_count=4"}), 0);
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 4);
+  EXPECT_EQ(Run({"help", "copy"}), 0);
+  EXPECT_THAT(stdout_, HasSubstr("--test_count=9"));
+}
+
+TEST_F(CommandLineTest, HelpShowsCommandsAndTheirFlagsOnStandardOutput) {
+  EXPECT_EQ(Run({"help"}), 0);
+  EXPECT_THAT(stdout_, HasSubstr("copy          Copies."));
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"help", "copy"},
+        std::vector<std::string>{"copy", "--help"}}) {
+    EXPECT_EQ(Run(args), 0);
+    EXPECT_THAT(stdout_, HasSubstr("--test_count=3\n      How many."));
+    EXPECT_THAT(stdout_, ::testing::Not(HasSubstr("test_unused")));
+  }
+}
+
+}  // namespace
+}  // namespace optrail::suites

@@ -1,0 +1,260 @@
+#include "suites/command/commands.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/exit_code.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "suites/bench/bench_driver.h"
+#include "suites/bench/google_benchmark_face.h"
+#include "suites/command/command_flags.h"
+#include "suites/tune/tune_driver.h"
+#include "suites/workload/tasks.h"
+#include "suites/workload/workload.h"
+#include "tracker/history/history.h"
+
+namespace optrail::suites {
+namespace {
+
+std::vector<std::string> Concat(
+    std::initializer_list<std::vector<std::string>> lists) {
+  std::vector<std::string> all;
+  for (const std::vector<std::string>& list : lists) {
+    for (const std::string& flag : list) {
+      if (std::find(all.begin(), all.end(), flag) == all.end()) {
+        all.push_back(flag);
+      }
+    }
+  }
+  return all;
+}
+
+absl::StatusOr<int> Tune(const std::string& op) {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const TaskSelection selection,
+      SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
+  OPTRAIL_ASSIGN_OR_RETURN(const TuneDriverOptions options,
+                           TuneFromFlags(workload));
+  OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
+                           SelectTasks(selection, context.hardware));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
+                           TuneTasks(tasks, context, options));
+  std::cout << FormatTuneSummaries(summaries, absl::GetFlag(FLAGS_format));
+  if (!workload.name().empty() || options.total_trials > 0 ||
+      options.total_time_ns > 0) {
+    std::cerr << WorkloadTotalText(summaries);
+  }
+  bool all_tuned = true;
+  for (const TuneSummary& summary : summaries) {
+    all_tuned &= summary.skipped ||
+                 (summary.session.has_value() && summary.session->has_winner());
+  }
+  return ToInt(all_tuned ? ExitCode::kOk : ExitCode::kCheckFailed);
+}
+
+void PrintHeader(const RunContext& context) {
+  std::cerr << "hardware: " << context.hardware.id() << "; "
+            << context.toolchain.compiler() << ", "
+            << context.toolchain.compilation_mode() << "\n";
+  if (!context.commit_note.empty()) {
+    std::cerr << "note: " << context.commit_note << "\n";
+  }
+}
+
+bool AllOk(const proto::Run& run) {
+  return std::all_of(run.results().begin(), run.results().end(),
+                     [](const proto::BenchmarkResult& result) {
+                       return result.outcome() == proto::OK;
+                     });
+}
+
+// A history that cannot be written is better known before an hour of measuring
+// than after it.
+absl::Status CheckWritable(const std::string& history) {
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(history));
+  const std::string probe = JoinPath(
+      history,
+      absl::StrCat(".probe-", tracker::NewRecordId(Clock::Real()->WallNs())));
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(probe, "probe"));
+  return RemoveFile(probe);
+}
+
+// Keeps a run that its history refused, so that it is not measured in vain.
+absl::Status KeepElsewhere(const proto::Run& run, const absl::Status& refusal) {
+  const char* temporary = std::getenv("TMPDIR");
+  const std::string dir =
+      JoinPath(temporary == nullptr ? "/tmp" : temporary, "optrail-unrecorded");
+  absl::StatusOr<tracker::History> kept = tracker::History::Open(dir);
+  if (!kept.ok() || !kept->AppendRun(run).ok()) return refusal;
+  return absl::Status(
+      refusal.code(),
+      absl::StrCat(refusal.message(), "\nthe run is kept in ", dir,
+                   "\nnext: make room, then optrail history merge ", dir));
+}
+
+absl::Status Record(const proto::Run& run, const RunContext& context) {
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::History::Open(context.history));
+  const absl::Status appended = history.AppendRun(run);
+  if (!appended.ok()) return KeepElsewhere(run, appended);
+  std::cerr << "recorded: run " << run.run_id() << ", " << run.results_size()
+            << " benchmarks, "
+            << (run.commit().id().empty()
+                    ? "no commit"
+                    : absl::StrCat("commit ", run.commit().id().substr(0, 12),
+                                   run.commit().dirty() ? " with changes" : ""))
+            << ", in " << context.history << "\n";
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Bench(const std::string& op) {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const TaskSelection selection,
+      SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
+  OPTRAIL_ASSIGN_OR_RETURN(const BenchDriverOptions options,
+                           BenchFromFlags(workload, op));
+  OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
+                           SelectTasks(selection, context.hardware));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<BenchCase> cases,
+                           MakeBenchCases(tasks, context, options));
+  if (BenchmarkListTests()) {
+    for (const BenchCase& bench : cases) {
+      std::cout << BenchmarkNameOf(bench.result) << "\n";
+    }
+    return 0;
+  }
+  if (absl::GetFlag(FLAGS_record)) {
+    OPTRAIL_RETURN_IF_ERROR(CheckWritable(context.history));
+  }
+  PrintHeader(context);
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
+                           RunBenchmarks(cases, context, options));
+  OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
+  if (absl::GetFlag(FLAGS_record)) {
+    OPTRAIL_RETURN_IF_ERROR(Record(run, context));
+  }
+  return ToInt(AllOk(run) ? ExitCode::kOk : ExitCode::kCheckFailed);
+}
+
+}  // namespace
+
+Command TuneCommand(const std::string& op) {
+  Command command;
+  command.name = "tune";
+  command.summary = "Tunes operators per shape on this machine.";
+  command.details =
+      "Each task, an operator with a shape, is searched within its budget; "
+      "the\n"
+      "best configs are measured again in fresh processes, interleaved with "
+      "the\n"
+      "default config, before one wins. Winners go to the store, sessions to "
+      "the\n"
+      "history. Interrupt it at any time: the same command goes on from "
+      "there.\n"
+      "Exit code 1: a task has no winner.\n"
+      "\n"
+      "  tune --op=matmul --shape=m=384 --time_budget=30s\n"
+      "\n"
+      "With a total, trials go where a run of the workload gains most:\n"
+      "\n"
+      "  tune --workload=smoke --total_time=5m\n";
+  command.flags = Concat(
+      {SelectionFlags(), TuneFlags(), PlaceFlags(), {"format", "quiet"}});
+  if (!op.empty()) {
+    command.flags.erase(
+        std::find(command.flags.begin(), command.flags.end(), "op"));
+  }
+  command.run = [op](const std::vector<std::string>&) { return Tune(op); };
+  return command;
+}
+
+Command BenchCommand(const std::string& op) {
+  Command command;
+  command.name = "bench";
+  command.summary =
+      "Benchmarks operators with their default and tuned configs.";
+  command.details =
+      "Every benchmark is measured in several fresh processes, checked "
+      "against\n"
+      "the reference each time. Prints Google Benchmark's table or JSON.\n"
+      "Exit code 1: a benchmark failed.\n"
+      "\n"
+      "  bench --op=softmax --record\n"
+      "  bench --op=matmul --config=\"mr=4,...\" --record\n"
+      "  bench --workload=smoke --benchmark_out=smoke.json\n";
+  command.flags = Concat({SelectionFlags(),
+                          BenchFlags(),
+                          PlaceFlags(),
+                          {"quiet"},
+                          GoogleBenchmarkFlags()});
+  if (!op.empty()) {
+    command.flags.erase(
+        std::find(command.flags.begin(), command.flags.end(), "op"));
+  }
+  command.run = [op](const std::vector<std::string>&) { return Bench(op); };
+  return command;
+}
+
+std::vector<std::string> SuiteFlags() {
+  return Concat({{"shape", "op", "threads"},
+                 TuneFlags(),
+                 PlaceFlags(),
+                 {"quiet"},
+                 GoogleBenchmarkFlags()});
+}
+
+absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, FindWorkload(name));
+  OPTRAIL_ASSIGN_OR_RETURN(const TaskSelection selection,
+                           SelectionFromFlags("", name));
+  OPTRAIL_ASSIGN_OR_RETURN(const TuneDriverOptions tune_options,
+                           TuneFromFlags(workload));
+  OPTRAIL_ASSIGN_OR_RETURN(const BenchDriverOptions bench_options,
+                           BenchFromFlags(workload, ""));
+  SuiteResult result;
+  OPTRAIL_ASSIGN_OR_RETURN(result.context, RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
+                           SelectTasks(selection, result.context.hardware));
+  OPTRAIL_RETURN_IF_ERROR(CheckWritable(result.context.history));
+  PrintHeader(result.context);
+
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
+                           TuneTasks(tasks, result.context, tune_options));
+  const int64_t skipped =
+      std::count_if(summaries.begin(), summaries.end(),
+                    [](const TuneSummary& summary) { return summary.skipped; });
+  if (skipped == static_cast<int64_t>(summaries.size())) {
+    std::cerr << "tuning: nothing to do, all " << skipped
+              << " tasks are in the store\n";
+  } else {
+    std::cout << FormatTuneSummaries(summaries, OutputFormat::kTable) << "\n";
+    std::cerr << WorkloadTotalText(summaries);
+  }
+
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<BenchCase> cases,
+      MakeBenchCases(tasks, result.context, bench_options));
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
+                           RunBenchmarks(cases, result.context, bench_options));
+  OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
+  std::cout.flush();
+  OPTRAIL_RETURN_IF_ERROR(Record(run, result.context));
+  result.run_id = run.run_id();
+  result.all_ok = AllOk(run) && std::all_of(summaries.begin(), summaries.end(),
+                                            [](const TuneSummary& summary) {
+                                              return summary.error.empty();
+                                            });
+  return result;
+}
+
+}  // namespace optrail::suites

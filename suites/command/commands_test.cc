@@ -1,0 +1,227 @@
+// `tune` and `bench` from their command lines, with real workers: what only
+// their drivers and flags together can get wrong.
+
+#include "suites/command/commands.h"
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/flags/reflection.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "suites/stopwatch/stopwatch.h"
+#include "suites/worker/worker.h"
+#include "tracker/history/history.h"
+
+namespace optrail::suites {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr char kWorkload[] = R"(
+name: "tiny"
+layer { operator_name: "add" shape: "n=64/f32" count: 1 }
+layer { operator_name: "add" shape: "n=4096/f32" count: 100 }
+layer { operator_name: "add" shape: "n=128/f32" count: 1 }
+)";
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  CommandsTest()
+      : folder_(JoinPath(
+            ::testing::TempDir(),
+            ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    EXPECT_TRUE(CreateDirectories(folder_).ok());
+    setenv("BUILD_WORKSPACE_DIRECTORY", folder_.c_str(), /*overwrite=*/1);
+    workload_ = JoinPath(folder_, "tiny.workload.textproto");
+    EXPECT_TRUE(WriteFileAtomically(workload_, kWorkload).ok());
+  }
+
+  // The exit code; what was printed is in `out_` and `err_`.
+  int Tune(const std::vector<std::string>& flags) {
+    std::vector<std::string> args = {"tune",          "--quiet",
+                                     "--format=csv",  "--processes=1",
+                                     "--finalists=1", "--strategy=random"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    return Call(TuneCommand(""), args);
+  }
+  int Bench(const std::vector<std::string>& flags) {
+    std::vector<std::string> args = {"bench", "--quiet", "--select=default"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    return Call(BenchCommand(""), args);
+  }
+
+  int Call(const Command& command, std::vector<std::string> args) {
+    absl::FlagSaver saver;
+    args.push_back("--workload=" + workload_);
+    std::vector<char*> argv;
+    for (std::string& arg : args) argv.push_back(&arg[0]);
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    const int code = RunSingleCommand(
+        command.name, command, static_cast<int>(argv.size()), argv.data());
+    out_ = ::testing::internal::GetCapturedStdout();
+    err_ = ::testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  tracker::History History() const {
+    return *tracker::History::Open(JoinPath(folder_, ".optrail/history"));
+  }
+  std::vector<tracker::SessionInfo> Sessions() const {
+    return History().ListSessions()->sessions;
+  }
+
+  std::vector<std::string> Journals() const {
+    const auto names =
+        ListDirectory(JoinPath(folder_, ".optrail/state/tuning"));
+    return names.value_or(std::vector<std::string>());
+  }
+
+  const std::string folder_;
+  std::string workload_, out_, err_;
+};
+
+TEST_F(CommandsTest, ATotalIsDividedOverTheTasksAndRecorded) {
+  Tune({"--total_trials=18"});
+  int trials = 0;
+  for (const tracker::SessionInfo& session : Sessions()) {
+    trials += session.trial_count;
+    EXPECT_EQ(session.header.budget().total_trials(), 18);
+    EXPECT_FALSE(session.header.budget().has_time_ns());
+  }
+  EXPECT_THAT(Sessions(), SizeIs(3)) << err_;
+  EXPECT_EQ(trials, 18);
+  EXPECT_THAT(Journals(), IsEmpty());
+  EXPECT_THAT(out_, HasSubstr("trials_spent"));
+}
+
+TEST_F(CommandsTest, WithoutATotalEachTaskHasItsBudget) {
+  Tune({"--trials=5"});
+  for (const tracker::SessionInfo& session : Sessions()) {
+    EXPECT_EQ(session.trial_count, 5);
+    EXPECT_FALSE(session.header.budget().has_total_trials());
+  }
+  EXPECT_THAT(Sessions(), SizeIs(3)) << err_;
+}
+
+TEST_F(CommandsTest, ATaskLearnsFromThoseTunedBeforeIt) {
+  Tune({"--trials=16"});
+  const std::vector<tracker::SessionInfo> sessions = Sessions();
+  ASSERT_THAT(sessions, SizeIs(3)) << err_;
+  const auto sources = [&](int i) {
+    return sessions[i].header.source_session_ids();
+  };
+  // n = 64, 4096 and 128, in this order; the nearer ones first.
+  EXPECT_THAT(sources(0), IsEmpty());
+  EXPECT_THAT(sources(1), ElementsAre(sessions[0].id()));
+  EXPECT_THAT(sources(2), ElementsAre(sessions[0].id(), sessions[1].id()));
+  // Another call, told to forget.
+  Tune({"--trials=16", "--retune", "--forget"});
+  EXPECT_THAT(Sessions().back().header.source_session_ids(), IsEmpty());
+}
+
+TEST_F(CommandsTest, ASessionStartsWhenTheOneBeforeItHasEnded) {
+  Tune({"--trials=3"});
+  const std::vector<tracker::SessionInfo> sessions = Sessions();
+  ASSERT_THAT(sessions, SizeIs(3)) << err_;
+  for (size_t i = 0; i + 1 < sessions.size(); ++i) {
+    const auto session = History().ReadSession(sessions[i].id());
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_GT(session->trials_size(), 0);
+    for (const proto::Trial& trial : session->trials()) {
+      EXPECT_LE(trial.started_unix_ns(),
+                sessions[i + 1].header.started_unix_ns());
+    }
+  }
+}
+
+TEST_F(CommandsTest, ASessionRecordsHowItMeasured) {
+  Tune({"--trials=3", "--config_deadline=7s", "--max_config_mib=512"});
+  ASSERT_THAT(Sessions(), SizeIs(3)) << err_;
+  const proto::MeasurementSettings settings = Sessions()[0].header.settings();
+  EXPECT_EQ(settings.min_sample_ns(), DefaultSamplingOptions().min_sample_ns());
+  EXPECT_EQ(settings.config_deadline_ns(), 7'000'000'000);
+  EXPECT_EQ(settings.max_config_bytes(), int64_t{512} << 20);
+  EXPECT_EQ(settings.processes(), 1);
+  EXPECT_GT(settings.attempts_per_process(), 0);
+  EXPECT_GT(settings.race_ratio(), 1);
+  EXPECT_TRUE(IsFingerprint(settings.binary_fingerprint()));
+}
+
+TEST_F(CommandsTest, AWarmStartIsStoredWithoutTheSamples) {
+  Tune({"--trials=16", "--shape=n=64/"});
+  Tune({"--trials=16", "--shape=n=64/", "--retune"});
+  const std::vector<tracker::SessionInfo> sessions = Sessions();
+  ASSERT_THAT(sessions, SizeIs(2)) << err_;
+  const auto second = History().ReadSession(sessions[1].id());
+  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_GT(second->warm_start_trial_count(), 0);
+  for (int i = 0; i < second->trials_size(); ++i) {
+    const proto::Trial& trial = second->trials(i);
+    const bool warm = i < second->warm_start_trial_count();
+    EXPECT_EQ(trial.session_id(), warm ? sessions[0].id() : "");
+    if (warm) {
+      EXPECT_THAT(trial.measurements(), IsEmpty());
+    }
+  }
+}
+
+TEST_F(CommandsTest, ARunRecordsHowItMeasured) {
+  // A busy machine may leave it without a clean reading: recorded all the same.
+  Bench({"--record", "--processes=2", "--benchmark_min_time=0.001"});
+  const auto runs = History().ListRuns();
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_THAT(runs->runs, SizeIs(1)) << err_;
+  const proto::MeasurementSettings& settings = runs->runs[0].header.settings();
+  EXPECT_EQ(settings.max_sampling_ns(), 1'000'000);
+  EXPECT_EQ(settings.target_half_width_fraction(), 0);
+  EXPECT_EQ(settings.processes(), 2);
+  EXPECT_GT(settings.attempts_per_process(), 0);
+  EXPECT_FALSE(settings.has_race_ratio());
+  EXPECT_TRUE(IsFingerprint(settings.binary_fingerprint()));
+}
+
+TEST_F(CommandsTest, ATotalOfTimeEnds) {
+  Tune({"--total_time=300ms"});
+  EXPECT_THAT(Sessions(), SizeIs(3)) << err_;
+}
+
+TEST_F(CommandsTest, ATotalThatIsNoneIsRefusedAndNothingIsTuned) {
+  const struct {
+    const char* flag;
+    const char* message;
+  } cases[] = {
+      {"--total_trials=-1", "--total_trials=-1: expected 0 to 100000000"},
+      {"--total_trials=many", "total_trials"},
+      {"--total_trials=2",
+       "a total of 2 trials (--total_trials) for 3 tasks; expected at least "
+       "one each"},
+      {"--total_time=-5s", "--total_time=-5s: expected a duration such as 10m"},
+      {"--total_time=inf", "expected a duration such as 10m"},
+      {"--total_time=soon", "total_time"},
+  };
+  for (const auto& bad : cases) {
+    EXPECT_EQ(Tune({bad.flag}), 2) << bad.flag;
+    EXPECT_THAT(err_, HasSubstr(bad.message)) << bad.flag;
+    EXPECT_THAT(Sessions(), IsEmpty());
+    EXPECT_THAT(Journals(), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace optrail::suites
+
+int main(int argc, char** argv) {
+  if (optrail::suites::IsWorker(argc, argv)) {
+    return optrail::suites::RunWorker();
+  }
+  ::testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,142 @@
+#include "suites/stopwatch/stopwatch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/statistics.h"
+
+namespace optrail::suites {
+namespace {
+
+// Before kMinCleanSamples, one tells that a config is slower by this factor.
+constexpr double kFarSlower = 3;
+
+// A sample may miss its target length by this factor before the number of
+// calls is corrected.
+constexpr double kCallsSlack = 2;
+
+// How many calls fill min_sample_ns, found by doubling from one call; the calls
+// made on the way warm caches, branch predictors and clocks up, and tell the
+// monitor what is usual.
+int64_t WarmUp(const proto::SamplingOptions& options, CallTimer& timer,
+               ops::Monitor& monitor) {
+  int64_t calls = 1;
+  int64_t spent_ns = 0;
+  while (true) {
+    monitor.Begin();
+    const int64_t elapsed_ns = std::max<int64_t>(1, timer.TimeCallsNs(calls));
+    monitor.End(elapsed_ns);
+    spent_ns += elapsed_ns;
+    const double per_call_ns =
+        static_cast<double>(elapsed_ns) / static_cast<double>(calls);
+    const int64_t wanted = std::clamp<int64_t>(
+        static_cast<int64_t>(std::ceil(
+            static_cast<double>(options.min_sample_ns()) / per_call_ns)),
+        1, timer.max_calls());
+    const bool long_enough = calls >= wanted || calls == timer.max_calls();
+    if (long_enough && spent_ns >= options.warm_up_ns()) return wanted;
+    // The first calls are slower than later ones: approach from below.
+    if (!long_enough) {
+      calls = std::min({wanted, calls * 10, timer.max_calls()});
+    }
+  }
+}
+
+bool PreciseEnough(const std::vector<double>& times, double target) {
+  const Interval interval = MedianInterval(times, kMedianConfidence);
+  // Too few samples for it promise nothing.
+  if (interval.confidence < kMedianConfidence) return false;
+  const double half_width = (interval.high - interval.low) / 2;
+  return half_width <= target * Median(times);
+}
+
+}  // namespace
+
+proto::SamplingOptions DefaultSamplingOptions() {
+  proto::SamplingOptions options;
+  // Reading the clock takes some 30 ns and the monitor's reads, outside the
+  // timed region, some microseconds: at 100 us a sample neither shows.
+  options.set_min_sample_ns(100'000);
+  options.set_warm_up_ns(2'000'000);
+  options.set_max_time_ns(200'000'000);
+  options.set_min_samples(7);
+  options.set_max_samples(200);
+  options.set_target_relative_half_width(0.01);
+  return options;
+}
+
+Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
+                     ops::Monitor& monitor) {
+  Sampling result;
+  proto::Measurement& measurement = result.measurement;
+  int64_t calls = WarmUp(options, timer, monitor);
+  measurement.set_calls_per_sample(calls);
+
+  int64_t spent_ns = 0;
+  std::vector<double> clean;
+  // Sorting for each new sample would be quadratic: precision is looked at
+  // when the number of samples has grown by a tenth.
+  size_t next_look = options.min_samples();
+  const auto finish = [&](proto::Outcome outcome, double time_ns) {
+    result.outcome = outcome;
+    result.time_ns = time_ns;
+    measurement.set_clean_sample_count(static_cast<int>(clean.size()));
+    if (!clean.empty()) measurement.set_median_ns(Median(clean));
+    return result;
+  };
+  while (true) {
+    monitor.Begin();
+    const int64_t elapsed_ns = timer.TimeCallsNs(calls);
+    const bool disturbed = monitor.End(elapsed_ns);
+    spent_ns += elapsed_ns;
+
+    if (!disturbed && calls < timer.max_calls() &&
+        static_cast<double>(elapsed_ns) * kCallsSlack <
+            static_cast<double>(options.min_sample_ns())) {
+      // The warm-up was slower than the steady state: start over, longer.
+      calls = std::min(timer.max_calls(), calls * 2);
+      measurement.clear_sample_ns();
+      measurement.clear_contended_samples();
+      measurement.set_calls_per_sample(calls);
+      clean.clear();
+      next_look = options.min_samples();
+      continue;
+    }
+    if (disturbed) {
+      measurement.add_contended_samples(measurement.sample_ns_size());
+    }
+    measurement.add_sample_ns(elapsed_ns);
+    if (!disturbed) {
+      clean.push_back(static_cast<double>(elapsed_ns) /
+                      static_cast<double>(calls));
+    }
+
+    if (options.has_hopeless_above_ns() && !clean.empty()) {
+      const double fastest_ns = *std::min_element(clean.begin(), clean.end());
+      const double limit_ns = clean.size() >= kMinCleanSamples
+                                  ? options.hopeless_above_ns()
+                                  : kFarSlower * options.hopeless_above_ns();
+      if (fastest_ns > limit_ns) return finish(proto::CENSORED, fastest_ns);
+    }
+    // Calls so long that min_samples of them exceed the time limit.
+    const bool long_calls =
+        spent_ns >= options.max_time_ns() && clean.size() >= kMinCleanSamples;
+    const bool enough = clean.size() >= options.min_samples() || long_calls;
+    if (enough && clean.size() >= next_look) {
+      if (PreciseEnough(clean, options.target_relative_half_width())) {
+        return finish(proto::OK, Median(clean));
+      }
+      next_look = clean.size() + std::max<size_t>(1, clean.size() / 10);
+    }
+    const bool capped = spent_ns >= options.max_time_ns() ||
+                        clean.size() >= options.max_samples();
+    if (enough && capped) return finish(proto::OK, Median(clean));
+    if (!enough && spent_ns >= 2 * options.max_time_ns() &&
+        measurement.sample_ns_size() >= 2 * kMinCleanSamples) {
+      return finish(proto::CONTENDED, 0);
+    }
+  }
+}
+
+}  // namespace optrail::suites

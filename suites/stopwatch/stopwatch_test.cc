@@ -1,0 +1,158 @@
+#include "suites/stopwatch/stopwatch.h"
+
+#include <cmath>
+#include <set>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+
+namespace optrail::suites {
+namespace {
+
+// A kernel whose calls take `true_ns` times seeded noise. Disturbances hit
+// samples at random and are what the monitor reports.
+class NoisyKernel : public CallTimer, public ops::Monitor {
+ public:
+  NoisyKernel(double true_ns, double noise, double disturbed_share,
+              uint64_t seed)
+      : true_ns_(true_ns),
+        noise_(noise),
+        disturbed_share_(disturbed_share),
+        rng_(seed) {}
+
+  int64_t TimeCallsNs(int64_t calls) override {
+    ++samples_;
+    total_calls_ += calls;
+    double ns = true_ns_ * static_cast<double>(calls) *
+                std::exp(noise_ * rng_.Gaussian());
+    if (first_calls_slow_ && samples_ < 5) ns *= 20;
+    if (disturbed_) ns *= 8;
+    return static_cast<int64_t>(ns / resolution_ns_) * resolution_ns_;
+  }
+  int64_t max_calls() const override { return max_calls_; }
+  void Begin() override { disturbed_ = rng_.UniformReal() < disturbed_share_; }
+  void Fill(proto::Conditions*) override {}
+  bool End(int64_t elapsed_ns) override {
+    const bool was = disturbed_;
+    disturbed_ = false;
+    return was;
+  }
+
+  int64_t max_calls_ = int64_t{1} << 30;
+  int64_t resolution_ns_ = 1;
+  bool first_calls_slow_ = false;
+  int samples_ = 0;
+  int64_t total_calls_ = 0;
+
+ private:
+  double true_ns_;
+  double noise_;
+  double disturbed_share_;
+  Rng rng_;
+  bool disturbed_ = false;
+};
+
+TEST(StopwatchTest, BatchesShortCallsUntilASampleIsLongEnough) {
+  NoisyKernel kernel(/*true_ns=*/7, /*noise=*/0.01, 0, /*seed=*/1);
+  kernel.resolution_ns_ = 1000;  // far coarser than a call
+  const Sampling result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  EXPECT_EQ(result.outcome, proto::OK);
+  EXPECT_GE(result.measurement.calls_per_sample(), 100'000 / 7 / 2);
+  EXPECT_NEAR(result.time_ns, 7, 0.2);
+}
+
+TEST(StopwatchTest, StopsEarlyOnAQuietKernelAndLateOnANoisyOne) {
+  NoisyKernel quiet(1e5, 0.001, 0, 2);
+  NoisyKernel noisy(1e5, 0.10, 0, 2);
+  const Sampling a = TakeSamples(DefaultSamplingOptions(), quiet, quiet);
+  const Sampling b = TakeSamples(DefaultSamplingOptions(), noisy, noisy);
+  EXPECT_LT(a.measurement.sample_ns_size(), 12);
+  EXPECT_GT(b.measurement.sample_ns_size(), 100);
+  EXPECT_NEAR(b.time_ns, 1e5, 3e3);
+}
+
+TEST(StopwatchTest, LeavesDisturbedSamplesOutButKeepsThem) {
+  NoisyKernel kernel(1e5, 0.005, /*disturbed_share=*/0.4, 3);
+  const Sampling result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  EXPECT_EQ(result.outcome, proto::OK);
+  EXPECT_NEAR(result.time_ns, 1e5, 1e3);
+  EXPECT_GT(result.measurement.contended_samples_size(), 0);
+  EXPECT_EQ(result.measurement.clean_sample_count() +
+                result.measurement.contended_samples_size(),
+            result.measurement.sample_ns_size());
+  for (int i : result.measurement.contended_samples()) {
+    EXPECT_GT(result.measurement.sample_ns(i), 4e5);
+  }
+}
+
+TEST(StopwatchTest, ConcludesNothingWhenHardlyAnySampleIsClean) {
+  NoisyKernel kernel(1e5, 0.005, /*disturbed_share=*/1, 4);
+  const Sampling result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  EXPECT_EQ(result.outcome, proto::CONTENDED);
+  EXPECT_FALSE(result.measurement.has_median_ns());
+  EXPECT_GT(result.measurement.sample_ns_size(), 0);
+}
+
+TEST(StopwatchTest, RacesOutAHopelessConfigWithALowerBound) {
+  NoisyKernel kernel(1e6, 0.01, 0, 5);
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_hopeless_above_ns(5e5);
+  const Sampling result = TakeSamples(options, kernel, kernel);
+  EXPECT_EQ(result.outcome, proto::CENSORED);
+  EXPECT_LE(result.measurement.sample_ns_size(), 3);
+  EXPECT_GT(result.time_ns, 5e5);
+}
+
+TEST(StopwatchTest, NeverRacesOutAConfigBelowTheLimit) {
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_hopeless_above_ns(1.2e5);
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    NoisyKernel kernel(1e5, 0.05, 0, seed);
+    EXPECT_EQ(TakeSamples(options, kernel, kernel).outcome, proto::OK) << seed;
+  }
+}
+
+TEST(StopwatchTest, AColdOrInPlaceKernelKeepsItsLimitOfCalls) {
+  NoisyKernel kernel(/*true_ns=*/1000, 0.01, 0, 6);
+  kernel.max_calls_ = 1;
+  const Sampling result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  EXPECT_EQ(result.outcome, proto::OK);
+  EXPECT_EQ(result.measurement.calls_per_sample(), 1);
+  EXPECT_EQ(kernel.total_calls_, kernel.samples_);
+}
+
+TEST(StopwatchTest, CorrectsTheBatchWhenTheWarmUpWasMuchSlower) {
+  NoisyKernel kernel(/*true_ns=*/1000, 0.001, 0, 7);
+  kernel.first_calls_slow_ = true;
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_warm_up_ns(0);
+  const Sampling result = TakeSamples(options, kernel, kernel);
+  EXPECT_EQ(result.outcome, proto::OK);
+  EXPECT_GE(result.measurement.sample_ns(0), options.min_sample_ns() / 2);
+  EXPECT_NEAR(result.time_ns, 1000, 20);
+}
+
+TEST(StopwatchTest, LongCallsGetByWithThreeSamples) {
+  NoisyKernel kernel(/*true_ns=*/1e9, 0.01, 0, 8);
+  const Sampling result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  EXPECT_EQ(result.outcome, proto::OK);
+  EXPECT_EQ(result.measurement.sample_ns_size(), 3);
+}
+
+// The interval of the median is what stops sampling, so it must hold: over many
+// seeds the error stays within a few half-widths.
+TEST(StopwatchTest, ErrorOfTheMedianMatchesTheTargetedPrecision) {
+  int within = 0;
+  constexpr int kSeeds = 300;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    NoisyKernel kernel(1e5, 0.03, 0.1, 1000 + seed);
+    const Sampling result =
+        TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+    ASSERT_EQ(result.outcome, proto::OK);
+    if (std::abs(result.time_ns / 1e5 - 1) < 0.015) ++within;
+  }
+  EXPECT_GE(within, kSeeds * 95 / 100);
+}
+
+}  // namespace
+}  // namespace optrail::suites

@@ -1,0 +1,98 @@
+#include "suites/tune/transfer_sources.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "suites/tune/known_trials.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/store/store.h"
+
+namespace optrail::suites {
+namespace {
+
+// In doublings of a dimension.
+constexpr double kOtherHardware = 2;
+constexpr double kOtherCacheMode = 1;
+// Farther tasks are another problem.
+constexpr double kFarthest = 6;
+
+constexpr size_t kMostSources = 4;
+// A session of fewer trials, or of which the space knows fewer, tells too
+// little.
+constexpr int kLeastTrials = 12;
+
+}  // namespace
+
+absl::optional<double> TaskDistance(const proto::Task& a,
+                                    const proto::Task& b) {
+  if (a.operator_name() != b.operator_name() ||
+      a.device_kind() != b.device_kind() ||
+      tuning::TrialKey(a, proto::Config()) ==
+          tuning::TrialKey(b, proto::Config())) {
+    return absl::nullopt;
+  }
+  absl::optional<double> distance = tuning::ShapeDistance(a.shape(), b.shape());
+  if (!distance.has_value()) return absl::nullopt;
+  const double threads_a = std::max(a.threads(), 1);
+  const double threads_b = std::max(b.threads(), 1);
+  *distance += std::abs(std::log2(threads_a / threads_b));
+  if (a.hardware_id() != b.hardware_id()) *distance += kOtherHardware;
+  if (a.cache_mode() != b.cache_mode()) *distance += kOtherCacheMode;
+  return distance;
+}
+
+std::vector<std::string> ChooseTransferSessions(
+    const std::vector<tracker::SessionInfo>& sessions,
+    const proto::Task& task) {
+  std::vector<std::pair<double, std::string>> nearest;
+  absl::flat_hash_set<std::string> tasks;
+  for (auto info = sessions.rbegin(); info != sessions.rend(); ++info) {
+    if (info->trial_count < kLeastTrials) continue;
+    const proto::Task& other = info->header.task();
+    const absl::optional<double> distance = TaskDistance(task, other);
+    if (!distance.has_value() || *distance > kFarthest) continue;
+    // An older session's trials are among the known ones of the newest.
+    if (!tasks.insert(tuning::TrialKey(other, proto::Config())).second) {
+      continue;
+    }
+    nearest.emplace_back(*distance, info->id());
+  }
+  std::stable_sort(
+      nearest.begin(), nearest.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (nearest.size() > kMostSources) nearest.resize(kMostSources);
+  std::vector<std::string> ids;
+  for (auto& [distance, id] : nearest) ids.push_back(std::move(id));
+  return ids;
+}
+
+std::vector<tuning::TransferSource> LoadTransferSources(
+    const tracker::History& history,
+    const google::protobuf::RepeatedPtrField<std::string>& session_ids,
+    const tuning::BoundSpace& space) {
+  std::vector<tuning::TransferSource> sources;
+  for (const std::string& id : session_ids) {
+    const absl::StatusOr<proto::Session> session = history.ReadSession(id);
+    if (!session.ok()) continue;
+    tuning::TransferSource source;
+    source.name = id;
+    for (const proto::Trial& trial : session->trials()) {
+      // Of a contended trial nothing is known.
+      if (trial.outcome() == proto::CONTENDED ||
+          trial.outcome() == proto::OUTCOME_UNSPECIFIED) {
+        continue;
+      }
+      absl::StatusOr<tuning::Levels> levels = space.ToLevels(trial.config());
+      if (!levels.ok()) continue;
+      source.trials.push_back(ForStrategy(trial, *std::move(levels)));
+    }
+    if (static_cast<int>(source.trials.size()) >= kLeastTrials) {
+      sources.push_back(std::move(source));
+    }
+  }
+  return sources;
+}
+
+}  // namespace optrail::suites

@@ -1,0 +1,498 @@
+#include "suites/tune/tune_driver.h"
+
+#include <algorithm>
+#include <iostream>
+#include <list>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+#include "ops/core/operator.h"
+#include "ops/device/roofline.h"
+#include "suites/tune/known_trials.h"
+#include "suites/tune/transfer_sources.h"
+#include "suites/tune/tune_together.h"
+#include "suites/worker/measurement_settings.h"
+#include "tracker/history/history.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/store/store_files.h"
+
+namespace optrail::suites {
+namespace {
+
+using tuning::CanonicalText;
+
+constexpr int64_t kNsPerMs = 1'000'000;
+
+// Ceilings are readings, too: a bound that is a little too high must not make a
+// task look finished.
+constexpr double kTrustInRoofline = 0.9;
+
+// Workers that wait for their task's next turn may hold this share of the
+// memory.
+constexpr double kShareOfMemory = 0.25;
+constexpr int64_t kUnknownMemoryBytes = int64_t{4} << 30;
+
+proto::TunedConfig TunedConfigOf(const proto::Session& session) {
+  proto::TunedConfig tuned;
+  const proto::Finalist* winner = WinningFinalist(session);
+  const proto::Finalist* fallback = DefaultFinalist(session);
+  tuned.set_shape(CanonicalText(session.task().shape()));
+  tuned.set_config(CanonicalText(session.winner()));
+  tuned.set_threads(session.task().threads());
+  tuned.set_cache_mode(session.task().cache_mode());
+  tuned.set_kernel_id(session.task().kernel_id());
+  tuned.set_time_ns(winner->time_ns());
+  if (fallback != nullptr && fallback->outcome() == proto::OK) {
+    tuned.set_default_time_ns(fallback->time_ns());
+  }
+  tuned.set_processes(winner->measurements_size());
+  int samples = 0;
+  for (const proto::Measurement& measurement : winner->measurements()) {
+    samples += measurement.clean_sample_count();
+  }
+  tuned.set_samples(samples);
+  tuned.set_commit(session.commit().id());
+  tuned.set_date(absl::FormatTime(
+      "%Y-%m-%d", absl::FromUnixNanos(session.started_unix_ns()),
+      absl::UTCTimeZone()));
+  tuned.set_session_id(session.session_id());
+  return tuned;
+}
+
+double RooflineTimeNs(const TaskEntry& task, const RunContext& context,
+                      const proto::Ceilings& ceilings) {
+  const ops::Operator& op = *task.entry->op;
+  const double moved_bytes = op.MovedBytes(task.task.shape());
+  const bool hot = task.task.cache_mode() == proto::HOT;
+  return ops::RooflineOf(op.Flop(task.task.shape()), moved_bytes,
+                         hot ? moved_bytes : 0, context.hardware, ceilings,
+                         task.task.threads(), context.hardware.cores())
+      .time_ns;
+}
+
+// All but when it begins and what it learns from.
+proto::Session HeaderFor(const TaskEntry& task, const TaskSpace& space,
+                         const RunContext& context,
+                         const TuneDriverOptions& options,
+                         const proto::Ceilings& ceilings) {
+  proto::Session header;
+  *header.mutable_task() = task.task;
+  *header.mutable_hardware() = context.hardware;
+  *header.mutable_toolchain() = context.toolchain;
+  *header.mutable_commit() = context.commit;
+  *header.mutable_settings() =
+      SettingsOf(options.tune.sampling, options.worker);
+  header.mutable_settings()->set_race_ratio(options.tune.race_factor);
+  header.mutable_settings()->set_processes(options.tune.verify_processes);
+  header.mutable_settings()->set_attempts_per_process(kReadingAttempts);
+  header.set_space_textproto(task.entry->space.contents);
+  header.set_space_hash(space.space->hash());
+  if (const auto count = space.bound->count(); count.has_value()) {
+    header.set_valid_config_count(*count);
+  }
+  const double roofline_ns = RooflineTimeNs(task, context, ceilings);
+  if (roofline_ns > 0) header.set_roofline_time_ns(roofline_ns);
+  return header;
+}
+
+// Between its turns a task's worker keeps the operands and references, which
+// may take long to compute. Beyond the share of memory those that waited
+// longest end, and start anew at their next turn.
+class WaitingWorkers {
+ public:
+  explicit WaitingWorkers(const proto::Hardware& hardware)
+      : limit_bytes_(static_cast<int64_t>(kShareOfMemory *
+                                          (hardware.has_memory_bytes()
+                                               ? hardware.memory_bytes()
+                                               : kUnknownMemoryBytes))) {}
+
+  void Use(WorkerEvaluator* worker) {
+    workers_.remove(worker);
+    workers_.push_front(worker);
+    int64_t bytes = 0;
+    for (auto it = workers_.begin(); it != workers_.end();) {
+      bytes += (*it)->waiting_bytes();
+      if (bytes <= limit_bytes_ || it == workers_.begin()) {
+        ++it;
+        continue;
+      }
+      (*it)->Rest();
+      it = workers_.erase(it);
+    }
+  }
+
+ private:
+  const int64_t limit_bytes_;
+  std::list<WorkerEvaluator*> workers_;  // last used first
+};
+
+std::string ProgressDetail(const TuneProgress& progress) {
+  std::string detail = progress.phase == "search"
+                           ? absl::StrCat(progress.trials, " trials")
+                           : progress.phase;
+  if (progress.best_time_ns > 0) {
+    absl::StrAppend(&detail, ", best ",
+                    FormatDurationNs(progress.best_time_ns));
+  }
+  return detail;
+}
+
+}  // namespace
+
+absl::StatusOr<tuning::TunedConfigStore> LoadStore(const RunContext& context) {
+  tuning::StoreOptions options;
+  for (const ops::OperatorEntry* entry :
+       ops::Registry::Get().List(/*with_test_only=*/true)) {
+    for (const ops::EmbeddedFile& file : entry->tuned) {
+      options.checked_in.push_back({file.path, file.contents});
+    }
+  }
+  options.overlay_directory = context.store;
+  OPTRAIL_ASSIGN_OR_RETURN(tuning::TunedConfigStore store,
+                           tuning::TunedConfigStore::Load(options));
+  for (const std::string& warning : store.warnings()) {
+    std::cerr << "warning: " << warning << "\n";
+  }
+  return store;
+}
+
+const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
+                                    const proto::Task& task,
+                                    const tuning::BoundSpace& space) {
+  tuning::LookupRequest request;
+  request.operator_name = task.operator_name();
+  request.shape = &task.shape();
+  request.threads = task.threads();
+  request.cache_mode = task.cache_mode();
+  request.hardware_id = task.hardware_id();
+  request.device_kind = task.device_kind();
+  request.kernel_id = task.kernel_id();
+  const auto is_valid = [&](const proto::Config& config) {
+    return space.Validate(config).ok();
+  };
+  const tuning::ConfigPredicate predicate(is_valid);
+  request.is_valid = &predicate;
+  const tuning::LookupResult found = store.Lookup(request);
+  return found.source == tuning::LookupSource::kExact && !found.unverified
+             ? found.tuned
+             : nullptr;
+}
+
+namespace {
+
+// One call of TuneTasks.
+class TuneCall {
+ public:
+  TuneCall(const RunContext& context, const TuneDriverOptions& options,
+           tracker::History history)
+      : context_(context), options_(options), history_(std::move(history)) {}
+
+  absl::StatusOr<std::vector<TuneSummary>> Run(
+      const std::vector<TaskEntry>& tasks);
+
+ private:
+  struct Pending {
+    const TaskEntry* task = nullptr;
+    TaskSpace space;
+    TuneSetup setup;
+    TuneOptions tune;
+    size_t summary = 0;
+    std::unique_ptr<WorkerEvaluator> evaluator;
+    std::unique_ptr<TuneSession> session;  // together only
+    bool recorded = false;
+  };
+
+  bool together() const {
+    return options_.total_trials > 0 || options_.total_time_ns > 0;
+  }
+  absl::Status FindPending(const std::vector<TaskEntry>& tasks);
+  absl::Status OneByOne();
+  absl::Status Together();
+  void OpenAll();
+  void SearchAll();
+  absl::Status FinishAll();
+  void Begin(Pending& pending);
+  absl::Status Record(Pending& pending, absl::StatusOr<proto::Session> session);
+
+  std::string Title(size_t i) const {
+    return absl::StrCat("[", i + 1, "/", pending_.size(), "] ",
+                        ShortTaskText(pending_[i].task->task), ": ");
+  }
+  ProgressOptions ForProgress() const {
+    ProgressOptions progress;
+    progress.quiet = options_.quiet;
+    return progress;
+  }
+
+  const RunContext& context_;
+  const TuneDriverOptions& options_;
+  const tracker::History history_;
+  std::vector<TuneSummary> summaries_;
+  std::vector<Pending> pending_;
+  // Sessions of the history, oldest first, those of this call included.
+  std::vector<tracker::SessionInfo> earlier_;
+  Progress* verifying_ = nullptr;  // while finalists are verified
+};
+
+absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
+  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                           LoadStore(context_));
+  // Without ceilings at hand the roofline is left out: measuring them takes
+  // longer than what it is worth here.
+  const proto::Ceilings ceilings = KeptCeilings(context_);
+  for (const TaskEntry& task : tasks) {
+    TuneSummary summary;
+    summary.task = task.task;
+    summary.count = task.count;
+    absl::StatusOr<TaskSpace> space = BindTask(task, context_.hardware);
+    if (!space.ok()) {
+      summary.error = std::string(space.status().message());
+      summaries_.push_back(std::move(summary));
+      continue;
+    }
+    Pending pending;
+    pending.task = &task;
+    pending.tune = options_.tune;
+    pending.tune.journal_directory = JoinPath(context_.state, "tuning");
+    pending.setup.header =
+        HeaderFor(task, *space, context_, options_, ceilings);
+    pending.setup.space = space->bound.get();
+    // What a killed call with a total budget had finished already belongs to
+    // that total.
+    const bool interrupted =
+        together() && HasTuneJournal(pending.setup, pending.tune);
+    summary.skipped = !options_.retune && !interrupted &&
+                      FindTuned(store, task.task, *space->bound) != nullptr;
+    if (!summary.skipped) {
+      pending.summary = summaries_.size();
+      pending.space = *std::move(space);
+      pending.evaluator =
+          std::make_unique<WorkerEvaluator>(task.task, options_.worker);
+      pending_.push_back(std::move(pending));
+    }
+    summaries_.push_back(std::move(summary));
+  }
+  if (options_.forget_trials || pending_.empty()) return absl::OkStatus();
+  // Listing reads every session file, so it is done once. What this call
+  // records is of other tasks.
+  absl::StatusOr<tracker::SessionList> earlier = history_.ListSessions();
+  if (!earlier.ok()) return absl::OkStatus();
+  earlier_ = std::move(earlier->sessions);
+  for (Pending& pending : pending_) {
+    pending.setup.known_trials =
+        KnownTrials(history_, earlier_, pending.task->task);
+  }
+  return absl::OkStatus();
+}
+
+// Just before the task's session opens: tasks of this call that were tuned
+// before it count among its sources, too.
+void TuneCall::Begin(Pending& pending) {
+  proto::Session& header = pending.setup.header;
+  header.set_started_unix_ns(Clock::Real()->WallNs());
+  header.set_session_id(tracker::NewRecordId(header.started_unix_ns()));
+  // Also without sources of its own: the header may be that of an earlier
+  // sitting.
+  pending.setup.load_sources = [this, space = pending.space.bound.get()](
+                                   const proto::Session& begun) {
+    return LoadTransferSources(history_, begun.source_session_ids(), *space);
+  };
+  if (options_.forget_trials) return;
+  for (std::string& id : ChooseTransferSessions(earlier_, pending.task->task)) {
+    header.add_source_session_ids(std::move(id));
+  }
+}
+
+absl::Status TuneCall::Record(Pending& pending,
+                              absl::StatusOr<proto::Session> session) {
+  TuneSummary& summary = summaries_[pending.summary];
+  if (!session.ok()) {
+    summary.error = std::string(session.status().message());
+    return absl::OkStatus();
+  }
+  // Recorded first, then the journal goes: killed in between, the next start
+  // finds a finished journal whose session the history already has.
+  const absl::Status recorded = history_.AppendSession(*session);
+  if (!recorded.ok() && !absl::IsAlreadyExists(recorded)) return recorded;
+  const proto::Task& task = pending.task->task;
+  if (session->has_winner()) {
+    OPTRAIL_RETURN_IF_ERROR(tuning::WriteOverlay(
+        context_.store, task.operator_name(), task.hardware_id(),
+        task.device_kind(), TunedConfigOf(*session)));
+  }
+  pending.recorded = true;
+  tracker::SessionInfo info;
+  info.header = *session;
+  info.header.clear_trials();
+  info.trial_count = session->trials_size();
+  earlier_.push_back(std::move(info));
+  summary.session = *std::move(session);
+  return absl::OkStatus();
+}
+
+absl::Status TuneCall::OneByOne() {
+  // Progress is in milliseconds of the time budgets where there are any, else
+  // in trials.
+  const proto::Budget& budget = options_.tune.budget;
+  const bool by_time = budget.time_ns() > 0;
+  const int64_t per_task =
+      by_time ? budget.time_ns() / kNsPerMs : budget.trials();
+  Progress progress("tuning", per_task * static_cast<int64_t>(pending_.size()),
+                    ForProgress());
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    Pending& pending = pending_[i];
+    const int64_t before = static_cast<int64_t>(i) * per_task;
+    pending.tune.on_progress = [&](const TuneProgress& now) {
+      const int64_t spent = by_time ? now.elapsed_ns / kNsPerMs : now.trials;
+      progress.Update(before + std::min(spent, per_task),
+                      absl::StrCat(Title(i), ProgressDetail(now)));
+    };
+    progress.Update(before, Title(i));
+    Begin(pending);
+    OPTRAIL_RETURN_IF_ERROR(
+        Record(pending, RunTuneSession(pending.setup, pending.tune,
+                                       *pending.evaluator, *Clock::Real())));
+    pending.evaluator->Rest();
+    if (pending.recorded) {
+      OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
+    }
+  }
+  progress.Finish();
+  return absl::OkStatus();
+}
+
+void TuneCall::OpenAll() {
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    Pending& pending = pending_[i];
+    proto::Budget& budget = pending.tune.budget;
+    if (options_.total_trials > 0)
+      budget.set_total_trials(options_.total_trials);
+    if (options_.total_time_ns > 0) {
+      budget.set_total_time_ns(options_.total_time_ns);
+    }
+    pending.tune.on_progress = [this, i](const TuneProgress& now) {
+      if (verifying_ == nullptr) return;
+      verifying_->Update(static_cast<int64_t>(i),
+                         absl::StrCat(Title(i), ProgressDetail(now)));
+    };
+    Begin(pending);
+    absl::StatusOr<std::unique_ptr<TuneSession>> session = TuneSession::Open(
+        pending.setup, pending.tune, *pending.evaluator, *Clock::Real());
+    if (session.ok()) {
+      pending.session = *std::move(session);
+    } else {
+      summaries_[pending.summary].error =
+          std::string(session.status().message());
+    }
+  }
+}
+
+void TuneCall::SearchAll() {
+  std::vector<TogetherTask> tasks;
+  std::vector<size_t> index;  // into pending_
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    const Pending& pending = pending_[i];
+    if (pending.session == nullptr) continue;
+    TogetherTask task;
+    task.session = pending.session.get();
+    task.task.name = ShortTaskText(pending.task->task);
+    task.task.weight = pending.task->count;
+    // As the first sitting knew it, so that a resumed call decides alike.
+    task.task.floor_cost =
+        kTrustInRoofline * pending.session->header().roofline_time_ns();
+    tasks.push_back(task);
+    index.push_back(i);
+  }
+  const bool by_time = options_.total_time_ns > 0;
+  Progress progress(
+      "tuning",
+      by_time ? options_.total_time_ns / kNsPerMs : options_.total_trials,
+      ForProgress());
+  WaitingWorkers workers(context_.hardware);
+  TogetherOptions together;
+  together.total_trials = options_.total_trials;
+  together.total_time_ns = options_.total_time_ns;
+  together.before_turn = [&](int task) {
+    workers.Use(pending_[index[task]].evaluator.get());
+  };
+  together.after_trial = [&](const TogetherProgress& now) {
+    const TuneSession& session = *tasks[now.task].session;
+    TuneProgress detail;
+    detail.trials = session.trials();
+    detail.best_time_ns = session.best_time_ns();
+    detail.phase = "search";
+    progress.Update(
+        by_time ? now.total_elapsed_ns / kNsPerMs : now.total_trials,
+        absl::StrCat(Title(index[now.task]), ProgressDetail(detail)));
+  };
+  const std::vector<absl::Status> searched = SearchTogether(tasks, together);
+  for (size_t i = 0; i < searched.size(); ++i) {
+    Pending& pending = pending_[index[i]];
+    pending.evaluator->Rest();
+    if (searched[i].ok()) continue;
+    summaries_[pending.summary].error = std::string(searched[i].message());
+    pending.session.reset();
+  }
+}
+
+absl::Status TuneCall::FinishAll() {
+  Progress progress("verifying", static_cast<int64_t>(pending_.size()),
+                    ForProgress());
+  verifying_ = &progress;
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    Pending& pending = pending_[i];
+    if (pending.session == nullptr) continue;
+    OPTRAIL_RETURN_IF_ERROR(Record(pending, pending.session->Finish()));
+    pending.session.reset();
+  }
+  verifying_ = nullptr;
+  progress.Update(static_cast<int64_t>(pending_.size()));
+  progress.Finish();
+  // Only now: a journal that is missing would look like a task without trials
+  // when the same call is started again, and get some.
+  for (Pending& pending : pending_) {
+    if (!pending.recorded) continue;
+    OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TuneCall::Together() {
+  if (options_.total_trials > 0 &&
+      options_.total_trials < static_cast<int64_t>(pending_.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a total of ", options_.total_trials, " trials (--total_trials) for ",
+        pending_.size(), " tasks; expected at least one each"));
+  }
+  OpenAll();
+  SearchAll();
+  return FinishAll();
+}
+
+absl::StatusOr<std::vector<TuneSummary>> TuneCall::Run(
+    const std::vector<TaskEntry>& tasks) {
+  OPTRAIL_RETURN_IF_ERROR(FindPending(tasks));
+  if (!pending_.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(together() ? Together() : OneByOne());
+  }
+  return std::move(summaries_);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
+    const std::vector<TaskEntry>& tasks, const RunContext& context,
+    const TuneDriverOptions& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(tracker::History history,
+                           tracker::History::Open(context.history));
+  return TuneCall(context, options, std::move(history)).Run(tasks);
+}
+
+}  // namespace optrail::suites

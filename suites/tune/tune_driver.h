@@ -1,0 +1,52 @@
+#ifndef OPTRAIL_SUITES_TUNE_TUNE_DRIVER_H_
+#define OPTRAIL_SUITES_TUNE_TUNE_DRIVER_H_
+
+// TuneTasks tunes a list of tasks, one after another or together within a total
+// budget: skips those whose tuned config is in the store, resumes what was
+// interrupted, records each session in the history and each winner in the
+// store's overlay.
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "suites/tune/tune_session.h"
+#include "suites/tune/tune_summary.h"
+#include "suites/worker/run_context.h"
+#include "suites/worker/worker_evaluator.h"
+#include "suites/workload/tasks.h"
+#include "tuning/store/store.h"
+
+namespace optrail::suites {
+
+struct TuneDriverOptions {
+  TuneOptions tune;  // journal_directory and on_progress are filled in
+  WorkerOptions worker;
+  // A budget of all tasks together, which a scheduler divides: each next trial
+  // goes where a run of the workload gains most (tune_together.h). The budget
+  // in `tune` bounds each task. 0: none; both 0: one task after another, each
+  // with its budget.
+  int64_t total_trials = 0;
+  int64_t total_time_ns = 0;
+  bool retune = false;  // also what the store has
+  // Start over without the trials of earlier sessions.
+  bool forget_trials = false;
+  bool quiet = false;
+};
+
+// InvalidArgument for a total of fewer trials than there are tasks.
+absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
+    const std::vector<TaskEntry>& tasks, const RunContext& context,
+    const TuneDriverOptions& options);
+
+// The store of this binary's operators and the overlay.
+absl::StatusOr<tuning::TunedConfigStore> LoadStore(const RunContext& context);
+
+// The exact, verified config of a task; nullptr if the store has none.
+const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
+                                    const proto::Task& task,
+                                    const tuning::BoundSpace& space);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_TUNE_TUNE_DRIVER_H_

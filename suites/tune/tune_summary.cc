@@ -1,0 +1,118 @@
+#include "suites/tune/tune_summary.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/units.h"
+#include "suites/workload/tasks.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/proto/stop_reason.h"
+
+namespace optrail::suites {
+
+using tuning::CanonicalText;
+
+const proto::Finalist* WinningFinalist(const proto::Session& session) {
+  if (!session.has_winner()) return nullptr;
+  for (const proto::Finalist& finalist : session.finalists()) {
+    if (CanonicalText(finalist.config()) == CanonicalText(session.winner())) {
+      return &finalist;
+    }
+  }
+  return nullptr;
+}
+
+const proto::Finalist* DefaultFinalist(const proto::Session& session) {
+  for (const proto::Finalist& finalist : session.finalists()) {
+    if (finalist.is_default()) return &finalist;
+  }
+  return nullptr;
+}
+
+std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
+                                OutputFormat format) {
+  Table table({{"task"},
+               {"default", Align::kRight, "default_time_ns"},
+               {"tuned", Align::kRight, "tuned_time_ns"},
+               {"speed-up", Align::kRight, "speedup"},
+               {"trials", Align::kRight},
+               {"failed", Align::kRight},
+               {"stopped"},
+               {"config"}});
+  for (const TuneSummary& summary : summaries) {
+    std::vector<Cell> row = {ShortTaskText(summary.task)};
+    if (!summary.session.has_value()) {
+      row.insert(row.end(), 5, Cell::None());
+      row.push_back(summary.skipped ? "in the store" : "failed");
+      row.push_back(summary.error);
+      table.AddRow(std::move(row));
+      continue;
+    }
+    const proto::Session& session = *summary.session;
+    const proto::Finalist* fallback = DefaultFinalist(session);
+    const proto::Finalist* winner = WinningFinalist(session);
+    const auto time = [](const proto::Finalist* finalist) {
+      return finalist != nullptr && finalist->has_time_ns()
+                 ? Cell::Number(finalist->time_ns(),
+                                FormatDurationNs(finalist->time_ns()))
+                 : Cell::None();
+    };
+    row.push_back(time(fallback));
+    row.push_back(time(winner));
+    if (winner != nullptr && fallback != nullptr && fallback->has_time_ns()) {
+      const double speedup = fallback->time_ns() / winner->time_ns();
+      row.push_back(Cell::Number(speedup, absl::StrFormat("%.2fx", speedup)));
+    } else {
+      row.push_back(Cell::None());
+    }
+    const int warm = session.warm_start_trial_count();
+    int failed = 0;
+    for (int i = warm; i < session.trials_size(); ++i) {
+      const proto::Outcome outcome = session.trials(i).outcome();
+      failed += outcome != proto::OK && outcome != proto::CENSORED &&
+                outcome != proto::CONTENDED;
+    }
+    row.push_back(Cell::Integer(session.trials_size() - warm));
+    row.push_back(Cell::Integer(failed));
+    const bool contended =
+        std::any_of(session.finalists().begin(), session.finalists().end(),
+                    [](const proto::Finalist& finalist) {
+                      return finalist.outcome() == proto::CONTENDED;
+                    });
+    row.push_back(winner == nullptr
+                      ? contended ? "machine too busy" : "no config works"
+                      : tuning::StopReasonName(session.stop_reason()));
+    row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");
+    table.AddRow(std::move(row));
+  }
+  return table.Format(format, TerminalWidth());
+}
+
+std::string WorkloadTotalText(const std::vector<TuneSummary>& summaries) {
+  double default_ns = 0, tuned_ns = 0;
+  int tasks = 0;
+  int64_t trials = 0;
+  for (const TuneSummary& summary : summaries) {
+    if (!summary.session.has_value()) continue;
+    const proto::Session& session = *summary.session;
+    trials += session.trials_size() - session.warm_start_trial_count();
+    const proto::Finalist* fallback = DefaultFinalist(session);
+    const proto::Finalist* winner = WinningFinalist(session);
+    if (winner == nullptr || fallback == nullptr || !fallback->has_time_ns()) {
+      continue;
+    }
+    ++tasks;
+    default_ns += summary.count * fallback->time_ns();
+    tuned_ns += summary.count * winner->time_ns();
+  }
+  if (tasks == 0) return "";
+  return absl::StrFormat(
+      "a run of these %d tasks: %s by default, %s tuned (%.2fx), after %d "
+      "trials\n",
+      tasks, FormatDurationNs(default_ns), FormatDurationNs(tuned_ns),
+      default_ns / tuned_ns, trials);
+}
+
+}  // namespace optrail::suites

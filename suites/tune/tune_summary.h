@@ -1,0 +1,40 @@
+#ifndef OPTRAIL_SUITES_TUNE_TUNE_SUMMARY_H_
+#define OPTRAIL_SUITES_TUNE_TUNE_SUMMARY_H_
+
+// What came of tuning a list of tasks, for people and programs.
+
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "base/table.h"
+#include "tuning/proto/session.pb.h"
+#include "tuning/proto/trial.pb.h"
+
+namespace optrail::suites {
+
+struct TuneSummary {
+  proto::Task task;
+  int count = 1;         // calls per run of the workload
+  bool skipped = false;  // the store has it
+  absl::optional<proto::Session> session;
+  std::string error;  // this task could not be tuned; others go on
+};
+
+// The verified reading of the winner, of the default config; nullptr if there
+// is none.
+const proto::Finalist* WinningFinalist(const proto::Session& session);
+const proto::Finalist* DefaultFinalist(const proto::Session& session);
+
+// Time of the default and of the winner, speed-up, trials, why it stopped.
+std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
+                                OutputFormat format);
+
+// One line: what a run of the workload takes with default and with tuned
+// configs (calls times time, over the tasks that were tuned now), and the
+// trials that it took.
+std::string WorkloadTotalText(const std::vector<TuneSummary>& summaries);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_TUNE_TUNE_SUMMARY_H_

@@ -1,0 +1,109 @@
+#include "suites/tune/tune_together.h"
+
+#include <algorithm>
+
+namespace optrail::suites {
+namespace {
+
+// Trials per turn: few, so that the schedule follows the gains; not one, since
+// the first after another task's finds cold caches.
+constexpr int kTurnTrials = 4;
+
+std::vector<tuning::TuningTask> TasksOf(
+    const std::vector<TogetherTask>& tasks) {
+  std::vector<tuning::TuningTask> list;
+  for (const TogetherTask& task : tasks) list.push_back(task.task);
+  return list;
+}
+
+class Together {
+ public:
+  Together(const std::vector<TogetherTask>& tasks,
+           const TogetherOptions& options)
+      : tasks_(tasks),
+        options_(options),
+        scheduler_(TasksOf(tasks), options.scheduler),
+        statuses_(tasks.size()) {}
+
+  std::vector<absl::Status> Run() {
+    while (!TotalSpent()) {
+      const absl::optional<int> next = scheduler_.Next();
+      if (!next) break;
+      if (options_.before_turn) options_.before_turn(*next);
+      Turn(*next);
+    }
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      if (!statuses_[i].ok()) continue;
+      statuses_[i] = tasks_[i].session->EndSearch(ReasonToEnd(i));
+    }
+    return statuses_;
+  }
+
+ private:
+  bool TrialsSpent() const {
+    return options_.total_trials > 0 && trials_ >= options_.total_trials;
+  }
+  bool TotalSpent() const {
+    return TrialsSpent() || (options_.total_time_ns > 0 &&
+                             elapsed_ns_ >= options_.total_time_ns);
+  }
+
+  // A total that is hardly more than the tasks goes round in smaller turns.
+  int64_t TurnTrials() const {
+    if (options_.total_trials == 0) return kTurnTrials;
+    const auto count = static_cast<int64_t>(tasks_.size());
+    return std::clamp<int64_t>(options_.total_trials / count, 1, kTurnTrials);
+  }
+
+  void Turn(int task) {
+    TuneSession& session = *tasks_[task].session;
+    const int64_t trials_before = session.trials();
+    const int64_t elapsed_before_ns = session.elapsed_ns();
+    absl::Status& status = statuses_[task];
+    for (int64_t i = 0; i < TurnTrials() && !TotalSpent(); ++i) {
+      const int64_t trials = session.trials();
+      const int64_t elapsed_ns = session.elapsed_ns();
+      status = session.Step();
+      if (!status.ok() || session.search_ended()) break;
+      trials_ += session.trials() - trials;
+      elapsed_ns_ += session.elapsed_ns() - elapsed_ns;
+      if (options_.after_trial) {
+        options_.after_trial({task, trials_, elapsed_ns_});
+      }
+    }
+    tuning::TaskReport report;
+    report.trials = static_cast<int>(session.trials() - trials_before);
+    if (session.best_time_ns() > 0) report.best_cost = session.best_time_ns();
+    report.expected_improvement = session.expected_improvement();
+    if (options_.total_trials == 0) {
+      report.effort =
+          static_cast<double>(session.elapsed_ns() - elapsed_before_ns) * 1e-9;
+    }
+    if (report.trials > 0) scheduler_.Report(task, report);
+    if (!status.ok() || session.search_ended()) scheduler_.Finish(task);
+  }
+
+  // For a session that has not ended by itself.
+  proto::StopReason ReasonToEnd(int task) const {
+    if (scheduler_.HasStalled(task) && !scheduler_.AllStalled()) {
+      return proto::LEFT_FOR_OTHERS;
+    }
+    return TrialsSpent() ? proto::TRIALS_SPENT : proto::TIME_SPENT;
+  }
+
+  const std::vector<TogetherTask>& tasks_;
+  const TogetherOptions& options_;
+  tuning::TaskScheduler scheduler_;
+  std::vector<absl::Status> statuses_;
+  int64_t trials_ = 0;
+  int64_t elapsed_ns_ = 0;
+};
+
+}  // namespace
+
+std::vector<absl::Status> SearchTogether(const std::vector<TogetherTask>& tasks,
+                                         const TogetherOptions& options) {
+  return Together(tasks, options).Run();
+}
+
+}  // namespace optrail::suites

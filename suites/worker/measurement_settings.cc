@@ -1,0 +1,43 @@
+#include "suites/worker/measurement_settings.h"
+
+#include "absl/time/time.h"
+#include "base/running_binary.h"
+#include "ops/device/cpu/monitor.h"
+#include "suites/stopwatch/stopwatch.h"
+#include "suites/worker/worker.h"
+
+namespace optrail::suites {
+
+proto::MeasurementSettings SettingsOf(const proto::SamplingOptions& sampling,
+                                      const WorkerOptions& worker) {
+  proto::MeasurementSettings settings;
+  settings.set_min_sample_ns(sampling.min_sample_ns());
+  settings.set_warm_up_ns(sampling.warm_up_ns());
+  settings.set_max_sampling_ns(sampling.max_time_ns());
+  settings.set_min_samples(sampling.min_samples());
+  settings.set_max_samples(sampling.max_samples());
+  settings.set_target_half_width_fraction(
+      sampling.target_relative_half_width());
+  settings.set_target_confidence_fraction(kMedianConfidence);
+
+  settings.set_max_run_delay_fraction(ops::CpuMonitor::kMaxRunDelayFraction);
+  settings.set_max_run_delay_ns(ops::CpuMonitor::kMaxRunDelayNs);
+  settings.set_max_calibration_ratio(ops::CpuMonitor::kMaxCalibrationRatio);
+  settings.set_min_clean_samples(kMinCleanSamples);
+
+  settings.set_min_cold_call_ns(kMinColdCallNs);
+  settings.set_in_place_sets(kInPlaceSets);
+
+  settings.set_config_deadline_ns(
+      absl::ToInt64Nanoseconds(worker.config_deadline));
+  settings.set_open_deadline_ns(absl::ToInt64Nanoseconds(worker.open_deadline));
+  settings.set_max_config_bytes(worker.max_config_bytes);
+  settings.set_configs_per_worker(worker.configs_per_worker);
+  // Another program than this one is only ever a test's.
+  if (worker.binary.empty()) {
+    settings.set_binary_fingerprint(RunningBinaryFingerprint());
+  }
+  return settings;
+}
+
+}  // namespace optrail::suites

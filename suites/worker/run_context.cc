@@ -1,0 +1,107 @@
+#include "suites/worker/run_context.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/git.h"
+#include "base/status_macros.h"
+#include "base/textproto.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "ops/device/cpu/ceilings.h"
+#include "ops/device/toolchain.h"
+#include "suites/worker/devices.h"
+#include "tracker/series/commit.h"
+
+namespace optrail::suites {
+namespace {
+
+constexpr absl::Duration kCeilingsAge = absl::Hours(24 * 30);
+
+std::string InWorkspace(const std::string& workspace, const std::string& path,
+                        absl::string_view fallback) {
+  return path.empty() ? JoinPath(workspace, fallback)
+                      : JoinPath(WorkingDirectory(), path);
+}
+
+std::string CeilingsPath(const RunContext& context) {
+  return JoinPath(
+      context.state,
+      absl::StrCat("ceilings-", context.hardware.id(), ".textproto"));
+}
+
+// Field by field: disturbances only ever lower a reading of a ceiling.
+void KeepHigher(const proto::Ceilings& measured, proto::Ceilings* best) {
+  const google::protobuf::Descriptor* type = measured.GetDescriptor();
+  const google::protobuf::Reflection* fields = measured.GetReflection();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const google::protobuf::FieldDescriptor* field = type->field(i);
+    if (field->cpp_type() !=
+            google::protobuf::FieldDescriptor::CPPTYPE_DOUBLE ||
+        !fields->HasField(measured, field)) {
+      continue;
+    }
+    fields->SetDouble(best, field,
+                      std::max(fields->GetDouble(measured, field),
+                               fields->GetDouble(*best, field)));
+  }
+  // The age is that of the first reading, so that a machine that became slower
+  // is believed in the end.
+  if (best->measured_unix_ns() == 0) {
+    best->set_measured_unix_ns(measured.measured_unix_ns());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
+                                          const std::string& history,
+                                          const std::string& store) {
+  RunContext context;
+  context.workspace = WorkspaceDirectory();
+  context.history = InWorkspace(context.workspace, history, ".optrail/history");
+  context.store = InWorkspace(context.workspace, store, ".optrail/store");
+  context.state = InWorkspace(context.workspace, "", ".optrail/state");
+  OPTRAIL_ASSIGN_OR_RETURN(context.hardware, HardwareOf(device));
+  context.toolchain = ops::BuildToolchain();
+  context.commit = tracker::HeadCommit(context.workspace, &context.commit_note);
+  return context;
+}
+
+proto::Ceilings KeptCeilings(const RunContext& context) {
+  const std::string path = CeilingsPath(context);
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return proto::Ceilings();
+  const auto kept = ParseTextProto<proto::Ceilings>(*text, path);
+  const bool valid =
+      kept.ok() && Clock::Real()->WallNs() - kept->message.measured_unix_ns() <
+                       absl::ToInt64Nanoseconds(kCeilingsAge);
+  return valid ? kept->message : proto::Ceilings();
+}
+
+proto::Ceilings CeilingsOf(const RunContext& context) {
+  proto::Ceilings best = KeptCeilings(context);
+  const absl::StatusOr<std::unique_ptr<ops::Device>> device =
+      MakeDevice(context.hardware.device_kind(), context.hardware.cores());
+  const absl::StatusOr<proto::Ceilings> ceilings =
+      device.ok() ? ops::MeasureCeilings(**device)
+                  : absl::StatusOr<proto::Ceilings>(device.status());
+  if (!ceilings.ok()) {
+    std::cerr << "note: no roofline: " << ceilings.status().message() << "\n";
+    return best;
+  }
+  KeepHigher(*ceilings, &best);
+  absl::Status kept = CreateDirectories(context.state);
+  if (kept.ok())
+    kept = WriteFileAtomically(CeilingsPath(context), PrintTextProto(best));
+  if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
+  return best;
+}
+
+}  // namespace optrail::suites

@@ -1,0 +1,73 @@
+#ifndef OPTRAIL_SUITES_WORKER_WORKER_EVALUATOR_H_
+#define OPTRAIL_SUITES_WORKER_WORKER_EVALUATOR_H_
+
+// WorkerEvaluator measures configs in worker processes: this binary, started
+// again with --optrail_worker. A worker that crashes, hangs or exceeds its
+// memory is killed, becomes the outcome of the config it ran, and is replaced.
+//
+//   WorkerEvaluator evaluator(task, WorkerOptions{});
+//   const Evaluation e = evaluator.Evaluate(config, options);
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/subprocess.h"
+#include "suites/proto/worker.pb.h"
+#include "suites/worker/evaluator.h"
+#include "tuning/proto/trial.pb.h"
+
+namespace optrail::suites {
+
+struct WorkerOptions {
+  // The worker's binary; empty: the running one.
+  std::string binary;
+  // Checking and sampling one config. Sampling itself is bounded by
+  // SamplingOptions; this is for configs that hang.
+  absl::Duration config_deadline = absl::Seconds(10);
+  // Starting, allocating operands and computing the reference.
+  absl::Duration open_deadline = absl::Minutes(2);
+  // What a config may allocate beyond the operands and their references.
+  int64_t max_config_bytes = int64_t{1} << 30;
+  // A worker is replaced after this many configs, so that what one leaves
+  // behind (fragmented memory, a warm branch predictor) does not last.
+  int configs_per_worker = 100;
+};
+
+class WorkerEvaluator : public Evaluator {
+ public:
+  WorkerEvaluator(proto::Task task, WorkerOptions options);
+  ~WorkerEvaluator() override;
+
+  Evaluation Evaluate(const proto::Config& config,
+                      const EvaluationOptions& options) override;
+
+  // Ends the worker, if one runs; the next config starts another.
+  void Rest() { StopWorker(); }
+  // About what a worker holds while it waits for the next config.
+  int64_t waiting_bytes() const;
+
+  int workers_started() const { return workers_started_; }
+
+ private:
+  // OK, or what keeps any config of the task from being measured.
+  Evaluation StartWorker(uint64_t input_seed);
+  Evaluation Exchange(const proto::WorkerRequest& request,
+                      absl::Duration deadline);
+  void StopWorker();
+
+  const proto::Task task_;
+  const WorkerOptions options_;
+  std::unique_ptr<Subprocess> worker_;
+  int64_t memory_cap_bytes_ = 0;
+  absl::flat_hash_set<uint64_t> seeds_in_worker_;
+  int configs_in_worker_ = 0;
+  int workers_started_ = 0;
+};
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_WORKER_WORKER_EVALUATOR_H_

@@ -1,0 +1,54 @@
+#ifndef OPTRAIL_SUITES_WORKLOAD_TASKS_H_
+#define OPTRAIL_SUITES_WORKLOAD_TASKS_H_
+
+// What is to be tuned or benchmarked: operators with shapes, chosen from a
+// workload or from the shapes files of the operators by regular expressions.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ops/core/registry.h"
+#include "suites/proto/workload.pb.h"
+#include "tuning/proto/trial.pb.h"
+#include "tuning/space/space.h"
+
+namespace optrail::suites {
+
+struct TaskSelection {
+  std::string workload;     // name or path; empty: all shapes files
+  std::string op_regex;     // matches the whole name; empty: every operator
+  std::string shape_regex;  // matches somewhere in the canonical text
+  // 0: all cores. Empty: the workload's, else 1.
+  std::vector<int> threads;
+  proto::DeviceKind device = proto::CPU;
+  proto::CacheMode cache_mode = proto::HOT;
+  bool with_test_only = false;
+};
+
+struct TaskEntry {
+  proto::Task task;
+  const ops::OperatorEntry* entry = nullptr;
+  int count = 1;    // calls per run of the workload
+  std::string doc;  // where in the model
+};
+
+// Never empty: NotFound says what matched nothing and what there is.
+absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
+    const TaskSelection& selection, const proto::Hardware& hardware);
+
+// The operator's space for one task.
+struct TaskSpace {
+  std::unique_ptr<tuning::Space> space;
+  std::unique_ptr<tuning::BoundSpace> bound;
+};
+absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
+                                   const proto::Hardware& hardware);
+
+// "matmul m=384,n=1024,k=1024/f32", with threads if not 1.
+std::string ShortTaskText(const proto::Task& task);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_WORKLOAD_TASKS_H_

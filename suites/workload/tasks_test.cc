@@ -1,0 +1,173 @@
+#include "suites/workload/tasks.h"
+
+#include <set>
+#include <string>
+
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace optrail::suites {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+proto::Hardware EightCores() {
+  proto::Hardware hardware;
+  hardware.set_id("test-8c");
+  hardware.set_cores(8);
+  hardware.set_l1d_bytes(32 << 10);
+  hardware.set_l2_bytes(1 << 20);
+  hardware.set_l3_bytes(32 << 20);
+  hardware.set_simd_bits(512);
+  return hardware;
+}
+
+std::vector<TaskEntry> Select(const TaskSelection& selection) {
+  const auto tasks = SelectTasks(selection, EightCores());
+  EXPECT_TRUE(tasks.ok()) << tasks.status();
+  return tasks.ok() ? *tasks : std::vector<TaskEntry>();
+}
+
+std::string ErrorOf(const TaskSelection& selection, absl::StatusCode code) {
+  const auto tasks = SelectTasks(selection, EightCores());
+  EXPECT_EQ(tasks.status().code(), code) << tasks.status();
+  return std::string(tasks.status().message());
+}
+
+std::vector<std::string> Texts(const std::vector<TaskEntry>& tasks) {
+  std::vector<std::string> texts;
+  for (const TaskEntry& task : tasks) {
+    texts.push_back(ShortTaskText(task.task));
+  }
+  return texts;
+}
+
+// Two layers, with counts, for one thread and for all cores.
+std::string WriteWorkload() {
+  const std::string path = ::testing::TempDir() + "/two.workload.textproto";
+  EXPECT_TRUE(WriteFileAtomically(path, R"(
+      name: "two"
+      layer { operator_name: "add" shape: "n=4096/f32" count: 3 doc: "first" }
+      layer { operator_name: "softmax" shape: "rows=8,cols=64/f32" }
+      threads: [1, 0]
+  )")
+                  .ok());
+  return path;
+}
+
+TEST(SelectTasks, TakesEveryShapeOfTheShapesFiles) {
+  std::set<std::string> ops;
+  for (const TaskEntry& task : Select({})) {
+    ops.insert(task.task.operator_name());
+    EXPECT_EQ(task.task.threads(), 1);
+    EXPECT_EQ(task.task.hardware_id(), "test-8c");
+    EXPECT_EQ(task.task.cache_mode(), proto::HOT);
+    EXPECT_FALSE(task.task.kernel_id().empty());
+    EXPECT_EQ(task.entry->op->name(), task.task.operator_name());
+  }
+  EXPECT_TRUE(ops.count("add") && ops.count("matmul") && ops.count("softmax"));
+}
+
+TEST(SelectTasks, OperatorsOfTestsAreTakenOnlyWhenAskedFor) {
+  TaskSelection selection;
+  selection.op_regex = "faulty";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+              AllOf(HasSubstr("--op=faulty"), HasSubstr("add, matmul")));
+  selection.with_test_only = true;
+  EXPECT_FALSE(Select(selection).empty());
+}
+
+TEST(SelectTasks, OpMatchesTheWholeNameAndShapeSomewhere) {
+  TaskSelection selection;
+  selection.op_regex = "ad";
+  ErrorOf(selection, absl::StatusCode::kNotFound);
+  selection.op_regex = "ad.";
+  selection.shape_regex = "393216";
+  EXPECT_THAT(Texts(Select(selection)), ElementsAre("add n=393216/f32"));
+}
+
+TEST(SelectTasks, AWorkloadBringsItsLayersCountsAndThreads) {
+  TaskSelection selection;
+  selection.workload = WriteWorkload();
+  const std::vector<TaskEntry> tasks = Select(selection);
+  EXPECT_THAT(Texts(tasks), ElementsAre("add n=4096/f32", "add n=4096/f32 x8",
+                                        "softmax rows=8,cols=64/f32",
+                                        "softmax rows=8,cols=64/f32 x8"));
+  EXPECT_EQ(tasks[0].count, 3);
+  EXPECT_EQ(tasks[0].doc, "first");
+  EXPECT_EQ(tasks[2].count, 1);
+}
+
+TEST(SelectTasks, ThreadsOfTheCommandLineWinOverTheWorkloads) {
+  TaskSelection selection;
+  selection.workload = WriteWorkload();
+  selection.op_regex = "add";
+  selection.threads = {4};
+  EXPECT_THAT(Texts(Select(selection)), ElementsAre("add n=4096/f32 x4"));
+}
+
+TEST(SelectTasks, ColdCachesAreAnotherTask) {
+  TaskSelection selection;
+  selection.op_regex = "add";
+  selection.shape_regex = "n=393216";
+  selection.cache_mode = proto::COLD;
+  EXPECT_THAT(Texts(Select(selection)), ElementsAre("add n=393216/f32 cold"));
+}
+
+TEST(SelectTasks, ABrokenRegexIsNamedWithItsFlag) {
+  TaskSelection selection;
+  selection.op_regex = "add(";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kInvalidArgument),
+              HasSubstr("--op=add("));
+  selection.op_regex = "";
+  selection.shape_regex = "n=[";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kInvalidArgument),
+              HasSubstr("--shape=n=["));
+}
+
+TEST(SelectTasks, SaysWhetherTheShapeOrTheOperatorMatchedNothing) {
+  TaskSelection selection;
+  selection.op_regex = "matmull";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+              AllOf(HasSubstr("no operator matches --op=matmull"),
+                    HasSubstr("matmul"), Not(HasSubstr("faulty"))));
+  selection.op_regex = "matmul";
+  selection.shape_regex = "m=3,";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+              AllOf(HasSubstr("no shape of matmul"), HasSubstr("m=3,")));
+}
+
+TEST(SelectTasks, AnUnknownWorkloadListsTheKnownOnes) {
+  TaskSelection selection;
+  selection.workload = "smok";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+              AllOf(HasSubstr("\"smok\""), HasSubstr("smoke")));
+}
+
+TEST(BindTask, ThreadsReachTheConstraints) {
+  TaskSelection selection;
+  selection.op_regex = "matmul";
+  selection.shape_regex = "m=512,n=512,k=512/";
+  selection.threads = {1, 8};
+  const std::vector<TaskEntry> tasks = Select(selection);
+  ASSERT_EQ(tasks.size(), 2);
+  const auto one = BindTask(tasks[0], EightCores());
+  const auto eight = BindTask(tasks[1], EightCores());
+  ASSERT_TRUE(one.ok() && eight.ok()) << one.status() << eight.status();
+  proto::Config config = one->bound->default_config();
+  EXPECT_TRUE(one->bound->Validate(config).ok());
+  EXPECT_TRUE(eight->bound->Validate(config).ok());
+  for (proto::KnobValue& knob : *config.mutable_set()) {
+    if (knob.knob() == "thread_split") knob.set_variant("columns");
+  }
+  EXPECT_TRUE(eight->bound->Validate(config).ok());
+  EXPECT_THAT(std::string(one->bound->Validate(config).message()),
+              HasSubstr("one thread has nothing to share out"));
+}
+
+}  // namespace
+}  // namespace optrail::suites

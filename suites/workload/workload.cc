@@ -1,0 +1,90 @@
+#include "suites/workload/workload.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "base/textproto.h"
+#include "ops/core/operator.h"
+#include "ops/core/registry.h"
+#include "suites/workload/embedded_workloads.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::suites {
+
+absl::StatusOr<proto::Workload> ParseWorkload(absl::string_view text,
+                                              absl::string_view filename) {
+  OPTRAIL_ASSIGN_OR_RETURN(auto parsed,
+                           ParseTextProto<proto::Workload>(text, filename));
+  proto::Workload& workload = parsed.message;
+  const auto root = parsed.root();
+  if (workload.name().empty() || workload.layer().empty()) {
+    return root.Error("a workload needs a name and at least one layer");
+  }
+  std::set<std::pair<std::string, std::string>> seen;
+  for (int i = 0; i < workload.layer_size(); ++i) {
+    proto::Workload::Layer& layer = *workload.mutable_layer(i);
+    const auto place = root.Child("layer", i);
+    const ops::Registry& registry = ops::Registry::Get();
+    const ops::OperatorEntry* entry = registry.Find(layer.operator_name());
+    if (entry == nullptr) {
+      return place.Child("operator_name")
+          .Error(registry.UnknownOperator(layer.operator_name()).message());
+    }
+    const absl::StatusOr<proto::Shape> shape =
+        tuning::ParseShape(layer.shape());
+    const absl::Status checked =
+        shape.ok() ? ops::CheckShape(*entry->op, *shape) : shape.status();
+    if (!checked.ok()) return place.Child("shape").Error(checked.message());
+    layer.set_shape(tuning::CanonicalText(*shape));
+    if (!seen.insert({layer.operator_name(), layer.shape()}).second) {
+      return place.Error(absl::StrCat(layer.operator_name(), " ", layer.shape(),
+                                      " is listed twice; raise its count"));
+    }
+    if (layer.count() < 0) {
+      return place.Child("count").Error(
+          absl::StrCat("count is ", layer.count(), ", expected 0 or more"));
+    }
+    if (layer.count() == 0) layer.set_count(1);
+  }
+  for (int i = 0; i < workload.threads_size(); ++i) {
+    if (workload.threads(i) < 0 || workload.threads(i) > 1024) {
+      return root.Child("threads", i)
+          .Error(absl::StrCat("threads is ", workload.threads(i),
+                              ", expected 0 (all cores) to 1024"));
+    }
+  }
+  if (workload.threads().empty()) workload.add_threads(1);
+  return workload;
+}
+
+std::vector<std::string> EmbeddedWorkloadNames() {
+  std::vector<std::string> names;
+  for (const EmbeddedWorkload& workload : EmbeddedWorkloads()) {
+    names.push_back(workload.name);
+  }
+  return names;
+}
+
+absl::StatusOr<proto::Workload> FindWorkload(const std::string& name_or_path) {
+  for (const EmbeddedWorkload& workload : EmbeddedWorkloads()) {
+    if (workload.name == name_or_path) {
+      return ParseWorkload(workload.text, workload.path);
+    }
+  }
+  if (absl::StrContains(name_or_path, '/') ||
+      absl::StrContains(name_or_path, '.')) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(name_or_path));
+    return ParseWorkload(text, name_or_path);
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "no workload \"", name_or_path,
+      "\"; there are: ", absl::StrJoin(EmbeddedWorkloadNames(), ", "),
+      ", or give the path of a .workload.textproto"));
+}
+
+}  // namespace optrail::suites

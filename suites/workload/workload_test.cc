@@ -1,0 +1,63 @@
+#include "suites/workload/workload.h"
+
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace optrail::suites {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+std::string ErrorOf(const std::string& text) {
+  const auto workload =
+      ParseWorkload("name: \"my\" " + text, "my.workload.textproto");
+  EXPECT_FALSE(workload.ok()) << text;
+  return std::string(workload.status().message());
+}
+
+TEST(Workload, SmokeIsEmbedded) {
+  EXPECT_THAT(EmbeddedWorkloadNames(), Contains("smoke"));
+  const auto smoke = FindWorkload("smoke");
+  ASSERT_TRUE(smoke.ok()) << smoke.status();
+  EXPECT_GT(smoke->layer_size(), 4);
+}
+
+TEST(Workload, AnUnknownNameListsTheKnownOnes) {
+  EXPECT_THAT(std::string(FindWorkload("smok").status().message()),
+              HasSubstr("smoke"));
+}
+
+TEST(Workload, AFileIsReadByItsPath) {
+  const std::string path = ::testing::TempDir() + "/one.workload.textproto";
+  ASSERT_TRUE(WriteFileAtomically(path,
+                                  "name: \"one\" layer { operator_name: "
+                                  "\"add\" shape: \"n=4096/f32\" }")
+                  .ok());
+  const auto workload = FindWorkload(path);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  EXPECT_EQ(workload->layer(0).operator_name(), "add");
+  EXPECT_EQ(FindWorkload(path + ".missing").status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(Workload, ErrorsNameTheLine) {
+  EXPECT_THAT(ErrorOf("layer {\n  operatr_name: \"add\" }"),
+              HasSubstr("my.workload.textproto:2:"));
+  EXPECT_THAT(
+      ErrorOf("layer { operator_name: \"add\" shape: \"n=4096/f32\" }\n"
+              "layer { operator_name: \"matmull\" shape: \"n=1/f32\" }"),
+      AllOf(HasSubstr("my.workload.textproto:2:"), HasSubstr("matmull")));
+  EXPECT_THAT(
+      ErrorOf("\nlayer { operator_name: \"add\" shape: \"n=oops/f32\" }"),
+      AllOf(HasSubstr("my.workload.textproto:2:"), HasSubstr("oops")));
+  EXPECT_THAT(ErrorOf("layer { operator_name: \"add\" shape: \"rows=3/f32\" }"),
+              HasSubstr("rows"));
+  EXPECT_THAT(ErrorOf("layer { operator_name: \"add\" shape: \"n=4096/f32\" }\n"
+                      "layer { operator_name: \"add\" shape: \"n=4096/f32\" }"),
+              HasSubstr("my.workload.textproto:2:"));
+}
+
+}  // namespace
+}  // namespace optrail::suites

@@ -1,0 +1,231 @@
+#include "tracker/command/show_command.h"
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+#include "tracker/command/command_support.h"
+#include "tracker/gate/gate_report.h"
+#include "tracker/history/index/history_index.h"
+#include "tracker/series/series.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/proto/measurement_settings_text.h"
+#include "tuning/proto/stop_reason.h"
+
+namespace optrail::tracker {
+namespace {
+
+std::string HeadLine(const proto::Run& run) {
+  return absl::StrCat("run ", run.run_id(), ", suite ", run.suite(), ", ",
+                      TimeText(run.started_unix_ns()), " UTC, commit ",
+                      CommitText(run.commit()), " on ", run.hardware().id());
+}
+
+// How it was measured, in lines of a readable length; "" if nothing is known.
+std::string MeasuredText(const proto::MeasurementSettings& settings) {
+  constexpr size_t kColumns = 78;
+  const std::vector<std::string> known = tuning::SettingsTexts(settings);
+  if (known.empty()) return "";
+  std::string text = "measured with";
+  size_t column = text.size();
+  for (size_t i = 0; i < known.size(); ++i) {
+    const std::string setting = absl::StrCat(" ", EscapeForTerminal(known[i]),
+                                             i + 1 < known.size() ? "," : "");
+    if (column + setting.size() > kColumns) {
+      absl::StrAppend(&text, "\n ");
+      column = 1;
+    }
+    absl::StrAppend(&text, setting);
+    column += setting.size();
+  }
+  return absl::StrCat(text, "\n");
+}
+
+void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
+             std::ostream& out) {
+  if (IsForPeople(format)) {
+    out << EscapeForTerminal(HeadLine(run)) << "\n"
+        << EscapeForTerminal(absl::StrCat(run.toolchain().compiler(), " ",
+                                          run.toolchain().flags(), ", ",
+                                          run.toolchain().os()))
+        << "\n"
+        << MeasuredText(run.settings()) << "\n";
+  }
+  Table table({{"benchmark", Align::kLeft, "", Clip::kNever},
+               {"metric"},
+               {"outcome"},
+               {"median", Align::kRight, "value"},
+               {"spread", Align::kRight, "process_spread"},
+               {"processes", Align::kRight},
+               {"roofline", Align::kRight, "roofline_fraction"},
+               {"config", Align::kLeft, "", Clip::kNever}});
+  for (const Series& series : BuildSeries({&run})) {
+    const std::string name = DisplayName(series.key.benchmark);
+    if (!MatchesPart(filter, name)) continue;
+    const Point& point = series.points.back();
+    const double spread = point.value && *point.value > 0
+                              ? (point.high - point.low) / *point.value
+                              : 0;
+    table.AddRow(
+        {name, series.key.metric, tuning::OutcomeName(point.outcome),
+         point.value ? Cell::Number(*point.value,
+                                    FormatValue(point.value, series.key.unit))
+                     : Cell::None(),
+         point.value
+             ? Cell::Number(spread, absl::StrFormat("%.1f%%", 100 * spread))
+             : Cell::None(),
+         Cell::Integer(point.processes.size()),
+         point.roofline_fraction && series.key.metric == "time"
+             ? Cell::Number(
+                   *point.roofline_fraction,
+                   absl::StrFormat("%.0f%%", 100 * *point.roofline_fraction))
+             : Cell::None(),
+         point.detail.empty() ? point.config : point.detail});
+  }
+  PrintTable(table, format, out);
+}
+
+void ShowSession(const proto::Session& session, OutputFormat format,
+                 std::ostream& out) {
+  const int known = session.warm_start_trial_count();
+  if (IsForPeople(format)) {
+    out << EscapeForTerminal(
+               absl::StrCat("session ", session.session_id(), ", ",
+                            tuning::TaskText(session.task()), " on ",
+                            session.hardware().id(), ", commit ",
+                            CommitText(session.commit())))
+        << "\n"
+        << EscapeForTerminal(absl::StrCat(
+               session.strategy(), ", seed ", session.seed(), ", ",
+               session.trials_size() - known, " trials in ",
+               FormatDurationNs(session.elapsed_ns()), ", stopped by ",
+               tuning::StopReasonName(session.stop_reason())))
+        << "\nwinner "
+        << (session.has_winner()
+                ? EscapeForTerminal(tuning::CanonicalText(session.winner()))
+                : "none")
+        << "\n"
+        << MeasuredText(session.settings());
+    if (known > 0) {
+      out << "the first " << known << " trials are of earlier sessions\n";
+    }
+    if (session.source_session_ids_size() > 0) {
+      out << EscapeForTerminal(absl::StrCat(
+                 "could learn from ",
+                 absl::StrJoin(session.source_session_ids(), ", ")))
+          << "\n";
+    }
+    out << "\n";
+  }
+  Table table({{"trial", Align::kRight},
+               {"outcome"},
+               {"time", Align::kRight, "time_ns"},
+               {"best so far", Align::kRight, "best_time_ns"},
+               {"config", Align::kLeft, "", Clip::kNever},
+               {"detail"}});
+  absl::optional<double> best;
+  for (int i = 0; i < session.trials_size(); ++i) {
+    const proto::Trial& trial = session.trials(i);
+    const absl::optional<double> time =
+        trial.has_time_ns() ? absl::make_optional(trial.time_ns())
+                            : absl::nullopt;
+    if (time && trial.outcome() == proto::OK) {
+      best = best ? std::min(*best, *time) : *time;
+    }
+    const auto cell = [](absl::optional<double> ns) {
+      return ns ? Cell::Number(*ns, FormatDurationNs(*ns)) : Cell::None();
+    };
+    table.AddRow({Cell::Integer(i + 1), tuning::OutcomeName(trial.outcome()),
+                  cell(time), cell(best), tuning::CanonicalText(trial.config()),
+                  trial.detail()});
+  }
+  PrintTable(table, format, out);
+}
+
+void ShowSeries(const Series& series, OutputFormat format, std::ostream& out) {
+  Table table({{"started (UTC)", Align::kLeft, "started_utc"},
+               {"commit", Align::kLeft, "", Clip::kNever},
+               {"median", Align::kRight, "value"},
+               {"low", Align::kRight},
+               {"high", Align::kRight},
+               {"processes", Align::kRight},
+               {"outcome"},
+               {"config"},
+               {"note"}});
+  int epoch = 0;
+  const Point* last = nullptr;  // the last whose settings are known
+  for (const Point& point : series.points) {
+    const auto cell = [&](double value) {
+      return point.value
+                 ? Cell::Number(value, FormatValue(value, series.key.unit))
+                 : Cell::None();
+    };
+    const bool new_epoch = point.epoch != epoch;
+    epoch = point.epoch;
+    std::string note = point.detail;
+    if (new_epoch) {
+      note = absl::StrCat("new epoch: ", series.epochs[epoch].change);
+    } else if (last != nullptr && note.empty()) {
+      note = DescribeSettingsChange(series, *last, point);
+    }
+    if (point.settings != Point::kUnknownSettings) last = &point;
+    table.AddRow({TimeText(point.first_started_unix_ns),
+                  CommitText(point.commit), cell(point.value.value_or(0)),
+                  cell(point.low), cell(point.high),
+                  Cell::Integer(point.processes.size()),
+                  tuning::OutcomeName(point.outcome), point.config, note});
+  }
+  PrintTable(table, format, out);
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const auto filter,
+                           CompilePattern("filter", options.filter));
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
+  if (ParseSeriesKey(options.what).ok()) {
+    SeriesQuery query;
+    query.wanted = [&](const SeriesKey& key) {
+      return CanonicalText(key) == options.what;
+    };
+    OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded,
+                             LoadSeries(history, query));
+    WarnOfBadFiles(loaded.bad_files);
+    PrintNotices(loaded.notices);
+    if (!loaded.series.empty()) {
+      ShowSeries(loaded.series.front(), options.common.format, out);
+      return 0;
+    }
+    return absl::NotFoundError(absl::StrCat("no series '", options.what,
+                                            "' in ", history.dir(),
+                                            "; next: optrail log series"));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const SessionList sessions, history.ListSessions());
+  for (const SessionInfo& info : sessions.sessions) {
+    if (info.id() != options.what) continue;
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
+                             history.ReadSession(info.id()));
+    ShowSession(session, options.common.format, out);
+    return 0;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<RunInfo> infos,
+      history.Resolve(
+          SelectorOf(options.what, history, options.common.workspace)));
+  for (const RunInfo& info : infos) {
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(info.id()));
+    ShowRun(run, *filter, options.common.format, out);
+  }
+  return 0;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,355 @@
+#include "tracker/compare/compare.h"
+
+#include <cmath>
+
+#include "base/random.h"
+#include "base/statistics.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+proto::BenchmarkResult* AddResult(proto::Run& run, const std::string& name) {
+  proto::BenchmarkResult* result = run.add_results();
+  result->mutable_key()->set_operator_name(name);
+  result->set_outcome(proto::OK);
+  return result;
+}
+
+void AddProcesses(proto::Run& run, const std::string& name,
+                  const std::vector<double>& process_ns) {
+  proto::BenchmarkResult* result = AddResult(run, name);
+  for (const double ns : process_ns) {
+    result->add_measurements()->set_median_ns(ns);
+  }
+}
+
+std::vector<double> Lognormal(int n, double median_ns, double spread,
+                              Rng& rng) {
+  std::vector<double> values;
+  for (int i = 0; i < n; ++i) {
+    values.push_back(median_ns * std::exp(spread * rng.Gaussian()));
+  }
+  return values;
+}
+
+const Row& RowOf(const Comparison& comparison, const std::string& name) {
+  for (const Row& row : comparison.rows) {
+    if (row.name == name) return row;
+  }
+  ADD_FAILURE() << "no row " << name;
+  static const Row none;
+  return none;
+}
+
+Comparison CompareRuns(const proto::Run& a, const proto::Run& b,
+                       const CompareOptions& options = {}) {
+  absl::StatusOr<Comparison> comparison = Compare({&a}, {&b}, options);
+  EXPECT_TRUE(comparison.ok()) << comparison.status();
+  return *std::move(comparison);
+}
+
+TEST(Compare, TellsSlowerFasterAndUnchanged) {
+  proto::Run a, b;
+  AddProcesses(a, "slow", {100, 101, 99, 100, 101});
+  AddProcesses(b, "slow", {120, 121, 119, 120, 121});
+  AddProcesses(a, "fast", {100, 101, 99, 100, 101});
+  AddProcesses(b, "fast", {80, 81, 79, 80, 81});
+  AddProcesses(a, "same", {100, 100.1, 99.9, 100, 100.1});
+  AddProcesses(b, "same", {100, 100.1, 99.9, 100, 99.9});
+  const Comparison comparison = CompareRuns(a, b);
+  ASSERT_EQ(comparison.rows.size(), 3);
+  const Row& slow = RowOf(comparison, "slow");
+  EXPECT_EQ(slow.verdict, Verdict::kSlower) << slow.reason;
+  EXPECT_NEAR(slow.ratio->ratio, 1.2, .001);
+  EXPECT_LT(slow.ratio->low, 1.2);
+  EXPECT_GT(slow.ratio->high, 1.2);
+  EXPECT_NEAR(slow.worse_by, .2, .001);
+  EXPECT_EQ(RowOf(comparison, "fast").verdict, Verdict::kFaster);
+  const Row& same = RowOf(comparison, "same");
+  EXPECT_EQ(same.verdict, Verdict::kUnchanged) << same.reason;
+  EXPECT_LT(*same.minimum_detectable_effect, .05);
+  EXPECT_EQ(comparison.Count(Verdict::kSlower), 1);
+}
+
+TEST(Compare, SmallChangesDoNotCountHoweverSure) {
+  proto::Run a, b;
+  AddProcesses(a, "x", {100, 100.01, 99.99, 100, 100.01});
+  AddProcesses(b, "x", {102, 102.01, 101.99, 102, 102.01});
+  EXPECT_EQ(CompareRuns(a, b).rows[0].verdict, Verdict::kUnchanged);
+  CompareOptions strict;
+  strict.threshold = [](absl::string_view, absl::string_view) {
+    Threshold threshold;
+    threshold.min_effect = .01;
+    threshold.detect_effect = .02;
+    return threshold;
+  };
+  EXPECT_EQ(CompareRuns(a, b, strict).rows[0].verdict, Verdict::kSlower);
+}
+
+TEST(Compare, SaysHowManyProcessesWouldTell) {
+  proto::Run a, b;
+  AddProcesses(a, "x", {100, 103, 97, 101});
+  AddProcesses(b, "x", {102, 98, 104, 100});
+  const Comparison comparison = CompareRuns(a, b);
+  const Row& row = comparison.rows[0];
+  EXPECT_EQ(row.verdict, Verdict::kCannotTell);
+  ASSERT_TRUE(row.processes_needed.has_value());
+  EXPECT_GT(*row.processes_needed, 4);
+  EXPECT_THAT(row.reason, HasSubstr("would tell"));
+}
+
+TEST(Compare, OneProcessOrAggregatesTellNothing) {
+  proto::Run a, b;
+  AddProcesses(a, "one", {100});
+  AddProcesses(b, "one", {200});
+  AddProcesses(a, "aggregate", {100, 101, 102});
+  AddProcesses(b, "aggregate", {200, 201, 202});
+  for (proto::Run* run : {&a, &b}) {
+    for (auto& m : *run->mutable_results(1)->mutable_measurements()) {
+      m.set_aggregate_only(true);
+    }
+  }
+  const Comparison comparison = CompareRuns(a, b);
+  EXPECT_EQ(comparison.Count(Verdict::kCannotTell), 2);
+  EXPECT_THAT(RowOf(comparison, "one").reason, HasSubstr("1 process"));
+  EXPECT_THAT(RowOf(comparison, "aggregate").reason, HasSubstr("aggregate"));
+  EXPECT_EQ(RowOf(comparison, "aggregate").candidate.value, 200);
+}
+
+TEST(Compare, HigherIsBetterForThroughput) {
+  proto::Run a, b;
+  for (proto::Run* run : {&a, &b}) {
+    AddProcesses(*run, "x", {100, 101, 99, 100});
+    for (auto& m : *run->mutable_results(0)->mutable_measurements()) {
+      proto::MetricSamples* metric = m.add_metrics();
+      metric->set_metric("items_per_second");
+      metric->set_direction(proto::HIGHER_IS_BETTER);
+      metric->add_values((run == &a ? 1000 : 500) + m.median_ns() / 100);
+    }
+  }
+  CompareOptions options;
+  options.threshold = [](absl::string_view, absl::string_view) {
+    return Threshold();
+  };
+  const Comparison comparison = CompareRuns(a, b, options);
+  ASSERT_EQ(comparison.rows.size(), 2);
+  EXPECT_EQ(comparison.rows[0].metric, "items_per_second");
+  EXPECT_EQ(comparison.rows[0].verdict, Verdict::kSlower);
+  EXPECT_NEAR(comparison.rows[0].worse_by, 1, .01);
+  // A policy may know better than the metric.
+  options.threshold = [](absl::string_view, absl::string_view) {
+    Threshold threshold;
+    threshold.direction = proto::LOWER_IS_BETTER;
+    return threshold;
+  };
+  EXPECT_EQ(CompareRuns(a, b, options).rows[0].verdict, Verdict::kFaster);
+}
+
+TEST(Compare, HasAVerdictForWhatCannotBeCompared) {
+  proto::Run a, b;
+  const std::vector<double> times = {100, 101, 99};
+  AddProcesses(a, "gone", times);
+  AddProcesses(a, "BM_SortInts/64", times);
+  AddProcesses(b, "BM_SortIntegers/64", times);
+  AddProcesses(b, "brand_new", times);
+  for (proto::Run* run : {&a, &b}) {
+    for (const char* name : {"crash", "wrong", "contended", "always", "v"}) {
+      AddProcesses(*run, name, times);
+    }
+  }
+  proto::BenchmarkResult* crash = b.mutable_results(2);
+  crash->clear_measurements();
+  crash->set_outcome(proto::CRASHED);
+  crash->set_detail("signal 11");
+  b.mutable_results(3)->set_outcome(proto::WRONG_RESULT);
+  b.mutable_results(4)->set_outcome(proto::CONTENDED);
+  b.mutable_results(4)->clear_measurements();
+  a.mutable_results(5)->set_outcome(proto::TIMED_OUT);
+  b.mutable_results(5)->set_outcome(proto::TIMED_OUT);
+  b.mutable_results(6)->mutable_key()->set_version(2);
+  AddResult(b, "new_and_broken")->set_outcome(proto::OUT_OF_MEMORY);
+
+  const Comparison comparison = CompareRuns(a, b);
+  const auto verdict = [&](const std::string& name) {
+    return RowOf(comparison, name).verdict;
+  };
+  EXPECT_EQ(verdict("gone"), Verdict::kMissing);
+  EXPECT_EQ(verdict("brand_new"), Verdict::kNew);
+  EXPECT_EQ(verdict("BM_SortIntegers/64"), Verdict::kRenamed);
+  EXPECT_EQ(RowOf(comparison, "BM_SortIntegers/64").renamed_from,
+            "BM_SortInts/64");
+  EXPECT_EQ(verdict("crash"), Verdict::kCrashed);
+  EXPECT_THAT(RowOf(comparison, "crash").reason, HasSubstr("signal 11"));
+  EXPECT_EQ(verdict("wrong"), Verdict::kWrongResult);
+  EXPECT_EQ(verdict("contended"), Verdict::kCannotTell);
+  EXPECT_EQ(verdict("always"), Verdict::kCannotTell);
+  EXPECT_EQ(verdict("v/v2"), Verdict::kNewVersion);
+  EXPECT_EQ(verdict("new_and_broken"), Verdict::kCrashed);
+  EXPECT_EQ(comparison.rows.size(), 9);  // the renamed one is one row
+}
+
+TEST(Compare, RefusesDifferentHardwareAndEmptySides) {
+  proto::Run a, b;
+  a.mutable_hardware()->set_id("epyc");
+  b.mutable_hardware()->set_id("xeon");
+  EXPECT_EQ(Compare({&a}, {&b}, {}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Compare({}, {&b}, {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Compare, NotesThatTheToolchainChanged) {
+  proto::Run a, b;
+  a.mutable_toolchain()->set_compiler("g++ 12");
+  b.mutable_toolchain()->set_compiler("g++ 13");
+  a.set_run_id("a");
+  const Comparison comparison = CompareRuns(a, b);
+  ASSERT_EQ(comparison.notes.size(), 1);
+  EXPECT_THAT(comparison.notes[0], HasSubstr("g++ 12 -> g++ 13"));
+}
+
+// A run of `commit` with a row, measured with samples of `min_sample_ns` by
+// `binary`.
+proto::Run MeasuredRun(const std::string& id, const std::string& commit,
+                       int64_t min_sample_ns, const std::string& binary) {
+  proto::Run run;
+  run.set_run_id(id);
+  run.mutable_commit()->set_id(commit);
+  AddProcesses(run, "BM", {100, 101, 99, 100, 101});
+  run.mutable_settings()->set_min_sample_ns(min_sample_ns);
+  run.mutable_settings()->set_binary_fingerprint(binary);
+  return run;
+}
+
+TEST(Compare, NotesThatTheSidesWereMeasuredDifferently) {
+  const proto::Run a = MeasuredRun("a", "1", 100'000, "old");
+  const proto::Run b = MeasuredRun("b", "2", 500'000, "new");
+  const Comparison comparison = CompareRuns(a, b);
+  EXPECT_THAT(comparison.notes,
+              ElementsAre("measured differently: min sample 100 us -> 500 us"));
+  EXPECT_EQ(RowOf(comparison, "BM").measured_differently,
+            "min sample 100 us -> 500 us");
+  EXPECT_EQ(RowOf(comparison, "BM").verdict, Verdict::kUnchanged);
+
+  const proto::Run like_b = MeasuredRun("c", "1", 500'000, "old");
+  absl::StatusOr<Comparison> mixed = Compare({&a, &like_b}, {&b}, {});
+  ASSERT_TRUE(mixed.ok()) << mixed.status();
+  EXPECT_THAT(mixed->notes,
+              ElementsAre("measured differently: min sample 100 us -> 500 us "
+                          "(1 of 2 runs of the baseline)"));
+}
+
+TEST(Compare, NotesNothingOfWhatOldRecordsDoNotTell) {
+  proto::Run old = MeasuredRun("a", "1", 100'000, "old");
+  old.clear_settings();
+  const proto::Run now = MeasuredRun("b", "1", 500'000, "new");
+  EXPECT_THAT(CompareRuns(old, now).notes, IsEmpty());
+}
+
+TEST(Compare, NotesAnotherBuildOfTheSameCommit) {
+  const proto::Run a = MeasuredRun("a", "1", 100'000, "old");
+  proto::Run b = MeasuredRun("b", "1", 100'000, "new");
+  EXPECT_THAT(CompareRuns(a, b).notes,
+              ElementsAre("same commit, another build: binary old (run a) -> "
+                          "new (run b)"));
+  b.mutable_commit()->set_dirty(true);
+  EXPECT_THAT(CompareRuns(a, b).notes, IsEmpty());
+  b = MeasuredRun("b", "2", 100'000, "new");
+  EXPECT_THAT(CompareRuns(a, b).notes, IsEmpty());
+}
+
+// Noise of a process around its level.
+enum class Noise { kNormal, kHeavyTailed, kSkewed };
+
+double Draw(Noise noise, Rng& rng) {
+  const double z = rng.Gaussian();
+  switch (noise) {
+    case Noise::kNormal:
+      return z;
+    case Noise::kHeavyTailed:
+      return rng.UniformReal() < .05 ? 10 * z : z;
+    case Noise::kSkewed:
+      return std::exp(z) - std::exp(.5);
+  }
+  return 0;
+}
+
+// The promise of the gate: identical code is red at most 1% of the time,
+// however many benchmarks there are and whatever the noise looks like.
+TEST(Compare, IdenticalCodeIsRarelyCalledSlower) {
+  constexpr int kResamples = 2000, kBenchmarks = 20, kProcesses = 5;
+  for (const Noise noise :
+       {Noise::kNormal, Noise::kHeavyTailed, Noise::kSkewed}) {
+    Rng rng(42);
+    int red = 0;
+    for (int i = 0; i < kResamples; ++i) {
+      proto::Run runs[2];
+      for (int b = 0; b < kBenchmarks; ++b) {
+        const double spread = .003 * (1 + b % 10);
+        for (proto::Run& run : runs) {
+          std::vector<double> times;
+          for (int p = 0; p < kProcesses; ++p) {
+            times.push_back(1000 * std::exp(spread * Draw(noise, rng)));
+          }
+          AddProcesses(run, "BM_" + std::to_string(b), times);
+        }
+      }
+      CompareOptions options;
+      options.threshold = [](absl::string_view, absl::string_view) {
+        Threshold threshold;
+        threshold.min_effect = 0;  // nothing but statistics holds it back
+        threshold.detect_effect = .05;
+        return threshold;
+      };
+      red += CompareRuns(runs[0], runs[1], options).Count(Verdict::kSlower) > 0;
+    }
+    EXPECT_LE(ClopperPearsonLower(red, kResamples, .99), .01)
+        << static_cast<int>(noise) << ": " << red;
+    RecordProperty("red_" + std::to_string(static_cast<int>(noise)), red);
+  }
+}
+
+// And it is not bought with blindness: where the comparison states that 5% is
+// detectable, 5% is found.
+TEST(Compare, FindsASlowdownOfFivePercentWhereItSaysItCan) {
+  constexpr int kResamples = 400, kBenchmarks = 40, kProcesses = 10;
+  Rng rng(43);
+  int able = 0, found = 0;
+  for (int i = 0; i < kResamples; ++i) {
+    proto::Run a, b;
+    for (int k = 0; k < kBenchmarks; ++k) {
+      const std::string name = "BM_" + std::to_string(k);
+      AddProcesses(a, name, Lognormal(kProcesses, 1000, .01, rng));
+      AddProcesses(b, name,
+                   Lognormal(kProcesses, k == 7 ? 1050 : 1000, .01, rng));
+    }
+    const Comparison comparison = CompareRuns(a, b);
+    const Row& row = RowOf(comparison, "BM_7");
+    if (*row.minimum_detectable_effect > .05) continue;
+    ++able;
+    found += row.verdict == Verdict::kSlower;
+  }
+  EXPECT_GT(able, kResamples * 9 / 10);
+  EXPECT_GE(ClopperPearsonUpper(found, able, .99), .95);
+}
+
+TEST(SpreadPriors, KnowTheNoiseOfEarlierRuns) {
+  proto::Run a, b;
+  AddProcesses(a, "x", {100, 102});
+  AddProcesses(b, "x", {200, 204});
+  const auto priors = SpreadPriors({&a, &b});
+  ASSERT_EQ(priors.size(), 1);
+  EXPECT_EQ(priors.begin()->first, "x|time");
+  EXPECT_EQ(priors.begin()->second.degrees_of_freedom, 2);
+  EXPECT_NEAR(std::sqrt(priors.begin()->second.process_variance),
+              std::log(1.02) / std::sqrt(2), 1e-9);
+}
+
+}  // namespace
+}  // namespace optrail::tracker

@@ -1,0 +1,555 @@
+#include "tracker/gate/gate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "tracker/series/series.h"
+#include "tuning/proto/measurement_settings_text.h"
+
+namespace optrail::tracker {
+namespace {
+
+// Runs whose spread between processes informs a comparison of two single runs.
+constexpr int kPriorRuns = 20;
+
+using ResolvedBaseline = GateReport::ResolvedBaseline;
+
+std::string ShortHash(absl::string_view commit) {
+  return commit.empty() ? "no commit" : std::string(commit.substr(0, 12));
+}
+
+bool SameToolchain(const proto::Run& a, const proto::Run& b) {
+  return DescribeToolchainChange(a.toolchain(), b.toolchain()).empty();
+}
+
+bool MeasuredAlike(const Policy& policy, const proto::Run& a,
+                   const proto::Run& b) {
+  return policy.proto().on_other_settings() == proto::IGNORE ||
+         tuning::DescribeSettingsChange(a.settings(), b.settings()).empty();
+}
+
+bool SameEpoch(const Policy& policy, const proto::Run& a, const proto::Run& b) {
+  return SameToolchain(a, b) && MeasuredAlike(policy, a, b);
+}
+
+std::set<std::string> Ids(const std::vector<RunInfo>& runs) {
+  std::set<std::string> ids;
+  for (const RunInfo& run : runs) ids.insert(run.id());
+  return ids;
+}
+
+bool IsBefore(const proto::Run& run, const proto::Run& candidate) {
+  if (run.commit().has_first_parent_position() &&
+      candidate.commit().has_first_parent_position() &&
+      run.commit().first_parent_position() !=
+          candidate.commit().first_parent_position()) {
+    return run.commit().first_parent_position() <
+           candidate.commit().first_parent_position();
+  }
+  return run.started_unix_ns() < candidate.started_unix_ns();
+}
+
+// Finds the runs of a baseline among those of the candidate's suite and
+// hardware.
+class BaselineFinder {
+ public:
+  // `runs` in series order.
+  BaselineFinder(const Policy& policy, const GitLookup& git,
+                 const std::vector<RunInfo>& runs,
+                 const std::vector<RunInfo>& candidates)
+      : policy_(policy),
+        git_(git),
+        runs_(runs),
+        candidate_(candidates.back().header),
+        candidate_ids_(Ids(candidates)) {}
+
+  absl::StatusOr<ResolvedBaseline> Find(const proto::Baseline& baseline,
+                                        const History& history,
+                                        const RunFilter& filter) const {
+    OPTRAIL_ASSIGN_OR_RETURN(ResolvedBaseline found,
+                             FindRuns(baseline, history, filter));
+    LookAtSettings(&found);
+    return found;
+  }
+
+ private:
+  absl::StatusOr<ResolvedBaseline> FindRuns(const proto::Baseline& baseline,
+                                            const History& history,
+                                            const RunFilter& filter) const {
+    ResolvedBaseline found;
+    found.text = BaselineText(baseline);
+    switch (baseline.baseline_case()) {
+      case proto::Baseline::kWindow:
+        FindWindow(baseline.window(), &found);
+        return found;
+      case proto::Baseline::kRun: {
+        absl::StatusOr<std::vector<RunInfo>> runs =
+            history.Resolve(baseline.run(), filter);
+        if (absl::IsNotFound(runs.status())) {
+          found.problem = std::string(runs.status().message());
+          return found;
+        }
+        if (!runs.ok()) return runs.status();
+        for (RunInfo& run : *runs) AddUnlessCandidate(run, &found);
+        if (found.runs.empty()) {
+          found.problem = "it is the candidate itself";
+        }
+        return found;
+      }
+      case proto::Baseline::kCommit:
+        return FindCommit(baseline.commit(), std::move(found));
+      case proto::Baseline::kTag: {
+        if (!git_.resolve) return NeedsGit(found.text);
+        OPTRAIL_ASSIGN_OR_RETURN(const std::string commit,
+                                 git_.resolve(baseline.tag()));
+        return FindCommit(commit, std::move(found));
+      }
+      case proto::Baseline::kMergeBase: {
+        if (!git_.merge_base) return NeedsGit(found.text);
+        if (candidate_.commit().id().empty()) {
+          return absl::FailedPreconditionError(
+              absl::StrCat("baseline ", found.text, ": candidate run ",
+                           candidate_.run_id(), " has no commit"));
+        }
+        OPTRAIL_ASSIGN_OR_RETURN(
+            const std::string commit,
+            git_.merge_base(candidate_.commit().id(), baseline.merge_base()));
+        return FindCommit(commit, std::move(found));
+      }
+      case proto::Baseline::BASELINE_NOT_SET:
+        break;
+    }
+    return absl::InvalidArgumentError("a baseline says nothing");
+  }
+
+  // Says that runs were measured differently; leaves them out where the policy
+  // forbids to compare.
+  void LookAtSettings(ResolvedBaseline* found) const {
+    const bool forbidden = policy_.proto().on_other_settings() == proto::FAIL;
+    std::vector<RunInfo> alike;
+    std::string difference;
+    for (const RunInfo& run : found->runs) {
+      if (MeasuredAlike(policy_, run.header, candidate_)) {
+        alike.push_back(run);
+      } else {
+        difference = tuning::DescribeSettingsChange(run.header.settings(),
+                                                    candidate_.settings());
+      }
+    }
+    if (difference.empty()) return;
+    if (!forbidden) {
+      found->measured_differently = difference;
+      return;
+    }
+    found->runs = std::move(alike);
+    if (!found->runs.empty()) return;
+    found->measured_differently = difference;
+    found->problem = absl::StrCat("measured differently: ", difference,
+                                  "; on_other_settings forbids to compare");
+  }
+
+  static absl::Status NeedsGit(absl::string_view text) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("baseline ", text, " needs a git work tree"));
+  }
+
+  void AddUnlessCandidate(const RunInfo& run, ResolvedBaseline* found) const {
+    if (candidate_ids_.count(run.id()) == 0) found->runs.push_back(run);
+  }
+
+  absl::StatusOr<ResolvedBaseline> FindCommit(const std::string& commit,
+                                              ResolvedBaseline found) const {
+    std::set<std::string> commits;
+    for (const RunInfo& run : runs_) {
+      if (commit.empty() ||
+          !absl::StartsWith(run.header.commit().id(), commit) ||
+          run.header.commit().dirty()) {
+        continue;
+      }
+      commits.insert(run.header.commit().id());
+      AddUnlessCandidate(run, &found);
+    }
+    if (commits.size() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("baseline ", found.text,
+                       " could be any of: ", absl::StrJoin(commits, ", ")));
+    }
+    if (found.runs.empty()) {
+      found.problem = absl::StrCat("no run of suite '", candidate_.suite(),
+                                   "' on ", candidate_.hardware().id(),
+                                   " at commit ", ShortHash(commit));
+    }
+    return found;
+  }
+
+  void FindWindow(const proto::Baseline::Window& window,
+                  ResolvedBaseline* found) const {
+    int other_toolchain = 0, other_settings = 0, dirty = 0;
+    std::set<std::string> other_branches;
+    for (const RunInfo& run : runs_) {
+      if (candidate_ids_.count(run.id()) > 0 ||
+          !IsBefore(run.header, candidate_)) {
+        continue;
+      }
+      if (run.header.commit().branch() != window.branch()) {
+        other_branches.insert(run.header.commit().branch());
+        continue;
+      }
+      if (!SameToolchain(run.header, candidate_)) {
+        ++other_toolchain;
+      } else if (!MeasuredAlike(policy_, run.header, candidate_)) {
+        ++other_settings;
+      } else if (run.header.commit().dirty()) {
+        ++dirty;
+      } else {
+        found->runs.push_back(run);
+      }
+    }
+    if (static_cast<int>(found->runs.size()) > window.runs()) {
+      found->runs.erase(found->runs.begin(), found->runs.end() - window.runs());
+    }
+    const int needed =
+        std::min(policy_.proto().min_baseline_runs(), window.runs());
+    if (static_cast<int>(found->runs.size()) >= needed) return;
+    found->problem = absl::StrCat(
+        found->runs.size(), " earlier runs of suite '", candidate_.suite(),
+        "' on ", candidate_.hardware().id(), ", branch ", window.branch(),
+        "; at least ", needed, " are needed");
+    other_branches.erase("");
+    // Many a main branch has another name.
+    if (found->runs.empty() && !other_branches.empty()) {
+      absl::StrAppend(&found->problem, " (the history has runs of branch ",
+                      absl::StrJoin(other_branches, ", "),
+                      ": --baseline=window:", *other_branches.begin(), ":",
+                      window.runs(), ")");
+    }
+    if (other_toolchain > 0) {
+      absl::StrAppend(&found->problem, " (", other_toolchain,
+                      " more are from another toolchain)");
+    }
+    if (other_settings > 0) {
+      absl::StrAppend(&found->problem, " (", other_settings,
+                      " more were measured differently)");
+    }
+    if (dirty > 0) {
+      absl::StrAppend(&found->problem, " (", dirty,
+                      " more have changes that their commit lacks)");
+    }
+  }
+
+  const Policy& policy_;
+  const GitLookup& git_;
+  const std::vector<RunInfo>& runs_;
+  const proto::Run& candidate_;
+  const std::set<std::string> candidate_ids_;
+};
+
+absl::StatusOr<std::vector<proto::Run>> ReadAll(
+    const History& history, const std::vector<RunInfo>& runs) {
+  std::vector<proto::Run> read;
+  for (const RunInfo& run : runs) {
+    OPTRAIL_ASSIGN_OR_RETURN(proto::Run whole, history.ReadRun(run.id()));
+    read.push_back(std::move(whole));
+  }
+  return read;
+}
+
+std::vector<const proto::Run*> Pointers(const std::vector<proto::Run>& runs) {
+  std::vector<const proto::Run*> pointers;
+  for (const proto::Run& run : runs) pointers.push_back(&run);
+  return pointers;
+}
+
+// A config that somebody forced (`bench --config`) is judged as a candidate and
+// is no yardstick for others.
+void DropGivenConfigs(std::vector<proto::Run>& runs) {
+  for (proto::Run& run : runs) {
+    auto* results = run.mutable_results();
+    results->erase(std::remove_if(results->begin(), results->end(),
+                                  [](const proto::BenchmarkResult& result) {
+                                    return result.config_source() ==
+                                           proto::GIVEN;
+                                  }),
+                   results->end());
+  }
+}
+
+// The noise of the latest runs that are on neither side, so that nothing counts
+// twice.
+absl::StatusOr<std::map<std::string, SpreadPrior>> PriorsFrom(
+    const History& history, const Policy& policy,
+    const std::vector<RunInfo>& runs, const std::vector<RunInfo>& baseline,
+    const std::vector<RunInfo>& candidates) {
+  const std::set<std::string> baseline_ids = Ids(baseline);
+  const std::set<std::string> candidate_ids = Ids(candidates);
+  std::vector<RunInfo> others;
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    if (static_cast<int>(others.size()) == kPriorRuns) break;
+    if (baseline_ids.count(run->id()) == 0 &&
+        candidate_ids.count(run->id()) == 0 &&
+        SameEpoch(policy, run->header, candidates.back().header)) {
+      others.push_back(*run);
+    }
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> read,
+                           ReadAll(history, others));
+  return SpreadPriors(Pointers(read));
+}
+
+// A candidate commit may have runs of several suites and machines: those like
+// the last of them.
+std::vector<RunInfo> AlikeToLast(std::vector<RunInfo> runs,
+                                 const Policy& policy,
+                                 std::vector<std::string>* notes) {
+  const proto::Run last = runs.back().header;
+  std::vector<RunInfo> alike;
+  for (RunInfo& run : runs) {
+    if (run.header.suite() == last.suite() &&
+        run.header.hardware().id() == last.hardware().id() &&
+        SameToolchain(run.header, last)) {
+      if (MeasuredAlike(policy, run.header, last)) {
+        alike.push_back(std::move(run));
+        continue;
+      }
+      notes->push_back(
+          absl::StrCat("run ", run.id(),
+                       " is not judged: measured differently than the "
+                       "last: ",
+                       tuning::DescribeSettingsChange(run.header.settings(),
+                                                      last.settings())));
+    } else {
+      notes->push_back(absl::StrCat("run ", run.id(),
+                                    " is of another suite, hardware or "
+                                    "toolchain than the last and is not "
+                                    "judged"));
+    }
+  }
+  return alike;
+}
+
+int Rank(const GateRow& row) {
+  const bool cannot_tell = row.row.verdict == Verdict::kCannotTell;
+  switch (row.action) {
+    case proto::FAIL:
+      return cannot_tell ? 1 : 0;
+    case proto::WARN:
+      return cannot_tell ? 3 : 2;
+    default:
+      return row.row.verdict == Verdict::kUnchanged ? 5 : 4;
+  }
+}
+
+// Only what must be escaped, so that people can read the result.
+std::string EscapeForRegex(absl::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (absl::string_view("\\.+*?()[]{}|^$").find(c) !=
+        absl::string_view::npos) {
+      escaped += '\\';
+    }
+    if (c == '\0') {
+      escaped += "\\x00";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string Plural(int count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+int GateReport::CountRed() const {
+  return static_cast<int>(
+      std::count_if(rows.begin(), rows.end(),
+                    [](const GateRow& row) { return Rank(row) == 0; }));
+}
+
+int GateReport::CountCannotTell() const {
+  return static_cast<int>(
+      std::count_if(rows.begin(), rows.end(),
+                    [](const GateRow& row) { return Rank(row) == 1; }));
+}
+
+CompareOptions CompareOptionsFor(const Policy& policy, int comparisons) {
+  CompareOptions options;
+  options.false_alarm_rate =
+      policy.proto().run_false_alarm_rate() / std::max(1, comparisons);
+  options.power = policy.proto().power();
+  options.min_processes = policy.proto().min_processes();
+  options.threshold =
+      [&policy](absl::string_view name,
+                absl::string_view metric) -> absl::optional<Threshold> {
+    const RuleView rule = policy.RuleFor(name, metric);
+    if (rule.action == proto::IGNORE) return absl::nullopt;
+    return rule.threshold;
+  };
+  return options;
+}
+
+void Judge(const Policy& policy, const Comparison& comparison,
+           absl::string_view baseline_text, int64_t now_unix_s,
+           GateReport* report) {
+  for (const Row& row : comparison.rows) {
+    GateRow judged;
+    judged.row = row;
+    judged.baseline = std::string(baseline_text);
+    judged.rule = policy.RuleFor(row.name, row.metric);
+    judged.action = policy.ActionFor(row.verdict, judged.rule);
+    const proto::Exemption* exemption =
+        policy.ExemptionFor(row.name, row.metric, now_unix_s);
+    if (exemption != nullptr && judged.action == proto::FAIL) {
+      judged.action = proto::WARN;
+      judged.exempted = absl::StrCat("exempted until ", exemption->until(),
+                                     ": ", exemption->reason());
+    }
+    report->rows.push_back(std::move(judged));
+  }
+  for (const std::string& note : comparison.notes) {
+    report->notes.push_back(absl::StrCat(baseline_text, ": ", note));
+  }
+}
+
+void Conclude(GateReport* report) {
+  std::stable_sort(report->rows.begin(), report->rows.end(),
+                   [](const GateRow& a, const GateRow& b) {
+                     return std::make_tuple(Rank(a), -a.row.worse_by) <
+                            std::make_tuple(Rank(b), -b.row.worse_by);
+                   });
+  const int red = report->CountRed();
+  const int unclear = report->CountCannotTell();
+  int faster = 0, judged = 0;
+  for (const GateRow& row : report->rows) {
+    faster += row.row.verdict == Verdict::kFaster;
+    judged += row.row.verdict != Verdict::kNew &&
+              row.row.verdict != Verdict::kCannotTell;
+  }
+  std::vector<std::string> problems;
+  for (const ResolvedBaseline& baseline : report->baselines) {
+    if (baseline.problem.empty()) continue;
+    problems.push_back(absl::StrCat(baseline.text, ": ", baseline.problem));
+  }
+  const std::string of = absl::StrCat(
+      " of ", Plural(static_cast<int>(report->rows.size()), "benchmark"));
+  if (red > 0) {
+    report->exit_code = 1;
+    report->summary =
+        absl::StrCat("red: ", red, of, red == 1 ? " fails" : " fail");
+    if (unclear > 0) {
+      absl::StrAppend(&report->summary, ", ", unclear, " can't be told");
+    }
+  } else if (!problems.empty()) {
+    report->exit_code = 3;
+    report->summary = absl::StrCat("can't tell: no baseline (",
+                                   absl::StrJoin(problems, "; "), ")");
+  } else if (report->rows.empty()) {
+    report->exit_code = 3;
+    report->summary = "can't tell: there is no benchmark that a rule gates";
+  } else if (unclear > 0) {
+    report->exit_code = 3;
+    report->summary = absl::StrCat("can't tell for ", unclear, of);
+  } else if (judged == 0) {
+    report->exit_code = 3;
+    report->summary = absl::StrCat("can't tell: none", of, " was judged");
+  } else {
+    report->exit_code = 0;
+    report->summary = absl::StrCat("green: nothing", of, " got worse");
+  }
+  if (faster > 0) absl::StrAppend(&report->summary, "; ", faster, " faster");
+  for (const ResolvedBaseline& baseline : report->baselines) {
+    if (baseline.measured_differently.empty() || !baseline.problem.empty()) {
+      continue;
+    }
+    absl::StrAppend(&report->summary, "; measured differently than ",
+                    baseline.text);
+  }
+}
+
+absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
+                                const GateOptions& options) {
+  GateReport report;
+  report.run_false_alarm_rate = policy.proto().run_false_alarm_rate();
+  RunFilter filter;
+  filter.suite = options.suite;
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<RunInfo> candidates,
+                           history.Resolve(options.candidate, filter));
+  report.candidate_runs =
+      AlikeToLast(std::move(candidates), policy, &report.notes);
+  const proto::Run& candidate = report.candidate_runs.back().header;
+
+  filter.suite = candidate.suite();
+  filter.hardware_id = candidate.hardware().id();
+  OPTRAIL_ASSIGN_OR_RETURN(const RunList list, history.ListRuns(filter));
+  for (const BadFile& bad : list.bad_files) {
+    report.notes.push_back(
+        absl::StrCat("damaged file skipped: ", bad.path, ": ", bad.reason));
+  }
+  std::vector<proto::Baseline> baselines(policy.proto().baseline().begin(),
+                                         policy.proto().baseline().end());
+  if (options.baseline.has_value()) baselines = {*options.baseline};
+
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> candidate_whole,
+                           ReadAll(history, report.candidate_runs));
+  const BaselineFinder finder(policy, options.git, list.runs,
+                              report.candidate_runs);
+  for (const proto::Baseline& baseline : baselines) {
+    OPTRAIL_ASSIGN_OR_RETURN(ResolvedBaseline found,
+                             finder.Find(baseline, history, filter));
+    if (found.problem.empty()) {
+      OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> baseline_whole,
+                               ReadAll(history, found.runs));
+      DropGivenConfigs(baseline_whole);
+      CompareOptions compare =
+          CompareOptionsFor(policy, static_cast<int>(baselines.size()) *
+                                        std::max(1, options.looks));
+      OPTRAIL_ASSIGN_OR_RETURN(
+          compare.priors, PriorsFrom(history, policy, list.runs, found.runs,
+                                     report.candidate_runs));
+      OPTRAIL_ASSIGN_OR_RETURN(const Comparison comparison,
+                               Compare(Pointers(baseline_whole),
+                                       Pointers(candidate_whole), compare));
+      Judge(policy, comparison, found.text, options.now_unix_s, &report);
+    }
+    report.baselines.push_back(std::move(found));
+  }
+  for (const proto::Exemption* exemption :
+       policy.ExpiredExemptions(options.now_unix_s)) {
+    report.notes.push_back(absl::StrCat("the exemption of '",
+                                        exemption->benchmark(), "' ended on ",
+                                        exemption->until()));
+  }
+  Conclude(&report);
+  return report;
+}
+
+absl::optional<Remeasure> RemeasureRequest(const GateReport& report) {
+  std::set<std::string> names;
+  Remeasure request;
+  for (const GateRow& row : report.rows) {
+    if (Rank(row) != 1 || !row.row.processes_needed.has_value()) continue;
+    names.insert(EscapeForRegex(row.row.name));
+    const int needed = *row.row.processes_needed;
+    const int have =
+        std::min(row.row.baseline.processes, row.row.candidate.processes);
+    request.processes = std::max(request.processes, needed);
+    // Spread that grew while measuring may ask for fewer than there are.
+    request.additional_processes =
+        std::max({request.additional_processes, needed - have, 1});
+  }
+  if (names.empty()) return absl::nullopt;
+  request.filter = absl::StrCat("^(", absl::StrJoin(names, "|"), ")$");
+  return request;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,112 @@
+#ifndef OPTRAIL_TRACKER_GATE_GATE_H_
+#define OPTRAIL_TRACKER_GATE_GATE_H_
+
+// Gate applies a policy to a candidate run: may this change go in?
+//
+//   GateOptions options;
+//   options.candidate = "latest";
+//   OPTRAIL_ASSIGN_OR_RETURN(GateReport report, Gate(history, policy,
+//   options)); return report.exit_code;   // 0 fine, 1 red, 3 can't tell
+//
+// Improvements are never red, and so is nothing that was not measured: without
+// a baseline, or where noise hides what the policy must find, the answer is 3.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "tracker/compare/compare.h"
+#include "tracker/gate/policy.h"
+#include "tracker/history/history.h"
+
+namespace optrail::tracker {
+
+// Answers that need a git work tree; each may be null: then a baseline that
+// needs it is an error that says so.
+struct GitLookup {
+  // Tag, branch or hash -> full commit hash.
+  std::function<absl::StatusOr<std::string>(absl::string_view rev)> resolve;
+  // Full hash of the merge base of two revisions.
+  std::function<absl::StatusOr<std::string>(absl::string_view a,
+                                            absl::string_view b)>
+      merge_base;
+};
+
+struct GateOptions {
+  std::string candidate = "latest";  // see History::Resolve
+  std::string suite;  // restricts both sides; empty: as candidate
+  absl::optional<proto::Baseline> baseline;  // instead of the policy's
+  int64_t now_unix_s = 0;                    // for exemptions
+  // How often the gate may be asked about this candidate while processes are
+  // added; the looks share the false-alarm rate.
+  int looks = 1;
+  GitLookup git;
+};
+
+struct GateRow {
+  Row row;
+  std::string baseline;  // BaselineText of what it was judged against
+  RuleView rule;
+  // What follows: FAIL counts towards exit code 1, or 3 for can't tell.
+  proto::Action action = proto::IGNORE;
+  std::string exempted;  // the exemption's reason and date, if one held
+};
+
+struct GateReport {
+  int exit_code = 3;    // 0 fine, 1 regression or failed check, 3 can't tell
+  std::string summary;  // one line
+
+  std::vector<GateRow> rows;  // what matters first
+  std::vector<std::string> notes;
+
+  std::vector<RunInfo> candidate_runs;
+  struct ResolvedBaseline {
+    std::string text;
+    std::vector<RunInfo> runs;
+    std::string problem;  // why it is no baseline, if it is none
+    // How its runs were measured, other than the candidate: "min sample 100 us
+    // -> 500 us"; "" if alike, as far as is known.
+    std::string measured_differently;
+  };
+  std::vector<ResolvedBaseline> baselines;
+  double run_false_alarm_rate = 0;
+
+  // Rows whose action is FAIL: those that are red, and those where it is only
+  // that nothing can be told.
+  int CountRed() const;
+  int CountCannotTell() const;
+};
+
+absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
+                                const GateOptions& options);
+
+// The judgement without a history: what Gate does for each baseline once runs
+// are read. Adds rows and notes; Conclude() says what follows.
+void Judge(const Policy& policy, const Comparison& comparison,
+           absl::string_view baseline_text, int64_t now_unix_s,
+           GateReport* report);
+
+// Sorts rows, sets exit code and summary.
+void Conclude(GateReport* report);
+
+// How a policy makes two sets of runs be compared, in one of `comparisons`
+// (baselines times looks) that share the false-alarm rate.
+CompareOptions CompareOptionsFor(const Policy& policy, int comparisons);
+
+// Benchmarks to measure again, as regular expression for --benchmark_filter,
+// and how many processes per side would tell: in all, and beyond those there
+// are. Empty if there is nothing to repeat.
+struct Remeasure {
+  std::string filter;
+  int processes = 0;
+  int additional_processes = 0;
+};
+absl::optional<Remeasure> RemeasureRequest(const GateReport& report);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_GATE_GATE_H_

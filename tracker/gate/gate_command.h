@@ -1,0 +1,32 @@
+#ifndef OPTRAIL_TRACKER_GATE_GATE_COMMAND_H_
+#define OPTRAIL_TRACKER_GATE_GATE_COMMAND_H_
+
+// `optrail gate` as a function, for the command line to fill from flags
+// (tracker/command/command_support.h says how commands answer).
+
+#include <iosfwd>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tracker/command/command_support.h"
+
+namespace optrail::tracker {
+
+struct GateCommand {
+  CommonOptions common;
+  std::string policy;  // file; "": the default policy
+  std::string candidate = "latest";
+  std::string baseline;  // ParseBaseline; "": the policy's
+  std::string suite;
+  std::string verdict_out;   // JSON, written atomically
+  std::string markdown_out;  // for the pull request, written atomically
+  // For a script: the number of processes to add on each side, a line feed, and
+  // the benchmarks as --benchmark_filter; empty if more would not help.
+  std::string remeasure_out;
+  int looks = 1;  // see GateOptions
+};
+absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_GATE_GATE_COMMAND_H_

@@ -1,0 +1,45 @@
+#ifndef OPTRAIL_TRACKER_GATE_GATE_REPORT_H_
+#define OPTRAIL_TRACKER_GATE_GATE_REPORT_H_
+
+// A GateReport or a Comparison as people and programs read it.
+//
+//   std::cout << GateText(report);
+//
+// Names are escaped for where they go: a benchmark's name may come from anyone
+// who can open a pull request.
+
+#include <string>
+
+#include "base/table.h"
+#include "tracker/compare/compare.h"
+#include "tracker/gate/gate.h"
+
+namespace optrail::tracker {
+
+// For people: what was compared with what, a table of what is not unchanged,
+// the evidence for every red row, what to do next. Lines of at most `width`
+// columns where that is possible (0: any).
+std::string GateText(const GateReport& report, int width = 0);
+// For a pull request.
+std::string GateMarkdown(const GateReport& report);
+// For programs: docs/gating.md describes the fields.
+std::string GateJson(const GateReport& report);
+// One line per row.
+std::string GateCsv(const GateReport& report);
+
+std::string FormatGate(const GateReport& report, OutputFormat format,
+                       int width = 0);
+
+// The rows of a comparison; `only_changes` leaves out what is unchanged.
+Table ComparisonTable(const Comparison& comparison, bool only_changes);
+// The same as text that fits `width` (0: any): with little room, reasons follow
+// the table.
+std::string FormatComparison(const Comparison& comparison, bool only_changes,
+                             OutputFormat format, int width = 0);
+
+// "12.3 us" for nanoseconds, "5.1e+09 1/s" for the rest, "-" for none.
+std::string FormatValue(absl::optional<double> value, absl::string_view unit);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_GATE_GATE_REPORT_H_

@@ -1,0 +1,407 @@
+#include "tracker/history/index/history_index.h"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "re2/re2.h"
+#include "tracker/history/record.h"
+
+namespace optrail::tracker {
+namespace {
+
+constexpr absl::string_view kFileName = "index.sqlite";
+constexpr absl::string_view kLockName = "index.lock";
+
+// Raised when the tables or what is in them change their meaning.
+constexpr int kSchemaVersion = 2;
+
+// Fewer files are read as quickly as an index of them is made.
+constexpr int kWorthAnIndex = 100;
+
+constexpr char kCreate[] = R"sql(
+  CREATE TABLE files (
+    path TEXT PRIMARY KEY,      -- below the history
+    size_bytes INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    modified_unix_ns INTEGER NOT NULL,
+    reason TEXT                 -- why it is no intact run; NULL if it is one
+  ) WITHOUT ROWID;
+  CREATE TABLE runs (
+    run INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL UNIQUE,
+    result_count INTEGER NOT NULL,
+    header BLOB NOT NULL        -- proto.Run without results
+  );
+  CREATE TABLE series (
+    series INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE,
+    benchmark BLOB NOT NULL,    -- proto.BenchmarkKey
+    metric TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    hardware_id TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    runs INTEGER NOT NULL
+  );
+  CREATE TABLE attributes (
+    attributes INTEGER PRIMARY KEY,
+    bytes BLOB NOT NULL UNIQUE  -- proto.IndexedAttributes
+  );
+  -- Clustered, so that one series lies in a few pages.
+  CREATE TABLE observations (
+    series INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,   -- of a benchmark that a run has twice
+    attributes INTEGER NOT NULL,
+    bytes BLOB NOT NULL,        -- proto.IndexedObservation
+    PRIMARY KEY (series, run, ordinal)
+  ) WITHOUT ROWID;
+)sql";
+
+// An error where it is not.
+absl::Status WorthAnIndex(const History& history) {
+  if (FileExists(JoinPath(history.dir(), kFileName))) return absl::OkStatus();
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<std::string> paths,
+      ListRecursively(JoinPath(history.dir(), "runs"), ".pb"));
+  if (paths.size() >= kWorthAnIndex) return absl::OkStatus();
+  return absl::FailedPreconditionError("index: too few files to be worth one");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HistoryIndex>> HistoryIndex::Open(
+    const History& history) {
+  auto index = std::unique_ptr<HistoryIndex>(new HistoryIndex(history));
+  OPTRAIL_RETURN_IF_ERROR(index->OpenDatabase());
+  OPTRAIL_RETURN_IF_ERROR(index->Update().status());
+  return index;
+}
+
+absl::Status HistoryIndex::OpenDatabase() {
+  db_.reset();
+  headers_.clear();
+  all_runs_.reset();
+  read_only_ = false;
+  // Only a real folder can hold a database, and a history that is not there
+  // is not created by asking it.
+  if (history_.file_system() != FileSystem::Real() ||
+      !FileExists(history_.dir())) {
+    return OpenInMemory();
+  }
+  absl::Status status = OpenForWriting();
+  if (absl::IsDataLoss(status)) {
+    notices_.push_back(absl::StrCat(path_, " is no index of this version and ",
+                                    "is built again (", status.message(), ")"));
+    OPTRAIL_RETURN_IF_ERROR(ThrowAway());
+    status = OpenForWriting();
+  }
+  if (status.ok() || absl::IsResourceExhausted(status)) return status;
+  if (OpenUnchanging().ok()) return absl::OkStatus();
+  notices_.push_back(
+      absl::StrCat("the index is held in memory and built for every command: ",
+                   status.message()));
+  return OpenInMemory();
+}
+
+absl::Status HistoryIndex::OpenForWriting() {
+  path_ = JoinPath(history_.dir(), kFileName);
+  OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock,
+                           FileLock::Wait(JoinPath(history_.dir(), kLockName)));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      db_, Database::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                                     SQLITE_OPEN_NOMUTEX));
+  // A power loss may cost the last transactions, never the whole.
+  OPTRAIL_RETURN_IF_ERROR(
+      db_->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                   "PRAGMA cache_size = -262144;"));
+  return UseSchema();
+}
+
+// An index in a folder that can't be written: nobody else writes it either, or
+// it is found to be out of date.
+absl::Status HistoryIndex::OpenUnchanging() {
+  path_ = JoinPath(history_.dir(), kFileName);
+  std::string uri = "file:";
+  for (const char c : path_) {
+    if (c == '?' || c == '#' || c == '%') {
+      absl::StrAppend(&uri, "%", absl::BytesToHexString({&c, 1}));
+    } else {
+      uri.push_back(c);
+    }
+  }
+  uri += "?immutable=1";
+  OPTRAIL_ASSIGN_OR_RETURN(
+      db_, Database::Open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI |
+                                   SQLITE_OPEN_NOMUTEX));
+  OPTRAIL_ASSIGN_OR_RETURN(Statement version,
+                           db_->Prepare("PRAGMA user_version"));
+  OPTRAIL_RETURN_IF_ERROR(version.Step().status());
+  if (version.Int(0) != kSchemaVersion) {
+    return absl::FailedPreconditionError("index: of another version");
+  }
+  read_only_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status HistoryIndex::OpenInMemory() {
+  path_.clear();
+  headers_.clear();
+  all_runs_.reset();
+  read_only_ = false;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      db_,
+      Database::Open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                                     SQLITE_OPEN_NOMUTEX));
+  return UseSchema();
+}
+
+absl::Status HistoryIndex::UseSchema() {
+  int64_t version = 0;
+  {
+    OPTRAIL_ASSIGN_OR_RETURN(Statement get,
+                             db_->Prepare("PRAGMA user_version"));
+    OPTRAIL_RETURN_IF_ERROR(get.Step().status());
+    version = get.Int(0);
+  }
+  if (version == kSchemaVersion) return absl::OkStatus();
+  if (version != 0) {
+    return absl::DataLossError(absl::StrCat("its layout is version ", version,
+                                            ", expected ", kSchemaVersion));
+  }
+  Transaction transaction(*db_);
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN IMMEDIATE"));
+  OPTRAIL_RETURN_IF_ERROR(db_->Execute(kCreate));
+  OPTRAIL_RETURN_IF_ERROR(db_->Execute(
+      absl::StrCat("PRAGMA user_version = ", kSchemaVersion).c_str()));
+  return transaction.Commit();
+}
+
+// Under the lock, so that no other process opens a part of it. Those that have
+// it open go on with what they have.
+absl::Status HistoryIndex::ThrowAway() {
+  db_.reset();
+  headers_.clear();
+  all_runs_.reset();
+  OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock,
+                           FileLock::Wait(JoinPath(history_.dir(), kLockName)));
+  for (const char* ending : {"", "-wal", "-shm"}) {
+    const absl::Status removed =
+        RemoveFile(absl::StrCat(JoinPath(history_.dir(), kFileName), ending));
+    if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  }
+  return absl::OkStatus();
+}
+
+template <typename Query>
+auto HistoryIndex::OrRebuild(const Query& query) -> decltype(query()) {
+  if (db_.has_value()) {
+    auto answer = query();
+    if (!absl::IsDataLoss(answer.status())) return answer;
+    notices_.push_back(absl::StrCat("the index was damaged and is built again",
+                                    " (", answer.status().message(), ")"));
+  }
+  const absl::Status rebuilt = Rebuild().status();
+  if (!rebuilt.ok()) return rebuilt;
+  return query();
+}
+
+absl::StatusOr<IndexUpdate> HistoryIndex::Rebuild() {
+  if (read_only_) {
+    OPTRAIL_RETURN_IF_ERROR(OpenInMemory());
+  } else {
+    if (!path_.empty()) OPTRAIL_RETURN_IF_ERROR(ThrowAway());
+    OPTRAIL_RETURN_IF_ERROR(OpenDatabase());
+  }
+  return UpdateOnce();
+}
+
+absl::StatusOr<IndexUpdate> HistoryIndex::Update() {
+  return OrRebuild([&] { return UpdateOnce(); });
+}
+
+// Takes the headers that are not known yet and forgets those that are gone.
+absl::Status HistoryIndex::LoadHeaders() {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT run, path, result_count, header FROM runs "
+                   "ORDER BY run"));
+  auto known = headers_.begin();
+  const auto forget_before = [&](int64_t row) {
+    while (known != headers_.end() && known->first < row) {
+      all_runs_.reset();
+      known = headers_.erase(known);
+    }
+  };
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+    if (!more) break;
+    const int64_t row = get.Int(0);
+    forget_before(row);
+    if (known != headers_.end() && known->first == row) {
+      ++known;
+      continue;
+    }
+    Header header;
+    OPTRAIL_RETURN_IF_ERROR(DecodeRecord(get.Bytes(3), &header.run));
+    header.path = JoinPath(history_.dir(), get.Bytes(1));
+    header.result_count = static_cast<int>(get.Int(2));
+    all_runs_.reset();
+    headers_.emplace_hint(known, row, std::move(header));
+  }
+  forget_before(std::numeric_limits<int64_t>::max());
+  return absl::OkStatus();
+}
+
+HistoryIndex::PlacedRuns HistoryIndex::Place(const RunFilter& filter) const {
+  std::vector<const proto::Run*> runs;
+  std::unordered_map<const proto::Run*, int64_t> rows;
+  PlacedRuns placed = {OrderedRuns({}), {}};
+  for (const auto& [row, header] : headers_) {
+    placed.places[row] = kNoPlace;
+    if (!Matches(filter, header.run)) continue;
+    runs.push_back(&header.run);
+    rows[&header.run] = row;
+  }
+  placed.runs = OrderedRuns(std::move(runs));
+  for (int i = 0; i < placed.runs.size(); ++i) {
+    placed.places[rows[&placed.runs.run(i)]] = i;
+  }
+  return placed;
+}
+
+absl::StatusOr<RunList> HistoryIndex::ListRunsOnce(const RunFilter& filter) {
+  RunList list;
+  OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
+  for (const auto& [row, header] : headers_) {
+    if (!Matches(filter, header.run)) continue;
+    list.runs.push_back({header.path, header.run, header.result_count});
+  }
+  SortInSeriesOrder(list.runs);
+  OPTRAIL_ASSIGN_OR_RETURN(list.bad_files, BadFiles());
+  return list;
+}
+
+absl::StatusOr<RunList> HistoryIndex::ListRuns(const RunFilter& filter) {
+  return OrRebuild([&] { return ListRunsOnce(filter); });
+}
+
+absl::StatusOr<std::vector<BadFile>> HistoryIndex::BadFiles() {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT path, reason FROM files WHERE reason IS NOT NULL "
+                   "ORDER BY path"));
+  std::vector<BadFile> bad;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
+    if (!row) return bad;
+    bad.push_back(
+        {JoinPath(history_.dir(), get.Bytes(0)), std::string(get.Bytes(1))});
+  }
+}
+
+absl::StatusOr<std::vector<SeriesInfo>> HistoryIndex::ListSeriesOnce(
+    const SeriesFilter& filter) {
+  const RE2 pattern(filter.pattern, RE2::Quiet);
+  if (!pattern.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--filter='", filter.pattern,
+                     "' is no regular expression (RE2): ", pattern.error()));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT text, runs FROM series WHERE runs > 0 "
+                   "AND (?1 = '' OR metric = ?1) "
+                   "AND (?2 = '' OR hardware_id = ?2) "
+                   "AND (?3 = '' OR branch = ?3) ORDER BY text"));
+  get.BindText(1, filter.metric);
+  get.BindText(2, filter.hardware_id);
+  get.BindText(3, filter.branch);
+  std::vector<SeriesInfo> list;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
+    if (!row) return list;
+    const absl::string_view text = get.Bytes(0);
+    if (RE2::PartialMatch(re2::StringPiece(text.data(), text.size()),
+                          pattern)) {
+      list.push_back({std::string(text), get.Int(1)});
+    }
+  }
+}
+
+absl::StatusOr<std::vector<SeriesInfo>> HistoryIndex::ListSeries(
+    const SeriesFilter& filter) {
+  return OrRebuild([&] { return ListSeriesOnce(filter); });
+}
+
+absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeries(
+    const SeriesQuery& query) {
+  return OrRebuild([&] { return LoadSeriesOnce(query); });
+}
+
+absl::StatusOr<Series> HistoryIndex::ReadSeries(absl::string_view text) {
+  return OrRebuild([&] { return ReadSeriesOnce(text); });
+}
+
+absl::StatusOr<LoadedSeries> LoadSeriesFromFiles(const History& history,
+                                                 const SeriesQuery& query) {
+  OPTRAIL_ASSIGN_OR_RETURN(LoadedRuns files, history.LoadRuns(query.runs));
+  LoadedSeries loaded;
+  loaded.series = BuildSeries(files.runs);
+  if (query.wanted) {
+    const auto unwanted = [&](const Series& series) {
+      return !query.wanted(series.key);
+    };
+    loaded.series.erase(
+        std::remove_if(loaded.series.begin(), loaded.series.end(), unwanted),
+        loaded.series.end());
+  }
+  for (proto::Run& run : files.runs) {
+    run.clear_results();
+    run.clear_checksum();
+  }
+  loaded.runs = std::move(files.runs);
+  loaded.bad_files = std::move(files.bad_files);
+  return loaded;
+}
+
+absl::StatusOr<LoadedSeries> LoadSeries(const History& history,
+                                        const SeriesQuery& query) {
+  if (WorthAnIndex(history).ok()) {
+    const auto index = HistoryIndex::Open(history);
+    if (index.ok()) {
+      absl::StatusOr<LoadedSeries> loaded = (*index)->LoadSeries(query);
+      if (loaded.ok()) return loaded;
+    }
+  }
+  return LoadSeriesFromFiles(history, query);
+}
+
+absl::StatusOr<History> OpenIndexedHistory(absl::string_view dir) {
+  OPTRAIL_ASSIGN_OR_RETURN(History history, History::Open(dir));
+  struct Shared {
+    std::mutex mutex;
+    std::unique_ptr<HistoryIndex> index;
+  };
+  auto shared = std::make_shared<Shared>();
+  history.set_run_lister(
+      [shared,
+       plain = history](const RunFilter& filter) -> absl::StatusOr<RunList> {
+        const std::lock_guard<std::mutex> lock(shared->mutex);
+        if (shared->index == nullptr) {
+          OPTRAIL_RETURN_IF_ERROR(WorthAnIndex(plain));
+          OPTRAIL_ASSIGN_OR_RETURN(shared->index, HistoryIndex::Open(plain));
+        } else {
+          OPTRAIL_RETURN_IF_ERROR(shared->index->Update().status());
+        }
+        return shared->index->ListRuns(filter);
+      });
+  return history;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,194 @@
+// How the index answers with whole series.
+
+#include <deque>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tracker/history/index/history_index.h"
+#include "tracker/history/index/index.pb.h"
+#include "tracker/history/index/index_rows.h"
+#include "tracker/history/record.h"
+#include "tracker/series/series_key.h"
+
+namespace optrail::tracker {
+
+// Reads series one after another; lives within one transaction, so that all
+// are of one state of the index.
+class HistoryIndex::SeriesReader {
+ public:
+  static absl::StatusOr<SeriesReader> Create(Database& db) {
+    SeriesReader reader;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        reader.get_observations_,
+        db.Prepare("SELECT run, attributes, bytes FROM observations "
+                   "WHERE series = ? ORDER BY run, ordinal"));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        reader.get_attributes_,
+        db.Prepare("SELECT bytes FROM attributes WHERE attributes = ?"));
+    return reader;
+  }
+
+  // The series of that row, of the runs that have a place; without points if
+  // there are none.
+  absl::StatusOr<Series> Read(int64_t row, SeriesKey key, std::string text,
+                              const PlacedRuns& placed) {
+    OPTRAIL_RETURN_IF_ERROR(ReadRows(row, placed.places));
+    std::vector<int> order(count_);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [this](int a, int b) {
+      return rows_[a].place < rows_[b].place;
+    });
+    SeriesBuilder builder(std::move(key), std::move(text));
+    Observation observation;
+    int64_t attributes = kNoAttributes;
+    for (const int i : order) {
+      if (rows_[i].attributes != attributes) {
+        attributes = rows_[i].attributes;
+        OPTRAIL_ASSIGN_OR_RETURN(const Observation* const known,
+                                 Attributes(attributes));
+        observation = *known;
+      }
+      OPTRAIL_RETURN_IF_ERROR(SetObservation(rows_[i].stored, &observation));
+      builder.Add(placed.runs, rows_[i].place, observation);
+    }
+    return builder.Take();
+  }
+
+ private:
+  static constexpr int64_t kNoAttributes = -1;
+
+  struct Row {
+    int place = 0;
+    int64_t attributes = 0;
+    proto::IndexedObservation stored;
+  };
+
+  // The first `count_` of `rows_`, whose memory is used again and again.
+  absl::Status ReadRows(int64_t series,
+                        const std::unordered_map<int64_t, int>& places) {
+    get_observations_->Reset();
+    get_observations_->Bind(1, series);
+    for (count_ = 0;;) {
+      OPTRAIL_ASSIGN_OR_RETURN(const bool more, get_observations_->Step());
+      if (!more) break;
+      const auto place = places.find(get_observations_->Int(0));
+      if (place == places.end()) {
+        return absl::DataLossError("index: a run is missing");
+      }
+      if (place->second == kNoPlace) continue;
+      if (count_ == rows_.size()) rows_.emplace_back();
+      Row& row = rows_[count_++];
+      row.place = place->second;
+      row.attributes = get_observations_->Int(1);
+      OPTRAIL_RETURN_IF_ERROR(
+          DecodeRecord(get_observations_->Bytes(2), &row.stored));
+    }
+    get_observations_->Reset();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<const Observation*> Attributes(int64_t row) {
+    const auto [known, is_new] = attributes_.try_emplace(row);
+    if (is_new) {
+      get_attributes_->Bind(1, row);
+      OPTRAIL_ASSIGN_OR_RETURN(const bool found, get_attributes_->Step());
+      if (!found) return absl::DataLossError("index: attributes are missing");
+      OPTRAIL_RETURN_IF_ERROR(
+          DecodeAttributes(get_attributes_->Bytes(0), &known->second));
+      get_attributes_->Reset();
+    }
+    return &known->second;
+  }
+
+  absl::optional<Statement> get_observations_, get_attributes_;
+  std::deque<Row> rows_;
+  size_t count_ = 0;
+  std::unordered_map<int64_t, Observation> attributes_;
+};
+
+namespace {
+
+constexpr char kSeriesColumns[] =
+    "SELECT series, text, benchmark, metric, unit, hardware_id, branch ";
+
+// From a row of kSeriesColumns. The text tells whether the rest is as it was.
+absl::StatusOr<SeriesKey> KeyOf(const Statement& get) {
+  SeriesKey key;
+  const absl::string_view benchmark = get.Bytes(2);
+  const bool parsed = key.benchmark.ParseFromArray(
+      benchmark.data(), static_cast<int>(benchmark.size()));
+  key.metric = std::string(get.Bytes(3));
+  key.unit = std::string(get.Bytes(4));
+  key.hardware_id = std::string(get.Bytes(5));
+  key.branch = std::string(get.Bytes(6));
+  if (!parsed || CanonicalText(key) != get.Bytes(1)) {
+    return absl::DataLossError("index: a series' key is not whole");
+  }
+  return key;
+}
+
+}  // namespace
+
+absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
+  // One state of the index from here on.
+  Transaction transaction(*db_);
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN"));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series WHERE text = ? ",
+                                "AND runs > 0")));
+  get.BindText(1, text);
+  OPTRAIL_ASSIGN_OR_RETURN(const bool found, get.Step());
+  if (!found) {
+    OPTRAIL_RETURN_IF_ERROR(ParseSeriesKey(text).status());
+    return absl::NotFoundError(absl::StrCat("no series '", text, "' in ",
+                                            history_.dir(),
+                                            "; `optrail log series` lists "
+                                            "them"));
+  }
+  OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
+  if (!all_runs_.has_value()) all_runs_ = Place({});
+  OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
+  OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
+  return reader.Read(get.Int(0), std::move(key), std::string(text), *all_runs_);
+}
+
+absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
+    const SeriesQuery& query) {
+  Transaction transaction(*db_);
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN"));
+  LoadedSeries loaded;
+  OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
+  const PlacedRuns placed = Place(query.runs);
+  for (int i = 0; i < placed.runs.size(); ++i) {
+    loaded.runs.push_back(placed.runs.run(i));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series WHERE runs > 0 ",
+                                "AND (?1 = '' OR hardware_id = ?1) ",
+                                "AND (?2 = '' OR branch = ?2) "
+                                "ORDER BY text")));
+  get.BindText(1, query.runs.hardware_id);
+  get.BindText(2, query.runs.branch);
+  OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+    if (!more) break;
+    OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
+    if (query.wanted && !query.wanted(key)) continue;
+    std::string text(get.Bytes(1));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        Series series,
+        reader.Read(get.Int(0), std::move(key), std::move(text), placed));
+    if (!series.points.empty()) loaded.series.push_back(std::move(series));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(loaded.bad_files, BadFiles());
+  loaded.notices = notices_;
+  return loaded;
+}
+
+}  // namespace optrail::tracker

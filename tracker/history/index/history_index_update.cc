@@ -1,0 +1,323 @@
+// How the index takes in what has changed among the files.
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tracker/history/index/history_index.h"
+#include "tracker/history/index/index_rows.h"
+#include "tracker/history/record.h"
+#include "tracker/series/series_key.h"
+
+namespace optrail::tracker {
+namespace {
+
+// Files per transaction. More make a build faster, since each transaction
+// touches the pages of all series; fewer leave more to one that is interrupted.
+constexpr int kFilesPerTransaction = 512;
+
+}  // namespace
+
+struct HistoryIndex::FileState {
+  std::string path;  // below the history
+  int64_t size_bytes = 0;
+  int64_t inode = 0;
+  int64_t modified_unix_ns = 0;
+
+  bool operator==(const FileState& other) const {
+    return path == other.path && size_bytes == other.size_bytes &&
+           inode == other.inode && modified_unix_ns == other.modified_unix_ns;
+  }
+};
+
+// Fills the tables; lives within one transaction.
+class HistoryIndex::Writer {
+ public:
+  static absl::StatusOr<Writer> Create(Database& db) {
+    Writer writer(db);
+    const std::pair<absl::optional<Statement>*, const char*> statements[] = {
+        {&writer.add_file_, "INSERT INTO files VALUES (?, ?, ?, ?, ?)"},
+        {&writer.add_run_,
+         "INSERT INTO runs (path, result_count, header) VALUES (?, ?, ?)"},
+        {&writer.find_series_, "SELECT series FROM series WHERE text = ?"},
+        {&writer.add_series_,
+         "INSERT INTO series (text, benchmark, metric, unit, hardware_id, "
+         "branch,"
+         " runs) VALUES (?, ?, ?, ?, ?, ?, 0)"},
+        {&writer.count_run_,
+         "UPDATE series SET runs = runs + 1 WHERE series = ?"},
+        {&writer.find_attributes_,
+         "SELECT attributes FROM attributes WHERE bytes = ?"},
+        {&writer.add_attributes_, "INSERT INTO attributes (bytes) VALUES (?)"},
+        {&writer.add_observation_,
+         "INSERT INTO observations VALUES (?, ?, ?, ?, ?)"},
+    };
+    for (const auto& [statement, sql] : statements) {
+      OPTRAIL_ASSIGN_OR_RETURN(*statement, db.Prepare(sql));
+    }
+    return writer;
+  }
+
+  absl::Status AddBadFile(const FileState& file, absl::string_view reason) {
+    return AddFile(file, &reason);
+  }
+
+  // `run` loses its results.
+  absl::Status AddRun(const FileState& file, proto::Run run) {
+    OPTRAIL_RETURN_IF_ERROR(AddFile(file, nullptr));
+    google::protobuf::RepeatedPtrField<proto::BenchmarkResult> results;
+    results.Swap(run.mutable_results());
+    run.clear_checksum();
+    const std::string header = EncodeRecord(run);
+    add_run_->BindText(1, file.path);
+    add_run_->Bind(2, results.size());
+    add_run_->BindBlob(3, header);
+    OPTRAIL_RETURN_IF_ERROR(add_run_->Run());
+    const int64_t row = db_.last_insert_rowid();
+    std::set<int64_t> seen;
+    for (int i = 0; i < results.size(); ++i) {
+      for (const MetricInfo& metric : MetricsOf(results[i])) {
+        const SeriesKey key = {results[i].key(), metric.metric, metric.unit,
+                               run.hardware().id(), run.commit().branch()};
+        OPTRAIL_ASSIGN_OR_RETURN(const int64_t series, SeriesRow(key));
+        OPTRAIL_RETURN_IF_ERROR(
+            AddObservation(series, row, i, Observe(results[i], metric)));
+        if (!seen.insert(series).second) continue;
+        count_run_->Bind(1, series);
+        OPTRAIL_RETURN_IF_ERROR(count_run_->Run());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  explicit Writer(Database& db) : db_(db) {}
+
+  absl::Status AddFile(const FileState& file, const absl::string_view* reason) {
+    add_file_->BindText(1, file.path);
+    add_file_->Bind(2, file.size_bytes);
+    add_file_->Bind(3, file.inode);
+    add_file_->Bind(4, file.modified_unix_ns);
+    if (reason == nullptr) {
+      add_file_->BindNull(5);
+    } else {
+      add_file_->BindText(5, *reason);
+    }
+    return add_file_->Run();
+  }
+
+  absl::StatusOr<int64_t> SeriesRow(const SeriesKey& key) {
+    const std::string text = CanonicalText(key);
+    const auto known = series_.find(text);
+    if (known != series_.end()) return known->second;
+    find_series_->BindText(1, text);
+    OPTRAIL_ASSIGN_OR_RETURN(const bool found, find_series_->Step());
+    int64_t row = found ? find_series_->Int(0) : 0;
+    find_series_->Reset();
+    if (!found) {
+      add_series_->BindText(1, text);
+      const std::string benchmark = key.benchmark.SerializeAsString();
+      add_series_->BindBlob(2, benchmark);
+      add_series_->BindText(3, key.metric);
+      add_series_->BindText(4, key.unit);
+      add_series_->BindText(5, key.hardware_id);
+      add_series_->BindText(6, key.branch);
+      OPTRAIL_RETURN_IF_ERROR(add_series_->Run());
+      row = db_.last_insert_rowid();
+    }
+    series_[text] = row;
+    return row;
+  }
+
+  absl::StatusOr<int64_t> AttributesRow(const Observation& observation) {
+    const std::string bytes = EncodeAttributes(observation);
+    const auto known = attributes_.find(bytes);
+    if (known != attributes_.end()) return known->second;
+    find_attributes_->BindBlob(1, bytes);
+    OPTRAIL_ASSIGN_OR_RETURN(const bool found, find_attributes_->Step());
+    int64_t row = found ? find_attributes_->Int(0) : 0;
+    find_attributes_->Reset();
+    if (!found) {
+      add_attributes_->BindBlob(1, bytes);
+      OPTRAIL_RETURN_IF_ERROR(add_attributes_->Run());
+      row = db_.last_insert_rowid();
+    }
+    attributes_[bytes] = row;
+    return row;
+  }
+
+  absl::Status AddObservation(int64_t series, int64_t run, int ordinal,
+                              const Observation& observation) {
+    OPTRAIL_ASSIGN_OR_RETURN(const int64_t attributes,
+                             AttributesRow(observation));
+    const std::string bytes = EncodeObservation(observation);
+    add_observation_->Bind(1, series);
+    add_observation_->Bind(2, run);
+    add_observation_->Bind(3, ordinal);
+    add_observation_->Bind(4, attributes);
+    add_observation_->BindBlob(5, bytes);
+    return add_observation_->Run();
+  }
+
+  Database& db_;
+  absl::optional<Statement> add_file_, add_run_, find_series_, add_series_,
+      count_run_, find_attributes_, add_attributes_, add_observation_;
+  std::unordered_map<std::string, int64_t> series_, attributes_;
+};
+
+// One look at each file: that is most of what opening an index costs.
+absl::Status HistoryIndex::ListInto(const std::string& folder,
+                                    std::vector<FileState>* files) const {
+  FileSystem* fs = history_.file_system();
+  const std::string dir = JoinPath(history_.dir(), folder);
+  std::vector<std::string> names;
+  if (fs->List(dir, &names) != 0) return FileError("listing", dir, errno);
+  for (const std::string& name : names) {
+    if (IsTemporaryName(name)) continue;
+    FileInfo info;
+    if (fs->Stat(JoinPath(dir, name), &info) != 0) continue;  // vanished since
+    std::string path = absl::StrCat(folder, "/", name);
+    if (info.is_directory) {
+      OPTRAIL_RETURN_IF_ERROR(ListInto(path, files));
+    } else if (absl::EndsWith(name, ".pb")) {
+      files->push_back({std::move(path), info.size_bytes,
+                        static_cast<int64_t>(info.inode),
+                        info.modified_unix_ns});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<HistoryIndex::FileState>> HistoryIndex::FilesNow()
+    const {
+  std::vector<FileState> files;
+  if (FileExists(JoinPath(history_.dir(), "runs"), history_.file_system())) {
+    OPTRAIL_RETURN_IF_ERROR(ListInto("runs", &files));
+  }
+  std::sort(
+      files.begin(), files.end(),
+      [](const FileState& a, const FileState& b) { return a.path < b.path; });
+  return files;
+}
+
+absl::StatusOr<std::map<std::string, HistoryIndex::FileState>>
+HistoryIndex::FilesIndexed() {
+  std::map<std::string, FileState> files;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT path, size_bytes, inode, modified_unix_ns "
+                   "FROM files"));
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
+    if (!row) return files;
+    FileState file = {std::string(get.Bytes(0)), get.Int(1), get.Int(2),
+                      get.Int(3)};
+    std::string path = file.path;
+    files.emplace(std::move(path), std::move(file));
+  }
+}
+
+absl::StatusOr<bool> HistoryIndex::IsCurrent(
+    const std::vector<FileState>& now) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT path, size_bytes, inode, modified_unix_ns "
+                   "FROM files ORDER BY path"));
+  for (const FileState& file : now) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
+    if (!row || get.Bytes(0) != file.path || get.Int(1) != file.size_bytes ||
+        get.Int(2) != file.inode || get.Int(3) != file.modified_unix_ns) {
+      return false;
+    }
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+  return !more;
+}
+
+absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<FileState> now, FilesNow());
+  IndexUpdate update;
+  update.files = static_cast<int64_t>(now.size());
+  OPTRAIL_ASSIGN_OR_RETURN(const bool current, IsCurrent(now));
+  if (current) return update;
+  std::set<std::string> paths;
+  for (const FileState& file : now) paths.insert(file.path);
+  const auto compare = [&](const std::map<std::string, FileState>& indexed,
+                           std::vector<std::string>* drop,
+                           std::vector<const FileState*>* add) {
+    for (const auto& [path, file] : indexed) {
+      if (paths.count(path) == 0) drop->push_back(path);
+    }
+    for (const FileState& file : now) {
+      const auto known = indexed.find(file.path);
+      if (known != indexed.end() && known->second == file) continue;
+      if (known != indexed.end()) drop->push_back(file.path);
+      add->push_back(&file);
+    }
+  };
+  while (true) {
+    std::vector<std::string> drop;
+    std::vector<const FileState*> add;
+    OPTRAIL_ASSIGN_OR_RETURN(const auto indexed, FilesIndexed());
+    compare(indexed, &drop, &add);
+    if (drop.empty() && add.empty()) return update;
+    if (read_only_) {
+      notices_.push_back(absl::StrCat(
+          path_,
+          " is out of date and can't be written: the index is held in "
+          "memory and built for every command"));
+      OPTRAIL_RETURN_IF_ERROR(OpenInMemory());
+      continue;
+    }
+    Transaction transaction(*db_);
+    OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN IMMEDIATE"));
+    // Another process may have been quicker.
+    drop.clear();
+    add.clear();
+    OPTRAIL_ASSIGN_OR_RETURN(const auto settled, FilesIndexed());
+    compare(settled, &drop, &add);
+    if (!drop.empty()) {
+      OPTRAIL_RETURN_IF_ERROR(db_->Execute(
+          "CREATE TEMP TABLE IF NOT EXISTS dropped (path TEXT PRIMARY KEY);"
+          "DELETE FROM dropped"));
+      OPTRAIL_ASSIGN_OR_RETURN(Statement insert,
+                               db_->Prepare("INSERT INTO dropped VALUES (?)"));
+      for (const std::string& path : drop) {
+        insert.BindText(1, path);
+        OPTRAIL_RETURN_IF_ERROR(insert.Run());
+      }
+      // One scan, however many files have gone.
+      OPTRAIL_RETURN_IF_ERROR(db_->Execute(R"sql(
+        DELETE FROM observations WHERE run IN (
+          SELECT run FROM runs WHERE path IN (SELECT path FROM dropped));
+        DELETE FROM runs WHERE path IN (SELECT path FROM dropped);
+        DELETE FROM files WHERE path IN (SELECT path FROM dropped);
+        UPDATE series SET runs = (
+          SELECT COUNT(DISTINCT run) FROM observations
+          WHERE observations.series = series.series);
+      )sql"));
+      update.dropped += static_cast<int64_t>(drop.size());
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(Writer writer, Writer::Create(*db_));
+    if (add.size() > kFilesPerTransaction) add.resize(kFilesPerTransaction);
+    for (const FileState* file : add) {
+      absl::StatusOr<proto::Run> run =
+          history_.ReadRunFile(JoinPath(history_.dir(), file->path));
+      if (run.ok()) {
+        OPTRAIL_RETURN_IF_ERROR(writer.AddRun(*file, *std::move(run)));
+      } else {
+        OPTRAIL_RETURN_IF_ERROR(
+            writer.AddBadFile(*file, run.status().message()));
+      }
+      ++update.added;
+    }
+    OPTRAIL_RETURN_IF_ERROR(transaction.Commit());
+  }
+}
+
+}  // namespace optrail::tracker

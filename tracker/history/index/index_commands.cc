@@ -1,0 +1,204 @@
+#include "tracker/history/index/index_commands.h"
+
+#include <iostream>
+#include <map>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/git.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "base/units.h"
+#include "tracker/history/index/export.h"
+#include "tracker/history/repair.h"
+
+namespace optrail::tracker {
+namespace {
+
+void Warn(const HistoryIndex& index, const std::vector<BadFile>& bad_files) {
+  for (const std::string& notice : index.notices()) {
+    std::cerr << "note: " << EscapeForTerminal(notice) << "\n";
+  }
+  WarnOfBadFiles(bad_files);
+}
+
+CheckOptions ChecksFor(const CommonOptions& common) {
+  CheckOptions options;
+  options.now_unix_ns = NowUnixNs(common);
+  options.knows_commit =
+      [workspace = common.workspace](
+          const std::string& commit) -> absl::StatusOr<bool> {
+    const absl::StatusOr<std::string> resolved =
+        ResolveCommit(workspace, commit);
+    if (resolved.ok()) return true;
+    if (absl::IsNotFound(resolved.status())) return false;
+    return resolved.status();
+  };
+  return options;
+}
+
+void PrintFindings(const CheckReport& report, const CommonOptions& options,
+                   std::ostream& out) {
+  const bool for_people = IsForPeople(options.format);
+  Table table({{"problem"},
+               {"file", Align::kLeft, "", Clip::kNever},
+               {"detail", Align::kLeft, "", Clip::kNever}});
+  // An import of old results has an odd clock in each of its files: people
+  // get the first of a kind and their number. Damage is always listed whole.
+  constexpr int kShown = 3;
+  std::map<HistoryProblem, int> seen;
+  for (const HistoryFinding& finding : report.findings) {
+    if (++seen[finding.problem] > kShown && for_people &&
+        !IsDamage(finding.problem)) {
+      continue;
+    }
+    table.AddRow(
+        {HistoryProblemName(finding.problem), finding.path, finding.detail});
+  }
+  for (const auto& [problem, count] : seen) {
+    if (count <= kShown || !for_people || IsDamage(problem)) continue;
+    table.AddRow({HistoryProblemName(problem),
+                  absl::StrCat("and ", count - kShown, " more"),
+                  "--format=json lists them all"});
+  }
+  if (table.num_rows() > 0 || !for_people)
+    PrintTable(table, options.format, out);
+  for (const std::string& note : report.notes) {
+    std::cerr << "note: " << EscapeForTerminal(note) << "\n";
+  }
+  if (!for_people) return;
+  const int damaged = report.CountDamaged();
+  out << options.history << ": " << FormatCount(report.runs) << " runs, "
+      << FormatCount(report.sessions) << " sessions, "
+      << FormatCount(report.triage_records) << " triage records, "
+      << FormatBytes(static_cast<double>(report.bytes)) << ", " << damaged
+      << " damaged, " << report.findings.size() - damaged << " odd\n";
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunHistoryIndex(const HistoryIndexCommand& options,
+                                    std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
+  const int64_t start_ns = Clock::Real()->NowNs();
+  OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
+  if (options.rebuild) OPTRAIL_RETURN_IF_ERROR(index->Rebuild().status());
+  const int64_t elapsed_ns = Clock::Real()->NowNs() - start_ns;
+  OPTRAIL_ASSIGN_OR_RETURN(const auto series, index->ListSeries());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto runs, index->ListRuns());
+  int64_t points = 0;
+  for (const SeriesInfo& info : series) points += info.runs;
+  Warn(*index, runs.bad_files);
+  FileInfo file;
+  const bool on_disk = !index->path().empty() &&
+                       FileSystem::Real()->Stat(index->path(), &file) == 0;
+  Table table({{"index", Align::kLeft, "", Clip::kNever},
+               {"runs", Align::kRight},
+               {"series", Align::kRight},
+               {"values", Align::kRight},
+               {"damaged files", Align::kRight},
+               {"size", Align::kRight, "size_bytes"},
+               {"updated in", Align::kRight, "elapsed_ns"}});
+  table.AddRow(
+      {on_disk ? index->path() : "in memory",
+       Cell::Integer(static_cast<int64_t>(runs.runs.size())),
+       Cell::Integer(static_cast<int64_t>(series.size())),
+       Cell::Integer(points),
+       Cell::Integer(static_cast<int64_t>(runs.bad_files.size())),
+       on_disk ? Cell::Number(static_cast<double>(file.size_bytes),
+                              FormatBytes(static_cast<double>(file.size_bytes)))
+               : Cell::None(),
+       Cell::Number(static_cast<double>(elapsed_ns),
+                    FormatDurationNs(elapsed_ns))});
+  PrintTable(table, options.common.format, out);
+  return 0;
+}
+
+absl::StatusOr<int> RunHistoryCheck(const HistoryCheckCommand& options,
+                                    std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
+  OPTRAIL_ASSIGN_OR_RETURN(const CheckReport report,
+                           CheckHistory(history, ChecksFor(options.common)));
+  PrintFindings(report, options.common, out);
+  return report.CountDamaged() > 0 ? 1 : 0;
+}
+
+absl::StatusOr<int> RunHistoryThin(const HistoryThinCommand& options,
+                                   std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
+  const int64_t now_ns = NowUnixNs(options.common);
+  OPTRAIL_ASSIGN_OR_RETURN(const RetentionPlan plan,
+                           PlanRetention(history, options.policy, now_ns));
+  WarnOfBadFiles(plan.bad_files, "left as it is");
+  if (!options.dry_run) {
+    OPTRAIL_RETURN_IF_ERROR(ApplyRetention(history, plan, now_ns));
+  }
+  const auto bytes = [](int64_t value) {
+    return Cell::Number(static_cast<double>(value),
+                        FormatBytes(static_cast<double>(value)));
+  };
+  Table table({{"done"},
+               {"kept whole", Align::kRight},
+               {"thinned before", Align::kRight},
+               {"thinned", Align::kRight},
+               {"removed", Align::kRight},
+               {"of", Align::kRight, "bytes_before"},
+               {"remain", Align::kRight, "bytes_after"},
+               {"policy"}});
+  table.AddRow(
+      {options.dry_run ? "no (dry run)" : "yes", Cell::Integer(plan.kept_whole),
+       Cell::Integer(plan.thinned_before),
+       Cell::Integer(static_cast<int64_t>(plan.thin.size())),
+       Cell::Integer(static_cast<int64_t>(plan.remove.size())),
+       bytes(plan.bytes_before), bytes(plan.bytes_after), plan.policy});
+  PrintTable(table, options.common.format, out);
+  return 0;
+}
+
+absl::StatusOr<int> RunHistoryRepair(const HistoryRepairCommand& options,
+                                     std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
+  OPTRAIL_ASSIGN_OR_RETURN(const CheckReport report,
+                           CheckHistory(history, ChecksFor(options.common)));
+  if (options.dry_run) {
+    PrintFindings(report, options.common, out);
+    return report.CountDamaged() > 0 ? 1 : 0;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Repaired> repaired,
+                           RepairHistory(history, report));
+  Table table({{"moved", Align::kLeft, "", Clip::kNever},
+               {"to", Align::kLeft, "", Clip::kNever},
+               {"reason"}});
+  for (const Repaired& moved : repaired) {
+    table.AddRow({moved.from, moved.to, moved.reason});
+  }
+  PrintTable(table, options.common.format, out);
+  return 0;
+}
+
+absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
+                                     std::ostream& out) {
+  // Before anything is written.
+  OPTRAIL_RETURN_IF_ERROR(
+      CompilePattern("filter", options.filter.pattern).status());
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<BadFile> bad, index->BadFiles());
+  Warn(*index, bad);
+  ExportOptions what;
+  what.filter = options.filter;
+  what.failed_points = options.failed_points;
+  if (options.file.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(ExportCsv(*index, what, out).status());
+    return 0;
+  }
+  std::ostringstream csv;
+  OPTRAIL_ASSIGN_OR_RETURN(const int64_t rows, ExportCsv(*index, what, csv));
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(options.file, csv.str()));
+  out << options.file << ": " << FormatCount(rows) << " points\n";
+  return 0;
+}
+
+}  // namespace optrail::tracker

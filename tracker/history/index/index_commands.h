@@ -1,0 +1,59 @@
+#ifndef OPTRAIL_TRACKER_HISTORY_INDEX_INDEX_COMMANDS_H_
+#define OPTRAIL_TRACKER_HISTORY_INDEX_INDEX_COMMANDS_H_
+
+// `optrail history index | check | thin | repair | export` as functions
+// (tracker/command/command_support.h says how commands answer).
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tracker/command/command_support.h"
+#include "tracker/history/index/history_index.h"
+#include "tracker/history/retention.h"
+
+namespace optrail::tracker {
+
+struct HistoryIndexCommand {
+  CommonOptions common;
+  bool rebuild = false;
+};
+absl::StatusOr<int> RunHistoryIndex(const HistoryIndexCommand& options,
+                                    std::ostream& out);
+
+struct HistoryCheckCommand {
+  CommonOptions common;
+};
+// `optrail history verify`: everything that is wrong, by its name. Exit code 1
+// if a file is damaged; oddities are listed and leave it 0.
+absl::StatusOr<int> RunHistoryCheck(const HistoryCheckCommand& options,
+                                    std::ostream& out);
+
+struct HistoryThinCommand {
+  CommonOptions common;
+  RetentionPolicy policy;
+  bool dry_run = false;
+};
+absl::StatusOr<int> RunHistoryThin(const HistoryThinCommand& options,
+                                   std::ostream& out);
+
+struct HistoryRepairCommand {
+  CommonOptions common;
+  bool dry_run = false;
+};
+absl::StatusOr<int> RunHistoryRepair(const HistoryRepairCommand& options,
+                                     std::ostream& out);
+
+struct HistoryExportCommand {
+  CommonOptions common;
+  SeriesFilter filter;
+  bool failed_points = false;
+  std::string file;  // replaced atomically; "": `out`
+};
+absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
+                                     std::ostream& out);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_HISTORY_INDEX_INDEX_COMMANDS_H_

@@ -1,0 +1,79 @@
+#include "tracker/history/index/index_rows.h"
+
+#include "base/status_macros.h"
+#include "tracker/history/record.h"
+
+namespace optrail::tracker {
+
+std::string EncodeObservation(const Observation& observation) {
+  proto::IndexedObservation stored;
+  stored.set_direction(observation.metric.direction);
+  stored.set_outcome(observation.outcome);
+  if (observation.roofline_fraction) {
+    stored.set_roofline_fraction(*observation.roofline_fraction);
+  }
+  bool any_aggregate = false;
+  for (const ProcessReading& process : observation.processes) {
+    stored.add_values(process.value);
+    stored.add_relative_sample_spreads(process.relative_sample_spread);
+    stored.add_samples(process.samples);
+    any_aggregate |= process.aggregate_only;
+  }
+  if (any_aggregate) {
+    for (const ProcessReading& process : observation.processes) {
+      stored.add_aggregate_only(process.aggregate_only);
+    }
+  }
+  return EncodeRecord(stored);
+}
+
+std::string EncodeAttributes(const Observation& observation) {
+  proto::IndexedAttributes stored;
+  stored.set_detail(observation.detail);
+  stored.set_config(observation.config);
+  stored.set_config_source(observation.config_source);
+  stored.set_kernel_id(observation.kernel_id);
+  stored.set_tuning_session_id(observation.tuning_session_id);
+  if (observation.flop) stored.set_flop(*observation.flop);
+  if (observation.moved_bytes) stored.set_moved_bytes(*observation.moved_bytes);
+  return EncodeRecord(stored);
+}
+
+absl::Status SetObservation(const proto::IndexedObservation& stored,
+                            Observation* result) {
+  const int processes = stored.values_size();
+  if (stored.relative_sample_spreads_size() != processes ||
+      stored.samples_size() != processes ||
+      (stored.aggregate_only_size() != 0 &&
+       stored.aggregate_only_size() != processes)) {
+    return absl::DataLossError("index: an observation is not whole");
+  }
+  result->metric.direction = stored.direction();
+  result->outcome = stored.outcome();
+  result->roofline_fraction.reset();
+  if (stored.has_roofline_fraction()) {
+    result->roofline_fraction = stored.roofline_fraction();
+  }
+  result->processes.clear();
+  for (int i = 0; i < processes; ++i) {
+    result->processes.push_back(
+        {stored.values(i), stored.relative_sample_spreads(i), stored.samples(i),
+         stored.aggregate_only_size() > 0 && stored.aggregate_only(i)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DecodeAttributes(absl::string_view bytes, Observation* result) {
+  proto::IndexedAttributes stored;
+  OPTRAIL_RETURN_IF_ERROR(DecodeRecord(bytes, &stored));
+  result->detail = stored.detail();
+  result->config = stored.config();
+  result->config_source = stored.config_source();
+  result->kernel_id = stored.kernel_id();
+  result->tuning_session_id = stored.tuning_session_id();
+  if (stored.has_flop()) result->flop = stored.flop();
+  if (stored.has_moved_bytes()) result->moved_bytes = stored.moved_bytes();
+  return absl::OkStatus();
+}
+
+}  // namespace optrail::tracker

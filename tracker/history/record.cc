@@ -1,0 +1,197 @@
+#include "tracker/history/record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "base/status_macros.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "tracker/series/series_key.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::tracker {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+
+// Field 100, fixed32: two bytes of tag and four of checksum, little-endian.
+constexpr int kChecksumField = 100;
+static_assert(proto::Run::kChecksumFieldNumber == kChecksumField);
+static_assert(proto::Session::kChecksumFieldNumber == kChecksumField);
+constexpr char kTag[] = {'\xa5', '\x06'};
+constexpr size_t kTrailerBytes = 6;
+
+uint32_t LittleEndian32(absl::string_view bytes) {
+  uint32_t value = 0;
+  for (int i = 3; i >= 0; --i) {
+    value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  }
+  return value;
+}
+
+absl::StatusOr<absl::string_view> CheckedBody(absl::string_view bytes) {
+  if (bytes.empty()) return absl::DataLossError("the file is empty");
+  if (bytes.size() < kTrailerBytes) {
+    return absl::DataLossError(
+        absl::StrCat("only ", bytes.size(), " bytes: the file was cut off"));
+  }
+  const absl::string_view body = bytes.substr(0, bytes.size() - kTrailerBytes);
+  const absl::string_view trailer = bytes.substr(body.size());
+  if (trailer.substr(0, 2) != absl::string_view(kTag, 2)) {
+    return absl::DataLossError(
+        "it does not end with a checksum: the file was cut off or is no "
+        "record of a history");
+  }
+  const uint32_t stored = LittleEndian32(trailer.substr(2));
+  const uint32_t computed = Crc32c(body);
+  if (stored != computed) {
+    return absl::DataLossError(
+        absl::StrCat("its checksum is 0x", absl::Hex(computed, absl::kZeroPad8),
+                     " and should be 0x", absl::Hex(stored, absl::kZeroPad8),
+                     ": bytes were changed"));
+  }
+  return body;
+}
+
+absl::Status NoMessage(const google::protobuf::MessageLite& message) {
+  return absl::DataLossError(absl::StrCat("its contents are no valid ",
+                                          message.GetTypeName(), " message"));
+}
+
+template <typename T>
+absl::Status Wrong(absl::string_view field, T value,
+                   absl::string_view expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, ", expected ", expected));
+}
+
+absl::Status CheckTime(absl::string_view field, double value) {
+  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
+  return Wrong(field, value, "a finite time of at least 0");
+}
+
+absl::Status CheckMeasurement(const proto::Measurement& measurement) {
+  for (const int64_t sample : measurement.sample_ns()) {
+    if (sample < 0) return Wrong("sample_ns", sample, "a time of at least 0");
+  }
+  if (measurement.sample_ns_size() > 0 && measurement.calls_per_sample() <= 0) {
+    return Wrong("calls_per_sample", measurement.calls_per_sample(),
+                 "at least 1");
+  }
+  if (measurement.has_median_ns()) {
+    OPTRAIL_RETURN_IF_ERROR(CheckTime("median_ns", measurement.median_ns()));
+  }
+  for (const proto::MetricSamples& metric : measurement.metrics()) {
+    for (const double value : metric.values()) {
+      if (std::isfinite(value)) continue;
+      return Wrong(absl::StrCat("metric '", metric.metric(), "'"), value,
+                   "a finite number");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// `where` is called only for the message of an error.
+template <typename Where>
+absl::Status CheckMeasurements(
+    const google::protobuf::RepeatedPtrField<proto::Measurement>& measurements,
+    const Where& where) {
+  for (int i = 0; i < measurements.size(); ++i) {
+    const absl::Status status = CheckMeasurement(measurements[i]);
+    if (status.ok()) continue;
+    return absl::Status(status.code(), absl::StrCat(where(), ", measurement ",
+                                                    i, ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string EncodeRecord(const google::protobuf::MessageLite& message) {
+  std::string bytes;
+  bytes.reserve(message.ByteSizeLong() + kTrailerBytes);
+  message.AppendToString(&bytes);
+  return WithChecksum(std::move(bytes));
+}
+
+std::string WithChecksum(std::string bytes) {
+  const uint32_t checksum = Crc32c(bytes);
+  bytes.append(kTag, 2);
+  for (int shift = 0; shift < 32; shift += 8) {
+    bytes.push_back(static_cast<char>(checksum >> shift & 0xff));
+  }
+  return bytes;
+}
+
+absl::Status DecodeRecord(absl::string_view bytes,
+                          google::protobuf::MessageLite* message) {
+  OPTRAIL_ASSIGN_OR_RETURN(const absl::string_view body, CheckedBody(bytes));
+  if (!message->ParseFromArray(body.data(), static_cast<int>(body.size()))) {
+    return NoMessage(*message);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
+                                 absl::string_view bytes,
+                                 google::protobuf::MessageLite* message,
+                                 int* skipped_count) {
+  OPTRAIL_ASSIGN_OR_RETURN(const absl::string_view body, CheckedBody(bytes));
+  CodedInputStream input(reinterpret_cast<const uint8_t*>(body.data()),
+                         static_cast<int>(body.size()));
+  std::string kept;
+  *skipped_count = 0;
+  while (true) {
+    const int start = input.CurrentPosition();
+    const uint32_t tag = input.ReadTag();
+    if (tag == 0) break;
+    if (!WireFormatLite::SkipField(&input, tag)) return NoMessage(*message);
+    const int number = WireFormatLite::GetTagFieldNumber(tag);
+    if (std::find(field_numbers.begin(), field_numbers.end(), number) !=
+        field_numbers.end()) {
+      ++*skipped_count;
+    } else {
+      kept.append(body.data() + start, input.CurrentPosition() - start);
+    }
+  }
+  if (input.CurrentPosition() != static_cast<int>(body.size()) ||
+      !message->ParseFromString(kept)) {
+    return NoMessage(*message);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateRun(const proto::Run& run) {
+  for (const proto::BenchmarkResult& result : run.results()) {
+    OPTRAIL_RETURN_IF_ERROR(CheckMeasurements(result.measurements(), [&] {
+      return absl::StrCat("benchmark '", DisplayName(result.key()), "'");
+    }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateSession(const proto::Session& session) {
+  for (int i = 0; i < session.trials_size(); ++i) {
+    const proto::Trial& trial = session.trials(i);
+    const auto where = [&] {
+      return absl::StrCat("trial ", i, " (",
+                          tuning::CanonicalText(trial.config()), ")");
+    };
+    if (trial.has_time_ns()) {
+      const absl::Status status = CheckTime("time_ns", trial.time_ns());
+      if (!status.ok()) {
+        return absl::Status(status.code(),
+                            absl::StrCat(where(), ": ", status.message()));
+      }
+    }
+    OPTRAIL_RETURN_IF_ERROR(CheckMeasurements(trial.measurements(), where));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,49 @@
+#ifndef OPTRAIL_TRACKER_HISTORY_RECORD_H_
+#define OPTRAIL_TRACKER_HISTORY_RECORD_H_
+
+// The bytes of one file of the history (docs/history_format.md): a serialised
+// Run or Session whose last field is the checksum of all bytes before it. So it
+// is a plain message for `protoc --decode`, and damage shows.
+//
+//   const std::string bytes = EncodeRecord(run);
+//   OPTRAIL_RETURN_IF_ERROR(DecodeRecord(bytes, &run));
+//
+// Fields that this build does not know survive both. It does not touch files:
+// see history.h.
+
+#include <initializer_list>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message_lite.h"
+#include "tracker/proto/run.pb.h"
+#include "tuning/proto/session.pb.h"
+
+namespace optrail::tracker {
+
+// `message` is a Run or a Session whose checksum is not set.
+std::string EncodeRecord(const google::protobuf::MessageLite& message);
+
+// A serialised message with its checksum behind it.
+std::string WithChecksum(std::string bytes);
+
+// DataLoss that says what is wrong: empty, cut off, changed, no such message.
+absl::Status DecodeRecord(absl::string_view bytes,
+                          google::protobuf::MessageLite* message);
+
+// The same without the fields of the given numbers, which are checked but not
+// parsed; their number of occurrences goes to `skipped_count`.
+absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
+                                 absl::string_view bytes,
+                                 google::protobuf::MessageLite* message,
+                                 int* skipped_count);
+
+// InvalidArgument, naming benchmark and field, where a run holds what no
+// measurement can be: NaN, infinite or negative times, samples of no calls.
+absl::Status ValidateRun(const proto::Run& run);
+absl::Status ValidateSession(const proto::Session& session);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_HISTORY_RECORD_H_

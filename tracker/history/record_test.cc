@@ -1,0 +1,132 @@
+#include "tracker/history/record.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/unknown_field_set.h"
+#include "gtest/gtest.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::HasSubstr;
+
+proto::Run SmallRun() {
+  proto::Run run;
+  run.set_run_id("20261120T090807Z-1a2b3c4d5e6f");
+  run.set_suite("smoke");
+  for (int b = 0; b < 3; ++b) {
+    proto::BenchmarkResult* result = run.add_results();
+    result->mutable_key()->set_operator_name("BM_" + std::to_string(b));
+    proto::Measurement* measurement = result->add_measurements();
+    measurement->set_calls_per_sample(10);
+    for (int i = 0; i < 5; ++i) measurement->add_sample_ns(1000 + i);
+  }
+  run.set_elapsed_ns(77);
+  return run;
+}
+
+TEST(Record, ReadsBackWhatItWrote) {
+  const proto::Run run = SmallRun();
+  proto::Run read;
+  ASSERT_TRUE(DecodeRecord(EncodeRecord(run), &read).ok());
+  EXPECT_EQ(read.SerializeAsString(), run.SerializeAsString());
+}
+
+TEST(Record, IsAPlainMessageWithAChecksumAtItsEnd) {
+  proto::Run read;
+  ASSERT_TRUE(read.ParseFromString(EncodeRecord(SmallRun())));
+  EXPECT_NE(read.checksum(), 0);
+  EXPECT_EQ(read.results_size(), 3);
+}
+
+TEST(Record, NoticesEveryFlippedBitAndEveryTruncation) {
+  const std::string bytes = EncodeRecord(SmallRun());
+  proto::Run read;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    EXPECT_FALSE(DecodeRecord(bytes.substr(0, i), &read).ok()) << i;
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string damaged = bytes;
+      damaged[i] = static_cast<char>(damaged[i] ^ 1 << bit);
+      EXPECT_FALSE(DecodeRecord(damaged, &read).ok()) << i << ":" << bit;
+    }
+  }
+}
+
+TEST(Record, SaysHowAFileIsDamaged) {
+  const std::string bytes = EncodeRecord(SmallRun());
+  proto::Run read;
+  EXPECT_THAT(std::string(DecodeRecord("", &read).message()),
+              HasSubstr("empty"));
+  EXPECT_THAT(std::string(DecodeRecord("abc", &read).message()),
+              HasSubstr("cut off"));
+  EXPECT_THAT(std::string(DecodeRecord(bytes.substr(0, 40), &read).message()),
+              HasSubstr("cut off"));
+  std::string changed = bytes;
+  changed[5] ^= 1;
+  EXPECT_THAT(std::string(DecodeRecord(changed, &read).message()),
+              HasSubstr("bytes were changed"));
+}
+
+TEST(Record, KeepsFieldsOfANewerSchemaThroughARewrite) {
+  proto::Run run = SmallRun();
+  run.GetReflection()->MutableUnknownFields(&run)->AddLengthDelimited(
+      4711, "from the future");
+  proto::BenchmarkResult* result = run.mutable_results(1);
+  result->GetReflection()->MutableUnknownFields(result)->AddVarint(99, 5);
+  proto::Run once, twice;
+  ASSERT_TRUE(DecodeRecord(EncodeRecord(run), &once).ok());
+  ASSERT_TRUE(DecodeRecord(EncodeRecord(once), &twice).ok());
+  EXPECT_EQ(twice.SerializeAsString(), run.SerializeAsString());
+  EXPECT_EQ(twice.GetReflection()
+                ->GetUnknownFields(twice)
+                .field(0)
+                .length_delimited(),
+            "from the future");
+}
+
+TEST(Record, SkipsResultsAndKeepsTheRest) {
+  proto::Run header;
+  int results = 0;
+  ASSERT_TRUE(DecodeRecordWithout({proto::Run::kResultsFieldNumber},
+                                  EncodeRecord(SmallRun()), &header, &results)
+                  .ok());
+  EXPECT_EQ(results, 3);
+  EXPECT_EQ(header.results_size(), 0);
+  EXPECT_EQ(header.suite(), "smoke");
+  EXPECT_EQ(header.elapsed_ns(), 77);
+}
+
+TEST(Record, RefusesTimesThatNoMeasurementCanYield) {
+  const auto message_after = [](auto change) {
+    proto::Run run = SmallRun();
+    change(run.mutable_results(1)->mutable_measurements(0));
+    const absl::Status status = ValidateRun(run);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("'BM_1'"));
+    return std::string(status.message());
+  };
+  using M = proto::Measurement;
+  EXPECT_TRUE(ValidateRun(SmallRun()).ok());
+  EXPECT_THAT(message_after([](M* m) { m->set_sample_ns(2, -5); }),
+              HasSubstr("sample_ns is -5"));
+  EXPECT_THAT(message_after([](M* m) { m->set_calls_per_sample(0); }),
+              HasSubstr("calls_per_sample is 0"));
+  EXPECT_THAT(message_after([](M* m) { m->set_median_ns(NAN); }),
+              HasSubstr("median_ns is nan"));
+  EXPECT_THAT(message_after([](M* m) { m->set_median_ns(-1); }),
+              HasSubstr("median_ns is -1"));
+  EXPECT_THAT(message_after([](M* m) {
+                proto::MetricSamples* metric = m->add_metrics();
+                metric->set_metric("joules");
+                metric->add_values(INFINITY);
+              }),
+              HasSubstr("metric 'joules' is inf"));
+
+  proto::Session session;
+  session.add_trials()->set_time_ns(-3);
+  EXPECT_THAT(std::string(ValidateSession(session).message()),
+              HasSubstr("trial 0"));
+}
+
+}  // namespace
+}  // namespace optrail::tracker

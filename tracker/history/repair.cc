@@ -1,0 +1,333 @@
+#include "tracker/history/repair.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "google/protobuf/unknown_field_set.h"
+#include "tracker/history/record.h"
+
+namespace optrail::tracker {
+namespace {
+
+// Clocks of machines differ by less.
+constexpr int64_t kClockToleranceNs = 300LL * 1'000'000'000;
+
+std::string UtcText(int64_t unix_ns) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixNanos(unix_ns),
+                          absl::UTCTimeZone());
+}
+
+// The numbers of unknown fields of a message and of all messages within it.
+void CollectUnknown(const google::protobuf::Message& message,
+                    std::set<std::string>* found) {
+  const google::protobuf::Reflection* reflection = message.GetReflection();
+  const google::protobuf::UnknownFieldSet& unknown =
+      reflection->GetUnknownFields(message);
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    found->insert(absl::StrCat(message.GetDescriptor()->name(), ".",
+                               unknown.field(i).number()));
+  }
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection->ListFields(message, &fields);
+  for (const google::protobuf::FieldDescriptor* field : fields) {
+    if (field->cpp_type() !=
+        google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+      continue;
+    }
+    if (!field->is_repeated()) {
+      CollectUnknown(reflection->GetMessage(message, field), found);
+      continue;
+    }
+    for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+      CollectUnknown(reflection->GetRepeatedMessage(message, field, i), found);
+    }
+  }
+}
+
+// Which kind of damage a file has that its reader refuses for `reason`.
+HistoryProblem ProblemOf(const std::string& bytes, absl::string_view reason) {
+  // All kinds of record have their checksum in the same place.
+  proto::Tombstones any;
+  const absl::Status status = DecodeRecord(bytes, &any);
+  if (absl::StrContains(status.message(), "cut off") ||
+      absl::StrContains(status.message(), "is empty")) {
+    return HistoryProblem::kTruncated;
+  }
+  if (absl::StrContains(status.message(), "bytes were changed") ||
+      absl::StrContains(reason, "no valid")) {
+    return HistoryProblem::kChanged;
+  }
+  return absl::StrContains(reason, "its id '")
+             ? HistoryProblem::kMisplaced
+             : HistoryProblem::kImpossibleValue;
+}
+
+class Checker {
+ public:
+  Checker(const History& history, const CheckOptions& options)
+      : history_(history), options_(options), fs_(history.file_system()) {}
+
+  absl::StatusOr<CheckReport> Check() {
+    // What the readers themselves refuse, so that nothing they skip is missed.
+    OPTRAIL_ASSIGN_OR_RETURN(const VerifyReport verified,
+                             history_.Verify(options_.threads));
+    report_.runs = verified.runs;
+    report_.sessions = verified.sessions;
+    report_.triage_records = verified.triage_records;
+    report_.bytes = verified.bytes;
+    for (const BadFile& bad : verified.bad_files) AddDamage(bad);
+    for (const std::string& path : verified.leftover_temporary_files) {
+      Add(HistoryProblem::kLeftover, path,
+          "left by a writer that was killed; harmless, never read");
+    }
+    OPTRAIL_RETURN_IF_ERROR(CheckRuns());
+    OPTRAIL_RETURN_IF_ERROR(CheckSessions());
+    std::stable_sort(report_.findings.begin(), report_.findings.end(),
+                     [](const HistoryFinding& a, const HistoryFinding& b) {
+                       return std::make_tuple(!IsDamage(a.problem), a.path) <
+                              std::make_tuple(!IsDamage(b.problem), b.path);
+                     });
+    return std::move(report_);
+  }
+
+ private:
+  void Add(HistoryProblem problem, const std::string& path,
+           std::string detail) {
+    report_.findings.push_back({problem, path, std::move(detail)});
+  }
+
+  void AddDamage(const BadFile& bad) {
+    const absl::StatusOr<std::string> bytes = ReadFile(bad.path, fs_);
+    if (!bytes.ok()) {
+      Add(HistoryProblem::kUnreadable, bad.path, bad.reason);
+    } else if (const size_t place = bad.reason.find("whose place is ");
+               place != std::string::npos) {
+      const std::string target = bad.reason.substr(
+          place + absl::string_view("whose place is ").size());
+      Add(FileExists(target, fs_) ? HistoryProblem::kDuplicateId
+                                  : HistoryProblem::kMisplaced,
+          bad.path, bad.reason);
+    } else {
+      Add(ProblemOf(*bytes, bad.reason), bad.path, bad.reason);
+    }
+  }
+
+  template <typename Message>
+  void CheckSchema(const std::string& path, const Message& message) {
+    std::set<std::string> unknown;
+    CollectUnknown(message, &unknown);
+    if (unknown.empty()) return;
+    Add(HistoryProblem::kNewerSchema, path,
+        absl::StrCat("written by a newer version: fields ",
+                     absl::StrJoin(unknown, ", "),
+                     " are not known here; they are kept"));
+  }
+
+  void CheckCommit(const std::string& path, const proto::Commit& commit) {
+    if (!options_.knows_commit || commit.id().empty() || asking_ended_) return;
+    auto known = known_commits_.find(commit.id());
+    if (known == known_commits_.end()) {
+      const absl::StatusOr<bool> answer = options_.knows_commit(commit.id());
+      if (!answer.ok()) {
+        asking_ended_ = true;
+        report_.notes.push_back(absl::StrCat(
+            "commits were not looked up in git: ", answer.status().message()));
+        return;
+      }
+      known = known_commits_.emplace(commit.id(), *answer).first;
+    }
+    if (known->second) return;
+    Add(HistoryProblem::kUnknownCommit, path,
+        absl::StrCat("git does not know commit ", commit.id(),
+                     ": its history was rewritten, or it was never fetched"));
+  }
+
+  void CheckClock(const std::string& path, int64_t started_ns,
+                  const proto::Commit& commit) {
+    if (started_ns < 0) {
+      Add(HistoryProblem::kClockBackwards, path,
+          absl::StrCat("it started ", -started_ns, " ns before 1970"));
+    } else if (commit.commit_unix_ns() > 0 && !commit.dirty() &&
+               started_ns + kClockToleranceNs < commit.commit_unix_ns()) {
+      Add(HistoryProblem::kClockBackwards, path,
+          absl::StrCat("it started at ", UtcText(started_ns),
+                       " UTC, before its commit was made (",
+                       UtcText(commit.commit_unix_ns()), ")"));
+    } else if (options_.now_unix_ns != 0 &&
+               started_ns > options_.now_unix_ns + kClockToleranceNs) {
+      Add(HistoryProblem::kClockBackwards, path,
+          absl::StrCat("it started at ", UtcText(started_ns),
+                       " UTC, which is in the future"));
+    }
+  }
+
+  absl::Status CheckRuns() {
+    OPTRAIL_ASSIGN_OR_RETURN(const RunList list, history_.ListRuns());
+    OPTRAIL_ASSIGN_OR_RETURN(const LoadedTombstones tombstones,
+                             history_.LoadTombstones());
+    // By machine and branch, the latest start among the commits so far.
+    struct Reached {
+      int64_t position = 0;
+      int64_t started_ns = 0;
+      std::string commit;
+    };
+    std::map<std::pair<std::string, std::string>, Reached> reached;
+    for (const RunInfo& info : list.runs) {
+      const proto::Run& header = info.header;
+      CheckClock(info.path, header.started_unix_ns(), header.commit());
+      if (header.commit().has_first_parent_position()) {
+        Reached& last =
+            reached[{header.hardware().id(), header.commit().branch()}];
+        const int64_t position = header.commit().first_parent_position();
+        if (position > last.position &&
+            header.started_unix_ns() + kClockToleranceNs < last.started_ns) {
+          Add(HistoryProblem::kClockBackwards, info.path,
+              absl::StrCat("it started at ", UtcText(header.started_unix_ns()),
+                           " UTC, before a run of the older commit ",
+                           last.commit.substr(0, 12), " (",
+                           UtcText(last.started_ns),
+                           "); commits decide the order"));
+        }
+        if (header.started_unix_ns() > last.started_ns) {
+          last = {position, header.started_unix_ns(), header.commit().id()};
+        }
+      }
+      const auto buried = tombstones.by_run.find(info.id());
+      if (buried != tombstones.by_run.end() &&
+          buried->second == proto::REMOVED) {
+        Add(HistoryProblem::kResurrected, info.path,
+            "retention removed it; `optrail history thin` does so again");
+      }
+      CheckCommit(info.path, header.commit());
+      const absl::StatusOr<proto::Run> run = history_.ReadRun(info.id());
+      if (run.ok()) CheckSchema(info.path, *run);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckSessions() {
+    OPTRAIL_ASSIGN_OR_RETURN(const SessionList list, history_.ListSessions());
+    for (const SessionInfo& info : list.sessions) {
+      CheckClock(info.path, info.header.started_unix_ns(),
+                 info.header.commit());
+      CheckCommit(info.path, info.header.commit());
+      const absl::StatusOr<proto::Session> session =
+          history_.ReadSession(info.id());
+      if (session.ok()) CheckSchema(info.path, *session);
+    }
+    return absl::OkStatus();
+  }
+
+  const History& history_;
+  const CheckOptions& options_;
+  FileSystem* fs_;
+  CheckReport report_;
+  std::map<std::string, bool> known_commits_;
+  bool asking_ended_ = false;
+};
+
+// Moves a file to a name that is free; both folders are synced.
+absl::Status Move(const std::string& from, std::string* to, FileSystem* fs) {
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(*to), fs));
+  const std::string wanted = *to;
+  for (int i = 1; FileExists(*to, fs); ++i) {
+    *to = absl::StrCat(wanted, ".", i);
+  }
+  if (fs->Rename(from, *to) != 0) {
+    return FileError("moving to quarantine", from, errno);
+  }
+  OPTRAIL_RETURN_IF_ERROR(SyncDirectory(DirectoryOf(*to), fs));
+  return SyncDirectory(DirectoryOf(from), fs);
+}
+
+}  // namespace
+
+absl::string_view HistoryProblemName(HistoryProblem problem) {
+  switch (problem) {
+    case HistoryProblem::kTruncated:
+      return "cut off";
+    case HistoryProblem::kChanged:
+      return "bytes changed";
+    case HistoryProblem::kUnreadable:
+      return "unreadable";
+    case HistoryProblem::kImpossibleValue:
+      return "impossible value";
+    case HistoryProblem::kDuplicateId:
+      return "duplicate id";
+    case HistoryProblem::kMisplaced:
+      return "misplaced";
+    case HistoryProblem::kNewerSchema:
+      return "newer schema";
+    case HistoryProblem::kClockBackwards:
+      return "clock ran backwards";
+    case HistoryProblem::kUnknownCommit:
+      return "commit unknown to git";
+    case HistoryProblem::kResurrected:
+      return "removed record is back";
+    case HistoryProblem::kLeftover:
+      return "leftover";
+  }
+  return "?";
+}
+
+bool IsDamage(HistoryProblem problem) {
+  return problem <= HistoryProblem::kMisplaced;
+}
+
+int CheckReport::CountDamaged() const {
+  return static_cast<int>(std::count_if(
+      findings.begin(), findings.end(),
+      [](const HistoryFinding& finding) { return IsDamage(finding.problem); }));
+}
+
+absl::StatusOr<CheckReport> CheckHistory(const History& history,
+                                         const CheckOptions& options) {
+  return Checker(history, options).Check();
+}
+
+absl::StatusOr<std::vector<Repaired>> RepairHistory(const History& history,
+                                                    const CheckReport& report) {
+  FileSystem* fs = history.file_system();
+  const size_t prefix = JoinPath(history.dir(), "x").size() - 1;
+  std::vector<Repaired> repaired;
+  for (const HistoryFinding& finding : report.findings) {
+    if (!IsDamage(finding.problem) || !FileExists(finding.path, fs)) continue;
+    Repaired moved;
+    moved.from = finding.path;
+    moved.reason =
+        absl::StrCat(HistoryProblemName(finding.problem), ": ", finding.detail);
+    if (finding.problem == HistoryProblem::kMisplaced) {
+      const size_t place = finding.detail.find("whose place is ");
+      moved.to = finding.detail.substr(
+          place + absl::string_view("whose place is ").size());
+      // Unless another file has come there meanwhile.
+      OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(moved.to), fs));
+      OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes,
+                               ReadFile(moved.from, fs));
+      OPTRAIL_RETURN_IF_ERROR(WriteNewFileAtomically(moved.to, bytes, fs));
+      OPTRAIL_RETURN_IF_ERROR(RemoveFile(moved.from, fs));
+    } else {
+      moved.to =
+          JoinPath(history.dir(), "quarantine", moved.from.substr(prefix));
+      OPTRAIL_RETURN_IF_ERROR(Move(moved.from, &moved.to, fs));
+      OPTRAIL_RETURN_IF_ERROR(
+          WriteFileAtomically(absl::StrCat(moved.to, ".reason"),
+                              absl::StrCat(moved.reason, "\n"), fs));
+    }
+    repaired.push_back(std::move(moved));
+  }
+  return repaired;
+}
+
+}  // namespace optrail::tracker

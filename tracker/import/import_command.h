@@ -1,0 +1,32 @@
+#ifndef OPTRAIL_TRACKER_IMPORT_IMPORT_COMMAND_H_
+#define OPTRAIL_TRACKER_IMPORT_IMPORT_COMMAND_H_
+
+// `optrail import` as a function, for the command line to fill from flags
+// (tracker/command/command_support.h says how commands answer).
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tracker/command/command_support.h"
+
+namespace optrail::tracker {
+
+struct ImportCommand {
+  CommonOptions common;
+  std::vector<std::string> files;
+  std::string file_format;  // "" recognises it
+  std::string hardware_id;
+  std::string suite;
+  std::string prefix;  // of the benchmarks' names
+  std::string commit;  // any revision git knows, or a full hash; "": HEAD
+  std::string branch;  // "": as git says
+  bool files_are_processes = false;
+  bool dry_run = false;  // parse and print, record nothing
+};
+absl::StatusOr<int> RunImport(const ImportCommand& options, std::ostream& out);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_IMPORT_IMPORT_COMMAND_H_

@@ -1,0 +1,79 @@
+#include "tracker/series/commit.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/git.h"
+
+namespace optrail::tracker {
+namespace {
+
+bool IsFullHash(const std::string& text) {
+  return (text.size() == 40 || text.size() == 64) &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
+         });
+}
+
+}  // namespace
+
+proto::Commit HeadCommit(const std::string& workspace, std::string* note) {
+  proto::Commit commit;
+  const absl::StatusOr<GitFacts> facts = FindGitFacts(workspace);
+  if (!facts.ok()) {
+    *note = absl::StrCat("results are recorded without a commit: ",
+                         facts.status().message());
+    return commit;
+  }
+  note->clear();
+  commit.set_id(facts->commit);
+  // CI services check out a commit, not a branch.
+  const char* branch = std::getenv("OPTRAIL_BRANCH");
+  commit.set_branch(branch != nullptr ? branch : facts->branch);
+  if (commit.branch().empty()) {
+    *note =
+        "HEAD is detached, so results are recorded without a branch and no "
+        "window over one will find them; next: set OPTRAIL_BRANCH";
+  }
+  if (facts->first_parent_position) {
+    commit.set_first_parent_position(*facts->first_parent_position);
+  } else {
+    *note =
+        "a shallow clone hides the commit's position; results are ordered by "
+        "time";
+  }
+  commit.set_commit_unix_ns(facts->commit_time_unix_s * int64_t{1'000'000'000});
+  commit.set_subject(facts->subject);
+  commit.set_dirty(facts->dirty);
+  return commit;
+}
+
+absl::StatusOr<proto::Commit> CommitNamed(const std::string& workspace,
+                                          const std::string& name) {
+  proto::Commit commit;
+  const absl::StatusOr<std::string> id = ResolveCommit(workspace, name);
+  if (!id.ok()) {
+    if (!IsFullHash(name)) {
+      return absl::Status(
+          id.status().code(),
+          absl::StrCat("commit '", name, "': ", id.status().message(),
+                       "; expected a name that git knows, or a full hash"));
+    }
+    commit.set_id(name);
+    return commit;
+  }
+  commit.set_id(*id);
+  std::string unused;
+  proto::Commit head = HeadCommit(workspace, &unused);
+  // The work tree's changes are not part of a commit that was named.
+  head.set_dirty(false);
+  if (head.id() == *id) return head;
+  const absl::StatusOr<int64_t> position = FirstParentPosition(workspace, *id);
+  if (position.ok()) commit.set_first_parent_position(*position);
+  return commit;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,348 @@
+#include "tracker/series/series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/statistics.h"
+#include "tracker/history/history.h"
+#include "tuning/proto/measurement_settings_text.h"
+
+namespace optrail::tracker {
+namespace {
+
+constexpr absl::string_view kTime = "time";
+
+void Describe(absl::string_view what, const std::string& before,
+              const std::string& after, std::vector<std::string>* changes) {
+  if (before == after) return;
+  changes->push_back(absl::StrCat(what, ": ", before.empty() ? "-" : before,
+                                  " -> ", after.empty() ? "-" : after));
+}
+
+// Clean samples per call, in order.
+std::vector<double> CleanSamplesNs(const proto::Measurement& measurement) {
+  const double calls =
+      static_cast<double>(std::max<int64_t>(1, measurement.calls_per_sample()));
+  const std::set<int> contended(measurement.contended_samples().begin(),
+                                measurement.contended_samples().end());
+  std::vector<double> samples;
+  samples.reserve(measurement.sample_ns_size());
+  for (int i = 0; i < measurement.sample_ns_size(); ++i) {
+    if (contended.empty() || contended.count(i) == 0) {
+      samples.push_back(static_cast<double>(measurement.sample_ns(i)) / calls);
+    }
+  }
+  return samples;
+}
+
+ProcessReading Summary(const std::vector<double>& samples) {
+  ProcessReading reading;
+  reading.value = Median(samples);
+  reading.samples = static_cast<int>(samples.size());
+  if (samples.size() > 1 && reading.value != 0) {
+    reading.relative_sample_spread =
+        MedianAbsoluteDeviation(samples) / std::abs(reading.value);
+  }
+  return reading;
+}
+
+const proto::MetricSamples* FindMetric(const proto::Measurement& measurement,
+                                       absl::string_view metric) {
+  for (const proto::MetricSamples& samples : measurement.metrics()) {
+    if (samples.metric() == metric && samples.values_size() > 0) {
+      return &samples;
+    }
+  }
+  return nullptr;
+}
+
+// What makes two runs one point: the same code built the same way. Runs of no
+// commit are a point each.
+std::string PointIdentity(const proto::Run& run) {
+  const proto::Commit& commit = run.commit();
+  if (commit.id().empty()) return run.run_id();
+  return absl::StrJoin(
+      {commit.id(), std::string(commit.dirty() ? "dirty" : "clean"),
+       run.toolchain().compiler(), run.toolchain().flags(),
+       run.toolchain().compilation_mode(), run.toolchain().os(),
+       run.toolchain().os_kernel(), run.toolchain().driver()},
+      "\n");
+}
+
+// What is new about how `point` was measured, against the last point before it
+// that tells and all others; "" if the series has seen it.
+std::string NewSettings(const Series& series, const Point& point, int last,
+                        const std::set<int>& seen) {
+  if (point.settings == Point::kUnknownSettings ||
+      seen.count(point.settings) > 0) {
+    return "";
+  }
+  for (const int other : seen) {
+    if (MeasuredDifferently(series.settings[other],
+                            series.settings[point.settings])
+            .empty()) {
+      return "";
+    }
+  }
+  return seen.empty() ? ""
+                      : MeasuredDifferently(series.settings[last],
+                                            series.settings[point.settings]);
+}
+
+}  // namespace
+
+absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
+                                         absl::string_view metric) {
+  ProcessReading reading;
+  if (metric == kTime) {
+    const std::vector<double> samples = CleanSamplesNs(measurement);
+    if (!samples.empty()) reading = Summary(samples);
+    if (measurement.has_median_ns()) {
+      reading.value = measurement.median_ns();
+      reading.samples =
+          std::max({1, reading.samples, measurement.clean_sample_count()});
+    } else if (samples.empty()) {
+      return absl::nullopt;
+    }
+  } else {
+    const proto::MetricSamples* found = FindMetric(measurement, metric);
+    if (found == nullptr) return absl::nullopt;
+    reading = Summary({found->values().begin(), found->values().end()});
+  }
+  reading.aggregate_only = measurement.aggregate_only();
+  return reading;
+}
+
+std::vector<MetricInfo> MetricsOf(const proto::BenchmarkResult& result) {
+  std::vector<MetricInfo> metrics = {
+      {std::string(kTime), "ns", proto::LOWER_IS_BETTER}};
+  for (const proto::Measurement& measurement : result.measurements()) {
+    for (const proto::MetricSamples& samples : measurement.metrics()) {
+      const bool known = std::any_of(metrics.begin(), metrics.end(),
+                                     [&](const MetricInfo& metric) {
+                                       return metric.metric == samples.metric();
+                                     });
+      if (known) continue;
+      metrics.push_back({samples.metric(), samples.unit(),
+                         samples.direction() == proto::HIGHER_IS_BETTER
+                             ? proto::HIGHER_IS_BETTER
+                             : proto::LOWER_IS_BETTER});
+    }
+  }
+  std::sort(metrics.begin() + 1, metrics.end(),
+            [](const MetricInfo& a, const MetricInfo& b) {
+              return a.metric < b.metric;
+            });
+  return metrics;
+}
+
+Observation Observe(const proto::BenchmarkResult& result, MetricInfo metric) {
+  Observation observation;
+  for (const proto::Measurement& measurement : result.measurements()) {
+    if (const auto reading = ReadingOf(measurement, metric.metric)) {
+      observation.processes.push_back(*reading);
+    }
+  }
+  observation.metric = std::move(metric);
+  observation.outcome = result.outcome();
+  observation.detail = result.detail();
+  observation.config = result.config();
+  observation.config_source = result.config_source();
+  observation.kernel_id = result.kernel_id();
+  observation.tuning_session_id = result.tuning_session_id();
+  if (result.has_flop()) observation.flop = result.flop();
+  if (result.has_moved_bytes()) observation.moved_bytes = result.moved_bytes();
+  if (result.has_roofline_fraction()) {
+    observation.roofline_fraction = result.roofline_fraction();
+  }
+  return observation;
+}
+
+std::string DescribeToolchainChange(const proto::Toolchain& before,
+                                    const proto::Toolchain& after) {
+  std::vector<std::string> changes;
+  Describe("compiler", before.compiler(), after.compiler(), &changes);
+  Describe("flags", before.flags(), after.flags(), &changes);
+  Describe("compilation mode", before.compilation_mode(),
+           after.compilation_mode(), &changes);
+  Describe("os", before.os(), after.os(), &changes);
+  Describe("kernel", before.os_kernel(), after.os_kernel(), &changes);
+  Describe("driver", before.driver(), after.driver(), &changes);
+  return absl::StrJoin(changes, "; ");
+}
+
+std::string MeasuredDifferently(const proto::MeasurementSettings& before,
+                                const proto::MeasurementSettings& after) {
+  const std::string change = tuning::DescribeSettingsChange(before, after);
+  return change.empty() ? "" : absl::StrCat("measured differently: ", change);
+}
+
+std::string DescribeSettingsChange(const Series& series, const Point& before,
+                                   const Point& after) {
+  if (before.settings == after.settings ||
+      before.settings == Point::kUnknownSettings ||
+      after.settings == Point::kUnknownSettings) {
+    return "";
+  }
+  return MeasuredDifferently(series.settings[before.settings],
+                             series.settings[after.settings]);
+}
+
+OrderedRuns::OrderedRuns(std::vector<const proto::Run*> runs)
+    : runs_(std::move(runs)) {
+  SortInSeriesOrder(runs_);
+  std::unordered_map<std::string, int> points, settings;
+  const auto number = [](std::unordered_map<std::string, int>& known,
+                         std::string text) {
+    const int next = static_cast<int>(known.size());
+    return known.emplace(std::move(text), next).first->second;
+  };
+  for (const proto::Run* run : runs_) {
+    points_.push_back(number(points, PointIdentity(*run)));
+    std::string key = tuning::SettingsKey(run->settings());
+    settings_.push_back(key.empty() ? Point::kUnknownSettings
+                                    : number(settings, std::move(key)));
+  }
+}
+
+int SeriesBuilder::Numbers::Find(int known) const {
+  return known < static_cast<int>(own_.size()) ? own_[known] : kNone;
+}
+
+void SeriesBuilder::Numbers::Set(int known, int own) {
+  if (known >= static_cast<int>(own_.size())) own_.resize(known + 1, kNone);
+  own_[known] = own;
+}
+
+SeriesBuilder::SeriesBuilder(SeriesKey key, std::string text) {
+  series_.key = std::move(key);
+  series_.text = std::move(text);
+}
+
+Point& SeriesBuilder::PointOf(const OrderedRuns& runs, int place) {
+  const proto::Run& run = runs.run(place);
+  int index = points_.Find(runs.point(place));
+  if (index == Numbers::kNone) {
+    index = static_cast<int>(series_.points.size());
+    points_.Set(runs.point(place), index);
+    series_.points.emplace_back();
+    Point& point = series_.points.back();
+    point.commit = run.commit();
+    point.first_started_unix_ns = run.started_unix_ns();
+    toolchains_.push_back(&run.toolchain());
+  }
+  Point& point = series_.points[index];
+  const int settings = runs.settings(place);
+  if (settings != Point::kUnknownSettings) {
+    point.settings = settings_.Find(settings);
+    if (point.settings == Numbers::kNone) {
+      point.settings = static_cast<int>(series_.settings.size());
+      settings_.Set(settings, point.settings);
+      series_.settings.push_back(run.settings());
+    }
+  }
+  return point;
+}
+
+void SeriesBuilder::Add(const OrderedRuns& runs, int place,
+                        const Observation& observation) {
+  if (series_.points.empty()) {
+    series_.direction = observation.metric.direction;
+  }
+  const proto::Run& run = runs.run(place);
+  Point& point = PointOf(runs, place);
+  point.run_ids.push_back(run.run_id());
+  point.first_started_unix_ns =
+      std::min(point.first_started_unix_ns, run.started_unix_ns());
+  point.processes.insert(point.processes.end(), observation.processes.begin(),
+                         observation.processes.end());
+  if (point.outcome == proto::OUTCOME_UNSPECIFIED ||
+      point.outcome == proto::OK) {
+    point.outcome = observation.outcome;
+    point.detail = observation.detail;
+  }
+  point.config = observation.config;
+  point.config_source = observation.config_source;
+  point.kernel_id = observation.kernel_id;
+  point.tuning_session_id = observation.tuning_session_id;
+  if (observation.flop) point.flop = observation.flop;
+  if (observation.moved_bytes) point.moved_bytes = observation.moved_bytes;
+  if (observation.roofline_fraction) {
+    point.roofline_fraction = observation.roofline_fraction;
+  }
+}
+
+Series SeriesBuilder::Take() {
+  Series& series = series_;
+  std::set<int> settings_seen;
+  int last_settings = Point::kUnknownSettings;
+  std::vector<double> values;
+  for (size_t i = 0; i < series.points.size(); ++i) {
+    Point& point = series.points[i];
+    values.clear();
+    for (const ProcessReading& process : point.processes) {
+      values.push_back(process.value);
+    }
+    if (!values.empty()) {
+      point.value = Median(values);
+      point.low = *std::min_element(values.begin(), values.end());
+      point.high = *std::max_element(values.begin(), values.end());
+    }
+    const proto::Toolchain& toolchain = *toolchains_[i];
+    std::vector<std::string> changes;
+    if (!series.epochs.empty()) {
+      changes = {
+          DescribeToolchainChange(series.epochs.back().toolchain, toolchain),
+          NewSettings(series, point, last_settings, settings_seen)};
+      changes.erase(std::remove(changes.begin(), changes.end(), ""),
+                    changes.end());
+    }
+    if (series.epochs.empty() || !changes.empty()) {
+      series.epochs.push_back({toolchain, absl::StrJoin(changes, "; ")});
+    }
+    if (point.settings != Point::kUnknownSettings) {
+      last_settings = point.settings;
+      settings_seen.insert(point.settings);
+    }
+    point.epoch = static_cast<int>(series.epochs.size()) - 1;
+  }
+  return std::move(series_);
+}
+
+std::vector<Series> BuildSeries(const std::vector<const proto::Run*>& runs) {
+  const OrderedRuns order(runs);
+  std::unordered_map<std::string, SeriesBuilder> builders;
+  for (int place = 0; place < order.size(); ++place) {
+    const proto::Run& run = order.run(place);
+    for (const proto::BenchmarkResult& result : run.results()) {
+      for (const MetricInfo& metric : MetricsOf(result)) {
+        SeriesKey key = {result.key(), metric.metric, metric.unit,
+                         run.hardware().id(), run.commit().branch()};
+        const std::string text = CanonicalText(key);
+        const auto [builder, is_new] =
+            builders.try_emplace(text, std::move(key), text);
+        builder->second.Add(order, place, Observe(result, metric));
+      }
+    }
+  }
+  std::vector<Series> all;
+  all.reserve(builders.size());
+  for (auto& [text, builder] : builders) all.push_back(builder.Take());
+  std::sort(all.begin(), all.end(),
+            [](const Series& a, const Series& b) { return a.text < b.text; });
+  return all;
+}
+
+std::vector<Series> BuildSeries(const std::vector<proto::Run>& runs) {
+  std::vector<const proto::Run*> pointers;
+  pointers.reserve(runs.size());
+  for (const proto::Run& run : runs) pointers.push_back(&run);
+  return BuildSeries(pointers);
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,199 @@
+#include "tracker/series/series.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::ElementsAre;
+
+proto::Run MakeRun(int64_t second, const std::string& commit, int position,
+                   std::vector<int64_t> process_ns) {
+  proto::Run run;
+  run.set_run_id("20261120T0000" + std::to_string(10 + second) + "Z-ab");
+  run.set_started_unix_ns(second * 1000000000);
+  run.mutable_hardware()->set_id("cpu");
+  run.mutable_commit()->set_id(commit);
+  run.mutable_commit()->set_branch("main");
+  run.mutable_commit()->set_first_parent_position(position);
+  run.mutable_toolchain()->set_compiler("g++ 12");
+  proto::BenchmarkResult* result = run.add_results();
+  result->mutable_key()->set_operator_name("BM");
+  result->set_outcome(proto::OK);
+  for (const int64_t ns : process_ns) {
+    proto::Measurement* measurement = result->add_measurements();
+    measurement->set_calls_per_sample(2);
+    for (const int64_t offset : {-2, 0, 2}) {
+      measurement->add_sample_ns(2 * ns + offset);
+    }
+  }
+  return run;
+}
+
+TEST(ReadingOf, IsTheMedianOfCleanSamplesPerCall) {
+  proto::Measurement measurement;
+  measurement.set_calls_per_sample(10);
+  for (const int64_t ns : {100, 120, 9000, 110}) measurement.add_sample_ns(ns);
+  measurement.add_contended_samples(2);
+  const auto reading = ReadingOf(measurement, "time");
+  ASSERT_TRUE(reading.has_value());
+  EXPECT_DOUBLE_EQ(reading->value, 11);
+  EXPECT_EQ(reading->samples, 3);
+  EXPECT_NEAR(reading->relative_sample_spread, 1.4826 / 11, 1e-4);
+}
+
+TEST(ReadingOf, HasNoneWithoutCleanSamples) {
+  proto::Measurement measurement;
+  measurement.set_calls_per_sample(1);
+  measurement.add_sample_ns(100);
+  measurement.add_contended_samples(0);
+  EXPECT_FALSE(ReadingOf(measurement, "time").has_value());
+  EXPECT_FALSE(ReadingOf(measurement, "joules").has_value());
+}
+
+TEST(ReadingOf, SurvivesThinnedSamples) {
+  proto::Measurement measurement;
+  measurement.set_median_ns(42);
+  measurement.set_clean_sample_count(17);
+  const auto reading = ReadingOf(measurement, "time");
+  ASSERT_TRUE(reading.has_value());
+  EXPECT_EQ(reading->value, 42);
+  EXPECT_EQ(reading->samples, 17);
+}
+
+TEST(BuildSeries, PoolsTheRunsOfACommitIntoOnePoint) {
+  const std::vector<proto::Run> runs = {MakeRun(0, "a", 1, {10, 12}),
+                                        MakeRun(1, "b", 2, {20}),
+                                        MakeRun(2, "a", 1, {14})};
+  const std::vector<Series> all = BuildSeries(runs);
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_EQ(all[0].text, "BM|time|ns|cpu|main");
+  ASSERT_EQ(all[0].points.size(), 2);
+  const Point& a = all[0].points[0];
+  EXPECT_EQ(a.commit.id(), "a");
+  EXPECT_EQ(a.processes.size(), 3);
+  EXPECT_EQ(a.value, 12);
+  EXPECT_EQ(a.low, 10);
+  EXPECT_EQ(a.high, 14);
+  EXPECT_THAT(a.run_ids, ElementsAre(runs[0].run_id(), runs[2].run_id()));
+  EXPECT_EQ(all[0].points[1].value, 20);
+}
+
+TEST(BuildSeries, OrdersByCommitWhateverTheClockSaid) {
+  const std::vector<Series> all = BuildSeries(std::vector<proto::Run>{
+      MakeRun(5, "a", 1, {10}), MakeRun(1, "c", 3, {30}),
+      MakeRun(3, "b", 2, {20})});
+  std::vector<std::string> commits;
+  for (const Point& point : all[0].points) commits.push_back(point.commit.id());
+  EXPECT_THAT(commits, ElementsAre("a", "b", "c"));
+}
+
+TEST(BuildSeries, SplitsByVersionHardwareAndBranchButNotByConfig) {
+  proto::Run tuned = MakeRun(0, "a", 1, {10});
+  tuned.mutable_results(0)->set_config("unroll=2");
+  proto::Run retuned = MakeRun(1, "b", 2, {9});
+  retuned.mutable_results(0)->set_config("unroll=4");
+  proto::Run version = MakeRun(2, "c", 3, {9});
+  version.mutable_results(0)->mutable_key()->set_version(2);
+  proto::Run hardware = MakeRun(3, "c", 3, {9});
+  hardware.mutable_hardware()->set_id("other");
+  proto::Run branch = MakeRun(4, "c", 3, {9});
+  branch.mutable_commit()->set_branch("topic");
+  const std::vector<Series> all = BuildSeries(
+      std::vector<proto::Run>{tuned, retuned, version, hardware, branch});
+  std::vector<std::string> texts;
+  for (const Series& series : all) texts.push_back(series.text);
+  EXPECT_THAT(texts,
+              ElementsAre("BM/v2|time|ns|cpu|main", "BM|time|ns|cpu|main",
+                          "BM|time|ns|cpu|topic", "BM|time|ns|other|main"));
+  ASSERT_EQ(all[1].points.size(), 2);
+  EXPECT_EQ(all[1].points[0].config, "unroll=2");
+  EXPECT_EQ(all[1].points[1].config, "unroll=4");
+}
+
+TEST(BuildSeries, OpensAnEpochWhenTheToolchainChanges) {
+  proto::Run later = MakeRun(1, "b", 2, {20});
+  later.mutable_toolchain()->set_compiler("g++ 13");
+  const std::vector<Series> all = BuildSeries(std::vector<proto::Run>{
+      MakeRun(0, "a", 1, {10}), later, MakeRun(2, "b", 2, {21})});
+  ASSERT_EQ(all.size(), 1);
+  ASSERT_EQ(all[0].points.size(), 3);  // built differently: not one point
+  ASSERT_EQ(all[0].epochs.size(), 3);
+  EXPECT_EQ(all[0].epochs[0].change, "");
+  EXPECT_EQ(all[0].epochs[1].change, "compiler: g++ 12 -> g++ 13");
+  EXPECT_EQ(all[0].points[1].epoch, 1);
+}
+
+proto::Run MeasuredRun(int64_t second, const std::string& commit, int position,
+                       int64_t min_sample_ns) {
+  proto::Run run = MakeRun(second, commit, position, {10});
+  run.mutable_settings()->set_min_sample_ns(min_sample_ns);
+  run.mutable_settings()->set_processes(5);
+  return run;
+}
+
+TEST(BuildSeries, SettingsThatItHasNotSeenOpenAnEpoch) {
+  const std::vector<Series> all = BuildSeries(std::vector<proto::Run>{
+      MakeRun(0, "a", 1, {10}),  // an old record
+      MeasuredRun(1, "b", 2, 100'000), MeasuredRun(2, "c", 3, 500'000),
+      MeasuredRun(3, "d", 4, 500'000)});
+  ASSERT_EQ(all.size(), 1);
+  const Series& series = all[0];
+  ASSERT_EQ(series.epochs.size(), 2);
+  EXPECT_EQ(series.epochs[1].change,
+            "measured differently: min sample 100 us -> 500 us");
+  EXPECT_EQ(series.points[0].settings, Point::kUnknownSettings);
+  EXPECT_EQ(series.points[1].epoch, 0);
+  EXPECT_EQ(series.points[2].epoch, 1);
+  EXPECT_EQ(series.points[3].epoch, 1);
+  EXPECT_EQ(series.settings.size(), 2);
+  EXPECT_EQ(DescribeSettingsChange(series, series.points[1], series.points[3]),
+            "measured differently: min sample 100 us -> 500 us");
+  EXPECT_EQ(DescribeSettingsChange(series, series.points[0], series.points[3]),
+            "");
+}
+
+TEST(BuildSeries, TwoSuitesInTurnsDoNotCutASeriesToPieces) {
+  std::vector<proto::Run> runs;
+  for (int i = 1; i <= 8; ++i) {
+    runs.push_back(MeasuredRun(i, std::string(1, static_cast<char>('a' + i)), i,
+                               i % 2 == 0 ? 500'000 : 100'000));
+  }
+  const std::vector<Series> all = BuildSeries(runs);
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_EQ(all[0].epochs.size(), 2);
+  EXPECT_EQ(all[0].points.back().epoch, 1);
+  EXPECT_NE(DescribeSettingsChange(all[0], all[0].points[6], all[0].points[7]),
+            "");
+}
+
+TEST(BuildSeries, APointIsOnlyOkIfAllItsRunsAre) {
+  proto::Run crashed = MakeRun(1, "a", 1, {});
+  crashed.mutable_results(0)->set_outcome(proto::CRASHED);
+  crashed.mutable_results(0)->set_detail("signal 11");
+  const std::vector<Series> all =
+      BuildSeries(std::vector<proto::Run>{MakeRun(0, "a", 1, {10}), crashed});
+  ASSERT_EQ(all[0].points.size(), 1);
+  EXPECT_EQ(all[0].points[0].outcome, proto::CRASHED);
+  EXPECT_EQ(all[0].points[0].detail, "signal 11");
+  EXPECT_EQ(all[0].points[0].value, 10);
+}
+
+TEST(BuildSeries, MakesASeriesOfEachMetric) {
+  proto::Run run = MakeRun(0, "a", 1, {10});
+  proto::MetricSamples* metric =
+      run.mutable_results(0)->mutable_measurements(0)->add_metrics();
+  metric->set_metric("items_per_second");
+  metric->set_unit("1/s");
+  metric->set_direction(proto::HIGHER_IS_BETTER);
+  metric->add_values(5);
+  const std::vector<Series> all = BuildSeries(std::vector<proto::Run>{run});
+  ASSERT_EQ(all.size(), 2);
+  EXPECT_EQ(all[0].text, "BM|items_per_second|1%2Fs|cpu|main");
+  EXPECT_EQ(all[0].direction, proto::HIGHER_IS_BETTER);
+  EXPECT_EQ(all[0].points[0].value, 5);
+}
+
+}  // namespace
+}  // namespace optrail::tracker

@@ -1,0 +1,278 @@
+// What dividing a total budget by the task scheduler gains over equal shares,
+// with recorded spaces as the tasks of a workload:
+//
+//   bazel run -c opt //tuning/replay/evaluation:scheduler_evaluation --
+//   --spaces=DIR
+//
+// Every workload consists of all the recordings; its tasks have shares of the
+// optimal total time that differ by up to --spread. A task starts at the median
+// config of its recording, as if that were the default. Printed is by how much
+// the workload's time exceeds the optimal one, on average, after a total of so
+// many trials per task: divided equally, by the scheduler, and in hindsight
+// (greedily, by somebody who knows what every trial is going to find).
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "base/statistics.h"
+#include "base/status_macros.h"
+#include "tuning/replay/recorded_domain.h"
+#include "tuning/replay/recording.h"
+#include "tuning/replay/replay_problem.h"
+#include "tuning/replay/score.h"
+#include "tuning/search/strategies.h"
+#include "tuning/search/task_scheduler.h"
+
+ABSL_FLAG(std::vector<std::string>, spaces, {},
+          "Recorded spaces: files or folders of *.json[.gz]; at least two.");
+ABSL_FLAG(std::string, strategy, "default", "Of every task.");
+ABSL_FLAG(std::vector<std::string>, trials_per_task,
+          std::vector<std::string>({"10", "15", "25", "40", "60"}),
+          "Totals, as multiples of the number of tasks.");
+ABSL_FLAG(int, seeds, 16, "Searches per recording.");
+ABSL_FLAG(uint64_t, first_seed, 1, "Of the first search.");
+ABSL_FLAG(int, workloads, 12, "Workloads (draws of shares) per seed.");
+ABSL_FLAG(double, spread, 100, "Largest share / smallest share; 1: equal.");
+ABSL_FLAG(int, most_trials, 250, "A task that has got so many is finished.");
+
+namespace optrail::tuning {
+namespace {
+
+constexpr int kTurnTrials = 4;
+
+// One search of one recording.
+struct Curve {
+  // Best cost / optimum after so many trials; [0]: the start.
+  std::vector<double> cost;
+  // The strategy's, before each trial.
+  std::vector<absl::optional<double>> expected_improvement;
+};
+
+absl::StatusOr<Curve> Search(const Recording& recording, uint64_t seed) {
+  const RecordedDomain domain(recording);
+  const double optimum_ms = OptimumMs(recording);
+  std::vector<double> times_ms;
+  for (const RecordedConfig& config : recording.configs) {
+    if (config.outcome == TrialOutcome::kOk) times_ms.push_back(config.time_ms);
+  }
+  StrategyOptions options;
+  options.seed = seed;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Strategy> strategy,
+      MakeStrategy(absl::GetFlag(FLAGS_strategy), domain, options));
+  Curve curve;
+  curve.cost.push_back(Median(times_ms) / optimum_ms);
+  for (int i = 0; i < absl::GetFlag(FLAGS_most_trials); ++i) {
+    const std::vector<Levels> asked = strategy->Ask(1);
+    if (asked.empty()) break;
+    const RecordedConfig& config = recording.configs[*domain.IndexOf(asked[0])];
+    double cost = curve.cost.back();
+    if (config.outcome == TrialOutcome::kOk) {
+      cost = std::min(cost, config.time_ms / optimum_ms);
+    }
+    curve.expected_improvement.push_back(strategy->ExpectedImprovement());
+    strategy->Tell({TrialOf(config)});
+    curve.cost.push_back(cost);
+  }
+  return curve;
+}
+
+struct Workload {
+  std::vector<const Curve*> curves;
+  std::vector<double> shares;  // sum 1
+
+  double Excess(const std::vector<int>& trials) const {
+    double sum = -1;
+    for (size_t i = 0; i < curves.size(); ++i) {
+      sum += shares[i] * curves[i]->cost[trials[i]];
+    }
+    return sum;
+  }
+  int Most(size_t task) const {
+    return static_cast<int>(curves[task]->cost.size()) - 1;
+  }
+};
+
+double Equally(const Workload& workload, int total) {
+  std::vector<int> trials(workload.curves.size());
+  const auto count = static_cast<int>(trials.size());
+  for (int i = 0; i < count; ++i) {
+    trials[i] = std::min((total + i) / count, workload.Most(i));
+  }
+  return workload.Excess(trials);
+}
+
+double Scheduled(const Workload& workload, int total) {
+  std::vector<TuningTask> tasks;
+  for (const double share : workload.shares) tasks.push_back({"", share, 0});
+  TaskScheduler scheduler(tasks);
+  std::vector<int> trials(tasks.size());
+  while (total > 0) {
+    const absl::optional<int> next = scheduler.Next();
+    if (!next) break;
+    const Curve& curve = *workload.curves[*next];
+    int& done = trials[*next];
+    const int turn =
+        std::min({kTurnTrials, total, workload.Most(*next) - done});
+    if (turn == 0) {
+      scheduler.Finish(*next);
+      continue;
+    }
+    done += turn;
+    total -= turn;
+    scheduler.Report(
+        *next, {turn, curve.cost[done], curve.expected_improvement[done - 1]});
+  }
+  return workload.Excess(trials);
+}
+
+// Always the step, of any length, that gains most per trial.
+double InHindsight(const Workload& workload, int total) {
+  std::vector<int> trials(workload.curves.size());
+  while (total > 0) {
+    double most = 0;
+    size_t task = 0;
+    int length = 0;
+    for (size_t i = 0; i < trials.size(); ++i) {
+      const std::vector<double>& cost = workload.curves[i]->cost;
+      const int limit = std::min(total, workload.Most(i) - trials[i]);
+      for (int n = 1; n <= limit; ++n) {
+        const double gain =
+            workload.shares[i] * (cost[trials[i]] - cost[trials[i] + n]) / n;
+        if (gain > most) {
+          most = gain;
+          task = i;
+          length = n;
+        }
+      }
+    }
+    if (length == 0) break;
+    trials[task] += length;
+    total -= length;
+  }
+  return workload.Excess(trials);
+}
+
+std::vector<double> DrawShares(size_t tasks, Rng& rng) {
+  std::vector<double> shares;
+  double sum = 0;
+  for (size_t i = 0; i < tasks; ++i) {
+    shares.push_back(std::pow(absl::GetFlag(FLAGS_spread), rng.UniformReal()));
+    sum += shares.back();
+  }
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+absl::StatusOr<std::vector<Recording>> ReadAll() {
+  std::vector<std::string> files;
+  for (const std::string& path : absl::GetFlag(FLAGS_spaces)) {
+    const absl::StatusOr<std::vector<std::string>> names = ListDirectory(path);
+    if (!names.ok()) files.push_back(path);
+    for (const std::string& name : names.value_or(std::vector<std::string>())) {
+      if (absl::EndsWith(name, ".json") || absl::EndsWith(name, ".json.gz")) {
+        files.push_back(JoinPath(path, name));
+      }
+    }
+  }
+  if (files.size() < 2) {
+    return absl::InvalidArgumentError(
+        "flag --spaces: expected at least two recordings");
+  }
+  std::vector<Recording> recordings;
+  for (const std::string& file : files) {
+    OPTRAIL_ASSIGN_OR_RETURN(Recording recording, ReadRecording(file));
+    recordings.push_back(std::move(recording));
+  }
+  return recordings;
+}
+
+absl::StatusOr<std::vector<int>> TotalsFromFlags() {
+  std::vector<int> totals;
+  for (const std::string& text : absl::GetFlag(FLAGS_trials_per_task)) {
+    int trials = 0;
+    if (!absl::SimpleAtoi(text, &trials) || trials < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --trials_per_task: \"", text, "\", expected positive numbers"));
+    }
+    totals.push_back(trials);
+  }
+  if (absl::GetFlag(FLAGS_seeds) < 1 || absl::GetFlag(FLAGS_workloads) < 1 ||
+      absl::GetFlag(FLAGS_most_trials) < 1 ||
+      !(absl::GetFlag(FLAGS_spread) >= 1)) {
+    return absl::InvalidArgumentError(
+        "--seeds, --workloads, --most_trials and --spread: expected at least "
+        "1");
+  }
+  return totals;
+}
+
+absl::Status Evaluate() {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<int> totals, TotalsFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Recording> recordings, ReadAll());
+  std::vector<Curve> curves;
+  std::vector<Workload> workloads;
+  const int seeds = absl::GetFlag(FLAGS_seeds);
+  curves.reserve(recordings.size() * seeds);  // workloads point into it
+  Rng rng(absl::GetFlag(FLAGS_first_seed));
+  for (int s = 0; s < seeds; ++s) {
+    Workload workload;
+    for (const Recording& recording : recordings) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          Curve curve, Search(recording, absl::GetFlag(FLAGS_first_seed) + s));
+      curves.push_back(std::move(curve));
+      workload.curves.push_back(&curves.back());
+    }
+    for (int i = 0; i < absl::GetFlag(FLAGS_workloads); ++i) {
+      workload.shares = DrawShares(recordings.size(), rng);
+      workloads.push_back(workload);
+    }
+  }
+  std::cout << "trials_per_task,equal,scheduler,hindsight,scheduler_wins\n";
+  for (const int per_task : totals) {
+    const int total = per_task * static_cast<int>(recordings.size());
+    double equal = 0, scheduled = 0, hindsight = 0, wins = 0;
+    for (const Workload& workload : workloads) {
+      const double a = Equally(workload, total), b = Scheduled(workload, total);
+      equal += a;
+      scheduled += b;
+      hindsight += InHindsight(workload, total);
+      wins += b < a ? 1 : b == a ? 0.5 : 0;
+    }
+    const auto count = static_cast<double>(workloads.size());
+    std::cout << absl::StrFormat("%d,%.4f,%.4f,%.4f,%.3f\n", per_task,
+                                 equal / count, scheduled / count,
+                                 hindsight / count, wins / count);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace optrail::tuning
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "A total budget by the task scheduler against equal shares.\n"
+      "scheduler_evaluation --spaces=DIR");
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = optrail::tuning::Evaluate();
+  if (status.ok()) return 0;
+  std::cerr << status.message() << "\n";
+  return 2;
+}
