@@ -83,8 +83,9 @@ _operator_knobs = rule(
 )
 
 def _operator_registration_impl(ctx):
-    # Whatever changes the machine code of a kernel is part of its id; the
-    # compiler's version is added where the registration is compiled.
+    # Whatever changes the machine code of a kernel is part of its id (see
+    # ops/core/kernel_sources.h); the compiler's version is added where the
+    # registration is compiled.
     cc_toolchain = find_cpp_toolchain(ctx)
     options = (
         ["cpu=" + cc_toolchain.cpu, "mode=" + ctx.var["COMPILATION_MODE"]] +
@@ -97,7 +98,7 @@ def _operator_registration_impl(ctx):
     arguments.add("--options", "\n".join(options))
     arguments.add("--space", _file_argument(ctx.file.space))
     arguments.add("--shapes", _file_argument(ctx.file.shapes))
-    arguments.add_joined("--common", [_file_argument(f) for f in ctx.files.common], join_with = ",")
+    arguments.add_joined("--headers", [_file_argument(f) for f in ctx.files.headers], join_with = ",")
     arguments.add_joined("--cpu", [_file_argument(f) for f in ctx.files.cpu], join_with = ",")
     arguments.add_joined("--cuda", [_file_argument(f) for f in ctx.files.cuda], join_with = ",")
     arguments.add_joined("--tuned", [_file_argument(f) for f in ctx.files.tuned], join_with = ",")
@@ -107,7 +108,7 @@ def _operator_registration_impl(ctx):
     ctx.actions.run(
         executable = ctx.executable._generate,
         arguments = [arguments],
-        inputs = [ctx.file.space, ctx.file.shapes] + ctx.files.common + ctx.files.cpu + ctx.files.cuda + ctx.files.tuned,
+        inputs = [ctx.file.space, ctx.file.shapes] + ctx.files.headers + ctx.files.cpu + ctx.files.cuda + ctx.files.tuned,
         outputs = [ctx.outputs.out],
         mnemonic = "OptrailRegistration",
         progress_message = "Generating the registration of operator %s" % ctx.attr.operator,
@@ -117,9 +118,9 @@ def _operator_registration_impl(ctx):
 _operator_registration = rule(
     implementation = _operator_registration_impl,
     attrs = {
-        "common": attr.label_list(allow_files = True),
         "cpu": attr.label_list(allow_files = True),
         "cuda": attr.label_list(allow_files = True),
+        "headers": attr.label_list(allow_files = True),
         "operator": attr.string(mandatory = True),
         "options": attr.string_list(),
         "out": attr.output(mandatory = True),
@@ -223,9 +224,9 @@ def operator(
 
     _operator_registration(
         name = name + "_registration",
-        common = srcs + hdrs,
         cpu = cpu,
         cuda = cuda,
+        headers = hdrs,
         operator = name,
         options = copts,
         out = name + "_registration.cc",

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "base/hash.h"
+#include "ops/core/kernel_sources.h"
 
 ABSL_FLAG(std::string, name, "", "name of the operator");
 ABSL_FLAG(std::string, package, "", "its package");
@@ -22,7 +22,7 @@ ABSL_FLAG(int, version, 1, "manual version of its kernels");
 ABSL_FLAG(std::string, options, "", "compiler options, one per line");
 ABSL_FLAG(std::string, space, "", "space file");
 ABSL_FLAG(std::string, shapes, "", "shapes file");
-ABSL_FLAG(std::vector<std::string>, common, {}, "sources of all kernels");
+ABSL_FLAG(std::vector<std::string>, headers, {}, "headers of all kernels");
 ABSL_FLAG(std::vector<std::string>, cpu, {}, "sources of the CPU kernel");
 ABSL_FLAG(std::vector<std::string>, cuda, {}, "sources of the CUDA kernel");
 ABSL_FLAG(std::vector<std::string>, tuned, {}, "tuned configs");
@@ -67,21 +67,16 @@ std::string Embedded(const std::string& argument) {
                       "}");
 }
 
-// Of declared sources, options and version; the order of sources counts for
-// nothing.
-std::string SourcesHash(std::vector<std::string> arguments) {
-  for (const std::string& common : absl::GetFlag(FLAGS_common)) {
-    arguments.push_back(common);
-  }
-  std::sort(arguments.begin(), arguments.end());
-  std::string text = absl::StrCat("version ", absl::GetFlag(FLAGS_version),
-                                  "\noptions\n", absl::GetFlag(FLAGS_options));
+std::string SourcesHash(const std::vector<std::string>& arguments) {
+  std::vector<std::string> contents;
   for (const std::string& argument : arguments) {
-    const File file = ReadFile(argument);
-    absl::StrAppend(&text, "\nsource ", file.path, " ", file.contents.size(),
-                    "\n", file.contents);
+    contents.push_back(ReadFile(argument).contents);
   }
-  return Fingerprint(text);
+  for (const std::string& header : absl::GetFlag(FLAGS_headers)) {
+    contents.push_back(ReadFile(header).contents);
+  }
+  return KernelSourcesHash(absl::GetFlag(FLAGS_version),
+                           absl::GetFlag(FLAGS_options), contents);
 }
 
 std::string KernelIds() {

@@ -27,9 +27,7 @@ struct EmbeddedFile {
 
 struct KernelEntry {
   std::shared_ptr<const Kernel> kernel;
-  // Hash of the kernel's declared sources, options, compiler and manual
-  // version.
-  std::string id;
+  std::string id;  // KernelId() of what it is compiled from
 };
 
 struct OperatorEntry {
@@ -42,8 +40,9 @@ struct OperatorEntry {
   bool test_only = false;           // left out of listings and workloads
 };
 
-// The id of a kernel: 16 hexadecimal digits over the hash of its declared
-// sources, options and version, which the macro computes, and the compiler.
+// The id of a kernel: 16 hexadecimal digits over the hash of its sources,
+// options and version, which the macro computes (kernel_sources.h), and the
+// compiler.
 std::string KernelId(absl::string_view sources_hash,
                      absl::string_view compiler);
 
