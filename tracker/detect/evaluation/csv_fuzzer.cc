@@ -1,7 +1,8 @@
 // Any bytes are series or an error, and what is read keeps its promises.
 //
 //   bazel build --config=fuzz //tracker/detect/evaluation:csv_fuzzer
-//   bazel-bin/tracker/detect/evaluation/csv_fuzzer tracker/detect/evaluation/csv_corpus
+//   bazel-bin/tracker/detect/evaluation/csv_fuzzer
+//   tracker/detect/evaluation/csv_corpus
 
 #include <cmath>
 #include <cstddef>
