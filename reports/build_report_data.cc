@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "reports/judge_series.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
+#include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
@@ -227,6 +227,56 @@ Series ConvertSeries(const tracker::Series& series,
   return result;
 }
 
+Verdict VerdictOf(tracker::Standing standing) {
+  switch (standing) {
+    case tracker::Standing::kNoBaseline:
+      return Verdict::kNoBaseline;
+    case tracker::Standing::kCannotTell:
+      return Verdict::kCannotTell;
+    case tracker::Standing::kUnchanged:
+      return Verdict::kUnchanged;
+    case tracker::Standing::kImproved:
+      return Verdict::kImproved;
+    case tracker::Standing::kProvisional:
+      return Verdict::kProvisional;
+    case tracker::Standing::kRegressed:
+      return Verdict::kRegressed;
+    case tracker::Standing::kFailed:
+      return Verdict::kFailed;
+  }
+  return Verdict::kCannotTell;
+}
+
+void ConvertJudgement(const tracker::Judgement& judgement, Series& result) {
+  for (const tracker::Change& change : judgement.changes) {
+    // Epochs are told by themselves.
+    if (change.kind == tracker::ChangeKind::kEpoch) continue;
+    ChangePoint point;
+    point.point = change.change.index;
+    point.relative_change = change.change.relative_change;
+    point.relative_change_low = change.change.relative_change_low;
+    point.relative_change_high = change.change.relative_change_high;
+    point.confidence = change.change.confidence;
+    point.provisional = change.kind == tracker::ChangeKind::kProvisional;
+    point.for_the_worse = change.worse_by > 0;
+    point.state = tracker::ChangeText(change);
+    if (!change.opinion.reason.empty()) {
+      absl::StrAppend(&point.state, ": ", change.opinion.reason);
+    }
+    result.change_points.push_back(std::move(point));
+  }
+  result.verdict = VerdictOf(judgement.standing);
+  result.verdict_detail = judgement.why;
+  result.minimum_detectable_effect = judgement.minimum_detectable_effect;
+  if (judgement.decided_by >= 0) {
+    const tracker::ChangePoint& change =
+        judgement.changes[judgement.decided_by].change;
+    result.ratio = 1 + change.relative_change;
+    result.ratio_low = 1 + change.relative_change_low;
+    result.ratio_high = 1 + change.relative_change_high;
+  }
+}
+
 // (suite, hardware, branch) -> id of its newest run.
 using NewestRuns =
     std::map<std::tuple<std::string, std::string, std::string>, std::string>;
@@ -405,11 +455,16 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
 
   const std::map<CommitKey, int> commits = OrderCommits(all, data.commits);
   const NewestRuns newest = FindNewestRuns(runs);
-  const JudgeOptions judge = {options.min_effect, options.recent_points};
-  for (const tracker::Series& series : all) {
+  tracker::JudgeOptions judge;
+  judge.min_effect = options.min_effect;
+  judge.recent_points = options.recent_points;
+  const std::vector<tracker::Judgement> judgements = tracker::JudgeAll(
+      all, tracker::TriageBook(options.triage, options.now_unix_ns), judge);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const tracker::Series& series = all[i];
     Series converted = ConvertSeries(series, commits,
                                      hardware.IndexOf(series.key.hardware_id));
-    JudgeSeries(judge, converted);
+    ConvertJudgement(judgements[i], converted);
     JudgeMissing(series, runs_by_id, newest, converted);
     data.series.push_back(std::move(converted));
   }

@@ -8,22 +8,18 @@
 //   const ReportData data =
 //       BuildReportData(loaded.runs, loaded.series, sessions, {});
 //
-// How a series is judged:
-//   - within one epoch by the tracker's fold (tracker/detect/online.h): the
-//     newest confirmed change among the last `recent_points`, if it is at least
-//     `min_effect`; a suspected one is "maybe slower";
-//   - with too few points for that, the processes of the newest point against
-//     those of the one before (Welch's test of log medians): a clear difference
-//     is suspected, never confirmed;
-//   - a series whose newest point failed, or that the newest run of its suite
-//     lacks, says that instead.
+// A series is judged by the tracker's judge (tracker/judge/judge.h), as
+// `optrail changes` and the gate have it, with what people have said about its
+// changes; one that the newest run of its suite lacks says that instead.
 // It is for readers; what stops a pull request is tracker/gate/gate.h.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "reports/report_data.h"
 #include "tracker/proto/run.pb.h"
+#include "tracker/proto/triage.pb.h"
 #include "tracker/series/series.h"
 #include "tuning/proto/session.pb.h"
 
@@ -35,6 +31,9 @@ struct BuildOptions {
   bool synthetic = false;
   double min_effect = 0.03;  // relative
   int recent_points = 30;
+  // What people have said about changes, as of `now_unix_ns`.
+  std::vector<proto::TriageRecord> triage;
+  int64_t now_unix_ns = 0;
 };
 
 // Runs and sessions in any order; of runs only what is not their results.

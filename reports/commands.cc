@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "reports/build_report_data.h"
@@ -54,7 +55,9 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   for (const std::string& notice : loaded.notices) {
     std::cerr << "note: " << notice << "\n";
   }
+  OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedTriage triage, history.LoadTriage());
   std::vector<tracker::BadFile> bad = loaded.bad_files;
+  bad.insert(bad.end(), triage.bad_files.begin(), triage.bad_files.end());
   bad.insert(bad.end(), listed.bad_files.begin(), listed.bad_files.end());
   std::vector<proto::Session> sessions;
   for (const tracker::SessionInfo& info : listed.sessions) {
@@ -68,6 +71,8 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   BuildOptions build;
   build.title = options.title;
   build.source = options.history;
+  build.triage = std::move(triage.records);
+  build.now_unix_ns = absl::GetCurrentTimeNanos();
   ReportData data =
       BuildReportData(loaded.runs, loaded.series, sessions, build);
   for (const tracker::BadFile& file : bad) {

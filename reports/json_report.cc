@@ -76,6 +76,7 @@ Json SeriesJson(const ReportData& data, const Series& series) {
                        {"high", Optional(change.relative_change_high)},
                        {"confidence", Optional(change.confidence)},
                        {"provisional", change.provisional},
+                       {"state", change.state},
                        {"for_the_worse", change.for_the_worse}});
   }
   Json epochs = Json::array();

@@ -162,7 +162,8 @@ Json SeriesJson(const Series& series, int operator_index, int limit) {
                        Rounded(change.relative_change_low),
                        Rounded(change.relative_change_high),
                        Rounded(change.confidence), change.provisional ? 1 : 0,
-                       change.for_the_worse ? 1 : 0});
+                       change.for_the_worse ? 1 : 0,
+                       change.state.substr(0, 400)});
   }
   Json epochs = Json::array();
   for (const Epoch& epoch : series.epochs) {

@@ -82,6 +82,7 @@ struct ChangePoint {
   absl::optional<double> confidence;  // 0..1
   bool provisional = false;
   bool for_the_worse = false;
+  std::string state;  // "new", "acknowledged: the new codec", ...
 };
 
 // Where hardware, toolchain or benchmark version changed: levels on both sides

@@ -61,7 +61,7 @@ function configDifference(before, after) {
 }
 
 function changeText(change) {
-  const [, relative, low, high, confidence, provisional] = change;
+  const [, relative, low, high, confidence, provisional, , state] = change;
   let text = signedPercent(relative);
   if (isNumber(low) && isNumber(high)) {
     text += ` (${signedPercent(low)} to ${signedPercent(high)})`;
@@ -70,7 +70,7 @@ function changeText(change) {
     text += confidence > 0.999 ? ', confidence above 99.9' + kNarrowSpace + '%' :
                                  `, confidence ${percent(confidence, 1)}`;
   }
-  return text + (provisional ? ', provisional' : ', confirmed');
+  return text + (provisional ? '' : ', confirmed') + (state ? `, ${state}` : '');
 }
 
 function pointTip(series, i) {

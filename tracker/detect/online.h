@@ -45,6 +45,8 @@ struct OnlineUpdate {
 class OnlineDetector {
  public:
   static constexpr int kLookBackPoints = 200;
+  // Of fewer points nothing is ever confirmed.
+  static constexpr int kFewestPoints = 15;
 
   // Takes the next value of the series, in about 5 us. NaN and infinity keep
   // their place in the count and have no say.

@@ -132,6 +132,15 @@ TriageBook::TriageBook(const std::vector<proto::TriageRecord>& records,
                               a.record.record_id()) <
                std::make_pair(b.record.created_unix_ns(), b.record.record_id());
       });
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].state != RecordState::kActive) continue;
+    const std::string& named = entries_[i].record.series();
+    if (!named.empty()) {
+      by_series_[named].push_back(static_cast<int>(i));
+    } else if (entries_[i].pattern != nullptr) {
+      with_pattern_.push_back(static_cast<int>(i));
+    }
+  }
 }
 
 bool Covers(const TriageBook::Entry& entry, const Series& series) {
@@ -162,14 +171,35 @@ absl::optional<int> PlaceOf(const proto::Commit& commit, const Series& series) {
   return absl::nullopt;
 }
 
+std::vector<const TriageBook::Entry*> TriageBook::Covering(
+    const Series& series) const {
+  std::vector<int> covering;
+  const auto named = by_series_.find(series.text);
+  if (named != by_series_.end()) covering = named->second;
+  for (const int i : with_pattern_) {
+    if (Covers(entries_[i], series)) covering.push_back(i);
+  }
+  std::sort(covering.begin(), covering.end());
+  std::vector<const Entry*> entries;
+  for (const int i : covering) entries.push_back(&entries_[i]);
+  return entries;
+}
+
+absl::optional<int> TriageBook::LastAcknowledged(const Series& series) const {
+  absl::optional<int> last;
+  for (const Entry* entry : Covering(series)) {
+    if (entry->record.kind() != proto::ACKNOWLEDGE) continue;
+    const absl::optional<int> place = PlaceOf(entry->record.commit(), series);
+    if (place && (!last || *place > *last)) last = place;
+  }
+  return last;
+}
+
 Opinion TriageBook::OpinionOf(const Series& series,
                               const ChangePoint& change) const {
   Opinion opinion;
-  for (const Entry& entry : entries_) {
-    const proto::TriageRecord& record = entry.record;
-    if (entry.state != RecordState::kActive || !Covers(entry, series)) {
-      continue;
-    }
+  for (const Entry* entry : Covering(series)) {
+    const proto::TriageRecord& record = entry->record;
     const auto decide = [&](ChangeState state) {
       if (state < opinion.state) return;
       opinion.state = state;

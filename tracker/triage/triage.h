@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -67,12 +68,22 @@ class TriageBook {
 
   Opinion OpinionOf(const Series& series, const ChangePoint& change) const;
 
+  // The last point of the series at which somebody acknowledged its level;
+  // nullopt if nobody did.
+  absl::optional<int> LastAcknowledged(const Series& series) const;
+
   // The entry whose id is `id`, begins with it, or whose random part does.
   // NotFound, or InvalidArgument that lists what it could mean.
   absl::StatusOr<const Entry*> Find(absl::string_view id) const;
 
  private:
+  // The active entries that cover the series, by time. Those that name one are
+  // looked up, so that many series cost no more than their own records.
+  std::vector<const Entry*> Covering(const Series& series) const;
+
   std::vector<Entry> entries_;  // by time
+  std::unordered_map<std::string, std::vector<int>> by_series_;
+  std::vector<int> with_pattern_;
 };
 
 // Sets `series` or `pattern` from what somebody typed: the canonical text of a

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iostream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,10 +18,10 @@
 #include "base/table.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
+#include "tracker/judge/judge.h"
 #include "tracker/series/commit.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
-#include "tracker/triage/changes.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
@@ -103,25 +104,37 @@ void WarnIfNothingIsMeant(const History& history,
 // What happened between the two points, beside the text of the record.
 std::string Explanation(const Change& change) {
   std::vector<std::string> parts;
+  const Series& series = *change.series;
+  const Point& after = change.after();
+  if (change.kind == ChangeKind::kEpoch) {
+    parts.push_back(series.epochs[after.epoch].change);
+  }
   if (!change.opinion.reason.empty()) parts.push_back(change.opinion.reason);
   for (const std::string& note : change.opinion.notes) {
     parts.push_back(absl::StrCat("note: ", note));
   }
-  const Series& series = *change.series;
-  const Point& after = change.after();
-  if (change.before != nullptr) {
-    for (std::string what :
-         {DescribeToolchainChange(series.epochs[change.before->epoch].toolchain,
-                                  series.epochs[after.epoch].toolchain),
-          DescribeSettingsChange(series, *change.before, after)}) {
-      if (!what.empty()) parts.push_back(std::move(what));
-    }
+  if (change.before != nullptr && change.kind != ChangeKind::kEpoch) {
+    const std::string settings =
+        DescribeSettingsChange(series, *change.before, after);
+    if (!settings.empty()) parts.push_back(settings);
   }
   if (change.before != nullptr && after.config != change.before->config) {
     parts.push_back("another config was chosen");
   }
   if (parts.empty()) parts.push_back(after.commit.subject());
   return absl::StrJoin(parts, "; ");
+}
+
+// What wants an answer first, then by how much worse it got.
+void SortByUrgency(std::vector<Change>& changes) {
+  const auto rank = [](const Change& change) {
+    return std::make_tuple(
+        change.kind == ChangeKind::kEpoch, change.opinion.state,
+        change.kind != ChangeKind::kConfirmed, change.undone, -change.worse_by);
+  };
+  std::stable_sort(
+      changes.begin(), changes.end(),
+      [&](const Change& a, const Change& b) { return rank(a) < rank(b); });
 }
 
 Table ChangesTable(const std::vector<Change>& changes) {
@@ -139,10 +152,7 @@ Table ChangesTable(const std::vector<Change>& changes) {
   for (const Change& change : changes) {
     const ChangePoint& point = change.change;
     table.AddRow(
-        {change.confirmed ? std::string(ChangeStateName(change.opinion.state))
-                          : absl::StrCat("provisional, ",
-                                         ChangeStateName(change.opinion.state)),
-         DisplayName(change.series->key.benchmark),
+        {ChangeText(change), DisplayName(change.series->key.benchmark),
          Cell::Number(point.relative_change,
                       PercentText(point.relative_change)),
          absl::StrCat(PercentText(point.relative_change_low), "..",
@@ -152,8 +162,10 @@ Table ChangesTable(const std::vector<Change>& changes) {
          CommitText(change.after().commit),
          Cell::Integer(static_cast<int64_t>(change.series->points.size()) -
                        point.index),
-         Cell::Number(point.confidence,
-                      absl::StrFormat("%.3f", point.confidence)),
+         change.kind == ChangeKind::kEpoch
+             ? Cell::None()
+             : Cell::Number(point.confidence,
+                            absl::StrFormat("%.3f", point.confidence)),
          Explanation(change), change.series->text});
   }
   return table;
@@ -255,20 +267,26 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
   WarnOfBadFiles(triage.bad_files);
   const TriageBook book(triage.records, NowUnixNs(options.common));
-  std::vector<Change> changes = FindChanges(series, book);
-  changes.erase(
-      std::remove_if(changes.begin(), changes.end(),
-                     [&](const Change& change) {
-                       return std::abs(change.worse_by) < options.min_effect ||
-                              (options.only_new &&
-                               change.opinion.state != ChangeState::kNew);
-                     }),
-      changes.end());
+  JudgeOptions judge;
+  judge.min_effect = options.min_effect;
+  std::vector<Change> changes;
+  int not_judged = 0;
+  for (Judgement& judgement : JudgeAll(series, book, judge)) {
+    not_judged += judgement.standing == Standing::kNoBaseline ||
+                  judgement.standing == Standing::kCannotTell;
+    for (Change& change : judgement.changes) {
+      if (std::abs(change.worse_by) < options.min_effect ||
+          (options.only_new && (change.kind == ChangeKind::kEpoch ||
+                                change.opinion.state != ChangeState::kNew))) {
+        continue;
+      }
+      changes.push_back(std::move(change));
+    }
+  }
+  SortByUrgency(changes);
   const auto alerts =
-      std::count_if(changes.begin(), changes.end(), [](const Change& change) {
-        return change.confirmed && change.worse_by > 0 &&
-               change.opinion.state == ChangeState::kNew;
-      });
+      std::count_if(changes.begin(), changes.end(),
+                    [](const Change& change) { return change.IsAlert(); });
   out << ChangesTable(changes).Format(options.common.format, TerminalWidth());
   if (IsForPeople(options.common.format)) {
     out << "\n"
@@ -276,6 +294,11 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
         << " changes of at least "
         << absl::StrFormat("%.3g%%", 100 * options.min_effect) << " in "
         << series.size() << " series\n";
+    if (not_judged > 0) {
+      out << "of " << not_judged
+          << " series the newest level can't be told yet: too few points, or "
+             "too much noise\n";
+    }
   }
   if (loaded.runs.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());

@@ -31,7 +31,10 @@ std::string CommitId(int i) { return absl::StrFormat("%040x", i + 1); }
 
 class TriageCommandTest : public ::testing::Test {
  protected:
-  TriageCommandTest() {
+  TriageCommandTest() { Record(/*new_settings_at=*/40); }
+
+  // Into a history of its own.
+  void Record(int new_settings_at) {
     static int count = 0;
     common_.history =
         absl::StrCat(::testing::TempDir(), "/triage_", getpid(), "_", count++);
@@ -50,7 +53,8 @@ class TriageCommandTest : public ::testing::Test {
       run.mutable_commit()->set_branch("main");
       run.mutable_commit()->set_first_parent_position(i);
       run.mutable_hardware()->set_id("machine");
-      run.mutable_settings()->set_min_sample_ns(i >= 20 ? 500'000 : 100'000);
+      run.mutable_settings()->set_min_sample_ns(i >= new_settings_at ? 500'000
+                                                                     : 100'000);
       for (const bool slows : {true, false}) {
         proto::BenchmarkResult* result = run.add_results();
         result->mutable_key()->set_operator_name(
@@ -123,9 +127,13 @@ TEST_F(TriageCommandTest, ChangesAreTheSameFromTheIndexAndFromTheFiles) {
   EXPECT_EQ(Changes(), 0);
 }
 
-TEST_F(TriageCommandTest, AChangeSaysThatItsSidesWereMeasuredDifferently) {
+TEST_F(TriageCommandTest, WhatIsMeasuredDifferentlyIsANewEpochAndNoAlert) {
+  Record(/*new_settings_at=*/20);
   nlohmann::json changes;
-  Changes(&changes);
+  EXPECT_EQ(Changes(&changes), 0);
+  ASSERT_EQ(changes.size(), 1);
+  EXPECT_EQ(changes[0]["state"], "new epoch");
+  EXPECT_NEAR(changes[0]["relative_change"].get<double>(), .2, .02);
   EXPECT_THAT(std::string(changes[0]["why"]),
               HasSubstr("measured differently: min sample 100 us -> 500 us"));
 }

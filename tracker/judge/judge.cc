@@ -1,0 +1,379 @@
+#include "tracker/judge/judge.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/statistics.h"
+#include "tracker/detect/online.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::tracker {
+namespace {
+
+// Levels and their noise are not known from fewer points than this.
+constexpr int kFewestForLevel = 5;
+// A noise that hides so many times the effect that matters hides too much.
+constexpr double kBlind = 3;
+
+double ValueOf(const Point& point) {
+  return point.value.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+double WorseBy(const Series& series, double relative) {
+  if (series.direction != proto::HIGHER_IS_BETTER) return relative;
+  return relative > -1 ? 1 / (1 + relative) - 1
+                       : std::numeric_limits<double>::infinity();
+}
+
+// The values of the points in [begin, end) that have one.
+std::vector<double> ValuesOf(const Series& series, int begin, int end) {
+  std::vector<double> values;
+  for (int i = begin; i < end; ++i) {
+    if (series.points[i].value) values.push_back(*series.points[i].value);
+  }
+  return values;
+}
+
+// One series on its way to its judgement, a step per function.
+class Case {
+ public:
+  Case(const Series& series, const TriageBook& book,
+       const JudgeOptions& options)
+      : series_(series), book_(book), options_(options) {
+    for (int i = 0; i < size(); ++i) {
+      if (i == 0 || series_.points[i].epoch != series_.points[i - 1].epoch) {
+        result_.epoch_begins.push_back(i);
+      }
+    }
+  }
+
+  Judgement Take() {
+    for (size_t e = 0; e < result_.epoch_begins.size(); ++e) {
+      if (e > 0) AddEpoch(static_cast<int>(e));
+      FoldEpoch(static_cast<int>(e));
+    }
+    FindUndone();
+    FindBaseline();
+    Weigh();
+    Decide();
+    return std::move(result_);
+  }
+
+ private:
+  int size() const { return static_cast<int>(series_.points.size()); }
+  int BeginOf(int epoch) const { return result_.epoch_begins[epoch]; }
+  int EndOf(int epoch) const {
+    return epoch + 1 < static_cast<int>(result_.epoch_begins.size())
+               ? result_.epoch_begins[epoch + 1]
+               : size();
+  }
+
+  void Add(ChangeKind kind, const ChangePoint& point) {
+    Change change;
+    change.series = &series_;
+    change.kind = kind;
+    change.change = point;
+    change.worse_by = WorseBy(series_, point.relative_change);
+    change.opinion = book_.OpinionOf(series_, point);
+    for (int i = point.index - 1; i >= 0 && change.before == nullptr; --i) {
+      if (series_.points[i].value) change.before = &series_.points[i];
+    }
+    result_.changes.push_back(std::move(change));
+  }
+
+  // What differs between the levels on its two sides, if they are known.
+  void AddEpoch(int epoch) {
+    const std::vector<double> before =
+        ValuesOf(series_, BeginOf(epoch - 1), BeginOf(epoch));
+    const std::vector<double> after =
+        ValuesOf(series_, BeginOf(epoch), EndOf(epoch));
+    if (before.empty() || after.empty()) return;
+    const auto level = [](const std::vector<double>& values, bool at_end) {
+      const size_t n = std::min<size_t>(values.size(), 2 * kFewestForLevel);
+      return Median(absl::MakeConstSpan(
+          values.data() + (at_end ? values.size() - n : 0), n));
+    };
+    ChangePoint point;
+    point.index = BeginOf(epoch);
+    point.earliest = point.latest = point.index;
+    point.level_before = level(before, /*at_end=*/true);
+    point.level_after = level(after, /*at_end=*/false);
+    if (point.level_before == 0) return;
+    point.relative_change =
+        (point.level_after - point.level_before) / std::abs(point.level_before);
+    point.relative_change_low = point.relative_change_high =
+        point.relative_change;
+    Add(ChangeKind::kEpoch, point);
+  }
+
+  void FoldEpoch(int epoch) {
+    const int begin = BeginOf(epoch);
+    OnlineDetector detector;
+    for (int i = begin; i < EndOf(epoch); ++i) {
+      detector.Append(ValueOf(series_.points[i]));
+    }
+    const auto add = [&](ChangePoint point, ChangeKind kind) {
+      point.index += begin;
+      point.earliest += begin;
+      point.latest += begin;
+      Add(kind, point);
+    };
+    for (const ChangePoint& point : detector.confirmed()) {
+      add(point, ChangeKind::kConfirmed);
+    }
+    // A mark in a past epoch will never be confirmed.
+    if (detector.provisional() && EndOf(epoch) == size()) {
+      add(*detector.provisional(), ChangeKind::kProvisional);
+    }
+  }
+
+  void FindUndone() {
+    for (size_t i = 0; i < result_.changes.size(); ++i) {
+      Change& change = result_.changes[i];
+      for (size_t j = i + 1; j < result_.changes.size(); ++j) {
+        const Change& later = result_.changes[j];
+        if (later.kind == ChangeKind::kEpoch) break;
+        if (later.kind != ChangeKind::kConfirmed) continue;
+        const double level = change.change.level_before;
+        if (level == 0) break;
+        const double remains = WorseBy(
+            series_, (later.change.level_after - level) / std::abs(level));
+        const bool worse = change.worse_by > 0;
+        if (worse ? remains < options_.min_effect
+                  : remains > -options_.min_effect) {
+          change.undone = true;
+        }
+      }
+    }
+  }
+
+  void FindBaseline() {
+    if (size() == 0) return;
+    const int newest_epoch = result_.epoch_begins.back();
+    int begin = newest_epoch;
+    for (const Change& change : result_.changes) {
+      if (change.kind == ChangeKind::kConfirmed ||
+          change.opinion.state == ChangeState::kAcknowledged) {
+        begin = std::max(begin, change.change.index);
+      }
+    }
+    if (const auto place = book_.LastAcknowledged(series_)) {
+      // The change that it speaks of may have been found a point or two beside.
+      const bool found =
+          std::any_of(result_.changes.begin(), result_.changes.end(),
+                      [&](const Change& change) {
+                        return std::abs(change.change.index - *place) <=
+                               TriageBook::kPlaceTolerance;
+                      });
+      if (!found) begin = std::max(begin, *place);
+    }
+    result_.baseline_begin = begin;
+  }
+
+  // Every level by itself: between confirmed changes, and within an epoch.
+  void Weigh() {
+    result_.weights.assign(size(), 0);
+    std::vector<int> bounds = result_.epoch_begins;
+    for (const Change& change : result_.changes) {
+      if (change.kind == ChangeKind::kConfirmed) {
+        bounds.push_back(change.change.index);
+      }
+    }
+    bounds.push_back(result_.baseline_begin);
+    bounds.push_back(size());
+    std::sort(bounds.begin(), bounds.end());
+    for (size_t k = 0; k + 1 < bounds.size(); ++k) {
+      WeighLevel(bounds[k], bounds[k + 1]);
+    }
+  }
+
+  void WeighLevel(int begin, int end) {
+    const std::vector<double> values = ValuesOf(series_, begin, end);
+    if (values.empty()) return;
+    const double level = Median(values);
+    const double spread =
+        values.size() < kFewestForLevel ? 0 : MedianAbsoluteDeviation(values);
+    for (int i = begin; i < end; ++i) {
+      if (!series_.points[i].value) continue;
+      const double distance = std::abs(*series_.points[i].value - level);
+      const double limit = kFarOff * spread;
+      const double share =
+          spread > 0 && distance > limit ? limit / distance : 1;
+      result_.weights[i] = share * share;
+    }
+  }
+
+  void Say(Standing standing, std::string why, int decided_by = -1) {
+    result_.standing = standing;
+    result_.why = std::move(why);
+    result_.decided_by = decided_by;
+  }
+
+  // The shift that five new points against ten old ones show at the 0.1% level
+  // with a probability of 95%: (z(.9995) + z(.95)) sqrt(1/5 + 1/10) standard
+  // deviations. The noise is that of the newest level, robustly.
+  void FindMinimumDetectableEffect() {
+    std::vector<double> logs;
+    for (const double value :
+         ValuesOf(series_, result_.baseline_begin, size())) {
+      if (value > 0) logs.push_back(std::log(value));
+    }
+    if (logs.size() < kFewestForLevel) return;
+    result_.minimum_detectable_effect =
+        std::expm1(2.703 * MedianAbsoluteDeviation(logs));
+  }
+
+  void Decide() {
+    if (size() == 0) return;
+    FindMinimumDetectableEffect();
+    const Point& newest = series_.points.back();
+    if (!newest.value) {
+      const bool contended = newest.outcome == proto::CONTENDED;
+      const std::string outcome =
+          newest.outcome == proto::OUTCOME_UNSPECIFIED
+              ? std::string("nothing was measured")
+              : std::string(tuning::OutcomeName(newest.outcome));
+      return Say(contended ? Standing::kCannotTell : Standing::kFailed,
+                 absl::StrCat(outcome, newest.detail.empty() ? "" : ": ",
+                              newest.detail));
+    }
+    const int begin = result_.epoch_begins.back();
+    const int known = static_cast<int>(ValuesOf(series_, begin, size()).size());
+    if (known < 2) {
+      return Say(Standing::kNoBaseline,
+                 begin == 0
+                     ? "the first point"
+                     : absl::StrCat("the first point of a new epoch: ",
+                                    series_.epochs[newest.epoch].change));
+    }
+    if (DecideByChanges(begin)) return;
+    if (known < OnlineDetector::kFewestPoints) {
+      return Say(
+          Standing::kCannotTell,
+          absl::StrCat(known, begin == 0 ? " points" : " points of a new epoch",
+                       " so far; ", OnlineDetector::kFewestPoints,
+                       " are needed"));
+    }
+    if (result_.minimum_detectable_effect > kBlind * options_.min_effect) {
+      return Say(Standing::kCannotTell,
+                 absl::StrFormat("noise hides what is smaller than %.2g%%",
+                                 100 * *result_.minimum_detectable_effect));
+    }
+    Say(Standing::kUnchanged, "");
+  }
+
+  bool DecideByChanges(int epoch_begin) {
+    for (int k = static_cast<int>(result_.changes.size()) - 1; k >= 0; --k) {
+      const Change& change = result_.changes[k];
+      if (change.change.index <
+              std::max(epoch_begin, size() - options_.recent_points) ||
+          change.kind == ChangeKind::kEpoch) {
+        return false;
+      }
+      if (change.undone || std::abs(change.worse_by) < options_.min_effect) {
+        continue;
+      }
+      const bool provisional = change.kind == ChangeKind::kProvisional;
+      const bool worse = change.worse_by > 0;
+      // A suspected improvement is no news yet.
+      if (provisional && !worse) continue;
+      const int age = size() - change.change.index;
+      const std::string since =
+          absl::StrCat(provisional ? "suspected " : "", "since ", age,
+                       age == 1 ? " point" : " points");
+      if (worse && change.opinion.state != ChangeState::kNew) {
+        Say(Standing::kUnchanged,
+            absl::StrCat(ChangeStateName(change.opinion.state), ": ",
+                         change.opinion.reason, "; ", since),
+            k);
+      } else {
+        Say(provisional ? Standing::kProvisional
+            : worse     ? Standing::kRegressed
+                        : Standing::kImproved,
+            since, k);
+      }
+      return true;
+    }
+    return false;
+  }
+
+  const Series& series_;
+  const TriageBook& book_;
+  const JudgeOptions& options_;
+  Judgement result_;
+};
+
+}  // namespace
+
+bool Change::IsAlert() const {
+  return kind == ChangeKind::kConfirmed && worse_by > 0 && !undone &&
+         opinion.state == ChangeState::kNew;
+}
+
+std::string ChangeText(const Change& change) {
+  const std::string state(ChangeStateName(change.opinion.state));
+  switch (change.kind) {
+    case ChangeKind::kConfirmed:
+      return change.undone && change.opinion.state == ChangeState::kNew
+                 ? "undone"
+                 : state;
+    case ChangeKind::kProvisional:
+      return absl::StrCat("provisional, ", state);
+    case ChangeKind::kEpoch:
+      return "new epoch";
+  }
+  return "unknown";
+}
+
+absl::string_view StandingName(Standing standing) {
+  switch (standing) {
+    case Standing::kNoBaseline:
+      return "no baseline";
+    case Standing::kCannotTell:
+      return "can't tell";
+    case Standing::kUnchanged:
+      return "unchanged";
+    case Standing::kImproved:
+      return "improved";
+    case Standing::kProvisional:
+      return "provisional";
+    case Standing::kRegressed:
+      return "regressed";
+    case Standing::kFailed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+Judgement JudgeSeries(const Series& series, const TriageBook& book,
+                      const JudgeOptions& options) {
+  return Case(series, book, options).Take();
+}
+
+std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
+                                const TriageBook& book,
+                                const JudgeOptions& options, int threads) {
+  std::vector<Judgement> judgements(series.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < series.size(); i = next++) {
+      judgements[i] = JudgeSeries(series[i], book, options);
+    }
+  };
+  if (threads <= 0) {
+    threads = static_cast<int>(std::thread::hardware_concurrency());
+  }
+  std::vector<std::thread> others;
+  for (int i = 1; i < threads; ++i) others.emplace_back(work);
+  work();
+  for (std::thread& thread : others) thread.join();
+  return judgements;
+}
+
+}  // namespace optrail::tracker

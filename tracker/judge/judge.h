@@ -1,0 +1,119 @@
+#ifndef OPTRAIL_TRACKER_JUDGE_JUDGE_H_
+#define OPTRAIL_TRACKER_JUDGE_JUDGE_H_
+
+// The judge turns a series into one answer: its epochs, the changes of its
+// level with what people have said about them, where its newest point stands,
+// and from which point on it is a baseline. `changes`, the gate's window, the
+// report and whoever else asks "did it get slower?" of a series ask here.
+//
+//   const TriageBook book(loaded.records, now_unix_ns);
+//   const Judgement judgement = JudgeSeries(series, book);
+//   if (judgement.standing == Standing::kRegressed) Alert(judgement.why);
+//   for (int i = judgement.baseline_begin; i < series.points.size(); ++i) {
+//     if (judgement.weights[i] > 0) AddToWindow(series.points[i]);
+//   }
+//
+// Levels on two sides of an epoch (hardware, toolchain, settings) don't
+// compare: each epoch is folded by itself (detect/online.h), and what lies
+// between two of them is told apart from a change of the code.
+//
+// It compares no two runs: see compare/. It applies no policy: see gate/.
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "tracker/detect/detect.h"
+#include "tracker/series/series.h"
+#include "tracker/triage/triage.h"
+
+namespace optrail::tracker {
+
+struct JudgeOptions {
+  double min_effect = .03;  // relative; smaller changes are no news
+  // A change decides the standing for as many points after it.
+  int recent_points = 30;
+};
+
+enum class ChangeKind {
+  kConfirmed,    // stays, whatever comes
+  kProvisional,  // may be withdrawn
+  kEpoch,        // levels differ, and so does what they were measured with
+};
+
+// A shift of a series' level.
+struct Change {
+  const Series* series = nullptr;
+  ChangeKind kind = ChangeKind::kConfirmed;
+  // Places are points of the series.
+  ChangePoint change;
+  // How much worse (+) or better (-) it got, whatever the metric's direction:
+  // relative_change for LOWER_IS_BETTER, else 1 / (1 + relative_change) - 1.
+  double worse_by = 0;
+  Opinion opinion;
+  // A later confirmed change of the same epoch brought the level back to where
+  // it had been before this one, or beyond.
+  bool undone = false;
+  // The last point before the change that was measured; null if none was.
+  const Point* before = nullptr;
+
+  const Point& after() const { return series->points[change.index]; }
+  // A confirmed change for the worse that nobody has answered, and that lasts.
+  bool IsAlert() const;
+};
+// "new", "acknowledged", "provisional, new", "undone", "new epoch", ...
+std::string ChangeText(const Change& change);
+
+// Where the newest point of a series stands.
+enum class Standing {
+  kNoBaseline,   // nothing to compare with yet
+  kCannotTell,   // too few points, contended, or too noisy
+  kUnchanged,    // a change would have been seen
+  kImproved,     // a confirmed change for the better
+  kProvisional,  // looks worse, not confirmed yet
+  kRegressed,    // a confirmed change for the worse that nobody has answered
+  kFailed,       // the newest point crashed, timed out or was wrong
+};
+absl::string_view StandingName(Standing standing);
+
+struct Judgement {
+  // Ascending by place.
+  std::vector<Change> changes;
+  // The first point of every epoch, ascending; the first is 0.
+  std::vector<int> epoch_begins;
+
+  // The first point of the level that is the norm now: where the newest epoch
+  // begins, or the last change in it that is confirmed or acknowledged. An
+  // acknowledgement counts even where no change was found.
+  int baseline_begin = 0;
+  // Per point how much it says of its level, in [0, 1]: 0 without a value, less
+  // than 1 for one that is far off (kFarOff robust deviations), falling with
+  // the square of the distance.
+  std::vector<double> weights;
+
+  Standing standing = Standing::kNoBaseline;
+  std::string why;  // one line
+  // The change that decided the standing: an index into `changes`, or -1.
+  int decided_by = -1;
+  // The smallest relative change that the noise of the newest level lets one
+  // see in five points; absent if there are too few to know.
+  absl::optional<double> minimum_detectable_effect;
+};
+
+// Points further from their level than this are weighed down.
+inline constexpr double kFarOff = 4;
+
+Judgement JudgeSeries(const Series& series, const TriageBook& book,
+                      const JudgeOptions& options = {});
+
+// The same of many, in parallel. `threads` 0: one per core. `series` must
+// outlive the result.
+std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
+                                const TriageBook& book,
+                                const JudgeOptions& options = {},
+                                int threads = 0);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_JUDGE_JUDGE_H_

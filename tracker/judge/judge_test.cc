@@ -1,0 +1,219 @@
+#include "tracker/judge/judge.h"
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tracker/detect/online.h"
+#include "tracker/series/series.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::Each;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Lt;
+using ::testing::SizeIs;
+
+std::string CommitId(int i) { return absl::StrFormat("%040x", i + 1); }
+
+// One series of one process a point, in the noise of 1%.
+class JudgeTest : public ::testing::Test {
+ protected:
+  void Measure(int count, double level_ns,
+               const std::function<void(proto::Run&)>& with = nullptr) {
+    for (int k = 0; k < count; ++k) {
+      const int i = static_cast<int>(runs_.size());
+      proto::Run run;
+      run.set_run_id(absl::StrFormat("20260101T%06dZ-%d", i, i));
+      run.set_started_unix_ns(i);
+      run.mutable_commit()->set_id(CommitId(i));
+      run.mutable_commit()->set_branch("main");
+      run.mutable_commit()->set_first_parent_position(i);
+      run.mutable_hardware()->set_id("machine");
+      run.mutable_toolchain()->set_compiler("g++ 12");
+      proto::BenchmarkResult* result = run.add_results();
+      result->mutable_key()->set_operator_name("BM_x");
+      result->set_outcome(proto::OK);
+      result->add_measurements()->set_median_ns(
+          level_ns * std::exp(.01 * rng_.Gaussian()));
+      if (with) with(run);
+      runs_.push_back(std::move(run));
+    }
+  }
+
+  void Say(proto::TriageKind kind, int commit, double effect = 0) {
+    proto::TriageRecord record;
+    record.set_record_id(absl::StrFormat("r%d", records_.size()));
+    record.set_kind(kind);
+    record.set_pattern("BM_.*");
+    record.mutable_commit()->set_id(CommitId(commit));
+    record.set_text("because");
+    if (kind == proto::MUTE) record.set_until_unix_ns(1000);
+    if (effect != 0) record.set_effect(effect);
+    records_.push_back(record);
+  }
+
+  Judgement Judge() {
+    series_ = BuildSeries(runs_);
+    return JudgeSeries(series_.at(0), TriageBook(records_, /*now=*/0));
+  }
+
+  Rng rng_{1};
+  std::vector<proto::Run> runs_;
+  std::vector<Series> series_;
+  std::vector<proto::TriageRecord> records_;
+};
+
+TEST_F(JudgeTest, ANewChangeForTheWorseIsARegressionAndTheNorm) {
+  Measure(40, 100);
+  Measure(20, 110);
+  const Judgement judgement = Judge();
+  EXPECT_EQ(judgement.standing, Standing::kRegressed);
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  EXPECT_TRUE(judgement.changes[0].IsAlert());
+  EXPECT_EQ(judgement.decided_by, 0);
+  EXPECT_EQ(judgement.baseline_begin, 40);
+}
+
+TEST_F(JudgeTest, WhatIsAnsweredIsNoRegression) {
+  Measure(40, 100);
+  Measure(20, 110);
+  for (const proto::TriageKind kind :
+       {proto::ACKNOWLEDGE, proto::EXPECT, proto::MUTE}) {
+    records_.clear();
+    Say(kind, 40, kind == proto::EXPECT ? .12 : 0);
+    const Judgement judgement = Judge();
+    EXPECT_EQ(judgement.standing, Standing::kUnchanged) << kind;
+    EXPECT_THAT(judgement.why, HasSubstr("because"));
+    ASSERT_THAT(judgement.changes, SizeIs(1));
+    EXPECT_FALSE(judgement.changes[0].IsAlert());
+  }
+  records_.clear();
+  Say(proto::EXPECT, 40, .02);
+  EXPECT_EQ(Judge().standing, Standing::kRegressed);
+}
+
+TEST_F(JudgeTest, AnAcknowledgementIsABaselineBeforeItsChangeIsFound) {
+  Measure(40, 100);
+  Measure(1, 104);
+  Say(proto::ACKNOWLEDGE, 40);
+  EXPECT_EQ(Judge().baseline_begin, 40);
+  records_.clear();
+  EXPECT_EQ(Judge().baseline_begin, 0);
+}
+
+TEST_F(JudgeTest, LevelsOfTwoEpochsDoNotCompare) {
+  Measure(40, 100);
+  Measure(25, 110, [](proto::Run& run) {
+    run.mutable_toolchain()->set_compiler("g++ 13");
+  });
+  const Judgement judgement = Judge();
+  EXPECT_NE(judgement.standing, Standing::kRegressed);
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  EXPECT_EQ(judgement.changes[0].kind, ChangeKind::kEpoch);
+  EXPECT_NEAR(judgement.changes[0].change.relative_change, .1, .02);
+  EXPECT_EQ(ChangeText(judgement.changes[0]), "new epoch");
+  EXPECT_EQ(judgement.baseline_begin, 40);
+  EXPECT_EQ(judgement.epoch_begins, (std::vector<int>{0, 40}));
+}
+
+TEST_F(JudgeTest, ARegressionThatWasFixedIsNoAlert) {
+  Measure(40, 100);
+  Measure(30, 110);
+  Measure(30, 100);
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(2));
+  EXPECT_TRUE(judgement.changes[0].undone);
+  EXPECT_FALSE(judgement.changes[0].IsAlert());
+  EXPECT_NE(judgement.standing, Standing::kRegressed);
+}
+
+TEST_F(JudgeTest, AnImprovementThatIsLostIsAnAlert) {
+  Measure(40, 110);
+  Measure(30, 100);
+  Measure(30, 110);
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(2));
+  EXPECT_TRUE(judgement.changes[1].IsAlert());
+  EXPECT_EQ(judgement.standing, Standing::kRegressed);
+}
+
+TEST_F(JudgeTest, WhatCannotBeJudgedIsNeverUnchanged) {
+  Measure(1, 100);
+  EXPECT_EQ(Judge().standing, Standing::kNoBaseline);
+  while (runs_.size() < OnlineDetector::kFewestPoints - 1) {
+    Measure(1, 100);
+    EXPECT_EQ(Judge().standing, Standing::kCannotTell) << runs_.size();
+  }
+  Measure(30, 100);
+  EXPECT_EQ(Judge().standing, Standing::kUnchanged);
+  Measure(3, 100, [](proto::Run& run) {
+    run.mutable_toolchain()->set_compiler("g++ 13");
+  });
+  EXPECT_EQ(Judge().standing, Standing::kCannotTell);
+  EXPECT_THAT(Judge().why, HasSubstr("3 points of a new epoch"));
+}
+
+TEST_F(JudgeTest, NoiseThatHidesChangesIsSaid) {
+  for (int i = 0; i < 60; ++i) Measure(1, 100 * std::exp(.1 * rng_.Gaussian()));
+  const Judgement judgement = Judge();
+  EXPECT_EQ(judgement.standing, Standing::kCannotTell);
+  EXPECT_THAT(judgement.why, HasSubstr("noise hides"));
+}
+
+TEST_F(JudgeTest, TheNewestPointThatFailedIsSaid) {
+  Measure(40, 100);
+  Measure(1, 100, [](proto::Run& run) {
+    run.mutable_results(0)->clear_measurements();
+    run.mutable_results(0)->set_outcome(proto::CRASHED);
+    run.mutable_results(0)->set_detail("signal 11");
+  });
+  EXPECT_EQ(Judge().standing, Standing::kFailed);
+  EXPECT_EQ(Judge().why, "CRASHED: signal 11");
+  EXPECT_EQ(Judge().weights.back(), 0);
+}
+
+TEST_F(JudgeTest, OneRunFarOffIsWeighedDown) {
+  Measure(20, 100);
+  Measure(1, 150);
+  Measure(5, 100);
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.weights, SizeIs(26));
+  EXPECT_THAT(judgement.weights[20], Lt(.05));
+  EXPECT_EQ(judgement.baseline_begin, 0);
+  double others = 0;
+  for (const double weight : judgement.weights) others += weight;
+  EXPECT_GT(others - judgement.weights[20], 24);
+}
+
+TEST_F(JudgeTest, HigherMayBeBetter) {
+  const auto as_rate = [](proto::Run& run) {
+    proto::Measurement* measurement =
+        run.mutable_results(0)->mutable_measurements(0);
+    proto::MetricSamples* samples = measurement->add_metrics();
+    samples->set_metric("rate");
+    samples->set_unit("items/s");
+    samples->set_direction(proto::HIGHER_IS_BETTER);
+    samples->add_values(1e3 / measurement->median_ns());
+  };
+  Measure(40, 100, as_rate);
+  Measure(20, 125, as_rate);
+  series_ = BuildSeries(runs_);
+  ASSERT_THAT(series_, SizeIs(2));
+  const TriageBook book(records_, 0);
+  for (const Judgement& judgement : JudgeAll(series_, book)) {
+    EXPECT_EQ(judgement.standing, Standing::kRegressed);
+    EXPECT_NEAR(judgement.changes[0].worse_by, .25, .02);
+  }
+}
+
+}  // namespace
+}  // namespace optrail::tracker
