@@ -79,6 +79,54 @@ absl::Status WriteTemporary(const std::string& temporary,
   return absl::OkStatus();
 }
 
+// Makes `temporary` the file `path` that must be new. Unlike rename, link fails
+// where the name is taken; where the file system has no hard links (FAT, some
+// network and FUSE file systems), writers take turns by a lock in the folder,
+// look, and rename.
+absl::Status PublishNew(const std::string& temporary, const std::string& path,
+                        FileSystem* fs) {
+  const auto already_exists = [&path] {
+    return absl::AlreadyExistsError(
+        absl::StrCat("writing ", path, ": there is such a file already"));
+  };
+  if (fs->Link(temporary, path) == 0) return absl::OkStatus();
+  if (errno == EEXIST) return already_exists();
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS &&
+      errno != EMLINK) {
+    return FileError(absl::StrCat("linking ", temporary, " to"), path, errno);
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const FileLock turn,
+      FileLock::Wait(JoinPath(DirectoryOf(path),
+                              absl::StrCat(".new", kTemporaryMark, "lock")),
+                     fs));
+  FileInfo info;
+  if (fs->Stat(path, &info) == 0) return already_exists();
+  if (errno != ENOENT) return FileError("looking at", path, errno);
+  if (fs->Rename(temporary, path) != 0) {
+    return FileError(absl::StrCat("renaming ", temporary, " to"), path, errno);
+  }
+  return absl::OkStatus();
+}
+
+// The entry of a folder that is there may not be durable yet: who made it died
+// before the sync, or has not come to it. A parent that this process may not
+// open is one that it put nothing into.
+absl::Status SyncEntryOf(const std::string& dir, FileSystem* fs) {
+  const ScopedDescriptor fd(Retry([&] {
+                              return fs->Open(DirectoryOf(dir),
+                                              O_RDONLY | O_DIRECTORY, 0);
+                            }),
+                            fs);
+  const bool failed =
+      fd.get() < 0 || Retry([&] { return fs->Sync(fd.get()); }) != 0;
+  if (!failed || errno == EACCES || errno == EPERM || errno == EROFS ||
+      errno == EINVAL) {
+    return absl::OkStatus();
+  }
+  return FileError("syncing the folder of", dir, errno);
+}
+
 absl::Status CheckFileName(const std::string& path) {
   const absl::string_view name = FileNameOf(path);
   if (name.empty() || name == "." || name == "..") {
@@ -172,14 +220,7 @@ absl::Status WriteNewFileAtomically(const std::string& path,
   OPTRAIL_RETURN_IF_ERROR(CheckFileName(path));
   const std::string temporary = TemporaryNameFor(path);
   absl::Status status = WriteTemporary(temporary, contents, fs);
-  // Unlike rename, link fails where the name is taken.
-  if (status.ok() && fs->Link(temporary, path) != 0) {
-    status = errno == EEXIST
-                 ? absl::AlreadyExistsError(absl::StrCat(
-                       "writing ", path, ": there is such a file already"))
-                 : FileError(absl::StrCat("linking ", temporary, " to"), path,
-                             errno);
-  }
+  if (status.ok()) status = PublishNew(temporary, path, fs);
   fs->Unlink(temporary);
   if (!status.ok()) return status;
   return SyncDirectory(DirectoryOf(path), fs);
@@ -188,7 +229,8 @@ absl::Status WriteNewFileAtomically(const std::string& path,
 absl::Status CreateDirectories(const std::string& path, FileSystem* fs) {
   FileInfo info;
   if (fs->Stat(path, &info) == 0) {
-    if (info.is_directory) return absl::OkStatus();
+    // Its parents are durable: whoever made it synced them before.
+    if (info.is_directory) return SyncEntryOf(path, fs);
     return absl::FailedPreconditionError(
         absl::StrCat("creating folder ", path, ": it is a file"));
   }

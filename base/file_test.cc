@@ -173,6 +173,68 @@ TEST(FileFaultTest, EveryFailureKeepsTheOldFileAndLeavesNoTemporary) {
   }
 }
 
+TEST(FileFaultTest, AFolderThatSomebodyMadeButDidNotSyncIsMadeToLast) {
+  FaultInjectingFileSystem fs;
+  ASSERT_EQ(fs.MakeDirectory("/d", 0777), 0);
+  ASSERT_TRUE(CreateDirectories("/d", &fs).ok());
+  ASSERT_TRUE(WriteNewFileAtomically("/d/f", "acknowledged", &fs).ok());
+  fs.Restart(PowerLoss::kDropUnsynced);
+  EXPECT_EQ(ReadFile("/d/f", &fs).value_or("lost"), "acknowledged");
+}
+
+TEST(FileFaultTest, AFolderWhoseEntryCannotBeSyncedIsNotReportedAsThere) {
+  FaultInjectingFileSystem fs;
+  ASSERT_EQ(fs.MakeDirectory("/d", 0777), 0);
+  fs.FailAt(fs.operations(), EIO);
+  EXPECT_THAT(std::string(CreateDirectories("/d", &fs).message()),
+              HasSubstr("/d"));
+  // What it may not sync it did not make: /home of somebody else.
+  fs.FailAt(fs.operations(), EACCES);
+  EXPECT_TRUE(CreateDirectories("/d", &fs).ok());
+}
+
+// FAT and some network file systems.
+class FileSystemWithoutHardLinks : public FaultInjectingFileSystem {
+ public:
+  int Link(const std::string&, const std::string&) override {
+    errno = EPERM;
+    return -1;
+  }
+};
+
+TEST(FileFaultTest, WithoutHardLinksANewFileIsStillNewAndDurable) {
+  FileSystemWithoutHardLinks fs;
+  ASSERT_TRUE(CreateDirectories("/d", &fs).ok());
+  ASSERT_TRUE(WriteNewFileAtomically("/d/f", "first", &fs).ok());
+  EXPECT_TRUE(
+      absl::IsAlreadyExists(WriteNewFileAtomically("/d/f", "second", &fs)));
+  EXPECT_THAT(ListDirectory("/d", &fs).value(), ElementsAre("f"));
+  EXPECT_EQ(fs.open_descriptors(), 0) << "the lock is still held";
+  fs.Restart(PowerLoss::kDropUnsynced);
+  EXPECT_EQ(ReadFile("/d/f", &fs).value_or("lost"), "first");
+}
+
+TEST(FileFaultTest, WithoutHardLinksPowerLossLeavesTheWholeFileOrNone) {
+  FileSystemWithoutHardLinks count;
+  ASSERT_TRUE(CreateDirectories("/d", &count).ok());
+  const int64_t first = count.operations();
+  ASSERT_TRUE(WriteNewFileAtomically("/d/f", "contents", &count).ok());
+  for (const PowerLoss loss :
+       {PowerLoss::kDropUnsynced, PowerLoss::kKeepNames, PowerLoss::kTorn}) {
+    for (int64_t i = first; i < count.operations(); ++i) {
+      SCOPED_TRACE(i);
+      FileSystemWithoutHardLinks fs;
+      ASSERT_TRUE(CreateDirectories("/d", &fs).ok());
+      fs.LosePowerAt(i);
+      const absl::Status status =
+          WriteNewFileAtomically("/d/f", "contents", &fs);
+      fs.Restart(loss);
+      EXPECT_EQ(ReadFile("/d/f", &fs).value_or(status.ok() ? "" : "contents"),
+                "contents");
+    }
+  }
+}
+
 TEST(FileFaultTest, ShortWritesAreContinued) {
   FaultInjectingFileSystem fs;
   fs.WriteShortAt(1);  // 0 creates the temporary
