@@ -42,6 +42,7 @@ absl::Status CheckShape(const Operator& op, const proto::Shape& shape) {
         " has no data type, expected for example "
         "\"/f32\""));
   }
+  OPTRAIL_RETURN_IF_ERROR(CheckAttributes(op, shape));
   // Products of dimensions stay far from overflow in operators' own arithmetic.
   constexpr int64_t kMaxBytes = int64_t{1} << 46;
   double elements = 1;

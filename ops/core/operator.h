@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ops/core/attributes.h"
 #include "ops/core/device.h"
 #include "tuning/proto/config.pb.h"
 
@@ -58,6 +59,9 @@ class Operator {
   // Names of the dimensions, in the order in which shapes give them.
   virtual std::vector<std::string> dims() const = 0;
 
+  // What shapes may say beside dimensions and types (attributes.h).
+  virtual std::vector<AttributeSpec> attributes() const { return {}; }
+
   // Raised when the meaning of the computation changes: results of different
   // versions do not compare.
   virtual int version() const { return 0; }
@@ -86,7 +90,8 @@ class Operator {
 };
 
 // InvalidArgument if `shape` does not have exactly the operator's dimensions in
-// its order, or if Operands() refuses it.
+// its order, or attributes that it does not have or that have their default, or
+// if Operands() refuses it.
 absl::Status CheckShape(const Operator& op, const proto::Shape& shape);
 
 // A kernel bound to a shape, a config and a device; owns its workspace.
