@@ -135,6 +135,12 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
   OPTRAIL_ASSIGN_OR_RETURN(
       tuning::Space space,
       tuning::Space::Parse(task.entry->space.contents, task.entry->space.path));
+  const absl::Status attributes = ops::CheckDeclaredAttributes(
+      *task.entry->op, space.proto().attribute());
+  if (!attributes.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(space.filename(), ": ", attributes.message()));
+  }
   result.space = std::make_unique<tuning::Space>(std::move(space));
   tuning::BindOptions options;
   options.threads = task.task.threads();
@@ -150,6 +156,13 @@ std::string ShortTaskText(const proto::Task& task) {
     absl::StrAppend(&text, " x", task.threads());
   }
   if (task.cache_mode() == proto::COLD) absl::StrAppend(&text, " cold");
+  if (!task.backend().empty()) absl::StrAppend(&text, " by ", task.backend());
+  if (task.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
+    absl::StrAppend(&text, " ", tuning::LaunchModeName(task.launch_mode()));
+  }
+  if (task.devices() > 1) {
+    absl::StrAppend(&text, " on ", task.devices(), " devices");
+  }
   return text;
 }
 
