@@ -135,8 +135,8 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
   OPTRAIL_ASSIGN_OR_RETURN(
       tuning::Space space,
       tuning::Space::Parse(task.entry->space.contents, task.entry->space.path));
-  const absl::Status attributes = ops::CheckDeclaredAttributes(
-      *task.entry->op, space.proto().attribute());
+  const absl::Status attributes =
+      ops::CheckDeclaredAttributes(*task.entry->op, space.proto().attribute());
   if (!attributes.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(space.filename(), ": ", attributes.message()));
