@@ -27,10 +27,10 @@
 #include "base/random.h"
 #include "base/subprocess.h"
 #include "gtest/gtest.h"
+#include "ops/core/device_type.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/tune_journal.h"
 #include "suites/tune/tune_session.h"
-#include "suites/worker/devices.h"
 #include "suites/worker/worker.h"
 #include "suites/worker/worker_evaluator.h"
 #include "suites/workload/tasks.h"
@@ -51,7 +51,7 @@ struct ChildTask {
 
 ChildTask MakeTask() {
   ChildTask task;
-  task.hardware = *HardwareOf(proto::CPU);
+  task.hardware = *ops::HardwareOf(proto::CPU);
   TaskSelection selection;
   selection.op_regex = "add";
   task.entry = (*SelectTasks(selection, task.hardware))[0];

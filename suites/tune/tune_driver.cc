@@ -87,12 +87,12 @@ proto::Session HeaderFor(const TaskEntry& task, const TaskSpace& space,
   *header.mutable_hardware() = context.hardware;
   *header.mutable_toolchain() = context.toolchain;
   *header.mutable_commit() = context.commit;
-  *header.mutable_settings() =
-      SettingsOf(options.tune.sampling, options.worker);
+  *header.mutable_settings() = SettingsOf(options.tune.sampling, options.worker,
+                                          context.hardware.device_kind());
   header.mutable_settings()->set_race_ratio(options.tune.race_factor);
   header.mutable_settings()->set_processes(options.tune.verify_processes);
   header.mutable_settings()->set_attempts_per_process(kReadingAttempts);
-  header.set_space_textproto(task.entry->space.contents);
+  header.set_space_textproto(SpaceFileOf(*task.backend).contents);
   header.set_space_hash(space.space->hash());
   if (const auto count = space.bound->count(); count.has_value()) {
     header.set_valid_config_count(*count);

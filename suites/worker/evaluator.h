@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/types/optional.h"
 #include "suites/proto/worker.pb.h"
@@ -21,6 +22,8 @@ struct EvaluationOptions {
   bool fresh_process = false;
   // Which of the random input sets; any number.
   uint64_t input_seed = 0;
+  // To be metered beside time, where the device can ("joules").
+  std::vector<std::string> metrics;
 };
 
 // Whatever goes wrong with a config is an outcome, never a failed call.
@@ -33,7 +36,10 @@ struct Evaluation {
   absl::optional<double> time_ns;
   absl::optional<double> error_in_tolerances;
   absl::optional<int64_t> prepare_ns;
-  int64_t elapsed_ns = 0;  // everything
+  absl::optional<int64_t> load_ns;
+  std::vector<proto::Fact> facts;  // that compiling told
+  // Everything but compiling and references, which no budget pays for.
+  int64_t elapsed_ns = 0;
 };
 
 class Evaluator {

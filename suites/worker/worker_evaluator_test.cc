@@ -13,10 +13,10 @@
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/tune_session.h"
-#include "suites/worker/devices.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
@@ -33,7 +33,7 @@ class WorkerEvaluatorTest : public ::testing::Test {
     TaskSelection selection;
     selection.op_regex = "faulty";
     selection.with_test_only = true;
-    const auto hardware = HardwareOf(proto::CPU);
+    const auto hardware = ops::HardwareOf(proto::CPU);
     EXPECT_TRUE(hardware.ok()) << hardware.status();
     hardware_ = *hardware;
     const auto tasks = SelectTasks(selection, hardware_);

@@ -1,9 +1,8 @@
-#include "ops/device/cuda/device.h"
+#include "ops/device/cuda/driver.h"
 
 #include <dlfcn.h>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 
 namespace optrail::ops {
 
@@ -24,13 +23,6 @@ absl::Status CudaDriverStatus() {
         "unsupported here: cuInit of libcuda.so.1 returns error ", error));
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice() {
-  OPTRAIL_RETURN_IF_ERROR(CudaDriverStatus());
-  return absl::UnimplementedError(
-      "the CUDA driver is here, but this version of Optrail has no CUDA "
-      "device");
 }
 
 }  // namespace optrail::ops

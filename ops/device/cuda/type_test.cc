@@ -1,16 +1,16 @@
-#include "ops/device/cuda/device.h"
-
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ops/core/device_type.h"
+#include "ops/device/cuda/driver.h"
 
 namespace optrail::ops {
 namespace {
 
 TEST(Cuda, SaysWhyThereIsNoDevice) {
   const absl::Status driver = CudaDriverStatus();
-  const absl::Status device = MakeCudaDevice().status();
+  const absl::Status device = MakeDevice(proto::CUDA, {}).status();
   ASSERT_FALSE(device.ok());
   if (driver.ok()) {
     EXPECT_EQ(device.code(), absl::StatusCode::kUnimplemented);
