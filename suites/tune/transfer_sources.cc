@@ -15,6 +15,7 @@ namespace {
 // In doublings of a dimension.
 constexpr double kOtherHardware = 2;
 constexpr double kOtherCacheMode = 1;
+constexpr double kOtherLaunchMode = 1;
 // Farther tasks are another problem.
 constexpr double kFarthest = 6;
 
@@ -28,7 +29,8 @@ constexpr int kLeastTrials = 12;
 absl::optional<double> TaskDistance(const proto::Task& a,
                                     const proto::Task& b) {
   if (a.operator_name() != b.operator_name() ||
-      a.device_kind() != b.device_kind() ||
+      a.device_kind() != b.device_kind() || a.backend() != b.backend() ||
+      std::max(a.devices(), 1) != std::max(b.devices(), 1) ||
       tuning::TrialKey(a, proto::Config()) ==
           tuning::TrialKey(b, proto::Config())) {
     return absl::nullopt;
@@ -40,6 +42,7 @@ absl::optional<double> TaskDistance(const proto::Task& a,
   *distance += std::abs(std::log2(threads_a / threads_b));
   if (a.hardware_id() != b.hardware_id()) *distance += kOtherHardware;
   if (a.cache_mode() != b.cache_mode()) *distance += kOtherCacheMode;
+  if (a.launch_mode() != b.launch_mode()) *distance += kOtherLaunchMode;
   return distance;
 }
 

@@ -48,6 +48,9 @@ proto::TunedConfig TunedConfigOf(const proto::Session& session) {
   tuned.set_threads(session.task().threads());
   tuned.set_cache_mode(session.task().cache_mode());
   tuned.set_kernel_id(session.task().kernel_id());
+  tuned.set_backend(session.task().backend());
+  tuned.set_launch_mode(session.task().launch_mode());
+  tuned.set_devices(session.task().devices());
   tuned.set_time_ns(winner->time_ns());
   if (fallback != nullptr && fallback->outcome() == proto::OK) {
     tuned.set_default_time_ns(fallback->time_ns());
@@ -166,14 +169,7 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(const RunContext& context) {
 const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
                                     const proto::Task& task,
                                     const tuning::BoundSpace& space) {
-  tuning::LookupRequest request;
-  request.operator_name = task.operator_name();
-  request.shape = &task.shape();
-  request.threads = task.threads();
-  request.cache_mode = task.cache_mode();
-  request.hardware_id = task.hardware_id();
-  request.device_kind = task.device_kind();
-  request.kernel_id = task.kernel_id();
+  tuning::LookupRequest request = tuning::RequestOf(task);
   const auto is_valid = [&](const proto::Config& config) {
     return space.Validate(config).ok();
   };
