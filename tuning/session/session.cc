@@ -95,6 +95,14 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(SessionSetup setup,
   return session;
 }
 
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(
+    SessionSetup setup, std::unique_ptr<Evaluator> evaluator, Clock& clock) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                           Open(std::move(setup), *evaluator, clock));
+  session->owned_evaluator_ = std::move(evaluator);
+  return session;
+}
+
 absl::Status Session::Start() {
   OPTRAIL_ASSIGN_OR_RETURN(const Offer offer,
                            evaluator_.Open(setup_.header.task()));

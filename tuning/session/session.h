@@ -90,6 +90,9 @@ class Session {
   static absl::StatusOr<std::unique_ptr<Session>> Open(SessionSetup setup,
                                                        Evaluator& evaluator,
                                                        Clock& clock);
+  // As above, with an evaluator that the session keeps.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(
+      SessionSetup setup, std::unique_ptr<Evaluator> evaluator, Clock& clock);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -171,6 +174,7 @@ class Session {
   void Report(const std::string& phase) const;
 
   const SessionSetup setup_;
+  std::unique_ptr<Evaluator> owned_evaluator_;  // may be null
   Evaluator& evaluator_;
   Clock& clock_;
   std::vector<proto::Objective> objectives_;

@@ -12,8 +12,7 @@ class SimulatedSessionsTest : public ::testing::Test {
  protected:
   SimulatedSessionsTest() {
     auto noise = RecordedNoise::FromProcesses(
-        "tuning/session/evaluation/testdata/processes_xeon_2c.tsv",
-        Half::kJudge);
+        "base/testdata/processes_xeon_2c.tsv", Half::kJudge);
     EXPECT_TRUE(noise.ok()) << noise.status();
     noise_ = *std::move(noise);
     options_.sessions = 200;
