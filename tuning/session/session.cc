@@ -32,6 +32,15 @@ bool IsRaced(const std::vector<proto::Objective>& objectives) {
          objectives[0].direction() != proto::HIGHER_IS_BETTER;
 }
 
+bool SameObjectives(const proto::Session& a, const proto::Session& b) {
+  return a.objectives_size() == b.objectives_size() &&
+         std::equal(
+             a.objectives().begin(), a.objectives().end(),
+             b.objectives().begin(), [](const auto& one, const auto& other) {
+               return one.SerializeAsString() == other.SerializeAsString();
+             });
+}
+
 std::vector<std::string> MetricsOf(
     const std::vector<proto::Objective>& objectives) {
   std::vector<std::string> metrics;
@@ -118,6 +127,12 @@ absl::Status Session::Start() {
       journal_, SessionJournal::Open(setup_.journal_directory, session_));
   session_ = journal_->header();
   if (!journal_->has_warm_start()) add_known();
+  if (!SameObjectives(session_, setup_.header)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        SessionJournal::Path(setup_.journal_directory, setup_.header),
+        ": its session has other objectives (metrics, weights, limits); go on "
+        "with those, or remove the file to tune anew"));
+  }
   // A later sitting may spend more than an earlier one was given.
   *session_.mutable_budget() = setup_.header.budget();
   session_.set_sittings(journal_->sittings());

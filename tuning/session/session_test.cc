@@ -907,6 +907,15 @@ TEST_F(ObjectivesTest, LimitsNameAWinner) {
   EXPECT_EQ(session->finalists(1).objectives(1).values(0), 325);
 }
 
+TEST_F(ObjectivesTest, AJournalOfOtherObjectivesIsNamedInTheError) {
+  ASSERT_TRUE(RunIt().ok());
+  setup_.header.mutable_objectives(1)->set_limit(330);
+  const auto session = RunIt();
+  EXPECT_EQ(session.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(session.status().message()),
+              HasSubstr(setup_.journal_directory));
+}
+
 TEST_F(ObjectivesTest, AMissingObjectiveIsUnknownAndNoFailure) {
   class Partly : public MetricsEvaluator {
    public:
