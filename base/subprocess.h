@@ -68,6 +68,12 @@ struct SubprocessOptions {
   // address or thread sanitizer, whose terabytes of shadow count as data.
   int64_t max_data_bytes = 0;
 
+  // A binary whose main is a process guard for the right arguments
+  // (process_guard.h), "/proc/self/exe" for one: the child's whole tree ends
+  // with it, with its deadline and with us, and max_resident_bytes is of the
+  // tree. Empty: no guard; then what leaves the process group is on its own.
+  std::string guard;
+
   // What deadlines are measured by: its steady time, so that setting the clock
   // of the machine neither kills a child nor keeps it alive. nullptr: the
   // machine's own. Must outlive the child.
@@ -123,10 +129,10 @@ inline constexpr int64_t kMaxFrameBytes = int64_t{256} << 20;
 
 class Subprocess {
  public:
-  // Starts `argv` with pipes on its standard input and output. Errors as
+  // Starts `command` with pipes on its standard input and output. Errors as
   // RunCommand.
   static absl::StatusOr<std::unique_ptr<Subprocess>> Start(
-      const std::vector<std::string>& argv,
+      const std::vector<std::string>& command,
       const SubprocessOptions& options = {});
 
   Subprocess(const Subprocess&) = delete;

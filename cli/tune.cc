@@ -44,6 +44,9 @@ ABSL_FLAG(std::vector<std::string>, weights, {},
           "searching for the Pareto front.");
 ABSL_FLAG(absl::Duration, command_timeout, absl::Minutes(10),
           "A run of the command that takes longer is killed.");
+ABSL_FLAG(int64_t, command_memory_mb, 0,
+          "A run whose processes together have more than this resident is "
+          "killed; 0: no limit.");
 ABSL_FLAG(int32_t, parallel, 1,
           "Runs of the command at the same time; more than one disturb each "
           "other's timings unless they run elsewhere.");
@@ -75,6 +78,16 @@ absl::Status CheckNumbers() {
     OPTRAIL_RETURN_IF_ERROR(status);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> MemoryLimit() {
+  const int64_t megabytes = absl::GetFlag(FLAGS_command_memory_mb);
+  if (megabytes < 0 || megabytes > (int64_t{1} << 40)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --command_memory_mb=", megabytes,
+                     ": expected megabytes, 0 for no limit"));
+  }
+  return megabytes << 20;
 }
 
 // What an earlier session of the very same command, program and metrics found;
@@ -152,6 +165,8 @@ absl::StatusOr<int> TuneAnyCommand() {
   }
   options.limits.timeout = absl::GetFlag(FLAGS_command_timeout);
   options.limits.working_directory = context.workspace;
+  options.limits.guard = "/proc/self/exe";
+  OPTRAIL_ASSIGN_OR_RETURN(options.limits.max_resident_bytes, MemoryLimit());
   options.strategy = absl::GetFlag(FLAGS_strategy);
   options.seed = absl::GetFlag(FLAGS_seed);
   options.parallel = absl::GetFlag(FLAGS_parallel);

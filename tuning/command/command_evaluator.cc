@@ -37,6 +37,7 @@ CommandTrial CommandEvaluator::Evaluate(
   options.timeout = limits_.timeout;
   options.max_resident_bytes = limits_.max_resident_bytes;
   options.working_directory = limits_.working_directory;
+  options.guard = limits_.guard;
   CommandTrial trial;
   const absl::StatusOr<CommandResult> result =
       RunCommand({"/bin/sh", "-c", command_.Fill(values)}, options);
