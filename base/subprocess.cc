@@ -613,7 +613,21 @@ FrameChannel::TakeStandardStreams() {
 
 FrameChannel::~FrameChannel() {
   close(read_fd_);
-  close(write_fd_);
+  if (write_fd_ != read_fd_) close(write_fd_);
+}
+
+bool FrameChannel::WaitReadable(absl::Duration wait) {
+  const absl::Duration deadline =
+      absl::Nanoseconds(Clock::Real()->NowNs()) + wait;
+  while (true) {
+    const absl::Duration left =
+        deadline - absl::Nanoseconds(Clock::Real()->NowNs());
+    pollfd polled = {read_fd_, POLLIN, 0};
+    const int ready = poll(&polled, 1, PollTimeoutMs(left));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return true;  // Read says what it is
+    if (left <= absl::ZeroDuration()) return false;
+  }
 }
 
 absl::StatusOr<std::string> FrameChannel::Read() {

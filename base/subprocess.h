@@ -214,13 +214,17 @@ void DieWithParent();
 class FrameChannel {
  public:
   static absl::StatusOr<std::unique_ptr<FrameChannel>> TakeStandardStreams();
+  // Takes over the descriptors, which may be one (a socket).
   FrameChannel(int read_fd, int write_fd)
       : read_fd_(read_fd), write_fd_(write_fd) {}
   FrameChannel(const FrameChannel&) = delete;
   FrameChannel& operator=(const FrameChannel&) = delete;
   ~FrameChannel();
 
-  // Waits for a message. OutOfRange: the parent closed, there will be no more.
+  // Whether something (a message, or the end) comes within `wait`.
+  bool WaitReadable(absl::Duration wait);
+  // Waits for a message. OutOfRange: the other side closed, there will be no
+  // more.
   absl::StatusOr<std::string> Read();
   absl::Status Write(absl::string_view payload);
 
