@@ -35,7 +35,7 @@ struct ProofOptions {
   // after so many rounds, or so much time; never before min_rounds.
   double half_width = .01;
   int min_rounds = 5;
-  int max_rounds = 400;
+  int max_rounds = 1000;
   absl::Duration max_time = absl::Seconds(20);
   // Gains below this are not worth another config.
   double min_gain = .005;
