@@ -124,9 +124,17 @@ class Case {
       point.latest += begin;
       Add(kind, point);
     };
+    const size_t first = result_.changes.size();
     for (const ChangePoint& point : detector.confirmed()) {
       add(point, ChangeKind::kConfirmed);
     }
+    for (const ChangePoint& point : detector.returns()) {
+      add(point, ChangeKind::kReturn);
+    }
+    std::sort(result_.changes.begin() + first, result_.changes.end(),
+              [](const Change& a, const Change& b) {
+                return a.change.index < b.change.index;
+              });
     // A mark in a past epoch will never be confirmed.
     if (detector.provisional() && EndOf(epoch) == size()) {
       add(*detector.provisional(), ChangeKind::kProvisional);
@@ -136,19 +144,19 @@ class Case {
   void FindUndone() {
     for (size_t i = 0; i < result_.changes.size(); ++i) {
       Change& change = result_.changes[i];
+      const double level = change.change.level_before;
+      if (change.kind != ChangeKind::kConfirmed || level == 0) continue;
       for (size_t j = i + 1; j < result_.changes.size(); ++j) {
         const Change& later = result_.changes[j];
         if (later.kind == ChangeKind::kEpoch) break;
-        if (later.kind != ChangeKind::kConfirmed) continue;
-        const double level = change.change.level_before;
-        if (level == 0) break;
+        if (later.kind == ChangeKind::kProvisional) continue;
         const double remains = WorseBy(
             series_, (later.change.level_after - level) / std::abs(level));
-        const bool worse = change.worse_by > 0;
-        if (worse ? remains < options_.min_effect
-                  : remains > -options_.min_effect) {
-          change.undone = true;
-        }
+        const bool back = change.worse_by > 0 ? remains < options_.min_effect
+                                              : remains > -options_.min_effect;
+        if (back) change.undone = true;
+        // A confirmed change speaks for itself; a return takes it up again.
+        if (!back && later.kind == ChangeKind::kReturn) change.undone = false;
       }
     }
   }
@@ -181,7 +189,8 @@ class Case {
     result_.weights.assign(size(), 0);
     std::vector<int> bounds = result_.epoch_begins;
     for (const Change& change : result_.changes) {
-      if (change.kind == ChangeKind::kConfirmed) {
+      if (change.kind == ChangeKind::kConfirmed ||
+          change.kind == ChangeKind::kReturn) {
         bounds.push_back(change.change.index);
       }
     }
@@ -276,7 +285,8 @@ class Case {
           change.kind == ChangeKind::kEpoch) {
         return false;
       }
-      if (change.undone || std::abs(change.worse_by) < options_.min_effect) {
+      if (change.kind == ChangeKind::kReturn || change.undone ||
+          std::abs(change.worse_by) < options_.min_effect) {
         continue;
       }
       const bool provisional = change.kind == ChangeKind::kProvisional;
@@ -325,6 +335,8 @@ std::string ChangeText(const Change& change) {
                  : state;
     case ChangeKind::kProvisional:
       return absl::StrCat("provisional, ", state);
+    case ChangeKind::kReturn:
+      return "return";
     case ChangeKind::kEpoch:
       return "new epoch";
   }
