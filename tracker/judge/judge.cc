@@ -1,14 +1,13 @@
 #include "tracker/judge/judge.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/parallel_for.h"
 #include "base/statistics.h"
 #include "tracker/detect/online.h"
 #include "tuning/proto/canonical.h"
@@ -372,19 +371,9 @@ std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
                                 const TriageBook& book,
                                 const JudgeOptions& options, int threads) {
   std::vector<Judgement> judgements(series.size());
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < series.size(); i = next++) {
-      judgements[i] = JudgeSeries(series[i], book, options);
-    }
-  };
-  if (threads <= 0) {
-    threads = static_cast<int>(std::thread::hardware_concurrency());
-  }
-  std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
-  for (std::thread& thread : others) thread.join();
+  ParallelFor(static_cast<int64_t>(series.size()), threads, [&](int64_t i) {
+    judgements[i] = JudgeSeries(series[i], book, options);
+  });
   return judgements;
 }
 
