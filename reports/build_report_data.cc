@@ -257,8 +257,11 @@ Verdict VerdictOf(tracker::Standing standing) {
 
 void ConvertJudgement(const tracker::Judgement& judgement, Series& result) {
   for (const tracker::Change& change : judgement.changes) {
-    // Epochs are told by themselves.
-    if (change.kind == tracker::ChangeKind::kEpoch) continue;
+    // Epochs are told by themselves; a return is no news.
+    if (change.kind == tracker::ChangeKind::kEpoch ||
+        change.kind == tracker::ChangeKind::kReturn) {
+      continue;
+    }
     ChangePoint point;
     point.point = change.change.index;
     point.relative_change = change.change.relative_change;

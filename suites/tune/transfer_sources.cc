@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "suites/tune/known_trials.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/objective.h"
+#include "tuning/session/proposer.h"
 #include "tuning/store/store.h"
 
 namespace optrail::suites {
@@ -81,6 +82,8 @@ std::vector<tuning::TransferSource> LoadTransferSources(
     if (!session.ok()) continue;
     tuning::TransferSource source;
     source.name = id;
+    const std::vector<proto::Objective> objectives =
+        tuning::ObjectivesOf(*session);
     for (const proto::Trial& trial : session->trials()) {
       // Of a contended trial nothing is known.
       if (trial.outcome() == proto::CONTENDED ||
@@ -89,7 +92,8 @@ std::vector<tuning::TransferSource> LoadTransferSources(
       }
       absl::StatusOr<tuning::Levels> levels = space.ToLevels(trial.config());
       if (!levels.ok()) continue;
-      source.trials.push_back(ForStrategy(trial, *std::move(levels)));
+      source.trials.push_back(
+          tuning::ForStrategy(objectives, trial, *std::move(levels)));
     }
     if (static_cast<int>(source.trials.size()) >= kLeastTrials) {
       sources.push_back(std::move(source));
