@@ -217,10 +217,12 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
     ShowSession(session, options.common.format, out);
     return 0;
   }
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::vector<RunInfo> infos,
-      history.Resolve(
-          SelectorOf(options.what, history, options.common.workspace)));
+  std::vector<std::string> notes;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<RunInfo> infos,
+                           history.Resolve(SelectorOf(options.what, history,
+                                                      options.common.workspace),
+                                           {}, &notes));
+  PrintNotices(notes);
   for (const RunInfo& info : infos) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(info.id()));
     ShowRun(run, *filter, options.common.format, out);

@@ -32,6 +32,7 @@ class HistoryTest : public ::testing::Test {
   History Open(const std::string& name = "h") {
     absl::StatusOr<History> history = History::Open(JoinPath(dir_, name));
     EXPECT_TRUE(history.ok()) << history.status();
+    history->set_now_unix_ns(kStart + 1000 * kMinute);
     return *std::move(history);
   }
 
