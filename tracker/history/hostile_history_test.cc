@@ -5,15 +5,18 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
@@ -31,6 +34,7 @@ using ::testing::Each;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr int64_t kDay = 86'400LL * 1'000'000'000;
@@ -141,8 +145,6 @@ class HostileHistoryTest : public ::testing::Test {
 
   std::string top_, dir_, outside_;
 };
-
-using ::testing::Not;
 
 TEST_F(HostileHistoryTest, IdsWithPathsInThemAreQuarantined) {
   const std::string evil = JoinPath(top_, "a/b/evil");

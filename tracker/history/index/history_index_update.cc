@@ -82,12 +82,12 @@ class HistoryIndex::Writer {
     const int64_t row = db_.last_insert_rowid();
     std::set<int64_t> seen;
     for (int i = 0; i < results.size(); ++i) {
-      for (const MetricInfo& metric : MetricsOf(results[i])) {
-        const SeriesKey key = {results[i].key(), metric.metric, metric.unit,
-                               run.hardware().id(), run.commit().branch()};
+      for (const Observation& observation : Observe(results[i])) {
+        const SeriesKey key = {results[i].key(), observation.metric.metric,
+                               observation.metric.unit, run.hardware().id(),
+                               run.commit().branch()};
         OPTRAIL_ASSIGN_OR_RETURN(const int64_t series, SeriesRow(key));
-        OPTRAIL_RETURN_IF_ERROR(
-            AddObservation(series, row, i, Observe(results[i], metric)));
+        OPTRAIL_RETURN_IF_ERROR(AddObservation(series, row, i, observation));
         if (!seen.insert(series).second) continue;
         count_run_->Bind(1, series);
         OPTRAIL_RETURN_IF_ERROR(count_run_->Run());
