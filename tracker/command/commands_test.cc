@@ -337,6 +337,7 @@ TEST_F(CommandsTest, WithoutGitOnlyAFullHashIsACommit) {
   EXPECT_TRUE(Call(RunImport, import).first.ok());
   GateCommand gate;
   gate.common = common_;
+  gate.common.now_unix_ns += 30 * 86'400 * 1'000'000'000LL;
   gate.baseline = "tag:v1";
   const absl::Status status = Call(RunGate, gate).first.status();
   EXPECT_FALSE(status.ok());

@@ -78,8 +78,9 @@ absl::Status ExpectFolder(const std::string& path, FileSystem* fs) {
 absl::Status WalkFoldersOf(const std::string& dir, const std::string& path,
                            bool create, FileSystem* fs) {
   const std::string folder = DirectoryOf(path);
+  const size_t prefix = JoinPath(dir, "x").size() - 1;
   const absl::string_view below =
-      absl::string_view(folder).substr(JoinPath(dir, "x").size() - 1);
+      folder.size() > prefix ? absl::string_view(folder).substr(prefix) : "";
   std::string reached = dir;
   for (const absl::string_view name :
        absl::StrSplit(below, '/', absl::SkipEmpty())) {

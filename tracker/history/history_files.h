@@ -59,7 +59,7 @@ struct BadFile {
   std::string path;
   std::string reason;
   Damage damage = Damage::kUnreadable;
-  std::string place;  // kMisplaced: where it belongs, as PlaceOf says
+  std::string place = {};  // kMisplaced: where it belongs, as PlaceOf says
 };
 
 struct RecordFile {

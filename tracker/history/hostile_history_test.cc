@@ -65,10 +65,11 @@ void Snapshot(const std::string& dir, std::map<std::string, std::string>* all) {
     const std::string path = JoinPath(dir, name);
     FileInfo info;
     ASSERT_EQ(FileSystem::Real()->LinkStat(path, &info), 0);
-    (*all)[path] = info.is_directory ? "folder"
-                   : info.is_link    ? "link"
-                   : info.is_regular ? *ReadRegularFile(path)
-                                     : "special";
+    (*all)[path] = info.is_directory             ? "folder"
+                   : info.is_link                ? "link"
+                   : info.size_bytes > (1 << 20) ? "large"
+                   : info.is_regular             ? *ReadRegularFile(path)
+                                                 : "special";
     if (info.is_directory) Snapshot(path, all);
   }
 }
