@@ -183,10 +183,8 @@ class Attack {
   // The runs that read as a whole.
   static std::set<std::string> Intact(const std::string& history) {
     std::set<std::string> ids;
-    for (const proto::Run& run :
-         tracker::History::Open(history)->LoadRuns({}, 1)->runs) {
-      ids.insert(run.run_id());
-    }
+    const auto loaded = tracker::History::Open(history)->LoadRuns({}, 1);
+    for (const proto::Run& run : loaded->runs) ids.insert(run.run_id());
     return ids;
   }
 

@@ -64,8 +64,10 @@ class Killer {
           absl::StrCat("20261120T09080", i, "Z-1a2b3c4d5e6f.pb");
       OPTRAIL_CHECK(WriteFileAtomically(JoinPath(folder, name), name).ok());
     }
-    for (const auto& run : here.ListRuns()->runs) runs_.insert(run.id());
-    for (const auto& run : there.ListRuns()->runs) others_.insert(run.id());
+    const tracker::RunList mine = *here.ListRuns();
+    const tracker::RunList theirs = *there.ListRuns();
+    for (const tracker::RunInfo& run : mine.runs) runs_.insert(run.id());
+    for (const tracker::RunInfo& run : theirs.runs) others_.insert(run.id());
     OPTRAIL_CHECK(runs_.size() == kRuns && others_.size() == kRuns);
     OPTRAIL_CHECK(WriteFileAtomically(
                       JoinPath(top_, "results.json"),
