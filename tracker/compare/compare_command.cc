@@ -60,8 +60,10 @@ absl::StatusOr<NamedRuns> FromHistory(const History& history,
     filter.suite = like->suite();
     filter.hardware_id = like->hardware().id();
   }
+  std::vector<std::string> notes;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<RunInfo> infos,
-                           history.Resolve(text, filter));
+                           history.Resolve(text, filter, &notes));
+  PrintNotices(notes);
   const proto::Run& model = like != nullptr ? *like : infos.back().header;
   NamedRuns named;
   std::vector<std::string> names;

@@ -482,8 +482,9 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
   report.run_false_alarm_rate = policy.proto().run_false_alarm_rate();
   RunFilter filter;
   filter.suite = options.suite;
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<RunInfo> candidates,
-                           history.Resolve(options.candidate, filter));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      std::vector<RunInfo> candidates,
+      history.Resolve(options.candidate, filter, &report.notes));
   report.candidate_runs =
       AlikeToLast(std::move(candidates), policy, &report.notes);
   const proto::Run& candidate = report.candidate_runs.back().header;
