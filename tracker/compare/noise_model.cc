@@ -31,6 +31,8 @@ constexpr double kMostDegrees = 120;
 constexpr double kTypicalProcesses = 5;
 // Of what benchmarks share, where few runs tell.
 constexpr double kFactorSpread = .01, kFactorDegrees = 3;
+// Standard deviations by which a bad run is worse.
+constexpr double kBad = 4.5;
 // Degrees of freedom of the spread between a candidate's processes below which
 // it does not count as noisier than its history.
 constexpr double kSpreadPriorDegrees = 6;
@@ -96,6 +98,7 @@ class Model {
       estimate.benchmarks.push_back(EstimateBenchmark(j));
     }
     estimate.shared = EstimateShared();
+    estimate.bad_runs = CountBadRuns();
     return estimate;
   }
 
@@ -288,7 +291,7 @@ class Model {
       if (factor_.exists()) used += 2;
       degrees[j] = n - used;
       if (degrees[j] < 1) continue;
-      variances[j] = WinsorisedVariance(deviations) * n / degrees[j];
+      variances[j] = HeavyTailedVariance(deviations) * n / degrees[j];
       if (variances[j] <= 0 || degrees[j] < 3) continue;
       shares.push_back(std::log(std::max(variances[j], Floor()) / Prior(j)));
       expected_spreads.push_back(TriGamma(degrees[j] / 2));
@@ -452,6 +455,12 @@ class Model {
     variance += RunVariance(j, processes) / base.weight;
     const double scale = std::sqrt(noise.run_variance);
     const double level = n > 2 ? HuberLocation(rests, scale) : Mean(rests);
+    // Runs that disagree say that one of them is bad, not which.
+    double between = 0;
+    for (const double rest : rests) between += std::pow(rest - level, 2);
+    if (n > 1) {
+      variance = std::max(variance, between / (n - 1) / n / kNoisier);
+    }
     estimate.log_ratio = level - base.level;
     estimate.log_candidate = Mean(raw);
     if (factor_.exists()) {
@@ -504,6 +513,26 @@ class Model {
     return step;
   }
 
+  int CountBadRuns() const {
+    std::vector<double> deviations;
+    for (const double factor : factors_) {
+      deviations.push_back(factor - Median(factors_));
+    }
+    const double shared = std::sqrt(WinsorisedVariance(deviations));
+    int bad = 0;
+    for (int r = 0; r < runs_; ++r) {
+      bool far = factor_.exists() &&
+                 deviations[r] > kBad * std::max(shared, kFactorSpread);
+      for (int j = 0; j < benchmarks_ && !far; ++j) {
+        far = !std::isnan(rests_[r][j]) &&
+              Sign(j) * (rests_[r][j] - centers_[j][r]) >
+                  kBad * std::sqrt(noise_[j].run_variance);
+      }
+      bad += far;
+    }
+    return bad;
+  }
+
   SharedEstimate EstimateShared() const {
     SharedEstimate shared;
     if (!factor_.exists() || candidate_scores_.empty() ||
@@ -518,7 +547,7 @@ class Model {
     const double n = static_cast<double>(deviations.size());
     const double variance =
         (kFactorDegrees * kFactorSpread * kFactorSpread +
-         n * WinsorisedVariance(deviations)) /
+         n * HeavyTailedVariance(deviations)) /
         (kFactorDegrees + n);
     shared.exists = true;
     shared.log_change = Mean(now) - HuberLocation(before, std::sqrt(variance));

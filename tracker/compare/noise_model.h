@@ -90,6 +90,10 @@ struct SharedEstimate {
 struct PanelEstimate {
   std::vector<BenchmarkEstimate> benchmarks;
   SharedEstimate shared;
+  // How many of `runs` were once far worse than their neighbours, in any
+  // benchmark: bad runs. Where there were several, one more tells little of the
+  // code.
+  int bad_runs = 0;
 };
 
 PanelEstimate EstimateChanges(const Panel& panel);

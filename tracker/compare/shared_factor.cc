@@ -26,6 +26,12 @@ double RobustWeight(double squared, double variance) {
   return (kNoiseDegrees + 1) / (kNoiseDegrees + squared / variance);
 }
 
+// What a deviation costs in the logarithm of the t density.
+double LogTail(double squared, double variance) {
+  return (kNoiseDegrees + 1) / 2 *
+         std::log1p(squared / variance / kNoiseDegrees);
+}
+
 }  // namespace
 
 SharedFactor SharedFactor::Fit(const Deviations& deviations, double floor) {
@@ -131,16 +137,17 @@ SharedFactor::Score SharedFactor::ScoreOf(
     std::vector<double> weights(run.size());
     double precision = 0, sum = 0, likelihood = 0;
     for (int i = 0; i < kScoreIterations; ++i) {
-      precision = 1 / variance_;
+      // A machine may be far from where it ever was, too.
+      const double square = factor * factor;
+      precision = RobustWeight(square, variance_) / variance_;
       sum = 0;
-      likelihood = -factor * factor / variance_ / 2;
+      likelihood = -LogTail(square, variance_);
       for (size_t j = 0; j < run.size(); ++j) {
         if (std::isnan(run[j])) continue;
         const double residual = run[j] - loadings_[j] * factor;
         const double squared = residual * residual;
         weights[j] = RobustWeight(squared, noise_variances_[j]);
-        likelihood -= (kNoiseDegrees + 1) / 2 *
-                      std::log1p(squared / noise_variances_[j] / kNoiseDegrees);
+        likelihood -= LogTail(squared, noise_variances_[j]);
         const double part = weights[j] * loadings_[j] / noise_variances_[j];
         precision += part * loadings_[j];
         sum += part * run[j];

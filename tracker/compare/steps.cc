@@ -43,25 +43,37 @@ double LevelBeside(absl::Span<const double> side, double other) {
   });
 }
 
+double AbsoluteDeviation(absl::Span<const double> values) {
+  const double center = Median(values);
+  double sum = 0;
+  for (const double value : values) sum += std::abs(value - center);
+  return sum;
+}
+
+// At the place that leaves least deviation on both sides, if the levels differ
+// there.
 void Split(absl::Span<const double> values, int offset, double scale,
            std::vector<int>* starts) {
   const int n = static_cast<int>(values.size());
   int best = 0;
-  double best_score = kThreshold;
+  double least = 0;
   for (int place = kShortest; place + kShortest <= n; ++place) {
-    const auto left = values.first(place), right = values.subspan(place);
-    const double step = LevelBeside(left, Median(right)) -
-                        LevelBeside(right, Median(left));
-    // Medians of few values are less sure than means.
-    const double error =
-        1.2 * scale * std::sqrt(1. / place + 1. / (n - place));
-    const double score = std::abs(step) / error;
-    if (score > best_score && std::abs(step) > kLeastStep * scale) {
-      best_score = score;
-      best = place;
-    }
+    const double left = AbsoluteDeviation(values.first(place)) +
+                        AbsoluteDeviation(values.subspan(place));
+    if (best > 0 && left >= least) continue;
+    least = left;
+    best = place;
   }
   if (best == 0) return;
+  const auto left = values.first(best), right = values.subspan(best);
+  const double step = LevelBeside(left, Median(right)) -
+                      LevelBeside(right, Median(left));
+  // Medians of few values are less sure than means.
+  const double error = 1.2 * scale * std::sqrt(1. / best + 1. / (n - best));
+  if (std::abs(step) < kThreshold * error ||
+      std::abs(step) < kLeastStep * scale) {
+    return;
+  }
   Split(values.first(best), offset, scale, starts);
   starts->push_back(offset + best);
   Split(values.subspan(best), offset + best, scale, starts);
