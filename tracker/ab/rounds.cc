@@ -249,9 +249,8 @@ class Rounds {
                                 rounds, " rounds");
       return rounds;
     }
-    const int needed =
-        JudgePairs(found->second, test_, tests_,
-                   kForecastFactor * options_.max_rounds, &row);
+    const int needed = JudgePairs(found->second, test_, tests_,
+                                  kForecastFactor * options_.max_rounds, &row);
     open_ += row.verdict == Verdict::kCannotTell;
     return needed;
   }

@@ -28,7 +28,7 @@ struct Evidence {
   proto::BenchmarkKey key;
   MetricInfo metric;
   Side side;
-  std::vector<double> readings;  // of all processes
+  std::vector<double> readings;     // of all processes
   absl::optional<double> no_ratio;  // a reading that has no logarithm
 };
 
@@ -302,8 +302,9 @@ class Sorter {
         row.renamed_from = old_name_of[row.name];
         const std::string text = row.name + "|" + row.metric;
         row.baseline = old_sides[text];
-        Decide(row, Verdict::kRenamed,
-               absl::StrCat("looks like ", row.renamed_from, ", which is gone"));
+        Decide(
+            row, Verdict::kRenamed,
+            absl::StrCat("looks like ", row.renamed_from, ", which is gone"));
         // Under another name it may have become slower all the same.
         if (row.baseline.processes >= options_.min_processes &&
             row.candidate.processes >= options_.min_processes) {

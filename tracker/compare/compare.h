@@ -73,7 +73,7 @@ std::string PriorKey(const proto::BenchmarkKey& key, absl::string_view metric);
 // One side of a row.
 struct Side {
   std::vector<std::string> run_ids;
-  proto::Commit commit;  // of the last run
+  proto::Commit commit;                                 // of the last run
   proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;  // the worst
   std::string detail;
   std::map<proto::Outcome, int> outcomes;  // of its runs

@@ -139,9 +139,10 @@ class MetricRows {
     panel_.window = options.window;
     for (const Row* row : rows_) {
       panel_.worse_signs.push_back(Sign(*row));
-      const std::string start = options.level_start == nullptr
-                                    ? ""
-                                    : options.level_start(row->key, row->metric);
+      const std::string start =
+          options.level_start == nullptr
+              ? ""
+              : options.level_start(row->key, row->metric);
       const auto place = std::find(run_ids_.begin(), run_ids_.end(), start);
       panel_.level_starts.push_back(
           place == run_ids_.end() ? 0
@@ -205,12 +206,12 @@ class MetricRows {
                       " on: the level changed before");
     }
     if (!estimate.far_off.empty()) {
-      absl::StrAppend(&text, "; run ", run_ids_[estimate.far_off.back()],
-                      estimate.far_off.size() == 1
-                          ? ""
-                          : absl::StrCat(" and ", estimate.far_off.size() - 1,
-                                         " more"),
-                      " of the baseline far off, counted for less");
+      absl::StrAppend(
+          &text, "; run ", run_ids_[estimate.far_off.back()],
+          estimate.far_off.size() == 1
+              ? ""
+              : absl::StrCat(" and ", estimate.far_off.size() - 1, " more"),
+          " of the baseline far off, counted for less");
     }
     if (estimate.candidate_process_spread > 2 * estimate.process_spread) {
       absl::StrAppend(&text, "; the candidate's processes vary by ",
@@ -218,6 +219,13 @@ class MetricRows {
                       ", earlier ones by ", Percent(estimate.process_spread));
     }
     return text;
+  }
+
+  int bad_runs() const { return estimate_.bad_runs; }
+  // A machine that has bad runs now and then has one more: one run is no
+  // evidence there.
+  bool IsOneBadRunMore() const {
+    return estimate_.bad_runs >= 2 && panel_.candidate.size() == 1;
   }
 
   int processes_per_run() const {
@@ -329,11 +337,17 @@ class Decider {
     }
     const auto decide = [&](Verdict verdict, std::string reason) {
       row.verdict = verdict;
-      row.reason = absl::StrCat(renamed, reason, machine,
-                                metric.BaselineText(j));
+      row.reason =
+          absl::StrCat(renamed, reason, machine, metric.BaselineText(j));
     };
     if (row.adjusted_p <= rate_ && change >= counts) {
-      if (SharedWithAll(metric, row)) {
+      if (metric.IsOneBadRunMore()) {
+        row.processes_needed = 2 * metric.processes_per_run();
+        decide(Verdict::kCannotTell,
+               absl::StrCat(ChangeText(row), ", but ", metric.bad_runs(),
+                            " earlier runs were once far off, too: measure "
+                            "again"));
+      } else if (SharedWithAll(metric, row)) {
         decide(Verdict::kUnchanged,
                absl::StrCat(ChangeText(row), ", as all benchmarks do"));
       } else {
@@ -369,16 +383,16 @@ class Decider {
     row.threshold = first.threshold;
     row.ratio = RatioOf(shared.log_change, shared.standard_error,
                         shared.degrees_of_freedom, options_.confidence);
-    row.ratio->baseline_runs = first.ratio.has_value()
-                                   ? first.ratio->baseline_runs
-                                   : 0;
+    row.ratio->baseline_runs =
+        first.ratio.has_value() ? first.ratio->baseline_runs : 0;
     row.worse_by = std::expm1(WorseLog(row));
     row.adjusted_p = Sign(row) > 0 ? row.ratio->p_greater : row.ratio->p_less;
     row.minimum_detectable_effect = MinimumDetectableEffect(
         shared.standard_error, shared.degrees_of_freedom, rate_ / 2,
         options_.power, row.threshold.min_effect);
     if (row.adjusted_p > rate_ / 2 ||
-        WorseLog(row) < std::log1p(row.threshold.min_effect)) {
+        WorseLog(row) < std::log1p(row.threshold.min_effect) ||
+        metric.IsOneBadRunMore()) {
       return;
     }
     row.verdict = Verdict::kSlower;
@@ -428,11 +442,11 @@ class Decider {
 
   static std::string NoiseReason(const Row& row) {
     const Ratio& ratio = *row.ratio;
-    std::string reason = absl::StrCat(
-        "may be worse by up to ", Percent(*row.worse_by_at_most), " (must: ",
-        Percent(row.threshold.detect_effect), "); processes vary by ",
-        Percent(ratio.process_spread), ", runs by ",
-        Percent(ratio.run_spread));
+    std::string reason =
+        absl::StrCat("may be worse by up to ", Percent(*row.worse_by_at_most),
+                     " (must: ", Percent(row.threshold.detect_effect),
+                     "); processes vary by ", Percent(ratio.process_spread),
+                     ", runs by ", Percent(ratio.run_spread));
     if (!row.processes_needed.has_value()) {
       return absl::StrCat(reason, ": no reasonable number of processes tells");
     }

@@ -24,7 +24,7 @@ constexpr double kLeastProcessSpread = 1e-4;
 // (docs/gating.md).
 constexpr double kRunShare = .2;
 constexpr double kRunShareWeight = 3;  // in benchmarks
-constexpr double kPriorDegrees = 8;  // what that is worth
+constexpr double kPriorDegrees = 8;    // what that is worth
 constexpr double kFewestPriorDegrees = 4;
 constexpr double kMostPriorDegrees = 40;
 constexpr double kMostDegrees = 120;
@@ -120,9 +120,8 @@ class Model {
   };
 
   static int Count(const Panel& panel) {
-    return static_cast<int>(panel.candidate.empty()
-                                ? 0
-                                : panel.candidate.front().size());
+    return static_cast<int>(
+        panel.candidate.empty() ? 0 : panel.candidate.front().size());
   }
 
   int Sign(int j) const {
@@ -194,9 +193,7 @@ class Model {
         states.push_back(*state);
       }
       if (values.empty()) continue;
-      slopes_[j] = MachineSlope::Fit(
-          values, states,
-          std::sqrt(Prior(j)));
+      slopes_[j] = MachineSlope::Fit(values, states, std::sqrt(Prior(j)));
       const auto adjust = [&](const std::vector<PanelRun>& runs,
                               Deviations& levels) {
         for (size_t r = 0; r < runs.size(); ++r) {
@@ -262,7 +259,8 @@ class Model {
       const double expected = std::sqrt(Prior(j));
       const std::vector<int> starts = FindLevelSteps(values, expected);
       for (size_t s = 0; s < starts.size(); ++s) {
-        const size_t end = s + 1 < starts.size() ? starts[s + 1] : values.size();
+        const size_t end =
+            s + 1 < starts.size() ? starts[s + 1] : values.size();
         const std::vector<double> stretch(values.begin() + starts[s],
                                           values.begin() + end);
         const double center = HuberLocation(stretch, expected);
@@ -292,6 +290,9 @@ class Model {
       degrees[j] = n - used;
       if (degrees[j] < 1) continue;
       variances[j] = HeavyTailedVariance(deviations) * n / degrees[j];
+      if (!panel_.window) {
+        variances[j] = std::min(variances[j], DriftingVariance(j));
+      }
       if (variances[j] <= 0 || degrees[j] < 3) continue;
       shares.push_back(std::log(std::max(variances[j], Floor()) / Prior(j)));
       expected_spreads.push_back(TriGamma(degrees[j] / 2));
@@ -307,10 +308,10 @@ class Model {
                   expected_spreads[i];
       }
       excess /= count + kRunShareWeight;
-      prior_degrees =
-          excess <= 0 ? kMostPriorDegrees
-                      : std::clamp(DegreesOf(excess), kFewestPriorDegrees,
-                                   kMostPriorDegrees);
+      prior_degrees = excess <= 0
+                          ? kMostPriorDegrees
+                          : std::clamp(DegreesOf(excess), kFewestPriorDegrees,
+                                       kMostPriorDegrees);
     }
     for (int j = 0; j < benchmarks_; ++j) {
       const double own = std::max(0., degrees[j]);
@@ -322,6 +323,26 @@ class Model {
     }
   }
 
+  // Where a level creeps, what neighbours differ by is noise and the rest is
+  // not; a baseline that is no window is a neighbour.
+  double DriftingVariance(int j) const {
+    constexpr double kDrifts = 2.5, kWidening = 1.25;
+    std::vector<double> steps, deviations;
+    double last = kNone;
+    for (int r = 0; r < runs_; ++r) {
+      if (std::isnan(rests_[r][j])) continue;
+      const double deviation = rests_[r][j] - centers_[j][r];
+      if (!std::isnan(last))
+        steps.push_back((deviation - last) / std::sqrt(2.));
+      deviations.push_back(deviation);
+      last = deviation;
+    }
+    const double neighbours = HeavyTailedVariance(steps);
+    return HeavyTailedVariance(deviations) > kDrifts * neighbours
+               ? kWidening * neighbours
+               : std::numeric_limits<double>::infinity();
+  }
+
   // Several runs of the candidate tell about noise, too.
   void AddCandidateDeviations(int j, std::vector<double>* deviations) const {
     std::vector<double> levels;
@@ -330,8 +351,7 @@ class Model {
     }
     // The factor is not out yet: of a suite that has one they tell nothing.
     if (levels.size() < 2 || factor_.exists()) return;
-    const double center =
-        HuberLocation(levels, std::sqrt(Prior(j)));
+    const double center = HuberLocation(levels, std::sqrt(Prior(j)));
     for (const double level : levels) deviations->push_back(level - center);
   }
 
@@ -344,10 +364,10 @@ class Model {
   // The variance of the level of a run of `processes`.
   double RunVariance(int j, double processes) const {
     const Noise& noise = noise_[j];
-    return std::max(noise.run_variance / 2,
-                    noise.run_variance + noise.process_variance *
-                                             (1 / processes -
-                                              1 / noise.processes));
+    return std::max(
+        noise.run_variance / 2,
+        noise.run_variance +
+            noise.process_variance * (1 / processes - 1 / noise.processes));
   }
 
   Base BaseOf(int j) const {
@@ -419,8 +439,7 @@ class Model {
     for (size_t c = 0; c < panel_.candidate.size(); ++c) {
       const std::vector<ProcessLog>& cell = panel_.candidate[c][j];
       if (cell.empty()) continue;
-      const double shift =
-          factor_.loading(j) * candidate_scores_[c].without[j];
+      const double shift = factor_.loading(j) * candidate_scores_[c].without[j];
       rests.push_back(candidate_levels_[c][j] - shift);
       raw.push_back(LevelOf(cell, j));
       shifts.push_back(candidate_scores_[c].without[j]);
@@ -440,8 +459,9 @@ class Model {
     for (const double value : spread) squares += value * value;
     const double own = spread.empty() ? 0 : spread.size() - n;
     const double shrunken =
-        (kSpreadPriorDegrees * noise.process_variance + squares * own /
-         std::max<double>(1, spread.size())) / (kSpreadPriorDegrees + own);
+        (kSpreadPriorDegrees * noise.process_variance +
+         squares * own / std::max<double>(1, spread.size())) /
+        (kSpreadPriorDegrees + own);
     estimate.candidate_process_spread = std::sqrt(shrunken);
     variance *= std::max(1., shrunken / noise.process_variance / kNoisier);
 
@@ -465,10 +485,10 @@ class Model {
     estimate.log_candidate = Mean(raw);
     if (factor_.exists()) {
       const double loading = factor_.loading(j);
-      const double before = Median(base_shifts) /
-                            (std::abs(loading) < .05 ? .05 : loading);
-      variance += factor_.loading_variance(j) *
-                  std::pow(Mean(shifts) - before, 2);
+      const double before =
+          Median(base_shifts) / (std::abs(loading) < .05 ? .05 : loading);
+      variance +=
+          factor_.loading_variance(j) * std::pow(Mean(shifts) - before, 2);
     }
     variance += SlopeVariance(j, base.runs);
     std::vector<double> raw_base;
@@ -545,10 +565,9 @@ class Model {
     const double center = Median(factors_);
     for (const double factor : factors_) deviations.push_back(factor - center);
     const double n = static_cast<double>(deviations.size());
-    const double variance =
-        (kFactorDegrees * kFactorSpread * kFactorSpread +
-         n * HeavyTailedVariance(deviations)) /
-        (kFactorDegrees + n);
+    const double variance = (kFactorDegrees * kFactorSpread * kFactorSpread +
+                             n * HeavyTailedVariance(deviations)) /
+                            (kFactorDegrees + n);
     shared.exists = true;
     shared.log_change = Mean(now) - HuberLocation(before, std::sqrt(variance));
     std::vector<double> slope_variances, explained;
@@ -575,8 +594,8 @@ class Model {
   const int runs_;
   std::vector<Noise> noise_;
   Deviations levels_, candidate_levels_;  // [run][benchmark], the calibrated
-  Deviations rests_;    // levels without what is shared
-  Deviations shifts_;   // what is shared
+  Deviations rests_;                      // levels without what is shared
+  Deviations shifts_;                     // what is shared
   std::vector<std::vector<double>> centers_;  // [benchmark][run]
   std::vector<std::vector<int>> steps_;
   std::vector<MachineSlope> slopes_;

@@ -70,7 +70,7 @@ struct BenchmarkEstimate {
   double log_candidate = 0;  // level of the candidate
   double process_spread = 0;
   double candidate_process_spread = 0;
-  double run_spread = 0;  // of a run's level, its processes included
+  double run_spread = 0;       // of a run's level, its processes included
   int first_baseline_run = 0;  // after level_starts and what `window` says
   int baseline_runs = 0;
   // Of `runs`: in the baseline, but so far off that they count for less than

@@ -85,8 +85,8 @@ TEST(NoiseModel, TakesTheMachineOutAndKnowsItsError) {
     for (int j = 0; j < Machine::kCompute; ++j) {
       const BenchmarkEstimate& e = estimate.benchmarks[j];
       ASSERT_TRUE(e.possible);
-      scores.push_back(NormalQuantile(StudentTCdf(
-          e.log_ratio / e.standard_error, e.degrees_of_freedom)));
+      scores.push_back(NormalQuantile(
+          StudentTCdf(e.log_ratio / e.standard_error, e.degrees_of_freedom)));
       changes.push_back(e.log_ratio);
     }
   }
@@ -134,9 +134,8 @@ TEST(NoiseModel, OneBadRunNeitherMovesNorBlinds) {
     auto runs = machine.Runs(15);
     const double error =
         Estimate(runs, machine.Run()).benchmarks[3].standard_error;
-    runs.push_back(machine.Run([all](int j) {
-      return all || j == 3 ? std::log(1.5) : 0;
-    }));
+    runs.push_back(machine.Run(
+        [all](int j) { return all || j == 3 ? std::log(1.5) : 0; }));
     const PanelEstimate after = Estimate(runs, machine.Run());
     EXPECT_LT(after.benchmarks[3].standard_error, 1.3 * error) << all;
     EXPECT_LT(std::abs(after.benchmarks[3].log_ratio),
@@ -198,9 +197,8 @@ TEST(NoiseModel, OneRunASideCarriesTheVarianceBetweenRuns) {
     panel.candidate = {sides[1]};
     const BenchmarkEstimate e = EstimateChanges(panel).benchmarks[0];
     ASSERT_TRUE(e.possible);
-    scores.push_back(
-        NormalQuantile(StudentTCdf(e.log_ratio / e.standard_error,
-                                   e.degrees_of_freedom)));
+    scores.push_back(NormalQuantile(
+        StudentTCdf(e.log_ratio / e.standard_error, e.degrees_of_freedom)));
   }
   EXPECT_LT(StandardDeviation(scores), 1.1);
 }

@@ -47,9 +47,8 @@ std::map<std::string, std::map<Round, double>> RoundsOf(
               !(reading->value > 0) || !std::isfinite(reading->value)) {
             continue;
           }
-          auto& [sum, count] =
-              sums[PriorKey(result.key(), metric.metric)]
-                  [{run->pairing_id(), measurement.round()}];
+          auto& [sum, count] = sums[PriorKey(result.key(), metric.metric)]
+                                   [{run->pairing_id(), measurement.round()}];
           sum += std::log(reading->value);
           ++count;
         }
@@ -147,11 +146,11 @@ int JudgePairs(absl::Span<const double> log_ratios,
   }
   const int needed = PredictRounds(evidence, test, most_rounds);
   if (needed < most_rounds) row->processes_needed = needed;
-  row->reason = absl::StrCat(
-      "not clear after ", rounds, " rounds", ratios,
-      needed < most_rounds
-          ? absl::StrCat(": about ", needed, " rounds would tell")
-          : ": no reasonable number of rounds tells");
+  row->reason =
+      absl::StrCat("not clear after ", rounds, " rounds", ratios,
+                   needed < most_rounds
+                       ? absl::StrCat(": about ", needed, " rounds would tell")
+                       : ": no reasonable number of rounds tells");
   return needed;
 }
 

@@ -42,8 +42,7 @@ TEST(MinimumDetectableEffect, IsFoundWithTheStatedPower) {
       x.push_back(kSpread * rng.Gaussian());
       y.push_back(std::log1p(effect) + kSpread * rng.Gaussian());
     }
-    const double error =
-        std::sqrt((Variance(x) + Variance(y)) / kProcesses);
+    const double error = std::sqrt((Variance(x) + Variance(y)) / kProcesses);
     const Ratio ratio =
         RatioOf(Mean(y) - Mean(x), error, 2 * kProcesses - 2, .95);
     found += ratio.p_greater <= kAlpha && ratio.ratio >= 1.005;

@@ -11,9 +11,9 @@
 namespace optrail::tracker {
 namespace {
 
-constexpr double kTuning = 1.5;    // of the location: 96% efficient
-constexpr double kClip = 2.5;      // of the variance
-constexpr size_t kOneIn = 20;      // of the heavy tails
+constexpr double kTuning = 1.5;  // of the location: 96% efficient
+constexpr double kClip = 2.5;    // of the variance
+constexpr size_t kOneIn = 20;    // of the heavy tails
 constexpr int kMostIterations = 50;
 
 // E min(z^2, kClip^2) of a standard normal z.

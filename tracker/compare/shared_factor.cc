@@ -49,8 +49,7 @@ SharedFactor SharedFactor::Fit(const Deviations& deviations, double floor) {
     for (const std::vector<double>& run : deviations) {
       if (!std::isnan(run[j])) column.push_back(run[j]);
     }
-    const double variance =
-        std::max(WinsorisedVariance(column), floor * floor);
+    const double variance = std::max(WinsorisedVariance(column), floor * floor);
     columns.push_back(variance);
     prior[j] = std::max(floor * floor, kNoiseShare * variance);
     fit.noise_variances_[j] = variance / 2;
@@ -112,8 +111,8 @@ SharedFactor SharedFactor::Fit(const Deviations& deviations, double floor) {
         sum += weights[r][j] *
                (residual * residual + variances[r] * loading * loading);
       }
-      fit.noise_variances_[j] = std::max(
-          sum / (kNoisePriorDegrees + counts[j]), floor * floor / 4);
+      fit.noise_variances_[j] =
+          std::max(sum / (kNoisePriorDegrees + counts[j]), floor * floor / 4);
     }
   }
   return fit;

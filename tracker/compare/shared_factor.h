@@ -39,8 +39,8 @@ class SharedFactor {
   static SharedFactor Fit(const Deviations& deviations, double floor);
 
   struct Score {
-    double factor = 0;          // by all benchmarks
-    double variance = 0;        // of that estimate
+    double factor = 0;            // by all benchmarks
+    double variance = 0;          // of that estimate
     std::vector<double> without;  // by all benchmarks but this one
     std::vector<double> without_variance;
   };

@@ -9,8 +9,8 @@
 namespace optrail::tracker {
 namespace {
 
-constexpr double kThreshold = 4.5;    // standard errors
-constexpr double kPriorDegrees = 4;   // of `expected`
+constexpr double kThreshold = 4.5;   // standard errors
+constexpr double kPriorDegrees = 4;  // of `expected`
 constexpr int kShortest = 2;
 // A step is at least that many standard deviations of one value: a slow drift
 // of a long series is none.
@@ -27,8 +27,8 @@ double Scale(absl::Span<const double> values, double expected) {
       differences.push_back((values[i] - values[i - 1]) / std::sqrt(2.));
     }
   }
-  const double own = std::min(WinsorisedVariance(differences),
-                              WinsorisedVariance(deviations));
+  const double own =
+      std::min(WinsorisedVariance(differences), WinsorisedVariance(deviations));
   const double n = static_cast<double>(differences.size());
   return std::sqrt((kPriorDegrees * expected * expected + n * own) /
                    (kPriorDegrees + n));
@@ -66,8 +66,8 @@ void Split(absl::Span<const double> values, int offset, double scale,
   }
   if (best == 0) return;
   const auto left = values.first(best), right = values.subspan(best);
-  const double step = LevelBeside(left, Median(right)) -
-                      LevelBeside(right, Median(left));
+  const double step =
+      LevelBeside(left, Median(right)) - LevelBeside(right, Median(left));
   // Medians of few values are less sure than means.
   const double error = 1.2 * scale * std::sqrt(1. / best + 1. / (n - best));
   if (std::abs(step) < kThreshold * error ||

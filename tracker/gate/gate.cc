@@ -12,7 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
+#include "tracker/triage/triage.h"
 #include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
@@ -356,6 +358,34 @@ bool SameCode(const proto::Run& run, const proto::Run& last) {
               last.settings().binary_fingerprint());
 }
 
+// Where the level of each series that is the norm now begins, by PriorKey: the
+// run of the last change that is confirmed or that somebody acknowledged. Says
+// which changes nobody has answered.
+std::map<std::string, std::string> LevelStarts(
+    const std::vector<proto::Run>& runs, const TriageBook& book,
+    std::vector<std::string>* notes) {
+  std::map<std::string, std::string> starts;
+  const std::vector<Series> series = BuildSeries(runs);
+  const std::vector<Judgement> judgements = JudgeAll(series, book);
+  for (size_t i = 0; i < series.size(); ++i) {
+    const Judgement& judgement = judgements[i];
+    if (judgement.baseline_begin <= 0) continue;
+    const Point& point = series[i].points[judgement.baseline_begin];
+    starts[PriorKey(series[i].key.benchmark, series[i].key.metric)] =
+        point.run_ids.front();
+    for (const Change& change : judgement.changes) {
+      if (!change.IsAlert()) continue;
+      notes->push_back(absl::StrCat(
+          DisplayName(series[i].key.benchmark), ": worse by ",
+          static_cast<int>(std::lround(100 * change.worse_by)),
+          "% since commit ", ShortHash(change.after().commit.id()),
+          ", which nobody has answered, and judged against that level; next: "
+          "optrail changes"));
+    }
+  }
+  return starts;
+}
+
 // A candidate commit may have runs of several suites and machines: those like
 // the last of them.
 std::vector<RunInfo> AlikeToLast(std::vector<RunInfo> runs,
@@ -448,8 +478,7 @@ absl::StatusOr<std::vector<RunInfo>> FindCandidates(const History& history,
   if (!latest || options.now_unix_s == 0) {
     return history.Resolve(options.candidate, filter);
   }
-  const int64_t now_ns =
-      options.now_unix_s * 1'000'000'000 + kClockToleranceNs;
+  const int64_t now_ns = options.now_unix_s * 1'000'000'000 + kClockToleranceNs;
   until_now.started_before_unix_ns = now_ns;
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<RunInfo> candidates,
                            history.Resolve(options.candidate, until_now));
@@ -616,6 +645,8 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
                            ReadAll(history, report.candidate_runs));
   const BaselineFinder finder(policy, options.git, list.runs,
                               report.candidate_runs);
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
+  const TriageBook book(triage.records, candidate.started_unix_ns());
   for (const proto::Baseline& baseline : baselines) {
     OPTRAIL_ASSIGN_OR_RETURN(ResolvedBaseline found,
                              finder.Find(baseline, history, filter));
@@ -632,6 +663,17 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
       DropGivenConfigs(learned);
       compare.history = Pointers(learned);
       compare.window = baseline.has_window();
+      std::map<std::string, std::string> starts;
+      if (compare.window) {
+        std::vector<proto::Run> past = learned;
+        past.insert(past.end(), baseline_whole.begin(), baseline_whole.end());
+        starts = LevelStarts(past, book, &report.notes);
+        compare.level_start = [&starts](const proto::BenchmarkKey& key,
+                                        absl::string_view metric) {
+          const auto found = starts.find(PriorKey(key, metric));
+          return found == starts.end() ? "" : found->second;
+        };
+      }
       OPTRAIL_ASSIGN_OR_RETURN(const Comparison comparison,
                                Compare(Pointers(baseline_whole),
                                        Pointers(candidate_whole), compare));
@@ -656,8 +698,13 @@ absl::optional<Remeasure> RemeasureRequest(const GateReport& report) {
     if (Rank(row) != 1 || !row.row.processes_needed.has_value()) continue;
     names.insert(EscapeForRegex(row.row.name));
     const int needed = *row.row.processes_needed;
-    const int have =
+    int have =
         std::min(row.row.baseline.processes, row.row.candidate.processes);
+    // Of pairs, rounds are what counts.
+    if (row.row.ratio.has_value()) {
+      have = std::min(row.row.ratio->baseline_processes,
+                      row.row.ratio->candidate_processes);
+    }
     request.processes = std::max(request.processes, needed);
     // Spread that grew while measuring may ask for fewer than there are.
     request.additional_processes =

@@ -341,12 +341,12 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
           ? absl::StrFormat(" (on the candidate's machine, x%.3f)",
                             row.ratio->machine)
           : "";
-  lines.push_back(absl::StrCat(
-      "baseline  ", FormatValue(BaselineValue(row), row.unit), machine,
-      " at commit ", ShortCommit(row.baseline.commit)));
-  lines.push_back(absl::StrCat(
-      "candidate ", FormatValue(CandidateValue(row), row.unit), " at commit ",
-      ShortCommit(row.candidate.commit)));
+  lines.push_back(
+      absl::StrCat("baseline  ", FormatValue(BaselineValue(row), row.unit),
+                   machine, " at commit ", ShortCommit(row.baseline.commit)));
+  lines.push_back(
+      absl::StrCat("candidate ", FormatValue(CandidateValue(row), row.unit),
+                   " at commit ", ShortCommit(row.candidate.commit)));
   for (std::string& line : ConfigLines(row.baseline, row.candidate)) {
     lines.push_back(std::move(line));
   }

@@ -262,8 +262,7 @@ void SeriesBuilder::Add(const OrderedRuns& runs, int place,
       std::min(point.first_started_unix_ns, run.started_unix_ns());
   point.processes.insert(point.processes.end(), observation.processes.begin(),
                          observation.processes.end());
-  if (tuning::Severity(observation.outcome) >
-      tuning::Severity(point.outcome)) {
+  if (tuning::Severity(observation.outcome) > tuning::Severity(point.outcome)) {
     point.outcome = observation.outcome;
     point.detail = observation.detail;
   }
