@@ -75,7 +75,7 @@ bool IsNewToFormat1(const proto::Session& session) {
 }
 
 // The oldest format whose readers understand the record.
-int FormatFor(const google::protobuf::MessageLite& message) {
+int FormatFor(const google::protobuf::Message& message) {
   if (const auto* run = dynamic_cast<const proto::Run*>(&message)) {
     return std::any_of(run->results().begin(), run->results().end(),
                        [](const proto::BenchmarkResult& result) {
@@ -296,10 +296,10 @@ absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
 }
 
 RecordDamage RecordDamageOf(absl::string_view bytes) {
-  const bool has_checksum = bytes.size() >= kTrailerBytes &&
-                            bytes.substr(bytes.size() - kTrailerBytes, 2) ==
-                                absl::string_view(kTag, 2);
-  return has_checksum ? RecordDamage::kChanged : RecordDamage::kCutOff;
+  if (FormatOf(bytes) == 0) return RecordDamage::kCutOff;
+  return absl::IsFailedPrecondition(CheckedBody(bytes).status())
+             ? RecordDamage::kNewerFormat
+             : RecordDamage::kChanged;
 }
 
 absl::Status ValidateRun(const proto::Run& run) {

@@ -90,6 +90,19 @@ inline BadFile Named(BadFile bad, const std::string& path,
   return bad;
 }
 
+// What there is to say of bytes that are refused.
+inline Damage DamageOf(absl::string_view content) {
+  switch (RecordDamageOf(content)) {
+    case RecordDamage::kCutOff:
+      return Damage::kCutOff;
+    case RecordDamage::kChanged:
+      return Damage::kChanged;
+    case RecordDamage::kNewerFormat:
+      return Damage::kNewerFormat;
+  }
+  return Damage::kUnreadable;
+}
+
 // A record must be where its id says: then no id is taken twice.
 template <typename Kind>
 absl::Status CheckPlace(const std::string& dir, const std::string& path,
@@ -126,9 +139,7 @@ absl::Status ReadWhole(const std::string& dir, const std::string& path,
   if (bad == nullptr) bad = &unused;
   bad->damage = Damage::kUnreadable;
   OPTRAIL_ASSIGN_OR_RETURN(std::string content, ReadRecordFile(path, fs));
-  bad->damage = RecordDamageOf(content) == RecordDamage::kCutOff
-                    ? Damage::kCutOff
-                    : Damage::kChanged;
+  bad->damage = DamageOf(content);
   OPTRAIL_RETURN_IF_ERROR(DecodeRecord(content, message));
   if (bytes != nullptr) *bytes = std::move(content);
   return CheckDecoded<Kind>(dir, path, *message, bad);
