@@ -20,10 +20,11 @@
 #include "base/units.h"
 #include "cli/flags.h"
 #include "cli/old_journals.h"
+#include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "ops/device/cpu/noise.h"
-#include "ops/device/cuda/device.h"
 #include "suites/command/command_flags.h"
+#include "tuning/proto/canonical.h"
 
 ABSL_FLAG(absl::Duration, probe_time, absl::Seconds(2),
           "How long to watch the machine's noise.");
@@ -77,30 +78,42 @@ void AddHardware(const suites::RunContext& context, Table& table) {
                           context.commit.branch())});
 }
 
-void AddSupport(Table& table) {
+// Whether a backend can be used, and what does its work.
+std::string HereText(const ops::Backend& backend,
+                     const proto::Hardware& hardware) {
+  if (backend.kind() != hardware.device_kind()) {
+    return absl::StrCat("not on ", tuning::DeviceName(hardware.device_kind()));
+  }
+  ops::Target target;
+  target.kind = backend.kind();
+  target.hardware = hardware;
+  const absl::StatusOr<std::string> id = backend.Id(target);
+  if (!id.ok()) return std::string(id.status().message());
+  return backend.library().empty() ? "yes" : backend.library();
+}
+
+void AddSupport(const suites::RunContext& context, Table& table) {
   std::vector<std::string> names;
   for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
     names.push_back(entry->op->name());
   }
   table.AddRow({"operators", absl::StrJoin(names, ", ")});
-  const absl::Status cuda = ops::CudaDriverStatus();
-  table.AddRow({"CUDA", cuda.ok() ? "driver found; no CUDA kernels in this "
-                                    "version"
-                                  : std::string(cuda.message())});
-  const bool rapl = FileExists("/sys/class/powercap/intel-rapl:0/energy_uj");
-  table.AddRow({"energy meter",
-                rapl
-                    ? "RAPL found; not read in this version"
-                    : "unsupported here: no /sys/class/powercap/intel-rapl:0"});
-  table.AddRow(
-      {"contention witnesses",
-       absl::StrCat("run delay ",
-                    ops::RunDelayNs().has_value() ? "yes" : "unsupported here",
-                    ", steal ",
-                    ops::StealNs().has_value() ? "yes" : "unsupported here")});
+  for (const ops::DeviceType* type : ops::ListDeviceTypes()) {
+    for (const ops::DeviceType::Support& support : type->DescribeSupport()) {
+      table.AddRow({support.what, support.here});
+    }
+  }
+  for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
+    for (const auto& [name, backend] : entry->backends) {
+      if (name == ops::OwnBackendName(backend->kind())) continue;
+      table.AddRow({absl::StrCat(entry->op->name(), ":", name),
+                    HereText(*backend, context.hardware)});
+    }
+  }
 }
 
-void AddCeilings(const proto::Ceilings& ceilings, Table& table) {
+void AddCeilings(const proto::Ceilings& ceilings,
+                 const proto::Hardware& hardware, Table& table) {
   const auto add = [&](const char* what, bool known, double value,
                        const char* unit) {
     table.AddRow({what, Known(known, FormatRate(value, unit))});
@@ -113,12 +126,23 @@ void AddCeilings(const proto::Ceilings& ceilings, Table& table) {
       ceilings.l1_read_bytes_per_s(), "B/s");
   add("L2 read, one thread", ceilings.has_l2_read_bytes_per_s(),
       ceilings.l2_read_bytes_per_s(), "B/s");
+  add("L3 read, one thread", ceilings.has_l3_read_bytes_per_s(),
+      ceilings.l3_read_bytes_per_s(), "B/s");
   add("memory read, one thread",
       ceilings.has_memory_read_bytes_per_s_one_thread(),
       ceilings.memory_read_bytes_per_s_one_thread(), "B/s");
   add("memory read, all threads",
       ceilings.has_memory_read_bytes_per_s_all_threads(),
       ceilings.memory_read_bytes_per_s_all_threads(), "B/s");
+  table.AddRow(
+      {"memory read from",
+       Known(
+           ceilings.has_memory_buffer_bytes(),
+           absl::StrCat(
+               FormatBytes(static_cast<double>(ceilings.memory_buffer_bytes())),
+               ceilings.memory_buffer_bytes() < 2 * hardware.l3_bytes()
+                   ? ", bounded by memory: some of it lies in the L3"
+                   : ""))});
   add("memory copy, all threads",
       ceilings.has_memory_copy_bytes_per_s_all_threads(),
       ceilings.memory_copy_bytes_per_s_all_threads(), "B/s");
@@ -177,9 +201,9 @@ absl::StatusOr<int> Doctor() {
                            suites::RunContextFromFlags());
   Table table({{"what"}, {"here", Align::kLeft, "value"}});
   AddHardware(context, table);
-  AddSupport(table);
+  AddSupport(context, table);
   if (isatty(STDERR_FILENO)) std::cerr << "measuring ceilings and noise ...\r";
-  AddCeilings(suites::CeilingsOf(context), table);
+  AddCeilings(suites::CeilingsOf(context), context.hardware, table);
   const ops::NoiseReport noise =
       ops::ProbeNoise(absl::GetFlag(FLAGS_probe_time));
   table.AddRow({"noise, 95% of loops within",

@@ -18,9 +18,13 @@ TEST(AllOperators, AreListedWithFilesAndKernels) {
               entry->package + "/" + entry->op->name() + ".space.textproto");
     EXPECT_FALSE(entry->space.contents.empty());
     EXPECT_FALSE(entry->shapes.contents.empty());
-    ASSERT_EQ(entry->kernels.count(proto::CPU), 1);
-    EXPECT_NE(entry->kernels.at(proto::CPU).kernel, nullptr);
-    EXPECT_EQ(entry->kernels.at(proto::CPU).id.size(), 16);
+    const auto own = entry->FindBackend(proto::CPU, "");
+    ASSERT_TRUE(own.ok()) << own.status();
+    const auto id = (*own)->Id({});
+    ASSERT_TRUE(id.ok()) << id.status();
+    EXPECT_EQ(id->size(), 16);
+    ASSERT_NE((*own)->space(), nullptr);
+    EXPECT_EQ((*own)->space()->path, entry->space.path);
   }
 }
 

@@ -6,6 +6,7 @@
         name = "softmax",
         srcs = ["softmax.cc"],
         cpu = ["softmax_cpu.cc"],
+        backends = {"native": ["softmax_native.jit.cc"]},
         shapes = "softmax.shapes.textproto",
         space = "softmax.space.textproto",
     )
@@ -35,8 +36,8 @@ def _operator_knobs_impl(ctx):
             "--space=" + ctx.file.space.path,
             "--shapes=" + ctx.file.shapes.path,
             "--out=" + checked.path,
-        ],
-        inputs = [ctx.file.space, ctx.file.shapes],
+        ] + ["--hardware=" + file.path for file in ctx.files.hardware],
+        inputs = [ctx.file.space, ctx.file.shapes] + ctx.files.hardware,
         outputs = [checked],
         mnemonic = "OptrailCheckSpace",
         progress_message = "Checking space %s" % ctx.file.space.short_path,
@@ -62,6 +63,7 @@ def _operator_knobs_impl(ctx):
 _operator_knobs = rule(
     implementation = _operator_knobs_impl,
     attrs = {
+        "hardware": attr.label(allow_single_file = True),
         "header": attr.output(mandatory = True),
         "namespace": attr.string(mandatory = True),
         "operator": attr.string(mandatory = True),
@@ -99,8 +101,12 @@ def _operator_registration_impl(ctx):
     arguments.add("--space", _file_argument(ctx.file.space))
     arguments.add("--shapes", _file_argument(ctx.file.shapes))
     arguments.add_joined("--headers", [_file_argument(f) for f in ctx.files.headers], join_with = ",")
-    arguments.add_joined("--cpu", [_file_argument(f) for f in ctx.files.cpu], join_with = ",")
-    arguments.add_joined("--cuda", [_file_argument(f) for f in ctx.files.cuda], join_with = ",")
+    backends = []
+    for target, names in ctx.attr.backends.items():
+        for file in target.files.to_list():
+            backends += [name + ":" + _file_argument(file) for name in names.split(" ")]
+    arguments.add_joined("--backends", backends, join_with = ",")
+    arguments.add("--jit_header", _file_argument(ctx.file._jit_header))
     arguments.add_joined("--tuned", [_file_argument(f) for f in ctx.files.tuned], join_with = ",")
     if ctx.attr.test_only:
         arguments.add("--test_only")
@@ -108,7 +114,7 @@ def _operator_registration_impl(ctx):
     ctx.actions.run(
         executable = ctx.executable._generate,
         arguments = [arguments],
-        inputs = [ctx.file.space, ctx.file.shapes] + ctx.files.headers + ctx.files.cpu + ctx.files.cuda + ctx.files.tuned,
+        inputs = [ctx.file.space, ctx.file.shapes] + ctx.files.headers + ctx.files.backends + ctx.files.tuned + [ctx.file._jit_header],
         outputs = [ctx.outputs.out],
         mnemonic = "OptrailRegistration",
         progress_message = "Generating the registration of operator %s" % ctx.attr.operator,
@@ -118,8 +124,7 @@ def _operator_registration_impl(ctx):
 _operator_registration = rule(
     implementation = _operator_registration_impl,
     attrs = {
-        "cpu": attr.label_list(allow_files = True),
-        "cuda": attr.label_list(allow_files = True),
+        "backends": attr.label_keyed_string_dict(allow_files = True),
         "headers": attr.label_list(allow_files = True),
         "operator": attr.string(mandatory = True),
         "options": attr.string_list(),
@@ -135,8 +140,12 @@ _operator_registration = rule(
             default = "//ops/core:generate_registration",
             executable = True,
         ),
+        "_jit_header": attr.label(
+            allow_single_file = True,
+            default = "//ops/core:jit.h",
+        ),
     },
-    doc = "Embeds an operator's data files and computes its kernels' ids.",
+    doc = "Embeds an operator's data files and computes its backends' ids.",
     fragments = ["cpp"],
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
@@ -148,6 +157,8 @@ def operator(
         shapes,
         cpu = [],
         cuda = [],
+        backends = {},
+        hardware = None,
         hdrs = [],
         tuned = None,
         version = 1,
@@ -174,9 +185,17 @@ def operator(
       srcs: the Operator and its reference
       space: the space file
       shapes: the shapes file
-      cpu: the Kernel for CPUs; compiled `shards` times with OPTRAIL_SHARD
+      cpu: the CpuKernel; compiled `shards` times with OPTRAIL_SHARD
         defined as 0, 1, ...
-      cuda: the Kernel for CUDA
+      cuda: the kernel for CUDA
+      backends: other ways to compute the operator, {name: files}. A *.jit.cc is
+        embedded and compiled when it is asked for (ops/core/jit.h); another
+        *.cc is compiled now and has an OPTRAIL_REGISTER_BACKEND
+        (ops/core/backend.h); a *.space.textproto is the backend's own space,
+        without which it has one config
+      hardware: what hw.* in the space is checked against: a file (textproto of
+        optrail.proto.Hardware) in which a device kind declares its names, such
+        as //ops/device/cuda:cuda.hardware.textproto; default those of a CPU
       hdrs: headers of this operator
       tuned: tuned configs, one file per hardware; default tuned/*.textproto
       version: raised by hand when a kernel changes through something other than
@@ -194,6 +213,8 @@ def operator(
     if tuned == None:
         tuned = native.glob(["tuned/*.textproto"], allow_empty = True)
     shared_deps = deps + [
+        str(Label("//ops/core:backend")),
+        str(Label("//ops/core:cpu_kernel")),
         str(Label("//ops/core:operator")),
         str(Label("//ops/core:registry")),
         str(Label("//ops/core:canonical")),
@@ -206,6 +227,7 @@ def operator(
 
     _operator_knobs(
         name = name + "_knobs",
+        hardware = hardware,
         header = name + "_knobs.h",
         namespace = namespace,
         operator = name,
@@ -222,10 +244,23 @@ def operator(
         deps = shared_deps,
     )
 
+    files_of = dict(backends)
+    if cpu:
+        files_of["cpu"] = cpu
+    if cuda:
+        files_of["cuda"] = cuda
+    names_of = {}
+    for backend, files in files_of.items():
+        for file in files:
+            names_of[file] = names_of[file] + " " + backend if file in names_of else backend
+    compiled_backends = [
+        file
+        for file in names_of
+        if file not in cpu and file.endswith(".cc") and not file.endswith(".jit.cc")
+    ]
     _operator_registration(
         name = name + "_registration",
-        cpu = cpu,
-        cuda = cuda,
+        backends = names_of,
         headers = hdrs,
         operator = name,
         options = copts,
@@ -242,7 +277,7 @@ def operator(
             name = name + "_hdrs",
             hdrs = hdrs,
             visibility = ["//visibility:private"],
-            deps = shared_deps,
+            deps = shared_deps + [":" + name + "_space"],
         )
     kernel_deps = shared_deps + [":" + name + "_space", str(Label("@com_github_google_highway//:hwy"))]
     if hdrs:
@@ -259,10 +294,11 @@ def operator(
         )
     cc_library(
         name = name,
-        srcs = srcs + cuda + [name + "_registration.cc"],
+        srcs = srcs + compiled_backends + [name + "_registration.cc"],
         hdrs = hdrs,
+        linkopts = ["-ldl"],
         visibility = visibility,
-        deps = shared_deps + [":%s_cpu_%d" % (name, shard) for shard in range(shards)],
+        deps = kernel_deps + [str(Label("//ops/core:jit_backend"))] + [":%s_cpu_%d" % (name, shard) for shard in range(shards)],
         alwayslink = True,
     )
 
@@ -281,7 +317,6 @@ def operator(
     for tool in ["bench", "tune"]:
         cc_binary(
             name = name + "_" + tool,
-            args = ["--op=" + name],
             visibility = ["//visibility:private"],
             deps = [
                 ":" + name,

@@ -16,8 +16,7 @@
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/add/add_knobs.h"
-#include "ops/core/operator.h"
-#include "ops/core/registry.h"
+#include "ops/core/cpu_kernel.h"
 
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
@@ -105,7 +104,7 @@ bool IsAligned(const void* address) {
 class AddCpuInvocation : public Invocation {
  public:
   AddCpuInvocation(int64_t n, const AddKnobs& knobs, AddRange add_range,
-                   AddRange add_range_unaligned, Device& device)
+                   AddRange add_range_unaligned, CpuDevice& device)
       : n_(n),
         knobs_(knobs),
         add_range_(add_range),
@@ -130,14 +129,20 @@ class AddCpuInvocation : public Invocation {
   const AddKnobs knobs_;
   const AddRange add_range_;
   const AddRange add_range_unaligned_;
-  Device& device_;
+  CpuDevice& device_;
 };
 
-class AddCpu : public Kernel {
+class AddCpu : public CpuKernel {
  public:
+  absl::StatusOr<int> Instantiation(
+      const proto::Config& config) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const AddKnobs knobs, AddKnobs::From(config));
+    return knobs.InstantiationIndex();
+  }
+
   absl::StatusOr<std::unique_ptr<Invocation>> Prepare(
       const proto::Shape& shape, const proto::Config& config,
-      Device& device) const override {
+      CpuDevice& device) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const AddKnobs knobs, AddKnobs::From(config));
     AddKnobs unaligned = knobs;
     unaligned.stores = AddKnobs::Stores::kCached;
@@ -146,14 +151,14 @@ class AddCpu : public Kernel {
     const AddRange add_range_unaligned =
         HWY_DYNAMIC_DISPATCH(Choose)(unaligned.InstantiationIndex());
     if (add_range == nullptr || add_range_unaligned == nullptr) {
-      return absl::InvalidArgumentError("config is not instantiated");
+      return absl::InvalidArgumentError("config was not compiled");
     }
     return std::make_unique<AddCpuInvocation>(
         shape.dims(0).value(), knobs, add_range, add_range_unaligned, device);
   }
 };
 
-OPTRAIL_REGISTER_KERNEL("add", proto::CPU, AddCpu)
+OPTRAIL_REGISTER_CPU_KERNEL("add", AddCpu)
 
 }  // namespace
 }  // namespace optrail::ops

@@ -1,8 +1,17 @@
 #ifndef OPTRAIL_OPS_CORE_DEVICE_H_
 #define OPTRAIL_OPS_CORE_DEVICE_H_
 
-// Device is where kernels run: it owns memory and threads or streams. The CPU
-// is in ops/device/cpu.h; other kinds stand beside it behind this interface.
+// Device is where kernels run: it owns memory, and brings what is needed to
+// measure them there. How to time a batch of calls, what disturbs a sample,
+// what a call costs beside time and what the hardware can do at best are known
+// to the kind of device alone; the stopwatch, the tracker and the reports know
+// no kind. Kinds announce themselves by device_type.h; the CPU is in
+// ops/device/cpu.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> x,
+//   device.Allocate(bytes)); OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Timer>
+//   timer,
+//                            device.MakeTimer(invocation, operands, mode));
 //
 // A Buffer is one operand's memory: aligned to 64 bytes, on huge pages where
 // the machine has them, with guard zones on both sides that reveal writes
@@ -13,9 +22,12 @@
 #include <memory>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ops/core/invocation.h"
+#include "tuning/proto/config.pb.h"
 #include "tuning/proto/context.pb.h"
 #include "tuning/proto/trial.pb.h"
 
@@ -39,6 +51,34 @@ class Buffer {
   virtual absl::Status CheckGuards() = 0;
 };
 
+// How calls are timed: part of a task's identity, since a config must be
+// measured the way it is used.
+struct TimingMode {
+  proto::CacheMode cache = proto::HOT;
+  proto::LaunchMode launch = proto::LAUNCH_MODE_UNSPECIFIED;
+};
+
+// The clock of a device, bound to one invocation and its operands. Prepare()
+// and TimeNs() come in pairs.
+class Timer {
+ public:
+  virtual ~Timer() = default;
+
+  // Outside the clock, before a batch of `calls`: restores operands, flushes
+  // caches, captures a graph.
+  virtual absl::Status Prepare(int64_t calls) = 0;
+  // Makes the calls of Prepare() back to back and returns what they took. Late
+  // errors of the device are reported here.
+  virtual absl::StatusOr<int64_t> TimeNs() = 0;
+
+  // Upper limit of `calls`: 1 with cold caches, the number of prefilled operand
+  // sets for a kernel that works in place.
+  virtual int64_t max_calls() const { return int64_t{1} << 30; }
+
+  // Adds metrics of all that was timed so far: processor time on the host.
+  virtual void Fill(proto::Measurement* measurement) const {}
+};
+
 // Whether somebody else had the device while a sample was taken, and what the
 // machine was like meanwhile. It lives for one sampling: between its samples,
 // warm-up included, nothing else is measured.
@@ -54,35 +94,58 @@ class Monitor {
   virtual void Fill(proto::Conditions* conditions) = 0;
 };
 
+struct MeterInfo {
+  std::string metric;  // "joules"
+  std::string unit;    // "J"
+  proto::Direction direction = proto::LOWER_IS_BETTER;
+  // Calls run back to back at least this long, so that the reading is well
+  // above the meter's resolution, and the device rests before.
+  absl::Duration min_window = absl::Milliseconds(100);
+  absl::Duration cool_down = absl::ZeroDuration();
+  bool estimated = false;     // a model's answer, no reading
+  bool whole_device = false;  // what others did on the device is in it
+};
+
+// What else calls cost: energy, memory traffic, a counter.
+class Meter {
+ public:
+  virtual ~Meter() = default;
+  virtual const MeterInfo& info() const = 0;
+  virtual absl::Status Begin() = 0;
+  // What `calls` calls since Begin() cost together. The caller fills in the
+  // duration.
+  virtual absl::StatusOr<proto::MeterWindow> End(int64_t calls) = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
 
-  virtual proto::DeviceKind kind() const = 0;
   virtual const proto::Hardware& hardware() const = 0;
-
-  // Threads that a kernel may use (CPU); 1 for other kinds.
-  virtual int threads() const = 0;
+  proto::DeviceKind kind() const { return hardware().device_kind(); }
 
   // ResourceExhausted if the memory cannot be had.
   virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(
       size_t size_bytes) = 0;
 
-  // CPU only: calls body(i) for each i in [0, count), spread over threads(),
-  // and returns when all are done. Survives losing a core: waiting threads
-  // spin briefly and then sleep, and work is claimed, not assigned.
-  virtual void ParallelFor(int64_t count,
-                           absl::FunctionRef<void(int64_t)> body) = 0;
-
   // Waits for everything launched so far; reports a failed launch.
   virtual absl::Status Synchronize() = 0;
 
-  // Evicts operands from all caches.
-  virtual void FlushCaches() = 0;
+  // Unimplemented for a mode that the device does not have. Invocation,
+  // operands and device must outlive the timer.
+  virtual absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(
+      Invocation& invocation, OperandSets& operands, TimingMode mode) = 0;
 
   // After the first call of what is going to be sampled: libraries start
   // threads late, and a monitor watches those that exist.
   virtual std::unique_ptr<Monitor> MakeMonitor() = 0;
+
+  // Those that work here; owned by the device.
+  virtual absl::Span<Meter* const> meters() { return {}; }
+
+  // The limits that "% of roofline" refers to; takes about a second.
+  // Unimplemented where nobody knows how to measure them.
+  virtual absl::StatusOr<proto::Ceilings> MeasureCeilings() = 0;
 };
 
 }  // namespace optrail::ops

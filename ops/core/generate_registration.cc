@@ -1,16 +1,20 @@
-// Generates the source that registers an operator's data files and kernel ids;
+// Generates the source that registers an operator's data files and backends;
 // run by the `operator` macro, see ops/operator.bzl for the arguments. Files
 // are given as PATH_IN_WORKSPACE=PATH.
 
 #include <fstream>
+#include <initializer_list>
 #include <iostream>
+#include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -23,8 +27,9 @@ ABSL_FLAG(std::string, options, "", "compiler options, one per line");
 ABSL_FLAG(std::string, space, "", "space file");
 ABSL_FLAG(std::string, shapes, "", "shapes file");
 ABSL_FLAG(std::vector<std::string>, headers, {}, "headers of all kernels");
-ABSL_FLAG(std::vector<std::string>, cpu, {}, "sources of the CPU kernel");
-ABSL_FLAG(std::vector<std::string>, cuda, {}, "sources of the CUDA kernel");
+ABSL_FLAG(std::vector<std::string>, backends, {},
+          "NAME:FILE for every file of every backend");
+ABSL_FLAG(std::string, jit_header, "", "what *.jit.cc files see of Optrail");
 ABSL_FLAG(std::vector<std::string>, tuned, {}, "tuned configs");
 ABSL_FLAG(bool, test_only, false, "leave the operator out of listings");
 ABSL_FLAG(std::string, out, "", "file to write");
@@ -79,18 +84,69 @@ std::string SourcesHash(const std::vector<std::string>& arguments) {
                            absl::GetFlag(FLAGS_options), contents);
 }
 
-std::string KernelIds() {
-  std::string ids;
-  const auto add = [&](const char* device,
-                       const std::vector<std::string>& sources) {
-    if (sources.empty()) return;
-    absl::StrAppend(&ids, "  files.kernel_ids[optrail::proto::", device,
-                    "] =\n      optrail::ops::KernelId(\"",
-                    SourcesHash(sources), "\", __VERSION__);\n");
-  };
-  add("CPU", absl::GetFlag(FLAGS_cpu));
-  add("CUDA", absl::GetFlag(FLAGS_cuda));
-  return ids;
+struct BackendSources {
+  std::vector<std::string> hashed;    // whatever decides the machine code
+  std::vector<std::string> embedded;  // for a compiler at run time
+  std::string space;
+  bool jit = false;
+};
+
+bool EndsWithOneOf(absl::string_view argument,
+                   std::initializer_list<absl::string_view> suffixes) {
+  for (const absl::string_view suffix : suffixes) {
+    if (absl::EndsWith(argument, suffix)) return true;
+  }
+  return false;
+}
+
+std::map<std::string, BackendSources> Backends() {
+  std::map<std::string, BackendSources> backends;
+  for (const std::string& argument : absl::GetFlag(FLAGS_backends)) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(argument, absl::MaxSplits(':', 1));
+    BackendSources& backend = backends[parts.first];
+    if (absl::EndsWith(parts.second, ".space.textproto")) {
+      backend.space = parts.second;
+      continue;
+    }
+    backend.hashed.push_back(parts.second);
+    backend.jit |= absl::EndsWith(parts.second, ".jit.cc");
+    if (EndsWithOneOf(parts.second, {".jit.cc", ".jit.h", ".cu", ".cuh"})) {
+      backend.embedded.push_back(parts.second);
+    }
+  }
+  // The device kinds' own kernels share the operator's space, unless they have
+  // one of their own.
+  for (const char* own : {"cpu", "cuda"}) {
+    const auto found = backends.find(own);
+    if (found != backends.end() && found->second.space.empty()) {
+      found->second.space = absl::GetFlag(FLAGS_space);
+    }
+  }
+  for (auto& [name, backend] : backends) {
+    if (!backend.jit) continue;
+    backend.hashed.push_back(absl::GetFlag(FLAGS_jit_header));
+    backend.embedded.push_back(absl::GetFlag(FLAGS_jit_header));
+  }
+  return backends;
+}
+
+std::string BackendText(const std::string& name,
+                        const BackendSources& backend) {
+  std::string text = absl::StrCat("  {\n    auto& backend = files.backends[\"",
+                                  name, "\"];\n");
+  if (!backend.space.empty()) {
+    absl::StrAppend(&text, "    backend.space = ", Embedded(backend.space),
+                    ";\n");
+  }
+  for (const std::string& source : backend.embedded) {
+    absl::StrAppend(&text, "    backend.sources.push_back(", Embedded(source),
+                    ");\n");
+  }
+  absl::StrAppend(&text, "    backend.sources_hash = \"",
+                  SourcesHash(backend.hashed),
+                  "\";\n    backend.compiler = __VERSION__;\n  }\n");
+  return text;
 }
 
 int Main() {
@@ -99,19 +155,31 @@ int Main() {
     absl::StrAppend(&tuned, "  files.tuned.push_back(", Embedded(argument),
                     ");\n");
   }
+  std::string backends, jit, jit_include;
+  for (const auto& [name, backend] : Backends()) {
+    backends += BackendText(name, backend);
+    if (!backend.jit) continue;
+    jit_include = "#include \"ops/core/jit_backend.h\"\n";
+    absl::StrAppend(&jit, "  optrail::ops::Registry::Get().AddBackend(\"",
+                    absl::GetFlag(FLAGS_name),
+                    "\",\n      optrail::ops::MakeJitBackend(\"", name,
+                    "\"));\n");
+  }
   std::ofstream out(absl::GetFlag(FLAGS_out), std::ios::binary);
   out << "// Generated by the `operator` macro from the files named below.\n"
-         "#include \"ops/core/registry.h\"\n"
+      << jit_include
+      << "#include \"ops/core/registry.h\"\n"
          "\n"
          "[[maybe_unused]] static const bool optrail_files_registered = [] {\n"
          "  optrail::ops::Registry::MacroFiles files;\n"
       << "  files.package = \"" << absl::GetFlag(FLAGS_package) << "\";\n"
       << "  files.space = " << Embedded(absl::GetFlag(FLAGS_space)) << ";\n"
       << "  files.shapes = " << Embedded(absl::GetFlag(FLAGS_shapes)) << ";\n"
-      << tuned << KernelIds() << "  files.test_only = "
+      << tuned << backends << "  files.test_only = "
       << (absl::GetFlag(FLAGS_test_only) ? "true" : "false") << ";\n"
       << "  optrail::ops::Registry::Get().AddFiles(\""
       << absl::GetFlag(FLAGS_name) << "\", std::move(files));\n"
+      << jit
       << "  return true;\n"
          "}();\n";
   out.close();

@@ -1,5 +1,7 @@
 #include "ops/core/operator.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -15,7 +17,24 @@ std::string DimNames(const proto::Shape& shape) {
                        });
 }
 
+std::string TypesText(const std::vector<proto::DataType>& types) {
+  return absl::StrJoin(types, "+", [](std::string* out, proto::DataType type) {
+    absl::StrAppend(out, tuning::DataTypeName(type));
+  });
+}
+
 }  // namespace
+
+double Operator::MovedBytes(const proto::Shape& shape) const {
+  const absl::StatusOr<std::vector<OperandSpec>> operands = Operands(shape);
+  if (!operands.ok()) return 0;
+  double bytes = 0;
+  for (const OperandSpec& operand : *operands) {
+    const double times = operand.role == Role::kInOut ? 2 : 1;
+    bytes += times * static_cast<double>(operand.size_bytes());
+  }
+  return bytes;
+}
 
 int64_t OperandSpec::elements() const {
   int64_t product = 1;
@@ -36,12 +55,21 @@ absl::Status CheckShape(const Operator& op, const proto::Shape& shape) {
                      op.name(), " has dimensions \"", DimNames(shape),
                      "\", expected \"", expected, "\" in this order"));
   }
-  if (shape.data_types().empty()) {
+  std::vector<proto::DataType> types;
+  for (const int type : shape.data_types()) {
+    types.push_back(static_cast<proto::DataType>(type));
+  }
+  const auto supported = op.data_types();
+  if (std::find(supported.begin(), supported.end(), types) == supported.end()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "shape ", tuning::CanonicalText(shape), " of operator ", op.name(),
-        " has no data type, expected for example "
-        "\"/f32\""));
+        ": its data type is ", types.empty() ? "missing" : TypesText(types),
+        ", supported is ",
+        absl::StrJoin(supported, ", ", [](std::string* out, const auto& one) {
+          absl::StrAppend(out, TypesText(one));
+        })));
   }
+  OPTRAIL_RETURN_IF_ERROR(CheckAttributes(op, shape));
   // Products of dimensions stay far from overflow in operators' own arithmetic.
   constexpr int64_t kMaxBytes = int64_t{1} << 46;
   double elements = 1;

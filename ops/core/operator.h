@@ -1,14 +1,14 @@
 #ifndef OPTRAIL_OPS_CORE_OPERATOR_H_
 #define OPTRAIL_OPS_CORE_OPERATOR_H_
 
-// An Operator is a computation with named dimensions, a double-precision
-// reference, FLOP and byte counts. A Kernel is one implementation of it for one
-// device kind, parameterised by a config. See docs/add_operator.md.
+// An Operator says what is computed: named dimensions, operands, a
+// double-precision reference, FLOP and bytes. How it is computed is the affair
+// of its backends (backend.h). See docs/add_operator.md.
 //
 //   class AddOperator : public Operator { ... };
-//   OPTRAIL_REGISTER_OPERATOR(AddOperator)            // add.cc
-//   class AddCpu : public Kernel { ... };
-//   OPTRAIL_REGISTER_KERNEL("add", proto::CPU, AddCpu)  // add_cpu.cc
+//   OPTRAIL_REGISTER_OPERATOR(AddOperator)       // add.cc
+//   class AddCpu : public CpuKernel { ... };
+//   OPTRAIL_REGISTER_CPU_KERNEL("add", AddCpu)   // add_cpu.cc
 //
 // Space, shapes, tuned configs and kernel ids come from the `operator` macro.
 
@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ops/core/device.h"
+#include "ops/core/attributes.h"
 #include "tuning/proto/config.pb.h"
 
 namespace optrail::ops {
@@ -34,9 +34,15 @@ struct OperandSpec {
   proto::DataType data_type = proto::F32;
   std::vector<int64_t> dims;
   Role role = Role::kInput;
-  // Random inputs are uniform in [-1, 1); or, for integer types, in
+  // Random inputs are uniform in [low, high); or, for integer types, in
   // [0, index_limit).
   int64_t index_limit = 0;
+  double low = -1;
+  double high = 1;
+  // What is sprinkled among them where results are checked, beside zeros of
+  // both signs, denormals, the ends of the range and ties: large values, values
+  // at which the computation changes its ways. Readings are taken without them.
+  std::vector<double> hard_values = {};
 
   int64_t elements() const;
   size_t size_bytes() const;
@@ -58,13 +64,22 @@ class Operator {
   // Names of the dimensions, in the order in which shapes give them.
   virtual std::vector<std::string> dims() const = 0;
 
+  // What shapes may say beside dimensions and types (attributes.h).
+  virtual std::vector<AttributeSpec> attributes() const { return {}; }
+
   // Raised when the meaning of the computation changes: results of different
   // versions do not compare.
   virtual int version() const { return 0; }
 
+  // The data types that shapes may have, each one type for all operands or one
+  // per operand.
+  virtual std::vector<std::vector<proto::DataType>> data_types() const {
+    return {{proto::F32}};
+  }
+
   // The arguments of every kernel, in order. InvalidArgument if the operator
-  // does not support the shape's data types or sizes. (Names and number of
-  // dimensions have been checked by then: see CheckShape.)
+  // does not support the shape's sizes. (Dimensions and data types have been
+  // checked by then: see CheckShape.)
   virtual absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const = 0;
 
@@ -72,8 +87,9 @@ class Operator {
   virtual double Flop(const proto::Shape& shape) const = 0;
 
   // Compulsory traffic per call: every input read once, every output written
-  // once.
-  virtual double MovedBytes(const proto::Shape& shape) const = 0;
+  // once, what is updated in place both. Follows from Operands(); 0 for a shape
+  // that those refuse.
+  double MovedBytes(const proto::Shape& shape) const;
 
   // Computes the outputs in double precision. `operands` hold the values
   // before the call, converted to double, in the order of Operands(); the
@@ -86,33 +102,9 @@ class Operator {
 };
 
 // InvalidArgument if `shape` does not have exactly the operator's dimensions in
-// its order, or if Operands() refuses it.
+// its order and one of its data types, or attributes that it does not have or
+// that have their default, or if Operands() refuses it.
 absl::Status CheckShape(const Operator& op, const proto::Shape& shape);
-
-// A kernel bound to a shape, a config and a device; owns its workspace.
-class Invocation {
- public:
-  virtual ~Invocation() = default;
-
-  // Launches one call. `operands` are device addresses in the order of
-  // Operands(). Called many times, also with other addresses.
-  virtual void Run(absl::Span<void* const> operands) = 0;
-
-  virtual int64_t workspace_bytes() const { return 0; }
-};
-
-class Kernel {
- public:
-  virtual ~Kernel() = default;
-
-  // `config` has a value for every knob of the operator's space and satisfies
-  // its constraints. Errors become outcomes: InvalidArgument INVALID,
-  // Unimplemented UNSUPPORTED, ResourceExhausted OUT_OF_MEMORY, Internal
-  // COMPILE_ERROR.
-  virtual absl::StatusOr<std::unique_ptr<Invocation>> Prepare(
-      const proto::Shape& shape, const proto::Config& config,
-      Device& device) const = 0;
-};
 
 }  // namespace optrail::ops
 

@@ -1,27 +1,38 @@
 // The test that the `operator` macro makes of every operator: its declaration
 // is complete, every listed shape has configs, every kernel computes what the
-// reference says, with the default config and with sampled ones, on one thread
-// and on two, on every SIMD target of this machine, and the checked-in tuned
-// configs can be used.
+// reference says, with the default config and with as many others as cover
+// every instantiation and every two values of two knobs (config_coverage.h), on
+// one thread and on two, on every SIMD target of this machine, and the
+// checked-in tuned configs can be used.
 //
 // Listed shapes are scaled down until a reference takes milliseconds; the
-// scaled dimensions end up odd, so that loops' tails are tested too.
+// scaled dimensions end up odd, so that loops' tails are tested too. Beside
+// them, each dimension is taken below, to and above every block that a config
+// cuts it into.
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
 #include <iostream>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/random.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "hwy/targets.h"
+#include "ops/core/config_coverage.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
 #include "ops/device/cpu/device.h"
@@ -33,7 +44,10 @@
 
 ABSL_FLAG(std::string, op, "", "name of the operator under test");
 ABSL_FLAG(int, sampled_configs, 8,
-          "random configs per shape beside the default");
+          "how many configs beside the default may be run with each shape, in "
+          "units of five; 0: the default only");
+ABSL_FLAG(absl::Duration, config_deadline, absl::Seconds(60),
+          "a config that has not answered by then hangs");
 
 namespace optrail::ops {
 namespace {
@@ -41,7 +55,19 @@ namespace {
 // Larger shapes are scaled down before they are run.
 constexpr double kMaxFlop = 4e6;
 constexpr double kMaxElements = 1e5;
+// Around blocks, where one dimension is large and the others are small.
+constexpr double kMaxSweptFlop = 2e7;
+constexpr double kMaxSweptElements = 4e5;
+constexpr int64_t kSmallDimension = 19;
+constexpr int kMaxSwept = 60;  // with each listed shape
+// --sampled_configs times this many may be run with a shape, where so many are
+// needed to cover all pairs of values.
+constexpr int kCoverageFactor = 5;
 constexpr uint64_t kSeed = 20240229;
+
+constexpr char kNothingToChoose[] =
+    "knob { name: \"algorithm\" variants: [\"default\"] }"
+    "default { set { knob: \"algorithm\" variant: \"default\" } }";
 
 std::string FileLine(const EmbeddedFile& file, int line) {
   return absl::StrCat(file.path, ":", line);
@@ -54,6 +80,43 @@ double TotalElements(const std::vector<OperandSpec>& operands) {
   }
   return elements;
 }
+
+// Says which config hangs and ends the process: nobody can stop a kernel that
+// does not return.
+class Watchdog {
+ public:
+  explicit Watchdog(std::string what)
+      : what_(std::move(what)), thread_([this] { Watch(); }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void Watch() {
+    const absl::Duration deadline = absl::GetFlag(FLAGS_config_deadline);
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (changed_.wait_for(lock, absl::ToChronoMilliseconds(deadline),
+                          [this] { return done_; })) {
+      return;
+    }
+    std::cout << "FAILED: " << what_ << ": no answer within "
+              << absl::FormatDuration(deadline) << std::endl;
+    std::_Exit(1);
+  }
+
+  const std::string what_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
 
 // Restores Highway's choice of targets.
 class TargetScope {
@@ -110,28 +173,31 @@ class OperatorTest : public testing::Test {
     }
   }
 
-  std::vector<proto::Config> ConfigsToTry(const tuning::BoundSpace& space) {
-    std::vector<proto::Config> configs = {space.default_config()};
-    Rng rng(kSeed);
-    std::set<std::string> seen = {tuning::CanonicalText(configs[0])};
-    for (int i = 0; i < absl::GetFlag(FLAGS_sampled_configs); ++i) {
-      const proto::Config config = space.ToConfig(space.Sample(rng));
-      if (seen.insert(tuning::CanonicalText(config)).second) {
-        configs.push_back(config);
-      }
-    }
-    return configs;
-  }
-
   // Runs the kernel twice, so that state it keeps between calls shows.
-  absl::Status RunAndVerify(const Kernel& kernel, const proto::Shape& shape,
+  absl::Status RunAndVerify(const Backend& backend, const proto::Shape& shape,
                             const proto::Config& config, Device& device) {
-    auto invocation = kernel.Prepare(shape, config, device);
+    Target target;
+    target.kind = device.kind();
+    target.isa = "native";
+    target.hardware = device.hardware();
+    const auto recipe = backend.Describe({shape, config, target});
+    if (!recipe.ok()) return recipe.status();
+    absl::StatusOr<Artifact> artifact = Artifact();
+    if (recipe->NeedsCompiler()) {
+      const std::string key = recipe->Key();
+      if (compiled_.count(key) == 0) {
+        compiled_.emplace(key, backend.Compile(*recipe));
+      }
+      artifact = compiled_.at(key);
+    }
+    if (!artifact.ok()) return artifact.status();
+    auto invocation = backend.Load(*artifact, shape, config, device);
     if (!invocation.ok()) return invocation.status();
     auto operands = CheckedOperands::Create(op(), shape, device, 2);
     if (!operands.ok()) return operands.status();
     for (const uint64_t seed : {kSeed, kSeed + 1}) {
-      absl::Status status = (*operands)->Fill(seed);
+      absl::Status status = (*operands)->Fill(
+          seed, seed == kSeed ? Values::kHard : Values::kTypical);
       if (status.ok()) status = (*operands)->Arm();
       if (!status.ok()) return status;
       const int set = static_cast<int>(seed % (*operands)->sets());
@@ -143,55 +209,169 @@ class OperatorTest : public testing::Test {
     return absl::OkStatus();
   }
 
-  // Checks `kernel` on all listed shapes; returns how many configs ran.
-  int CheckKernel(const Kernel& kernel, Device& device) {
-    int runs = 0;
+  // Runs one config and reports what is wrong; false if it was refused.
+  bool CheckConfig(const Backend& backend, const std::string& where,
+                   const proto::Shape& shape, const proto::Config& config,
+                   CpuDevice& device) {
+    const std::string what = absl::StrCat(
+        where, ": backend ", backend.name(), " shape ",
+        tuning::CanonicalText(shape), " config ", tuning::CanonicalText(config),
+        " threads ", device.threads());
+    const Watchdog watchdog(what);
+    const absl::Status status = RunAndVerify(backend, shape, config, device);
+    if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status)) {
+      last_refusal_ = absl::StrCat(what, ": ", status.message());
+      return false;
+    }
+    EXPECT_TRUE(status.ok()) << what << ": " << status.message();
+    return true;
+  }
+
+  struct Counts {
+    int ran = 0;
+    int sampled = 0;
+    int refused = 0;
+    int swept = 0;
+  };
+
+  // Checks `backend` on all listed shapes.
+  Counts CheckBackend(const Backend& backend, const tuning::Space& space,
+                      bool sweep, CpuDevice& device) {
+    Counts counts;
+    const bool slow_to_compile = backend.name() != OwnBackendName(proto::CPU);
     std::set<std::string> seen;
+    ConfigCoverage coverage;
+    Rng rng(kSeed);
     for (const tuning::NamedShape& listed : shapes_) {
       const auto shape = Runnable(listed.shape);
       if (!shape.has_value()) continue;
       if (!seen.insert(tuning::CanonicalText(*shape)).second) continue;
-      tuning::BindOptions bind_options;
-      bind_options.threads = device.threads();
-      const auto space = space_->Bind(*shape, device.hardware(), bind_options);
+      const auto bound = Bind(space, *shape, device);
       // A scaled shape may have no configs; listed ones are checked elsewhere.
-      if (!space.ok()) continue;
-      const std::vector<proto::Config> configs = ConfigsToTry(**space);
+      if (!bound.ok()) continue;
+      ConfigCoverage::Options options;
+      options.most = 1 + absl::GetFlag(FLAGS_sampled_configs) *
+                             (slow_to_compile ? 1 : kCoverageFactor);
+      const std::vector<proto::Config> configs =
+          coverage.Choose(**bound, options, rng);
+      const std::string where = FileLine(entry_->shapes, listed.line);
       for (const proto::Config& config : configs) {
-        const absl::Status status =
-            RunAndVerify(kernel, *shape, config, device);
         const bool is_default = &config == &configs[0];
-        if (!is_default && (absl::IsInvalidArgument(status) ||
-                            absl::IsUnimplemented(status))) {
-          continue;  // a kernel may refuse a config
+        const bool accepted =
+            CheckConfig(backend, where, *shape, config, device);
+        counts.ran += accepted;
+        if (is_default) {
+          EXPECT_TRUE(accepted) << "the default: " << last_refusal_;
+          continue;
         }
-        EXPECT_TRUE(status.ok())
-            << FileLine(entry_->shapes, listed.line) << ": shape "
-            << tuning::CanonicalText(*shape) << " config "
-            << tuning::CanonicalText(config) << " threads " << device.threads()
-            << ": " << status.message();
-        ++runs;
+        ++counts.sampled;
+        counts.refused += !accepted;
+      }
+      if (sweep) {
+        counts.swept += Sweep(backend, space, where, *shape, configs, device);
       }
     }
-    return runs;
+    return counts;
   }
 
+  // Below, at and above every block that a config cuts a dimension into, the
+  // other dimensions being small: tails, and blocks that scaled shapes never
+  // fill. Returns how many shapes ran.
+  int Sweep(const Backend& backend, const tuning::Space& space,
+            const std::string& where, const proto::Shape& small,
+            const std::vector<proto::Config>& configs, CpuDevice& device) {
+    int ran = 0;
+    for (const proto::Config& config : configs) {
+      for (const auto& [dim, block] : BlocksOf(backend, config)) {
+        for (const int64_t size : {block - 1, block, block + 1}) {
+          const std::string key = absl::StrCat(dim, " ", size);
+          if (size < 1 || ran >= kMaxSwept || swept_.count(key) > 0) continue;
+          const auto shape = WithDimension(small, dim, size);
+          if (!shape.has_value()) continue;
+          const auto bound = Bind(space, *shape, device);
+          if (!bound.ok() || !(*bound)->Validate(config).ok()) continue;
+          swept_.insert(key);
+          ran += CheckConfig(backend, where, *shape, config, device);
+        }
+      }
+    }
+    return ran;
+  }
+
+  std::vector<std::pair<std::string, int64_t>> BlocksOf(
+      const Backend& backend, const proto::Config& config) const {
+    std::vector<std::pair<std::string, int64_t>> blocks =
+        backend.Blocks(config);
+    if (!blocks.empty()) return blocks;
+    for (const proto::KnobValue& value : config.set()) {
+      if (!value.has_int_()) continue;
+      for (const std::string& dim : op().dims()) {
+        blocks.emplace_back(dim, value.int_());
+      }
+    }
+    return blocks;
+  }
+
+  // `shape` with one dimension of that size and the others small; nullopt if
+  // even so it is too much to run.
+  absl::optional<proto::Shape> WithDimension(proto::Shape shape,
+                                             const std::string& dim,
+                                             int64_t size) const {
+    for (proto::Dim& other : *shape.mutable_dims()) {
+      other.set_value(other.name() == dim
+                          ? size
+                          : std::min(other.value(), kSmallDimension));
+    }
+    if (!CheckShape(op(), shape).ok()) return absl::nullopt;
+    const auto operands = op().Operands(shape);
+    if (!operands.ok() || op().Flop(shape) > kMaxSweptFlop ||
+        TotalElements(*operands) > kMaxSweptElements) {
+      return absl::nullopt;
+    }
+    return shape;
+  }
+
+  static absl::StatusOr<std::unique_ptr<tuning::BoundSpace>> Bind(
+      const tuning::Space& space, const proto::Shape& shape,
+      const CpuDevice& device) {
+    tuning::BindOptions options;
+    options.threads = device.threads();
+    return space.Bind(shape, device.hardware(), options);
+  }
+
+  void ExpectRan(const Counts& counts) const {
+    EXPECT_GT(counts.ran, 0)
+        << "no listed shape could be scaled down to one that can be tested; "
+           "list a smaller one";
+    // A kernel may refuse what no constraint can say, not everything.
+    EXPECT_TRUE(counts.sampled == 0 || counts.refused < counts.sampled)
+        << "the kernel refuses all " << counts.sampled
+        << " configs beside the default; the last: " << last_refusal_;
+    std::cout << counts.ran << " configs ran, " << counts.refused
+              << " were refused, " << counts.swept
+              << " shapes around blocks ran\n";
+  }
+
+  std::string last_refusal_;
+  std::set<std::string> swept_;
+  std::map<std::string, absl::StatusOr<Artifact>> compiled_;
   const OperatorEntry* entry_ = nullptr;
   absl::optional<tuning::Space> space_;
   std::vector<tuning::NamedShape> shapes_;
 };
 
 TEST_F(OperatorTest, DeclaresAndRegistersTheSameKernels) {
-  EXPECT_FALSE(entry_->kernels.empty()) << "the operator has no kernel";
-  for (const auto& [device, kernel] : entry_->kernels) {
-    EXPECT_NE(kernel.kernel, nullptr)
-        << "the BUILD file declares sources of a kernel for "
-        << tuning::DeviceName(device)
-        << ", but none of them has an OPTRAIL_REGISTER_KERNEL(\"" << op().name()
-        << "\", ...)";
-    EXPECT_FALSE(kernel.id.empty())
-        << "a kernel for " << tuning::DeviceName(device)
-        << " is registered, but the BUILD file declares no sources for it";
+  EXPECT_FALSE(entry_->backends.empty()) << "the operator has no backend";
+  for (const std::string& name : Registry::Get().DeclaredOnly(op().name())) {
+    ADD_FAILURE() << "the BUILD file declares sources of backend " << name
+                  << ", but none of them has an OPTRAIL_REGISTER_CPU_KERNEL or "
+                     "OPTRAIL_REGISTER_BACKEND(\""
+                  << op().name() << "\", ...)";
+  }
+  for (const std::string& name : Registry::Get().RegisteredOnly(op().name())) {
+    ADD_FAILURE() << "backend " << name
+                  << " is registered, but the BUILD file declares no sources "
+                     "for it";
   }
 }
 
@@ -217,31 +397,61 @@ TEST_F(OperatorTest, HasAValidDefaultForEveryListedShape) {
   }
 }
 
-TEST_F(OperatorTest, SpaceReadsOnlyDimensionsOfTheOperator) {
+TEST_F(OperatorTest, SpaceReadsOnlyWhatShapesOfTheOperatorSay) {
   const std::vector<std::string> dims = op().dims();
   for (const std::string& dim : space_->dims()) {
     EXPECT_TRUE(std::count(dims.begin(), dims.end(), dim))
         << entry_->space.path << ": dim." << dim
         << " is no dimension of operator " << op().name();
   }
+  const absl::Status attributes =
+      CheckDeclaredAttributes(op(), space_->proto().attribute());
+  EXPECT_TRUE(attributes.ok())
+      << entry_->space.path << ": " << attributes.message();
 }
 
-TEST_F(OperatorTest, CpuKernelMatchesTheReferenceOnEveryTarget) {
-  const auto kernel = entry_->kernels.find(proto::CPU);
-  if (kernel == entry_->kernels.end()) GTEST_SKIP() << "no kernel for CPUs";
-  ASSERT_NE(kernel->second.kernel, nullptr);
+TEST_F(OperatorTest, OwnKernelMatchesTheReferenceOnEveryTarget) {
+  const auto kernel = entry_->FindBackend(proto::CPU, "");
+  if (!kernel.ok()) GTEST_SKIP() << "no kernel for CPUs";
   for (const int threads : {1, 2}) {
     auto device = MakeCpuDevice(threads);
     ASSERT_TRUE(device.ok()) << device.status().message();
     int64_t targets = hwy::SupportedTargets();
+    bool first_target = true;
     while (targets != 0) {
       const int64_t target = targets & -targets;
       targets &= targets - 1;
       SCOPED_TRACE(hwy::TargetName(target));
       const TargetScope scope(target);
-      EXPECT_GT(CheckKernel(*kernel->second.kernel, **device), 0)
-          << "no listed shape could be scaled down to one that can be tested; "
-             "list a smaller one";
+      // Blocks are cut in the same way on every target; the first is the best.
+      const bool sweep = threads == 1 && first_target;
+      first_target = false;
+      ExpectRan(CheckBackend(**kernel, *space_, sweep, **device));
+    }
+  }
+}
+
+TEST_F(OperatorTest, OtherBackendsMatchTheReference) {
+  for (const Backend* backend : entry_->BackendsOf(proto::CPU)) {
+    if (backend->name() == OwnBackendName(proto::CPU)) continue;
+    SCOPED_TRACE(backend->name());
+    const auto id = backend->Id({});
+    if (absl::IsUnavailable(id.status())) {
+      std::cout << backend->name() << ": " << id.status().message() << "\n";
+      continue;
+    }
+    ASSERT_TRUE(id.ok()) << id.status().message();
+    const EmbeddedFile file =
+        backend->space() != nullptr
+            ? *backend->space()
+            : EmbeddedFile{"(no space)", kNothingToChoose};
+    auto space = tuning::Space::Parse(file.contents, file.path);
+    ASSERT_TRUE(space.ok()) << space.status().message();
+    for (const int threads : {1, 2}) {
+      auto device = MakeCpuDevice(threads);
+      ASSERT_TRUE(device.ok()) << device.status().message();
+      swept_.clear();
+      ExpectRan(CheckBackend(*backend, *space, threads == 1, **device));
     }
   }
 }

@@ -44,13 +44,36 @@ std::vector<char> Encoded(const OperandSpec& spec,
   return bytes;
 }
 
+// One in eight elements becomes special: a hard value, or the same as the one
+// before it.
+void SprinkleHardValues(const OperandSpec& spec, Rng& rng,
+                        std::vector<double>* values) {
+  std::vector<double> hard = {0.0,      -0.0,        0x1.0p-149, -0x1.0p-149,
+                              0x1p-126, -0x1.8p-130, spec.low,   spec.high};
+  hard.insert(hard.end(), spec.hard_values.begin(), spec.hard_values.end());
+  constexpr int kOneIn = 8;
+  for (size_t i = 0; i < values->size(); ++i) {
+    if (rng.UniformInt(kOneIn) != 0) continue;
+    const auto choice = static_cast<size_t>(
+        rng.UniformInt(static_cast<int64_t>(hard.size()) + 1));
+    if (choice < hard.size()) {
+      (*values)[i] = hard[choice];
+    } else if (i > 0) {
+      (*values)[i] = (*values)[i - 1];
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed) {
+std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
+                                 Values kind) {
   Rng rng(seed);
   std::vector<double> values(spec.elements());
   if (IsFloat(spec.data_type)) {
-    for (double& value : values) value = 2 * rng.UniformReal() - 1;
+    const double width = spec.high - spec.low;
+    for (double& value : values) value = spec.low + width * rng.UniformReal();
+    if (kind == Values::kHard) SprinkleHardValues(spec, rng, &values);
   } else {
     const int64_t limit = std::max<int64_t>(spec.index_limit, 1);
     for (double& value : values) {
@@ -100,12 +123,12 @@ CompareResult Compare(proto::DataType type, const void* values,
   return result;
 }
 
-int64_t CheckedOperands::References::bytes() const {
-  int64_t elements = 0;
-  for (const auto& operand : values) {
-    elements += static_cast<int64_t>(operand.size());
-  }
-  return elements * static_cast<int64_t>(sizeof(double));
+int64_t CheckedOperands::DataSet::bytes() const {
+  size_t bytes = 0;
+  for (const auto& operand : inputs) bytes += operand.size();
+  for (const auto& operand : reference)
+    bytes += operand.size() * sizeof(double);
+  return static_cast<int64_t>(bytes);
 }
 
 CheckedOperands::CheckedOperands(const Operator& op, const proto::Shape& shape,
@@ -172,20 +195,36 @@ int64_t CheckedOperands::page_bytes() const {
 }
 
 std::vector<double> CheckedOperands::ValuesOf(int index) const {
-  return RandomValues(specs_[index], OperandSeed(seed_, index));
+  const std::vector<char>& bytes = cache_.front().inputs[index];
+  std::vector<double> values(specs_[index].elements());
+  DecodeValues(specs_[index].data_type, bytes.data(), 0,
+               absl::MakeSpan(values));
+  return values;
 }
 
-const CheckedOperands::References& CheckedOperands::ReferencesOf(
-    const std::vector<std::vector<double>>& in) {
-  References references;
-  references.seed = seed_;
-  references.values = op_.Reference(shape_, in);
+void CheckedOperands::TrimCache() {
+  int64_t bytes = 0;
+  for (auto it = cache_.begin(); it != cache_.end();) {
+    bytes += it->bytes();
+    it = it != cache_.begin() && bytes > kCacheBytes ? cache_.erase(it)
+                                                     : std::next(it);
+  }
+}
 
+void CheckedOperands::ComputeReference() {
+  OPTRAIL_CHECK(filled_) << "Fill() comes first";
+  if (!cache_.front().reference.empty()) return;
+  // Values of outputs are empty: a reference cannot depend on them.
+  std::vector<std::vector<double>> values(specs_.size());
+  for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
+    if (specs_[i].role != Role::kOutput) values[i] = ValuesOf(i);
+  }
+  std::vector<std::vector<double>> reference = op_.Reference(shape_, values);
   size_t result = 0;
   for (const OperandSpec& spec : specs_) {
     if (!IsResult(spec.role)) continue;
-    OPTRAIL_CHECK(result < references.values.size() &&
-                  static_cast<int64_t>(references.values[result].size()) ==
+    OPTRAIL_CHECK(result < reference.size() &&
+                  static_cast<int64_t>(reference[result].size()) ==
                       spec.elements())
         << "Reference() of operator " << op_.name() << " for shape "
         << tuning::CanonicalText(shape_)
@@ -194,41 +233,42 @@ const CheckedOperands::References& CheckedOperands::ReferencesOf(
         << spec.name << "\" has";
     ++result;
   }
-  cache_.push_front(std::move(references));
-  int64_t bytes = 0;
-  for (auto it = cache_.begin(); it != cache_.end();) {
-    bytes += it->bytes();
-    it = it != cache_.begin() && bytes > kCacheBytes ? cache_.erase(it)
-                                                     : std::next(it);
-  }
-  return cache_.front();
+  cache_.front().reference = std::move(reference);
+  TrimCache();
 }
 
-absl::Status CheckedOperands::Fill(uint64_t seed) {
-  seed_ = seed;
+absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
   const auto cached =
-      std::find_if(cache_.begin(), cache_.end(),
-                   [&](const References& r) { return r.seed == seed; });
-  if (cached != cache_.end()) cache_.splice(cache_.begin(), cache_, cached);
-  const bool need_reference = cached == cache_.end();
-
-  // Values of outputs are empty: a reference cannot depend on them.
-  std::vector<std::vector<double>> values(specs_.size());
+      std::find_if(cache_.begin(), cache_.end(), [&](const DataSet& data) {
+        return data.seed == seed && data.values == values;
+      });
+  if (cached != cache_.end()) {
+    cache_.splice(cache_.begin(), cache_, cached);
+  } else {
+    DataSet data;
+    data.seed = seed;
+    data.values = values;
+    for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
+      data.inputs.emplace_back();
+      if (specs_[i].role == Role::kOutput) continue;
+      data.inputs.back() = Encoded(
+          specs_[i], RandomValues(specs_[i], OperandSeed(seed, i), values));
+    }
+    cache_.push_front(std::move(data));
+    TrimCache();
+  }
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     if (specs_[i].role == Role::kOutput) continue;
-    std::vector<double> operand_values = ValuesOf(i);
-    std::vector<char> bytes = Encoded(specs_[i], operand_values);
+    const std::vector<char>& bytes = cache_.front().inputs[i];
     for (const auto& buffer : operands_[i].buffers) {
       OPTRAIL_RETURN_IF_ERROR(buffer->CopyFromHost(bytes.data()));
     }
     if (specs_[i].role == Role::kInput) {
       operands_[i].input_hash = HashBytes(bytes);
     } else {
-      operands_[i].initial = std::move(bytes);
+      operands_[i].initial = bytes;
     }
-    if (need_reference) values[i] = std::move(operand_values);
   }
-  if (need_reference) ReferencesOf(values);
   filled_ = true;
   return absl::OkStatus();
 }
@@ -276,14 +316,15 @@ absl::StatusOr<double> CheckedOperands::Verify(int set) {
   OPTRAIL_CHECK(filled_) << "Fill() comes first";
   OPTRAIL_RETURN_IF_ERROR(CheckInputsAndGuards());
 
-  const References& references = cache_.front();
+  ComputeReference();
+  const std::vector<std::vector<double>>& reference = cache_.front().reference;
   const Tolerance tolerance = op_.ToleranceFor(shape_);
   double max_error = 0;
   size_t result = 0;
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     const OperandSpec& spec = specs_[i];
     if (!IsResult(spec.role)) continue;
-    const std::vector<double>& expected = references.values[result++];
+    const std::vector<double>& expected = reference[result++];
     scratch_.resize(spec.size_bytes());
     OPTRAIL_RETURN_IF_ERROR(buffer(i, set).CopyToHost(scratch_.data()));
     const CompareResult compared =
@@ -297,7 +338,8 @@ absl::StatusOr<double> CheckedOperands::Verify(int set) {
           ", expected ", compared.first_wrong_expected, " within ",
           tolerance.absolute, " + ", tolerance.relative,
           " * |expected|; largest error ", compared.max_error_in_tolerances,
-          " tolerances (input seed ", seed_, ")"));
+          " tolerances (input seed ", cache_.front().seed,
+          cache_.front().values == Values::kHard ? ", hard values)" : ")"));
     }
   }
   return max_error;
@@ -332,7 +374,7 @@ absl::Status CheckedOperands::CheckInputsAndGuards() {
 
 absl::Status CheckedOperands::Repair() {
   OPTRAIL_CHECK(filled_) << "Fill() comes first";
-  OPTRAIL_RETURN_IF_ERROR(Fill(seed_));
+  OPTRAIL_RETURN_IF_ERROR(Fill(cache_.front().seed, cache_.front().values));
   return Arm();
 }
 

@@ -31,9 +31,18 @@
 
 namespace optrail::ops {
 
+// What inputs are made of. Typical values are what is timed: denormals, for
+// one, slow many processors down. Hard ones have the operand's hard values
+// among them, and are what results are checked with: a kernel that is right
+// within
+// (-1, 1) only, or for values that all differ, is wrong.
+enum class Values { kTypical, kHard };
+
 // elements() values that the operand's data type represents exactly, made of
-// `seed` alone: see OperandSpec::index_limit for their distribution.
-std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed);
+// `seed` alone: see OperandSpec for their distribution. One in eight hard ones
+// is special.
+std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
+                                 Values values = Values::kTypical);
 
 struct CompareResult {
   // Largest |value - expected| / (absolute + relative * |expected|); infinite
@@ -54,7 +63,7 @@ struct CompareResult {
 CompareResult Compare(proto::DataType type, const void* values,
                       absl::Span<const double> expected, Tolerance tolerance);
 
-class CheckedOperands {
+class CheckedOperands : public OperandSets {
  public:
   // Allocates the operands of op for `shape`, which CheckShape must accept.
   // In-out operands exist `sets` times, so that a kernel that works in place
@@ -69,17 +78,21 @@ class CheckedOperands {
   CheckedOperands& operator=(const CheckedOperands&) = delete;
 
   // Makes random inputs of `seed` the current ones and writes them to the
-  // device. The reference is computed on first use of a seed (which may take
-  // long) and cached for the last few seeds.
-  absl::Status Fill(uint64_t seed);
+  // device. They are made on first use and cached for the last few fillings.
+  absl::Status Fill(uint64_t seed, Values values = Values::kTypical);
+
+  // Computes the reference of the current inputs, unless it is cached. It may
+  // take long; Verify() does it where nobody did before.
+  void ComputeReference();
 
   // Device addresses in the order of Operator::Operands(), for
   // Invocation::Run().
-  absl::Span<void* const> addresses(int set = 0) const {
+  absl::Span<void* const> addresses(int set) const override {
     return addresses_[set];
   }
-  int sets() const { return static_cast<int>(addresses_.size()); }
-  bool has_in_out() const { return has_in_out_; }
+  absl::Span<void* const> addresses() const { return addresses_[0]; }
+  int sets() const override { return static_cast<int>(addresses_.size()); }
+  bool has_in_out() const override { return has_in_out_; }
   absl::Span<const OperandSpec> specs() const { return specs_; }
 
   // Of all operands of one set together.
@@ -90,7 +103,7 @@ class CheckedOperands {
 
   // Writes the values of Fill() back into the in-out operands of every set.
   // Nothing to do for other operands.
-  absl::Status Restore();
+  absl::Status Restore() override;
 
   // Makes outputs unlike any result: NaN for floats, the smallest value for
   // integers.
@@ -124,10 +137,13 @@ class CheckedOperands {
     std::vector<char> initial;  // the bytes of kInOut
   };
 
-  // Per output or in-out operand, in their order.
-  struct References {
+  // Inputs and, once somebody asked for it, their reference.
+  struct DataSet {
     uint64_t seed = 0;
-    std::vector<std::vector<double>> values;
+    Values values = Values::kTypical;
+    std::vector<std::vector<char>> inputs;  // encoded; empty for outputs
+    // Per output or in-out operand, in their order; empty: not computed yet.
+    std::vector<std::vector<double>> reference;
     int64_t bytes() const;
   };
 
@@ -137,7 +153,7 @@ class CheckedOperands {
   std::string Name(int index) const;
   Buffer& buffer(int index, int set) const;
   std::vector<double> ValuesOf(int index) const;
-  const References& ReferencesOf(const std::vector<std::vector<double>>& in);
+  void TrimCache();
 
   const Operator& op_;
   const proto::Shape shape_;
@@ -147,10 +163,9 @@ class CheckedOperands {
   int64_t bytes_per_set_ = 0;
   std::vector<Operand> operands_;
   std::vector<std::vector<void*>> addresses_;  // [set][operand]
-  uint64_t seed_ = 0;
   bool filled_ = false;
-  std::list<References> cache_;  // most recently used first
-  std::vector<char> scratch_;    // one operand as the host sees it
+  std::list<DataSet> cache_;   // most recently used first; the current one
+  std::vector<char> scratch_;  // one operand as the host sees it
 };
 
 }  // namespace optrail::ops

@@ -39,8 +39,10 @@ class Scale : public Operator {
                                     {"state", type, {n}, Role::kInOut},
                                     {"y", type, {n}, Role::kOutput}};
   }
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::I32}, {proto::F8E4M3}};
+  }
   double Flop(const proto::Shape& shape) const override { return 1; }
-  double MovedBytes(const proto::Shape& shape) const override { return 1; }
   std::vector<std::vector<double>> Reference(
       const proto::Shape& shape,
       absl::Span<const std::vector<double>> operands) const override {
@@ -172,9 +174,10 @@ TEST_F(CheckedOperandsTest, SetsHaveTheirOwnInOutOperands) {
 }
 
 TEST_F(CheckedOperandsTest, ComputesTheReferenceOncePerSeed) {
+  EXPECT_EQ(op_.references, 0);
+  operands_->ComputeReference();
   EXPECT_EQ(op_.references, 1);
   ASSERT_TRUE(operands_->Fill(2).ok());
-  EXPECT_EQ(op_.references, 2);
   for (const uint64_t seed : {1, 2, 1, 2}) {
     ASSERT_TRUE(operands_->Fill(seed).ok());
     ASSERT_TRUE(operands_->Arm().ok());
@@ -192,6 +195,56 @@ TEST_F(CheckedOperandsTest, AResultForAnotherSeedIsWrong) {
   RunRight();
   std::copy(old.begin(), old.end(), Address(2));
   EXPECT_THAT(Error(), HasSubstr("output operand \"y\""));
+}
+
+// Right for what typical inputs are made of, and 7 from 1 on.
+TEST_F(CheckedOperandsTest, AKernelThatIsWrongAtTheEndOfTheRangeIsFound) {
+  const auto run = [&] {
+    RunRight();
+    for (int i = 0; i < kN; ++i) {
+      if (Address(0)[i] >= 1) Address(2)[i] = 7;
+    }
+  };
+  run();
+  EXPECT_TRUE(operands_->Verify().ok()) << "typical values lie below 1";
+  // A hundred values hold a dozen hard ones of ten kinds.
+  std::string error;
+  for (uint64_t seed = 1; seed < 10 && error.empty(); ++seed) {
+    ASSERT_TRUE(operands_->Fill(seed, Values::kHard).ok());
+    ASSERT_TRUE(operands_->Arm().ok());
+    run();
+    error = std::string(operands_->Verify().status().message());
+  }
+  EXPECT_THAT(error, HasSubstr("hard values"));
+}
+
+// Divides by its input to multiply: right unless that is zero.
+TEST_F(CheckedOperandsTest, AKernelThatCannotTakeZeroIsFound) {
+  const auto run = [&] {
+    RunRight();
+    for (int i = 0; i < kN; ++i) {
+      const float x = Address(0)[i];
+      Address(2)[i] = 3 * x * x / x;
+    }
+  };
+  run();
+  EXPECT_TRUE(operands_->Verify().ok());
+  ASSERT_TRUE(operands_->Fill(1, Values::kHard).ok());
+  ASSERT_TRUE(operands_->Arm().ok());
+  run();
+  EXPECT_FALSE(operands_->Verify().ok());
+}
+
+TEST_F(CheckedOperandsTest, TypicalAndHardInputsOfASeedAreBothKept) {
+  for (int turn = 0; turn < 3; ++turn) {
+    for (const Values values : {Values::kHard, Values::kTypical}) {
+      ASSERT_TRUE(operands_->Fill(1, values).ok());
+      ASSERT_TRUE(operands_->Arm().ok());
+      RunRight();
+      EXPECT_TRUE(operands_->Verify().ok());
+    }
+  }
+  EXPECT_EQ(op_.references, 2);
 }
 
 TEST_F(CheckedOperandsTest, PoisonsIntegersToo) {
@@ -273,6 +326,31 @@ TEST(Compare, LocatesErrorsBeyondTheFirstPiece) {
                     {0.5, 0})
                 .first_wrong_index,
             4321);
+}
+
+TEST(RandomValues, HaveARangeAndHardOnesAmongThem) {
+  OperandSpec spec{"x", proto::F32, {10000}, Role::kInput};
+  spec.low = 10;
+  spec.high = 30;
+  spec.hard_values = {1e30, -600};
+  for (const double value : RandomValues(spec, 1)) {
+    EXPECT_GE(value, 10);
+    EXPECT_LE(value, 30);
+  }
+  const std::vector<double> hard = RandomValues(spec, 1, Values::kHard);
+  EXPECT_EQ(hard, RandomValues(spec, 1, Values::kHard));
+  const auto has = [&](double value) {
+    return std::count(hard.begin(), hard.end(), value) > 0;
+  };
+  EXPECT_TRUE(has(0));
+  EXPECT_TRUE(has(static_cast<float>(0x1p-149)));
+  EXPECT_TRUE(has(10));
+  EXPECT_TRUE(has(30));
+  EXPECT_TRUE(has(static_cast<float>(1e30)));
+  EXPECT_TRUE(has(-600));
+  int ties = 0;
+  for (size_t i = 1; i < hard.size(); ++i) ties += hard[i] == hard[i - 1];
+  EXPECT_GT(ties, 10);
 }
 
 TEST(RandomValues, AreFixedByTheSeedAndWithinTheirRange) {

@@ -1,5 +1,6 @@
 #include "ops/core/registry.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,42 @@ namespace optrail::ops {
 std::string KernelId(absl::string_view sources_hash,
                      absl::string_view compiler) {
   return Fingerprint(absl::StrCat(sources_hash, "\n", compiler));
+}
+
+std::string OwnBackendName(proto::DeviceKind kind) {
+  return tuning::DeviceName(kind);
+}
+
+std::vector<const Backend*> OperatorEntry::BackendsOf(
+    proto::DeviceKind kind) const {
+  std::vector<const Backend*> list;
+  for (const auto& [name, backend] : backends) {
+    if (backend->kind() == kind) list.push_back(backend.get());
+  }
+  const std::string own = OwnBackendName(kind);
+  std::stable_partition(list.begin(), list.end(), [&](const Backend* backend) {
+    return backend->name() == own;
+  });
+  return list;
+}
+
+absl::StatusOr<const Backend*> OperatorEntry::FindBackend(
+    proto::DeviceKind kind, absl::string_view name) const {
+  const std::string wanted =
+      name.empty() ? OwnBackendName(kind) : std::string(name);
+  const auto found = backends.find(wanted);
+  if (found != backends.end() && found->second->kind() == kind) {
+    return found->second.get();
+  }
+  const std::vector<const Backend*> list = BackendsOf(kind);
+  return absl::UnimplementedError(absl::StrCat(
+      "operator ", op->name(), " has no backend ", wanted, " for ",
+      tuning::DeviceName(kind), "; it has: ",
+      list.empty()
+          ? "none"
+          : absl::StrJoin(list, ", ", [](std::string* out, const Backend* b) {
+              absl::StrAppend(out, b->name());
+            })));
 }
 
 Registry& Registry::Get() {
@@ -55,13 +92,20 @@ void Registry::AddOperator(std::shared_ptr<const Operator> op) {
   entry.op = std::move(op);
 }
 
-void Registry::AddKernel(absl::string_view op, proto::DeviceKind device,
-                         std::shared_ptr<const Kernel> kernel) {
-  KernelEntry& entry = entries_[std::string(op)].kernels[device];
-  OPTRAIL_CHECK(entry.kernel == nullptr)
-      << "operator \"" << op << "\" has two kernels for device "
-      << tuning::DeviceName(device);
-  entry.kernel = std::move(kernel);
+void Registry::AddBackend(absl::string_view op,
+                          std::shared_ptr<Backend> backend) {
+  const std::string name = backend->name();
+  OPTRAIL_CHECK(IsBackendName(name))
+      << "operator \"" << op << "\" has a backend named \"" << name
+      << "\", expected [a-z][a-z0-9_]* and neither \"best\" nor \"all\"";
+  auto& declared = declared_[std::string(op)];
+  if (const auto files = declared.find(name); files != declared.end()) {
+    backend->SetFiles(files->second);
+  }
+  OPTRAIL_CHECK(entries_[std::string(op)]
+                    .backends.emplace(name, std::move(backend))
+                    .second)
+      << "operator \"" << op << "\" has two backends named \"" << name << "\"";
 }
 
 void Registry::AddFiles(absl::string_view op, MacroFiles files) {
@@ -74,9 +118,37 @@ void Registry::AddFiles(absl::string_view op, MacroFiles files) {
   entry.shapes = std::move(files.shapes);
   entry.tuned = std::move(files.tuned);
   entry.test_only = files.test_only;
-  for (auto& [device, id] : files.kernel_ids) {
-    entry.kernels[device].id = std::move(id);
+  for (const auto& [name, backend_files] : files.backends) {
+    const auto backend = entry.backends.find(name);
+    if (backend != entry.backends.end()) {
+      backend->second->SetFiles(backend_files);
+    }
   }
+  declared_[std::string(op)] = std::move(files.backends);
+}
+
+std::vector<std::string> Registry::DeclaredOnly(absl::string_view op) const {
+  std::vector<std::string> names;
+  const auto declared = declared_.find(op);
+  if (declared == declared_.end()) return names;
+  const auto entry = entries_.find(op);
+  for (const auto& [name, files] : declared->second) {
+    if (entry->second.backends.count(name) == 0) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> Registry::RegisteredOnly(absl::string_view op) const {
+  std::vector<std::string> names;
+  const auto entry = entries_.find(op);
+  if (entry == entries_.end()) return names;
+  const auto declared = declared_.find(op);
+  for (const auto& [name, backend] : entry->second.backends) {
+    if (declared == declared_.end() || declared->second.count(name) == 0) {
+      names.push_back(name);
+    }
+  }
+  return names;
 }
 
 }  // namespace optrail::ops

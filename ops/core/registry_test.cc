@@ -23,7 +23,6 @@ class Named : public Operator {
     return std::vector<OperandSpec>();
   }
   double Flop(const proto::Shape& shape) const override { return 0; }
-  double MovedBytes(const proto::Shape& shape) const override { return 0; }
   std::vector<std::vector<double>> Reference(
       const proto::Shape& shape,
       absl::Span<const std::vector<double>> operands) const override {
@@ -37,20 +36,36 @@ class Named : public Operator {
   const std::string name_;
 };
 
-class NoKernel : public Kernel {
+class NoKernel : public Backend {
  public:
-  absl::StatusOr<std::unique_ptr<Invocation>> Prepare(
-      const proto::Shape& shape, const proto::Config& config,
-      Device& device) const override {
+  explicit NoKernel(std::string name = "cpu",
+                    proto::DeviceKind kind = proto::CPU)
+      : name_(std::move(name)), kind_(kind) {}
+  std::string name() const override { return name_; }
+  proto::DeviceKind kind() const override { return kind_; }
+  absl::StatusOr<std::string> Id(const Target& target) const override {
+    return files().sources_hash;
+  }
+  absl::StatusOr<Recipe> Describe(
+      const CompileRequest& request) const override {
+    return Recipe();
+  }
+  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, Device& device) const override {
     return absl::UnimplementedError("no kernel");
   }
+
+ private:
+  const std::string name_;
+  const proto::DeviceKind kind_;
 };
 
 Registry::MacroFiles Files(bool test_only) {
   Registry::MacroFiles files;
   files.package = "ops/x";
   files.space = {"ops/x/x.space.textproto", "knob"};
-  files.kernel_ids[proto::CPU] = "id";
+  files.backends["cpu"].sources_hash = "id";
   files.test_only = test_only;
   return files;
 }
@@ -58,14 +73,15 @@ Registry::MacroFiles Files(bool test_only) {
 TEST(Registry, PartsMayArriveInAnyOrder) {
   Registry registry;
   registry.AddFiles("b", Files(false));
-  registry.AddKernel("b", proto::CPU, std::make_shared<NoKernel>());
+  registry.AddBackend("b", std::make_shared<NoKernel>());
   EXPECT_EQ(registry.Find("b"), nullptr) << "no operator yet";
   registry.AddOperator(std::make_shared<Named>("b"));
   const OperatorEntry* const entry = registry.Find("b");
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(entry->package, "ops/x");
-  EXPECT_EQ(entry->kernels.at(proto::CPU).id, "id");
-  EXPECT_NE(entry->kernels.at(proto::CPU).kernel, nullptr);
+  const auto own = entry->FindBackend(proto::CPU, "");
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(*(*own)->Id({}), "id");
 }
 
 TEST(Registry, ListsByNameAndTestOnlyOperatorsOnRequest) {
@@ -79,6 +95,32 @@ TEST(Registry, ListsByNameAndTestOnlyOperatorsOnRequest) {
   EXPECT_EQ(registry.List()[1]->op->name(), "b");
   EXPECT_EQ(registry.List(/*with_test_only=*/true).size(), 3);
   EXPECT_NE(registry.Find("t"), nullptr);
+}
+
+TEST(Registry, ListsTheOwnBackendFirstAndNamesThemWhereOneIsMissing) {
+  Registry registry;
+  registry.AddOperator(std::make_shared<Named>("b"));
+  registry.AddBackend("b", std::make_shared<NoKernel>("blas"));
+  registry.AddBackend("b", std::make_shared<NoKernel>("cpu"));
+  registry.AddBackend("b", std::make_shared<NoKernel>("cublas", proto::CUDA));
+  const OperatorEntry* const entry = registry.Find("b");
+  const auto list = entry->BackendsOf(proto::CPU);
+  ASSERT_EQ(list.size(), 2);
+  EXPECT_EQ(list[0]->name(), "cpu");
+  EXPECT_EQ(list[1]->name(), "blas");
+  EXPECT_EQ((*entry->FindBackend(proto::CPU, "blas"))->name(), "blas");
+  EXPECT_THAT(
+      std::string(entry->FindBackend(proto::CPU, "cublas").status().message()),
+      HasSubstr("operator b has no backend cublas for cpu; it has: cpu, blas"));
+}
+
+TEST(Registry, TellsWhatIsOnlyDeclaredOrOnlyRegistered) {
+  Registry registry;
+  registry.AddOperator(std::make_shared<Named>("b"));
+  registry.AddBackend("b", std::make_shared<NoKernel>("blas"));
+  registry.AddFiles("b", Files(false));
+  EXPECT_EQ(registry.DeclaredOnly("b"), std::vector<std::string>{"cpu"});
+  EXPECT_EQ(registry.RegisteredOnly("b"), std::vector<std::string>{"blas"});
 }
 
 TEST(Registry, NamesTheOperatorsThereAre) {
@@ -97,10 +139,11 @@ TEST(RegistryDeathTest, APartGivenTwiceStopsTheProcess) {
   registry.AddOperator(std::make_shared<Named>("add"));
   EXPECT_DEATH(registry.AddOperator(std::make_shared<Named>("add")),
                "operator \"add\" is registered twice");
-  registry.AddKernel("add", proto::CPU, std::make_shared<NoKernel>());
-  EXPECT_DEATH(
-      registry.AddKernel("add", proto::CPU, std::make_shared<NoKernel>()),
-      "operator \"add\" has two kernels for device cpu");
+  registry.AddBackend("add", std::make_shared<NoKernel>());
+  EXPECT_DEATH(registry.AddBackend("add", std::make_shared<NoKernel>()),
+               "operator \"add\" has two backends named \"cpu\"");
+  EXPECT_DEATH(registry.AddBackend("add", std::make_shared<NoKernel>("best")),
+               "neither \"best\" nor \"all\"");
   registry.AddFiles("add", Files(false));
   EXPECT_DEATH(registry.AddFiles("add", Files(false)),
                "two `operator` macros are named \"add\"");

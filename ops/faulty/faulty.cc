@@ -4,13 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
-#include "tuning/proto/canonical.h"
 
 namespace optrail::ops {
 namespace {
@@ -22,10 +19,6 @@ class Faulty : public Operator {
 
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
-    if (shape.data_types_size() != 1 || shape.data_types(0) != proto::F32) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "faulty ", tuning::CanonicalText(shape), ": only f32 is supported"));
-    }
     const int64_t n = shape.dims(0).value();
     return std::vector<OperandSpec>{
         {"x", proto::F32, {n}, Role::kInput},
@@ -35,10 +28,6 @@ class Faulty : public Operator {
 
   double Flop(const proto::Shape& shape) const override {
     return static_cast<double>(shape.dims(0).value());
-  }
-
-  double MovedBytes(const proto::Shape& shape) const override {
-    return 2.0 * sizeof(float) * static_cast<double>(shape.dims(0).value());
   }
 
   std::vector<std::vector<double>> Reference(

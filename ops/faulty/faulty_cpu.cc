@@ -13,8 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "ops/core/operator.h"
-#include "ops/core/registry.h"
+#include "ops/core/cpu_kernel.h"
 #include "ops/faulty/faulty_knobs.h"
 
 namespace optrail::ops {
@@ -99,18 +98,25 @@ class FaultyInvocation : public Invocation {
   const FaultyKnobs knobs_;
 };
 
-class FaultyCpu : public Kernel {
+class FaultyCpu : public CpuKernel {
  public:
+  absl::StatusOr<int> Instantiation(
+      const proto::Config& config) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const FaultyKnobs knobs,
+                             FaultyKnobs::From(config));
+    return knobs.InstantiationIndex();
+  }
+
   absl::StatusOr<std::unique_ptr<Invocation>> Prepare(
       const proto::Shape& shape, const proto::Config& config,
-      Device& device) const override {
+      CpuDevice& device) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const FaultyKnobs knobs,
                              FaultyKnobs::From(config));
     return std::make_unique<FaultyInvocation>(shape.dims(0).value(), knobs);
   }
 };
 
-OPTRAIL_REGISTER_KERNEL("faulty", proto::CPU, FaultyCpu)
+OPTRAIL_REGISTER_CPU_KERNEL("faulty", FaultyCpu)
 
 }  // namespace
 }  // namespace optrail::ops

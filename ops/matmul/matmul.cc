@@ -6,13 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
-#include "tuning/proto/canonical.h"
 
 namespace optrail::ops {
 namespace {
@@ -24,10 +21,6 @@ class Matmul : public Operator {
 
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
-    if (shape.data_types_size() != 1 || shape.data_types(0) != proto::F32) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "matmul ", tuning::CanonicalText(shape), ": only f32 is supported"));
-    }
     const Size size = SizeOf(shape);
     return std::vector<OperandSpec>{
         {"a", proto::F32, {size.m, size.k}, Role::kInput},
@@ -40,14 +33,6 @@ class Matmul : public Operator {
     const Size size = SizeOf(shape);
     return 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) *
            static_cast<double>(size.k);
-  }
-
-  double MovedBytes(const proto::Shape& shape) const override {
-    const Size size = SizeOf(shape);
-    const auto m = static_cast<double>(size.m);
-    const auto n = static_cast<double>(size.n);
-    const auto k = static_cast<double>(size.k);
-    return sizeof(float) * (m * k + k * n + m * n);
   }
 
   std::vector<std::vector<double>> Reference(

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,8 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "ops/core/operator.h"
-#include "ops/core/registry.h"
+#include "ops/core/cpu_kernel.h"
 #include "ops/matmul/blocked_matmul.h"
 #include "ops/matmul/matmul_knobs.h"
 #include "ops/matmul/register_tile.h"
@@ -91,7 +91,7 @@ Split SplitFor(const MatmulKnobs& knobs, const RegisterTile& tile,
 class MatmulCpuInvocation : public Invocation {
  public:
   MatmulCpuInvocation(const MatmulSize& size, const Blocking& blocking,
-                      const Split& split, Device& device)
+                      const Split& split, CpuDevice& device)
       : size_(size), blocking_(blocking), split_(split), device_(device) {}
 
   absl::Status Allocate() {
@@ -199,18 +199,35 @@ class MatmulCpuInvocation : public Invocation {
   const MatmulSize size_;
   const Blocking blocking_;
   const Split split_;
-  Device& device_;
+  CpuDevice& device_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
   float* partial_sums_ = nullptr;
   std::mutex mutex_;
   std::vector<float*> free_workspaces_;
 };
 
-class MatmulCpu : public Kernel {
+class MatmulCpu : public CpuKernel {
  public:
+  absl::StatusOr<int> Instantiation(
+      const proto::Config& config) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const MatmulKnobs knobs,
+                             MatmulKnobs::From(config));
+    return knobs.InstantiationIndex();
+  }
+
+  std::vector<std::pair<std::string, int64_t>> Blocks(
+      const proto::Config& config) const override {
+    const absl::StatusOr<MatmulKnobs> knobs = MatmulKnobs::From(config);
+    if (!knobs.ok()) return {};
+    const int64_t columns = knobs->nr_vectors * TileLanes();
+    return {{"m", knobs->mr},       {"m", knobs->mr * knobs->m_tiles},
+            {"n", columns},         {"n", columns * knobs->n_tiles},
+            {"k", knobs->k_unroll}, {"k", knobs->kc}};
+  }
+
   absl::StatusOr<std::unique_ptr<Invocation>> Prepare(
       const proto::Shape& shape, const proto::Config& config,
-      Device& device) const override {
+      CpuDevice& device) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const MatmulKnobs knobs,
                              MatmulKnobs::From(config));
     Blocking blocking;
@@ -242,7 +259,7 @@ class MatmulCpu : public Kernel {
   }
 };
 
-OPTRAIL_REGISTER_KERNEL("matmul", proto::CPU, MatmulCpu)
+OPTRAIL_REGISTER_CPU_KERNEL("matmul", MatmulCpu)
 
 }  // namespace
 }  // namespace optrail::ops

@@ -22,6 +22,15 @@ std::string ConfigText(const std::string& split, int tasks_per_thread) {
       split, ",tasks_per_thread=", tasks_per_thread);
 }
 
+absl::StatusOr<std::unique_ptr<Invocation>> Load(const OperatorEntry& entry,
+                                                 const proto::Shape& shape,
+                                                 const proto::Config& config,
+                                                 Device& device) {
+  const auto backend = entry.FindBackend(proto::CPU, "");
+  if (!backend.ok()) return backend.status();
+  return (*backend)->Load(Artifact(), shape, config, device);
+}
+
 absl::Status RunOnce(const std::string& shape_text,
                      const std::string& config_text, int threads,
                      uint64_t seed) {
@@ -34,8 +43,7 @@ absl::Status RunOnce(const std::string& shape_text,
   if (!device.ok()) return device.status();
   auto operands = CheckedOperands::Create(*entry->op, *shape, **device);
   if (!operands.ok()) return operands.status();
-  auto invocation =
-      entry->kernels.at(proto::CPU).kernel->Prepare(*shape, *config, **device);
+  auto invocation = Load(*entry, *shape, *config, **device);
   if (!invocation.ok()) return invocation.status();
   absl::Status status = (*operands)->Fill(seed);
   // Several calls: workspaces must come back.
@@ -80,8 +88,7 @@ TEST(MatmulCpu, ReportsItsWorkspace) {
   const auto config = tuning::ParseConfig(ConfigText("depth", 1));
   const auto device = MakeCpuDevice(2);
   ASSERT_TRUE(shape.ok() && config.ok() && device.ok());
-  const auto invocation =
-      entry->kernels.at(proto::CPU).kernel->Prepare(*shape, *config, **device);
+  const auto invocation = Load(*entry, *shape, *config, **device);
   ASSERT_TRUE(invocation.ok());
   // At least the partial sums of the second half of k.
   EXPECT_GE((*invocation)->workspace_bytes(), 64 * 64 * 4);

@@ -112,14 +112,16 @@ RegisterTile Instantiate() {
   return tile;
 }
 
-RegisterTile FindForTarget(int rows, int vectors, int k_unroll) {
-#define OPTRAIL_CASE(index, r, v, u)                      \
-  if (rows == (r) && vectors == (v) && k_unroll == (u)) { \
-    return Instantiate<r, v, u>();                        \
-  }
-  OPTRAIL_MATMUL_INSTANTIATIONS(OPTRAIL_CASE)
+RegisterTile FindForTarget(int instantiation) {
+  switch (instantiation) {
+#define OPTRAIL_CASE(index, rows, vectors, k_unroll) \
+  case index:                                        \
+    return Instantiate<rows, vectors, k_unroll>();
+    OPTRAIL_MATMUL_INSTANTIATIONS(OPTRAIL_CASE)
 #undef OPTRAIL_CASE
-  return RegisterTile();
+    default:
+      return RegisterTile();
+  }
 }
 
 int LanesForTarget() { return static_cast<int>(hn::Lanes(D())); }
@@ -136,7 +138,11 @@ HWY_EXPORT(FindForTarget);
 HWY_EXPORT(LanesForTarget);
 
 RegisterTile FindRegisterTile(int rows, int vectors, int k_unroll) {
-  return HWY_DYNAMIC_DISPATCH(FindForTarget)(rows, vectors, k_unroll);
+  MatmulKnobs knobs;
+  knobs.mr = rows;
+  knobs.nr_vectors = vectors;
+  knobs.k_unroll = k_unroll;
+  return HWY_DYNAMIC_DISPATCH(FindForTarget)(knobs.InstantiationIndex());
 }
 
 int TileLanes() { return HWY_DYNAMIC_DISPATCH(LanesForTarget)(); }

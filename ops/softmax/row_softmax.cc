@@ -277,30 +277,16 @@ void SoftmaxOfRows(const SoftmaxRows& work) {
   if (work.stream) hwy::FlushStream();
 }
 
-template <SoftmaxAlgorithm kAlgorithm>
-RowSoftmax ForUnroll(int unroll) {
-  switch (unroll) {
-    case 1:
-      return &SoftmaxOfRows<kAlgorithm, 1>;
-    case 2:
-      return &SoftmaxOfRows<kAlgorithm, 2>;
-    case 4:
-      return &SoftmaxOfRows<kAlgorithm, 4>;
+RowSoftmax FindForTarget(int instantiation) {
+  switch (instantiation) {
+#define OPTRAIL_CASE(index, algorithm, unroll) \
+  case index:                                  \
+    return &SoftmaxOfRows<algorithm, unroll>;
+    OPTRAIL_SOFTMAX_INSTANTIATIONS(OPTRAIL_CASE)
+#undef OPTRAIL_CASE
     default:
       return nullptr;
   }
-}
-
-RowSoftmax FindForTarget(SoftmaxAlgorithm algorithm, int unroll) {
-  switch (algorithm) {
-    case SoftmaxAlgorithm::kThreePass:
-      return ForUnroll<SoftmaxAlgorithm::kThreePass>(unroll);
-    case SoftmaxAlgorithm::kOnline:
-      return ForUnroll<SoftmaxAlgorithm::kOnline>(unroll);
-    case SoftmaxAlgorithm::kTwoPass:
-      return ForUnroll<SoftmaxAlgorithm::kTwoPass>(unroll);
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -314,7 +300,10 @@ namespace optrail::ops {
 HWY_EXPORT(FindForTarget);
 
 RowSoftmax FindRowSoftmax(SoftmaxAlgorithm algorithm, int unroll) {
-  return HWY_DYNAMIC_DISPATCH(FindForTarget)(algorithm, unroll);
+  SoftmaxKnobs knobs;
+  knobs.algorithm = algorithm;
+  knobs.unroll = unroll;
+  return HWY_DYNAMIC_DISPATCH(FindForTarget)(knobs.InstantiationIndex());
 }
 
 }  // namespace optrail::ops

@@ -11,20 +11,19 @@
 
 #include <cstdint>
 
+#include "ops/softmax/softmax_knobs.h"
+
 namespace optrail::ops {
 
-enum class SoftmaxAlgorithm {
-  // Maximum; exponentials and their sum; scaling. Reads y back.
-  kThreePass,
-  // Maximum and sum together, the sum being rescaled whenever a new maximum
-  // turns up; then the exponentials again. (Milakov and Gimelshein, "Online
-  // normalizer calculation for softmax", 2018.)
-  kOnline,
-  // No maximum at all: exponentials are summed as mantissa and exponent, which
-  // can't overflow; then the exponentials again. (Dukhan and Ablavatski,
-  // "Two-pass softmax algorithm", 2020.) Rows with |x| > 512 go to kThreePass.
-  kTwoPass,
-};
+// kThreePass: maximum; exponentials and their sum; scaling. Reads y back.
+// kOnline: maximum and sum together, the sum being rescaled whenever a new
+//   maximum turns up; then the exponentials again. (Milakov and Gimelshein,
+//   "Online normalizer calculation for softmax", 2018.)
+// kTwoPass: no maximum at all: exponentials are summed as mantissa and
+//   exponent, which can't overflow; then the exponentials again. (Dukhan and
+//   Ablavatski, "Two-pass softmax algorithm", 2020.) Rows with |x| > 512 go to
+//   kThreePass.
+using SoftmaxAlgorithm = SoftmaxKnobs::Algorithm;
 
 struct SoftmaxRows {
   const float* x = nullptr;
@@ -39,7 +38,7 @@ struct SoftmaxRows {
 using RowSoftmax = void (*)(const SoftmaxRows&);
 
 // For the best SIMD target of this machine; `unroll`: vectors per step. nullptr
-// where there is no such instantiation.
+// for what is not among the space's compile_time values.
 RowSoftmax FindRowSoftmax(SoftmaxAlgorithm algorithm, int unroll);
 
 }  // namespace optrail::ops

@@ -3,35 +3,25 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "ops/core/operator.h"
-#include "ops/core/registry.h"
+#include "ops/core/cpu_kernel.h"
 #include "ops/softmax/row_softmax.h"
 #include "ops/softmax/softmax_knobs.h"
 
 namespace optrail::ops {
 namespace {
 
-SoftmaxAlgorithm AlgorithmOf(const SoftmaxKnobs& knobs) {
-  switch (knobs.algorithm) {
-    case SoftmaxKnobs::Algorithm::kThreePass:
-      return SoftmaxAlgorithm::kThreePass;
-    case SoftmaxKnobs::Algorithm::kTwoPass:
-      return SoftmaxAlgorithm::kTwoPass;
-    case SoftmaxKnobs::Algorithm::kOnline:
-      break;
-  }
-  return SoftmaxAlgorithm::kOnline;
-}
-
 class SoftmaxCpuInvocation : public Invocation {
  public:
   SoftmaxCpuInvocation(int64_t rows, int64_t cols, const SoftmaxKnobs& knobs,
-                       RowSoftmax softmax, Device& device)
+                       RowSoftmax softmax, CpuDevice& device)
       : rows_(rows),
         cols_(cols),
         rows_per_task_(knobs.rows_per_task),
@@ -62,14 +52,31 @@ class SoftmaxCpuInvocation : public Invocation {
   const int64_t rows_per_task_;
   const bool stream_;
   const RowSoftmax softmax_;
-  Device& device_;
+  CpuDevice& device_;
 };
 
-class SoftmaxCpu : public Kernel {
+class SoftmaxCpu : public CpuKernel {
  public:
+  absl::StatusOr<int> Instantiation(
+      const proto::Config& config) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const SoftmaxKnobs knobs,
+                             SoftmaxKnobs::From(config));
+    return knobs.InstantiationIndex();
+  }
+
+  std::vector<std::pair<std::string, int64_t>> Blocks(
+      const proto::Config& config) const override {
+    const absl::StatusOr<SoftmaxKnobs> knobs = SoftmaxKnobs::From(config);
+    if (!knobs.ok()) return {};
+    // As many floats as the widest vectors have, and the narrowest.
+    return {{"rows", knobs->rows_per_task},
+            {"cols", knobs->unroll * 16},
+            {"cols", knobs->unroll * 4}};
+  }
+
   absl::StatusOr<std::unique_ptr<Invocation>> Prepare(
       const proto::Shape& shape, const proto::Config& config,
-      Device& device) const override {
+      CpuDevice& device) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const SoftmaxKnobs knobs,
                              SoftmaxKnobs::From(config));
     const int64_t rows = shape.dims(0).value();
@@ -79,16 +86,16 @@ class SoftmaxCpu : public Kernel {
           "streaming stores need rows of whole cache lines");
     }
     const RowSoftmax softmax =
-        FindRowSoftmax(AlgorithmOf(knobs), static_cast<int>(knobs.unroll));
+        FindRowSoftmax(knobs.algorithm, static_cast<int>(knobs.unroll));
     if (softmax == nullptr) {
-      return absl::InvalidArgumentError("config is not instantiated");
+      return absl::InvalidArgumentError("config was not compiled");
     }
     return std::make_unique<SoftmaxCpuInvocation>(rows, cols, knobs, softmax,
                                                   device);
   }
 };
 
-OPTRAIL_REGISTER_KERNEL("softmax", proto::CPU, SoftmaxCpu)
+OPTRAIL_REGISTER_CPU_KERNEL("softmax", SoftmaxCpu)
 
 }  // namespace
 }  // namespace optrail::ops

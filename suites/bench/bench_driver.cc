@@ -37,7 +37,18 @@ BenchCase MakeCase(const TaskEntry& task, proto::ConfigSelection selection,
   key->set_selection(selection);
   key->set_threads(task.task.threads());
   key->set_cache_mode(task.task.cache_mode());
+  key->set_backend(task.task.backend());
+  key->set_launch_mode(task.task.launch_mode());
+  if (task.task.devices() > 1) key->set_devices(task.task.devices());
   key->set_version(task.entry->op->version());
+  key->set_backend(task.task.backend());
+  if (!task.available.ok()) {
+    // Nothing is started for it, and its row says why.
+    bench.result.set_outcome(proto::UNSUPPORTED);
+    bench.result.set_detail(std::string(task.available.message()));
+  } else {
+    bench.result.set_library(task.backend->library());
+  }
   bench.result.set_config(CanonicalText(config));
   bench.result.set_config_source(source);
   bench.result.set_kernel_id(task.task.kernel_id());
@@ -50,14 +61,7 @@ BenchCase MakeCase(const TaskEntry& task, proto::ConfigSelection selection,
 // What the store answers for a task: the config and where it is from.
 BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
                     const tuning::TunedConfigStore& store) {
-  tuning::LookupRequest request;
-  request.operator_name = task.task.operator_name();
-  request.shape = &task.task.shape();
-  request.threads = task.task.threads();
-  request.cache_mode = task.task.cache_mode();
-  request.hardware_id = task.task.hardware_id();
-  request.device_kind = task.task.device_kind();
-  request.kernel_id = task.task.kernel_id();
+  tuning::LookupRequest request = tuning::RequestOf(task.task);
   const auto is_valid = [&](const proto::Config& config) {
     return space.bound->Validate(config).ok();
   };
@@ -212,10 +216,13 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   *run.mutable_hardware() = context.hardware;
   *run.mutable_toolchain() = context.toolchain;
   *run.mutable_ceilings() = CeilingsOf(context);
-  *run.mutable_settings() = SettingsOf(options.bench.sampling, options.worker);
+  *run.mutable_settings() = SettingsOf(options.bench.sampling, options.worker,
+                                       context.hardware.device_kind());
   run.mutable_settings()->set_processes(options.bench.processes);
   run.mutable_settings()->set_attempts_per_process(kBenchAttempts);
 
+  WorkerOptions worker = options.worker;
+  worker.shared_folder = context.state;
   BenchOptions bench = options.bench;
   ProgressOptions progress_options;
   progress_options.quiet = options.quiet;
@@ -227,7 +234,7 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   };
   std::vector<proto::BenchmarkResult> results = RunBenchSession(
       cases, bench, [&](const proto::Task& task) -> std::unique_ptr<Evaluator> {
-        return std::make_unique<WorkerEvaluator>(task, options.worker);
+        return std::make_unique<WorkerEvaluator>(task, worker);
       });
   progress.Update(static_cast<int64_t>(cases.size()) * bench.processes);
   progress.Finish();

@@ -54,6 +54,8 @@ std::vector<proto::BenchmarkResult> RunBenchSession(
       if (evaluation.outcome == proto::OK &&
           evaluation.measurement.has_value()) {
         *result.add_measurements() = *evaluation.measurement;
+        result.mutable_measurements(result.measurements_size() - 1)
+            ->set_round(round + 1);
       }
       if (evaluation.outcome != proto::OK &&
           evaluation.outcome != proto::CONTENDED) {

@@ -392,6 +392,10 @@ bool MatchesBenchmarkFilter(absl::string_view name) {
                            filter) != inverted;
 }
 
+bool BenchmarkFormatIsConsole() {
+  return absl::GetFlag(FLAGS_benchmark_format) == "console";
+}
+
 bool BenchmarkListTests() { return absl::GetFlag(FLAGS_benchmark_list_tests); }
 
 bool BenchmarkRandomInterleaving() {

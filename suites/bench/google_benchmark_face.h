@@ -38,6 +38,9 @@ absl::Status CheckGoogleBenchmarkFlags();
 bool MatchesBenchmarkFilter(absl::string_view name);
 
 bool BenchmarkListTests();
+
+// Whether standard output gets the table for people.
+bool BenchmarkFormatIsConsole();
 bool BenchmarkRandomInterleaving();
 // 0 if the flag was not given.
 int BenchmarkRepetitions();

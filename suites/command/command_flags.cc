@@ -39,6 +39,10 @@ ABSL_FLAG(std::vector<std::string>, threads, {},
           "Numbers of threads, such as 1,2; 0 stands for all cores. By default "
           "what the workload says, else 1.");
 ABSL_FLAG(std::string, device, "cpu", "cpu or cuda.");
+ABSL_FLAG(std::string, backend, "",
+          "Which implementation of an operator: a name such as openblas; all "
+          "of them; or best, which an earlier `bench --backend=all` found. By "
+          "default the device's own.");
 ABSL_FLAG(std::string, cache, "hot",
           "hot: operands are as warm as the call before left them; cold: "
           "caches are flushed before each call.");
@@ -153,8 +157,8 @@ std::string TuneCommandLine(const std::string& op,
 
 const std::vector<std::string>& SelectionFlags() {
   static const auto* const flags = new std::vector<std::string>{
-      "op",     "shape", "workload",           "threads",
-      "device", "cache", "with_test_operators"};
+      "op",     "shape",   "workload", "threads",
+      "device", "backend", "cache",    "with_test_operators"};
   return *flags;
 }
 
@@ -201,6 +205,7 @@ absl::StatusOr<TaskSelection> SelectionFromFlags(const std::string& op,
     }
     selection.threads.push_back(count);
   }
+  selection.backend = absl::GetFlag(FLAGS_backend);
   selection.with_test_only = absl::GetFlag(FLAGS_with_test_operators);
   return selection;
 }
@@ -257,7 +262,7 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   }
   options.tune.finalists = absl::GetFlag(FLAGS_finalists);
   const int processes = absl::GetFlag(FLAGS_processes);
-  options.tune.verify_processes = processes > 0 ? processes : kDefaultProcesses;
+  options.tune.rank_rounds = processes > 0 ? processes : kDefaultProcesses;
   options.tune.sampling = DefaultSamplingOptions();
   options.retune = absl::GetFlag(FLAGS_retune);
   options.forget_trials = absl::GetFlag(FLAGS_forget);

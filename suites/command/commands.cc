@@ -11,6 +11,7 @@
 #include "base/exit_code.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "suites/bench/backend_comparison.h"
 #include "suites/bench/bench_driver.h"
 #include "suites/bench/google_benchmark_face.h"
 #include "suites/command/command_flags.h"
@@ -40,14 +41,15 @@ absl::StatusOr<int> Tune(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const TaskSelection selection,
       SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
-  OPTRAIL_ASSIGN_OR_RETURN(const TuneDriverOptions options,
-                           TuneFromFlags(workload));
+  OPTRAIL_ASSIGN_OR_RETURN(TuneDriverOptions options, TuneFromFlags(workload));
   OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
+  options.worker.shared_folder = context.state;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
                            SelectTasks(selection, context.hardware));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
                            TuneTasks(tasks, context, options));
   std::cout << FormatTuneSummaries(summaries, absl::GetFlag(FLAGS_format));
+  std::cerr << FailuresText(summaries);
   if (!workload.name().empty() || options.total_trials > 0 ||
       options.total_time_ns > 0) {
     std::cerr << WorkloadTotalText(summaries);
@@ -140,6 +142,12 @@ absl::StatusOr<int> Bench(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
                            RunBenchmarks(cases, context, options));
   OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
+  if (const auto comparisons = CompareBackends(run); !comparisons.empty()) {
+    // Beside a format for programs, it is for the person who watches.
+    (BenchmarkFormatIsConsole() ? std::cout : std::cerr)
+        << "\n"
+        << ComparisonTable(comparisons).ToText();
+  }
   if (absl::GetFlag(FLAGS_record)) {
     OPTRAIL_RETURN_IF_ERROR(Record(run, context));
   }
@@ -191,6 +199,7 @@ Command BenchCommand(const std::string& op) {
       "\n"
       "  bench --op=softmax --record\n"
       "  bench --op=matmul --config=\"mr=4,...\" --record\n"
+      "  bench --op=matmul --shape=m=512 --backend=all\n"
       "  bench --workload=smoke --benchmark_out=smoke.json\n";
   command.flags = Concat({SelectionFlags(),
                           BenchFlags(),
@@ -217,12 +226,13 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, FindWorkload(name));
   OPTRAIL_ASSIGN_OR_RETURN(const TaskSelection selection,
                            SelectionFromFlags("", name));
-  OPTRAIL_ASSIGN_OR_RETURN(const TuneDriverOptions tune_options,
+  OPTRAIL_ASSIGN_OR_RETURN(TuneDriverOptions tune_options,
                            TuneFromFlags(workload));
   OPTRAIL_ASSIGN_OR_RETURN(const BenchDriverOptions bench_options,
                            BenchFromFlags(workload, ""));
   SuiteResult result;
   OPTRAIL_ASSIGN_OR_RETURN(result.context, RunContextFromFlags());
+  tune_options.worker.shared_folder = result.context.state;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
                            SelectTasks(selection, result.context.hardware));
   OPTRAIL_RETURN_IF_ERROR(CheckWritable(result.context.history));
@@ -238,6 +248,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
               << " tasks are in the store\n";
   } else {
     std::cout << FormatTuneSummaries(summaries, OutputFormat::kTable) << "\n";
+    std::cerr << FailuresText(summaries);
     std::cerr << WorkloadTotalText(summaries);
   }
 

@@ -4,29 +4,56 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/statistics.h"
+#include "base/status_macros.h"
 
 namespace optrail::suites {
 namespace {
 
-// Before kMinCleanSamples, one tells that a config is slower by this factor.
+// Before kMinCleanSamples, one tells that a config is slower by this factor;
+// one long call varies little.
 constexpr double kFarSlower = 3;
+constexpr double kLongSlower = 1.3;
+constexpr int64_t kLongCallNs = 20'000'000;
 
 // A sample may miss its target length by this factor before the number of
 // calls is corrected.
 constexpr double kCallsSlack = 2;
 
+struct Batch {
+  int64_t elapsed_ns = 0;
+  bool disturbed = false;
+};
+
+absl::StatusOr<Batch> TimeBatch(int64_t calls, ops::Timer& timer,
+                                ops::Monitor& monitor) {
+  Batch batch;
+  OPTRAIL_RETURN_IF_ERROR(timer.Prepare(calls));
+  monitor.Begin();
+  OPTRAIL_ASSIGN_OR_RETURN(batch.elapsed_ns, timer.TimeNs());
+  batch.disturbed = monitor.End(batch.elapsed_ns);
+  return batch;
+}
+
 // How many calls fill min_sample_ns, found by doubling from one call; the calls
 // made on the way warm caches, branch predictors and clocks up, and tell the
 // monitor what is usual.
-int64_t WarmUp(const proto::SamplingOptions& options, CallTimer& timer,
-               ops::Monitor& monitor) {
+struct WarmedUp {
+  int64_t calls = 1;  // per sample
+  // The last batch, where it is as good as a sample.
+  absl::optional<Batch> sample;
+};
+
+absl::StatusOr<WarmedUp> WarmUp(const proto::SamplingOptions& options,
+                                ops::Timer& timer, ops::Monitor& monitor) {
   int64_t calls = 1;
   int64_t spent_ns = 0;
   while (true) {
-    monitor.Begin();
-    const int64_t elapsed_ns = std::max<int64_t>(1, timer.TimeCallsNs(calls));
-    monitor.End(elapsed_ns);
+    OPTRAIL_ASSIGN_OR_RETURN(const Batch batch,
+                             TimeBatch(calls, timer, monitor));
+    const int64_t elapsed_ns = std::max<int64_t>(1, batch.elapsed_ns);
     spent_ns += elapsed_ns;
     const double per_call_ns =
         static_cast<double>(elapsed_ns) / static_cast<double>(calls);
@@ -35,7 +62,13 @@ int64_t WarmUp(const proto::SamplingOptions& options, CallTimer& timer,
             static_cast<double>(options.min_sample_ns()) / per_call_ns)),
         1, timer.max_calls());
     const bool long_enough = calls >= wanted || calls == timer.max_calls();
-    if (long_enough && spent_ns >= options.warm_up_ns()) return wanted;
+    if (long_enough && spent_ns >= options.warm_up_ns()) {
+      WarmedUp result;
+      result.calls = wanted;
+      // What a cold start adds does not show beside so long a call.
+      if (elapsed_ns >= kLongCallNs && calls == wanted) result.sample = batch;
+      return result;
+    }
     // The first calls are slower than later ones: approach from below.
     if (!long_enough) {
       calls = std::min({wanted, calls * 10, timer.max_calls()});
@@ -66,11 +99,12 @@ proto::SamplingOptions DefaultSamplingOptions() {
   return options;
 }
 
-Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
-                     ops::Monitor& monitor) {
+absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
+                                     ops::Timer& timer, ops::Monitor& monitor) {
   Sampling result;
   proto::Measurement& measurement = result.measurement;
-  int64_t calls = WarmUp(options, timer, monitor);
+  OPTRAIL_ASSIGN_OR_RETURN(WarmedUp warmed_up, WarmUp(options, timer, monitor));
+  int64_t calls = warmed_up.calls;
   measurement.set_calls_per_sample(calls);
 
   int64_t spent_ns = 0;
@@ -86,9 +120,14 @@ Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
     return result;
   };
   while (true) {
-    monitor.Begin();
-    const int64_t elapsed_ns = timer.TimeCallsNs(calls);
-    const bool disturbed = monitor.End(elapsed_ns);
+    Batch batch;
+    if (warmed_up.sample.has_value()) {
+      batch = *warmed_up.sample;
+      warmed_up.sample.reset();
+    } else {
+      OPTRAIL_ASSIGN_OR_RETURN(batch, TimeBatch(calls, timer, monitor));
+    }
+    const auto [elapsed_ns, disturbed] = batch;
     spent_ns += elapsed_ns;
 
     if (!disturbed && calls < timer.max_calls() &&
@@ -114,9 +153,11 @@ Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
 
     if (options.has_hopeless_above_ns() && !clean.empty()) {
       const double fastest_ns = *std::min_element(clean.begin(), clean.end());
-      const double limit_ns = clean.size() >= kMinCleanSamples
-                                  ? options.hopeless_above_ns()
-                                  : kFarSlower * options.hopeless_above_ns();
+      const double limit_ns =
+          clean.size() >= kMinCleanSamples
+              ? options.hopeless_above_ns()
+              : (elapsed_ns >= kLongCallNs ? kLongSlower : kFarSlower) *
+                    options.hopeless_above_ns();
       if (fastest_ns > limit_ns) return finish(proto::CENSORED, fastest_ns);
     }
     // Calls so long that min_samples of them exceed the time limit.
@@ -137,6 +178,26 @@ Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
       return finish(proto::CONTENDED, 0);
     }
   }
+}
+
+absl::StatusOr<proto::MeterWindow> TakeWindow(int64_t calls, ops::Timer& timer,
+                                              ops::Meter& meter) {
+  const int64_t window_ns = absl::ToInt64Nanoseconds(meter.info().min_window);
+  int64_t elapsed_ns = 0;
+  int64_t total_calls = 0;
+  OPTRAIL_RETURN_IF_ERROR(meter.Begin());
+  while (elapsed_ns < window_ns) {
+    OPTRAIL_RETURN_IF_ERROR(timer.Prepare(calls));
+    OPTRAIL_ASSIGN_OR_RETURN(const int64_t batch_ns, timer.TimeNs());
+    elapsed_ns += std::max<int64_t>(1, batch_ns);
+    total_calls += calls;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(proto::MeterWindow window, meter.End(total_calls));
+  window.set_calls(total_calls);
+  window.set_duration_ns(elapsed_ns);
+  window.set_estimated(meter.info().estimated);
+  window.set_whole_device(meter.info().whole_device);
+  return window;
 }
 
 }  // namespace optrail::suites

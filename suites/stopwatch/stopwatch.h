@@ -3,10 +3,12 @@
 
 // The one stopwatch: decides how many calls make a sample, how many samples are
 // enough, and which of them were disturbed. Tuning and benchmarking both use
-// it. It sees the machine only through two small interfaces, so that its
-// behaviour is tested against seeded noise, without hardware.
+// it. It sees the machine only through the timer, the monitor and the meters
+// that a device brings (ops/core/device.h), so that it serves every kind, and
+// its behaviour is tested against seeded noise, without hardware.
 //
-//   const Sampling result = TakeSamples(options, timer, monitor);
+//   OPTRAIL_ASSIGN_OR_RETURN(const Sampling result,
+//                            TakeSamples(options, *timer, *monitor));
 //   if (result.outcome == proto::OK) Use(result.time_ns);
 //
 // It measures within one process. Evidence needs several processes: see
@@ -14,26 +16,12 @@
 
 #include <cstdint>
 
+#include "absl/status/statusor.h"
 #include "ops/core/device.h"
 #include "suites/proto/worker.pb.h"
 #include "tuning/proto/trial.pb.h"
 
 namespace optrail::suites {
-
-// The code under measurement.
-class CallTimer {
- public:
-  virtual ~CallTimer() = default;
-
-  // Makes `calls` calls back to back and returns their wall time. What must
-  // happen outside the timed region (flushing caches, restoring operands) is
-  // done here, before the clock starts.
-  virtual int64_t TimeCallsNs(int64_t calls) = 0;
-
-  // Upper limit of calls per sample: 1 with cold caches, the number of
-  // prefilled operand sets for a kernel that works in place.
-  virtual int64_t max_calls() const { return int64_t{1} << 30; }
-};
 
 // Of the interval of the median.
 inline constexpr double kMedianConfidence = 0.95;
@@ -56,9 +44,15 @@ struct Sampling {
 // within options.target_relative_half_width of it, or max_samples or
 // max_time_ns is reached; calls that are long beside max_time_ns get by with
 // three samples. Only clean samples count: CONTENDED means that after
-// max_time_ns twice over there were too few of them.
-Sampling TakeSamples(const proto::SamplingOptions& options, CallTimer& timer,
-                     ops::Monitor& monitor);
+// max_time_ns twice over there were too few of them. Errors are the device's.
+absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
+                                     ops::Timer& timer, ops::Monitor& monitor);
+
+// What a meter reads while batches of `calls` calls run back to back for at
+// least its window. No sample is taken meanwhile: a metered call is no faster
+// for that, but it may be slower.
+absl::StatusOr<proto::MeterWindow> TakeWindow(int64_t calls, ops::Timer& timer,
+                                              ops::Meter& meter);
 
 }  // namespace optrail::suites
 

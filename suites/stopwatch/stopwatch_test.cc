@@ -11,7 +11,7 @@ namespace {
 
 // A kernel whose calls take `true_ns` times seeded noise. Disturbances hit
 // samples at random and are what the monitor reports.
-class NoisyKernel : public CallTimer, public ops::Monitor {
+class NoisyKernel : public ops::Timer, public ops::Monitor {
  public:
   NoisyKernel(double true_ns, double noise, double disturbed_share,
               uint64_t seed)
@@ -20,7 +20,12 @@ class NoisyKernel : public CallTimer, public ops::Monitor {
         disturbed_share_(disturbed_share),
         rng_(seed) {}
 
-  int64_t TimeCallsNs(int64_t calls) override {
+  absl::Status Prepare(int64_t calls) override {
+    next_calls_ = calls;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<int64_t> TimeNs() override {
+    const int64_t calls = next_calls_;
     ++samples_;
     total_calls_ += calls;
     double ns = true_ns_ * static_cast<double>(calls) *
@@ -42,6 +47,7 @@ class NoisyKernel : public CallTimer, public ops::Monitor {
   int64_t resolution_ns_ = 1;
   bool first_calls_slow_ = false;
   int samples_ = 0;
+  int64_t next_calls_ = 0;
   int64_t total_calls_ = 0;
 
  private:
@@ -55,7 +61,8 @@ class NoisyKernel : public CallTimer, public ops::Monitor {
 TEST(StopwatchTest, BatchesShortCallsUntilASampleIsLongEnough) {
   NoisyKernel kernel(/*true_ns=*/7, /*noise=*/0.01, 0, /*seed=*/1);
   kernel.resolution_ns_ = 1000;  // far coarser than a call
-  const Sampling result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  const Sampling result =
+      *TakeSamples(DefaultSamplingOptions(), kernel, kernel);
   EXPECT_EQ(result.outcome, proto::OK);
   EXPECT_GE(result.measurement.calls_per_sample(), 100'000 / 7 / 2);
   EXPECT_NEAR(result.time_ns, 7, 0.2);
@@ -64,8 +71,8 @@ TEST(StopwatchTest, BatchesShortCallsUntilASampleIsLongEnough) {
 TEST(StopwatchTest, StopsEarlyOnAQuietKernelAndLateOnANoisyOne) {
   NoisyKernel quiet(1e5, 0.001, 0, 2);
   NoisyKernel noisy(1e5, 0.10, 0, 2);
-  const Sampling a = TakeSamples(DefaultSamplingOptions(), quiet, quiet);
-  const Sampling b = TakeSamples(DefaultSamplingOptions(), noisy, noisy);
+  const Sampling a = *TakeSamples(DefaultSamplingOptions(), quiet, quiet);
+  const Sampling b = *TakeSamples(DefaultSamplingOptions(), noisy, noisy);
   EXPECT_LT(a.measurement.sample_ns_size(), 12);
   EXPECT_GT(b.measurement.sample_ns_size(), 100);
   EXPECT_NEAR(b.time_ns, 1e5, 3e3);
@@ -73,7 +80,8 @@ TEST(StopwatchTest, StopsEarlyOnAQuietKernelAndLateOnANoisyOne) {
 
 TEST(StopwatchTest, LeavesDisturbedSamplesOutButKeepsThem) {
   NoisyKernel kernel(1e5, 0.005, /*disturbed_share=*/0.4, 3);
-  const Sampling result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  const Sampling result =
+      *TakeSamples(DefaultSamplingOptions(), kernel, kernel);
   EXPECT_EQ(result.outcome, proto::OK);
   EXPECT_NEAR(result.time_ns, 1e5, 1e3);
   EXPECT_GT(result.measurement.contended_samples_size(), 0);
@@ -87,7 +95,8 @@ TEST(StopwatchTest, LeavesDisturbedSamplesOutButKeepsThem) {
 
 TEST(StopwatchTest, ConcludesNothingWhenHardlyAnySampleIsClean) {
   NoisyKernel kernel(1e5, 0.005, /*disturbed_share=*/1, 4);
-  const Sampling result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  const Sampling result =
+      *TakeSamples(DefaultSamplingOptions(), kernel, kernel);
   EXPECT_EQ(result.outcome, proto::CONTENDED);
   EXPECT_FALSE(result.measurement.has_median_ns());
   EXPECT_GT(result.measurement.sample_ns_size(), 0);
@@ -97,7 +106,7 @@ TEST(StopwatchTest, RacesOutAHopelessConfigWithALowerBound) {
   NoisyKernel kernel(1e6, 0.01, 0, 5);
   proto::SamplingOptions options = DefaultSamplingOptions();
   options.set_hopeless_above_ns(5e5);
-  const Sampling result = TakeSamples(options, kernel, kernel);
+  const Sampling result = *TakeSamples(options, kernel, kernel);
   EXPECT_EQ(result.outcome, proto::CENSORED);
   EXPECT_LE(result.measurement.sample_ns_size(), 3);
   EXPECT_GT(result.time_ns, 5e5);
@@ -108,14 +117,15 @@ TEST(StopwatchTest, NeverRacesOutAConfigBelowTheLimit) {
   options.set_hopeless_above_ns(1.2e5);
   for (uint64_t seed = 0; seed < 200; ++seed) {
     NoisyKernel kernel(1e5, 0.05, 0, seed);
-    EXPECT_EQ(TakeSamples(options, kernel, kernel).outcome, proto::OK) << seed;
+    EXPECT_EQ(TakeSamples(options, kernel, kernel)->outcome, proto::OK) << seed;
   }
 }
 
 TEST(StopwatchTest, AColdOrInPlaceKernelKeepsItsLimitOfCalls) {
   NoisyKernel kernel(/*true_ns=*/1000, 0.01, 0, 6);
   kernel.max_calls_ = 1;
-  const Sampling result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  const Sampling result =
+      *TakeSamples(DefaultSamplingOptions(), kernel, kernel);
   EXPECT_EQ(result.outcome, proto::OK);
   EXPECT_EQ(result.measurement.calls_per_sample(), 1);
   EXPECT_EQ(kernel.total_calls_, kernel.samples_);
@@ -126,17 +136,76 @@ TEST(StopwatchTest, CorrectsTheBatchWhenTheWarmUpWasMuchSlower) {
   kernel.first_calls_slow_ = true;
   proto::SamplingOptions options = DefaultSamplingOptions();
   options.set_warm_up_ns(0);
-  const Sampling result = TakeSamples(options, kernel, kernel);
+  const Sampling result = *TakeSamples(options, kernel, kernel);
   EXPECT_EQ(result.outcome, proto::OK);
   EXPECT_GE(result.measurement.sample_ns(0), options.min_sample_ns() / 2);
   EXPECT_NEAR(result.time_ns, 1000, 20);
 }
 
-TEST(StopwatchTest, LongCallsGetByWithThreeSamples) {
+TEST(StopwatchTest, LongCallsGetByWithThreeSamplesWarmUpIncluded) {
   NoisyKernel kernel(/*true_ns=*/1e9, 0.01, 0, 8);
-  const Sampling result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  const Sampling result =
+      *TakeSamples(DefaultSamplingOptions(), kernel, kernel);
   EXPECT_EQ(result.outcome, proto::OK);
   EXPECT_EQ(result.measurement.sample_ns_size(), 3);
+  EXPECT_EQ(kernel.total_calls_, 3);
+}
+
+TEST(StopwatchTest, TheFirstLongCallOfAHopelessConfigIsItsLast) {
+  NoisyKernel kernel(/*true_ns=*/1e8, 0.01, 0, 9);
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_hopeless_above_ns(7e7);
+  const Sampling result = *TakeSamples(options, kernel, kernel);
+  EXPECT_EQ(result.outcome, proto::CENSORED);
+  EXPECT_EQ(kernel.total_calls_, 1);
+}
+
+TEST(StopwatchTest, AFailureOfTheDeviceEndsTheSampling) {
+  class Failing : public NoisyKernel {
+   public:
+    Failing() : NoisyKernel(1e5, 0.01, 0, 10) {}
+    absl::StatusOr<int64_t> TimeNs() override {
+      if (samples_ > 5) return absl::InternalError("late error");
+      return NoisyKernel::TimeNs();
+    }
+  };
+  Failing kernel;
+  const auto result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  EXPECT_EQ(result.status().message(), "late error");
+}
+
+// Counts a joule per call.
+class CallMeter : public ops::Meter {
+ public:
+  CallMeter() {
+    info_.metric = "joules";
+    info_.unit = "J";
+    info_.min_window = absl::Milliseconds(50);
+    info_.whole_device = true;
+  }
+  const ops::MeterInfo& info() const override { return info_; }
+  absl::Status Begin() override { return absl::OkStatus(); }
+  absl::StatusOr<proto::MeterWindow> End(int64_t calls) override {
+    proto::MeterWindow window;
+    window.set_metric(info_.metric);
+    window.set_value(static_cast<double>(calls));
+    return window;
+  }
+
+ private:
+  ops::MeterInfo info_;
+};
+
+TEST(StopwatchTest, AMeterGetsAWindowOfBackToBackCalls) {
+  NoisyKernel kernel(/*true_ns=*/1000, 0.01, 0, 11);
+  CallMeter meter;
+  const auto window = TakeWindow(/*calls=*/100, kernel, meter);
+  ASSERT_TRUE(window.ok()) << window.status();
+  EXPECT_GE(window->duration_ns(), 50'000'000);
+  EXPECT_LE(window->duration_ns(), 51'000'000);
+  EXPECT_EQ(window->calls(), kernel.total_calls_);
+  EXPECT_EQ(window->value(), static_cast<double>(kernel.total_calls_));
+  EXPECT_TRUE(window->whole_device());
 }
 
 // The interval of the median is what stops sampling, so it must hold: over many
@@ -147,7 +216,7 @@ TEST(StopwatchTest, ErrorOfTheMedianMatchesTheTargetedPrecision) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     NoisyKernel kernel(1e5, 0.03, 0.1, 1000 + seed);
     const Sampling result =
-        TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+        *TakeSamples(DefaultSamplingOptions(), kernel, kernel);
     ASSERT_EQ(result.outcome, proto::OK);
     if (std::abs(result.time_ns / 1e5 - 1) < 0.015) ++within;
   }

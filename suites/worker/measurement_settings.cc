@@ -2,14 +2,15 @@
 
 #include "absl/time/time.h"
 #include "base/running_binary.h"
-#include "ops/device/cpu/monitor.h"
+#include "ops/core/device_type.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/worker.h"
 
 namespace optrail::suites {
 
 proto::MeasurementSettings SettingsOf(const proto::SamplingOptions& sampling,
-                                      const WorkerOptions& worker) {
+                                      const WorkerOptions& worker,
+                                      proto::DeviceKind device) {
   proto::MeasurementSettings settings;
   settings.set_min_sample_ns(sampling.min_sample_ns());
   settings.set_warm_up_ns(sampling.warm_up_ns());
@@ -20,9 +21,11 @@ proto::MeasurementSettings SettingsOf(const proto::SamplingOptions& sampling,
       sampling.target_relative_half_width());
   settings.set_target_confidence_fraction(kMedianConfidence);
 
-  settings.set_max_run_delay_fraction(ops::CpuMonitor::kMaxRunDelayFraction);
-  settings.set_max_run_delay_ns(ops::CpuMonitor::kMaxRunDelayNs);
-  settings.set_max_calibration_ratio(ops::CpuMonitor::kMaxCalibrationRatio);
+  // What counts as disturbed is the device's to say; of a kind that is not here
+  // nothing is known.
+  if (const auto type = ops::FindDeviceType(device); type.ok()) {
+    (*type)->FillSettings(&settings);
+  }
   settings.set_min_clean_samples(kMinCleanSamples);
 
   settings.set_min_cold_call_ns(kMinColdCallNs);

@@ -5,7 +5,7 @@
 // record it.
 //
 //   *run.mutable_settings() = SettingsOf(options.bench.sampling,
-//                                        options.worker);
+//                                        options.worker, proto::CPU);
 //   run.mutable_settings()->set_processes(options.bench.processes);
 
 #include "suites/proto/worker.pb.h"
@@ -17,7 +17,8 @@ namespace optrail::suites {
 // Everything that is not up to the driver (processes, attempts, racing); with
 // the fingerprint of the workers' binary, for which the first call reads it.
 proto::MeasurementSettings SettingsOf(const proto::SamplingOptions& sampling,
-                                      const WorkerOptions& worker);
+                                      const WorkerOptions& worker,
+                                      proto::DeviceKind device);
 
 }  // namespace optrail::suites
 

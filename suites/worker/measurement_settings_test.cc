@@ -14,7 +14,7 @@ using proto::MeasurementSettings;
 
 TEST(SettingsOf, FillsEveryFieldThatIsNotTheDrivers) {
   const MeasurementSettings settings =
-      SettingsOf(DefaultSamplingOptions(), WorkerOptions());
+      SettingsOf(DefaultSamplingOptions(), WorkerOptions(), proto::CPU);
   const google::protobuf::Descriptor& type = *MeasurementSettings::descriptor();
   for (int i = 0; i < type.field_count(); ++i) {
     const google::protobuf::FieldDescriptor& field = *type.field(i);
@@ -33,13 +33,13 @@ TEST(SettingsOf, FillsEveryFieldThatIsNotTheDrivers) {
 
 TEST(SettingsOf, FollowsWhatTheStopwatchAndTheWorkersAreTold) {
   const MeasurementSettings before =
-      SettingsOf(DefaultSamplingOptions(), WorkerOptions());
+      SettingsOf(DefaultSamplingOptions(), WorkerOptions(), proto::CPU);
   proto::SamplingOptions sampling = DefaultSamplingOptions();
   sampling.set_max_time_ns(500'000'000);
   WorkerOptions worker;
   worker.config_deadline = absl::Seconds(20);
   worker.max_config_bytes = int64_t{2} << 30;
-  const MeasurementSettings after = SettingsOf(sampling, worker);
+  const MeasurementSettings after = SettingsOf(sampling, worker, proto::CPU);
   EXPECT_EQ(tuning::DescribeSettingsChange(before, after),
             "max sampling 200 ms -> 500 ms");
   EXPECT_EQ(after.config_deadline_ns(), 20'000'000'000);

@@ -14,9 +14,8 @@
 #include "base/textproto.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "ops/device/cpu/ceilings.h"
+#include "ops/core/device_type.h"
 #include "ops/device/toolchain.h"
-#include "suites/worker/devices.h"
 #include "tracker/series/commit.h"
 
 namespace optrail::suites {
@@ -51,6 +50,9 @@ void KeepHigher(const proto::Ceilings& measured, proto::Ceilings* best) {
                       std::max(fields->GetDouble(measured, field),
                                fields->GetDouble(*best, field)));
   }
+  if (measured.has_memory_buffer_bytes()) {
+    best->set_memory_buffer_bytes(measured.memory_buffer_bytes());
+  }
   // The age is that of the first reading, so that a machine that became slower
   // is believed in the end.
   if (best->measured_unix_ns() == 0) {
@@ -68,7 +70,7 @@ absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
   context.history = InWorkspace(context.workspace, history, ".optrail/history");
   context.store = InWorkspace(context.workspace, store, ".optrail/store");
   context.state = InWorkspace(context.workspace, "", ".optrail/state");
-  OPTRAIL_ASSIGN_OR_RETURN(context.hardware, HardwareOf(device));
+  OPTRAIL_ASSIGN_OR_RETURN(context.hardware, ops::HardwareOf(device));
   context.toolchain = ops::BuildToolchain();
   context.commit = tracker::HeadCommit(context.workspace, &context.commit_note);
   return context;
@@ -79,18 +81,25 @@ proto::Ceilings KeptCeilings(const RunContext& context) {
   const absl::StatusOr<std::string> text = ReadFile(path);
   if (!text.ok()) return proto::Ceilings();
   const auto kept = ParseTextProto<proto::Ceilings>(*text, path);
+  // Older versions read memory from what may lie in a cache, and the highest
+  // reading would win for ever.
+  const bool comparable =
+      kept.ok() && (kept->message.has_memory_buffer_bytes() ||
+                    !kept->message.has_l1_read_bytes_per_s());
   const bool valid =
-      kept.ok() && Clock::Real()->WallNs() - kept->message.measured_unix_ns() <
-                       absl::ToInt64Nanoseconds(kCeilingsAge);
+      comparable && Clock::Real()->WallNs() - kept->message.measured_unix_ns() <
+                        absl::ToInt64Nanoseconds(kCeilingsAge);
   return valid ? kept->message : proto::Ceilings();
 }
 
 proto::Ceilings CeilingsOf(const RunContext& context) {
   proto::Ceilings best = KeptCeilings(context);
+  ops::DeviceOptions options;
+  options.threads = std::max(1, context.hardware.cores());
   const absl::StatusOr<std::unique_ptr<ops::Device>> device =
-      MakeDevice(context.hardware.device_kind(), context.hardware.cores());
+      ops::MakeDevice(context.hardware.device_kind(), options);
   const absl::StatusOr<proto::Ceilings> ceilings =
-      device.ok() ? ops::MeasureCeilings(**device)
+      device.ok() ? (*device)->MeasureCeilings()
                   : absl::StatusOr<proto::Ceilings>(device.status());
   if (!ceilings.ok()) {
     std::cerr << "note: no roofline: " << ceilings.status().message() << "\n";

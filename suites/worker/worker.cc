@@ -1,90 +1,26 @@
 #include "suites/worker/worker.h"
 
-#include <time.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <iostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/exit_code.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "ops/core/compile_cache.h"
+#include "ops/core/device_type.h"
 #include "suites/stopwatch/stopwatch.h"
-#include "suites/worker/devices.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
 namespace {
 
 constexpr int64_t kMaxInPlaceBytes = int64_t{256} << 20;
-
-int64_t ProcessCpuNs() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
-}
-
-class KernelTimer : public CallTimer {
- public:
-  KernelTimer(ops::Invocation& invocation, ops::CheckedOperands& operands,
-              ops::Device& device, proto::CacheMode cache_mode)
-      : invocation_(invocation),
-        operands_(operands),
-        device_(device),
-        cold_(cache_mode == proto::COLD) {}
-
-  int64_t TimeCallsNs(int64_t calls) override {
-    if (operands_.has_in_out()) Note(operands_.Restore());
-    if (cold_) device_.FlushCaches();
-    Note(device_.Synchronize());
-    const int64_t cpu_before_ns = ProcessCpuNs();
-    const auto start = std::chrono::steady_clock::now();
-    if (operands_.has_in_out()) {
-      for (int64_t i = 0; i < calls; ++i) {
-        invocation_.Run(operands_.addresses(static_cast<int>(i)));
-      }
-    } else {
-      const absl::Span<void* const> addresses = operands_.addresses();
-      for (int64_t i = 0; i < calls; ++i) invocation_.Run(addresses);
-    }
-    Note(device_.Synchronize());
-    const auto end = std::chrono::steady_clock::now();
-    cpu_ns_ += ProcessCpuNs() - cpu_before_ns;
-    calls_ += calls;
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(end - start)
-        .count();
-  }
-
-  // Processor time of all threads per call, over everything timed.
-  double cpu_time_ns() const {
-    return static_cast<double>(cpu_ns_) / static_cast<double>(calls_);
-  }
-
-  int64_t max_calls() const override {
-    if (cold_) return 1;
-    return operands_.has_in_out() ? operands_.sets() : CallTimer::max_calls();
-  }
-
-  // The first failure of the device, if any.
-  const absl::Status& status() const { return status_; }
-
- private:
-  void Note(absl::Status status) {
-    if (status_.ok()) status_ = std::move(status);
-  }
-
-  ops::Invocation& invocation_;
-  ops::CheckedOperands& operands_;
-  ops::Device& device_;
-  const bool cold_;
-  int64_t cpu_ns_ = 0;
-  int64_t calls_ = 0;
-  absl::Status status_;
-};
 
 proto::WorkerReply Failed(proto::Outcome outcome, absl::string_view detail) {
   proto::WorkerReply reply;
@@ -107,27 +43,114 @@ proto::Outcome OutcomeOfPrepare(const absl::Status& status) {
   }
 }
 
+void AddFacts(const ops::Artifact& artifact, proto::WorkerReply* reply) {
+  for (const auto& [name, value] : artifact.facts) {
+    proto::Fact* fact = reply->add_facts();
+    fact->set_name(name);
+    fact->set_value(value);
+  }
+}
+
 }  // namespace
+
+absl::StatusOr<ops::Target> LocalTarget(proto::DeviceKind kind) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
+                           ops::FindDeviceType(kind));
+  ops::Target target;
+  target.kind = kind;
+  target.isa = type->isa();
+  OPTRAIL_ASSIGN_OR_RETURN(target.hardware, type->Hardware());
+  return target;
+}
 
 bool IsWorker(int argc, char** argv) {
   return argc == 2 && std::strcmp(argv[1], kWorkerFlag) == 0;
 }
 
+namespace {
+
+struct Found {
+  const ops::OperatorEntry* entry = nullptr;
+  const ops::Backend* backend = nullptr;
+};
+
+absl::StatusOr<Found> FindBackend(const proto::Task& task) {
+  const ops::Registry& registry = ops::Registry::Get();
+  Found found;
+  found.entry = registry.Find(task.operator_name());
+  if (found.entry == nullptr) {
+    return registry.UnknownOperator(task.operator_name());
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      found.backend,
+      found.entry->FindBackend(task.device_kind(), task.backend()));
+  OPTRAIL_RETURN_IF_ERROR(ops::CheckShape(*found.entry->op, task.shape()));
+  return found;
+}
+
+// From the cache, else compiled and kept there.
+absl::StatusOr<ops::Artifact> Compiled(const ops::Backend& backend,
+                                       const ops::CompileRequest& request,
+                                       const std::string& shared_folder) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::Recipe recipe, backend.Describe(request));
+  if (!recipe.NeedsCompiler()) return ops::Artifact();
+  if (shared_folder.empty()) return backend.Compile(recipe);
+  const ops::CompileCache cache(JoinPath(shared_folder, kCompiledFolder));
+  absl::StatusOr<ops::Artifact> artifact = cache.Get(recipe.Key());
+  if (artifact.ok()) return artifact;
+  OPTRAIL_ASSIGN_OR_RETURN(artifact, backend.Compile(recipe));
+  // Without a cache, it is compiled again next time.
+  if (const absl::Status kept = cache.Put(*artifact); !kept.ok()) {
+    std::cerr << "worker: " << kept.message() << "\n";
+  }
+  return artifact;
+}
+
+proto::WorkerReply Compile(const proto::WorkerRequest::Compile& request) {
+  const proto::Task& task = request.task();
+  absl::StatusOr<ops::Artifact> artifact = absl::UnknownError("");
+  const int64_t start_ns = Clock::Real()->NowNs();
+  if (const auto found = FindBackend(task); !found.ok()) {
+    artifact = found.status();
+  } else {
+    // Code may be compiled for hardware that is elsewhere.
+    absl::StatusOr<ops::Target> target = ops::Target();
+    if (request.has_hardware()) {
+      target->kind = task.device_kind();
+      target->hardware = request.hardware();
+    } else {
+      target = LocalTarget(task.device_kind());
+    }
+    artifact = target.ok() ? Compiled(*found->backend,
+                                      {task.shape(), request.config(), *target},
+                                      request.shared_folder())
+                           : absl::StatusOr<ops::Artifact>(target.status());
+  }
+  if (!artifact.ok()) {
+    return Failed(OutcomeOfPrepare(artifact.status()),
+                  artifact.status().message());
+  }
+  proto::WorkerReply reply = Failed(proto::OK, "");
+  reply.set_prepare_ns(Clock::Real()->NowNs() - start_ns);
+  AddFacts(*artifact, &reply);
+  return reply;
+}
+
+}  // namespace
+
 absl::Status Worker::Open(const proto::WorkerRequest::Open& request) {
   task_ = request.task();
-  const ops::Registry& registry = ops::Registry::Get();
-  entry_ = registry.Find(task_.operator_name());
-  if (entry_ == nullptr) return registry.UnknownOperator(task_.operator_name());
-  const auto kernel = entry_->kernels.find(task_.device_kind());
-  if (kernel == entry_->kernels.end()) {
-    return absl::UnimplementedError(
-        absl::StrCat(task_.operator_name(), " has no kernel for ",
-                     tuning::DeviceName(task_.device_kind())));
-  }
-  kernel_ = kernel->second.kernel.get();
-  OPTRAIL_RETURN_IF_ERROR(ops::CheckShape(*entry_->op, task_.shape()));
+  shared_folder_ = request.shared_folder();
+  OPTRAIL_ASSIGN_OR_RETURN(const Found found, FindBackend(task_));
+  entry_ = found.entry;
+  backend_ = found.backend;
+  OPTRAIL_ASSIGN_OR_RETURN(target_, LocalTarget(task_.device_kind()));
+  // What is missing here is said before anything is allocated.
+  OPTRAIL_RETURN_IF_ERROR(backend_->Id(target_).status());
+  ops::DeviceOptions options;
+  options.threads = task_.threads();
   OPTRAIL_ASSIGN_OR_RETURN(device_,
-                           MakeDevice(task_.device_kind(), task_.threads()));
+                           ops::MakeDevice(task_.device_kind(), options));
   OPTRAIL_ASSIGN_OR_RETURN(
       operands_,
       ops::CheckedOperands::Create(*entry_->op, task_.shape(), *device_));
@@ -138,26 +161,67 @@ absl::Status Worker::Open(const proto::WorkerRequest::Open& request) {
         operands_, ops::CheckedOperands::Create(*entry_->op, task_.shape(),
                                                 *device_, sets));
   }
-  for (uint64_t seed : request.input_seeds()) {
+  proto::WorkerRequest::MakeReady ready;
+  *ready.mutable_input_seeds() = request.input_seeds();
+  return MakeReady(ready);
+}
+
+absl::Status Worker::MakeReady(const proto::WorkerRequest::MakeReady& request) {
+  for (const uint64_t seed : request.input_seeds()) {
+    // Results are checked with hard values and timed with typical ones.
+    OPTRAIL_RETURN_IF_ERROR(operands_->Fill(seed, ops::Values::kHard));
+    operands_->ComputeReference();
     OPTRAIL_RETURN_IF_ERROR(operands_->Fill(seed));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ops::Artifact> Worker::ArtifactOf(
+    const proto::Config& config) const {
+  return Compiled(*backend_, {task_.shape(), config, target_}, shared_folder_);
+}
+
+absl::Status Worker::Meter(const proto::WorkerRequest::Evaluate& request,
+                           ops::Timer& timer, proto::Measurement* measurement) {
+  for (const std::string& metric : request.metrics()) {
+    ops::Meter* found = nullptr;
+    for (ops::Meter* meter : device_->meters()) {
+      if (meter->info().metric == metric) found = meter;
+    }
+    // Time is no meter's; what nobody can read stays unknown.
+    if (found == nullptr) continue;
+    absl::SleepFor(found->info().cool_down);
+    OPTRAIL_ASSIGN_OR_RETURN(
+        *measurement->add_windows(),
+        TakeWindow(measurement->calls_per_sample(), timer, *found));
   }
   return absl::OkStatus();
 }
 
 proto::WorkerReply Worker::Evaluate(
     const proto::WorkerRequest::Evaluate& request) {
-  absl::Status status = operands_->Fill(request.input_seed());
+  absl::Status status =
+      operands_->Fill(request.input_seed(), ops::Values::kHard);
   if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
 
   const int64_t prepare_start_ns = Clock::Real()->NowNs();
+  const absl::StatusOr<ops::Artifact> artifact = ArtifactOf(request.config());
+  if (!artifact.ok()) {
+    return Failed(OutcomeOfPrepare(artifact.status()),
+                  artifact.status().message());
+  }
+  const int64_t load_start_ns = Clock::Real()->NowNs();
   absl::StatusOr<std::unique_ptr<ops::Invocation>> invocation =
-      kernel_->Prepare(task_.shape(), request.config(), *device_);
+      backend_->Load(*artifact, task_.shape(), request.config(), *device_);
   if (!invocation.ok()) {
     return Failed(OutcomeOfPrepare(invocation.status()),
                   invocation.status().message());
   }
   proto::WorkerReply reply;
-  reply.set_prepare_ns(Clock::Real()->NowNs() - prepare_start_ns);
+  const int64_t loaded_ns = Clock::Real()->NowNs();
+  reply.set_prepare_ns(loaded_ns - prepare_start_ns);
+  reply.set_load_ns(loaded_ns - load_start_ns);
+  AddFacts(*artifact, &reply);
   reply.set_workspace_bytes((*invocation)->workspace_bytes());
 
   // Right first.
@@ -175,21 +239,35 @@ proto::WorkerReply Worker::Evaluate(
     return Failed(outcome, error.status().message());
   }
   reply.set_error_in_tolerances(*error);
+  status = operands_->Fill(request.input_seed());
+  if (status.ok()) status = operands_->Arm();
+  if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
 
-  KernelTimer timer(**invocation, *operands_, *device_, task_.cache_mode());
+  const absl::StatusOr<std::unique_ptr<ops::Timer>> timer = device_->MakeTimer(
+      **invocation, *operands_, {task_.cache_mode(), task_.launch_mode()});
+  if (!timer.ok()) {
+    return Failed(OutcomeOfPrepare(timer.status()), timer.status().message());
+  }
   const int64_t sampling_started_unix_ns = Clock::Real()->WallNs();
   const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
-  Sampling sampling = TakeSamples(request.sampling(), timer, *monitor);
-  if (!timer.status().ok()) {
-    return Failed(proto::LAUNCH_ERROR, timer.status().message());
+  absl::StatusOr<Sampling> sampling =
+      TakeSamples(request.sampling(), **timer, *monitor);
+  if (!sampling.ok()) {
+    return Failed(proto::LAUNCH_ERROR, sampling.status().message());
   }
-  if (task_.cache_mode() == proto::COLD && sampling.outcome == proto::OK &&
-      sampling.time_ns < kMinColdCallNs) {
+  if (task_.cache_mode() == proto::COLD && sampling->outcome == proto::OK &&
+      sampling->time_ns < kMinColdCallNs) {
     return Failed(proto::UNSUPPORTED,
-                  absl::StrCat("a call takes ", sampling.time_ns,
+                  absl::StrCat("a call takes ", sampling->time_ns,
                                " ns, too short to be timed with cold caches "
                                "(at least ",
                                kMinColdCallNs, " ns)"));
+  }
+  monitor->Fill(sampling->measurement.mutable_conditions());
+  (*timer)->Fill(&sampling->measurement);
+  if (sampling->outcome == proto::OK) {
+    status = Meter(request, **timer, &sampling->measurement);
+    if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
   }
   // The timed calls are watched too: a kernel that is right once and then
   // tramples on its inputs is wrong.
@@ -198,20 +276,14 @@ proto::WorkerReply Worker::Evaluate(
     (void)operands_->Repair();
     return Failed(proto::WRONG_RESULT, status.message());
   }
-  reply.set_outcome(sampling.outcome);
-  if (sampling.outcome != proto::CONTENDED) {
-    reply.set_time_ns(sampling.time_ns);
+  reply.set_outcome(sampling->outcome);
+  if (sampling->outcome != proto::CONTENDED) {
+    reply.set_time_ns(sampling->time_ns);
   }
-  sampling.measurement.set_started_unix_ns(sampling_started_unix_ns);
-  proto::Conditions* conditions = sampling.measurement.mutable_conditions();
-  monitor->Fill(conditions);
-  conditions->set_page_bytes(operands_->page_bytes());
-  proto::MetricSamples* cpu_time = sampling.measurement.add_metrics();
-  cpu_time->set_metric("cpu_time");
-  cpu_time->set_unit("ns");
-  cpu_time->set_direction(proto::LOWER_IS_BETTER);
-  cpu_time->add_values(timer.cpu_time_ns());
-  *reply.mutable_measurement() = std::move(sampling.measurement);
+  sampling->measurement.set_started_unix_ns(sampling_started_unix_ns);
+  sampling->measurement.mutable_conditions()->set_page_bytes(
+      operands_->page_bytes());
+  *reply.mutable_measurement() = std::move(sampling->measurement);
   return reply;
 }
 
@@ -223,8 +295,14 @@ proto::WorkerReply Worker::Answer(const proto::WorkerRequest& request) {
     }
     return Failed(proto::OK, "");
   }
+  if (request.has_compile()) return Compile(request.compile());
   if (operands_ == nullptr) {
     return Failed(proto::LAUNCH_ERROR, "no task was opened");
+  }
+  if (request.has_make_ready()) {
+    const absl::Status status = MakeReady(request.make_ready());
+    return status.ok() ? Failed(proto::OK, "")
+                       : Failed(proto::LAUNCH_ERROR, status.message());
   }
   return Evaluate(request.evaluate());
 }

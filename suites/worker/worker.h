@@ -16,6 +16,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ops/core/backend.h"
 #include "ops/core/device.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
@@ -34,6 +36,12 @@ inline constexpr int kInPlaceSets = 32;
 // refilling the first cache line would be what is measured.
 inline constexpr int64_t kMinColdCallNs = 2'000;
 
+// Folders below WorkerRequest.Open.shared_folder.
+inline constexpr char kCompiledFolder[] = "compiled";
+
+// What this machine's device of `kind` is to a compiler.
+absl::StatusOr<ops::Target> LocalTarget(proto::DeviceKind kind);
+
 bool IsWorker(int argc, char** argv);
 
 // Answers requests on standard input until it is closed; the exit code.
@@ -46,11 +54,20 @@ class Worker {
 
  private:
   absl::Status Open(const proto::WorkerRequest::Open& request);
+  absl::Status MakeReady(const proto::WorkerRequest::MakeReady& request);
   proto::WorkerReply Evaluate(const proto::WorkerRequest::Evaluate& request);
 
+  // The config's code, from the cache or compiled here.
+  absl::StatusOr<ops::Artifact> ArtifactOf(const proto::Config& config) const;
+  // Adds what the meters say of `request.metrics` to a measurement that is OK.
+  absl::Status Meter(const proto::WorkerRequest::Evaluate& request,
+                     ops::Timer& timer, proto::Measurement* measurement);
+
   const ops::OperatorEntry* entry_ = nullptr;
-  const ops::Kernel* kernel_ = nullptr;
+  const ops::Backend* backend_ = nullptr;
   proto::Task task_;
+  std::string shared_folder_;
+  ops::Target target_;
   std::unique_ptr<ops::Device> device_;
   std::unique_ptr<ops::CheckedOperands> operands_;
 };

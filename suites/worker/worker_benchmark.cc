@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/subprocess.h"
 #include "benchmark/benchmark.h"
-#include "suites/worker/devices.h"
+#include "ops/core/device_type.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 
@@ -65,7 +65,7 @@ BENCHMARK(BM_SpawnAndFirstAnswer)->UseRealTime()->Unit(benchmark::kMicrosecond);
 // The same, until the worker is ready for configs of `add`, n=393216: threads,
 // operands, random inputs and their reference.
 void BM_SpawnAndOpen(benchmark::State& state) {
-  const auto hardware = HardwareOf(proto::CPU);
+  const auto hardware = ops::HardwareOf(proto::CPU);
   OPTRAIL_CHECK(hardware.ok()) << hardware.status();
   TaskSelection selection;
   selection.op_regex = "add";

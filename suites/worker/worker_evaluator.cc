@@ -5,6 +5,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/file.h"
+#include "ops/core/compile_cache.h"
 #include "ops/core/registry.h"
 #include "suites/worker/worker.h"
 
@@ -23,6 +25,7 @@ int64_t TaskBytes(const proto::Task& task) {
   const ops::OperatorEntry* entry =
       ops::Registry::Get().Find(task.operator_name());
   if (entry == nullptr) return 0;
+  if (!ops::CheckShape(*entry->op, task.shape()).ok()) return 0;
   const auto specs = entry->op->Operands(task.shape());
   if (!specs.ok()) return 0;
   int64_t bytes = 0;
@@ -101,17 +104,16 @@ Evaluation WorkerEvaluator::Exchange(const proto::WorkerRequest& request,
     evaluation.error_in_tolerances = reply.error_in_tolerances();
   }
   if (reply.has_prepare_ns()) evaluation.prepare_ns = reply.prepare_ns();
+  if (reply.has_load_ns()) evaluation.load_ns = reply.load_ns();
+  evaluation.facts.assign(reply.facts().begin(), reply.facts().end());
   return evaluation;
 }
 
-Evaluation WorkerEvaluator::StartWorker(uint64_t input_seed) {
-  Evaluation failed;
-  failed.outcome = proto::LAUNCH_ERROR;
+absl::Status WorkerEvaluator::StartProcess(int64_t max_resident_bytes) {
   SubprocessOptions subprocess_options;
   subprocess_options.stderr_mode = StderrMode::kCapture;
   subprocess_options.max_stderr_bytes = 2000;
-  memory_cap_bytes_ =
-      kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes;
+  memory_cap_bytes_ = max_resident_bytes;
   subprocess_options.max_resident_bytes = memory_cap_bytes_;
   // The watchdog looks every few milliseconds; this stops what is quicker.
   subprocess_options.max_data_bytes = 2 * memory_cap_bytes_;
@@ -119,14 +121,69 @@ Evaluation WorkerEvaluator::StartWorker(uint64_t input_seed) {
       options_.binary.empty() ? "/proc/self/exe" : options_.binary;
   absl::StatusOr<std::unique_ptr<Subprocess>> started =
       Subprocess::Start({binary, kWorkerFlag}, subprocess_options);
+  if (!started.ok()) return started.status();
+  worker_ = *std::move(started);
+  return absl::OkStatus();
+}
+
+absl::optional<Evaluation> WorkerEvaluator::Compile(
+    const proto::Config& config) {
+  if (options_.shared_folder.empty()) return absl::nullopt;
+  // Whatever is wrong with the task or the config, the worker says it.
+  const ops::OperatorEntry* entry =
+      ops::Registry::Get().Find(task_.operator_name());
+  if (entry == nullptr) return absl::nullopt;
+  const auto backend = entry->FindBackend(task_.device_kind(), task_.backend());
+  if (!backend.ok()) return absl::nullopt;
+  const absl::StatusOr<ops::Target> target = LocalTarget(task_.device_kind());
+  if (!target.ok()) return absl::nullopt;
+  const absl::StatusOr<ops::Recipe> recipe =
+      (*backend)->Describe({task_.shape(), config, *target});
+  if (!recipe.ok() || !recipe->NeedsCompiler()) return absl::nullopt;
+  const std::string key = recipe->Key();
+  if (compiled_keys_.count(key) > 0) return absl::nullopt;
+  const ops::CompileCache cache(
+      JoinPath(options_.shared_folder, kCompiledFolder));
+  if (!cache.Get(key).ok()) {
+    StopWorker();
+    proto::WorkerRequest request;
+    *request.mutable_compile()->mutable_task() = task_;
+    *request.mutable_compile()->mutable_config() = config;
+    request.mutable_compile()->set_shared_folder(options_.shared_folder);
+    const absl::Status started = StartProcess(options_.max_compiler_bytes);
+    Evaluation compiled;
+    if (started.ok()) {
+      compiled = Exchange(request, options_.compile_deadline);
+    } else {
+      compiled.outcome = proto::LAUNCH_ERROR;
+      compiled.detail = std::string(started.message());
+    }
+    StopWorker();
+    if (compiled.outcome == proto::TIMED_OUT ||
+        compiled.outcome == proto::CRASHED ||
+        compiled.outcome == proto::OUT_OF_MEMORY) {
+      compiled.detail = absl::StrCat("compiling: ", compiled.detail);
+      compiled.outcome = proto::COMPILE_ERROR;
+    }
+    if (compiled.outcome != proto::OK) return compiled;
+  }
+  compiled_keys_.insert(key);
+  return absl::nullopt;
+}
+
+Evaluation WorkerEvaluator::StartWorker(uint64_t input_seed) {
+  const absl::Status started = StartProcess(kWorkerOwnBytes + TaskBytes(task_) +
+                                            options_.max_config_bytes);
   if (!started.ok()) {
-    failed.detail = std::string(started.status().message());
+    Evaluation failed;
+    failed.outcome = proto::LAUNCH_ERROR;
+    failed.detail = std::string(started.message());
     return failed;
   }
-  worker_ = *std::move(started);
   ++workers_started_;
   proto::WorkerRequest request;
   *request.mutable_open()->mutable_task() = task_;
+  request.mutable_open()->set_shared_folder(options_.shared_folder);
   request.mutable_open()->add_input_seeds(input_seed);
   seeds_in_worker_ = {input_seed};
   return Exchange(request, options_.open_deadline);
@@ -134,15 +191,19 @@ Evaluation WorkerEvaluator::StartWorker(uint64_t input_seed) {
 
 Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
                                      const EvaluationOptions& options) {
-  const int64_t start_ns = Clock::Real()->NowNs();
+  if (absl::optional<Evaluation> failed = Compile(config); failed.has_value()) {
+    return *std::move(failed);
+  }
+  int64_t start_ns = Clock::Real()->NowNs();
   const auto timed = [&](Evaluation evaluation) {
     evaluation.elapsed_ns = Clock::Real()->NowNs() - start_ns;
     return evaluation;
   };
-  if (options.fresh_process ||
+  if (options.fresh_process || options.process_of_round != round_of_worker_ ||
       configs_in_worker_ >= options_.configs_per_worker) {
     StopWorker();
   }
+  round_of_worker_ = options.process_of_round;
   if (worker_ == nullptr) {
     const Evaluation opened = StartWorker(options.input_seed);
     if (opened.outcome != proto::OK) {
@@ -150,17 +211,27 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
       return timed(opened);
     }
   }
+  // Inputs that are new to the worker need a reference first.
+  if (seeds_in_worker_.count(options.input_seed) == 0) {
+    proto::WorkerRequest ready;
+    ready.mutable_make_ready()->add_input_seeds(options.input_seed);
+    const Evaluation made = Exchange(ready, options_.open_deadline);
+    if (made.outcome != proto::OK) {
+      StopWorker();
+      return timed(made);
+    }
+    seeds_in_worker_.insert(options.input_seed);
+  }
+  start_ns = Clock::Real()->NowNs();
   proto::WorkerRequest request;
   *request.mutable_evaluate()->mutable_config() = config;
   *request.mutable_evaluate()->mutable_sampling() = options.sampling;
   request.mutable_evaluate()->set_input_seed(options.input_seed);
-  ++configs_in_worker_;
-  // Inputs that are new to the worker need a reference first.
-  absl::Duration deadline = options_.config_deadline;
-  if (seeds_in_worker_.insert(options.input_seed).second) {
-    deadline += options_.open_deadline;
+  for (const std::string& metric : options.metrics) {
+    request.mutable_evaluate()->add_metrics(metric);
   }
-  const Evaluation evaluation = Exchange(request, deadline);
+  ++configs_in_worker_;
+  const Evaluation evaluation = Exchange(request, options_.config_deadline);
   // A fresh process serves one config; after a failure nobody knows what the
   // config left behind.
   const bool sound = evaluation.outcome == proto::OK ||

@@ -13,7 +13,9 @@
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/subprocess.h"
 #include "suites/proto/worker.pb.h"
@@ -30,6 +32,12 @@ struct WorkerOptions {
   absl::Duration config_deadline = absl::Seconds(10);
   // Starting, allocating operands and computing the reference.
   absl::Duration open_deadline = absl::Minutes(2);
+  // Compiling one config, where that is done at run time.
+  absl::Duration compile_deadline = absl::Minutes(1);
+  int64_t max_compiler_bytes = int64_t{4} << 30;
+  // Where workers keep what they share, compiled code and references; empty:
+  // each makes its own.
+  std::string shared_folder;
   // What a config may allocate beyond the operands and their references.
   int64_t max_config_bytes = int64_t{1} << 30;
   // A worker is replaced after this many configs, so that what one leaves
@@ -59,11 +67,18 @@ class WorkerEvaluator : public Evaluator {
                       absl::Duration deadline);
   void StopWorker();
 
+  // nullopt where the config's code is ready to load; else what went wrong, in
+  // a process of its own.
+  absl::optional<Evaluation> Compile(const proto::Config& config);
+  absl::Status StartProcess(int64_t max_resident_bytes);
+
   const proto::Task task_;
   const WorkerOptions options_;
   std::unique_ptr<Subprocess> worker_;
   int64_t memory_cap_bytes_ = 0;
   absl::flat_hash_set<uint64_t> seeds_in_worker_;
+  absl::flat_hash_set<std::string> compiled_keys_;
+  absl::optional<int64_t> round_of_worker_;
   int configs_in_worker_ = 0;
   int workers_started_ = 0;
 };

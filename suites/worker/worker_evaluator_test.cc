@@ -13,10 +13,10 @@
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/tune_session.h"
-#include "suites/worker/devices.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
@@ -33,7 +33,7 @@ class WorkerEvaluatorTest : public ::testing::Test {
     TaskSelection selection;
     selection.op_regex = "faulty";
     selection.with_test_only = true;
-    const auto hardware = HardwareOf(proto::CPU);
+    const auto hardware = ops::HardwareOf(proto::CPU);
     EXPECT_TRUE(hardware.ok()) << hardware.status();
     hardware_ = *hardware;
     const auto tasks = SelectTasks(selection, hardware_);
@@ -156,7 +156,8 @@ TEST_F(WorkerEvaluatorTest, TuningSurvivesEveryMisbehaviour) {
   setup.space = space->bound.get();
   TuneOptions tune;
   tune.strategy = "exhaustive";
-  tune.verify_processes = 1;
+  tune.rank_rounds = 1;
+  tune.proof.max_rounds = 5;
   tune.finalists = 2;
   tune.sampling = options_.sampling;
   tune.journal_directory = JoinPath(::testing::TempDir(), "journal");

@@ -1,10 +1,15 @@
 #include "suites/workload/tasks.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "ops/core/device_type.h"
 #include "re2/re2.h"
 #include "suites/workload/workload.h"
 #include "tuning/proto/canonical.h"
@@ -52,6 +57,34 @@ absl::Status CheckRegex(absl::string_view flag, const RE2& regex) {
       absl::StrCat("flag --", flag, "=", regex.pattern(), ": ", regex.error()));
 }
 
+std::vector<const ops::Backend*> BackendsFor(const ops::OperatorEntry& entry,
+                                             const TaskSelection& selection) {
+  if (selection.backend == "all") return entry.BackendsOf(selection.device);
+  const auto backend = entry.FindBackend(selection.device, selection.backend);
+  if (!backend.ok()) return {};
+  return {*backend};
+}
+
+// Ids of backends, each asked for once: some start a compiler to find out.
+class BackendIds {
+ public:
+  BackendIds(proto::DeviceKind kind, std::string isa,
+             const proto::Hardware& hardware) {
+    target_.kind = kind;
+    target_.isa = std::move(isa);
+    target_.hardware = hardware;
+  }
+  const absl::StatusOr<std::string>& Of(const ops::Backend& backend) {
+    const auto found = ids_.find(&backend);
+    if (found != ids_.end()) return found->second;
+    return ids_.emplace(&backend, backend.Id(target_)).first->second;
+  }
+
+ private:
+  ops::Target target_;
+  std::map<const ops::Backend*, absl::StatusOr<std::string>> ids_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
@@ -76,12 +109,33 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
     }
   }
   if (threads.empty()) threads = {1};
+  if (selection.threads.empty()) {
+    // What a workload asks for is meant for machines that have it.
+    threads.erase(
+        std::remove_if(threads.begin(), threads.end(),
+                       [&](int count) { return count > hardware.cores(); }),
+        threads.end());
+    if (threads.empty()) threads = {0};
+  }
   // "1,0" on one core names one task, not two.
   for (int& count : threads) {
     if (count == 0) count = hardware.cores();
   }
   std::sort(threads.begin(), threads.end());
   threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
+
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* device,
+                           ops::FindDeviceType(selection.device));
+  for (const int count : threads) {
+    ops::DeviceOptions options;
+    options.threads = count;
+    const absl::Status possible = device->CheckOptions(options);
+    if (!possible.ok()) {
+      return absl::Status(possible.code(),
+                          absl::StrCat("--threads: ", possible.message()));
+    }
+  }
+  BackendIds ids(selection.device, device->isa(), hardware);
 
   std::vector<TaskEntry> tasks;
   bool op_matched = false;
@@ -93,21 +147,28 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
                            shape_regex)) {
       continue;
     }
-    const auto kernel = candidate.entry->kernels.find(selection.device);
-    if (kernel == candidate.entry->kernels.end()) continue;
-    for (int count : threads) {
-      TaskEntry task;
-      task.entry = candidate.entry;
-      task.count = candidate.count;
-      task.doc = candidate.doc;
-      task.task.set_operator_name(name);
-      task.task.set_device_kind(selection.device);
-      task.task.set_kernel_id(kernel->second.id);
-      *task.task.mutable_shape() = candidate.shape;
-      task.task.set_hardware_id(hardware.id());
-      task.task.set_threads(count);
-      task.task.set_cache_mode(selection.cache_mode);
-      tasks.push_back(std::move(task));
+    for (const ops::Backend* backend :
+         BackendsFor(*candidate.entry, selection)) {
+      const absl::StatusOr<std::string> id = ids.Of(*backend);
+      for (int count : threads) {
+        TaskEntry task;
+        task.entry = candidate.entry;
+        task.backend = backend;
+        task.available = id.status();
+        task.count = candidate.count;
+        task.doc = candidate.doc;
+        task.task.set_operator_name(name);
+        task.task.set_device_kind(selection.device);
+        if (backend->name() != ops::OwnBackendName(selection.device)) {
+          task.task.set_backend(backend->name());
+        }
+        if (id.ok()) task.task.set_kernel_id(*id);
+        *task.task.mutable_shape() = candidate.shape;
+        task.task.set_hardware_id(hardware.id());
+        task.task.set_threads(count);
+        task.task.set_cache_mode(selection.cache_mode);
+        tasks.push_back(std::move(task));
+      }
     }
   }
   if (!tasks.empty()) return tasks;
@@ -122,6 +183,21 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
         absl::StrCat("no operator matches --op=", selection.op_regex,
                      "; there are: ", absl::StrJoin(names, ", ")));
   }
+  if (!selection.backend.empty() && selection.backend != "all") {
+    std::set<std::string> backends;
+    for (const Candidate& candidate : candidates) {
+      for (const ops::Backend* backend :
+           candidate.entry->BackendsOf(selection.device)) {
+        backends.insert(backend->name());
+      }
+    }
+    if (backends.count(selection.backend) == 0) {
+      return absl::NotFoundError(
+          absl::StrCat("no operator has a backend ", selection.backend, " for ",
+                       tuning::DeviceName(selection.device),
+                       "; there are: ", absl::StrJoin(backends, ", ")));
+    }
+  }
   return absl::NotFoundError(absl::StrCat(
       "no shape of ",
       selection.op_regex.empty() ? "any operator" : selection.op_regex,
@@ -129,12 +205,27 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
       tuning::DeviceName(selection.device)));
 }
 
+const ops::EmbeddedFile& SpaceFileOf(const ops::Backend& backend) {
+  static const auto& nothing_to_choose = *new ops::EmbeddedFile{
+      "(no space)",
+      "knob { name: \"algorithm\" variants: [\"default\"] "
+      "doc: \"the backend leaves nothing to choose\" }\n"
+      "default { set { knob: \"algorithm\" variant: \"default\" } }\n"};
+  return backend.space() != nullptr ? *backend.space() : nothing_to_choose;
+}
+
 absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
                                    const proto::Hardware& hardware) {
   TaskSpace result;
-  OPTRAIL_ASSIGN_OR_RETURN(
-      tuning::Space space,
-      tuning::Space::Parse(task.entry->space.contents, task.entry->space.path));
+  const ops::EmbeddedFile& file = SpaceFileOf(*task.backend);
+  OPTRAIL_ASSIGN_OR_RETURN(tuning::Space space,
+                           tuning::Space::Parse(file.contents, file.path));
+  const absl::Status attributes = ops::CheckDeclaredAttributes(
+      *task.entry->op, space.proto().attribute());
+  if (!attributes.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(space.filename(), ": ", attributes.message()));
+  }
   result.space = std::make_unique<tuning::Space>(std::move(space));
   tuning::BindOptions options;
   options.threads = task.task.threads();
@@ -144,12 +235,20 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
 }
 
 std::string ShortTaskText(const proto::Task& task) {
-  std::string text = absl::StrCat(task.operator_name(), " ",
-                                  tuning::CanonicalText(task.shape()));
+  std::string text =
+      absl::StrCat(task.operator_name(), task.backend().empty() ? "" : ":",
+                   task.backend(), " ", tuning::CanonicalText(task.shape()));
   if (task.device_kind() == proto::CPU && task.threads() != 1) {
     absl::StrAppend(&text, " x", task.threads());
   }
   if (task.cache_mode() == proto::COLD) absl::StrAppend(&text, " cold");
+  if (!task.backend().empty()) absl::StrAppend(&text, " by ", task.backend());
+  if (task.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
+    absl::StrAppend(&text, " ", tuning::LaunchModeName(task.launch_mode()));
+  }
+  if (task.devices() > 1) {
+    absl::StrAppend(&text, " on ", task.devices(), " devices");
+  }
   return text;
 }
 

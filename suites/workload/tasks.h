@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ops/core/registry.h"
 #include "suites/proto/workload.pb.h"
@@ -23,6 +24,9 @@ struct TaskSelection {
   // 0: all cores. Empty: the workload's, else 1.
   std::vector<int> threads;
   proto::DeviceKind device = proto::CPU;
+  // Name of a backend; "": the device kind's own; "all": every one, a task each
+  // and the kind's own first. Operators that lack the named one are left out.
+  std::string backend;
   proto::CacheMode cache_mode = proto::HOT;
   bool with_test_only = false;
 };
@@ -30,15 +34,22 @@ struct TaskSelection {
 struct TaskEntry {
   proto::Task task;
   const ops::OperatorEntry* entry = nullptr;
+  const ops::Backend* backend = nullptr;
+  // Why the backend cannot be used here: its readings are UNSUPPORTED.
+  absl::Status available;
   int count = 1;    // calls per run of the workload
   std::string doc;  // where in the model
 };
 
-// Never empty: NotFound says what matched nothing and what there is.
+// Never empty: NotFound says what matched nothing and what there is;
+// InvalidArgument names a number of threads that the device does not have.
 absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
     const TaskSelection& selection, const proto::Hardware& hardware);
 
-// The operator's space for one task.
+// The backend's space; of one that has none, a space of one config.
+const ops::EmbeddedFile& SpaceFileOf(const ops::Backend& backend);
+
+// The backend's space for one task.
 struct TaskSpace {
   std::unique_ptr<tuning::Space> space;
   std::unique_ptr<tuning::BoundSpace> bound;
@@ -46,7 +57,8 @@ struct TaskSpace {
 absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
                                    const proto::Hardware& hardware);
 
-// "matmul m=384,n=1024,k=1024/f32", with threads if not 1.
+// "matmul m=384,n=1024,k=1024/f32", with threads if not 1, the backend if it is
+// not the device kind's own, and whatever else is not as usual.
 std::string ShortTaskText(const proto::Task& task);
 
 }  // namespace optrail::suites

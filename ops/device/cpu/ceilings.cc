@@ -5,8 +5,7 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
-#include "absl/time/clock.h"
-#include "base/check.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 #include "ops/device/cpu/loops.h"
 
@@ -16,23 +15,35 @@ namespace {
 // The highest rate of `work`, which returns how much it did.
 double BestRate(absl::Duration time, absl::FunctionRef<double()> work) {
   double best = 0;
-  const int64_t end =
-      absl::GetCurrentTimeNanos() + absl::ToInt64Nanoseconds(time);
+  const int64_t end = Clock::Real()->NowNs() + absl::ToInt64Nanoseconds(time);
   do {
-    const int64_t start = absl::GetCurrentTimeNanos();
+    const int64_t start = Clock::Real()->NowNs();
     const double done = work();
-    const int64_t elapsed = absl::GetCurrentTimeNanos() - start;
+    const int64_t elapsed = Clock::Real()->NowNs() - start;
     best = std::max(
         best, done * 1e9 / static_cast<double>(std::max<int64_t>(elapsed, 1)));
-  } while (absl::GetCurrentTimeNanos() < end);
+  } while (Clock::Real()->NowNs() < end);
   return best;
+}
+
+// Streaming stores go here.
+constexpr int64_t kTargetBytes = int64_t{64} << 20;
+
+int64_t MemoryBytesToRead(const proto::Hardware& hardware, int threads) {
+  const int64_t wanted =
+      std::max({4 * hardware.l2_bytes() * threads,
+                kL3Multiple * hardware.l3_bytes(), int64_t{64} << 20});
+  // Not so much that the rest of the machine has to move.
+  const int64_t bound = hardware.has_memory_bytes()
+                            ? hardware.memory_bytes() / 8
+                            : int64_t{256} << 20;
+  return std::min(wanted, std::max(bound, int64_t{64} << 20));
 }
 
 }  // namespace
 
-absl::StatusOr<proto::Ceilings> MeasureCeilings(Device& device,
+absl::StatusOr<proto::Ceilings> MeasureCeilings(CpuDevice& device,
                                                 const CeilingOptions& options) {
-  OPTRAIL_CHECK(device.kind() == proto::CPU);
   const proto::Hardware& hardware = device.hardware();
   const int threads = device.threads();
   // About 0.1 ms at the rates of today's cores.
@@ -43,24 +54,24 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(Device& device,
       hardware.has_l1d_bytes() ? hardware.l1d_bytes() : 32 << 10;
   const int64_t l2_bytes =
       hardware.has_l2_bytes() ? hardware.l2_bytes() : 512 << 10;
-  const int64_t memory_bytes =
-      std::max<int64_t>(4 * l2_bytes * threads, 64 << 20);
+  const int64_t memory_bytes = MemoryBytesToRead(hardware, threads);
   const int64_t pieces = memory_bytes / (kPieceFloats * 4);
+  // Streaming stores go past the caches: their buffer may be smaller.
+  const int64_t target_pieces =
+      std::min(pieces, kTargetBytes / (kPieceFloats * 4));
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::unique_ptr<Buffer> from,
       device.Allocate(pieces * kPieceFloats * sizeof(float)));
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::unique_ptr<Buffer> to,
-      device.Allocate(pieces * kPieceFloats * sizeof(float)));
+      device.Allocate(target_pieces * kPieceFloats * sizeof(float)));
   auto* const source = static_cast<float*>(from->data());
   auto* const target = static_cast<float*>(to->data());
   // Not zero: some machines treat lines of zeros specially.
   std::fill_n(source, pieces * kPieceFloats, 1.0f);
 
-  // A third of a cache leaves room for what else lives there.
-  const auto read_rate = [&](int64_t cache_bytes) {
-    const int64_t floats =
-        std::max<int64_t>(cache_bytes / 3 / 4 / 256 * 256, 256);
+  const auto read_rate = [&](int64_t bytes) {
+    const int64_t floats = std::max<int64_t>(bytes / 4 / 256 * 256, 256);
     const int64_t turns = std::max<int64_t>(1, (1 << 20) / floats);
     return BestRate(options.time_per_number, [&] {
       for (int64_t turn = 0; turn < turns; ++turn) {
@@ -69,10 +80,11 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(Device& device,
       return static_cast<double>(turns * floats) * 4;
     });
   };
-  // One reading covers only a sixteenth of the buffers, wandering through them,
-  // so that it is short enough to fit between two disturbances; what it reads
-  // was pushed out of the caches by the other fifteen.
-  const int64_t pieces_per_reading = std::max<int64_t>(pieces / 16, threads);
+  // One reading covers only a part of the buffer, wandering through it, so that
+  // it is short enough to fit between two disturbances; what it reads was
+  // pushed out of the caches by all the rest.
+  const int64_t pieces_per_reading =
+      std::max<int64_t>(std::min<int64_t>(pieces / 16, 32), threads);
   int64_t next_piece = 0;
   const auto for_pieces = [&](bool all, absl::FunctionRef<void(int64_t)> body) {
     const int64_t first = next_piece;
@@ -106,7 +118,7 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(Device& device,
     return BestRate(options.time_per_number, [&] {
       for_pieces(all, [&](int64_t piece) {
         CopyLoop(source + piece * kPieceFloats, kPieceFloats,
-                 target + piece * kPieceFloats);
+                 target + piece % target_pieces * kPieceFloats);
       });
       return static_cast<double>(pieces_per_reading * kPieceFloats) * 8;
     });
@@ -118,8 +130,16 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(Device& device,
   const double flop = flop_rate(1);
   ceilings.set_flop_per_s_one_thread(flop);
   ceilings.set_flop_per_s_all_threads(std::max(flop, flop_rate(threads)));
-  ceilings.set_l1_read_bytes_per_s(read_rate(l1_bytes));
-  ceilings.set_l2_read_bytes_per_s(read_rate(l2_bytes));
+  // A third of a cache leaves room for what else lives there. What shall lie in
+  // the L3 must not fit into the L2.
+  ceilings.set_l1_read_bytes_per_s(read_rate(l1_bytes / 3));
+  ceilings.set_l2_read_bytes_per_s(read_rate(l2_bytes / 3));
+  const int64_t l3_floor_bytes = 2 * l2_bytes;
+  if (hardware.l3_bytes() / 3 >= l3_floor_bytes) {
+    ceilings.set_l3_read_bytes_per_s(
+        read_rate(std::min(hardware.l3_bytes() / 3, 2 * l3_floor_bytes)));
+  }
+  ceilings.set_memory_buffer_bytes(memory_bytes);
   const double read = memory_read_rate(false);
   ceilings.set_memory_read_bytes_per_s_one_thread(read);
   ceilings.set_memory_read_bytes_per_s_all_threads(
@@ -128,7 +148,7 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(Device& device,
   ceilings.set_memory_copy_bytes_per_s_one_thread(copy);
   ceilings.set_memory_copy_bytes_per_s_all_threads(
       std::max(copy, memory_copy_rate(true)));
-  ceilings.set_measured_unix_ns(absl::GetCurrentTimeNanos());
+  ceilings.set_measured_unix_ns(Clock::Real()->WallNs());
   return ceilings;
 }
 

@@ -3,7 +3,7 @@
 
 // The limits of this machine as measured on it: what "% of roofline" refers to.
 //
-//   const proto::Ceilings ceilings = MeasureCeilings(*device);
+//   const proto::Ceilings ceilings = MeasureCeilings(*cpu);
 //   const double bound_ns = RooflineTimeNs(flop, bytes, ceilings, threads);
 //
 // Each number is the best of several short runs: a ceiling is what the machine
@@ -11,28 +11,33 @@
 // multiply-adds in single precision on the widest vectors that kernels use;
 // memory is read, or copied with streaming stores, from buffers on huge pages.
 //
-// The memory buffers are four times the L2 of the threads that read them, at
-// least 64 MiB. Where a virtual machine shares a larger L3 with others, part
-// of them may stay in it: then "memory" means whatever lies behind the L2, as
-// it does for an operator of that size.
+// Each level is read from a buffer that lies in it and not in a smaller one.
+// Memory is read from at least three times the L3 that the machine shows, and
+// four times the L2 of the threads that read: 64 MiB would lie inside the L3 of
+// many servers. An eighth of the machine's memory is the limit; where that is
+// less than twice the L3 (Ceilings.memory_buffer_bytes says what it was),
+// "memory" may mean whatever lies behind the L2.
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ops/core/device.h"
+#include "ops/core/cpu_device.h"
 #include "tuning/proto/context.pb.h"
 
 namespace optrail::ops {
 
 struct CeilingOptions {
-  // Time for each of the eight numbers; all together takes about eight times
-  // as long, plus a quarter of a second for buffers.
+  // Time for each of the nine numbers; all together takes about nine times as
+  // long, plus a second for each 3 GB of buffers.
   absl::Duration time_per_number = absl::Milliseconds(120);
 };
 
-// Uses device.threads() threads for the numbers of "all threads". `device` must
-// be a CPU. ResourceExhausted if there is no memory for the buffers.
+// How many times the L3 the buffer for reading memory shall have.
+inline constexpr int64_t kL3Multiple = 3;
+
+// Uses device.threads() threads for the numbers of "all threads".
+// ResourceExhausted if there is no memory for the buffers.
 absl::StatusOr<proto::Ceilings> MeasureCeilings(
-    Device& device, const CeilingOptions& options = {});
+    CpuDevice& device, const CeilingOptions& options = {});
 
 }  // namespace optrail::ops
 

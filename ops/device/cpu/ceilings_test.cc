@@ -1,5 +1,7 @@
 #include "ops/device/cpu/ceilings.h"
 
+#include <algorithm>
+
 #include "gtest/gtest.h"
 #include "ops/device/cpu/device.h"
 
@@ -22,6 +24,14 @@ TEST(Ceilings, MeasuresEveryNumber) {
   EXPECT_GT(ceilings->memory_copy_bytes_per_s_one_thread(), 0);
   EXPECT_GT(ceilings->memory_copy_bytes_per_s_all_threads(), 0);
   EXPECT_GT(ceilings->measured_unix_ns(), 0);
+  const proto::Hardware& hardware = (*device)->hardware();
+  if (hardware.l3_bytes() >= 6 * hardware.l2_bytes()) {
+    EXPECT_GT(ceilings->l3_read_bytes_per_s(), 0);
+  }
+  // Memory is not read from a cache, unless there is little of it.
+  EXPECT_GE(
+      ceilings->memory_buffer_bytes(),
+      std::min(kL3Multiple * hardware.l3_bytes(), hardware.memory_bytes() / 8));
 }
 
 }  // namespace

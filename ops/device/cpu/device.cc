@@ -12,10 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "ops/device/cpu/calibration.h"
+#include "ops/device/cpu/ceilings.h"
+#include "ops/device/cpu/energy.h"
 #include "ops/device/cpu/fingerprint.h"
 #include "ops/device/cpu/memory.h"
 #include "ops/device/cpu/monitor.h"
 #include "ops/device/cpu/thread_pool.h"
+#include "ops/device/cpu/timer.h"
 
 namespace optrail::ops {
 namespace {
@@ -58,12 +61,19 @@ class CpuBuffer : public Buffer {
   LiveBuffers& live_;
 };
 
-class CpuDevice : public Device {
+class RealCpuDevice : public CpuDevice {
  public:
-  CpuDevice(int threads, const std::vector<int>& cpus)
-      : hardware_(CpuHardware()), pool_(threads, cpus) {}
+  RealCpuDevice(const CpuOptions& options, const std::vector<int>& cpus)
+      : hardware_(CpuHardware()),
+        pool_(options.threads, cpus),
+        flush_lines_(options.flush_lines) {
+    if (!flush_lines_ && CanFlushLines()) flush_lines_ = FlushLines;
+    absl::StatusOr<std::unique_ptr<Meter>> energy = MakeEnergyMeter();
+    if (!energy.ok()) return;
+    energy_ = *std::move(energy);
+    meters_.push_back(energy_.get());
+  }
 
-  proto::DeviceKind kind() const override { return proto::CPU; }
   const proto::Hardware& hardware() const override { return hardware_; }
   int threads() const override { return pool_.threads(); }
 
@@ -100,12 +110,28 @@ class CpuDevice : public Device {
     return std::make_unique<CpuMonitor>(std::move(options));
   }
 
+  absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(Invocation& invocation,
+                                                   OperandSets& operands,
+                                                   TimingMode mode) override {
+    if (mode.launch != proto::LAUNCH_MODE_UNSPECIFIED) {
+      return absl::UnimplementedError(
+          "a CPU has no launch modes: its calls are function calls");
+    }
+    return std::make_unique<CpuTimer>(invocation, operands, *this, mode);
+  }
+
+  absl::Span<Meter* const> meters() override { return meters_; }
+
+  absl::StatusOr<proto::Ceilings> MeasureCeilings() override {
+    return ops::MeasureCeilings(*this);
+  }
+
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
   void FlushCaches() override {
-    if (CanFlushLines()) {
+    if (flush_lines_) {
       for (CpuBuffer* buffer : live_) {
-        FlushLines(buffer->data(), buffer->size_bytes());
+        flush_lines_(buffer->data(), buffer->size_bytes());
       }
       return;
     }
@@ -121,15 +147,18 @@ class CpuDevice : public Device {
  private:
   const proto::Hardware hardware_;
   ThreadPool pool_;
+  std::function<void(const void*, size_t)> flush_lines_;
   LiveBuffers live_;
   std::vector<char> sweep_;
+  std::unique_ptr<Meter> energy_;  // may be null
+  std::vector<Meter*> meters_;
   std::unique_ptr<Calibration> calibration_;
   int64_t calibrated_ns_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Device>> MakeCpuDevice(
+absl::StatusOr<std::unique_ptr<CpuDevice>> MakeCpuDevice(
     const CpuOptions& options) {
   if (options.threads < 1 || options.threads > 1024) {
     return absl::InvalidArgumentError(
@@ -155,10 +184,10 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCpuDevice(
     }
     worker_cpus.assign(cpus.begin() + 1, cpus.begin() + options.threads);
   }
-  return std::make_unique<CpuDevice>(options.threads, worker_cpus);
+  return std::make_unique<RealCpuDevice>(options, worker_cpus);
 }
 
-absl::StatusOr<std::unique_ptr<Device>> MakeCpuDevice(int threads) {
+absl::StatusOr<std::unique_ptr<CpuDevice>> MakeCpuDevice(int threads) {
   CpuOptions options;
   options.threads = threads;
   return MakeCpuDevice(options);

@@ -4,7 +4,7 @@
 // The CPU as a device: a persistent thread pool (thread_pool.h), and buffers on
 // huge pages between guard zones.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Device> cpu, MakeCpuDevice(2));
+//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<CpuDevice> cpu, MakeCpuDevice(2));
 //   cpu->ParallelFor(rows, [&](int64_t row) { ... });
 //
 // Buffers. Each lies in its own mapping, whose neighbours are inaccessible, and
@@ -25,10 +25,12 @@
 // got elsewhere than from Device::Allocate is not flushed. Where there is no
 // such instruction, twice the L3 is read, at most 256 MiB.
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "ops/core/device.h"
+#include "ops/core/cpu_device.h"
 
 namespace optrail::ops {
 
@@ -37,14 +39,17 @@ struct CpuOptions {
   // Pins the calling thread and the workers to one usable core each. Off by
   // default: a pinned thread cannot flee from a core that somebody else took.
   bool pin = false;
+  // Evicts the lines of a range from all caches; what FlushCaches() does with
+  // every buffer. Tests look on; empty: the processor's flush instruction.
+  std::function<void(const void* begin, size_t size_bytes)> flush_lines;
 };
 
 // InvalidArgument unless 1 <= threads <= 1024 (more threads than cores are
 // allowed), and with `pin`, at most one thread per usable core. The device must
 // outlive its buffers; one thread at a time may call it.
-absl::StatusOr<std::unique_ptr<Device>> MakeCpuDevice(
+absl::StatusOr<std::unique_ptr<CpuDevice>> MakeCpuDevice(
     const CpuOptions& options);
-absl::StatusOr<std::unique_ptr<Device>> MakeCpuDevice(int threads);
+absl::StatusOr<std::unique_ptr<CpuDevice>> MakeCpuDevice(int threads);
 
 }  // namespace optrail::ops
 

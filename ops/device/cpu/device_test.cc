@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::unique_ptr<Device> Cpu(int threads = 1) {
+std::unique_ptr<CpuDevice> Cpu(int threads = 1) {
   auto device = MakeCpuDevice(threads);
   EXPECT_TRUE(device.ok()) << device.status();
   return *std::move(device);
@@ -154,6 +155,21 @@ TEST(CpuBuffer, ReportsMemoryThatCannotBeHad) {
   EXPECT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(buffer.status().message()),
               HasSubstr("cannot allocate 1152921504606846976 bytes"));
+}
+
+TEST(CpuDevice, FlushesEveryLiveBufferAndNoOther) {
+  std::map<const void*, size_t> flushed;
+  CpuOptions options;
+  options.flush_lines = [&](const void* begin, size_t size_bytes) {
+    flushed[begin] += size_bytes;
+  };
+  const auto device = *MakeCpuDevice(options);
+  const auto small = Allocate(*device, 100);
+  const auto large = Allocate(*device, 3 << 20);
+  { const auto gone = Allocate(*device, 5000); }
+  device->FlushCaches();
+  EXPECT_EQ(flushed, (std::map<const void*, size_t>{{small->data(), 100},
+                                                    {large->data(), 3 << 20}}));
 }
 
 TEST(CpuDevice, FlushingKeepsContents) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "base/unprivileged.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/history/evaluation/generate_history.h"
@@ -245,7 +246,7 @@ TEST_F(HistoryIndexTest, SeveralAtOnceBuildOneIndex) {
 }
 
 TEST_F(HistoryIndexTest, AReadOnlyHistoryIsReadAllTheSame) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  const Unprivileged unprivileged;
   const History history = Generate(6);
   ASSERT_EQ(chmod(history.dir().c_str(), 0555), 0);
   auto index = Open(history);
@@ -257,7 +258,7 @@ TEST_F(HistoryIndexTest, AReadOnlyHistoryIsReadAllTheSame) {
 }
 
 TEST_F(HistoryIndexTest, AReadOnlyIndexIsReadWhileItIsUpToDate) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  const Unprivileged unprivileged;
   const History history = Generate(9);
   { Open(history); }
   ASSERT_EQ(chmod(history.dir().c_str(), 0555), 0);

@@ -1,0 +1,66 @@
+#include "ops/core/cpu_kernel.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::ops {
+namespace {
+
+class TemplateBackend : public Backend {
+ public:
+  explicit TemplateBackend(std::unique_ptr<const CpuKernel> kernel)
+      : kernel_(std::move(kernel)) {}
+
+  std::string name() const override { return "cpu"; }
+  proto::DeviceKind kind() const override { return proto::CPU; }
+
+  absl::StatusOr<std::string> Id(const Target& target) const override {
+    return KernelId(files().sources_hash, files().compiler);
+  }
+
+  absl::StatusOr<Recipe> Describe(
+      const CompileRequest& request) const override {
+    if (request.ablation != Ablation::kNone) {
+      return absl::UnimplementedError("templates have no ablated variants");
+    }
+    Recipe recipe;
+    OPTRAIL_ASSIGN_OR_RETURN(recipe.index,
+                             kernel_->Instantiation(request.config));
+    if (recipe.index < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("config ", tuning::CanonicalText(request.config),
+                       " was not compiled: its compile_time knobs are none of "
+                       "the instantiations"));
+    }
+    return recipe;
+  }
+
+  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, Device& device) const override {
+    auto* const cpu = dynamic_cast<CpuDevice*>(&device);
+    if (cpu == nullptr) {
+      return absl::InvalidArgumentError("a CPU kernel needs a CPU device");
+    }
+    return kernel_->Prepare(shape, config, *cpu);
+  }
+
+  std::vector<std::pair<std::string, int64_t>> Blocks(
+      const proto::Config& config) const override {
+    return kernel_->Blocks(config);
+  }
+
+ private:
+  const std::unique_ptr<const CpuKernel> kernel_;
+};
+
+}  // namespace
+
+std::shared_ptr<Backend> MakeTemplateBackend(
+    std::unique_ptr<const CpuKernel> kernel) {
+  return std::make_shared<TemplateBackend>(std::move(kernel));
+}
+
+}  // namespace optrail::ops

@@ -1,0 +1,63 @@
+#include "ops/core/device_type.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::ops {
+namespace {
+
+// By number: a kind may have one that context.proto does not name.
+using Types = std::map<int, std::unique_ptr<DeviceType>>;
+
+Types& AllTypes() {
+  // Never destroyed, as the registry of operators.
+  static Types* const types = new Types;
+  return *types;
+}
+
+}  // namespace
+
+absl::StatusOr<const DeviceType*> FindDeviceType(proto::DeviceKind kind) {
+  const auto found = AllTypes().find(kind);
+  if (found != AllTypes().end()) return found->second.get();
+  return absl::UnimplementedError(absl::StrCat(
+      "unsupported here: no device of kind ", tuning::DeviceName(kind),
+      "; this binary has: ",
+      absl::StrJoin(ListDeviceTypes(), ", ",
+                    [](std::string* out, const DeviceType* type) {
+                      absl::StrAppend(out, tuning::DeviceName(type->kind()));
+                    })));
+}
+
+std::vector<const DeviceType*> ListDeviceTypes() {
+  std::vector<const DeviceType*> list;
+  for (const auto& [kind, type] : AllTypes()) list.push_back(type.get());
+  return list;
+}
+
+void RegisterDeviceType(std::unique_ptr<DeviceType> type) {
+  const int kind = type->kind();
+  OPTRAIL_CHECK(AllTypes().emplace(kind, std::move(type)).second)
+      << "two devices are registered for kind "
+      << tuning::DeviceName(static_cast<proto::DeviceKind>(kind));
+}
+
+absl::StatusOr<proto::Hardware> HardwareOf(proto::DeviceKind kind) {
+  OPTRAIL_ASSIGN_OR_RETURN(const DeviceType* type, FindDeviceType(kind));
+  return type->Hardware();
+}
+
+absl::StatusOr<std::unique_ptr<Device>> MakeDevice(
+    proto::DeviceKind kind, const DeviceOptions& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(const DeviceType* type, FindDeviceType(kind));
+  OPTRAIL_RETURN_IF_ERROR(type->CheckOptions(options));
+  return type->Make(options);
+}
+
+}  // namespace optrail::ops

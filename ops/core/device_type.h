@@ -1,0 +1,89 @@
+#ifndef OPTRAIL_OPS_CORE_DEVICE_TYPE_H_
+#define OPTRAIL_OPS_CORE_DEVICE_TYPE_H_
+
+// A kind of device, known without having one. Each kind announces itself where
+// it is linked in, and whoever needs a device asks here: suites, tracker and
+// reports hold no list of kinds.
+//
+//   class CpuType : public DeviceType { ... };
+//   OPTRAIL_REGISTER_DEVICE_TYPE(CpuType)
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const DeviceType* type, FindDeviceType(kind));
+//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, type->Make({}));
+//
+// A kind of somebody else's needs a number that no other kind has: numbers from
+// 1000 on are never going to be given away in context.proto.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ops/core/device.h"
+#include "tuning/proto/context.pb.h"
+#include "tuning/proto/measurement_settings.pb.h"
+
+namespace optrail::ops {
+
+struct DeviceOptions {
+  int threads = 1;  // of the host, where kernels run on it
+};
+
+class DeviceType {
+ public:
+  virtual ~DeviceType() = default;
+
+  virtual proto::DeviceKind kind() const = 0;
+
+  // The fingerprint of this machine's device, without making it ready.
+  // Unavailable or Unimplemented, "unsupported here: why", if there is none.
+  virtual absl::StatusOr<proto::Hardware> Hardware() const = 0;
+
+  // InvalidArgument for options that no device of the kind can have; else as
+  // Hardware().
+  virtual absl::Status CheckOptions(const DeviceOptions& options) const {
+    return absl::OkStatus();
+  }
+  virtual absl::StatusOr<std::unique_ptr<Device>> Make(
+      const DeviceOptions& options) const = 0;
+
+  // The instruction set that compilers build for; empty where it follows from
+  // the hardware.
+  virtual std::string isa() const { return ""; }
+
+  // What its monitor takes for disturbed, for the record.
+  virtual void FillSettings(proto::MeasurementSettings* settings) const {}
+
+  // For `optrail doctor`: what works here, and why something does not.
+  struct Support {
+    std::string what;
+    std::string here;
+  };
+  virtual std::vector<Support> DescribeSupport() const { return {}; }
+};
+
+// Unimplemented, "unsupported here: ...", if no such kind is linked in.
+absl::StatusOr<const DeviceType*> FindDeviceType(proto::DeviceKind kind);
+
+// By number.
+std::vector<const DeviceType*> ListDeviceTypes();
+
+// Before main; a kind given twice stops the process.
+void RegisterDeviceType(std::unique_ptr<DeviceType> type);
+
+// The steps in one.
+absl::StatusOr<proto::Hardware> HardwareOf(proto::DeviceKind kind);
+absl::StatusOr<std::unique_ptr<Device>> MakeDevice(
+    proto::DeviceKind kind, const DeviceOptions& options);
+
+}  // namespace optrail::ops
+
+#define OPTRAIL_REGISTER_DEVICE_TYPE(Class)                                \
+  [[maybe_unused]] static const bool optrail_device_type_registered = [] { \
+    ::optrail::ops::RegisterDeviceType(std::make_unique<Class>());         \
+    return true;                                                           \
+  }();
+
+#endif  // OPTRAIL_OPS_CORE_DEVICE_TYPE_H_

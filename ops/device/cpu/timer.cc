@@ -1,0 +1,59 @@
+#include "ops/device/cpu/timer.h"
+
+#include <time.h>
+
+#include <chrono>
+
+namespace optrail::ops {
+namespace {
+
+int64_t ProcessCpuNs() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+}  // namespace
+
+absl::Status CpuTimer::Prepare(int64_t calls) {
+  next_calls_ = calls;
+  const absl::Status restored =
+      operands_.has_in_out() ? operands_.Restore() : absl::OkStatus();
+  if (cold_) device_.FlushCaches();
+  return restored;
+}
+
+absl::StatusOr<int64_t> CpuTimer::TimeNs() {
+  const int64_t cpu_before_ns = ProcessCpuNs();
+  const auto start = std::chrono::steady_clock::now();
+  if (operands_.has_in_out()) {
+    for (int64_t i = 0; i < next_calls_; ++i) {
+      invocation_.Run(operands_.addresses(static_cast<int>(i)));
+    }
+  } else {
+    const absl::Span<void* const> addresses = operands_.addresses(0);
+    for (int64_t i = 0; i < next_calls_; ++i) invocation_.Run(addresses);
+  }
+  const auto end = std::chrono::steady_clock::now();
+  cpu_ns_ += ProcessCpuNs() - cpu_before_ns;
+  calls_ += next_calls_;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(end - start)
+      .count();
+}
+
+int64_t CpuTimer::max_calls() const {
+  if (cold_) return 1;
+  return operands_.has_in_out() ? operands_.sets() : Timer::max_calls();
+}
+
+void CpuTimer::Fill(proto::Measurement* measurement) const {
+  if (calls_ == 0) return;
+  proto::MetricSamples* cpu_time = measurement->add_metrics();
+  cpu_time->set_metric("cpu_time");
+  cpu_time->set_unit("ns");
+  cpu_time->set_direction(proto::LOWER_IS_BETTER);
+  cpu_time->add_values(static_cast<double>(cpu_ns_) /
+                       static_cast<double>(calls_));
+}
+
+}  // namespace optrail::ops

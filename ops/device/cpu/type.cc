@@ -1,0 +1,68 @@
+// The CPU as a kind of device.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ops/core/device_type.h"
+#include "ops/device/cpu/device.h"
+#include "ops/device/cpu/energy.h"
+#include "ops/device/cpu/fingerprint.h"
+#include "ops/device/cpu/monitor.h"
+#include "ops/device/cpu/noise.h"
+
+namespace optrail::ops {
+namespace {
+
+class CpuType : public DeviceType {
+ public:
+  proto::DeviceKind kind() const override { return proto::CPU; }
+
+  absl::StatusOr<proto::Hardware> Hardware() const override {
+    return CpuHardware();
+  }
+
+  absl::Status CheckOptions(const DeviceOptions& options) const override {
+    const int cores = CpuHardware().cores();
+    if (options.threads >= 1 && options.threads <= cores) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.threads, " threads: this process may use ", cores,
+                     cores == 1 ? " core" : " cores",
+                     ", and threads that share one measure each other"));
+  }
+
+  absl::StatusOr<std::unique_ptr<Device>> Make(
+      const DeviceOptions& options) const override {
+    return MakeCpuDevice(options.threads);
+  }
+
+  std::string isa() const override { return "native"; }
+
+  void FillSettings(proto::MeasurementSettings* settings) const override {
+    settings->set_max_run_delay_fraction(CpuMonitor::kMaxRunDelayFraction);
+    settings->set_max_run_delay_ns(CpuMonitor::kMaxRunDelayNs);
+    settings->set_max_calibration_ratio(CpuMonitor::kMaxCalibrationRatio);
+  }
+
+  std::vector<Support> DescribeSupport() const override {
+    const auto energy = MakeEnergyMeter();
+    return {
+        {"energy meter", energy.ok() ? "RAPL, whole packages"
+                                     : std::string(energy.status().message())},
+        {"contention witnesses",
+         absl::StrCat("run delay ",
+                      RunDelayNs().has_value() ? "yes" : "unsupported here",
+                      ", steal ",
+                      StealNs().has_value() ? "yes" : "unsupported here")},
+    };
+  }
+};
+
+OPTRAIL_REGISTER_DEVICE_TYPE(CpuType)
+
+}  // namespace
+}  // namespace optrail::ops
