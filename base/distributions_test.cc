@@ -19,6 +19,7 @@ TEST(DistributionsTest, NormalMatchesTables) {
   ExpectClose(NormalQuantile(0.975), 1.959963984540054);
   ExpectClose(NormalQuantile(0.75), 0.6744897501960817);
   ExpectClose(NormalQuantile(0.001), -3.090232306167813);
+  ExpectClose(NormalCdf(NormalQuantile(1e-300)), 1e-300);
 }
 
 TEST(DistributionsTest, NormalQuantileInvertsTheCdf) {
@@ -78,6 +79,23 @@ TEST(DistributionsTest, StudentTQuantileMatchesTables) {
     ExpectClose(StudentTCdf(StudentTQuantile(p, 7.5), 7.5), p, 1e-9);
   }
   EXPECT_EQ(StudentTQuantile(0.5, 3), 0);
+}
+
+TEST(DistributionsTest, LargeParametersKeepTheirDigits) {
+  // Exact rational arithmetic: P(X <= k) for X ~ Binomial(n, 1/2) at its middle
+  // is 1/2 + C(n, n/2) / 2^(n+1), with Stirling's series for C.
+  for (const double n : {1e4, 1e6, 1e8}) {
+    const double middle =
+        std::sqrt(2 / (M_PI * n)) *
+        (1 - 1 / (4 * n) + 1 / (32 * n * n) + 5 / (128 * n * n * n));
+    const auto half = static_cast<int64_t>(n / 2);
+    ExpectClose(BinomialCdf(half, static_cast<int64_t>(n), 0.5),
+                0.5 + middle / 2, 1e-11);
+  }
+  EXPECT_TRUE(std::isnan(StudentTQuantile(0.9, -1)));
+  EXPECT_TRUE(std::isinf(StudentTQuantile(1, 3)));
+  ExpectClose(StudentTQuantile(0.975, INFINITY), NormalQuantile(0.975));
+  EXPECT_EQ(StudentTCdf(-INFINITY, 3), 0);
 }
 
 TEST(DistributionsTest, BinomialMatchesTheSum) {

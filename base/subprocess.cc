@@ -19,6 +19,7 @@
 #include "absl/base/config.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/process_guard.h"
 #include "base/status_macros.h"
 
 namespace optrail {
@@ -96,6 +97,9 @@ int PollTimeoutMs(absl::Duration duration) {
   return static_cast<int>(std::min<int64_t>(ms, 3600 * 1000));
 }
 
+// How long a guard may take to kill its tree.
+constexpr int kGuardPatienceMs = 1500;
+
 // A pipe none of whose ends a concurrently started child inherits.
 struct Pipe {
   int read_fd = -1;
@@ -172,10 +176,15 @@ std::string ExitInfo::ToString() const {
 }
 
 absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
-    const std::vector<std::string>& argv, const SubprocessOptions& options) {
-  if (argv.empty() || argv[0].empty()) {
+    const std::vector<std::string>& command, const SubprocessOptions& options) {
+  if (command.empty() || command[0].empty()) {
     return absl::InvalidArgumentError("starting a process: no command");
   }
+  const std::vector<std::string> argv =
+      options.guard.empty()
+          ? command
+          : GuardedArguments(options.guard, options.max_resident_bytes,
+                             command);
   Pipe in, out, err;
   OPTRAIL_RETURN_IF_ERROR(in.Open());
   OPTRAIL_RETURN_IF_ERROR(out.Open());
@@ -275,7 +284,8 @@ absl::Duration Subprocess::Now() const {
 }
 
 bool Subprocess::IsAboveMemoryCap() const {
-  if (options_.max_resident_bytes <= 0) return false;
+  // A guard watches the whole tree.
+  if (options_.max_resident_bytes <= 0 || !options_.guard.empty()) return false;
   std::FILE* file =
       std::fopen(absl::StrCat("/proc/", pid_, "/statm").c_str(), "re");
   if (file == nullptr) return false;
@@ -425,6 +435,12 @@ void Subprocess::KillGroup(ExitInfo::Kind why) {
   if (TryReap()) return;
   killed_ = true;
   kill_reason_ = why;
+  if (!options_.guard.empty()) {
+    // It knows the tree; a killed one would leave what it guards.
+    kill(pid_, SIGTERM);
+    pollfd ended = {pid_fd_, POLLIN, 0};
+    if (poll(&ended, 1, kGuardPatienceMs) > 0) return;
+  }
   kill(-pid_, SIGKILL);
 }
 
@@ -465,6 +481,12 @@ void Subprocess::FinishReaping(int wait_status, const void* usage) {
   if (WIFEXITED(wait_status)) {
     exit_.kind = ExitInfo::Kind::kExited;
     exit_.code = WEXITSTATUS(wait_status);
+    if (options_.guard.empty()) return;
+    if (killed_) {
+      exit_.kind = kill_reason_;
+    } else if (exit_.code == kGuardOutOfMemoryCode) {
+      exit_.kind = ExitInfo::Kind::kOutOfMemory;
+    }
     return;
   }
   exit_.signal = WTERMSIG(wait_status);
@@ -591,7 +613,21 @@ FrameChannel::TakeStandardStreams() {
 
 FrameChannel::~FrameChannel() {
   close(read_fd_);
-  close(write_fd_);
+  if (write_fd_ != read_fd_) close(write_fd_);
+}
+
+bool FrameChannel::WaitReadable(absl::Duration wait) {
+  const absl::Duration deadline =
+      absl::Nanoseconds(Clock::Real()->NowNs()) + wait;
+  while (true) {
+    const absl::Duration left =
+        deadline - absl::Nanoseconds(Clock::Real()->NowNs());
+    pollfd polled = {read_fd_, POLLIN, 0};
+    const int ready = poll(&polled, 1, PollTimeoutMs(left));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return true;  // Read says what it is
+    if (left <= absl::ZeroDuration()) return false;
+  }
 }
 
 absl::StatusOr<std::string> FrameChannel::Read() {

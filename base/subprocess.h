@@ -68,6 +68,12 @@ struct SubprocessOptions {
   // address or thread sanitizer, whose terabytes of shadow count as data.
   int64_t max_data_bytes = 0;
 
+  // A binary whose main is a process guard for the right arguments
+  // (process_guard.h), "/proc/self/exe" for one: the child's whole tree ends
+  // with it, with its deadline and with us, and max_resident_bytes is of the
+  // tree. Empty: no guard; then what leaves the process group is on its own.
+  std::string guard;
+
   // What deadlines are measured by: its steady time, so that setting the clock
   // of the machine neither kills a child nor keeps it alive. nullptr: the
   // machine's own. Must outlive the child.
@@ -123,10 +129,10 @@ inline constexpr int64_t kMaxFrameBytes = int64_t{256} << 20;
 
 class Subprocess {
  public:
-  // Starts `argv` with pipes on its standard input and output. Errors as
+  // Starts `command` with pipes on its standard input and output. Errors as
   // RunCommand.
   static absl::StatusOr<std::unique_ptr<Subprocess>> Start(
-      const std::vector<std::string>& argv,
+      const std::vector<std::string>& command,
       const SubprocessOptions& options = {});
 
   Subprocess(const Subprocess&) = delete;
@@ -208,13 +214,17 @@ void DieWithParent();
 class FrameChannel {
  public:
   static absl::StatusOr<std::unique_ptr<FrameChannel>> TakeStandardStreams();
+  // Takes over the descriptors, which may be one (a socket).
   FrameChannel(int read_fd, int write_fd)
       : read_fd_(read_fd), write_fd_(write_fd) {}
   FrameChannel(const FrameChannel&) = delete;
   FrameChannel& operator=(const FrameChannel&) = delete;
   ~FrameChannel();
 
-  // Waits for a message. OutOfRange: the parent closed, there will be no more.
+  // Whether something (a message, or the end) comes within `wait`.
+  bool WaitReadable(absl::Duration wait);
+  // Waits for a message. OutOfRange: the other side closed, there will be no
+  // more.
   absl::StatusOr<std::string> Read();
   absl::Status Write(absl::string_view payload);
 

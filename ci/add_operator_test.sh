@@ -45,6 +45,12 @@ cp "$package"/* saved/
 echo 'constraint { expr: "no_such_knob > 0" why: "a typo" }' >>"$space"
 expect "a constraint on an unknown knob" "space.textproto:[0-9]+:[0-9]+.*no_such_knob"
 
+echo 'constraint { expr: "hw.warp_size > 0" why: "no CPU has one" }' >>"$space"
+expect "an attribute of another device kind" "space.textproto:[0-9]+:[0-9]+: unknown attribute .hw.warp_size.*l2_bytes"
+
+echo 'constraint { expr: "attr.padding > 0" why: "not declared" }' >>"$space"
+expect "an attribute that is not declared" "space.textproto:[0-9]+:[0-9]+: unknown attribute .attr.padding"
+
 echo 'constraint { expr: "dim.n < 0" why: "no array is that short" }' >>"$space"
 expect "a space without configs" "space.textproto:[0-9]+:[0-9]+ removes the last ones"
 

@@ -50,8 +50,18 @@ expect 2 "--probe_time=-1s: expected" doctor --probe_time=-1s
 expect 2 "--process_deadline=0: expected" compare --binaries a b \
   --process_deadline=0s
 
-expect 2 "run store promote at the root of the source tree" store promote
-[[ ! -e ops ]] || { echo "FAILED: store promote created ops/"; exit 1; }
+expect 0 "nothing to promote" store promote
+mkdir -p .optrail/store/add
+cat >.optrail/store/add/hw.textproto <<'END'
+operator_name: "add" hardware_id: "hw" device_kind: CPU
+tuned { shape: "n=1/f32" config: "u=1" threads: 1 cache_mode: HOT }
+END
+expect 2 "declares operator \"add\"" store promote
+mkdir -p kernels/sum
+echo 'operator(name = "add")' >kernels/sum/BUILD
+expect 0 "kernels/sum/tuned/hw.textproto" store promote
+[[ ! -e .optrail/store/add/hw.textproto ]] || { echo "FAILED: not moved"; exit 1; }
+rm -r kernels
 expect 2 "there is no folder /no/such/folder" bench --op=add \
   --benchmark_out=/no/such/folder/x.json
 

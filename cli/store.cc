@@ -5,20 +5,31 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
+#include "base/git.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
 #include "cli/flags.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/store/operator_folders.h"
 #include "tuning/store/store_files.h"
 
-ABSL_FLAG(std::string, tree, "ops",
-          "Folder of the operators, under which checked-in tuned configs are.");
+ABSL_FLAG(std::string, tree, "",
+          "Folder below which operators are looked for, as BUILD files declare "
+          "them; by default the workspace.");
 
 namespace optrail::cli {
 namespace {
+
+absl::StatusOr<tuning::OperatorFolders> FindOperators() {
+  const std::string& tree = absl::GetFlag(FLAGS_tree);
+  const auto folders = tuning::OperatorFolders::Find(
+      tree.empty() ? WorkspaceDirectory() : UserPath(tree));
+  if (folders.ok() || tree.empty()) return folders;
+  return absl::NotFoundError(
+      absl::StrCat("--tree=", tree, ": ", folders.status().message()));
+}
 
 absl::StatusOr<int> ShowStore() {
   Table table({{"operator", Align::kLeft, "", Clip::kNever},
@@ -26,6 +37,7 @@ absl::StatusOr<int> ShowStore() {
                {"shape", Align::kLeft, "", Clip::kNever},
                {"threads", Align::kRight},
                {"cache"},
+               {"backend"},
                {"time", Align::kRight, "time_ns"},
                {"speed-up", Align::kRight, "speedup"},
                {"layer"},
@@ -39,6 +51,8 @@ absl::StatusOr<int> ShowStore() {
             {file.operator_name(), file.hardware_id(), tuned.shape(),
              Cell::Integer(tuned.threads()),
              tuning::CacheModeName(tuned.cache_mode()),
+             tuned.backend().empty() ? tuning::DeviceName(file.device_kind())
+                                     : tuned.backend(),
              Cell::Number(tuned.time_ns(), FormatDurationNs(tuned.time_ns())),
              tuned.default_time_ns() > 0
                  ? Cell::Number(speedup, absl::StrFormat("%.2fx", speedup))
@@ -49,8 +63,8 @@ absl::StatusOr<int> ShowStore() {
   };
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
                            tuning::ReadOverlay(StoreFolder()));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const auto tree, tuning::ReadTree(UserPath(absl::GetFlag(FLAGS_tree))));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto tree, tuning::ReadTree(folders));
   add(overlay, "overlay");
   add(tree, "checked in");
   std::cout << table.Format(absl::GetFlag(FLAGS_format), TerminalWidth());
@@ -58,9 +72,9 @@ absl::StatusOr<int> ShowStore() {
 }
 
 absl::StatusOr<int> DiffStore() {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const auto differences,
-      tuning::DiffStore(UserPath(absl::GetFlag(FLAGS_tree)), StoreFolder()));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto differences,
+                           tuning::DiffStore(folders, StoreFolder()));
   for (const tuning::StoreDifference& difference : differences) {
     std::cout << tuning::FormatDifference(difference);
   }
@@ -74,22 +88,21 @@ absl::StatusOr<int> DiffStore() {
 absl::StatusOr<int> PromoteStore() {
   OPTRAIL_ASSIGN_OR_RETURN(
       const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
-  const std::string tree = UserPath(absl::GetFlag(FLAGS_tree));
-  if (!FileExists(tree)) {
+  OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
+  const auto files = tuning::PromoteOverlay(
+      folders, StoreFolder(), [&](absl::string_view operator_name) {
+        return tracker::MatchesWhole(*op, operator_name);
+      });
+  if (absl::IsNotFound(files.status())) {
     return absl::NotFoundError(absl::StrCat(
-        "--tree=", absl::GetFlag(FLAGS_tree), ": there is no folder ", tree,
-        "; next: run store promote at the root of the source tree that holds "
-        "the operators, or give their folder as --tree"));
+        files.status().message(),
+        "; next: run store promote in the workspace that holds the operator, "
+        "give --tree=FOLDER, or leave it out with --op"));
   }
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::vector<std::string> files,
-      tuning::PromoteOverlay(
-          tree, StoreFolder(), [&](const tuning::StoreDifference& difference) {
-            return tracker::MatchesWhole(*op, difference.operator_name);
-          }));
-  for (const std::string& file : files) std::cout << file << "\n";
-  std::cerr << (files.empty() ? "nothing to promote\n"
-                              : "written; review them and commit\n");
+  OPTRAIL_RETURN_IF_ERROR(files.status());
+  for (const std::string& file : *files) std::cout << file << "\n";
+  std::cerr << (files->empty() ? "nothing to promote\n"
+                               : "written; review them and commit\n");
   return 0;
 }
 
@@ -104,8 +117,8 @@ suites::Command StoreCommand() {
       "Tuning writes its winners to an overlay, .optrail/store, which wins "
       "over\n"
       "the checked-in files. `diff` shows where they differ; `promote` moves\n"
-      "them into ops/OPERATOR/tuned/HARDWARE.textproto, to be reviewed like "
-      "code.\n";
+      "them into tuned/HARDWARE.textproto in the folder of each operator,\n"
+      "wherever a BUILD file declares it, to be reviewed like code.\n";
   command.flags = {"store", "tree", "op", "format"};
   command.min_arguments = 1;
   command.max_arguments = 1;

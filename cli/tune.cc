@@ -1,19 +1,29 @@
 // `optrail tune`: operators, or with --command any command line.
 
 #include <iostream>
+#include <memory>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
 #include "suites/command/command_flags.h"
 #include "suites/command/commands.h"
+#include "suites/tune/known_trials.h"
 #include "suites/worker/run_context.h"
+#include "tracker/history/history.h"
 #include "tuning/command/tune_command.h"
+#include "tuning/proto/canonical.h"
+
+ABSL_DECLARE_FLAG(bool, retune);
+ABSL_DECLARE_FLAG(bool, forget);
 
 ABSL_FLAG(std::string, command, "",
           "Tune this shell command: {knob} stands for the knob's value. It "
@@ -25,11 +35,18 @@ ABSL_FLAG(
     "NAME=REGEXP: how a metric of the command is found in its output, the "
     "first group is the number; one a line. By default the output has a "
     "line of JSON with NAME in it.");
+ABSL_FLAG(std::vector<std::string>, program, {},
+          "Files that the command's program consists of, beside the one that "
+          "its first word stands for: readings of other contents are those of "
+          "another task.");
 ABSL_FLAG(std::vector<std::string>, weights, {},
           "One number per metric: minimise the weighted product instead of "
           "searching for the Pareto front.");
 ABSL_FLAG(absl::Duration, command_timeout, absl::Minutes(10),
           "A run of the command that takes longer is killed.");
+ABSL_FLAG(int64_t, command_memory_mb, 0,
+          "A run whose processes together have more than this resident is "
+          "killed; 0: no limit.");
 ABSL_FLAG(int32_t, parallel, 1,
           "Runs of the command at the same time; more than one disturb each "
           "other's timings unless they run elsewhere.");
@@ -63,6 +80,50 @@ absl::Status CheckNumbers() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<int64_t> MemoryLimit() {
+  const int64_t megabytes = absl::GetFlag(FLAGS_command_memory_mb);
+  if (megabytes < 0 || megabytes > (int64_t{1} << 40)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --command_memory_mb=", megabytes,
+                     ": expected megabytes, 0 for no limit"));
+  }
+  return megabytes << 20;
+}
+
+// What an earlier session of the very same command, program and metrics found;
+// nullopt if there is none.
+absl::StatusOr<absl::optional<int>> PrintKnown(
+    const tuning::TuneCommand& command, const tracker::History& history,
+    const tracker::SessionList& earlier) {
+  const std::string key = tuning::TrialKey(command.task(), proto::Config());
+  for (auto info = earlier.sessions.rbegin(); info != earlier.sessions.rend();
+       ++info) {
+    if (tuning::TrialKey(info->header.task(), proto::Config()) != key) continue;
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
+                             history.ReadSession(info->id()));
+    std::cerr << "tuned already, by session " << session.session_id()
+              << "; --retune goes on from what it tried, with --forget from "
+                 "nothing\n";
+    return absl::make_optional(command.Print(session, std::cout, std::cerr));
+  }
+  return absl::optional<int>();
+}
+
+// A space without its command would start tuning every operator there is.
+absl::Status CheckNoCommandFlags() {
+  std::string flag;
+  if (!absl::GetFlag(FLAGS_space).empty()) flag = "space";
+  if (!absl::GetFlag(FLAGS_program).empty()) flag = "program";
+  if (!absl::GetFlag(FLAGS_metric_pattern).empty()) flag = "metric_pattern";
+  if (!absl::GetFlag(FLAGS_weights).empty()) flag = "weights";
+  if (flag.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag,
+      " is of a command that is tuned, and --command is missing: "
+      "tune --space=FILE --command='./program {knob}' --metric=NAME:min; "
+      "operators have spaces of their own: tune --op=REGEX"));
+}
+
 absl::StatusOr<int> TuneAnyCommand() {
   tuning::TuneCommandOptions options;
   if (absl::GetFlag(FLAGS_space).empty() ||
@@ -81,7 +142,12 @@ absl::StatusOr<int> TuneAnyCommand() {
                            suites::RunContextFromFlags());
   options.space_file = UserPath(absl::GetFlag(FLAGS_space));
   options.shape = absl::GetFlag(FLAGS_shape);
-  options.hardware = context.hardware;
+  proto::Session& header = options.header;
+  header.set_started_unix_ns(Clock::Real()->WallNs());
+  header.set_session_id(tracker::NewRecordId(header.started_unix_ns()));
+  *header.mutable_hardware() = context.hardware;
+  *header.mutable_toolchain() = context.toolchain;
+  *header.mutable_commit() = context.commit;
   options.command = absl::GetFlag(FLAGS_command);
   options.metrics =
       absl::StrSplit(absl::GetFlag(FLAGS_metric), ',', absl::SkipEmpty());
@@ -99,24 +165,60 @@ absl::StatusOr<int> TuneAnyCommand() {
   }
   options.limits.timeout = absl::GetFlag(FLAGS_command_timeout);
   options.limits.working_directory = context.workspace;
+  options.limits.guard = "/proc/self/exe";
+  OPTRAIL_ASSIGN_OR_RETURN(options.limits.max_resident_bytes, MemoryLimit());
   options.strategy = absl::GetFlag(FLAGS_strategy);
   options.seed = absl::GetFlag(FLAGS_seed);
   options.parallel = absl::GetFlag(FLAGS_parallel);
-  options.max_trials = static_cast<int>(absl::GetFlag(FLAGS_trials));
+  proto::Budget& budget = options.budget;
+  if (const int64_t trials = absl::GetFlag(FLAGS_trials); trials > 0) {
+    budget.set_trials(trials);
+  }
   if (const absl::Duration time = absl::GetFlag(FLAGS_time_budget);
       time > absl::ZeroDuration()) {
-    options.max_time = time;
+    budget.set_time_ns(absl::ToInt64Nanoseconds(time));
   }
-  options.patience_trials = static_cast<int>(absl::GetFlag(FLAGS_patience));
-  options.min_expected_improvement =
-      absl::GetFlag(FLAGS_min_expected_improvement);
-  options.target = absl::GetFlag(FLAGS_target_value);
+  if (const int64_t patience = absl::GetFlag(FLAGS_patience); patience > 0) {
+    budget.set_patience_trials(patience);
+  }
+  if (const double least = absl::GetFlag(FLAGS_min_expected_improvement);
+      least > 0) {
+    budget.set_min_expected_improvement(least);
+  }
+  if (const double target = absl::GetFlag(FLAGS_target_value); target > 0) {
+    budget.set_target(target);
+  }
+  for (const std::string& program : absl::GetFlag(FLAGS_program)) {
+    options.programs.push_back(UserPath(program));
+  }
   options.finalists = absl::GetFlag(FLAGS_finalists);
   options.journal_directory = JoinPath(context.state, "commands");
   options.format = absl::GetFlag(FLAGS_format);
   options.quiet = absl::GetFlag(FLAGS_quiet);
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(options.journal_directory));
-  return tuning::RunTuneCommand(options, std::cout, std::cerr);
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<tuning::TuneCommand> command,
+                           tuning::TuneCommand::Prepare(options));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::History::Open(context.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList earlier,
+                           history.ListSessions());
+  if (!absl::GetFlag(FLAGS_retune) && !command->has_journal()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const absl::optional<int> code,
+                             PrintKnown(*command, history, earlier));
+    if (code.has_value()) return *code;
+  }
+  std::vector<proto::Trial> known;
+  if (!absl::GetFlag(FLAGS_forget)) {
+    known = suites::KnownTrials(history, earlier.sessions, command->task());
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
+                           command->Run(std::move(known), std::cerr));
+  // Recorded first, then the journal goes, as for operators.
+  const absl::Status recorded = history.AppendSession(session);
+  if (!recorded.ok() && !absl::IsAlreadyExists(recorded)) return recorded;
+  OPTRAIL_RETURN_IF_ERROR(command->RemoveJournal());
+  const int code = command->Print(session, std::cout, std::cerr);
+  std::cerr << "recorded: optrail show " << session.session_id() << "\n";
+  return code;
 }
 
 }  // namespace
@@ -132,16 +234,19 @@ suites::Command TuneCommand() {
       "  tune --space=train.space.textproto --trials=50 \\\n"
       "    --command='./train --batch={batch}' "
       "--metric=throughput:max\n";
-  for (const char* flag : {"command", "space", "metric", "metric_pattern",
-                           "weights", "command_timeout", "parallel",
-                           "target_value", "min_expected_improvement"}) {
+  for (const char* flag :
+       {"command", "space", "program", "metric", "metric_pattern", "weights",
+        "command_timeout", "parallel", "target_value",
+        "min_expected_improvement"}) {
     command.flags.push_back(flag);
   }
   command.defaults.push_back({"metric", ""});
-  command.run = [tune_operators =
-                     command.run](const std::vector<std::string>& arguments) {
-    return absl::GetFlag(FLAGS_command).empty() ? tune_operators(arguments)
-                                                : TuneAnyCommand();
+  command.run =
+      [tune_operators = command.run](
+          const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    if (!absl::GetFlag(FLAGS_command).empty()) return TuneAnyCommand();
+    OPTRAIL_RETURN_IF_ERROR(CheckNoCommandFlags());
+    return tune_operators(arguments);
   };
   return command;
 }

@@ -36,8 +36,8 @@ def _operator_knobs_impl(ctx):
             "--space=" + ctx.file.space.path,
             "--shapes=" + ctx.file.shapes.path,
             "--out=" + checked.path,
-        ],
-        inputs = [ctx.file.space, ctx.file.shapes],
+        ] + ["--hardware=" + file.path for file in ctx.files.hardware],
+        inputs = [ctx.file.space, ctx.file.shapes] + ctx.files.hardware,
         outputs = [checked],
         mnemonic = "OptrailCheckSpace",
         progress_message = "Checking space %s" % ctx.file.space.short_path,
@@ -63,6 +63,7 @@ def _operator_knobs_impl(ctx):
 _operator_knobs = rule(
     implementation = _operator_knobs_impl,
     attrs = {
+        "hardware": attr.label(allow_single_file = True),
         "header": attr.output(mandatory = True),
         "namespace": attr.string(mandatory = True),
         "operator": attr.string(mandatory = True),
@@ -157,6 +158,7 @@ def operator(
         cpu = [],
         cuda = [],
         backends = {},
+        hardware = None,
         hdrs = [],
         tuned = None,
         version = 1,
@@ -191,6 +193,9 @@ def operator(
         *.cc is compiled now and has an OPTRAIL_REGISTER_BACKEND
         (ops/core/backend.h); a *.space.textproto is the backend's own space,
         without which it has one config
+      hardware: what hw.* in the space is checked against: a file (textproto of
+        optrail.proto.Hardware) in which a device kind declares its names, such
+        as //ops/device/cuda:cuda.hardware.textproto; default those of a CPU
       hdrs: headers of this operator
       tuned: tuned configs, one file per hardware; default tuned/*.textproto
       version: raised by hand when a kernel changes through something other than
@@ -222,6 +227,7 @@ def operator(
 
     _operator_knobs(
         name = name + "_knobs",
+        hardware = hardware,
         header = name + "_knobs.h",
         namespace = namespace,
         operator = name,

@@ -144,7 +144,8 @@ std::map<CommitKey, int> OrderCommits(const std::vector<tracker::Series>& all,
 std::string VariantText(const proto::BenchmarkKey& key) {
   std::vector<std::string> parts;
   if (key.device_kind() != proto::DEVICE_KIND_UNSPECIFIED) {
-    parts.push_back(tuning::DeviceName(key.device_kind()));
+    parts.push_back(
+        tuning::DeviceAndBackend(key.device_kind(), key.backend()));
   }
   if (key.threads() > 0) {
     parts.push_back(absl::StrCat(key.threads(),
@@ -152,6 +153,12 @@ std::string VariantText(const proto::BenchmarkKey& key) {
   }
   if (key.cache_mode() != proto::CACHE_MODE_UNSPECIFIED) {
     parts.push_back(tuning::CacheModeName(key.cache_mode()));
+  }
+  if (key.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
+    parts.push_back(tuning::LaunchModeName(key.launch_mode()));
+  }
+  if (key.devices() > 0) {
+    parts.push_back(absl::StrCat(key.devices(), " devices"));
   }
   if (key.version() != 0) parts.push_back(absl::StrCat("v", key.version()));
   return absl::StrJoin(parts, ", ");
@@ -162,7 +169,9 @@ std::string SelectionText(const proto::BenchmarkKey& key) {
     case proto::DEFAULT:
       return "default";
     case proto::TUNED:
-      return "tuned";
+      return key.objective().empty()
+                 ? "tuned"
+                 : absl::StrCat("tuned for ", key.objective());
     case proto::NAMED:
       return key.config_name();
     default:
@@ -249,8 +258,11 @@ Verdict VerdictOf(tracker::Standing standing) {
 
 void ConvertJudgement(const tracker::Judgement& judgement, Series& result) {
   for (const tracker::Change& change : judgement.changes) {
-    // Epochs are told by themselves.
-    if (change.kind == tracker::ChangeKind::kEpoch) continue;
+    // Epochs are told by themselves; a return is no news.
+    if (change.kind == tracker::ChangeKind::kEpoch ||
+        change.kind == tracker::ChangeKind::kReturn) {
+      continue;
+    }
     ChangePoint point;
     point.point = change.change.index;
     point.relative_change = change.change.relative_change;

@@ -69,6 +69,7 @@ absl::Status CheckShape(const Operator& op, const proto::Shape& shape) {
           absl::StrAppend(out, TypesText(one));
         })));
   }
+  OPTRAIL_RETURN_IF_ERROR(CheckAttributes(op, shape));
   // Products of dimensions stay far from overflow in operators' own arithmetic.
   constexpr int64_t kMaxBytes = int64_t{1} << 46;
   double elements = 1;

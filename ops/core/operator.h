@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ops/core/attributes.h"
 #include "tuning/proto/config.pb.h"
 
 namespace optrail::ops {
@@ -63,6 +64,9 @@ class Operator {
   // Names of the dimensions, in the order in which shapes give them.
   virtual std::vector<std::string> dims() const = 0;
 
+  // What shapes may say beside dimensions and types (attributes.h).
+  virtual std::vector<AttributeSpec> attributes() const { return {}; }
+
   // Raised when the meaning of the computation changes: results of different
   // versions do not compare.
   virtual int version() const { return 0; }
@@ -98,7 +102,8 @@ class Operator {
 };
 
 // InvalidArgument if `shape` does not have exactly the operator's dimensions in
-// its order and one of its data types, or if Operands() refuses it.
+// its order and one of its data types, or attributes that it does not have or
+// that have their default, or if Operands() refuses it.
 absl::Status CheckShape(const Operator& op, const proto::Shape& shape);
 
 }  // namespace optrail::ops

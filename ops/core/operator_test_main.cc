@@ -397,13 +397,17 @@ TEST_F(OperatorTest, HasAValidDefaultForEveryListedShape) {
   }
 }
 
-TEST_F(OperatorTest, SpaceReadsOnlyDimensionsOfTheOperator) {
+TEST_F(OperatorTest, SpaceReadsOnlyWhatShapesOfTheOperatorSay) {
   const std::vector<std::string> dims = op().dims();
   for (const std::string& dim : space_->dims()) {
     EXPECT_TRUE(std::count(dims.begin(), dims.end(), dim))
         << entry_->space.path << ": dim." << dim
         << " is no dimension of operator " << op().name();
   }
+  const absl::Status attributes =
+      CheckDeclaredAttributes(op(), space_->proto().attribute());
+  EXPECT_TRUE(attributes.ok())
+      << entry_->space.path << ": " << attributes.message();
 }
 
 TEST_F(OperatorTest, OwnKernelMatchesTheReferenceOnEveryTarget) {

@@ -37,6 +37,9 @@ BenchCase MakeCase(const TaskEntry& task, proto::ConfigSelection selection,
   key->set_selection(selection);
   key->set_threads(task.task.threads());
   key->set_cache_mode(task.task.cache_mode());
+  key->set_backend(task.task.backend());
+  key->set_launch_mode(task.task.launch_mode());
+  if (task.task.devices() > 1) key->set_devices(task.task.devices());
   key->set_version(task.entry->op->version());
   key->set_backend(task.task.backend());
   if (!task.available.ok()) {
@@ -58,14 +61,7 @@ BenchCase MakeCase(const TaskEntry& task, proto::ConfigSelection selection,
 // What the store answers for a task: the config and where it is from.
 BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
                     const tuning::TunedConfigStore& store) {
-  tuning::LookupRequest request;
-  request.operator_name = task.task.operator_name();
-  request.shape = &task.task.shape();
-  request.threads = task.task.threads();
-  request.cache_mode = task.task.cache_mode();
-  request.hardware_id = task.task.hardware_id();
-  request.device_kind = task.task.device_kind();
-  request.kernel_id = task.task.kernel_id();
+  tuning::LookupRequest request = tuning::RequestOf(task.task);
   const auto is_valid = [&](const proto::Config& config) {
     return space.bound->Validate(config).ok();
   };

@@ -262,7 +262,7 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   }
   options.tune.finalists = absl::GetFlag(FLAGS_finalists);
   const int processes = absl::GetFlag(FLAGS_processes);
-  options.tune.verify_processes = processes > 0 ? processes : kDefaultProcesses;
+  options.tune.rank_rounds = processes > 0 ? processes : kDefaultProcesses;
   options.tune.sampling = DefaultSamplingOptions();
   options.retune = absl::GetFlag(FLAGS_retune);
   options.forget_trials = absl::GetFlag(FLAGS_forget);

@@ -29,12 +29,12 @@
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"
 #include "suites/stopwatch/stopwatch.h"
-#include "suites/tune/tune_journal.h"
 #include "suites/tune/tune_session.h"
 #include "suites/worker/worker.h"
 #include "suites/worker/worker_evaluator.h"
 #include "suites/workload/tasks.h"
 #include "tracker/history/history.h"
+#include "tuning/session/session_journal.h"
 
 namespace optrail::suites {
 namespace {
@@ -65,7 +65,8 @@ TuneOptions OptionsFor(const std::string& folder, uint64_t seed) {
   options.seed = seed;
   options.budget.set_trials(kTrialsPerSession);
   options.finalists = 1;
-  options.verify_processes = 1;
+  options.rank_rounds = 1;
+  options.proof.max_rounds = 5;
   options.sampling = DefaultSamplingOptions();
   options.sampling.set_max_time_ns(3'000'000);
   options.journal_directory = JoinPath(folder, "tuning");
@@ -95,7 +96,7 @@ int RunChild(const std::string& folder) {
         tracker::NewRecordId(setup.header.started_unix_ns()));
     setup.space = task.space.bound.get();
     TuneOptions options = OptionsFor(folder, seed);
-    options.on_progress = [&](const TuneProgress& progress) {
+    options.on_progress = [&](const tuning::TuneProgress& progress) {
       if (progress.phase == "search") {
         Acknowledge(absl::StrCat("trial ", seed, " ", progress.trials));
       }
@@ -185,8 +186,8 @@ class KillTest : public ::testing::Test {
       *header.mutable_task() = task_.entry.task;
       header.set_strategy("random");
       header.set_seed(seed);
-      const auto journal =
-          ReadJournal(TuneJournal::Path(JoinPath(folder_, "tuning"), header));
+      const auto journal = ReadJournal(
+          tuning::SessionJournal::Path(JoinPath(folder_, "tuning"), header));
       ASSERT_TRUE(journal.ok()) << journal.status();
       int trials = 0;
       for (const std::string& bytes : journal->records) {

@@ -63,13 +63,4 @@ std::vector<proto::Trial> KnownTrials(
   return trials;
 }
 
-tuning::Trial ForStrategy(const proto::Trial& trial, tuning::Levels levels) {
-  tuning::Trial told;
-  told.levels = std::move(levels);
-  // The enums mirror each other; an outcome of a newer writer is a failure.
-  told.outcome = static_cast<tuning::TrialOutcome>(trial.outcome());
-  if (trial.has_time_ns()) told.objectives = {trial.time_ns()};
-  return told;
-}
-
 }  // namespace optrail::suites

@@ -22,9 +22,6 @@ std::vector<proto::Trial> KnownTrials(
     const tracker::History& history,
     const std::vector<tracker::SessionInfo>& sessions, const proto::Task& task);
 
-// What a strategy is told of a trial whose config has these levels.
-tuning::Trial ForStrategy(const proto::Trial& trial, tuning::Levels levels);
-
 }  // namespace optrail::suites
 
 #endif  // OPTRAIL_SUITES_TUNE_KNOWN_TRIALS_H_

@@ -12,9 +12,10 @@
 #include "base/journal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "suites/proto/tune_journal.pb.h"
 #include "suites/tune/tune_session.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/session_journal.pb.h"
+#include "tuning/session/session_journal.h"
 
 namespace optrail::suites {
 namespace {
@@ -26,7 +27,7 @@ class FlatEvaluator : public Evaluator {
  public:
   Evaluation Evaluate(const proto::Config& config,
                       const EvaluationOptions& options) override {
-    (options.fresh_process ? verified : searched)
+    (options.process_of_round ? verified : searched)
         .push_back(tuning::CanonicalText(config));
     Evaluation evaluation;
     evaluation.outcome = proto::OK;
@@ -102,8 +103,8 @@ class StoredJournalTest : public ::testing::Test {
 TEST_F(StoredJournalTest, ASessionKilledInItsSearchGoesOn) {
   Use("matmul-");
   // The task's key makes the name: it is today's, too.
-  EXPECT_EQ(FileNameOf(TuneJournal::Path(options_.journal_directory,
-                                         records_[0].header())),
+  EXPECT_EQ(FileNameOf(tuning::SessionJournal::Path(options_.journal_directory,
+                                                    records_[0].header())),
             name_);
   const int journaled = static_cast<int>(records_.size()) - 1;
   EXPECT_EQ(journaled, 23);
@@ -124,8 +125,8 @@ TEST_F(StoredJournalTest, ASessionKilledInItsSearchGoesOn) {
 
 TEST_F(StoredJournalTest, ASessionKilledWhileVerifyingSearchesNoFurther) {
   Use("add-");
-  EXPECT_EQ(FileNameOf(TuneJournal::Path(options_.journal_directory,
-                                         records_[0].header())),
+  EXPECT_EQ(FileNameOf(tuning::SessionJournal::Path(options_.journal_directory,
+                                                    records_[0].header())),
             name_);
   std::vector<std::string> finalists;
   int readings = 0;

@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "suites/tune/known_trials.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/objective.h"
+#include "tuning/session/proposer.h"
 #include "tuning/store/store.h"
 
 namespace optrail::suites {
@@ -15,6 +16,7 @@ namespace {
 // In doublings of a dimension.
 constexpr double kOtherHardware = 2;
 constexpr double kOtherCacheMode = 1;
+constexpr double kOtherLaunchMode = 1;
 // Farther tasks are another problem.
 constexpr double kFarthest = 6;
 
@@ -28,7 +30,8 @@ constexpr int kLeastTrials = 12;
 absl::optional<double> TaskDistance(const proto::Task& a,
                                     const proto::Task& b) {
   if (a.operator_name() != b.operator_name() ||
-      a.device_kind() != b.device_kind() ||
+      a.device_kind() != b.device_kind() || a.backend() != b.backend() ||
+      std::max(a.devices(), 1) != std::max(b.devices(), 1) ||
       tuning::TrialKey(a, proto::Config()) ==
           tuning::TrialKey(b, proto::Config())) {
     return absl::nullopt;
@@ -40,6 +43,7 @@ absl::optional<double> TaskDistance(const proto::Task& a,
   *distance += std::abs(std::log2(threads_a / threads_b));
   if (a.hardware_id() != b.hardware_id()) *distance += kOtherHardware;
   if (a.cache_mode() != b.cache_mode()) *distance += kOtherCacheMode;
+  if (a.launch_mode() != b.launch_mode()) *distance += kOtherLaunchMode;
   return distance;
 }
 
@@ -78,6 +82,8 @@ std::vector<tuning::TransferSource> LoadTransferSources(
     if (!session.ok()) continue;
     tuning::TransferSource source;
     source.name = id;
+    const std::vector<proto::Objective> objectives =
+        tuning::ObjectivesOf(*session);
     for (const proto::Trial& trial : session->trials()) {
       // Of a contended trial nothing is known.
       if (trial.outcome() == proto::CONTENDED ||
@@ -86,7 +92,8 @@ std::vector<tuning::TransferSource> LoadTransferSources(
       }
       absl::StatusOr<tuning::Levels> levels = space.ToLevels(trial.config());
       if (!levels.ok()) continue;
-      source.trials.push_back(ForStrategy(trial, *std::move(levels)));
+      source.trials.push_back(
+          tuning::ForStrategy(objectives, trial, *std::move(levels)));
     }
     if (static_cast<int>(source.trials.size()) >= kLeastTrials) {
       sources.push_back(std::move(source));

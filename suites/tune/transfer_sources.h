@@ -28,8 +28,8 @@ namespace optrail::suites {
 
 // How unlike two tasks are: 0 for tasks that differ in the kernel's version
 // alone; each doubling of a dimension or of the threads counts 1. nullopt if
-// nothing can be learned (another operator, device kind or data type) or they
-// are the same.
+// nothing can be learned (another operator, device kind, backend, number of
+// devices, attribute or data type) or they are the same.
 absl::optional<double> TaskDistance(const proto::Task& a, const proto::Task& b);
 
 // Ids of the newest session of each of the nearest tasks, nearest first.

@@ -73,6 +73,20 @@ TEST(TaskDistanceTest, NothingIsLearnedFromTheSameOrAnotherOperator) {
   other = Task(128);
   other.mutable_shape()->set_data_types(0, proto::F16);
   EXPECT_EQ(TaskDistance(Task(64), other), absl::nullopt);
+  other = Task(128);
+  other.set_backend("openblas");
+  EXPECT_EQ(TaskDistance(Task(64), other), absl::nullopt);
+  other = Task(128);
+  other.set_devices(2);
+  EXPECT_EQ(TaskDistance(Task(64), other), absl::nullopt);
+  // A convolution of another stride is another computation.
+  other = Task(128);
+  *other.mutable_shape()->mutable_attributes() =
+      *tuning::ParseAttributes("stride=2");
+  EXPECT_EQ(TaskDistance(Task(64), other), absl::nullopt);
+  other = Task(128);
+  other.set_launch_mode(proto::GRAPH);
+  EXPECT_GT(*TaskDistance(Task(64), other), *TaskDistance(Task(64), Task(128)));
 }
 
 TEST(ChooseTransferSessionsTest, TakesTheNewestOfEachTaskNearestFirst) {

@@ -48,14 +48,27 @@ proto::TunedConfig TunedConfigOf(const proto::Session& session) {
   tuned.set_threads(session.task().threads());
   tuned.set_cache_mode(session.task().cache_mode());
   tuned.set_kernel_id(session.task().kernel_id());
+  tuned.set_backend(session.task().backend());
+  tuned.set_launch_mode(session.task().launch_mode());
+  tuned.set_devices(session.task().devices());
   tuned.set_time_ns(winner->time_ns());
   if (fallback != nullptr && fallback->outcome() == proto::OK) {
     tuned.set_default_time_ns(fallback->time_ns());
   }
-  tuned.set_processes(winner->measurements_size());
+  // Behind the time: the rounds of the proof, where there was one.
+  const auto& readings = !session.has_proof() ? winner->measurements()
+                         : winner->is_default()
+                             ? session.proof().default_measurements()
+                             : session.proof().candidate_measurements();
+  tuned.set_processes(readings.size());
   int samples = 0;
-  for (const proto::Measurement& measurement : winner->measurements()) {
+  for (const proto::Measurement& measurement : readings) {
     samples += measurement.clean_sample_count();
+  }
+  if (session.has_proof()) {
+    *tuned.mutable_proof() = session.proof();
+    tuned.mutable_proof()->clear_candidate_measurements();
+    tuned.mutable_proof()->clear_default_measurements();
   }
   tuned.set_samples(samples);
   tuned.set_commit(session.commit().id());
@@ -90,8 +103,8 @@ proto::Session HeaderFor(const TaskEntry& task, const TaskSpace& space,
   *header.mutable_settings() = SettingsOf(options.tune.sampling, options.worker,
                                           context.hardware.device_kind());
   header.mutable_settings()->set_race_ratio(options.tune.race_factor);
-  header.mutable_settings()->set_processes(options.tune.verify_processes);
-  header.mutable_settings()->set_attempts_per_process(kReadingAttempts);
+  header.mutable_settings()->set_processes(options.tune.rank_rounds);
+  header.mutable_settings()->set_attempts_per_process(tuning::kReadingAttempts);
   header.set_space_textproto(SpaceFileOf(*task.backend).contents);
   header.set_space_hash(space.space->hash());
   if (const auto count = space.bound->count(); count.has_value()) {
@@ -133,13 +146,12 @@ class WaitingWorkers {
   std::list<WorkerEvaluator*> workers_;  // last used first
 };
 
-std::string ProgressDetail(const TuneProgress& progress) {
+std::string ProgressDetail(const tuning::TuneProgress& progress) {
   std::string detail = progress.phase == "search"
                            ? absl::StrCat(progress.trials, " trials")
                            : progress.phase;
-  if (progress.best_time_ns > 0) {
-    absl::StrAppend(&detail, ", best ",
-                    FormatDurationNs(progress.best_time_ns));
+  if (progress.best_value) {
+    absl::StrAppend(&detail, ", best ", FormatDurationNs(*progress.best_value));
   }
   return detail;
 }
@@ -166,14 +178,7 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(const RunContext& context) {
 const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
                                     const proto::Task& task,
                                     const tuning::BoundSpace& space) {
-  tuning::LookupRequest request;
-  request.operator_name = task.operator_name();
-  request.shape = &task.shape();
-  request.threads = task.threads();
-  request.cache_mode = task.cache_mode();
-  request.hardware_id = task.hardware_id();
-  request.device_kind = task.device_kind();
-  request.kernel_id = task.kernel_id();
+  tuning::LookupRequest request = tuning::RequestOf(task);
   const auto is_valid = [&](const proto::Config& config) {
     return space.Validate(config).ok();
   };
@@ -205,7 +210,7 @@ class TuneCall {
     TuneOptions tune;
     size_t summary = 0;
     std::unique_ptr<WorkerEvaluator> evaluator;
-    std::unique_ptr<TuneSession> session;  // together only
+    std::unique_ptr<tuning::Session> session;  // together only
     bool recorded = false;
   };
 
@@ -349,7 +354,7 @@ absl::Status TuneCall::OneByOne() {
   for (size_t i = 0; i < pending_.size(); ++i) {
     Pending& pending = pending_[i];
     const int64_t before = static_cast<int64_t>(i) * per_task;
-    pending.tune.on_progress = [&](const TuneProgress& now) {
+    pending.tune.on_progress = [&](const tuning::TuneProgress& now) {
       const int64_t spent = by_time ? now.elapsed_ns / kNsPerMs : now.trials;
       progress.Update(before + std::min(spent, per_task),
                       absl::StrCat(Title(i), ProgressDetail(now)));
@@ -377,13 +382,13 @@ void TuneCall::OpenAll() {
     if (options_.total_time_ns > 0) {
       budget.set_total_time_ns(options_.total_time_ns);
     }
-    pending.tune.on_progress = [this, i](const TuneProgress& now) {
+    pending.tune.on_progress = [this, i](const tuning::TuneProgress& now) {
       if (verifying_ == nullptr) return;
       verifying_->Update(static_cast<int64_t>(i),
                          absl::StrCat(Title(i), ProgressDetail(now)));
     };
     Begin(pending);
-    absl::StatusOr<std::unique_ptr<TuneSession>> session = TuneSession::Open(
+    absl::StatusOr<std::unique_ptr<tuning::Session>> session = OpenTuneSession(
         pending.setup, pending.tune, *pending.evaluator, *Clock::Real());
     if (session.ok()) {
       pending.session = *std::move(session);
@@ -423,10 +428,10 @@ void TuneCall::SearchAll() {
     workers.Use(pending_[index[task]].evaluator.get());
   };
   together.after_trial = [&](const TogetherProgress& now) {
-    const TuneSession& session = *tasks[now.task].session;
-    TuneProgress detail;
+    const tuning::Session& session = *tasks[now.task].session;
+    tuning::TuneProgress detail;
     detail.trials = session.trials();
-    detail.best_time_ns = session.best_time_ns();
+    detail.best_value = session.best_value();
     detail.phase = "search";
     progress.Update(
         by_time ? now.total_elapsed_ns / kNsPerMs : now.total_trials,

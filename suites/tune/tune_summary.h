@@ -26,7 +26,12 @@ struct TuneSummary {
 const proto::Finalist* WinningFinalist(const proto::Session& session);
 const proto::Finalist* DefaultFinalist(const proto::Session& session);
 
-// Time of the default and of the winner, speed-up, trials, why it stopped.
+// Which outcomes the failed trials had, the first of each, and the command that
+// shows the others; "" if none failed.
+std::string FailuresText(const std::vector<TuneSummary>& summaries);
+
+// Time of the default and of the winner, speed-up, the proven gain, trials, why
+// it stopped.
 std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                                 OutputFormat format);
 

@@ -1,5 +1,6 @@
 #include "suites/tune/tune_summary.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
@@ -39,7 +40,36 @@ TEST(TuneSummaryTest, SaysTrialsSpentAndWhyTheTaskStopped) {
   const std::string csv = FormatTuneSummaries(
       {Tuned("n=8/f32", 1, 100, 50, 12, proto::LEFT_FOR_OTHERS)},
       OutputFormat::kCsv);
-  EXPECT_THAT(csv, HasSubstr(",2,10,0,left_for_others,x=2"));
+  EXPECT_THAT(csv, HasSubstr(",2,,10,0,left_for_others,x=2"));
+}
+
+TEST(TuneSummaryTest, SaysWhatWasProven) {
+  TuneSummary summary = Tuned("n=8/f32", 1, 100, 50, 4, proto::TRIALS_SPENT);
+  proto::Proof& proof = *summary.session->mutable_proof();
+  proof.set_gain(.5);
+  proof.set_gain_low(.49);
+  proof.set_gain_high(.51);
+  proof.set_claimed(true);
+  EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kTable),
+              HasSubstr("50.0% +-1.0%"));
+  proof.set_claimed(false);
+  EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kTable),
+              HasSubstr("none proven"));
+}
+
+TEST(TuneSummaryTest, FailuresHaveAnOutcomeAReasonAndAPlaceToLook) {
+  TuneSummary summary = Tuned("n=8/f32", 1, 100, 50, 4, proto::TRIALS_SPENT);
+  EXPECT_EQ(FailuresText({summary}), "");
+  summary.session->set_session_id("20261121T000000Z-7");
+  for (const int i : {1, 3}) {
+    proto::Trial& trial = *summary.session->mutable_trials(i);
+    *trial.mutable_config() = *tuning::ParseConfig(absl::StrCat("x=", i));
+    trial.set_outcome(proto::TIMED_OUT);
+    trial.set_detail("no answer within 1s");
+  }
+  EXPECT_EQ(FailuresText({summary}),
+            "add n=8/f32 1 thread: 2 x TIMED_OUT, first x=1: no answer within "
+            "1s\n  all of them: optrail show 20261121T000000Z-7\n");
 }
 
 TEST(TuneSummaryTest, ARunOfTheWorkloadIsCallsTimesTime) {

@@ -56,14 +56,14 @@ class Together {
   }
 
   void Turn(int task) {
-    TuneSession& session = *tasks_[task].session;
+    tuning::Session& session = *tasks_[task].session;
     const int64_t trials_before = session.trials();
     const int64_t elapsed_before_ns = session.elapsed_ns();
     absl::Status& status = statuses_[task];
     for (int64_t i = 0; i < TurnTrials() && !TotalSpent(); ++i) {
       const int64_t trials = session.trials();
       const int64_t elapsed_ns = session.elapsed_ns();
-      status = session.Step();
+      status = session.Advance();
       if (!status.ok() || session.search_ended()) break;
       trials_ += session.trials() - trials;
       elapsed_ns_ += session.elapsed_ns() - elapsed_ns;
@@ -73,7 +73,7 @@ class Together {
     }
     tuning::TaskReport report;
     report.trials = static_cast<int>(session.trials() - trials_before);
-    if (session.best_time_ns() > 0) report.best_cost = session.best_time_ns();
+    report.best_cost = session.best_cost();
     report.expected_improvement = session.expected_improvement();
     if (options_.total_trials == 0) {
       report.effort =

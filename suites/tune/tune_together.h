@@ -21,13 +21,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "suites/tune/tune_session.h"
 #include "tuning/search/task_scheduler.h"
+#include "tuning/session/session.h"
 
 namespace optrail::suites {
 
 struct TogetherTask {
-  TuneSession* session = nullptr;  // opened, not yet searched
+  tuning::Session* session = nullptr;  // opened, not yet searched
   // Weight: calls per run of the workload. Costs are in ns.
   tuning::TuningTask task;
 };

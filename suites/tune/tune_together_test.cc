@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "gtest/gtest.h"
+#include "suites/tune/tune_session.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
@@ -91,7 +92,8 @@ class TuneTogetherTest : public ::testing::Test {
   TuneTogetherTest() {
     tune_.strategy = "default";
     tune_.finalists = 1;
-    tune_.verify_processes = 1;
+    tune_.rank_rounds = 1;
+    tune_.proof.max_rounds = 5;
     tune_.journal_directory = JoinPath(
         ::testing::TempDir(),
         ::testing::UnitTest::GetInstance()->current_test_info()->name());
@@ -104,7 +106,7 @@ class TuneTogetherTest : public ::testing::Test {
       std::unique_ptr<tuning::Space> space;
       std::unique_ptr<tuning::BoundSpace> bound;
       std::unique_ptr<FakeEvaluator> evaluator;
-      std::unique_ptr<TuneSession> session;
+      std::unique_ptr<tuning::Session> session;
     };
     std::vector<Open> open;
     std::vector<TogetherTask> tasks;
@@ -121,7 +123,7 @@ class TuneTogetherTest : public ::testing::Test {
       setup.header.mutable_task()->set_operator_name(fake.name);
       setup.header.set_space_hash(task.space->hash());
       setup.space = task.bound.get();
-      auto session = TuneSession::Open(setup, tune_, *task.evaluator, clock_);
+      auto session = OpenTuneSession(setup, tune_, *task.evaluator, clock_);
       EXPECT_TRUE(session.ok()) << session.status();
       task.session = *std::move(session);
       tasks.push_back({task.session.get(), {fake.name, fake.weight}});

@@ -20,6 +20,9 @@ struct EvaluationOptions {
   proto::SamplingOptions sampling;
   // In a process that has measured nothing yet.
   bool fresh_process = false;
+  // In a process that measures nothing but evaluations with this number; it is
+  // kept for the next of them.
+  absl::optional<int64_t> process_of_round;
   // Which of the random input sets; any number.
   uint64_t input_seed = 0;
   // To be metered beside time, where the device can ("joules").
@@ -28,6 +31,8 @@ struct EvaluationOptions {
 
 // Whatever goes wrong with a config is an outcome, never a failed call.
 struct Evaluation {
+  // Nobody knows what became of it (a connection broke): no outcome.
+  bool lost = false;
   proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
   std::string detail;
   // OK, CENSORED and CONTENDED only.

@@ -199,10 +199,11 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
     evaluation.elapsed_ns = Clock::Real()->NowNs() - start_ns;
     return evaluation;
   };
-  if (options.fresh_process ||
+  if (options.fresh_process || options.process_of_round != round_of_worker_ ||
       configs_in_worker_ >= options_.configs_per_worker) {
     StopWorker();
   }
+  round_of_worker_ = options.process_of_round;
   if (worker_ == nullptr) {
     const Evaluation opened = StartWorker(options.input_seed);
     if (opened.outcome != proto::OK) {

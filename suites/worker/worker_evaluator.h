@@ -78,6 +78,7 @@ class WorkerEvaluator : public Evaluator {
   int64_t memory_cap_bytes_ = 0;
   absl::flat_hash_set<uint64_t> seeds_in_worker_;
   absl::flat_hash_set<std::string> compiled_keys_;
+  absl::optional<int64_t> round_of_worker_;
   int configs_in_worker_ = 0;
   int workers_started_ = 0;
 };

@@ -156,7 +156,8 @@ TEST_F(WorkerEvaluatorTest, TuningSurvivesEveryMisbehaviour) {
   setup.space = space->bound.get();
   TuneOptions tune;
   tune.strategy = "exhaustive";
-  tune.verify_processes = 1;
+  tune.rank_rounds = 1;
+  tune.proof.max_rounds = 5;
   tune.finalists = 2;
   tune.sampling = options_.sampling;
   tune.journal_directory = JoinPath(::testing::TempDir(), "journal");

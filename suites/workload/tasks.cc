@@ -220,6 +220,12 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
   const ops::EmbeddedFile& file = SpaceFileOf(*task.backend);
   OPTRAIL_ASSIGN_OR_RETURN(tuning::Space space,
                            tuning::Space::Parse(file.contents, file.path));
+  const absl::Status attributes = ops::CheckDeclaredAttributes(
+      *task.entry->op, space.proto().attribute());
+  if (!attributes.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(space.filename(), ": ", attributes.message()));
+  }
   result.space = std::make_unique<tuning::Space>(std::move(space));
   tuning::BindOptions options;
   options.threads = task.task.threads();
@@ -236,6 +242,13 @@ std::string ShortTaskText(const proto::Task& task) {
     absl::StrAppend(&text, " x", task.threads());
   }
   if (task.cache_mode() == proto::COLD) absl::StrAppend(&text, " cold");
+  if (!task.backend().empty()) absl::StrAppend(&text, " by ", task.backend());
+  if (task.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
+    absl::StrAppend(&text, " ", tuning::LaunchModeName(task.launch_mode()));
+  }
+  if (task.devices() > 1) {
+    absl::StrAppend(&text, " on ", task.devices(), " devices");
+  }
   return text;
 }
 

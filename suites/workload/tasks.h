@@ -57,7 +57,8 @@ struct TaskSpace {
 absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
                                    const proto::Hardware& hardware);
 
-// "matmul m=384,n=1024,k=1024/f32", with threads if not 1.
+// "matmul m=384,n=1024,k=1024/f32", with threads if not 1, the backend if it is
+// not the device kind's own, and whatever else is not as usual.
 std::string ShortTaskText(const proto::Task& task);
 
 }  // namespace optrail::suites

@@ -205,6 +205,12 @@ SessionAnalysis AnalyzeSession(const proto::Session& session) {
   analysis.task_text = tuning::TaskText(session.task());
   analysis.task_key =
       absl::StrCat(analysis.task_text, "@", session.task().hardware_id());
+  // What saves energy is slower on purpose.
+  const std::string objectives = tuning::ObjectivesText(session.objectives());
+  if (!objectives.empty()) {
+    absl::StrAppend(&analysis.task_text, " for ", objectives);
+    absl::StrAppend(&analysis.task_key, "|", objectives);
+  }
   // A damaged count must not reach beyond the trials.
   const int first =
       std::min<int>(std::max<int>(session.warm_start_trial_count(), 0),

@@ -294,11 +294,11 @@ void FindSlowing(const Sessions& task, const FindingOptions& options,
 
 // Other shapes ----------------------------------------------------------------
 
-// What a tuned config may be used for: everything of the task but the shape.
+// What a tuned config may be used for: everything of the task but the sizes.
 std::string FamilyOf(const proto::Task& task) {
-  return absl::StrCat(task.operator_name(), "/", task.device_kind(), "/",
-                      task.kernel_id(), "/", task.hardware_id(), "/",
-                      task.threads(), "/", task.cache_mode());
+  proto::Task family = task;
+  family.mutable_shape()->clear_dims();
+  return tuning::TrialKey(family, proto::Config());
 }
 
 // Reading of a config over the default's in the same session; a config that

@@ -11,6 +11,7 @@
 #include "tracker/detect/noise.h"
 #include "tracker/detect/place.h"
 #include "tracker/detect/slopes.h"
+#include "tracker/detect/trends.h"
 
 namespace optrail::tracker {
 namespace {
@@ -206,6 +207,15 @@ std::vector<ChangePoint> Describe(absl::Span<const double> values,
   return changes;
 }
 
+// Levels of values that had been divided by `unit`.
+void InUnits(double unit, std::vector<ChangePoint>& changes) {
+  for (ChangePoint& change : changes) {
+    constexpr double kMax = std::numeric_limits<double>::max();
+    change.level_before = std::clamp(change.level_before * unit, -kMax, kMax);
+    change.level_after = std::clamp(change.level_after * unit, -kMax, kMax);
+  }
+}
+
 }  // namespace
 
 Analysis Analyze(absl::Span<const double> input, const DetectOptions& options) {
@@ -250,11 +260,7 @@ Analysis Analyze(absl::Span<const double> input, const DetectOptions& options) {
   analysis.inflation = partition.inflation;
   analysis.changes = Describe(values, drift, steps, analysis);
   analysis.scale *= unit;
-  for (ChangePoint& change : analysis.changes) {
-    constexpr double kMax = std::numeric_limits<double>::max();
-    change.level_before = std::clamp(change.level_before * unit, -kMax, kMax);
-    change.level_after = std::clamp(change.level_after * unit, -kMax, kMax);
-  }
+  InUnits(unit, analysis.changes);
   return analysis;
 }
 
@@ -269,7 +275,20 @@ std::vector<ChangePoint> DetectOffline(absl::Span<const double> values,
     finite.push_back(values[i]);
     places.push_back(static_cast<int>(i));
   }
-  std::vector<ChangePoint> changes = Analyze(finite, options).changes;
+  const double unit = PowerOfTwoUnit(finite);
+  for (double& v : finite) v /= unit;
+  const std::vector<double> season = SeasonOf(finite);
+  for (size_t i = 0; i < season.size(); ++i) finite[i] -= season[i];
+  Analysis analysis = Analyze(finite, options);
+  std::vector<int> steps;
+  for (const ChangePoint& change : analysis.changes) {
+    steps.push_back(change.index);
+  }
+  if (const auto breaks = BreaksOfTrend(finite, steps)) {
+    analysis.changes = Describe(finite, {}, *breaks, analysis);
+  }
+  std::vector<ChangePoint> changes = std::move(analysis.changes);
+  InUnits(unit, changes);
   for (ChangePoint& change : changes) {
     change.index = places[change.index];
     change.earliest = places[change.earliest - 1] + 1;

@@ -1,12 +1,10 @@
 #include "tracker/detect/detect_csv.h"
 
-#include <algorithm>
-#include <atomic>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/parallel_for.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "tracker/detect/online.h"
@@ -15,7 +13,7 @@ namespace optrail::tracker {
 namespace {
 
 // Work is handed out in pieces that are large beside the handing out.
-constexpr size_t kSeriesPerPiece = 16;
+constexpr int64_t kSeriesPerPiece = 16;
 
 DetectedSeries DetectOne(const CsvSeries& series, DetectMode mode) {
   DetectedSeries detected;
@@ -119,24 +117,10 @@ std::string AbslUnparseFlag(DetectMode mode) {
 std::vector<DetectedSeries> DetectAll(const std::vector<CsvSeries>& series,
                                       DetectMode mode, int num_threads) {
   std::vector<DetectedSeries> detected(series.size());
-  std::atomic<size_t> next(0);
-  const auto work = [&] {
-    while (true) {
-      const size_t begin = next.fetch_add(kSeriesPerPiece);
-      if (begin >= series.size()) return;
-      const size_t end = std::min(begin + kSeriesPerPiece, series.size());
-      for (size_t i = begin; i < end; ++i) {
-        detected[i] = DetectOne(series[i], mode);
-      }
-    }
-  };
-  size_t threads =
-      num_threads > 0 ? num_threads : std::thread::hardware_concurrency();
-  threads = std::clamp<size_t>(threads, 1, 1 + series.size() / kSeriesPerPiece);
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
-  for (std::thread& thread : others) thread.join();
+  ParallelFor(
+      static_cast<int64_t>(series.size()), num_threads,
+      [&](int64_t i) { detected[i] = DetectOne(series[i], mode); },
+      kSeriesPerPiece);
   return detected;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/noise.h"
@@ -24,12 +25,17 @@ constexpr int kSamePlace = 3;
 constexpr double kSureEnough = 0.9999;
 // What noise with memory may cost to explain it away, in units of log(points).
 constexpr double kMemoryPenalty = 4;
+// And where the level before the change, taken by itself, has memory.
+constexpr double kMorePenalty = 6.5;
+constexpr double kInflationOfMuchMemory = 2;
 // How much better than a ramp a step has to fit, in squared noise scales.
 constexpr double kRampPenalty = 10;
 // Changes closer to each other are not told apart online, and a level is not
 // known before it had this many points in the look-back.
 constexpr int kLeastDistance = 8;
 constexpr int kLeastHistory = 15;
+// Fewer will do at the series' own beginning, whose ranks tell enough.
+constexpr int kLeastBeginning = 5;
 
 // A provisional mark rests on the last 3 to 12 points and the few before them.
 constexpr int kFewestSuspects = 3;
@@ -46,11 +52,122 @@ constexpr double kClipScales = 3;
 // A mark not confirmed by then was wrong.
 constexpr int kPatiencePoints = 40;
 
+// A sudden change is confirmed at once where the level before it is known from
+// enough points and was steady. Most runs that could be one are not: each test
+// is against the level's own noise.
+constexpr int kStepPoints = 3;
+struct SuddenRun {
+  int points;
+  // Points of the level before, without and with memory.
+  int history;
+  int history_with_memory;
+  // How far all of the run's points lie beyond the level's farthest.
+  double beyond;
+  // The step between the means of kStepPoints neighbours, against the largest
+  // of the level: where noise has memory, neighbours differ by little.
+  double step;
+};
+constexpr SuddenRun kSuddenRuns[] = {{4, 20, 20, 2.5, 3.0},
+                                     {5, 20, 20, 1.6, 2.1},
+                                     {6, 25, 40, 0.9, 1.35},
+                                     {8, 25, 40, 0.9, 1.35}};
+constexpr double kAgreement = 3;
+// Where neighbours correlate more than this, the step must be as many times as
+// large.
+constexpr double kMemory = 0.3;
+constexpr double kStepWithMemory = 2.5;
+// And where the level is known from few points, whose largest step is not large
+// yet: by a factor of 1 + this / points.
+constexpr double kFewPoints = 12;
+constexpr double kSuddenConfidence = 0.99999;
+
+// Points before a change whose ranks are compared with those after it; and the
+// logarithm of the chance that is too small for chance.
+constexpr int kRankedPoints = 60;
+constexpr double kLogChance = -12.5;
+
+// A change of so many noise scales is none if the level's own points rise or
+// fall by this share of it between the medians of as many neighbours.
+constexpr double kPlainStep = 5;
+constexpr double kCommonShare = 0.7;
+constexpr int kCommonPoints = 7;
+
+// Levels are the same if they differ by this share of the shift. A shift that
+// is undone within so many points was an excursion.
+constexpr double kSameLevel = 0.3;
+constexpr int kLastingPoints = 20;
+
+constexpr double kNormal95 = 1.959964;
+// Variance of a median over that of a mean, for normal noise.
+constexpr double kMedianVariance = M_PI / 2;
+
+void SetRelativeChange(ChangePoint& change, double margin) {
+  const double unit = change.level_before != 0 ? std::abs(change.level_before)
+                                               : std::abs(change.level_after);
+  const double shift = change.level_after - change.level_before;
+  const auto ratio = [unit](double part) {
+    return unit > 0 ? std::clamp(part / unit, -1e300, 1e300) : 0;
+  };
+  change.relative_change = ratio(shift);
+  change.relative_change_low = ratio(shift - margin);
+  change.relative_change_high = ratio(shift + margin);
+}
+
+// The logarithm of the chance that exchangeable values fall as far apart, in
+// either direction (Mann and Whitney 1947): of the normal approximation, or,
+// where nearly all of one side lie on one side of the other, of the number of
+// arrangements with so few exceptions, which is at most the number of
+// partitions of 0, 1, ... that many.
+double LogChanceOfRanks(absl::Span<const double> before,
+                        absl::Span<const double> after) {
+  const double n = static_cast<double>(before.size());
+  const double m = static_cast<double>(after.size());
+  if (n == 0 || m == 0) return 0;
+  std::vector<double> sorted(before.begin(), before.end());
+  std::sort(sorted.begin(), sorted.end());
+  double below = 0;  // pairs in which `after` is the larger; ties count half
+  for (const double value : after) {
+    below += ((std::lower_bound(sorted.begin(), sorted.end(), value) -
+               sorted.begin()) +
+              (std::upper_bound(sorted.begin(), sorted.end(), value) -
+               sorted.begin())) /
+             2.0;
+  }
+  const double exceptions = std::min(below, n * m - below);
+  const double z =
+      (n * m / 2 - exceptions) / std::sqrt(n * m * (n + m + 1) / 12);
+  // log of 2 * the upper tail, by its bound exp(-z^2 / 2) / (z sqrt(2 pi)).
+  double log_chance =
+      z > 1 ? std::log(2 / (z * std::sqrt(2 * M_PI))) - z * z / 2 : 0;
+  constexpr int kPartitions = 120;
+  static const std::vector<double>& log_partitions = *[] {
+    std::vector<double> partitions(kPartitions, 0);
+    partitions[0] = 1;
+    for (int part = 1; part < kPartitions; ++part) {
+      for (int sum = part; sum < kPartitions; ++sum) {
+        partitions[sum] += partitions[sum - part];
+      }
+    }
+    auto* logs = new std::vector<double>;
+    double total = 0;
+    for (const double p : partitions) logs->push_back(std::log(total += p));
+    return logs;
+  }();
+  if (exceptions < kPartitions) {
+    log_chance = std::min(
+        log_chance,
+        std::log(2.0) +
+            log_partitions[static_cast<int>(std::ceil(exceptions))] -
+            (std::lgamma(n + m + 1) - std::lgamma(n + 1) - std::lgamma(m + 1)));
+  }
+  return std::min(log_chance, 0.0);
+}
+
 // The changes that neither noise with memory nor a ramp could explain as well.
 // On few points a wandering machine looks like steps, and so does the beginning
 // of a ramp; only sharp ones remain until there are more.
 std::vector<int> SharpSteps(absl::Span<const double> window,
-                            const Analysis& analysis) {
+                            const Analysis& analysis, double penalty) {
   const double unit = PowerOfTwoUnit(window);
   const double scale = analysis.scale / unit;
   std::vector<double> values(window.begin(), window.end());
@@ -63,8 +180,7 @@ std::vector<int> SharpSteps(absl::Span<const double> window,
   values = ClipResiduals(values, SegmentResiduals(values, steps),
                          kClipScales * scale);
   std::vector<int> sharp = SelectCorrelatedSteps(
-      values, steps,
-      kMemoryPenalty * std::log(static_cast<double>(values.size())));
+      values, steps, penalty * std::log(static_cast<double>(values.size())));
   bounds.push_back(static_cast<int>(values.size()));
   const auto may_be_ramp = [&](int step) {
     const size_t k =
@@ -79,8 +195,179 @@ std::vector<int> SharpSteps(absl::Span<const double> window,
 
 }  // namespace
 
-int64_t OnlineDetector::LastConfirmed() const {
-  return confirmed_.empty() ? -kLookBackPoints : confirmed_.back().index;
+int64_t OnlineDetector::LastShift() const {
+  int64_t last = -kLookBackPoints;
+  if (!confirmed_.empty()) last = confirmed_.back().index;
+  if (!returns_.empty()) last = std::max<int64_t>(last, returns_.back().index);
+  return last;
+}
+
+int OnlineDetector::PointsOfLevel() const {
+  const int64_t last = LastShift();
+  int points = 0;
+  for (auto it = window_.rbegin(); it != window_.rend() && it->index >= last;
+       ++it) {
+    ++points;
+  }
+  return points;
+}
+
+bool OnlineDetector::IsReturn(const ChangePoint& change) const {
+  const double tolerance =
+      kSameLevel * std::abs(change.level_after - change.level_before);
+  const auto same = [&](double a, double b) {
+    return std::abs(a - b) <= tolerance;
+  };
+  for (const std::vector<ChangePoint>* shifts : {&confirmed_, &returns_}) {
+    for (auto it = shifts->rbegin(); it != shifts->rend(); ++it) {
+      const int age = change.index - it->index;
+      if (age > kLookBackPoints) break;
+      // The same shift once more.
+      if (same(it->level_before, change.level_before) &&
+          same(it->level_after, change.level_after)) {
+        return true;
+      }
+      // Back from an excursion.
+      if (age < kLastingPoints && it->index == LastShift() &&
+          same(it->level_before, change.level_after)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+void OnlineDetector::Settle(const ChangePoint& change, OnlineUpdate& update) {
+  if (IsReturn(change)) {
+    returns_.push_back(change);
+  } else {
+    confirmed_.push_back(change);
+    update.confirmed.push_back(change);
+  }
+}
+
+bool OnlineDetector::RanksTell(absl::Span<const double> values,
+                               int middle) const {
+  const int n = static_cast<int>(values.size());
+  const int begin = std::max({0, n - PointsOfLevel(), middle - kRankedPoints});
+  return LogChanceOfRanks(values.subspan(begin, middle - begin),
+                          values.subspan(middle)) <= kLogChance;
+}
+
+bool OnlineDetector::HasMemory(absl::Span<const double> values,
+                               int middle) const {
+  const int begin =
+      std::max(0, static_cast<int>(values.size()) - PointsOfLevel());
+  std::vector<double> residuals(values.begin() + begin,
+                                values.begin() + middle);
+  const double level = MedianOf(residuals);
+  for (double& r : residuals) r -= level;
+  return VarianceInflation(residuals, ResidualScale(residuals)) >
+         kInflationOfMuchMemory;
+}
+
+bool OnlineDetector::IsUncommon(absl::Span<const double> values,
+                                const ChangePoint& found, double scale) const {
+  if (std::abs(found.level_after - found.level_before) < kPlainStep * scale) {
+    return true;
+  }
+  const bool up = found.level_after > found.level_before;
+  const auto step_at = [&](int place) {
+    const double step =
+        MedianOf(values.subspan(place, kCommonPoints)) -
+        MedianOf(values.subspan(place - kCommonPoints, kCommonPoints));
+    return up ? step : -step;
+  };
+  const int n = static_cast<int>(values.size());
+  const int middle = found.index;
+  if (middle < kCommonPoints || middle + kCommonPoints > n) return true;
+  const double limit = kCommonShare * step_at(middle);
+  for (int i = std::max(0, n - PointsOfLevel()) + kCommonPoints;
+       i + 2 * kCommonPoints <= middle; ++i) {
+    if (step_at(i) > limit) return false;
+  }
+  return true;
+}
+
+void OnlineDetector::LookForSudden(OnlineUpdate& update) {
+  const int n = static_cast<int>(window_.size());
+  const int of_level = PointsOfLevel();
+  if (of_level < kSuddenRuns[0].history + kSuddenRuns[0].points) return;
+  double recent[kRankedPoints];
+  for (const SuddenRun& run : kSuddenRuns) {
+    const int m = run.points;
+    const int history = std::min(of_level - m, kRankedPoints);
+    if (history < run.history) break;
+    const int middle = n - m;
+    for (int i = 0; i < history; ++i) {
+      recent[i] = window_[middle - history + i].value;
+    }
+    double buffer[kRankedPoints];
+    std::copy(recent, recent + history, buffer);
+    const double level = MedianOf(absl::MakeConstSpan(buffer, history));
+    double farthest = 0;
+    for (int i = 0; i < history; ++i) {
+      farthest = std::max(farthest, std::abs(recent[i] - level));
+    }
+    const bool up = window_[n - 1].value > level;
+    double nearest = HUGE_VAL, widest = 0;
+    for (int i = middle; i < n; ++i) {
+      const double above =
+          up ? window_[i].value - level : level - window_[i].value;
+      nearest = std::min(nearest, above);
+      widest = std::max(widest, above);
+    }
+    if (!(nearest > run.beyond * farthest) || nearest <= 0) continue;
+    // A burst is of points that have little in common.
+    if (widest - nearest > std::max(kAgreement * farthest, nearest / 3)) {
+      continue;
+    }
+    // A step against the largest of those that the noise makes.
+    const auto step_at = [&](int place) {
+      double step = 0;
+      for (int i = 0; i < kStepPoints; ++i) {
+        step += window_[place + i].value - window_[place - 1 - i].value;
+      }
+      return std::abs(step);
+    };
+    double largest = 0;
+    for (int i = middle - history + kStepPoints; i + kStepPoints <= middle;
+         ++i) {
+      largest = std::max(largest, step_at(i));
+    }
+    double sum = 0, lagged = 0;
+    for (int i = 0; i < history; ++i) {
+      recent[i] -= level;
+      sum += recent[i] * recent[i];
+      if (i > 0) lagged += recent[i] * recent[i - 1];
+    }
+    const bool memory = lagged > kMemory * sum;
+    if (memory && history < run.history_with_memory) continue;
+    const double factor =
+        run.step * (1 + kFewPoints / history) * (memory ? kStepWithMemory : 1);
+    if (!(step_at(middle) > factor * largest)) continue;
+
+    double values[kMostSuspects];
+    for (int i = 0; i < m; ++i) values[i] = window_[middle + i].value;
+    ChangePoint change;
+    change.index = static_cast<int>(window_[middle].index);
+    change.earliest = static_cast<int>(window_[middle - 1].index) + 1;
+    change.latest = change.index;
+    change.confidence = kSuddenConfidence;
+    change.level_before = level;
+    change.level_after = MedianOf(absl::MakeConstSpan(values, m));
+    // The noise of both levels is taken to be as far as the history goes.
+    SetRelativeChange(change, kNormal95 * std::sqrt(kMedianVariance) *
+                                  farthest / 2 *
+                                  std::sqrt(1.0 / history + 1.0 / m));
+    Settle(change, update);
+    sightings_.clear();
+    if (provisional_) {
+      provisional_.reset();
+      update.withdrawn = update.confirmed.empty();
+    }
+    return;
+  }
 }
 
 OnlineUpdate OnlineDetector::Append(double value) {
@@ -90,6 +377,7 @@ OnlineUpdate OnlineDetector::Append(double value) {
   if (window_.size() == kLookBackPoints) window_.erase(window_.begin());
   window_.push_back({index, value});
 
+  LookForSudden(update);
   if (size_ % kPointsPerLook == 0) Look(update);
   if (!provisional_) {
     provisional_ = Suspect();
@@ -109,16 +397,20 @@ void OnlineDetector::Look(OnlineUpdate& update) {
 
   const double settled = std::max<double>(
       kSettledPoints, kSettledPerInflation * analysis.inflation);
-  absl::optional<std::vector<int>> sharp;  // computed when needed
+  // Computed when needed, without and with memory.
+  absl::optional<std::vector<int>> sharp[2];
 
   std::vector<Sighting> sightings;
   for (const ChangePoint& found : analysis.changes) {
-    if (found.index < kLeastHistory) continue;
+    const bool from_the_beginning = window_[0].index == 0;
+    if (found.index < (from_the_beginning ? kLeastBeginning : kLeastHistory)) {
+      continue;
+    }
     ChangePoint change = found;
     change.index = static_cast<int>(window_[found.index].index);
     change.earliest = static_cast<int>(window_[found.earliest - 1].index) + 1;
     change.latest = static_cast<int>(window_[found.latest].index);
-    if (change.index < LastConfirmed() + kLeastDistance) continue;
+    if (change.index < LastShift() + kLeastDistance) continue;
     Sighting sighting{change.index, 1};
     for (const Sighting& before : sightings_) {
       if (std::abs(before.index - sighting.index) <= kSamePlace) {
@@ -127,14 +419,21 @@ void OnlineDetector::Look(OnlineUpdate& update) {
     }
     const int after = static_cast<int>(values.size()) - found.index;
     bool confirm = sighting.looks >= kLooksToConfirm && after >= settled &&
-                   found.confidence >= kSureEnough;
+                   found.confidence >= kSureEnough &&
+                   RanksTell(values, found.index);
     if (confirm) {
-      if (!sharp) sharp = SharpSteps(values, analysis);
-      confirm = std::binary_search(sharp->begin(), sharp->end(), found.index);
+      const bool memory = HasMemory(values, found.index);
+      confirm = IsUncommon(values, found, memory ? 0 : analysis.scale);
+      if (confirm && !sharp[memory]) {
+        sharp[memory] = SharpSteps(values, analysis,
+                                   memory ? kMorePenalty : kMemoryPenalty);
+      }
+      confirm =
+          confirm && std::binary_search(sharp[memory]->begin(),
+                                        sharp[memory]->end(), found.index);
     }
     if (confirm) {
-      confirmed_.push_back(change);
-      update.confirmed.push_back(change);
+      Settle(change, update);
       continue;
     }
     sightings.push_back(sighting);
@@ -142,7 +441,7 @@ void OnlineDetector::Look(OnlineUpdate& update) {
   sightings_ = std::move(sightings);
   UpdateRegime(values, analysis);
 
-  if (provisional_ && provisional_->index < LastConfirmed() + kLeastDistance) {
+  if (provisional_ && provisional_->index < LastShift() + kLeastDistance) {
     provisional_.reset();
     update.withdrawn = update.confirmed.empty();
   } else if (provisional_ && size_ - provisional_->index >= kSettledPoints) {
@@ -198,7 +497,7 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
     const Point* const suspects = &window_[n - m];
     cost_regime += cost(suspects[0].value, regime_.level);
     if (m < kFewestSuspects) continue;
-    if (suspects[0].index < LastConfirmed() + kLeastDistance) break;
+    if (suspects[0].index < LastShift() + kLeastDistance) break;
     // No more can be saved than they cost, which is little while all is calm.
     if (cost_regime <= most) continue;
     double buffer[kMostSuspects];
@@ -242,16 +541,7 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
     const Point* const oldest = &window_[n - recent.size()];
     best->earliest = static_cast<int>(oldest[places.earliest - 1].index) + 1;
     best->latest = static_cast<int>(oldest[places.latest].index);
-    const double unit = best->level_before != 0 ? std::abs(best->level_before)
-                                                : std::abs(best->level_after);
-    const double shift = best->level_after - best->level_before;
-    const double margin = 2 * regime_.scale;
-    const auto ratio = [unit](double part) {
-      return unit > 0 ? std::clamp(part / unit, -1e300, 1e300) : 0;
-    };
-    best->relative_change = ratio(shift);
-    best->relative_change_low = ratio(shift - margin);
-    best->relative_change_high = ratio(shift + margin);
+    SetRelativeChange(*best, 2 * regime_.scale);
   }
   return best;
 }
@@ -259,7 +549,7 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
 OnlineResult DetectOnline(absl::Span<const double> values) {
   OnlineDetector detector;
   for (const double value : values) detector.Append(value);
-  return {detector.confirmed(), detector.provisional()};
+  return {detector.confirmed(), detector.returns(), detector.provisional()};
 }
 
 }  // namespace optrail::tracker

@@ -17,9 +17,12 @@
 // state taken before its place.
 //
 // A shift is marked as provisional as soon as a few points speak for it,
-// usually at its third. A mark may be withdrawn. When enough points have come
-// to tell a shift from a burst or a ramp, and two looks agree on its place, it
-// is confirmed; what is confirmed stays as it is, whatever comes.
+// usually at its third. A mark may be withdrawn. It is confirmed when enough
+// points have come to tell it from a burst or a ramp, which is soon where the
+// series was steady; what is confirmed stays as it is, whatever comes. A shift
+// between levels that the series has shifted between before (a processor with
+// two frequencies, a machine that is restarted every night) is no news but a
+// return: told apart, and never confirmed.
 
 #include <cstdint>
 #include <string>
@@ -45,8 +48,8 @@ struct OnlineUpdate {
 class OnlineDetector {
  public:
   static constexpr int kLookBackPoints = 200;
-  // Of fewer points nothing is ever confirmed.
-  static constexpr int kFewestPoints = 15;
+  // Of fewer points hardly anything is ever confirmed.
+  static constexpr int kFewestPoints = 20;
 
   // Takes the next value of the series, in about 5 us. NaN and infinity keep
   // their place in the count and have no say.
@@ -56,7 +59,9 @@ class OnlineDetector {
   int64_t size() const { return size_; }
   // Ascending by index; grows at its end only.
   const std::vector<ChangePoint>& confirmed() const { return confirmed_; }
-  // The shift that is suspected now, after all confirmed ones.
+  // Shifts back to where the series had been, ascending; grows at its end only.
+  const std::vector<ChangePoint>& returns() const { return returns_; }
+  // The shift that is suspected now, after all others.
   const absl::optional<ChangePoint>& provisional() const {
     return provisional_;
   }
@@ -86,20 +91,39 @@ class OnlineDetector {
   };
 
   void Look(OnlineUpdate& update);
+  void LookForSudden(OnlineUpdate& update);
+  // What is sure now: a confirmed change, or a return.
+  void Settle(const ChangePoint& change, OnlineUpdate& update);
+  bool IsReturn(const ChangePoint& change) const;
+  // Whether ranks tell the points from window_[middle] on from those before, as
+  // far back as the level reaches.
+  bool RanksTell(absl::Span<const double> values, int middle) const;
   void UpdateRegime(absl::Span<const double> values, const Analysis& analysis);
   absl::optional<ChangePoint> Suspect() const;
-  int64_t LastConfirmed() const;
+  // Whether the noise before window_[middle], as far back as the level
+  // reaches, has memory.
+  bool HasMemory(absl::Span<const double> values, int middle) const;
+  // Whether the level before `found`, a place in the window, has made no such
+  // step by itself: a sawtooth and a level that alternates do.
+  bool IsUncommon(absl::Span<const double> values, const ChangePoint& found,
+                  double scale) const;
+  // Where the last shift was, whatever it was.
+  int64_t LastShift() const;
+  // How many points the window has after it.
+  int PointsOfLevel() const;
 
   int64_t size_ = 0;
   std::vector<Point> window_;
   Regime regime_;
   std::vector<Sighting> sightings_;
   std::vector<ChangePoint> confirmed_;
+  std::vector<ChangePoint> returns_;
   absl::optional<ChangePoint> provisional_;
 };
 
 struct OnlineResult {
   std::vector<ChangePoint> confirmed;
+  std::vector<ChangePoint> returns;
   absl::optional<ChangePoint> provisional;
 };
 // The fold over a whole series. A point without a usable value (a crash, too

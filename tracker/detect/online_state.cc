@@ -15,7 +15,7 @@
 namespace optrail::tracker {
 namespace {
 
-constexpr absl::string_view kVersion = "optrail-online-2";
+constexpr absl::string_view kVersion = "optrail-online-3";
 constexpr int64_t kMostEntries = 1 << 24;
 
 class Writer {
@@ -114,6 +114,8 @@ std::string OnlineDetector::Serialize() const {
   }
   writer.Integer(confirmed_.size());
   for (const ChangePoint& change : confirmed_) writer.Change(change);
+  writer.Integer(returns_.size());
+  for (const ChangePoint& change : returns_) writer.Change(change);
   writer.Integer(provisional_.has_value());
   if (provisional_) writer.Change(*provisional_);
   return writer.Text();
@@ -148,6 +150,10 @@ absl::StatusOr<OnlineDetector> OnlineDetector::Parse(absl::string_view text) {
   const int64_t confirmed = reader.Integer(0, kMostEntries);
   for (int64_t i = 0; i < confirmed && reader.ok(); ++i) {
     detector.confirmed_.push_back(reader.Change());
+  }
+  const int64_t returns = reader.Integer(0, kMostEntries);
+  for (int64_t i = 0; i < returns && reader.ok(); ++i) {
+    detector.returns_.push_back(reader.Change());
   }
   if (reader.Integer(0, 1) != 0) detector.provisional_ = reader.Change();
   if (!reader.ok() || !reader.AtEnd() ||

@@ -1,9 +1,11 @@
 #include "tracker/detect/online.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
+#include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/detect/evaluation/synthetic.h"
@@ -66,17 +68,23 @@ TEST_P(EveryNoise, ReplayedFromACopyOfItsStateGivesTheSameState) {
 TEST_P(EveryNoise, ALatePointIsWorkedInByReplayFromItsPlace) {
   const std::vector<double> values = TwoSteps(GetParam(), 4);
   constexpr size_t kLate = 140;
-  OnlineDetector state;
-  for (size_t i = 0; i < kLate; ++i) state.Append(values[i]);
-  const OnlineDetector checkpoint = state;
-  for (size_t i = kLate + 1; i < values.size(); ++i) state.Append(values[i]);
-  state = checkpoint;
-  for (size_t i = kLate; i < values.size(); ++i) state.Append(values[i]);
-  const OnlineResult full = DetectOnline(values);
-  ASSERT_EQ(state.confirmed().size(), full.confirmed.size());
-  for (size_t k = 0; k < full.confirmed.size(); ++k) {
-    EXPECT_EQ(state.confirmed()[k].index, full.confirmed[k].index);
+  OnlineDetector without;
+  std::string checkpoint;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i == kLate) {
+      checkpoint = without.Serialize();
+    } else {
+      without.Append(values[i]);
+    }
   }
+  OnlineDetector whole;
+  for (const double value : values) whole.Append(value);
+  ASSERT_NE(without.Serialize(), whole.Serialize()) << "the point matters";
+
+  auto replayed = OnlineDetector::Parse(checkpoint);
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  for (size_t i = kLate; i < values.size(); ++i) replayed->Append(values[i]);
+  EXPECT_EQ(replayed->Serialize(), whole.Serialize());
 }
 
 TEST_P(EveryNoise, OfAPrefixConfirmsAPrefix) {
@@ -110,24 +118,119 @@ TEST_P(EveryNoise, ConfirmsNoneOfItsOwnAndStepsOfTenPercent) {
 INSTANTIATE_TEST_SUITE_P(, EveryNoise, ::testing::ValuesIn(kAllNoiseKinds),
                          [](const auto& info) { return Name(info.param); });
 
-TEST(OnlineDetector, MarksAStepAtItsThirdPointAndConfirmsItLater) {
+// How many points of a step in steady noise it takes until it is confirmed.
+std::vector<int> DelaysOfSteadySteps(double noise, int history, double ratio) {
+  std::vector<int> delays;
+  for (int seed = 1; seed <= 100; ++seed) {
+    Rng rng(seed);
+    OnlineDetector detector;
+    int delay = 1000;
+    for (int t = 0; t < history + 40 && delay == 1000; ++t) {
+      const double level = t < history ? 100 : 100 * ratio;
+      const OnlineUpdate update =
+          detector.Append(level * (1 + noise * rng.Gaussian()));
+      if (update.confirmed.empty()) continue;
+      EXPECT_NEAR(update.confirmed[0].index, history, 1) << seed;
+      EXPECT_NEAR(update.confirmed[0].relative_change, ratio - 1, 3 * noise);
+      EXPECT_FALSE(detector.provisional().has_value());
+      delay = t - history + 1;
+    }
+    delays.push_back(delay);
+  }
+  std::sort(delays.begin(), delays.end());
+  return delays;
+}
+
+TEST(OnlineDetector, ConfirmsHalfAsMuchAgainByItsFourthPoint) {
+  for (const int history : {24, 40, 120}) {
+    EXPECT_LE(DelaysOfSteadySteps(.02, history, 1.5)[95], 4) << history;
+  }
+}
+
+TEST(OnlineDetector, ConfirmsTenPercentByItsSixthPoint) {
+  for (const int history : {30, 60, 120}) {
+    EXPECT_LE(DelaysOfSteadySteps(.02, history, 1.1)[80], 6) << history;
+    EXPECT_LE(DelaysOfSteadySteps(.02, history, .9)[80], 6) << history;
+  }
+}
+
+TEST(OnlineDetector, MarksAStepAtItsThirdPoint) {
   OnlineDetector detector;
-  int marked_at = -1, confirmed_at = -1, now = 0;
+  int marked_at = -1, now = 0;
   for (const double value :
        SyntheticSeries(NoiseKind::kNormal, 150, {{100, 1.08}}, 1)) {
-    const OnlineUpdate update = detector.Append(value);
-    if (update.marked && marked_at < 0) marked_at = now;
-    if (!update.confirmed.empty()) {
-      confirmed_at = now;
-      EXPECT_EQ(update.confirmed[0].index, 100);
-      EXPECT_NEAR(update.confirmed[0].relative_change, 0.08, 0.012);
-      EXPECT_FALSE(detector.provisional().has_value());
-    }
+    if (detector.Append(value).marked && marked_at < 0) marked_at = now;
     ++now;
   }
   EXPECT_EQ(marked_at, 102);
-  EXPECT_GE(confirmed_at, 110);
-  EXPECT_LE(confirmed_at, 120);
+}
+
+TEST(OnlineDetector, FindsAStepAfterSixPointsOnceTheDataShowIt) {
+  int found = 0;
+  for (int seed = 1; seed <= 50; ++seed) {
+    const std::vector<ChangePoint> confirmed =
+        DetectOnline(
+            SyntheticSeries(NoiseKind::kNormal, 32, {{6, 1.083}}, seed))
+            .confirmed;
+    found += confirmed.size() == 1 && std::abs(confirmed[0].index - 6) <= 1;
+  }
+  EXPECT_GE(found, 45);
+}
+
+TEST(OnlineDetector, LevelsThatAlternateAtRandomAreNoNews) {
+  for (const double ratio : {1.05, 1.1, 1.3}) {
+    int confirmed = 0;
+    for (int seed = 1; seed <= 40; ++seed) {
+      Rng rng(seed);
+      OnlineDetector detector;
+      for (int t = 0; t < 500; ++t) {
+        const double level = rng.UniformReal() < .5 ? 100 : 100 * ratio;
+        detector.Append(level * (1 + .01 * rng.Gaussian()));
+      }
+      confirmed += detector.confirmed().size();
+    }
+    EXPECT_LE(confirmed, 0) << ratio << ", in 20000 points";
+  }
+}
+
+TEST(OnlineDetector, TeethAreReturnsOnceBothLevelsHaveBeenSeen) {
+  for (const int length : {5, 10, 20, 40, 80}) {
+    Rng rng(length);
+    OnlineDetector detector;
+    for (int t = 0; t < 800; ++t) {
+      detector.Append((t / length % 2 == 0 ? 100 : 110) *
+                      (1 + .01 * rng.Gaussian()));
+    }
+    EXPECT_LE(detector.confirmed().size(), 2) << length;
+    if (length >= 20) {
+      EXPECT_GE(detector.confirmed().size() + detector.returns().size(),
+                800u / length - 2)
+          << length;
+    }
+  }
+}
+
+TEST(OnlineDetector, WhatPassesWithinAFewPointsIsAnExcursion) {
+  Rng rng(3);
+  OnlineDetector detector;
+  for (int t = 0; t < 150; ++t) {
+    detector.Append((t >= 60 && t < 70 ? 130 : 100) *
+                    (1 + .01 * rng.Gaussian()));
+  }
+  ASSERT_THAT(detector.confirmed(), SizeIs(1));
+  ASSERT_THAT(detector.returns(), SizeIs(1));
+  EXPECT_EQ(detector.returns()[0].index, 70);
+}
+
+TEST(OnlineDetector, AnImprovementThatLastedAndIsLostIsNews) {
+  Rng rng(4);
+  OnlineDetector detector;
+  for (int t = 0; t < 120; ++t) {
+    detector.Append((t >= 40 && t < 80 ? 90 : 100) *
+                    (1 + .01 * rng.Gaussian()));
+  }
+  ASSERT_THAT(detector.confirmed(), SizeIs(2));
+  EXPECT_GT(detector.confirmed()[1].relative_change, .08);
 }
 
 TEST(OnlineDetector, WithdrawsTheMarkOfABurst) {
@@ -195,7 +298,7 @@ TEST(OnlineDetector, RefusesTextThatIsNotItsState) {
   for (const std::string& text :
        {std::string(), std::string("nonsense"), "x" + state, state + " 1",
         state.substr(0, state.size() / 2),
-        std::string("optrail-online-3 0 0 0 0 0 0 0 0 0 0")}) {
+        std::string("optrail-online-2 0 0 0 0 0 0 0 0 0 0")}) {
     EXPECT_THAT(std::string(OnlineDetector::Parse(text).status().message()),
                 HasSubstr("not a state of the online detector"))
         << text;

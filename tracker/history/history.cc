@@ -1,15 +1,12 @@
 #include "tracker/history/history.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstddef>
-#include <functional>
 #include <limits>
 #include <map>
 #include <random>
 #include <set>
-#include <thread>
 #include <tuple>
 
 #include "absl/status/status.h"
@@ -22,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/parallel_for.h"
 #include "base/status_macros.h"
 #include "tracker/history/record.h"
 
@@ -162,22 +160,6 @@ absl::Status Append(const std::string& dir, FileSystem* fs,
   return WriteNewFileAtomically(path, bytes, fs);
 }
 
-// Calls `work(i)` for all i below `count` from several threads.
-void ParallelFor(int count, int threads, const std::function<void(int)>& work) {
-  if (threads <= 0) {
-    threads = static_cast<int>(std::thread::hardware_concurrency());
-  }
-  threads = std::clamp(threads, 1, std::max(1, count));
-  std::atomic<int> next{0};
-  const auto loop = [&] {
-    for (int i = next++; i < count; i = next++) work(i);
-  };
-  std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(loop);
-  loop();
-  for (std::thread& thread : others) thread.join();
-}
-
 std::string ReasonOf(const absl::Status& status) {
   return std::string(status.message());
 }
@@ -251,7 +233,7 @@ absl::Status VerifyFolder(const std::string& dir, FileSystem* fs, int threads,
                            ListRecursively(FolderOf<Kind>(dir), kSuffix, fs));
   std::vector<absl::Status> statuses(paths.size());
   std::vector<int64_t> sizes(paths.size());
-  ParallelFor(static_cast<int>(paths.size()), threads, [&](int i) {
+  ParallelFor(static_cast<int64_t>(paths.size()), threads, [&](int64_t i) {
     typename Kind::Message message;
     statuses[i] = ReadWhole<Kind>(dir, paths[i], fs, &message, &sizes[i]);
   });
@@ -598,7 +580,7 @@ absl::StatusOr<LoadedRuns> History::LoadRuns(const RunFilter& filter,
   const int count = static_cast<int>(paths.size());
   std::vector<proto::Run> runs(paths.size());
   std::vector<absl::Status> statuses(paths.size());
-  ParallelFor(count, threads, [&](int i) {
+  ParallelFor(count, threads, [&](int64_t i) {
     statuses[i] = ReadWhole<RunKind>(dir_, paths[i], fs_, &runs[i]);
   });
   LoadedRuns loaded;

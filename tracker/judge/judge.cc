@@ -1,14 +1,13 @@
 #include "tracker/judge/judge.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/parallel_for.h"
 #include "base/statistics.h"
 #include "tracker/detect/online.h"
 #include "tuning/proto/canonical.h"
@@ -124,9 +123,17 @@ class Case {
       point.latest += begin;
       Add(kind, point);
     };
+    const size_t first = result_.changes.size();
     for (const ChangePoint& point : detector.confirmed()) {
       add(point, ChangeKind::kConfirmed);
     }
+    for (const ChangePoint& point : detector.returns()) {
+      add(point, ChangeKind::kReturn);
+    }
+    std::sort(result_.changes.begin() + first, result_.changes.end(),
+              [](const Change& a, const Change& b) {
+                return a.change.index < b.change.index;
+              });
     // A mark in a past epoch will never be confirmed.
     if (detector.provisional() && EndOf(epoch) == size()) {
       add(*detector.provisional(), ChangeKind::kProvisional);
@@ -136,19 +143,19 @@ class Case {
   void FindUndone() {
     for (size_t i = 0; i < result_.changes.size(); ++i) {
       Change& change = result_.changes[i];
+      const double level = change.change.level_before;
+      if (change.kind != ChangeKind::kConfirmed || level == 0) continue;
       for (size_t j = i + 1; j < result_.changes.size(); ++j) {
         const Change& later = result_.changes[j];
         if (later.kind == ChangeKind::kEpoch) break;
-        if (later.kind != ChangeKind::kConfirmed) continue;
-        const double level = change.change.level_before;
-        if (level == 0) break;
+        if (later.kind == ChangeKind::kProvisional) continue;
         const double remains = WorseBy(
             series_, (later.change.level_after - level) / std::abs(level));
-        const bool worse = change.worse_by > 0;
-        if (worse ? remains < options_.min_effect
-                  : remains > -options_.min_effect) {
-          change.undone = true;
-        }
+        const bool back = change.worse_by > 0 ? remains < options_.min_effect
+                                              : remains > -options_.min_effect;
+        if (back) change.undone = true;
+        // A confirmed change speaks for itself; a return takes it up again.
+        if (!back && later.kind == ChangeKind::kReturn) change.undone = false;
       }
     }
   }
@@ -181,7 +188,8 @@ class Case {
     result_.weights.assign(size(), 0);
     std::vector<int> bounds = result_.epoch_begins;
     for (const Change& change : result_.changes) {
-      if (change.kind == ChangeKind::kConfirmed) {
+      if (change.kind == ChangeKind::kConfirmed ||
+          change.kind == ChangeKind::kReturn) {
         bounds.push_back(change.change.index);
       }
     }
@@ -276,7 +284,8 @@ class Case {
           change.kind == ChangeKind::kEpoch) {
         return false;
       }
-      if (change.undone || std::abs(change.worse_by) < options_.min_effect) {
+      if (change.kind == ChangeKind::kReturn || change.undone ||
+          std::abs(change.worse_by) < options_.min_effect) {
         continue;
       }
       const bool provisional = change.kind == ChangeKind::kProvisional;
@@ -325,6 +334,8 @@ std::string ChangeText(const Change& change) {
                  : state;
     case ChangeKind::kProvisional:
       return absl::StrCat("provisional, ", state);
+    case ChangeKind::kReturn:
+      return "return";
     case ChangeKind::kEpoch:
       return "new epoch";
   }
@@ -360,19 +371,9 @@ std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
                                 const TriageBook& book,
                                 const JudgeOptions& options, int threads) {
   std::vector<Judgement> judgements(series.size());
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < series.size(); i = next++) {
-      judgements[i] = JudgeSeries(series[i], book, options);
-    }
-  };
-  if (threads <= 0) {
-    threads = static_cast<int>(std::thread::hardware_concurrency());
-  }
-  std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
-  for (std::thread& thread : others) thread.join();
+  ParallelFor(static_cast<int64_t>(series.size()), threads, [&](int64_t i) {
+    judgements[i] = JudgeSeries(series[i], book, options);
+  });
   return judgements;
 }
 

@@ -39,6 +39,7 @@ struct JudgeOptions {
 enum class ChangeKind {
   kConfirmed,    // stays, whatever comes
   kProvisional,  // may be withdrawn
+  kReturn,       // between levels that it has shifted between before: no news
   kEpoch,        // levels differ, and so does what they were measured with
 };
 
@@ -52,8 +53,8 @@ struct Change {
   // relative_change for LOWER_IS_BETTER, else 1 / (1 + relative_change) - 1.
   double worse_by = 0;
   Opinion opinion;
-  // A later confirmed change of the same epoch brought the level back to where
-  // it had been before this one, or beyond.
+  // The level went back later, in the same epoch, to where it had been before
+  // this change, or beyond.
   bool undone = false;
   // The last point before the change that was measured; null if none was.
   const Point* before = nullptr;

@@ -94,6 +94,12 @@ std::string NewSettings(const Series& series, const Point& point, int last,
                                             series.settings[point.settings]);
 }
 
+// No tuned config could be used, so that the default ran in its place.
+bool FellBack(const SeriesKey& key, proto::ConfigSource source) {
+  return key.benchmark.selection() == proto::TUNED &&
+         source == proto::FALLBACK_TO_DEFAULT;
+}
+
 }  // namespace
 
 absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
@@ -155,6 +161,8 @@ Observation Observe(const proto::BenchmarkResult& result, MetricInfo metric) {
   observation.config_source = result.config_source();
   observation.kernel_id = result.kernel_id();
   observation.tuning_session_id = result.tuning_session_id();
+  observation.resolved_backend = result.resolved_backend();
+  observation.library = result.library();
   if (result.has_flop()) observation.flop = result.flop();
   if (result.has_moved_bytes()) observation.moved_bytes = result.moved_bytes();
   if (result.has_roofline_fraction()) {
@@ -259,6 +267,14 @@ void SeriesBuilder::Add(const OrderedRuns& runs, int place,
   point.run_ids.push_back(run.run_id());
   point.first_started_unix_ns =
       std::min(point.first_started_unix_ns, run.started_unix_ns());
+  if (FellBack(series_.key, point.config_source) !=
+          FellBack(series_.key, observation.config_source) &&
+      !point.processes.empty()) {
+    // Of a tuned config and the default that stood in for it, at one commit,
+    // the tuned one counts.
+    if (!FellBack(series_.key, point.config_source)) return;
+    point.processes.clear();
+  }
   point.processes.insert(point.processes.end(), observation.processes.begin(),
                          observation.processes.end());
   if (point.outcome == proto::OUTCOME_UNSPECIFIED ||
@@ -270,6 +286,8 @@ void SeriesBuilder::Add(const OrderedRuns& runs, int place,
   point.config_source = observation.config_source;
   point.kernel_id = observation.kernel_id;
   point.tuning_session_id = observation.tuning_session_id;
+  point.resolved_backend = observation.resolved_backend;
+  point.library = observation.library;
   if (observation.flop) point.flop = observation.flop;
   if (observation.moved_bytes) point.moved_bytes = observation.moved_bytes;
   if (observation.roofline_fraction) {
@@ -281,6 +299,7 @@ Series SeriesBuilder::Take() {
   Series& series = series_;
   std::set<int> settings_seen;
   int last_settings = Point::kUnknownSettings;
+  bool last_fell_back = false;
   std::vector<double> values;
   for (size_t i = 0; i < series.points.size(); ++i) {
     Point& point = series.points[i];
@@ -295,10 +314,14 @@ Series SeriesBuilder::Take() {
     }
     const proto::Toolchain& toolchain = *toolchains_[i];
     std::vector<std::string> changes;
+    const bool fell_back = FellBack(series.key, point.config_source);
     if (!series.epochs.empty()) {
       changes = {
           DescribeToolchainChange(series.epochs.back().toolchain, toolchain),
-          NewSettings(series, point, last_settings, settings_seen)};
+          NewSettings(series, point, last_settings, settings_seen),
+          fell_back == last_fell_back ? ""
+          : fell_back ? "no tuned config could be used: the default ran"
+                      : "a tuned config is used again"};
       changes.erase(std::remove(changes.begin(), changes.end(), ""),
                     changes.end());
     }
@@ -309,6 +332,7 @@ Series SeriesBuilder::Take() {
       last_settings = point.settings;
       settings_seen.insert(point.settings);
     }
+    last_fell_back = fell_back;
     point.epoch = static_cast<int>(series.epochs.size()) - 1;
   }
   return std::move(series_);

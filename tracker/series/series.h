@@ -61,6 +61,8 @@ struct Observation {
   proto::ConfigSource config_source = proto::CONFIG_SOURCE_UNSPECIFIED;
   std::string kernel_id;
   std::string tuning_session_id;
+  std::string resolved_backend;  // of backend "best": which one it was
+  std::string library;
   absl::optional<double> flop;
   absl::optional<double> moved_bytes;
   absl::optional<double> roofline_fraction;
@@ -90,6 +92,8 @@ struct Point {
   proto::ConfigSource config_source = proto::CONFIG_SOURCE_UNSPECIFIED;
   std::string kernel_id;
   std::string tuning_session_id;
+  std::string resolved_backend;
+  std::string library;
   absl::optional<double> flop;
   absl::optional<double> moved_bytes;
   absl::optional<double> roofline_fraction;
@@ -106,6 +110,8 @@ struct Point {
 // the same. Settings of the measurement that the series has not seen before
 // open an epoch, too; going back to known ones does not, so that two suites
 // that share benchmarks and differ in settings don't cut the series to pieces.
+// And where no tuned config could be used, a series of tuned ones has points of
+// the default config: an epoch of their own, lest they look like a regression.
 struct Epoch {
   proto::Toolchain toolchain;
   // What differs from the epoch before: "compiler: g++ 12.2.0 -> g++ 13.1.0",

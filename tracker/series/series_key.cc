@@ -1,5 +1,7 @@
 #include "tracker/series/series_key.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +21,9 @@ namespace {
 
 constexpr absl::string_view kAbsent = "-";
 constexpr absl::string_view kSeparators = "%/|,=+";
+constexpr absl::string_view kDevices = "devices=";
+constexpr absl::string_view kLaunch = "launch=";
+constexpr absl::string_view kObjective = "objective=";
 
 std::string Escape(absl::string_view text) {
   if (text.empty()) return std::string(kAbsent);
@@ -93,7 +98,8 @@ std::string SelectionText(const proto::BenchmarkKey& key) {
     case proto::DEFAULT:
       return "default";
     case proto::TUNED:
-      return "tuned";
+      if (key.objective().empty()) return "tuned";
+      return absl::StrCat("tuned=", Escape(key.objective()));
     case proto::NAMED:
       return absl::StrCat("named=", Escape(key.config_name()));
     default:
@@ -105,7 +111,44 @@ bool IsImported(const proto::BenchmarkKey& key) {
   return key.device_kind() == 0 && key.shape().dims().empty() &&
          key.shape().data_types().empty() && key.selection() == 0 &&
          key.config_name().empty() && key.threads() == 0 &&
-         key.cache_mode() == 0;
+         key.cache_mode() == 0 && key.backend().empty() &&
+         key.launch_mode() == 0 && key.objective().empty() &&
+         key.devices() == 0 && key.shape().attributes().empty();
+}
+
+std::string DeviceAndBackendText(const proto::BenchmarkKey& key) {
+  const std::string device = DeviceText(key.device_kind());
+  if (key.backend().empty()) return device;
+  return absl::StrCat(device, ":", Escape(key.backend()));
+}
+
+std::string AttributesText(const proto::Shape& shape) {
+  std::vector<std::pair<std::string, std::string>> items;
+  for (const proto::Attribute& attribute : shape.attributes()) {
+    items.push_back(
+        {Escape(attribute.name()), Escape(tuning::ValueText(attribute))});
+  }
+  std::sort(items.begin(), items.end());
+  return absl::StrJoin(items, ",", absl::PairFormatter("="));
+}
+
+// What comes after the cache mode: only what a key has.
+std::string OptionalText(const proto::BenchmarkKey& key) {
+  std::string text;
+  if (key.launch_mode() != 0) {
+    if (proto::LaunchMode_IsValid(key.launch_mode())) {
+      absl::StrAppend(&text, "/", tuning::LaunchModeName(key.launch_mode()));
+    } else {
+      absl::StrAppend(&text, "/", kLaunch, static_cast<int>(key.launch_mode()));
+    }
+  }
+  if (key.devices() != 0) {
+    absl::StrAppend(&text, "/", kDevices, key.devices());
+  }
+  if (key.selection() != proto::TUNED && !key.objective().empty()) {
+    absl::StrAppend(&text, "/", kObjective, Escape(key.objective()));
+  }
+  return text;
 }
 
 std::string DimsText(const proto::Shape& shape) {
@@ -162,6 +205,45 @@ class Parser {
     return *value;
   }
 
+  // "cpu", "cpu:openblas".
+  absl::Status DeviceAndBackend(absl::string_view component,
+                                proto::BenchmarkKey* key) const {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(component, absl::MaxSplits(':', 1));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const proto::DeviceKind device,
+        EnumValue("a device", parts.first, &tuning::ParseDevice));
+    key->set_device_kind(device);
+    if (parts.first == component) return absl::OkStatus();
+    OPTRAIL_ASSIGN_OR_RETURN(*key->mutable_backend(),
+                             Unescape(parts.second, text_));
+    return absl::OkStatus();
+  }
+
+  // What may come after the cache mode; its form says what it is.
+  absl::Status OptionalPart(absl::string_view component,
+                            proto::BenchmarkKey* key) const {
+    absl::string_view rest = component;
+    if (absl::ConsumePrefix(&rest, kDevices)) {
+      OPTRAIL_ASSIGN_OR_RETURN(const int32_t devices,
+                               Number("devices=N", component, rest));
+      key->set_devices(devices);
+    } else if (absl::ConsumePrefix(&rest, kObjective)) {
+      OPTRAIL_ASSIGN_OR_RETURN(*key->mutable_objective(),
+                               Unescape(rest, text_));
+    } else if (absl::ConsumePrefix(&rest, kLaunch)) {
+      OPTRAIL_ASSIGN_OR_RETURN(const int32_t mode,
+                               Number("launch=N", component, rest));
+      key->set_launch_mode(static_cast<proto::LaunchMode>(mode));
+    } else if (const auto mode = tuning::ParseLaunchMode(component);
+               mode.ok()) {
+      key->set_launch_mode(*mode);
+    } else {
+      return Version(component, key);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Dims(absl::string_view component, proto::Shape* shape) const {
     if (component == kAbsent) return absl::OkStatus();
     for (const absl::string_view dim : absl::StrSplit(component, ',')) {
@@ -176,6 +258,29 @@ class Parser {
       proto::Dim* parsed = shape->add_dims();
       parsed->set_name(std::move(name));
       parsed->set_value(value);
+    }
+    return absl::OkStatus();
+  }
+
+  // A component of the form name=value,...; where it stands, nothing else has
+  // an equals sign.
+  absl::Status Attributes(absl::string_view component,
+                          proto::Shape* shape) const {
+    for (const absl::string_view item : absl::StrSplit(component, ',')) {
+      const std::pair<absl::string_view, absl::string_view> parts =
+          absl::StrSplit(item, absl::MaxSplits('=', 1));
+      proto::Attribute* attribute = shape->add_attributes();
+      OPTRAIL_ASSIGN_OR_RETURN(*attribute->mutable_name(),
+                               Unescape(parts.first, text_));
+      int64_t number = 0;
+      if (absl::SimpleAtoi(parts.second, &number) &&
+          absl::StrCat(number) == parts.second) {
+        attribute->set_int_(number);
+        continue;
+      }
+      OPTRAIL_ASSIGN_OR_RETURN(std::string variant,
+                               Unescape(parts.second, text_));
+      attribute->set_variant(std::move(variant));
     }
     return absl::OkStatus();
   }
@@ -198,15 +303,19 @@ class Parser {
     if (component == kAbsent) return absl::OkStatus();
     if (component == "default") {
       key->set_selection(proto::DEFAULT);
-    } else if (component == "tuned") {
+    } else if (parts.first == "tuned") {
       key->set_selection(proto::TUNED);
+      if (component == parts.first) return absl::OkStatus();
+      OPTRAIL_ASSIGN_OR_RETURN(*key->mutable_objective(),
+                               Unescape(parts.second, text_));
     } else if (absl::StrContains(component, '=') &&
                (parts.first == "named" || parts.first == kAbsent)) {
       if (parts.first == "named") key->set_selection(proto::NAMED);
       OPTRAIL_ASSIGN_OR_RETURN(*key->mutable_config_name(),
                                Unescape(parts.second, text_));
     } else {
-      constexpr absl::string_view kWhat = "default, tuned or named=NAME";
+      constexpr absl::string_view kWhat =
+          "default, tuned, tuned=OBJECTIVE or named=NAME";
       OPTRAIL_ASSIGN_OR_RETURN(const int32_t number,
                                Number(kWhat, component, component));
       key->set_selection(static_cast<proto::ConfigSelection>(number));
@@ -217,7 +326,8 @@ class Parser {
   absl::Status Version(absl::string_view component,
                        proto::BenchmarkKey* key) const {
     absl::string_view digits = component;
-    constexpr absl::string_view kWhat = "a version like v2";
+    constexpr absl::string_view kWhat =
+        "stream, graph, devices=N or a version like v2";
     if (!absl::ConsumePrefix(&digits, "v")) return Expected(kWhat, component);
     OPTRAIL_ASSIGN_OR_RETURN(const int32_t version,
                              Number(kWhat, component, digits));
@@ -236,9 +346,14 @@ std::string TextWithoutVersion(const proto::BenchmarkKey& key) {
   const std::string name = Escape(key.operator_name());
   if (IsImported(key)) return name;
   return absl::StrJoin(
-      {name, DeviceText(key.device_kind()), DimsText(key.shape()),
+      {name, DeviceAndBackendText(key),
+       key.shape().attributes().empty()
+           ? DimsText(key.shape())
+           : absl::StrCat(DimsText(key.shape()), "/",
+                          AttributesText(key.shape())),
        TypesText(key.shape()), SelectionText(key),
-       absl::StrCat("threads=", key.threads()), CacheText(key.cache_mode())},
+       absl::StrCat("threads=", key.threads()),
+       absl::StrCat(CacheText(key.cache_mode()), OptionalText(key))},
       "/");
 }
 
@@ -273,32 +388,42 @@ absl::StatusOr<proto::BenchmarkKey> ParseBenchmarkKey(absl::string_view text) {
     OPTRAIL_RETURN_IF_ERROR(parser.Version(parts[1], &key));
     return key;
   }
-  if (parts.size() != 7 && parts.size() != 8) {
+  size_t next = 1;
+  const auto take = [&] {
+    return next < parts.size() ? parts[next++] : absl::string_view();
+  };
+  if (parts.size() < 7) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", text, "': expected 7 components like ",
-        "matmul/cpu/m=512,n=512,k=512/f32/tuned/threads=1/hot and perhaps a ",
-        "version, found ", parts.size()));
+        "'", text, "': expected at least 7 components like ",
+        "matmul/cpu/m=512,n=512,k=512/f32/tuned/threads=1/hot, found ",
+        parts.size()));
   }
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const proto::DeviceKind device,
-      parser.EnumValue("a device", parts[1], &tuning::ParseDevice));
-  key.set_device_kind(device);
-  OPTRAIL_RETURN_IF_ERROR(parser.Dims(parts[2], key.mutable_shape()));
-  OPTRAIL_RETURN_IF_ERROR(parser.Types(parts[3], key.mutable_shape()));
-  OPTRAIL_RETURN_IF_ERROR(parser.Selection(parts[4], &key));
-  absl::string_view threads = parts[5];
-  if (!absl::ConsumePrefix(&threads, "threads=")) {
-    return parser.Expected("threads=N", parts[5]);
+  OPTRAIL_RETURN_IF_ERROR(parser.DeviceAndBackend(take(), &key));
+  OPTRAIL_RETURN_IF_ERROR(parser.Dims(take(), key.mutable_shape()));
+  if (absl::StrContains(parts[next], '=')) {
+    OPTRAIL_RETURN_IF_ERROR(parser.Attributes(take(), key.mutable_shape()));
+  }
+  OPTRAIL_RETURN_IF_ERROR(parser.Types(take(), key.mutable_shape()));
+  OPTRAIL_RETURN_IF_ERROR(parser.Selection(take(), &key));
+  const absl::string_view threads = take();
+  absl::string_view digits = threads;
+  if (!absl::ConsumePrefix(&digits, "threads=")) {
+    return parser.Expected("threads=N", threads);
   }
   OPTRAIL_ASSIGN_OR_RETURN(const int32_t thread_count,
-                           parser.Number("threads=N", parts[5], threads));
+                           parser.Number("threads=N", threads, digits));
   key.set_threads(thread_count);
   OPTRAIL_ASSIGN_OR_RETURN(
       const proto::CacheMode cache,
-      parser.EnumValue("hot or cold", parts[6], &tuning::ParseCacheMode));
+      parser.EnumValue("hot or cold", take(), &tuning::ParseCacheMode));
   key.set_cache_mode(cache);
-  if (parts.size() == 8) {
-    OPTRAIL_RETURN_IF_ERROR(parser.Version(parts[7], &key));
+  while (next < parts.size()) {
+    OPTRAIL_RETURN_IF_ERROR(parser.OptionalPart(take(), &key));
+  }
+  // Neither another order nor a part twice.
+  if (CanonicalText(key) != text) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "': expected '", CanonicalText(key), "'"));
   }
   return key;
 }

@@ -4,12 +4,19 @@
 // The canonical text of what is benchmarked and of what is compared over time.
 //
 //   benchmark  "matmul/cpu/m=512,n=512,k=512/f32/tuned/threads=1/hot"
-//              "matmul/cpu/m=512,n=512,k=512/f32/named=openblas/threads=1/hot"
+//              "matmul/cpu/m=512,n=512,k=512/f32/named=mine/threads=1/hot"
+//              "matmul/cpu:openblas/..."  another backend than the device's own
+//              "conv2d/cuda/n=8,c=64/padding=1,stride=2/f16/..."   attributes
+//              ".../tuned=joules/..."     tuned for something else than time
+//              ".../hot/graph/devices=2"  how calls are launched, on how many
 //              ".../hot/v2"               a version other than 0 comes last
 //              "BM_Sort%2F1024"           imported: one component, its name
 //   series     "<benchmark>|time|ns|amd-epyc-zen4-2c|main"
 //
-// An absent component is "-". Characters that separate ('/', ',', '=', '+',
+// The parts from "cpu:openblas" on are written only where a key has them, and
+// are told apart by their form; keys without them have the text they always
+// had. An absent component is "-". Characters that separate ('/', ',', '=',
+// '+',
 // '|'), '%', control characters and a lone "-" are written as %XX, so that
 // different keys never share a text and every text parses back. Two shapes with
 // the same dimensions in another order are different keys, as in

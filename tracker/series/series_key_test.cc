@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
@@ -83,6 +84,89 @@ TEST(SeriesKey, ParsesBackWhateverItWrites) {
   EXPECT_EQ(texts.size(), keys.size());  // none collide
 }
 
+proto::BenchmarkKey Conv(const std::string& backend) {
+  proto::BenchmarkKey key = Matmul();
+  key.set_operator_name("conv2d");
+  key.set_device_kind(proto::CUDA);
+  key.set_backend(backend);
+  proto::Attribute* stride = key.mutable_shape()->add_attributes();
+  stride->set_name("stride");
+  stride->set_int_(0);
+  proto::Attribute* act = key.mutable_shape()->add_attributes();
+  act->set_name("act");
+  act->set_variant("relu");
+  return key;
+}
+
+TEST(SeriesKey, WritesWhatAKeyHasBesideTheUsual) {
+  proto::BenchmarkKey blas = Matmul();
+  blas.set_backend("openblas");
+  blas.set_selection(proto::DEFAULT);
+  EXPECT_EQ(CanonicalText(blas),
+            "matmul/cpu:openblas/m=512,n=512,k=512/f32/default/threads=1/hot");
+  proto::BenchmarkKey conv = Conv("cudnn");
+  conv.set_launch_mode(proto::GRAPH);
+  conv.set_devices(2);
+  conv.set_objective("joules");
+  conv.set_version(2);
+  EXPECT_EQ(CanonicalText(conv),
+            "conv2d/cuda:cudnn/m=512,n=512,k=512/act=relu,stride=0/f32/"
+            "tuned=joules/threads=1/hot/graph/devices=2/v2");
+  EXPECT_EQ(TextWithoutVersion(conv) + "/v2", CanonicalText(conv));
+}
+
+// Two keys of one text would be one series: each field, alone and with hostile
+// values, has a text of its own that reads back.
+TEST(SeriesKey, NoTwoKeysShareATextWhateverTheyHoldBesideTheUsual) {
+  std::vector<proto::BenchmarkKey> keys = {Matmul(), Conv("")};
+  for (const char* name : {"-", "openblas", "a/b", "x|y", "a=b,c", "%2D", "v2",
+                           "graph", "a:b", "devices=2", "\n"}) {
+    keys.push_back(Matmul());
+    keys.back().set_backend(name);
+    for (const auto selection :
+         {proto::TUNED, proto::DEFAULT, proto::CONFIG_SELECTION_UNSPECIFIED,
+          static_cast<proto::ConfigSelection>(9)}) {
+      keys.push_back(Matmul());
+      keys.back().set_selection(selection);
+      keys.back().set_objective(name);
+    }
+    keys.push_back(Matmul());
+    proto::Attribute* attribute = keys.back().mutable_shape()->add_attributes();
+    attribute->set_name("a");
+    attribute->set_variant(name);
+    keys.push_back(Matmul());
+    attribute = keys.back().mutable_shape()->add_attributes();
+    attribute->set_name(name);
+    attribute->set_int_(-1);
+    keys.push_back(Imported(name));
+    keys.back().set_backend("b");
+  }
+  for (const int number : {1, 2, 7, -1}) {
+    keys.push_back(Matmul());
+    keys.back().set_launch_mode(static_cast<proto::LaunchMode>(number));
+    keys.push_back(Matmul());
+    keys.back().set_devices(number);
+  }
+  keys.push_back(Conv(""));
+  keys.back().mutable_shape()->clear_data_types();
+  keys.push_back(Conv(""));
+  keys.back().mutable_shape()->clear_dims();
+  std::set<std::string> texts;
+  for (const proto::BenchmarkKey& key : keys) {
+    const std::string text = CanonicalText(key);
+    EXPECT_TRUE(texts.insert(text).second) << text;
+    const auto parsed = ParseBenchmarkKey(text);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(CanonicalText(*parsed), text);
+    EXPECT_EQ(parsed->backend(), key.backend());
+    EXPECT_EQ(parsed->objective(), key.objective());
+    EXPECT_EQ(parsed->launch_mode(), key.launch_mode());
+    EXPECT_EQ(parsed->devices(), key.devices());
+    EXPECT_EQ(tuning::CanonicalText(parsed->shape().attributes()),
+              tuning::CanonicalText(key.shape().attributes()));
+  }
+}
+
 TEST(SeriesKey, SeriesParsesBack) {
   SeriesKey key = {Matmul(), "cache|misses", "1/s", "nvidia-h200",
                    "feature/fast-path"};
@@ -103,16 +187,23 @@ TEST(SeriesKey, SaysWhatIsWrongWithAText) {
     const char* message;
   } cases[] = {
       {"", "expected a benchmark"},
-      {"a/b/c", "expected 7 components"},
+      {"a/b/c", "expected at least 7 components"},
       {"a%2", "two hexadecimal digits"},
       {"a%zz", "two hexadecimal digits"},
       {"a%41", "expected 'aA'"},
       {"m/tpu/m=1/f32/tuned/threads=1/hot", "expected a device"},
       {"m/cpu/m=x/f32/tuned/threads=1/hot", "a dimension like m=512"},
       {"m/cpu/m=1/f31/tuned/threads=1/hot", "expected a data type"},
-      {"m/cpu/m=1/f32/best/threads=1/hot", "default, tuned or named=NAME"},
+      {"m/cpu/m=1/f32/best/threads=1/hot",
+       "default, tuned, tuned=OBJECTIVE or named=NAME"},
       {"m/cpu/m=1/f32/tuned/threads=x/hot", "expected threads=N"},
       {"m/cpu/m=1/f32/tuned/threads=1/warm", "expected hot or cold"},
+      {"m/cpu/m=1/f32/tuned/threads=1/hot/warp", "expected stream, graph"},
+      {"m/cpu/m=1/f32/tuned/threads=1/hot/devices=0", "expected 'm/cpu"},
+      {"m/cpu/m=1/f32/tuned/threads=1/hot/v2/graph", "expected 'm/cpu"},
+      {"m/cpu/m=1/f32/tuned/threads=1/hot/graph/graph", "expected 'm/cpu"},
+      {"m/cpu/m=1/b=1,a=1/f32/tuned/threads=1/hot", "a=1,b=1"},
+      {"m/1/m=1/f32/tuned/threads=1/hot", "expected 'm/cpu"},
       {"m/cpu/m=1/f32/tuned/threads=1/hot/2", "a version like v2"},
   };
   for (const auto& c : cases) {

@@ -1,5 +1,6 @@
 #include "tracker/series/series.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -166,6 +167,62 @@ TEST(BuildSeries, TwoSuitesInTurnsDoNotCutASeriesToPieces) {
   EXPECT_EQ(all[0].points.back().epoch, 1);
   EXPECT_NE(DescribeSettingsChange(all[0], all[0].points[6], all[0].points[7]),
             "");
+}
+
+// A config that is not instantiated any more makes the default run instead, six
+// times slower: that is no regression of the tuned one.
+TEST(BuildSeries, WhereNoTunedConfigCouldBeUsedTheSeriesSaysSo) {
+  const auto tuned = [](int64_t second, int position, int64_t ns,
+                        proto::ConfigSource source) {
+    proto::Run run =
+        MakeRun(second, absl::StrCat("c", position), position, {ns, ns + 2});
+    run.mutable_results(0)->mutable_key()->set_selection(proto::TUNED);
+    run.mutable_results(0)->set_config_source(source);
+    return run;
+  };
+  const auto all = BuildSeries(std::vector<proto::Run>{
+      tuned(0, 1, 100, proto::EXACT_SHAPE),
+      tuned(1, 2, 680, proto::FALLBACK_TO_DEFAULT),
+      tuned(2, 3, 682, proto::FALLBACK_TO_DEFAULT),
+      tuned(3, 3, 102, proto::EXACT_SHAPE),  // the same commit, tuned again
+      tuned(4, 3, 690, proto::FALLBACK_TO_DEFAULT),
+      tuned(5, 4, 104, proto::NEAREST_SHAPE)});
+  ASSERT_EQ(all.size(), 1);
+  const Series& series = all[0];
+  ASSERT_EQ(series.points.size(), 4);
+  ASSERT_EQ(series.epochs.size(), 3);
+  EXPECT_EQ(series.epochs[1].change,
+            "no tuned config could be used: the default ran");
+  EXPECT_EQ(series.epochs[2].change, "a tuned config is used again");
+  EXPECT_EQ(series.points[1].epoch, 1);
+  EXPECT_EQ(series.points[1].config_source, proto::FALLBACK_TO_DEFAULT);
+  EXPECT_EQ(series.points[2].epoch, 2);
+  // Nothing of the default's readings is pooled with the tuned config's.
+  EXPECT_EQ(series.points[2].high, 104);
+  EXPECT_EQ(series.points[2].config_source, proto::EXACT_SHAPE);
+  EXPECT_EQ(series.points[3].epoch, 2);
+}
+
+TEST(BuildSeries, TheDefaultsOwnSeriesHasNoSuchEpochs) {
+  std::vector<proto::Run> runs = {MakeRun(0, "a", 1, {10}),
+                                  MakeRun(1, "b", 2, {10})};
+  runs[0].mutable_results(0)->mutable_key()->set_selection(proto::DEFAULT);
+  runs[1].mutable_results(0)->mutable_key()->set_selection(proto::DEFAULT);
+  runs[1].mutable_results(0)->set_config_source(proto::FALLBACK_TO_DEFAULT);
+  EXPECT_EQ(BuildSeries(runs)[0].epochs.size(), 1);
+}
+
+TEST(BuildSeries, WhichBackendWasBestIsAnAttribute) {
+  std::vector<proto::Run> runs = {MakeRun(0, "a", 1, {10}),
+                                  MakeRun(1, "b", 2, {10})};
+  for (proto::Run& run : runs) {
+    run.mutable_results(0)->mutable_key()->set_backend("best");
+  }
+  runs[1].mutable_results(0)->set_resolved_backend("openblas");
+  const auto all = BuildSeries(runs);
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_EQ(all[0].points[0].resolved_backend, "");
+  EXPECT_EQ(all[0].points[1].resolved_backend, "openblas");
 }
 
 TEST(BuildSeries, APointIsOnlyOkIfAllItsRunsAre) {

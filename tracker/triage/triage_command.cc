@@ -275,7 +275,8 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
     not_judged += judgement.standing == Standing::kNoBaseline ||
                   judgement.standing == Standing::kCannotTell;
     for (Change& change : judgement.changes) {
-      if (std::abs(change.worse_by) < options.min_effect ||
+      if (change.kind == ChangeKind::kReturn ||
+          std::abs(change.worse_by) < options.min_effect ||
           (options.only_new && (change.kind == ChangeKind::kEpoch ||
                                 change.opinion.state != ChangeState::kNew))) {
         continue;

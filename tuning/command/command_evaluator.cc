@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/subprocess.h"
+#include "base/utf8.h"
 
 namespace optrail::tuning {
 namespace {
@@ -25,8 +26,7 @@ std::string LastWords(absl::string_view text) {
   constexpr size_t kLength = 200;
   text = absl::StripAsciiWhitespace(text);
   if (text.empty()) return "";
-  if (text.size() > kLength) text.remove_prefix(text.size() - kLength);
-  return absl::StrCat(": ", text);
+  return absl::StrCat(": ", SanitiseText(TailUtf8(text, kLength)));
 }
 
 }  // namespace
@@ -37,6 +37,7 @@ CommandTrial CommandEvaluator::Evaluate(
   options.timeout = limits_.timeout;
   options.max_resident_bytes = limits_.max_resident_bytes;
   options.working_directory = limits_.working_directory;
+  options.guard = limits_.guard;
   CommandTrial trial;
   const absl::StatusOr<CommandResult> result =
       RunCommand({"/bin/sh", "-c", command_.Fill(values)}, options);

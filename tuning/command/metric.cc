@@ -9,6 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/json.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace optrail::tuning {
@@ -22,7 +24,8 @@ std::string Excerpt(absl::string_view output) {
   const absl::string_view text = absl::StripAsciiWhitespace(output);
   if (text.empty()) return "nothing";
   const bool cut = text.size() > kLength;
-  return absl::StrCat("'", text.substr(0, kLength), cut ? "...'" : "'");
+  return absl::StrCat("'", EscapeForTerminal(TruncateUtf8(text, kLength)),
+                      cut ? "...'" : "'");
 }
 
 absl::StatusOr<double> CheckValue(const Metric& metric, double value) {
@@ -33,9 +36,9 @@ absl::StatusOr<double> CheckValue(const Metric& metric, double value) {
 }
 
 Json ParseObject(absl::string_view text) {
-  Json json = Json::parse(text.begin(), text.end(), nullptr,
-                          /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json();
+  // Whatever the command printed: nesting is bounded, and it is UTF-8.
+  absl::StatusOr<Json> json = ParseJson(text, "the command's output");
+  return json.ok() && json->is_object() ? *std::move(json) : Json();
 }
 
 // Null if the output holds no JSON object.
@@ -70,8 +73,9 @@ absl::StatusOr<double> ReadFromJson(const Metric& metric,
     at = &(*at)[member];
   }
   if (!at->is_number()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "metric '", metric.name, "' is ", at->dump(), ", expected a number"));
+    return absl::InvalidArgumentError(absl::StrCat("metric '", metric.name,
+                                                   "' is ", ShortJson(*at),
+                                                   ", expected a number"));
   }
   return CheckValue(metric, at->get<double>());
 }

@@ -1,5 +1,5 @@
-// A session of `tune --command` that an earlier version left unfinished goes on
-// with today's code: tuning/testdata/stored_*.
+// A journal of the first version of `tune --command` does not say which program
+// it measured: its trials are named and left out (tuning/testdata/stored_*).
 
 #include <cstdlib>
 #include <sstream>
@@ -16,7 +16,7 @@ namespace {
 constexpr char kStored[] = "tuning/testdata/stored_2026_11";
 constexpr char kJournal[] = "command-640ef6a85a1e4c24.journal";
 
-TEST(StoredCommandJournalTest, GoesOnAfterItsThreeTrials) {
+TEST(StoredCommandJournalTest, IsNamedAndLeftOut) {
   std::string folder = ::testing::TempDir() + "/journal_XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   ASSERT_TRUE(WriteFileAtomically(JoinPath(folder, kJournal),
@@ -26,7 +26,7 @@ TEST(StoredCommandJournalTest, GoesOnAfterItsThreeTrials) {
   options.space_file = JoinPath(kStored, "train.space.textproto");
   options.command = *ReadFile(JoinPath(kStored, "command.txt"));
   options.metrics = {"throughput:max", "memory:min"};
-  options.max_trials = 8;
+  options.budget.set_trials(8);
   options.seed = 3;
   options.limits.timeout = absl::Minutes(10);
   options.journal_directory = folder;
@@ -35,7 +35,9 @@ TEST(StoredCommandJournalTest, GoesOnAfterItsThreeTrials) {
   const auto code = RunTuneCommand(options, out, log);
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 0);
-  EXPECT_THAT(log.str(), ::testing::HasSubstr("resumed after 3 trials"));
+  EXPECT_THAT(log.str(), ::testing::HasSubstr(JoinPath(folder, kJournal) +
+                                              " is of an earlier version"));
+  EXPECT_THAT(log.str(), ::testing::HasSubstr("stopped after 8 trials"));
   EXPECT_EQ(out.str(), *ReadFile(JoinPath(kStored, "command_front.txt")));
 }
 

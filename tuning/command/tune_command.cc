@@ -1,36 +1,29 @@
 #include "tuning/command/tune_command.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
-#include <memory>
-#include <thread>
 #include <utility>
 
-#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/journal.h"
 #include "base/progress.h"
-#include "base/statistics.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
+#include "tuning/command/command_slots.h"
+#include "tuning/command/command_template.h"
+#include "tuning/command/program.h"
 #include "tuning/proto/canonical.h"
-#include "tuning/proto/trial.pb.h"
-#include "tuning/search/stop_rule.h"
-#include "tuning/search/strategies.h"
-#include "tuning/space/space.h"
+#include "tuning/proto/stop_reason.h"
+#include "tuning/session/objective.h"
 
 namespace optrail::tuning {
 namespace {
 
-constexpr char kJournalTitle[] = "optrail tune --command, version 1";
-// An improvement below this fraction is noise to the patience.
-constexpr double kNoise = 0.002;
 // Rows of the result.
 constexpr size_t kShown = 10;
 
@@ -42,79 +35,28 @@ std::map<std::string, std::string> KnobTexts(const proto::Config& config) {
   return texts;
 }
 
-struct TriedConfig {
-  Levels levels;
-  CommandTrial trial;
-  // Of the first metric, when it was run again as a finalist.
-  std::vector<double> readings;
-};
-
-class Session {
- public:
-  Session(const TuneCommandOptions& options, std::ostream& out,
-          std::ostream& log)
-      : options_(options), out_(out), log_(log) {}
-
-  absl::StatusOr<int> Run();
-
- private:
-  absl::Status Prepare();
-  absl::Status OpenJournal();
-  void SayWhereItIs();
-  void MakeStopRule();
-  absl::Status Search();
-  absl::Status RunRound(const std::vector<Levels>& round);
-  absl::Status VerifyFinalists();
-  int Report();
-
-  void Account(const Levels& levels, const CommandTrial& trial);
-  Trial ForStrategy(const Levels& levels, const CommandTrial& trial) const;
-  std::string Encode(const Levels& levels, const CommandTrial& trial) const;
-  absl::Status Replay(const std::string& record);
-  bool WithinLimits(const CommandTrial& trial) const;
-  CommandTrial Evaluate(const Levels& levels) const {
-    return evaluator_->Evaluate(KnobTexts(space_->ToConfig(levels)));
+// As operators are named: [a-z0-9_]+.
+std::string OperatorNameOf(const proto::TunedCommand& command) {
+  std::string name = "command";
+  if (command.programs().empty()) return name;
+  name += "_";
+  // Behind an interpreter, the script's name says more.
+  const int named = std::min(1, command.programs_size() - 1);
+  for (const char c : FileNameOf(command.programs(named).path())) {
+    name += absl::ascii_isalnum(c) ? absl::ascii_tolower(c) : '_';
   }
-  const std::vector<Metric>& metrics() const { return evaluator_->metrics(); }
-  bool one_metric() const { return metrics().size() == 1; }
+  return name;
+}
 
-  const TuneCommandOptions& options_;
-  std::ostream& out_;
-  std::ostream& log_;
-
-  std::unique_ptr<BoundSpace> space_;
-  std::unique_ptr<CommandEvaluator> evaluator_;
-  std::unique_ptr<Strategy> strategy_;
-  std::unique_ptr<Journal> journal_;
-  StopRule stop_;
-  SessionProgress progress_;
-  absl::Duration earlier_;  // spent before this sitting
-  absl::optional<double> improved_to_;
-  std::vector<TriedConfig> tried_;
-  std::map<TrialOutcome, std::pair<int, std::string>> failures_;
-  std::string stop_reason_;
-};
-
-absl::Status Session::Prepare() {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
-                           ReadFile(options_.space_file));
-  OPTRAIL_ASSIGN_OR_RETURN(const Space space,
-                           Space::Parse(text, options_.space_file));
-  proto::Shape shape;
-  if (!options_.shape.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(shape, ParseShape(options_.shape));
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(space_, space.Bind(shape, options_.hardware));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      CommandTemplate command,
-      CommandTemplate::Parse(options_.command, space.knob_names()));
-  if (options_.metrics.empty()) {
+absl::StatusOr<std::vector<Metric>> ParseMetrics(
+    const TuneCommandOptions& options) {
+  if (options.metrics.empty()) {
     return absl::InvalidArgumentError(
         "no metric, expected at least one such as throughput:max");
   }
   std::vector<Metric> metrics;
-  for (const std::string& metric_text : options_.metrics) {
-    OPTRAIL_ASSIGN_OR_RETURN(Metric metric, ParseMetric(metric_text));
+  for (const std::string& text : options.metrics) {
+    OPTRAIL_ASSIGN_OR_RETURN(Metric metric, ParseMetric(text));
     for (const Metric& other : metrics) {
       if (other.name == metric.name) {
         return absl::InvalidArgumentError(
@@ -123,356 +65,326 @@ absl::Status Session::Prepare() {
     }
     metrics.push_back(std::move(metric));
   }
-  for (const std::string& pattern : options_.metric_patterns) {
+  for (const std::string& pattern : options.metric_patterns) {
     OPTRAIL_RETURN_IF_ERROR(SetPattern(pattern, metrics));
   }
-  if (options_.parallel < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "parallel is ", options_.parallel, ", expected at least 1"));
+  if (!options.weights.empty() && options.weights.size() != metrics.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.weights.size(), " weights for ", metrics.size(),
+                     " metrics, expected one each"));
   }
-  StrategyOptions strategy_options;
-  strategy_options.seed = options_.seed;
-  strategy_options.batch = options_.parallel;
-  strategy_options.budget = options_.max_trials;
-  strategy_options.objectives = static_cast<int>(metrics.size());
-  strategy_options.weights = options_.weights;
-  strategy_options.top_k = static_cast<int>(space_->top_k());
-  for (size_t i = 0; i < metrics.size(); ++i) {
-    if (!metrics[i].limit) continue;
-    strategy_options.limits.push_back(
-        {static_cast<int>(i), metrics[i].CostOf(*metrics[i].limit)});
-  }
-  evaluator_ = std::make_unique<CommandEvaluator>(
-      std::move(command), std::move(metrics), options_.limits);
-  OPTRAIL_ASSIGN_OR_RETURN(
-      strategy_, MakeStrategy(options_.strategy, *space_, strategy_options));
-  return absl::OkStatus();
+  return metrics;
 }
 
-void Session::MakeStopRule() {
-  std::vector<StopRule> rules;
-  if (options_.max_trials > 0) rules.push_back(MaxTrials(options_.max_trials));
-  if (options_.max_time < absl::InfiniteDuration()) {
-    rules.push_back(MaxTime(options_.max_time));
+// A config with its values: verified ones where it was run again.
+struct Row {
+  const proto::Config* config = nullptr;
+  std::vector<absl::optional<double>> values;
+  bool verified = false;
+  int runs = 1;
+};
+
+bool Dominates(const std::vector<proto::Objective>& objectives, const Row& a,
+               const Row& b) {
+  bool better = false;
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    if (!a.values[i] || !b.values[i]) return false;
+    const double cost_a = CostOf(objectives[i], *a.values[i]);
+    const double cost_b = CostOf(objectives[i], *b.values[i]);
+    if (cost_a > cost_b) return false;
+    better |= cost_a < cost_b;
   }
-  if (options_.patience_trials > 0) {
-    rules.push_back(Patience(options_.patience_trials));
-  }
-  if (options_.min_expected_improvement > 0) {
-    rules.push_back(
-        ExpectedImprovementBelow(options_.min_expected_improvement));
-  }
-  if (options_.target > 0) {
-    rules.push_back(TargetReached(metrics()[0].CostOf(options_.target)));
-  }
-  stop_ = AnyOf(std::move(rules));
+  return better;
 }
 
-absl::Status Session::OpenJournal() {
-  if (options_.journal_directory.empty()) return absl::OkStatus();
-  // What decides which trials come, and what they mean. Stop rules do not: a
-  // session that has ended can be given more.
-  const std::string key = absl::StrJoin(
-      {std::string(kJournalTitle), space_->space().hash(), options_.shape,
-       CanonicalText(space_->default_config()), options_.command,
-       absl::StrJoin(options_.metrics, ","),
-       absl::StrJoin(options_.metric_patterns, ","),
-       absl::StrJoin(options_.weights, ","), std::string(strategy_->name()),
-       absl::StrCat(options_.seed, "/", options_.parallel),
-       absl::FormatDuration(options_.limits.timeout)},
-      "\n");
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(options_.journal_directory));
-  const std::string path =
-      JoinPath(options_.journal_directory,
-               absl::StrCat("command-", Fingerprint(key), ".journal"));
-  OPTRAIL_ASSIGN_OR_RETURN(journal_, Journal::Open(path));
-  if (journal_->records().empty()) return journal_->AppendAndSync(key);
-  if (journal_->records()[0] != key) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": the journal of another session"));
+std::vector<Row> RowsOf(const proto::Session& session,
+                        const std::vector<proto::Objective>& objectives) {
+  std::map<std::string, const proto::Finalist*> finalists;
+  for (const proto::Finalist& finalist : session.finalists()) {
+    finalists[CanonicalText(finalist.config())] = &finalist;
   }
-  for (size_t i = 1; i < journal_->records().size(); ++i) {
-    OPTRAIL_RETURN_IF_ERROR(Replay(journal_->records()[i]));
-  }
-  if (!tried_.empty()) {
-    log_ << "resumed after " << tried_.size() << " trials: " << path << "\n";
-  }
-  return absl::OkStatus();
-}
-
-std::string Session::Encode(const Levels& levels,
-                            const CommandTrial& trial) const {
-  proto::Trial record;
-  *record.mutable_config() = space_->ToConfig(levels);
-  // The enums mirror each other.
-  record.set_outcome(static_cast<proto::Outcome>(trial.outcome));
-  record.set_detail(trial.detail);
-  record.set_elapsed_ns(absl::ToInt64Nanoseconds(trial.elapsed));
-  for (size_t i = 0; i < trial.values.size(); ++i) {
-    proto::MetricSamples* samples = record.add_objectives();
-    samples->set_metric(metrics()[i].name);
-    samples->set_direction(metrics()[i].maximise ? proto::HIGHER_IS_BETTER
-                                                 : proto::LOWER_IS_BETTER);
-    samples->add_values(trial.values[i]);
-  }
-  return record.SerializeAsString();
-}
-
-absl::Status Session::Replay(const std::string& record) {
-  proto::Trial stored;
-  if (!stored.ParseFromString(record)) {
-    return absl::DataLossError(
-        absl::StrCat(journal_->path(), ": a record is no trial"));
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const Levels levels,
-                           space_->ToLevels(stored.config()));
-  CommandTrial trial;
-  trial.outcome = static_cast<TrialOutcome>(stored.outcome());
-  trial.detail = stored.detail();
-  trial.elapsed = absl::Nanoseconds(stored.elapsed_ns());
-  for (const proto::MetricSamples& samples : stored.objectives()) {
-    if (samples.values_size() > 0) trial.values.push_back(samples.values(0));
-  }
-  earlier_ += trial.elapsed / options_.parallel;
-  strategy_->Tell({ForStrategy(levels, trial)});
-  Account(levels, trial);
-  return absl::OkStatus();
-}
-
-Trial Session::ForStrategy(const Levels& levels,
-                           const CommandTrial& trial) const {
-  Trial told;
-  told.levels = levels;
-  told.outcome = trial.outcome;
-  for (size_t i = 0; i < trial.values.size(); ++i) {
-    told.objectives.push_back(metrics()[i].CostOf(trial.values[i]));
-  }
-  return told;
-}
-
-bool Session::WithinLimits(const CommandTrial& trial) const {
-  for (size_t i = 0; i < metrics().size(); ++i) {
-    const Metric& metric = metrics()[i];
-    if (metric.limit &&
-        metric.CostOf(trial.values[i]) > metric.CostOf(*metric.limit)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-void Session::Account(const Levels& levels, const CommandTrial& trial) {
-  ++progress_.trials;
-  ++progress_.trials_since_improvement;
-  if (trial.outcome != TrialOutcome::kOk) {
-    auto& [count, first] = failures_[trial.outcome];
-    if (count++ == 0) {
-      first = absl::StrCat(CanonicalText(space_->ToConfig(levels)), ": ",
-                           trial.detail);
-    }
-  } else if (WithinLimits(trial)) {
-    const double cost = metrics()[0].CostOf(trial.values[0]);
-    progress_.best_cost = std::min(progress_.best_cost.value_or(cost), cost);
-    if (!improved_to_ || cost < *improved_to_ * (1 - kNoise)) {
-      improved_to_ = cost;
-      progress_.trials_since_improvement = 0;
-    }
-  }
-  progress_.expected_improvement = strategy_->ExpectedImprovement();
-  const bool quiet =
-      progress_.expected_improvement &&
-      *progress_.expected_improvement < options_.min_expected_improvement;
-  progress_.quiet_trials = quiet ? progress_.quiet_trials + 1 : 0;
-  tried_.push_back({levels, trial, {}});
-}
-
-absl::Status Session::RunRound(const std::vector<Levels>& round) {
-  std::vector<CommandTrial> trials(round.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < round.size(); ++i) {
-    threads.emplace_back([&, i] { trials[i] = Evaluate(round[i]); });
-  }
-  trials[0] = Evaluate(round[0]);
-  for (std::thread& thread : threads) thread.join();
-  if (journal_ != nullptr) {
-    for (size_t i = 0; i < round.size(); ++i) {
-      OPTRAIL_RETURN_IF_ERROR(journal_->Append(Encode(round[i], trials[i])));
-    }
-    OPTRAIL_RETURN_IF_ERROR(journal_->Sync());
-  }
-  for (size_t i = 0; i < round.size(); ++i) {
-    strategy_->Tell({ForStrategy(round[i], trials[i])});
-    Account(round[i], trials[i]);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Session::Search() {
-  ProgressOptions progress_options;
-  progress_options.quiet = options_.quiet;
-  Progress bar("tuning", options_.max_trials, progress_options);
-  const int64_t start_ns = Clock::Real()->NowNs();
-  while (true) {
-    progress_.elapsed =
-        earlier_ + absl::Nanoseconds(Clock::Real()->NowNs() - start_ns);
-    if (const absl::optional<StopReason> reason = stop_(progress_)) {
-      stop_reason_ = reason->text;
-      return absl::OkStatus();
-    }
-    int count = options_.parallel;
-    if (options_.max_trials > 0) {
-      count = std::min(count, options_.max_trials - progress_.trials);
-    }
-    const std::vector<Levels> round = strategy_->Ask(count);
-    if (round.empty()) {
-      stop_reason_ = strategy_->StopReason();
-      return absl::OkStatus();
-    }
-    OPTRAIL_RETURN_IF_ERROR(RunRound(round));
-    std::string best = "nothing worked yet";
-    if (progress_.best_cost) {
-      best = absl::StrCat("best ", metrics()[0].name, " ",
-                          metrics()[0].CostOf(*progress_.best_cost));
-    }
-    bar.Update(progress_.trials, best);
-  }
-}
-
-absl::Status Session::VerifyFinalists() {
-  if (!one_metric()) return absl::OkStatus();
-  std::vector<TriedConfig*> finalists;
-  for (const Levels& levels : strategy_->Finalists(options_.finalists)) {
-    for (TriedConfig& config : tried_) {
-      if (config.levels == levels) finalists.push_back(&config);
-    }
-  }
-  if (finalists.size() < 2) return absl::OkStatus();
-  for (int run = 0; run < options_.verify_runs; ++run) {
-    for (TriedConfig* finalist : finalists) {
-      if (finalist->trial.outcome != TrialOutcome::kOk) continue;
-      CommandTrial again = Evaluate(finalist->levels);
-      if (again.outcome == TrialOutcome::kOk) {
-        finalist->readings.push_back(again.values[0]);
+  const std::string candidate = CanonicalText(session.proof().candidate());
+  std::vector<Row> rows;
+  for (const proto::Trial& trial : session.trials()) {
+    if (trial.outcome() != proto::OK) continue;
+    Row row;
+    row.config = &trial.config();
+    row.values = ValuesOf(objectives, trial);
+    const std::string text = CanonicalText(trial.config());
+    const auto found = finalists.find(text);
+    if (found != finalists.end()) {
+      const proto::Finalist& finalist = *found->second;
+      // What fails once never wins.
+      if (finalist.outcome() != proto::OK &&
+          finalist.outcome() != proto::CONTENDED &&
+          finalist.outcome() != proto::OUTCOME_UNSPECIFIED) {
         continue;
       }
-      // What fails once never wins.
-      finalist->trial = std::move(again);
-      log_ << CanonicalText(space_->ToConfig(finalist->levels))
-           << " failed when it was run again: " << finalist->trial.detail
-           << "\n";
+      row.runs += finalist.measurements_size();
+      if (finalist.is_default()) {
+        row.runs += session.proof().default_measurements_size();
+      } else if (text == candidate) {
+        row.runs += session.proof().candidate_measurements_size();
+      }
+      // The reading that made it a finalist is a lucky one and does not count.
+      const auto values = ValuesOf(objectives, finalist);
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (!values[i]) continue;
+        row.values[i] = values[i];
+        row.verified = true;
+      }
     }
+    if (WithinLimits(objectives, row.values)) rows.push_back(std::move(row));
   }
-  return absl::OkStatus();
-}
-
-int Session::Report() {
-  for (const auto& [outcome, failure] : failures_) {
-    log_ << failure.first << " x " << TrialOutcomeName(outcome)
-         << ", first: " << failure.second << "\n";
-  }
-  log_ << "stopped after " << progress_.trials << " trials: " << stop_reason_
-       << "\n";
-  struct Row {
-    double cost = 0;
-    std::vector<double> values;
-    const TriedConfig* config = nullptr;
-  };
-  std::vector<Row> verified, rows;
-  for (const TriedConfig& config : tried_) {
-    if (config.trial.outcome != TrialOutcome::kOk) continue;
-    if (!WithinLimits(config.trial)) continue;
-    Row row;
-    row.config = &config;
-    row.values = config.trial.values;
-    // The reading that made it a finalist is a lucky one and does not count.
-    const bool again = !config.readings.empty();
-    if (again) row.values[0] = Median(config.readings);
-    row.cost = metrics()[0].CostOf(row.values[0]);
-    (again ? verified : rows).push_back(std::move(row));
-  }
-  if (!one_metric() && options_.weights.empty()) {
-    std::vector<Levels> front;
-    for (const Trial& trial : strategy_->ParetoFront()) {
-      front.push_back(trial.levels);
-    }
-    rows.erase(std::remove_if(rows.begin(), rows.end(),
-                              [&](const Row& row) {
-                                return std::find(front.begin(), front.end(),
-                                                 row.config->levels) ==
-                                       front.end();
-                              }),
-               rows.end());
-  } else if (!one_metric()) {
-    // The strategy's order is that of the weighted product.
-    const std::vector<Levels> order = strategy_->Finalists(progress_.trials);
-    for (Row& row : rows) {
-      row.cost = static_cast<double>(
-          std::find(order.begin(), order.end(), row.config->levels) -
-          order.begin());
-    }
-  }
-  const auto cheaper = [](const Row& a, const Row& b) {
-    return a.cost < b.cost;
-  };
-  std::stable_sort(verified.begin(), verified.end(), cheaper);
-  std::stable_sort(rows.begin(), rows.end(), cheaper);
-  // One that was run again is known; what others read once is hearsay.
-  rows.insert(rows.begin(), verified.begin(), verified.end());
-  if (rows.empty()) {
-    log_ << "no config worked\n";
-    return 1;
-  }
-  std::vector<Column> columns;
-  for (const Metric& metric : metrics()) {
-    columns.emplace_back(metric.name, Align::kRight);
-  }
-  columns.emplace_back("runs", Align::kRight);
-  columns.emplace_back("config");
-  Table table(std::move(columns));
-  const bool front = !one_metric() && options_.weights.empty();
-  const size_t shown = front ? rows.size() : std::min(rows.size(), kShown);
-  for (size_t i = 0; i < shown; ++i) {
-    std::vector<Cell> cells;
-    for (const double value : rows[i].values) {
-      cells.push_back(Cell::Number(value, absl::StrFormat("%.6g", value)));
-    }
-    cells.push_back(Cell::Integer(1 + rows[i].config->readings.size()));
-    cells.push_back(CanonicalText(space_->ToConfig(rows[i].config->levels)));
-    table.AddRow(std::move(cells));
-  }
-  out_ << table.Format(options_.format, TerminalWidth());
-  if (options_.format == OutputFormat::kTable && !front) {
-    out_ << "\nbest: "
-         << evaluator_->command().Fill(
-                KnobTexts(space_->ToConfig(rows[0].config->levels)))
-         << "\n";
-  }
-  return 0;
-}
-
-void Session::SayWhereItIs() {
-  if (journal_ == nullptr) return;
-  log_ << "journal: " << journal_->path()
-       << " (the same command goes on from there; sessions of --command are "
-          "not in the history)\n";
-}
-
-absl::StatusOr<int> Session::Run() {
-  OPTRAIL_RETURN_IF_ERROR(Prepare());
-  MakeStopRule();
-  OPTRAIL_RETURN_IF_ERROR(OpenJournal());
-  OPTRAIL_RETURN_IF_ERROR(Search());
-  OPTRAIL_RETURN_IF_ERROR(VerifyFinalists());
-  const int code = Report();
-  SayWhereItIs();
-  return code;
+  return rows;
 }
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<TuneCommand>> TuneCommand::Prepare(
+    TuneCommandOptions options) {
+  std::unique_ptr<TuneCommand> tuned(new TuneCommand());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
+                           ReadFile(options.space_file));
+  OPTRAIL_ASSIGN_OR_RETURN(const Space space,
+                           Space::Parse(text, options.space_file));
+  proto::Session& header = tuned->setup_.header;
+  header = options.header;
+  proto::Task& task = *header.mutable_task();
+  if (!options.shape.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(*task.mutable_shape(), ParseShape(options.shape));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(tuned->space_,
+                           space.Bind(task.shape(), header.hardware()));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      CommandTemplate command,
+      CommandTemplate::Parse(options.command, space.knob_names()));
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<Metric> metrics, ParseMetrics(options));
+  if (options.parallel < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "parallel is ", options.parallel, ", expected at least 1"));
+  }
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    proto::Objective* objective = header.add_objectives();
+    objective->set_metric(metrics[i].name);
+    objective->set_direction(metrics[i].maximise ? proto::HIGHER_IS_BETTER
+                                                 : proto::LOWER_IS_BETTER);
+    if (metrics[i].limit) objective->set_limit(*metrics[i].limit);
+    if (!options.weights.empty()) objective->set_weight(options.weights[i]);
+  }
+  proto::TunedCommand& stored = *header.mutable_command();
+  stored.set_command(SanitiseText(options.command));
+  stored.set_working_directory(SanitiseText(options.limits.working_directory));
+  for (const std::string& pattern : options.metric_patterns) {
+    stored.add_metric_patterns(SanitiseText(pattern));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::TunedCommand::File> files,
+                           ProgramFiles(options.command, options.programs,
+                                        options.limits.working_directory));
+  std::string contents;
+  for (const proto::TunedCommand::File& file : files) {
+    *stored.add_programs() = file;
+    absl::StrAppend(&contents, file.fingerprint(), "\n");
+  }
+  task.set_operator_name(OperatorNameOf(stored));
+  task.set_device_kind(proto::CPU);
+  task.set_hardware_id(header.hardware().id());
+  task.set_kernel_id(absl::StrCat(
+      "command-", Fingerprint(absl::StrJoin(
+                      {options.command, absl::StrJoin(options.metrics, ","),
+                       absl::StrJoin(options.metric_patterns, "\n"), contents},
+                      "\n"))));
+  header.set_space_textproto(text);
+  header.set_space_hash(space.hash());
+  if (const auto count = tuned->space_->count()) {
+    header.set_valid_config_count(*count);
+  }
+  header.set_strategy(options.strategy);
+  header.set_seed(options.seed);
+  *header.mutable_budget() = options.budget;
+
+  tuned->evaluator_ = std::make_unique<CommandEvaluator>(
+      std::move(command), std::move(metrics), options.limits);
+  SessionSetup& setup = tuned->setup_;
+  setup.default_config = tuned->space_->default_config();
+  setup.propose = [space = tuned->space_.get()](const proto::Session& begun,
+                                                int batch) {
+    ProposerOptions proposer;
+    proposer.batch = batch;
+    return MakeProposer(*space, begun, proposer);
+  };
+  setup.finalists = options.finalists;
+  setup.rank_rounds = options.rank_rounds;
+  setup.proof = options.proof;
+  // Commands are run to their end.
+  setup.race_factor = 0;
+  setup.journal_directory = options.journal_directory;
+  // A wrong strategy is better known before an hour than after it.
+  OPTRAIL_RETURN_IF_ERROR(setup.propose(header, 1).status());
+  tuned->options_ = std::move(options);
+  return tuned;
+}
+
+// The first version kept journals that do not say which program they measured.
+void TuneCommand::NoteOldJournal(std::ostream& log) const {
+  if (options_.journal_directory.empty()) return;
+  const std::string key = absl::StrJoin(
+      {std::string("optrail tune --command, version 1"), space_->space().hash(),
+       options_.shape, CanonicalText(space_->default_config()),
+       options_.command, absl::StrJoin(options_.metrics, ","),
+       absl::StrJoin(options_.metric_patterns, ","),
+       absl::StrJoin(options_.weights, ","), options_.strategy,
+       absl::StrCat(options_.seed, "/", options_.parallel),
+       absl::FormatDuration(options_.limits.timeout)},
+      "\n");
+  const std::string path =
+      JoinPath(options_.journal_directory,
+               absl::StrCat("command-", Fingerprint(key), ".journal"));
+  if (!FileExists(path)) return;
+  log << "note: " << path
+      << " is of an earlier version, which did not note which program it "
+         "measured: its trials are left out and measured anew; remove the "
+         "file\n";
+}
+
+absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
+                                                std::ostream& log) {
+  if (setup_.header.command().programs().empty()) {
+    log << "note: no file was found that the command runs; name it with "
+           "--program=FILE, so that readings of it are not taken for those of "
+           "a later version\n";
+  }
+  NoteOldJournal(log);
+  SessionSetup setup = setup_;
+  for (proto::Trial& trial : known) {
+    const absl::StatusOr<Levels> levels = space_->ToLevels(trial.config());
+    if (levels.ok() && space_->IsValid(*levels)) {
+      setup.known.push_back(std::move(trial));
+    }
+  }
+  ProgressOptions progress_options;
+  progress_options.quiet = options_.quiet;
+  Progress bar("tuning", options_.budget.trials(), progress_options);
+  const std::string& metric = setup.header.objectives(0).metric();
+  setup.on_progress = [&](const TuneProgress& now) {
+    bar.Update(now.trials,
+               absl::StrCat(now.phase == "search" ? "" : now.phase + ", ",
+                            now.best_value ? absl::StrCat("best ", metric, " ",
+                                                          *now.best_value)
+                                           : "nothing worked yet"));
+  };
+  CommandSlots slots(*evaluator_, options_.parallel);
+  const bool resumed = !setup.journal_directory.empty() && has_journal();
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Session> session,
+      Session::Open(std::move(setup), slots, *Clock::Real()));
+  if (resumed) {
+    log << "goes on with the journal "
+        << SessionJournal::Path(options_.journal_directory, setup_.header)
+        << "\n";
+  }
+  while (!session->search_ended()) OPTRAIL_RETURN_IF_ERROR(session->Advance());
+  return session->Finish();
+}
+
+void TuneCommand::PrintProof(const proto::Session& session,
+                             std::ostream& log) const {
+  for (const proto::Finalist& finalist : session.finalists()) {
+    if (finalist.outcome() != proto::OK &&
+        finalist.outcome() != proto::OUTCOME_UNSPECIFIED) {
+      log << CanonicalText(finalist.config())
+          << " failed when it was run again: "
+          << OutcomeName(finalist.outcome()) << "\n";
+    }
+  }
+  if (!session.has_proof()) return;
+  const proto::Proof& proof = session.proof();
+  log << absl::StreamFormat(
+      "%s, in %d rounds of both: %+.1f%% (%+.1f%% to %+.1f%%) %s over the "
+      "default\n",
+      proof.claimed() ? "proven" : "no gain is proven, the default stays",
+      proof.rounds(), 100 * proof.gain(), 100 * proof.gain_low(),
+      100 * proof.gain_high(), proof.metric());
+}
+
+int TuneCommand::Print(const proto::Session& session, std::ostream& out,
+                       std::ostream& log) const {
+  std::map<proto::Outcome, std::pair<int, const proto::Trial*>> failures;
+  const int warm = session.warm_start_trial_count();
+  for (int i = warm; i < session.trials_size(); ++i) {
+    const proto::Trial& trial = session.trials(i);
+    if (trial.outcome() == proto::OK) continue;
+    auto& [count, first] = failures[trial.outcome()];
+    if (count++ == 0) first = &trial;
+  }
+  for (const auto& [outcome, failure] : failures) {
+    log << failure.first << " x " << OutcomeName(outcome)
+        << ", first: " << CanonicalText(failure.second->config()) << ": "
+        << failure.second->detail() << "\n";
+  }
+  log << "stopped after " << session.trials_size() - warm
+      << " trials: " << StopReasonName(session.stop_reason()) << "\n";
+
+  const std::vector<proto::Objective> objectives = ObjectivesOf(session);
+  std::vector<Row> rows = RowsOf(session, objectives);
+  if (rows.empty()) {
+    log << "no config worked\n";
+    return 1;
+  }
+  const bool front = !NamesWinner(objectives);
+  if (front) {
+    std::vector<Row> best;
+    for (const Row& row : rows) {
+      if (std::none_of(rows.begin(), rows.end(), [&](const Row& other) {
+            return Dominates(objectives, other, row);
+          })) {
+        best.push_back(row);
+      }
+    }
+    rows = std::move(best);
+  }
+  // One that was run again is known; what others read once is hearsay.
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+    if (a.verified != b.verified) return a.verified;
+    const auto cost_a = Cost(objectives, a.values);
+    const auto cost_b = Cost(objectives, b.values);
+    if (!cost_a || !cost_b) return cost_a.has_value() && !cost_b.has_value();
+    return *cost_a < *cost_b;
+  });
+  std::vector<Column> columns;
+  for (const proto::Objective& objective : objectives) {
+    columns.emplace_back(objective.metric(), Align::kRight);
+  }
+  columns.emplace_back("runs", Align::kRight);
+  columns.emplace_back("config");
+  Table table(std::move(columns));
+  const size_t shown = front ? rows.size() : std::min(rows.size(), kShown);
+  for (size_t i = 0; i < shown; ++i) {
+    std::vector<Cell> cells;
+    for (const absl::optional<double>& value : rows[i].values) {
+      cells.push_back(
+          value ? Cell::Number(*value, absl::StrFormat("%.6g", *value))
+                : Cell::None());
+    }
+    cells.push_back(Cell::Integer(rows[i].runs));
+    cells.push_back(CanonicalText(*rows[i].config));
+    table.AddRow(std::move(cells));
+  }
+  out << table.Format(options_.format, TerminalWidth());
+  PrintProof(session, log);
+  if (options_.format == OutputFormat::kTable && session.has_winner()) {
+    out << "\nbest: " << evaluator_->command().Fill(KnobTexts(session.winner()))
+        << "\n";
+  }
+  return 0;
+}
+
 absl::StatusOr<int> RunTuneCommand(const TuneCommandOptions& options,
                                    std::ostream& out, std::ostream& log) {
-  return Session(options, out, log).Run();
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<TuneCommand> command,
+                           TuneCommand::Prepare(options));
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session, command->Run({}, log));
+  return command->Print(session, out, log);
 }
 
 }  // namespace optrail::tuning

@@ -1,5 +1,6 @@
 #include "tuning/command/tune_command.h"
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 
@@ -41,7 +42,6 @@ class TuneCommandTest : public ::testing::Test {
     options_.command = kCommand;
     options_.command.replace(options_.command.find("RUNS"), 4, runs());
     options_.metrics = {"time:min"};
-    options_.verify_runs = 0;
     options_.quiet = true;
   }
 
@@ -68,7 +68,7 @@ TEST_F(TuneCommandTest, FindsTheBestOfASmallSpaceAndSaysWhyItStopped) {
   EXPECT_EQ(*code, 0);
   EXPECT_THAT(out_.str(), HasSubstr("best: echo 5 fast"));
   EXPECT_THAT(log_.str(),
-              HasSubstr("stopped after 14 trials: space exhausted"));
+              HasSubstr("stopped after 14 trials: space_exhausted"));
   EXPECT_THAT(log_.str(), HasSubstr("1 x CRASHED, first: mode=fast,x=7: "
                                     "exited with code 9"));
   EXPECT_THAT(log_.str(), HasSubstr("1 x WRONG_RESULT, first: mode=fast,x=8"));
@@ -81,39 +81,106 @@ TEST_F(TuneCommandTest, MaximisesWhatIsToBeMaximised) {
 }
 
 TEST_F(TuneCommandTest, StopsByTrialsAndByTarget) {
-  options_.max_trials = 4;
+  options_.budget.set_trials(4);
   ASSERT_TRUE(Tune().ok());
-  EXPECT_THAT(log_.str(), HasSubstr("stopped after 4 trials: 4 trials"));
-  options_.max_trials = 0;
-  options_.target = 100;
+  EXPECT_THAT(log_.str(), HasSubstr("stopped after 4 trials: trials_spent"));
+  options_.budget.Clear();
+  options_.budget.set_target(100);
   ASSERT_TRUE(Tune().ok());
-  EXPECT_THAT(log_.str(), HasSubstr("target of 100 reached"));
+  EXPECT_THAT(log_.str(), HasSubstr("target_reached"));
 }
 
+// Killed in the middle: what was journaled is not run again.
 TEST_F(TuneCommandTest, GoesOnWhereItWasInterrupted) {
-  options_.max_trials = 12;
+  options_.budget.set_trials(12);
   ASSERT_TRUE(Tune().ok());
-  const std::string whole = RunsText();
+  const std::string whole = out_.str();
   ASSERT_TRUE(RemoveFile(runs()).ok());
   options_.journal_directory = JoinPath(folder_, "journal");
-  for (const int trials : {3, 8, 12}) {
-    options_.max_trials = trials;
-    ASSERT_TRUE(Tune().ok());
+  // The ninth run kills its grandparent, which tunes, unless a file is there.
+  const std::string spared = JoinPath(folder_, "spared");
+  options_.command = "[ -e " + spared + " ] || { echo >> " + spared +
+                     "s; [ $(wc -l < " + spared +
+                     "s) -lt 9 ] || kill -9 $PPID; }; " + options_.command;
+  EXPECT_EXIT((void)Tune(), ::testing::KilledBySignal(9), "");
+  ASSERT_TRUE(WriteFileAtomically(spared, "").ok());
+  const auto runs_before = std::count(RunsText().begin(), RunsText().end(), 10);
+  EXPECT_GE(runs_before, 8);
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(log_.str(), HasSubstr("goes on with the journal"));
+  EXPECT_THAT(log_.str(), HasSubstr("stopped after 12 trials"));
+  EXPECT_EQ(out_.str().substr(0, out_.str().find("best:")),
+            whole.substr(0, whole.find("best:")));
+}
+
+TEST_F(TuneCommandTest, AChangedProgramIsAnotherTask) {
+  const std::string program = JoinPath(folder_, "train.sh");
+  const auto prepare = [&] {
+    auto command = TuneCommand::Prepare(options_);
+    EXPECT_TRUE(command.ok()) << command.status();
+    return (*command)->task();
+  };
+  ASSERT_TRUE(WriteFileAtomically(program, "exit 0").ok());
+  options_.command = "sh " + program + " {x} {mode}";
+  const proto::Task before = prepare();
+  EXPECT_EQ(before.operator_name(), "command_train_sh");
+  EXPECT_EQ(prepare().kernel_id(), before.kernel_id());
+  ASSERT_TRUE(WriteFileAtomically(program, "exit 1").ok());
+  EXPECT_NE(prepare().kernel_id(), before.kernel_id());
+  options_.command = "f {x} {mode}";
+  options_.programs = {"nowhere"};
+  EXPECT_EQ(TuneCommand::Prepare(options_).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(TuneCommandTest, AWinnerIsProvenAgainstTheDefault) {
+  auto command = TuneCommand::Prepare(options_);
+  ASSERT_TRUE(command.ok()) << command.status();
+  const auto session = (*command)->Run({}, log_);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_TRUE(session->proof().claimed());
+  EXPECT_NEAR(session->proof().gain(), 1 - 1 / 34., 1e-3);
+  EXPECT_EQ(session->command().command(), options_.command);
+  EXPECT_EQ(session->objectives(0).metric(), "time");
+  // What the session knows is not measured again.
+  const std::string runs_before = RunsText();
+  std::vector<proto::Trial> known(session->trials().begin(),
+                                  session->trials().end());
+  const auto again = (*command)->Run(known, log_);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->warm_start_trial_count(), 14);
+  EXPECT_EQ(again->trials_size(), 14);
+}
+
+// Invalid UTF-8, also cut inside a character, and deep nesting.
+TEST_F(TuneCommandTest, WhateverIsPrintedTheJournalCanBeRead) {
+  options_.journal_directory = JoinPath(folder_, "journal");
+  options_.budget.set_trials(14);
+  for (const std::string& garbage :
+       {std::string("printf '\\377\\376{\\001'"),
+        std::string("head -c 300 /dev/zero | tr '\\0' '\\303'; exit 3"),
+        std::string("printf '%0.s\\342\\202\\254' $(seq 200) >&2; exit 3"),
+        std::string("printf '%0.s[' $(seq 100000)"),
+        std::string("printf '{\"time\":%0.s' $(seq 100000)")}) {
+    options_.command = "true {x} {mode}; " + garbage;
+    for (int sitting = 0; sitting < 2; ++sitting) {
+      const auto code = Tune();
+      ASSERT_TRUE(code.ok()) << garbage << ": " << code.status();
+      EXPECT_EQ(*code, 1);
+    }
+    EXPECT_THAT(log_.str(), HasSubstr("goes on with the journal")) << garbage;
   }
-  EXPECT_THAT(log_.str(), HasSubstr("resumed after 8 trials"));
-  EXPECT_THAT(log_.str(),
-              AllOf(HasSubstr("journal: " + options_.journal_directory),
-                    HasSubstr("not in the history")));
-  EXPECT_EQ(RunsText(), whole);
 }
 
 TEST_F(TuneCommandTest, AnotherCommandDoesNotTakeTheJournal) {
   options_.journal_directory = JoinPath(folder_, "journal");
-  options_.max_trials = 3;
+  options_.budget.set_trials(3);
   ASSERT_TRUE(Tune().ok());
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(log_.str(), HasSubstr("goes on with the journal"));
   options_.command += " # changed";
   ASSERT_TRUE(Tune().ok());
-  EXPECT_THAT(log_.str(), Not(HasSubstr("resumed")));
+  EXPECT_THAT(log_.str(), Not(HasSubstr("goes on")));
 }
 
 TEST_F(TuneCommandTest, ParallelRunsFindTheSameBest) {
@@ -132,20 +199,20 @@ TEST_F(TuneCommandTest, FinalistsRunAgainAndOneThatThenFailsNeverWins) {
   for (size_t at; (at = options_.command.find("DONE")) != std::string::npos;) {
     options_.command.replace(at, 4, JoinPath(folder_, "done"));
   }
-  options_.verify_runs = 2;
   ASSERT_TRUE(Tune().ok());
   EXPECT_THAT(out_.str(), Not(HasSubstr("mode=fast,x=5")));
   EXPECT_THAT(log_.str(),
-              HasSubstr("mode=fast,x=5 failed when it was run again: exited"));
+              HasSubstr("mode=fast,x=5 failed when it was run again: CRASHED"));
 }
 
 TEST_F(TuneCommandTest, PrintsTheFrontOfSeveralMetricsWithinTheirLimits) {
-  options_.metrics = {"time:min", "memory:min<=4"};
+  options_.metrics = {"time:min<=20", "memory:min"};
   options_.format = OutputFormat::kCsv;
   ASSERT_TRUE(Tune().ok());
-  // Fast ones with time falling as memory grows, up to the limit.
+  // Fast ones with time falling as memory grows, all within the limit.
   EXPECT_EQ(out_.str(),
             "time,memory,runs,config\n"
+            "1,5,1,\"mode=fast,x=5\"\n"
             "2,4,1,\"mode=fast,x=4\"\n"
             "5,3,1,\"mode=fast,x=3\"\n"
             "10,2,1,\"mode=fast,x=2\"\n"
@@ -154,7 +221,7 @@ TEST_F(TuneCommandTest, PrintsTheFrontOfSeveralMetricsWithinTheirLimits) {
 
 TEST_F(TuneCommandTest, NothingThatWorksIsAFailedCheck) {
   options_.metrics = {"speed:max"};
-  options_.max_trials = 3;
+  options_.budget.set_trials(3);
   const auto code = Tune();
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 1);

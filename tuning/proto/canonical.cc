@@ -124,6 +124,62 @@ absl::StatusOr<proto::Config> ParseConfig(absl::string_view text) {
   return config;
 }
 
+std::string ValueText(const proto::Attribute& attribute) {
+  switch (attribute.value_case()) {
+    case proto::Attribute::kInt:
+      return absl::StrCat(attribute.int_());
+    case proto::Attribute::kVariant:
+      return attribute.variant();
+    case proto::Attribute::VALUE_NOT_SET:
+      break;
+  }
+  return "unset";
+}
+
+bool SameValue(const proto::Attribute& a, const proto::Attribute& b) {
+  if (a.value_case() != b.value_case()) return false;
+  return a.int_() == b.int_() && a.variant() == b.variant();
+}
+
+const proto::Attribute* FindAttribute(const Attributes& attributes,
+                                      absl::string_view name) {
+  for (const proto::Attribute& attribute : attributes) {
+    if (attribute.name() == name) return &attribute;
+  }
+  return nullptr;
+}
+
+std::string CanonicalText(const Attributes& attributes) {
+  std::vector<std::pair<std::string, std::string>> items;
+  items.reserve(attributes.size());
+  for (const proto::Attribute& attribute : attributes) {
+    items.push_back({attribute.name(), ValueText(attribute)});
+  }
+  std::sort(items.begin(), items.end());
+  return absl::StrJoin(items, ",", absl::PairFormatter("="));
+}
+
+absl::StatusOr<Attributes> ParseAttributes(absl::string_view text) {
+  OPTRAIL_ASSIGN_OR_RETURN(auto pairs, ParsePairs("attributes", text));
+  std::sort(pairs.begin(), pairs.end());
+  Attributes attributes;
+  for (const auto& [name, value] : pairs) {
+    proto::Attribute* attribute = attributes.Add();
+    attribute->set_name(name);
+    int64_t number;
+    if (absl::SimpleAtoi(value, &number)) {
+      attribute->set_int_(number);
+    } else if (IsVariant(value) && value != "true" && value != "false") {
+      attribute->set_variant(value);
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("value \"", value, "\" of attribute \"", name,
+                       "\": expected an integer or a variant's name"));
+    }
+  }
+  return attributes;
+}
+
 std::string CanonicalText(const proto::Shape& shape) {
   std::string dims =
       absl::StrJoin(shape.dims(), ",", [](std::string* out, const auto& dim) {
@@ -133,15 +189,18 @@ std::string CanonicalText(const proto::Shape& shape) {
   for (int type : shape.data_types()) {
     types.push_back(DataTypeName(static_cast<proto::DataType>(type)));
   }
-  return absl::StrCat(dims, "/", absl::StrJoin(types, "+"));
+  const std::string attributes = CanonicalText(shape.attributes());
+  return absl::StrCat(dims, "/", attributes, attributes.empty() ? "" : "/",
+                      absl::StrJoin(types, "+"));
 }
 
 absl::StatusOr<proto::Shape> ParseShape(absl::string_view text) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '/');
-  if (parts.size() != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shape \"", text,
-                     "\": expected DIM=SIZE,.../TYPE such as m=512,n=64/f32"));
+  if (parts.size() != 2 && parts.size() != 3) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shape \"", text,
+        "\": expected DIM=SIZE,.../TYPE such as m=512,n=64/f32, or "
+        "DIM=SIZE,.../ATTRIBUTE=VALUE,.../TYPE"));
   }
   proto::Shape shape;
   OPTRAIL_ASSIGN_OR_RETURN(const auto pairs, ParsePairs("shape", parts[0]));
@@ -156,7 +215,16 @@ absl::StatusOr<proto::Shape> ParseShape(absl::string_view text) {
     dim->set_name(name);
     dim->set_value(size);
   }
-  for (absl::string_view type : absl::StrSplit(parts[1], '+')) {
+  if (parts.size() == 3) {
+    OPTRAIL_ASSIGN_OR_RETURN(*shape.mutable_attributes(),
+                             ParseAttributes(parts[1]));
+    if (shape.attributes().empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "shape \"", text,
+          "\" has no attribute between its two \"/\", expected name=value"));
+    }
+  }
+  for (absl::string_view type : absl::StrSplit(parts.back(), '+')) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::DataType parsed,
                              ParseDataType(absl::StripAsciiWhitespace(type)));
     shape.add_data_types(parsed);
@@ -207,10 +275,18 @@ int DataTypeBytes(proto::DataType type) {
 
 std::string DeviceName(proto::DeviceKind device) {
   if (device == proto::DEVICE_KIND_UNSPECIFIED) return "unspecified";
+  if (!proto::DeviceKind_IsValid(device)) {
+    return absl::StrCat(static_cast<int>(device));
+  }
   return absl::AsciiStrToLower(proto::DeviceKind_Name(device));
 }
 
 absl::StatusOr<proto::DeviceKind> ParseDevice(absl::string_view name) {
+  int number = 0;
+  if (absl::SimpleAtoi(name, &number) && number > 0 &&
+      !proto::DeviceKind_IsValid(number) && absl::StrCat(number) == name) {
+    return static_cast<proto::DeviceKind>(number);
+  }
   return ParseEnum<proto::DeviceKind>("device", name, proto::DeviceKind_IsValid,
                                       DeviceName, proto::DeviceKind_MAX);
 }
@@ -234,11 +310,63 @@ std::string OutcomeName(proto::Outcome outcome) {
   return proto::Outcome_Name(outcome);
 }
 
+std::string LaunchModeName(proto::LaunchMode mode) {
+  if (mode == proto::LAUNCH_MODE_UNSPECIFIED) return "unspecified";
+  if (!proto::LaunchMode_IsValid(mode)) {
+    return absl::StrCat(static_cast<int>(mode));
+  }
+  return absl::AsciiStrToLower(proto::LaunchMode_Name(mode));
+}
+
+absl::StatusOr<proto::LaunchMode> ParseLaunchMode(absl::string_view name) {
+  return ParseEnum<proto::LaunchMode>("launch mode", name,
+                                      proto::LaunchMode_IsValid, LaunchModeName,
+                                      proto::LaunchMode_MAX);
+}
+
+bool IsBackendName(absl::string_view name) {
+  return !name.empty() && name.size() <= 64 && absl::ascii_islower(name[0]) &&
+         name != "best" && name != "all" &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
+         });
+}
+
+std::string DeviceAndBackend(proto::DeviceKind device,
+                             absl::string_view backend) {
+  return absl::StrCat(DeviceName(device), backend.empty() ? "" : ":", backend);
+}
+
+std::string ObjectivesText(
+    const google::protobuf::RepeatedPtrField<proto::Objective>& objectives) {
+  std::vector<std::string> texts;
+  for (const proto::Objective& objective : objectives) {
+    const bool higher = objective.direction() == proto::HIGHER_IS_BETTER;
+    std::string text =
+        absl::StrCat(objective.metric(), higher ? ":max" : ":min");
+    if (objective.has_weight()) {
+      absl::StrAppend(&text, "@", objective.weight());
+    }
+    if (objective.has_limit()) {
+      absl::StrAppend(&text, higher ? ">=" : "<=", objective.limit());
+    }
+    texts.push_back(std::move(text));
+  }
+  const std::string all = absl::StrJoin(texts, ",");
+  return all == "time:min" ? "" : all;
+}
+
 std::string TaskText(const proto::Task& task) {
-  return absl::StrCat(task.operator_name(), "/", DeviceName(task.device_kind()),
-                      "/", CanonicalText(task.shape()),
-                      "/threads=", task.threads(), "/",
-                      CacheModeName(task.cache_mode()));
+  std::string text =
+      absl::StrCat(task.operator_name(), "/",
+                   DeviceAndBackend(task.device_kind(), task.backend()), "/",
+                   CanonicalText(task.shape()), "/threads=", task.threads(),
+                   "/", CacheModeName(task.cache_mode()));
+  if (task.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
+    absl::StrAppend(&text, "/", LaunchModeName(task.launch_mode()));
+  }
+  if (task.devices() > 1) absl::StrAppend(&text, "/devices=", task.devices());
+  return text;
 }
 
 std::string TrialKey(const proto::Task& task, const proto::Config& config) {

@@ -1,20 +1,19 @@
 #include "tuning/replay/replay_command.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/parallel_for.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -131,19 +130,9 @@ struct Task {
 
 void RunTasks(const std::vector<std::unique_ptr<ReplayProblem>>& problems,
               int jobs, std::vector<Task>& tasks) {
-  if (jobs <= 0) {
-    jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  }
-  std::atomic<size_t> next{0};
-  const auto work = [&]() {
-    for (size_t i = next++; i < tasks.size(); i = next++) {
-      tasks[i].result = problems[tasks[i].problem]->Run(tasks[i].run);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int i = 1; i < jobs; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  ParallelFor(static_cast<int64_t>(tasks.size()), jobs, [&](int64_t i) {
+    tasks[i].result = problems[tasks[i].problem]->Run(tasks[i].run);
+  });
 }
 
 // The rows of one space and strategy from its runs.

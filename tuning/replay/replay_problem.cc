@@ -4,16 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 #include "tuning/replay/score.h"
 #include "tuning/search/strategies.h"
+#include "tuning/session/evaluator.h"
+#include "tuning/session/proposer.h"
+#include "tuning/session/ranking.h"
+#include "tuning/session/session.h"
 
 namespace optrail::tuning {
 namespace {
@@ -52,6 +59,103 @@ Point2 ReferencePoint(const Recording& recording) {
   std::nth_element(y.begin(), y.begin() + middle, y.end());
   return {x[middle], y[middle]};
 }
+
+// A recorded config is named by its index: the session sees no levels.
+constexpr char kIndex[] = "index";
+constexpr char kCompileMetric[] = "compile_ms";
+constexpr char kTimeMsMetric[] = "time_ms";
+
+proto::Config ConfigOf(int64_t index) {
+  proto::Config config;
+  config.add_set()->set_knob(kIndex);
+  config.mutable_set(0)->set_int_(index);
+  return config;
+}
+
+int64_t IndexOf(const proto::Config& config) { return config.set(0).int_(); }
+
+std::vector<proto::Objective> ObjectivesFor(const ReplayRun& run) {
+  std::vector<proto::Objective> objectives(run.compile_time_objective ? 2 : 1);
+  objectives[0].set_metric(kTimeMsMetric);
+  objectives[0].set_direction(proto::LOWER_IS_BETTER);
+  if (objectives.size() > 1) {
+    objectives[1].set_metric(kCompileMetric);
+    objectives[1].set_direction(proto::LOWER_IS_BETTER);
+  }
+  return objectives;
+}
+
+// A strategy on a recorded domain, as a session asks it.
+class RecordedProposer : public Proposer {
+ public:
+  RecordedProposer(const RecordedDomain& domain,
+                   std::vector<proto::Objective> objectives, Strategy& strategy)
+      : domain_(domain),
+        objectives_(std::move(objectives)),
+        strategy_(strategy) {}
+
+  std::vector<proto::Config> Ask(int count) override {
+    return ToConfigs(strategy_.Ask(count));
+  }
+  absl::Status Tell(const proto::Trial& trial) override {
+    const Trial told =
+        ForStrategy(objectives_, trial, domain_.At(IndexOf(trial.config())));
+    strategy_.Tell(absl::MakeConstSpan(&told, 1));
+    return absl::OkStatus();
+  }
+  std::vector<proto::Config> Finalists(int count) const override {
+    return ToConfigs(strategy_.Finalists(count));
+  }
+  std::vector<proto::Config> Front() const override { return {}; }
+  absl::optional<double> ExpectedImprovement() const override {
+    return absl::nullopt;  // replay stops by trials alone
+  }
+
+ private:
+  std::vector<proto::Config> ToConfigs(const std::vector<Levels>& list) const {
+    std::vector<proto::Config> configs;
+    for (const Levels& levels : list) {
+      const absl::optional<int64_t> index = domain_.IndexOf(levels);
+      // What is not recorded is no config; the evaluator says so.
+      configs.push_back(ConfigOf(index.value_or(-1)));
+    }
+    return configs;
+  }
+
+  const RecordedDomain& domain_;
+  const std::vector<proto::Objective> objectives_;
+  Strategy& strategy_;
+};
+
+// Answers from a recording, as many at a time as a run asks for.
+class RecordedEvaluator : public OneAtATime {
+ public:
+  RecordedEvaluator(int slots, std::function<Trial(int64_t)> measure)
+      : slots_(slots), measure_(std::move(measure)) {}
+  absl::StatusOr<Offer> Open(const proto::Task&) override {
+    Offer offer;
+    offer.measure_slots = slots_;
+    return offer;
+  }
+
+ protected:
+  Answer Evaluate(const Request& request) override {
+    const Trial measured = measure_(IndexOf(request.config));
+    Answer answer;
+    // The enums mirror each other.
+    answer.trial.set_outcome(static_cast<proto::Outcome>(measured.outcome));
+    for (size_t i = 0; i < measured.objectives.size(); ++i) {
+      proto::MetricSamples* value = answer.trial.add_objectives();
+      value->set_metric(i == 0 ? kTimeMsMetric : kCompileMetric);
+      value->add_values(measured.objectives[i]);
+    }
+    return answer;
+  }
+
+ private:
+  const int slots_;
+  const std::function<Trial(int64_t)> measure_;
+};
 
 }  // namespace
 
@@ -133,52 +237,34 @@ Trial ReplayProblem::Measure(int64_t index, bool noise, Rng& rng) const {
 
 double ReplayProblem::VerifiedTimeMs(const Strategy& strategy, int readings,
                                      Rng& rng) const {
-  struct Finalist {
-    const RecordedConfig* config;
-    double sum_ms = 0;  // of as many readings as the others that are left
-  };
-  std::vector<Finalist> finalists;
+  std::vector<const RecordedConfig*> finalists;
   size_t repeats = 1;
   for (const Levels& levels : strategy.Finalists(
            std::clamp(readings / kLeastReadings, 1, kMaxFinalists))) {
-    finalists.push_back({&recording_.configs[*domain_.IndexOf(levels)]});
-    repeats = std::max(repeats, finalists.back().config->repeats_ms.size());
+    finalists.push_back(&recording_.configs[*domain_.IndexOf(levels)]);
+    repeats = std::max(repeats, finalists.back()->repeats_ms.size());
   }
   if (finalists.empty()) return std::numeric_limits<double>::infinity();
 
-  // Interleaved: what disturbs a round (a cold device, say) disturbs all that
-  // is read in it, so a round answers with the same repeat of every finalist.
-  // The reading that made it a finalist is biased and does not count.
+  // Ranked as a session ranks them. Interleaved: what disturbs a round (a cold
+  // device, say) disturbs all that is read in it, so a round answers with the
+  // same repeat of every finalist. The reading that made it a finalist is
+  // biased and does not count.
   std::vector<size_t> order(repeats);
   std::iota(order.begin(), order.end(), 0);
   rng.Shuffle(order);
-  size_t round = 0;
-  const auto read_all = [&] {
-    const size_t repeat = order[round++ % repeats];
-    for (Finalist& finalist : finalists) {
-      const std::vector<double>& repeats_ms = finalist.config->repeats_ms;
-      finalist.sum_ms += repeats_ms.empty()
-                             ? finalist.config->time_ms
-                             : repeats_ms[repeat % repeats_ms.size()];
+  SequentialHalving ranking(static_cast<int>(finalists.size()), readings);
+  while (!ranking.done()) {
+    const size_t repeat = order[ranking.rounds() % repeats];
+    std::map<int, double> costs;
+    for (const int i : ranking.NextRound()) {
+      const std::vector<double>& repeats_ms = finalists[i]->repeats_ms;
+      costs[i] = repeats_ms.empty() ? finalists[i]->time_ms
+                                    : repeats_ms[repeat % repeats_ms.size()];
     }
-  };
-  // Sequential halving (Karnin, Koren and Somekh, 2013): each stage has an
-  // equal share of the readings, and the slower half leaves after it.
-  int stages = 0;
-  for (size_t n = finalists.size(); n > 1; n = (n + 1) / 2) ++stages;
-  for (; stages > 0; --stages) {
-    const int n = static_cast<int>(finalists.size());
-    for (int i = std::max(1, readings / stages / n); i > 0 && readings >= n;
-         --i, readings -= n) {
-      read_all();
-    }
-    std::stable_sort(finalists.begin(), finalists.end(),
-                     [](const Finalist& a, const Finalist& b) {
-                       return a.sum_ms < b.sum_ms;
-                     });
-    finalists.resize((finalists.size() + 1) / 2);
+    ranking.AddRound(costs);
   }
-  return finalists.front().config->time_ms;
+  return finalists[ranking.Order().front()]->time_ms;
 }
 
 absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
@@ -209,34 +295,49 @@ absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
                            MakeStrategy(run.strategy, domain_, options));
   result.ev5 = options.budget;
   int done = 0;
+  bool invalid = false;
+  RecordedEvaluator evaluator(run.batch, [&](int64_t index) {
+    if (index < 0) {
+      invalid = true;
+      return Trial();
+    }
+    ++done;
+    const RecordedConfig& config = recording_.configs[index];
+    if (config.outcome == TrialOutcome::kOk) {
+      best_ms = std::min(best_ms, config.time_ms);
+      found.push_back(ToPoint(config));
+      if (WithinFivePercent(config.time_ms, optimum_ms_)) {
+        result.ev5 = std::min(result.ev5, done);
+      }
+    }
+    return Measure(index, run.noise, noise_rng);
+  });
+  SessionSetup setup;
+  for (proto::Objective& objective : ObjectivesFor(run)) {
+    *setup.header.add_objectives() = std::move(objective);
+  }
+  setup.header.mutable_budget()->set_trials(options.budget);
+  setup.propose = [&](const proto::Session&,
+                      int) -> absl::StatusOr<std::unique_ptr<Proposer>> {
+    return std::make_unique<RecordedProposer>(domain_, ObjectivesFor(run),
+                                              *strategy);
+  };
+  setup.race_factor = 0;
+  FakeClock clock;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                           Session::Open(std::move(setup), evaluator, clock));
   double declared_ms = best_ms;
   for (const int budget : run.budgets) {
     const int verify = run.noise ? budget / kVerifyShare : 0;
-    while (done < budget - verify) {
-      const std::vector<Levels> round =
-          strategy->Ask(std::min(run.batch, budget - verify - done));
-      if (round.empty()) {
-        result.stop_reason = strategy->StopReason();
-        break;
+    while (session->trials() < budget - verify && !session->search_ended()) {
+      OPTRAIL_RETURN_IF_ERROR(session->Advance());
+      if (invalid) {
+        return absl::InternalError(
+            absl::StrCat(run.strategy, " proposed an invalid config"));
       }
-      std::vector<Trial> trials;
-      for (const Levels& levels : round) {
-        const absl::optional<int64_t> index = domain_.IndexOf(levels);
-        if (!index) {
-          return absl::InternalError(
-              absl::StrCat(run.strategy, " proposed an invalid config"));
-        }
-        trials.push_back(Measure(*index, run.noise, noise_rng));
-        ++done;
-        const RecordedConfig& config = recording_.configs[*index];
-        if (config.outcome != TrialOutcome::kOk) continue;
-        best_ms = std::min(best_ms, config.time_ms);
-        found.push_back(ToPoint(config));
-        if (WithinFivePercent(config.time_ms, optimum_ms_)) {
-          result.ev5 = std::min(result.ev5, done);
-        }
-      }
-      strategy->Tell(trials);
+    }
+    if (session->trials() < budget - verify) {
+      result.stop_reason = strategy->StopReason();
     }
     declared_ms =
         run.noise ? VerifiedTimeMs(*strategy, verify, noise_rng) : best_ms;

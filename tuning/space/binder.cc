@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
@@ -35,6 +36,34 @@ class Binder {
   Binder(const ParsedSpace& parsed, const proto::Shape& shape,
          const proto::Hardware& hardware, int threads)
       : parsed_(parsed), shape_(shape) {
+    if (hardware.device_kind() == proto::CPU ||
+        hardware.device_kind() == proto::DEVICE_KIND_UNSPECIFIED) {
+      AddCpu(hardware, threads);
+    } else {
+      AddPresent(hardware);
+    }
+    for (const proto::HardwareAttribute& attribute : hardware.attributes()) {
+      switch (attribute.value_case()) {
+        case proto::HardwareAttribute::kInt:
+          attributes_[attribute.name()] = {attribute.int_(), false};
+          break;
+        case proto::HardwareAttribute::kBool:
+          attributes_[attribute.name()] = {attribute.bool_() ? 1 : 0, false};
+          break;
+        default:
+          break;  // for people
+      }
+    }
+    for (const proto::Attribute& declared : parsed.attributes) {
+      const proto::Attribute* given =
+          FindAttribute(shape.attributes(), declared.name());
+      shape_attributes_[declared.name()] = given == nullptr ? declared : *given;
+    }
+  }
+
+ private:
+  // What every CPU has; assumed where the machine does not tell.
+  void AddCpu(const proto::Hardware& hardware, int threads) {
     const int cores = hardware.has_cores() ? hardware.cores() : 1;
     const auto set = [this](const char* name, bool present, int64_t value,
                             int64_t assumed) {
@@ -53,8 +82,22 @@ class Binder {
     set("simd_bits", hardware.has_simd_bits(), hardware.simd_bits(), 128);
   }
 
+  // Of another device what its record tells; the rest are its attributes.
+  void AddPresent(const proto::Hardware& hardware) {
+    const auto set = [this](const char* name, bool present, int64_t value) {
+      if (present) attributes_[name] = {value, false};
+    };
+    set("cores", hardware.has_cores(), hardware.cores());
+    set("l1d_bytes", hardware.has_l1d_bytes(), hardware.l1d_bytes());
+    set("l2_bytes", hardware.has_l2_bytes(), hardware.l2_bytes());
+    set("l3_bytes", hardware.has_l3_bytes(), hardware.l3_bytes());
+    set("memory_bytes", hardware.has_memory_bytes(), hardware.memory_bytes());
+    set("simd_bits", hardware.has_simd_bits(), hardware.simd_bits());
+  }
+
+ public:
   absl::StatusOr<Binding> Bind() {
-    OPTRAIL_RETURN_IF_ERROR(CheckDims());
+    OPTRAIL_RETURN_IF_ERROR(CheckNames());
     for (const ParsedKnob& knob : parsed_.knobs) {
       OPTRAIL_RETURN_IF_ERROR(AddKnob(knob));
     }
@@ -89,7 +132,29 @@ class Binder {
                      " has no dimension \"", dim, "\""));
   }
 
-  absl::Status CheckDims() {
+  absl::Status CheckAttribute(absl::string_view location,
+                              absl::string_view name) {
+    const proto::Attribute& declared = *FindAttribute(parsed_.attributes, name);
+    const proto::Attribute& given = shape_attributes_.at(std::string(name));
+    if (given.value_case() == declared.value_case()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        location, ": attribute \"", name, "\" of the shape ",
+        CanonicalText(shape_), " is ", ValueText(given), ", expected ",
+        declared.has_int_() ? "an integer" : "a variant's name"));
+  }
+
+  absl::Status CheckHardware(absl::string_view location,
+                             absl::string_view name) {
+    if (attributes_.count(std::string(name)) != 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        location, ": unknown attribute \"hw.", name, "\", expected one of ",
+        absl::StrJoin(attributes_, ", ",
+                      [](std::string* out, const auto& attribute) {
+                        absl::StrAppend(out, attribute.first);
+                      })));
+  }
+
+  absl::Status CheckNames() {
     for (const ParsedKnob& knob : parsed_.knobs) {
       if (!knob.dim.empty() && !DimValue(shape_, knob.dim).has_value()) {
         return MissingDim(knob.location, knob.dim);
@@ -102,10 +167,15 @@ class Binder {
     if (parsed_.prior.has_value()) expressions.push_back(&*parsed_.prior);
     for (const ParsedExpression* expression : expressions) {
       for (const auto& [name, location] : expression->parameters) {
-        absl::string_view dim = name;
-        if (absl::ConsumePrefix(&dim, "dim.") &&
-            !DimValue(shape_, dim).has_value()) {
-          return MissingDim(location, dim);
+        absl::string_view member = name;
+        if (absl::ConsumePrefix(&member, "dim.")) {
+          if (!DimValue(shape_, member).has_value()) {
+            return MissingDim(location, member);
+          }
+        } else if (absl::ConsumePrefix(&member, "attr.")) {
+          OPTRAIL_RETURN_IF_ERROR(CheckAttribute(location, member));
+        } else if (absl::ConsumePrefix(&member, "hw.")) {
+          OPTRAIL_RETURN_IF_ERROR(CheckHardware(location, member));
         }
       }
     }
@@ -176,8 +246,13 @@ class Binder {
   }
 
   Expression BindExpression(const Expression& expression) {
-    return expression.Bind([this](absl::string_view name) {
+    return expression.Bind([this](absl::string_view name) -> Expression::Value {
       if (absl::ConsumePrefix(&name, "dim.")) return *DimValue(shape_, name);
+      if (absl::ConsumePrefix(&name, "attr.")) {
+        const proto::Attribute& value = shape_attributes_.at(std::string(name));
+        if (value.has_int_()) return value.int_();
+        return {scope_.Intern(value.variant()), value.variant()};
+      }
       absl::ConsumePrefix(&name, "hw.");
       Attribute& attribute = attributes_.at(std::string(name));
       attribute.used = true;
@@ -187,7 +262,9 @@ class Binder {
 
   const ParsedSpace& parsed_;
   const proto::Shape& shape_;
-  std::map<std::string, Attribute> attributes_;
+  Scope scope_ = parsed_.scope;  // with the variants of the shape, too
+  std::map<std::string, Attribute> attributes_;  // of the hardware
+  std::map<std::string, proto::Attribute> shape_attributes_;
   Binding binding_;
 };
 

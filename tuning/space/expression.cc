@@ -241,10 +241,15 @@ std::string Expression::CanonicalText() const {
 }
 
 Expression Expression::Bind(
-    absl::FunctionRef<int64_t(absl::string_view)> parameter) const {
+    absl::FunctionRef<Value(absl::string_view)> parameter) const {
   if (node_->op == Op::kParameter) {
-    return Expression(
-        MakeConstant(ExprType::kInt, parameter(node_->text), node_->offset));
+    Value value = parameter(node_->text);
+    auto constant = std::make_shared<Node>();
+    constant->type = node_->type;
+    constant->value = value.number;
+    constant->text = std::move(value.text);
+    constant->offset = node_->offset;
+    return Expression(std::move(constant));
   }
   if (node_->args.empty()) return *this;
   std::vector<NodePtr> args;

@@ -21,6 +21,8 @@
 // or user functions.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,8 +48,9 @@ enum class EvalError : uint8_t {
 };
 absl::string_view EvalErrorName(EvalError error);  // "integer overflow", ...
 
-// The knobs an expression may read. `dim.*` and the attributes of `hw` below
-// are always there.
+// The knobs and the attributes of shapes (`attr.*`) that an expression may
+// read. Names of `dim.*` and `hw.*`, all integers, are known when the
+// expression is bound: they are the shape's and the hardware's.
 class Scope {
  public:
   static constexpr int kMaxKnobs = 64;
@@ -55,6 +58,9 @@ class Scope {
   // Knobs are numbered from 0. kString for a knob with variants.
   void AddKnob(absl::string_view name, ExprType type,
                std::vector<std::string> variants = {});
+
+  // kInt or kString.
+  void AddAttribute(absl::string_view name, ExprType type);
 
   int knob_count() const { return static_cast<int>(knobs_.size()); }
   const std::string& knob_name(int knob) const { return knobs_[knob].name; }
@@ -71,13 +77,12 @@ class Scope {
   };
   const Knob* Find(absl::string_view name, int* index) const;
   std::string KnobNames() const;
+  std::string AttributeNames() const;
 
   std::vector<Knob> knobs_;
+  std::map<std::string, ExprType, std::less<>> attributes_;
   absl::flat_hash_map<std::string, int64_t> strings_;
 };
-
-// Names of hw.*, sorted.
-const std::vector<std::string>& HardwareAttributes();
 
 // [A-Za-z_][A-Za-z0-9_]* that is no keyword, function or namespace.
 bool IsKnobName(absl::string_view name);
@@ -106,9 +111,18 @@ class Expression {
   // The same for expressions that differ in layout only; reads back.
   std::string CanonicalText() const;
 
+  // What a parameter stands for: an integer, or a string by its text and its
+  // number in the scope.
+  struct Value {
+    Value(int64_t number) : number(number) {}  // NOLINT
+    Value(int64_t number, std::string text)
+        : number(number), text(std::move(text)) {}
+    int64_t number;
+    std::string text;
+  };
+
   // With every parameter replaced by its value, and constants folded.
-  Expression Bind(
-      absl::FunctionRef<int64_t(absl::string_view)> parameter) const;
+  Expression Bind(absl::FunctionRef<Value(absl::string_view)> parameter) const;
 
   // The operands of a && b && c; the expression itself if it is no such.
   std::vector<Expression> Conjuncts() const;

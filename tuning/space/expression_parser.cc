@@ -72,13 +72,6 @@ bool IsKnobName(absl::string_view name) {
   return !Contains(kFunctions, name) && !Contains(kReserved, name);
 }
 
-const std::vector<std::string>& HardwareAttributes() {
-  static const auto& names = *new std::vector<std::string>{
-      "cores",        "l1d_bytes", "l2_bytes", "l3_bytes",
-      "memory_bytes", "simd_bits", "threads"};
-  return names;
-}
-
 absl::string_view ExprTypeName(ExprType type) {
   switch (type) {
     case ExprType::kInt:
@@ -97,6 +90,10 @@ void Scope::AddKnob(absl::string_view name, ExprType type,
                     std::vector<std::string> variants) {
   for (const std::string& variant : variants) Intern(variant);
   knobs_.push_back({std::string(name), type, std::move(variants)});
+}
+
+void Scope::AddAttribute(absl::string_view name, ExprType type) {
+  attributes_.emplace(std::string(name), type);
 }
 
 int64_t Scope::Intern(absl::string_view text) {
@@ -119,6 +116,13 @@ std::string Scope::KnobNames() const {
   return absl::StrJoin(knobs_, ", ", [](std::string* out, const Knob& knob) {
     absl::StrAppend(out, knob.name);
   });
+}
+
+std::string Scope::AttributeNames() const {
+  return absl::StrJoin(attributes_, ", ",
+                       [](std::string* out, const auto& attribute) {
+                         absl::StrAppend(out, attribute.first);
+                       });
 }
 
 class ExpressionParser {
@@ -561,36 +565,45 @@ class ExpressionParser {
     if (name.text == "true" || name.text == "false") {
       return MakeConstant(ExprType::kBool, name.text == "true", name.offset);
     }
-    if (name.text == "dim" || name.text == "hw") return Attribute(name);
+    // A knob may be called attr, and was before there were attributes.
+    if (name.text == "dim" || name.text == "hw" ||
+        (name.text == "attr" && Is("."))) {
+      return Member(name);
+    }
     if (Is("(")) return Call(name);
     int index = 0;
     const Scope::Knob* knob = scope_->Find(name.text, &index);
     if (knob == nullptr) {
-      return Fail(
-          name.offset,
-          absl::StrCat("unknown name \"", name.text, "\", expected a knob (",
-                       scope_->KnobNames(), "), dim.NAME or hw.NAME"));
+      return Fail(name.offset,
+                  absl::StrCat("unknown name \"", name.text,
+                               "\", expected a knob (", scope_->KnobNames(),
+                               "), dim.NAME, attr.NAME or hw.NAME"));
     }
     return MakeKnob(index, knob->type, knob->name, name.offset);
   }
 
-  NodePtr Attribute(const Token& space) {
+  NodePtr Member(const Token& space) {
     if (!Expect(".")) return nullptr;
     const Token member = token_;
     if (member.kind != Token::kName) return Unexpected("a name");
     if (!Advance()) return nullptr;
-    const std::vector<std::string>& known = HardwareAttributes();
-    if (space.text == "hw" &&
-        std::find(known.begin(), known.end(), member.text) == known.end()) {
-      return Fail(
-          member.offset,
-          absl::StrCat("unknown attribute \"hw.", member.text,
-                       "\", expected one of ", absl::StrJoin(known, ", ")));
-    }
     auto node = std::make_shared<Node>();
     node->op = Op::kParameter;
     node->text = absl::StrCat(space.text, ".", member.text);
     node->offset = space.offset;
+    if (space.text == "attr") {
+      const auto found = scope_->attributes_.find(member.text);
+      if (found == scope_->attributes_.end()) {
+        return Fail(
+            member.offset,
+            absl::StrCat("unknown attribute \"attr.", member.text, "\", ",
+                         scope_->attributes_.empty()
+                             ? std::string("the space declares none")
+                             : absl::StrCat("expected one of ",
+                                            scope_->AttributeNames())));
+      }
+      node->type = found->second;
+    }
     return node;
   }
 

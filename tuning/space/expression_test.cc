@@ -20,10 +20,15 @@ Scope TestScope() {
   scope.AddKnob("b", ExprType::kInt);
   scope.AddKnob("flag", ExprType::kBool);
   scope.AddKnob("algorithm", ExprType::kString, {"two_pass", "online"});
+  scope.AddAttribute("padding", ExprType::kInt);
+  scope.AddAttribute("act", ExprType::kString);
   return scope;
 }
 
-int64_t Parameter(absl::string_view name) {
+Expression::Value Parameter(absl::string_view name) {
+  if (name == "attr.padding") return 3;
+  // The third string of the test scope, were it not for a literal before it.
+  if (name == "attr.act") return {2, "relu"};
   if (name == "dim.n") return 100;
   if (name == "dim.zero") return 0;
   if (name == "hw.cores") return 8;
@@ -99,6 +104,7 @@ TEST(ExpressionTest, DividesTowardsZero) {
 
 TEST(ExpressionTest, ReadsKnobsDimensionsAndHardware) {
   EXPECT_EQ(Int("a * dim.n + hw.cores"), 608);
+  EXPECT_EQ(Int("a * attr.padding"), 18);
   EXPECT_EQ(Int("algorithm == 'online'"), 1);
   EXPECT_EQ(Int("algorithm != \"online\""), 0);
   EXPECT_EQ(Int("algorithm in ['two_pass']"), 0);
@@ -165,9 +171,13 @@ TEST(ExpressionTest, RefusesWhatCelOrPeopleWouldMisread) {
 TEST(ExpressionTest, NamesWhatItDoesNotKnow) {
   EXPECT_THAT(ParseError("a + unrol"),
               HasSubstr("4: unknown name \"unrol\", expected a knob (a, b, "));
-  EXPECT_THAT(ParseError("hw.gpus > 1"),
-              HasSubstr("3: unknown attribute \"hw.gpus\", expected one of "
-                        "cores"));
+  EXPECT_THAT(ParseError("a * attr.pading"),
+              HasSubstr("9: unknown attribute \"attr.pading\", expected one of "
+                        "act, padding"));
+  EXPECT_THAT(ParseError("attr.act > 'a'"), HasSubstr("orders numbers"));
+  EXPECT_THAT(ParseError("attr.act == 1"),
+              HasSubstr("compares string with int"));
+  EXPECT_THAT(ParseError("attr > 1"), HasSubstr("unknown name \"attr\""));
   EXPECT_THAT(ParseError("sqrt(a)"), HasSubstr("unknown function \"sqrt\""));
   EXPECT_THAT(ParseError("algorithm == 'onlin'"),
               HasSubstr("13: knob \"algorithm\" has no variant 'onlin'"));

@@ -39,11 +39,16 @@ absl::StatusOr<NamedShape> ReadShape(const proto::ShapeEntry& entry,
     }
     types.push_back(DataTypeName(entry.dtype(i)));
   }
-  const absl::StatusOr<proto::Shape> shape =
+  absl::StatusOr<proto::Shape> shape =
       ParseShape(absl::StrCat(entry.dims(), "/", absl::StrJoin(types, "+")));
   if (!shape.ok()) {
     return place.Child("dims").Error(shape.status().message());
   }
+  absl::StatusOr<Attributes> attributes = ParseAttributes(entry.attributes());
+  if (!attributes.ok()) {
+    return place.Child("attributes").Error(attributes.status().message());
+  }
+  *shape->mutable_attributes() = *std::move(attributes);
   NamedShape named;
   named.shape = *shape;
   named.name = entry.name().empty() ? CanonicalText(*shape) : entry.name();

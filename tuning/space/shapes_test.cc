@@ -48,5 +48,18 @@ TEST(ShapesTest, ErrorsNameTheLine) {
               HasSubstr("s.textproto:1:"));
 }
 
+TEST(ShapesTest, ReadsAttributes) {
+  const auto shapes = ParseShapes(
+      "shape { dims: \"n=4\" dtype: F32 }\n"
+      "shape { dims: \"n=4\" attributes: \"stride=2, act=relu\" dtype: F32 }",
+      "s");
+  ASSERT_TRUE(shapes.ok()) << shapes.status();
+  EXPECT_EQ(CanonicalText((*shapes)[1].shape), "n=4/act=relu,stride=2/f32");
+  EXPECT_EQ((*shapes)[1].name, "n=4/act=relu,stride=2/f32");
+  const auto wrong = ParseShapes(
+      "shape { dims: \"n=4\" dtype: F32\n  attributes: \"stride\" }", "s");
+  EXPECT_EQ(wrong.status().message().substr(0, 4), "s:2:");
+}
+
 }  // namespace
 }  // namespace optrail::tuning

@@ -89,8 +89,9 @@ class Space {
   // The default as declared; see BoundSpace::default_config().
   const proto::Config& declared_default() const;
 
-  // InvalidArgument if the shape lacks a dimension or no config is valid (the
-  // message holds a diagnosis).
+  // InvalidArgument, with FILE:LINE:COLUMN, if the shape lacks a dimension that
+  // the space reads, has an attribute of another type, or if the hardware has
+  // no attribute of a name; and if no config is valid (with a diagnosis).
   absl::StatusOr<std::unique_ptr<BoundSpace>> Bind(
       const proto::Shape& shape, const proto::Hardware& hardware,
       const BindOptions& options = {}) const;

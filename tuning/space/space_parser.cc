@@ -63,6 +63,10 @@ class SpaceParser {
       OPTRAIL_RETURN_IF_ERROR(
           AddKnob(space_->proto.knob(i), root.Child("knob", i)));
     }
+    for (int i = 0; i < space_->proto.attribute_size(); ++i) {
+      OPTRAIL_RETURN_IF_ERROR(
+          AddAttribute(space_->proto.attribute(i), root.Child("attribute", i)));
+    }
     for (int i = 0; i < space_->proto.constraint_size(); ++i) {
       const proto::Space::Constraint& constraint = space_->proto.constraint(i);
       OPTRAIL_ASSIGN_OR_RETURN(
@@ -91,6 +95,30 @@ class SpaceParser {
   }
 
  private:
+  absl::Status AddAttribute(const proto::Attribute& attribute,
+                            const TextProtoPlace& place) {
+    if (!IsDimName(attribute.name())) {
+      return place.Error(absl::StrCat("attribute name \"", attribute.name(),
+                                      "\": expected [A-Za-z_][A-Za-z0-9_]*"));
+    }
+    if (attribute.value_case() == proto::Attribute::VALUE_NOT_SET ||
+        (attribute.has_variant() && !IsVariantName(attribute.variant()))) {
+      return place.Error(absl::StrCat(
+          "attribute \"", attribute.name(),
+          "\" needs the operator's default, expected int: 0 or variant: "
+          "\"NAME\""));
+    }
+    if (FindAttribute(space_->attributes, attribute.name()) != nullptr) {
+      return place.Error(absl::StrCat("attribute \"", attribute.name(),
+                                      "\" is declared twice"));
+    }
+    *space_->attributes.Add() = attribute;
+    space_->scope.AddAttribute(attribute.name(), attribute.has_variant()
+                                                     ? ExprType::kString
+                                                     : ExprType::kInt);
+    return absl::OkStatus();
+  }
+
   absl::Status AddKnob(const proto::Space::Knob& knob,
                        const TextProtoPlace& place) {
     if (!IsKnobName(knob.name())) {
@@ -386,6 +414,10 @@ class SpaceParser {
                       knob.min, " ", knob.max, " ", knob.split_first, " ",
                       knob.split_parts,
                       knob.compile_time ? " compile_time" : "", "\n");
+    }
+    if (!space_->attributes.empty()) {
+      absl::StrAppend(&text, "attributes ", CanonicalText(space_->attributes),
+                      "\n");
     }
     for (const ParsedExpression& constraint : space_->constraints) {
       absl::StrAppend(&text, "constraint ", constraint.expr.CanonicalText(),

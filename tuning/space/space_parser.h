@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "tuning/proto/canonical.h"
 #include "tuning/proto/config.pb.h"
 #include "tuning/space/expression.h"
 #include "tuning/space/space.pb.h"
@@ -57,6 +58,7 @@ struct ParsedSpace {
   // A value for every knob, in the order of `knobs`.
   proto::Config default_config;
   std::vector<std::string> dims;  // sorted
+  Attributes attributes;          // with their defaults
   Scope scope;
 };
 

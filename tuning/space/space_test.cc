@@ -392,6 +392,93 @@ TEST(SpaceTest, AssumedHardwareIsNoted) {
               HasSubstr("hw.l2_bytes is unknown on this hardware; 262144"));
 }
 
+constexpr char kConvolution[] = R"(
+knob { name: "tile" pow2 { min: 1 max: 8 } }
+knob { name: "act_in_kernel" variants: ["none", "relu"] }
+attribute { name: "padding" int: 0 }
+attribute { name: "act" variant: "none" }
+constraint { expr: "tile > attr.padding" }
+constraint { expr: "act_in_kernel == attr.act || attr.act == 'gelu'" }
+default { set { knob: "tile" int: 8 } set { knob: "act_in_kernel" variant: "none" } }
+)";
+
+TEST(SpaceTest, AttributesOfAShapeAreReadAndAbsentOnesHaveTheirDefault) {
+  EXPECT_EQ(MustBind(kConvolution, "n=1/f32")->size(), 4);
+  EXPECT_EQ(MustBind(kConvolution, "n=1/padding=2/f32")->size(), 2);
+  // Neither a literal of the space nor a variant of a knob.
+  EXPECT_EQ(MustBind(kConvolution, "n=1/act=gelu,padding=2/f32")->size(), 4);
+  const auto relu = MustBind(kConvolution, "n=1/act=relu/f32");
+  EXPECT_EQ(CanonicalText(relu->default_config()), "act_in_kernel=relu,tile=8");
+  // What the space does not read does not concern it.
+  EXPECT_EQ(MustBind(kConvolution, "n=1/stride=2/f32")->size(), 4);
+}
+
+TEST(SpaceTest, AttributesAreTypedAndKnownByName) {
+  const auto replaced = [](const std::string& from, const std::string& to) {
+    std::string text = kConvolution;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  EXPECT_THAT(ParseError(replaced("tile > attr.padding", "tile > attr.pad")),
+              HasSubstr("s.textproto:6:33: unknown attribute \"attr.pad\", "
+                        "expected one of act, padding"));
+  EXPECT_THAT(ParseError(replaced("tile > attr.padding", "tile > attr.act")),
+              HasSubstr("compares int with string"));
+  EXPECT_THAT(ParseError(replaced("{ name: \"padding\" int: 0 }",
+                                  "{ name: \"padding\" }")),
+              HasSubstr("s.textproto:4:1: attribute \"padding\" needs"));
+  const auto bound = MustParse(kConvolution)
+                         .Bind(Shape("n=1/padding=same/f32"), TestHardware());
+  EXPECT_THAT(std::string(bound.status().message()),
+              HasSubstr("s.textproto:6:28: attribute \"padding\" of the shape "
+                        "n=1/padding=same/f32 is same, expected an integer"));
+}
+
+TEST(SpaceTest, TheHashKnowsOfAttributesOnlyWhereThereAreSome) {
+  const std::string text = IntSpace({{"a", 8}}, {"a <= 4"});
+  EXPECT_THAT(MustParse(text).canonical_text(),
+              ::testing::Not(HasSubstr("attributes")));
+  EXPECT_NE(MustParse(text).hash(),
+            MustParse(text + "attribute { name: \"p\" int: 0 }").hash());
+}
+
+TEST(SpaceTest, AnotherDeviceKindBringsItsOwnNames) {
+  proto::Hardware npu;
+  npu.set_device_kind(static_cast<proto::DeviceKind>(77));
+  npu.set_l2_bytes(4);
+  const auto add = [&](const char* name) {
+    npu.add_attributes()->set_name(name);
+    return npu.mutable_attributes(npu.attributes_size() - 1);
+  };
+  add("cores_per_tile")->set_int_(2);
+  add("has_fp8")->set_bool_(true);
+  add("marketing_name")->set_text("N");
+  const Space space = MustParse(IntSpace(
+      {{"a", 8}},
+      {"a >= hw.cores_per_tile && a <= hw.l2_bytes && hw.has_fp8 == 1"}));
+  const auto bound = space.Bind(Shape("n=1/f32"), npu);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ((*bound)->size(), 3);
+  // A name that it does not declare, a CPU's included, is an error in its
+  // place.
+  for (const char* name : {"threads", "l1d_bytes", "cores_per_tle"}) {
+    const Space wrong = MustParse(
+        IntSpace({{"a", 8}}, {absl::StrCat("a <= 8 && a <= hw.", name)}));
+    const std::string message(
+        wrong.Bind(Shape("n=1/f32"), npu).status().message());
+    EXPECT_THAT(message, HasSubstr(absl::StrCat("unknown attribute \"hw.", name,
+                                                "\", expected one of "
+                                                "cores_per_tile, has_fp8, "
+                                                "l2_bytes")));
+    EXPECT_THAT(message, ::testing::StartsWith("s.textproto:"));
+  }
+  // Nor has a CPU what another kind has.
+  EXPECT_THAT(
+      std::string(
+          space.Bind(Shape("n=1/f32"), TestHardware()).status().message()),
+      HasSubstr(
+          "unknown attribute \"hw.cores_per_tile\", expected one of cores,"));
+}
+
 TEST(SpaceTest, ThreadsComeFromTheCallerOrTheCores) {
   const std::string text = IntSpace({{"a", 8}}, {"a <= hw.threads"});
   EXPECT_EQ(MustBind(text, "n=1/f32")->size(), 4);

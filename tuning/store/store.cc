@@ -34,16 +34,74 @@ struct Entry {
   mutable std::atomic<uint8_t> validity{kUnknown};
 };
 
-uint64_t KeyHash(absl::string_view operator_name, absl::string_view hardware_id,
-                 int device_kind, int threads, int cache_mode,
-                 const proto::Shape& shape) {
-  size_t hash = absl::HashOf(operator_name, hardware_id, device_kind, threads,
-                             cache_mode);
+// What a request and an entry must agree on to be about the same.
+struct Key {
+  absl::string_view operator_name, hardware_id;
+  int device_kind = 0, threads = 0, cache_mode = 0;
+  absl::string_view backend;
+  int launch_mode = 0;
+  absl::string_view objective;
+  int devices = 1;
+};
+
+bool operator==(const Key& a, const Key& b) {
+  return a.threads == b.threads && a.cache_mode == b.cache_mode &&
+         a.device_kind == b.device_kind && a.launch_mode == b.launch_mode &&
+         a.devices == b.devices && a.operator_name == b.operator_name &&
+         a.hardware_id == b.hardware_id && a.backend == b.backend &&
+         a.objective == b.objective;
+}
+
+Key KeyOf(const Entry& entry) {
+  return {entry.operator_name,
+          entry.hardware_id,
+          entry.device_kind,
+          entry.tuned.threads(),
+          entry.tuned.cache_mode(),
+          entry.tuned.backend(),
+          entry.tuned.launch_mode(),
+          entry.tuned.objective(),
+          std::max(entry.tuned.devices(), 1)};
+}
+
+Key KeyOf(const LookupRequest& request) {
+  return {request.operator_name,
+          request.hardware_id,
+          request.device_kind,
+          request.threads,
+          request.cache_mode,
+          request.backend,
+          request.launch_mode,
+          request.objective == "time" ? "" : request.objective,
+          std::max(request.devices, 1)};
+}
+
+uint64_t KeyHash(const Key& key, const proto::Shape& shape) {
+  // The rest seldom differs.
+  size_t hash =
+      absl::HashOf(key.operator_name, key.hardware_id, key.device_kind,
+                   key.threads, key.cache_mode, key.backend);
   for (const proto::Dim& dim : shape.dims()) {
     hash = absl::HashOf(hash, absl::string_view(dim.name()), dim.value());
   }
+  for (const proto::Attribute& attribute : shape.attributes()) {
+    hash =
+        absl::HashOf(hash, absl::string_view(attribute.name()),
+                     attribute.int_(), absl::string_view(attribute.variant()));
+  }
   for (int type : shape.data_types()) hash = absl::HashOf(hash, type);
   return hash;
+}
+
+bool SameAttributes(const proto::Shape& a, const proto::Shape& b) {
+  if (a.attributes_size() != b.attributes_size()) return false;
+  for (int i = 0; i < a.attributes_size(); ++i) {
+    if (a.attributes(i).name() != b.attributes(i).name() ||
+        !SameValue(a.attributes(i), b.attributes(i))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool SameShape(const proto::Shape& a, const proto::Shape& b) {
@@ -58,16 +116,8 @@ bool SameShape(const proto::Shape& a, const proto::Shape& b) {
     }
   }
   return std::equal(a.data_types().begin(), a.data_types().end(),
-                    b.data_types().begin());
-}
-
-bool Matches(const Entry& entry, const LookupRequest& request) {
-  return entry.tuned.threads() == request.threads &&
-         entry.tuned.cache_mode() == request.cache_mode &&
-         entry.device_kind == request.device_kind &&
-         SameShape(entry.shape, *request.shape) &&
-         entry.operator_name == request.operator_name &&
-         entry.hardware_id == request.hardware_id;
+                    b.data_types().begin()) &&
+         SameAttributes(a, b);
 }
 
 // How many leading parts ("amd", "epyc", "zen4") two hardware ids share.
@@ -108,8 +158,16 @@ LookupResult Found(LookupSource source, const Entry& entry,
 }
 
 std::string DescribeRequest(const LookupRequest& request) {
-  return absl::StrCat(request.operator_name, " ", CanonicalText(*request.shape),
-                      " on ", request.hardware_id);
+  std::string text =
+      absl::StrCat(request.operator_name, " ", CanonicalText(*request.shape),
+                   " on ", request.hardware_id);
+  if (!request.backend.empty()) {
+    absl::StrAppend(&text, " by ", request.backend);
+  }
+  if (!request.objective.empty()) {
+    absl::StrAppend(&text, " for ", request.objective);
+  }
+  return text;
 }
 
 }  // namespace
@@ -126,11 +184,27 @@ absl::string_view LookupSourceName(LookupSource source) {
   return "?";
 }
 
+LookupRequest RequestOf(const proto::Task& task) {
+  LookupRequest request;
+  request.operator_name = task.operator_name();
+  request.shape = &task.shape();
+  request.threads = task.threads();
+  request.cache_mode = task.cache_mode();
+  request.hardware_id = task.hardware_id();
+  request.device_kind = task.device_kind();
+  request.kernel_id = task.kernel_id();
+  request.backend = task.backend();
+  request.launch_mode = task.launch_mode();
+  request.devices = std::max(task.devices(), 1);
+  return request;
+}
+
 absl::optional<double> ShapeDistance(const proto::Shape& a,
                                      const proto::Shape& b) {
   if (a.dims_size() != b.dims_size() ||
       !std::equal(a.data_types().begin(), a.data_types().end(),
-                  b.data_types().begin(), b.data_types().end())) {
+                  b.data_types().begin(), b.data_types().end()) ||
+      !SameAttributes(a, b)) {
     return absl::nullopt;
   }
   double distance = 0;
@@ -151,23 +225,33 @@ struct TunedConfigStore::Impl {
   std::map<std::string, std::vector<const Entry*>, std::less<>> by_operator;
   std::vector<std::string> warnings;
 
-  using Contents = std::map<std::tuple<std::string, int, std::string>,
-                            std::map<std::tuple<std::string, int32_t, int>,
-                                     std::pair<proto::TunedConfig, bool>>>;
+  // By operator, device kind and hardware; each entry with whether the overlay
+  // has it. An entry of the overlay replaces one of the same key.
+  struct File {
+    TunedEntries<std::pair<proto::TunedConfig, bool>> tuned;
+    TunedEntries<std::pair<proto::BestBackend, bool>> best;
+  };
+  using FileKey = std::tuple<std::string, int, std::string>;
+  using Contents = std::map<FileKey, File>;
+  // After Build: the verdicts alone.
+  std::map<FileKey, TunedEntries<std::pair<proto::BestBackend, bool>>> best;
 
   static void Merge(const proto::TunedConfigs& configs, bool overlay,
                     Contents* contents) {
-    auto& file = (*contents)[{configs.operator_name(), configs.device_kind(),
+    File& file = (*contents)[{configs.operator_name(), configs.device_kind(),
                               configs.hardware_id()}];
     for (const proto::TunedConfig& tuned : configs.tuned()) {
-      file[{tuned.shape(), tuned.threads(), tuned.cache_mode()}] = {tuned,
-                                                                    overlay};
+      file.tuned[EntryKeyOf(tuned)] = {tuned, overlay};
+    }
+    for (const proto::BestBackend& verdict : configs.best()) {
+      file.best[EntryKeyOf(verdict)] = {verdict, overlay};
     }
   }
 
   void Build(const Contents& contents) {
     for (const auto& [key, file] : contents) {
-      for (const auto& [unused, value] : file) {
+      if (!file.best.empty()) best[key] = file.best;
+      for (const auto& [unused, value] : file.tuned) {
         Entry& entry = entries.emplace_back();
         entry.operator_name = std::get<0>(key);
         entry.device_kind = static_cast<proto::DeviceKind>(std::get<1>(key));
@@ -185,21 +269,21 @@ struct TunedConfigStore::Impl {
     table.assign(slots, -1);
     for (size_t i = 0; i < entries.size(); ++i) {
       const Entry& e = entries[i];
-      size_t slot = KeyHash(e.operator_name, e.hardware_id, e.device_kind,
-                            e.tuned.threads(), e.tuned.cache_mode(), e.shape);
+      size_t slot = KeyHash(KeyOf(e), e.shape);
       while (table[slot & (slots - 1)] >= 0) ++slot;
       table[slot & (slots - 1)] = static_cast<int32_t>(i);
     }
   }
 
   const Entry* FindExact(const LookupRequest& request) const {
-    size_t slot =
-        KeyHash(request.operator_name, request.hardware_id, request.device_kind,
-                request.threads, request.cache_mode, *request.shape);
+    const Key key = KeyOf(request);
+    size_t slot = KeyHash(key, *request.shape);
     const size_t mask = table.size() - 1;
     for (; table[slot & mask] >= 0; ++slot) {
       const Entry& entry = entries[table[slot & mask]];
-      if (Matches(entry, request)) return &entry;
+      if (KeyOf(entry) == key && SameShape(entry.shape, *request.shape)) {
+        return &entry;
+      }
     }
     return nullptr;
   }
@@ -222,21 +306,26 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
         absl::StrCat("the config tuned for ", DescribeRequest(request), " (",
                      refused->tuned.config(), ") is not valid here; ");
   }
+  const Key wanted = KeyOf(request);
   std::vector<Candidate> candidates;
   const auto found = by_operator.find(request.operator_name);
   if (found != by_operator.end()) {
     for (const Entry* entry : found->second) {
       const absl::optional<double> shape_distance =
           ShapeDistance(entry->shape, *request.shape);
-      if (entry == refused || entry->device_kind != request.device_kind ||
-          !shape_distance.has_value()) {
+      // A config means something to its own backend alone, and what saves
+      // energy need not save time.
+      const Key key = KeyOf(*entry);
+      if (entry == refused || key.device_kind != wanted.device_kind ||
+          key.backend != wanted.backend || key.objective != wanted.objective ||
+          key.devices != wanted.devices || !shape_distance.has_value()) {
         continue;
       }
       const double threads =
           std::abs(std::log2(static_cast<double>(entry->tuned.threads()) /
                              std::max(1, request.threads)));
-      const double mode =
-          entry->tuned.cache_mode() == request.cache_mode ? 0 : 1;
+      const double mode = (key.cache_mode == wanted.cache_mode ? 0 : 1) +
+                          (key.launch_mode == wanted.launch_mode ? 0 : 1);
       const int foreign =
           entry->hardware_id == request.hardware_id
               ? 0
@@ -260,6 +349,10 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
         warning, "using the config tuned for ", entry.tuned.shape(), ", ",
         entry.tuned.threads(), " threads, ",
         CacheModeName(entry.tuned.cache_mode()),
+        entry.tuned.launch_mode() == request.launch_mode
+            ? ""
+            : absl::StrCat(", launched otherwise (",
+                           LaunchModeName(entry.tuned.launch_mode()), ")"),
         candidate.foreign == 0
             ? ""
             : absl::StrCat(", on other hardware, ", entry.hardware_id),
@@ -288,13 +381,6 @@ absl::StatusOr<TunedConfigStore> TunedConfigStore::Load(
     OPTRAIL_ASSIGN_OR_RETURN(const proto::TunedConfigs configs,
                              ParseTunedConfigs(file.text, file.path));
     Impl::Merge(configs, /*overlay=*/false, &contents);
-  }
-  if (!options.checked_in_directory.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(const auto tree,
-                             ReadTree(options.checked_in_directory));
-    for (const proto::TunedConfigs& configs : tree) {
-      Impl::Merge(configs, /*overlay=*/false, &contents);
-    }
   }
   TunedConfigStore store;
   store.impl_ = std::make_unique<Impl>();
@@ -332,6 +418,57 @@ LookupResult TunedConfigStore::Lookup(const LookupRequest& request) const {
   return impl_->FindNearest(request, exact);
 }
 
+BestResult TunedConfigStore::FindBest(
+    const LookupRequest& request,
+    const std::map<std::string, std::string>& ids) const {
+  OPTRAIL_CHECK(request.shape != nullptr) << "a lookup needs a shape";
+  BestResult result;
+  proto::BestBackend wanted;
+  wanted.set_shape(CanonicalText(*request.shape));
+  wanted.set_threads(request.threads);
+  wanted.set_cache_mode(request.cache_mode);
+  wanted.set_launch_mode(request.launch_mode);
+  if (request.devices > 1) wanted.set_devices(request.devices);
+  if (request.objective != "time") {
+    wanted.set_objective(std::string(request.objective));
+  }
+  const auto file =
+      impl_->best.find({std::string(request.operator_name), request.device_kind,
+                        std::string(request.hardware_id)});
+  const auto* found = file == impl_->best.end() ? nullptr : [&] {
+    const auto entry = file->second.find(EntryKeyOf(wanted));
+    return entry == file->second.end() ? nullptr : &entry->second;
+  }();
+  if (found == nullptr) {
+    result.why = absl::StrCat("the backends of ", DescribeRequest(request),
+                              " were not compared yet");
+    return result;
+  }
+  result.best = &found->first;
+  result.from_overlay = found->second;
+  const auto name = [&](const std::string& backend) {
+    return backend.empty() ? DeviceName(request.device_kind) : backend;
+  };
+  std::map<std::string, std::string> left = ids;
+  for (const proto::BestBackend::Entry& entry : result.best->entries()) {
+    const auto now = left.find(entry.backend());
+    if (now == left.end()) {
+      result.why = absl::StrCat(name(entry.backend()), " is not here now");
+    } else if (now->second != entry.id()) {
+      result.why =
+          absl::StrCat(name(entry.backend()), " was ", entry.id(),
+                       " when the backends were compared, now ", now->second);
+    }
+    if (now != left.end()) left.erase(now);
+  }
+  if (result.why.empty() && !left.empty()) {
+    result.why = absl::StrCat(name(left.begin()->first),
+                              " was not among those that were compared");
+  }
+  result.stale = !result.why.empty();
+  return result;
+}
+
 std::vector<proto::TunedConfigs> TunedConfigStore::Contents() const {
   std::vector<proto::TunedConfigs> contents;
   for (const Entry& entry : impl_->entries) {
@@ -345,6 +482,24 @@ std::vector<proto::TunedConfigs> TunedConfigStore::Contents() const {
       configs.set_hardware_id(entry.hardware_id);
     }
     *contents.back().add_tuned() = entry.tuned;
+  }
+  for (const auto& [key, verdicts] : impl_->best) {
+    const auto& [operator_name, device_kind, hardware_id] = key;
+    auto file = std::find_if(contents.begin(), contents.end(),
+                             [&](const proto::TunedConfigs& c) {
+                               return c.operator_name() == std::get<0>(key) &&
+                                      c.device_kind() == std::get<1>(key) &&
+                                      c.hardware_id() == std::get<2>(key);
+                             });
+    if (file == contents.end()) {
+      file = contents.emplace(contents.end());
+      file->set_operator_name(operator_name);
+      file->set_device_kind(static_cast<proto::DeviceKind>(device_kind));
+      file->set_hardware_id(hardware_id);
+    }
+    for (const auto& [unused, verdict] : verdicts) {
+      *file->add_best() = verdict.first;
+    }
   }
   return contents;
 }

@@ -21,6 +21,7 @@
 // docs/tuned_configs.md.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@
 #include "tuning/proto/config.pb.h"
 #include "tuning/proto/context.pb.h"
 #include "tuning/proto/store.pb.h"
+#include "tuning/proto/trial.pb.h"
 
 namespace optrail::tuning {
 
@@ -45,9 +47,6 @@ struct TunedFile {
 struct StoreOptions {
   // Files as embedded by the operator macro.
   std::vector<TunedFile> checked_in;
-  // And/or the tree `<directory>/<op>/tuned/<hardware_id>.textproto`, such as
-  // "ops". Empty: none.
-  std::string checked_in_directory;
   // `<directory>/<op>/<hardware_id>.textproto`. Empty or missing: no overlay.
   std::string overlay_directory;
 };
@@ -72,9 +71,18 @@ struct LookupRequest {
   absl::string_view hardware_id;
   proto::DeviceKind device_kind = proto::CPU;
   absl::string_view kernel_id;  // of the kernel that would run; "" if unknown
+  // As in a task: "" is the device kind's own backend. A config of another
+  // backend, objective or number of devices is never an answer.
+  absl::string_view backend;
+  proto::LaunchMode launch_mode = proto::LAUNCH_MODE_UNSPECIFIED;
+  absl::string_view objective;  // "": time
+  int devices = 1;
   // nullptr accepts every config.
   const ConfigPredicate* is_valid = nullptr;
 };
+
+// What the store is asked about `task`, which must outlive the request.
+LookupRequest RequestOf(const proto::Task& task);
 
 // Points into the store and lives as long as it does.
 struct LookupResult {
@@ -91,6 +99,22 @@ struct LookupResult {
   std::string warning;
 };
 
+// Points into the store and lives as long as it does.
+struct BestResult {
+  // nullptr if no bench of all backends is known.
+  const proto::BestBackend* best = nullptr;
+  bool from_overlay = false;
+  // Not the answer any more: a backend has another id than when they were
+  // compared, is missing, or has come since. `why` says which.
+  bool stale = false;
+  std::string why;
+
+  // The winner; nullptr if there is none or it is stale.
+  const proto::BestBackend::Entry* winner() const {
+    return best == nullptr || stale ? nullptr : &best->entries(0);
+  }
+};
+
 class TunedConfigStore {
  public:
   // A file that can't be read is left out and said in warnings(); the others
@@ -103,11 +127,17 @@ class TunedConfigStore {
   TunedConfigStore(TunedConfigStore&&) noexcept;
   TunedConfigStore& operator=(TunedConfigStore&&) noexcept;
 
-  // Exact; then the nearest shape (same operator, device kind, data types and
-  // hardware) whose config is valid here; then the same on the nearest other
-  // hardware; then kDefault. Thread-safe, lock-free; an exact lookup takes
-  // under 100 ns once warm.
+  // Exact; then the nearest shape (same operator, device kind, backend,
+  // objective, devices, attributes, data types and hardware) whose config is
+  // valid here; then the same on the nearest other hardware; then kDefault.
+  // Thread-safe, lock-free; an exact lookup takes under 100 ns once warm.
   LookupResult Lookup(const LookupRequest& request) const;
+
+  // Which backend was fastest for exactly this request (whose backend and
+  // kernel_id are not looked at). `ids` says which backends can run here and
+  // now, by name ("": the device kind's own), and their ids.
+  BestResult FindBest(const LookupRequest& request,
+                      const std::map<std::string, std::string>& ids) const;
 
   // Everything in the store, overlay over checked-in: one message per operator,
   // device kind and hardware, sorted.
@@ -122,7 +152,8 @@ class TunedConfigStore {
 };
 
 // sum over dimensions of |log2(a / b)|; nullopt if the shapes differ in their
-// dimensions' names or in their data types.
+// dimensions' names, their attributes (a convolution of another stride is
+// another computation, however near its sizes) or their data types.
 absl::optional<double> ShapeDistance(const proto::Shape& a,
                                      const proto::Shape& b);
 

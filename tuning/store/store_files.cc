@@ -1,7 +1,9 @@
 #include "tuning/store/store_files.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -23,11 +25,25 @@ constexpr char kHeader[] =
     "# proto-file: tuning/proto/store.proto\n"
     "# proto-message: optrail.proto.TunedConfigs\n\n";
 
-// What makes two entries of a file the same.
-using EntryKey = std::tuple<std::string, int32_t, int>;
-
-EntryKey KeyOf(const proto::TunedConfig& tuned) {
-  return {tuned.shape(), tuned.threads(), tuned.cache_mode()};
+// "m=4/f32, threads 1, hot, openblas, graph": what an entry is about.
+template <typename Entry>
+std::string Describe(const Entry& entry) {
+  const EntryKey key = EntryKeyOf(entry);
+  std::string text =
+      absl::StrCat("shape ", entry.shape(), ", threads ", entry.threads(), ", ",
+                   CacheModeName(entry.cache_mode()));
+  const std::string& backend = std::get<3>(key);
+  if (!backend.empty()) absl::StrAppend(&text, ", ", backend);
+  if (entry.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
+    absl::StrAppend(&text, ", ", LaunchModeName(entry.launch_mode()));
+  }
+  if (!entry.objective().empty()) {
+    absl::StrAppend(&text, ", for ", entry.objective());
+  }
+  if (entry.devices() > 1) {
+    absl::StrAppend(&text, ", ", entry.devices(), " devices");
+  }
+  return text;
 }
 
 // Names become parts of paths, so nothing else may be in them.
@@ -61,25 +77,107 @@ absl::Status CheckNames(absl::string_view operator_name,
   return absl::OkStatus();
 }
 
-// Puts shape and config into their canonical text.
-absl::Status Normalise(const TextProtoPlace& place, proto::TunedConfig* tuned) {
-  const absl::StatusOr<proto::Shape> shape = ParseShape(tuned->shape());
+// Checks what both kinds of entries have, puts the shape into its canonical
+// text, and takes out what stands for itself when absent.
+template <typename Entry>
+absl::Status NormaliseKey(const TextProtoPlace& place, Entry* entry) {
+  const absl::StatusOr<proto::Shape> shape = ParseShape(entry->shape());
   if (!shape.ok()) {
     return place.Child("shape").Error(shape.status().message());
   }
-  const absl::StatusOr<proto::Config> config = ParseConfig(tuned->config());
+  entry->set_shape(CanonicalText(*shape));
+  if (entry->threads() < 1) {
+    return place.Child("threads").Error(
+        absl::StrCat("threads is ", entry->threads(), ", expected at least 1"));
+  }
+  if (entry->cache_mode() == proto::CACHE_MODE_UNSPECIFIED) {
+    return place.Child("cache_mode")
+        .Error("cache_mode is missing, expected HOT or COLD");
+  }
+  if (entry->devices() < 0) {
+    return place.Child("devices").Error(
+        absl::StrCat("devices is ", entry->devices(), ", expected at least 1"));
+  }
+  if (entry->devices() == 1) entry->clear_devices();
+  if (entry->objective() == "time") entry->clear_objective();
+  return absl::OkStatus();
+}
+
+absl::Status NormaliseBackend(const TextProtoPlace& place,
+                              proto::DeviceKind device, std::string* backend) {
+  if (*backend == DeviceName(device)) backend->clear();
+  if (backend->empty() || IsBackendName(*backend)) return absl::OkStatus();
+  return place.Child("backend").Error(
+      absl::StrCat("backend is \"", *backend,
+                   "\", expected [a-z][a-z0-9_]*, neither best nor all"));
+}
+
+absl::StatusOr<std::string> CanonicalConfig(const TextProtoPlace& place,
+                                            const std::string& text) {
+  const absl::StatusOr<proto::Config> config = ParseConfig(text);
   if (!config.ok()) {
     return place.Child("config").Error(config.status().message());
   }
-  tuned->set_shape(CanonicalText(*shape));
-  tuned->set_config(CanonicalText(*config));
-  if (tuned->threads() < 1) {
-    return place.Child("threads").Error(
-        absl::StrCat("threads is ", tuned->threads(), ", expected at least 1"));
+  return CanonicalText(*config);
+}
+
+absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
+                       proto::TunedConfig* tuned) {
+  OPTRAIL_ASSIGN_OR_RETURN(*tuned->mutable_config(),
+                           CanonicalConfig(place, tuned->config()));
+  OPTRAIL_RETURN_IF_ERROR(NormaliseKey(place, tuned));
+  return NormaliseBackend(place, device, tuned->mutable_backend());
+}
+
+absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
+                       proto::BestBackend* best) {
+  OPTRAIL_RETURN_IF_ERROR(NormaliseKey(place, best));
+  if (best->entries().empty()) {
+    return place.Error("best without entries, expected one per backend");
   }
-  if (tuned->cache_mode() == proto::CACHE_MODE_UNSPECIFIED) {
-    return place.Child("cache_mode")
-        .Error("cache_mode is missing, expected HOT or COLD");
+  std::set<std::string> seen;
+  for (int i = 0; i < best->entries_size(); ++i) {
+    proto::BestBackend::Entry& entry = *best->mutable_entries(i);
+    const TextProtoPlace at = place.Child("entries", i);
+    OPTRAIL_RETURN_IF_ERROR(
+        NormaliseBackend(at, device, entry.mutable_backend()));
+    OPTRAIL_ASSIGN_OR_RETURN(*entry.mutable_config(),
+                             CanonicalConfig(at, entry.config()));
+    if (entry.id().empty()) {
+      return at.Error("id is missing, expected that of the backend");
+    }
+    if (!(entry.time_ns() > 0) || !std::isfinite(entry.time_ns())) {
+      return at.Error(absl::StrCat("time_ns is ", entry.time_ns(),
+                                   ", expected more than 0"));
+    }
+    if (!seen.insert(entry.backend()).second) {
+      return at.Error(
+          absl::StrCat("backend \"", entry.backend(), "\" occurs twice"));
+    }
+    if (i > 0 && entry.time_ns() < best->entries(i - 1).time_ns()) {
+      return at.Error(
+          "an entry is faster than the one before, expected the "
+          "best first");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Normalises entries of one kind; none may occur twice.
+template <typename Entries>
+absl::Status NormaliseAll(const TextProtoPlace& root, const char* field,
+                          proto::DeviceKind device, Entries* entries) {
+  std::map<EntryKey, int> lines;
+  for (int i = 0; i < entries->size(); ++i) {
+    const TextProtoPlace place = root.Child(field, i);
+    OPTRAIL_RETURN_IF_ERROR(Normalise(place, device, entries->Mutable(i)));
+    const auto [it, inserted] =
+        lines.emplace(EntryKeyOf(entries->Get(i)), place.line());
+    if (!inserted) {
+      return place.Error(absl::StrCat(Describe(entries->Get(i)),
+                                      " has two entries, the first in line ",
+                                      it->second));
+    }
   }
   return absl::OkStatus();
 }
@@ -89,9 +187,9 @@ std::string OverlayPath(absl::string_view directory, absl::string_view op,
   return JoinPath(directory, op, absl::StrCat(hardware, kSuffix));
 }
 
-std::string TreePath(absl::string_view directory, absl::string_view op,
-                     absl::string_view hardware) {
-  return JoinPath(directory, op, "tuned", absl::StrCat(hardware, kSuffix));
+// In the operator's folder.
+std::string TreePath(absl::string_view folder, absl::string_view hardware) {
+  return JoinPath(folder, "tuned", absl::StrCat(hardware, kSuffix));
 }
 
 // A file must say what its path says; otherwise writing it back would go
@@ -111,44 +209,54 @@ absl::StatusOr<proto::TunedConfigs> ReadTunedFile(const std::string& path,
   return configs;
 }
 
-absl::StatusOr<std::vector<proto::TunedConfigs>> ReadDirectory(
-    absl::string_view directory, bool tree) {
-  std::vector<proto::TunedConfigs> all;
-  const std::string root(directory);
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                           ListRecursively(root, kSuffix));
-  for (const std::string& path : paths) {
-    std::string parent = DirectoryOf(path);
-    if (tree) {
-      // Space and shapes files stand in the same tree.
-      if (FileNameOf(parent) != "tuned") continue;
-      parent = DirectoryOf(parent);
-    }
-    OPTRAIL_ASSIGN_OR_RETURN(proto::TunedConfigs configs,
-                             ReadTunedFile(path, FileNameOf(parent)));
-    all.push_back(std::move(configs));
-  }
-  return all;
-}
-
 // Replaces the entry of the same key, or adds one.
-void Put(const proto::TunedConfig& tuned, proto::TunedConfigs* configs) {
-  for (proto::TunedConfig& existing : *configs->mutable_tuned()) {
-    if (KeyOf(existing) == KeyOf(tuned)) {
-      existing = tuned;
+template <typename Entry>
+void Put(const Entry& entry,
+         google::protobuf::RepeatedPtrField<Entry>* entries) {
+  for (Entry& existing : *entries) {
+    if (EntryKeyOf(existing) == EntryKeyOf(entry)) {
+      existing = entry;
       return;
     }
   }
-  *configs->add_tuned() = tuned;
+  *entries->Add() = entry;
 }
 
-void Remove(const proto::TunedConfig& tuned, proto::TunedConfigs* configs) {
-  auto& entries = *configs->mutable_tuned();
-  entries.erase(std::remove_if(entries.begin(), entries.end(),
-                               [&](const proto::TunedConfig& entry) {
-                                 return KeyOf(entry) == KeyOf(tuned);
-                               }),
-                entries.end());
+template <typename Entry>
+void Remove(const Entry& entry,
+            google::protobuf::RepeatedPtrField<Entry>* entries) {
+  entries->erase(std::remove_if(entries->begin(), entries->end(),
+                                [&](const Entry& existing) {
+                                  return EntryKeyOf(existing) ==
+                                         EntryKeyOf(entry);
+                                }),
+                 entries->end());
+}
+
+template <typename Entry>
+const Entry* Find(const Entry& wanted,
+                  const google::protobuf::RepeatedPtrField<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    if (EntryKeyOf(entry) == EntryKeyOf(wanted)) return &entry;
+  }
+  return nullptr;
+}
+
+template <typename Entries>
+void SortByKey(Entries* entries) {
+  std::sort(entries->begin(), entries->end(), [](const auto& a, const auto& b) {
+    return EntryKeyOf(a) < EntryKeyOf(b);
+  });
+}
+
+proto::TunedConfigs Header(absl::string_view operator_name,
+                           absl::string_view hardware_id,
+                           proto::DeviceKind device_kind) {
+  proto::TunedConfigs configs;
+  configs.set_operator_name(std::string(operator_name));
+  configs.set_hardware_id(std::string(hardware_id));
+  configs.set_device_kind(device_kind);
+  return configs;
 }
 
 // The file's contents; what a new file begins with where there is none.
@@ -157,11 +265,7 @@ absl::StatusOr<proto::TunedConfigs> ReadOrNew(const std::string& path,
                                               absl::string_view hardware,
                                               proto::DeviceKind device) {
   if (!FileExists(path)) {
-    proto::TunedConfigs configs;
-    configs.set_operator_name(std::string(op));
-    configs.set_hardware_id(std::string(hardware));
-    configs.set_device_kind(device);
-    return configs;
+    return Header(op, hardware, device);
   }
   OPTRAIL_ASSIGN_OR_RETURN(proto::TunedConfigs configs,
                            ReadTunedFile(path, op));
@@ -175,7 +279,9 @@ absl::StatusOr<proto::TunedConfigs> ReadOrNew(const std::string& path,
 
 absl::Status WriteTunedFile(const std::string& path,
                             const proto::TunedConfigs& configs) {
-  if (configs.tuned().empty()) return RemoveFile(path);
+  if (configs.tuned().empty() && configs.best().empty()) {
+    return RemoveFile(path);
+  }
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
   return WriteFileAtomically(path, FormatTunedConfigs(configs));
 }
@@ -187,43 +293,91 @@ absl::StatusOr<FileLock> LockOverlay(absl::string_view directory) {
   return FileLock::Wait(JoinPath(directory, ".lock"));
 }
 
-bool Same(const proto::TunedConfig& a, const proto::TunedConfig& b) {
+template <typename Entry>
+bool Same(const Entry& a, const Entry& b) {
   return PrintTextProto(a) == PrintTextProto(b);
 }
 
-// Every entry of the overlay beside its checked-in one.
+bool Same(const StoreDifference& pair) {
+  if (pair.is_new) return false;
+  return pair.is_best ? Same(pair.checked_in_best, pair.overlay_best)
+                      : Same(pair.checked_in, pair.overlay);
+}
+
+// Every entry of the overlay beside its checked-in one. `elsewhere`: also those
+// of operators that have no folder here.
 absl::StatusOr<std::vector<StoreDifference>> Pairs(
-    absl::string_view checked_in_directory,
-    absl::string_view overlay_directory) {
+    const OperatorFolders& folders, absl::string_view overlay_directory,
+    bool elsewhere, absl::FunctionRef<bool(absl::string_view)> wanted) {
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, ReadOverlay(overlay_directory));
   std::vector<StoreDifference> pairs;
   for (const proto::TunedConfigs& configs : overlay) {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const proto::TunedConfigs checked_in,
-        ReadOrNew(TreePath(checked_in_directory, configs.operator_name(),
-                           configs.hardware_id()),
-                  configs.operator_name(), configs.hardware_id(),
-                  configs.device_kind()));
-    std::map<EntryKey, const proto::TunedConfig*> by_key;
-    for (const proto::TunedConfig& tuned : checked_in.tuned()) {
-      by_key[KeyOf(tuned)] = &tuned;
+    if (!wanted(configs.operator_name())) continue;
+    StoreDifference pair;
+    pair.operator_name = configs.operator_name();
+    pair.hardware_id = configs.hardware_id();
+    pair.device_kind = configs.device_kind();
+    const absl::StatusOr<std::string> folder =
+        folders.FolderOf(configs.operator_name());
+    proto::TunedConfigs checked_in;
+    if (folder.ok()) {
+      pair.path = TreePath(*folder, configs.hardware_id());
+      OPTRAIL_ASSIGN_OR_RETURN(
+          checked_in, ReadOrNew(pair.path, configs.operator_name(),
+                                configs.hardware_id(), configs.device_kind()));
+    } else if (!elsewhere || !absl::IsNotFound(folder.status())) {
+      return folder.status();
     }
     for (const proto::TunedConfig& tuned : configs.tuned()) {
-      StoreDifference pair;
-      pair.operator_name = configs.operator_name();
-      pair.hardware_id = configs.hardware_id();
-      pair.device_kind = configs.device_kind();
-      pair.overlay = tuned;
-      const auto found = by_key.find(KeyOf(tuned));
-      pair.is_new = found == by_key.end();
-      if (!pair.is_new) pair.checked_in = *found->second;
-      pairs.push_back(std::move(pair));
+      StoreDifference& added = pairs.emplace_back(pair);
+      added.overlay = tuned;
+      const auto* found = Find(tuned, checked_in.tuned());
+      added.is_new = found == nullptr;
+      if (found != nullptr) added.checked_in = *found;
+    }
+    for (const proto::BestBackend& best : configs.best()) {
+      StoreDifference& added = pairs.emplace_back(pair);
+      added.is_best = true;
+      added.overlay_best = best;
+      const auto* found = Find(best, checked_in.best());
+      added.is_new = found == nullptr;
+      if (found != nullptr) added.checked_in_best = *found;
     }
   }
   return pairs;
 }
 
+// Adds the entries of `added`, which is checked, to the overlay.
+absl::Status AddToOverlay(absl::string_view overlay_directory,
+                          proto::TunedConfigs added) {
+  OPTRAIL_RETURN_IF_ERROR(CheckNames(added.operator_name(), added.hardware_id(),
+                                     added.device_kind()));
+  // Nothing is written that could not be read.
+  OPTRAIL_ASSIGN_OR_RETURN(added, ParseTunedConfigs(FormatTunedConfigs(added),
+                                                    "the entry to write"));
+  OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock, LockOverlay(overlay_directory));
+  const std::string path = OverlayPath(overlay_directory, added.operator_name(),
+                                       added.hardware_id());
+  OPTRAIL_ASSIGN_OR_RETURN(proto::TunedConfigs configs,
+                           ReadOrNew(path, added.operator_name(),
+                                     added.hardware_id(), added.device_kind()));
+  for (const auto& tuned : added.tuned()) Put(tuned, configs.mutable_tuned());
+  for (const auto& best : added.best()) Put(best, configs.mutable_best());
+  return WriteTunedFile(path, configs);
+}
+
 }  // namespace
+
+EntryKey EntryKeyOf(const proto::TunedConfig& tuned) {
+  return {tuned.shape(),   tuned.threads(),     tuned.cache_mode(),
+          tuned.backend(), tuned.launch_mode(), tuned.objective(),
+          tuned.devices()};
+}
+
+EntryKey EntryKeyOf(const proto::BestBackend& best) {
+  return {best.shape(),       best.threads(),   best.cache_mode(), "",
+          best.launch_mode(), best.objective(), best.devices()};
+}
 
 absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(absl::string_view text,
                                                       absl::string_view path) {
@@ -233,39 +387,57 @@ absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(absl::string_view text,
   const absl::Status names = CheckNames(
       configs.operator_name(), configs.hardware_id(), configs.device_kind());
   if (!names.ok()) return file.root().Error(names.message());
-  std::map<EntryKey, int> lines;
-  for (int i = 0; i < configs.tuned_size(); ++i) {
-    const TextProtoPlace place = file.root().Child("tuned", i);
-    OPTRAIL_RETURN_IF_ERROR(Normalise(place, configs.mutable_tuned(i)));
-    const auto [it, inserted] =
-        lines.emplace(KeyOf(configs.tuned(i)), place.line());
-    if (!inserted) {
-      return place.Error(
-          absl::StrCat("shape ", configs.tuned(i).shape(), ", threads ",
-                       configs.tuned(i).threads(), ", ",
-                       CacheModeName(configs.tuned(i).cache_mode()),
-                       " has two entries, the first in line ", it->second));
-    }
-  }
+  OPTRAIL_RETURN_IF_ERROR(NormaliseAll(
+      file.root(), "tuned", configs.device_kind(), configs.mutable_tuned()));
+  OPTRAIL_RETURN_IF_ERROR(NormaliseAll(
+      file.root(), "best", configs.device_kind(), configs.mutable_best()));
   return std::move(configs);
 }
 
 std::string FormatTunedConfigs(proto::TunedConfigs configs) {
-  std::sort(configs.mutable_tuned()->begin(), configs.mutable_tuned()->end(),
-            [](const proto::TunedConfig& a, const proto::TunedConfig& b) {
-              return KeyOf(a) < KeyOf(b);
-            });
+  SortByKey(configs.mutable_tuned());
+  SortByKey(configs.mutable_best());
   return absl::StrCat(kHeader, PrintTextProto(configs));
 }
 
 absl::StatusOr<std::vector<proto::TunedConfigs>> ReadOverlay(
     absl::string_view directory) {
-  return ReadDirectory(directory, /*tree=*/false);
+  std::vector<proto::TunedConfigs> all;
+  const std::string root(directory);
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                           ListRecursively(root, kSuffix));
+  for (const std::string& path : paths) {
+    const std::string parent = DirectoryOf(path);
+    OPTRAIL_ASSIGN_OR_RETURN(proto::TunedConfigs configs,
+                             ReadTunedFile(path, FileNameOf(parent)));
+    all.push_back(std::move(configs));
+  }
+  return all;
 }
 
 absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
-    absl::string_view directory) {
-  return ReadDirectory(directory, /*tree=*/true);
+    const OperatorFolders& folders) {
+  std::vector<proto::TunedConfigs> all;
+  for (const auto& [op, where] : folders.folders()) {
+    for (const std::string& folder : where) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const std::vector<std::string> paths,
+          ListRecursively(JoinPath(folder, "tuned"), kSuffix));
+      for (const std::string& path : paths) {
+        OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+        OPTRAIL_ASSIGN_OR_RETURN(proto::TunedConfigs configs,
+                                 ParseTunedConfigs(text, path));
+        // A folder may declare several operators.
+        if (configs.operator_name() != op &&
+            folders.folders().count(configs.operator_name()) != 0) {
+          continue;
+        }
+        OPTRAIL_ASSIGN_OR_RETURN(configs, ReadTunedFile(path, op));
+        all.push_back(std::move(configs));
+      }
+    }
+  }
+  return all;
 }
 
 absl::Status WriteOverlay(absl::string_view overlay_directory,
@@ -273,70 +445,67 @@ absl::Status WriteOverlay(absl::string_view overlay_directory,
                           absl::string_view hardware_id,
                           proto::DeviceKind device_kind,
                           const proto::TunedConfig& tuned) {
-  OPTRAIL_RETURN_IF_ERROR(CheckNames(operator_name, hardware_id, device_kind));
-  proto::TunedConfigs single;
-  single.set_operator_name(std::string(operator_name));
-  single.set_hardware_id(std::string(hardware_id));
-  single.set_device_kind(device_kind);
+  proto::TunedConfigs single = Header(operator_name, hardware_id, device_kind);
   *single.add_tuned() = tuned;
-  // Nothing is written that could not be read.
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const proto::TunedConfigs checked,
-      ParseTunedConfigs(FormatTunedConfigs(single), "the entry to write"));
-  OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock, LockOverlay(overlay_directory));
-  const std::string path =
-      OverlayPath(overlay_directory, operator_name, hardware_id);
-  OPTRAIL_ASSIGN_OR_RETURN(
-      proto::TunedConfigs configs,
-      ReadOrNew(path, operator_name, hardware_id, device_kind));
-  Put(checked.tuned(0), &configs);
-  return WriteTunedFile(path, configs);
+  return AddToOverlay(overlay_directory, std::move(single));
+}
+
+absl::Status WriteOverlay(absl::string_view overlay_directory,
+                          absl::string_view operator_name,
+                          absl::string_view hardware_id,
+                          proto::DeviceKind device_kind,
+                          const proto::BestBackend& best) {
+  proto::TunedConfigs single = Header(operator_name, hardware_id, device_kind);
+  *single.add_best() = best;
+  return AddToOverlay(overlay_directory, std::move(single));
 }
 
 absl::StatusOr<std::vector<StoreDifference>> DiffStore(
-    absl::string_view checked_in_directory,
-    absl::string_view overlay_directory) {
+    const OperatorFolders& folders, absl::string_view overlay_directory) {
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<StoreDifference> pairs,
-                           Pairs(checked_in_directory, overlay_directory));
-  pairs.erase(std::remove_if(pairs.begin(), pairs.end(),
-                             [](const StoreDifference& pair) {
-                               return !pair.is_new &&
-                                      Same(pair.checked_in, pair.overlay);
-                             }),
-              pairs.end());
+                           Pairs(folders, overlay_directory, /*elsewhere=*/true,
+                                 [](absl::string_view) { return true; }));
+  pairs.erase(
+      std::remove_if(pairs.begin(), pairs.end(),
+                     [](const StoreDifference& pair) { return Same(pair); }),
+      pairs.end());
   return pairs;
 }
 
 std::string FormatDifference(const StoreDifference& difference) {
   std::string text = absl::StrCat(
       difference.operator_name, " on ", difference.hardware_id, ", ",
-      difference.overlay.shape(), ", ", difference.overlay.threads(),
-      " threads, ", CacheModeName(difference.overlay.cache_mode()), "\n");
-  const auto add = [&](const char* sign, const proto::TunedConfig& tuned) {
+      difference.is_best
+          ? absl::StrCat("best backend, ", Describe(difference.overlay_best))
+          : Describe(difference.overlay),
+      "\n");
+  const auto add = [&](const char* sign, const auto& entry) {
     for (absl::string_view line :
-         absl::StrSplit(PrintTextProto(tuned), '\n', absl::SkipEmpty())) {
+         absl::StrSplit(PrintTextProto(entry), '\n', absl::SkipEmpty())) {
       absl::StrAppend(&text, sign, " ", line, "\n");
     }
   };
-  if (!difference.is_new) add("-", difference.checked_in);
-  add("+", difference.overlay);
+  if (difference.is_best) {
+    if (!difference.is_new) add("-", difference.checked_in_best);
+    add("+", difference.overlay_best);
+  } else {
+    if (!difference.is_new) add("-", difference.checked_in);
+    add("+", difference.overlay);
+  }
   return text;
 }
 
 absl::StatusOr<std::vector<std::string>> PromoteOverlay(
-    absl::string_view checked_in_directory, absl::string_view overlay_directory,
-    absl::FunctionRef<bool(const StoreDifference&)> filter) {
+    const OperatorFolders& folders, absl::string_view overlay_directory,
+    absl::FunctionRef<bool(absl::string_view)> wanted) {
   OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock, LockOverlay(overlay_directory));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<StoreDifference> pairs,
-                           Pairs(checked_in_directory, overlay_directory));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<StoreDifference> pairs,
+      Pairs(folders, overlay_directory, /*elsewhere=*/false, wanted));
   // By checked-in file. Equal entries move, too: they only leave the overlay.
   std::map<std::string, std::vector<const StoreDifference*>> by_file;
   for (const StoreDifference& pair : pairs) {
-    if (filter(pair)) {
-      by_file[TreePath(checked_in_directory, pair.operator_name,
-                       pair.hardware_id)]
-          .push_back(&pair);
-    }
+    by_file[pair.path].push_back(&pair);
   }
   std::vector<std::string> written;
   for (const auto& [path, moving] : by_file) {
@@ -350,8 +519,13 @@ absl::StatusOr<std::vector<std::string>> PromoteOverlay(
                              ReadOrNew(overlay_path, first.operator_name,
                                        first.hardware_id, first.device_kind));
     for (const StoreDifference* pair : moving) {
-      Put(pair->overlay, &checked_in);
-      Remove(pair->overlay, &overlay);
+      if (pair->is_best) {
+        Put(pair->overlay_best, checked_in.mutable_best());
+        Remove(pair->overlay_best, overlay.mutable_best());
+      } else {
+        Put(pair->overlay, checked_in.mutable_tuned());
+        Remove(pair->overlay, overlay.mutable_tuned());
+      }
     }
     OPTRAIL_RETURN_IF_ERROR(WriteTunedFile(path, checked_in));
     written.push_back(path);

@@ -10,7 +10,10 @@
 // Writes are atomic and merge: two tuners that finish at once both keep their
 // winners. The text is sorted and the same for the same contents.
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -19,8 +22,19 @@
 #include "absl/strings/string_view.h"
 #include "tuning/proto/context.pb.h"
 #include "tuning/proto/store.pb.h"
+#include "tuning/store/operator_folders.h"
 
 namespace optrail::tuning {
+
+// What makes two entries of a file the same, and their order: shape, threads,
+// cache mode; then backend, launch mode, objective and devices.
+using EntryKey =
+    std::tuple<std::string, int32_t, int, std::string, int, std::string, int>;
+EntryKey EntryKeyOf(const proto::TunedConfig& tuned);
+EntryKey EntryKeyOf(const proto::BestBackend& best);
+
+template <typename Value>
+using TunedEntries = std::map<EntryKey, Value>;
 
 // Parses and checks one file: canonical shapes and configs, no entry twice.
 // InvalidArgument with file, line, field, value and what was expected.
@@ -31,46 +45,57 @@ absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(absl::string_view text,
 // it back.
 std::string FormatTunedConfigs(proto::TunedConfigs configs);
 
-// Reads every file of a directory, sorted by path. The overlay's layout is
-// `<op>/<hardware_id>.textproto`, the tree's `<op>/tuned/<hardware_id>
-// .textproto`. A missing directory holds nothing; any broken file is an error.
+// Reads every file, sorted by path: of the overlay `<op>/<hardware_id>
+// .textproto`, of the folder of each operator `tuned/<hardware_id>.textproto`.
+// A missing directory holds nothing; any broken file is an error.
 absl::StatusOr<std::vector<proto::TunedConfigs>> ReadOverlay(
     absl::string_view directory);
 absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
-    absl::string_view directory);
+    const OperatorFolders& folders);
 
-// Adds `tuned` to the overlay, replacing an entry of the same shape, threads
-// and cache mode.
+// Adds an entry to the overlay, replacing one of the same key: shape, threads
+// and cache mode; backend, launch mode, objective and devices.
 absl::Status WriteOverlay(absl::string_view overlay_directory,
                           absl::string_view operator_name,
                           absl::string_view hardware_id,
                           proto::DeviceKind device_kind,
                           const proto::TunedConfig& tuned);
+absl::Status WriteOverlay(absl::string_view overlay_directory,
+                          absl::string_view operator_name,
+                          absl::string_view hardware_id,
+                          proto::DeviceKind device_kind,
+                          const proto::BestBackend& best);
 
 // One entry where the overlay differs from the checked-in files.
 struct StoreDifference {
   std::string operator_name;
   std::string hardware_id;
   proto::DeviceKind device_kind = proto::DEVICE_KIND_UNSPECIFIED;
-  bool is_new = false;            // there is no checked-in entry
-  proto::TunedConfig checked_in;  // unset if is_new
-  proto::TunedConfig overlay;
+  // Of the checked-in file, there or not; empty if the operator has no folder
+  // here.
+  std::string path;
+  bool is_new = false;  // there is no checked-in entry
+  // A tuned config, or which backend is best.
+  bool is_best = false;
+  proto::TunedConfig checked_in, overlay;  // checked_in: not if is_new
+  proto::BestBackend checked_in_best, overlay_best;  // the same
 };
 
-// Sorted by operator, hardware, shape. Entries equal in both are left out.
+// Sorted by operator, hardware, key. Entries equal in both are left out.
 absl::StatusOr<std::vector<StoreDifference>> DiffStore(
-    absl::string_view checked_in_directory,
-    absl::string_view overlay_directory);
+    const OperatorFolders& folders, absl::string_view overlay_directory);
 
 // The two sides as lines that begin with "-" and "+".
 std::string FormatDifference(const StoreDifference& difference);
 
-// Moves the overlay's entries for which `filter` holds into the checked-in
-// tree, then out of the overlay. Returns the files written. Interrupted in
-// between, an entry is in both, and promoting again completes the move.
+// Moves the overlay's entries of the operators for which `wanted` holds into
+// the folders of these operators, then out of the overlay. Returns the files
+// written. Interrupted in between, an entry is in both, and promoting again
+// completes the move. NotFound, and nothing is moved, if an operator has no
+// folder here.
 absl::StatusOr<std::vector<std::string>> PromoteOverlay(
-    absl::string_view checked_in_directory, absl::string_view overlay_directory,
-    absl::FunctionRef<bool(const StoreDifference&)> filter);
+    const OperatorFolders& folders, absl::string_view overlay_directory,
+    absl::FunctionRef<bool(absl::string_view)> wanted);
 
 }  // namespace optrail::tuning
 

@@ -1,5 +1,6 @@
 #include "tuning/store/store.h"
 
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/store/operator_folders.h"
 #include "tuning/store/store_files.h"
 
 namespace optrail::tuning {
@@ -217,7 +219,8 @@ TEST(StoreTest, ABrokenOverlayFileIsLeftOutLoudly) {
   Query query("n=64/f32");
   EXPECT_EQ(store.Lookup(query.request).source, LookupSource::kExact);
   // Whoever changes files must not step over it.
-  EXPECT_FALSE(DiffStore(FreshDirectory("tree"), overlay).ok());
+  EXPECT_FALSE(
+      DiffStore(*OperatorFolders::Find(FreshDirectory("tree")), overlay).ok());
 }
 
 TEST(StoreTest, ABrokenCheckedInFileIsAnError) {
@@ -305,16 +308,22 @@ TEST(StoreFilesTest, ConcurrentWritersKeepAllEntries) {
 
 TEST(StoreFilesTest, DiffAndPromoteMoveEntries) {
   const std::string overlay = FreshDirectory("overlay");
-  const std::string tree = FreshDirectory("tree");
+  const std::string root = FreshDirectory("tree");
+  // Named as it pleases.
+  ASSERT_TRUE(CreateDirectories(JoinPath(root, "kernels/rows")).ok());
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(root, "kernels/rows/BUILD"),
+                                  "operator(name = \"softmax\")")
+                  .ok());
+  const OperatorFolders tree = *OperatorFolders::Find(root);
   const auto write = [&](const std::string& shape, const std::string& config) {
     ASSERT_TRUE(WriteOverlay(overlay, "softmax", "hw-a", proto::CPU,
                              Tuned(shape, config))
                     .ok());
   };
-  const auto all = [](const StoreDifference&) { return true; };
+  const auto all = [](absl::string_view) { return true; };
   write("n=1/f32", "u=1");
   write("n=2/f32", "u=2");
-  const std::string path = JoinPath(tree, "softmax", "tuned", "hw-a.textproto");
+  const std::string path = JoinPath(root, "kernels/rows/tuned/hw-a.textproto");
   EXPECT_THAT(*PromoteOverlay(tree, overlay, all), ElementsAre(path));
   EXPECT_THAT(*ReadOverlay(overlay), IsEmpty());
   EXPECT_THAT(*DiffStore(tree, overlay), IsEmpty());
@@ -331,14 +340,191 @@ TEST(StoreFilesTest, DiffAndPromoteMoveEntries) {
       AllOf(HasSubstr("- config: \"u=2\""), HasSubstr("+ config: \"u=3\"")));
   EXPECT_TRUE((*differences)[1].is_new);
 
-  EXPECT_TRUE(PromoteOverlay(tree, overlay, [](const StoreDifference& d) {
-                return d.is_new;
-              }).ok());
-  EXPECT_EQ((*ReadOverlay(overlay))[0].tuned_size(), 2);
-  ASSERT_THAT(*ReadTree(tree), SizeIs(1));
-  EXPECT_EQ((*ReadTree(tree))[0].tuned_size(), 3);
+  EXPECT_THAT(
+      *PromoteOverlay(tree, overlay, [](absl::string_view) { return false; }),
+      IsEmpty());
+  EXPECT_EQ((*ReadOverlay(overlay))[0].tuned_size(), 3);
   EXPECT_TRUE(PromoteOverlay(tree, overlay, all).ok());
   EXPECT_THAT(*ReadOverlay(overlay), IsEmpty());
+  ASSERT_THAT(*ReadTree(tree), SizeIs(1));
+  EXPECT_EQ((*ReadTree(tree))[0].tuned_size(), 3);
+}
+
+TEST(StoreFilesTest, NothingMovesWhereAnOperatorHasNoFolder) {
+  const std::string overlay = FreshDirectory("overlay");
+  ASSERT_TRUE(WriteOverlay(overlay, "softmax", "hw-a", proto::CPU,
+                           Tuned("n=1/f32", "u=1"))
+                  .ok());
+  const OperatorFolders none = *OperatorFolders::Find(FreshDirectory("tree"));
+  EXPECT_THAT(*DiffStore(none, overlay), SizeIs(1));
+  EXPECT_TRUE(
+      absl::IsNotFound(PromoteOverlay(none, overlay, [](absl::string_view) {
+                         return true;
+                       }).status()));
+  EXPECT_THAT(*ReadOverlay(overlay), SizeIs(1));
+}
+
+proto::BestBackend Best(const std::string& shape) {
+  proto::BestBackend best;
+  best.set_shape(shape);
+  best.set_threads(1);
+  best.set_cache_mode(proto::HOT);
+  for (const char* backend : {"openblas", ""}) {
+    proto::BestBackend::Entry* entry = best.add_entries();
+    entry->set_backend(backend);
+    entry->set_id(absl::StrCat("id-", backend));
+    entry->set_time_ns(100 + 10 * best.entries_size());
+  }
+  best.set_run_id("20261121T000000Z-1");
+  return best;
+}
+
+TEST(StoreTest, BackendsObjectivesAndDevicesAreEntriesOfTheirOwn) {
+  const std::string overlay = FreshDirectory("overlay");
+  proto::TunedConfig blas = Tuned("n=64/f32", "u=2");
+  blas.set_backend("openblas");
+  proto::TunedConfig joules = Tuned("n=64/f32", "u=3");
+  joules.set_objective("joules");
+  proto::TunedConfig graph = Tuned("n=64/f32", "u=4");
+  graph.set_launch_mode(proto::GRAPH);
+  proto::TunedConfig two = Tuned("n=64/f32", "u=5");
+  two.set_devices(2);
+  // What stands for itself is not written.
+  proto::TunedConfig own = Tuned("n=64/f32", "u=1");
+  own.set_backend("cpu");
+  own.set_objective("time");
+  own.set_devices(1);
+  for (const auto& tuned : {blas, joules, graph, two, own}) {
+    ASSERT_TRUE(
+        WriteOverlay(overlay, "softmax", "hw-a", proto::CPU, tuned).ok());
+  }
+  const std::string text =
+      *ReadFile(JoinPath(overlay, "softmax", "hw-a.textproto"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("\"cpu\"")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("\"time\"")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("devices: 1")));
+  StoreOptions options;
+  options.overlay_directory = overlay;
+  const TunedConfigStore store = LoadOrDie(options);
+  const auto lookup = [&](absl::string_view backend,
+                          absl::string_view objective, proto::LaunchMode mode,
+                          int devices) {
+    Query query("n=64/f32");
+    query.request.backend = backend;
+    query.request.objective = objective;
+    query.request.launch_mode = mode;
+    query.request.devices = devices;
+    const LookupResult found = store.Lookup(query.request);
+    return absl::StrCat(LookupSourceName(found.source), " ", ConfigOf(found));
+  };
+  const auto none = proto::LAUNCH_MODE_UNSPECIFIED;
+  EXPECT_EQ(lookup("", "", none, 1), "exact u=1");
+  EXPECT_EQ(lookup("", "time", none, 0), "exact u=1");
+  EXPECT_EQ(lookup("openblas", "", none, 1), "exact u=2");
+  EXPECT_EQ(lookup("", "joules", none, 1), "exact u=3");
+  EXPECT_EQ(lookup("", "", proto::GRAPH, 1), "exact u=4");
+  EXPECT_EQ(lookup("", "", none, 2), "exact u=5");
+  // Never another's in its place.
+  EXPECT_EQ(lookup("onednn", "", none, 1), "default none");
+  EXPECT_EQ(lookup("openblas", "joules", none, 1), "default none");
+  EXPECT_EQ(lookup("", "", none, 4), "default none");
+  // The same call launched otherwise is near, and said.
+  EXPECT_EQ(lookup("openblas", "", proto::GRAPH, 1), "nearest u=2");
+}
+
+TEST(StoreTest, OtherAttributesAreNeverNear) {
+  StoreOptions options;
+  options.checked_in = {
+      File("hw-a", {Tuned("n=64/stride=1/f32", "u=1"), Tuned("n=64/f32", "u=2"),
+                    Tuned("n=128/stride=2/f32", "u=3")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query two("n=64/stride=2/f32");
+  EXPECT_EQ(ConfigOf(store.Lookup(two.request)), "u=3");
+  Query one("n=64/stride=1/f32");
+  EXPECT_EQ(store.Lookup(one.request).source, LookupSource::kExact);
+  Query three("n=64/stride=3/f32");
+  EXPECT_EQ(store.Lookup(three.request).source, LookupSource::kDefault);
+}
+
+TEST(StoreTest, BestIsAnsweredUntilAnIdChanges) {
+  const std::string overlay = FreshDirectory("overlay");
+  ASSERT_TRUE(
+      WriteOverlay(overlay, "softmax", "hw-a", proto::CPU, Best("n=64/f32"))
+          .ok());
+  StoreOptions options;
+  options.overlay_directory = overlay;
+  const TunedConfigStore store = LoadOrDie(options);
+  Query query("n=64/f32");
+  const std::map<std::string, std::string> ids = {{"", "id-"},
+                                                  {"openblas", "id-openblas"}};
+  const BestResult found = store.FindBest(query.request, ids);
+  ASSERT_NE(found.winner(), nullptr) << found.why;
+  EXPECT_EQ(found.winner()->backend(), "openblas");
+  EXPECT_TRUE(found.from_overlay);
+  EXPECT_EQ(store.Contents()[0].best_size(), 1);
+
+  const auto why = [&](const std::map<std::string, std::string>& now) {
+    const BestResult result = store.FindBest(query.request, now);
+    EXPECT_EQ(result.winner(), nullptr);
+    EXPECT_TRUE(result.stale);
+    return result.why;
+  };
+  EXPECT_THAT(why({{"", "id-"}, {"openblas", "0.3.22"}}),
+              HasSubstr("openblas was id-openblas"));
+  EXPECT_THAT(why({{"", "id-"}}), HasSubstr("openblas is not here now"));
+  EXPECT_THAT(why({{"", "new"}, {"openblas", "id-openblas"}}),
+              HasSubstr("cpu was id-"));
+  auto more = ids;
+  more["onednn"] = "3.1";
+  EXPECT_THAT(why(more), HasSubstr("onednn was not among"));
+
+  query.request.threads = 2;
+  EXPECT_EQ(store.FindBest(query.request, ids).best, nullptr);
+  EXPECT_EQ(TunedConfigStore().FindBest(query.request, ids).best, nullptr);
+}
+
+TEST(StoreFilesTest, BestEntriesAreCheckedSortedAndPromoted) {
+  const auto error = [](proto::BestBackend best) {
+    return std::string(WriteOverlay(FreshDirectory("overlay"), "softmax", "hw",
+                                    proto::CPU, best)
+                           .message());
+  };
+  proto::BestBackend best = Best("n=1/f32");
+  EXPECT_EQ(error(best), "");
+  best.mutable_entries(1)->set_time_ns(1);
+  EXPECT_THAT(error(best), HasSubstr("best first"));
+  best = Best("n=1/f32");
+  best.mutable_entries(1)->set_backend("openblas");
+  EXPECT_THAT(error(best), HasSubstr("occurs twice"));
+  best = Best("n=1/f32");
+  best.mutable_entries(0)->clear_id();
+  EXPECT_THAT(error(best), HasSubstr("id is missing"));
+  best.clear_entries();
+  EXPECT_THAT(error(best), HasSubstr("without entries"));
+  best = Best("n=1/f32");
+  best.mutable_entries(0)->set_backend("all");
+  EXPECT_THAT(error(best), HasSubstr("neither best nor all"));
+
+  const std::string overlay = FreshDirectory("overlay");
+  for (const char* shape : {"n=9/f32", "n=1/f32", "n=9/f32"}) {
+    ASSERT_TRUE(
+        WriteOverlay(overlay, "softmax", "hw-a", proto::CPU, Best(shape)).ok());
+  }
+  EXPECT_EQ((*ReadOverlay(overlay))[0].best(0).shape(), "n=1/f32");
+  const std::string root = FreshDirectory("tree");
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(root, "BUILD"),
+                                  "operator(name = \"softmax\")")
+                  .ok());
+  const OperatorFolders tree = *OperatorFolders::Find(root);
+  const auto differences = DiffStore(tree, overlay);
+  ASSERT_THAT(*differences, SizeIs(2));
+  EXPECT_THAT(FormatDifference((*differences)[0]),
+              HasSubstr("best backend, shape n=1/f32, threads 1, hot\n+ "));
+  EXPECT_TRUE(PromoteOverlay(tree, overlay, [](absl::string_view) {
+                return true;
+              }).ok());
+  EXPECT_THAT(*ReadOverlay(overlay), IsEmpty());
+  EXPECT_EQ((*ReadTree(tree))[0].best_size(), 2);
 }
 
 TEST(StoreFilesTest, AFileMustSayWhatItsPathSays) {

@@ -2,7 +2,7 @@
 // processes that were recorded once, and prints the tables of docs/gating.md.
 //
 //   bazel run //tracker/gate/evaluation:gate_evaluation -- \
-//       --processes=$PWD/tracker/gate/evaluation/processes_xeon_2c.tsv
+//       --processes=$PWD/base/testdata/processes_xeon_2c.tsv
 //
 // --processes is a file of one line per benchmark: its name, then for each
 // round (a run) the process medians in ns separated by spaces; the fields are

@@ -34,6 +34,8 @@ std::string EncodeAttributes(const Observation& observation) {
   stored.set_config_source(observation.config_source);
   stored.set_kernel_id(observation.kernel_id);
   stored.set_tuning_session_id(observation.tuning_session_id);
+  stored.set_resolved_backend(observation.resolved_backend);
+  stored.set_library(observation.library);
   if (observation.flop) stored.set_flop(*observation.flop);
   if (observation.moved_bytes) stored.set_moved_bytes(*observation.moved_bytes);
   return EncodeRecord(stored);
@@ -71,6 +73,8 @@ absl::Status DecodeAttributes(absl::string_view bytes, Observation* result) {
   result->config_source = stored.config_source();
   result->kernel_id = stored.kernel_id();
   result->tuning_session_id = stored.tuning_session_id();
+  result->resolved_backend = stored.resolved_backend();
+  result->library = stored.library();
   if (stored.has_flop()) result->flop = stored.flop();
   if (stored.has_moved_bytes()) result->moved_bytes = stored.moved_bytes();
   return absl::OkStatus();

@@ -39,7 +39,7 @@ std::string TextOf(const Point& point) {
       point.outcome, " ", point.detail, " ", Exact(point.value), " ",
       absl::StrFormat("%a %a", point.low, point.high), " ", point.config, " ",
       point.config_source, " ", point.kernel_id, " ", point.tuning_session_id,
-      " ");
+      " ", point.resolved_backend, " ", point.library, " ");
   absl::StrAppend(&text, Exact(point.flop), " ", Exact(point.moved_bytes), " ",
                   Exact(point.roofline_fraction), " ", point.epoch, " ",
                   point.settings);

@@ -1,4 +1,4 @@
-#include "suites/tune/tune_journal.h"
+#include "tuning/session/session_journal.h"
 
 #include <utility>
 
@@ -10,29 +10,35 @@
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
 
-namespace optrail::suites {
+namespace optrail::tuning {
 
-std::string TuneJournal::Path(const std::string& directory,
-                              const proto::Session& header) {
-  const std::string key = absl::StrCat(
-      tuning::TrialKey(header.task(), proto::Config()), "|",
-      header.space_hash(), "|", header.strategy(), "|", header.seed());
+std::string SessionJournal::Path(const std::string& directory,
+                                 const proto::Session& header) {
+  const std::string key = absl::StrCat(TrialKey(header.task(), proto::Config()),
+                                       "|", header.space_hash(), "|",
+                                       header.strategy(), "|", header.seed());
   return JoinPath(directory, absl::StrCat(header.task().operator_name(), "-",
                                           Fingerprint(key), ".journal"));
 }
 
-absl::Status TuneJournal::Remove(const std::string& directory,
-                                 const proto::Session& header) {
+absl::Status SessionJournal::Remove(const std::string& directory,
+                                    const proto::Session& header) {
   const absl::Status status = RemoveFile(Path(directory, header));
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-absl::StatusOr<std::unique_ptr<TuneJournal>> TuneJournal::Open(
+absl::StatusOr<std::unique_ptr<SessionJournal>> SessionJournal::Open(
     const std::string& directory, const proto::Session& header) {
+  if (directory.empty()) {
+    std::unique_ptr<SessionJournal> none(new SessionJournal(nullptr));
+    none->header_ = header;
+    none->has_warm_start_ = true;
+    return none;
+  }
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(directory));
   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Journal> file,
                            Journal::Open(Path(directory, header)));
-  std::unique_ptr<TuneJournal> journal(new TuneJournal(std::move(file)));
+  std::unique_ptr<SessionJournal> journal(new SessionJournal(std::move(file)));
   proto::TuneJournalRecord record;
   if (journal->journal_->records().empty()) {
     *record.mutable_header() = header;
@@ -49,7 +55,7 @@ absl::StatusOr<std::unique_ptr<TuneJournal>> TuneJournal::Open(
   return journal;
 }
 
-absl::Status TuneJournal::Replay() {
+absl::Status SessionJournal::Replay() {
   int number = 0;
   for (const std::string& bytes : journal_->records()) {
     ++number;
@@ -66,14 +72,20 @@ absl::Status TuneJournal::Replay() {
         break;
       case proto::TuneJournalRecord::kTrial: {
         JournaledTrial trial;
+        trial.ticket = record.ticket();
         trial.trial = std::move(*record.mutable_trial());
         if (record.has_expected_improvement()) {
           trial.expected_improvement = record.expected_improvement();
         }
         trial.thinking_ns = record.thinking_ns();
-        trials_.push_back(std::move(trial));
+        steps_.push_back(std::move(trial));
         break;
       }
+      case proto::TuneJournalRecord::kAsk:
+        steps_.push_back(
+            JournaledAsk{record.ask().ticket(),
+                         std::move(*record.mutable_ask()->mutable_config())});
+        break;
       case proto::TuneJournalRecord::kFinalistsChosen:
         finalists_ = std::move(*record.mutable_finalists_chosen());
         has_finalists_ = true;
@@ -99,19 +111,36 @@ absl::Status TuneJournal::Replay() {
   return absl::OkStatus();
 }
 
-void TuneJournal::AddSitting(const proto::MeasurementSettings& settings) {
+void SessionJournal::AddSitting(const proto::MeasurementSettings& settings) {
   ++sittings_;
-  *header_.mutable_settings() =
-      tuning::CommonSettings(header_.settings(), settings);
+  *header_.mutable_settings() = CommonSettings(header_.settings(), settings);
 }
 
-absl::Status TuneJournal::Append(const proto::TuneJournalRecord& record) {
+absl::Status SessionJournal::Append(const proto::TuneJournalRecord& record) {
+  if (journal_ == nullptr) return absl::OkStatus();
   return journal_->AppendAndSync(record.SerializeAsString());
 }
 
-absl::Status TuneJournal::AppendTrial(const JournaledTrial& trial) {
+int SessionJournal::trials() const {
+  int trials = 0;
+  for (const JournaledStep& step : steps_) {
+    trials += absl::holds_alternative<JournaledTrial>(step);
+  }
+  return trials;
+}
+
+absl::Status SessionJournal::AppendAsk(const JournaledAsk& ask) {
+  if (journal_ == nullptr) return absl::OkStatus();
+  proto::TuneJournalRecord record;
+  record.mutable_ask()->set_ticket(ask.ticket);
+  *record.mutable_ask()->mutable_config() = ask.config;
+  return journal_->Append(record.SerializeAsString());
+}
+
+absl::Status SessionJournal::AppendTrial(const JournaledTrial& trial) {
   proto::TuneJournalRecord record;
   *record.mutable_trial() = trial.trial;
+  record.set_ticket(trial.ticket);
   if (trial.expected_improvement.has_value()) {
     record.set_expected_improvement(*trial.expected_improvement);
   }
@@ -119,7 +148,7 @@ absl::Status TuneJournal::AppendTrial(const JournaledTrial& trial) {
   return Append(record);
 }
 
-absl::Status TuneJournal::AppendFinalists(
+absl::Status SessionJournal::AppendFinalists(
     const google::protobuf::RepeatedPtrField<proto::Finalist>& finalists,
     proto::StopReason stop_reason) {
   proto::TuneJournalRecord record;
@@ -128,11 +157,11 @@ absl::Status TuneJournal::AppendFinalists(
   return Append(record);
 }
 
-absl::Status TuneJournal::AppendReading(
+absl::Status SessionJournal::AppendReading(
     const proto::TuneJournalRecord::Reading& reading) {
   proto::TuneJournalRecord record;
   *record.mutable_reading() = reading;
   return Append(record);
 }
 
-}  // namespace optrail::suites
+}  // namespace optrail::tuning

@@ -1,7 +1,7 @@
-#ifndef OPTRAIL_SUITES_TUNE_TUNE_JOURNAL_H_
-#define OPTRAIL_SUITES_TUNE_TUNE_JOURNAL_H_
+#ifndef OPTRAIL_TUNING_SESSION_SESSION_JOURNAL_H_
+#define OPTRAIL_TUNING_SESSION_SESSION_JOURNAL_H_
 
-// TuneJournal is what an interrupted tuning session resumes from: its header
+// SessionJournal is what an interrupted tuning session resumes from: its header
 // with the trials that it started from, its own trials in order, the finalists
 // and their readings so far. A record counts once its Append call has returned
 // OK.
@@ -18,25 +18,36 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "absl/types/variant.h"
 #include "base/journal.h"
-#include "suites/proto/tune_journal.pb.h"
 #include "tuning/proto/session.pb.h"
+#include "tuning/proto/session_journal.pb.h"
 
-namespace optrail::suites {
+namespace optrail::tuning {
+
+// What happened in the search: a config was asked, or a trial was told.
+struct JournaledAsk {
+  int64_t ticket = 0;
+  proto::Config config;
+};
 
 // A trial and what a resumed session has to know of how it was chosen.
 struct JournaledTrial {
+  int64_t ticket = 0;  // of its ask; 0 in journals without asks
   proto::Trial trial;
   absl::optional<double> expected_improvement;
   int64_t thinking_ns = 0;
 };
 
-class TuneJournal {
+using JournaledStep = absl::variant<JournaledAsk, JournaledTrial>;
+
+class SessionJournal {
  public:
   // Opens the journal of `header` in `directory`, or starts one that begins
-  // with it. FailedPrecondition if another process writes it; DataLoss names
-  // the file and the record that cannot be read.
-  static absl::StatusOr<std::unique_ptr<TuneJournal>> Open(
+  // with it; without a directory nothing is kept. FailedPrecondition if another
+  // process writes it; DataLoss names the file and the record that cannot be
+  // read.
+  static absl::StatusOr<std::unique_ptr<SessionJournal>> Open(
       const std::string& directory, const proto::Session& header);
 
   // OK if there is none.
@@ -51,7 +62,9 @@ class TuneJournal {
   // Whether the header's trials are those that the session started from. False
   // for journals of earlier versions, which do not tell.
   bool has_warm_start() const { return has_warm_start_; }
-  const std::vector<JournaledTrial>& trials() const { return trials_; }
+  // Of the search, in order.
+  const std::vector<JournaledStep>& steps() const { return steps_; }
+  int trials() const;
   // nullptr while the search goes on.
   const proto::TuneJournalRecord::FinalistsChosen* finalists() const {
     return has_finalists_ ? &finalists_ : nullptr;
@@ -61,6 +74,8 @@ class TuneJournal {
   }
   int sittings() const { return sittings_; }
 
+  // Counts from the next of the others on, which takes it along to the disk.
+  absl::Status AppendAsk(const JournaledAsk& ask);
   absl::Status AppendTrial(const JournaledTrial& trial);
   absl::Status AppendFinalists(
       const google::protobuf::RepeatedPtrField<proto::Finalist>& finalists,
@@ -68,7 +83,7 @@ class TuneJournal {
   absl::Status AppendReading(const proto::TuneJournalRecord::Reading& reading);
 
  private:
-  explicit TuneJournal(std::unique_ptr<Journal> journal)
+  explicit SessionJournal(std::unique_ptr<Journal> journal)
       : journal_(std::move(journal)) {}
   absl::Status Append(const proto::TuneJournalRecord& record);
   absl::Status Replay();
@@ -77,13 +92,13 @@ class TuneJournal {
   std::unique_ptr<Journal> journal_;
   proto::Session header_;
   bool has_warm_start_ = false;
-  std::vector<JournaledTrial> trials_;
+  std::vector<JournaledStep> steps_;
   bool has_finalists_ = false;
   proto::TuneJournalRecord::FinalistsChosen finalists_;
   std::vector<proto::TuneJournalRecord::Reading> readings_;
   int sittings_ = 1;
 };
 
-}  // namespace optrail::suites
+}  // namespace optrail::tuning
 
-#endif  // OPTRAIL_SUITES_TUNE_TUNE_JOURNAL_H_
+#endif  // OPTRAIL_TUNING_SESSION_SESSION_JOURNAL_H_

@@ -1,0 +1,120 @@
+#include "base/socket.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/status_macros.h"
+
+namespace optrail {
+namespace {
+
+constexpr absl::string_view kUnix = "unix:";
+constexpr int kBacklog = 16;
+
+struct Address {
+  sockaddr_storage bytes = {};
+  socklen_t size_bytes = 0;
+};
+
+absl::StatusOr<Address> Resolve(const std::string& text, bool to_listen) {
+  Address address;
+  if (absl::StartsWith(text, kUnix)) {
+    auto* const local = reinterpret_cast<sockaddr_un*>(&address.bytes);
+    const std::string path = text.substr(kUnix.size());
+    if (path.empty() || path.size() >= sizeof(local->sun_path)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "address '", text, "': expected unix:PATH with a path of 1 to ",
+          sizeof(local->sun_path) - 1, " characters"));
+    }
+    local->sun_family = AF_UNIX;
+    std::memcpy(local->sun_path, path.c_str(), path.size() + 1);
+    address.size_bytes = sizeof(sockaddr_un);
+    return address;
+  }
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon + 1 == text.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address '", text, "': expected unix:PATH or HOST:PORT"));
+  }
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  if (to_listen) hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const std::string host = text.substr(0, colon);
+  const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(),
+                                text.substr(colon + 1).c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("address '", text, "': ", gai_strerror(error)));
+  }
+  std::memcpy(&address.bytes, found->ai_addr, found->ai_addrlen);
+  address.size_bytes = found->ai_addrlen;
+  freeaddrinfo(found);
+  return address;
+}
+
+// Requests and answers are small and each is waited for.
+void SendAtOnce(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+}  // namespace
+
+absl::StatusOr<int> ListenOn(const std::string& text) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Address address, Resolve(text, true));
+  const int fd = socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (fd < 0 ||
+      bind(fd, reinterpret_cast<const sockaddr*>(&address.bytes),
+           address.size_bytes) != 0 ||
+      listen(fd, kBacklog) != 0) {
+    const absl::Status status =
+        absl::ErrnoToStatus(errno, absl::StrCat("listening on ", text));
+    if (fd >= 0) close(fd);
+    return status;
+  }
+  return fd;
+}
+
+absl::StatusOr<int> AcceptFrom(int listener) {
+  while (true) {
+    const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd >= 0) {
+      SendAtOnce(fd);
+      return fd;
+    }
+    if (errno != EINTR && errno != ECONNABORTED) {
+      return absl::ErrnoToStatus(errno, "accepting a connection");
+    }
+  }
+}
+
+absl::StatusOr<int> ConnectTo(const std::string& text) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Address address, Resolve(text, false));
+  const int fd = socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address.bytes),
+                        address.size_bytes) != 0) {
+    const absl::Status status =
+        absl::ErrnoToStatus(errno, absl::StrCat("connecting to ", text));
+    if (fd >= 0) close(fd);
+    return status;
+  }
+  SendAtOnce(fd);
+  return fd;
+}
+
+}  // namespace optrail

@@ -1,0 +1,104 @@
+#include "suites/tune/session_evaluator.h"
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::suites {
+namespace {
+
+using tuning::Purpose;
+using tuning::Request;
+
+class Recording : public Evaluator {
+ public:
+  Evaluation Evaluate(const proto::Config& config,
+                      const EvaluationOptions& options) override {
+    seen = options;
+    return next;
+  }
+  EvaluationOptions seen;
+  Evaluation next;
+};
+
+class SessionEvaluatorTest : public ::testing::Test {
+ protected:
+  SessionEvaluatorTest() {
+    sampling_.set_max_time_ns(200'000'000);
+    sampling_.set_warm_up_ns(2'000'000);
+    request_.ticket = 5;
+    request_.config = *tuning::ParseConfig("x=1");
+  }
+  tuning::Answer Ask() {
+    SessionEvaluator evaluator(measured_, sampling_);
+    evaluator.Submit(request_);
+    const auto answers = evaluator.Poll(absl::InfiniteDuration());
+    EXPECT_EQ(answers.size(), 1);
+    EXPECT_EQ(answers[0].ticket, 5);
+    return answers[0];
+  }
+
+  proto::SamplingOptions sampling_;
+  Recording measured_;
+  Request request_;
+};
+
+TEST_F(SessionEvaluatorTest, SearchRotatesInputsAndKeepsItsProcess) {
+  request_.round = 7;
+  request_.hopeless_above = 9;
+  Ask();
+  EXPECT_EQ(measured_.seen.input_seed, 1);
+  EXPECT_FALSE(measured_.seen.process_of_round.has_value());
+  EXPECT_FALSE(measured_.seen.fresh_process);
+  EXPECT_EQ(measured_.seen.sampling.hopeless_above_ns(), 9);
+}
+
+TEST_F(SessionEvaluatorTest, EveryRoundHasAProcessAndThePurposesShareNone) {
+  request_.round = 4;
+  request_.purpose = Purpose::kRank;
+  Ask();
+  const EvaluationOptions rank = measured_.seen;
+  request_.purpose = Purpose::kProve;
+  Ask();
+  EXPECT_NE(measured_.seen.process_of_round, rank.process_of_round);
+  EXPECT_NE(measured_.seen.input_seed, rank.input_seed);
+  request_.round = 5;
+  Ask();
+  EXPECT_NE(measured_.seen.process_of_round, rank.process_of_round);
+  EXPECT_FALSE(measured_.seen.sampling.has_hopeless_above_ns());
+}
+
+TEST_F(SessionEvaluatorTest, LongCallsAreNotRepeatedBeyondNeed) {
+  request_.expected = 1e8;
+  Ask();
+  EXPECT_EQ(measured_.seen.sampling.max_time_ns(), 1);
+  EXPECT_EQ(measured_.seen.sampling.warm_up_ns(), 0);
+  request_.expected = 1e5;
+  Ask();
+  EXPECT_EQ(measured_.seen.sampling.max_time_ns(), 200'000'000);
+}
+
+TEST_F(SessionEvaluatorTest, AnAnswerHasAllOfTheEvaluation) {
+  measured_.next.outcome = proto::OK;
+  measured_.next.detail = "fine";
+  measured_.next.time_ns = 3;
+  measured_.next.prepare_ns = 4;
+  measured_.next.elapsed_ns = 6;
+  measured_.next.error_in_tolerances = .5;
+  measured_.next.measurement.emplace();
+  measured_.next.measurement->set_median_ns(3);
+  const proto::Trial trial = Ask().trial;
+  EXPECT_EQ(tuning::CanonicalText(trial.config()), "x=1");
+  EXPECT_EQ(trial.outcome(), proto::OK);
+  EXPECT_EQ(trial.detail(), "fine");
+  EXPECT_EQ(trial.time_ns(), 3);
+  EXPECT_EQ(trial.compile_ns(), 4);
+  EXPECT_EQ(trial.elapsed_ns(), 6);
+  EXPECT_EQ(trial.error_in_tolerances(), .5);
+  EXPECT_EQ(trial.measurements(0).median_ns(), 3);
+  measured_.next.lost = true;
+  EXPECT_TRUE(Ask().lost);
+}
+
+}  // namespace
+}  // namespace optrail::suites

@@ -1,0 +1,84 @@
+// Prints the table of docs/tuning_sessions.md: what the proof of winners does
+// under recorded noise.
+//
+//   ./bazelw run //tuning/session/evaluation:proof_evaluation --
+//       --processes=$PWD/base/testdata/processes_xeon_2c.tsv
+//       --recordings=$PWD/tuning/replay/recordings/data
+
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "base/statistics.h"
+#include "tuning/session/evaluation/recorded_noise.h"
+#include "tuning/session/evaluation/simulated_sessions.h"
+
+ABSL_FLAG(std::string, processes, "", "Table of process medians.");
+ABSL_FLAG(std::string, recordings, "", "Folder of recorded spaces.");
+ABSL_FLAG(int, sessions, 2000, "Sessions per line.");
+ABSL_FLAG(uint64_t, seed, 1, "Of the first session.");
+ABSL_FLAG(int, max_rounds, optrail::tuning::ProofOptions().max_rounds,
+          "Cap on the rounds of a proof.");
+
+namespace {
+
+using optrail::tuning::Half;
+using optrail::tuning::RecordedNoise;
+
+double Percent(int part, int all) { return 100. * part / all; }
+
+void Print(const char* name, const RecordedNoise& noise, Half half) {
+  for (const double gain : {0., .02, .05}) {
+    for (const bool all_gain : {true, false}) {
+      if (gain == 0 && all_gain) continue;
+      optrail::tuning::SimulationOptions options;
+      options.sessions = absl::GetFlag(FLAGS_sessions);
+      options.seed = absl::GetFlag(FLAGS_seed);
+      options.gain = gain;
+      options.all_gain = all_gain;
+      options.proof.max_rounds = absl::GetFlag(FLAGS_max_rounds);
+      const auto result = Simulate(noise, options);
+      std::printf(
+          "| %s, %s | %.0f%% | %s | %.2f%% | %.2f%% | %.1f%% | %.1f%% | %.1f%% "
+          "| %.2f%% | %.0f | %.0f |\n",
+          name, half == Half::kFit ? "fitted" : "judged", 100 * gain,
+          gain == 0  ? "none"
+          : all_gain ? "15 of 15"
+                     : "1 of 15",
+          Percent(result.claimed, result.sessions),
+          100 * optrail::ClopperPearsonUpper(result.claimed, result.sessions,
+                                             .95),
+          Percent(result.old_rule, result.sessions),
+          Percent(result.covering, result.proofs),
+          Percent(result.narrow, result.proofs), 100 * result.mean_half_width,
+          result.mean_rounds, result.p95_rounds);
+      std::fflush(stdout);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  std::printf(
+      "| noise | true gain | of | claimed | upper 95%% | before | covered | "
+      "within 1%% | half width | rounds | p95 |\n"
+      "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  for (const Half half : {Half::kFit, Half::kJudge}) {
+    for (const bool processes : {true, false}) {
+      const std::string path =
+          absl::GetFlag(processes ? FLAGS_processes : FLAGS_recordings);
+      if (path.empty()) continue;
+      const auto noise = processes ? RecordedNoise::FromProcesses(path, half)
+                                   : RecordedNoise::FromRecordings(path, half);
+      if (!noise.ok()) {
+        std::cerr << noise.status().message() << "\n";
+        return 2;
+      }
+      Print(processes ? "CPU processes" : "GPU repeats", *noise, half);
+    }
+  }
+}

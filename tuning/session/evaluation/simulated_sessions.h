@@ -1,0 +1,44 @@
+#ifndef OPTRAIL_TUNING_SESSION_EVALUATION_SIMULATED_SESSIONS_H_
+#define OPTRAIL_TUNING_SESSION_EVALUATION_SIMULATED_SESSIONS_H_
+
+// Whole sessions whose truth is known, under recorded noise: how often a gain
+// is claimed that is none, how often one that is there, and what the proof's
+// interval is worth.
+
+#include <cstdint>
+
+#include "tuning/session/evaluation/recorded_noise.h"
+#include "tuning/session/proof.h"
+
+namespace optrail::tuning {
+
+struct SimulationOptions {
+  int sessions = 2000;
+  uint64_t seed = 1;
+  int configs = 16;  // the default among them
+  // What the best config gains over the default, and the others over it if
+  // `all_gain`, else nothing.
+  double gain = 0;
+  bool all_gain = false;
+  ProofOptions proof;
+};
+
+struct SimulationResult {
+  int sessions = 0;
+  int claimed = 0;   // a winner other than the default
+  int right = 0;     // ... that really gains
+  int old_rule = 0;  // what the rule before the proof would have declared
+  int proofs = 0;
+  int covering = 0;  // intervals that hold the truth
+  int narrow = 0;    // intervals within 1% either way
+  double mean_half_width = 0;
+  double mean_rounds = 0, p95_rounds = 0;
+  double mean_rank_readings = 0;
+};
+
+SimulationResult Simulate(const RecordedNoise& noise,
+                          const SimulationOptions& options);
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SESSION_EVALUATION_SIMULATED_SESSIONS_H_

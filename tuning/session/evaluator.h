@@ -1,0 +1,116 @@
+#ifndef OPTRAIL_TUNING_SESSION_EVALUATOR_H_
+#define OPTRAIL_TUNING_SESSION_EVALUATOR_H_
+
+// Evaluator is where the configs of a session are tried: worker processes, any
+// command line, a recording, a table in a test. It is told what to try and
+// answers when it can; nobody waits in between.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const Offer offer, evaluator.Open(task));
+//   evaluator.Submit(request);
+//   for (Answer& answer : evaluator.Poll(absl::InfiniteDuration())) ...
+//
+// It does not choose, compare or store anything: session.h does.
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "tuning/proto/config.pb.h"
+#include "tuning/proto/trial.pb.h"
+
+namespace optrail::tuning {
+
+// What a reading is for. The recorded gain comes from kProve alone.
+enum class Purpose { kSearch, kRank, kProve };
+
+struct Request {
+  int64_t ticket = 0;  // the journal's name for it; rises
+  proto::Config config;
+  Purpose purpose = Purpose::kSearch;
+  // Search: how many trials came before. Else the round: what is read in one
+  // round shares its conditions (one fresh process that measures nothing else,
+  // one set of inputs), and no two rounds do.
+  int64_t round = 0;
+  // What is to be read; the first is raced on.
+  std::vector<std::string> metrics;
+  // In the first metric, which is to be minimised: what is surely beyond is
+  // answered CENSORED, as soon as that is seen.
+  absl::optional<double> hopeless_above;
+  // What a reading is known to take, if it is: long ones are not repeated
+  // beyond what the decision needs.
+  absl::optional<double> expected;
+  // 0: the task itself. Others stand for a cheaper one and only rank.
+  int fidelity = 0;
+};
+
+struct Answer {
+  int64_t ticket = 0;
+  proto::Trial trial;  // config, outcome, measurements, objectives, elapsed_ns
+  // Nobody knows what became of the request (a machine or a connection went
+  // away): it says nothing of the config, and is submitted again.
+  bool lost = false;
+};
+
+struct Offer {
+  // Requests that may wait, compiled, while others are measured.
+  int compile_ahead = 0;
+  // Requests that are measured at the same time. They belong to the device:
+  // more than one only where they do not disturb each other.
+  int measure_slots = 1;
+};
+
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  // Called once, before the first request. Refuses, by name, what does not
+  // match the task (another build, another hardware).
+  virtual absl::StatusOr<Offer> Open(const proto::Task& task) = 0;
+  // Never blocks.
+  virtual void Submit(Request request) = 0;
+  // What has finished, in any order; waits up to `wait` for the first. Empty
+  // only if nothing finished in time or nothing is under way.
+  virtual std::vector<Answer> Poll(absl::Duration wait) = 0;
+  // The answer is not wanted any more, and may come all the same.
+  virtual void Cancel(int64_t ticket) = 0;
+};
+
+// An evaluator that does one thing at a time, when it is polled.
+class OneAtATime : public Evaluator {
+ public:
+  absl::StatusOr<Offer> Open(const proto::Task&) override { return Offer(); }
+  void Submit(Request request) override {
+    queue_.push_back(std::move(request));
+  }
+  std::vector<Answer> Poll(absl::Duration) override {
+    if (queue_.empty()) return {};
+    const Request request = std::move(queue_.front());
+    queue_.pop_front();
+    Answer answer = Evaluate(request);
+    answer.ticket = request.ticket;
+    *answer.trial.mutable_config() = request.config;
+    return {std::move(answer)};
+  }
+  void Cancel(int64_t ticket) override {
+    for (auto it = queue_.begin(); it != queue_.end(); ++it) {
+      if (it->ticket != ticket) continue;
+      queue_.erase(it);
+      return;
+    }
+  }
+
+ protected:
+  // All of the answer but ticket and config.
+  virtual Answer Evaluate(const Request& request) = 0;
+
+ private:
+  std::deque<Request> queue_;
+};
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SESSION_EVALUATOR_H_

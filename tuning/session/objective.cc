@@ -1,0 +1,117 @@
+#include "tuning/session/objective.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/statistics.h"
+
+namespace optrail::tuning {
+namespace {
+
+absl::optional<double> MedianOf(
+    const google::protobuf::RepeatedPtrField<proto::MetricSamples>& metrics,
+    absl::string_view metric) {
+  for (const proto::MetricSamples& samples : metrics) {
+    if (samples.metric() != metric || samples.values().empty()) continue;
+    return Median(
+        std::vector<double>(samples.values().begin(), samples.values().end()));
+  }
+  return absl::nullopt;
+}
+
+bool Weighted(const std::vector<proto::Objective>& objectives) {
+  return std::any_of(
+      objectives.begin(), objectives.end(),
+      [](const auto& objective) { return objective.has_weight(); });
+}
+
+}  // namespace
+
+proto::Objective TimeObjective() {
+  proto::Objective objective;
+  objective.set_metric(kTimeMetric);
+  objective.set_unit("ns");
+  objective.set_direction(proto::LOWER_IS_BETTER);
+  return objective;
+}
+
+std::vector<proto::Objective> ObjectivesOf(const proto::Session& session) {
+  if (session.objectives().empty()) return {TimeObjective()};
+  return {session.objectives().begin(), session.objectives().end()};
+}
+
+absl::optional<double> ValueOf(const proto::Trial& trial,
+                               absl::string_view metric) {
+  if (metric != kTimeMetric) return MedianOf(trial.objectives(), metric);
+  if (!trial.has_time_ns()) return MedianOf(trial.objectives(), metric);
+  return trial.time_ns();
+}
+
+absl::optional<double> ValueOf(const proto::Measurement& measurement,
+                               absl::string_view metric) {
+  if (metric == kTimeMetric && measurement.has_median_ns()) {
+    return measurement.median_ns();
+  }
+  for (const proto::MeterWindow& window : measurement.windows()) {
+    if (window.metric() == metric && window.calls() > 0) {
+      return window.value() / static_cast<double>(window.calls());
+    }
+  }
+  return MedianOf(measurement.metrics(), metric);
+}
+
+absl::optional<double> ValueOf(const proto::Finalist& finalist,
+                               absl::string_view metric) {
+  if (metric == kTimeMetric && finalist.has_time_ns()) {
+    return finalist.time_ns();
+  }
+  return MedianOf(finalist.objectives(), metric);
+}
+
+double CostOf(const proto::Objective& objective, double value) {
+  return objective.direction() == proto::HIGHER_IS_BETTER ? 1 / value : value;
+}
+
+bool WithinLimit(const proto::Objective& objective, double value) {
+  if (!objective.has_limit()) return true;
+  return CostOf(objective, value) <= CostOf(objective, objective.limit());
+}
+
+bool NamesWinner(const std::vector<proto::Objective>& objectives) {
+  if (objectives.size() == 1 || Weighted(objectives)) return true;
+  return std::all_of(
+      objectives.begin() + 1, objectives.end(),
+      [](const auto& objective) { return objective.has_limit(); });
+}
+
+absl::optional<double> Cost(const std::vector<proto::Objective>& objectives,
+                            const std::vector<absl::optional<double>>& values) {
+  const bool weighted = Weighted(objectives);
+  double log_cost = 0;
+  for (size_t i = 0; i < (weighted ? objectives.size() : 1); ++i) {
+    if (!values[i].has_value() || !(*values[i] > 0)) return absl::nullopt;
+    const double weight =
+        weighted && objectives[i].has_weight() ? objectives[i].weight() : 1;
+    log_cost += weight * std::log(CostOf(objectives[i], *values[i]));
+  }
+  return std::exp(log_cost);
+}
+
+bool WithinLimits(const std::vector<proto::Objective>& objectives,
+                  const std::vector<absl::optional<double>>& values) {
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    if (values[i].has_value() && !WithinLimit(objectives[i], *values[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+double GainOf(const std::vector<proto::Objective>& objectives,
+              double cost_ratio) {
+  const bool higher = objectives[0].direction() == proto::HIGHER_IS_BETTER &&
+                      !Weighted(objectives);
+  return higher ? 1 / cost_ratio - 1 : 1 - cost_ratio;
+}
+
+}  // namespace optrail::tuning

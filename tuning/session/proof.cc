@@ -1,0 +1,73 @@
+#include "tuning/session/proof.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tuning/session/objective.h"
+
+namespace optrail::tuning {
+namespace {
+
+PairedTestOptions TestOptions(const ProofOptions& options) {
+  PairedTestOptions test;
+  test.false_alarm_rate = options.false_gain_rate;
+  test.miss_rate = (1 - options.confidence) / 2;
+  test.min_effect = 0;
+  test.min_rounds = options.min_rounds;
+  // An interval of 1% where ratios vary by 3 to 8% needs hundreds of rounds, at
+  // which an effect of a fifth of the spread counts; a gain of many spreads
+  // must show in a few.
+  test.variances = {.04, 2, 256};
+  return test;
+}
+
+}  // namespace
+
+PairedProof::PairedProof(const ProofOptions& options)
+    : options_(options), test_(TestOptions(options)) {
+  Look();
+}
+
+void PairedProof::Add(double candidate_cost, double default_cost) {
+  log_ratios_.push_back(std::log(candidate_cost / default_cost));
+  if (rounds() >= next_look_ || rounds() >= options_.max_rounds) Look();
+}
+
+void PairedProof::Look() {
+  evidence_ = PairedTest(log_ratios_, test_);
+  // Sorting for each round of hundreds would be quadratic.
+  next_look_ = rounds() + std::max(1, rounds() / 20);
+}
+
+bool PairedProof::Open(absl::Duration spent) {
+  if (rounds() < options_.min_rounds) return true;
+  if (rounds() >= options_.max_rounds || spent >= options_.max_time) {
+    if (evidence_.rounds < rounds()) Look();
+    return false;
+  }
+  if (evidence_.rounds < rounds()) return true;
+  const double low = std::exp(evidence_.inner_low);
+  const double high = std::exp(evidence_.inner_high);
+  return (high - low) / 2 > options_.half_width;
+}
+
+bool PairedProof::Claimed() const {
+  return rounds() >= options_.min_rounds && evidence_.high < 0 &&
+         1 - std::exp(evidence_.log_ratio) >= options_.min_gain;
+}
+
+void PairedProof::Fill(const std::vector<proto::Objective>& objectives,
+                       proto::Proof* proof) const {
+  proof->set_metric(objectives[0].metric());
+  proof->set_confidence(options_.confidence);
+  proof->set_rounds(rounds());
+  proof->set_claimed(Claimed());
+  if (rounds() == 0) return;
+  proof->set_gain(GainOf(objectives, std::exp(evidence_.log_ratio)));
+  if (std::isfinite(evidence_.inner_low)) {
+    proof->set_gain_low(GainOf(objectives, std::exp(evidence_.inner_high)));
+    proof->set_gain_high(GainOf(objectives, std::exp(evidence_.inner_low)));
+  }
+}
+
+}  // namespace optrail::tuning

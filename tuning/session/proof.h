@@ -1,0 +1,73 @@
+#ifndef OPTRAIL_TUNING_SESSION_PROOF_H_
+#define OPTRAIL_TUNING_SESSION_PROOF_H_
+
+// A winner is chosen on some readings and proven on others. PairedProof is the
+// second half: a candidate meets the default config in rounds that had no part
+// in choosing it, each round gives the logarithm of the ratio of their costs,
+// and an anytime-valid test of these pairs (base/paired_test.h) says what the
+// candidate gains.
+//
+//   PairedProof proof(ProofOptions{});
+//   while (proof.Open(spent)) {
+//     ... read both in a fresh round ...
+//     proof.Add(candidate_cost, default_cost);
+//   }
+//   if (proof.Claimed()) ...   // a non-default winner
+//
+// The gain and its interval are recorded whether the gain is claimed or not.
+// Formula, citations and what it does under recorded noise:
+// docs/tuning_sessions.md.
+
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/paired_test.h"
+#include "tuning/proto/session.pb.h"
+
+namespace optrail::tuning {
+
+struct ProofOptions {
+  // Chance that a config that gains nothing is ever declared a winner.
+  double false_gain_rate = .01;
+  // Of the recorded interval, which holds whenever the rounds end.
+  double confidence = .95;
+  // The rounds end when the interval is within this fraction on either side, or
+  // after so many rounds, or so much time; never before min_rounds.
+  double half_width = .01;
+  int min_rounds = 5;
+  int max_rounds = 1000;
+  absl::Duration max_time = absl::Seconds(20);
+  // Gains below this are not worth another config.
+  double min_gain = .005;
+};
+
+class PairedProof {
+ public:
+  explicit PairedProof(const ProofOptions& options);
+
+  // Positive costs of one round; both sides were read.
+  void Add(double candidate_cost, double default_cost);
+  // Whether another round is needed, when the rounds so far took `spent`.
+  bool Open(absl::Duration spent);
+  bool Claimed() const;
+
+  int rounds() const { return static_cast<int>(log_ratios_.size()); }
+  // Of the logarithm of candidate over default.
+  const PairedEvidence& evidence() const { return evidence_; }
+  // Fills in gain, interval, confidence, rounds and claimed.
+  void Fill(const std::vector<proto::Objective>& objectives,
+            proto::Proof* proof) const;
+
+ private:
+  void Look();
+
+  const ProofOptions options_;
+  const PairedTestOptions test_;
+  std::vector<double> log_ratios_;
+  int next_look_ = 0;
+  PairedEvidence evidence_;
+};
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SESSION_PROOF_H_

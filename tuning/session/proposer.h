@@ -1,0 +1,65 @@
+#ifndef OPTRAIL_TUNING_SESSION_PROPOSER_H_
+#define OPTRAIL_TUNING_SESSION_PROPOSER_H_
+
+// Proposer says which config a session tries next. The one here is a strategy
+// on a domain; others may come (traces of schedules), since the session sees
+// configs and trials and nothing of levels.
+//
+//   ProposerOptions options;
+//   options.strategy = "default";
+//   OPTRAIL_ASSIGN_OR_RETURN(auto proposer,
+//                            MakeProposer(*space, begun, options));
+//   const std::vector<proto::Config> next = proposer->Ask(1);
+//   OPTRAIL_RETURN_IF_ERROR(proposer->Tell(trial));
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "tuning/proto/session.pb.h"
+#include "tuning/search/strategy.h"
+#include "tuning/space/space.h"
+
+namespace optrail::tuning {
+
+class Proposer {
+ public:
+  virtual ~Proposer() = default;
+  // Up to `count` configs, none asked or told before; none when there is no
+  // more.
+  virtual std::vector<proto::Config> Ask(int count) = 0;
+  // In any order; of configs not asked, too (those that were known before).
+  virtual absl::Status Tell(const proto::Trial& trial) = 0;
+  // The most likely best first.
+  virtual std::vector<proto::Config> Finalists(int count) const = 0;
+  // Of several objectives: those that no other beats in all.
+  virtual std::vector<proto::Config> Front() const = 0;
+  // Of the best untried config, as a fraction of the best cost; nullopt without
+  // a model.
+  virtual absl::optional<double> ExpectedImprovement() const = 0;
+};
+
+struct ProposerOptions {
+  // Requests in flight, for which the strategy plans.
+  int batch = 1;
+  // What the strategy may learn from beside the session's own warm start.
+  std::vector<TransferSource> sources;
+};
+
+// The session's strategy on `space`, which must outlive it: with its seed, its
+// budget and its objectives, knowing its trials so far.
+absl::StatusOr<std::unique_ptr<Proposer>> MakeProposer(
+    const BoundSpace& space, const proto::Session& begun,
+    const ProposerOptions& options);
+
+// What a strategy is told of `trial`: outcome and costs of the objectives. One
+// whose objectives are not all known concludes nothing.
+Trial ForStrategy(const std::vector<proto::Objective>& objectives,
+                  const proto::Trial& trial, Levels levels);
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SESSION_PROPOSER_H_

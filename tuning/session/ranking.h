@@ -1,0 +1,63 @@
+#ifndef OPTRAIL_TUNING_SESSION_RANKING_H_
+#define OPTRAIL_TUNING_SESSION_RANKING_H_
+
+// SequentialHalving ranks a few finalists by repeated readings: all are read in
+// interleaved rounds, after each stage the worse half leaves, and every stage
+// has an equal share of the readings (Karnin, Koren and Somekh, "Almost optimal
+// exploration in multi-armed bandits", ICML 2013).
+//
+//   SequentialHalving ranking(finalists.size(), 32);
+//   while (!ranking.done()) {
+//     std::map<int, double> costs;
+//     for (const int i : ranking.NextRound()) costs[i] = Read(finalists[i]);
+//     ranking.AddRound(costs);
+//   }
+//   Prove(finalists[ranking.Order()[0]]);
+//
+// What it finds best was chosen for its readings: how good it is must be read
+// anew (proof.h).
+
+#include <map>
+#include <vector>
+
+namespace optrail::tuning {
+
+class SequentialHalving {
+ public:
+  // `readings` in all; what does not fill a round of all that are left is not
+  // used.
+  SequentialHalving(int members, int readings);
+
+  bool done() const { return rounds_left_ == 0; }
+  // Whom the next round reads; each round starts with another of them. Empty
+  // when done.
+  std::vector<int> NextRound() const;
+  // Positive costs of the round's members; those absent were disturbed.
+  void AddRound(const std::map<int, double>& costs);
+  // It failed: it leaves and is ranked no more.
+  void Disqualify(int member);
+
+  // Best first: those left, then the others by when they left.
+  std::vector<int> Order() const;
+  int rounds() const { return rounds_; }
+
+ private:
+  void StartStage();
+  void EndStage();
+  // Of the logarithms of its costs, the Hodges-Lehmann estimate (the median of
+  // the means of all pairs): nearly as precise as the mean for normal noise,
+  // and unmoved by a reading that is twice too slow (Hodges and Lehmann, 1963).
+  double Score(int member) const;
+
+  std::vector<int> alive_;  // best first after a stage
+  std::vector<int> left_;   // those that left, best first
+  std::vector<std::vector<double>> log_costs_;
+  int readings_left_;
+  int stages_left_ = 0;
+  int rounds_left_ = 0;  // of this stage
+  int rounds_ = 0;
+};
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SESSION_RANKING_H_

@@ -1,0 +1,95 @@
+#include "tuning/session/ranking.h"
+
+#include <cmath>
+
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace optrail::tuning {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Reads members whose cost is their number, with noise; how many readings each
+// took.
+std::vector<int> ReadAll(SequentialHalving& ranking, int members, double noise,
+                         uint64_t seed) {
+  Rng rng(seed);
+  std::vector<int> readings(members);
+  while (!ranking.done()) {
+    std::map<int, double> costs;
+    for (const int member : ranking.NextRound()) {
+      ++readings[member];
+      costs[member] = (10. + member) * std::exp(noise * rng.Gaussian());
+    }
+    ranking.AddRound(costs);
+  }
+  return readings;
+}
+
+TEST(SequentialHalvingTest, EveryStageHasAnEqualShareOfTheReadings) {
+  SequentialHalving ranking(4, 32);
+  // Two stages of 16: four rounds of four, eight rounds of two.
+  EXPECT_THAT(ReadAll(ranking, 4, 0, 1), ElementsAre(12, 12, 4, 4));
+  EXPECT_THAT(ranking.Order(), ElementsAre(0, 1, 2, 3));
+}
+
+TEST(SequentialHalvingTest, NeverReadsMoreThanItMay) {
+  for (int members = 1; members < 12; ++members) {
+    for (int readings = 0; readings < 60; ++readings) {
+      SequentialHalving ranking(members, readings);
+      int used = 0;
+      for (const int one : ReadAll(ranking, members, .1, 1)) used += one;
+      EXPECT_LE(used, readings) << members;
+      EXPECT_EQ(ranking.Order().size(), members);
+    }
+  }
+}
+
+TEST(SequentialHalvingTest, OneMemberNeedsNoReading) {
+  SequentialHalving ranking(1, 100);
+  EXPECT_TRUE(ranking.done());
+  EXPECT_THAT(ranking.NextRound(), IsEmpty());
+  EXPECT_THAT(ranking.Order(), ElementsAre(0));
+}
+
+TEST(SequentialHalvingTest, EachRoundStartsWithAnotherMember) {
+  SequentialHalving ranking(3, 30);
+  EXPECT_THAT(ranking.NextRound(), ElementsAre(0, 1, 2));
+  ranking.AddRound({{0, 1}, {1, 2}, {2, 3}});
+  EXPECT_THAT(ranking.NextRound(), ElementsAre(1, 2, 0));
+}
+
+TEST(SequentialHalvingTest, AReadingThatIsTwiceTooSlowMovesNothing) {
+  SequentialHalving ranking(2, 14);
+  for (int round = 0; !ranking.done(); ++round) {
+    ranking.AddRound({{0, round == 2 ? 20 : 10}, {1, 10.5}});
+  }
+  EXPECT_THAT(ranking.Order(), ElementsAre(0, 1));
+}
+
+TEST(SequentialHalvingTest, WhatFailsIsRankedNoMore) {
+  SequentialHalving ranking(3, 30);
+  ranking.AddRound({{0, 1}, {2, 3}});
+  ranking.Disqualify(1);
+  ReadAll(ranking, 3, 0, 1);
+  EXPECT_THAT(ranking.Order(), ElementsAre(0, 2));
+  ranking.Disqualify(0);
+  EXPECT_TRUE(ranking.done());
+  EXPECT_THAT(ranking.Order(), ElementsAre(2));
+}
+
+TEST(SequentialHalvingTest, FindsTheBestThroughNoise) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SequentialHalving ranking(4, 32);
+    ReadAll(ranking, 4, .1, seed);  // the next is 10% slower
+    found += ranking.Order()[0] == 0;
+  }
+  EXPECT_GE(found, 175);
+}
+
+}  // namespace
+}  // namespace optrail::tuning

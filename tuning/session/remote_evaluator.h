@@ -1,0 +1,71 @@
+#ifndef OPTRAIL_TUNING_SESSION_REMOTE_EVALUATOR_H_
+#define OPTRAIL_TUNING_SESSION_REMOTE_EVALUATOR_H_
+
+// An evaluator that is elsewhere: in another process behind a pipe, on another
+// machine behind a socket. A session sees no difference, to the byte.
+//
+//   // Here:
+//   RemoteEvaluator evaluator("gpu7:7070", connect, expected);
+//   RunSession(setup, evaluator, clock);
+//   // There:
+//   ServeEvaluator(channel, local_evaluator, who);
+//
+// On Open the other side says who it is; another build, or other hardware than
+// the task's, is refused by name. A connection that breaks loses what was in
+// flight: the session submits it again, over a new connection.
+//
+// It starts nothing and encrypts nothing (base/socket.h).
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/subprocess.h"
+#include "tuning/proto/evaluator.pb.h"
+#include "tuning/session/evaluator.h"
+
+namespace optrail::tuning {
+
+using ConnectFunction =
+    std::function<absl::StatusOr<std::unique_ptr<FrameChannel>>()>;
+
+class RemoteEvaluator : public Evaluator {
+ public:
+  // `name` is for messages. Of `expected`, what is set must be what the other
+  // side says: the fingerprint of the binary, the id of the hardware, and each
+  // kernel id.
+  RemoteEvaluator(std::string name, ConnectFunction connect,
+                  proto::WorkerIdentity expected);
+
+  // FailedPrecondition: it is not who it should be, or refuses the task.
+  // Unavailable: nobody answers.
+  absl::StatusOr<Offer> Open(const proto::Task& task) override;
+  void Submit(Request request) override;
+  std::vector<Answer> Poll(absl::Duration wait) override;
+  void Cancel(int64_t ticket) override;
+
+ private:
+  absl::StatusOr<Offer> Connect();
+  absl::Status Check(const proto::WorkerIdentity& who) const;
+  std::vector<Answer> Lose();
+
+  const std::string name_;
+  const ConnectFunction connect_;
+  const proto::WorkerIdentity expected_;
+  proto::Task task_;
+  std::unique_ptr<FrameChannel> channel_;
+  std::set<int64_t> in_flight_;
+};
+
+// Answers one session until it closes the connection: OK. Other errors are
+// those of the connection, or a message that is none.
+absl::Status ServeEvaluator(FrameChannel& channel, Evaluator& evaluator,
+                            const proto::WorkerIdentity& who);
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SESSION_REMOTE_EVALUATOR_H_

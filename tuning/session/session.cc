@@ -1,0 +1,678 @@
+#include "tuning/session/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "base/statistics.h"
+#include "base/status_macros.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/session/objective.h"
+#include "tuning/session/ranking.h"
+
+namespace optrail::tuning {
+namespace {
+
+// A gain below this fraction is noise to the patience.
+constexpr double kNoise = 0.002;
+
+// A proof may take this share of the time that the search took, or the least.
+constexpr double kProofShare = .5;
+constexpr absl::Duration kLeastProofTime = absl::Seconds(5);
+
+// Rounds of a proof that give nothing are repeated so often beyond those that
+// give something.
+constexpr int kMaxEmptyRounds = 10;
+
+bool IsRaced(const std::vector<proto::Objective>& objectives) {
+  return objectives.size() == 1 &&
+         objectives[0].direction() != proto::HIGHER_IS_BETTER;
+}
+
+bool SameObjectives(const proto::Session& a, const proto::Session& b) {
+  return a.objectives_size() == b.objectives_size() &&
+         std::equal(
+             a.objectives().begin(), a.objectives().end(),
+             b.objectives().begin(), [](const auto& one, const auto& other) {
+               return one.SerializeAsString() == other.SerializeAsString();
+             });
+}
+
+std::vector<std::string> MetricsOf(
+    const std::vector<proto::Objective>& objectives) {
+  std::vector<std::string> metrics;
+  for (const proto::Objective& objective : objectives) {
+    metrics.push_back(objective.metric());
+  }
+  return metrics;
+}
+
+}  // namespace
+
+proto::StopReason StoredReason(StopKind kind) {
+  switch (kind) {
+    case StopKind::kTrials:
+      return proto::TRIALS_SPENT;
+    case StopKind::kTime:
+      return proto::TIME_SPENT;
+    case StopKind::kPatience:
+      return proto::PATIENCE_SPENT;
+    case StopKind::kExpectedImprovement:
+      return proto::LITTLE_EXPECTED_IMPROVEMENT;
+    case StopKind::kTarget:
+      return proto::TARGET_REACHED;
+    case StopKind::kUnspecified:
+      break;
+  }
+  return proto::STOP_REASON_UNSPECIFIED;
+}
+
+StopRule StopRuleOf(const proto::Budget& budget,
+                    const std::vector<proto::Objective>& objectives) {
+  std::vector<StopRule> rules;
+  if (budget.trials() > 0) {
+    rules.push_back(MaxTrials(static_cast<int>(budget.trials())));
+  }
+  if (budget.time_ns() > 0) {
+    rules.push_back(MaxTime(absl::Nanoseconds(budget.time_ns())));
+  }
+  const bool of_time = objectives[0].metric() == kTimeMetric;
+  const double target = of_time ? budget.target_time_ns() : budget.target();
+  if (target > 0) rules.push_back(TargetReached(CostOf(objectives[0], target)));
+  if (budget.patience_trials() > 0) {
+    rules.push_back(Patience(static_cast<int>(budget.patience_trials())));
+  }
+  if (budget.min_expected_improvement() > 0) {
+    rules.push_back(
+        ExpectedImprovementBelow(budget.min_expected_improvement()));
+  }
+  return AnyOf(std::move(rules));
+}
+
+Session::Session(SessionSetup setup, Evaluator& evaluator, Clock& clock)
+    : setup_(std::move(setup)), evaluator_(evaluator), clock_(clock) {}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(SessionSetup setup,
+                                                       Evaluator& evaluator,
+                                                       Clock& clock) {
+  std::unique_ptr<Session> session(
+      new Session(std::move(setup), evaluator, clock));
+  OPTRAIL_RETURN_IF_ERROR(session->Start());
+  return session;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(
+    SessionSetup setup, std::unique_ptr<Evaluator> evaluator, Clock& clock) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                           Open(std::move(setup), *evaluator, clock));
+  session->owned_evaluator_ = std::move(evaluator);
+  return session;
+}
+
+absl::Status Session::Start() {
+  OPTRAIL_ASSIGN_OR_RETURN(const Offer offer,
+                           evaluator_.Open(setup_.header.task()));
+  window_ = std::max(1, offer.compile_ahead + offer.measure_slots);
+  session_ = setup_.header;
+  const auto add_known = [this] {
+    for (const proto::Trial& known : setup_.known)
+      *session_.add_trials() = known;
+    session_.set_warm_start_trial_count(session_.trials_size());
+  };
+  add_known();
+  OPTRAIL_ASSIGN_OR_RETURN(
+      journal_, SessionJournal::Open(setup_.journal_directory, session_));
+  session_ = journal_->header();
+  if (!journal_->has_warm_start()) add_known();
+  if (!SameObjectives(session_, setup_.header)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        SessionJournal::Path(setup_.journal_directory, setup_.header),
+        ": its session has other objectives (metrics, weights, limits); go on "
+        "with those, or remove the file to tune anew"));
+  }
+  // A later sitting may spend more than an earlier one was given.
+  *session_.mutable_budget() = setup_.header.budget();
+  session_.set_sittings(journal_->sittings());
+  objectives_ = ObjectivesOf(session_);
+  stop_ = StopRuleOf(session_.budget(), objectives_);
+  OPTRAIL_ASSIGN_OR_RETURN(proposer_, setup_.propose(session_, window_));
+  for (const proto::Trial& known : session_.trials()) {
+    const auto values = ValuesOf(objectives_, known);
+    const absl::optional<double> cost = Cost(objectives_, values);
+    if (known.outcome() != proto::OK || !cost.has_value() ||
+        !WithinLimits(objectives_, values)) {
+      continue;
+    }
+    if (!progress_.best_cost || *cost < *progress_.best_cost) {
+      progress_.best_cost = improved_to_ = cost;
+      best_value_ = values[0];
+    }
+  }
+  for (const Reading& reading : journal_->readings()) {
+    journaled_readings_[{reading.of_proof(), reading.round(),
+                         reading.finalist()}] = reading;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::Account(const JournaledTrial& journaled) {
+  const proto::Trial& trial = journaled.trial;
+  OPTRAIL_RETURN_IF_ERROR(proposer_->Tell(trial));
+  ++progress_.trials;
+  ++progress_.trials_since_improvement;
+  progress_.expected_improvement = journaled.expected_improvement;
+  const bool quiet = progress_.expected_improvement &&
+                     *progress_.expected_improvement <
+                         session_.budget().min_expected_improvement();
+  progress_.quiet_trials = quiet ? progress_.quiet_trials + 1 : 0;
+  session_.set_elapsed_ns(session_.elapsed_ns() + journaled.thinking_ns +
+                          trial.elapsed_ns());
+  progress_.elapsed = absl::Nanoseconds(session_.elapsed_ns());
+  const auto values = ValuesOf(objectives_, trial);
+  const absl::optional<double> cost = Cost(objectives_, values);
+  if (trial.outcome() == proto::OK && cost.has_value() &&
+      WithinLimits(objectives_, values)) {
+    if (!progress_.best_cost || *cost < *progress_.best_cost) {
+      progress_.best_cost = cost;
+      best_value_ = values[0];
+    }
+    if (!improved_to_ || *cost < *improved_to_ * (1 - kNoise)) {
+      improved_to_ = cost;
+      progress_.trials_since_improvement = 0;
+    }
+  }
+  *session_.add_trials() = trial;
+  return absl::OkStatus();
+}
+
+void Session::Report(const std::string& phase) const {
+  if (!setup_.on_progress) return;
+  TuneProgress progress;
+  progress.trials = progress_.trials;
+  progress.trial_limit = session_.budget().trials();
+  progress.elapsed_ns = session_.elapsed_ns();
+  progress.time_limit_ns = session_.budget().time_ns();
+  progress.best_value = best_value_;
+  progress.phase = phase;
+  setup_.on_progress(progress);
+}
+
+bool Session::HasJournaledSteps() const {
+  return replayed_ < journal_->steps().size();
+}
+
+absl::Status Session::ReplayTrial() {
+  while (HasJournaledSteps()) {
+    const JournaledStep& step = journal_->steps()[replayed_++];
+    if (const auto* trial = absl::get_if<JournaledTrial>(&step)) {
+      in_flight_.erase(trial->ticket);
+      return Account(*trial);
+    }
+    // Draws what the interrupted session drew. A strategy of another version
+    // may draw something else: the journal's word counts.
+    const JournaledAsk& ask = absl::get<JournaledAsk>(step);
+    proposer_->Ask(1);
+    in_flight_[ask.ticket].config = ask.config;
+    last_ticket_ = ask.ticket;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::AskNext() {
+  InFlight flight;
+  const int64_t thinking_since_ns = clock_.NowNs();
+  const std::vector<proto::Config> asked = proposer_->Ask(1);
+  flight.thinking_ns = clock_.NowNs() - thinking_since_ns;
+  if (asked.empty()) {
+    session_.set_stop_reason(proto::SPACE_EXHAUSTED);
+    return absl::OkStatus();
+  }
+  flight.expected_improvement = proposer_->ExpectedImprovement();
+  flight.config = asked[0];
+  const int64_t ticket = ++last_ticket_;
+  OPTRAIL_RETURN_IF_ERROR(journal_->AppendAsk({ticket, flight.config}));
+  in_flight_[ticket] = std::move(flight);
+  Submit(ticket);
+  return absl::OkStatus();
+}
+
+void Session::Submit(int64_t ticket) {
+  InFlight& flight = in_flight_[ticket];
+  flight.submitted = true;
+  flight.started_unix_ns = clock_.WallNs();
+  Request request;
+  request.ticket = ticket;
+  request.config = flight.config;
+  request.round =
+      progress_.trials + static_cast<int64_t>(in_flight_.size()) - 1;
+  request.metrics = MetricsOf(objectives_);
+  request.expected = best_value_;
+  if (best_value_ && setup_.race_factor > 1 && IsRaced(objectives_)) {
+    request.hopeless_above = *best_value_ * setup_.race_factor;
+  }
+  evaluator_.Submit(std::move(request));
+}
+
+absl::Status Session::NoteLost() {
+  if (++lost_in_a_row_ < kMaxLost) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      "the evaluator lost ", lost_in_a_row_,
+      " requests in a row; the same command goes on from the journal"));
+}
+
+absl::Status Session::Take(Answer answer) {
+  const auto found = in_flight_.find(answer.ticket);
+  if (found == in_flight_.end()) return absl::OkStatus();  // was cancelled
+  if (answer.lost) {
+    OPTRAIL_RETURN_IF_ERROR(NoteLost());
+    Submit(answer.ticket);
+    return absl::OkStatus();
+  }
+  lost_in_a_row_ = 0;
+  JournaledTrial trial;
+  trial.ticket = answer.ticket;
+  trial.trial = std::move(answer.trial);
+  trial.trial.set_started_unix_ns(found->second.started_unix_ns);
+  trial.expected_improvement = found->second.expected_improvement;
+  trial.thinking_ns = found->second.thinking_ns;
+  if (window_ > 1) {
+    // The session's time is the clock's, since trials overlap.
+    const int64_t now_ns = clock_.NowNs();
+    trial.thinking_ns = now_ns - accounted_ns_ - trial.trial.elapsed_ns();
+    accounted_ns_ = now_ns;
+  }
+  OPTRAIL_RETURN_IF_ERROR(journal_->AppendTrial(trial));
+  in_flight_.erase(found);
+  OPTRAIL_RETURN_IF_ERROR(Account(trial));
+  Report("search");
+  return absl::OkStatus();
+}
+
+absl::Status Session::Advance() {
+  OPTRAIL_CHECK(!search_ended());
+  if (HasJournaledSteps()) return ReplayTrial();
+  if (journal_->finalists() != nullptr) {
+    in_flight_.clear();
+    session_.set_stop_reason(journal_->finalists()->stop_reason());
+    return absl::OkStatus();
+  }
+  const auto stopped = [this] {
+    return session_.stop_reason() != proto::STOP_REASON_UNSPECIFIED;
+  };
+  if (!stopped()) {
+    if (const absl::optional<StopReason> reason = stop_(progress_)) {
+      session_.set_stop_reason(StoredReason(reason->kind));
+    }
+  }
+  if (window_ > 1 && accounted_ns_ == 0) accounted_ns_ = clock_.NowNs();
+  // Those of an earlier sitting first; they were asked, so they are tried.
+  for (auto& [ticket, flight] : in_flight_) {
+    if (!flight.submitted) Submit(ticket);
+  }
+  const int64_t limit = session_.budget().trials();
+  while (!stopped() && static_cast<int>(in_flight_.size()) < window_ &&
+         (limit == 0 ||
+          progress_.trials + static_cast<int64_t>(in_flight_.size()) < limit)) {
+    const size_t before = in_flight_.size();
+    OPTRAIL_RETURN_IF_ERROR(AskNext());
+    if (in_flight_.size() == before) break;
+  }
+  // What was asked is answered, also when the search is over.
+  if (in_flight_.empty()) return absl::OkStatus();
+  std::vector<Answer> answers = evaluator_.Poll(absl::InfiniteDuration());
+  if (answers.empty()) {
+    return absl::InternalError(absl::StrCat("the evaluator has no answer for ",
+                                            in_flight_.size(),
+                                            " requests and nothing under way"));
+  }
+  for (Answer& answer : answers) {
+    OPTRAIL_RETURN_IF_ERROR(Take(std::move(answer)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::EndSearch(proto::StopReason reason) {
+  // What an earlier sitting with a larger budget measured is not lost.
+  while (HasJournaledSteps()) OPTRAIL_RETURN_IF_ERROR(ReplayTrial());
+  for (const auto& [ticket, flight] : in_flight_) evaluator_.Cancel(ticket);
+  in_flight_.clear();
+  if (!search_ended()) session_.set_stop_reason(reason);
+  return ChooseFinalists();
+}
+
+std::vector<proto::Config> Session::BestByLimits(int count) const {
+  std::vector<std::pair<double, const proto::Trial*>> within;
+  for (const proto::Trial& trial : session_.trials()) {
+    const auto values = ValuesOf(objectives_, trial);
+    const absl::optional<double> cost = Cost(objectives_, values);
+    if (trial.outcome() == proto::OK && cost.has_value() &&
+        WithinLimits(objectives_, values)) {
+      within.emplace_back(*cost, &trial);
+    }
+  }
+  std::stable_sort(
+      within.begin(), within.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<proto::Config> configs;
+  for (const auto& [cost, trial] : within) {
+    if (static_cast<int>(configs.size()) < count) {
+      configs.push_back(trial->config());
+    }
+  }
+  return configs;
+}
+
+absl::Status Session::ChooseFinalists() {
+  if (journal_->finalists() != nullptr) {
+    session_.set_stop_reason(journal_->finalists()->stop_reason());
+    *session_.mutable_finalists() = journal_->finalists()->finalists();
+  } else {
+    absl::flat_hash_set<std::string> chosen;
+    const auto add = [&](const proto::Config& config, bool is_default) {
+      if (!chosen.insert(CanonicalText(config)).second) return;
+      proto::Finalist* finalist = session_.add_finalists();
+      *finalist->mutable_config() = config;
+      finalist->set_is_default(is_default);
+      for (const proto::Trial& trial : session_.trials()) {
+        if (trial.outcome() == proto::OK && trial.has_time_ns() &&
+            CanonicalText(trial.config()) == CanonicalText(config)) {
+          finalist->set_first_time_ns(trial.time_ns());
+        }
+      }
+    };
+    add(setup_.default_config, /*is_default=*/true);
+    const bool has_winner = NamesWinner(objectives_);
+    const bool by_proposer =
+        objectives_.size() == 1 || objectives_[0].has_weight();
+    for (const proto::Config& config :
+         !has_winner   ? proposer_->Front()
+         : by_proposer ? proposer_->Finalists(setup_.finalists)
+                       : BestByLimits(setup_.finalists)) {
+      add(config, /*is_default=*/false);
+    }
+    OPTRAIL_RETURN_IF_ERROR(journal_->AppendFinalists(session_.finalists(),
+                                                      session_.stop_reason()));
+  }
+  disqualified_.assign(session_.finalists_size(), false);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
+                                               int finalist) {
+  const auto journaled = journaled_readings_.find({of_proof, round, finalist});
+  if (journaled != journaled_readings_.end()) {
+    Reading reading = std::move(journaled->second);
+    journaled_readings_.erase(journaled);
+    session_.set_elapsed_ns(session_.elapsed_ns() + reading.elapsed_ns());
+    return reading;
+  }
+  Reading reading;
+  reading.set_round(round);
+  reading.set_finalist(finalist);
+  reading.set_of_proof(of_proof);
+  for (int attempt = 0; attempt < kReadingAttempts;) {
+    Request request;
+    request.ticket = ++last_ticket_;
+    request.config = session_.finalists(finalist).config();
+    request.purpose = of_proof ? Purpose::kProve : Purpose::kRank;
+    request.round = round;
+    request.metrics = MetricsOf(objectives_);
+    if (session_.finalists(finalist).has_time_ns()) {
+      request.expected = session_.finalists(finalist).time_ns();
+    } else if (session_.finalists(finalist).first_time_ns() > 0) {
+      request.expected = session_.finalists(finalist).first_time_ns();
+    }
+    const int64_t ticket = request.ticket;
+    evaluator_.Submit(std::move(request));
+    absl::optional<Answer> answer;
+    while (!answer) {
+      std::vector<Answer> answers = evaluator_.Poll(absl::InfiniteDuration());
+      if (answers.empty()) {
+        return absl::InternalError("the evaluator has nothing under way");
+      }
+      for (Answer& one : answers) {
+        if (one.ticket == ticket) answer = std::move(one);
+      }
+    }
+    if (answer->lost) {
+      OPTRAIL_RETURN_IF_ERROR(NoteLost());
+      continue;
+    }
+    lost_in_a_row_ = 0;
+    ++attempt;
+    proto::Trial& trial = answer->trial;
+    reading.set_outcome(trial.outcome());
+    reading.set_detail(trial.detail());
+    reading.set_elapsed_ns(reading.elapsed_ns() + trial.elapsed_ns());
+    if (!trial.measurements().empty()) {
+      *reading.mutable_measurement() = trial.measurements(0);
+    }
+    // A command has no samples: what it printed is the measurement.
+    for (const proto::MetricSamples& value : trial.objectives()) {
+      *reading.mutable_measurement()->add_metrics() = value;
+    }
+    reading.mutable_measurement()->set_round(round + 1);
+    if (trial.outcome() != proto::CONTENDED) break;
+  }
+  OPTRAIL_RETURN_IF_ERROR(journal_->AppendReading(reading));
+  session_.set_elapsed_ns(session_.elapsed_ns() + reading.elapsed_ns());
+  return reading;
+}
+
+absl::optional<double> Session::CostOfReading(const Reading& reading) {
+  if (reading.outcome() == proto::OK) {
+    return Cost(objectives_, ValuesOf(objectives_, reading.measurement()));
+  }
+  // One wrong or crashed reading is enough: such a config never wins.
+  if (reading.outcome() != proto::CONTENDED) {
+    session_.mutable_finalists(reading.finalist())
+        ->set_outcome(reading.outcome());
+    disqualified_[reading.finalist()] = true;
+  }
+  return absl::nullopt;
+}
+
+bool Session::SetVerified(
+    int finalist,
+    const google::protobuf::RepeatedPtrField<proto::Measurement>& readings) {
+  proto::Finalist& verified = *session_.mutable_finalists(finalist);
+  verified.clear_objectives();
+  std::vector<absl::optional<double>> values;
+  for (const proto::Objective& objective : objectives_) {
+    std::vector<double> medians;
+    for (const proto::Measurement& reading : readings) {
+      const auto value = ValueOf(reading, objective.metric());
+      if (value.has_value()) medians.push_back(*value);
+    }
+    if (medians.empty()) {
+      values.push_back(absl::nullopt);
+      continue;
+    }
+    values.push_back(Median(medians));
+    if (objective.metric() == kTimeMetric) {
+      verified.set_time_ns(*values.back());
+    } else {
+      proto::MetricSamples* stored = verified.add_objectives();
+      stored->set_metric(objective.metric());
+      stored->set_unit(objective.unit());
+      stored->set_direction(objective.direction());
+      stored->add_values(*values.back());
+    }
+  }
+  verified.set_outcome(proto::OK);
+  return WithinLimits(objectives_, values);
+}
+
+absl::StatusOr<std::vector<int>> Session::Rank() {
+  std::vector<int> candidates;
+  for (int i = 0; i < session_.finalists_size(); ++i) {
+    if (!session_.finalists(i).is_default()) candidates.push_back(i);
+  }
+  const int count = static_cast<int>(candidates.size());
+  SequentialHalving ranking(count, count * setup_.rank_rounds);
+  while (!ranking.done()) {
+    const int round = ranking.rounds();
+    Report(absl::StrCat("rank ", round + 1));
+    std::map<int, double> costs;
+    for (const int i : ranking.NextRound()) {
+      OPTRAIL_ASSIGN_OR_RETURN(const Reading reading,
+                               Read(/*of_proof=*/false, round, candidates[i]));
+      if (const auto cost = CostOfReading(reading)) {
+        costs[i] = *cost;
+        *session_.mutable_finalists(candidates[i])->add_measurements() =
+            reading.measurement();
+      }
+    }
+    ranking.AddRound(costs);
+    for (int i = 0; i < count; ++i) {
+      if (Disqualified(candidates[i])) ranking.Disqualify(i);
+    }
+  }
+  for (const int finalist : candidates) {
+    const proto::Finalist& read = session_.finalists(finalist);
+    if (Disqualified(finalist) || read.measurements().empty()) continue;
+    const auto measurements = read.measurements();
+    SetVerified(finalist, measurements);
+  }
+  std::vector<int> order;
+  for (const int i : ranking.Order()) order.push_back(candidates[i]);
+  return order;
+}
+
+absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
+  constexpr int kDefault = 0;  // the first finalist
+  ProofOptions options = setup_.proof;
+  options.max_time =
+      std::min(options.max_time,
+               std::max(kLeastProofTime, kProofShare * progress_.elapsed));
+  PairedProof paired(options);
+  proto::Proof proof;
+  *proof.mutable_candidate() = session_.finalists(candidate).config();
+  const int64_t began_ns = session_.elapsed_ns();
+  int empty_rounds = 0;
+  while (paired.Open(absl::Nanoseconds(session_.elapsed_ns() - began_ns)) &&
+         empty_rounds <= paired.rounds() + kMaxEmptyRounds) {
+    Report(absl::StrCat("prove round ", paired.rounds() + 1));
+    const int round = proof_round_++;
+    // In turns, so that neither side always runs first.
+    const bool default_first = round % 2 == 0;
+    Reading first, second;
+    OPTRAIL_ASSIGN_OR_RETURN(first, Read(/*of_proof=*/true, round,
+                                         default_first ? kDefault : candidate));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        second,
+        Read(/*of_proof=*/true, round, default_first ? candidate : kDefault));
+    if (!default_first) std::swap(first, second);
+    const absl::optional<double> default_cost = CostOfReading(first);
+    const absl::optional<double> cost = CostOfReading(second);
+    if (Disqualified(candidate)) return Proven::kCandidateFailed;
+    if (cost) *proof.add_candidate_measurements() = second.measurement();
+    if (Disqualified(kDefault)) {
+      *session_.mutable_finalists(candidate)->add_measurements() =
+          second.measurement();
+      return Proven::kDefaultFailed;
+    }
+    if (!cost || !default_cost) {
+      if (cost) proof.mutable_candidate_measurements()->RemoveLast();
+      ++empty_rounds;
+      continue;
+    }
+    *proof.add_default_measurements() = first.measurement();
+    paired.Add(*cost, *default_cost);
+  }
+  paired.Fill(objectives_, &proof);
+  *session_.mutable_proof() = proof;
+  if (paired.rounds() < options.min_rounds) {
+    session_.mutable_finalists(kDefault)->set_outcome(proto::CONTENDED);
+    session_.mutable_finalists(candidate)->set_outcome(proto::CONTENDED);
+    return Proven::kDecided;
+  }
+  if (!SetVerified(candidate, proof.candidate_measurements())) {
+    disqualified_[candidate] = true;
+    return Proven::kCandidateFailed;
+  }
+  if (!SetVerified(kDefault, proof.default_measurements())) {
+    // Beyond a limit it is no result, however the two compare.
+    disqualified_[kDefault] = true;
+    return Proven::kDefaultFailed;
+  }
+  *session_.mutable_winner() =
+      session_.finalists(paired.Claimed() ? candidate : kDefault).config();
+  return Proven::kDecided;
+}
+
+absl::StatusOr<bool> Session::VerifyAlone(int finalist) {
+  // Rounds of the ranking have other numbers.
+  constexpr int kFirstRound = 1000;
+  const int wanted = setup_.rank_rounds;
+  proto::Finalist& alone = *session_.mutable_finalists(finalist);
+  for (int round = 0; round < 2 * wanted && alone.measurements_size() < wanted;
+       ++round) {
+    Report(absl::StrCat("verify ", round + 1));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const Reading reading,
+        Read(/*of_proof=*/false, kFirstRound + round, finalist));
+    if (CostOfReading(reading)) {
+      *alone.add_measurements() = reading.measurement();
+    }
+    if (Disqualified(finalist)) return false;
+  }
+  if (2 * alone.measurements_size() < wanted) {
+    alone.set_outcome(proto::CONTENDED);
+    return false;
+  }
+  const auto measurements = alone.measurements();
+  return SetVerified(finalist, measurements);
+}
+
+absl::StatusOr<proto::Session> Session::Finish() {
+  if (session_.finalists().empty()) {
+    OPTRAIL_RETURN_IF_ERROR(EndSearch(proto::INTERRUPTED));
+  }
+  if (!NamesWinner(objectives_)) return session_;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<int> order, Rank());
+  bool default_failed = false;
+  for (const int candidate : order) {
+    Proven proven = Proven::kDefaultFailed;
+    if (!default_failed) {
+      OPTRAIL_ASSIGN_OR_RETURN(proven, Prove(candidate));
+    }
+    if (proven == Proven::kDecided) return session_;
+    session_.clear_proof();
+    if (proven == Proven::kCandidateFailed) continue;
+    // There is nothing to be better than.
+    default_failed = true;
+    OPTRAIL_ASSIGN_OR_RETURN(const bool works, VerifyAlone(candidate));
+    if (!works) continue;
+    *session_.mutable_winner() = session_.finalists(candidate).config();
+    return session_;
+  }
+  if (!default_failed) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool works, VerifyAlone(0));
+    if (works) *session_.mutable_winner() = session_.finalists(0).config();
+  }
+  return session_;
+}
+
+absl::StatusOr<proto::Session> RunSession(const SessionSetup& setup,
+                                          Evaluator& evaluator, Clock& clock) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                           Session::Open(setup, evaluator, clock));
+  while (!session->search_ended()) OPTRAIL_RETURN_IF_ERROR(session->Advance());
+  return session->Finish();
+}
+
+bool HasSessionJournal(const SessionSetup& setup) {
+  return FileExists(
+      SessionJournal::Path(setup.journal_directory, setup.header));
+}
+
+absl::Status RemoveSessionJournal(const SessionSetup& setup) {
+  if (setup.journal_directory.empty()) return absl::OkStatus();
+  return SessionJournal::Remove(setup.journal_directory, setup.header);
+}
+
+}  // namespace optrail::tuning

@@ -1,0 +1,218 @@
+#ifndef OPTRAIL_TUNING_SESSION_SESSION_H_
+#define OPTRAIL_TUNING_SESSION_SESSION_H_
+
+// Session tunes one task: a proposer asks for configs, an evaluator tries them,
+// each trial is in a journal before it counts; the best few are ranked by
+// readings of their own, and the first of them becomes the winner only if it is
+// proven to be better than the default config in rounds that had no part in the
+// choice (proof.h). It knows nothing of kernels, commands or recordings.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+//                            Session::Open(setup, evaluator, clock));
+//   while (!session->search_ended())
+//   OPTRAIL_RETURN_IF_ERROR(session->Advance()); OPTRAIL_ASSIGN_OR_RETURN(const
+//   proto::Session record, session->Finish());
+//
+// A session that was killed resumes when it is opened again with the same
+// header: at most the requests in flight are repeated. docs/tuning_sessions.md.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "base/clock.h"
+#include "tuning/proto/session.pb.h"
+#include "tuning/proto/trial.pb.h"
+#include "tuning/search/stop_rule.h"
+#include "tuning/session/evaluator.h"
+#include "tuning/session/proof.h"
+#include "tuning/session/proposer.h"
+#include "tuning/session/session_journal.h"
+
+namespace optrail::tuning {
+
+struct TuneProgress {
+  int64_t trials = 0;
+  int64_t trial_limit = 0;  // 0: none
+  int64_t elapsed_ns = 0;
+  int64_t time_limit_ns = 0;          // 0: none
+  absl::optional<double> best_value;  // of the first objective
+  std::string phase;                  // "search", "rank 3/8", "prove round 7"
+};
+
+// A reading that was disturbed is repeated, this often in all.
+inline constexpr int kReadingAttempts = 3;
+
+// A session whose evaluator loses so many requests in a row gives up, and can
+// be resumed.
+inline constexpr int kMaxLost = 5;
+
+struct SessionSetup {
+  // Everything that is known before the first trial: the task, hardware, space,
+  // strategy, seed, budget, objectives (none: time).
+  proto::Session header;
+  proto::Config default_config;
+  // Trials of this very task from earlier sessions, stored with the session as
+  // they are. A session that resumes starts from those that its first sitting
+  // was given.
+  std::vector<proto::Trial> known;
+  // The proposer of the session as it began. Required.
+  std::function<absl::StatusOr<std::unique_ptr<Proposer>>(
+      const proto::Session& begun, int batch)>
+      propose;
+
+  // How many of the best are ranked, and by how many readings each on average.
+  int finalists = 4;
+  int rank_rounds = 8;
+  ProofOptions proof;
+  // A config this many times worse than the best is raced out; 0: none.
+  double race_factor = 1.5;
+  // Where journals of unfinished sessions are; created if missing. Empty: a
+  // session that is interrupted is lost.
+  std::string journal_directory;
+  std::function<void(const TuneProgress&)> on_progress;  // may be empty
+};
+
+class Session {
+ public:
+  // Opens the journal of an interrupted session, or starts one. `evaluator` and
+  // `clock` must outlive the session.
+  //
+  // Errors, here and below, are of the environment (a journal that is not
+  // writable, an evaluator that refuses the task), never of a config.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(SessionSetup setup,
+                                                       Evaluator& evaluator,
+                                                       Clock& clock);
+  // As above, with an evaluator that the session keeps.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(
+      SessionSetup setup, std::unique_ptr<Evaluator> evaluator, Clock& clock);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // One turn: the next trial of the journal as long as there is one; else asks
+  // for what the evaluator's offer has room for and waits for an answer.
+  // Instead of it the search ends when the budget is spent or the space
+  // exhausted. Must not be called once the search has ended.
+  absl::Status Advance();
+
+  bool search_ended() const {
+    return session_.stop_reason() != proto::STOP_REASON_UNSPECIFIED &&
+           in_flight_.empty();
+  }
+
+  // Ends the search, for `reason` unless it ended by itself, and journals which
+  // configs are finalists: from there on no sitting searches any further.
+  absl::Status EndSearch(proto::StopReason reason);
+
+  // Ranks the finalists and proves the best. The session, closed, with stop
+  // reason, finalists, proof and winner (absent if no config works, or several
+  // objectives name none). The journal is kept until RemoveSessionJournal, so
+  // that a crash between this call and storing the session loses nothing.
+  absl::StatusOr<proto::Session> Finish();
+
+  // Of the search so far, in all sittings; a resumed session reads the same
+  // after the same trials. Trials known before are not counted.
+  int64_t trials() const { return progress_.trials; }
+  int64_t elapsed_ns() const { return session_.elapsed_ns(); }
+  // What the strategy expected of the last trial.
+  absl::optional<double> expected_improvement() const {
+    return progress_.expected_improvement;
+  }
+  // To be minimised; nullopt: nothing worked yet.
+  absl::optional<double> best_cost() const { return progress_.best_cost; }
+  absl::optional<double> best_value() const { return best_value_; }
+  // The header with which the first sitting began.
+  const proto::Session& header() const { return journal_->header(); }
+  const std::vector<proto::Objective>& objectives() const {
+    return objectives_;
+  }
+
+ private:
+  using Reading = proto::TuneJournalRecord::Reading;
+  struct InFlight {
+    proto::Config config;
+    int64_t thinking_ns = 0;
+    absl::optional<double> expected_improvement;
+    int64_t started_unix_ns = 0;
+    bool submitted = false;
+  };
+  enum class Proven { kDecided, kCandidateFailed, kDefaultFailed };
+
+  Session(SessionSetup setup, Evaluator& evaluator, Clock& clock);
+
+  absl::Status Start();
+  bool HasJournaledSteps() const;
+  // The asks up to the journal's next trial, and that.
+  absl::Status ReplayTrial();
+  absl::Status AskNext();
+  void Submit(int64_t ticket);
+  absl::Status Take(Answer answer);
+  absl::Status Account(const JournaledTrial& trial);
+  absl::Status NoteLost();
+
+  absl::Status ChooseFinalists();
+  std::vector<proto::Config> BestByLimits(int count) const;
+  absl::StatusOr<std::vector<int>> Rank();
+  absl::StatusOr<Proven> Prove(int candidate);
+  // Enough readings of one that has nothing to be compared with.
+  absl::StatusOr<bool> VerifyAlone(int finalist);
+  absl::StatusOr<Reading> Read(bool of_proof, int round, int finalist);
+  // The cost of a reading; nullopt if it has none. A failure disqualifies.
+  absl::optional<double> CostOfReading(const Reading& reading);
+  bool Disqualified(int finalist) const { return disqualified_[finalist]; }
+  // Medians over processes; whether they are within the limits.
+  bool SetVerified(
+      int finalist,
+      const google::protobuf::RepeatedPtrField<proto::Measurement>& readings);
+  void Report(const std::string& phase) const;
+
+  const SessionSetup setup_;
+  std::unique_ptr<Evaluator> owned_evaluator_;  // may be null
+  Evaluator& evaluator_;
+  Clock& clock_;
+  std::vector<proto::Objective> objectives_;
+  StopRule stop_;
+
+  std::unique_ptr<SessionJournal> journal_;
+  size_t replayed_ = 0;  // steps
+  std::unique_ptr<Proposer> proposer_;
+  proto::Session session_;
+  int window_ = 1;
+
+  int64_t last_ticket_ = 0;
+  std::map<int64_t, InFlight> in_flight_;
+  int lost_in_a_row_ = 0;
+  int64_t accounted_ns_ = 0;  // the clock, when several are in flight
+
+  SessionProgress progress_;
+  absl::optional<double> improved_to_;
+  absl::optional<double> best_value_;
+
+  std::map<std::tuple<bool, int, int>, Reading> journaled_readings_;
+  std::vector<bool> disqualified_;
+  int proof_round_ = 0;
+};
+
+// Opens, searches within the session's own budget, and finishes.
+absl::StatusOr<proto::Session> RunSession(const SessionSetup& setup,
+                                          Evaluator& evaluator, Clock& clock);
+
+// Whether an earlier sitting of this very session left its journal.
+bool HasSessionJournal(const SessionSetup& setup);
+absl::Status RemoveSessionJournal(const SessionSetup& setup);
+
+// The stop rule of a budget, and the stored reason of one that fired.
+StopRule StopRuleOf(const proto::Budget& budget,
+                    const std::vector<proto::Objective>& objectives);
+proto::StopReason StoredReason(StopKind kind);
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SESSION_SESSION_H_
