@@ -12,6 +12,7 @@
 #include "tracker/history/history.h"
 #include "tracker/import/import_google_benchmark.h"
 #include "tracker/series/series_key.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
@@ -70,7 +71,8 @@ absl::Status AddProcesses(const proto::Run& other, const std::string& path,
     }
     proto::BenchmarkResult* mine = run->mutable_results(found->second);
     mine->mutable_measurements()->MergeFrom(result.measurements());
-    if (mine->outcome() == proto::OK) {
+    if (tuning::Severity(result.outcome()) >
+        tuning::Severity(mine->outcome())) {
       mine->set_outcome(result.outcome());
       mine->set_detail(result.detail());
     }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/statistics.h"
 #include "tracker/history/history.h"
+#include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
@@ -261,8 +262,7 @@ void SeriesBuilder::Add(const OrderedRuns& runs, int place,
       std::min(point.first_started_unix_ns, run.started_unix_ns());
   point.processes.insert(point.processes.end(), observation.processes.begin(),
                          observation.processes.end());
-  if (point.outcome == proto::OUTCOME_UNSPECIFIED ||
-      point.outcome == proto::OK) {
+  if (tuning::Severity(observation.outcome) > tuning::Severity(point.outcome)) {
     point.outcome = observation.outcome;
     point.detail = observation.detail;
   }
