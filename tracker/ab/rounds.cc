@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
+#include "base/statistics.h"
 #include "base/status_macros.h"
 #include "tracker/compare/pairs.h"
 #include "tracker/import/import.h"
@@ -53,12 +54,13 @@ absl::Status CheckOptions(const AbOptions& options) {
 absl::StatusOr<proto::Run> Parse(absl::string_view name,
                                  const ProcessResult& result) {
   ImportOptions options;
-  options.format = "google_benchmark";
-  options.suite = std::string(name);
-  OPTRAIL_ASSIGN_OR_RETURN(
-      std::vector<proto::Run> runs,
-      ImportContents({{absl::StrCat("output of ", name), result.json}},
-                     options));
+  options.files_are_processes = true;
+  std::vector<ImportedFile> files = result.files;
+  for (ImportedFile& file : files) {
+    file.path = absl::StrCat(file.path, " of ", name);
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> runs,
+                           ImportContents(files, options));
   if (runs[0].results().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "output of ", name, " holds no benchmark: does a filter leave none?"));
@@ -66,29 +68,7 @@ absl::StatusOr<proto::Run> Parse(absl::string_view name,
   return std::move(runs[0]);
 }
 
-// Adds the processes of `other` to `run`.
-void AddProcesses(const proto::Run& other, proto::Run* run) {
-  std::map<std::string, proto::BenchmarkResult*> known;
-  for (proto::BenchmarkResult& result : *run->mutable_results()) {
-    known[CanonicalText(result.key())] = &result;
-  }
-  for (const proto::BenchmarkResult& result : other.results()) {
-    proto::BenchmarkResult*& mine = known[CanonicalText(result.key())];
-    if (mine == nullptr) {
-      mine = run->add_results();
-      *mine = result;
-      continue;
-    }
-    mine->mutable_measurements()->MergeFrom(result.measurements());
-    if (tuning::Severity(result.outcome()) >
-        tuning::Severity(mine->outcome())) {
-      mine->set_outcome(result.outcome());
-      mine->set_detail(result.detail());
-    }
-  }
-}
-
-// PriorKey -> what one process read.
+// PriorKey -> what one process read; the median where a file holds several.
 std::map<std::string, double> Readings(const proto::Run& run) {
   std::map<std::string, double> readings;
   for (const proto::BenchmarkResult& result : run.results()) {
@@ -96,11 +76,16 @@ std::map<std::string, double> Readings(const proto::Run& run) {
       continue;
     }
     for (const MetricInfo& metric : MetricsOf(result)) {
-      const auto reading = ReadingOf(result.measurements(0), metric.metric);
-      if (reading.has_value() && std::isfinite(reading->value) &&
-          reading->value > 0) {
-        readings[PriorKey(result.key(), metric.metric)] = reading->value;
+      std::vector<double> values;
+      for (const proto::Measurement& measurement : result.measurements()) {
+        const auto reading = ReadingOf(measurement, metric.metric);
+        if (reading.has_value() && std::isfinite(reading->value) &&
+            reading->value > 0) {
+          values.push_back(reading->value);
+        }
       }
+      if (values.empty()) continue;
+      readings[PriorKey(result.key(), metric.metric)] = Median(values);
     }
   }
   return readings;
@@ -113,10 +98,10 @@ class Rounds {
     compare_.threshold =
         [this](absl::string_view name,
                absl::string_view metric) -> absl::optional<Threshold> {
-      const bool wanted = options_.wanted != nullptr
-                              ? options_.wanted(name, metric)
-                              : metric == "time";
-      if (!wanted) return absl::nullopt;
+      if (options_.threshold != nullptr) {
+        return options_.threshold(name, metric);
+      }
+      if (metric != "time") return absl::nullopt;
       Threshold threshold;
       threshold.min_effect = options_.test.min_effect;
       threshold.detect_effect = options_.test.detect_effect;
@@ -135,6 +120,8 @@ class Rounds {
       OPTRAIL_RETURN_IF_ERROR(Judge(result));
       if (!result.candidate_failure.empty() || open_ == 0) break;
     }
+    result.base = std::move(a_);
+    result.candidate = std::move(b_);
     return result;
   }
 
@@ -157,14 +144,14 @@ class Rounds {
               ? ""
               : absl::StrCat("; its last words:\n", a->stderr_tail)));
     }
-    OPTRAIL_ASSIGN_OR_RETURN(const proto::Run base, Parse("A", *a));
-    Add(base, Program::kA);
+    OPTRAIL_ASSIGN_OR_RETURN(proto::Run base, Parse("A", *a));
+    Add(round, base, Program::kA);
     if (!b->failure.empty()) {
       FailCandidate(*b, result);
       return absl::OkStatus();
     }
-    OPTRAIL_ASSIGN_OR_RETURN(const proto::Run candidate, Parse("B", *b));
-    Add(candidate, Program::kB);
+    OPTRAIL_ASSIGN_OR_RETURN(proto::Run candidate, Parse("B", *b));
+    Add(round, candidate, Program::kB);
     const std::map<std::string, double> readings = Readings(base);
     for (const auto& [key, value] : Readings(candidate)) {
       const auto found = readings.find(key);
@@ -175,12 +162,17 @@ class Rounds {
     return absl::OkStatus();
   }
 
-  void Add(const proto::Run& run, Program program) {
+  void Add(int round, proto::Run& run, Program program) {
+    for (proto::BenchmarkResult& result : *run.mutable_results()) {
+      for (proto::Measurement& measurement : *result.mutable_measurements()) {
+        measurement.set_round(round + 1);
+      }
+    }
     proto::Run& mine = program == Program::kA ? a_ : b_;
     if (mine.results().empty()) {
       mine = run;
     } else {
-      AddProcesses(run, &mine);
+      AppendProcesses(run, &mine);
     }
   }
 
@@ -199,7 +191,7 @@ class Rounds {
       all.set_run_id("B");
       b_ = all;
     } else {
-      AddProcesses(all, &b_);
+      AppendProcesses(all, &b_);
     }
   }
 
@@ -249,7 +241,12 @@ class Rounds {
                                 rounds, " rounds");
       return rounds;
     }
-    const int needed = JudgePairs(found->second, test_, tests_,
+    PairedTestOptions test = test_;
+    if (const auto threshold = compare_.threshold(row.name, row.metric)) {
+      test.min_effect = threshold->min_effect;
+      test.detect_effect = threshold->detect_effect;
+    }
+    const int needed = JudgePairs(found->second, test, tests_,
                                   kForecastFactor * options_.max_rounds, &row);
     open_ += row.verdict == Verdict::kCannotTell;
     return needed;

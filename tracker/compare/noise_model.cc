@@ -323,22 +323,23 @@ class Model {
     }
   }
 
-  // Where a level creeps, what neighbours differ by is noise and the rest is
-  // not; a baseline that is no window is a neighbour.
+  // Where a level creeps, how far a run is from between its neighbours is noise
+  // and the rest is not; a baseline that is no window is a neighbour.
   double DriftingVariance(int j) const {
     constexpr double kDrifts = 2.5, kWidening = 1.25;
-    std::vector<double> steps, deviations;
-    double last = kNone;
+    std::vector<double> deviations, bends;
     for (int r = 0; r < runs_; ++r) {
       if (std::isnan(rests_[r][j])) continue;
-      const double deviation = rests_[r][j] - centers_[j][r];
-      if (!std::isnan(last))
-        steps.push_back((deviation - last) / std::sqrt(2.));
-      deviations.push_back(deviation);
-      last = deviation;
+      deviations.push_back(rests_[r][j] - centers_[j][r]);
     }
-    const double neighbours = HeavyTailedVariance(steps);
-    return HeavyTailedVariance(deviations) > kDrifts * neighbours
+    for (size_t i = 2; i < deviations.size(); ++i) {
+      bends.push_back(
+          (deviations[i - 2] - 2 * deviations[i - 1] + deviations[i]) /
+          std::sqrt(6.));
+    }
+    const double neighbours = HeavyTailedVariance(bends);
+    return !bends.empty() &&
+                   HeavyTailedVariance(deviations) > kDrifts * neighbours
                ? kWidening * neighbours
                : std::numeric_limits<double>::infinity();
   }

@@ -54,6 +54,7 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.looks >= 1 && options.looks <= 100,
                                     "looks", options.looks,
                                     "a number from 1 to 100"));
+  OPTRAIL_RETURN_IF_ERROR(CheckOutputs(options.outputs));
   OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsThere(options.common));
   gate.looks = options.looks;
   gate.now_unix_s = NowUnixNs(options.common) / 1'000'000'000;
@@ -65,8 +66,7 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
       SelectorOf(options.candidate, history, options.common.workspace);
   OPTRAIL_ASSIGN_OR_RETURN(const GateReport report,
                            Gate(history, policy, gate));
-  OPTRAIL_RETURN_IF_ERROR(WriteOut(options.verdict_out, GateJson(report)));
-  OPTRAIL_RETURN_IF_ERROR(WriteOut(options.markdown_out, GateMarkdown(report)));
+  OPTRAIL_RETURN_IF_ERROR(Publish(options.outputs, report));
   OPTRAIL_RETURN_IF_ERROR(
       WriteOut(options.remeasure_out, RemeasureText(report)));
   out << FormatGate(report, options.common.format, TerminalWidth());
