@@ -160,6 +160,22 @@ absl::StatusOr<std::string> ResolveCommit(const std::string& dir,
   return absl::NotFoundError(message);
 }
 
+absl::StatusOr<GitCommit> DescribeCommit(const std::string& dir,
+                                         const std::string& id) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::string text,
+      GitOutput(dir, {"log", "-1", "--no-show-signature", "--format=%ct%n%s",
+                      "--end-of-options", id, "--"}));
+  const std::pair<std::string, std::string> lines =
+      absl::StrSplit(text, absl::MaxSplits('\n', 1));
+  GitCommit commit;
+  if (!absl::SimpleAtoi(lines.first, &commit.time_unix_s)) {
+    return absl::InternalError(absl::StrCat("git log answered \"", text, "\""));
+  }
+  commit.subject = lines.second;
+  return commit;
+}
+
 absl::StatusOr<int64_t> FirstParentPosition(const std::string& dir,
                                             const std::string& commit) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string id, ResolveCommit(dir, commit));

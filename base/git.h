@@ -44,6 +44,15 @@ absl::StatusOr<GitFacts> FindGitFacts(const std::string& dir);
 absl::StatusOr<std::string> ResolveCommit(const std::string& dir,
                                           const std::string& name);
 
+struct GitCommit {
+  int64_t time_unix_s = 0;
+  std::string subject;
+};
+
+// Of a full id.
+absl::StatusOr<GitCommit> DescribeCommit(const std::string& dir,
+                                         const std::string& id);
+
 // Commits on the first-parent line up to and including `commit`.
 absl::StatusOr<int64_t> FirstParentPosition(const std::string& dir,
                                             const std::string& commit);

@@ -8,15 +8,23 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
+#include "suites/worker/run_context.h"
 
 ABSL_FLAG(bool, binaries, false,
           "A and B are programs that take Google Benchmark's flags: they are "
           "run in turns until it is clear which benchmarks differ.");
 ABSL_FLAG(bool, commits, false,
-          "A and B are commits: --target is built at both, then as "
+          "A and B are commits: --target or --build is built at both, then as "
           "--binaries.");
 ABSL_FLAG(std::string, target, "",
-          "Label of the program to build, such as //path:my_benchmark.");
+          "Bazel label of the program to build, such as //path:my_benchmark.");
+ABSL_FLAG(std::string, build, "",
+          "Command that builds a commit, run by sh in a work tree of it, such "
+          "as \"cmake -B build && cmake --build build\".");
+ABSL_FLAG(std::string, run, "",
+          "Command that measures once what --build made, run by sh in the same "
+          "tree. It prints results that `optrail import` reads, or writes them "
+          "to the file {out} or to files in the folder {out_dir}.");
 ABSL_FLAG(int32_t, max_rounds, 40,
           "Most rounds; one is a fresh process of each program.");
 ABSL_FLAG(absl::Duration, process_deadline, absl::Minutes(10),
@@ -26,12 +34,49 @@ ABSL_FLAG(absl::Duration, build_deadline, absl::Hours(1),
 
 namespace optrail::cli {
 
-absl::Status CheckDeadlines() {
+absl::StatusOr<tracker::BuildOptions> BuildOptionsFromFlags(
+    const std::vector<std::string>& args) {
   OPTRAIL_RETURN_IF_ERROR(CheckDuration("process_deadline",
                                         absl::GetFlag(FLAGS_process_deadline),
                                         absl::Milliseconds(1)));
-  return CheckDuration("build_deadline", absl::GetFlag(FLAGS_build_deadline),
-                       absl::Milliseconds(1));
+  OPTRAIL_RETURN_IF_ERROR(CheckDuration("build_deadline",
+                                        absl::GetFlag(FLAGS_build_deadline),
+                                        absl::Milliseconds(1)));
+  tracker::BuildOptions build;
+  build.target = absl::GetFlag(FLAGS_target);
+  build.args = args;
+  build.build_command = absl::GetFlag(FLAGS_build);
+  build.run_command = absl::GetFlag(FLAGS_run);
+  build.build_deadline = absl::GetFlag(FLAGS_build_deadline);
+  build.deadline = absl::GetFlag(FLAGS_process_deadline);
+  return build;
+}
+
+std::vector<std::string> WithBuildFlags(std::vector<std::string> flags) {
+  for (const char* flag :
+       {"target", "build", "run", "process_deadline", "build_deadline"}) {
+    flags.push_back(flag);
+  }
+  return flags;
+}
+
+bool HasRunCommand() {
+  return !absl::GetFlag(FLAGS_target).empty() ||
+         !absl::GetFlag(FLAGS_build).empty() ||
+         !absl::GetFlag(FLAGS_run).empty();
+}
+
+std::string SuiteOfRuns() {
+  const std::string suite = absl::GetFlag(FLAGS_suite);
+  return suite.empty() ? "benchmarks" : suite;
+}
+
+absl::StatusOr<proto::Hardware> HardwareOfRuns() {
+  OPTRAIL_ASSIGN_OR_RETURN(suites::RunContext context,
+                           suites::FindRunContext(proto::CPU, "", ""));
+  const std::string id = absl::GetFlag(FLAGS_hardware);
+  if (!id.empty()) context.hardware.set_id(id);
+  return context.hardware;
 }
 
 absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
@@ -45,18 +90,26 @@ absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
   }
   options.a = arguments[0];
   options.b = arguments[1];
-  options.args.assign(arguments.begin() + 2, arguments.end());
-  OPTRAIL_RETURN_IF_ERROR(CheckDeadlines());
-  options.target = absl::GetFlag(FLAGS_target);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      options.build,
+      BuildOptionsFromFlags({arguments.begin() + 2, arguments.end()}));
   options.max_rounds = absl::GetFlag(FLAGS_max_rounds);
-  options.deadline = absl::GetFlag(FLAGS_process_deadline);
-  options.build_deadline = absl::GetFlag(FLAGS_build_deadline);
+  const std::string policy = absl::GetFlag(FLAGS_policy);
+  if (!policy.empty()) options.policy = UserPath(policy);
+  const std::string markdown = absl::GetFlag(FLAGS_markdown_out);
+  if (!markdown.empty()) options.outputs.markdown_out = UserPath(markdown);
+  options.record = absl::GetFlag(FLAGS_record);
+  if (options.record) {
+    options.suite = SuiteOfRuns();
+    OPTRAIL_ASSIGN_OR_RETURN(options.hardware, HardwareOfRuns());
+  }
   options.seed = absl::GetFlag(FLAGS_seed);
   options.quiet = absl::GetFlag(FLAGS_quiet);
   if (!commits) {
-    if (!options.target.empty()) {
+    if (HasRunCommand()) {
       return absl::InvalidArgumentError(
-          "--target is for compare --commits: --binaries builds nothing");
+          "--target, --build and --run are for compare --commits: --binaries "
+          "builds nothing");
     }
     options.a = UserPath(options.a);
     options.b = UserPath(options.b);

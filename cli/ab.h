@@ -13,16 +13,26 @@
 
 ABSL_DECLARE_FLAG(bool, binaries);
 ABSL_DECLARE_FLAG(bool, commits);
-ABSL_DECLARE_FLAG(std::string, target);
+ABSL_DECLARE_FLAG(bool, record);
 ABSL_DECLARE_FLAG(int32_t, max_rounds);
-ABSL_DECLARE_FLAG(absl::Duration, process_deadline);
-ABSL_DECLARE_FLAG(absl::Duration, build_deadline);
 ABSL_DECLARE_FLAG(uint64_t, seed);
 
 namespace optrail::cli {
 
-// --process_deadline and --build_deadline.
-absl::Status CheckDeadlines();
+// What is built and run: --target, --build, --run and their deadlines, `args`
+// are those of the target's program.
+absl::StatusOr<tracker::BuildOptions> BuildOptionsFromFlags(
+    const std::vector<std::string>& args);
+std::vector<std::string> WithBuildFlags(std::vector<std::string> flags);
+
+// Whether the flags say what to run.
+bool HasRunCommand();
+
+// --suite, or what the suite of --run is called.
+std::string SuiteOfRuns();
+
+// This machine, with --hardware as its id if that is given.
+absl::StatusOr<proto::Hardware> HardwareOfRuns();
 
 // `options` holds what all comparisons share; the rest comes from the flags
 // above and the arguments A B [ARGUMENT...].

@@ -22,32 +22,34 @@ suites::Command BisectCommand() {
   command.arguments = "GOOD BAD [-- ARGUMENTS]";
   command.summary = "Finds the commit that made a benchmark slower.";
   command.details =
-      "Builds --target at GOOD, BAD and as few commits between them on the\n"
-      "first-parent line as it takes, and measures each in turns with GOOD. "
-      "A\n"
+      "Builds --target (with Bazel) or --build (with anything; --run "
+      "measures) at\n"
+      "GOOD, BAD and as few commits between them on the first-parent line as "
+      "it\n"
+      "takes, and measures each in turns with GOOD. A\n"
       "commit that does not build is skipped. Your working tree is not\n"
       "touched. Exit codes: 0 found, 3 not sure, or nothing is slower at "
       "BAD.\n"
       "\n"
       "  optrail bisect v1.2 HEAD --target=//sort:sort_benchmark "
-      "--filter=BM_Sort -- --benchmark_filter=BM_Sort\n";
-  command.flags = {"format",     "target",           "filter",
-                   "metric",     "min_effect",       "false_alarm_rate",
-                   "max_rounds", "rounds",           "confidence",
-                   "seed",       "process_deadline", "build_deadline",
-                   "quiet"};
+      "--filter=BM_Sort -- --benchmark_filter=BM_Sort\n"
+      "  optrail bisect v1.2 HEAD --build='make -s bench' "
+      "--run='./bench --benchmark_format=json'\n";
+  command.flags = WithBuildFlags({"format", "filter", "metric", "min_effect",
+                                  "false_alarm_rate", "max_rounds", "rounds",
+                                  "confidence", "seed", "quiet"});
   command.min_arguments = 2;
   command.max_arguments = -1;
   command.run =
       [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
-    OPTRAIL_RETURN_IF_ERROR(CheckDeadlines());
     tracker::BisectCommand options;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        options.build,
+        BuildOptionsFromFlags({arguments.begin() + 2, arguments.end()}));
     options.common.format = absl::GetFlag(FLAGS_format);
     options.common.workspace = WorkspaceDirectory();
     options.good = arguments[0];
     options.bad = arguments[1];
-    options.args.assign(arguments.begin() + 2, arguments.end());
-    options.target = absl::GetFlag(FLAGS_target);
     options.filter = absl::GetFlag(FLAGS_filter);
     options.metric = absl::GetFlag(FLAGS_metric);
     options.min_effect = absl::GetFlag(FLAGS_min_effect);
@@ -56,8 +58,6 @@ suites::Command BisectCommand() {
     options.rounds = absl::GetFlag(FLAGS_rounds);
     options.confidence = absl::GetFlag(FLAGS_confidence);
     options.seed = absl::GetFlag(FLAGS_seed);
-    options.deadline = absl::GetFlag(FLAGS_process_deadline);
-    options.build_deadline = absl::GetFlag(FLAGS_build_deadline);
     options.quiet = absl::GetFlag(FLAGS_quiet);
     return tracker::RunBisect(options, std::cout);
   };

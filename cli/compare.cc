@@ -23,43 +23,37 @@ suites::Command CompareCommand() {
   command.details =
       "A is the base, by default latest~1, B by default latest. Either may be "
       "a\n"
-      "run, a commit, or Google Benchmark JSON; several files joined by "
-      "commas\n"
-      "are processes of one run. Exit codes: 0 also where something is "
+      "run, a commit, or a file that `optrail import` reads; several files "
+      "joined by\n"
+      "commas are processes of one run. Exit codes: 0 also where something is "
       "slower,\n"
       "3 it can tell for no benchmark; `optrail gate` is what fails on "
       "regressions.\n"
       "\n"
       "With --binaries, A and B are programs that take Google Benchmark's\n"
-      "flags, with --commits they are commits at which --target is built. "
-      "The\n"
-      "two are run in turns, with ARGUMENTS, until it is clear which "
-      "benchmarks\n"
-      "differ; equal programs are not run at all. Exit codes: 0 nothing is\n"
-      "worse, 1 something is, 3 it can't tell after --max_rounds.\n"
+      "flags, with --commits they are commits: --target is built at both, "
+      "with\n"
+      "Bazel, or --build, with anything, and --run measures it. The two are "
+      "run\n"
+      "in turns until it is clear which benchmarks differ; ARGUMENTS are the\n"
+      "programs'; equal programs are not run at all. Exit codes: 0 nothing is\n"
+      "worse, 1 something is, 3 it can't tell after --max_rounds. --policy "
+      "judges\n"
+      "as `optrail gate` does, --record keeps both sides in the history.\n"
       "\n"
       "  optrail compare HEAD~1 HEAD\n"
       "  optrail compare old1.json,old2.json,old3.json new1.json,new2.json,"
       "new3.json\n"
       "  optrail compare --binaries old/sort_benchmark new/sort_benchmark -- "
       "--benchmark_filter=BM_Sort\n"
-      "  optrail compare --commits main HEAD --target=//sort:sort_benchmark\n";
-  command.flags = {"history",
-                   "format",
-                   "filter",
-                   "metric",
-                   "min_effect",
-                   "detect_effect",
-                   "false_alarm_rate",
-                   "only_changes",
-                   "binaries",
-                   "commits",
-                   "target",
-                   "max_rounds",
-                   "process_deadline",
-                   "build_deadline",
-                   "seed",
-                   "quiet"};
+      "  optrail compare --commits main HEAD --target=//sort:sort_benchmark\n"
+      "  optrail compare --commits main HEAD --build='make -s bench' "
+      "--run='./bench --benchmark_format=json'\n";
+  command.flags = WithBuildFlags(
+      {"history", "format", "filter", "metric", "min_effect", "detect_effect",
+       "false_alarm_rate", "only_changes", "binaries", "commits", "max_rounds",
+       "policy", "markdown_out", "record", "suite", "hardware", "seed",
+       "quiet"});
   command.max_arguments = -1;
   command.run =
       [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
@@ -79,6 +73,17 @@ suites::Command CompareCommand() {
       options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate);
       options.only_changes = absl::GetFlag(FLAGS_only_changes);
       return CompareByRunning(std::move(options), arguments, commits);
+    }
+    for (const auto& [flag, is_set] :
+         {std::pair<const char*, bool>{"--record", absl::GetFlag(FLAGS_record)},
+          {"--policy", !absl::GetFlag(FLAGS_policy).empty()},
+          {"--markdown_out", !absl::GetFlag(FLAGS_markdown_out).empty()},
+          {"--build, --run and --target", HasRunCommand()}}) {
+      if (!is_set) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag,
+                       ": for compare --binaries and --commits, which measure; "
+                       "`optrail gate` judges what is in the history"));
     }
     if (arguments.size() > 2) {
       return absl::InvalidArgumentError(

@@ -29,6 +29,8 @@ ABSL_FLAG(std::string, policy, "",
           "Policy file (docs/policy_format.md); by default every benchmark may "
           "slow down by at most 5%.");
 
+ABSL_FLAG(std::string, markdown_out, "", "Markdown file for the pull request.");
+
 namespace optrail::cli {
 
 namespace {

@@ -42,6 +42,7 @@ ABSL_DECLARE_FLAG(std::string, metric);
 ABSL_DECLARE_FLAG(double, min_effect);
 ABSL_DECLARE_FLAG(double, false_alarm_rate);
 ABSL_DECLARE_FLAG(std::string, policy);
+ABSL_DECLARE_FLAG(std::string, markdown_out);
 
 namespace optrail::cli {
 
@@ -83,6 +84,7 @@ suites::Command TriageCommand();
 suites::Command ChangesCommand();
 suites::Command HistoryCommand();
 suites::Command ReportCommand();
+suites::Command WatchCommand();
 
 }  // namespace optrail::cli
 

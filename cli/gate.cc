@@ -3,6 +3,11 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "cli/ab.h"
 #include "cli/flags.h"
 #include "tracker/gate/gate_command.h"
 
@@ -10,7 +15,6 @@ ABSL_FLAG(std::string, candidate, "latest", "The run or commit to judge.");
 ABSL_FLAG(std::string, baseline, "",
           "What to judge it by; by default what the policy says.");
 ABSL_FLAG(std::string, verdict_out, "", "JSON file for the verdict.");
-ABSL_FLAG(std::string, markdown_out, "", "Markdown file for the pull request.");
 ABSL_FLAG(std::string, remeasure_out, "",
           "File for a script that measures again: the number of processes to "
           "add on\neach side, and on the next line their --benchmark_filter; "
@@ -19,7 +23,74 @@ ABSL_FLAG(int32_t, looks, 1,
           "How often this gate may be asked while processes are added; the "
           "looks share\nthe false-alarm rate.");
 
+ABSL_FLAG(std::string, annotations, "",
+          "Annotations for a CI service on standard error: github, azure or "
+          "teamcity.");
+ABSL_FLAG(std::string, badge_out, "", "SVG file for a badge of the verdict.");
+ABSL_FLAG(std::string, badge_label, "performance", "What the badge is of.");
+ABSL_FLAG(std::string, alert_command, "",
+          "Command that is run unless the exit code is 0, with the verdict as "
+          "JSON on its standard input.");
+
 namespace optrail::cli {
+namespace {
+
+std::string PathOf(const std::string& flag) {
+  return flag.empty() ? flag : UserPath(flag);
+}
+
+tracker::GateOutputs OutputsFromFlags() {
+  tracker::GateOutputs outputs;
+  outputs.verdict_out = PathOf(absl::GetFlag(FLAGS_verdict_out));
+  outputs.markdown_out = PathOf(absl::GetFlag(FLAGS_markdown_out));
+  outputs.annotations = absl::GetFlag(FLAGS_annotations);
+  outputs.badge_out = PathOf(absl::GetFlag(FLAGS_badge_out));
+  outputs.badge_label = absl::GetFlag(FLAGS_badge_label);
+  outputs.alert_command = absl::GetFlag(FLAGS_alert_command);
+  return outputs;
+}
+
+// --baseline where the gate measures itself: a commit, "commit:X" or
+// "merge-base:BRANCH".
+absl::Status SetBase(const std::string& baseline, tracker::AbCommand* options) {
+  absl::string_view text = baseline;
+  if (absl::ConsumePrefix(&text, "merge-base:")) {
+    options->base_branch = std::string(text);
+    return absl::OkStatus();
+  }
+  absl::ConsumePrefix(&text, "commit:");
+  if (absl::StrContains(text, ':')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--baseline=", baseline,
+                     ": with --run it is a commit that is built and measured, "
+                     "expected commit:NAME or merge-base:BRANCH"));
+  }
+  options->a = std::string(text);
+  return absl::OkStatus();
+}
+
+// Measures merge base and head itself.
+absl::StatusOr<int> GateByRunning() {
+  tracker::AbCommand options;
+  options.common = TrackerOptions();
+  OPTRAIL_ASSIGN_OR_RETURN(options.build, BuildOptionsFromFlags({}));
+  OPTRAIL_RETURN_IF_ERROR(SetBase(absl::GetFlag(FLAGS_baseline), &options));
+  const std::string candidate = absl::GetFlag(FLAGS_candidate);
+  options.b = candidate == "latest" ? "HEAD" : candidate;
+  options.policy = PathOf(absl::GetFlag(FLAGS_policy));
+  options.outputs = OutputsFromFlags();
+  options.max_rounds = absl::GetFlag(FLAGS_max_rounds);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  options.quiet = absl::GetFlag(FLAGS_quiet);
+  options.record = absl::GetFlag(FLAGS_record);
+  if (options.record) {
+    options.suite = SuiteOfRuns();
+    OPTRAIL_ASSIGN_OR_RETURN(options.hardware, HardwareOfRuns());
+  }
+  return tracker::RunGateCommits(options, std::cout);
+}
+
+}  // namespace
 
 suites::Command GateCommand() {
   suites::Command command;
@@ -31,23 +102,31 @@ suites::Command GateCommand() {
       "bad input, 3 not enough data to tell.\n"
       "\n"
       "  optrail bench --workload=smoke --record\n"
-      "  optrail gate --policy=ci/policy.textproto --markdown_out=gate.md\n";
-  command.flags = {"history",       "format", "policy",      "candidate",
-                   "baseline",      "suite",  "verdict_out", "markdown_out",
-                   "remeasure_out", "looks"};
-  command.run = [](const std::vector<std::string>&) {
+      "  optrail gate --policy=ci/policy.textproto --markdown_out=gate.md\n"
+      "\n"
+      "With --run (and --build) it measures itself, with any build system: "
+      "the\n"
+      "candidate commit, by default HEAD, in turns with the merge base of it "
+      "and\n"
+      "main, or with --baseline=commit:NAME.\n"
+      "\n"
+      "  optrail gate --build='make -s bench' "
+      "--run='./bench --benchmark_format=json'\n";
+  command.flags = WithBuildFlags(
+      {"history", "format", "policy", "candidate", "baseline", "suite",
+       "verdict_out", "markdown_out", "remeasure_out", "looks", "annotations",
+       "badge_out", "badge_label", "alert_command", "record", "hardware",
+       "max_rounds", "seed", "quiet"});
+  command.run = [](const std::vector<std::string>&) -> absl::StatusOr<int> {
+    if (HasRunCommand()) return GateByRunning();
     tracker::GateCommand options;
     options.common = TrackerOptions();
-    const auto path = [](const std::string& flag) {
-      return flag.empty() ? flag : UserPath(flag);
-    };
-    options.policy = path(absl::GetFlag(FLAGS_policy));
+    options.outputs = OutputsFromFlags();
+    options.policy = PathOf(absl::GetFlag(FLAGS_policy));
     options.candidate = absl::GetFlag(FLAGS_candidate);
     options.baseline = absl::GetFlag(FLAGS_baseline);
     options.suite = absl::GetFlag(FLAGS_suite);
-    options.verdict_out = path(absl::GetFlag(FLAGS_verdict_out));
-    options.markdown_out = path(absl::GetFlag(FLAGS_markdown_out));
-    options.remeasure_out = path(absl::GetFlag(FLAGS_remeasure_out));
+    options.remeasure_out = PathOf(absl::GetFlag(FLAGS_remeasure_out));
     options.looks = absl::GetFlag(FLAGS_looks);
     return tracker::RunGate(options, std::cout);
   };

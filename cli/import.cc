@@ -12,6 +12,8 @@ ABSL_FLAG(std::string, prefix, "",
           "Put before the names of imported benchmarks, such as strings/: "
           "benchmarks of two programs that have the same name share a series "
           "otherwise.");
+ABSL_FLAG(bool, again, false,
+          "Import files although the history holds the same ones.");
 ABSL_FLAG(bool, files_are_processes, false,
           "Each file holds one process of the same run, not a run of its own.");
 
@@ -23,17 +25,21 @@ suites::Command ImportCommand() {
   command.arguments = "FILE...";
   command.summary = "Adds results of other tools to the history.";
   command.details =
-      "Reads Google Benchmark's JSON of any project. Run the benchmark "
-      "several\n"
-      "times and import the files together: only processes are independent\n"
-      "evidence, repetitions within one are not.\n"
+      "Reads Google Benchmark's JSON, pytest-benchmark's and hyperfine's, the\n"
+      "text of `go test -bench`, and CSV with the columns name and value. Run "
+      "the\n"
+      "benchmark several times and import the files together: only processes "
+      "are\n"
+      "independent evidence, repetitions within one are not. Files that the\n"
+      "history holds already are not added again.\n"
       "\n"
       "  for i in 1 2 3 4 5; do ./my_benchmark --benchmark_out=run$i.json; "
       "done\n"
       "  optrail import --files_are_processes run*.json\n";
-  command.flags = {
-      "history", "format", "file_format",         "hardware", "suite", "prefix",
-      "commit",  "branch", "files_are_processes", "dry_run"};
+  command.flags = {"history",  "format", "file_format",
+                   "hardware", "suite",  "prefix",
+                   "commit",   "branch", "files_are_processes",
+                   "again",    "dry_run"};
   command.min_arguments = 1;
   command.max_arguments = -1;
   command.run = [](const std::vector<std::string>& files) {
@@ -49,6 +55,7 @@ suites::Command ImportCommand() {
     options.commit = absl::GetFlag(FLAGS_commit);
     options.branch = absl::GetFlag(FLAGS_branch);
     options.files_are_processes = absl::GetFlag(FLAGS_files_are_processes);
+    options.again = absl::GetFlag(FLAGS_again);
     options.dry_run = absl::GetFlag(FLAGS_dry_run);
     return tracker::RunImport(options, std::cout);
   };

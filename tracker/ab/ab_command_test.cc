@@ -29,7 +29,7 @@ class AbCommandTest : public ::testing::Test {
     setenv("TMPDIR", scratch_.c_str(), 1);
     options_.common.workspace = repository_->path();
     options_.common.format = OutputFormat::kJson;
-    options_.target = "//bench:program";
+    options_.build.target = "//bench:program";
     options_.quiet = true;
   }
   ~AbCommandTest() override { unsetenv("TMPDIR"); }
@@ -153,7 +153,7 @@ TEST_F(AbCommandTest, RefusesWhatIsNotTheLabelOfOneTarget) {
   for (const char* target :
        {"", "bench:program", "//...", "//bench/...", "//bench:all", "//:",
         "//bench:program --config=evil", "-//bench:program", "@other//x:y"}) {
-    options_.target = target;
+    options_.build.target = target;
     EXPECT_THAT(std::string(Commits(a, a).status().message()),
                 HasSubstr("--target="))
         << target;

@@ -5,37 +5,11 @@
 
 #include <cerrno>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "base/table.h"
 
 namespace optrail::tracker {
-namespace {
-
-// The last lines, safe to print.
-std::string LastLines(absl::string_view text) {
-  constexpr int kLines = 12;
-  text = absl::StripAsciiWhitespace(text);
-  size_t start = text.size();
-  for (int line = 0; line < kLines && start != absl::string_view::npos;
-       ++line) {
-    start = start == 0 ? absl::string_view::npos : text.rfind('\n', start - 1);
-  }
-  if (start != absl::string_view::npos) text.remove_prefix(start + 1);
-  std::string safe;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    absl::StrAppend(&safe, safe.empty() ? "" : "\n", "  ",
-                    EscapeForTerminal(text.substr(0, end)));
-    text.remove_prefix(end == absl::string_view::npos ? text.size() : end + 1);
-  }
-  return safe;
-}
-
-}  // namespace
-
 absl::Status CheckExecutable(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return FileError("opening", path, errno);
@@ -63,7 +37,7 @@ absl::StatusOr<ProcessResult> RunBenchmarkProcess(
       const Interruptible::End end,
       interruptible.Run(argv, program.working_directory, program.deadline));
   ProcessResult result;
-  result.stderr_tail = LastLines(end.stderr_tail);
+  result.stderr_tail = LogTail(end.stderr_tail);
   if (!end.exit.ok()) {
     result.failure = end.exit.ToString();
     result.outcome = end.exit.kind == ExitInfo::Kind::kTimedOut
@@ -73,7 +47,7 @@ absl::StatusOr<ProcessResult> RunBenchmarkProcess(
   }
   absl::StatusOr<std::string> json = ReadFile(results);
   if (json.ok() && !json->empty()) {
-    result.json = *std::move(json);
+    result.files.push_back({"results.json", *std::move(json)});
   } else {
     result.failure =
         "wrote no results to --benchmark_out (does it take Google Benchmark's "

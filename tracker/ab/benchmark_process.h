@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tracker/ab/interruptible.h"
-#include "tracker/ab/rounds.h"
+#include "tracker/ab/process_result.h"
 
 namespace optrail::tracker {
 

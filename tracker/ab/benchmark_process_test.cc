@@ -50,9 +50,11 @@ TEST_F(BenchmarkProcessTest, ReturnsWhatTheProgramWrote) {
   program.args = {"--benchmark_filter=a b", "$(false)"};
   const ProcessResult result = Run(program);
   EXPECT_EQ(result.failure, "");
-  EXPECT_THAT(result.json, HasSubstr("--benchmark_filter=a b $(false) "
-                                     "--benchmark_out="));
-  EXPECT_THAT(result.json, HasSubstr("--benchmark_out_format=json"));
+  EXPECT_THAT(result.files.at(0).content,
+              HasSubstr("--benchmark_filter=a b $(false) "
+                        "--benchmark_out="));
+  EXPECT_THAT(result.files.at(0).content,
+              HasSubstr("--benchmark_out_format=json"));
 }
 
 TEST_F(BenchmarkProcessTest, FailuresAreResultsWithTheirLastWords) {

@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "base/table.h"
 
 namespace optrail::tracker {
 namespace {
@@ -85,6 +87,20 @@ absl::StatusOr<Interruptible::End> Interruptible::Run(
   OPTRAIL_RETURN_IF_ERROR(Check());
   end.stderr_tail = process->TakeStderr();
   return end;
+}
+
+std::string LogTail(absl::string_view log) {
+  constexpr size_t kLines = 30;
+  std::vector<absl::string_view> lines =
+      absl::StrSplit(log, absl::ByAnyChar("\r\n"), absl::SkipWhitespace());
+  if (lines.size() > kLines) {
+    lines.erase(lines.begin(), lines.end() - kLines);
+  }
+  std::string tail;
+  for (const absl::string_view line : lines) {
+    absl::StrAppend(&tail, "\n  ", EscapeForTerminal(line));
+  }
+  return tail;
 }
 
 }  // namespace optrail::tracker

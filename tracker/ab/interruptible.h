@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/subprocess.h"
 
@@ -50,6 +51,9 @@ class Interruptible {
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction before_[3];
 };
+
+// The last lines of a child's log, indented, safe for a terminal.
+std::string LogTail(absl::string_view log);
 
 }  // namespace optrail::tracker
 

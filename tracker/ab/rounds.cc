@@ -8,32 +8,19 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/random.h"
+#include "base/statistics.h"
 #include "base/status_macros.h"
+#include "tracker/compare/pairs.h"
 #include "tracker/import/import.h"
 #include "tracker/series/series.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
 
 // How far beyond max_rounds a forecast looks.
 constexpr int kForecastFactor = 10;
-
-// Of log ratios whose rise is for the worse.
-Verdict VerdictOf(PairedVerdict verdict) {
-  switch (verdict) {
-    case PairedVerdict::kHigher:
-      return Verdict::kSlower;
-    case PairedVerdict::kLower:
-      return Verdict::kFaster;
-    case PairedVerdict::kUnchanged:
-      return Verdict::kUnchanged;
-    case PairedVerdict::kCannotTell:
-      break;
-  }
-  return Verdict::kCannotTell;
-}
 
 absl::Status CheckOptions(const AbOptions& options) {
   const PairedTestOptions& test = options.test;
@@ -67,12 +54,13 @@ absl::Status CheckOptions(const AbOptions& options) {
 absl::StatusOr<proto::Run> Parse(absl::string_view name,
                                  const ProcessResult& result) {
   ImportOptions options;
-  options.format = "google_benchmark";
-  options.suite = std::string(name);
-  OPTRAIL_ASSIGN_OR_RETURN(
-      std::vector<proto::Run> runs,
-      ImportContents({{absl::StrCat("output of ", name), result.json}},
-                     options));
+  options.files_are_processes = true;
+  std::vector<ImportedFile> files = result.files;
+  for (ImportedFile& file : files) {
+    file.path = absl::StrCat(file.path, " of ", name);
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> runs,
+                           ImportContents(files, options));
   if (runs[0].results().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "output of ", name, " holds no benchmark: does a filter leave none?"));
@@ -80,28 +68,7 @@ absl::StatusOr<proto::Run> Parse(absl::string_view name,
   return std::move(runs[0]);
 }
 
-// Adds the processes of `other` to `run`.
-void AddProcesses(const proto::Run& other, proto::Run* run) {
-  std::map<std::string, proto::BenchmarkResult*> known;
-  for (proto::BenchmarkResult& result : *run->mutable_results()) {
-    known[CanonicalText(result.key())] = &result;
-  }
-  for (const proto::BenchmarkResult& result : other.results()) {
-    proto::BenchmarkResult*& mine = known[CanonicalText(result.key())];
-    if (mine == nullptr) {
-      mine = run->add_results();
-      *mine = result;
-      continue;
-    }
-    mine->mutable_measurements()->MergeFrom(result.measurements());
-    if (mine->outcome() == proto::OK && result.outcome() != proto::OK) {
-      mine->set_outcome(result.outcome());
-      mine->set_detail(result.detail());
-    }
-  }
-}
-
-// PriorKey -> what one process read.
+// PriorKey -> what one process read; the median where a file holds several.
 std::map<std::string, double> Readings(const proto::Run& run) {
   std::map<std::string, double> readings;
   for (const proto::BenchmarkResult& result : run.results()) {
@@ -109,18 +76,19 @@ std::map<std::string, double> Readings(const proto::Run& run) {
       continue;
     }
     for (const MetricInfo& metric : MetricsOf(result)) {
-      const auto reading = ReadingOf(result.measurements(0), metric.metric);
-      if (reading.has_value() && std::isfinite(reading->value) &&
-          reading->value > 0) {
-        readings[PriorKey(result.key(), metric.metric)] = reading->value;
+      std::vector<double> values;
+      for (const proto::Measurement& measurement : result.measurements()) {
+        const auto reading = ReadingOf(measurement, metric.metric);
+        if (reading.has_value() && std::isfinite(reading->value) &&
+            reading->value > 0) {
+          values.push_back(reading->value);
+        }
       }
+      if (values.empty()) continue;
+      readings[PriorKey(result.key(), metric.metric)] = Median(values);
     }
   }
   return readings;
-}
-
-std::string Percent(double relative) {
-  return absl::StrFormat("%.3g%%", 100 * relative);
 }
 
 class Rounds {
@@ -130,10 +98,10 @@ class Rounds {
     compare_.threshold =
         [this](absl::string_view name,
                absl::string_view metric) -> absl::optional<Threshold> {
-      const bool wanted = options_.wanted != nullptr
-                              ? options_.wanted(name, metric)
-                              : metric == "time";
-      if (!wanted) return absl::nullopt;
+      if (options_.threshold != nullptr) {
+        return options_.threshold(name, metric);
+      }
+      if (metric != "time") return absl::nullopt;
       Threshold threshold;
       threshold.min_effect = options_.test.min_effect;
       threshold.detect_effect = options_.test.detect_effect;
@@ -152,6 +120,8 @@ class Rounds {
       OPTRAIL_RETURN_IF_ERROR(Judge(result));
       if (!result.candidate_failure.empty() || open_ == 0) break;
     }
+    result.base = std::move(a_);
+    result.candidate = std::move(b_);
     return result;
   }
 
@@ -174,14 +144,14 @@ class Rounds {
               ? ""
               : absl::StrCat("; its last words:\n", a->stderr_tail)));
     }
-    OPTRAIL_ASSIGN_OR_RETURN(const proto::Run base, Parse("A", *a));
-    Add(base, Program::kA);
+    OPTRAIL_ASSIGN_OR_RETURN(proto::Run base, Parse("A", *a));
+    Add(round, base, Program::kA);
     if (!b->failure.empty()) {
       FailCandidate(*b, result);
       return absl::OkStatus();
     }
-    OPTRAIL_ASSIGN_OR_RETURN(const proto::Run candidate, Parse("B", *b));
-    Add(candidate, Program::kB);
+    OPTRAIL_ASSIGN_OR_RETURN(proto::Run candidate, Parse("B", *b));
+    Add(round, candidate, Program::kB);
     const std::map<std::string, double> readings = Readings(base);
     for (const auto& [key, value] : Readings(candidate)) {
       const auto found = readings.find(key);
@@ -192,12 +162,17 @@ class Rounds {
     return absl::OkStatus();
   }
 
-  void Add(const proto::Run& run, Program program) {
+  void Add(int round, proto::Run& run, Program program) {
+    for (proto::BenchmarkResult& result : *run.mutable_results()) {
+      for (proto::Measurement& measurement : *result.mutable_measurements()) {
+        measurement.set_round(round + 1);
+      }
+    }
     proto::Run& mine = program == Program::kA ? a_ : b_;
     if (mine.results().empty()) {
       mine = run;
     } else {
-      AddProcesses(run, &mine);
+      AppendProcesses(run, &mine);
     }
   }
 
@@ -216,7 +191,7 @@ class Rounds {
       all.set_run_id("B");
       b_ = all;
     } else {
-      AddProcesses(all, &b_);
+      AppendProcesses(all, &b_);
     }
   }
 
@@ -242,10 +217,7 @@ class Rounds {
         forecast = std::max(forecast, JudgeRow(result.rounds, row));
       }
       result.undecided += row.verdict == Verdict::kCannotTell;
-      result.worse += row.verdict == Verdict::kSlower ||
-                      row.verdict == Verdict::kCrashed ||
-                      row.verdict == Verdict::kWrongResult ||
-                      row.verdict == Verdict::kMissing;
+      result.worse += InfoOf(row.verdict).worse;
     }
     if (options_.progress != nullptr) {
       options_.progress(result.rounds, std::min(forecast, options_.max_rounds),
@@ -257,74 +229,26 @@ class Rounds {
   // Replaces the verdict of unpaired statistics by that of the pairs. Returns
   // the rounds at which it is expected to be clear.
   int JudgeRow(int rounds, Row& row) {
-    row.processes_needed.reset();
-    row.minimum_detectable_effect.reset();
     const auto found = log_ratios_.find(PriorKey(row.key, row.metric));
     const int pairs =
         found == log_ratios_.end() ? 0 : static_cast<int>(found->second.size());
     if (pairs < rounds) {
       row.verdict = Verdict::kCannotTell;
       row.ratio.reset();
+      row.processes_needed.reset();
+      row.minimum_detectable_effect.reset();
       row.reason = absl::StrCat("measured by both programs in ", pairs, " of ",
                                 rounds, " rounds");
       return rounds;
     }
-    // Positive is worse.
-    const double sign = row.direction == proto::HIGHER_IS_BETTER ? -1 : 1;
-    std::vector<double> worse = found->second;
-    for (double& value : worse) value *= sign;
-    const PairedEvidence evidence = PairedTest(worse, test_);
-    row.verdict = VerdictOf(evidence.verdict);
-    row.worse_by = std::expm1(evidence.log_ratio);
-    row.adjusted_p = std::min(1., evidence.p_value * tests_ / 2);
-    if (evidence.log_ratio < 0) row.adjusted_p = 1;
-    Ratio ratio = row.ratio.value_or(Ratio());
-    ratio.log_ratio = sign * evidence.log_ratio;
-    ratio.ratio = std::exp(ratio.log_ratio);
-    ratio.low = std::exp(sign > 0 ? evidence.inner_low : -evidence.inner_high);
-    ratio.high = std::exp(sign > 0 ? evidence.inner_high : -evidence.inner_low);
-    ratio.baseline = *row.baseline.value;
-    ratio.candidate = *row.candidate.value;
-    ratio.standard_error = evidence.standard_error;
-    ratio.degrees_of_freedom = rounds - 1;
-    // Of one process, where both are alike.
-    ratio.process_spread = evidence.spread / std::sqrt(2.);
-    ratio.baseline_processes = ratio.candidate_processes = rounds;
-    row.ratio = ratio;
-    if (rounds < 2) {
-      row.ratio.reset();
-    } else {
-      row.minimum_detectable_effect =
-          std::expm1(evidence.inner_high - evidence.log_ratio);
+    PairedTestOptions test = test_;
+    if (const auto threshold = compare_.threshold(row.name, row.metric)) {
+      test.min_effect = threshold->min_effect;
+      test.detect_effect = threshold->detect_effect;
     }
-    const std::string ratios =
-        rounds < 2
-            ? ""
-            : absl::StrCat("; ratios vary by ", Percent(evidence.spread));
-    switch (row.verdict) {
-      case Verdict::kSlower:
-      case Verdict::kFaster:
-        row.reason =
-            absl::StrCat(Percent(std::expm1(std::abs(evidence.log_ratio))),
-                         row.verdict == Verdict::kSlower ? " worse" : " better",
-                         " over ", rounds, " rounds", ratios);
-        return rounds;
-      case Verdict::kUnchanged:
-        row.reason =
-            absl::StrCat("less than ", Percent(options_.test.detect_effect),
-                         " either way", ratios);
-        return rounds;
-      default:
-        break;
-    }
-    ++open_;
-    const int limit = kForecastFactor * options_.max_rounds;
-    const int needed = PredictRounds(evidence, test_, limit);
-    if (needed < limit) row.processes_needed = needed;
-    row.reason = absl::StrCat(
-        "not clear after ", rounds, " rounds", ratios,
-        needed < limit ? absl::StrCat(": about ", needed, " rounds would tell")
-                       : ": no reasonable number of rounds tells");
+    const int needed = JudgePairs(found->second, test, tests_,
+                                  kForecastFactor * options_.max_rounds, &row);
+    open_ += row.verdict == Verdict::kCannotTell;
     return needed;
   }
 

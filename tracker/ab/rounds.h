@@ -23,35 +23,29 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "base/paired_test.h"
+#include "tracker/ab/process_result.h"
 #include "tracker/compare/compare.h"
 
 namespace optrail::tracker {
 
 enum class Program { kA, kB };  // A is the base
 
-// What one process gave.
-struct ProcessResult {
-  // Google Benchmark's JSON; empty if it failed.
-  std::string json;
-  // "killed by signal 11 (Segmentation fault)"; empty if it did not fail.
-  std::string failure;
-  proto::Outcome outcome = proto::OK;  // CRASHED, TIMED_OUT, ...
-  std::string stderr_tail;
-};
-
 using MeasureFunction =
     std::function<absl::StatusOr<ProcessResult>(Program program, int round)>;
 
 struct AbOptions {
   // `test.false_alarm_rate` is of the whole comparison: each benchmark gets its
-  // share (Bonferroni's).
+  // share (Bonferroni's). The effects are those of `threshold`.
   PairedTestOptions test;
   int max_rounds = 40;
   uint64_t seed = 1;
-  // As CompareOptions::threshold: which benchmarks and metrics; effects are
-  // those of `test`. Null: time.
-  std::function<bool(absl::string_view name, absl::string_view metric)> wanted;
+  // As CompareOptions::threshold: which benchmarks and metrics, and the effects
+  // that matter. Null: time, by the effects of `test`.
+  std::function<absl::optional<Threshold>(absl::string_view name,
+                                          absl::string_view metric)>
+      threshold;
   // Called after every round with the rounds done, a forecast of all rounds,
   // and how many of the compared benchmarks are still open.
   std::function<void(int done, int forecast, int open, int compared)> progress;
@@ -64,10 +58,13 @@ struct AbResult {
   int worse = 0;
   int undecided = 0;
   std::string candidate_failure;  // B failed: how
+  // What was measured, one Measurement per round: Measurement.round says which.
+  // Without id, suite, commit.
+  proto::Run base, candidate;
 };
 
 // Errors: `measure`'s; InvalidArgument for options out of range and for output
-// that is no Google Benchmark JSON; FailedPrecondition, with the end of its
+// that `optrail import` does not read; FailedPrecondition, with the end of its
 // standard error, where A fails: there is nothing to compare with.
 absl::StatusOr<AbResult> RunRounds(const AbOptions& options,
                                    const MeasureFunction& measure);

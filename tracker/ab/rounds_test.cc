@@ -46,8 +46,9 @@ class FakePrograms {
     const double drift = 1 + .3 * std::sin(round);
     const double noise = std::exp(spread_ * rng_.Gaussian());
     ProcessResult result;
-    result.json = Json(
-        {{"x", 1000 * drift * noise * (program == Program::kB ? ratio_ : 1)}});
+    result.files = {
+        {"x", Json({{"x", 1000 * drift * noise *
+                              (program == Program::kB ? ratio_ : 1)}})}};
     return result;
   }
 
@@ -175,9 +176,10 @@ TEST(RunRoundsTest, MissingAndNewBenchmarksHaveVerdictsAndDoNotKeepItOpen) {
       RunOrDie({}, [&](Program program, int) -> ProcessResult {
         ProcessResult process;
         const double time = 1000 * std::exp(.005 * rng.Gaussian());
-        process.json = program == Program::kA
-                           ? Json({{"both", time}, {"old_one", 10}})
-                           : Json({{"both", time}, {"completely", 9000}});
+        process.files = {
+            {"x", program == Program::kA
+                      ? Json({{"both", time}, {"old_one", 10}})
+                      : Json({{"both", time}, {"completely", 9000}})}};
         return process;
       });
   EXPECT_EQ(result.comparison.Count(Verdict::kUnchanged), 1);
@@ -193,9 +195,9 @@ TEST(RunRoundsTest, ABenchmarkThatOnlySomeRoundsHaveIsNotJudged) {
       RunOrDie({}, [&](Program program, int round) -> ProcessResult {
         ProcessResult process;
         const double time = 1000 * std::exp(.005 * rng.Gaussian());
-        process.json = round == 0 || program == Program::kA
-                           ? Json({{"steady", time}, {"flaky", time}})
-                           : Json({{"steady", time}});
+        process.files = {{"x", round == 0 || program == Program::kA
+                                   ? Json({{"steady", time}, {"flaky", time}})
+                                   : Json({{"steady", time}})}};
         return process;
       });
   for (const Row& row : result.comparison.rows) {
@@ -220,7 +222,7 @@ TEST(RunRoundsTest, MoreBenchmarksNeedMoreEvidenceEach) {
                                            std::exp(.02 * rng.Gaussian())});
                  }
                  ProcessResult process;
-                 process.json = Json(readings);
+                 process.files = {{"x", Json(readings)}};
                  return process;
                })
         .rounds;
@@ -261,7 +263,7 @@ TEST(RunRoundsTest, RefusesOptionsOutOfRangeAndOutputThatIsNoJson) {
   EXPECT_FALSE(RunRounds(options, std::ref(programs)).ok());
   const auto garbage = RunRounds({}, [](Program, int) -> ProcessResult {
     ProcessResult process;
-    process.json = "{]";
+    process.files = {{"x", "{]"}};
     return process;
   });
   EXPECT_THAT(std::string(garbage.status().message()),

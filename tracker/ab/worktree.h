@@ -1,56 +1,46 @@
 #ifndef OPTRAIL_TRACKER_AB_WORKTREE_H_
 #define OPTRAIL_TRACKER_AB_WORKTREE_H_
 
-// CommitBuilder builds one target at several commits, beside the working tree
-// and without touching it.
+// Worktrees checks commits out beside the working tree, without touching it.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(auto builder,
-//                            CommitBuilder::Create(options, interruptible));
-//   OPTRAIL_ASSIGN_OR_RETURN(std::string commit, builder->Resolve("HEAD~1"));
-//   OPTRAIL_ASSIGN_OR_RETURN(std::string binary, builder->Build(commit));
+//   OPTRAIL_ASSIGN_OR_RETURN(auto trees,
+//                            Worktrees::Create(options, interruptible));
+//   OPTRAIL_ASSIGN_OR_RETURN(std::string commit, trees->Resolve("HEAD~1"));
+//   OPTRAIL_ASSIGN_OR_RETURN(std::string path, trees->CheckOut("a", commit));
 //
-// All commits are checked out one after another into one git worktree in a
-// temporary folder, with one bazel output base: only what changed is built
-// again, and equal code gives equal bytes because it has been built at the same
-// place. Worktree, output base and bazel's server go with the object.
-//
-// Only the binary itself is kept: a target that needs run files won't find
-// them.
+// A tree is a git worktree; checking another commit out into it changes only
+// the files that differ, and what was built there and git ignores stays, so
+// that the next build is incremental.
 
-#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "tracker/ab/interruptible.h"
 #include "tracker/ab/temporary_folder.h"
 
 namespace optrail::tracker {
 
-// Whether two files hold the same bytes.
-absl::StatusOr<bool> AreIdentical(const std::string& path_a,
-                                  const std::string& path_b);
-
-struct BuildOptions {
-  std::string repository;                    // any folder in it
-  std::string target;                        // "//path:name"
-  absl::Duration deadline = absl::Hours(1);  // of one build
-  bool quiet = false;
+struct WorktreeOptions {
+  std::string repository;  // any folder in it
+  // Where the trees are, kept when the object goes, and reused by the next one;
+  // empty: a temporary folder that goes with it. One process at a time.
+  std::string folder;
 };
 
-class CommitBuilder {
+class Worktrees {
  public:
-  // InvalidArgument for a target that is no label of one target; errors of
-  // git.h. `interruptible` must outlive the builder.
-  static absl::StatusOr<std::unique_ptr<CommitBuilder>> Create(
-      const BuildOptions& options, Interruptible& interruptible);
-  CommitBuilder(const CommitBuilder&) = delete;
-  CommitBuilder& operator=(const CommitBuilder&) = delete;
-  ~CommitBuilder();
+  // Errors of git.h; Unavailable where another process has `folder`.
+  // `interruptible` must outlive the trees.
+  static absl::StatusOr<std::unique_ptr<Worktrees>> Create(
+      const WorktreeOptions& options, Interruptible& interruptible);
+  Worktrees(const Worktrees&) = delete;
+  Worktrees& operator=(const Worktrees&) = delete;
+  ~Worktrees();
 
   // The full id of the commit that `name` means. NotFound.
   absl::StatusOr<std::string> Resolve(const std::string& name) const;
@@ -59,39 +49,36 @@ class CommitBuilder {
   // next. FailedPrecondition if `good` is not on that line of `bad`.
   absl::StatusOr<std::vector<std::string>> FirstParentLine(
       const std::string& good, const std::string& bad) const;
+  // The ids that `range` ("v1.2..HEAD", or one name: all that lead to it)
+  // names along first parents, newest first.
+  absl::StatusOr<std::vector<std::string>> Range(
+      const std::string& range) const;
   // The first line of the commit's message, or "".
   std::string Subject(const std::string& commit) const;
 
-  // Path of the built binary; it stays until the builder goes. A commit that
-  // was built before is not built again.
-  //   NotFound            the target is not there at this commit
-  //   FailedPrecondition  it does not build, or to no program: with the end of
-  //                       the log
-  //   Cancelled           interrupted
-  absl::StatusOr<std::string> Build(const std::string& commit);
+  // The path of the tree of that name, which then holds `commit`. Names are of
+  // the same length, so that paths are: their length alone moves a program's
+  // stack and with it some readings.
+  absl::StatusOr<std::string> CheckOut(const std::string& name,
+                                       const std::string& commit);
 
-  // Builds that were run.
-  int builds() const { return builds_; }
-  // For other files that should go with the builder.
-  const std::string& folder() const { return folder_->path(); }
+  // For other files that should go with the trees.
+  const std::string& folder() const { return folder_; }
+  const std::string& top_level() const { return top_level_; }
 
  private:
-  CommitBuilder(BuildOptions options, std::string top_level,
-                std::unique_ptr<TemporaryFolder> folder,
-                Interruptible& interruptible);
-  absl::Status CheckOut(const std::string& commit);
-  absl::StatusOr<std::string> BuiltFile(const std::string& bazel);
-  std::string Bazel() const;
+  Worktrees(std::string top_level, std::string folder,
+            std::unique_ptr<TemporaryFolder> temporary, int lock,
+            Interruptible& interruptible);
+  absl::Status Add(const std::string& path, const std::string& commit) const;
+  void Remove(const std::string& path) const;
 
-  const BuildOptions options_;
   const std::string top_level_;
-  const std::unique_ptr<TemporaryFolder> folder_;
+  const std::string folder_;
+  const std::unique_ptr<TemporaryFolder> temporary_;  // null: kept
+  const int lock_;                                    // descriptor, or -1
   Interruptible& interruptible_;
-  const std::string tree_;
-  const std::string output_base_flag_;
-  bool has_tree_ = false;
-  int builds_ = 0;
-  std::map<std::string, std::string> built_;  // commit -> binary
+  std::set<std::string> trees_;  // paths
 };
 
 }  // namespace optrail::tracker

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -14,10 +15,9 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "re2/re2.h"
-#include "tracker/ab/benchmark_process.h"
+#include "tracker/ab/commit_builder.h"
 #include "tracker/ab/interruptible.h"
 #include "tracker/ab/rounds.h"
-#include "tracker/ab/worktree.h"
 #include "tracker/bisect/measure.h"
 #include "tracker/bisect/noisy_bisection.h"
 
@@ -31,11 +31,8 @@ std::string Percent(double relative) {
 class Bisection {
  public:
   Bisection(const BisectCommand& options, CommitBuilder& builder,
-            Interruptible& interruptible, std::ostream& out)
-      : options_(options),
-        builder_(builder),
-        interruptible_(interruptible),
-        out_(out) {}
+            std::ostream& out)
+      : options_(options), builder_(builder), out_(out) {}
 
   absl::StatusOr<int> Run() {
     OPTRAIL_RETURN_IF_ERROR(Prepare());
@@ -69,23 +66,24 @@ class Bisection {
         options_.confidence > .5 && options_.confidence < 1, "confidence",
         options_.confidence, "more than 0.5 and less than 1"));
     OPTRAIL_ASSIGN_OR_RETURN(const std::string good,
-                             builder_.Resolve(options_.good));
+                             builder_.trees().Resolve(options_.good));
     OPTRAIL_ASSIGN_OR_RETURN(const std::string bad,
-                             builder_.Resolve(options_.bad));
+                             builder_.trees().Resolve(options_.bad));
     if (good == bad) {
       return absl::InvalidArgumentError(absl::StrCat(
           options_.good, " and ", options_.bad, " are the same commit"));
     }
-    OPTRAIL_ASSIGN_OR_RETURN(line_, builder_.FirstParentLine(good, bad));
-    OPTRAIL_ASSIGN_OR_RETURN(good_binary_, builder_.Build(good));
-    OPTRAIL_ASSIGN_OR_RETURN(bad_binary_, builder_.Build(bad));
+    OPTRAIL_ASSIGN_OR_RETURN(line_,
+                             builder_.trees().FirstParentLine(good, bad));
+    OPTRAIL_ASSIGN_OR_RETURN(good_, builder_.Build(good, Slot::kBase));
+    OPTRAIL_ASSIGN_OR_RETURN(bad_, builder_.Build(bad, Slot::kCandidate));
     return absl::OkStatus();
   }
 
   // Whether BAD is slower, in which benchmark and by how much.
   absl::StatusOr<bool> CompareEnds() {
     OPTRAIL_ASSIGN_OR_RETURN(const bool identical,
-                             AreIdentical(good_binary_, bad_binary_));
+                             builder_.AreIdentical(good_, bad_));
     if (identical) {
       std::cerr << "GOOD and BAD are equal byte for byte: nothing to find\n";
       return false;
@@ -99,10 +97,12 @@ class Bisection {
     ab.test.min_rounds = std::min(10, options_.max_rounds);
     ab.max_rounds = options_.max_rounds;
     ab.seed = options_.seed;
-    ab.wanted = [this](absl::string_view name, absl::string_view metric) {
-      return MatchesPart(*filter_, name) && MatchesWhole(*metric_, metric);
-    };
-    OPTRAIL_ASSIGN_OR_RETURN(const AbResult result, Measure(ab, bad_binary_));
+    OnlyWhere(
+        [this](absl::string_view name, absl::string_view metric) {
+          return MatchesPart(*filter_, name) && MatchesWhole(*metric_, metric);
+        },
+        ab);
+    OPTRAIL_ASSIGN_OR_RETURN(const AbResult result, Measure(ab, bad_));
     if (!result.candidate_failure.empty()) {
       return absl::FailedPreconditionError(
           absl::StrCat("the program at BAD ", result.candidate_failure,
@@ -138,19 +138,19 @@ class Bisection {
 
   absl::Status Look(int index, NoisyBisection& search) {
     const std::string& commit = line_[index];
-    const absl::StatusOr<std::string> binary = builder_.Build(commit);
-    if (absl::IsNotFound(binary.status()) ||
-        absl::IsFailedPrecondition(binary.status())) {
+    const absl::StatusOr<Built> built = builder_.Build(commit, Slot::kProbe);
+    if (absl::IsNotFound(built.status()) ||
+        absl::IsFailedPrecondition(built.status())) {
       Say(absl::StrCat(commit.substr(0, 12), " does not build: skipped"));
       looks_[index] = "does not build";
       search.Skip(index);
       return absl::OkStatus();
     }
-    OPTRAIL_RETURN_IF_ERROR(binary.status());
+    OPTRAIL_RETURN_IF_ERROR(built.status());
     for (const bool bad : {false, true}) {
       OPTRAIL_ASSIGN_OR_RETURN(
           const bool identical,
-          AreIdentical(*binary, bad ? bad_binary_ : good_binary_));
+          builder_.AreIdentical(*built, bad ? bad_ : good_));
       if (!identical) continue;
       looks_[index] = bad ? "equal to BAD" : "equal to GOOD";
       search.TellCertain(index, bad);
@@ -160,10 +160,12 @@ class Bisection {
     ab.test.min_rounds = ab.max_rounds = options_.rounds;
     // Another order each time.
     ab.seed = options_.seed + 1000 * ++measurements_;
-    ab.wanted = [this](absl::string_view name, absl::string_view metric) {
-      return name == name_ && metric == metric_name_;
-    };
-    OPTRAIL_ASSIGN_OR_RETURN(const AbResult result, Measure(ab, *binary));
+    OnlyWhere(
+        [this](absl::string_view name, absl::string_view metric) {
+          return name == name_ && metric == metric_name_;
+        },
+        ab);
+    OPTRAIL_ASSIGN_OR_RETURN(const AbResult result, Measure(ab, *built));
     const Row* measured = nullptr;
     for (const Row& row : result.comparison.rows) {
       if (row.ratio.has_value() && result.candidate_failure.empty()) {
@@ -191,7 +193,21 @@ class Bisection {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<AbResult> Measure(AbOptions ab, const std::string& candidate) {
+  static void OnlyWhere(
+      std::function<bool(absl::string_view, absl::string_view)> is_wanted,
+      AbOptions& ab) {
+    Threshold threshold;
+    threshold.min_effect = ab.test.min_effect;
+    threshold.detect_effect = ab.test.detect_effect;
+    ab.threshold = [threshold, is_wanted](
+                       absl::string_view name,
+                       absl::string_view metric) -> absl::optional<Threshold> {
+      if (!is_wanted(name, metric)) return absl::nullopt;
+      return threshold;
+    };
+  }
+
+  absl::StatusOr<AbResult> Measure(AbOptions ab, const Built& candidate) {
     ProgressOptions progress_options;
     progress_options.quiet = options_.quiet;
     Progress progress("measuring", 2 * ab.max_rounds, progress_options);
@@ -199,18 +215,9 @@ class Bisection {
       progress.SetTotal(2 * forecast);
     };
     int done = 0;
-    BenchmarkProgram programs[2];
-    programs[0].path = good_binary_;
-    programs[1].path = candidate;
-    for (BenchmarkProgram& program : programs) {
-      program.args = options_.args;
-      program.working_directory = options_.common.workspace;
-      program.deadline = options_.deadline;
-    }
     return RunRounds(ab, [&](Program program, int) {
       progress.Update(done++);
-      return RunBenchmarkProcess(programs[program == Program::kB],
-                                 builder_.folder(), interruptible_);
+      return builder_.Run(program == Program::kA ? good_ : candidate);
     });
   }
 
@@ -249,18 +256,17 @@ class Bisection {
            Cell::Number(search.Probability(i),
                         absl::StrFormat("%.3f", search.Probability(i))),
            look == looks_.end() ? "" : look->second,
-           builder_.Subject(line_[i])});
+           builder_.trees().Subject(line_[i])});
     }
     out_ << table.Format(format, TerminalWidth());
   }
 
   const BisectCommand& options_;
   CommitBuilder& builder_;
-  Interruptible& interruptible_;
   std::ostream& out_;
   std::unique_ptr<RE2> filter_, metric_;
   std::vector<std::string> line_;  // GOOD first, BAD last
-  std::string good_binary_, bad_binary_;
+  Built good_, bad_;
   std::string name_, metric_name_;  // what is slower
   BisectMeasurement effect_;        // at BAD
   int end_rounds_ = 0;
@@ -272,14 +278,12 @@ class Bisection {
 
 absl::StatusOr<int> RunBisect(const BisectCommand& options, std::ostream& out) {
   Interruptible interruptible;
-  BuildOptions build;
-  build.repository = options.common.workspace;
-  build.target = options.target;
-  build.deadline = options.build_deadline;
+  BuildOptions build = options.build;
+  build.trees.repository = options.common.workspace;
   build.quiet = options.quiet;
   OPTRAIL_ASSIGN_OR_RETURN(const auto builder,
                            CommitBuilder::Create(build, interruptible));
-  return Bisection(options, *builder, interruptible, out).Run();
+  return Bisection(options, *builder, out).Run();
 }
 
 }  // namespace optrail::tracker

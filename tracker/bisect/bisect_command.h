@@ -2,38 +2,35 @@
 #define OPTRAIL_TRACKER_BISECT_BISECT_COMMAND_H_
 
 // `optrail bisect` as a function, for the command line to fill from flags
-// (command_support.h says how).
+// (tracker/commands.h says how).
 //
-// It builds the target at GOOD and BAD, compares the two in turns, takes the
+// It builds at GOOD and BAD, compares the two in turns, takes the
 // benchmark that is most surely slower, and searches the commits between by
 // noisy_bisection.h. Exit codes: 0 found, 3 not sure, or nothing is slower.
 
 #include <cstdint>
 #include <iosfwd>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "tracker/ab/commit_builder.h"
 #include "tracker/command/command_support.h"
 
 namespace optrail::tracker {
 
 struct BisectCommand {
   CommonOptions common;
-  std::string good, bad;          // names of commits
-  std::string target;             // "//path:benchmark"
-  std::vector<std::string> args;  // for the program
-  std::string filter;             // RE2 on benchmark names
-  std::string metric = "time";    // RE2
+  std::string good, bad;  // names of commits
+  // What is built and run; `trees` and `quiet` are filled in.
+  BuildOptions build;
+  std::string filter;           // RE2 on benchmark names
+  std::string metric = "time";  // RE2
   double min_effect = .03;
   double false_alarm_rate = .01;  // of GOOD against BAD
   int max_rounds = 40;            // of GOOD against BAD
   int rounds = 6;                 // of each measurement in between
   double confidence = .98;        // that the commit is the one
   uint64_t seed = 1;
-  absl::Duration deadline = absl::Minutes(10);  // of one process
-  absl::Duration build_deadline = absl::Hours(1);
   bool quiet = false;
 };
 

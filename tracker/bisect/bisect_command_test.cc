@@ -21,7 +21,7 @@ class BisectCommandTest : public ::testing::Test {
   BisectCommandTest() {
     options_.common.workspace = repository_.path();
     options_.common.format = OutputFormat::kJson;
-    options_.target = "//bench:program";
+    options_.build.target = "//bench:program";
     options_.quiet = true;
   }
 

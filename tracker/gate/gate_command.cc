@@ -36,7 +36,7 @@ std::string RemeasureText(const GateReport& report) {
 absl::Status WriteOut(const std::string& path, const std::string& text) {
   if (path.empty()) return absl::OkStatus();
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
-  return WriteFileAtomically(path, text);
+  return WriteOutput(path, text);
 }
 
 }  // namespace
@@ -54,18 +54,19 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.looks >= 1 && options.looks <= 100,
                                     "looks", options.looks,
                                     "a number from 1 to 100"));
+  OPTRAIL_RETURN_IF_ERROR(CheckOutputs(options.outputs));
   OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsThere(options.common));
   gate.looks = options.looks;
   gate.now_unix_s = NowUnixNs(options.common) / 1'000'000'000;
   gate.git = LookupIn(options.common.workspace);
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+  OPTRAIL_ASSIGN_OR_RETURN(History history,
                            OpenIndexedHistory(options.common.history));
+  history.set_now_unix_ns(options.common.now_unix_ns);
   gate.candidate =
       SelectorOf(options.candidate, history, options.common.workspace);
   OPTRAIL_ASSIGN_OR_RETURN(const GateReport report,
                            Gate(history, policy, gate));
-  OPTRAIL_RETURN_IF_ERROR(WriteOut(options.verdict_out, GateJson(report)));
-  OPTRAIL_RETURN_IF_ERROR(WriteOut(options.markdown_out, GateMarkdown(report)));
+  OPTRAIL_RETURN_IF_ERROR(Publish(options.outputs, report));
   OPTRAIL_RETURN_IF_ERROR(
       WriteOut(options.remeasure_out, RemeasureText(report)));
   out << FormatGate(report, options.common.format, TerminalWidth());

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "tracker/command/command_support.h"
+#include "tracker/notify/notify.h"
 
 namespace optrail::tracker {
 
@@ -18,8 +19,7 @@ struct GateCommand {
   std::string candidate = "latest";
   std::string baseline;  // ParseBaseline; "": the policy's
   std::string suite;
-  std::string verdict_out;   // JSON, written atomically
-  std::string markdown_out;  // for the pull request, written atomically
+  GateOutputs outputs;
   // For a script: the number of processes to add on each side, a line feed, and
   // the benchmarks as --benchmark_filter; empty if more would not help.
   std::string remeasure_out;

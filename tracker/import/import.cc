@@ -1,6 +1,7 @@
 #include "tracker/import/import.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -8,10 +9,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/status_macros.h"
 #include "tracker/history/history.h"
-#include "tracker/import/import_google_benchmark.h"
+#include "tracker/import/go_bench.h"
+#include "tracker/import/google_benchmark.h"
+#include "tracker/import/hyperfine.h"
+#include "tracker/import/name_value_csv.h"
+#include "tracker/import/pytest_benchmark.h"
+#include "tracker/import/suite_name.h"
 #include "tracker/series/series_key.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
@@ -49,8 +57,10 @@ absl::Status CheckHardwareId(const std::string& id) {
   return absl::OkStatus();
 }
 
-// Adds the processes of `other` to `run`.
+// Adds the processes of `other` to `run`; `programs` says from which program a
+// benchmark was read before.
 absl::Status AddProcesses(const proto::Run& other, const std::string& path,
+                          std::map<std::string, std::string>* programs,
                           proto::Run* run) {
   if (other.hardware().id() != run->hardware().id()) {
     return absl::InvalidArgumentError(
@@ -58,6 +68,48 @@ absl::Status AddProcesses(const proto::Run& other, const std::string& path,
                      "', the files before from '", run->hardware().id(),
                      "'; give one id if it is the same machine"));
   }
+  for (const proto::BenchmarkResult& result : other.results()) {
+    const auto [program, is_new] =
+        programs->emplace(result.key().operator_name(), other.suite());
+    if (is_new || program->second == other.suite()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": benchmark '", result.key().operator_name(), "' of program '",
+        other.suite(), "' has the name of one of '", program->second,
+        "': expected names that differ; --prefix tells imports apart, a "
+        "folder for each program below {out_dir} does for --run"));
+  }
+  AppendProcesses(other, run);
+  return absl::OkStatus();
+}
+
+std::string SuiteOf(const proto::Run& run, const std::string& path,
+                    const ImportOptions& options) {
+  if (!options.suite.empty()) return options.suite;
+  if (!run.suite().empty()) return run.suite();
+  const std::string name = StableSuiteName(path);
+  return name.empty() ? "imported" : name;
+}
+
+absl::Status CheckNotGivenBefore(const ImportedFile& file,
+                                 std::map<std::string, std::string>* digests) {
+  const auto [found, is_new] =
+      digests->emplace(Fingerprint(file.content), file.path);
+  if (is_new) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(file.path, ": holds the same as ", found->second,
+                   ": expected each process once"));
+}
+
+}  // namespace
+
+const std::vector<const Importer*>& Importers() {
+  static const auto* const importers = new std::vector<const Importer*>{
+      PytestBenchmarkImporter(), HyperfineImporter(), GoogleBenchmarkImporter(),
+      GoBenchImporter(), NameValueCsvImporter()};
+  return *importers;
+}
+
+void AppendProcesses(const proto::Run& other, proto::Run* run) {
   std::map<std::string, int> index;
   for (int i = 0; i < run->results_size(); ++i) {
     index[CanonicalText(run->results(i).key())] = i;
@@ -70,20 +122,12 @@ absl::Status AddProcesses(const proto::Run& other, const std::string& path,
     }
     proto::BenchmarkResult* mine = run->mutable_results(found->second);
     mine->mutable_measurements()->MergeFrom(result.measurements());
-    if (mine->outcome() == proto::OK) {
+    if (tuning::Severity(result.outcome()) >
+        tuning::Severity(mine->outcome())) {
       mine->set_outcome(result.outcome());
       mine->set_detail(result.detail());
     }
   }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-const std::vector<const Importer*>& Importers() {
-  static const auto* const importers =
-      new std::vector<const Importer*>{GoogleBenchmarkImporter()};
-  return *importers;
 }
 
 absl::StatusOr<std::vector<proto::Run>> ImportContents(
@@ -93,25 +137,42 @@ absl::StatusOr<std::vector<proto::Run>> ImportContents(
   }
   OPTRAIL_RETURN_IF_ERROR(CheckHardwareId(options.hardware_id));
   std::vector<proto::Run> runs;
+  std::map<std::string, std::string> digests;   // path by content
+  std::map<std::string, std::string> programs;  // by benchmark
   for (const ImportedFile& file : files) {
     OPTRAIL_ASSIGN_OR_RETURN(const Importer* importer,
                              ImporterFor(file, options));
     OPTRAIL_ASSIGN_OR_RETURN(proto::Run run, importer->Parse(file, options));
-    if (!options.prefix.empty()) {
+    if (!options.prefix.empty() || !file.prefix.empty()) {
       for (proto::BenchmarkResult& result : *run.mutable_results()) {
-        result.mutable_key()->set_operator_name(
-            absl::StrCat(options.prefix, result.key().operator_name()));
+        result.mutable_key()->set_operator_name(absl::StrCat(
+            options.prefix, file.prefix, result.key().operator_name()));
       }
     }
+    OPTRAIL_RETURN_IF_ERROR(CheckNotGivenBefore(file, &digests));
     if (options.files_are_processes && !runs.empty()) {
-      OPTRAIL_RETURN_IF_ERROR(AddProcesses(run, file.path, &runs[0]));
+      OPTRAIL_RETURN_IF_ERROR(
+          AddProcesses(run, file.path, &programs, &runs[0]));
+      runs[0].add_source_digests(Fingerprint(file.content));
       continue;
     }
-    run.set_suite(options.suite.empty() ? std::string(FileNameOf(file.path))
-                                        : options.suite);
-    *run.mutable_commit() = options.commit;
+    for (const proto::BenchmarkResult& result : run.results()) {
+      programs[result.key().operator_name()] = run.suite();
+    }
+    run.add_source_digests(Fingerprint(file.content));
+    if (!options.commit.id().empty() || !options.commit.branch().empty()) {
+      *run.mutable_commit() = options.commit;
+    }
     run.set_run_id(NewRecordId(run.started_unix_ns()));
     runs.push_back(std::move(run));
+  }
+  // Dates in files go by seconds: what ties keeps the order of the files.
+  std::set<int64_t> started;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].set_suite(SuiteOf(runs[i], files[i].path, options));
+    while (!started.insert(runs[i].started_unix_ns()).second) {
+      runs[i].set_started_unix_ns(runs[i].started_unix_ns() + 1);
+    }
   }
   return runs;
 }

@@ -10,7 +10,7 @@
 //                            ImportFiles({"a.json", "b.json"}, options));
 //
 // An importer does not write into a history and does not look at git: commit
-// and branch come from the options.
+// and branch come from the options, or from the file where it names them.
 
 #include <cstdint>
 #include <string>
@@ -32,13 +32,16 @@ struct ImportOptions {
   // clock.
   std::string hardware_id;
 
-  // Name of the suite; empty: the name of the (first) file.
+  // Name of the suite; empty: what the file says of the program that wrote it,
+  // else the name of the (first) file without what changes from commit to
+  // commit (suite_name.h).
   std::string suite;
 
   // Put before the name of each benchmark: tells benchmarks of two programs
   // apart that have the same name, which would share a series.
   std::string prefix;
 
+  // Empty: what the file says, if it does.
   proto::Commit commit;
 
   // The files are processes of one run instead of one run each. Repetitions
@@ -52,6 +55,7 @@ struct ImportOptions {
 struct ImportedFile {
   std::string path;
   std::string content;
+  std::string prefix = "";  // as that of the options, for this file alone
 };
 
 class Importer {
@@ -63,22 +67,30 @@ class Importer {
   // Whether `content` looks like this format; cheap.
   virtual bool Recognises(absl::string_view content) const = 0;
 
-  // One run with one Measurement (one process) per benchmark, without run_id.
-  // InvalidArgument names file, benchmark and field, what was found and what
-  // was expected.
+  // One run with one Measurement per process and benchmark, without run_id. The
+  // suite is that of the program that the file names, or empty; so is the
+  // commit. InvalidArgument names file, benchmark or line and field, what was
+  // found and what was expected.
   virtual absl::StatusOr<proto::Run> Parse(
       const ImportedFile& file, const ImportOptions& options) const = 0;
 };
 
-// Every importer there is.
+// Every importer there is, in the order in which they are asked whether they
+// recognise a file.
 const std::vector<const Importer*>& Importers();
 
-// Reads and parses; run ids are set. With files_are_processes one run, in which
-// a benchmark has one Measurement per file.
+// Reads and parses; run ids and source_digests are set. With
+// files_are_processes one run, in which a benchmark has a Measurement for each
+// process of each file. InvalidArgument where the same content is given twice
+// and where two programs name a benchmark alike.
 absl::StatusOr<std::vector<proto::Run>> ImportFiles(
     const std::vector<std::string>& paths, const ImportOptions& options);
 
-// The same on contents already read.
+// Adds the processes of `other`, and the benchmarks that `run` lacks, to `run`.
+// A benchmark that failed in either has failed.
+void AppendProcesses(const proto::Run& other, proto::Run* run);
+
+// The same as ImportFiles on contents already read.
 absl::StatusOr<std::vector<proto::Run>> ImportContents(
     const std::vector<ImportedFile>& files, const ImportOptions& options);
 

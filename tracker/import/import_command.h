@@ -20,8 +20,10 @@ struct ImportCommand {
   std::string hardware_id;
   std::string suite;
   std::string prefix;  // of the benchmarks' names
-  std::string commit;  // any revision git knows, or a full hash; "": HEAD
+  // Any revision git knows, or a full hash; "": what the file says, else HEAD.
+  std::string commit;
   std::string branch;  // "": as git says
+  bool again = false;  // although a file of the same content was imported
   bool files_are_processes = false;
   bool dry_run = false;  // parse and print, record nothing
 };

@@ -46,6 +46,9 @@ constexpr char kSort[] = R"(
      "threads": 1, "iterations": 1000, "real_time": 2.6, "cpu_time": 2.5,
      "time_unit": "us", "items_per_second": 3.8e8, "label": "int32"})";
 
+// Another process of the same program.
+std::string Other() { return File(kSort) + "\n"; }
+
 absl::StatusOr<proto::Run> ImportOne(const std::string& content,
                                      const ImportOptions& options = {}) {
   auto runs = ImportContents({{"dir/bench.json", content}}, options);
@@ -64,7 +67,7 @@ std::string ErrorOf(const std::string& content) {
 TEST(GoogleBenchmark, RepetitionsAreSamplesOfOneProcess) {
   const auto run = ImportOne(File(kSort));
   ASSERT_TRUE(run.ok()) << run.status();
-  EXPECT_EQ(run->suite(), "bench.json");
+  EXPECT_EQ(run->suite(), "bench");
   EXPECT_EQ(run->source(), "google_benchmark");
   EXPECT_EQ(run->run_id().substr(0, 17), "20261120T090807Z-");
   ASSERT_EQ(run->results_size(), 1);
@@ -157,18 +160,18 @@ TEST(GoogleBenchmark, FilesMayBeProcessesOfOneRun) {
   options.files_are_processes = true;
   options.suite = "nightly";
   options.commit.set_id("abc");
-  const auto runs = ImportContents(
-      {{"1.json", File(kSort)}, {"2.json", File(kSort)}}, options);
+  const auto runs =
+      ImportContents({{"1.json", File(kSort)}, {"2.json", Other()}}, options);
   ASSERT_TRUE(runs.ok()) << runs.status();
   ASSERT_EQ(runs->size(), 1);
   EXPECT_EQ((*runs)[0].results(0).measurements_size(), 2);
   EXPECT_EQ((*runs)[0].suite(), "nightly");
   EXPECT_EQ((*runs)[0].commit().id(), "abc");
   options.files_are_processes = false;
-  EXPECT_EQ(ImportContents({{"1.json", File(kSort)}, {"2.json", File(kSort)}},
-                           options)
-                ->size(),
-            2);
+  EXPECT_EQ(
+      ImportContents({{"1.json", File(kSort)}, {"2.json", Other()}}, options)
+          ->size(),
+      2);
 }
 
 TEST(GoogleBenchmark, APrefixTellsProgramsApart) {
@@ -246,6 +249,59 @@ TEST(GoogleBenchmark, SurvivesDamage) {
       (void)ImportContents({{"f", changed}}, {});
     }
   }
+}
+
+TEST(Import, TheSuiteOfPerCommitFilesIsTheSame) {
+  const auto without = [](const std::string& text) {
+    std::string changed = text;
+    const size_t at = changed.find("\"executable\"");
+    return changed.replace(
+        at, std::string("\"executable\": \"./bench\",").size(), "");
+  };
+  for (const char* path : {"sort-1a2b3c4d.json", "sort-99aa00bb.json"}) {
+    EXPECT_EQ((*ImportContents({{path, File(kSort)}}, {}))[0].suite(), "bench");
+    EXPECT_EQ((*ImportContents({{path, without(File(kSort))}}, {}))[0].suite(),
+              "sort");
+  }
+  ImportOptions options;
+  options.suite = "nightly";
+  EXPECT_EQ((*ImportContents({{"x.json", File(kSort)}}, options))[0].suite(),
+            "nightly");
+}
+
+TEST(Import, DatesThatTieKeepTheOrderOfTheFiles) {
+  const auto runs = ImportContents(
+      {{"1.json", File(kSort)}, {"2.json", Other()}, {"3.json", Other() + " "}},
+      {});
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  EXPECT_LT((*runs)[0].started_unix_ns(), (*runs)[1].started_unix_ns());
+  EXPECT_LT((*runs)[1].started_unix_ns(), (*runs)[2].started_unix_ns());
+}
+
+TEST(Import, TheSameContentTwiceIsNoSecondProcess) {
+  ImportOptions options;
+  options.files_are_processes = true;
+  const auto runs = ImportContents(
+      {{"1.json", File(kSort)}, {"copy.json", File(kSort)}}, options);
+  EXPECT_THAT(std::string(runs.status().message()),
+              HasSubstr("copy.json: holds the same as 1.json"));
+}
+
+TEST(Import, TwoProgramsMayNotNameABenchmarkAlike) {
+  ImportOptions options;
+  options.files_are_processes = true;
+  std::string other = Other();
+  other.replace(other.find("./bench"), 7, "./merge");
+  const auto runs =
+      ImportContents({{"1.json", File(kSort)}, {"2.json", other}}, options);
+  EXPECT_THAT(std::string(runs.status().message()),
+              HasSubstr("'BM_Sort/1024' of program 'merge' has the name of one "
+                        "of 'bench'"));
+  // A prefix of their own tells them apart.
+  EXPECT_TRUE(ImportContents({{"1.json", File(kSort), "bench/"},
+                              {"2.json", other, "merge/"}},
+                             options)
+                  .ok());
 }
 
 TEST(Import, SaysWhichFormatsThereAre) {

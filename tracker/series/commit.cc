@@ -18,6 +18,20 @@ bool IsFullHash(const std::string& text) {
          });
 }
 
+// Whether first parents lead from `tip` to `commit`.
+bool IsOnLineOf(const std::string& workspace, const proto::Commit& commit,
+                const proto::Commit& tip) {
+  const int64_t steps =
+      tip.first_parent_position() - commit.first_parent_position();
+  if (steps < 0 || !tip.has_first_parent_position() ||
+      !commit.has_first_parent_position()) {
+    return false;
+  }
+  const auto found =
+      ResolveCommit(workspace, absl::StrCat(tip.id(), "~", steps));
+  return found.ok() && *found == commit.id();
+}
+
 }  // namespace
 
 proto::Commit HeadCommit(const std::string& workspace, std::string* note) {
@@ -52,7 +66,11 @@ proto::Commit HeadCommit(const std::string& workspace, std::string* note) {
 }
 
 absl::StatusOr<proto::Commit> CommitNamed(const std::string& workspace,
-                                          const std::string& name) {
+                                          const std::string& name,
+                                          std::string* note) {
+  std::string unused;
+  if (note == nullptr) note = &unused;
+  note->clear();
   proto::Commit commit;
   const absl::StatusOr<std::string> id = ResolveCommit(workspace, name);
   if (!id.ok()) {
@@ -63,16 +81,35 @@ absl::StatusOr<proto::Commit> CommitNamed(const std::string& workspace,
                        "; expected a name that git knows, or a full hash"));
     }
     commit.set_id(name);
+    *note = absl::StrCat("git does not know commit ", name.substr(0, 12),
+                         ": it is recorded without a branch and a place on it");
     return commit;
   }
   commit.set_id(*id);
-  std::string unused;
   proto::Commit head = HeadCommit(workspace, &unused);
   // The work tree's changes are not part of a commit that was named.
   head.set_dirty(false);
   if (head.id() == *id) return head;
-  const absl::StatusOr<int64_t> position = FirstParentPosition(workspace, *id);
-  if (position.ok()) commit.set_first_parent_position(*position);
+  if (const auto position = FirstParentPosition(workspace, *id);
+      position.ok()) {
+    commit.set_first_parent_position(*position);
+  }
+  if (const auto facts = DescribeCommit(workspace, *id); facts.ok()) {
+    commit.set_commit_unix_ns(facts->time_unix_s * int64_t{1'000'000'000});
+    commit.set_subject(facts->subject);
+  }
+  if (head.branch().empty()) {
+    *note =
+        "HEAD is detached: commits are recorded without a branch, and no "
+        "window over one will find them; next: set OPTRAIL_BRANCH";
+  } else if (IsOnLineOf(workspace, commit, head)) {
+    commit.set_branch(head.branch());
+  } else {
+    *note = absl::StrCat("commit ", id->substr(0, 12), " is not on branch ",
+                         head.branch(),
+                         ": it is recorded without a branch, and no window "
+                         "over one will find it; next: --branch=NAME");
+  }
   return commit;
 }
 

@@ -20,12 +20,14 @@ namespace optrail::tracker {
 // (no git, no branch, a shallow clone), and is empty if nothing is.
 proto::Commit HeadCommit(const std::string& workspace, std::string* note);
 
-// The commit that git calls `name`; the branch is known only if it is the one
-// that is checked out. A full hash is taken as it is where git does not know
-// it, for results that come from elsewhere; any other unknown name is an error
-// that says what was expected.
+// The commit that git calls `name`. Its branch is the one that is checked out
+// ($OPTRAIL_BRANCH, if set) where it is on that branch's first-parent line;
+// otherwise it has none, and `note`, if given, says so. A full hash is taken as
+// it is where git does not know it, for results that come from elsewhere; any
+// other unknown name is an error that says what was expected.
 absl::StatusOr<proto::Commit> CommitNamed(const std::string& workspace,
-                                          const std::string& name);
+                                          const std::string& name,
+                                          std::string* note = nullptr);
 
 }  // namespace optrail::tracker
 

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_TRACKER_IMPORT_IMPORT_GOOGLE_BENCHMARK_H_
-#define OPTRAIL_TRACKER_IMPORT_IMPORT_GOOGLE_BENCHMARK_H_
+#ifndef OPTRAIL_TRACKER_IMPORT_GOOGLE_BENCHMARK_H_
+#define OPTRAIL_TRACKER_IMPORT_GOOGLE_BENCHMARK_H_
 
 // The JSON that Google Benchmark writes with --benchmark_format=json or
 // --benchmark_out, of any version since 1.0. See tracker/import/import.h.
@@ -17,4 +17,4 @@ const Importer* GoogleBenchmarkImporter();
 
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_IMPORT_IMPORT_GOOGLE_BENCHMARK_H_
+#endif  // OPTRAIL_TRACKER_IMPORT_GOOGLE_BENCHMARK_H_

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Holds real output of every `optrail ... --format=json` against its schema.
+
+  json_schemas_test.py OPTRAIL SCHEMA...
+
+Each schema of docs/json_schemas is used at least once, on output that is not
+empty, and a changed output must not pass: a field that is required goes, a
+number becomes a list.
+"""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+
+import jsonschema
+
+
+def google_benchmark(hour, scale):
+    rows = [{
+        'name': name, 'run_name': name, 'run_type': 'iteration',
+        'repetitions': 1, 'repetition_index': 0, 'threads': 1,
+        'iterations': 100, 'real_time': time * scale, 'cpu_time': time * scale,
+        'time_unit': 'ns'
+    } for name, time in [('BM_Sort', 1000.0), ('BM_Hash', 250.0)]]
+    return json.dumps({
+        'context': {'date': '2026-10-%02dT%02d:00:00+00:00' %
+                            (1 + hour // 24, hour % 24),
+                    'num_cpus': 2, 'executable': './bench', 'caches': []},
+        'benchmarks': rows})
+
+
+def write(path, text, executable=False):
+    with open(path, 'w') as file:
+        file.write(text)
+    if executable:
+        os.chmod(path, 0o755)
+
+
+def make_workspace(optrail):
+    def git(*args):
+        subprocess.run(('git', '-c', 'user.name=T', '-c',
+                        'user.email=t@example.org') + args, check=True)
+    git('init', '--quiet', '--initial-branch=main')
+    write('.gitignore', '*\n!version\n!value\n!.gitignore\n')
+    for i in range(40):
+        slow = 1.3 if i >= 20 else 1.0
+        write('version', '%d\n' % i)
+        write('value', '%g\n' % slow)
+        git('add', '--all')
+        git('commit', '--quiet', '-m', 'commit %d' % i)
+        names = []
+        for process in range(3):
+            names.append('run%d_%d.json' % (i, process))
+            noise = 1 + ((i * 7 + process * 3) % 11 - 5) / 1000
+            write(names[-1], google_benchmark(i, slow * noise))
+        subprocess.run([optrail, 'import', '--files_are_processes'] + names,
+                       check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+    write('series.csv', 'id,t,value\n' + ''.join(
+        'a,%d,%g\n' % (i, 10 + (i % 3) / 10 + 5 * (i > 20)) for i in range(40)))
+    write('new.csv', 'a,1\n')
+    # Prints a value with a little noise that is the same in every test.
+    write('measure', '''#!/bin/sh
+count=$(cat "$HOME/count" 2>/dev/null || echo 0)
+echo $((count + 1)) > "$HOME/count"
+awk -v s="$(cat value)" -v c="$count" \\
+    'BEGIN { print "BM_x," 1000 * s * (1 + (c * 37 % 11 - 5) / 2000) }'
+''', executable=True)
+
+
+def main():
+    optrail = os.path.abspath(sys.argv[1])
+    schemas = {
+        os.path.basename(path).split('.')[0]: json.load(open(path))
+        for path in sys.argv[2:]}
+    os.environ['HOME'] = os.environ['TEST_TMPDIR']
+    os.environ['XDG_CACHE_HOME'] = os.environ['TEST_TMPDIR'] + '/cache'
+    for name in ('BUILD_WORKSPACE_DIRECTORY', 'BUILD_WORKING_DIRECTORY'):
+        os.environ.pop(name, None)
+    scratch = os.environ['TEST_TMPDIR'] + '/scratch'
+    os.mkdir(scratch)
+    os.chdir(scratch)
+    make_workspace(optrail)
+    run = '--run=%s/measure' % scratch
+
+    def output(*command):
+        result = subprocess.run((optrail,) + command + ('--format=json',),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if result.returncode not in (0, 1, 3):
+            print('FAILED: optrail %s: exit code %d: %s' % (
+                ' '.join(command), result.returncode, result.stderr.decode()))
+            sys.exit(1)
+        return json.loads(result.stdout)
+
+    tune = subprocess.run(
+        [optrail, 'tune', '--op=add', '--total_trials=4', '--total_time=20s',
+         '--quiet'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    print(tune.stdout.decode()[-500:])
+    series = output('log', 'series', '--limit=1')[0]['series']
+    sessions = output('log', 'sessions')
+    outputs = {
+        'import': output('import', 'new.csv', '--hardware=elsewhere'),
+        'log_runs': output('log', 'runs'),
+        'log_series': output('log', 'series'),
+        'show_run': output('show', 'latest'),
+        'show_series': output('show', series),
+        'compare': output('compare', 'latest~2', 'latest~1'),
+        'gate': output('gate', '--candidate=latest~1'),
+        'changes': output('changes'),
+        'detect': output('detect', '--csv=series.csv'),
+        'convergence': output('convergence'),
+        'history_verify': output('history', 'verify'),
+        'history_index': output('history', 'index'),
+        'history_thin': output('history', 'thin', '--dry_run'),
+        'doctor': output('doctor', '--probe_time=100ms'),
+        'watch': output('watch', 'HEAD~2..HEAD', run, '--processes=1',
+                        '--quiet'),
+        'bisect': output('bisect', 'HEAD~24', 'HEAD~14', run, '--quiet'),
+        'store_show': output('store', 'show'),
+    }
+    if sessions:
+        outputs['log_sessions'] = sessions
+        outputs['show_session'] = output('show', sessions[0]['session_id'])
+    # The same verdict wherever it is printed.
+    measured = output('gate', run, '--baseline=commit:HEAD~24', '--quiet')
+    may_be_empty = {'convergence', 'store_show', 'log_sessions', 'show_session',
+                    'history_verify'}
+
+    failures = []
+    for name, schema in sorted(schemas.items()):
+        jsonschema.Draft7Validator.check_schema(schema)
+        validator = jsonschema.Draft7Validator(schema)
+        shown = [outputs.get(name)] + ([measured] if name == 'gate' else [])
+        if not shown[0]:
+            if name not in may_be_empty:
+                failures.append('%s: no output to hold it against' % name)
+            continue
+        for value in shown:
+            for error in validator.iter_errors(value):
+                failures.append('%s: %s: %s' % (
+                    name, '/'.join(map(str, error.path)), error.message))
+        # It can fail.
+        item = schema['items'] if schema['type'] == 'array' else schema
+        for field in item['required']:
+            changed = copy.deepcopy(shown[0])
+            target = changed[0] if schema['type'] == 'array' else changed
+            del target[field]
+            if validator.is_valid(changed):
+                failures.append('%s: passes without %s' % (name, field))
+            target[field] = [[]]
+            if validator.is_valid(changed):
+                failures.append('%s: passes with a wrong %s' % (name, field))
+    missing = sorted(set(outputs) - set(schemas))
+    if missing:
+        failures.append('no schema for: ' + ', '.join(missing))
+    for failure in failures:
+        print('FAILED: ' + failure)
+    print('%d schemas, %d outputs' % (len(schemas), len(outputs)))
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == '__main__':
+    main()

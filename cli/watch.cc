@@ -1,0 +1,88 @@
+// `optrail watch`: the commits of a range that the history lacks, measured.
+
+#include <cstdlib>
+#include <iostream>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/status_macros.h"
+#include "cli/ab.h"
+#include "cli/flags.h"
+#include "tracker/watch/watch_command.h"
+
+ABSL_FLAG(bool, retry_failed, false,
+          "Try commits again that did not build or whose run failed.");
+
+ABSL_DECLARE_FLAG(int32_t, processes);
+ABSL_DECLARE_FLAG(int32_t, limit);
+
+namespace optrail::cli {
+namespace {
+
+// Where the work tree is kept, so that builds are incremental from one call to
+// the next. Not in the workspace: build systems would look into it.
+std::string WatchFolder(const std::string& workspace) {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  std::string folder = "/tmp";
+  if (cache != nullptr && *cache == '/') {
+    folder = cache;
+  } else if (home != nullptr && *home == '/') {
+    folder = JoinPath(home, ".cache");
+  }
+  return JoinPath(folder, "optrail/watch", Fingerprint(workspace));
+}
+
+}  // namespace
+
+suites::Command WatchCommand() {
+  suites::Command command;
+  command.name = "watch";
+  command.arguments = "[RANGE]";
+  command.summary = "Measures the commits that the history lacks.";
+  command.details =
+      "RANGE is FIRST..LAST or a commit, by default HEAD, along first parents. "
+      "The\n"
+      "commits of which the history has no run of this suite and hardware are "
+      "built\n"
+      "(--target with Bazel, --build with anything), run (--run) and recorded, "
+      "newest\n"
+      "first. Interrupt and repeat at will. A commit that fails is skipped "
+      "from "
+      "then\n"
+      "on. Your working tree is not touched. Exit codes: 0, also where "
+      "commits\n"
+      "failed; 3 none could be measured.\n"
+      "\n"
+      "  optrail watch v1.2..HEAD --build='cmake -B build && cmake --build "
+      "build' --run='build/bench --benchmark_out={out}'\n"
+      "  optrail watch --target=//sort:sort_benchmark --limit=10\n";
+  command.flags = WithBuildFlags({"history", "format", "suite", "hardware",
+                                  "branch", "processes", "limit",
+                                  "retry_failed", "dry_run", "quiet"});
+  command.defaults = {{"limit", "0"}, {"processes", "5"}};
+  command.max_arguments = 1;
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    tracker::WatchCommand options;
+    options.common = TrackerOptions();
+    if (!arguments.empty()) options.range = arguments[0];
+    OPTRAIL_ASSIGN_OR_RETURN(options.build, BuildOptionsFromFlags({}));
+    options.build.trees.folder = WatchFolder(options.common.workspace);
+    options.suite = SuiteOfRuns();
+    options.branch = absl::GetFlag(FLAGS_branch);
+    OPTRAIL_ASSIGN_OR_RETURN(options.hardware, HardwareOfRuns());
+    options.processes = absl::GetFlag(FLAGS_processes);
+    options.limit = absl::GetFlag(FLAGS_limit);
+    options.retry_failed = absl::GetFlag(FLAGS_retry_failed);
+    options.dry_run = absl::GetFlag(FLAGS_dry_run);
+    options.quiet = absl::GetFlag(FLAGS_quiet);
+    return tracker::RunWatch(options, std::cout);
+  };
+  return command;
+}
+
+}  // namespace optrail::cli

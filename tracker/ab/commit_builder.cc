@@ -1,0 +1,62 @@
+#include "tracker/ab/commit_builder.h"
+
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+
+namespace optrail::tracker {
+
+absl::StatusOr<std::unique_ptr<CommitBuilder>> CommitBuilder::Create(
+    const BuildOptions& options, Interruptible& interruptible) {
+  const bool has_command =
+      !options.run_command.empty() || !options.build_command.empty();
+  if (has_command && !options.target.empty()) {
+    return absl::InvalidArgumentError(
+        "--target and --run: expected one of them: a Bazel target, or the "
+        "commands of another build system");
+  }
+  return has_command ? NewCommandBuilder(options, interruptible)
+                     : NewTargetBuilder(options, interruptible);
+}
+
+CommitBuilder::CommitBuilder(BuildOptions options,
+                             std::unique_ptr<Worktrees> trees,
+                             Interruptible& interruptible)
+    : options_(std::move(options)),
+      trees_(std::move(trees)),
+      interruptible_(interruptible) {}
+
+absl::StatusOr<Interruptible::End> CommitBuilder::RunBuild(
+    const std::vector<std::string>& argv, const std::string& folder,
+    const std::string& what, const std::string& commit) {
+  const std::string short_id = commit.substr(0, 12);
+  if (!options_.quiet) {
+    std::cerr << "building " << what << " at " << short_id << " ...\n";
+  }
+  const int64_t start_ns = Clock::Real()->NowNs();
+  ++builds_;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Interruptible::End end,
+      interruptible_.Run(argv, folder, options_.build_deadline));
+  if (end.exit.ok() && !options_.quiet) {
+    std::cerr << "built " << what << " at " << short_id << " in "
+              << FormatDurationNs(
+                     static_cast<double>(Clock::Real()->NowNs() - start_ns))
+              << "\n";
+  }
+  return end;
+}
+
+absl::StatusOr<bool> HoldSameBytes(const std::string& path_a,
+                                   const std::string& path_b) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string a, ReadFile(path_a));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string b, ReadFile(path_b));
+  return a == b;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,25 @@
+#ifndef OPTRAIL_TRACKER_AB_PROCESS_RESULT_H_
+#define OPTRAIL_TRACKER_AB_PROCESS_RESULT_H_
+
+// What one process that measures gave.
+
+#include <string>
+#include <vector>
+
+#include "tracker/import/import.h"
+#include "tuning/proto/trial.pb.h"
+
+namespace optrail::tracker {
+
+struct ProcessResult {
+  // Its results, in any format that `optrail import` reads; empty if it failed.
+  std::vector<ImportedFile> files;
+  // "killed by signal 11 (Segmentation fault)"; empty if it did not fail.
+  std::string failure;
+  proto::Outcome outcome = proto::OK;  // CRASHED, TIMED_OUT, ...
+  std::string stderr_tail;
+};
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_AB_PROCESS_RESULT_H_

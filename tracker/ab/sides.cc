@@ -1,0 +1,252 @@
+#include "tracker/ab/sides.h"
+
+#include <iostream>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "re2/re2.h"
+#include "tracker/ab/rounds.h"
+#include "tracker/gate/gate.h"
+#include "tracker/gate/gate_report.h"
+#include "tracker/gate/policy.h"
+#include "tracker/history/history.h"
+#include "tracker/history/record.h"
+
+namespace optrail::tracker {
+namespace {
+
+std::string Heading(const Sides& sides) {
+  return absl::StrCat("A ", EscapeForTerminal(sides.a.name), "\nB ",
+                      EscapeForTerminal(sides.b.name), "\n");
+}
+
+// What the options say of thresholds, and the policy if there is one.
+class Rules {
+ public:
+  static absl::StatusOr<Rules> From(const AbCommand& options) {
+    Rules rules;
+    OPTRAIL_ASSIGN_OR_RETURN(rules.filter_,
+                             CompilePattern("filter", options.filter));
+    OPTRAIL_ASSIGN_OR_RETURN(rules.metric_,
+                             CompilePattern("metric", options.metric));
+    if (options.policy.has_value()) {
+      rules.policy_ = Policy::Default();
+      if (!options.policy->empty()) {
+        OPTRAIL_ASSIGN_OR_RETURN(rules.policy_, Policy::Load(*options.policy));
+      }
+    }
+    return rules;
+  }
+
+  AbOptions Options(const AbCommand& options) const {
+    AbOptions ab;
+    ab.test.false_alarm_rate = options.false_alarm_rate;
+    ab.test.min_effect = options.min_effect;
+    ab.test.detect_effect = options.detect_effect;
+    ab.max_rounds = options.max_rounds;
+    ab.seed = options.seed;
+    if (policy_.has_value()) {
+      ab.test.false_alarm_rate = policy_->proto().run_false_alarm_rate();
+    }
+    ab.threshold = [this, test = ab.test](
+                       absl::string_view name,
+                       absl::string_view metric) -> absl::optional<Threshold> {
+      if (!MatchesPart(*filter_, name)) return absl::nullopt;
+      if (policy_.has_value()) {
+        const RuleView rule = policy_->RuleFor(name, metric);
+        if (rule.action == proto::IGNORE) return absl::nullopt;
+        return rule.threshold;
+      }
+      if (!MatchesWhole(*metric_, metric)) return absl::nullopt;
+      Threshold threshold;
+      threshold.min_effect = test.min_effect;
+      threshold.detect_effect = test.detect_effect;
+      return threshold;
+    };
+    return ab;
+  }
+
+  const absl::optional<Policy>& policy() const { return policy_; }
+
+ private:
+  std::unique_ptr<RE2> filter_, metric_;
+  absl::optional<Policy> policy_;
+};
+
+RunInfo InfoOf(const proto::Run& run) {
+  RunInfo info;
+  info.header = run;
+  info.header.clear_results();
+  info.result_count = run.results_size();
+  return info;
+}
+
+absl::Status WriteMarkdown(const AbCommand& options, const Table& table) {
+  const std::string& path = options.outputs.markdown_out;
+  if (path.empty()) return absl::OkStatus();
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
+  return WriteFileAtomically(path, table.Format(OutputFormat::kMarkdown));
+}
+
+// By a policy: as `optrail gate` says it.
+absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
+                               const Policy& policy, const AbResult* result,
+                               std::ostream& out) {
+  GateReport report;
+  report.run_false_alarm_rate = policy.proto().run_false_alarm_rate();
+  GateReport::ResolvedBaseline baseline;
+  baseline.text = sides.a.name;
+  if (result != nullptr) {
+    baseline.runs = {InfoOf(result->base)};
+    report.candidate_runs = {InfoOf(result->candidate)};
+  }
+  report.baselines.push_back(baseline);
+  if (result == nullptr) {
+    report.exit_code = 0;
+    report.summary =
+        "fine: both sides are equal byte for byte; nothing was measured";
+  } else {
+    Judge(policy, result->comparison, sides.a.name,
+          NowUnixNs(options.common) / 1'000'000'000, &report);
+    report.notes.push_back(
+        absl::StrCat(result->rounds, result->rounds == 1 ? " round" : " rounds",
+                     ", a fresh process of each side in every one"));
+    if (!result->candidate_failure.empty()) {
+      report.notes.push_back(
+          absl::StrCat("the candidate ", result->candidate_failure));
+    }
+    Conclude(&report);
+  }
+  OPTRAIL_RETURN_IF_ERROR(Publish(options.outputs, report));
+  out << FormatGate(report, options.common.format, TerminalWidth());
+  return report.exit_code;
+}
+
+absl::StatusOr<int> Report(const AbCommand& options, const Sides& sides,
+                           const AbResult& result, std::ostream& out) {
+  const OutputFormat format = options.common.format;
+  if (IsForPeople(format)) {
+    out << Heading(sides) << result.rounds
+        << (result.rounds == 1 ? " round" : " rounds")
+        << ", a fresh process of each in every one\n";
+    if (!result.candidate_failure.empty()) {
+      out << "B " << EscapeForTerminal(result.candidate_failure) << "\n";
+    }
+    for (const std::string& note : result.comparison.notes) {
+      out << "note: " << EscapeForTerminal(note) << "\n";
+    }
+    out << "\n";
+  }
+  const Table table = ComparisonTable(result.comparison, options.only_changes);
+  out << table.Format(format, TerminalWidth());
+  OPTRAIL_RETURN_IF_ERROR(WriteMarkdown(options, table));
+  if (result.worse > 0) return 1;
+  const bool compared = result.comparison.Count(Verdict::kUnchanged) +
+                            result.comparison.Count(Verdict::kFaster) >
+                        0;
+  if (!compared && result.undecided == 0) {
+    std::cerr << "the programs have no benchmark in common\n";
+    return 3;
+  }
+  return result.undecided > 0 ? 3 : 0;
+}
+
+absl::StatusOr<int> ReportIdentical(const AbCommand& options,
+                                    const Sides& sides, const Rules& rules,
+                                    std::ostream& out) {
+  if (rules.policy().has_value()) {
+    return ReportGate(options, sides, *rules.policy(), nullptr, out);
+  }
+  Table table({{"verdict"}, {"a"}, {"b"}});
+  table.AddRow({"identical", sides.a.name, sides.b.name});
+  OPTRAIL_RETURN_IF_ERROR(WriteMarkdown(options, table));
+  if (IsForPeople(options.common.format)) {
+    out << Heading(sides)
+        << "identical: the programs are equal byte for byte; nothing was "
+           "measured\n";
+  } else {
+    out << table.Format(options.common.format);
+  }
+  return 0;
+}
+
+absl::Status RecordSides(const AbCommand& options, const Sides& sides,
+                         const AbResult& result) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  const int64_t now_ns = NowUnixNs(options.common);
+  const std::string pairing = NewRecordId(now_ns);
+  for (const bool is_candidate : {false, true}) {
+    proto::Run run = is_candidate ? result.candidate : result.base;
+    const MeasuredSide& side = is_candidate ? sides.b : sides.a;
+    run.set_started_unix_ns(now_ns);
+    run.set_run_id(NewRecordId(now_ns));
+    run.set_pairing_id(pairing);
+    *run.mutable_commit() = side.commit;
+    if (!options.suite.empty()) run.set_suite(options.suite);
+    if (!options.hardware.id().empty()) {
+      *run.mutable_hardware() = options.hardware;
+    }
+    OPTRAIL_RETURN_IF_ERROR(ValidateRun(run));
+    OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
+    std::cerr << "recorded " << (is_candidate ? "B" : "A") << " as "
+              << run.run_id() << ", suite " << EscapeForTerminal(run.suite())
+              << ", in " << history.dir() << "\n";
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AbResult> Measure(const AbCommand& options, AbOptions ab,
+                                 const Sides& sides) {
+  ProgressOptions progress_options;
+  progress_options.quiet = options.quiet;
+  Progress progress("comparing", 2 * ab.max_rounds, progress_options);
+  int done = 0;
+  std::string detail = "round 1";
+  ab.progress = [&](int rounds, int forecast, int open, int compared) {
+    progress.SetTotal(2 * forecast);
+    detail =
+        absl::StrFormat("round %d, %d of %d open", rounds + 1, open, compared);
+    progress.Update(done, detail);
+  };
+  absl::StatusOr<AbResult> result =
+      RunRounds(ab, [&](Program program, int) -> absl::StatusOr<ProcessResult> {
+        progress.Update(done, detail);
+        ++done;
+        return program == Program::kA ? sides.a.run() : sides.b.run();
+      });
+  if (!result.ok()) {
+    progress.Clear();
+    return result;
+  }
+  progress.SetTotal(done);
+  progress.Update(done, "");
+  progress.Finish();
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,
+                                 std::ostream& out) {
+  OPTRAIL_RETURN_IF_ERROR(CheckOutputs(options.outputs));
+  OPTRAIL_ASSIGN_OR_RETURN(const Rules rules, Rules::From(options));
+  if (sides.identical) return ReportIdentical(options, sides, rules, out);
+  OPTRAIL_ASSIGN_OR_RETURN(const AbResult result,
+                           Measure(options, rules.Options(options), sides));
+  if (options.record) {
+    OPTRAIL_RETURN_IF_ERROR(RecordSides(options, sides, result));
+  }
+  if (rules.policy().has_value()) {
+    return ReportGate(options, sides, *rules.policy(), &result, out);
+  }
+  return Report(options, sides, result, out);
+}
+
+}  // namespace optrail::tracker

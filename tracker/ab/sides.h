@@ -1,0 +1,37 @@
+#ifndef OPTRAIL_TRACKER_AB_SIDES_H_
+#define OPTRAIL_TRACKER_AB_SIDES_H_
+
+// Two sides of a comparison, measured in turns, judged, told and recorded:
+// what is the same whether they are binaries or commits.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(int exit_code,
+//                            CompareSides(options, {a, b}, out));
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tracker/ab/ab_command.h"
+#include "tracker/ab/process_result.h"
+#include "tuning/proto/context.pb.h"
+
+namespace optrail::tracker {
+
+struct MeasuredSide {
+  std::string name;      // as the user gave it
+  proto::Commit commit;  // empty: a binary
+  std::function<absl::StatusOr<ProcessResult>()> run;
+};
+
+struct Sides {
+  MeasuredSide a, b;
+  bool identical = false;  // byte for byte: nothing is measured
+};
+
+absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,
+                                 std::ostream& out);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_AB_SIDES_H_

@@ -1,0 +1,137 @@
+#include "tracker/import/import_command.h"
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/subprocess.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tracker/history/history.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ImportCommandTest : public ::testing::Test {
+ protected:
+  ImportCommandTest() {
+    static int count = 0;
+    root_ = JoinPath(::testing::TempDir(), absl::StrCat("import", count++));
+    std::filesystem::remove_all(root_);
+    EXPECT_TRUE(CreateDirectories(JoinPath(root_, "tree")).ok());
+    options_.common.history = JoinPath(root_, "history");
+    options_.common.workspace = JoinPath(root_, "tree");
+    options_.common.format = OutputFormat::kJson;
+    Git({"init", "--quiet", "--initial-branch=main"});
+    first_ = Commit();
+    second_ = Commit();
+  }
+
+  std::string Git(const std::vector<std::string>& args) {
+    std::vector<std::string> argv = {
+        "git",         "-C", options_.common.workspace, "-c",
+        "user.name=T", "-c", "user.email=t@example.org"};
+    argv.insert(argv.end(), args.begin(), args.end());
+    const auto result = RunCommand(argv);
+    EXPECT_TRUE(result.ok() && result->exit.ok()) << args[0];
+    return std::string(absl::StripAsciiWhitespace(result->stdout_text));
+  }
+
+  std::string Commit() {
+    Git({"commit", "--quiet", "--allow-empty", "--message", "a commit"});
+    return Git({"rev-parse", "HEAD"});
+  }
+
+  std::string File(const std::string& name, const std::string& content) {
+    const std::string path = JoinPath(root_, name);
+    EXPECT_TRUE(WriteFileAtomically(path, content).ok());
+    return path;
+  }
+
+  absl::StatusOr<int> Import(const std::vector<std::string>& files) {
+    options_.files = files;
+    out_.str("");
+    return RunImport(options_, out_);
+  }
+
+  std::vector<RunInfo> Runs() {
+    return History::Open(options_.common.history)->ListRuns({})->runs;
+  }
+
+  std::string root_, first_, second_;
+  ImportCommand options_;
+  std::ostringstream out_;
+};
+
+TEST_F(ImportCommandTest, AnOlderCommitOfTheBranchIsOnIt) {
+  options_.commit = "HEAD~1";
+  ASSERT_EQ(*Import({File("a.csv", "a,1\n")}), 0);
+  ASSERT_EQ(Runs().size(), 1);
+  const proto::Commit commit = Runs()[0].header.commit();
+  EXPECT_EQ(commit.id(), first_);
+  EXPECT_EQ(commit.branch(), "main");
+  EXPECT_EQ(commit.first_parent_position(), 1);
+  EXPECT_EQ(commit.subject(), "a commit");
+  EXPECT_GT(commit.commit_unix_ns(), 0);
+}
+
+TEST_F(ImportCommandTest, ACommitOfAnotherBranchIsSaidToHaveNone) {
+  Git({"checkout", "--quiet", "-b", "other", first_});
+  const std::string other = Commit();
+  Git({"checkout", "--quiet", "main"});
+  options_.commit = other;
+  ::testing::internal::CaptureStderr();
+  ASSERT_EQ(*Import({File("a.csv", "a,1\n")}), 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("is not on branch main"));
+  EXPECT_EQ(Runs()[0].header.commit().branch(), "");
+  options_.branch = "other";
+  ASSERT_EQ(*Import({File("b.csv", "a,2\n")}), 0);
+  EXPECT_EQ(Runs()[1].header.commit().branch(), "other");
+}
+
+TEST_F(ImportCommandTest, TheSameFilesAreNotImportedTwice) {
+  const std::string a = File("a.csv", "a,1\n"), b = File("b.csv", "a,2\n");
+  options_.files_are_processes = true;
+  ASSERT_EQ(*Import({a, b}), 0);
+  ::testing::internal::CaptureStderr();
+  // Under another name, in another order.
+  EXPECT_EQ(*Import({File("copy.csv", "a,2\n"), a}), 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("already imported"));
+  EXPECT_EQ(Runs().size(), 1);
+  EXPECT_EQ(nlohmann::json::parse(out_.str())[0]["imported"], "already");
+  // A part of them, and all at another commit than they were.
+  EXPECT_THAT(
+      std::string(Import({b, File("c.csv", "a,3\n")}).status().message()),
+      HasSubstr("1 of the 2 files are in run"));
+  options_.commit = "HEAD~1";
+  EXPECT_THAT(std::string(Import({a, b}).status().message()),
+              HasSubstr("already imported as run"));
+  EXPECT_EQ(Runs().size(), 1);
+  options_.again = true;
+  EXPECT_EQ(*Import({a, b}), 0);
+  EXPECT_EQ(Runs().size(), 2);
+}
+
+TEST_F(ImportCommandTest, AFileThatNamesItsCommitIsOfThatCommit) {
+  const std::string text =
+      absl::StrCat(R"({"machine_info": {}, "commit_info": {"id": ")", first_,
+                   R"(", "dirty": true, "branch": "main"}, "benchmarks": [
+          {"fullname": "t", "stats": {"median": 0.5}}]})");
+  ASSERT_EQ(*Import({File("a.json", text)}), 0);
+  const proto::Commit commit = Runs()[0].header.commit();
+  EXPECT_EQ(commit.id(), first_);
+  EXPECT_TRUE(commit.dirty());
+  EXPECT_EQ(commit.branch(), "main");
+}
+
+}  // namespace
+}  // namespace optrail::tracker

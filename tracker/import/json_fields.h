@@ -1,0 +1,59 @@
+#ifndef OPTRAIL_TRACKER_IMPORT_JSON_FIELDS_H_
+#define OPTRAIL_TRACKER_IMPORT_JSON_FIELDS_H_
+
+// The fields of one JSON object of an imported file, with errors that name
+// file, object, field, what was found and what was expected.
+//
+//   const JsonFields entry(json, "run.json: benchmark 'BM_x'");
+//   OPTRAIL_ASSIGN_OR_RETURN(const double mean,
+//                            entry.Number("mean", 0, "a time of at least 0"));
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "nlohmann/json.hpp"
+
+namespace optrail::tracker {
+
+class JsonFields {
+ public:
+  // What is no object has no fields. `json` must outlive it.
+  JsonFields(const nlohmann::json& json, std::string where)
+      : json_(json), where_(std::move(where)) {}
+
+  const nlohmann::json& json() const { return json_; }
+  const std::string& where() const { return where_; }
+
+  // "" if absent or no text; false if absent or no boolean.
+  std::string Text(const char* field) const;
+  bool Flag(const char* field) const;
+  // Absent if it is no integer from 0 to 2^53.
+  absl::optional<int64_t> Count(const char* field) const;
+  // null if absent.
+  const nlohmann::json* Find(const char* field) const;
+  bool Has(const char* field) const { return Find(field) != nullptr; }
+
+  // A finite number of at least `minimum`.
+  absl::StatusOr<double> Number(const char* field, double minimum,
+                                absl::string_view expected) const;
+  // An array of such numbers; absent: empty.
+  absl::StatusOr<std::vector<double>> Numbers(const char* field, double minimum,
+                                              absl::string_view expected) const;
+
+  // "WHERE: FIELD FOUND, expected EXPECTED".
+  absl::Status Wrong(absl::string_view field, absl::string_view found,
+                     absl::string_view expected) const;
+
+ private:
+  const nlohmann::json& json_;
+  const std::string where_;
+};
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_IMPORT_JSON_FIELDS_H_

@@ -1,0 +1,166 @@
+#include "tracker/watch/watch_command.h"
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tracker/ab/fake_repository.h"
+#include "tracker/history/history.h"
+#include "tracker/watch/failures.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class WatchCommandTest : public ::testing::Test {
+ protected:
+  WatchCommandTest() {
+    root_ = JoinPath(::testing::TempDir(), "watch");
+    std::filesystem::remove_all(root_);
+    EXPECT_TRUE(CreateDirectories(root_).ok());
+    options_.common.workspace = repository_.path();
+    options_.common.history = JoinPath(root_, "history");
+    options_.common.format = OutputFormat::kCsv;
+    // `broken` stands for sources that no compiler takes.
+    options_.build.build_command =
+        "echo built >> " + JoinPath(root_, "builds") + "; [ ! -f broken ]";
+    options_.build.run_command = "sh bench/program.in --benchmark_out={out} x";
+    options_.build.trees.folder = JoinPath(root_, "kept");
+    options_.suite = "fake";
+    options_.hardware.set_id("here");
+    options_.processes = 2;
+    options_.quiet = true;
+  }
+
+  int Watch() {
+    out_.str("");
+    const absl::StatusOr<int> code = RunWatch(options_, out_);
+    EXPECT_TRUE(code.ok()) << code.status();
+    return code.value_or(-1);
+  }
+
+  std::vector<std::string> RecordedCommits() {
+    std::vector<std::string> commits;
+    const std::vector<RunInfo> runs =
+        History::Open(options_.common.history)->ListRuns({})->runs;
+    for (const RunInfo& run : runs) {
+      EXPECT_EQ(run.header.suite(), "fake");
+      EXPECT_EQ(run.header.hardware().id(), "here");
+      EXPECT_EQ(run.header.commit().branch(), "main");
+      commits.push_back(run.header.commit().id());
+    }
+    return commits;
+  }
+
+  int Builds() {
+    const auto text = ReadFile(JoinPath(root_, "builds"));
+    return text.ok() ? static_cast<int>(text->size() / 6) : 0;
+  }
+
+  FakeRepository repository_;
+  std::string root_;
+  WatchCommand options_;
+  std::ostringstream out_;
+};
+
+TEST_F(WatchCommandTest, FillsGapsNewestFirstAndGoesOn) {
+  std::vector<std::string> commits;
+  for (int i = 0; i < 5; ++i) commits.push_back(repository_.Commit(1000 + i));
+  options_.limit = 2;
+  EXPECT_EQ(Watch(), 0);
+  EXPECT_THAT(RecordedCommits(), ElementsAre(commits[3], commits[4]));
+  // The newest once more, and then what was left.
+  options_.limit = 0;
+  EXPECT_EQ(Watch(), 0);
+  EXPECT_EQ(RecordedCommits().size(), 5);
+  EXPECT_EQ(Builds(), 5);
+  EXPECT_EQ(Watch(), 0);
+  EXPECT_EQ(Builds(), 5);
+  commits.push_back(repository_.Commit(1100));
+  EXPECT_EQ(Watch(), 0);
+  EXPECT_EQ(Builds(), 6);
+  EXPECT_EQ(RecordedCommits().size(), 6);
+}
+
+TEST_F(WatchCommandTest, TheRangeLimitsIt) {
+  const std::string first = repository_.Commit(1000);
+  const std::string second = repository_.Commit(1001);
+  repository_.Commit(1002);
+  options_.range = first + ".." + second;
+  EXPECT_EQ(Watch(), 0);
+  EXPECT_THAT(RecordedCommits(), ElementsAre(second));
+}
+
+TEST_F(WatchCommandTest, EachProcessIsOneMeasurement) {
+  repository_.Commit(1000);
+  EXPECT_EQ(Watch(), 0);
+  const History history = *History::Open(options_.common.history);
+  const auto run = history.ReadRun(history.ListRuns({})->runs.at(0).id());
+  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_EQ(run->results_size(), 1);
+  EXPECT_EQ(run->results(0).measurements_size(), 2);
+  EXPECT_EQ(run->source_digests_size(), 0);
+}
+
+TEST_F(WatchCommandTest, WhatFailsIsSaidAndSkippedUntilAskedFor) {
+  repository_.Commit(1000);
+  const std::string broken = repository_.CommitThatDoesNotBuild();
+  EXPECT_EQ(Watch(), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("does not build"));
+  EXPECT_EQ(Builds(), 2);
+  EXPECT_EQ(Watch(), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("skipped"));
+  EXPECT_EQ(Builds(), 2);
+  options_.retry_failed = true;
+  EXPECT_EQ(Watch(), 3);
+  EXPECT_EQ(Builds(), 3);
+  // Another command is another question.
+  options_.retry_failed = false;
+  options_.build.build_command = "true";
+  EXPECT_EQ(Watch(), 0);
+  EXPECT_EQ(RecordedCommits().size(), 2);
+}
+
+TEST_F(WatchCommandTest, ATreeThatWasLeftInPiecesIsMadeAnew) {
+  repository_.Commit(1000);
+  EXPECT_EQ(Watch(), 0);
+  repository_.Commit(1001);
+  // As a process leaves it that is killed within `git worktree add`.
+  ASSERT_TRUE(RemoveFile(JoinPath(root_, "kept/tree_c/.git")).ok());
+  EXPECT_EQ(Watch(), 0);
+  EXPECT_EQ(RecordedCommits().size(), 2);
+}
+
+TEST_F(WatchCommandTest, DryRunMeasuresNothing) {
+  repository_.Commit(1000);
+  options_.dry_run = true;
+  EXPECT_EQ(Watch(), 0);
+  EXPECT_EQ(Builds(), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("to measure"));
+}
+
+TEST(FailuresTest, ALineThatWasCutOffIsIgnored) {
+  const std::string path = JoinPath(::testing::TempDir(), "failures.jsonl");
+  RemoveFile(path).IgnoreError();
+  Failures failures = *Failures::Read(path, "make");
+  ASSERT_TRUE(failures.Add("abc", "does not build").ok());
+  const std::string torn = *ReadFile(path) + "{\"commit\": \"x";
+  ASSERT_TRUE(WriteFileAtomically(path, torn).ok());
+  failures = *Failures::Read(path, "make");
+  ASSERT_TRUE(failures.Add("def", "crashed\xff\n").ok());
+  failures = *Failures::Read(path, "make");
+  ASSERT_NE(failures.Of("abc"), nullptr);
+  ASSERT_NE(failures.Of("def"), nullptr);
+  EXPECT_EQ(failures.Of("x"), nullptr);
+  EXPECT_EQ(Failures::Read(path, "cmake")->Of("abc"), nullptr);
+}
+
+}  // namespace
+}  // namespace optrail::tracker
