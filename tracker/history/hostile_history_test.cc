@@ -336,12 +336,19 @@ TEST_F(HostileHistoryTest, FilesThatNestDeepAreNotSearchedForEver) {
 }
 
 TEST_F(HostileHistoryTest, NamesTooLongToBeQuarantinedAreCut) {
-  const std::string name = absl::StrCat(std::string(250, 'x'), ".pb");
-  Plant(JoinPath("runs/2026", name), MakeRun(1));
+  // A writer of ours could not even name its temporary file so.
+  const auto rename_to = [&](const std::string& name) {
+    const std::string folder = JoinPath(dir_, "runs/2026");
+    ASSERT_EQ(FileSystem::Real()->Rename(JoinPath(folder, "short.pb"),
+                                         JoinPath(folder, name)),
+              0);
+  };
+  Plant("runs/2026/short.pb", MakeRun(1));
+  rename_to(absl::StrCat(std::string(250, 'x'), ".pb"));
   proto::Run elsewhere = MakeRun(1);
   elsewhere.set_run_id("no id");
-  Plant(JoinPath("runs/2026", absl::StrCat(std::string(251, 'y'), ".pb")),
-        elsewhere);
+  Plant("runs/2026/short.pb", elsewhere);
+  rename_to(absl::StrCat(std::string(251, 'y'), ".pb"));
   EXPECT_THAT(Repair(), SizeIs(2));
   EXPECT_THAT(Open().ListRuns()->runs, SizeIs(1));
 }
