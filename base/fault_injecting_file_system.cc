@@ -357,15 +357,22 @@ int FaultInjectingFileSystem::Stat(const std::string& path, FileInfo* info) {
   const NodePtr node = Find(path);
   if (node == nullptr) return -1;
   info->is_directory = node->is_directory;
+  info->is_regular = !node->is_directory;
   info->size_bytes = static_cast<int64_t>(node->contents.size());
   info->inode = node->inode;
   return 0;
+}
+
+int FaultInjectingFileSystem::LinkStat(const std::string& path,
+                                       FileInfo* info) {
+  return Stat(path, info);
 }
 
 int FaultInjectingFileSystem::StatDescriptor(int fd, FileInfo* info) {
   const Descriptor* file = Get(fd);
   if (file == nullptr) return -1;
   info->is_directory = file->node->is_directory;
+  info->is_regular = !file->node->is_directory;
   info->size_bytes = static_cast<int64_t>(file->node->contents.size());
   info->inode = file->node->inode;
   return 0;

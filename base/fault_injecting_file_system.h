@@ -76,6 +76,8 @@ class FaultInjectingFileSystem : public FileSystem {
   int MakeDirectory(const std::string& path, int mode) override;
   int List(const std::string& path, std::vector<std::string>* names) override;
   int Stat(const std::string& path, FileInfo* info) override;
+  // There are no links here.
+  int LinkStat(const std::string& path, FileInfo* info) override;
   int StatDescriptor(int fd, FileInfo* info) override;
   int Lock(int fd, bool wait) override;
   int64_t LockHolder(int fd) override;

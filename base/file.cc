@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -57,6 +58,17 @@ std::string TemporaryNameFor(const std::string& path) {
                                   kTemporaryMark, getpid(), nonce));
 }
 
+absl::Status WriteAll(int fd, const std::string& path,
+                      absl::string_view contents, FileSystem* fs) {
+  while (!contents.empty()) {
+    const ssize_t written =
+        Retry([&] { return fs->Write(fd, contents.data(), contents.size()); });
+    if (written < 0) return FileError("writing", path, errno);
+    contents.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
 // Creates `temporary` with `contents` and makes the contents durable.
 absl::Status WriteTemporary(const std::string& temporary,
                             absl::string_view contents, FileSystem* fs) {
@@ -66,12 +78,7 @@ absl::Status WriteTemporary(const std::string& temporary,
                       }),
                       fs);
   if (fd.get() < 0) return FileError("creating", temporary, errno);
-  while (!contents.empty()) {
-    const ssize_t written = Retry(
-        [&] { return fs->Write(fd.get(), contents.data(), contents.size()); });
-    if (written < 0) return FileError("writing", temporary, errno);
-    contents.remove_prefix(static_cast<size_t>(written));
-  }
+  OPTRAIL_RETURN_IF_ERROR(WriteAll(fd.get(), temporary, contents, fs));
   if (Retry([&] { return fs->Sync(fd.get()); }) != 0) {
     return FileError("syncing", temporary, errno);
   }
@@ -136,13 +143,45 @@ absl::Status CheckFileName(const std::string& path) {
   return absl::OkStatus();
 }
 
+// Up to the end; files grow and devices have none.
+absl::StatusOr<std::string> ReadDescriptor(int fd, const std::string& path,
+                                           int64_t most_bytes, FileSystem* fs) {
+  const auto too_large = [&] {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "reading ", path, ": it has more than ", most_bytes, " bytes"));
+  };
+  // The size is a hint: /proc says 0.
+  FileInfo info;
+  size_t hint = 0;
+  if (fs->StatDescriptor(fd, &info) == 0 && info.size_bytes > 0) {
+    if (info.size_bytes > most_bytes) return too_large();
+    hint = static_cast<size_t>(info.size_bytes);
+  }
+  std::string contents;
+  size_t size = 0;
+  while (true) {
+    // One byte more than expected, so that the end shows at once.
+    contents.resize(std::max(size + 4096, hint + 1));
+    const ssize_t n = Retry(
+        [&] { return fs->Read(fd, &contents[size], contents.size() - size); });
+    if (n < 0) return FileError("reading", path, errno);
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+    if (static_cast<int64_t>(size) > most_bytes) return too_large();
+    hint = std::max(hint, size);
+  }
+  contents.resize(size);
+  return contents;
+}
+
 bool IsAbsence(int error_number) {
   return error_number == ENOENT || error_number == ENOTDIR ||
          error_number == ELOOP;
 }
 
 absl::Status ListInto(const std::string& dir, absl::string_view suffix,
-                      FileSystem* fs, std::vector<std::string>* paths) {
+                      FileSystem* fs, std::set<uint64_t>* visited,
+                      std::vector<std::string>* paths) {
   std::vector<std::string> names;
   if (fs->List(dir, &names) != 0) return FileError("listing", dir, errno);
   for (const std::string& name : names) {
@@ -156,7 +195,13 @@ absl::Status ListInto(const std::string& dir, absl::string_view suffix,
       return FileError("looking at", path, errno);
     }
     if (info.is_directory) {
-      OPTRAIL_RETURN_IF_ERROR(ListInto(path, suffix, fs, paths));
+      // A link may lead back to a folder above it.
+      const bool is_new = visited->insert(info.inode).second;
+      FileInfo itself;
+      if (!is_new && fs->LinkStat(path, &itself) == 0 && itself.is_link) {
+        continue;
+      }
+      OPTRAIL_RETURN_IF_ERROR(ListInto(path, suffix, fs, visited, paths));
     } else if (absl::EndsWith(name, suffix)) {
       paths->push_back(path);
     }
@@ -175,27 +220,33 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, FileSystem* fs) {
   const ScopedDescriptor fd(Retry([&] { return fs->Open(path, O_RDONLY, 0); }),
                             fs);
   if (fd.get() < 0) return FileError("opening", path, errno);
+  return ReadDescriptor(fd.get(), path, kMostFileBytes, fs);
+}
+
+absl::StatusOr<std::string> ReadRegularFile(const std::string& path,
+                                            int64_t most_bytes,
+                                            FileSystem* fs) {
+  const auto not_regular = [&] {
+    return absl::FailedPreconditionError(
+        absl::StrCat("reading ", path, ": it is no regular file"));
+  };
+  // Without O_NONBLOCK a pipe is only opened once somebody writes into it.
+  const ScopedDescriptor fd(
+      Retry([&] {
+        return fs->Open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+      }),
+      fs);
+  if (fd.get() < 0) {
+    // What O_NOFOLLOW says of a link, and open of a socket.
+    if (errno == ELOOP || errno == ENXIO) return not_regular();
+    return FileError("opening", path, errno);
+  }
   FileInfo info;
-  std::string contents;
-  // The size is a hint: /proc says 0, and files grow.
-  size_t hint = 0;
-  if (fs->StatDescriptor(fd.get(), &info) == 0 && info.size_bytes > 0) {
-    hint = static_cast<size_t>(info.size_bytes);
+  if (fs->StatDescriptor(fd.get(), &info) != 0) {
+    return FileError("looking at", path, errno);
   }
-  size_t size = 0;
-  while (true) {
-    // One byte more than expected, so that the end shows at once.
-    contents.resize(std::max(size + 4096, hint + 1));
-    const ssize_t n = Retry([&] {
-      return fs->Read(fd.get(), &contents[size], contents.size() - size);
-    });
-    if (n < 0) return FileError("reading", path, errno);
-    if (n == 0) break;
-    size += static_cast<size_t>(n);
-    hint = std::max(hint, size);
-  }
-  contents.resize(size);
-  return contents;
+  if (!info.is_regular) return not_regular();
+  return ReadDescriptor(fd.get(), path, most_bytes, fs);
 }
 
 absl::Status WriteFileAtomically(const std::string& path,
@@ -212,6 +263,24 @@ absl::Status WriteFileAtomically(const std::string& path,
     return status;
   }
   return SyncDirectory(DirectoryOf(path), fs);
+}
+
+bool IsStream(const std::string& path, FileSystem* fs) {
+  if (absl::StartsWith(path, "/dev/") || absl::StartsWith(path, "/proc/")) {
+    return true;
+  }
+  FileInfo info;
+  return fs->Stat(path, &info) == 0 && !info.is_regular && !info.is_directory;
+}
+
+absl::Status WriteOutput(const std::string& path, absl::string_view contents,
+                         FileSystem* fs) {
+  if (!IsStream(path, fs)) return WriteFileAtomically(path, contents, fs);
+  ScopedDescriptor fd(Retry([&] { return fs->Open(path, O_WRONLY, 0); }), fs);
+  if (fd.get() < 0) return FileError("opening", path, errno);
+  OPTRAIL_RETURN_IF_ERROR(WriteAll(fd.get(), path, contents, fs));
+  if (fd.Close() != 0) return FileError("closing", path, errno);
+  return absl::OkStatus();
 }
 
 absl::Status WriteNewFileAtomically(const std::string& path,
@@ -280,7 +349,8 @@ absl::StatusOr<std::vector<std::string>> ListRecursively(
     if (IsAbsence(errno)) return paths;
     return FileError("looking at", dir, errno);
   }
-  OPTRAIL_RETURN_IF_ERROR(ListInto(dir, suffix, fs, &paths));
+  std::set<uint64_t> visited = {info.inode};
+  OPTRAIL_RETURN_IF_ERROR(ListInto(dir, suffix, fs, &visited, &paths));
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -315,7 +385,8 @@ absl::string_view FileNameOf(absl::string_view path) {
 
 absl::StatusOr<FileLock> FileLock::Acquire(const std::string& path, bool wait,
                                            FileSystem* fs) {
-  const int fd = Retry([&] { return fs->Open(path, O_RDWR | O_CREAT, 0666); });
+  const int fd = Retry(
+      [&] { return fs->Open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0666); });
   if (fd < 0) return FileError("opening", path, errno);
   FileLock lock(fd, fs);
   if (Retry([&] { return fs->Lock(fd, wait); }) == 0) return lock;

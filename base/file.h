@@ -11,6 +11,7 @@
 // All errors name the path, what failed and the system's reason. Files that
 // grow record by record are journals (base/journal.h).
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,9 +23,19 @@
 
 namespace optrail {
 
-// The whole contents. NotFound where there is no such file.
+// The whole contents, of a pipe too: it waits for its writers. NotFound where
+// there is no such file, ResourceExhausted where there are more than
+// kMostFileBytes: a device without an end must not fill the memory.
+inline constexpr int64_t kMostFileBytes = 1LL << 30;
 absl::StatusOr<std::string> ReadFile(const std::string& path,
                                      FileSystem* fs = FileSystem::Real());
+
+// The same for files that others may have put there. `path` must name a regular
+// file, not a link to one: FailedPrecondition, at once, for links, pipes,
+// devices, sockets and folders.
+absl::StatusOr<std::string> ReadRegularFile(
+    const std::string& path, int64_t most_bytes = kMostFileBytes,
+    FileSystem* fs = FileSystem::Real());
 
 // Creates or replaces `path`: writes a temporary file in the same folder, syncs
 // it, renames it and syncs the folder. On error the old contents remain (or, if
@@ -34,8 +45,17 @@ absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view contents,
                                  FileSystem* fs = FileSystem::Real());
 
-// The same, for a file that must be new: AlreadyExists, and nothing changes,
-// where `path` exists; of two writers at once exactly one succeeds.
+// Writes what somebody asked for at `path`: into a stream as it is, else as
+// WriteFileAtomically, which would put a file where /dev/stdout was.
+absl::Status WriteOutput(const std::string& path, absl::string_view contents,
+                         FileSystem* fs = FileSystem::Real());
+// Whether `path` names something of the system (/dev, /proc) or a pipe or
+// device: what is written there can't be renamed into place.
+bool IsStream(const std::string& path, FileSystem* fs = FileSystem::Real());
+
+// As WriteFileAtomically, for a file that must be new: AlreadyExists, and
+// nothing changes, where `path` exists; of two writers at once exactly one
+// succeeds.
 absl::Status WriteNewFileAtomically(const std::string& path,
                                     absl::string_view contents,
                                     FileSystem* fs = FileSystem::Real());
@@ -59,7 +79,8 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(
     const std::string& dir, FileSystem* fs = FileSystem::Real());
 
 // Paths of the files below `dir` (each begins with `dir`) whose names end in
-// `suffix`, sorted, without temporaries. Empty where `dir` does not exist.
+// `suffix`, sorted, without temporaries. Empty where `dir` does not exist. A
+// folder that links lead back to is listed once.
 absl::StatusOr<std::vector<std::string>> ListRecursively(
     const std::string& dir, absl::string_view suffix,
     FileSystem* fs = FileSystem::Real());
@@ -85,7 +106,8 @@ std::string DirectoryOf(absl::string_view path);
 absl::string_view FileNameOf(absl::string_view path);
 
 // An advisory, exclusive lock between processes (flock), released when it is
-// destroyed or its process dies. The file is created where missing and stays.
+// destroyed or its process dies. The file is created where missing and stays; a
+// symbolic link in its place is an error.
 class FileLock {
  public:
   // FailedPrecondition, naming the file and the holder's process id, where

@@ -17,6 +17,8 @@ namespace {
 
 void Fill(const struct stat& from, FileInfo* to) {
   to->is_directory = S_ISDIR(from.st_mode);
+  to->is_regular = S_ISREG(from.st_mode);
+  to->is_link = S_ISLNK(from.st_mode);
   to->size_bytes = from.st_size;
   to->inode = from.st_ino;
   to->modified_unix_ns =
@@ -71,6 +73,12 @@ class RealFileSystem : public FileSystem {
   int Stat(const std::string& path, FileInfo* info) override {
     struct stat result;
     if (stat(path.c_str(), &result) != 0) return -1;
+    Fill(result, info);
+    return 0;
+  }
+  int LinkStat(const std::string& path, FileInfo* info) override {
+    struct stat result;
+    if (lstat(path.c_str(), &result) != 0) return -1;
     Fill(result, info);
     return 0;
   }

@@ -21,6 +21,8 @@ namespace optrail {
 
 struct FileInfo {
   bool is_directory = false;
+  bool is_regular = false;  // a plain file: no pipe, device or socket
+  bool is_link = false;     // LinkStat only
   int64_t size_bytes = 0;
   uint64_t inode = 0;
   int64_t modified_unix_ns = 0;  // 0 where it is not known
@@ -50,6 +52,8 @@ class FileSystem {
   virtual int List(const std::string& path,
                    std::vector<std::string>* names) = 0;
   virtual int Stat(const std::string& path, FileInfo* info) = 0;
+  // lstat(2): of a symbolic link itself.
+  virtual int LinkStat(const std::string& path, FileInfo* info) = 0;
   virtual int StatDescriptor(int fd, FileInfo* info) = 0;
 
   // An exclusive flock(2), held until the descriptor is closed. Without `wait`,

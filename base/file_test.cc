@@ -1,5 +1,7 @@
 #include "base/file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -48,6 +50,61 @@ TEST(FileTest, ReadsWhatWasWritten) {
 
 TEST(FileTest, ReadsFilesWhoseSizeIsNotKnown) {
   EXPECT_THAT(ReadFile("/proc/self/status").value(), HasSubstr("Name:"));
+}
+
+TEST(FileTest, AnEndlessFileIsRefused) {
+  EXPECT_EQ(ReadFile("/dev/zero").status().code(),
+            absl::StatusCode::kResourceExhausted);
+  const std::string sparse = TestPath("sparse");
+  ASSERT_TRUE(WriteFileAtomically(sparse, "").ok());
+  ASSERT_EQ(truncate(sparse.c_str(), kMostFileBytes + 1), 0);
+  EXPECT_THAT(ReadFile(sparse).status().message(), HasSubstr("more than"));
+}
+
+TEST(FileTest, OnlyRegularFilesAreReadFromStrangers) {
+  const std::string path = TestPath("file");
+  ASSERT_TRUE(WriteFileAtomically(path, "12345").ok());
+  EXPECT_EQ(ReadRegularFile(path).value(), "12345");
+  EXPECT_EQ(ReadRegularFile(path, 5).value(), "12345");
+  EXPECT_EQ(ReadRegularFile(path, 4).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(absl::IsNotFound(ReadRegularFile(TestPath("none")).status()));
+  const std::string link = TestPath("link"), pipe = TestPath("pipe");
+  unlink(link.c_str());
+  unlink(pipe.c_str());
+  ASSERT_EQ(symlink(path.c_str(), link.c_str()), 0);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& other :
+       {link, pipe, testing::TempDir(), std::string("/dev/zero")}) {
+    EXPECT_EQ(ReadRegularFile(other).status().code(),
+              absl::StatusCode::kFailedPrecondition)
+        << other;
+  }
+}
+
+TEST(FileTest, LinksToThemselvesAreListedOnce) {
+  const std::string dir = TestPath("dir");
+  ASSERT_TRUE(CreateDirectories(dir).ok());
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(dir, "a.txt"), "").ok());
+  for (const char* name : {"x", "y", "z"}) {
+    unlink(JoinPath(dir, name).c_str());
+    ASSERT_EQ(symlink(".", JoinPath(dir, name).c_str()), 0);
+  }
+  EXPECT_EQ(ListRecursively(dir, ".txt")->size(), 1);
+}
+
+TEST(FileTest, OutputGoesIntoAStreamAsItIs) {
+  const std::string pipe = TestPath("pipe");
+  unlink(pipe.c_str());
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_TRUE(WriteOutput(pipe, "hello").ok());
+  char buffer[16];
+  EXPECT_EQ(read(reader, buffer, sizeof(buffer)), 5);
+  close(reader);
+  EXPECT_TRUE(IsStream(pipe));
+  EXPECT_TRUE(IsStream("/dev/stdout"));
+  EXPECT_FALSE(IsStream(TestPath("new")));
 }
 
 TEST(FileTest, MissingFileIsNotFoundAndNamed) {

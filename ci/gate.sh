@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Gates a pull request: merge base and head are built, benchmarked in turn on
-# this machine, and compared. Where noise hides the answer, the benchmarks in
-# question are measured again, at most twice. Copy it and change the workload.
+# this machine, and judged as pairs: what the machine does to both cancels.
+# Where noise hides the answer, the benchmarks in question are measured in more
+# rounds, at most twice. Copy it and change the workload.
 #
 #   ci/gate.sh [BASE]        BASE: the branch to merge into, default origin/main
 #
 # Environment:
 #   OPTRAIL_WORKLOAD       what to benchmark, default smoke
-#   OPTRAIL_ROUNDS         rounds of both sides, default 6: the more, the less
-#                          a drift of the machine between them matters
-#   OPTRAIL_PROCESSES      processes per benchmark, side and round, default 2
-#   OPTRAIL_MAX_PROCESSES  most to add per side when measuring again, default 40
+#   OPTRAIL_ROUNDS         rounds of both sides, default 10; each is one pair
+#   OPTRAIL_PROCESSES      processes per benchmark, side and round, default 1
+#   OPTRAIL_MAX_ROUNDS     most to add when measuring again, default 40
 #   OPTRAIL_VERDICT, OPTRAIL_MARKDOWN   where the results go
 #   OPTRAIL_BENCH_FLAGS, OPTRAIL_HEAD_FLAGS   more flags of `optrail bench`, for
 #                          both sides and for the head alone
@@ -22,9 +22,9 @@ set -euo pipefail
 
 base_branch=${1:-origin/main}
 workload=${OPTRAIL_WORKLOAD:-smoke}
-rounds=${OPTRAIL_ROUNDS:-6}
-processes=${OPTRAIL_PROCESSES:-2}
-max_processes=${OPTRAIL_MAX_PROCESSES:-40}
+rounds=${OPTRAIL_ROUNDS:-10}
+processes=${OPTRAIL_PROCESSES:-1}
+max_rounds=${OPTRAIL_MAX_ROUNDS:-40}
 looks=3
 
 fail() { # fail MESSAGE [LOG]
@@ -62,13 +62,18 @@ build "$root" "$work/optrail_head"
 
 # Both sides measure with the tuned configs of the store as it is now.
 history=$work/history
+pairing=${base:0:12}-${head:0:12}-$$
+round=0
+# A base from before runs could say that they are pairs: judged without.
+"$work/optrail_base" help bench | grep -q -e --pairing || pairing=
 bench() { # bench BINARY FOLDER PROCESSES FLAGS...
   local binary=$1 folder=$2 count=$3
   shift 3
   # shellcheck disable=SC2086
   (cd "$folder" && "$binary" bench --workload="$workload" \
     --processes="$count" --history="$history" --store="$root/.optrail/store" \
-    --record --quiet ${OPTRAIL_BENCH_FLAGS:-} "$@") >>"$work/bench.log" 2>&1 ||
+    ${pairing:+--pairing="$pairing" --round="$round"} --record --quiet \
+    ${OPTRAIL_BENCH_FLAGS:-} "$@") >>"$work/bench.log" 2>&1 ||
     # 1: a benchmark failed or was disturbed; it is recorded so, for the gate to
     # judge. More than that: nothing was measured.
     [ $? -eq 1 ] || fail "benchmarking $folder failed" "$work/bench.log"
@@ -77,25 +82,26 @@ bench_head() { # bench_head PROCESSES FLAGS...
   # shellcheck disable=SC2086
   bench "$work/optrail_head" "$root" "$1" ${OPTRAIL_HEAD_FLAGS:-} "${@:2}"
 }
-measure() { # measure ROUNDS PROCESSES FLAGS...
-  local number=$1 count=$2 round
-  shift 2
-  for round in $(seq "$number"); do
-    echo "gate: round $round of $number, $count processes a side" >&2
+measure() { # measure ROUNDS FLAGS...
+  local number=$1 turn
+  shift
+  for turn in $(seq "$number"); do
+    round=$((round + 1))
+    echo "gate: round $turn of $number, $processes processes a side" >&2
     # Base first, then head first: a drift of the machine favours neither.
-    if [ $((round % 2)) -eq 1 ]; then
-      bench "$work/optrail_base" "$work/base" "$count" "$@"
-      bench_head "$count" "$@"
+    if [ $((turn % 2)) -eq 1 ]; then
+      bench "$work/optrail_base" "$work/base" "$processes" "$@"
+      bench_head "$processes" "$@"
     else
-      bench_head "$count" "$@"
-      bench "$work/optrail_base" "$work/base" "$count" "$@"
+      bench_head "$processes" "$@"
+      bench "$work/optrail_base" "$work/base" "$processes" "$@"
     fi
   done
 }
 
 verdict=${OPTRAIL_VERDICT:-$root/.optrail/verdict.json}
 markdown=${OPTRAIL_MARKDOWN:-$root/.optrail/gate.md}
-measure "$rounds" "$processes"
+measure "$rounds"
 for look in $(seq "$looks"); do
   code=0
   "$work/optrail_head" gate --history="$history" \
@@ -109,10 +115,9 @@ for look in $(seq "$looks"); do
     break
   fi
   { read -r more && IFS= read -r filter; } <"$work/remeasure"
-  [ "$more" -le "$max_processes" ] || more=$max_processes
+  [ "$more" -le "$max_rounds" ] || more=$max_rounds
   echo "gate: $(head -n 1 "$work/gate.txt" | cut -d: -f2-): measuring again" >&2
-  measure $(((more + processes - 1) / processes)) "$processes" \
-    --benchmark_filter="$filter"
+  measure "$more" --benchmark_filter="$filter"
 done
 cat "$work/gate.txt"
 exit "$code"

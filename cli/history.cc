@@ -17,6 +17,9 @@ ABSL_FLAG(int32_t, keep_every, 1,
 ABSL_FLAG(std::vector<std::string>, keep_commits, {},
           "Commits (prefixes of hashes) whose runs are never thinned: the "
           "releases that gates compare with.");
+ABSL_FLAG(bool, accept_removals, false,
+          "Take tombstones of another history that bury runs which are here "
+          "(merge), and remove what only tombstones bury (thin).");
 ABSL_FLAG(bool, rebuild, false, "Make the index anew from all files.");
 
 namespace optrail::cli {
@@ -44,9 +47,10 @@ suites::Command HistoryCommand() {
       "\n"
       "  optrail history thin --keep_runs=50 --keep_days=90 --dry_run\n"
       "  optrail history export --filter=^matmul/ --out=series.csv\n";
-  command.flags = {"history",   "format",     "dry_run",      "keep_runs",
-                   "keep_days", "keep_every", "keep_commits", "rebuild",
-                   "filter",    "hardware",   "branch",       "out"};
+  command.flags = {"history",        "format",     "dry_run",      "keep_runs",
+                   "keep_days",      "keep_every", "keep_commits", "rebuild",
+                   "filter",         "hardware",   "branch",       "out",
+                   "accept_removals"};
   command.min_arguments = 1;
   command.max_arguments = 2;
   command.run =
@@ -56,6 +60,7 @@ suites::Command HistoryCommand() {
       tracker::HistoryMergeCommand options;
       options.common = TrackerOptions();
       options.from = UserPath(arguments[1]);
+      options.accept_removals = absl::GetFlag(FLAGS_accept_removals);
       return tracker::RunHistoryMerge(options, std::cout);
     }
     if (what == "verify" && arguments.size() == 1) {
@@ -76,6 +81,7 @@ suites::Command HistoryCommand() {
       options.policy.keep_days = absl::GetFlag(FLAGS_keep_days);
       options.policy.keep_every = absl::GetFlag(FLAGS_keep_every);
       options.policy.keep_commits = absl::GetFlag(FLAGS_keep_commits);
+      options.policy.accept_removals = absl::GetFlag(FLAGS_accept_removals);
       options.dry_run = absl::GetFlag(FLAGS_dry_run);
       return tracker::RunHistoryThin(options, std::cout);
     }
@@ -86,7 +92,7 @@ suites::Command HistoryCommand() {
       options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
       options.filter.branch = absl::GetFlag(FLAGS_branch);
       const std::string out = absl::GetFlag(FLAGS_out);
-      options.file = out.empty() ? out : UserPath(out);
+      options.file = out.empty() || out == "-" ? out : UserPath(out);
       return tracker::RunHistoryExport(options, std::cout);
     }
     if (what == "index" && arguments.size() == 1) {

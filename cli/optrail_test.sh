@@ -65,6 +65,35 @@ rm -r kernels
 expect 2 "there is no folder /no/such/folder" bench --op=add \
   --benchmark_out=/no/such/folder/x.json
 
+# A limit on the size of files is an error of the command, not a signal.
+cat > results.json <<'END'
+{"context": {}, "benchmarks": [{"name": "BM_x", "real_time": 1, "iterations": 9}]}
+END
+(ulimit -f 0; "$optrail" import results.json >limited.txt 2>&1 || exit $?) 2>&1
+[[ $? == 2 ]] || { echo "FAILED: import under ulimit -f 0"; exit 1; }
+expect 0 "" import results.json
+# Streams get what was asked for and nothing else.
+[[ $("$optrail" history export --out=/dev/stdout 2>&1 | tail -1) == BM_x* ]] ||
+  { echo "FAILED: a message in the exported points"; exit 1; }
+expect 0 "BM_x" show BM_x
+
+# Any command is tuned, recorded, and not tuned again until its program changes.
+expect 2 "--space is of a command that is tuned, and --command is missing" \
+  tune --space=sleep.space.textproto
+cat > sleep.space.textproto <<'END'
+knob { name: "x" ints: [1, 2, 40] }
+default { set { knob: "x" int: 1 } }
+END
+echo 'echo "{\"time\": $((100 - $1))}"' > run.sh
+tuned=(tune --quiet --space=sleep.space.textproto --metric=time:min
+  --command='sh run.sh {x}')
+expect 0 "best: sh run.sh 40" "${tuned[@]}"
+expect 0 "tuned already, by session" "${tuned[@]}"
+expect 0 "recorded: optrail show" "${tuned[@]}" --retune
+expect 0 "command_run_sh" log sessions
+echo '# changed' >> run.sh
+expect 0 "recorded: optrail show" "${tuned[@]}"
+
 # Help names the exit codes that are not the usual ones.
 expect 0 "optrail gate" help compare
 for command in bench tune suite compare gate convergence changes bisect \

@@ -108,7 +108,7 @@ absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log,
     out << text;
     return 0;
   }
-  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(options.out, text));
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(options.out, text));
   log << options.out << ": " << data.series.size() << " series, "
       << data.sessions.size() << " tuning sessions, " << text.size()
       << " bytes\n";

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -313,11 +315,12 @@ Json SessionJson(const TuningSession& session, int operator_index, int limit) {
 
 Json OverviewJson(const Overview& overview, const Limits& limits) {
   Json cells = Json::array();
+  // An import may bring 100,000 operators.
+  std::unordered_map<std::string, int> operator_index;
+  for (const std::string& name : overview.operators) {
+    operator_index.emplace(name, static_cast<int>(operator_index.size()));
+  }
   for (const OverviewCell& cell : overview.cells) {
-    const int operator_index =
-        std::find(overview.operators.begin(), overview.operators.end(),
-                  cell.operator_name) -
-        overview.operators.begin();
     Json at = Json::array();
     Json trend = Json::array();
     for (int i : PickPoints(cell.trend, {}, limits.trend_points)) {
@@ -329,7 +332,7 @@ Json OverviewJson(const Overview& overview, const Limits& limits) {
     for (const auto& [verdict, count] : cell.verdicts) {
       verdicts.push_back({VerdictRank(verdict), count});
     }
-    cells.push_back({{"o", operator_index},
+    cells.push_back({{"o", operator_index.at(cell.operator_name)},
                      {"h", cell.hardware},
                      {"n", cell.series.size()},
                      {"v", std::move(verdicts)},
@@ -368,15 +371,15 @@ Json VerdictsJson() {
 std::string Write(const ReportData& data, const Overview& overview,
                   const Limits& limits) {
   // Sessions may be of operators that no series has.
-  std::vector<std::string> operators = overview.operators;
+  std::vector<std::string> operators;
+  std::unordered_map<std::string, int> known;
   const auto operator_index = [&](const std::string& name) {
-    const auto found = std::find(operators.begin(), operators.end(), name);
-    if (found != operators.end()) {
-      return static_cast<int>(found - operators.begin());
-    }
-    operators.push_back(name);
-    return static_cast<int>(operators.size()) - 1;
+    const auto [at, is_new] =
+        known.emplace(name, static_cast<int>(operators.size()));
+    if (is_new) operators.push_back(name);
+    return at->second;
   };
+  for (const std::string& name : overview.operators) operator_index(name);
 
   Json commits = Json::array();
   for (const Commit& commit : data.commits) {

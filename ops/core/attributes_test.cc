@@ -26,7 +26,6 @@ class Pool : public Operator {
                                     {"y", proto::F32, {padded}, Role::kOutput}};
   }
   double Flop(const proto::Shape& shape) const override { return 1; }
-  double MovedBytes(const proto::Shape& shape) const override { return 1; }
   std::vector<std::vector<double>> Reference(
       const proto::Shape& shape,
       absl::Span<const std::vector<double>> operands) const override {

@@ -239,7 +239,13 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   progress.Update(static_cast<int64_t>(cases.size()) * bench.processes);
   progress.Finish();
 
+  run.set_pairing_id(options.pairing_id);
   for (proto::BenchmarkResult& result : results) {
+    if (options.round > 0) {
+      for (proto::Measurement& measurement : *result.mutable_measurements()) {
+        measurement.set_round(options.round);
+      }
+    }
     *run.add_results() = std::move(result);
   }
   SetRooflineFractions(run);

@@ -33,6 +33,10 @@ struct BenchDriverOptions {
   // What tunes these tasks, for the note that some are not tuned.
   std::string tune_command = "optrail tune";
   bool quiet = false;
+  // Measured in turn with other runs of this id; `round` is this one's turn,
+  // from 1. They are judged as pairs.
+  std::string pairing_id;
+  int round = 0;
 };
 
 // The benchmarks that RunBenchmarks would run, by name, after

@@ -5,6 +5,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -92,6 +94,10 @@ ABSL_FLAG(bool, record, false, "Add the run to the history.");
 ABSL_FLAG(std::string, suite, "",
           "Name of the run in the history; by default the workload, else the "
           "operator.");
+ABSL_FLAG(std::string, pairing, "",
+          "Id of the runs that are measured in turn with this one; they are "
+          "judged as pairs of a --round.");
+ABSL_FLAG(int, round, 0, "Which turn of --pairing this is, from 1.");
 ABSL_FLAG(bool, with_test_operators, false,
           "Also offer operators that exist for tests.");
 
@@ -173,8 +179,9 @@ const std::vector<std::string>& TuneFlags() {
 
 const std::vector<std::string>& BenchFlags() {
   static const auto* const flags = new std::vector<std::string>{
-      "select",    "config", "config_name",     "record",        "suite",
-      "processes", "seed",   "config_deadline", "max_config_mib"};
+      "select", "config",          "config_name",   "record",
+      "suite",  "pairing",         "round",         "processes",
+      "seed",   "config_deadline", "max_config_mib"};
   return *flags;
 }
 
@@ -326,6 +333,22 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
   }
   if (options.suite.empty()) options.suite = "all";
   options.quiet = absl::GetFlag(FLAGS_quiet);
+  options.pairing_id = absl::GetFlag(FLAGS_pairing);
+  options.round = absl::GetFlag(FLAGS_round);
+  const bool plain = std::all_of(
+      options.pairing_id.begin(), options.pairing_id.end(), [](char c) {
+        return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
+      });
+  if (!plain || options.pairing_id.size() > 80) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --pairing: \"", absl::CHexEscape(options.pairing_id),
+        "\", expected at most 80 letters, digits, '-', '_' and '.'"));
+  }
+  if (options.round < 0 || (options.round > 0) == options.pairing_id.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --round: ", options.round,
+                     ", expected 1 or more with --pairing, else 0"));
+  }
   return options;
 }
 

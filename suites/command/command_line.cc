@@ -1,6 +1,7 @@
 #include "suites/command/command_line.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <iostream>
 #include <numeric>
@@ -222,6 +223,9 @@ int RunSingleCommand(absl::string_view program, const Command& command,
 int RunCommandLine(absl::string_view program, absl::string_view about,
                    const std::vector<Command>& commands, int argc,
                    char** argv) {
+  // A limit on the size of files is an error of the write, not a signal that
+  // ends the program in the middle of something.
+  std::signal(SIGXFSZ, SIG_IGN);
   std::vector<std::string> args(argv + 1, argv + argc);
   std::vector<std::string> names;
   for (const Command& command : commands) names.push_back(command.name);

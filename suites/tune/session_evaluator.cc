@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tuning/session/objective.h"
+
 namespace optrail::suites {
 namespace {
 
@@ -26,6 +28,9 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   }
   if (request.hopeless_above) {
     options.sampling.set_hopeless_above_ns(*request.hopeless_above);
+  }
+  for (const std::string& metric : request.metrics) {
+    if (metric != tuning::kTimeMetric) options.metrics.push_back(metric);
   }
   options.input_seed = static_cast<uint64_t>(request.round) % kInputSets;
   if (request.purpose == Purpose::kSearch) return options;
@@ -52,6 +57,10 @@ tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
   if (evaluation.time_ns.has_value()) trial.set_time_ns(*evaluation.time_ns);
   if (evaluation.prepare_ns.has_value()) {
     trial.set_compile_ns(*evaluation.prepare_ns);
+  }
+  if (evaluation.load_ns.has_value()) trial.set_load_ns(*evaluation.load_ns);
+  for (proto::Fact& fact : evaluation.facts) {
+    *trial.add_facts() = std::move(fact);
   }
   if (evaluation.error_in_tolerances.has_value()) {
     trial.set_error_in_tolerances(*evaluation.error_in_tolerances);

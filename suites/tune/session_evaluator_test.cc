@@ -84,7 +84,10 @@ TEST_F(SessionEvaluatorTest, AnAnswerHasAllOfTheEvaluation) {
   measured_.next.time_ns = 3;
   measured_.next.prepare_ns = 4;
   measured_.next.elapsed_ns = 6;
+  measured_.next.load_ns = 5;
+  measured_.next.facts.emplace_back().set_name("registers");
   measured_.next.error_in_tolerances = .5;
+  request_.metrics = {"time", "joules"};
   measured_.next.measurement.emplace();
   measured_.next.measurement->set_median_ns(3);
   const proto::Trial trial = Ask().trial;
@@ -94,6 +97,9 @@ TEST_F(SessionEvaluatorTest, AnAnswerHasAllOfTheEvaluation) {
   EXPECT_EQ(trial.time_ns(), 3);
   EXPECT_EQ(trial.compile_ns(), 4);
   EXPECT_EQ(trial.elapsed_ns(), 6);
+  EXPECT_EQ(trial.load_ns(), 5);
+  EXPECT_EQ(trial.facts(0).name(), "registers");
+  EXPECT_EQ(measured_.seen.metrics, std::vector<std::string>{"joules"});
   EXPECT_EQ(trial.error_in_tolerances(), .5);
   EXPECT_EQ(trial.measurements(0).median_ns(), 3);
   measured_.next.lost = true;

@@ -8,33 +8,19 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
+#include "tracker/compare/pairs.h"
 #include "tracker/import/import.h"
 #include "tracker/series/series.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
 
 // How far beyond max_rounds a forecast looks.
 constexpr int kForecastFactor = 10;
-
-// Of log ratios whose rise is for the worse.
-Verdict VerdictOf(PairedVerdict verdict) {
-  switch (verdict) {
-    case PairedVerdict::kHigher:
-      return Verdict::kSlower;
-    case PairedVerdict::kLower:
-      return Verdict::kFaster;
-    case PairedVerdict::kUnchanged:
-      return Verdict::kUnchanged;
-    case PairedVerdict::kCannotTell:
-      break;
-  }
-  return Verdict::kCannotTell;
-}
 
 absl::Status CheckOptions(const AbOptions& options) {
   const PairedTestOptions& test = options.test;
@@ -103,10 +89,6 @@ std::map<std::string, double> Readings(const proto::Run& run) {
     }
   }
   return readings;
-}
-
-std::string Percent(double relative) {
-  return absl::StrFormat("%.3g%%", 100 * relative);
 }
 
 class Rounds {
@@ -235,10 +217,7 @@ class Rounds {
         forecast = std::max(forecast, JudgeRow(result.rounds, row));
       }
       result.undecided += row.verdict == Verdict::kCannotTell;
-      result.worse += row.verdict == Verdict::kSlower ||
-                      row.verdict == Verdict::kCrashed ||
-                      row.verdict == Verdict::kWrongResult ||
-                      row.verdict == Verdict::kMissing;
+      result.worse += InfoOf(row.verdict).worse;
     }
     if (options_.progress != nullptr) {
       options_.progress(result.rounds, std::min(forecast, options_.max_rounds),
@@ -250,78 +229,26 @@ class Rounds {
   // Replaces the verdict of unpaired statistics by that of the pairs. Returns
   // the rounds at which it is expected to be clear.
   int JudgeRow(int rounds, Row& row) {
-    row.processes_needed.reset();
-    row.minimum_detectable_effect.reset();
     const auto found = log_ratios_.find(PriorKey(row.key, row.metric));
     const int pairs =
         found == log_ratios_.end() ? 0 : static_cast<int>(found->second.size());
     if (pairs < rounds) {
       row.verdict = Verdict::kCannotTell;
       row.ratio.reset();
+      row.processes_needed.reset();
+      row.minimum_detectable_effect.reset();
       row.reason = absl::StrCat("measured by both programs in ", pairs, " of ",
                                 rounds, " rounds");
       return rounds;
     }
-    // Positive is worse.
-    const double sign = row.direction == proto::HIGHER_IS_BETTER ? -1 : 1;
-    std::vector<double> worse = found->second;
-    for (double& value : worse) value *= sign;
     PairedTestOptions test = test_;
     if (const auto threshold = compare_.threshold(row.name, row.metric)) {
       test.min_effect = threshold->min_effect;
       test.detect_effect = threshold->detect_effect;
     }
-    const PairedEvidence evidence = PairedTest(worse, test);
-    row.verdict = VerdictOf(evidence.verdict);
-    row.worse_by = std::expm1(evidence.log_ratio);
-    row.adjusted_p = std::min(1., evidence.p_value * tests_ / 2);
-    if (evidence.log_ratio < 0) row.adjusted_p = 1;
-    Ratio ratio = row.ratio.value_or(Ratio());
-    ratio.log_ratio = sign * evidence.log_ratio;
-    ratio.ratio = std::exp(ratio.log_ratio);
-    ratio.low = std::exp(sign > 0 ? evidence.inner_low : -evidence.inner_high);
-    ratio.high = std::exp(sign > 0 ? evidence.inner_high : -evidence.inner_low);
-    ratio.baseline = *row.baseline.value;
-    ratio.candidate = *row.candidate.value;
-    ratio.standard_error = evidence.standard_error;
-    ratio.degrees_of_freedom = rounds - 1;
-    // Of one process, where both are alike.
-    ratio.process_spread = evidence.spread / std::sqrt(2.);
-    ratio.baseline_processes = ratio.candidate_processes = rounds;
-    row.ratio = ratio;
-    if (rounds < 2) {
-      row.ratio.reset();
-    } else {
-      row.minimum_detectable_effect =
-          std::expm1(evidence.inner_high - evidence.log_ratio);
-    }
-    const std::string ratios =
-        rounds < 2
-            ? ""
-            : absl::StrCat("; ratios vary by ", Percent(evidence.spread));
-    switch (row.verdict) {
-      case Verdict::kSlower:
-      case Verdict::kFaster:
-        row.reason =
-            absl::StrCat(Percent(std::expm1(std::abs(evidence.log_ratio))),
-                         row.verdict == Verdict::kSlower ? " worse" : " better",
-                         " over ", rounds, " rounds", ratios);
-        return rounds;
-      case Verdict::kUnchanged:
-        row.reason = absl::StrCat("less than ", Percent(test.detect_effect),
-                                  " either way", ratios);
-        return rounds;
-      default:
-        break;
-    }
-    ++open_;
-    const int limit = kForecastFactor * options_.max_rounds;
-    const int needed = PredictRounds(evidence, test, limit);
-    if (needed < limit) row.processes_needed = needed;
-    row.reason = absl::StrCat(
-        "not clear after ", rounds, " rounds", ratios,
-        needed < limit ? absl::StrCat(": about ", needed, " rounds would tell")
-                       : ": no reasonable number of rounds tells");
+    const int needed = JudgePairs(found->second, test, tests_,
+                                  kForecastFactor * options_.max_rounds, &row);
+    open_ += row.verdict == Verdict::kCannotTell;
     return needed;
   }
 

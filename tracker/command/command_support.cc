@@ -22,7 +22,9 @@ absl::Status CheckHistoryIsThere(const CommonOptions& options) {
 
 absl::StatusOr<History> OpenHistory(const CommonOptions& options) {
   OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsThere(options));
-  return History::Open(options.history);
+  OPTRAIL_ASSIGN_OR_RETURN(History history, History::Open(options.history));
+  history.set_now_unix_ns(options.now_unix_ns);
+  return history;
 }
 
 void PrintTable(const Table& table, OutputFormat format, std::ostream& out) {

@@ -338,6 +338,7 @@ TEST_F(CommandsTest, WithoutGitOnlyAFullHashIsACommit) {
   EXPECT_TRUE(Call(RunImport, import).first.ok());
   GateCommand gate;
   gate.common = common_;
+  gate.common.now_unix_ns += 30 * 86'400 * 1'000'000'000LL;
   gate.baseline = "tag:v1";
   const absl::Status status = Call(RunGate, gate).first.status();
   EXPECT_FALSE(status.ok());
@@ -369,19 +370,11 @@ TEST_F(CommandsTest, AReadOnlyHistoryIsAnError) {
             absl::StatusCode::kPermissionDenied);
 }
 
-TEST_F(CommandsTest, VerifyNamesDamageAndMergeCopiesTheRest) {
+TEST_F(CommandsTest, MergeCopiesWhatIsNotDamaged) {
   Import(Hash('a'), 100);
   Import(Hash('b'), 100);
-  HistoryVerifyCommand verify;
-  verify.common = common_;
-  EXPECT_EQ(*Call(RunHistoryVerify, verify).first, 0);
-
   const RunList list = *History::Open(common_.history)->ListRuns();
   ASSERT_TRUE(WriteFileAtomically(list.runs[0].path, "garbage").ok());
-  const auto [code, text] = Call(RunHistoryVerify, verify);
-  EXPECT_EQ(*code, 1);
-  EXPECT_THAT(text, HasSubstr(list.runs[0].id()));
-
   HistoryMergeCommand merge;
   merge.common = common_;
   merge.common.history = JoinPath(dir_, "other");

@@ -1,21 +1,26 @@
 #include "tracker/command/show_command.h"
 
 #include <algorithm>
+#include <functional>
 #include <ostream>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/command/command_support.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/series/series.h"
+#include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
 #include "tuning/proto/stop_reason.h"
@@ -186,6 +191,49 @@ void ShowSeries(const Series& series, OutputFormat format, std::ostream& out) {
   PrintTable(table, format, out);
 }
 
+absl::StatusOr<std::vector<Series>> FindSeries(
+    const History& history, std::function<bool(const SeriesKey&)> wanted) {
+  SeriesQuery query;
+  query.wanted = std::move(wanted);
+  OPTRAIL_ASSIGN_OR_RETURN(LoadedSeries loaded, LoadSeries(history, query));
+  WarnOfBadFiles(loaded.bad_files);
+  PrintNotices(loaded.notices);
+  return std::move(loaded.series);
+}
+
+// The one series of the benchmark `name`, or whose key begins with it; of its
+// metrics the time. None, or InvalidArgument that lists them, if it is not one.
+absl::StatusOr<absl::optional<Series>> SeriesNamed(const History& history,
+                                                   const std::string& name) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<Series> found,
+                           FindSeries(history, [&](const SeriesKey& key) {
+                             return absl::StartsWith(CanonicalText(key), name);
+                           }));
+  const auto narrow = [&found](const auto& is_meant) {
+    if (!std::any_of(found.begin(), found.end(), is_meant)) return;
+    found.erase(
+        std::remove_if(found.begin(), found.end(),
+                       [&](const Series& series) { return !is_meant(series); }),
+        found.end());
+  };
+  narrow([&](const Series& series) {
+    return DisplayName(series.key.benchmark) == name;
+  });
+  narrow([](const Series& series) { return series.key.metric == "time"; });
+  if (found.empty()) return absl::optional<Series>();
+  if (found.size() == 1) return absl::make_optional(std::move(found[0]));
+  constexpr size_t kShown = 5;
+  std::vector<std::string> texts;
+  for (const Series& series : found) {
+    if (texts.size() < kShown) texts.push_back(series.text);
+  }
+  if (found.size() > kShown) {
+    texts.push_back(absl::StrCat("and ", found.size() - kShown, " more"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", name, "' could be any of: ", absl::StrJoin(texts, ", ")));
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
@@ -193,16 +241,12 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
                            CompilePattern("filter", options.filter));
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   if (ParseSeriesKey(options.what).ok()) {
-    SeriesQuery query;
-    query.wanted = [&](const SeriesKey& key) {
-      return CanonicalText(key) == options.what;
-    };
-    OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded,
-                             LoadSeries(history, query));
-    WarnOfBadFiles(loaded.bad_files);
-    PrintNotices(loaded.notices);
-    if (!loaded.series.empty()) {
-      ShowSeries(loaded.series.front(), options.common.format, out);
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Series> found,
+                             FindSeries(history, [&](const SeriesKey& key) {
+                               return CanonicalText(key) == options.what;
+                             }));
+    if (!found.empty()) {
+      ShowSeries(found.front(), options.common.format, out);
       return 0;
     }
     return absl::NotFoundError(absl::StrCat("no series '", options.what,
@@ -217,11 +261,20 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
     ShowSession(session, options.common.format, out);
     return 0;
   }
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::vector<RunInfo> infos,
-      history.Resolve(
-          SelectorOf(options.what, history, options.common.workspace)));
-  for (const RunInfo& info : infos) {
+  std::vector<std::string> notes;
+  absl::StatusOr<std::vector<RunInfo>> infos = history.Resolve(
+      SelectorOf(options.what, history, options.common.workspace), {}, &notes);
+  if (absl::IsNotFound(infos.status()) && !options.what.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const absl::optional<Series> series,
+                             SeriesNamed(history, options.what));
+    if (series.has_value()) {
+      ShowSeries(*series, options.common.format, out);
+      return 0;
+    }
+  }
+  if (!infos.ok()) return infos.status();
+  PrintNotices(notes);
+  for (const RunInfo& info : *infos) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(info.id()));
     ShowRun(run, *filter, options.common.format, out);
   }

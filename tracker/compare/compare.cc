@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
+#include "tracker/compare/decision.h"
 #include "tracker/history/history.h"
 #include "tracker/series/series.h"
 #include "tracker/series/similar.h"
@@ -27,63 +28,31 @@ struct Evidence {
   proto::BenchmarkKey key;
   MetricInfo metric;
   Side side;
-  ProcessGroups groups;  // one per run
+  std::vector<double> readings;     // of all processes
+  absl::optional<double> no_ratio;  // a reading that has no logarithm
 };
 
 // By PriorKey(), so that the order of rows does not depend on that of runs.
 using Evidences = std::map<std::string, Evidence>;
 
-std::string Percent(double fraction) {
-  const double percent = 100 * fraction;
-  return std::abs(percent) < 99.5 ? absl::StrFormat("%.2g%%", percent)
-                                  : absl::StrFormat("%.0f%%", percent);
-}
-
-std::string PText(double p) {
-  return p < .001 ? "p < 0.001" : absl::StrFormat("p = %.3f", p);
-}
-
-// "takes 12% more time", "takes 4.50x the time (+350%)", "joules: 12% higher".
-std::string ChangeText(const Row& row) {
-  const double ratio = row.ratio->ratio;
-  const double change = ratio - 1;
-  if (row.metric != "time") {
-    return absl::StrCat(row.metric, ": ", Percent(std::abs(change)),
-                        change > 0 ? " higher" : " lower");
-  }
-  if (ratio >= 2 || ratio <= .5) {
-    return absl::StrCat("takes ", absl::StrFormat("%.2fx", ratio),
-                        " the time (", change > 0 ? "+" : "", Percent(change),
-                        ")");
-  }
-  return absl::StrCat("takes ", Percent(std::abs(change)),
-                      change > 0 ? " more time" : " less time");
-}
-
 bool Works(proto::Outcome outcome) {
   return outcome == proto::OK || outcome == proto::OUTCOME_UNSPECIFIED;
 }
 
-// Contended and raced-out measurements say nothing; they are no failure.
-bool Failed(proto::Outcome outcome) {
-  return !Works(outcome) && outcome != proto::CONTENDED &&
-         outcome != proto::CENSORED;
-}
+bool HasLogarithm(double value) { return value > 0 && std::isfinite(value); }
 
 void AddReadings(const proto::Run& run, const proto::BenchmarkResult& result,
                  Evidence& evidence) {
   Side& side = evidence.side;
-  const bool first_of_run =
-      side.run_ids.empty() || side.run_ids.back() != run.run_id();
-  if (first_of_run) {
+  if (side.run_ids.empty() || side.run_ids.back() != run.run_id()) {
     side.run_ids.push_back(run.run_id());
-    evidence.groups.emplace_back();
   }
   side.commit = run.commit();
   side.config = result.config();
   side.kernel_id = result.kernel_id();
   if (run.has_settings()) side.settings = run.settings();
-  if (Works(side.outcome)) {
+  ++side.outcomes[result.outcome()];
+  if (tuning::Severity(result.outcome()) >= tuning::Severity(side.outcome)) {
     side.outcome = result.outcome();
     side.detail = result.detail();
   }
@@ -94,7 +63,8 @@ void AddReadings(const proto::Run& run, const proto::BenchmarkResult& result,
       side.aggregate_only = true;
       if (!side.value.has_value()) side.value = reading->value;
     } else {
-      evidence.groups.back().push_back(reading->value);
+      evidence.readings.push_back(reading->value);
+      if (!HasLogarithm(reading->value)) evidence.no_ratio = reading->value;
     }
   }
 }
@@ -118,15 +88,11 @@ Evidences Collect(const RunPointers& runs, const CompareOptions& options) {
     }
   }
   for (auto& [text, evidence] : evidences) {
-    std::vector<double> all;
-    for (const std::vector<double>& group : evidence.groups) {
-      all.insert(all.end(), group.begin(), group.end());
-    }
-    evidence.side.processes = static_cast<int>(all.size());
+    evidence.side.processes = static_cast<int>(evidence.readings.size());
     // Raw readings beat aggregates where a side has both.
-    if (!all.empty()) {
+    if (!evidence.readings.empty()) {
       evidence.side.aggregate_only = false;
-      evidence.side.value = Median(all);
+      evidence.side.value = Median(evidence.readings);
     }
   }
   return evidences;
@@ -137,9 +103,13 @@ std::string FailureText(const Side& side) {
                       side.detail.empty() ? "" : ": ", side.detail);
 }
 
-class Comparer {
+// What needs no statistics: rows, failures, names.
+class Sorter {
  public:
-  explicit Comparer(const CompareOptions& options) : options_(options) {}
+  explicit Sorter(const CompareOptions& options) : options_(options) {}
+
+  // Rows that have readings on both sides.
+  const ComparedRows& compared() const { return compared_; }
 
   std::vector<Row> Rows(const Evidences& baseline, const Evidences& candidate) {
     std::set<std::string> candidate_versions;
@@ -158,7 +128,7 @@ class Comparer {
         row.baseline = found->second.side;
         row.measured_differently = tuning::DescribeSettingsChange(
             row.baseline.settings, row.candidate.settings);
-        Judge(found->second, evidence, text, row);
+        Judge(found->second, evidence, row);
         continue;
       }
       const auto other = baseline_versions.find(Versionless(evidence));
@@ -167,7 +137,7 @@ class Comparer {
         Decide(row, Verdict::kNewVersion,
                absl::StrCat("version ", other->second->key.version(), " -> ",
                             evidence.key.version(), ": not compared"));
-      } else if (Failed(row.candidate.outcome)) {
+      } else if (tuning::IsFailure(row.candidate.outcome)) {
         DecideFailed(row, "new, and ");
       } else {
         Decide(row, Verdict::kNew, "not in the baseline");
@@ -184,7 +154,6 @@ class Comparer {
       Decide(row, Verdict::kMissing, "not in the candidate");
     }
     FindRenamed();
-    DecideCompared();
     std::sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
       return std::tie(a.name, a.metric) < std::tie(b.name, b.metric);
     });
@@ -235,11 +204,10 @@ class Comparer {
     return row;
   }
 
-  // Everything that needs no other row; what can be compared gets its ratio.
-  void Judge(const Evidence& baseline, const Evidence& candidate,
-             const std::string& text, Row& row) {
-    if (Failed(row.candidate.outcome)) {
-      if (Failed(row.baseline.outcome)) {
+  // Everything that needs no other row.
+  void Judge(const Evidence& baseline, const Evidence& candidate, Row& row) {
+    if (tuning::IsFailure(row.candidate.outcome)) {
+      if (FailedBefore(row)) {
         Decide(row, Verdict::kCannotTell,
                absl::StrCat("failed in the baseline too: ",
                             FailureText(row.candidate)));
@@ -248,46 +216,46 @@ class Comparer {
       }
       return;
     }
-    for (const auto& [side, name] :
-         {std::make_pair(&row.baseline, "the baseline"),
-          std::make_pair(&row.candidate, "the candidate")}) {
-      if (side->processes >= options_.min_processes) continue;
+    for (const auto& [evidence, name] :
+         {std::make_pair(&baseline, "the baseline"),
+          std::make_pair(&candidate, "the candidate")}) {
+      const Side& side = evidence->side;
+      if (evidence->no_ratio.has_value()) {
+        Decide(row, Verdict::kCannotTell,
+               absl::StrCat(name, " has the value ", *evidence->no_ratio,
+                            ", a ratio needs positive, finite ones"));
+        return;
+      }
+      if (side.processes >= options_.min_processes) continue;
       row.processes_needed = options_.min_processes;
-      if (side->aggregate_only) {
+      if (side.aggregate_only) {
         Decide(row, Verdict::kCannotTell,
                absl::StrCat(name,
                             " holds only an aggregate: record each "
                             "process"));
-      } else if (!Works(side->outcome)) {
+      } else if (!Works(side.outcome)) {
         Decide(row, Verdict::kCannotTell,
-               absl::StrCat(name, ": ", FailureText(*side)));
+               absl::StrCat(name, ": ", FailureText(side)));
       } else {
         Decide(
             row, Verdict::kCannotTell,
-            absl::StrCat(name, " has ", side->processes,
-                         side->processes == 1 ? " process" : " processes",
+            absl::StrCat(name, " has ", side.processes,
+                         side.processes == 1 ? " process" : " processes",
                          ", at least ", options_.min_processes, " are needed"));
       }
       return;
     }
-    RatioOptions ratio_options;
-    ratio_options.confidence = options_.confidence;
-    const auto prior = options_.priors.find(text);
-    if (prior != options_.priors.end()) ratio_options.prior = prior->second;
-    const absl::StatusOr<Ratio> ratio =
-        CompareProcesses(baseline.groups, candidate.groups, ratio_options);
-    if (!ratio.ok()) {
-      Decide(row, Verdict::kCannotTell, std::string(ratio.status().message()));
-      return;
-    }
-    row.ratio = *ratio;
-    const double change = WorseLog(row);
-    row.worse_by = std::expm1(change);
+    compared_[PriorKey(candidate.key, candidate.metric.metric)] =
+        PriorKey(baseline.key, baseline.metric.metric);
   }
 
-  static double WorseLog(const Row& row) {
-    return row.direction == proto::HIGHER_IS_BETTER ? -row.ratio->log_ratio
-                                                    : row.ratio->log_ratio;
+  // The same failure in most runs of the baseline is no news; another one, or
+  // one run of ten, is no excuse.
+  static bool FailedBefore(const Row& row) {
+    int runs = 0;
+    for (const auto& [outcome, count] : row.baseline.outcomes) runs += count;
+    const auto same = row.baseline.outcomes.find(row.candidate.outcome);
+    return same != row.baseline.outcomes.end() && 2 * same->second > runs;
   }
 
   void FindRenamed() {
@@ -318,9 +286,12 @@ class Comparer {
     }
     std::vector<Row> kept;
     std::map<std::string, Side> old_sides;
+    std::map<std::string, proto::BenchmarkKey> old_keys;
     for (Row& row : rows_) {
       if (row.verdict == Verdict::kMissing && new_name_of.count(row.name) > 0) {
-        old_sides[new_name_of[row.name] + "|" + row.metric] = row.baseline;
+        const std::string text = new_name_of[row.name] + "|" + row.metric;
+        old_sides[text] = row.baseline;
+        old_keys[text] = row.key;
       }
     }
     for (Row& row : rows_) {
@@ -329,97 +300,26 @@ class Comparer {
       }
       if (row.verdict == Verdict::kNew && old_name_of.count(row.name) > 0) {
         row.renamed_from = old_name_of[row.name];
-        row.baseline = old_sides[row.name + "|" + row.metric];
-        Decide(row, Verdict::kRenamed,
-               absl::StrCat("looks like ", row.renamed_from,
-                            ", which is gone: not compared"));
+        const std::string text = row.name + "|" + row.metric;
+        row.baseline = old_sides[text];
+        Decide(
+            row, Verdict::kRenamed,
+            absl::StrCat("looks like ", row.renamed_from, ", which is gone"));
+        // Under another name it may have become slower all the same.
+        if (row.baseline.processes >= options_.min_processes &&
+            row.candidate.processes >= options_.min_processes) {
+          compared_[PriorKey(row.key, row.metric)] =
+              PriorKey(old_keys[text], row.metric);
+        }
       }
       kept.push_back(std::move(row));
     }
     rows_ = std::move(kept);
   }
 
-  // Benjamini-Hochberg, for each direction by itself, over what was compared.
-  void DecideCompared() {
-    std::vector<Row*> compared;
-    std::vector<double> p_worse, p_better;
-    for (Row& row : rows_) {
-      if (!row.ratio.has_value()) continue;
-      compared.push_back(&row);
-      const bool lower = row.direction != proto::HIGHER_IS_BETTER;
-      p_worse.push_back(lower ? row.ratio->p_greater : row.ratio->p_less);
-      p_better.push_back(lower ? row.ratio->p_less : row.ratio->p_greater);
-    }
-    const std::vector<double> worse = BenjaminiHochberg(p_worse);
-    const std::vector<double> better = BenjaminiHochberg(p_better);
-    for (size_t i = 0; i < compared.size(); ++i) {
-      compared[i]->adjusted_p = worse[i];
-      DecideRow(worse[i], better[i],
-                options_.false_alarm_rate / static_cast<double>(worse.size()),
-                *compared[i]);
-    }
-  }
-
-  // `alpha` is the level at which this row is found if it is the only one.
-  void DecideRow(double p_worse, double p_better, double alpha, Row& row) {
-    const Ratio& ratio = *row.ratio;
-    const Threshold& threshold = row.threshold;
-    const double detectable =
-        MinimumDetectableEffect(ratio.standard_error, ratio.degrees_of_freedom,
-                                alpha, options_.power, threshold.min_effect);
-    row.minimum_detectable_effect = detectable;
-    const double change = WorseLog(row);
-    const double counts = std::log1p(threshold.min_effect);
-    const double q = options_.false_alarm_rate;
-    if (p_worse <= q && change >= counts) {
-      Decide(row, Verdict::kSlower,
-             absl::StrCat(ChangeText(row), ", ", PText(p_worse)));
-    } else if (p_better <= q && -change >= counts) {
-      Decide(row, Verdict::kFaster,
-             absl::StrCat(ChangeText(row), ", ", PText(p_better)));
-    } else if (detectable <= threshold.detect_effect) {
-      Decide(row, Verdict::kUnchanged,
-             absl::StrCat("a change of ", Percent(detectable),
-                          " would have been found"));
-    } else {
-      row.processes_needed = ProcessesNeeded(
-          SpreadThatCounts(ratio), threshold.detect_effect,
-          threshold.min_effect, alpha, options_.power, kMostProcesses);
-      Decide(row, Verdict::kCannotTell, NoiseReason(row, detectable));
-    }
-  }
-
-  // What a process contributes to the error of the ratio, its share in how runs
-  // differ included: more processes are taken to come in as many more runs.
-  static double SpreadThatCounts(const Ratio& ratio) {
-    return std::max(
-        ratio.process_spread,
-        ratio.standard_error / std::sqrt(1. / ratio.baseline_processes +
-                                         1. / ratio.candidate_processes));
-  }
-
-  static std::string NoiseReason(const Row& row, double detectable) {
-    const Ratio& ratio = *row.ratio;
-    std::string reason = absl::StrCat(
-        "only a change of ", Percent(detectable),
-        " would be found (must: ", Percent(row.threshold.detect_effect),
-        "); processes vary by ", Percent(ratio.process_spread));
-    const bool runs_differ = ratio.run_spread > ratio.process_spread;
-    if (runs_differ) {
-      absl::StrAppend(&reason, ", runs by ", Percent(ratio.run_spread));
-    }
-    if (!row.processes_needed.has_value()) {
-      return absl::StrCat(reason, ": no reasonable number of processes tells");
-    }
-    return absl::StrCat(
-        reason, ": ", *row.processes_needed, " processes a side",
-        runs_differ ? ", both sides in turn," : "", " would tell");
-  }
-
-  static constexpr int kMostProcesses = 200;
-
   const CompareOptions& options_;
   std::vector<Row> rows_;
+  ComparedRows compared_;
 };
 
 absl::Status CheckSameHardware(const RunPointers& baseline,
@@ -506,60 +406,8 @@ std::vector<std::string> Notes(const RunPointers& baseline,
 
 }  // namespace
 
-absl::string_view VerdictName(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kUnchanged:
-      return "unchanged";
-    case Verdict::kSlower:
-      return "slower";
-    case Verdict::kFaster:
-      return "faster";
-    case Verdict::kCannotTell:
-      return "can't tell";
-    case Verdict::kMissing:
-      return "missing";
-    case Verdict::kNew:
-      return "new";
-    case Verdict::kRenamed:
-      return "renamed";
-    case Verdict::kNewVersion:
-      return "new version";
-    case Verdict::kCrashed:
-      return "crashed";
-    case Verdict::kWrongResult:
-      return "wrong result";
-  }
-  return "unknown";
-}
-
 std::string PriorKey(const proto::BenchmarkKey& key, absl::string_view metric) {
   return absl::StrCat(CanonicalText(key), "|", metric);
-}
-
-std::map<std::string, SpreadPrior> SpreadPriors(const RunPointers& runs) {
-  std::map<std::string, ProcessGroups> groups;
-  for (const proto::Run* run : runs) {
-    for (const proto::BenchmarkResult& result : run->results()) {
-      for (const MetricInfo& metric : MetricsOf(result)) {
-        std::vector<double> group;
-        for (const proto::Measurement& measurement : result.measurements()) {
-          const auto reading = ReadingOf(measurement, metric.metric);
-          if (reading.has_value() && !reading->aggregate_only &&
-              reading->value > 0) {
-            group.push_back(reading->value);
-          }
-        }
-        if (group.size() < 2) continue;
-        groups[PriorKey(result.key(), metric.metric)].push_back(
-            std::move(group));
-      }
-    }
-  }
-  std::map<std::string, SpreadPrior> priors;
-  for (const auto& [text, values] : groups) {
-    priors[text] = EstimateSpread(values);
-  }
-  return priors;
 }
 
 int Comparison::Count(Verdict verdict) const {
@@ -580,8 +428,11 @@ absl::StatusOr<Comparison> Compare(const RunPointers& baseline,
   SortInSeriesOrder(sorted_baseline);
   SortInSeriesOrder(sorted_candidate);
   Comparison comparison;
-  comparison.rows = Comparer(options).Rows(Collect(sorted_baseline, options),
-                                           Collect(sorted_candidate, options));
+  Sorter sorter(options);
+  comparison.rows = sorter.Rows(Collect(sorted_baseline, options),
+                                Collect(sorted_candidate, options));
+  DecideRows(sorted_baseline, sorted_candidate, options, sorter.compared(),
+             &comparison);
   comparison.notes = Notes(sorted_baseline, sorted_candidate);
   return comparison;
 }

@@ -9,7 +9,9 @@
 //
 // The chance that a comparison of identical code calls anything slower is at
 // most `false_alarm_rate`, over all its benchmarks together
-// (Benjamini-Hochberg; docs/gating.md).
+// (Benjamini-Hochberg; docs/gating.md). Where noise comes from is learned from
+// `history` (noise_model.h); sides that were measured in turns are judged as
+// pairs (pairs.h).
 //
 // It knows no policy, no exit code and no history: see gate.h.
 
@@ -22,28 +24,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "tracker/compare/ratio.h"
+#include "tracker/compare/verdict.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/measurement_settings.pb.h"
 
 namespace optrail::tracker {
-
-enum class Verdict {
-  kUnchanged,    // a change of detect_effect would have been found
-  kSlower,       // worse, whatever the metric
-  kFaster,       // better
-  kCannotTell,   // see Row::reason and Row::processes_needed
-  kMissing,      // in the baseline only
-  kNew,          // in the candidate only
-  kRenamed,      // in the candidate, beside a missing one that looks like it
-  kNewVersion,   // the benchmark changed its meaning; not compared
-  kCrashed,      // worked in the baseline; crashed, timed out, ... now
-  kWrongResult,  // worked in the baseline; its result is wrong now
-};
-
-// "slower", "can't tell", ...
-absl::string_view VerdictName(Verdict verdict);
-inline constexpr int kVerdictCount = 10;
 
 // What one benchmark is held to. Effects are relative: .03 is 3%.
 struct Threshold {
@@ -55,6 +41,11 @@ struct Threshold {
 
 struct CompareOptions {
   double false_alarm_rate = .01;  // of the whole comparison
+  // How often it may be asked while processes are added: the looks share the
+  // rate. Pairs pay for their looks themselves.
+  int looks = 1;
+  // With which a worsening of detect_effect, of whichever benchmark, is not
+  // called unchanged.
   double power = .95;
   double confidence = .95;  // of the intervals shown
   int min_processes = 2;    // per side
@@ -63,23 +54,29 @@ struct CompareOptions {
   std::function<absl::optional<Threshold>(absl::string_view name,
                                           absl::string_view metric)>
       threshold;
-  // Spread known from earlier runs, by PriorKey(). May be empty.
-  std::map<std::string, SpreadPrior> priors;
+  // Runs that noise is learned from, beside those of the baseline: of the same
+  // suite, hardware, toolchain and settings. Those of the sides don't count
+  // twice.
+  std::vector<const proto::Run*> history;
+  // The baseline is a window over a history: see Panel::window.
+  bool window = false;
+  // Benchmark and metric -> the id of the first run that may count as its
+  // baseline, because a change before it is known; "" for any. Null: any.
+  std::function<std::string(const proto::BenchmarkKey& key,
+                            absl::string_view metric)>
+      level_start;
 };
 
 // "<canonical benchmark>|<metric>".
 std::string PriorKey(const proto::BenchmarkKey& key, absl::string_view metric);
 
-// The spread between processes within each of `runs`.
-std::map<std::string, SpreadPrior> SpreadPriors(
-    const std::vector<const proto::Run*>& runs);
-
 // One side of a row.
 struct Side {
   std::vector<std::string> run_ids;
-  proto::Commit commit;  // of the last run
-  proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
+  proto::Commit commit;                                 // of the last run
+  proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;  // the worst
   std::string detail;
+  std::map<proto::Outcome, int> outcomes;  // of its runs
   std::string config;
   std::string kernel_id;
   int processes = 0;
@@ -89,9 +86,12 @@ struct Side {
   proto::MeasurementSettings settings;
 };
 
+// The name of the row for what all benchmarks share.
+inline constexpr char kAllBenchmarks[] = "(all benchmarks)";
+
 struct Row {
   proto::BenchmarkKey key;
-  std::string name;  // DisplayName(key)
+  std::string name;  // DisplayName(key), or kAllBenchmarks
   std::string metric;
   std::string unit;
   proto::Direction direction = proto::LOWER_IS_BETTER;
@@ -114,13 +114,17 @@ struct Row {
   Threshold threshold;
   // The smallest worsening that this comparison finds with the stated power.
   absl::optional<double> minimum_detectable_effect;
+  // With the stated power it is worse by no more than this.
+  absl::optional<double> worse_by_at_most;
   // kCannotTell: processes per side that would tell; absent if that is beyond
   // reason or noise is unknown.
   absl::optional<int> processes_needed;
 };
 
 struct Comparison {
-  std::vector<Row> rows;  // by name, then metric
+  // By name, then metric. What all benchmarks share beyond what the machine's
+  // calibration explains is one row, kAllBenchmarks, where it is a change.
+  std::vector<Row> rows;
   // Worth saying about all rows: "compiler: g++ 12 -> g++ 13", "measured
   // differently: min sample 100 us -> 500 us", ...
   std::vector<std::string> notes;
@@ -128,8 +132,7 @@ struct Comparison {
   int Count(Verdict verdict) const;
 };
 
-// All processes of a side's runs at one benchmark are its evidence; a side of
-// several runs also tells how much runs differ. FailedPrecondition if the two
+// FailedPrecondition if the two
 // sides are from different hardware; InvalidArgument if a side is empty.
 absl::StatusOr<Comparison> Compare(
     const std::vector<const proto::Run*>& baseline,

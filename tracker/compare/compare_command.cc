@@ -1,5 +1,7 @@
 #include "tracker/compare/compare_command.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <utility>
 
@@ -14,6 +16,8 @@
 #include "tracker/compare/compare.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/import/import.h"
+#include "tracker/series/series.h"
+#include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -60,8 +64,10 @@ absl::StatusOr<NamedRuns> FromHistory(const History& history,
     filter.suite = like->suite();
     filter.hardware_id = like->hardware().id();
   }
+  std::vector<std::string> notes;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<RunInfo> infos,
-                           history.Resolve(text, filter));
+                           history.Resolve(text, filter, &notes));
+  PrintNotices(notes);
   const proto::Run& model = like != nullptr ? *like : infos.back().header;
   NamedRuns named;
   std::vector<std::string> names;
@@ -83,6 +89,43 @@ absl::StatusOr<NamedRuns> FromHistory(const History& history,
   }
   named.name = absl::StrJoin(names, ", ");
   return named;
+}
+
+// Runs like B's last that noise can be learned from, those nearest to it in
+// time: of its suite, hardware, toolchain, settings and branch.
+absl::StatusOr<std::vector<proto::Run>> LearningRuns(const History& history,
+                                                     const proto::Run& last) {
+  constexpr size_t kMost = 60;
+  RunFilter filter;
+  filter.suite = last.suite();
+  filter.hardware_id = last.hardware().id();
+  OPTRAIL_ASSIGN_OR_RETURN(RunList list, history.ListRuns(filter));
+  std::vector<RunInfo> alike;
+  for (RunInfo& info : list.runs) {
+    if (info.header.commit().branch() == last.commit().branch() &&
+        !info.header.commit().dirty() &&
+        DescribeToolchainChange(info.header.toolchain(), last.toolchain())
+            .empty() &&
+        tuning::DescribeSettingsChange(info.header.settings(), last.settings())
+            .empty()) {
+      alike.push_back(std::move(info));
+    }
+  }
+  const auto distance = [&](const RunInfo& info) {
+    return std::abs(info.header.started_unix_ns() - last.started_unix_ns());
+  };
+  std::stable_sort(alike.begin(), alike.end(),
+                   [&](const RunInfo& a, const RunInfo& b) {
+                     return distance(a) < distance(b);
+                   });
+  if (alike.size() > kMost) alike.resize(kMost);
+  std::vector<proto::Run> runs;
+  for (const RunInfo& info : alike) {
+    // What cannot be read teaches nothing.
+    absl::StatusOr<proto::Run> run = history.ReadRun(info.id());
+    if (run.ok()) runs.push_back(*std::move(run));
+  }
+  return runs;
 }
 
 }  // namespace
@@ -118,6 +161,12 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
   if (!baseline.ok()) return baseline.status();
 
   CompareOptions compare;
+  std::vector<proto::Run> learned;
+  if (!NamesFiles(options.b)) {
+    OPTRAIL_ASSIGN_OR_RETURN(learned,
+                             LearningRuns(history, candidate->runs.back()));
+  }
+  for (const proto::Run& run : learned) compare.history.push_back(&run);
   compare.false_alarm_rate = options.false_alarm_rate;
   compare.threshold =
       [&](absl::string_view name,

@@ -315,12 +315,12 @@ TEST(Compare, IdenticalCodeIsRarelyCalledSlower) {
   }
 }
 
-// And it is not bought with blindness: where the comparison states that 5% is
-// detectable, 5% is found.
-TEST(Compare, FindsASlowdownOfFivePercentWhereItSaysItCan) {
-  constexpr int kResamples = 400, kBenchmarks = 40, kProcesses = 10;
+// And it is not bought with blindness: what became 5% slower is rarely called
+// unchanged, whatever one run a side can tell.
+TEST(Compare, ASlowdownOfFivePercentIsRarelyCalledUnchanged) {
+  constexpr int kResamples = 400, kBenchmarks = 20, kProcesses = 10;
   Rng rng(43);
-  int able = 0, found = 0;
+  int found = 0, missed = 0;
   for (int i = 0; i < kResamples; ++i) {
     proto::Run a, b;
     for (int k = 0; k < kBenchmarks; ++k) {
@@ -331,24 +331,141 @@ TEST(Compare, FindsASlowdownOfFivePercentWhereItSaysItCan) {
     }
     const Comparison comparison = CompareRuns(a, b);
     const Row& row = RowOf(comparison, "BM_7");
-    if (*row.minimum_detectable_effect > .05) continue;
-    ++able;
     found += row.verdict == Verdict::kSlower;
+    missed += row.verdict == Verdict::kUnchanged;
   }
-  EXPECT_GT(able, kResamples * 9 / 10);
-  EXPECT_GE(ClopperPearsonUpper(found, able, .99), .95);
+  EXPECT_LE(ClopperPearsonLower(missed, kResamples, .99), .05);
+  EXPECT_GT(found, kResamples / 4);
 }
 
-TEST(SpreadPriors, KnowTheNoiseOfEarlierRuns) {
+// Candidate processes CONTENDED, OK, OK, WRONG_RESULT are a wrong result.
+TEST(Compare, TheWorstOutcomeOfTheCandidateCounts) {
+  const std::vector<double> times = {100, 101, 99};
+  for (const proto::Outcome worst : {proto::WRONG_RESULT, proto::CRASHED}) {
+    std::vector<proto::Run> runs(5);
+    std::vector<const proto::Run*> candidates;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      runs[i].set_run_id(std::to_string(i));
+      runs[i].set_started_unix_ns(static_cast<int64_t>(i));
+      AddProcesses(runs[i], "x", times);
+      if (i > 0) candidates.push_back(&runs[i]);
+    }
+    runs[1].mutable_results(0)->set_outcome(proto::CONTENDED);
+    runs[4].mutable_results(0)->set_outcome(worst);
+    runs[4].mutable_results(0)->set_detail("as bad as it gets");
+    for (int order = 0; order < 2; ++order) {
+      const auto comparison = Compare({&runs[0]}, candidates, {});
+      ASSERT_TRUE(comparison.ok());
+      EXPECT_TRUE(InfoOf(comparison->rows[0].verdict).worse);
+      EXPECT_THAT(comparison->rows[0].reason, HasSubstr("as bad as it gets"));
+      runs[4].set_started_unix_ns(-1);  // first instead of last
+    }
+  }
+}
+
+TEST(Compare, OneFailureInTheBaselineIsNoExcuse) {
+  const std::vector<double> times = {100, 101, 99};
+  std::vector<proto::Run> runs(10);
+  std::vector<const proto::Run*> baseline;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].set_run_id(std::to_string(i));
+    AddProcesses(runs[i], "x", times);
+    baseline.push_back(&runs[i]);
+  }
+  proto::Run candidate;
+  candidate.set_run_id("candidate");
+  AddResult(candidate, "x")->set_outcome(proto::WRONG_RESULT);
+  const auto verdict = [&] {
+    return Compare(baseline, {&candidate}, {})->rows[0].verdict;
+  };
+  runs[3].mutable_results(0)->set_outcome(proto::TIMED_OUT);
+  EXPECT_EQ(verdict(), Verdict::kWrongResult);
+  // Another failure is none, either, however often.
+  for (proto::Run& run : runs) {
+    run.mutable_results(0)->set_outcome(proto::TIMED_OUT);
+  }
+  EXPECT_EQ(verdict(), Verdict::kWrongResult);
+  for (int i = 0; i < 6; ++i) {
+    runs[i].mutable_results(0)->set_outcome(proto::WRONG_RESULT);
+  }
+  EXPECT_EQ(verdict(), Verdict::kCannotTell);
+}
+
+TEST(Compare, TheRatioIsOfTheNumbersShown) {
+  Rng rng(44);
+  std::vector<proto::Run> runs(12);
+  std::vector<const proto::Run*> baseline;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].set_run_id(std::to_string(i));
+    runs[i].set_started_unix_ns(static_cast<int64_t>(i));
+    // All of them follow the machine.
+    const double machine = std::exp(.05 * rng.Gaussian());
+    for (int k = 0; k < 6; ++k) {
+      AddProcesses(runs[i], "BM_" + std::to_string(k),
+                   Lognormal(5, 1000 * machine, .01, rng));
+    }
+    if (i + 1 < runs.size()) baseline.push_back(&runs[i]);
+  }
+  CompareOptions options;
+  options.window = true;
+  const auto comparison = Compare(baseline, {&runs.back()}, options);
+  ASSERT_TRUE(comparison.ok());
+  for (const Row& row : comparison->rows) {
+    ASSERT_TRUE(row.ratio.has_value()) << row.reason;
+    EXPECT_NEAR(row.ratio->candidate / row.ratio->baseline, row.ratio->ratio,
+                1e-9);
+  }
+}
+
+TEST(Compare, ARenamedBenchmarkThatBecameSlowerIsSlower) {
   proto::Run a, b;
-  AddProcesses(a, "x", {100, 102});
-  AddProcesses(b, "x", {200, 204});
-  const auto priors = SpreadPriors({&a, &b});
-  ASSERT_EQ(priors.size(), 1);
-  EXPECT_EQ(priors.begin()->first, "x|time");
-  EXPECT_EQ(priors.begin()->second.degrees_of_freedom, 2);
-  EXPECT_NEAR(std::sqrt(priors.begin()->second.process_variance),
-              std::log(1.02) / std::sqrt(2), 1e-9);
+  AddProcesses(a, "BM_SortInts/64", {100, 101, 99, 100, 101});
+  AddProcesses(b, "BM_SortIntegers/64", {130, 131, 129, 130, 131});
+  const Comparison comparison = CompareRuns(a, b);
+  ASSERT_EQ(comparison.rows.size(), 1);
+  EXPECT_EQ(comparison.rows[0].verdict, Verdict::kSlower);
+  EXPECT_EQ(comparison.rows[0].renamed_from, "BM_SortInts/64");
+  EXPECT_THAT(comparison.rows[0].reason, HasSubstr("looks like"));
+}
+
+// Sides measured in turn drift together: pairs tell what runs apart cannot.
+TEST(Compare, RunsMeasuredInTurnAreJudgedAsPairs) {
+  Rng rng(45);
+  std::vector<proto::Run> runs(40);
+  std::vector<const proto::Run*> sides[2];
+  for (int i = 0; i < 40; ++i) {
+    proto::Run& run = runs[i];
+    run.set_run_id(std::to_string(i));
+    run.set_pairing_id("job 1");
+    static double machine = 1;
+    if (i % 2 == 0) machine = std::exp(.1 * rng.Gaussian());
+    for (const char* name : {"same", "slow"}) {
+      const double factor = i % 2 == 1 && name[1] == 'l' ? 1.05 : 1;
+      AddProcesses(run, name, Lognormal(2, 1000 * machine * factor, .005, rng));
+    }
+    for (auto& result : *run.mutable_results()) {
+      for (auto& m : *result.mutable_measurements()) m.set_round(i / 2 + 1);
+    }
+    sides[i % 2].push_back(&run);
+  }
+  const auto paired = Compare(sides[0], sides[1], {});
+  ASSERT_TRUE(paired.ok());
+  EXPECT_EQ(RowOf(*paired, "slow").verdict, Verdict::kSlower);
+  EXPECT_EQ(RowOf(*paired, "same").verdict, Verdict::kUnchanged);
+  EXPECT_THAT(RowOf(*paired, "slow").reason, HasSubstr("20 rounds"));
+  for (proto::Run& run : runs) run.clear_pairing_id();
+  EXPECT_EQ(RowOf(*Compare(sides[0], sides[1], {}), "slow").verdict,
+            Verdict::kCannotTell);
+}
+
+TEST(Verdicts, AreByRankAndAllThere) {
+  int rank = 0;
+  for (const VerdictInfo& info : Verdicts()) {
+    EXPECT_EQ(info.rank, rank++);
+    EXPECT_EQ(VerdictName(info.verdict), info.name);
+    EXPECT_FALSE(info.meaning.empty());
+  }
+  EXPECT_EQ(rank, static_cast<int>(Verdict::kWrongResult) + 1);
 }
 
 }  // namespace

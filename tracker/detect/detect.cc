@@ -280,12 +280,10 @@ std::vector<ChangePoint> DetectOffline(absl::Span<const double> values,
   const std::vector<double> season = SeasonOf(finite);
   for (size_t i = 0; i < season.size(); ++i) finite[i] -= season[i];
   Analysis analysis = Analyze(finite, options);
-  std::vector<int> steps;
-  for (const ChangePoint& change : analysis.changes) {
-    steps.push_back(change.index);
-  }
-  if (const auto breaks = BreaksOfTrend(finite, steps)) {
-    analysis.changes = Describe(finite, {}, *breaks, analysis);
+  if (analysis.changes.empty()) {
+    if (const auto breaks = BreaksOfTrend(finite)) {
+      analysis.changes = Describe(finite, {}, *breaks, analysis);
+    }
   }
   std::vector<ChangePoint> changes = std::move(analysis.changes);
   InUnits(unit, changes);

@@ -26,14 +26,14 @@ constexpr int kMostLines = 6;
 // the series into so many pieces.
 constexpr int kLinesPerSeries = 12;
 constexpr int kPlaces = 60;
-// Residuals of levels that correlate less with their neighbours hide no slope.
+// Values that correlate less with their neighbours have no slope.
 constexpr double kSlopeCorrelation = 0.5;
 // A break leaves no more than this share unexplained of what there was.
 constexpr double kElbow = 0.55;
 // What is left of the whole variance by then is explained well enough.
 constexpr double kExplained = 0.02;
-// Lines leave no more than this share of what levels leave.
-constexpr double kLinesOverLevels = 0.5;
+// Lines leave no more than this share of what one level leaves.
+constexpr double kLinesOverLevel = 0.5;
 // Rise over a line, in deviations from it, that makes it a slope; and the share
 // of points that have to be on one.
 constexpr double kRise = 4;
@@ -227,24 +227,19 @@ std::vector<double> SeasonOf(absl::Span<const double> values) {
   return season;
 }
 
-absl::optional<std::vector<int>> BreaksOfTrend(absl::Span<const double> values,
-                                               absl::Span<const int> steps) {
+absl::optional<std::vector<int>> BreaksOfTrend(
+    absl::Span<const double> values) {
   const int n = static_cast<int>(values.size());
   if (n < kFewestTrendPoints) return absl::nullopt;
-  double of_levels = 0, lagged = 0;
-  {
-    const std::vector<double> residuals = SegmentResiduals(values, steps);
-    for (int i = 0; i < n; ++i) {
-      of_levels += residuals[i] * residuals[i];
-      if (i > 0) lagged += residuals[i] * residuals[i - 1];
-    }
+  double mean = 0, whole = 0, lagged = 0;
+  for (const double v : values) mean += v / n;
+  for (int i = 0; i < n; ++i) {
+    whole += (values[i] - mean) * (values[i] - mean);
+    if (i > 0) lagged += (values[i] - mean) * (values[i - 1] - mean);
   }
-  if (!(lagged > kSlopeCorrelation * of_levels)) return absl::nullopt;
+  if (!(lagged > kSlopeCorrelation * whole)) return absl::nullopt;
 
   const Lines lines(values);
-  double mean = 0, whole = 0;
-  for (const double v : values) mean += v / n;
-  for (const double v : values) whole += (v - mean) * (v - mean);
   Partitions partitions(lines, n);
   for (int k = 1; k < kMostLines; ++k) {
     const double squares = partitions.Squares();
@@ -255,7 +250,7 @@ absl::optional<std::vector<int>> BreaksOfTrend(absl::Span<const double> values,
       break;
     }
   }
-  if (!(partitions.Squares() <= kLinesOverLevels * of_levels)) {
+  if (!(partitions.Squares() <= kLinesOverLevel * whole)) {
     return absl::nullopt;
   }
   std::vector<int> breaks = partitions.Breaks();

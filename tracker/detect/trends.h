@@ -5,7 +5,7 @@
 // detect.h, for whole series; the online fold knows neither.
 //
 //   std::vector<double> season = SeasonOf(values);
-//   absl::optional<std::vector<int>> breaks = BreaksOfTrend(values, steps);
+//   absl::optional<std::vector<int>> breaks = BreaksOfTrend(values);
 
 #include <vector>
 
@@ -22,14 +22,12 @@ namespace optrail::tracker {
 // that comes every night are seasons.
 std::vector<double> SeasonOf(absl::Span<const double> values);
 
-// Where the slope changes, for a series that is sloped nearly everywhere and
-// that lines explain much better than the levels between `steps` do: such a
-// series has no levels to change. nullopt for others, and for short ones. A
-// break is taken while it removes nearly half of what the lines leave
+// Where the slope changes, for a series without steps that is sloped nearly
+// everywhere: it has no levels to change. nullopt for others, and for short
+// ones. A break is taken while it removes nearly half of what the lines leave
 // unexplained, and no more once next to nothing is left: curves are not cut
 // into ever more pieces.
-absl::optional<std::vector<int>> BreaksOfTrend(absl::Span<const double> values,
-                                               absl::Span<const int> steps);
+absl::optional<std::vector<int>> BreaksOfTrend(absl::Span<const double> values);
 
 }  // namespace optrail::tracker
 

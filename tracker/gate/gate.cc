@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -11,14 +12,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
+#include "tracker/triage/triage.h"
 #include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
 namespace {
 
-// Runs whose spread between processes informs a comparison of two single runs.
-constexpr int kPriorRuns = 20;
+// Runs that noise is learned from.
+constexpr int kLearningRuns = 60;
+// A clock may be ahead by as much; a run that started later is not to be
+// believed.
+constexpr int64_t kClockToleranceNs = int64_t{24} * 3600 * 1'000'000'000;
 
 using ResolvedBaseline = GateReport::ResolvedBaseline;
 
@@ -46,16 +52,43 @@ std::set<std::string> Ids(const std::vector<RunInfo>& runs) {
   return ids;
 }
 
-bool IsBefore(const proto::Run& run, const proto::Run& candidate) {
-  if (run.commit().has_first_parent_position() &&
-      candidate.commit().has_first_parent_position() &&
-      run.commit().first_parent_position() !=
-          candidate.commit().first_parent_position()) {
-    return run.commit().first_parent_position() <
-           candidate.commit().first_parent_position();
+// Whether a run may be the past of the candidate. Positions along first parents
+// compare within a branch only; across branches git knows what is an ancestor,
+// and without it the time of recording has to do.
+class Past {
+ public:
+  Past(const GitLookup& git, const proto::Run& candidate)
+      : git_(git), candidate_(candidate) {}
+
+  bool Has(const proto::Run& run) const {
+    const proto::Commit& commit = run.commit();
+    const proto::Commit& head = candidate_.commit();
+    if (!commit.id().empty() && commit.id() == head.id()) {
+      return run.started_unix_ns() < candidate_.started_unix_ns();
+    }
+    if (git_.merge_base && !commit.id().empty() && !head.id().empty()) {
+      auto [known, is_new] = ancestors_.insert({commit.id(), Unknown()});
+      if (is_new) {
+        const auto base = git_.merge_base(commit.id(), head.id());
+        if (base.ok()) known->second = *base == commit.id();
+      }
+      if (known->second.has_value()) return *known->second;
+    }
+    if (commit.branch() == head.branch() &&
+        commit.has_first_parent_position() &&
+        head.has_first_parent_position() &&
+        commit.first_parent_position() != head.first_parent_position()) {
+      return commit.first_parent_position() < head.first_parent_position();
+    }
+    return run.started_unix_ns() < candidate_.started_unix_ns();
   }
-  return run.started_unix_ns() < candidate.started_unix_ns();
-}
+
+ private:
+  using Unknown = absl::optional<bool>;
+  const GitLookup& git_;
+  const proto::Run& candidate_;
+  mutable std::map<std::string, absl::optional<bool>> ancestors_;
+};
 
 // Finds the runs of a baseline among those of the candidate's suite and
 // hardware.
@@ -69,6 +102,7 @@ class BaselineFinder {
         git_(git),
         runs_(runs),
         candidate_(candidates.back().header),
+        past_(git, candidate_),
         candidate_ids_(Ids(candidates)) {}
 
   absl::StatusOr<ResolvedBaseline> Find(const proto::Baseline& baseline,
@@ -190,15 +224,15 @@ class BaselineFinder {
     return found;
   }
 
+  // Newest first, until the window is full.
   void FindWindow(const proto::Baseline::Window& window,
                   ResolvedBaseline* found) const {
-    int other_toolchain = 0, other_settings = 0, dirty = 0;
+    int other_toolchain = 0, other_settings = 0, dirty = 0, no_ancestor = 0;
     std::set<std::string> other_branches;
-    for (const RunInfo& run : runs_) {
-      if (candidate_ids_.count(run.id()) > 0 ||
-          !IsBefore(run.header, candidate_)) {
-        continue;
-      }
+    for (auto place = runs_.rbegin(); place != runs_.rend(); ++place) {
+      if (static_cast<int>(found->runs.size()) == window.runs()) break;
+      const RunInfo& run = *place;
+      if (candidate_ids_.count(run.id()) > 0) continue;
       if (run.header.commit().branch() != window.branch()) {
         other_branches.insert(run.header.commit().branch());
         continue;
@@ -209,13 +243,13 @@ class BaselineFinder {
         ++other_settings;
       } else if (run.header.commit().dirty()) {
         ++dirty;
+      } else if (!past_.Has(run.header)) {
+        ++no_ancestor;
       } else {
         found->runs.push_back(run);
       }
     }
-    if (static_cast<int>(found->runs.size()) > window.runs()) {
-      found->runs.erase(found->runs.begin(), found->runs.end() - window.runs());
-    }
+    std::reverse(found->runs.begin(), found->runs.end());
     const int needed =
         std::min(policy_.proto().min_baseline_runs(), window.runs());
     if (static_cast<int>(found->runs.size()) >= needed) return;
@@ -239,6 +273,10 @@ class BaselineFinder {
       absl::StrAppend(&found->problem, " (", other_settings,
                       " more were measured differently)");
     }
+    if (no_ancestor > 0) {
+      absl::StrAppend(&found->problem, " (", no_ancestor,
+                      " more are no ancestors of the candidate)");
+    }
     if (dirty > 0) {
       absl::StrAppend(&found->problem, " (", dirty,
                       " more have changes that their commit lacks)");
@@ -249,6 +287,7 @@ class BaselineFinder {
   const GitLookup& git_;
   const std::vector<RunInfo>& runs_;
   const proto::Run& candidate_;
+  const Past past_;
   const std::set<std::string> candidate_ids_;
 };
 
@@ -282,26 +321,69 @@ void DropGivenConfigs(std::vector<proto::Run>& runs) {
   }
 }
 
-// The noise of the latest runs that are on neither side, so that nothing counts
-// twice.
-absl::StatusOr<std::map<std::string, SpreadPrior>> PriorsFrom(
-    const History& history, const Policy& policy,
-    const std::vector<RunInfo>& runs, const std::vector<RunInfo>& baseline,
-    const std::vector<RunInfo>& candidates) {
+// What noise is learned from: the latest runs like the candidate, of the branch
+// of the baseline, up to its last run.
+std::vector<RunInfo> LearningRuns(const Policy& policy,
+                                  const std::vector<RunInfo>& runs,
+                                  const std::vector<RunInfo>& baseline,
+                                  const std::vector<RunInfo>& candidates) {
   const std::set<std::string> baseline_ids = Ids(baseline);
   const std::set<std::string> candidate_ids = Ids(candidates);
-  std::vector<RunInfo> others;
+  const std::string& branch = baseline.back().header.commit().branch();
+  std::vector<RunInfo> learned;
+  bool in_time = false;
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-    if (static_cast<int>(others.size()) == kPriorRuns) break;
-    if (baseline_ids.count(run->id()) == 0 &&
+    if (static_cast<int>(learned.size()) == kLearningRuns) break;
+    in_time = in_time || baseline_ids.count(run->id()) > 0;
+    if (in_time && baseline_ids.count(run->id()) == 0 &&
         candidate_ids.count(run->id()) == 0 &&
+        run->header.commit().branch() == branch &&
+        !run->header.commit().dirty() &&
         SameEpoch(policy, run->header, candidates.back().header)) {
-      others.push_back(*run);
+      learned.push_back(*run);
     }
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> read,
-                           ReadAll(history, others));
-  return SpreadPriors(Pointers(read));
+  std::reverse(learned.begin(), learned.end());
+  return learned;
+}
+
+// Whether two runs of one commit are of one code: changes that the commit lacks
+// are known by their binary alone.
+bool SameCode(const proto::Run& run, const proto::Run& last) {
+  if (run.run_id() == last.run_id()) return true;
+  if (run.commit().dirty() != last.commit().dirty()) return false;
+  return !last.commit().dirty() ||
+         (!last.settings().binary_fingerprint().empty() &&
+          run.settings().binary_fingerprint() ==
+              last.settings().binary_fingerprint());
+}
+
+// Where the level of each series that is the norm now begins, by PriorKey: the
+// run of the last change that is confirmed or that somebody acknowledged. Says
+// which changes nobody has answered.
+std::map<std::string, std::string> LevelStarts(
+    const std::vector<proto::Run>& runs, const TriageBook& book,
+    std::vector<std::string>* notes) {
+  std::map<std::string, std::string> starts;
+  const std::vector<Series> series = BuildSeries(runs);
+  const std::vector<Judgement> judgements = JudgeAll(series, book);
+  for (size_t i = 0; i < series.size(); ++i) {
+    const Judgement& judgement = judgements[i];
+    if (judgement.baseline_begin <= 0) continue;
+    const Point& point = series[i].points[judgement.baseline_begin];
+    starts[PriorKey(series[i].key.benchmark, series[i].key.metric)] =
+        point.run_ids.front();
+    for (const Change& change : judgement.changes) {
+      if (!change.IsAlert()) continue;
+      notes->push_back(absl::StrCat(
+          DisplayName(series[i].key.benchmark), ": worse by ",
+          static_cast<int>(std::lround(100 * change.worse_by)),
+          "% since commit ", ShortHash(change.after().commit.id()),
+          ", which nobody has answered, and judged against that level; next: "
+          "optrail changes"));
+    }
+  }
+  return starts;
 }
 
 // A candidate commit may have runs of several suites and machines: those like
@@ -315,6 +397,13 @@ std::vector<RunInfo> AlikeToLast(std::vector<RunInfo> runs,
     if (run.header.suite() == last.suite() &&
         run.header.hardware().id() == last.hardware().id() &&
         SameToolchain(run.header, last)) {
+      if (!SameCode(run.header, last)) {
+        notes->push_back(absl::StrCat(
+            "run ", run.id(), " is not judged: ",
+            run.header.commit().dirty() ? "its work tree had" : "the last has",
+            " changes that the commit lacks"));
+        continue;
+      }
       if (MeasuredAlike(policy, run.header, last)) {
         alike.push_back(std::move(run));
         continue;
@@ -335,6 +424,8 @@ std::vector<RunInfo> AlikeToLast(std::vector<RunInfo> runs,
   return alike;
 }
 
+// What matters first: what fails, what cannot be told of what may fail, and so
+// on for warnings.
 int Rank(const GateRow& row) {
   const bool cannot_tell = row.row.verdict == Verdict::kCannotTell;
   switch (row.action) {
@@ -368,6 +459,50 @@ std::string Plural(int count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
 
+// The time of a record by its file's name, "20261120T090807Z"; "" for others.
+absl::string_view TimeOf(absl::string_view path) {
+  const absl::string_view name = path.substr(path.rfind('/') + 1);
+  const absl::string_view id = name.substr(0, name.find('.'));
+  return IsRecordId(id) ? id.substr(0, id.find('-')) : absl::string_view();
+}
+
+// What GateOptions::candidate names. "latest" is the newest run there is: no
+// run from the future, and nothing, with a summary that says what to do, where
+// the newest record cannot be read.
+absl::StatusOr<std::vector<RunInfo>> FindCandidates(const History& history,
+                                                    const GateOptions& options,
+                                                    const RunFilter& filter,
+                                                    GateReport* report) {
+  RunFilter until_now = filter;
+  const bool latest = absl::StartsWith(options.candidate, "latest");
+  if (!latest || options.now_unix_s == 0) {
+    return history.Resolve(options.candidate, filter);
+  }
+  const int64_t now_ns = options.now_unix_s * 1'000'000'000 + kClockToleranceNs;
+  until_now.started_before_unix_ns = now_ns;
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<RunInfo> candidates,
+                           history.Resolve(options.candidate, until_now));
+  OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns(filter));
+  for (const RunInfo& run : all.runs) {
+    if (run.header.started_unix_ns() < now_ns) continue;
+    report->notes.push_back(absl::StrCat(
+        "run ", run.id(),
+        " is from the future and never the latest: was a clock wrong?"));
+  }
+  const std::string newest = candidates.back().id().substr(0, 16);
+  const std::string now = NewRecordId(now_ns).substr(0, 16);
+  for (const BadFile& bad : all.bad_files) {
+    const absl::string_view time = TimeOf(bad.path);
+    if (time.empty() || time < newest || time > now) continue;
+    report->summary = absl::StrCat(
+        "can't tell: the newest record is damaged (", bad.path, ": ",
+        bad.reason, "); next: optrail history repair, or --candidate=",
+        candidates.back().id(), " for the newest that can be read");
+    return std::vector<RunInfo>();
+  }
+  return candidates;
+}
+
 }  // namespace
 
 int GateReport::CountRed() const {
@@ -382,10 +517,12 @@ int GateReport::CountCannotTell() const {
                     [](const GateRow& row) { return Rank(row) == 1; }));
 }
 
-CompareOptions CompareOptionsFor(const Policy& policy, int comparisons) {
+CompareOptions CompareOptionsFor(const Policy& policy, int comparisons,
+                                 int looks) {
   CompareOptions options;
   options.false_alarm_rate =
       policy.proto().run_false_alarm_rate() / std::max(1, comparisons);
+  options.looks = std::max(1, looks);
   options.power = policy.proto().power();
   options.min_processes = policy.proto().min_processes();
   options.threshold =
@@ -424,8 +561,12 @@ void Judge(const Policy& policy, const Comparison& comparison,
 void Conclude(GateReport* report) {
   std::stable_sort(report->rows.begin(), report->rows.end(),
                    [](const GateRow& a, const GateRow& b) {
-                     return std::make_tuple(Rank(a), -a.row.worse_by) <
-                            std::make_tuple(Rank(b), -b.row.worse_by);
+                     const auto key = [](const GateRow& row) {
+                       return std::make_tuple(Rank(row),
+                                              InfoOf(row.row.verdict).rank,
+                                              -row.row.worse_by);
+                     };
+                     return key(a) < key(b);
                    });
   const int red = report->CountRed();
   const int unclear = report->CountCannotTell();
@@ -483,7 +624,8 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
   RunFilter filter;
   filter.suite = options.suite;
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<RunInfo> candidates,
-                           history.Resolve(options.candidate, filter));
+                           FindCandidates(history, options, filter, &report));
+  if (candidates.empty()) return report;
   report.candidate_runs =
       AlikeToLast(std::move(candidates), policy, &report.notes);
   const proto::Run& candidate = report.candidate_runs.back().header;
@@ -503,6 +645,8 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
                            ReadAll(history, report.candidate_runs));
   const BaselineFinder finder(policy, options.git, list.runs,
                               report.candidate_runs);
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
+  const TriageBook book(triage.records, candidate.started_unix_ns());
   for (const proto::Baseline& baseline : baselines) {
     OPTRAIL_ASSIGN_OR_RETURN(ResolvedBaseline found,
                              finder.Find(baseline, history, filter));
@@ -510,12 +654,26 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
       OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> baseline_whole,
                                ReadAll(history, found.runs));
       DropGivenConfigs(baseline_whole);
-      CompareOptions compare =
-          CompareOptionsFor(policy, static_cast<int>(baselines.size()) *
-                                        std::max(1, options.looks));
+      CompareOptions compare = CompareOptionsFor(
+          policy, static_cast<int>(baselines.size()), options.looks);
       OPTRAIL_ASSIGN_OR_RETURN(
-          compare.priors, PriorsFrom(history, policy, list.runs, found.runs,
-                                     report.candidate_runs));
+          std::vector<proto::Run> learned,
+          ReadAll(history, LearningRuns(policy, list.runs, found.runs,
+                                        report.candidate_runs)));
+      DropGivenConfigs(learned);
+      compare.history = Pointers(learned);
+      compare.window = baseline.has_window();
+      std::map<std::string, std::string> starts;
+      if (compare.window) {
+        std::vector<proto::Run> past = learned;
+        past.insert(past.end(), baseline_whole.begin(), baseline_whole.end());
+        starts = LevelStarts(past, book, &report.notes);
+        compare.level_start = [&starts](const proto::BenchmarkKey& key,
+                                        absl::string_view metric) {
+          const auto found = starts.find(PriorKey(key, metric));
+          return found == starts.end() ? "" : found->second;
+        };
+      }
       OPTRAIL_ASSIGN_OR_RETURN(const Comparison comparison,
                                Compare(Pointers(baseline_whole),
                                        Pointers(candidate_whole), compare));
@@ -540,8 +698,13 @@ absl::optional<Remeasure> RemeasureRequest(const GateReport& report) {
     if (Rank(row) != 1 || !row.row.processes_needed.has_value()) continue;
     names.insert(EscapeForRegex(row.row.name));
     const int needed = *row.row.processes_needed;
-    const int have =
+    int have =
         std::min(row.row.baseline.processes, row.row.candidate.processes);
+    // Of pairs, rounds are what counts.
+    if (row.row.ratio.has_value()) {
+      have = std::min(row.row.ratio->baseline_processes,
+                      row.row.ratio->candidate_processes);
+    }
     request.processes = std::max(request.processes, needed);
     // Spread that grew while measuring may ask for fewer than there are.
     request.additional_processes =

@@ -40,7 +40,8 @@ struct GateOptions {
   std::string candidate = "latest";  // see History::Resolve
   std::string suite;  // restricts both sides; empty: as candidate
   absl::optional<proto::Baseline> baseline;  // instead of the policy's
-  int64_t now_unix_s = 0;                    // for exemptions
+  // For exemptions, and for runs from the future; 0: unknown.
+  int64_t now_unix_s = 0;
   // How often the gate may be asked about this candidate while processes are
   // added; the looks share the false-alarm rate.
   int looks = 1;
@@ -93,9 +94,10 @@ void Judge(const Policy& policy, const Comparison& comparison,
 // Sorts rows, sets exit code and summary.
 void Conclude(GateReport* report);
 
-// How a policy makes two sets of runs be compared, in one of `comparisons`
-// (baselines times looks) that share the false-alarm rate.
-CompareOptions CompareOptionsFor(const Policy& policy, int comparisons);
+// How a policy makes two sets of runs be compared, in one of `comparisons` that
+// share the false-alarm rate, as do the `looks`.
+CompareOptions CompareOptionsFor(const Policy& policy, int comparisons,
+                                 int looks = 1);
 
 // Benchmarks to measure again, as regular expression for --benchmark_filter,
 // and how many processes per side would tell: in all, and beyond those there

@@ -36,7 +36,7 @@ std::string RemeasureText(const GateReport& report) {
 absl::Status WriteOut(const std::string& path, const std::string& text) {
   if (path.empty()) return absl::OkStatus();
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
-  return WriteFileAtomically(path, text);
+  return WriteOutput(path, text);
 }
 
 }  // namespace
@@ -59,8 +59,9 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   gate.looks = options.looks;
   gate.now_unix_s = NowUnixNs(options.common) / 1'000'000'000;
   gate.git = LookupIn(options.common.workspace);
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+  OPTRAIL_ASSIGN_OR_RETURN(History history,
                            OpenIndexedHistory(options.common.history));
+  history.set_now_unix_ns(options.common.now_unix_ns);
   gate.candidate =
       SelectorOf(options.candidate, history, options.common.workspace);
   OPTRAIL_ASSIGN_OR_RETURN(const GateReport report,

@@ -1,6 +1,7 @@
 #include "tracker/gate/gate_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,17 @@ std::string IntervalText(const Row& row) {
   return row.ratio
              ? absl::StrFormat("%.3f..%.3f", row.ratio->low, row.ratio->high)
              : "";
+}
+
+// Where there is a ratio, the two numbers that it is the ratio of.
+absl::optional<double> BaselineValue(const Row& row) {
+  if (row.ratio && row.ratio->baseline > 0) return row.ratio->baseline;
+  return row.baseline.value;
+}
+
+absl::optional<double> CandidateValue(const Row& row) {
+  if (row.ratio && row.ratio->candidate > 0) return row.ratio->candidate;
+  return row.candidate.value;
 }
 
 Cell NumberOrNone(absl::optional<double> value, std::string text) {
@@ -125,11 +137,11 @@ Cell CellOf(Field field, const GateRow& gate_row) {
     case Field::kMetric:
       return row.metric;
     case Field::kBaseline:
-      return NumberOrNone(row.baseline.value,
-                          FormatValue(row.baseline.value, row.unit));
+      return NumberOrNone(BaselineValue(row),
+                          FormatValue(BaselineValue(row), row.unit));
     case Field::kCandidate:
-      return NumberOrNone(row.candidate.value,
-                          FormatValue(row.candidate.value, row.unit));
+      return NumberOrNone(CandidateValue(row),
+                          FormatValue(CandidateValue(row), row.unit));
     case Field::kRatio:
       return NumberOrNone(
           row.ratio ? absl::make_optional(row.ratio->ratio) : absl::nullopt,
@@ -311,26 +323,30 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
   lines.push_back(row.reason);
   if (row.ratio) {
     lines.push_back(absl::StrFormat(
-        "ratio %s, interval %s, %d and %d processes that vary by %.2g%%",
+        "ratio %s, interval %s, %d and %d processes that vary by %.2g%%, runs "
+        "by %.2g%%",
         RatioText(row), IntervalText(row), row.ratio->baseline_processes,
-        row.ratio->candidate_processes, 100 * row.ratio->process_spread));
-    lines.push_back(absl::StrFormat(
-        "a candidate process is above a baseline process with probability "
-        "%.2f",
-        row.ratio->probability_above));
+        row.ratio->candidate_processes, 100 * row.ratio->process_spread,
+        100 * row.ratio->run_spread));
   }
   if (!row.measured_differently.empty()) {
     lines.push_back(
         absl::StrCat("measured differently: ", row.measured_differently));
   }
+  if (row.name == kAllBenchmarks) return lines;
   lines.push_back(absl::StrCat("operator ", row.key.operator_name(), ", shape ",
                                ShapeText(row)));
-  for (const auto& [name, side] :
-       {std::make_pair("baseline  ", &row.baseline),
-        std::make_pair("candidate ", &row.candidate)}) {
-    lines.push_back(absl::StrCat(name, FormatValue(side->value, row.unit),
-                                 " at commit ", ShortCommit(side->commit)));
-  }
+  const std::string machine =
+      row.ratio && std::abs(row.ratio->machine - 1) >= .01
+          ? absl::StrFormat(" (on the candidate's machine, x%.3f)",
+                            row.ratio->machine)
+          : "";
+  lines.push_back(
+      absl::StrCat("baseline  ", FormatValue(BaselineValue(row), row.unit),
+                   machine, " at commit ", ShortCommit(row.baseline.commit)));
+  lines.push_back(
+      absl::StrCat("candidate ", FormatValue(CandidateValue(row), row.unit),
+                   " at commit ", ShortCommit(row.candidate.commit)));
   for (std::string& line : ConfigLines(row.baseline, row.candidate)) {
     lines.push_back(std::move(line));
   }

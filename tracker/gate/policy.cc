@@ -80,6 +80,10 @@ absl::StatusOr<int64_t> EndOfDate(const std::string& date,
   return absl::ToUnixSeconds(absl::FromCivil(day + 1, absl::UTCTimeZone()));
 }
 
+// Benchmarks of backends other than the device's own.
+constexpr absl::string_view kOtherBackends =
+    "[^/]+/[a-z0-9]+:[a-z][a-z0-9_]*/.*";
+
 void FillDefaults(proto::Policy* policy) {
   if (policy->baseline().empty()) policy->add_baseline()->mutable_window();
   for (proto::Baseline& baseline : *policy->mutable_baseline()) {
@@ -91,7 +95,13 @@ void FillDefaults(proto::Policy* policy) {
       baseline.mutable_window()->set_runs(kWindowRuns);
     }
   }
-  if (policy->rule().empty()) policy->add_rule();
+  if (policy->rule().empty()) {
+    // What a library or a compiler does is news, not our regression.
+    proto::Rule* others = policy->add_rule();
+    others->set_benchmark(std::string(kOtherBackends));
+    others->set_action(proto::WARN);
+    policy->add_rule();
+  }
   for (proto::Rule& rule : *policy->mutable_rule()) {
     if (rule.action() == proto::ACTION_UNSPECIFIED) {
       rule.set_action(proto::FAIL);
@@ -225,7 +235,8 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text,
       out.view.matched =
           absl::StrCat("rule ", i + 1, " (line ", place.line(), ")");
     } else {
-      out.benchmark = std::make_shared<const RE2>("(?s).*");
+      out.benchmark = std::make_shared<const RE2>(
+          rule.benchmark().empty() ? "(?s).*" : rule.benchmark());
       out.metric = std::make_shared<const RE2>("time");
       out.view.matched = "the default rule";
     }

@@ -37,6 +37,17 @@ TEST(Policy, AnEmptyFileGatesTheTimeOfEverything) {
   EXPECT_EQ(BaselineText(policy.proto().baseline(0)), "window:main:10");
 }
 
+TEST(Policy, OtherBackendsAreSaidAndNeverRed) {
+  const Policy policy = Policy::Default();
+  const std::string rest = "/m=512,n=512,k=512/f32/default/threads=1/hot";
+  EXPECT_EQ(policy.RuleFor("matmul/cpu:openblas" + rest, "time").action,
+            proto::WARN);
+  EXPECT_EQ(policy.RuleFor("matmul/cuda:cublas_lt" + rest, "time").action,
+            proto::WARN);
+  EXPECT_EQ(policy.RuleFor("matmul/cpu" + rest, "time").action, proto::FAIL);
+  EXPECT_EQ(policy.RuleFor("BM_a:b/8", "time").action, proto::FAIL);
+}
+
 TEST(Policy, TheFirstRuleThatMatchesTheWholeNameHolds) {
   const Policy policy = ParseOrDie(R"(
     rule { benchmark: "softmax/.*" action: IGNORE }

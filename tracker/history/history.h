@@ -39,6 +39,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "base/file_system.h"
+#include "tracker/history/history_files.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/proto/tombstone.pb.h"
 #include "tracker/proto/triage.pb.h"
@@ -49,9 +50,6 @@ namespace optrail::tracker {
 // "20261120T090807Z-1a2b3c4d5e6f": UTC start time and 48 random bits. Ids sort
 // by time.
 std::string NewRecordId(int64_t started_unix_ns);
-
-// [0-9]{8}T[0-9]{6}Z-[0-9a-f]+.
-bool IsRecordId(absl::string_view id);
 
 // A run without its results.
 struct RunInfo {
@@ -68,12 +66,6 @@ struct SessionInfo {
   int trial_count = 0;
 
   const std::string& id() const { return header.session_id(); }
-};
-
-// A file that is no intact record, and why.
-struct BadFile {
-  std::string path;
-  std::string reason;
 };
 
 // Empty fields match everything.
@@ -111,6 +103,10 @@ struct LoadedTriage {
 // placed by time among the others.
 void SortInSeriesOrder(std::vector<const proto::Run*>& runs);
 
+// Whether a record is dated more than a day after `now_unix_ns`. It is listed
+// and judged at its commit, but never the latest.
+bool IsInTheFuture(int64_t started_unix_ns, int64_t now_unix_ns);
+
 struct LoadedTombstones {
   // By run id; REMOVED wins over THINNED.
   std::map<std::string, proto::TombstoneKind> by_run;
@@ -128,11 +124,27 @@ struct VerifyReport {
   std::vector<std::string> leftover_temporary_files;
 };
 
+struct MergeOptions {
+  // Take tombstones that bury runs which are here: the next pass of retention
+  // removes or thins them.
+  bool accept_removals = false;
+};
+
+// Tombstones of another history that were not copied, since runs that they bury
+// are here.
+struct HeldBack {
+  std::string path;
+  int64_t removes = 0;
+  int64_t thins = 0;
+  std::string example;  // a run id
+};
+
 struct MergeReport {
   int64_t copied = 0;
   int64_t already_there = 0;
   // Not copied because retention took them, or their samples, away.
   int64_t buried = 0;
+  std::vector<HeldBack> held_back;
   std::vector<BadFile> bad_files;  // in the source; not copied
 };
 
@@ -154,10 +166,11 @@ class History {
 
   const std::string& dir() const { return dir_; }
 
-  // Records; on return with OK the record survives a power loss. The id must be
-  // one of NewRecordId's form. AlreadyExists if the id is taken (the stored
-  // record is untouched); PermissionDenied for a read-only history and
-  // ResourceExhausted for a full disk, with nothing left behind.
+  // Records; on return with OK the record survives a power loss and reads back:
+  // text that is no UTF-8 was replaced, and what no reader would take is
+  // refused. The id must be one of NewRecordId's form. AlreadyExists if the id
+  // is taken (the stored record is untouched); PermissionDenied for a read-only
+  // history and ResourceExhausted for a full disk, with nothing left behind.
   absl::Status AppendRun(const proto::Run& run) const;
   absl::Status AppendSession(const proto::Session& session) const;
   absl::Status AppendTriage(const proto::TriageRecord& record) const;
@@ -167,6 +180,9 @@ class History {
   // that a merge does not undo it. Readers see the old record or the new one.
   absl::Status ReplaceRun(const proto::Run& run) const;
   absl::Status RemoveRun(absl::string_view run_id) const;
+
+  // Whether there is a file in the place of this run, intact or not.
+  bool HasRun(absl::string_view run_id) const;
 
   // The headers of the runs that match; results are skipped, not parsed.
   absl::StatusOr<RunList> ListRuns(const RunFilter& filter = {}) const;
@@ -192,31 +208,40 @@ class History {
   absl::StatusOr<LoadedTombstones> LoadTombstones() const;
 
   // The runs that `selector` names:
-  //   "latest", "latest~2"         by start time, over the runs that match
+  //   "latest", "latest~2"         by start time, over the runs that match and
+  //                                are not dated in the future (`notes`, if
+  //                                not null, gets a sentence that says so)
   //   "20261120T090807Z-1a2b..."   a run id or a prefix of one
   //   "1a2b3c"                     a prefix of a run id's random part
   //   "d3d9933"                    a commit: all its runs
   // NotFound or, if several runs or commits share the prefix, InvalidArgument
   // that lists them. The result is never empty.
   absl::StatusOr<std::vector<RunInfo>> Resolve(
-      absl::string_view selector, const RunFilter& filter = {}) const;
+      absl::string_view selector, const RunFilter& filter = {},
+      std::vector<std::string>* notes = nullptr) const;
 
   // Like Resolve, and an error unless it is exactly one run.
-  absl::StatusOr<RunInfo> FindRun(absl::string_view selector,
-                                  const RunFilter& filter = {}) const;
+  absl::StatusOr<RunInfo> FindRun(
+      absl::string_view selector, const RunFilter& filter = {},
+      std::vector<std::string>* notes = nullptr) const;
 
   // Reads every byte of every file.
   absl::StatusOr<VerifyReport> Verify(int threads = 0) const;
 
   // Copies the records of `other` that this history lacks, and its tombstones,
-  // but no run that a tombstone says was removed. Damaged files are reported
+  // but no run that a tombstone says was removed, and without asking no
+  // tombstones that would take away what is here. Damaged files are reported
   // and stay where they are.
-  absl::StatusOr<MergeReport> MergeFrom(const History& other) const;
+  absl::StatusOr<MergeReport> MergeFrom(const History& other,
+                                        const MergeOptions& options = {}) const;
 
   // Lets ListRuns (and so Resolve and FindRun) ask `lister` instead of reading
   // every file: tracker/history/index. Where that fails, the files are read.
   using RunLister = std::function<absl::StatusOr<RunList>(const RunFilter&)>;
   void set_run_lister(RunLister lister) { run_lister_ = std::move(lister); }
+
+  // What "latest" takes for now; 0, as it is at first: the clock.
+  void set_now_unix_ns(int64_t now_unix_ns) { now_unix_ns_ = now_unix_ns; }
 
   FileSystem* file_system() const { return fs_; }
 
@@ -226,6 +251,7 @@ class History {
   std::string dir_;
   FileSystem* fs_;
   RunLister run_lister_;
+  int64_t now_unix_ns_ = 0;
 };
 
 // Whether `filter` takes this run; sorts by SortInSeriesOrder. For indexes.

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TRACKER_HISTORY_HISTORY_COMMAND_H_
 #define OPTRAIL_TRACKER_HISTORY_HISTORY_COMMAND_H_
 
-// `optrail history verify | merge` as functions, for the command line to fill
+// `optrail history merge` as a function, for the command line to fill
 // from flags (tracker/command/command_support.h says how commands answer).
 
 #include <iosfwd>
@@ -12,17 +12,12 @@
 
 namespace optrail::tracker {
 
-struct HistoryVerifyCommand {
-  CommonOptions common;
-};
-// Exit code 1 if a file is damaged; each is named.
-absl::StatusOr<int> RunHistoryVerify(const HistoryVerifyCommand& options,
-                                     std::ostream& out);
-
 struct HistoryMergeCommand {
   CommonOptions common;
   std::string from;
+  bool accept_removals = false;  // MergeOptions
 };
+// Exit code 1 if files of the other history are damaged and were not copied.
 absl::StatusOr<int> RunHistoryMerge(const HistoryMergeCommand& options,
                                     std::ostream& out);
 

@@ -33,6 +33,7 @@ class HistoryTest : public ::testing::Test {
   History Open(const std::string& name = "h") {
     absl::StatusOr<History> history = History::Open(JoinPath(dir_, name));
     EXPECT_TRUE(history.ok()) << history.status();
+    history->set_now_unix_ns(kStart + 1000 * kMinute);
     return *std::move(history);
   }
 
@@ -331,6 +332,55 @@ TEST(HistoryFaults, APowerLossLosesNoAcknowledgedRunAndTearsNone) {
     }
   }
   EXPECT_GT(losses, 30);
+}
+
+// A merge that is cut short, or finds the disk full, at every system call: what
+// is here stays, nothing is half, and the next merge completes it.
+TEST(MergeFaults, APowerLossOrAFullDiskLosesNothing) {
+  int faults = 0;
+  const PowerLoss kLosses[] = {PowerLoss::kDropUnsynced, PowerLoss::kKeepNames,
+                               PowerLoss::kTorn};
+  for (int kind = 0; kind < 4; ++kind) {
+    for (int64_t i = 0;; ++i) {
+      FaultInjectingFileSystem fs(31 + i);
+      const History here = *History::Open("/h", &fs);
+      const History there = *History::Open("/o", &fs);
+      const proto::Run mine = MakeRun(0, "aaaa");
+      ASSERT_TRUE(here.AppendRun(mine).ok());
+      ASSERT_TRUE(there.AppendRun(MakeRun(1, "bbbb")).ok());
+      proto::TriageRecord note;
+      note.set_record_id(NewRecordId(kStart));
+      ASSERT_TRUE(there.AppendTriage(note).ok());
+      proto::Tombstones tombstones;
+      tombstones.set_tombstones_id(NewRecordId(kStart));
+      tombstones.add_tombstones()->set_run_id(NewRecordId(kStart));
+      ASSERT_TRUE(there.AppendTombstones(tombstones).ok());
+      if (kind < 3) {
+        fs.LosePowerAt(fs.operations() + i);
+      } else {
+        fs.FailAt(fs.operations() + i, ENOSPC);
+      }
+      const auto merged = here.MergeFrom(there);
+      const bool done = merged.ok();
+      if (kind < 3) {
+        if (done) break;
+        fs.Restart(kLosses[kind]);
+      } else if (i > 60) {
+        break;
+      }
+      ++faults;
+      EXPECT_TRUE(here.ReadRun(mine.run_id()).ok());
+      for (const History& history : {here, there}) {
+        EXPECT_TRUE(history.Verify(1)->bad_files.empty()) << i;
+      }
+      ASSERT_TRUE(here.MergeFrom(there).ok());
+      EXPECT_EQ(here.ListRuns()->runs.size(), 2);
+      EXPECT_EQ(here.LoadTriage()->records.size(), 1);
+      EXPECT_EQ(here.Verify(1)->tombstone_files, 1);
+      EXPECT_EQ(fs.open_descriptors(), 0);
+    }
+  }
+  EXPECT_GT(faults, 60);
 }
 
 TEST(RecordId, SortsByTimeAndIsUnique) {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/status_macros.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "tracker/series/series_key.h"
@@ -35,6 +37,9 @@ uint32_t LittleEndian32(absl::string_view bytes) {
 }
 
 absl::StatusOr<absl::string_view> CheckedBody(absl::string_view bytes) {
+  if (bytes.size() > std::numeric_limits<int>::max()) {
+    return absl::DataLossError("it is too large for a record");
+  }
   if (bytes.empty()) return absl::DataLossError("the file is empty");
   if (bytes.size() < kTrailerBytes) {
     return absl::DataLossError(
@@ -58,7 +63,65 @@ absl::StatusOr<absl::string_view> CheckedBody(absl::string_view bytes) {
   return body;
 }
 
-absl::Status NoMessage(const google::protobuf::MessageLite& message) {
+// A record of so many bytes can't take too much memory.
+constexpr size_t kAlwaysDecodedBytes = 1 << 20;
+constexpr int64_t kMostDecodedBytes = 2LL << 30;
+constexpr int kMostDepth = 100;  // as protobuf's own
+
+// Takes from `budget` what decoding `bytes` allocates, roughly: an empty
+// message is two bytes in the file and some hundred in memory. False where it
+// is not enough. Bytes that are no message are for the decoder to refuse.
+bool FitsMemory(const google::protobuf::Descriptor& type,
+                absl::string_view bytes, int depth, int64_t* budget) {
+  using google::protobuf::FieldDescriptor;
+  constexpr int64_t kMessageBytes = 200, kTextBytes = 48, kScalarBytes = 24;
+  if (depth > kMostDepth) return true;
+  CodedInputStream input(reinterpret_cast<const uint8_t*>(bytes.data()),
+                         static_cast<int>(bytes.size()));
+  while (true) {
+    const uint32_t tag = input.ReadTag();
+    if (tag == 0) return true;
+    if (WireFormatLite::GetTagWireType(tag) !=
+        WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+      if (!WireFormatLite::SkipField(&input, tag)) return true;
+      *budget -= kScalarBytes;
+    } else {
+      uint32_t length = 0;
+      if (!input.ReadVarint32(&length)) return true;
+      const size_t start = static_cast<size_t>(input.CurrentPosition());
+      if (length > bytes.size() - start) return true;
+      const FieldDescriptor* field =
+          type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
+      if (field != nullptr && field->message_type() != nullptr) {
+        *budget -= kMessageBytes;
+        if (!FitsMemory(*field->message_type(), bytes.substr(start, length),
+                        depth + 1, budget)) {
+          return false;
+        }
+      } else if (field != nullptr && field->is_packable()) {
+        *budget -= 8 * static_cast<int64_t>(length);  // of a byte each
+      } else {
+        *budget -= kTextBytes + static_cast<int64_t>(length);
+      }
+      if (!input.Skip(static_cast<int>(length))) return true;
+    }
+    if (*budget < 0) return false;
+  }
+}
+
+absl::Status CheckMemory(const google::protobuf::Message& message,
+                         absl::string_view bytes) {
+  int64_t budget = kMostDecodedBytes;
+  if (bytes.size() <= kAlwaysDecodedBytes ||
+      FitsMemory(*message.GetDescriptor(), bytes, 1, &budget)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat("its contents would take more than ",
+                                          kMostDecodedBytes >> 20,
+                                          " MiB of memory"));
+}
+
+absl::Status NoMessage(const google::protobuf::Message& message) {
   return absl::DataLossError(absl::StrCat("its contents are no valid ",
                                           message.GetTypeName(), " message"));
 }
@@ -112,7 +175,7 @@ absl::Status CheckMeasurements(
 
 }  // namespace
 
-std::string EncodeRecord(const google::protobuf::MessageLite& message) {
+std::string EncodeRecord(const google::protobuf::Message& message) {
   std::string bytes;
   bytes.reserve(message.ByteSizeLong() + kTrailerBytes);
   message.AppendToString(&bytes);
@@ -129,8 +192,9 @@ std::string WithChecksum(std::string bytes) {
 }
 
 absl::Status DecodeRecord(absl::string_view bytes,
-                          google::protobuf::MessageLite* message) {
+                          google::protobuf::Message* message) {
   OPTRAIL_ASSIGN_OR_RETURN(const absl::string_view body, CheckedBody(bytes));
+  OPTRAIL_RETURN_IF_ERROR(CheckMemory(*message, body));
   if (!message->ParseFromArray(body.data(), static_cast<int>(body.size()))) {
     return NoMessage(*message);
   }
@@ -139,7 +203,7 @@ absl::Status DecodeRecord(absl::string_view bytes,
 
 absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
                                  absl::string_view bytes,
-                                 google::protobuf::MessageLite* message,
+                                 google::protobuf::Message* message,
                                  int* skipped_count) {
   OPTRAIL_ASSIGN_OR_RETURN(const absl::string_view body, CheckedBody(bytes));
   CodedInputStream input(reinterpret_cast<const uint8_t*>(body.data()),
@@ -159,11 +223,19 @@ absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
       kept.append(body.data() + start, input.CurrentPosition() - start);
     }
   }
+  OPTRAIL_RETURN_IF_ERROR(CheckMemory(*message, kept));
   if (input.CurrentPosition() != static_cast<int>(body.size()) ||
       !message->ParseFromString(kept)) {
     return NoMessage(*message);
   }
   return absl::OkStatus();
+}
+
+RecordDamage RecordDamageOf(absl::string_view bytes) {
+  const bool has_checksum = bytes.size() >= kTrailerBytes &&
+                            bytes.substr(bytes.size() - kTrailerBytes, 2) ==
+                                absl::string_view(kTag, 2);
+  return has_checksum ? RecordDamage::kChanged : RecordDamage::kCutOff;
 }
 
 absl::Status ValidateRun(const proto::Run& run) {

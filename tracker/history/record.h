@@ -16,28 +16,33 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "google/protobuf/message_lite.h"
+#include "google/protobuf/message.h"
 #include "tracker/proto/run.pb.h"
 #include "tuning/proto/session.pb.h"
 
 namespace optrail::tracker {
 
 // `message` is a Run or a Session whose checksum is not set.
-std::string EncodeRecord(const google::protobuf::MessageLite& message);
+std::string EncodeRecord(const google::protobuf::Message& message);
 
 // A serialised message with its checksum behind it.
 std::string WithChecksum(std::string bytes);
 
-// DataLoss that says what is wrong: empty, cut off, changed, no such message.
+// DataLoss that says what is wrong: empty, cut off, changed, no such message,
+// or one that would take gigabytes of memory, as a small file can.
 absl::Status DecodeRecord(absl::string_view bytes,
-                          google::protobuf::MessageLite* message);
+                          google::protobuf::Message* message);
 
 // The same without the fields of the given numbers, which are checked but not
 // parsed; their number of occurrences goes to `skipped_count`.
 absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
                                  absl::string_view bytes,
-                                 google::protobuf::MessageLite* message,
+                                 google::protobuf::Message* message,
                                  int* skipped_count);
+
+// What is wrong with bytes that DecodeRecord refuses, apart from its words.
+enum class RecordDamage { kCutOff, kChanged };
+RecordDamage RecordDamageOf(absl::string_view bytes);
 
 // InvalidArgument, naming benchmark and field, where a run holds what no
 // measurement can be: NaN, infinite or negative times, samples of no calls.

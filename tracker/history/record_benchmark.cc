@@ -60,6 +60,9 @@ class CountingFileSystem : public FileSystem {
   int Stat(const std::string& path, FileInfo* info) override {
     return real_.Stat(path, info);
   }
+  int LinkStat(const std::string& path, FileInfo* info) override {
+    return real_.LinkStat(path, info);
+  }
   int StatDescriptor(int fd, FileInfo* info) override {
     return real_.StatDescriptor(fd, info);
   }

@@ -1,27 +1,24 @@
 #include "tracker/history/repair.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "google/protobuf/unknown_field_set.h"
-#include "tracker/history/record.h"
+#include "tracker/history/history_files.h"
 
 namespace optrail::tracker {
 namespace {
 
 // Clocks of machines differ by less.
-constexpr int64_t kClockToleranceNs = 300LL * 1'000'000'000;
+constexpr absl::Duration kClockTolerance = absl::Minutes(5);
 
 std::string UtcText(int64_t unix_ns) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixNanos(unix_ns),
@@ -55,22 +52,28 @@ void CollectUnknown(const google::protobuf::Message& message,
   }
 }
 
-// Which kind of damage a file has that its reader refuses for `reason`.
-HistoryProblem ProblemOf(const std::string& bytes, absl::string_view reason) {
-  // All kinds of record have their checksum in the same place.
-  proto::Tombstones any;
-  const absl::Status status = DecodeRecord(bytes, &any);
-  if (absl::StrContains(status.message(), "cut off") ||
-      absl::StrContains(status.message(), "is empty")) {
-    return HistoryProblem::kTruncated;
+bool IsTaken(const std::string& path, FileSystem* fs) {
+  FileInfo info;
+  return fs->LinkStat(path, &info) == 0;
+}
+
+HistoryProblem ProblemOf(const BadFile& bad, FileSystem* fs) {
+  switch (bad.damage) {
+    case Damage::kUnreadable:
+      return HistoryProblem::kUnreadable;
+    case Damage::kNoFile:
+      return HistoryProblem::kNoFile;
+    case Damage::kCutOff:
+      return HistoryProblem::kTruncated;
+    case Damage::kChanged:
+      return HistoryProblem::kChanged;
+    case Damage::kImpossibleValue:
+      return HistoryProblem::kImpossibleValue;
+    case Damage::kMisplaced:
+      return IsTaken(bad.place, fs) ? HistoryProblem::kDuplicateId
+                                    : HistoryProblem::kMisplaced;
   }
-  if (absl::StrContains(status.message(), "bytes were changed") ||
-      absl::StrContains(reason, "no valid")) {
-    return HistoryProblem::kChanged;
-  }
-  return absl::StrContains(reason, "its id '")
-             ? HistoryProblem::kMisplaced
-             : HistoryProblem::kImpossibleValue;
+  return HistoryProblem::kUnreadable;
 }
 
 class Checker {
@@ -86,7 +89,10 @@ class Checker {
     report_.sessions = verified.sessions;
     report_.triage_records = verified.triage_records;
     report_.bytes = verified.bytes;
-    for (const BadFile& bad : verified.bad_files) AddDamage(bad);
+    for (const BadFile& bad : verified.bad_files) {
+      report_.findings.push_back(
+          {ProblemOf(bad, fs_), bad.path, bad.reason, bad.place});
+    }
     for (const std::string& path : verified.leftover_temporary_files) {
       Add(HistoryProblem::kLeftover, path,
           "left by a writer that was killed; harmless, never read");
@@ -104,23 +110,7 @@ class Checker {
  private:
   void Add(HistoryProblem problem, const std::string& path,
            std::string detail) {
-    report_.findings.push_back({problem, path, std::move(detail)});
-  }
-
-  void AddDamage(const BadFile& bad) {
-    const absl::StatusOr<std::string> bytes = ReadFile(bad.path, fs_);
-    if (!bytes.ok()) {
-      Add(HistoryProblem::kUnreadable, bad.path, bad.reason);
-    } else if (const size_t place = bad.reason.find("whose place is ");
-               place != std::string::npos) {
-      const std::string target = bad.reason.substr(
-          place + absl::string_view("whose place is ").size());
-      Add(FileExists(target, fs_) ? HistoryProblem::kDuplicateId
-                                  : HistoryProblem::kMisplaced,
-          bad.path, bad.reason);
-    } else {
-      Add(ProblemOf(*bytes, bad.reason), bad.path, bad.reason);
-    }
+    report_.findings.push_back({problem, path, std::move(detail), ""});
   }
 
   template <typename Message>
@@ -155,20 +145,28 @@ class Checker {
 
   void CheckClock(const std::string& path, int64_t started_ns,
                   const proto::Commit& commit) {
+    // These saturate where integers overflow.
+    const absl::Time started = absl::FromUnixNanos(started_ns);
+    const absl::Time made = absl::FromUnixNanos(commit.commit_unix_ns());
     if (started_ns < 0) {
       Add(HistoryProblem::kClockBackwards, path,
-          absl::StrCat("it started ", -started_ns, " ns before 1970"));
+          absl::StrCat("it started at ", UtcText(started_ns),
+                       " UTC, before 1970"));
     } else if (commit.commit_unix_ns() > 0 && !commit.dirty() &&
-               started_ns + kClockToleranceNs < commit.commit_unix_ns()) {
+               started + kClockTolerance < made) {
       Add(HistoryProblem::kClockBackwards, path,
           absl::StrCat("it started at ", UtcText(started_ns),
                        " UTC, before its commit was made (",
                        UtcText(commit.commit_unix_ns()), ")"));
     } else if (options_.now_unix_ns != 0 &&
-               started_ns > options_.now_unix_ns + kClockToleranceNs) {
+               started > absl::FromUnixNanos(options_.now_unix_ns) +
+                             kClockTolerance) {
       Add(HistoryProblem::kClockBackwards, path,
           absl::StrCat("it started at ", UtcText(started_ns),
-                       " UTC, which is in the future"));
+                       " UTC, which is in the future",
+                       IsInTheFuture(started_ns, options_.now_unix_ns)
+                           ? ": it is not taken for the latest"
+                           : ""));
     }
   }
 
@@ -191,7 +189,8 @@ class Checker {
             reached[{header.hardware().id(), header.commit().branch()}];
         const int64_t position = header.commit().first_parent_position();
         if (position > last.position &&
-            header.started_unix_ns() + kClockToleranceNs < last.started_ns) {
+            absl::FromUnixNanos(header.started_unix_ns()) + kClockTolerance <
+                absl::FromUnixNanos(last.started_ns)) {
           Add(HistoryProblem::kClockBackwards, info.path,
               absl::StrCat("it started at ", UtcText(header.started_unix_ns()),
                            " UTC, before a run of the older commit ",
@@ -207,7 +206,9 @@ class Checker {
       if (buried != tombstones.by_run.end() &&
           buried->second == proto::REMOVED) {
         Add(HistoryProblem::kResurrected, info.path,
-            "retention removed it; `optrail history thin` does so again");
+            "retention removed it; `optrail history thin` does so again, "
+            "unless "
+            "one of its rules keeps it");
       }
       CheckCommit(info.path, header.commit());
       const absl::StatusOr<proto::Run> run = history_.ReadRun(info.id());
@@ -237,18 +238,15 @@ class Checker {
   bool asking_ended_ = false;
 };
 
-// Moves a file to a name that is free; both folders are synced.
-absl::Status Move(const std::string& from, std::string* to, FileSystem* fs) {
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(*to), fs));
-  const std::string wanted = *to;
-  for (int i = 1; FileExists(*to, fs); ++i) {
-    *to = absl::StrCat(wanted, ".", i);
-  }
-  if (fs->Rename(from, *to) != 0) {
-    return FileError("moving to quarantine", from, errno);
-  }
-  OPTRAIL_RETURN_IF_ERROR(SyncDirectory(DirectoryOf(*to), fs));
-  return SyncDirectory(DirectoryOf(from), fs);
+// Puts an intact record where it belongs. AlreadyExists where another file has
+// come there meanwhile.
+absl::Status MoveToPlace(const std::string& dir, const std::string& from,
+                         const std::string& place, FileSystem* fs) {
+  OPTRAIL_RETURN_IF_ERROR(CheckFoldersOf(dir, from, fs));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes, ReadRecordFile(from, fs));
+  OPTRAIL_RETURN_IF_ERROR(PrepareFolderOf(dir, place, fs));
+  OPTRAIL_RETURN_IF_ERROR(WriteNewFileAtomically(place, bytes, fs));
+  return RemoveFile(from, fs);
 }
 
 }  // namespace
@@ -261,6 +259,8 @@ absl::string_view HistoryProblemName(HistoryProblem problem) {
       return "bytes changed";
     case HistoryProblem::kUnreadable:
       return "unreadable";
+    case HistoryProblem::kNoFile:
+      return "no file";
     case HistoryProblem::kImpossibleValue:
       return "impossible value";
     case HistoryProblem::kDuplicateId:
@@ -299,31 +299,24 @@ absl::StatusOr<CheckReport> CheckHistory(const History& history,
 absl::StatusOr<std::vector<Repaired>> RepairHistory(const History& history,
                                                     const CheckReport& report) {
   FileSystem* fs = history.file_system();
-  const size_t prefix = JoinPath(history.dir(), "x").size() - 1;
   std::vector<Repaired> repaired;
   for (const HistoryFinding& finding : report.findings) {
-    if (!IsDamage(finding.problem) || !FileExists(finding.path, fs)) continue;
+    if (!IsDamage(finding.problem) || !IsTaken(finding.path, fs)) continue;
     Repaired moved;
     moved.from = finding.path;
     moved.reason =
         absl::StrCat(HistoryProblemName(finding.problem), ": ", finding.detail);
+    absl::Status placed = absl::AlreadyExistsError("");
     if (finding.problem == HistoryProblem::kMisplaced) {
-      const size_t place = finding.detail.find("whose place is ");
-      moved.to = finding.detail.substr(
-          place + absl::string_view("whose place is ").size());
-      // Unless another file has come there meanwhile.
-      OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(moved.to), fs));
-      OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes,
-                               ReadFile(moved.from, fs));
-      OPTRAIL_RETURN_IF_ERROR(WriteNewFileAtomically(moved.to, bytes, fs));
-      OPTRAIL_RETURN_IF_ERROR(RemoveFile(moved.from, fs));
+      moved.to = finding.place;
+      placed = MoveToPlace(history.dir(), moved.from, moved.to, fs);
+    }
+    if (absl::IsAlreadyExists(placed)) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          moved.to,
+          MoveToQuarantine(history.dir(), moved.from, moved.reason, fs));
     } else {
-      moved.to =
-          JoinPath(history.dir(), "quarantine", moved.from.substr(prefix));
-      OPTRAIL_RETURN_IF_ERROR(Move(moved.from, &moved.to, fs));
-      OPTRAIL_RETURN_IF_ERROR(
-          WriteFileAtomically(absl::StrCat(moved.to, ".reason"),
-                              absl::StrCat(moved.reason, "\n"), fs));
+      OPTRAIL_RETURN_IF_ERROR(placed);
     }
     repaired.push_back(std::move(moved));
   }

@@ -9,9 +9,11 @@
 //   OPTRAIL_RETURN_IF_ERROR(RepairHistory(history, report).status());
 //
 // Damaged files move to <history>/quarantine, where nothing reads them, with
-// the reason beside them. Nothing is ever deleted or changed: what is only odd
-// (a clock that ran backwards, a commit that git no longer knows, a field of a
-// newer version) is said and stays.
+// the reason beside them; an intact record in the wrong place goes to its own.
+// Nothing is written outside of the history, whatever its files say, and no
+// symbolic link is followed. Nothing is ever deleted or changed: what is only
+// odd (a clock that ran backwards, a commit that git no longer knows, a field
+// of a newer version) is said and stays.
 
 #include <cstdint>
 #include <functional>
@@ -29,8 +31,10 @@ enum class HistoryProblem {
   // Damage: readers skip the file, repair moves it away.
   kTruncated,        // shorter than it was written, or no record at all
   kChanged,          // its checksum says so: flipped bits, half a merge
-  kUnreadable,       // the system does not let it be read
-  kImpossibleValue,  // NaN, infinite or negative times, samples of no calls
+  kUnreadable,       // the system does not let it be read, or it is too large
+  kNoFile,           // a link, pipe, device, socket, or a folder called x.pb
+  kImpossibleValue,  // NaN, infinite or negative times, samples of no calls, an
+                     // id of another form
   kDuplicateId,      // a second file of a record that is in its place
   kMisplaced,        // it is not where its id says; moved to its place if free
 
@@ -50,6 +54,7 @@ struct HistoryFinding {
   HistoryProblem problem = HistoryProblem::kUnreadable;
   std::string path;
   std::string detail;  // what was found and what was expected
+  std::string place;   // kMisplaced: where it belongs
 };
 
 struct CheckOptions {

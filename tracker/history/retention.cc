@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/hash.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
@@ -13,8 +14,6 @@
 
 namespace optrail::tracker {
 namespace {
-
-constexpr int64_t kDayNs = 86'400LL * 1'000'000'000;
 
 bool IsPinned(const proto::Run& run, const RetentionPolicy& policy) {
   for (const std::string& commit : policy.keep_commits) {
@@ -112,17 +111,19 @@ absl::StatusOr<RetentionPlan> PlanRetention(const History& history,
   std::map<std::tuple<std::string, std::string, std::string>, int> newer;
   for (const RunInfo& info : list.runs) {
     const proto::Run& run = info.header;
-    const int rank =
-        newer[{run.suite(), run.hardware().id(), run.commit().branch()}]++;
-    const auto buried = tombstones.by_run.find(info.id());
-    const bool is_buried = buried != tombstones.by_run.end();
-    const bool whole =
-        rank < policy.keep_runs || IsPinned(run, policy) ||
-        now_unix_ns - run.started_unix_ns() <= policy.keep_days * kDayNs;
-    if (whole && !is_buried) {
+    // Those dated in the future must not push the others out.
+    const bool is_ahead = IsInTheFuture(run.started_unix_ns(), now_unix_ns);
+    int& rank =
+        newer[{run.suite(), run.hardware().id(), run.commit().branch()}];
+    if (is_ahead || rank < policy.keep_runs || IsPinned(run, policy) ||
+        absl::FromUnixNanos(now_unix_ns) -
+                absl::FromUnixNanos(run.started_unix_ns()) <=
+            policy.keep_days * absl::Hours(24)) {
+      rank += is_ahead ? 0 : 1;
       ++plan.kept_whole;
       continue;
     }
+    ++rank;
     absl::StatusOr<proto::Run> read = history.ReadRun(info.id());
     if (!read.ok()) {
       plan.bad_files.push_back(
@@ -131,10 +132,13 @@ absl::StatusOr<RetentionPlan> PlanRetention(const History& history,
     }
     read->clear_checksum();
     const int64_t bytes = static_cast<int64_t>(read->ByteSizeLong());
-    const bool remove = is_buried
-                            ? buried->second == proto::REMOVED ||
-                                  (!whole && !IsKthRun(run, policy.keep_every))
-                            : !IsKthRun(run, policy.keep_every);
+    const auto buried = tombstones.by_run.find(info.id());
+    const bool only_buried = IsKthRun(run, policy.keep_every) &&
+                             buried != tombstones.by_run.end() &&
+                             buried->second == proto::REMOVED;
+    if (only_buried && !policy.accept_removals) ++plan.buried_but_kept;
+    const bool remove = only_buried ? policy.accept_removals
+                                    : !IsKthRun(run, policy.keep_every);
     if (remove) {
       plan.remove.push_back(info.id());
     } else if (ThinRun(&*read)) {

@@ -13,9 +13,11 @@
 // Before anything changes, a tombstone of it is on the disk, so that merging
 // with a copy does not bring back what was taken away. Killed at any moment,
 // every run is there whole or thinned, or gone because the plan said so; the
-// next pass completes what is left. Runs that git or rsync brought back are
-// part of the next plan. Points and their values stay as they are where a run
-// is thinned; only the spread of samples within a process is forgotten.
+// next pass completes what is left. The policy decides: what one of its rules
+// keeps whole stays whatever a tombstone says, and a run that only a tombstone
+// buries is removed once that is accepted. Runs that git or rsync brought back
+// are part of the next plan. Points and their values stay as they are where a
+// run is thinned; only the spread of samples within a process is forgotten.
 //
 // Sessions and what people said are never thinned.
 
@@ -42,6 +44,10 @@ struct RetentionPolicy {
   // Runs of these commits (prefixes of their hashes) are always kept whole: the
   // releases that gates compare with.
   std::vector<std::string> keep_commits;
+
+  // Also remove what tombstones (of another policy, or of somebody else) say
+  // was removed and this policy would leave as medians.
+  bool accept_removals = false;
 };
 
 // InvalidArgument, naming the field, for what makes no sense.
@@ -54,6 +60,7 @@ struct RetentionPlan {
   std::vector<std::string> remove;  // run ids, oldest first
   int64_t kept_whole = 0;
   int64_t thinned_before = 0;
+  int64_t buried_but_kept = 0;  // for want of accept_removals
   // Bytes of the files that change, as they are and as they will be.
   int64_t bytes_before = 0;
   int64_t bytes_after = 0;

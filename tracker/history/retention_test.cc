@@ -144,12 +144,19 @@ TEST(Retention, AMergeDoesNotBringBackWhatWasTakenAway) {
   ASSERT_TRUE(third.MergeFrom(copy).ok());
   EXPECT_EQ(AllRuns(third), kept);
 
-  // A merge takes nothing away; the copy's next pass does.
-  ASSERT_TRUE(copy.MergeFrom(history).ok());
+  // A merge takes nothing away, and brings what would only if it is asked to.
+  const auto unasked = copy.MergeFrom(history);
+  ASSERT_EQ(unasked->held_back.size(), 1);
+  EXPECT_EQ(unasked->held_back[0].removes, plan.remove.size());
+  EXPECT_EQ(unasked->held_back[0].thins, plan.thin.size());
+  EXPECT_THAT(copy.LoadTombstones()->by_run, IsEmpty());
+  ASSERT_TRUE(copy.MergeFrom(history, {/*accept_removals=*/true}).ok());
   EXPECT_EQ(AllRuns(copy).size(), 20);
+  // The policy of the copy decides.
   RetentionPolicy everything;
   everything.keep_days = 100000;
-  const RetentionPlan there = *PlanRetention(copy, everything, kNow);
+  EXPECT_EQ(PlanRetention(copy, everything, kNow)->kept_whole, 20);
+  const RetentionPlan there = *PlanRetention(copy, KeepFewer(), kNow);
   EXPECT_EQ(there.remove, plan.remove);
   EXPECT_EQ(there.thin, plan.thin);
   ASSERT_TRUE(ApplyRetention(copy, there, kNow).ok());

@@ -19,6 +19,7 @@
 #include "tracker/import/pytest_benchmark.h"
 #include "tracker/import/suite_name.h"
 #include "tracker/series/series_key.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
@@ -121,7 +122,8 @@ void AppendProcesses(const proto::Run& other, proto::Run* run) {
     }
     proto::BenchmarkResult* mine = run->mutable_results(found->second);
     mine->mutable_measurements()->MergeFrom(result.measurements());
-    if (mine->outcome() == proto::OK) {
+    if (tuning::Severity(result.outcome()) >
+        tuning::Severity(mine->outcome())) {
       mine->set_outcome(result.outcome());
       mine->set_detail(result.detail());
     }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/statistics.h"
 #include "tracker/history/history.h"
+#include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
@@ -48,6 +49,14 @@ ProcessReading Summary(const std::vector<double>& samples) {
     reading.relative_sample_spread =
         MedianAbsoluteDeviation(samples) / std::abs(reading.value);
   }
+  return reading;
+}
+
+ProcessReading ReadingOf(const proto::MetricSamples& samples,
+                         const proto::Measurement& measurement) {
+  ProcessReading reading =
+      Summary({samples.values().begin(), samples.values().end()});
+  reading.aggregate_only = measurement.aggregate_only();
   return reading;
 }
 
@@ -118,7 +127,7 @@ absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
   } else {
     const proto::MetricSamples* found = FindMetric(measurement, metric);
     if (found == nullptr) return absl::nullopt;
-    reading = Summary({found->values().begin(), found->values().end()});
+    return ReadingOf(*found, measurement);
   }
   reading.aggregate_only = measurement.aggregate_only();
   return reading;
@@ -127,13 +136,10 @@ absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
 std::vector<MetricInfo> MetricsOf(const proto::BenchmarkResult& result) {
   std::vector<MetricInfo> metrics = {
       {std::string(kTime), "ns", proto::LOWER_IS_BETTER}};
+  std::set<absl::string_view> known = {kTime};
   for (const proto::Measurement& measurement : result.measurements()) {
     for (const proto::MetricSamples& samples : measurement.metrics()) {
-      const bool known = std::any_of(metrics.begin(), metrics.end(),
-                                     [&](const MetricInfo& metric) {
-                                       return metric.metric == samples.metric();
-                                     });
-      if (known) continue;
+      if (!known.insert(samples.metric()).second) continue;
       metrics.push_back({samples.metric(), samples.unit(),
                          samples.direction() == proto::HIGHER_IS_BETTER
                              ? proto::HIGHER_IS_BETTER
@@ -147,28 +153,44 @@ std::vector<MetricInfo> MetricsOf(const proto::BenchmarkResult& result) {
   return metrics;
 }
 
-Observation Observe(const proto::BenchmarkResult& result, MetricInfo metric) {
-  Observation observation;
-  for (const proto::Measurement& measurement : result.measurements()) {
-    if (const auto reading = ReadingOf(measurement, metric.metric)) {
-      observation.processes.push_back(*reading);
+std::vector<Observation> Observe(const proto::BenchmarkResult& result) {
+  Observation shared;
+  shared.outcome = result.outcome();
+  shared.detail = result.detail();
+  shared.config = result.config();
+  shared.config_source = result.config_source();
+  shared.kernel_id = result.kernel_id();
+  shared.tuning_session_id = result.tuning_session_id();
+  shared.resolved_backend = result.resolved_backend();
+  shared.library = result.library();
+  if (result.has_flop()) shared.flop = result.flop();
+  if (result.has_moved_bytes()) shared.moved_bytes = result.moved_bytes();
+  if (result.has_roofline_fraction()) {
+    shared.roofline_fraction = result.roofline_fraction();
+  }
+  std::vector<Observation> observations;
+  std::unordered_map<std::string, size_t> places;
+  for (MetricInfo& metric : MetricsOf(result)) {
+    places[metric.metric] = observations.size();
+    observations.push_back(shared);
+    observations.back().metric = std::move(metric);
+  }
+  // One look at each metric of a process: a benchmark may have 100,000.
+  std::vector<int> read_in(observations.size(), -1);
+  for (int i = 0; i < result.measurements_size(); ++i) {
+    const proto::Measurement& measurement = result.measurements(i);
+    if (const auto reading = ReadingOf(measurement, kTime)) {
+      observations[0].processes.push_back(*reading);
+    }
+    read_in[0] = i;
+    for (const proto::MetricSamples& samples : measurement.metrics()) {
+      const size_t place = places.at(samples.metric());
+      if (samples.values_size() == 0 || read_in[place] == i) continue;
+      read_in[place] = i;
+      observations[place].processes.push_back(ReadingOf(samples, measurement));
     }
   }
-  observation.metric = std::move(metric);
-  observation.outcome = result.outcome();
-  observation.detail = result.detail();
-  observation.config = result.config();
-  observation.config_source = result.config_source();
-  observation.kernel_id = result.kernel_id();
-  observation.tuning_session_id = result.tuning_session_id();
-  observation.resolved_backend = result.resolved_backend();
-  observation.library = result.library();
-  if (result.has_flop()) observation.flop = result.flop();
-  if (result.has_moved_bytes()) observation.moved_bytes = result.moved_bytes();
-  if (result.has_roofline_fraction()) {
-    observation.roofline_fraction = result.roofline_fraction();
-  }
-  return observation;
+  return observations;
 }
 
 std::string DescribeToolchainChange(const proto::Toolchain& before,
@@ -277,8 +299,7 @@ void SeriesBuilder::Add(const OrderedRuns& runs, int place,
   }
   point.processes.insert(point.processes.end(), observation.processes.begin(),
                          observation.processes.end());
-  if (point.outcome == proto::OUTCOME_UNSPECIFIED ||
-      point.outcome == proto::OK) {
+  if (tuning::Severity(observation.outcome) > tuning::Severity(point.outcome)) {
     point.outcome = observation.outcome;
     point.detail = observation.detail;
   }
@@ -344,13 +365,14 @@ std::vector<Series> BuildSeries(const std::vector<const proto::Run*>& runs) {
   for (int place = 0; place < order.size(); ++place) {
     const proto::Run& run = order.run(place);
     for (const proto::BenchmarkResult& result : run.results()) {
-      for (const MetricInfo& metric : MetricsOf(result)) {
-        SeriesKey key = {result.key(), metric.metric, metric.unit,
-                         run.hardware().id(), run.commit().branch()};
+      for (const Observation& observation : Observe(result)) {
+        SeriesKey key = {result.key(), observation.metric.metric,
+                         observation.metric.unit, run.hardware().id(),
+                         run.commit().branch()};
         const std::string text = CanonicalText(key);
         const auto [builder, is_new] =
             builders.try_emplace(text, std::move(key), text);
-        builder->second.Add(order, place, Observe(result, metric));
+        builder->second.Add(order, place, observation);
       }
     }
   }

@@ -68,7 +68,8 @@ struct Observation {
   absl::optional<double> roofline_fraction;
 };
 
-Observation Observe(const proto::BenchmarkResult& result, MetricInfo metric);
+// One for each of MetricsOf(result), in its order.
+std::vector<Observation> Observe(const proto::BenchmarkResult& result);
 
 struct Point {
   proto::Commit commit;

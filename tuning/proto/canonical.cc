@@ -302,6 +302,41 @@ absl::StatusOr<proto::CacheMode> ParseCacheMode(absl::string_view name) {
                                      proto::CacheMode_MAX);
 }
 
+int Severity(proto::Outcome outcome) {
+  switch (outcome) {
+    case proto::OUTCOME_UNSPECIFIED:
+      return 0;
+    case proto::OK:
+      return 1;
+    case proto::CENSORED:
+      return 2;
+    case proto::CONTENDED:
+      return 3;
+    case proto::UNSUPPORTED:
+      return 4;
+    case proto::INVALID:
+      return 5;
+    case proto::COMPILE_ERROR:
+      return 6;
+    case proto::LAUNCH_ERROR:
+      return 7;
+    case proto::OUT_OF_MEMORY:
+      return 8;
+    case proto::TIMED_OUT:
+      return 9;
+    case proto::CRASHED:
+      return 10;
+    case proto::WRONG_RESULT:
+      return 12;
+    default:
+      return 11;
+  }
+}
+
+bool IsFailure(proto::Outcome outcome) {
+  return Severity(outcome) > Severity(proto::CONTENDED);
+}
+
 std::string OutcomeName(proto::Outcome outcome) {
   // A newer writer may know outcomes that this reader does not.
   if (!proto::Outcome_IsValid(outcome)) {

@@ -94,6 +94,14 @@ std::string DeviceAndBackend(proto::DeviceKind device,
 std::string ObjectivesText(
     const google::protobuf::RepeatedPtrField<proto::Objective>& objectives);
 
+// Whether an outcome is a failure of the code: contended and raced-out
+// measurements say nothing of it.
+bool IsFailure(proto::Outcome outcome);
+// The order in which outcomes count where there are several, worst highest:
+// wrong results, then other failures, then what says nothing, then OK. Outcomes
+// of newer writers are failures.
+int Severity(proto::Outcome outcome);
+
 // What is tuned, without kernel and hardware: for people and file names.
 std::string TaskText(const proto::Task& task);
 

@@ -42,9 +42,14 @@ std::vector<proto::Objective> ObjectivesOf(const proto::Session& session) {
 
 absl::optional<double> ValueOf(const proto::Trial& trial,
                                absl::string_view metric) {
-  if (metric != kTimeMetric) return MedianOf(trial.objectives(), metric);
-  if (!trial.has_time_ns()) return MedianOf(trial.objectives(), metric);
-  return trial.time_ns();
+  if (metric == kTimeMetric && trial.has_time_ns()) return trial.time_ns();
+  if (const auto value = MedianOf(trial.objectives(), metric)) return value;
+  // What a meter read, or what was sampled beside time.
+  for (const proto::Measurement& measurement : trial.measurements()) {
+    if (metric == kTimeMetric) break;
+    if (const auto value = ValueOf(measurement, metric)) return value;
+  }
+  return absl::nullopt;
 }
 
 absl::optional<double> ValueOf(const proto::Measurement& measurement,

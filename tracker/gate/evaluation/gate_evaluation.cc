@@ -1,17 +1,20 @@
-// Measures the gate on identical code and on planted slow-downs, by resampling
-// processes that were recorded once, and prints the tables of docs/gating.md.
+// Measures the gate and `compare` on runs of identical code that were recorded
+// one after another, and prints the tables of docs/gating.md.
 //
 //   bazel run //tracker/gate/evaluation:gate_evaluation -- \
-//       --processes=$PWD/base/testdata/processes_xeon_2c.tsv
+//       --sets=$PWD/tracker/gate/evaluation/runs_idle_2c.tsv
 //
-// --processes is a file of one line per benchmark: its name, then for each
-// round (a run) the process medians in ns separated by spaces; the fields are
-// separated by tabs. --history=DIR --export=FILE makes one from a history whose
-// runs are of the same code.
+// A set is a file of one line per benchmark: its name, then for each run the
+// process medians in ns separated by spaces; the fields are separated by tabs.
+// A median may be followed by its calibration loops in ns:
+// "43210@arithmetic,l1,l2,l3,memory". --history=DIR --export=FILE makes one of
+// a history whose runs are of the same code. --simulate=N adds N simulated sets
+// whose noise is made to be like that of a machine with a drift of 3.2% that
+// six of eight benchmarks share.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <string>
@@ -20,9 +23,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -35,65 +36,85 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "tracker/compare/compare.h"
-#include "tracker/compare/ratio.h"
 #include "tracker/gate/gate.h"
 #include "tracker/gate/policy.h"
 #include "tracker/history/history.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 
-ABSL_FLAG(std::string, processes, "", "recorded processes, see above");
-ABSL_FLAG(std::string, history, "", "history to make such a file from");
+ABSL_FLAG(std::vector<std::string>, sets, {}, "recorded sets, see above");
+ABSL_FLAG(int, simulate, 0, "simulated sets");
+ABSL_FLAG(std::string, history, "", "history to make a set from");
 ABSL_FLAG(std::string, export, "", "where to write it");
-ABSL_FLAG(int, runs, 10000, "gate runs of identical code per table row");
-ABSL_FLAG(int, power_runs, 2000, "gate runs with a slow-down per table row");
-ABSL_FLAG(double, slowdown, .05, "that is planted in one benchmark");
-ABSL_FLAG(std::string, design, "",
-          "measure false alarms only of designs whose name holds this");
+ABSL_FLAG(int, shuffles, 12, "orders of each set beside that of time");
+ABSL_FLAG(int, benchmarks, 8, "drawn from sets that have more");
 ABSL_FLAG(uint64_t, seed, 1, "");
 
 namespace optrail::tracker {
 namespace {
 
-struct Benchmark {
+constexpr std::array<const char*, 5> kLoops = {"arithmetic", "l1", "l2", "l3",
+                                               "memory"};
+constexpr int kFewestRuns = 5;
+
+struct Set {
   std::string name;
-  ProcessGroups rounds;
-  std::vector<double> processes;  // of all rounds
-  double spread = 0;              // of the logarithm, over all processes
+  std::vector<proto::Run> runs;
 };
 
-absl::StatusOr<std::vector<Benchmark>> ReadProcesses(const std::string& path) {
+absl::StatusOr<double> Positive(absl::string_view text, absl::string_view path,
+                                int line) {
+  double value;
+  if (absl::SimpleAtod(text, &value) && value > 0) return value;
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ":", line, ": '", text, "', expected a positive number"));
+}
+
+absl::StatusOr<Set> ReadSet(const std::string& path, Rng& rng) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  std::vector<Benchmark> benchmarks;
-  int line_number = 0;
+  Set set;
+  set.name = path.substr(path.rfind('/') + 1);
+  std::vector<std::pair<int, absl::string_view>> lines;
+  int number = 0;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    ++line_number;
-    if (line.empty() || line[0] == '#') continue;
+    ++number;
+    if (!line.empty() && line[0] != '#') lines.push_back({number, line});
+  }
+  const size_t wanted = static_cast<size_t>(absl::GetFlag(FLAGS_benchmarks));
+  if (lines.size() > wanted) {
+    rng.Shuffle(lines);
+    lines.resize(wanted);
+  }
+  for (const auto& [line_number, line] : lines) {
     const std::vector<absl::string_view> fields = absl::StrSplit(line, '\t');
-    Benchmark benchmark;
-    benchmark.name = std::string(fields[0]);
+    set.runs.resize(std::max(set.runs.size(), fields.size() - 1));
     for (size_t i = 1; i < fields.size(); ++i) {
-      benchmark.rounds.emplace_back();
-      for (const absl::string_view number :
+      proto::BenchmarkResult* result = set.runs[i - 1].add_results();
+      result->mutable_key()->set_operator_name(std::string(fields[0]));
+      result->set_outcome(proto::OK);
+      for (const absl::string_view process :
            absl::StrSplit(fields[i], ' ', absl::SkipEmpty())) {
-        double value;
-        if (!absl::SimpleAtod(number, &value) || !(value > 0)) {
-          return absl::InvalidArgumentError(
-              absl::StrCat(path, ":", line_number, ": field ", i + 1, ": '",
-                           number, "', expected a positive number"));
+        const std::vector<absl::string_view> parts =
+            absl::StrSplit(process, '@');
+        proto::Measurement* measurement = result->add_measurements();
+        OPTRAIL_ASSIGN_OR_RETURN(const double median,
+                                 Positive(parts[0], path, line_number));
+        measurement->set_median_ns(median);
+        if (parts.size() < 2) continue;
+        const std::vector<absl::string_view> loops =
+            absl::StrSplit(parts[1], ',');
+        for (size_t k = 0; k < std::min(loops.size(), kLoops.size()); ++k) {
+          OPTRAIL_ASSIGN_OR_RETURN(const double time_ns,
+                                   Positive(loops[k], path, line_number));
+          proto::Calibration* loop =
+              measurement->mutable_conditions()->add_calibrations();
+          loop->set_loop(kLoops[k]);
+          loop->set_time_ns(time_ns);
         }
-        benchmark.rounds.back().push_back(value);
-        benchmark.processes.push_back(value);
       }
     }
-    std::vector<double> logs;
-    for (const double value : benchmark.processes) {
-      logs.push_back(std::log(value));
-    }
-    benchmark.spread = StandardDeviation(logs);
-    benchmarks.push_back(std::move(benchmark));
   }
-  return benchmarks;
+  return set;
 }
 
 absl::Status Export(const std::string& dir, const std::string& path) {
@@ -106,354 +127,289 @@ absl::Status Export(const std::string& dir, const std::string& path) {
       for (const proto::Measurement& measurement : result.measurements()) {
         const auto reading = ReadingOf(measurement, "time");
         if (!reading) continue;
-        values.push_back(absl::StrFormat("%.5g", reading->value));
+        std::vector<std::string> loops;
+        for (const char* name : kLoops) {
+          for (const auto& loop : measurement.conditions().calibrations()) {
+            if (loop.loop() != name) continue;
+            loops.push_back(absl::StrFormat("%.4g", loop.time_ns()));
+          }
+        }
+        values.push_back(
+            absl::StrCat(absl::StrFormat("%.5g", reading->value),
+                         loops.size() == kLoops.size()
+                             ? absl::StrCat("@", absl::StrJoin(loops, ","))
+                             : ""));
       }
       lines[DisplayName(result.key())].push_back(absl::StrJoin(values, " "));
     }
   }
-  std::string text = "# benchmark, then process medians in ns of each round\n";
-  for (const auto& [name, rounds] : lines) {
-    absl::StrAppend(&text, name, "\t", absl::StrJoin(rounds, "\t"), "\n");
+  std::string text = "# benchmark, then process medians in ns of each run\n";
+  for (const auto& [name, runs] : lines) {
+    absl::StrAppend(&text, name, "\t", absl::StrJoin(runs, "\t"), "\n");
   }
   return WriteFileAtomically(path, text);
 }
 
-// Draws the two sides of a benchmark.
-struct Sides {
-  ProcessGroups baseline;
-  ProcessGroups candidate;
-};
-
-// `n` processes a side out of all, in any order: what resampling means.
-Sides DrawPooled(const Benchmark& benchmark, int n, Rng& rng) {
-  std::vector<double> drawn = benchmark.processes;
-  const int size = static_cast<int>(drawn.size());
-  Sides sides = {{{}}, {{}}};
-  for (int i = 0; i < std::min(size, 2 * n); ++i) {
-    std::swap(drawn[i], drawn[i + rng.UniformInt(size - i)]);
-    (i % 2 == 0 ? sides.baseline : sides.candidate)[0].push_back(drawn[i]);
-  }
-  return sides;
-}
-
-// As ci/gate.sh measures: `pairs` pairs of neighbouring rounds, one run of each
-// pair, of `processes`, on either side. The machine drifts as it did; within a
-// pair of rounds processes change places.
-Sides DrawInterleaved(const Benchmark& benchmark, int pairs, int processes,
-                      Rng& rng) {
-  const int rounds = static_cast<int>(benchmark.rounds.size());
-  const int first = static_cast<int>(rng.UniformInt(rounds - 2 * pairs + 1));
-  Sides sides;
-  for (int pair = 0; pair < pairs; ++pair) {
-    std::vector<double> drawn = benchmark.rounds[first + 2 * pair];
-    const std::vector<double>& other = benchmark.rounds[first + 2 * pair + 1];
-    drawn.insert(drawn.end(), other.begin(), other.end());
-    const size_t half =
-        std::min<size_t>(drawn.size() / 2, static_cast<size_t>(processes));
-    for (size_t i = 0; i + 1 < drawn.size(); ++i) {
-      std::swap(drawn[i],
-                drawn[i + static_cast<size_t>(rng.UniformInt(
-                              static_cast<int64_t>(drawn.size() - i)))]);
-    }
-    sides.baseline.emplace_back(drawn.begin(), drawn.begin() + half);
-    sides.candidate.emplace_back(drawn.begin() + half,
-                                 drawn.begin() + 2 * half);
-  }
-  return sides;
-}
-
-// The history's window: one round against `window` others.
-Sides DrawWindow(const Benchmark& benchmark, int window, Rng& rng) {
-  ProcessGroups rounds = benchmark.rounds;
-  Sides sides;
-  for (int i = 0; i <= window; ++i) {
-    std::swap(
-        rounds[i],
-        rounds[i + rng.UniformInt(static_cast<int64_t>(rounds.size()) - i)]);
-    (i == 0 ? sides.candidate : sides.baseline).push_back(rounds[i]);
-  }
-  return sides;
-}
-
-// The runs of one side of a gate run, benchmark by benchmark.
-class SideRuns {
- public:
-  explicit SideRuns(absl::string_view name) : name_(name) {}
-
-  void Add(const std::string& benchmark, const ProcessGroups& groups,
-           double factor) {
-    for (size_t i = 0; i < groups.size(); ++i) {
-      if (i == runs_.size()) {
-        runs_.emplace_back();
-        runs_.back().set_run_id(absl::StrCat(name_, i));
-      }
-      proto::BenchmarkResult* result = runs_[i].add_results();
-      result->mutable_key()->set_operator_name(benchmark);
+// 30 runs of eight benchmarks in five processes: six bound by the core, which
+// share a drift of 3.2% from run to run and differ by 1.3% besides, two
+// streaming ones of .3%.
+Set Simulate(int number, Rng& rng) {
+  constexpr int kRuns = 30, kBenchmarks = 8, kCompute = 6, kProcesses = 5;
+  constexpr double kDrift = .032, kMemory = .8;
+  Set set;
+  set.name = absl::StrCat("simulated ", number + 1);
+  double drift = kDrift * rng.Gaussian();
+  std::array<double, kBenchmarks> loadings;
+  for (double& loading : loadings) loading = .9 + .2 * rng.UniformReal();
+  for (int r = 0; r < kRuns; ++r) {
+    proto::Run& run = set.runs.emplace_back();
+    drift = kMemory * drift +
+            std::sqrt(1 - kMemory * kMemory) * kDrift * rng.Gaussian();
+    for (int j = 0; j < kBenchmarks; ++j) {
+      const bool compute = j < kCompute;
+      proto::BenchmarkResult* result = run.add_results();
+      result->mutable_key()->set_operator_name(absl::StrCat("BM_", j));
       result->set_outcome(proto::OK);
-      for (const double value : groups[i]) {
-        result->add_measurements()->set_median_ns(value * factor);
+      const double level = (compute ? loadings[j] : .03) * drift +
+                           (compute ? .009 : .0024) * rng.Gaussian();
+      for (int p = 0; p < kProcesses; ++p) {
+        result->add_measurements()->set_median_ns(
+            1e5 * std::exp(level + (compute ? .02 : .003) * rng.Gaussian()));
       }
     }
   }
+  return set;
+}
 
-  std::vector<const proto::Run*> Pointers() const {
-    std::vector<const proto::Run*> pointers;
-    for (const proto::Run& run : runs_) pointers.push_back(&run);
-    return pointers;
+// `run` with all that benchmark `which` (-1: every one) took times `factor`.
+proto::Run Slowed(proto::Run run, int which, double factor) {
+  for (int j = 0; j < run.results_size(); ++j) {
+    if (which >= 0 && j != which) continue;
+    for (auto& m : *run.mutable_results(j)->mutable_measurements()) {
+      m.set_median_ns(m.median_ns() * factor);
+    }
   }
+  return run;
+}
 
- private:
-  const std::string name_;
-  std::vector<proto::Run> runs_;
-};
-
-using Draw = std::function<Sides(const Benchmark&, Rng&)>;
-
-// One gate run of every benchmark; the one at `slowed`, if any, is slower in
-// the candidate.
-GateReport GateOnce(const std::vector<Benchmark>& benchmarks,
-                    const Policy& policy, const Draw& draw, int slowed,
-                    Rng& rng) {
-  SideRuns baseline("b"), candidate("c");
-  for (size_t i = 0; i < benchmarks.size(); ++i) {
-    const Sides sides = draw(benchmarks[i], rng);
-    baseline.Add(benchmarks[i].name, sides.baseline, 1);
-    candidate.Add(
-        benchmarks[i].name, sides.candidate,
-        static_cast<int>(i) == slowed ? 1 + absl::GetFlag(FLAGS_slowdown) : 1);
+// Runs numbered by place, as a history would have them.
+std::vector<proto::Run> Numbered(std::vector<proto::Run> runs) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].set_started_unix_ns(static_cast<int64_t>(i) * 1'000'000'000);
+    runs[i].set_run_id(absl::StrFormat("%04d", i));
   }
-  const auto comparison = Compare(baseline.Pointers(), candidate.Pointers(),
-                                  CompareOptionsFor(policy, 1));
+  return runs;
+}
+
+std::vector<const proto::Run*> Pointers(const std::vector<proto::Run>& runs,
+                                        size_t from, size_t to) {
+  std::vector<const proto::Run*> pointers;
+  for (size_t i = from; i < to; ++i) pointers.push_back(&runs[i]);
+  return pointers;
+}
+
+// The gate of the last `candidates` of `runs` against the window before them,
+// as Gate() does it by the default policy.
+GateReport GateLast(const std::vector<proto::Run>& runs, size_t candidates,
+                    int looks) {
+  static const Policy policy = Policy::Default();
+  const size_t window =
+      static_cast<size_t>(policy.proto().baseline(0).window().runs());
+  const size_t first = runs.size() - candidates;
+  CompareOptions options = CompareOptionsFor(policy, 1, looks);
+  options.window = true;
+  options.history = Pointers(runs, 0, first);
+  const auto comparison =
+      Compare(Pointers(runs, first > window ? first - window : 0, first),
+              Pointers(runs, first, runs.size()), options);
   OPTRAIL_CHECK(comparison.ok()) << comparison.status();
   GateReport report;
-  Judge(policy, *comparison, "baseline", 0, &report);
+  Judge(policy, *comparison, "window", 0, &report);
   Conclude(&report);
   return report;
 }
 
-std::string Percent(double fraction) {
-  return absl::StrFormat("%.2f%%", 100 * fraction);
+const Row& RowOf(const GateReport& report, const std::string& name) {
+  for (const GateRow& row : report.rows) {
+    if (row.row.name == name) return row.row;
+  }
+  OPTRAIL_CHECK(false) << "no row " << name;
+  return report.rows[0].row;
 }
 
-std::string Share(int part, int whole) {
-  return whole == 0 ? "-" : Percent(static_cast<double>(part) / whole);
-}
+struct Share {
+  int part = 0, whole = 0;
 
-Policy PolicyWithEffect(double min_effect) {
-  return *Policy::Parse(
-      absl::StrCat("rule { min_effect: ", min_effect, " detect_effect: 0.05 }"),
-      "evaluation");
-}
+  void Add(bool is) {
+    part += is;
+    ++whole;
+  }
+  std::string Text() const {
+    return whole == 0 ? "-" : absl::StrFormat("%.1f%%", 100. * part / whole);
+  }
+  std::string UpperText() const {
+    return whole == 0
+               ? "-"
+               : absl::StrFormat("%.2f%% (upper 95%% bound %.2f%%)",
+                                 100. * part / whole,
+                                 100 * ClopperPearsonUpper(part, whole, .95));
+  }
+};
 
-void FalseAlarms(const std::vector<Benchmark>& benchmarks) {
-  const struct {
-    std::string name;
-    Draw draw;
-  } designs[] = {
-      {"5 processes a side",
-       [](const Benchmark& b, Rng& rng) { return DrawPooled(b, 5, rng); }},
-      {"12 processes a side",
-       [](const Benchmark& b, Rng& rng) { return DrawPooled(b, 12, rng); }},
-      {"30 processes a side",
-       [](const Benchmark& b, Rng& rng) { return DrawPooled(b, 30, rng); }},
-      {"interleaved, 3 rounds of 4",
-       [](const Benchmark& b, Rng& rng) {
-         return DrawInterleaved(b, 3, 4, rng);
-       }},
-      {"interleaved, 6 rounds of 2",
-       [](const Benchmark& b, Rng& rng) {
-         return DrawInterleaved(b, 6, 2, rng);
-       }},
-      {"window of 10 runs, 4 processes each",
-       [](const Benchmark& b, Rng& rng) { return DrawWindow(b, 10, rng); }},
-  };
-  Table table({{"design"},
-               {"min_effect", Align::kRight},
-               {"runs", Align::kRight},
+struct Figures {
+  Share red, green;
+  Share pairs_slower, rows_unclear;
+  Share found10, found5, found5_again;
+  Share told_after, found20_after;
+
+  void Add(const Figures& other) {
+    for (const auto& [mine, its] : {std::make_pair(&red, &other.red),
+                                    {&green, &other.green},
+                                    {&pairs_slower, &other.pairs_slower},
+                                    {&rows_unclear, &other.rows_unclear},
+                                    {&found10, &other.found10},
+                                    {&found5, &other.found5},
+                                    {&found5_again, &other.found5_again},
+                                    {&told_after, &other.told_after},
+                                    {&found20_after, &other.found20_after}}) {
+      mine->part += its->part;
+      mine->whole += its->whole;
+    }
+  }
+};
+
+class Evaluation {
+ public:
+  Evaluation(const Set& set, Rng& rng) : set_(set), rng_(rng) {}
+
+  Figures Run() {
+    for (int order = 0; order <= absl::GetFlag(FLAGS_shuffles); ++order) {
+      std::vector<proto::Run> runs = set_.runs;
+      if (order > 0) rng_.Shuffle(runs);
+      Gates(runs);
+      Events(runs);
+    }
+    Pairs();
+    return figures_;
+  }
+
+ private:
+  void Gates(const std::vector<proto::Run>& runs) {
+    for (size_t last = kFewestRuns; last < runs.size(); ++last) {
+      std::vector<proto::Run> past(runs.begin(), runs.begin() + last + 1);
+      const GateReport report = GateLast(Numbered(past), 1, 1);
+      figures_.red.Add(report.exit_code == 1);
+      figures_.green.Add(report.exit_code == 0);
+      const int which = static_cast<int>(last) % past[0].results_size();
+      const std::string name = past[0].results(which).key().operator_name();
+      past.back() = Slowed(runs[last], which, 1.1);
+      figures_.found10.Add(
+          RowOf(GateLast(Numbered(past), 1, 1), name).verdict ==
+          Verdict::kSlower);
+      past.back() = Slowed(runs[last], which, 1.05);
+      GateReport slowed = GateLast(Numbered(past), 1, 1);
+      figures_.found5.Add(RowOf(slowed, name).verdict == Verdict::kSlower);
+      // What the gate asks for: more runs, other ones of the set.
+      size_t candidates = 1;
+      for (int look = 2; look <= 3 && slowed.exit_code == 3; ++look) {
+        for (int more = 0; more < (look == 2 ? 4 : 8); ++more) {
+          past.push_back(
+              Slowed(runs[(last + candidates) % runs.size()], which, 1.05));
+          ++candidates;
+        }
+        slowed = GateLast(Numbered(past), candidates, 3);
+      }
+      figures_.found5_again.Add(RowOf(slowed, name).verdict ==
+                                Verdict::kSlower);
+    }
+  }
+
+  // One bad run, of one benchmark and of all, and an improvement that lasts;
+  // then two more runs, and the third is judged.
+  void Events(const std::vector<proto::Run>& runs) {
+    for (size_t at = 8; at + 3 < runs.size(); at += 3) {
+      const int which = static_cast<int>(at) % runs[0].results_size();
+      const std::string name = runs[0].results(which).key().operator_name();
+      for (int kind = 0; kind < 3; ++kind) {
+        std::vector<proto::Run> past(runs.begin(), runs.begin() + at + 4);
+        if (kind < 2) past[at] = Slowed(past[at], kind == 0 ? which : -1, 1.5);
+        for (size_t i = at; kind == 2 && i < past.size(); ++i) {
+          past[i] = Slowed(past[i], which, .95);
+        }
+        figures_.told_after.Add(
+            RowOf(GateLast(Numbered(past), 1, 1), name).verdict !=
+            Verdict::kCannotTell);
+        past.back() = Slowed(past.back(), which, 1.2);
+        figures_.found20_after.Add(
+            RowOf(GateLast(Numbered(past), 1, 1), name).verdict ==
+            Verdict::kSlower);
+      }
+    }
+  }
+
+  // Every ordered pair of runs, with the others to learn from.
+  void Pairs() {
+    const std::vector<proto::Run> runs = Numbered(set_.runs);
+    CompareOptions options;
+    options.history = Pointers(runs, 0, runs.size());
+    for (const proto::Run& a : runs) {
+      for (const proto::Run& b : runs) {
+        if (&a == &b) continue;
+        const auto comparison = Compare({&a}, {&b}, options);
+        OPTRAIL_CHECK(comparison.ok()) << comparison.status();
+        figures_.pairs_slower.Add(comparison->Count(Verdict::kSlower) > 0);
+        for (const Row& row : comparison->rows) {
+          figures_.rows_unclear.Add(row.verdict == Verdict::kCannotTell);
+        }
+      }
+    }
+  }
+
+  const Set& set_;
+  Rng& rng_;
+  Figures figures_;
+};
+
+absl::Status Evaluate() {
+  Rng rng(absl::GetFlag(FLAGS_seed));
+  std::vector<Set> sets;
+  for (const std::string& path : absl::GetFlag(FLAGS_sets)) {
+    OPTRAIL_ASSIGN_OR_RETURN(Set set, ReadSet(path, rng));
+    sets.push_back(std::move(set));
+  }
+  for (int i = 0; i < absl::GetFlag(FLAGS_simulate); ++i) {
+    sets.push_back(Simulate(i, rng));
+  }
+  if (sets.empty()) {
+    return absl::InvalidArgumentError("--sets or --simulate says what to try");
+  }
+  Table table({{"set"},
+               {"gates", Align::kRight},
                {"red", Align::kRight},
-               {"share", Align::kRight},
-               {"95% upper bound", Align::kRight},
-               {"benchmarks told", Align::kRight}});
-  for (const auto& design : designs) {
-    if (!absl::StrContains(design.name, absl::GetFlag(FLAGS_design))) continue;
-    for (const double min_effect : {.03, 0.}) {
-      const Policy policy = PolicyWithEffect(min_effect);
-      Rng rng(absl::GetFlag(FLAGS_seed));
-      const int runs = absl::GetFlag(FLAGS_runs);
-      int red = 0;
-      int64_t told = 0, rows = 0;
-      std::map<std::string, int> culprits;
-      for (int i = 0; i < runs; ++i) {
-        const GateReport report =
-            GateOnce(benchmarks, policy, design.draw, -1, rng);
-        red += report.exit_code == 1;
-        rows += static_cast<int64_t>(report.rows.size());
-        told +=
-            static_cast<int64_t>(report.rows.size()) - report.CountCannotTell();
-        for (const GateRow& row : report.rows) {
-          if (row.row.verdict == Verdict::kSlower) ++culprits[row.row.name];
-        }
-      }
-      for (const auto& [name, count] : culprits) {
-        if (count > runs / 500) {
-          std::cerr << design.name << ": " << name << " red " << count << "\n";
-        }
-      }
-      table.AddRow({design.name, absl::StrFormat("%g%%", 100 * min_effect),
-                    Cell::Integer(runs), Cell::Integer(red), Share(red, runs),
-                    Percent(ClopperPearsonUpper(red, runs, .95)),
-                    Percent(static_cast<double>(told) / rows)});
-    }
+               {"exit 0", Align::kRight},
+               {"10% found", Align::kRight},
+               {"5% found", Align::kRight},
+               {"5% found after measuring again", Align::kRight},
+               {"told after a bad run or improvement", Align::kRight},
+               {"20% found after it", Align::kRight},
+               {"compare: pairs with a slower row", Align::kRight},
+               {"compare: rows that can't tell", Align::kRight}});
+  Figures all;
+  const auto add = [&](const std::string& name, const Figures& figures) {
+    table.AddRow({name, Cell::Integer(figures.red.whole),
+                  figures.red.UpperText(), figures.green.Text(),
+                  figures.found10.Text(), figures.found5.Text(),
+                  figures.found5_again.Text(), figures.told_after.Text(),
+                  figures.found20_after.Text(), figures.pairs_slower.Text(),
+                  figures.rows_unclear.Text()});
+  };
+  for (const Set& set : sets) {
+    const Figures figures = Evaluation(set, rng).Run();
+    add(set.name, figures);
+    all.Add(figures);
   }
-  std::cout << "Identical code, " << benchmarks.size() << " benchmarks:\n\n"
-            << table.ToMarkdown() << "\n";
-}
-
-void Power(const std::vector<Benchmark>& benchmarks) {
-  // Upper ends of the classes of spread.
-  const std::vector<double> classes = {.005, .01, .02, .04, 1e9};
-  Table table({{"processes a side", Align::kRight},
-               {"spread up to 0.5%", Align::kRight},
-               {"1%", Align::kRight},
-               {"2%", Align::kRight},
-               {"4%", Align::kRight},
-               {"more", Align::kRight},
-               {"stated detectable <= slow-down", Align::kRight},
-               {"found there", Align::kRight},
-               {"95% lower bound", Align::kRight}});
-  const Policy policy = PolicyWithEffect(.03);
-  for (const int processes : {5, 10, 20, 40, 60}) {
-    Rng rng(absl::GetFlag(FLAGS_seed) + 1);
-    std::vector<int> tried(classes.size()), found(classes.size());
-    int able = 0, able_found = 0;
-    const int runs = absl::GetFlag(FLAGS_power_runs);
-    for (int i = 0; i < runs; ++i) {
-      const int slowed = static_cast<int>(
-          rng.UniformInt(static_cast<int64_t>(benchmarks.size())));
-      const GateReport report = GateOnce(
-          benchmarks, policy,
-          [processes](const Benchmark& b, Rng& r) {
-            return DrawPooled(b, processes, r);
-          },
-          slowed, rng);
-      const auto row = std::find_if(
-          report.rows.begin(), report.rows.end(), [&](const GateRow& r) {
-            return r.row.name == benchmarks[slowed].name;
-          });
-      OPTRAIL_CHECK(row != report.rows.end());
-      const bool is_found = row->row.verdict == Verdict::kSlower;
-      const size_t c =
-          static_cast<size_t>(std::lower_bound(classes.begin(), classes.end(),
-                                               benchmarks[slowed].spread) -
-                              classes.begin());
-      ++tried[c];
-      found[c] += is_found;
-      if (row->row.minimum_detectable_effect.value_or(1) <=
-          absl::GetFlag(FLAGS_slowdown)) {
-        ++able;
-        able_found += is_found;
-      }
-    }
-    std::vector<Cell> cells = {Cell::Integer(processes)};
-    for (size_t c = 0; c < classes.size(); ++c) {
-      cells.push_back(Share(found[c], tried[c]));
-    }
-    cells.push_back(absl::StrCat(able, " of ", runs));
-    cells.push_back(Share(able_found, able));
-    cells.push_back(
-        able == 0 ? "-" : Percent(ClopperPearsonLower(able_found, able, .95)));
-    table.AddRow(std::move(cells));
-  }
-  std::cout << "A slow-down of " << Percent(absl::GetFlag(FLAGS_slowdown))
-            << " in one of " << benchmarks.size()
-            << " benchmarks, found, by the spread between its processes:\n\n"
-            << table.ToMarkdown() << "\n";
-}
-
-// The benchmark with residuals of the recorded shape but of another size.
-Benchmark WithSpread(Benchmark benchmark, double spread) {
-  const double scale = spread / benchmark.spread;
-  const double center = std::log(Median(benchmark.processes));
-  for (double& value : benchmark.processes) {
-    value = std::exp(center + scale * (std::log(value) - center));
-  }
-  benchmark.spread = spread;
-  return benchmark;
-}
-
-// Found slow-downs by spread and number of processes, and for how many the gate
-// had said that it could.
-void PowerCurve(const std::vector<Benchmark>& recorded) {
-  Table table({{"spread", Align::kRight},
-               {"5 processes", Align::kRight},
-               {"10", Align::kRight},
-               {"20", Align::kRight},
-               {"40", Align::kRight}});
-  const Policy policy = PolicyWithEffect(.03);
-  const int runs = absl::GetFlag(FLAGS_power_runs) / 4;
-  for (const double spread : {.005, .01, .015, .02, .03, .04}) {
-    std::vector<Benchmark> benchmarks;
-    for (const Benchmark& benchmark : recorded) {
-      benchmarks.push_back(WithSpread(benchmark, spread));
-    }
-    std::vector<Cell> cells = {absl::StrFormat("%.1f%%", 100 * spread)};
-    for (const int processes : {5, 10, 20, 40}) {
-      Rng rng(absl::GetFlag(FLAGS_seed) + 2);
-      int found = 0, able = 0;
-      for (int i = 0; i < runs; ++i) {
-        const int slowed = static_cast<int>(
-            rng.UniformInt(static_cast<int64_t>(benchmarks.size())));
-        const GateReport report = GateOnce(
-            benchmarks, policy,
-            [processes](const Benchmark& b, Rng& r) {
-              return DrawPooled(b, processes, r);
-            },
-            slowed, rng);
-        for (const GateRow& row : report.rows) {
-          if (row.row.name != benchmarks[slowed].name) continue;
-          found += row.row.verdict == Verdict::kSlower;
-          able += row.row.minimum_detectable_effect.value_or(1) <=
-                  absl::GetFlag(FLAGS_slowdown);
-        }
-      }
-      cells.push_back(absl::StrFormat("%.0f%% (%.0f%%)", 100. * found / runs,
-                                      100. * able / runs));
-    }
-    table.AddRow(std::move(cells));
-  }
-  std::cout << "The same with residuals scaled to one spread (in brackets: how "
-               "often the gate\nsays that it could find it):\n\n"
-            << table.ToMarkdown() << "\n";
-}
-
-void DescribeData(const std::vector<Benchmark>& benchmarks) {
-  std::vector<double> spreads;
-  size_t processes = 0, rounds = 0;
-  for (const Benchmark& benchmark : benchmarks) {
-    spreads.push_back(benchmark.spread);
-    processes += benchmark.processes.size();
-    rounds = std::max(rounds, benchmark.rounds.size());
-  }
-  std::cout << benchmarks.size() << " benchmarks, " << rounds << " rounds, "
-            << processes << " processes; spread between processes: median "
-            << Percent(Median(spreads)) << ", 10th and 90th percentile "
-            << Percent(Quantile(spreads, .1)) << " and "
-            << Percent(Quantile(spreads, .9)) << ", largest "
-            << Percent(Quantile(spreads, 1)) << "\n\n";
-}
-
-absl::Status Main() {
-  if (!absl::GetFlag(FLAGS_export).empty()) {
-    return Export(absl::GetFlag(FLAGS_history), absl::GetFlag(FLAGS_export));
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Benchmark> benchmarks,
-                           ReadProcesses(absl::GetFlag(FLAGS_processes)));
-  DescribeData(benchmarks);
-  if (absl::GetFlag(FLAGS_runs) > 0) FalseAlarms(benchmarks);
-  if (absl::GetFlag(FLAGS_power_runs) > 0) {
-    Power(benchmarks);
-    PowerCurve(benchmarks);
-  }
+  if (sets.size() > 1) add("all", all);
+  std::cout << table.ToMarkdown();
   return absl::OkStatus();
 }
 
@@ -461,10 +417,13 @@ absl::Status Main() {
 }  // namespace optrail::tracker
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("Measures the gate's false alarms and power.");
   absl::ParseCommandLine(argc, argv);
-  const absl::Status status = optrail::tracker::Main();
-  if (status.ok()) return 0;
-  std::cerr << "error: " << status.message() << "\n";
+  const std::string history = absl::GetFlag(FLAGS_history);
+  const absl::Status done =
+      history.empty()
+          ? optrail::tracker::Evaluate()
+          : optrail::tracker::Export(history, absl::GetFlag(FLAGS_export));
+  if (done.ok()) return 0;
+  std::cerr << "error: " << done.message() << "\n";
   return 2;
 }

@@ -65,8 +65,13 @@ void ReadAsFile(absl::string_view bytes) {
   OPTRAIL_CHECK(buried.ReadRun(kRunId).ok() == !removed);
   OPTRAIL_CHECK(merged->buried == (removed ? 1 : 0));
 
-  // The other way the tombstones come along, and what is here stays.
-  const auto back = whole.MergeFrom(buried);
+  // The other way they are held back where they would take something away, come
+  // along once that is accepted, and what is here stays.
+  const auto asked = whole.MergeFrom(buried);
+  OPTRAIL_CHECK(asked.ok());
+  OPTRAIL_CHECK(asked->held_back.size() ==
+                (tombstone == loaded->by_run.end() ? 0 : 1));
+  const auto back = whole.MergeFrom(buried, {/*accept_removals=*/true});
   OPTRAIL_CHECK(back.ok());
   OPTRAIL_CHECK(back->bad_files.size() == loaded->bad_files.size());
   OPTRAIL_CHECK(whole.ReadRun(kRunId).ok());

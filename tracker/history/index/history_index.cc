@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "re2/re2.h"
+#include "tracker/history/history_files.h"
 #include "tracker/history/record.h"
 
 namespace optrail::tracker {
@@ -67,9 +68,9 @@ constexpr char kCreate[] = R"sql(
 absl::Status WorthAnIndex(const History& history) {
   if (FileExists(JoinPath(history.dir(), kFileName))) return absl::OkStatus();
   OPTRAIL_ASSIGN_OR_RETURN(
-      const std::vector<std::string> paths,
-      ListRecursively(JoinPath(history.dir(), "runs"), ".pb"));
-  if (paths.size() >= kWorthAnIndex) return absl::OkStatus();
+      const RecordFiles found,
+      ListRecordFiles(history.dir(), "runs", history.file_system()));
+  if (found.files.size() >= kWorthAnIndex) return absl::OkStatus();
   return absl::FailedPreconditionError("index: too few files to be worth one");
 }
 
@@ -102,23 +103,40 @@ absl::Status HistoryIndex::OpenDatabase() {
     status = OpenForWriting();
   }
   if (status.ok() || absl::IsResourceExhausted(status)) return status;
-  if (OpenUnchanging().ok()) return absl::OkStatus();
+  if (CheckFiles().ok() && OpenUnchanging().ok()) return absl::OkStatus();
   notices_.push_back(
       absl::StrCat("the index is held in memory and built for every command: ",
                    status.message()));
   return OpenInMemory();
 }
 
+// SQLite would follow a link, and a history may hold one that leads to somebody
+// else's file.
+absl::Status HistoryIndex::CheckFiles() const {
+  for (const char* ending : {"", "-wal", "-shm", "-journal"}) {
+    const std::string path =
+        absl::StrCat(JoinPath(history_.dir(), kFileName), ending);
+    FileInfo info;
+    if (FileSystem::Real()->LinkStat(path, &info) == 0 && !info.is_regular) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": it is no regular file"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status HistoryIndex::OpenForWriting() {
   path_ = JoinPath(history_.dir(), kFileName);
   OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock,
                            FileLock::Wait(JoinPath(history_.dir(), kLockName)));
+  OPTRAIL_RETURN_IF_ERROR(CheckFiles());
   OPTRAIL_ASSIGN_OR_RETURN(
       db_, Database::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
                                      SQLITE_OPEN_NOMUTEX));
   // A power loss may cost the last transactions, never the whole.
   OPTRAIL_RETURN_IF_ERROR(
-      db_->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+      db_->Execute("PRAGMA trusted_schema = OFF;"
+                   "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
                    "PRAGMA cache_size = -262144;"));
   return UseSchema();
 }

@@ -116,14 +116,13 @@ class HistoryIndex {
   explicit HistoryIndex(const History& history) : history_(history) {}
 
   absl::Status OpenDatabase();
+  absl::Status CheckFiles() const;
   absl::Status OpenForWriting();
   absl::Status OpenUnchanging();
   absl::Status OpenInMemory();
   absl::Status UseSchema();
   absl::Status ThrowAway();
   absl::StatusOr<std::vector<FileState>> FilesNow() const;
-  absl::Status ListInto(const std::string& folder,
-                        std::vector<FileState>* files) const;
   absl::StatusOr<std::map<std::string, FileState>> FilesIndexed();
   absl::StatusOr<IndexUpdate> UpdateOnce();
   absl::StatusOr<bool> IsCurrent(const std::vector<FileState>& now);

@@ -6,10 +6,12 @@
 #include <set>
 #include <thread>
 
+#include "base/file.h"
 #include "base/unprivileged.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/history/evaluation/generate_history.h"
+#include "tracker/history/index/sqlite.h"
 
 namespace optrail::tracker {
 namespace {
@@ -284,6 +286,35 @@ TEST_F(HistoryIndexTest, AHistoryThatIsNotThereStaysSo) {
   auto index = Open(history);
   EXPECT_TRUE(index->ListSeries()->empty());
   EXPECT_FALSE(FileExists(history.dir()));
+}
+
+TEST_F(HistoryIndexTest, AnIndexThatIsALinkIsLeftAlone) {
+  const History history = Generate(7);
+  const size_t runs = history.ListRuns()->runs.size();
+  const std::string outside = JoinPath(dir_, "outside");
+  ASSERT_TRUE(WriteFileAtomically(outside, "somebody else's").ok());
+  for (const char* name : {"index.sqlite", "index.sqlite-wal", "index.lock"}) {
+    const std::string link = JoinPath(history.dir(), name);
+    unlink(link.c_str());
+    ASSERT_EQ(symlink(outside.c_str(), link.c_str()), 0);
+    auto index = Open(history);
+    EXPECT_EQ(index->ListRuns()->runs.size(), runs) << name;
+    EXPECT_FALSE(index->notices().empty());
+    EXPECT_EQ(*ReadFile(outside), "somebody else's");
+    ASSERT_EQ(unlink(link.c_str()), 0);
+  }
+}
+
+TEST_F(HistoryIndexTest, TablesThatAreNotOursAreBuiltAgain) {
+  const History history = Generate(7);
+  const size_t before = Open(history)->ListSeries()->size();
+  {
+    auto db = Database::Open(JoinPath(history.dir(), "index.sqlite"),
+                             SQLITE_OPEN_READWRITE);
+    ASSERT_TRUE(db.ok());
+    ASSERT_TRUE(db->Execute("DROP TABLE series; CREATE TABLE series (x)").ok());
+  }
+  EXPECT_EQ(Open(history)->ListSeries()->size(), before);
 }
 
 TEST_F(HistoryIndexTest, AnswersTheHistorysListOfRuns) {

@@ -1,14 +1,14 @@
 // How the index takes in what has changed among the files.
 
 #include <algorithm>
-#include <cerrno>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status_macros.h"
+#include "tracker/history/history_files.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/index/index_rows.h"
 #include "tracker/history/record.h"
@@ -28,6 +28,7 @@ struct HistoryIndex::FileState {
   int64_t size_bytes = 0;
   int64_t inode = 0;
   int64_t modified_unix_ns = 0;
+  std::string reason;  // why it can be no record, seen without reading it
 
   bool operator==(const FileState& other) const {
     return path == other.path && size_bytes == other.size_bytes &&
@@ -81,12 +82,12 @@ class HistoryIndex::Writer {
     const int64_t row = db_.last_insert_rowid();
     std::set<int64_t> seen;
     for (int i = 0; i < results.size(); ++i) {
-      for (const MetricInfo& metric : MetricsOf(results[i])) {
-        const SeriesKey key = {results[i].key(), metric.metric, metric.unit,
-                               run.hardware().id(), run.commit().branch()};
+      for (const Observation& observation : Observe(results[i])) {
+        const SeriesKey key = {results[i].key(), observation.metric.metric,
+                               observation.metric.unit, run.hardware().id(),
+                               run.commit().branch()};
         OPTRAIL_ASSIGN_OR_RETURN(const int64_t series, SeriesRow(key));
-        OPTRAIL_RETURN_IF_ERROR(
-            AddObservation(series, row, i, Observe(results[i], metric)));
+        OPTRAIL_RETURN_IF_ERROR(AddObservation(series, row, i, observation));
         if (!seen.insert(series).second) continue;
         count_run_->Bind(1, series);
         OPTRAIL_RETURN_IF_ERROR(count_run_->Run());
@@ -171,33 +172,20 @@ class HistoryIndex::Writer {
 };
 
 // One look at each file: that is most of what opening an index costs.
-absl::Status HistoryIndex::ListInto(const std::string& folder,
-                                    std::vector<FileState>* files) const {
-  FileSystem* fs = history_.file_system();
-  const std::string dir = JoinPath(history_.dir(), folder);
-  std::vector<std::string> names;
-  if (fs->List(dir, &names) != 0) return FileError("listing", dir, errno);
-  for (const std::string& name : names) {
-    if (IsTemporaryName(name)) continue;
-    FileInfo info;
-    if (fs->Stat(JoinPath(dir, name), &info) != 0) continue;  // vanished since
-    std::string path = absl::StrCat(folder, "/", name);
-    if (info.is_directory) {
-      OPTRAIL_RETURN_IF_ERROR(ListInto(path, files));
-    } else if (absl::EndsWith(name, ".pb")) {
-      files->push_back({std::move(path), info.size_bytes,
-                        static_cast<int64_t>(info.inode),
-                        info.modified_unix_ns});
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<HistoryIndex::FileState>> HistoryIndex::FilesNow()
     const {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const RecordFiles found,
+      ListRecordFiles(history_.dir(), "runs", history_.file_system()));
+  const size_t prefix = JoinPath(history_.dir(), "x").size() - 1;
   std::vector<FileState> files;
-  if (FileExists(JoinPath(history_.dir(), "runs"), history_.file_system())) {
-    OPTRAIL_RETURN_IF_ERROR(ListInto("runs", &files));
+  for (const RecordFile& file : found.files) {
+    files.push_back({file.path.substr(prefix), file.info.size_bytes,
+                     static_cast<int64_t>(file.info.inode),
+                     file.info.modified_unix_ns, ""});
+  }
+  for (const BadFile& bad : found.bad_files) {
+    files.push_back({bad.path.substr(prefix), 0, 0, 0, bad.reason});
   }
   std::sort(
       files.begin(), files.end(),
@@ -216,7 +204,7 @@ HistoryIndex::FilesIndexed() {
     OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
     if (!row) return files;
     FileState file = {std::string(get.Bytes(0)), get.Int(1), get.Int(2),
-                      get.Int(3)};
+                      get.Int(3), ""};
     std::string path = file.path;
     files.emplace(std::move(path), std::move(file));
   }
@@ -307,7 +295,9 @@ absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
     if (add.size() > kFilesPerTransaction) add.resize(kFilesPerTransaction);
     for (const FileState* file : add) {
       absl::StatusOr<proto::Run> run =
-          history_.ReadRunFile(JoinPath(history_.dir(), file->path));
+          file->reason.empty()
+              ? history_.ReadRunFile(JoinPath(history_.dir(), file->path))
+              : absl::DataLossError(file->reason);
       if (run.ok()) {
         OPTRAIL_RETURN_IF_ERROR(writer.AddRun(*file, *std::move(run)));
       } else {

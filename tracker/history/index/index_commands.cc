@@ -154,6 +154,12 @@ absl::StatusOr<int> RunHistoryThin(const HistoryThinCommand& options,
        Cell::Integer(static_cast<int64_t>(plan.remove.size())),
        bytes(plan.bytes_before), bytes(plan.bytes_after), plan.policy});
   PrintTable(table, options.common.format, out);
+  if (plan.buried_but_kept > 0) {
+    std::cerr << "note: tombstones say that "
+              << FormatCount(plan.buried_but_kept)
+              << " of the runs were removed, which this policy keeps as "
+                 "medians; --accept_removals removes them\n";
+  }
   return 0;
 }
 
@@ -190,14 +196,17 @@ absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
   ExportOptions what;
   what.filter = options.filter;
   what.failed_points = options.failed_points;
-  if (options.file.empty()) {
+  if (options.file.empty() || options.file == "-") {
     OPTRAIL_RETURN_IF_ERROR(ExportCsv(*index, what, out).status());
     return 0;
   }
   std::ostringstream csv;
   OPTRAIL_ASSIGN_OR_RETURN(const int64_t rows, ExportCsv(*index, what, csv));
-  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(options.file, csv.str()));
-  out << options.file << ": " << FormatCount(rows) << " points\n";
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(options.file, csv.str()));
+  // Beside the points themselves it would be one of them.
+  if (!IsStream(options.file)) {
+    out << options.file << ": " << FormatCount(rows) << " points\n";
+  }
   return 0;
 }
 

@@ -49,7 +49,7 @@ struct HistoryExportCommand {
   CommonOptions common;
   SeriesFilter filter;
   bool failed_points = false;
-  std::string file;  // replaced atomically; "": `out`
+  std::string file;  // replaced atomically; "" and "-": `out`
 };
 absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
                                      std::ostream& out);

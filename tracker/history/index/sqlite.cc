@@ -99,6 +99,11 @@ absl::StatusOr<Statement> Database::Prepare(absl::string_view sql) {
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v2(
       db_.get(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+  // Our statements are right: it is the tables that are not ours.
+  if (code == SQLITE_ERROR) {
+    return absl::DataLossError(
+        absl::StrCat("index: ", sqlite3_errmsg(db_.get())));
+  }
   if (code != SQLITE_OK) return ErrorOf(db_.get(), code);
   return Statement(statement);
 }

@@ -1,0 +1,30 @@
+#ifndef OPTRAIL_TRACKER_COMPARE_DECISION_H_
+#define OPTRAIL_TRACKER_COMPARE_DECISION_H_
+
+// The statistics of a comparison: what is slower, faster, unchanged or cannot
+// be told, of rows that have readings on both sides (docs/gating.md).
+//
+// For compare.cc, which sorts out everything else.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tracker/compare/compare.h"
+
+namespace optrail::tracker {
+
+// PriorKey of the candidate -> that of the baseline, which differs where a
+// benchmark was renamed.
+using ComparedRows = std::map<std::string, std::string>;
+
+// Decides the rows of `comparison` that `compared` names, and adds one for what
+// all benchmarks share where that is a change. Both sides are in series order.
+void DecideRows(const std::vector<const proto::Run*>& baseline,
+                const std::vector<const proto::Run*>& candidate,
+                const CompareOptions& options, const ComparedRows& compared,
+                Comparison* comparison);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_COMPARE_DECISION_H_

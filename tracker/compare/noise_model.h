@@ -1,0 +1,103 @@
+#ifndef OPTRAIL_TRACKER_COMPARE_NOISE_MODEL_H_
+#define OPTRAIL_TRACKER_COMPARE_NOISE_MODEL_H_
+
+// How much did each benchmark change between two sides, and how sure is that?
+// Where variation comes from is learned from the runs of a history.
+//
+//   Panel panel;                       // runs in series order, benchmarks
+//   panel.baseline = {5, 6, 7, 8, 9};  // in the same order in each
+//   panel.candidate = {run};
+//   const PanelEstimate estimate = EstimateChanges(panel);
+//   // estimate.benchmarks[j].log_ratio, .standard_error, ...
+//
+// The model (docs/gating.md), in logarithms:
+//
+//   process = level of the code           what is asked for
+//           + slope x calibration loops   the machine, as it says itself
+//           + loading x shared factor     the machine, as all benchmarks say
+//           + effect of the run           variance by benchmark, learned
+//           + effect of the process       variance by benchmark, learned
+//
+// Each variance is the benchmark's own, drawn towards what its suite has in
+// common by as much as the suite's benchmarks resemble each other (Smyth,
+// "Linear models and empirical Bayes methods", 2004), so that one run a side
+// carries the variance between runs. Estimates are robust: one bad run or
+// process moves neither a level nor a spread. Lasting steps of a level in the
+// history are taken out before noise is learned.
+//
+// What all benchmarks share beyond what calibration loops say is one estimate
+// of its own, not one for each benchmark.
+//
+// It decides nothing: compare.h makes verdicts of it.
+
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "tracker/compare/machine_state.h"
+
+namespace optrail::tracker {
+
+struct ProcessLog {
+  double value = 0;  // logarithm of the process median; finite
+  absl::optional<MachineState> machine;
+};
+
+// What one run has of each benchmark; empty where it has nothing.
+using PanelRun = std::vector<std::vector<ProcessLog>>;
+
+struct Panel {
+  std::vector<PanelRun> runs;  // what noise is learned from, in series order
+  std::vector<int> baseline;   // which of them are the baseline
+  std::vector<PanelRun> candidate;
+  // The baseline is a window over a history: it begins anew where a benchmark
+  // became better, and leaves out runs where it became worse for a while.
+  bool window = false;
+  // By benchmark: the first of `runs` that may count as baseline, because a
+  // change before it is known. Empty: all may.
+  std::vector<int> level_starts;
+  // By benchmark: 1 where more is worse, -1 where less is. Empty: 1.
+  std::vector<int> worse_signs;
+};
+
+struct BenchmarkEstimate {
+  // False where a side has no process, or nothing measures noise.
+  bool possible = false;
+  double log_ratio = 0;  // candidate over baseline, the machine taken out
+  double standard_error = 0;
+  double degrees_of_freedom = 0;
+  // What the machine's state explains of the raw change.
+  double log_machine = 0;
+  double log_candidate = 0;  // level of the candidate
+  double process_spread = 0;
+  double candidate_process_spread = 0;
+  double run_spread = 0;       // of a run's level, its processes included
+  int first_baseline_run = 0;  // after level_starts and what `window` says
+  int baseline_runs = 0;
+  // Of `runs`: in the baseline, but so far off that they count for less than
+  // half.
+  std::vector<int> far_off;
+};
+
+struct SharedEstimate {
+  bool exists = false;
+  double log_change = 0;
+  double standard_error = 0;
+  double degrees_of_freedom = 0;
+  // What calibration loops explain besides, for a benchmark bound by the core.
+  double log_calibration = 0;
+};
+
+struct PanelEstimate {
+  std::vector<BenchmarkEstimate> benchmarks;
+  SharedEstimate shared;
+  // How many of `runs` were once far worse than their neighbours, in any
+  // benchmark: bad runs. Where there were several, one more tells little of the
+  // code.
+  int bad_runs = 0;
+};
+
+PanelEstimate EstimateChanges(const Panel& panel);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_COMPARE_NOISE_MODEL_H_

@@ -1,0 +1,157 @@
+#include "tracker/compare/pairs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tracker/series/series.h"
+
+namespace optrail::tracker {
+namespace {
+
+using RunPointers = std::vector<const proto::Run*>;
+using Round = std::pair<std::string, int>;  // pairing id and number
+
+// Of log ratios whose rise is for the worse.
+Verdict VerdictOf(PairedVerdict verdict) {
+  switch (verdict) {
+    case PairedVerdict::kHigher:
+      return Verdict::kSlower;
+    case PairedVerdict::kLower:
+      return Verdict::kFaster;
+    case PairedVerdict::kUnchanged:
+      return Verdict::kUnchanged;
+    case PairedVerdict::kCannotTell:
+      break;
+  }
+  return Verdict::kCannotTell;
+}
+
+std::string Percent(double relative) {
+  return absl::StrFormat("%.3g%%", 100 * relative);
+}
+
+// Mean logarithm of a side's processes in each round.
+std::map<std::string, std::map<Round, double>> RoundsOf(
+    const RunPointers& runs) {
+  std::map<std::string, std::map<Round, std::pair<double, int>>> sums;
+  for (const proto::Run* run : runs) {
+    for (const proto::BenchmarkResult& result : run->results()) {
+      for (const MetricInfo& metric : MetricsOf(result)) {
+        for (const proto::Measurement& measurement : result.measurements()) {
+          const auto reading = ReadingOf(measurement, metric.metric);
+          if (!reading.has_value() || reading->aggregate_only ||
+              !(reading->value > 0) || !std::isfinite(reading->value)) {
+            continue;
+          }
+          auto& [sum, count] = sums[PriorKey(result.key(), metric.metric)]
+                                   [{run->pairing_id(), measurement.round()}];
+          sum += std::log(reading->value);
+          ++count;
+        }
+      }
+    }
+  }
+  std::map<std::string, std::map<Round, double>> rounds;
+  for (const auto& [key, by_round] : sums) {
+    for (const auto& [round, sum] : by_round) {
+      rounds[key][round] = sum.first / sum.second;
+    }
+  }
+  return rounds;
+}
+
+std::set<std::string> PairingIds(const RunPointers& runs) {
+  std::set<std::string> ids;
+  for (const proto::Run* run : runs) ids.insert(run->pairing_id());
+  return ids;
+}
+
+}  // namespace
+
+absl::optional<PairedLogs> PairsOf(const RunPointers& baseline,
+                                   const RunPointers& candidate) {
+  const std::set<std::string> ids = PairingIds(baseline);
+  if (ids != PairingIds(candidate) || ids.count("") > 0) return absl::nullopt;
+  const auto before = RoundsOf(baseline);
+  PairedLogs pairs;
+  for (const auto& [key, rounds] : RoundsOf(candidate)) {
+    const auto found = before.find(key);
+    if (found == before.end()) continue;
+    for (const auto& [round, value] : rounds) {
+      const auto other = found->second.find(round);
+      if (other != found->second.end()) {
+        pairs[key].push_back(value - other->second);
+      }
+    }
+  }
+  return pairs;
+}
+
+int JudgePairs(absl::Span<const double> log_ratios,
+               const PairedTestOptions& test, int tests, int most_rounds,
+               Row* row) {
+  const int rounds = static_cast<int>(log_ratios.size());
+  // Positive is worse.
+  const double sign = row->direction == proto::HIGHER_IS_BETTER ? -1 : 1;
+  std::vector<double> worse(log_ratios.begin(), log_ratios.end());
+  for (double& value : worse) value *= sign;
+  const PairedEvidence evidence = PairedTest(worse, test);
+  row->processes_needed.reset();
+  row->minimum_detectable_effect.reset();
+  row->worse_by_at_most.reset();
+  row->ratio.reset();
+  row->verdict = VerdictOf(evidence.verdict);
+  row->worse_by = std::expm1(evidence.log_ratio);
+  row->adjusted_p =
+      evidence.log_ratio < 0 ? 1 : std::min(1., evidence.p_value * tests / 2);
+  std::string ratios;
+  if (rounds >= 2) {
+    Ratio ratio;
+    ratio.log_ratio = sign * evidence.log_ratio;
+    ratio.ratio = std::exp(ratio.log_ratio);
+    ratio.low = std::exp(sign > 0 ? evidence.inner_low : -evidence.inner_high);
+    ratio.high = std::exp(sign > 0 ? evidence.inner_high : -evidence.inner_low);
+    ratio.candidate = row->candidate.value.value_or(0);
+    ratio.baseline = ratio.candidate / ratio.ratio;
+    ratio.standard_error = evidence.standard_error;
+    ratio.degrees_of_freedom = rounds - 1;
+    // Of one process, where both are alike.
+    ratio.process_spread = evidence.spread / std::sqrt(2.);
+    ratio.baseline_processes = ratio.candidate_processes = rounds;
+    ratio.baseline_runs = rounds;
+    row->ratio = ratio;
+    row->minimum_detectable_effect =
+        std::expm1(evidence.inner_high - evidence.log_ratio);
+    row->worse_by_at_most = std::expm1(evidence.inner_high);
+    ratios = absl::StrCat("; ratios vary by ", Percent(evidence.spread));
+  }
+  switch (row->verdict) {
+    case Verdict::kSlower:
+    case Verdict::kFaster:
+      row->reason =
+          absl::StrCat(Percent(std::expm1(std::abs(evidence.log_ratio))),
+                       row->verdict == Verdict::kSlower ? " worse" : " better",
+                       " over ", rounds, " rounds", ratios);
+      return rounds;
+    case Verdict::kUnchanged:
+      row->reason = absl::StrCat("less than ", Percent(test.detect_effect),
+                                 " either way", ratios);
+      return rounds;
+    default:
+      break;
+  }
+  const int needed = PredictRounds(evidence, test, most_rounds);
+  if (needed < most_rounds) row->processes_needed = needed;
+  row->reason =
+      absl::StrCat("not clear after ", rounds, " rounds", ratios,
+                   needed < most_rounds
+                       ? absl::StrCat(": about ", needed, " rounds would tell")
+                       : ": no reasonable number of rounds tells");
+  return needed;
+}
+
+}  // namespace optrail::tracker

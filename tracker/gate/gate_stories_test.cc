@@ -1,0 +1,207 @@
+// What happens to real projects, told from histories: each story is a list of
+// runs, and what the gate says of them on the way.
+
+#include <cmath>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/fault_injecting_file_system.h"
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tracker/gate/gate.h"
+#include "tracker/gate/gate_report.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kStart = 1795000000LL * 1000000000;
+constexpr int64_t kHour = 3600LL * 1000000000;
+
+// A benchmark's time, in logarithms beside its level, and one process more.
+using Effect = std::function<double(int benchmark, int process)>;
+
+class GateStories : public ::testing::Test {
+ protected:
+  static constexpr int kBenchmarks = 6, kProcesses = 5;
+
+  GateStories() : history_(*History::Open("/history", &fs_)) {}
+
+  static std::string Name(int benchmark) {
+    return absl::StrCat("BM_", benchmark);
+  }
+
+  static std::string CommitId(int position) {
+    return absl::StrFormat("%040d", position);
+  }
+
+  // The next run of main. `machine` is what the calibration loops see, too.
+  void Record(const Effect& effect = nullptr, double machine = 0) {
+    proto::Run run;
+    const int position = next_++;
+    run.set_started_unix_ns(kStart + position * kHour);
+    run.set_run_id(NewRecordId(run.started_unix_ns()));
+    run.set_suite("smoke");
+    run.mutable_hardware()->set_id("amd-epyc-zen4-2c");
+    run.mutable_toolchain()->set_compiler(compiler_);
+    run.mutable_commit()->set_id(CommitId(position));
+    run.mutable_commit()->set_branch("main");
+    run.mutable_commit()->set_first_parent_position(position);
+    const double drift = .004 * rng_.Gaussian();
+    for (int j = 0; j < kBenchmarks; ++j) {
+      proto::BenchmarkResult* result = run.add_results();
+      result->mutable_key()->set_operator_name(Name(j));
+      result->set_outcome(proto::OK);
+      const double level = drift + machine + .003 * rng_.Gaussian();
+      for (int p = 0; p < kProcesses; ++p) {
+        proto::Measurement* measurement = result->add_measurements();
+        measurement->set_median_ns(
+            1000 * std::exp(level + .005 * rng_.Gaussian() +
+                            (effect == nullptr ? 0 : effect(j, p))));
+        if (!calibrated_) continue;
+        for (const char* name : {"arithmetic", "l1", "l2", "l3", "memory"}) {
+          proto::Calibration* loop =
+              measurement->mutable_conditions()->add_calibrations();
+          loop->set_loop(name);
+          loop->set_time_ns(100 *
+                            std::exp(drift + machine + .002 * rng_.Gaussian()));
+        }
+      }
+    }
+    const absl::Status appended = history_.AppendRun(run);
+    ASSERT_TRUE(appended.ok()) << appended;
+  }
+
+  void RecordMany(int count, const Effect& effect = nullptr) {
+    for (int i = 0; i < count; ++i) Record(effect);
+  }
+
+  GateReport Latest(const std::string& policy = "",
+                    const GateOptions& options = {}) {
+    const auto parsed = Policy::Parse(policy, "policy");
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    const auto report = Gate(history_, *parsed, options);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return *report;
+  }
+
+  static Effect Slower(int benchmark, double factor) {
+    return [=](int j, int) { return j == benchmark ? std::log(factor) : 0; };
+  }
+
+  FaultInjectingFileSystem fs_;
+  History history_;
+  Rng rng_{20};
+  std::string compiler_ = "g++ 12.2.0";
+  bool calibrated_ = false;
+  int next_ = 1;
+};
+
+TEST_F(GateStories, ACompilerUpgradeIsANewEpochAndNoRegression) {
+  RecordMany(12);
+  compiler_ = "g++ 13.1.0";
+  const Effect slower = [](int, int) { return std::log(1.08); };
+  Record(slower);
+  GateReport report = Latest();
+  EXPECT_EQ(report.exit_code, 3);
+  EXPECT_EQ(report.CountRed(), 0) << GateText(report);
+  EXPECT_THAT(report.summary, HasSubstr("toolchain"));
+  RecordMany(6, slower);
+  EXPECT_EQ(Latest().exit_code, 0) << GateText(Latest());
+  Record([](int j, int) { return std::log(j == 2 ? 1.08 * 1.1 : 1.08); });
+  EXPECT_EQ(Latest().exit_code, 1);
+}
+
+TEST_F(GateStories, ANoisyNeighbourForADayIsNotForgotten) {
+  RecordMany(12);
+  // Its runs are slow in whatever it disturbs.
+  for (int hour = 0; hour < 4; ++hour) {
+    Record([&](int j, int) { return j < 3 ? .05 + .1 * hour : 0; });
+  }
+  RecordMany(2);
+  const GateReport report = Latest();
+  EXPECT_NE(report.exit_code, 1) << GateText(report);
+  // And what became slower is found when it is measured again.
+  Record(Slower(4, 1.2));
+  proto::Run again =
+      *history_.ReadRun(history_.Resolve("latest")->front().id());
+  again.set_started_unix_ns(again.started_unix_ns() + 1000000000);
+  again.set_run_id(NewRecordId(again.started_unix_ns()));
+  ASSERT_TRUE(history_.AppendRun(again).ok());
+  GateOptions options;
+  options.candidate = CommitId(next_ - 1);
+  EXPECT_EQ(Latest("", options).exit_code, 1) << GateText(Latest("", options));
+}
+
+TEST_F(GateStories, AFrequencyThatDropsForAllIsTheMachineWhereItIsCalibrated) {
+  calibrated_ = true;
+  RecordMany(15);
+  Record(nullptr, std::log(1.1));
+  const GateReport report = Latest();
+  EXPECT_NE(report.exit_code, 1) << GateText(report);
+}
+
+TEST_F(GateStories, WhatAllShareIsSaidOnceWhereNothingElseExplainsIt) {
+  RecordMany(15);
+  Record(nullptr, std::log(1.1));
+  const GateReport report = Latest();
+  EXPECT_EQ(report.exit_code, 1) << GateText(report);
+  EXPECT_EQ(report.CountRed(), 1) << GateText(report);
+  EXPECT_EQ(report.rows[0].row.name, kAllBenchmarks);
+  EXPECT_THAT(report.rows[0].row.reason, HasSubstr("not recorded"));
+}
+
+TEST_F(GateStories, ABenchmarkThatBecameBimodalIsNotGreen) {
+  RecordMany(15);
+  Record([](int j, int p) { return j == 1 && p % 2 == 0 ? .3 : 0; });
+  const GateReport report = Latest();
+  EXPECT_NE(report.exit_code, 0) << GateText(report);
+  EXPECT_THAT(GateText(report), HasSubstr("BM_1"));
+}
+
+TEST_F(GateStories, CreepIsCaughtByThePinnedRelease) {
+  // 1% a week, a run a day.
+  for (int day = 0; day < 60; ++day) {
+    Record(Slower(0, std::pow(1.01, day / 7.)));
+  }
+  EXPECT_NE(Latest("baseline { window {} }").exit_code, 1);
+  GateOptions options;
+  options.git.resolve = [](absl::string_view) { return CommitId(1); };
+  const GateReport report = Latest("baseline { tag: \"v1\" }", options);
+  EXPECT_EQ(report.exit_code, 1) << GateText(report);
+  EXPECT_EQ(report.rows[0].row.name, Name(0));
+}
+
+TEST_F(GateStories, AnImprovementRevertedIsASlowDown) {
+  RecordMany(12);
+  RecordMany(6, Slower(3, .85));
+  EXPECT_EQ(Latest().exit_code, 0) << GateText(Latest());
+  Record();
+  const GateReport report = Latest();
+  EXPECT_EQ(report.exit_code, 1) << GateText(report);
+  EXPECT_EQ(report.rows[0].row.name, Name(3));
+}
+
+TEST_F(GateStories, OneBadRunOrAnImprovementBlindsForAtMostTwoRuns) {
+  const Effect events[] = {
+      Slower(2, 1.5), [](int, int) { return std::log(1.5); }, Slower(2, .95)};
+  for (int kind = 0; kind < 3; ++kind) {
+    for (const double factor : {1., 1.2}) {
+      history_ = *History::Open(absl::StrCat("/history_", kind, factor), &fs_);
+      next_ = 1;
+      RecordMany(10);
+      Record(events[kind]);
+      const bool lasts = kind == 2;
+      RecordMany(2, lasts ? events[kind] : nullptr);
+      Record(Slower(2, lasts ? .95 * factor : factor));
+      EXPECT_EQ(Latest().exit_code, factor > 1 ? 1 : 0)
+          << kind << " " << factor << GateText(Latest());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace optrail::tracker

@@ -1,0 +1,180 @@
+#ifndef OPTRAIL_TRACKER_HISTORY_RECORD_KINDS_H_
+#define OPTRAIL_TRACKER_HISTORY_RECORD_KINDS_H_
+
+// How each kind of record is named, checked, written and read. For the files of
+// this folder: everybody else has history.h.
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/file.h"
+#include "base/proto_utf8.h"
+#include "base/status_macros.h"
+#include "tracker/history/history_files.h"
+#include "tracker/history/record.h"
+#include "tracker/proto/run.pb.h"
+#include "tracker/proto/tombstone.pb.h"
+#include "tracker/proto/triage.pb.h"
+#include "tuning/proto/session.pb.h"
+
+namespace optrail::tracker {
+
+// What distinguishes the kinds of record.
+struct RunKind {
+  using Message = proto::Run;
+  static constexpr absl::string_view kFolder = "runs";
+  static constexpr absl::string_view kName = "run";
+  static const std::string& Id(const Message& run) { return run.run_id(); }
+  static absl::Status Validate(const Message& run) { return ValidateRun(run); }
+};
+
+struct SessionKind {
+  using Message = proto::Session;
+  static constexpr absl::string_view kFolder = "sessions";
+  static constexpr absl::string_view kName = "session";
+  static const std::string& Id(const Message& session) {
+    return session.session_id();
+  }
+  static absl::Status Validate(const Message& session) {
+    return ValidateSession(session);
+  }
+};
+
+struct TriageKind {
+  using Message = proto::TriageRecord;
+  static constexpr absl::string_view kFolder = "triage";
+  static constexpr absl::string_view kName = "triage record";
+  static const std::string& Id(const Message& record) {
+    return record.record_id();
+  }
+  static absl::Status Validate(const Message& record) {
+    if (std::isfinite(record.effect())) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "effect is ", record.effect(), ", expected a finite number"));
+  }
+};
+static_assert(proto::TriageRecord::kChecksumFieldNumber ==
+              proto::Run::kChecksumFieldNumber);
+
+struct TombstonesKind {
+  using Message = proto::Tombstones;
+  static constexpr absl::string_view kFolder = "tombstones";
+  static constexpr absl::string_view kName = "tombstones";
+  static const std::string& Id(const Message& tombstones) {
+    return tombstones.tombstones_id();
+  }
+  static absl::Status Validate(const Message& tombstones) {
+    for (const proto::Tombstone& tombstone : tombstones.tombstones()) {
+      if (!IsRecordId(tombstone.run_id())) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("run_id '", tombstone.run_id(),
+                         "', expected the form 20261120T090807Z-1a2b3c4d5e6f"));
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+static_assert(proto::Tombstones::kChecksumFieldNumber ==
+              proto::Run::kChecksumFieldNumber);
+
+// `bad` with the path and the reason of a failed read.
+inline BadFile Named(BadFile bad, const std::string& path,
+                     const absl::Status& status) {
+  bad.path = path;
+  bad.reason = std::string(status.message());
+  return bad;
+}
+
+// A record must be where its id says: then no id is taken twice.
+template <typename Kind>
+absl::Status CheckPlace(const std::string& dir, const std::string& path,
+                        const typename Kind::Message& message, BadFile* bad) {
+  const std::string& id = Kind::Id(message);
+  bad->damage = Damage::kImpossibleValue;
+  const absl::StatusOr<std::string> place = PlaceOf(dir, Kind::kFolder, id);
+  if (!place.ok()) {
+    return absl::DataLossError(absl::StrCat("its ", place.status().message()));
+  }
+  if (*place == path) return absl::OkStatus();
+  bad->damage = Damage::kMisplaced;
+  bad->place = *place;
+  return absl::DataLossError(absl::StrCat("it holds ", Kind::kName, " ", id,
+                                          ", whose place is ", *place));
+}
+
+template <typename Kind>
+absl::Status CheckDecoded(const std::string& dir, const std::string& path,
+                          const typename Kind::Message& message, BadFile* bad) {
+  OPTRAIL_RETURN_IF_ERROR(CheckPlace<Kind>(dir, path, message, bad));
+  bad->damage = Damage::kImpossibleValue;
+  return Kind::Validate(message);
+}
+
+// Reads the record at `path`, which a list of the history's files or PlaceOf
+// gave. Where it fails, `bad` says which damage; its `path` and `reason` are
+// the caller's to fill.
+template <typename Kind>
+absl::Status ReadWhole(const std::string& dir, const std::string& path,
+                       FileSystem* fs, typename Kind::Message* message,
+                       BadFile* bad = nullptr, std::string* bytes = nullptr) {
+  BadFile unused;
+  if (bad == nullptr) bad = &unused;
+  bad->damage = Damage::kUnreadable;
+  OPTRAIL_ASSIGN_OR_RETURN(std::string content, ReadRecordFile(path, fs));
+  bad->damage = RecordDamageOf(content) == RecordDamage::kCutOff
+                    ? Damage::kCutOff
+                    : Damage::kChanged;
+  OPTRAIL_RETURN_IF_ERROR(DecodeRecord(content, message));
+  if (bytes != nullptr) *bytes = std::move(content);
+  return CheckDecoded<Kind>(dir, path, *message, bad);
+}
+
+// The bytes of the record's file, read back: nothing is acknowledged that no
+// reader takes. Text that is no UTF-8 is replaced, since its record is worth
+// more than one byte of a name.
+template <typename Kind>
+absl::StatusOr<std::string> EncodeWhole(const std::string& dir,
+                                        const typename Kind::Message& message) {
+  if (HasInvalidUtf8(message)) {
+    typename Kind::Message valid = message;
+    ReplaceInvalidUtf8In(&valid);
+    return EncodeWhole<Kind>(dir, valid);
+  }
+  if (message.checksum() != 0) {
+    typename Kind::Message unsealed = message;
+    unsealed.clear_checksum();
+    return EncodeWhole<Kind>(dir, unsealed);
+  }
+  const auto naming = [&](const absl::Status& status) {
+    return absl::Status(
+        status.code(),
+        absl::StrCat(Kind::kName, " ", Kind::Id(message).substr(0, 80), ": ",
+                     status.message()));
+  };
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string place,
+                           PlaceOf(dir, Kind::kFolder, Kind::Id(message)));
+  if (const absl::Status valid = Kind::Validate(message); !valid.ok()) {
+    return naming(valid);
+  }
+  if (message.ByteSizeLong() >= kMostRecordBytes) {
+    return naming(absl::ResourceExhaustedError(
+        absl::StrCat("it takes ", message.ByteSizeLong(), " bytes, expected ",
+                     "less than ", kMostRecordBytes)));
+  }
+  std::string bytes = EncodeRecord(message);
+  typename Kind::Message back;
+  BadFile unused;
+  absl::Status read = DecodeRecord(bytes, &back);
+  if (read.ok()) read = CheckDecoded<Kind>(dir, place, back, &unused);
+  if (!read.ok()) return naming(read);
+  return bytes;
+}
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_HISTORY_RECORD_KINDS_H_
