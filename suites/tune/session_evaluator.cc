@@ -53,6 +53,8 @@ tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
   if (evaluation.prepare_ns.has_value()) {
     trial.set_compile_ns(*evaluation.prepare_ns);
   }
+  if (evaluation.load_ns.has_value()) trial.set_load_ns(*evaluation.load_ns);
+  trial.mutable_facts()->Add(evaluation.facts.begin(), evaluation.facts.end());
   if (evaluation.error_in_tolerances.has_value()) {
     trial.set_error_in_tolerances(*evaluation.error_in_tolerances);
   }
