@@ -120,12 +120,17 @@ absl::Status CheckPlace(const std::string& dir, const std::string& path,
                                           ", whose place is ", *place));
 }
 
+// What can't be true is so anywhere: it must not be put in its place.
 template <typename Kind>
 absl::Status CheckDecoded(const std::string& dir, const std::string& path,
                           const typename Kind::Message& message, BadFile* bad) {
-  OPTRAIL_RETURN_IF_ERROR(CheckPlace<Kind>(dir, path, message, bad));
+  const absl::Status placed = CheckPlace<Kind>(dir, path, message, bad);
+  if (!placed.ok() && bad->damage != Damage::kMisplaced) return placed;
+  const absl::Status valid = Kind::Validate(message);
+  if (valid.ok()) return placed;
   bad->damage = Damage::kImpossibleValue;
-  return Kind::Validate(message);
+  bad->place.clear();
+  return valid;
 }
 
 // Reads the record at `path`, which a list of the history's files or PlaceOf
