@@ -15,8 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(OperatorsDeclaredInTest, ReadsTheNameOfEachCallAndNothingElse) {
-  EXPECT_THAT(OperatorsDeclaredIn(R"(
+constexpr char kBuildFile[] = R"build(
 load("@optrail//ops:operator.bzl", "operator")
 
 # operator(name = "in_a_comment")
@@ -33,7 +32,10 @@ operator(name = "in_a_docstring")
 operator(name="second",srcs=[])
 my_operator(name = "another_macro")
 [operator(name = n) for n in NAMES]
-)"),
+)build";
+
+TEST(OperatorsDeclaredInTest, ReadsTheNameOfEachCallAndNothingElse) {
+  EXPECT_THAT(OperatorsDeclaredIn(kBuildFile),
               ElementsAre("soft)max", "second"));
   EXPECT_THAT(OperatorsDeclaredIn("operator(name = \"cut off"),
               ElementsAre("cut off"));
