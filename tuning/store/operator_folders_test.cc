@@ -15,7 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kBuildFile[] = R"build(
+TEST(OperatorsDeclaredInTest, ReadsTheNameOfEachCallAndNothingElse) {
+  EXPECT_THAT(OperatorsDeclaredIn(R"bzl(
 load("@optrail//ops:operator.bzl", "operator")
 
 # operator(name = "in_a_comment")
@@ -32,10 +33,7 @@ operator(name = "in_a_docstring")
 operator(name="second",srcs=[])
 my_operator(name = "another_macro")
 [operator(name = n) for n in NAMES]
-)build";
-
-TEST(OperatorsDeclaredInTest, ReadsTheNameOfEachCallAndNothingElse) {
-  EXPECT_THAT(OperatorsDeclaredIn(kBuildFile),
+)bzl"),
               ElementsAre("soft)max", "second"));
   EXPECT_THAT(OperatorsDeclaredIn("operator(name = \"cut off"),
               ElementsAre("cut off"));
