@@ -143,7 +143,10 @@ def main():
                     name, '/'.join(map(str, error.path)), error.message))
         # It can fail.
         item = schema['items'] if schema['type'] == 'array' else schema
+        probe = shown[0][0] if schema['type'] == 'array' else shown[0]
         for field in item['required']:
+            if field not in probe:
+                continue  # said above
             changed = copy.deepcopy(shown[0])
             target = changed[0] if schema['type'] == 'array' else changed
             del target[field]

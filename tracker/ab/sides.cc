@@ -176,27 +176,32 @@ absl::StatusOr<int> ReportIdentical(const AbCommand& options,
   return 0;
 }
 
-absl::Status RecordSides(const AbCommand& options, const Sides& sides,
-                         const AbResult& result) {
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(options.common.history));
+// What the results themselves do not say of where they come from.
+void Describe(const AbCommand& options, const Sides& sides, AbResult* result) {
   const int64_t now_ns = NowUnixNs(options.common);
   const std::string pairing = NewRecordId(now_ns);
   for (const bool is_candidate : {false, true}) {
-    proto::Run run = is_candidate ? result.candidate : result.base;
-    const MeasuredSide& side = is_candidate ? sides.b : sides.a;
+    proto::Run& run = is_candidate ? result->candidate : result->base;
     run.set_started_unix_ns(now_ns);
     run.set_run_id(NewRecordId(now_ns));
     run.set_pairing_id(pairing);
-    *run.mutable_commit() = side.commit;
+    run.clear_source_digests();  // measured here, not imported
+    *run.mutable_commit() = is_candidate ? sides.b.commit : sides.a.commit;
     if (!options.suite.empty()) run.set_suite(options.suite);
     if (!options.hardware.id().empty()) {
       *run.mutable_hardware() = options.hardware;
     }
-    OPTRAIL_RETURN_IF_ERROR(ValidateRun(run));
-    OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
-    std::cerr << "recorded " << (is_candidate ? "B" : "A") << " as "
-              << run.run_id() << ", suite " << EscapeForTerminal(run.suite())
+  }
+}
+
+absl::Status RecordSides(const AbCommand& options, const AbResult& result) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  for (const proto::Run* run : {&result.base, &result.candidate}) {
+    OPTRAIL_RETURN_IF_ERROR(ValidateRun(*run));
+    OPTRAIL_RETURN_IF_ERROR(history.AppendRun(*run));
+    std::cerr << "recorded " << (run == &result.base ? "A" : "B") << " as "
+              << run->run_id() << ", suite " << EscapeForTerminal(run->suite())
               << ", in " << history.dir() << "\n";
   }
   return absl::OkStatus();
@@ -238,10 +243,11 @@ absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,
   OPTRAIL_RETURN_IF_ERROR(CheckOutputs(options.outputs));
   OPTRAIL_ASSIGN_OR_RETURN(const Rules rules, Rules::From(options));
   if (sides.identical) return ReportIdentical(options, sides, rules, out);
-  OPTRAIL_ASSIGN_OR_RETURN(const AbResult result,
+  OPTRAIL_ASSIGN_OR_RETURN(AbResult result,
                            Measure(options, rules.Options(options), sides));
+  Describe(options, sides, &result);
   if (options.record) {
-    OPTRAIL_RETURN_IF_ERROR(RecordSides(options, sides, result));
+    OPTRAIL_RETURN_IF_ERROR(RecordSides(options, result));
   }
   if (rules.policy().has_value()) {
     return ReportGate(options, sides, *rules.policy(), &result, out);

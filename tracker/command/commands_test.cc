@@ -213,17 +213,17 @@ TEST_F(CommandsTest, GateFailsASlowDownAndWritesItsFiles) {
   gate.common = common_;
   gate.baseline = "commit:aaaa";
   gate.candidate = "bbbb";
-  gate.verdict_out = JoinPath(dir_, "out/verdict.json");
-  gate.markdown_out = JoinPath(dir_, "out/gate.md");
+  gate.outputs.verdict_out = JoinPath(dir_, "out/verdict.json");
+  gate.outputs.markdown_out = JoinPath(dir_, "out/gate.md");
   gate.remeasure_out = JoinPath(dir_, "out/remeasure");
   const auto [code, text] = Call(RunGate, gate);
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 1);
   EXPECT_THAT(text, HasSubstr("red: 1 of 2 benchmarks fails"));
-  const auto json = nlohmann::json::parse(*ReadFile(gate.verdict_out));
+  const auto json = nlohmann::json::parse(*ReadFile(gate.outputs.verdict_out));
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_EQ(json["rows"][0]["name"], "BM_Sort");
-  EXPECT_THAT(*ReadFile(gate.markdown_out), HasSubstr("| `BM_Sort` |"));
+  EXPECT_THAT(*ReadFile(gate.outputs.markdown_out), HasSubstr("| `BM_Sort` |"));
   EXPECT_THAT(*ReadFile(gate.remeasure_out), IsEmpty());
 }
 

@@ -45,7 +45,9 @@ class ImportCommandTest : public ::testing::Test {
   }
 
   std::string Commit() {
-    Git({"commit", "--quiet", "--allow-empty", "--message", "a commit"});
+    // Equal commits of one second would be one commit.
+    Git({"commit", "--quiet", "--allow-empty", "--message",
+         absl::StrCat("commit ", ++commits_)});
     return Git({"rev-parse", "HEAD"});
   }
 
@@ -65,6 +67,7 @@ class ImportCommandTest : public ::testing::Test {
     return History::Open(options_.common.history)->ListRuns({})->runs;
   }
 
+  int commits_ = 0;
   std::string root_, first_, second_;
   ImportCommand options_;
   std::ostringstream out_;
@@ -78,7 +81,7 @@ TEST_F(ImportCommandTest, AnOlderCommitOfTheBranchIsOnIt) {
   EXPECT_EQ(commit.id(), first_);
   EXPECT_EQ(commit.branch(), "main");
   EXPECT_EQ(commit.first_parent_position(), 1);
-  EXPECT_EQ(commit.subject(), "a commit");
+  EXPECT_EQ(commit.subject(), "commit 1");
   EXPECT_GT(commit.commit_unix_ns(), 0);
 }
 
