@@ -75,7 +75,7 @@ expect 0 "" import results.json
 # Streams get what was asked for and nothing else.
 [[ $("$optrail" history export --out=/dev/stdout 2>&1 | tail -1) == BM_x* ]] ||
   { echo "FAILED: a message in the exported points"; exit 1; }
-expect 0 "BM_x" show BM_x
+expect 0 "1.00 ns" show BM_x
 
 # Any command is tuned, recorded, and not tuned again until its program changes.
 expect 2 "--space is of a command that is tuned, and --command is missing" \

@@ -144,8 +144,7 @@ std::map<CommitKey, int> OrderCommits(const std::vector<tracker::Series>& all,
 std::string VariantText(const proto::BenchmarkKey& key) {
   std::vector<std::string> parts;
   if (key.device_kind() != proto::DEVICE_KIND_UNSPECIFIED) {
-    parts.push_back(
-        tuning::DeviceAndBackend(key.device_kind(), key.backend()));
+    parts.push_back(tuning::DeviceAndBackend(key.device_kind(), key.backend()));
   }
   if (key.threads() > 0) {
     parts.push_back(absl::StrCat(key.threads(),

@@ -82,7 +82,9 @@ class Killer {
         {"thin", {"history", "thin", "--keep_runs=5", "--keep_days=0"}, 0},
         {"repair", {"history", "repair"}, 0},
         {"index", {"history", "index", "--rebuild"}, 0},
-        {"note", {"note", "BM_.*", "00000001deadbeef", "seen"}, 0},
+        {"mute",
+         {"mute", "BM_.*", "--until=2099-12-24", "--reason=new disk"},
+         0},
         {"import", {"import", "results.json", "--suite=imported"}, 0},
     };
   }
@@ -191,8 +193,8 @@ class Killer {
           return Fail(one, absl::StrCat("not merged: ", id));
       }
     }
-    if (one.name == "note" && Open().LoadTriage()->records.empty()) {
-      return Fail(one, "the note is lost");
+    if (one.name == "mute" && Open().LoadTriage()->records.empty()) {
+      return Fail(one, "the record of triage is lost");
     }
     if (one.name == "import" && imported == 0) {
       return Fail(one, "the import is lost");

@@ -246,6 +246,8 @@ class JitBackend : public Backend {
     CommandOptions command;
     command.working_directory = folder->path();
     command.max_stderr_bytes = 4000;
+    // Beyond the deadlines of those who wait: a bound for compilers that hang.
+    command.timeout = absl::Minutes(10);
     OPTRAIL_ASSIGN_OR_RETURN(
         const CommandResult result,
         RunCommand(WithOptions(compiler.program, options), command));

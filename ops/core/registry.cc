@@ -17,7 +17,8 @@ std::string KernelId(absl::string_view sources_hash,
 }
 
 std::string OwnBackendName(proto::DeviceKind kind) {
-  return tuning::DeviceName(kind);
+  // A kind that context.proto does not name has a number in place of a name.
+  return proto::DeviceKind_IsValid(kind) ? tuning::DeviceName(kind) : "own";
 }
 
 std::vector<const Backend*> OperatorEntry::BackendsOf(

@@ -41,7 +41,11 @@ BenchCase MakeCase(const TaskEntry& task, proto::ConfigSelection selection,
   key->set_launch_mode(task.task.launch_mode());
   if (task.task.devices() > 1) key->set_devices(task.task.devices());
   key->set_version(task.entry->op->version());
-  key->set_backend(task.task.backend());
+  if (task.as_best) {
+    // The winner is an attribute: another one continues the series.
+    key->set_backend(kBestBackend);
+    bench.result.set_resolved_backend(task.backend->name());
+  }
   if (!task.available.ok()) {
     // Nothing is started for it, and its row says why.
     bench.result.set_outcome(proto::UNSUPPORTED);

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "suites/bench/backend_comparison.h"
 #include "suites/bench/bench_driver.h"
+#include "suites/bench/best_backend.h"
 #include "suites/bench/google_benchmark_face.h"
 #include "suites/command/command_flags.h"
 #include "suites/tune/tune_driver.h"
@@ -120,13 +121,20 @@ absl::Status Record(const proto::Run& run, const RunContext& context) {
 absl::StatusOr<int> Bench(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(
-      const TaskSelection selection,
+      TaskSelection selection,
       SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
+  const bool best = selection.backend == kBestBackend;
+  if (best) selection.backend = "all";
   OPTRAIL_ASSIGN_OR_RETURN(const BenchDriverOptions options,
                            BenchFromFlags(workload, op));
   OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
                            SelectTasks(selection, context.hardware));
+  if (best) {
+    OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                             LoadStore(context));
+    tasks = ChooseBest(tasks, store);
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<BenchCase> cases,
                            MakeBenchCases(tasks, context, options));
   if (BenchmarkListTests()) {
@@ -147,6 +155,9 @@ absl::StatusOr<int> Bench(const std::string& op) {
     (BenchmarkFormatIsConsole() ? std::cout : std::cerr)
         << "\n"
         << ComparisonTable(comparisons).ToText();
+    // What was measured stands, kept or not.
+    const absl::Status kept = KeepBest(run, context);
+    if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
   }
   if (absl::GetFlag(FLAGS_record)) {
     OPTRAIL_RETURN_IF_ERROR(Record(run, context));

@@ -59,9 +59,7 @@ tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
     trial.set_compile_ns(*evaluation.prepare_ns);
   }
   if (evaluation.load_ns.has_value()) trial.set_load_ns(*evaluation.load_ns);
-  for (proto::Fact& fact : evaluation.facts) {
-    *trial.add_facts() = std::move(fact);
-  }
+  trial.mutable_facts()->Add(evaluation.facts.begin(), evaluation.facts.end());
   if (evaluation.error_in_tolerances.has_value()) {
     trial.set_error_in_tolerances(*evaluation.error_in_tolerances);
   }

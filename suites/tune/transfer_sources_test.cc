@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
 namespace {

@@ -51,6 +51,10 @@ proto::TunedConfig TunedConfigOf(const proto::Session& session) {
   tuned.set_backend(session.task().backend());
   tuned.set_launch_mode(session.task().launch_mode());
   tuned.set_devices(session.task().devices());
+  // Time is left out when it is written (store_files.h).
+  tuned.set_objective(session.objectives_size() == 1
+                          ? session.objectives(0).metric()
+                          : tuning::ObjectivesText(session.objectives()));
   tuned.set_time_ns(winner->time_ns());
   if (fallback != nullptr && fallback->outcome() == proto::OK) {
     tuned.set_default_time_ns(fallback->time_ns());

@@ -220,8 +220,8 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
   const ops::EmbeddedFile& file = SpaceFileOf(*task.backend);
   OPTRAIL_ASSIGN_OR_RETURN(tuning::Space space,
                            tuning::Space::Parse(file.contents, file.path));
-  const absl::Status attributes = ops::CheckDeclaredAttributes(
-      *task.entry->op, space.proto().attribute());
+  const absl::Status attributes =
+      ops::CheckDeclaredAttributes(*task.entry->op, space.proto().attribute());
   if (!attributes.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(space.filename(), ": ", attributes.message()));

@@ -17,6 +17,9 @@
 
 namespace optrail::suites {
 
+// Stands for whichever backend an earlier bench of all of them found best.
+inline constexpr char kBestBackend[] = "best";
+
 struct TaskSelection {
   std::string workload;     // name or path; empty: all shapes files
   std::string op_regex;     // matches the whole name; empty: every operator
@@ -35,6 +38,8 @@ struct TaskEntry {
   proto::Task task;
   const ops::OperatorEntry* entry = nullptr;
   const ops::Backend* backend = nullptr;
+  // Chosen as the best of all backends: its series goes by that.
+  bool as_best = false;
   // Why the backend cannot be used here: its readings are UNSUPPORTED.
   absl::Status available;
   int count = 1;    // calls per run of the workload

@@ -304,9 +304,7 @@ absl::StatusOr<RunList> History::ListRuns(const RunFilter& filter) const {
     const absl::Status status = [&] {
       OPTRAIL_ASSIGN_OR_RETURN(const std::string content,
                                ReadRecordFile(file.path, fs_));
-      bad.damage = RecordDamageOf(content) == RecordDamage::kCutOff
-                       ? Damage::kCutOff
-                       : Damage::kChanged;
+      bad.damage = DamageOf(content);
       OPTRAIL_RETURN_IF_ERROR(
           DecodeRecordWithout({proto::Run::kResultsFieldNumber}, content,
                               &info.header, &info.result_count));
@@ -334,9 +332,7 @@ absl::StatusOr<SessionList> History::ListSessions() const {
     const absl::Status status = [&] {
       OPTRAIL_ASSIGN_OR_RETURN(const std::string content,
                                ReadRecordFile(file.path, fs_));
-      bad.damage = RecordDamageOf(content) == RecordDamage::kCutOff
-                       ? Damage::kCutOff
-                       : Damage::kChanged;
+      bad.damage = DamageOf(content);
       OPTRAIL_RETURN_IF_ERROR(
           DecodeRecordWithout({proto::Session::kTrialsFieldNumber}, content,
                               &info.header, &info.trial_count));

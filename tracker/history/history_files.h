@@ -52,6 +52,7 @@ enum class Damage {
   kImpossibleValue,  // NaN, infinite or negative times, samples of no calls, an
                      // id of another form
   kMisplaced,        // it holds a record whose place is elsewhere
+  kNewerFormat,      // sound, but only newer code reads it
 };
 
 // A file that is no intact record, and why.

@@ -211,6 +211,17 @@ TEST_F(HostileHistoryTest, WhatAReasonSaysIsNoPath) {
   EXPECT_FALSE(FileExists(evil));
 }
 
+TEST_F(HostileHistoryTest, WhatCannotBeIsNotPutInItsPlace) {
+  proto::Tombstones tombstones;
+  tombstones.set_tombstones_id(NewRecordId(kStart));
+  tombstones.add_tombstones()->set_run_id("no id");
+  Plant("tombstones/2026/elsewhere.pb", tombstones);
+  proto::Run run = MakeRun(1);
+  run.mutable_results(0)->mutable_measurements(0)->set_sample_ns(0, -1);
+  Plant("runs/2026/elsewhere.pb", run);
+  EXPECT_THAT(Repair(), SizeIs(2));  // and finds nothing damaged then
+}
+
 TEST_F(HostileHistoryTest, LinksAreNeverFollowed) {
   Record(MakeRun(1));
   const proto::Run run = MakeRun(2);

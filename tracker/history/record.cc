@@ -21,12 +21,74 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-// Field 100, fixed32: two bytes of tag and four of checksum, little-endian.
+// Field 100, fixed32: two bytes of tag and four of checksum, little-endian. Of
+// a record of format 2 it is field 101, and so on: readers of before find no
+// checksum where they know of one, and refuse what they would read wrongly. The
+// checksum of format 1 covers all bytes before the tag; since then the tag,
+// too.
 constexpr int kChecksumField = 100;
 static_assert(proto::Run::kChecksumFieldNumber == kChecksumField);
 static_assert(proto::Session::kChecksumFieldNumber == kChecksumField);
 constexpr char kTag[] = {'\xa5', '\x06'};
 constexpr size_t kTrailerBytes = 6;
+constexpr int kNewestFormat = 2;
+// As many as there are fields whose tags differ in the first byte alone.
+constexpr int kMostFormats = 12;
+
+// What the last field of a record says; 0 if it is no checksum.
+int FormatOf(absl::string_view bytes) {
+  if (bytes.size() < kTrailerBytes) return 0;
+  const absl::string_view tag = bytes.substr(bytes.size() - kTrailerBytes, 2);
+  // The number of a field is above the three bits of its wire type.
+  const int beyond =
+      static_cast<unsigned char>(tag[0]) - static_cast<unsigned char>(kTag[0]);
+  if (tag[1] != kTag[1] || beyond < 0 || beyond % 8 != 0) return 0;
+  const int format = 1 + beyond / 8;
+  return format <= kMostFormats ? format : 0;
+}
+
+std::string WithChecksumOf(int format, std::string bytes) {
+  const size_t body_bytes = bytes.size();
+  bytes.push_back(static_cast<char>(kTag[0] + 8 * (format - 1)));
+  bytes.push_back(kTag[1]);
+  const uint32_t checksum = Crc32c(
+      format == 1 ? absl::string_view(bytes).substr(0, body_bytes) : bytes);
+  for (int shift = 0; shift < 32; shift += 8) {
+    bytes.push_back(static_cast<char>(checksum >> shift & 0xff));
+  }
+  return bytes;
+}
+
+// Whether a reader of format 1, which drops the fields that it does not know,
+// would take the benchmark or the task for another one.
+bool IsNewToFormat1(const proto::BenchmarkKey& key) {
+  return !key.backend().empty() || key.launch_mode() != 0 ||
+         !key.objective().empty() || key.devices() != 0 ||
+         key.shape().attributes_size() > 0;
+}
+
+bool IsNewToFormat1(const proto::Session& session) {
+  const proto::Task& task = session.task();
+  return !task.backend().empty() || task.launch_mode() != 0 ||
+         task.devices() != 0 || task.shape().attributes_size() > 0 ||
+         !tuning::ObjectivesText(session.objectives()).empty();
+}
+
+// The oldest format whose readers understand the record.
+int FormatFor(const google::protobuf::Message& message) {
+  if (const auto* run = dynamic_cast<const proto::Run*>(&message)) {
+    return std::any_of(run->results().begin(), run->results().end(),
+                       [](const proto::BenchmarkResult& result) {
+                         return IsNewToFormat1(result.key());
+                       })
+               ? 2
+               : 1;
+  }
+  if (const auto* session = dynamic_cast<const proto::Session*>(&message)) {
+    return IsNewToFormat1(*session) ? 2 : 1;
+  }
+  return 1;
+}
 
 uint32_t LittleEndian32(absl::string_view bytes) {
   uint32_t value = 0;
@@ -47,18 +109,25 @@ absl::StatusOr<absl::string_view> CheckedBody(absl::string_view bytes) {
   }
   const absl::string_view body = bytes.substr(0, bytes.size() - kTrailerBytes);
   const absl::string_view trailer = bytes.substr(body.size());
-  if (trailer.substr(0, 2) != absl::string_view(kTag, 2)) {
+  const int format = FormatOf(bytes);
+  if (format == 0) {
     return absl::DataLossError(
         "it does not end with a checksum: the file was cut off or is no "
         "record of a history");
   }
   const uint32_t stored = LittleEndian32(trailer.substr(2));
-  const uint32_t computed = Crc32c(body);
+  const uint32_t computed =
+      Crc32c(bytes.substr(0, body.size() + (format == 1 ? 0 : 2)));
   if (stored != computed) {
     return absl::DataLossError(
         absl::StrCat("its checksum is 0x", absl::Hex(computed, absl::kZeroPad8),
                      " and should be 0x", absl::Hex(stored, absl::kZeroPad8),
                      ": bytes were changed"));
+  }
+  if (format > kNewestFormat) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "it was written by a newer Optrail: its format is ", format,
+        ", this one reads up to ", kNewestFormat, "; next: use the newer one"));
   }
   return body;
 }
@@ -179,16 +248,11 @@ std::string EncodeRecord(const google::protobuf::Message& message) {
   std::string bytes;
   bytes.reserve(message.ByteSizeLong() + kTrailerBytes);
   message.AppendToString(&bytes);
-  return WithChecksum(std::move(bytes));
+  return WithChecksumOf(FormatFor(message), std::move(bytes));
 }
 
 std::string WithChecksum(std::string bytes) {
-  const uint32_t checksum = Crc32c(bytes);
-  bytes.append(kTag, 2);
-  for (int shift = 0; shift < 32; shift += 8) {
-    bytes.push_back(static_cast<char>(checksum >> shift & 0xff));
-  }
-  return bytes;
+  return WithChecksumOf(1, std::move(bytes));
 }
 
 absl::Status DecodeRecord(absl::string_view bytes,
@@ -232,10 +296,10 @@ absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
 }
 
 RecordDamage RecordDamageOf(absl::string_view bytes) {
-  const bool has_checksum = bytes.size() >= kTrailerBytes &&
-                            bytes.substr(bytes.size() - kTrailerBytes, 2) ==
-                                absl::string_view(kTag, 2);
-  return has_checksum ? RecordDamage::kChanged : RecordDamage::kCutOff;
+  if (FormatOf(bytes) == 0) return RecordDamage::kCutOff;
+  return absl::IsFailedPrecondition(CheckedBody(bytes).status())
+             ? RecordDamage::kNewerFormat
+             : RecordDamage::kChanged;
 }
 
 absl::Status ValidateRun(const proto::Run& run) {

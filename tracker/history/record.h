@@ -41,7 +41,7 @@ absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
                                  int* skipped_count);
 
 // What is wrong with bytes that DecodeRecord refuses, apart from its words.
-enum class RecordDamage { kCutOff, kChanged };
+enum class RecordDamage { kCutOff, kChanged, kNewerFormat };
 RecordDamage RecordDamageOf(absl::string_view bytes);
 
 // InvalidArgument, naming benchmark and field, where a run holds what no

@@ -90,6 +90,19 @@ inline BadFile Named(BadFile bad, const std::string& path,
   return bad;
 }
 
+// What there is to say of bytes that are refused.
+inline Damage DamageOf(absl::string_view content) {
+  switch (RecordDamageOf(content)) {
+    case RecordDamage::kCutOff:
+      return Damage::kCutOff;
+    case RecordDamage::kChanged:
+      return Damage::kChanged;
+    case RecordDamage::kNewerFormat:
+      return Damage::kNewerFormat;
+  }
+  return Damage::kUnreadable;
+}
+
 // A record must be where its id says: then no id is taken twice.
 template <typename Kind>
 absl::Status CheckPlace(const std::string& dir, const std::string& path,
@@ -107,12 +120,17 @@ absl::Status CheckPlace(const std::string& dir, const std::string& path,
                                           ", whose place is ", *place));
 }
 
+// What can't be true is so anywhere: it must not be put in its place.
 template <typename Kind>
 absl::Status CheckDecoded(const std::string& dir, const std::string& path,
                           const typename Kind::Message& message, BadFile* bad) {
-  OPTRAIL_RETURN_IF_ERROR(CheckPlace<Kind>(dir, path, message, bad));
+  const absl::Status placed = CheckPlace<Kind>(dir, path, message, bad);
+  if (!placed.ok() && bad->damage != Damage::kMisplaced) return placed;
+  const absl::Status valid = Kind::Validate(message);
+  if (valid.ok()) return placed;
   bad->damage = Damage::kImpossibleValue;
-  return Kind::Validate(message);
+  bad->place.clear();
+  return valid;
 }
 
 // Reads the record at `path`, which a list of the history's files or PlaceOf
@@ -126,9 +144,7 @@ absl::Status ReadWhole(const std::string& dir, const std::string& path,
   if (bad == nullptr) bad = &unused;
   bad->damage = Damage::kUnreadable;
   OPTRAIL_ASSIGN_OR_RETURN(std::string content, ReadRecordFile(path, fs));
-  bad->damage = RecordDamageOf(content) == RecordDamage::kCutOff
-                    ? Damage::kCutOff
-                    : Damage::kChanged;
+  bad->damage = DamageOf(content);
   OPTRAIL_RETURN_IF_ERROR(DecodeRecord(content, message));
   if (bytes != nullptr) *bytes = std::move(content);
   return CheckDecoded<Kind>(dir, path, *message, bad);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/crc32c.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
@@ -51,6 +52,63 @@ TEST(Record, NoticesEveryFlippedBitAndEveryTruncation) {
       EXPECT_FALSE(DecodeRecord(damaged, &read).ok()) << i << ":" << bit;
     }
   }
+}
+
+// As a record of `format` ends: field 99 + format.
+std::string OfFormat(int format, std::string body) {
+  body.push_back(static_cast<char>(0xa5 + 8 * (format - 1)));
+  body.push_back('\x06');
+  const uint32_t checksum = Crc32c(body);
+  for (int shift = 0; shift < 32; shift += 8) {
+    body.push_back(static_cast<char>(checksum >> shift & 0xff));
+  }
+  return body;
+}
+
+// A reader that drops a key's backend would take its series for another one: it
+// must not find a record.
+TEST(Record, WhatOlderReadersWouldTakeForAnotherBenchmarkTheyRefuse) {
+  const std::string old = EncodeRecord(SmallRun());
+  EXPECT_EQ(old.substr(old.size() - 6, 2), "\xa5\x06");
+  for (int part = 0; part < 5; ++part) {
+    proto::Run run = SmallRun();
+    proto::BenchmarkKey* key = run.mutable_results(2)->mutable_key();
+    if (part == 0) key->set_backend("openblas");
+    if (part == 1) key->set_launch_mode(proto::GRAPH);
+    if (part == 2) key->set_objective("joules");
+    if (part == 3) key->set_devices(2);
+    if (part == 4) key->mutable_shape()->add_attributes()->set_name("stride");
+    const std::string bytes = EncodeRecord(run);
+    EXPECT_EQ(bytes.substr(bytes.size() - 6, 2), "\xad\x06") << part;
+    proto::Run read;
+    ASSERT_TRUE(DecodeRecord(bytes, &read).ok()) << part;
+    EXPECT_EQ(read.SerializeAsString(), run.SerializeAsString());
+    // A flipped bit does not make one format of another, either way.
+    for (std::string changed : {bytes, old}) {
+      changed[changed.size() - 6] ^= 8;
+      EXPECT_FALSE(DecodeRecord(changed, &read).ok());
+    }
+  }
+  proto::Session session;
+  session.mutable_task()->set_operator_name("matmul");
+  EXPECT_EQ(EncodeRecord(session).substr(EncodeRecord(session).size() - 6, 1),
+            "\xa5");
+  session.mutable_task()->set_backend("openblas");
+  EXPECT_EQ(EncodeRecord(session).substr(EncodeRecord(session).size() - 6, 1),
+            "\xad");
+}
+
+TEST(Record, ANewerFormatIsRefusedByNameAndIsNoDamage) {
+  proto::Run read;
+  const absl::Status status =
+      DecodeRecord(OfFormat(3, SmallRun().SerializeAsString()), &read);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("newer Optrail: its format is 3, this one reads up to 2"));
+  std::string damaged = OfFormat(3, SmallRun().SerializeAsString());
+  damaged[3] ^= 1;
+  EXPECT_EQ(DecodeRecord(damaged, &read).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(Record, SaysHowAFileIsDamaged) {

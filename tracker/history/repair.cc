@@ -69,6 +69,8 @@ HistoryProblem ProblemOf(const BadFile& bad, FileSystem* fs) {
       return HistoryProblem::kChanged;
     case Damage::kImpossibleValue:
       return HistoryProblem::kImpossibleValue;
+    case Damage::kNewerFormat:
+      return HistoryProblem::kNewerSchema;
     case Damage::kMisplaced:
       return IsTaken(bad.place, fs) ? HistoryProblem::kDuplicateId
                                     : HistoryProblem::kMisplaced;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "base/crc32c.h"
 #include "base/fault_injecting_file_system.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
@@ -114,6 +115,24 @@ TEST_F(RepairTest, NamesFieldsOfANewerVersionAndKeepsThem) {
              "Measurement.1234");
   EXPECT_THAT(*RepairHistory(history_, Check()), IsEmpty());
   EXPECT_EQ(history_.LoadRuns({}, 1)->runs.size(), 12);
+}
+
+// Only newer code reads it; moving it away would lose what that code knows.
+TEST_F(RepairTest, LeavesARecordOfANewerFormatWhereItIs) {
+  Damage(3, [](std::string& bytes) {
+    bytes.resize(bytes.size() - 6);
+    bytes += "\xb5\x06";  // field 102: format 3
+    const uint32_t checksum = Crc32c(bytes);
+    for (int shift = 0; shift < 32; shift += 8) {
+      bytes.push_back(static_cast<char>(checksum >> shift & 0xff));
+    }
+  });
+  ExpectOnly(Check(), HistoryProblem::kNewerSchema, PathOf(3),
+             "newer Optrail: its format is 3");
+  EXPECT_THAT(*RepairHistory(history_, Check()), IsEmpty());
+  // No reader takes it for something else, and it is said.
+  EXPECT_EQ(history_.LoadRuns({}, 1)->runs.size(), 11);
+  EXPECT_EQ(history_.LoadRuns({}, 1)->bad_files.size(), 1);
 }
 
 TEST_F(RepairTest, NamesClocksThatRanBackwards) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -150,6 +151,12 @@ absl::StatusOr<std::unique_ptr<TuneCommand>> TuneCommand::Prepare(
                            Space::Parse(text, options.space_file));
   proto::Session& header = tuned->setup_.header;
   header = options.header;
+  if (header.session_id().empty()) {
+    header.set_started_unix_ns(Clock::Real()->WallNs());
+    header.set_session_id(absl::FormatTime(
+        "%Y%m%dT%H%M%SZ-0", absl::FromUnixNanos(header.started_unix_ns()),
+        absl::UTCTimeZone()));
+  }
   proto::Task& task = *header.mutable_task();
   if (!options.shape.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(*task.mutable_shape(), ParseShape(options.shape));

@@ -79,8 +79,9 @@ StopRule StopRuleOf(const proto::Budget& budget,
   if (budget.time_ns() > 0) {
     rules.push_back(MaxTime(absl::Nanoseconds(budget.time_ns())));
   }
-  const bool of_time = objectives[0].metric() == kTimeMetric;
-  const double target = of_time ? budget.target_time_ns() : budget.target();
+  // A command may call what it prints "time", too.
+  const double target =
+      budget.target() > 0 ? budget.target() : budget.target_time_ns();
   if (target > 0) rules.push_back(TargetReached(CostOf(objectives[0], target)));
   if (budget.patience_trials() > 0) {
     rules.push_back(Patience(static_cast<int>(budget.patience_trials())));
@@ -492,7 +493,9 @@ bool Session::SetVerified(
       continue;
     }
     values.push_back(Median(medians));
-    if (objective.metric() == kTimeMetric) {
+    // What a command calls "time" has the command's unit.
+    if (objective.metric() == kTimeMetric &&
+        objective.unit() == TimeObjective().unit()) {
       verified.set_time_ns(*values.back());
     } else {
       proto::MetricSamples* stored = verified.add_objectives();

@@ -65,6 +65,8 @@ absl::Status SessionJournal::Replay() {
           journal_->path(), ": record ", number,
           " is not a tuning record; move the file away to tune anew"));
     }
+    const bool is_header =
+        record.record_case() == proto::TuneJournalRecord::kHeader;
     switch (record.record_case()) {
       case proto::TuneJournalRecord::kHeader:
         header_ = std::move(*record.mutable_header());
@@ -101,7 +103,7 @@ absl::Status SessionJournal::Replay() {
             absl::StrCat(journal_->path(), ": record ", number,
                          " is of a kind that this version does not know"));
     }
-    if (number == 1 && header_.session_id().empty()) {
+    if (number == 1 && !is_header) {
       return absl::DataLossError(absl::StrCat(
           journal_->path(),
           ": the first record is not the header of a session; move the file "

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(OperatorsDeclaredInTest, ReadsTheNameOfEachCallAndNothingElse) {
-  EXPECT_THAT(OperatorsDeclaredIn(R"(
+  EXPECT_THAT(OperatorsDeclaredIn(R"bzl(
 load("@optrail//ops:operator.bzl", "operator")
 
 # operator(name = "in_a_comment")
@@ -33,7 +33,7 @@ operator(name = "in_a_docstring")
 operator(name="second",srcs=[])
 my_operator(name = "another_macro")
 [operator(name = n) for n in NAMES]
-)"),
+)bzl"),
               ElementsAre("soft)max", "second"));
   EXPECT_THAT(OperatorsDeclaredIn("operator(name = \"cut off"),
               ElementsAre("cut off"));

@@ -1,0 +1,93 @@
+#include "suites/bench/best_backend.h"
+
+#include <iostream>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "suites/bench/backend_comparison.h"
+#include "tracker/series/series_key.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/store/store_files.h"
+
+namespace optrail::suites {
+namespace {
+
+// What the tasks of one comparison have in common.
+std::string GroupOf(proto::Task task) {
+  task.clear_backend();
+  task.clear_kernel_id();
+  return tuning::TaskText(task);
+}
+
+}  // namespace
+
+absl::Status KeepBest(const proto::Run& run, const RunContext& context) {
+  // By benchmark without selection: tuned configs come after default ones and
+  // take their place.
+  std::map<std::string, const BackendComparison*> kept;
+  const std::vector<BackendComparison> comparisons = CompareBackends(run);
+  for (const BackendComparison& comparison : comparisons) {
+    proto::BenchmarkKey key = comparison.key;
+    const bool tuned = key.selection() == proto::TUNED;
+    if (!tuned && key.selection() != proto::DEFAULT) continue;
+    key.clear_selection();
+    const BackendComparison*& place = kept[tracker::CanonicalText(key)];
+    if (place == nullptr || tuned) place = &comparison;
+  }
+  const std::string date =
+      absl::FormatTime("%Y-%m-%d", absl::FromUnixNanos(run.started_unix_ns()),
+                       absl::UTCTimeZone());
+  for (const auto& [text, comparison] : kept) {
+    const proto::BestBackend best = BestOf(*comparison, run, date);
+    if (best.entries_size() < 2) continue;
+    OPTRAIL_RETURN_IF_ERROR(tuning::WriteOverlay(
+        context.store, comparison->key.operator_name(), context.hardware.id(),
+        comparison->key.device_kind(), best));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<TaskEntry> ChooseBest(const std::vector<TaskEntry>& tasks,
+                                  const tuning::TunedConfigStore& store) {
+  std::vector<std::vector<const TaskEntry*>> groups;
+  std::map<std::string, size_t> index;
+  for (const TaskEntry& task : tasks) {
+    const auto [found, is_new] =
+        index.emplace(GroupOf(task.task), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[found->second].push_back(&task);
+  }
+  std::vector<TaskEntry> chosen;
+  for (const auto& group : groups) {
+    std::map<std::string, std::string> ids;
+    for (const TaskEntry* task : group) {
+      if (task->available.ok()) {
+        ids[task->task.backend()] = task->task.kernel_id();
+      }
+    }
+    // The own backend comes first.
+    const TaskEntry* best = group[0];
+    const tuning::BestResult found =
+        store.FindBest(tuning::RequestOf(best->task), ids);
+    if (const auto* winner = found.winner(); winner != nullptr) {
+      for (const TaskEntry* task : group) {
+        if (task->task.backend() == winner->backend()) best = task;
+      }
+    } else {
+      std::cerr << "note: " << ShortTaskText(best->task) << ": " << found.why
+                << "; the device's own runs\n  next: optrail bench --op="
+                << best->task.operator_name() << " --shape='"
+                << tuning::CanonicalText(best->task.shape())
+                << "' --backend=all\n";
+    }
+    chosen.push_back(*best);
+    chosen.back().as_best = true;
+  }
+  return chosen;
+}
+
+}  // namespace optrail::suites
