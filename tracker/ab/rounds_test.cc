@@ -267,7 +267,7 @@ TEST(RunRoundsTest, RefusesOptionsOutOfRangeAndOutputThatIsNoJson) {
     return process;
   });
   EXPECT_THAT(std::string(garbage.status().message()),
-              HasSubstr("output of A"));
+              HasSubstr("x of A: the format is not recognised"));
 }
 
 }  // namespace

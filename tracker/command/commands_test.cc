@@ -233,7 +233,8 @@ TEST_F(CommandsTest, GateAsksAScriptForMoreProcesses) {
     import.common = common_;
     for (int i = 0; i < 4; ++i) {
       import.files.push_back(
-          WriteResults(absl::StrCat("n", i, ".json"), 100 + 6 * i));
+          WriteResults(absl::StrCat("n", i, ".json"),
+                       100 + 6 * i + (digit - 'a') * .001));
     }
     import.commit = Hash(digit);
     import.suite = "micro";
@@ -364,7 +365,8 @@ TEST_F(CommandsTest, AReadOnlyHistoryIsAnError) {
   chmod(JoinPath(common_.history, "runs/2026").c_str(), 0500);
   ImportCommand import;
   import.common = common_;
-  import.files = {WriteResults("r.json", 100)};
+  // Other readings than those of the first import, which would be known.
+  import.files = {WriteResults("r.json", 101)};
   import.commit = Hash('b');
   EXPECT_EQ(Call(RunImport, import).first.status().code(),
             absl::StatusCode::kPermissionDenied);
