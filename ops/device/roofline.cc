@@ -42,6 +42,14 @@ Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
              ceilings.has_l2_read_bytes_per_s()) {
     bytes_per_s = ceilings.l2_read_bytes_per_s() * threads;
     roofline.level = "L2";
+  } else if (working_set_bytes > 0 && hardware.has_l3_bytes() &&
+             working_set_bytes <= hardware.l3_bytes() &&
+             ceilings.has_l3_read_bytes_per_s()) {
+    // One cache for all threads, whose rate is known for one of them: this many
+    // times that is more than it can do, and still a bound.
+    bytes_per_s =
+        std::max(bytes_per_s, ceilings.l3_read_bytes_per_s() * threads);
+    roofline.level = "L3";
   }
   if (flop_per_s <= 0 || bytes_per_s <= 0) return roofline;
   const double compute_ns = flop / flop_per_s * 1e9;

@@ -21,7 +21,7 @@ namespace optrail::ops {
 struct Roofline {
   double time_ns = 0;         // the bound; 0 if a ceiling it needs is missing
   bool memory_bound = false;  // which of the two terms is larger
-  const char* level = "";     // "L1", "L2" or "memory": where the data is
+  const char* level = "";     // "L1", "L2", "L3" or "memory": where the data is
 };
 
 // `threads` up to `ceiling_threads`, the number of threads with which the

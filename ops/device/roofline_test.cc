@@ -46,6 +46,26 @@ TEST(Roofline, WarmOperandsComeFromTheSmallestLevelThatHoldsThem) {
   EXPECT_TRUE(at(10000, 1).memory_bound);
 }
 
+// Memory is read from far beyond the L3: warm operands that lie in it may be
+// faster than that.
+TEST(Roofline, WarmOperandsMayComeFromTheSharedCache) {
+  proto::Hardware hardware = Hardware();
+  hardware.set_l3_bytes(32 << 20);
+  proto::Ceilings ceilings = Ceilings();
+  EXPECT_STREQ(RooflineOf(0, 1000, 8 << 20, hardware, ceilings, 1, 2).level,
+               "memory")
+      << "nobody measured the L3";
+  ceilings.set_l3_read_bytes_per_s(50e9);
+  const auto at = [&](double bytes, int threads) {
+    return RooflineOf(0, 1000, bytes, hardware, ceilings, threads, 2);
+  };
+  EXPECT_STREQ(at(8 << 20, 1).level, "L3");
+  EXPECT_DOUBLE_EQ(at(8 << 20, 1).time_ns, 20);
+  EXPECT_DOUBLE_EQ(at(8 << 20, 2).time_ns, 10);
+  EXPECT_STREQ(at(64 << 20, 1).level, "memory");
+  EXPECT_STREQ(at(0, 1).level, "memory") << "cold caches";
+}
+
 TEST(Roofline, InterpolatesBetweenOneAndAllThreads) {
   const Roofline roofline =
       RooflineOf(1000, 0, 0, Hardware(), Ceilings(), 2, 3);
