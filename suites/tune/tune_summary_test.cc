@@ -58,10 +58,10 @@ TEST(TuneSummaryTest, SaysWhatWasProven) {
 }
 
 TEST(TuneSummaryTest, FailuresHaveAnOutcomeAReasonAndAPlaceToLook) {
-  // The first two trials are the warm start's.
   TuneSummary summary = Tuned("n=8/f32", 1, 100, 50, 6, proto::TRIALS_SPENT);
   EXPECT_EQ(FailuresText({summary}), "");
   summary.session->set_session_id("20261121T000000Z-7");
+  // The first two were known before and are not counted again.
   for (const int i : {1, 3, 5}) {
     proto::Trial& trial = *summary.session->mutable_trials(i);
     *trial.mutable_config() = *tuning::ParseConfig(absl::StrCat("x=", i));
@@ -69,8 +69,8 @@ TEST(TuneSummaryTest, FailuresHaveAnOutcomeAReasonAndAPlaceToLook) {
     trial.set_detail("no answer within 1s");
   }
   EXPECT_EQ(FailuresText({summary}),
-            "add n=8/f32: 2 x TIMED_OUT, first x=3: no answer within 1s\n  all "
-            "of them: optrail show 20261121T000000Z-7\n");
+            "add n=8/f32: 2 x TIMED_OUT, first x=3: no answer within 1s\n"
+            "  all of them: optrail show 20261121T000000Z-7\n");
 }
 
 TEST(TuneSummaryTest, ARunOfTheWorkloadIsCallsTimesTime) {

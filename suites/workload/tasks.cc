@@ -242,7 +242,6 @@ std::string ShortTaskText(const proto::Task& task) {
     absl::StrAppend(&text, " x", task.threads());
   }
   if (task.cache_mode() == proto::COLD) absl::StrAppend(&text, " cold");
-  if (!task.backend().empty()) absl::StrAppend(&text, " by ", task.backend());
   if (task.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
     absl::StrAppend(&text, " ", tuning::LaunchModeName(task.launch_mode()));
   }
