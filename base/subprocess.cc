@@ -219,7 +219,8 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
   sigset_t none, defaults;
   sigemptyset(&none);
   sigemptyset(&defaults);
-  for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXFSZ}) {
+  for (const int number :
+       {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXFSZ}) {
     sigaddset(&defaults, number);
   }
   posix_spawnattr_setsigmask(&attributes, &none);

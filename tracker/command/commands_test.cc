@@ -232,9 +232,8 @@ TEST_F(CommandsTest, GateAsksAScriptForMoreProcesses) {
     ImportCommand import;
     import.common = common_;
     for (int i = 0; i < 4; ++i) {
-      import.files.push_back(
-          WriteResults(absl::StrCat("n", i, ".json"),
-                       100 + 6 * i + (digit - 'a') * .001));
+      import.files.push_back(WriteResults(absl::StrCat("n", i, ".json"),
+                                          100 + 6 * i + (digit - 'a') * .001));
     }
     import.commit = Hash(digit);
     import.suite = "micro";
