@@ -238,6 +238,7 @@ TEST_F(CommandsTest, GateAsksAScriptForMoreProcesses) {
     import.commit = Hash(digit);
     import.suite = "micro";
     import.files_are_processes = true;
+    import.again = true;  // equal on both sides
     import.common.now_unix_ns += digit * 60'000'000'000;
     ASSERT_TRUE(Call(RunImport, import).first.ok());
   }
@@ -364,7 +365,7 @@ TEST_F(CommandsTest, AReadOnlyHistoryIsAnError) {
   chmod(JoinPath(common_.history, "runs/2026").c_str(), 0500);
   ImportCommand import;
   import.common = common_;
-  import.files = {WriteResults("r.json", 100)};
+  import.files = {WriteResults("r.json", 101)};
   import.commit = Hash('b');
   EXPECT_EQ(Call(RunImport, import).first.status().code(),
             absl::StatusCode::kPermissionDenied);
