@@ -90,7 +90,7 @@ absl::StatusOr<Interruptible::End> Interruptible::Run(
 }
 
 std::string LogTail(absl::string_view log) {
-  constexpr size_t kLines = 30;
+  constexpr size_t kLines = 16;
   std::vector<absl::string_view> lines =
       absl::StrSplit(log, absl::ByAnyChar("\r\n"), absl::SkipWhitespace());
   if (lines.size() > kLines) {

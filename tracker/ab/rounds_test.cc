@@ -263,11 +263,11 @@ TEST(RunRoundsTest, RefusesOptionsOutOfRangeAndOutputThatIsNoJson) {
   EXPECT_FALSE(RunRounds(options, std::ref(programs)).ok());
   const auto garbage = RunRounds({}, [](Program, int) -> ProcessResult {
     ProcessResult process;
-    process.files = {{"x", "{]"}};
+    process.files = {{"the output", "{]"}};
     return process;
   });
   EXPECT_THAT(std::string(garbage.status().message()),
-              HasSubstr("x of A: the format is not recognised"));
+              HasSubstr("the output of A: the format is not recognised"));
 }
 
 }  // namespace
