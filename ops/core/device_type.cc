@@ -56,7 +56,8 @@ absl::StatusOr<proto::Hardware> HardwareOf(proto::DeviceKind kind) {
 absl::StatusOr<std::unique_ptr<Device>> MakeDevice(
     proto::DeviceKind kind, const DeviceOptions& options) {
   OPTRAIL_ASSIGN_OR_RETURN(const DeviceType* type, FindDeviceType(kind));
-  OPTRAIL_RETURN_IF_ERROR(type->CheckOptions(options));
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Hardware hardware, type->Hardware());
+  OPTRAIL_RETURN_IF_ERROR(type->CheckOptions(options, hardware));
   return type->Make(options);
 }
 

@@ -41,9 +41,9 @@ class DeviceType {
   // Unavailable or Unimplemented, "unsupported here: why", if there is none.
   virtual absl::StatusOr<proto::Hardware> Hardware() const = 0;
 
-  // InvalidArgument for options that no device of the kind can have; else as
-  // Hardware().
-  virtual absl::Status CheckOptions(const DeviceOptions& options) const {
+  // InvalidArgument for options that a device on that hardware cannot have.
+  virtual absl::Status CheckOptions(const DeviceOptions& options,
+                                    const proto::Hardware& hardware) const {
     return absl::OkStatus();
   }
   virtual absl::StatusOr<std::unique_ptr<Device>> Make(

@@ -111,9 +111,10 @@ TEST_F(RunContextTest, TheCommitIsTheOneThatIsCheckedOut) {
 TEST_F(RunContextTest, CeilingsAreTheHighestReadingsOfTheLastMonth) {
   const RunContext context = Find();
   const int64_t last_week = DaysAgo(7);
-  Keep(context,
-       absl::StrCat("flop_per_s_one_thread: 1e18 ", "l1_read_bytes_per_s: 1 ",
-                    "measured_unix_ns: ", last_week));
+  Keep(
+      context,
+      absl::StrCat("flop_per_s_one_thread: 1e18 ", "l1_read_bytes_per_s: 1 ",
+                   "memory_buffer_bytes: 1 ", "measured_unix_ns: ", last_week));
   const proto::Ceilings ceilings = CeilingsOf(context);
   EXPECT_EQ(ceilings.flop_per_s_one_thread(), 1e18)
       << "the older one is higher";

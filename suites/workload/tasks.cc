@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
   for (const int count : threads) {
     ops::DeviceOptions options;
     options.threads = count;
-    const absl::Status possible = device->CheckOptions(options);
+    const absl::Status possible = device->CheckOptions(options, hardware);
     if (!possible.ok()) {
       return absl::Status(possible.code(),
                           absl::StrCat("--threads: ", possible.message()));

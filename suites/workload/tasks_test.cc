@@ -59,6 +59,17 @@ std::string WriteWorkload() {
   return path;
 }
 
+TEST(SelectTasks, MoreThreadsThanCoresAreRefusedWithTheirNumber) {
+  TaskSelection selection;
+  selection.op_regex = "add";
+  selection.threads = {1, 99};
+  const std::string error =
+      ErrorOf(selection, absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(error.find("--threads: 99 threads: this process may use 8 cores"),
+            std::string::npos)
+      << error;
+}
+
 TEST(SelectTasks, TakesEveryShapeOfTheShapesFiles) {
   std::set<std::string> ops;
   for (const TaskEntry& task : Select({})) {

@@ -24,8 +24,9 @@ class CpuType : public DeviceType {
     return CpuHardware();
   }
 
-  absl::Status CheckOptions(const DeviceOptions& options) const override {
-    const int cores = CpuHardware().cores();
+  absl::Status CheckOptions(const DeviceOptions& options,
+                            const proto::Hardware& hardware) const override {
+    const int cores = hardware.cores();
     if (options.threads >= 1 && options.threads <= cores) {
       return absl::OkStatus();
     }
