@@ -240,7 +240,9 @@ void TuneCommand::NoteOldJournal(std::ostream& log) const {
        options_.shape, CanonicalText(space_->default_config()),
        options_.command, absl::StrJoin(options_.metrics, ","),
        absl::StrJoin(options_.metric_patterns, ","),
-       absl::StrJoin(options_.weights, ","), options_.strategy,
+       absl::StrJoin(options_.weights, ","),
+       options_.strategy == "default" ? std::string(kDefaultStrategy)
+                                      : options_.strategy,
        absl::StrCat(options_.seed, "/", options_.parallel),
        absl::FormatDuration(options_.limits.timeout)},
       "\n");
