@@ -62,7 +62,7 @@ TEST_F(DetectCsvTest, PrintsJsonWithExactlyTheDocumentedMembers) {
 TEST_F(DetectCsvTest, TellsProvisionalFromConfirmedOnline) {
   options_.mode = DetectMode::kOnline;
   auto values =
-      SyntheticSeries(NoiseKind::kNormal, 154, {{80, 1.1}, {150, 1 / 1.1}}, 1);
+      SyntheticSeries(NoiseKind::kNormal, 153, {{80, 1.1}, {150, 1 / 1.1}}, 1);
   ASSERT_TRUE(Run({{"x", values}}).ok());
   const nlohmann::json changes =
       nlohmann::json::parse(out_.str())[0]["change_points"];
