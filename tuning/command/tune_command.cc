@@ -20,6 +20,7 @@
 #include "tuning/command/program.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
+#include "tuning/search/strategies.h"
 #include "tuning/session/objective.h"
 
 namespace optrail::tuning {
