@@ -1,0 +1,80 @@
+// c = a + b on CUDA: nothing but memory.
+//
+// Compiled at run time with these knobs as macros:
+//   ELEMENT 0 f32, 1 f16, 2 bf16; THREADS; VECTOR (elements per access, which
+//   divides the count); UNROLL (accesses in flight per thread and operand);
+//   STREAMING 1 (evict first) or 0.
+
+typedef unsigned int uint32_t;
+typedef unsigned short uint16_t;
+
+#if ELEMENT == 0
+typedef float Element;
+#else
+typedef uint16_t Element;
+#endif
+
+struct alignas(VECTOR * sizeof(Element)) Vector {
+  Element at[VECTOR];
+};
+
+__device__ __forceinline__ Element Add(Element x, Element y) {
+#if ELEMENT == 0
+  return x + y;
+#elif ELEMENT == 1
+  Element z;
+  asm("add.rn.f16 %0, %1, %2;" : "=h"(z) : "h"(x), "h"(y));
+  return z;
+#else
+  const float sum =
+      __uint_as_float((uint32_t)x << 16) + __uint_as_float((uint32_t)y << 16);
+  Element z;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(z) : "f"(sum));
+  return z;
+#endif
+}
+
+__device__ __forceinline__ Vector Load(const Vector* from) {
+  Vector v;
+  if (sizeof(Vector) == 16) {
+    uint32_t* w = (uint32_t*)v.at;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "l"(from));
+  } else {
+    v = *from;
+  }
+  return v;
+}
+__device__ __forceinline__ void Store(Vector* to, const Vector& v) {
+  if (sizeof(Vector) == 16 && STREAMING) {
+    const uint32_t* w = (const uint32_t*)v.at;
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to),
+                 "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3])
+                 : "memory");
+  } else {
+    *to = v;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    add(const Vector* a, const Vector* b, Vector* c, long long vectors) {
+  const long long first =
+      (long long)blockIdx.x * THREADS * UNROLL + threadIdx.x;
+  Vector x[UNROLL], y[UNROLL];
+#pragma unroll
+  for (int i = 0; i < UNROLL; ++i)
+    if (first + i * THREADS < vectors) x[i] = Load(a + first + i * THREADS);
+#pragma unroll
+  for (int i = 0; i < UNROLL; ++i)
+    if (first + i * THREADS < vectors) y[i] = Load(b + first + i * THREADS);
+#pragma unroll
+  for (int i = 0; i < UNROLL; ++i) {
+    if (first + i * THREADS < vectors) {
+      Vector z;
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) z.at[j] = Add(x[i].at[j], y[i].at[j]);
+      Store(c + first + i * THREADS, z);
+    }
+  }
+}

@@ -1,0 +1,123 @@
+#include "ops/device/cuda/nvrtc.h"
+
+#include <dlfcn.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "re2/re2.h"
+
+namespace optrail::ops::cuda {
+namespace {
+
+// By soname, newest first: which major version is installed decides.
+constexpr const char* kLibraries[] = {"libnvrtc.so.13", "libnvrtc.so.12",
+                                      "libnvrtc.so"};
+// Where the toolkit's installer puts them, which the loader may not look into.
+constexpr const char* kFolders[] = {"", "/usr/local/cuda/lib64/"};
+
+}  // namespace
+
+absl::StatusOr<Nvrtc> Nvrtc::Load() {
+  void* library = nullptr;
+  std::string error;
+  for (const char* folder : kFolders) {
+    for (const char* name : kLibraries) {
+      if (library != nullptr) break;
+      library =
+          dlopen(absl::StrCat(folder, name).c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library == nullptr && error.empty()) error = dlerror();
+    }
+  }
+  if (library == nullptr) {
+    return absl::UnavailableError(absl::StrCat(
+        "unsupported here: NVRTC (libnvrtc.so) not found (", error, ")"));
+  }
+  Nvrtc nvrtc;
+  const char* missing = nullptr;
+  const auto get = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(
+        dlsym(library, name));
+    if (function == nullptr && missing == nullptr) missing = name;
+  };
+  int (*version)(int* major, int* minor) = nullptr;
+  get("nvrtcVersion", version);
+  get("nvrtcGetErrorString", nvrtc.GetErrorString);
+  get("nvrtcCreateProgram", nvrtc.CreateProgram);
+  get("nvrtcDestroyProgram", nvrtc.DestroyProgram);
+  get("nvrtcCompileProgram", nvrtc.CompileProgram);
+  get("nvrtcGetProgramLogSize", nvrtc.GetProgramLogSize);
+  get("nvrtcGetProgramLog", nvrtc.GetProgramLog);
+  get("nvrtcGetCUBINSize", nvrtc.GetCubinSize);
+  get("nvrtcGetCUBIN", nvrtc.GetCubin);
+  if (missing != nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("unsupported here: NVRTC has no function ", missing));
+  }
+  version(&nvrtc.major_, &nvrtc.minor_);
+  return nvrtc;
+}
+
+absl::StatusOr<const Nvrtc*> Nvrtc::Get() {
+  static const auto* const nvrtc = new absl::StatusOr<Nvrtc>(Load());
+  if (!nvrtc->ok()) return nvrtc->status();
+  return &**nvrtc;
+}
+
+std::string Nvrtc::version() const {
+  return absl::StrCat("nvrtc ", major_, ".", minor_);
+}
+
+absl::StatusOr<Cubin> Nvrtc::Compile(
+    const std::string& source, const std::string& name,
+    const std::vector<std::string>& options) const {
+  std::vector<const char*> arguments;
+  for (const std::string& option : options) arguments.push_back(option.c_str());
+  arguments.push_back("-Xptxas=-v");
+  void* program = nullptr;
+  int result = CreateProgram(&program, source.c_str(), name.c_str(), 0, nullptr,
+                             nullptr);
+  if (result != 0) {
+    return absl::InternalError(
+        absl::StrCat(name, ": nvrtcCreateProgram: ", GetErrorString(result)));
+  }
+  result = CompileProgram(program, static_cast<int>(arguments.size()),
+                          arguments.data());
+  Cubin cubin;
+  size_t bytes = 0;
+  if (GetProgramLogSize(program, &bytes) == 0 && bytes > 1) {
+    cubin.log.resize(bytes);
+    GetProgramLog(program, &cubin.log[0]);
+    cubin.log.resize(bytes - 1);  // without the final NUL
+  }
+  if (result == 0) {
+    result = GetCubinSize(program, &bytes);
+    if (result == 0) {
+      cubin.bytes.resize(bytes);
+      result = GetCubin(program, &cubin.bytes[0]);
+    }
+  }
+  DestroyProgram(&program);
+  if (result != 0) {
+    return absl::InternalError(absl::StrCat(name, ": ", GetErrorString(result),
+                                            cubin.log.empty() ? "" : "\n",
+                                            cubin.log));
+  }
+  cubin.facts = FactsOfPtxasLog(cubin.log);
+  return cubin;
+}
+
+std::map<std::string, int64_t> FactsOfPtxasLog(const std::string& log) {
+  std::map<std::string, int64_t> facts;
+  const auto find = [&](const char* fact, const char* pattern) {
+    int64_t value = 0;
+    if (RE2::PartialMatch(log, pattern, &value)) facts[fact] = value;
+  };
+  find("registers", R"(Used (\d+) registers)");
+  find("stack_bytes", R"((\d+) bytes stack frame)");
+  find("spill_bytes", R"((\d+) bytes spill stores)");
+  find("shared_bytes", R"((\d+) bytes smem)");
+  return facts;
+}
+
+}  // namespace optrail::ops::cuda

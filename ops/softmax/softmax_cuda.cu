@@ -1,0 +1,183 @@
+// y[row, :] = exp(x[row, :] - max) / sum on CUDA: one read, one write.
+//
+// A row stays in the registers of the threads that share it: lanes of a warp,
+// warps of a block, or blocks of a cluster. Each thread folds its elements into
+// a pair (maximum, sum of exp relative to it); pairs combine in one reduction
+// (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018),
+// so that threads meet once.
+//
+// Compiled at run time with these knobs as macros:
+//   ELEMENT 0 f32, 1 f16, 2 bf16; THREADS_PER_ROW (a power of two from 32);
+//   ROWS_PER_BLOCK; CLUSTER (blocks per row); VECTOR (elements per access);
+//   ITEMS (accesses per thread): THREADS_PER_ROW * CLUSTER * VECTOR * ITEMS
+//   covers a row.
+
+typedef unsigned int uint32_t;
+typedef unsigned short uint16_t;
+
+constexpr int kElementBytes = ELEMENT == 0 ? 4 : 2;
+constexpr int kWarpsPerRow = THREADS_PER_ROW / 32;
+
+#if ELEMENT == 0
+typedef float Element;
+#else
+typedef uint16_t Element;
+#endif
+
+struct alignas(VECTOR * kElementBytes) Vector {
+  Element at[VECTOR];
+};
+
+__device__ __forceinline__ float ToFloat(Element x) {
+#if ELEMENT == 0
+  return x;
+#elif ELEMENT == 1
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+  return y;
+#else
+  return __uint_as_float((uint32_t)x << 16);
+#endif
+}
+__device__ __forceinline__ Element FromFloat(float x) {
+#if ELEMENT == 0
+  return x;
+#elif ELEMENT == 1
+  Element y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+#else
+  Element y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+#endif
+}
+
+// Read once: the caches keep what others need.
+__device__ __forceinline__ Vector Load(const Vector* from) {
+  Vector v;
+#if VECTOR * (ELEMENT == 0 ? 4 : 2) == 16
+  uint32_t* w = (uint32_t*)v.at;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+               : "l"(from));
+#else
+  v = *from;
+#endif
+  return v;
+}
+
+constexpr float kNone = -3.402823466e38f;  // smaller than any input but -inf
+
+// exp(x); the subtraction of the maximum comes before, so that large inputs do
+// not overflow.
+__device__ __forceinline__ float Exp(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
+  return y;
+}
+
+struct Pair {
+  float max, sum;
+};
+__device__ __forceinline__ Pair Combine(Pair a, Pair b) {
+  const float max = fmaxf(a.max, b.max);
+  return {max, a.sum * Exp(a.max - max) + b.sum * Exp(b.max - max)};
+}
+__device__ __forceinline__ Pair InWarp(Pair p, int width) {
+  for (int offset = width / 2; offset > 0; offset /= 2) {
+    const Pair other = {__shfl_xor_sync(~0u, p.max, offset),
+                        __shfl_xor_sync(~0u, p.sum, offset)};
+    p = Combine(p, other);
+  }
+  return p;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * ROWS_PER_BLOCK)
+#if CLUSTER > 1
+    __cluster_dims__(CLUSTER, 1, 1)
+#endif
+        softmax(const Element* x, Element* y, long long rows, int columns) {
+  const int in_row = threadIdx.x % THREADS_PER_ROW;
+  const int row_in_block = threadIdx.x / THREADS_PER_ROW;
+  int rank = 0;
+#if CLUSTER > 1
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+  const long long row =
+      (long long)(blockIdx.x / CLUSTER) * ROWS_PER_BLOCK + row_in_block;
+  const bool live = row < rows;
+  // Threads without a row stay for the barriers.
+  const int vectors = live ? columns / VECTOR : 0;
+  const Vector* from = (const Vector*)(x + row * columns);
+  Vector v[ITEMS];
+  const int first = rank * THREADS_PER_ROW * ITEMS + in_row;
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = first + i * THREADS_PER_ROW;
+    if (index < vectors) v[i] = Load(from + index);
+  }
+  Pair mine = {kNone, 0};
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    if (first + i * THREADS_PER_ROW < vectors) {
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j)
+        mine.max = fmaxf(mine.max, ToFloat(v[i].at[j]));
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    if (first + i * THREADS_PER_ROW < vectors) {
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j)
+        mine.sum += Exp(ToFloat(v[i].at[j]) - mine.max);
+    }
+  }
+  mine = InWarp(mine, 32);
+#if THREADS_PER_ROW > 32 || CLUSTER > 1
+  __shared__ Pair pairs[ROWS_PER_BLOCK][kWarpsPerRow * CLUSTER];
+  const int warp = in_row / 32, lane = in_row % 32;
+#if CLUSTER > 1
+  asm volatile(
+      "barrier.cluster.arrive.relaxed.aligned;"
+      "barrier.cluster.wait.aligned;" ::
+          : "memory");
+  // Every block gets the pairs of all.
+  if (lane < CLUSTER) {
+    const uint32_t place = (uint32_t)__cvta_generic_to_shared(
+        &pairs[row_in_block][rank * kWarpsPerRow + warp]);
+    asm volatile(
+        "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
+        "st.shared::cluster.v2.f32 [remote], {%2, %3};}" ::"r"(place),
+        "r"(lane), "f"(mine.max), "f"(mine.sum)
+        : "memory");
+  }
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+#else
+  if (lane == 0) pairs[row_in_block][warp] = mine;
+  __syncthreads();
+#endif
+  mine = {kNone, 0};
+  for (int i = lane; i < kWarpsPerRow * CLUSTER; i += 32)
+    mine = Combine(mine, pairs[row_in_block][i]);
+  mine = InWarp(mine, 32);
+#endif
+  const float scale = 1.0f / mine.sum;
+  Vector* to = (Vector*)(y + row * columns);
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = first + i * THREADS_PER_ROW;
+    if (index < vectors) {
+      Vector out;
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j)
+        out.at[j] = FromFloat(Exp(ToFloat(v[i].at[j]) - mine.max) *
+                              scale);
+      to[index] = out;
+    }
+  }
+}
