@@ -23,7 +23,7 @@ LIMIT_SECONDS = 120
 
 # Prefix of a command -> flags that make it short.
 SHORTENED = {
-    'optrail tune --op': '--total_trials=10 --total_time=20s',
+    'optrail tune --op': '--shape=m=512,n=512,k=512 --trials=3',
     'optrail tune --workload': '--total_trials=10 --total_time=20s --quiet',
     'optrail tune --space': '--trials=4',
     'optrail bench --op': '--processes=1 --benchmark_min_time=0.001 --quiet',
