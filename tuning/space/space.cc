@@ -40,12 +40,6 @@ std::vector<Expression> AllConjuncts(const Binding& binding) {
   return all;
 }
 
-double RawCount(const std::vector<KnobLevels>& knobs) {
-  double raw = 1;
-  for (const KnobLevels& knob : knobs) raw *= knob.size();
-  return raw;
-}
-
 Diagnosis Diagnose(const ParsedSpace& parsed, const Binding& binding) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto count = [&](const std::vector<Expression>& constraints,
