@@ -22,6 +22,7 @@
 #include "tuning/command/tune_command.h"
 #include "tuning/proto/canonical.h"
 
+ABSL_DECLARE_FLAG(std::string, objective);
 ABSL_DECLARE_FLAG(bool, retune);
 ABSL_DECLARE_FLAG(bool, forget);
 
@@ -136,6 +137,11 @@ absl::StatusOr<int> TuneAnyCommand() {
     return absl::InvalidArgumentError(
         "--total_trials and --total_time divide a budget over several "
         "operators; a command is one task: --trials, --time_budget");
+  }
+  if (absl::GetFlag(FLAGS_objective) != "time") {
+    return absl::InvalidArgumentError(
+        "--objective is of operators and what meters read; what a command "
+        "prints is named by --metric=NAME:min or NAME:max");
   }
   OPTRAIL_RETURN_IF_ERROR(CheckNumbers());
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,

@@ -28,7 +28,7 @@ def _file_argument(file):
 # builds on the machine that it measures.
 _TOOL_CONFIGURATION = "target"
 
-def _operator_knobs_impl(ctx):
+def _checked_space_impl(ctx):
     checked = ctx.actions.declare_file(ctx.label.name + ".checked")
     ctx.actions.run(
         executable = ctx.executable._check,
@@ -36,12 +36,31 @@ def _operator_knobs_impl(ctx):
             "--space=" + ctx.file.space.path,
             "--shapes=" + ctx.file.shapes.path,
             "--out=" + checked.path,
-        ] + ["--hardware=" + file.path for file in ctx.files.hardware],
+            "--hardware=" + ",".join([file.path for file in ctx.files.hardware]),
+        ],
         inputs = [ctx.file.space, ctx.file.shapes] + ctx.files.hardware,
         outputs = [checked],
         mnemonic = "OptrailCheckSpace",
         progress_message = "Checking space %s" % ctx.file.space.short_path,
     )
+    return [DefaultInfo(files = depset([checked]))]
+
+_checked_space = rule(
+    implementation = _checked_space_impl,
+    attrs = {
+        "hardware": attr.label_list(allow_files = True),
+        "shapes": attr.label(allow_single_file = True, mandatory = True),
+        "space": attr.label(allow_single_file = True, mandatory = True),
+        "_check": attr.label(
+            cfg = _TOOL_CONFIGURATION,
+            default = "//ops/core:check_space",
+            executable = True,
+        ),
+    },
+    doc = "Checks a space against shapes and hardware.",
+)
+
+def _operator_knobs_impl(ctx):
     ctx.actions.run(
         executable = ctx.executable._generate,
         arguments = [
@@ -53,7 +72,7 @@ def _operator_knobs_impl(ctx):
             "--out=" + ctx.outputs.header.path,
         ],
         # Not before the space is known to be sound for every listed shape.
-        inputs = [ctx.file.space, checked],
+        inputs = [ctx.file.space] + ctx.files.checked,
         outputs = [ctx.outputs.header],
         mnemonic = "OptrailKnobs",
         progress_message = "Generating %s" % ctx.outputs.header.short_path,
@@ -63,25 +82,19 @@ def _operator_knobs_impl(ctx):
 _operator_knobs = rule(
     implementation = _operator_knobs_impl,
     attrs = {
-        "hardware": attr.label(allow_single_file = True),
+        "checked": attr.label_list(mandatory = True),
         "header": attr.output(mandatory = True),
         "namespace": attr.string(mandatory = True),
         "operator": attr.string(mandatory = True),
-        "shapes": attr.label(allow_single_file = True, mandatory = True),
         "shards": attr.int(mandatory = True),
         "space": attr.label(allow_single_file = True, mandatory = True),
-        "_check": attr.label(
-            cfg = _TOOL_CONFIGURATION,
-            default = "//ops/core:check_space",
-            executable = True,
-        ),
         "_generate": attr.label(
             cfg = _TOOL_CONFIGURATION,
             default = "//ops/core:generate_knobs",
             executable = True,
         ),
     },
-    doc = "Checks a space against its shapes and generates the header of its knobs.",
+    doc = "Generates the header of a space's knobs.",
 )
 
 def _operator_registration_impl(ctx):
@@ -114,7 +127,7 @@ def _operator_registration_impl(ctx):
     ctx.actions.run(
         executable = ctx.executable._generate,
         arguments = [arguments],
-        inputs = [ctx.file.space, ctx.file.shapes] + ctx.files.headers + ctx.files.backends + ctx.files.tuned + [ctx.file._jit_header],
+        inputs = [ctx.file.space, ctx.file.shapes] + ctx.files.headers + ctx.files.backends + ctx.files.tuned + [ctx.file._jit_header] + ctx.files.checked,
         outputs = [ctx.outputs.out],
         mnemonic = "OptrailRegistration",
         progress_message = "Generating the registration of operator %s" % ctx.attr.operator,
@@ -125,6 +138,7 @@ _operator_registration = rule(
     implementation = _operator_registration_impl,
     attrs = {
         "backends": attr.label_keyed_string_dict(allow_files = True),
+        "checked": attr.label_list(),
         "headers": attr.label_list(allow_files = True),
         "operator": attr.string(mandatory = True),
         "options": attr.string_list(),
@@ -158,7 +172,7 @@ def operator(
         cpu = [],
         cuda = [],
         backends = {},
-        hardware = None,
+        hardware = {},
         hdrs = [],
         tuned = None,
         version = 1,
@@ -192,10 +206,13 @@ def operator(
         embedded and compiled when it is asked for (ops/core/jit.h); another
         *.cc is compiled now and has an OPTRAIL_REGISTER_BACKEND
         (ops/core/backend.h); a *.space.textproto is the backend's own space,
-        without which it has one config
-      hardware: what hw.* in the space is checked against: a file (textproto of
-        optrail.proto.Hardware) in which a device kind declares its names, such
-        as //ops/device/cuda:cuda.hardware.textproto; default those of a CPU
+        without which it has one config. A device kind's own kernels are a
+        backend of the kind's name, "own" where Optrail does not name the kind,
+        and share `space` unless they have one of their own
+      hardware: what hw.* in the space of a backend is checked against, {name of
+        the backend: files}; each file is a textproto of optrail.proto.Hardware,
+        recorded on such a device. By default the names that CPUs have, and for
+        "cuda" //ops/device/cuda:cuda.hardware.textproto
       hdrs: headers of this operator
       tuned: tuned configs, one file per hardware; default tuned/*.textproto
       version: raised by hand when a kernel changes through something other than
@@ -225,13 +242,43 @@ def operator(
         str(Label("@com_google_absl//absl/types:span")),
     ]
 
+    for backend in hardware:
+        if backend not in backends and not (backend == "cpu" and cpu) and not (backend == "cuda" and cuda):
+            fail("operator %s: hardware is given for backend %s, which it does not have" % (name, backend))
+
+    # Every space on the hardware of every backend that has it. Where none says
+    # which that is, a CPU tells what names there are.
+    hardware = dict({"cuda": [str(Label("//ops/device/cuda:cuda.hardware.textproto"))]}, **hardware)
+    files_of = dict(backends)
+    if cpu:
+        files_of["cpu"] = cpu
+    if cuda:
+        files_of["cuda"] = cuda
+    own_space_of = {}
+    for backend, files in files_of.items():
+        for file in files:
+            if file.endswith(".space.textproto"):
+                own_space_of[backend] = file
+    sharing = [b for b in ["cpu", "cuda", "own"] if b in files_of and b not in own_space_of]
+    checked = []
+    for backend in sharing or ["cpu"]:
+        own_space_of[backend] = space
+    for backend, backend_space in own_space_of.items():
+        checked.append("%s_%s_space_check" % (name, backend))
+        _checked_space(
+            name = checked[-1],
+            hardware = hardware.get(backend, []),
+            shapes = shapes,
+            space = backend_space,
+            visibility = ["//visibility:private"],
+        )
+
     _operator_knobs(
         name = name + "_knobs",
-        hardware = hardware,
+        checked = checked,
         header = name + "_knobs.h",
         namespace = namespace,
         operator = name,
-        shapes = shapes,
         shards = shards,
         space = space,
         visibility = ["//visibility:private"],
@@ -244,11 +291,6 @@ def operator(
         deps = shared_deps,
     )
 
-    files_of = dict(backends)
-    if cpu:
-        files_of["cpu"] = cpu
-    if cuda:
-        files_of["cuda"] = cuda
     names_of = {}
     for backend, files in files_of.items():
         for file in files:
@@ -261,6 +303,7 @@ def operator(
     _operator_registration(
         name = name + "_registration",
         backends = names_of,
+        checked = checked,
         headers = hdrs,
         operator = name,
         options = copts,

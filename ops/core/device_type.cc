@@ -21,18 +21,44 @@ Types& AllTypes() {
   return *types;
 }
 
+std::string WhatThereIs() {
+  return absl::StrCat(
+      "this binary has: ",
+      absl::StrJoin(ListDeviceTypes(), ", ",
+                    [](std::string* out, const DeviceType* type) {
+                      absl::StrAppend(out, type->name());
+                    }));
+}
+
 }  // namespace
+
+std::string DeviceType::name() const { return tuning::DeviceName(kind()); }
+
+absl::Status DeviceType::CheckOptions(const DeviceOptions& options,
+                                      const proto::Hardware& hardware) const {
+  const int most = max_threads(hardware);
+  if (options.threads >= 1 && options.threads <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(options.threads, " threads: expected 1",
+                   most > 1 ? absl::StrCat(" to ", most) : "", " on ", name()));
+}
 
 absl::StatusOr<const DeviceType*> FindDeviceType(proto::DeviceKind kind) {
   const auto found = AllTypes().find(kind);
   if (found != AllTypes().end()) return found->second.get();
-  return absl::UnimplementedError(absl::StrCat(
-      "unsupported here: no device of kind ", tuning::DeviceName(kind),
-      "; this binary has: ",
-      absl::StrJoin(ListDeviceTypes(), ", ",
-                    [](std::string* out, const DeviceType* type) {
-                      absl::StrAppend(out, tuning::DeviceName(type->kind()));
-                    })));
+  return absl::UnimplementedError(
+      absl::StrCat("unsupported here: no device of kind ",
+                   tuning::DeviceName(kind), "; ", WhatThereIs()));
+}
+
+absl::StatusOr<const DeviceType*> FindDeviceTypeNamed(absl::string_view name) {
+  for (const auto& [kind, type] : AllTypes()) {
+    if (type->name() == name || tuning::DeviceName(type->kind()) == name) {
+      return type.get();
+    }
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no device \"", name, "\"; ", WhatThereIs()));
 }
 
 std::vector<const DeviceType*> ListDeviceTypes() {

@@ -37,15 +37,20 @@ class DeviceType {
 
   virtual proto::DeviceKind kind() const = 0;
 
+  // What people call it (--device=NAME): [a-z][a-z0-9_]*. Stored data has the
+  // number, and no name of a kind that context.proto does not list.
+  virtual std::string name() const;
+
   // The fingerprint of this machine's device, without making it ready.
   // Unavailable or Unimplemented, "unsupported here: why", if there is none.
   virtual absl::StatusOr<proto::Hardware> Hardware() const = 0;
 
+  // Threads of the host that a kernel may run on; 1 where it runs elsewhere.
+  virtual int max_threads(const proto::Hardware& hardware) const { return 1; }
+
   // InvalidArgument for options that a device on that hardware cannot have.
   virtual absl::Status CheckOptions(const DeviceOptions& options,
-                                    const proto::Hardware& hardware) const {
-    return absl::OkStatus();
-  }
+                                    const proto::Hardware& hardware) const;
   virtual absl::StatusOr<std::unique_ptr<Device>> Make(
       const DeviceOptions& options) const = 0;
 
@@ -66,6 +71,10 @@ class DeviceType {
 
 // Unimplemented, "unsupported here: ...", if no such kind is linked in.
 absl::StatusOr<const DeviceType*> FindDeviceType(proto::DeviceKind kind);
+
+// By its name, or by the number of a kind that context.proto does not list.
+// NotFound names those that this binary has.
+absl::StatusOr<const DeviceType*> FindDeviceTypeNamed(absl::string_view name);
 
 // By number.
 std::vector<const DeviceType*> ListDeviceTypes();

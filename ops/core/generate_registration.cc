@@ -117,7 +117,7 @@ std::map<std::string, BackendSources> Backends() {
   }
   // The device kinds' own kernels share the operator's space, unless they have
   // one of their own.
-  for (const char* own : {"cpu", "cuda"}) {
+  for (const char* own : {"cpu", "cuda", "own"}) {
     const auto found = backends.find(own);
     if (found != backends.end() && found->second.space.empty()) {
       found->second.space = absl::GetFlag(FLAGS_space);

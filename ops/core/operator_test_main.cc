@@ -2,8 +2,9 @@
 // is complete, every listed shape has configs, every kernel computes what the
 // reference says, with the default config and with as many others as cover
 // every instantiation and every two values of two knobs (config_coverage.h), on
-// one thread and on two, on every SIMD target of this machine, and the
-// checked-in tuned configs can be used.
+// one thread and on two, on every SIMD target of this machine and on every
+// other kind of device that is linked in and found, and the checked-in tuned
+// configs can be used.
 //
 // Listed shapes are scaled down until a reference takes milliseconds; the
 // scaled dimensions end up odd, so that loops' tails are tested too. Beside
@@ -32,11 +33,11 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "hwy/targets.h"
+#include "ops/core/backend_space.h"
 #include "ops/core/config_coverage.h"
+#include "ops/core/device_type.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
-#include "ops/device/cpu/device.h"
-#include "ops/device/cpu/fingerprint.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/store.pb.h"
 #include "tuning/space/shapes.h"
@@ -64,10 +65,6 @@ constexpr int kMaxSwept = 60;  // with each listed shape
 // needed to cover all pairs of values.
 constexpr int kCoverageFactor = 5;
 constexpr uint64_t kSeed = 20240229;
-
-constexpr char kNothingToChoose[] =
-    "knob { name: \"algorithm\" variants: [\"default\"] }"
-    "default { set { knob: \"algorithm\" variant: \"default\" } }";
 
 std::string FileLine(const EmbeddedFile& file, int line) {
   return absl::StrCat(file.path, ":", line);
@@ -141,10 +138,6 @@ class OperatorTest : public testing::Test {
         << "\", the name of the BUILD target, in its srcs";
     ASSERT_FALSE(entry_->space.path.empty());
 
-    auto space =
-        tuning::Space::Parse(entry_->space.contents, entry_->space.path);
-    ASSERT_TRUE(space.ok()) << space.status().message();
-    space_.emplace(*std::move(space));
     auto shapes =
         tuning::ParseShapes(entry_->shapes.contents, entry_->shapes.path);
     ASSERT_TRUE(shapes.ok()) << shapes.status().message();
@@ -173,17 +166,59 @@ class OperatorTest : public testing::Test {
     }
   }
 
+  // The machine's device of a kind, with this many threads of the host; an
+  // error for a kind that is not here.
+  static absl::StatusOr<std::unique_ptr<Device>> Make(proto::DeviceKind kind,
+                                                      int threads) {
+    const absl::StatusOr<const DeviceType*> type = FindDeviceType(kind);
+    if (!type.ok()) return type.status();
+    DeviceOptions options;
+    options.threads = threads;  // on a single core, too
+    return (*type)->Make(options);
+  }
+
+  static absl::StatusOr<Target> TargetOf(const Device& device) {
+    const absl::StatusOr<const DeviceType*> type =
+        FindDeviceType(device.kind());
+    if (!type.ok()) return type.status();
+    Target target;
+    target.kind = device.kind();
+    target.isa = (*type)->isa();
+    target.hardware = device.hardware();
+    return target;
+  }
+
+  // Why no device of the kind can be tested here; said once.
+  static bool IsMissing(const absl::Status& status) {
+    if (!absl::IsUnavailable(status) && !absl::IsUnimplemented(status)) {
+      return false;
+    }
+    std::cout << "not tested: " << status.message() << "\n";
+    return true;
+  }
+
+  static std::vector<proto::DeviceKind> OtherKinds() {
+    std::vector<proto::DeviceKind> kinds;
+    for (const DeviceType* type : ListDeviceTypes()) {
+      if (type->kind() != proto::CPU) kinds.push_back(type->kind());
+    }
+    return kinds;
+  }
+
+  static absl::StatusOr<tuning::Space> SpaceOf(const Backend& backend) {
+    const EmbeddedFile& file = SpaceFileOf(backend);
+    return tuning::Space::Parse(file.contents, file.path);
+  }
+
   // The config's code, compiled once where that is done at run time. It is no
   // part of the config's deadline: on a busy machine a compiler takes its time.
   absl::StatusOr<Artifact> ArtifactOf(const Backend& backend,
                                       const proto::Shape& shape,
                                       const proto::Config& config,
                                       const Device& device) {
-    Target target;
-    target.kind = device.kind();
-    target.isa = "native";
-    target.hardware = device.hardware();
-    const auto recipe = backend.Describe({shape, config, target});
+    const absl::StatusOr<Target> target = TargetOf(device);
+    if (!target.ok()) return target.status();
+    const auto recipe = backend.Describe({shape, config, *target});
     if (!recipe.ok()) return recipe.status();
     absl::StatusOr<Artifact> artifact = Artifact();
     if (recipe->NeedsCompiler()) {
@@ -211,6 +246,8 @@ class OperatorTest : public testing::Test {
       if (!status.ok()) return status;
       const int set = static_cast<int>(seed % (*operands)->sets());
       (*invocation)->Run((*operands)->addresses(set));
+      status = device.Synchronize();
+      if (!status.ok()) return status;
       if (auto error = (*operands)->Verify(set); !error.ok()) {
         return error.status();
       }
@@ -221,11 +258,11 @@ class OperatorTest : public testing::Test {
   // Runs one config and reports what is wrong; false if it was refused.
   bool CheckConfig(const Backend& backend, const std::string& where,
                    const proto::Shape& shape, const proto::Config& config,
-                   CpuDevice& device) {
-    const std::string what = absl::StrCat(
-        where, ": backend ", backend.name(), " shape ",
-        tuning::CanonicalText(shape), " config ", tuning::CanonicalText(config),
-        " threads ", device.threads());
+                   Device& device) {
+    const std::string what =
+        absl::StrCat(where, ": backend ", backend.name(), " shape ",
+                     tuning::CanonicalText(shape), " config ",
+                     tuning::CanonicalText(config), " threads ", threads_);
     const absl::StatusOr<Artifact> artifact =
         ArtifactOf(backend, shape, config, device);
     absl::Status status = artifact.status();
@@ -250,7 +287,7 @@ class OperatorTest : public testing::Test {
 
   // Checks `backend` on all listed shapes.
   Counts CheckBackend(const Backend& backend, const tuning::Space& space,
-                      bool sweep, CpuDevice& device) {
+                      bool sweep, Device& device) {
     Counts counts;
     const bool slow_to_compile = backend.name() != OwnBackendName(proto::CPU);
     std::set<std::string> seen;
@@ -293,7 +330,7 @@ class OperatorTest : public testing::Test {
   // fill. Returns how many shapes ran.
   int Sweep(const Backend& backend, const tuning::Space& space,
             const std::string& where, const proto::Shape& small,
-            const std::vector<proto::Config>& configs, CpuDevice& device) {
+            const std::vector<proto::Config>& configs, Device& device) {
     int ran = 0;
     for (const proto::Config& config : configs) {
       for (const auto& [dim, block] : BlocksOf(backend, config)) {
@@ -345,11 +382,11 @@ class OperatorTest : public testing::Test {
     return shape;
   }
 
-  static absl::StatusOr<std::unique_ptr<tuning::BoundSpace>> Bind(
+  absl::StatusOr<std::unique_ptr<tuning::BoundSpace>> Bind(
       const tuning::Space& space, const proto::Shape& shape,
-      const CpuDevice& device) {
+      const Device& device) const {
     tuning::BindOptions options;
-    options.threads = device.threads();
+    options.threads = threads_;
     return space.Bind(shape, device.hardware(), options);
   }
 
@@ -366,11 +403,35 @@ class OperatorTest : public testing::Test {
               << " shapes around blocks ran\n";
   }
 
+  // Checks every backend of `device`'s kind but, on a CPU, its own, which is
+  // checked on every SIMD target.
+  void CheckOtherBackends(Device& device) {
+    const absl::StatusOr<Target> target = TargetOf(device);
+    ASSERT_TRUE(target.ok()) << target.status().message();
+    for (const Backend* backend : entry_->BackendsOf(device.kind())) {
+      if (device.kind() == proto::CPU &&
+          backend->name() == OwnBackendName(proto::CPU)) {
+        continue;
+      }
+      SCOPED_TRACE(backend->name());
+      const auto id = backend->Id(*target);
+      if (absl::IsUnavailable(id.status())) {
+        std::cout << backend->name() << ": " << id.status().message() << "\n";
+        continue;
+      }
+      ASSERT_TRUE(id.ok()) << id.status().message();
+      const auto space = SpaceOf(*backend);
+      ASSERT_TRUE(space.ok()) << space.status().message();
+      swept_.clear();
+      ExpectRan(CheckBackend(*backend, *space, threads_ == 1, device));
+    }
+  }
+
+  int threads_ = 1;
   std::string last_refusal_;
   std::set<std::string> swept_;
   std::map<std::string, absl::StatusOr<Artifact>> compiled_;
   const OperatorEntry* entry_ = nullptr;
-  absl::optional<tuning::Space> space_;
   std::vector<tuning::NamedShape> shapes_;
 };
 
@@ -401,34 +462,50 @@ TEST_F(OperatorTest, AcceptsEveryListedShape) {
 }
 
 TEST_F(OperatorTest, HasAValidDefaultForEveryListedShape) {
-  for (const tuning::NamedShape& listed : shapes_) {
-    const auto space = space_->Bind(listed.shape, CpuHardware());
-    ASSERT_TRUE(space.ok()) << FileLine(entry_->shapes, listed.line) << ": "
-                            << space.status().message();
-    const absl::Status valid = (*space)->Validate((*space)->default_config());
-    EXPECT_TRUE(valid.ok())
-        << FileLine(entry_->shapes, listed.line) << ": " << valid.message();
+  for (const auto& [name, backend] : entry_->backends) {
+    SCOPED_TRACE(name);
+    const auto hardware = HardwareOf(backend->kind());
+    // The build has checked it against what the kind declares.
+    if (IsMissing(hardware.status())) continue;
+    ASSERT_TRUE(hardware.ok()) << hardware.status().message();
+    const auto space = SpaceOf(*backend);
+    ASSERT_TRUE(space.ok()) << space.status().message();
+    for (const tuning::NamedShape& listed : shapes_) {
+      const auto bound = space->Bind(listed.shape, *hardware);
+      ASSERT_TRUE(bound.ok()) << FileLine(entry_->shapes, listed.line) << ": "
+                              << bound.status().message();
+      const absl::Status valid = (*bound)->Validate((*bound)->default_config());
+      EXPECT_TRUE(valid.ok())
+          << FileLine(entry_->shapes, listed.line) << ": " << valid.message();
+    }
   }
 }
 
-TEST_F(OperatorTest, SpaceReadsOnlyWhatShapesOfTheOperatorSay) {
+TEST_F(OperatorTest, SpacesReadOnlyWhatShapesOfTheOperatorSay) {
   const std::vector<std::string> dims = op().dims();
-  for (const std::string& dim : space_->dims()) {
-    EXPECT_TRUE(std::count(dims.begin(), dims.end(), dim))
-        << entry_->space.path << ": dim." << dim
-        << " is no dimension of operator " << op().name();
+  for (const auto& [name, backend] : entry_->backends) {
+    const auto space = SpaceOf(*backend);
+    ASSERT_TRUE(space.ok()) << space.status().message();
+    for (const std::string& dim : space->dims()) {
+      EXPECT_TRUE(std::count(dims.begin(), dims.end(), dim))
+          << space->filename() << ": dim." << dim
+          << " is no dimension of operator " << op().name();
+    }
+    const absl::Status attributes =
+        CheckDeclaredAttributes(op(), space->proto().attribute());
+    EXPECT_TRUE(attributes.ok())
+        << space->filename() << ": " << attributes.message();
   }
-  const absl::Status attributes =
-      CheckDeclaredAttributes(op(), space_->proto().attribute());
-  EXPECT_TRUE(attributes.ok())
-      << entry_->space.path << ": " << attributes.message();
 }
 
 TEST_F(OperatorTest, OwnKernelMatchesTheReferenceOnEveryTarget) {
   const auto kernel = entry_->FindBackend(proto::CPU, "");
   if (!kernel.ok()) GTEST_SKIP() << "no kernel for CPUs";
+  const auto space = SpaceOf(**kernel);
+  ASSERT_TRUE(space.ok()) << space.status().message();
   for (const int threads : {1, 2}) {
-    auto device = MakeCpuDevice(threads);
+    threads_ = threads;
+    auto device = Make(proto::CPU, threads);
     ASSERT_TRUE(device.ok()) << device.status().message();
     int64_t targets = hwy::SupportedTargets();
     bool first_target = true;
@@ -440,33 +517,27 @@ TEST_F(OperatorTest, OwnKernelMatchesTheReferenceOnEveryTarget) {
       // Blocks are cut in the same way on every target; the first is the best.
       const bool sweep = threads == 1 && first_target;
       first_target = false;
-      ExpectRan(CheckBackend(**kernel, *space_, sweep, **device));
+      ExpectRan(CheckBackend(**kernel, *space, sweep, **device));
     }
   }
 }
 
 TEST_F(OperatorTest, OtherBackendsMatchTheReference) {
-  for (const Backend* backend : entry_->BackendsOf(proto::CPU)) {
-    if (backend->name() == OwnBackendName(proto::CPU)) continue;
-    SCOPED_TRACE(backend->name());
-    const auto id = backend->Id({});
-    if (absl::IsUnavailable(id.status())) {
-      std::cout << backend->name() << ": " << id.status().message() << "\n";
-      continue;
-    }
-    ASSERT_TRUE(id.ok()) << id.status().message();
-    const EmbeddedFile file =
-        backend->space() != nullptr
-            ? *backend->space()
-            : EmbeddedFile{"(no space)", kNothingToChoose};
-    auto space = tuning::Space::Parse(file.contents, file.path);
-    ASSERT_TRUE(space.ok()) << space.status().message();
-    for (const int threads : {1, 2}) {
-      auto device = MakeCpuDevice(threads);
-      ASSERT_TRUE(device.ok()) << device.status().message();
-      swept_.clear();
-      ExpectRan(CheckBackend(*backend, *space, threads == 1, **device));
-    }
+  for (const int threads : {1, 2}) {
+    threads_ = threads;
+    auto device = Make(proto::CPU, threads);
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    CheckOtherBackends(**device);
+  }
+}
+
+TEST_F(OperatorTest, KernelsOfOtherDevicesMatchTheReference) {
+  for (const proto::DeviceKind kind : OtherKinds()) {
+    if (entry_->BackendsOf(kind).empty()) continue;
+    auto device = Make(kind, 1);
+    if (IsMissing(device.status())) continue;
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    CheckOtherBackends(**device);
   }
 }
 
@@ -483,6 +554,7 @@ TEST_F(OperatorTest, TunedConfigsCanBeUsed) {
             .insert(absl::StrCat(tuned.device_kind(), " ", tuned.hardware_id()))
             .second)
         << "two files for hardware " << tuned.hardware_id();
+    const auto hardware = HardwareOf(tuned.device_kind());
     for (const proto::TunedConfig& entry : tuned.tuned()) {
       const auto shape = tuning::ParseShape(entry.shape());
       ASSERT_TRUE(shape.ok()) << shape.status().message();
@@ -492,9 +564,15 @@ TEST_F(OperatorTest, TunedConfigsCanBeUsed) {
       ASSERT_TRUE(config.ok()) << config.status().message();
       // Constraints may read hw.*, and this may be other hardware: knobs and
       // their levels must fit, validity is looked at when it is used.
-      const auto space = space_->Bind(*shape, CpuHardware());
+      const auto backend =
+          entry_->FindBackend(tuned.device_kind(), entry.backend());
+      ASSERT_TRUE(backend.ok()) << backend.status().message();
+      if (IsMissing(hardware.status())) continue;
+      const auto space = SpaceOf(**backend);
       ASSERT_TRUE(space.ok()) << space.status().message();
-      const auto levels = (*space)->ToLevels(*config);
+      const auto bound = space->Bind(*shape, *hardware);
+      ASSERT_TRUE(bound.ok()) << bound.status().message();
+      const auto levels = (*bound)->ToLevels(*config);
       EXPECT_TRUE(levels.ok())
           << entry.shape() << ": " << levels.status().message();
     }

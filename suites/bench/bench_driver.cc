@@ -64,8 +64,10 @@ BenchCase MakeCase(const TaskEntry& task, proto::ConfigSelection selection,
 
 // What the store answers for a task: the config and where it is from.
 BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
-                    const tuning::TunedConfigStore& store) {
+                    const tuning::TunedConfigStore& store,
+                    const std::string& objective) {
   tuning::LookupRequest request = tuning::RequestOf(task.task);
+  request.objective = objective;
   const auto is_valid = [&](const proto::Config& config) {
     return space.bound->Validate(config).ok();
   };
@@ -80,13 +82,17 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
               << "\n";
   }
   if (found.config == nullptr) {
-    return MakeCase(task, proto::TUNED, space.bound->default_config(),
-                    proto::FALLBACK_TO_DEFAULT);
+    BenchCase bench =
+        MakeCase(task, proto::TUNED, space.bound->default_config(),
+                 proto::FALLBACK_TO_DEFAULT);
+    bench.result.mutable_key()->set_objective(objective);
+    return bench;
   }
   BenchCase bench = MakeCase(task, proto::TUNED, *found.config,
                              found.source == tuning::LookupSource::kExact
                                  ? proto::EXACT_SHAPE
                                  : proto::NEAREST_SHAPE);
+  bench.result.mutable_key()->set_objective(objective);
   bench.result.set_tuning_session_id(found.tuned->session_id());
   return bench;
 }
@@ -154,13 +160,16 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
                                  proto::FALLBACK_TO_DEFAULT));
     }
     if (options.with_tuned && !given_replaces_tuned) {
-      of_task.push_back(TunedCase(task, space, store));
+      of_task.push_back(TunedCase(task, space, store, options.objective));
     }
     if (given_runs) {
       BenchCase given =
           MakeCase(task, given_replaces_tuned ? proto::TUNED : proto::NAMED,
                    *options.given_config, proto::GIVEN);
       given.result.mutable_key()->set_config_name(options.given_name);
+      if (given_replaces_tuned) {
+        given.result.mutable_key()->set_objective(options.objective);
+      }
       of_task.push_back(std::move(given));
     }
     for (BenchCase& bench : of_task) {
@@ -228,6 +237,7 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   WorkerOptions worker = options.worker;
   worker.shared_folder = context.state;
   BenchOptions bench = options.bench;
+  if (!options.objective.empty()) bench.metrics = {options.objective};
   ProgressOptions progress_options;
   progress_options.quiet = options.quiet;
   Progress progress("benchmarking",

@@ -24,6 +24,8 @@ struct BenchDriverOptions {
 
   bool with_default = true;
   bool with_tuned = true;
+  // What tuned configs were tuned for, "" for time; metered in every benchmark.
+  std::string objective;
   // A config given by hand: runs in place of the tuned one, under its series,
   // so that a gate compares it with what the history has; or, with a name,
   // beside the others under a series of its own. Shapes for which it is not

@@ -46,6 +46,7 @@ std::vector<proto::BenchmarkResult> RunBenchSession(
       if (result.outcome() != proto::OUTCOME_UNSPECIFIED) continue;
       EvaluationOptions evaluation_options;
       evaluation_options.sampling = options.sampling;
+      evaluation_options.metrics = options.metrics;
       evaluation_options.fresh_process = true;
       evaluation_options.input_seed = static_cast<uint64_t>(round);
       const Evaluation evaluation =

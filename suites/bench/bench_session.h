@@ -35,6 +35,8 @@ struct BenchCase {
 struct BenchOptions {
   int processes = 5;
   proto::SamplingOptions sampling;
+  // To be metered beside time, where the device can.
+  std::vector<std::string> metrics;
   // Rounds run the cases in an order of their own, drawn from the seed.
   bool random_interleaving = false;
   uint64_t seed = 1;

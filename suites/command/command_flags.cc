@@ -1,6 +1,7 @@
 #include "suites/command/command_flags.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -13,11 +14,13 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "base/units.h"
+#include "ops/core/device_type.h"
 #include "suites/bench/google_benchmark_face.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/workload/workload.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
+#include "tuning/session/objective.h"
 
 ABSL_FLAG(std::string, history, "",
           "Folder of runs and sessions; by default .optrail/history in the "
@@ -40,11 +43,15 @@ ABSL_FLAG(std::string, workload, "",
 ABSL_FLAG(std::vector<std::string>, threads, {},
           "Numbers of threads, such as 1,2; 0 stands for all cores. By default "
           "what the workload says, else 1.");
-ABSL_FLAG(std::string, device, "cpu", "cpu or cuda.");
+ABSL_FLAG(std::string, device, "cpu",
+          "Kind of device: cpu, cuda, or any other that is linked in.");
 ABSL_FLAG(std::string, backend, "",
           "Which implementation of an operator: a name such as openblas; all "
           "of them; or best, which an earlier `bench --backend=all` found. By "
           "default the device's own.");
+ABSL_FLAG(std::string, objective, "time",
+          "What to tune for, or which tuned configs to benchmark: time, or "
+          "what a meter of the device reads, such as joules.");
 ABSL_FLAG(std::string, cache, "hot",
           "hot: operands are as warm as the call before left them; cold: "
           "caches are flushed before each call.");
@@ -143,6 +150,36 @@ absl::Status SetTotalFromFlags(TuneDriverOptions& options) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
+  const auto type = ops::FindDeviceTypeNamed(absl::GetFlag(FLAGS_device));
+  if (type.ok()) return (*type)->kind();
+  return absl::InvalidArgumentError(
+      absl::StrCat("flag --device: ", type.status().message()));
+}
+
+// --objective: time, or what a meter of --device reads.
+absl::StatusOr<proto::Objective> ObjectiveFromFlags() {
+  const std::string name = absl::GetFlag(FLAGS_objective);
+  proto::Objective objective = tuning::TimeObjective();
+  std::vector<std::string> metrics = {objective.metric()};
+  if (name == metrics[0]) return objective;
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::DeviceKind kind, DeviceFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Device> device,
+                           ops::MakeDevice(kind, {}));
+  for (const ops::Meter* meter : device->meters()) {
+    if (meter->info().metric == name) {
+      objective.set_metric(name);
+      objective.set_unit(meter->info().unit);
+      objective.set_direction(meter->info().direction);
+      return objective;
+    }
+    metrics.push_back(meter->info().metric);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "flag --objective=", name, ": ", absl::GetFlag(FLAGS_device),
+      " has no such meter here, expected ", absl::StrJoin(metrics, ", ")));
+}
+
 // The command that tunes what this one selects.
 std::string TuneCommandLine(const std::string& op,
                             const proto::Workload& workload) {
@@ -163,8 +200,9 @@ std::string TuneCommandLine(const std::string& op,
 
 const std::vector<std::string>& SelectionFlags() {
   static const auto* const flags = new std::vector<std::string>{
-      "op",     "shape",   "workload", "threads",
-      "device", "backend", "cache",    "with_test_operators"};
+      "op",      "shape",     "workload",
+      "threads", "device",    "backend",
+      "cache",   "objective", "with_test_operators"};
   return *flags;
 }
 
@@ -188,8 +226,7 @@ const std::vector<std::string>& BenchFlags() {
 std::vector<std::string> PlaceFlags() { return {"history", "store"}; }
 
 absl::StatusOr<RunContext> RunContextFromFlags() {
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::DeviceKind device,
-                           tuning::ParseDevice(absl::GetFlag(FLAGS_device)));
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::DeviceKind device, DeviceFromFlags());
   return FindRunContext(device, absl::GetFlag(FLAGS_history),
                         absl::GetFlag(FLAGS_store));
 }
@@ -200,8 +237,7 @@ absl::StatusOr<TaskSelection> SelectionFromFlags(const std::string& op,
   selection.workload = workload;
   selection.op_regex = op.empty() ? absl::GetFlag(FLAGS_op) : op;
   selection.shape_regex = absl::GetFlag(FLAGS_shape);
-  OPTRAIL_ASSIGN_OR_RETURN(selection.device,
-                           tuning::ParseDevice(absl::GetFlag(FLAGS_device)));
+  OPTRAIL_ASSIGN_OR_RETURN(selection.device, DeviceFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(selection.cache_mode,
                            tuning::ParseCacheMode(absl::GetFlag(FLAGS_cache)));
   for (const std::string& text : absl::GetFlag(FLAGS_threads)) {
@@ -267,6 +303,17 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   if (time > absl::ZeroDuration()) {
     budget.set_time_ns(absl::ToInt64Nanoseconds(time));
   }
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Objective objective,
+                           ObjectiveFromFlags());
+  if (objective.metric() != tuning::kTimeMetric) {
+    if (has_total) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --objective=", objective.metric(),
+          ": a total (--total_trials, --total_time) is divided by the time "
+          "that a run of the workload takes; expected time, or --trials"));
+    }
+    options.tune.objectives = {objective};
+  }
   options.tune.finalists = absl::GetFlag(FLAGS_finalists);
   const int processes = absl::GetFlag(FLAGS_processes);
   options.tune.rank_rounds = processes > 0 ? processes : kDefaultProcesses;
@@ -300,6 +347,11 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
   options.bench.random_interleaving = BenchmarkRandomInterleaving();
   options.bench.seed = absl::GetFlag(FLAGS_seed);
 
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Objective objective,
+                           ObjectiveFromFlags());
+  if (objective.metric() != tuning::kTimeMetric) {
+    options.objective = objective.metric();
+  }
   options.with_default = false;
   options.with_tuned = false;
   for (const std::string& selection : absl::GetFlag(FLAGS_select)) {

@@ -226,7 +226,7 @@ Command BenchCommand(const std::string& op) {
 }
 
 std::vector<std::string> SuiteFlags() {
-  return Concat({{"shape", "op", "threads"},
+  return Concat({{"shape", "op", "threads", "device", "objective"},
                  TuneFlags(),
                  PlaceFlags(),
                  {"quiet"},

@@ -32,6 +32,18 @@ proto::Trial Known(const proto::Trial& trial, const std::string& session_id) {
   known.set_outcome(trial.outcome());
   if (trial.has_time_ns()) known.set_time_ns(trial.time_ns());
   *known.mutable_objectives() = trial.objectives();
+  for (const proto::Measurement& measurement : trial.measurements()) {
+    // What meters read, without the samples.
+    for (const proto::MeterWindow& window : measurement.windows()) {
+      proto::MetricSamples* read = known.add_objectives();
+      read->set_metric(window.metric());
+      read->set_unit(window.unit());
+      read->set_direction(window.direction());
+      if (window.calls() > 0) {
+        read->add_values(window.value() / static_cast<double>(window.calls()));
+      }
+    }
+  }
   // A warm-start trial of that session knows where it comes from; in an older
   // record it has its samples with it.
   known.set_session_id(trial.session_id().empty() ? session_id

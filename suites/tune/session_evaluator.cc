@@ -26,7 +26,10 @@ EvaluationOptions SessionEvaluator::OptionsFor(
     options.sampling.set_warm_up_ns(0);
     options.sampling.set_max_time_ns(1);
   }
-  if (request.hopeless_above) {
+  // A bound on what a meter reads says nothing of the stopwatch.
+  const bool times =
+      request.metrics.empty() || request.metrics.front() == tuning::kTimeMetric;
+  if (request.hopeless_above && times) {
     options.sampling.set_hopeless_above_ns(*request.hopeless_above);
   }
   for (const std::string& metric : request.metrics) {

@@ -13,6 +13,7 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/units.h"
+#include "ops/core/backend_space.h"
 #include "ops/core/operator.h"
 #include "ops/device/roofline.h"
 #include "suites/tune/known_trials.h"
@@ -39,6 +40,13 @@ constexpr double kTrustInRoofline = 0.9;
 constexpr double kShareOfMemory = 0.25;
 constexpr int64_t kUnknownMemoryBytes = int64_t{4} << 30;
 
+// Time is left out when it is written (store_files.h).
+std::string ObjectiveInStore(const proto::Session& session) {
+  return session.objectives_size() == 1
+             ? session.objectives(0).metric()
+             : tuning::ObjectivesText(session.objectives());
+}
+
 proto::TunedConfig TunedConfigOf(const proto::Session& session) {
   proto::TunedConfig tuned;
   const proto::Finalist* winner = WinningFinalist(session);
@@ -51,10 +59,7 @@ proto::TunedConfig TunedConfigOf(const proto::Session& session) {
   tuned.set_backend(session.task().backend());
   tuned.set_launch_mode(session.task().launch_mode());
   tuned.set_devices(session.task().devices());
-  // Time is left out when it is written (store_files.h).
-  tuned.set_objective(session.objectives_size() == 1
-                          ? session.objectives(0).metric()
-                          : tuning::ObjectivesText(session.objectives()));
+  tuned.set_objective(ObjectiveInStore(session));
   tuned.set_time_ns(winner->time_ns());
   if (fallback != nullptr && fallback->outcome() == proto::OK) {
     tuned.set_default_time_ns(fallback->time_ns());
@@ -109,7 +114,7 @@ proto::Session HeaderFor(const TaskEntry& task, const TaskSpace& space,
   header.mutable_settings()->set_race_ratio(options.tune.race_factor);
   header.mutable_settings()->set_processes(options.tune.rank_rounds);
   header.mutable_settings()->set_attempts_per_process(tuning::kReadingAttempts);
-  header.set_space_textproto(SpaceFileOf(*task.backend).contents);
+  header.set_space_textproto(ops::SpaceFileOf(*task.backend).contents);
   header.set_space_hash(space.space->hash());
   if (const auto count = space.bound->count(); count.has_value()) {
     header.set_valid_config_count(*count);
@@ -181,8 +186,10 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(const RunContext& context) {
 
 const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
                                     const proto::Task& task,
+                                    const std::string& objective,
                                     const tuning::BoundSpace& space) {
   tuning::LookupRequest request = tuning::RequestOf(task);
+  request.objective = objective;
   const auto is_valid = [&](const proto::Config& config) {
     return space.Validate(config).ok();
   };
@@ -256,6 +263,10 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   // Without ceilings at hand the roofline is left out: measuring them takes
   // longer than what it is worth here.
   const proto::Ceilings ceilings = KeptCeilings(context_);
+  proto::Session asked;
+  asked.mutable_objectives()->Add(options_.tune.objectives.begin(),
+                                  options_.tune.objectives.end());
+  const std::string objective = ObjectiveInStore(asked);
   for (const TaskEntry& task : tasks) {
     TuneSummary summary;
     summary.task = task.task;
@@ -277,8 +288,9 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     // that total.
     const bool interrupted =
         together() && HasTuneJournal(pending.setup, pending.tune);
-    summary.skipped = !options_.retune && !interrupted &&
-                      FindTuned(store, task.task, *space->bound) != nullptr;
+    summary.skipped =
+        !options_.retune && !interrupted &&
+        FindTuned(store, task.task, objective, *space->bound) != nullptr;
     if (!summary.skipped) {
       pending.summary = summaries_.size();
       pending.space = *std::move(space);

@@ -42,9 +42,11 @@ absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
 // The store of this binary's operators and the overlay.
 absl::StatusOr<tuning::TunedConfigStore> LoadStore(const RunContext& context);
 
-// The exact, verified config of a task; nullptr if the store has none.
+// The exact, verified config of a task, tuned for `objective` ("": time);
+// nullptr if the store has none.
 const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
                                     const proto::Task& task,
+                                    const std::string& objective,
                                     const tuning::BoundSpace& space);
 
 }  // namespace optrail::suites

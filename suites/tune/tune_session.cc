@@ -12,6 +12,9 @@ tuning::SessionSetup SetupOf(const TuneSetup& setup,
                              const TuneOptions& options) {
   tuning::SessionSetup session;
   session.header = setup.header;
+  for (const proto::Objective& objective : options.objectives) {
+    *session.header.add_objectives() = objective;
+  }
   session.header.set_strategy(options.strategy);
   session.header.set_seed(options.seed);
   *session.header.mutable_budget() = options.budget;

@@ -41,6 +41,8 @@ struct TuneSetup {
 };
 
 struct TuneOptions {
+  // What is optimised; empty: time.
+  std::vector<proto::Objective> objectives;
   std::string strategy = "default";
   uint64_t seed = 1;
   proto::Budget budget;

@@ -60,6 +60,16 @@ void KeepHigher(const proto::Ceilings& measured, proto::Ceilings* best) {
   }
 }
 
+// With all threads that its kernels may run on.
+absl::StatusOr<std::unique_ptr<ops::Device>> MakeWholeDevice(
+    const proto::Hardware& hardware) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
+                           ops::FindDeviceType(hardware.device_kind()));
+  ops::DeviceOptions options;
+  options.threads = type->max_threads(hardware);
+  return type->Make(options);
+}
+
 }  // namespace
 
 absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
@@ -94,10 +104,8 @@ proto::Ceilings KeptCeilings(const RunContext& context) {
 
 proto::Ceilings CeilingsOf(const RunContext& context) {
   proto::Ceilings best = KeptCeilings(context);
-  ops::DeviceOptions options;
-  options.threads = std::max(1, context.hardware.cores());
   const absl::StatusOr<std::unique_ptr<ops::Device>> device =
-      ops::MakeDevice(context.hardware.device_kind(), options);
+      MakeWholeDevice(context.hardware);
   const absl::StatusOr<proto::Ceilings> ceilings =
       device.ok() ? (*device)->MeasureCeilings()
                   : absl::StatusOr<proto::Ceilings>(device.status());

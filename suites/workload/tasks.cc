@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "ops/core/backend_space.h"
 #include "ops/core/device_type.h"
 #include "re2/re2.h"
 #include "suites/workload/workload.h"
@@ -108,24 +109,25 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
       threads.assign(workload.threads().begin(), workload.threads().end());
     }
   }
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* device,
+                           ops::FindDeviceType(selection.device));
+  const int most_threads = device->max_threads(hardware);
   if (threads.empty()) threads = {1};
   if (selection.threads.empty()) {
     // What a workload asks for is meant for machines that have it.
     threads.erase(
         std::remove_if(threads.begin(), threads.end(),
-                       [&](int count) { return count > hardware.cores(); }),
+                       [&](int count) { return count > most_threads; }),
         threads.end());
     if (threads.empty()) threads = {0};
   }
   // "1,0" on one core names one task, not two.
   for (int& count : threads) {
-    if (count == 0) count = hardware.cores();
+    if (count == 0) count = most_threads;
   }
   std::sort(threads.begin(), threads.end());
   threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
 
-  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* device,
-                           ops::FindDeviceType(selection.device));
   for (const int count : threads) {
     ops::DeviceOptions options;
     options.threads = count;
@@ -192,32 +194,21 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
       }
     }
     if (backends.count(selection.backend) == 0) {
-      return absl::NotFoundError(
-          absl::StrCat("no operator has a backend ", selection.backend, " for ",
-                       tuning::DeviceName(selection.device),
-                       "; there are: ", absl::StrJoin(backends, ", ")));
+      return absl::NotFoundError(absl::StrCat(
+          "no operator has a backend ", selection.backend, " for ",
+          device->name(), "; there are: ", absl::StrJoin(backends, ", ")));
     }
   }
   return absl::NotFoundError(absl::StrCat(
       "no shape of ",
       selection.op_regex.empty() ? "any operator" : selection.op_regex,
-      " matches --shape=", selection.shape_regex, " on ",
-      tuning::DeviceName(selection.device)));
-}
-
-const ops::EmbeddedFile& SpaceFileOf(const ops::Backend& backend) {
-  static const auto& nothing_to_choose = *new ops::EmbeddedFile{
-      "(no space)",
-      "knob { name: \"algorithm\" variants: [\"default\"] "
-      "doc: \"the backend leaves nothing to choose\" }\n"
-      "default { set { knob: \"algorithm\" variant: \"default\" } }\n"};
-  return backend.space() != nullptr ? *backend.space() : nothing_to_choose;
+      " matches --shape=", selection.shape_regex, " on ", device->name()));
 }
 
 absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
                                    const proto::Hardware& hardware) {
   TaskSpace result;
-  const ops::EmbeddedFile& file = SpaceFileOf(*task.backend);
+  const ops::EmbeddedFile& file = ops::SpaceFileOf(*task.backend);
   OPTRAIL_ASSIGN_OR_RETURN(tuning::Space space,
                            tuning::Space::Parse(file.contents, file.path));
   const absl::Status attributes =
@@ -238,7 +229,7 @@ std::string ShortTaskText(const proto::Task& task) {
   std::string text =
       absl::StrCat(task.operator_name(), task.backend().empty() ? "" : ":",
                    task.backend(), " ", tuning::CanonicalText(task.shape()));
-  if (task.device_kind() == proto::CPU && task.threads() != 1) {
+  if (task.threads() > 1) {
     absl::StrAppend(&text, " x", task.threads());
   }
   if (task.cache_mode() == proto::COLD) absl::StrAppend(&text, " cold");

@@ -51,9 +51,6 @@ struct TaskEntry {
 absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
     const TaskSelection& selection, const proto::Hardware& hardware);
 
-// The backend's space; of one that has none, a space of one config.
-const ops::EmbeddedFile& SpaceFileOf(const ops::Backend& backend);
-
 // The backend's space for one task.
 struct TaskSpace {
   std::unique_ptr<tuning::Space> space;

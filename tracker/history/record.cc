@@ -225,6 +225,11 @@ absl::Status CheckMeasurement(const proto::Measurement& measurement) {
                    "a finite number");
     }
   }
+  for (const proto::MeterWindow& window : measurement.windows()) {
+    if (std::isfinite(window.value())) continue;
+    return Wrong(absl::StrCat("window of '", window.metric(), "'"),
+                 window.value(), "a finite number");
+  }
   return absl::OkStatus();
 }
 

@@ -60,6 +60,17 @@ ProcessReading ReadingOf(const proto::MetricSamples& samples,
   return reading;
 }
 
+// What a meter read of one call; nullopt if it saw none.
+absl::optional<ProcessReading> ReadingOf(
+    const proto::MeterWindow& window, const proto::Measurement& measurement) {
+  if (window.calls() <= 0) return absl::nullopt;
+  ProcessReading reading;
+  reading.value = window.value() / static_cast<double>(window.calls());
+  reading.samples = 1;
+  reading.aggregate_only = measurement.aggregate_only();
+  return reading;
+}
+
 const proto::MetricSamples* FindMetric(const proto::Measurement& measurement,
                                        absl::string_view metric) {
   for (const proto::MetricSamples& samples : measurement.metrics()) {
@@ -126,8 +137,11 @@ absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
     }
   } else {
     const proto::MetricSamples* found = FindMetric(measurement, metric);
-    if (found == nullptr) return absl::nullopt;
-    return ReadingOf(*found, measurement);
+    if (found != nullptr) return ReadingOf(*found, measurement);
+    for (const proto::MeterWindow& window : measurement.windows()) {
+      if (window.metric() == metric) return ReadingOf(window, measurement);
+    }
+    return absl::nullopt;
   }
   reading.aggregate_only = measurement.aggregate_only();
   return reading;
@@ -137,14 +151,16 @@ std::vector<MetricInfo> MetricsOf(const proto::BenchmarkResult& result) {
   std::vector<MetricInfo> metrics = {
       {std::string(kTime), "ns", proto::LOWER_IS_BETTER}};
   std::set<absl::string_view> known = {kTime};
+  const auto add = [&](const auto& read) {
+    if (!known.insert(read.metric()).second) return;
+    metrics.push_back({read.metric(), read.unit(),
+                       read.direction() == proto::HIGHER_IS_BETTER
+                           ? proto::HIGHER_IS_BETTER
+                           : proto::LOWER_IS_BETTER});
+  };
   for (const proto::Measurement& measurement : result.measurements()) {
-    for (const proto::MetricSamples& samples : measurement.metrics()) {
-      if (!known.insert(samples.metric()).second) continue;
-      metrics.push_back({samples.metric(), samples.unit(),
-                         samples.direction() == proto::HIGHER_IS_BETTER
-                             ? proto::HIGHER_IS_BETTER
-                             : proto::LOWER_IS_BETTER});
-    }
+    for (const auto& samples : measurement.metrics()) add(samples);
+    for (const auto& window : measurement.windows()) add(window);
   }
   std::sort(metrics.begin() + 1, metrics.end(),
             [](const MetricInfo& a, const MetricInfo& b) {
@@ -188,6 +204,13 @@ std::vector<Observation> Observe(const proto::BenchmarkResult& result) {
       if (samples.values_size() == 0 || read_in[place] == i) continue;
       read_in[place] = i;
       observations[place].processes.push_back(ReadingOf(samples, measurement));
+    }
+    for (const proto::MeterWindow& window : measurement.windows()) {
+      const size_t place = places.at(window.metric());
+      const auto reading = ReadingOf(window, measurement);
+      if (!reading.has_value() || read_in[place] == i) continue;
+      read_in[place] = i;
+      observations[place].processes.push_back(*reading);
     }
   }
   return observations;

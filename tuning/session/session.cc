@@ -32,15 +32,6 @@ bool IsRaced(const std::vector<proto::Objective>& objectives) {
          objectives[0].direction() != proto::HIGHER_IS_BETTER;
 }
 
-bool SameObjectives(const proto::Session& a, const proto::Session& b) {
-  return a.objectives_size() == b.objectives_size() &&
-         std::equal(
-             a.objectives().begin(), a.objectives().end(),
-             b.objectives().begin(), [](const auto& one, const auto& other) {
-               return one.SerializeAsString() == other.SerializeAsString();
-             });
-}
-
 std::vector<std::string> MetricsOf(
     const std::vector<proto::Objective>& objectives) {
   std::vector<std::string> metrics;
@@ -128,12 +119,6 @@ absl::Status Session::Start() {
       journal_, SessionJournal::Open(setup_.journal_directory, session_));
   session_ = journal_->header();
   if (!journal_->has_warm_start()) add_known();
-  if (!SameObjectives(session_, setup_.header)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        SessionJournal::Path(setup_.journal_directory, setup_.header),
-        ": its session has other objectives (metrics, weights, limits); go on "
-        "with those, or remove the file to tune anew"));
-  }
   // A later sitting may spend more than an earlier one was given.
   *session_.mutable_budget() = setup_.header.budget();
   session_.set_sittings(journal_->sittings());
@@ -481,6 +466,12 @@ bool Session::SetVerified(
     const google::protobuf::RepeatedPtrField<proto::Measurement>& readings) {
   proto::Finalist& verified = *session_.mutable_finalists(finalist);
   verified.clear_objectives();
+  // Also where something else is optimised, people ask what it takes.
+  std::vector<double> times_ns;
+  for (const proto::Measurement& reading : readings) {
+    if (reading.has_median_ns()) times_ns.push_back(reading.median_ns());
+  }
+  if (!times_ns.empty()) verified.set_time_ns(Median(times_ns));
   std::vector<absl::optional<double>> values;
   for (const proto::Objective& objective : objectives_) {
     std::vector<double> medians;

@@ -11,14 +11,36 @@
 #include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tuning {
+namespace {
+
+// Whether the journal at `path` is of a session with these objectives.
+bool HasObjectives(const std::string& path, const std::string& objectives) {
+  const absl::StatusOr<JournalContents> contents = ReadJournal(path);
+  proto::TuneJournalRecord record;
+  return contents.ok() && !contents->records.empty() &&
+         record.ParseFromString(contents->records[0]) &&
+         ObjectivesText(record.header().objectives()) == objectives;
+}
+
+}  // namespace
 
 std::string SessionJournal::Path(const std::string& directory,
                                  const proto::Session& header) {
+  const auto path = [&](const std::string& key) {
+    return JoinPath(directory, absl::StrCat(header.task().operator_name(), "-",
+                                            Fingerprint(key), ".journal"));
+  };
   const std::string key = absl::StrCat(TrialKey(header.task(), proto::Config()),
                                        "|", header.space_hash(), "|",
                                        header.strategy(), "|", header.seed());
-  return JoinPath(directory, absl::StrCat(header.task().operator_name(), "-",
-                                          Fingerprint(key), ".journal"));
+  const std::string objectives = ObjectivesText(header.objectives());
+  if (objectives.empty()) return path(key);
+  // Names that did not carry objectives are those of earlier versions.
+  if (const std::string earlier = path(key);
+      HasObjectives(earlier, objectives)) {
+    return earlier;
+  }
+  return path(absl::StrCat(key, "|", objectives));
 }
 
 absl::Status SessionJournal::Remove(const std::string& directory,

@@ -907,13 +907,39 @@ TEST_F(ObjectivesTest, LimitsNameAWinner) {
   EXPECT_EQ(session->finalists(1).objectives(1).values(0), 325);
 }
 
-TEST_F(ObjectivesTest, AJournalOfOtherObjectivesIsNamedInTheError) {
+TEST_F(ObjectivesTest, SessionsOfOtherObjectivesHaveJournalsOfTheirOwn) {
   ASSERT_TRUE(RunIt().ok());
   setup_.header.mutable_objectives(1)->set_limit(330);
+  EXPECT_FALSE(HasSessionJournal(setup_));
+  auto session = RunIt();
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->sittings(), 1);
+  // And each goes on with its own.
+  session = RunIt();
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->sittings(), 2);
+  ASSERT_TRUE(RemoveSessionJournal(setup_).ok());
+  setup_.header.mutable_objectives(1)->clear_limit();
+  EXPECT_TRUE(HasSessionJournal(setup_));
+}
+
+TEST_F(ObjectivesTest, AJournalWhoseNameLacksTheObjectivesGoesOn) {
+  ASSERT_TRUE(RunIt().ok());
+  proto::Session unnamed = setup_.header;
+  unnamed.clear_objectives();
+  const std::string& folder = setup_.journal_directory;
+  const std::string earlier = SessionJournal::Path(folder, unnamed);
+  ASSERT_EQ(rename(SessionJournal::Path(folder, setup_.header).c_str(),
+                   earlier.c_str()),
+            0);
+  // It is not that of a session that optimises something else.
+  setup_.header.mutable_objectives(1)->set_limit(330);
+  EXPECT_FALSE(HasSessionJournal(setup_));
+  setup_.header.mutable_objectives(1)->clear_limit();
+  EXPECT_EQ(SessionJournal::Path(folder, setup_.header), earlier);
   const auto session = RunIt();
-  EXPECT_EQ(session.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(session.status().message()),
-              HasSubstr(setup_.journal_directory));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->sittings(), 2);
 }
 
 TEST_F(ObjectivesTest, AMissingObjectiveIsUnknownAndNoFailure) {

@@ -1,11 +1,14 @@
-// check_space --space=FILE --shapes=FILE [--hardware=FILE] [--out=FILE]
+// check_space --space=FILE --shapes=FILE [--hardware=FILES] [--out=FILE]
 //
 // Checks that both files can be read, and that for every listed shape some
-// config is valid; says how many, and where the default had to be adjusted.
-// Without --hardware every attribute has the value that docs/space_format.md
-// assumes for an unknown one. The `operator` macro runs it at build time.
+// config is valid on every hardware given; says how many, and where the default
+// had to be adjusted. Without --hardware every attribute has the value that
+// docs/space_format.md assumes for an unknown one. The `operator` macro runs it
+// at build time.
 
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
@@ -21,14 +24,44 @@
 
 ABSL_FLAG(std::string, space, "", "Space file (textproto).");
 ABSL_FLAG(std::string, shapes, "", "Shapes file (textproto).");
-ABSL_FLAG(std::string, hardware, "",
-          "Hardware (textproto of optrail.proto.Hardware) to bind to.");
+ABSL_FLAG(
+    std::vector<std::string>, hardware, {},
+    "Files of hardware (textproto of optrail.proto.Hardware) to bind to.");
 ABSL_FLAG(bool, diagnose, false,
           "Also print how many configs each constraint leaves.");
 ABSL_FLAG(std::string, out, "", "File for the summary; default: stdout.");
 
 namespace optrail::tuning {
 namespace {
+
+// Adds what it finds to `summary`.
+absl::Status CheckOn(const proto::Hardware& hardware, const Space& space,
+                     const std::vector<NamedShape>& shapes,
+                     const std::string& shapes_path, std::string* summary) {
+  const std::string on =
+      hardware.id().empty() ? "" : absl::StrCat(" on ", hardware.id());
+  for (const NamedShape& shape : shapes) {
+    const auto bound = space.Bind(shape.shape, hardware);
+    if (!bound.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(bound.status().message(), "\n  (the shape is listed at ",
+                       shapes_path, ":", shape.line, on, ")"));
+    }
+    const absl::optional<int64_t> count = (*bound)->count();
+    absl::StrAppend(summary, CanonicalText(shape.shape), on, ": ",
+                    count.has_value() ? absl::StrCat(*count) : "uncounted",
+                    " valid configs of ", (*bound)->raw_count(), "\n");
+    for (const std::string& note : (*bound)->notes()) {
+      absl::StrAppend(summary, "  note: ", note, "\n");
+    }
+    if (absl::GetFlag(FLAGS_diagnose)) {
+      OPTRAIL_ASSIGN_OR_RETURN(const Diagnosis diagnosis,
+                               space.Diagnose(shape.shape, hardware));
+      absl::StrAppend(summary, "  ", diagnosis.ToString(), "\n");
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::string> Check() {
   const std::string space_path = absl::GetFlag(FLAGS_space);
@@ -41,35 +74,19 @@ absl::StatusOr<std::string> Check() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<NamedShape> shapes,
                            ParseShapes(shapes_text, shapes_path));
   OPTRAIL_ASSIGN_OR_RETURN(const auto instantiations, Instantiations(space));
-  proto::Hardware hardware;
-  if (!absl::GetFlag(FLAGS_hardware).empty()) {
-    const std::string path = absl::GetFlag(FLAGS_hardware);
+  std::vector<proto::Hardware> all_hardware;
+  for (const std::string& path : absl::GetFlag(FLAGS_hardware)) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
     OPTRAIL_ASSIGN_OR_RETURN(const auto parsed,
                              ParseTextProto<proto::Hardware>(text, path));
-    hardware = parsed.message;
+    all_hardware.push_back(parsed.message);
   }
+  if (all_hardware.empty()) all_hardware.emplace_back();
   std::string summary = absl::StrCat(
       "space ", space.hash(), ", ", instantiations.size(), " instantiations\n");
-  for (const NamedShape& shape : shapes) {
-    const auto bound = space.Bind(shape.shape, hardware);
-    if (!bound.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(bound.status().message(), "\n  (the shape is listed at ",
-                       shapes_path, ":", shape.line, ")"));
-    }
-    const absl::optional<int64_t> count = (*bound)->count();
-    absl::StrAppend(&summary, CanonicalText(shape.shape), ": ",
-                    count.has_value() ? absl::StrCat(*count) : "uncounted",
-                    " valid configs of ", (*bound)->raw_count(), "\n");
-    for (const std::string& note : (*bound)->notes()) {
-      absl::StrAppend(&summary, "  note: ", note, "\n");
-    }
-    if (absl::GetFlag(FLAGS_diagnose)) {
-      OPTRAIL_ASSIGN_OR_RETURN(const Diagnosis diagnosis,
-                               space.Diagnose(shape.shape, hardware));
-      absl::StrAppend(&summary, "  ", diagnosis.ToString(), "\n");
-    }
+  for (const proto::Hardware& hardware : all_hardware) {
+    OPTRAIL_RETURN_IF_ERROR(
+        CheckOn(hardware, space, shapes, shapes_path, &summary));
   }
   return summary;
 }

@@ -1,5 +1,6 @@
 // The CPU as a kind of device.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +23,10 @@ class CpuType : public DeviceType {
 
   absl::StatusOr<proto::Hardware> Hardware() const override {
     return CpuHardware();
+  }
+
+  int max_threads(const proto::Hardware& hardware) const override {
+    return std::max(1, hardware.cores());
   }
 
   absl::Status CheckOptions(const DeviceOptions& options,
