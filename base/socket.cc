@@ -1,10 +1,13 @@
 #include "base/socket.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -28,7 +31,7 @@ struct Address {
   socklen_t size_bytes = 0;
 };
 
-absl::StatusOr<Address> Resolve(const std::string& text, bool to_listen) {
+absl::StatusOr<Address> Resolve(const std::string& text) {
   Address address;
   if (absl::StartsWith(text, kUnix)) {
     auto* const local = reinterpret_cast<sockaddr_un*>(&address.bytes);
@@ -50,8 +53,8 @@ absl::StatusOr<Address> Resolve(const std::string& text, bool to_listen) {
   }
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
-  if (to_listen) hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
+  // Without a host, getaddrinfo answers with this machine's own address.
   const std::string host = text.substr(0, colon);
   const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(),
                                 text.substr(colon + 1).c_str(), &hints, &found);
@@ -65,25 +68,54 @@ absl::StatusOr<Address> Resolve(const std::string& text, bool to_listen) {
   return address;
 }
 
-// Requests and answers are small and each is waited for.
-void SendAtOnce(int fd) {
+// Requests and answers are small and each is waited for. Whoever is gone is
+// noticed, also where his machine did not say so.
+void Configure(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  const timeval patience = {30, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+}
+
+// Binds, for nobody but the owner where it is a path; 0 or an errno.
+int BindPrivately(int fd, const Address& address) {
+  const mode_t before = umask(0177);
+  const int result = bind(fd, reinterpret_cast<const sockaddr*>(&address.bytes),
+                          address.size_bytes);
+  const int error = result == 0 ? 0 : errno;
+  umask(before);
+  return error;
+}
+
+// A socket in the file system stays when its listener is killed.
+bool IsAbandoned(const std::string& text) {
+  if (!absl::StartsWith(text, kUnix)) return false;
+  struct stat found = {};
+  if (lstat(text.c_str() + kUnix.size(), &found) != 0) return false;
+  if (!S_ISSOCK(found.st_mode)) return false;
+  const absl::StatusOr<int> fd = ConnectTo(text);
+  if (fd.ok()) close(*fd);
+  return !fd.ok();
 }
 
 }  // namespace
 
 absl::StatusOr<int> ListenOn(const std::string& text) {
-  OPTRAIL_ASSIGN_OR_RETURN(const Address address, Resolve(text, true));
+  OPTRAIL_ASSIGN_OR_RETURN(const Address address, Resolve(text));
   const int fd = socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
   if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (fd < 0 ||
-      bind(fd, reinterpret_cast<const sockaddr*>(&address.bytes),
-           address.size_bytes) != 0 ||
-      listen(fd, kBacklog) != 0) {
+  int error = fd < 0 ? errno : BindPrivately(fd, address);
+  if (error == EADDRINUSE && IsAbandoned(text)) {
+    unlink(text.c_str() + kUnix.size());
+    error = BindPrivately(fd, address);
+  }
+  if (error == 0 && listen(fd, kBacklog) != 0) error = errno;
+  if (error != 0) {
     const absl::Status status =
-        absl::ErrnoToStatus(errno, absl::StrCat("listening on ", text));
+        absl::ErrnoToStatus(error, absl::StrCat("listening on ", text));
     if (fd >= 0) close(fd);
     return status;
   }
@@ -94,7 +126,7 @@ absl::StatusOr<int> AcceptFrom(int listener) {
   while (true) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd >= 0) {
-      SendAtOnce(fd);
+      Configure(fd);
       return fd;
     }
     if (errno != EINTR && errno != ECONNABORTED) {
@@ -104,7 +136,7 @@ absl::StatusOr<int> AcceptFrom(int listener) {
 }
 
 absl::StatusOr<int> ConnectTo(const std::string& text) {
-  OPTRAIL_ASSIGN_OR_RETURN(const Address address, Resolve(text, false));
+  OPTRAIL_ASSIGN_OR_RETURN(const Address address, Resolve(text));
   const int fd = socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address.bytes),
                         address.size_bytes) != 0) {
@@ -113,8 +145,27 @@ absl::StatusOr<int> ConnectTo(const std::string& text) {
     if (fd >= 0) close(fd);
     return status;
   }
-  SendAtOnce(fd);
+  Configure(fd);
   return fd;
+}
+
+bool IsForeign(const std::string& text) {
+  const absl::StatusOr<Address> address = Resolve(text);
+  if (!address.ok()) return false;
+  switch (address->bytes.ss_family) {
+    case AF_INET: {
+      const auto* const ip =
+          reinterpret_cast<const sockaddr_in*>(&address->bytes);
+      return ntohl(ip->sin_addr.s_addr) >> 24 != 127;
+    }
+    case AF_INET6: {
+      const auto* const ip =
+          reinterpret_cast<const sockaddr_in6*>(&address->bytes);
+      return !IN6_IS_ADDR_LOOPBACK(&ip->sin6_addr);
+    }
+    default:
+      return false;
+  }
 }
 
 }  // namespace optrail

@@ -9,9 +9,10 @@
 //   ... and elsewhere ...
 //   OPTRAIL_ASSIGN_OR_RETURN(const int fd, ConnectTo("unix:/tmp/worker"));
 //
-// An address is "unix:PATH", which the rights of the folder guard, or
-// "HOST:PORT". Nothing is encrypted and nobody is asked who he is: over a
-// network, tunnel it (ssh -L).
+// An address is "unix:PATH", a socket that its owner alone may connect to, or
+// "HOST:PORT", by default on this machine alone (":7070" is "localhost:7070").
+// Nothing is encrypted and nobody is asked who he is: over a network, tunnel it
+// (ssh -L).
 
 #include <string>
 
@@ -19,10 +20,16 @@
 
 namespace optrail {
 
-// The descriptors are the caller's to close. Errors name the address.
+// The descriptors are the caller's to close. Errors name the address. What a
+// listener that was killed left of its unix socket is replaced. Who has sent
+// half of a message and then nothing for half a minute is an error to who reads
+// it.
 absl::StatusOr<int> ListenOn(const std::string& address);
 absl::StatusOr<int> AcceptFrom(int listener);
 absl::StatusOr<int> ConnectTo(const std::string& address);
+
+// Whether others than this machine could connect to it.
+bool IsForeign(const std::string& address);
 
 }  // namespace optrail
 

@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
       cli::MuteCommand(),        cli::NoteCommand(),
       cli::TriageCommand(),      cli::StoreCommand(),
       cli::ReplayCommand(),      cli::HistoryCommand(),
-      cli::ReportCommand(),
+      cli::ReportCommand(),      suites::WorkerCommand(),
   };
   return suites::RunCommandLine(
       "optrail",

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "base/socket.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "ops/core/device_type.h"
@@ -52,6 +53,9 @@ ABSL_FLAG(std::string, backend, "",
 ABSL_FLAG(std::string, objective, "time",
           "What to tune for, or which tuned configs to benchmark: time, or "
           "what a meter of the device reads, such as joules.");
+ABSL_FLAG(std::string, worker, "",
+          "Where to measure instead of in processes of this command's own: the "
+          "address that an `optrail worker` serves, unix:PATH or HOST:PORT.");
 ABSL_FLAG(std::string, cache, "hot",
           "hot: operands are as warm as the call before left them; cold: "
           "caches are flushed before each call.");
@@ -105,6 +109,9 @@ ABSL_FLAG(std::string, pairing, "",
           "Id of the runs that are measured in turn with this one; they are "
           "judged as pairs of a --round.");
 ABSL_FLAG(int, round, 0, "Which turn of --pairing this is, from 1.");
+ABSL_FLAG(std::string, listen, "", "Where to serve: unix:PATH, or HOST:PORT.");
+ABSL_FLAG(bool, allow_network, false,
+          "Also serve other machines, which are not asked who they are.");
 ABSL_FLAG(bool, with_test_operators, false,
           "Also offer operators that exist for tests.");
 
@@ -208,10 +215,10 @@ const std::vector<std::string>& SelectionFlags() {
 
 const std::vector<std::string>& TuneFlags() {
   static const auto* const flags = new std::vector<std::string>{
-      "strategy",      "seed",       "trials",    "time_budget",
-      "total_trials",  "total_time", "patience",  "finalists",
-      "retune",        "forget",     "processes", "config_deadline",
-      "max_config_mib"};
+      "strategy",       "seed",       "trials",    "time_budget",
+      "total_trials",   "total_time", "patience",  "finalists",
+      "retune",         "forget",     "processes", "config_deadline",
+      "max_config_mib", "worker"};
   return *flags;
 }
 
@@ -318,6 +325,13 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   const int processes = absl::GetFlag(FLAGS_processes);
   options.tune.rank_rounds = processes > 0 ? processes : kDefaultProcesses;
   options.tune.sampling = DefaultSamplingOptions();
+  options.elsewhere = absl::GetFlag(FLAGS_worker);
+  if (has_total && !options.elsewhere.empty()) {
+    return absl::InvalidArgumentError(
+        "flag --worker: one session at a time is served, and a total "
+        "(--total_trials, --total_time) has them all open; expected --trials "
+        "or --time_budget");
+  }
   options.retune = absl::GetFlag(FLAGS_retune);
   options.forget_trials = absl::GetFlag(FLAGS_forget);
   options.quiet = absl::GetFlag(FLAGS_quiet);
@@ -400,6 +414,25 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     return absl::InvalidArgumentError(
         absl::StrCat("flag --round: ", options.round,
                      ", expected 1 or more with --pairing, else 0"));
+  }
+  return options;
+}
+
+absl::StatusOr<ServeOptions> ServeFromFlags() {
+  ServeOptions options;
+  OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(options.device, DeviceFromFlags());
+  options.sampling = DefaultSamplingOptions();
+  options.address = absl::GetFlag(FLAGS_listen);
+  if (options.address.empty()) {
+    return absl::InvalidArgumentError(
+        "flag --listen is missing: expected unix:PATH or HOST:PORT");
+  }
+  if (IsForeign(options.address) && !absl::GetFlag(FLAGS_allow_network)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --listen=", options.address,
+        ": whoever reaches it may measure here; expected unix:PATH or "
+        "localhost:PORT, tunnelled by ssh -L, or --allow_network"));
   }
   return options;
 }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/table.h"
 #include "suites/bench/bench_driver.h"
+#include "suites/tune/elsewhere.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"
@@ -39,6 +40,9 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
     const proto::Workload& workload);
 absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     const proto::Workload& workload, const std::string& op);
+
+// What `worker` serves with, and where.
+absl::StatusOr<ServeOptions> ServeFromFlags();
 
 // --history and --store, as RunContext resolves them.
 absl::StatusOr<RunContext> RunContextFromFlags();

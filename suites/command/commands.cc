@@ -225,6 +225,34 @@ Command BenchCommand(const std::string& op) {
   return command;
 }
 
+Command WorkerCommand() {
+  Command command;
+  command.name = "worker";
+  command.summary = "Measures for `tune --worker` of another process.";
+  command.details =
+      "Serves one session after another until it is killed. The driver is of "
+      "the\n"
+      "same build, on the same kind of hardware, with the same limits, else it "
+      "is\n"
+      "told who is not. A socket in the file system is its owner's alone; "
+      "HOST:PORT\n"
+      "is this machine's unless --allow_network is given.\n"
+      "\n"
+      "  worker --listen=unix:/tmp/worker &\n"
+      "  tune --op=softmax --worker=unix:/tmp/worker\n";
+  command.flags = {
+      "listen",         "allow_network", "device", "config_deadline",
+      "max_config_mib", "history",       "store"};
+  command.run = [](const std::vector<std::string>&) -> absl::StatusOr<int> {
+    OPTRAIL_ASSIGN_OR_RETURN(ServeOptions options, ServeFromFlags());
+    OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
+    options.worker.shared_folder = context.state;
+    OPTRAIL_RETURN_IF_ERROR(ServeSessions(options, std::cerr));
+    return 0;
+  };
+  return command;
+}
+
 std::vector<std::string> SuiteFlags() {
   return Concat({{"shape", "op", "threads", "device", "objective"},
                  TuneFlags(),

@@ -18,6 +18,7 @@ namespace optrail::suites {
 // leaves it to --op.
 Command TuneCommand(const std::string& op);
 Command BenchCommand(const std::string& op);
+Command WorkerCommand();
 
 // Tunes what the store lacks of a workload, benchmarks default and tuned
 // configs, prints the table and records the run.

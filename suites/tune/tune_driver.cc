@@ -16,6 +16,7 @@
 #include "ops/core/backend_space.h"
 #include "ops/core/operator.h"
 #include "ops/device/roofline.h"
+#include "suites/tune/elsewhere.h"
 #include "suites/tune/known_trials.h"
 #include "suites/tune/transfer_sources.h"
 #include "suites/tune/tune_together.h"
@@ -284,6 +285,13 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     pending.setup.header =
         HeaderFor(task, *space, context_, options_, ceilings);
     pending.setup.space = space->bound.get();
+    if (!options_.elsewhere.empty()) {
+      pending.setup.elsewhere = [this, task = task.task] {
+        return EvaluatorAt(
+            options_.elsewhere,
+            ExpectedOf(task, options_.tune.sampling, options_.worker));
+      };
+    }
     // What a killed call with a total budget had finished already belongs to
     // that total.
     const bool interrupted =

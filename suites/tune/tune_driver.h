@@ -28,6 +28,9 @@ struct TuneDriverOptions {
   // with its budget.
   int64_t total_trials = 0;
   int64_t total_time_ns = 0;
+  // Where configs are measured (elsewhere.h); empty: in workers of this
+  // process's own. Not with a total.
+  std::string elsewhere;
   bool retune = false;  // also what the store has
   // Start over without the trials of earlier sessions.
   bool forget_trials = false;

@@ -48,9 +48,11 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
     if (load_sources) proposer.sources = load_sources(begun);
     return tuning::MakeProposer(space, begun, proposer);
   };
-  return tuning::Session::Open(
-      std::move(session),
-      std::make_unique<SessionEvaluator>(evaluator, options.sampling), clock);
+  std::unique_ptr<tuning::Evaluator> measures =
+      setup.elsewhere
+          ? setup.elsewhere()
+          : std::make_unique<SessionEvaluator>(evaluator, options.sampling);
+  return tuning::Session::Open(std::move(session), std::move(measures), clock);
 }
 
 absl::StatusOr<proto::Session> RunTuneSession(const TuneSetup& setup,

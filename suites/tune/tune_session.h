@@ -38,6 +38,9 @@ struct TuneSetup {
   // that its first sitting learned from.
   std::function<std::vector<tuning::TransferSource>(const proto::Session&)>
       load_sources;
+  // Measures elsewhere, in place of the evaluator of configs (elsewhere.h);
+  // usually empty.
+  std::function<std::unique_ptr<tuning::Evaluator>()> elsewhere;
 };
 
 struct TuneOptions {

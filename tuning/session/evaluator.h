@@ -52,7 +52,8 @@ struct Answer {
   int64_t ticket = 0;
   proto::Trial trial;  // config, outcome, measurements, objectives, elapsed_ns
   // Nobody knows what became of the request (a machine or a connection went
-  // away): it says nothing of the config, and is submitted again.
+  // away, as the trial's detail says): it says nothing of the config, and is
+  // submitted again.
   bool lost = false;
 };
 

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tuning {
 namespace {
@@ -93,6 +95,14 @@ absl::Status RemoteEvaluator::Check(const proto::WorkerIdentity& who) const {
       return refuse("set of kernels", "without " + id, id);
     }
   }
+  // Limits count, too: they decide about outcomes, and are recorded.
+  const std::vector<std::string> is = SettingsTexts(who.settings());
+  for (const std::string& expected : SettingsTexts(expected_.settings())) {
+    if (std::find(is.begin(), is.end(), expected) != is.end()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("the worker ", name_, " measures differently: expected ",
+                     expected, "; it says: ", absl::StrJoin(is, ", ")));
+  }
   return absl::OkStatus();
 }
 
@@ -137,17 +147,27 @@ absl::StatusOr<Offer> RemoteEvaluator::Open(const proto::Task& task) {
 void RemoteEvaluator::Submit(Request request) {
   in_flight_.insert(request.ticket);
   // What goes wrong here is lost, and Poll says so.
-  if (channel_ == nullptr && !Connect().ok()) return;
-  if (!Send(*channel_, ToProto(request)).ok()) channel_.reset();
+  if (channel_ == nullptr) {
+    broken_ = Connect().status();
+    if (!broken_.ok()) return;
+  }
+  Break(Send(*channel_, ToProto(request)));
+}
+
+void RemoteEvaluator::Break(const absl::Status& status) {
+  if (status.ok()) return;
+  channel_.reset();
+  broken_ = absl::Status(status.code(), absl::StrCat("the worker ", name_, ": ",
+                                                     status.message()));
 }
 
 std::vector<Answer> RemoteEvaluator::Lose() {
-  channel_.reset();
   std::vector<Answer> answers;
   for (const int64_t ticket : std::exchange(in_flight_, {})) {
     Answer answer;
     answer.ticket = ticket;
     answer.lost = true;
+    answer.trial.set_detail(std::string(broken_.message()));
     answers.push_back(std::move(answer));
   }
   return answers;
@@ -157,7 +177,11 @@ std::vector<Answer> RemoteEvaluator::Poll(absl::Duration wait) {
   if (in_flight_.empty()) return {};
   if (channel_ == nullptr) return Lose();
   auto reply = Receive<proto::EvaluatorReply>(*channel_, wait);
-  if (!reply.ok() || (reply->has_value() && !(*reply)->has_answer())) {
+  if (reply.ok() && reply->has_value() && !(*reply)->has_answer()) {
+    reply = absl::DataLossError("a message that is no answer");
+  }
+  if (!reply.ok()) {
+    Break(reply.status());
     return Lose();
   }
   if (!reply->has_value()) return {};
@@ -175,7 +199,7 @@ void RemoteEvaluator::Cancel(int64_t ticket) {
   if (channel_ == nullptr) return;
   proto::EvaluatorRequest request;
   request.set_cancel(ticket);
-  if (!Send(*channel_, request).ok()) channel_.reset();
+  Break(Send(*channel_, request));
 }
 
 absl::Status ServeEvaluator(FrameChannel& channel, Evaluator& evaluator,

@@ -36,8 +36,8 @@ using ConnectFunction =
 class RemoteEvaluator : public Evaluator {
  public:
   // `name` is for messages. Of `expected`, what is set must be what the other
-  // side says: the fingerprint of the binary, the id of the hardware, and each
-  // kernel id.
+  // side says: the fingerprint of the binary, the id of the hardware, each
+  // kernel id, and how it measures.
   RemoteEvaluator(std::string name, ConnectFunction connect,
                   proto::WorkerIdentity expected);
 
@@ -51,6 +51,8 @@ class RemoteEvaluator : public Evaluator {
  private:
   absl::StatusOr<Offer> Connect();
   absl::Status Check(const proto::WorkerIdentity& who) const;
+  // Closes the connection, unless all is well.
+  void Break(const absl::Status& status);
   std::vector<Answer> Lose();
 
   const std::string name_;
@@ -58,6 +60,7 @@ class RemoteEvaluator : public Evaluator {
   const proto::WorkerIdentity expected_;
   proto::Task task_;
   std::unique_ptr<FrameChannel> channel_;
+  absl::Status broken_;  // why there is none any more
   std::set<int64_t> in_flight_;
 };
 

@@ -242,18 +242,19 @@ void Session::Submit(int64_t ticket) {
   evaluator_.Submit(std::move(request));
 }
 
-absl::Status Session::NoteLost() {
+absl::Status Session::NoteLost(const proto::Trial& lost) {
   if (++lost_in_a_row_ < kMaxLost) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(
-      "the evaluator lost ", lost_in_a_row_,
-      " requests in a row; the same command goes on from the journal"));
+      "the evaluator lost ", lost_in_a_row_, " requests in a row",
+      lost.detail().empty() ? "" : absl::StrCat(" (", lost.detail(), ")"),
+      "; the same command goes on from the journal"));
 }
 
 absl::Status Session::Take(Answer answer) {
   const auto found = in_flight_.find(answer.ticket);
   if (found == in_flight_.end()) return absl::OkStatus();  // was cancelled
   if (answer.lost) {
-    OPTRAIL_RETURN_IF_ERROR(NoteLost());
+    OPTRAIL_RETURN_IF_ERROR(NoteLost(answer.trial));
     Submit(answer.ticket);
     return absl::OkStatus();
   }
@@ -424,7 +425,7 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
       }
     }
     if (answer->lost) {
-      OPTRAIL_RETURN_IF_ERROR(NoteLost());
+      OPTRAIL_RETURN_IF_ERROR(NoteLost(answer->trial));
       continue;
     }
     lost_in_a_row_ = 0;

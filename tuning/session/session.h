@@ -155,7 +155,7 @@ class Session {
   void Submit(int64_t ticket);
   absl::Status Take(Answer answer);
   absl::Status Account(const JournaledTrial& trial);
-  absl::Status NoteLost();
+  absl::Status NoteLost(const proto::Trial& lost);
 
   absl::Status ChooseFinalists();
   std::vector<proto::Config> BestByLimits(int count) const;

@@ -1,0 +1,154 @@
+#include "suites/tune/elsewhere.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/running_binary.h"
+#include "base/socket.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "ops/core/device_type.h"
+#include "ops/core/registry.h"
+#include "ops/device/toolchain.h"
+#include "suites/tune/session_evaluator.h"
+#include "suites/worker/measurement_settings.h"
+#include "suites/worker/worker.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/session/remote_evaluator.h"
+
+namespace optrail::suites {
+namespace {
+
+std::string KernelText(absl::string_view op, proto::DeviceKind kind,
+                       absl::string_view backend, absl::string_view id) {
+  return absl::StrCat(op, "/", tuning::DeviceName(kind),
+                      backend.empty() ? "" : ":", backend, "=", id);
+}
+
+// Measures whichever task a session opens.
+class ServedEvaluator : public tuning::Evaluator {
+ public:
+  explicit ServedEvaluator(const ServeOptions& options) : options_(options) {}
+
+  absl::StatusOr<tuning::Offer> Open(const proto::Task& task) override {
+    const ops::Registry& registry = ops::Registry::Get();
+    const ops::OperatorEntry* entry = registry.Find(task.operator_name());
+    if (entry == nullptr) {
+      return registry.UnknownOperator(task.operator_name());
+    }
+    OPTRAIL_RETURN_IF_ERROR(
+        entry->FindBackend(task.device_kind(), task.backend()).status());
+    OPTRAIL_RETURN_IF_ERROR(ops::CheckShape(*entry->op, task.shape()));
+    OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* device,
+                             ops::FindDeviceType(task.device_kind()));
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Hardware hardware,
+                             device->Hardware());
+    ops::DeviceOptions device_options;
+    device_options.threads = task.threads();
+    OPTRAIL_RETURN_IF_ERROR(device->CheckOptions(device_options, hardware));
+    workers_ = std::make_unique<WorkerEvaluator>(task, options_.worker);
+    session_ = std::make_unique<SessionEvaluator>(*workers_, options_.sampling);
+    return session_->Open(task);
+  }
+  void Submit(tuning::Request request) override {
+    if (session_ != nullptr) session_->Submit(std::move(request));
+  }
+  std::vector<tuning::Answer> Poll(absl::Duration wait) override {
+    return session_ != nullptr ? session_->Poll(wait)
+                               : std::vector<tuning::Answer>();
+  }
+  void Cancel(int64_t ticket) override {
+    if (session_ != nullptr) session_->Cancel(ticket);
+  }
+
+ private:
+  const ServeOptions& options_;
+  std::unique_ptr<WorkerEvaluator> workers_;
+  std::unique_ptr<SessionEvaluator> session_;
+};
+
+}  // namespace
+
+absl::StatusOr<proto::WorkerIdentity> IdentityHere(
+    const ServeOptions& options) {
+  proto::WorkerIdentity who;
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::Target target,
+                           LocalTarget(options.device));
+  *who.mutable_hardware() = target.hardware;
+  *who.mutable_toolchain() = ops::BuildToolchain();
+  who.set_binary_fingerprint(RunningBinaryFingerprint());
+  *who.mutable_settings() =
+      SettingsOf(options.sampling, options.worker, options.device);
+  std::vector<std::string> kernels;
+  for (const ops::OperatorEntry* entry :
+       ops::Registry::Get().List(/*with_test_only=*/true)) {
+    for (const ops::Backend* backend : entry->BackendsOf(options.device)) {
+      const absl::StatusOr<std::string> id = backend->Id(target);
+      if (!id.ok()) continue;  // its sessions are refused by that
+      const std::string name =
+          backend->name() == ops::OwnBackendName(options.device)
+              ? ""
+              : backend->name();
+      kernels.push_back(
+          KernelText(entry->op->name(), options.device, name, *id));
+    }
+  }
+  std::sort(kernels.begin(), kernels.end());
+  who.mutable_kernel_ids()->Add(kernels.begin(), kernels.end());
+  return who;
+}
+
+proto::WorkerIdentity ExpectedOf(const proto::Task& task,
+                                 const proto::SamplingOptions& sampling,
+                                 const WorkerOptions& worker) {
+  proto::WorkerIdentity expected;
+  expected.set_binary_fingerprint(RunningBinaryFingerprint());
+  expected.mutable_hardware()->set_id(task.hardware_id());
+  expected.add_kernel_ids(KernelText(task.operator_name(), task.device_kind(),
+                                     task.backend(), task.kernel_id()));
+  *expected.mutable_settings() =
+      SettingsOf(sampling, worker, task.device_kind());
+  return expected;
+}
+
+absl::Status ServeSessions(const ServeOptions& options, std::ostream& log) {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::WorkerIdentity who,
+                           IdentityHere(options));
+  OPTRAIL_ASSIGN_OR_RETURN(const int listener, ListenOn(options.address));
+  log << "worker: " << who.hardware().id() << ", build "
+      << who.binary_fingerprint() << ", serves at " << options.address
+      << std::endl;
+  while (true) {
+    const absl::StatusOr<int> fd = AcceptFrom(listener);
+    if (!fd.ok()) {
+      close(listener);
+      return fd.status();
+    }
+    FrameChannel channel(*fd, *fd);
+    ServedEvaluator evaluator(options);
+    log << "worker: a session begins" << std::endl;
+    const absl::Status served = tuning::ServeEvaluator(channel, evaluator, who);
+    log << "worker: a session ends"
+        << (served.ok() ? "" : absl::StrCat(": ", served.message()))
+        << std::endl;
+  }
+}
+
+std::unique_ptr<tuning::Evaluator> EvaluatorAt(const std::string& address,
+                                               proto::WorkerIdentity expected) {
+  const auto connect =
+      [address]() -> absl::StatusOr<std::unique_ptr<FrameChannel>> {
+    OPTRAIL_ASSIGN_OR_RETURN(const int fd, ConnectTo(address));
+    return std::make_unique<FrameChannel>(fd, fd);
+  };
+  return std::make_unique<tuning::RemoteEvaluator>(address, connect,
+                                                   std::move(expected));
+}
+
+}  // namespace optrail::suites

@@ -1,0 +1,61 @@
+#ifndef OPTRAIL_SUITES_TUNE_ELSEWHERE_H_
+#define OPTRAIL_SUITES_TUNE_ELSEWHERE_H_
+
+// Sessions whose configs are measured by another process, on this machine or on
+// one like it: `optrail worker` serves, `optrail tune --worker=ADDRESS` asks.
+//
+//   // There:
+//   ServeOptions serve;
+//   serve.address = "unix:/run/user/1000/worker";
+//   return ServeSessions(serve, std::cerr);            // until it is killed
+//   // Here:
+//   setup.elsewhere = [&] {
+//     return EvaluatorAt(address, ExpectedOf(task, sampling, options));
+//   };
+//
+// Both are the same build on the same kind of hardware, with the same settings:
+// who is not is refused by name. One session is served at a time, since what is
+// measured at the same time disturbs each other; others wait for a while. If
+// either side is killed, the journal of the session, which is the driver's, has
+// everything that was answered.
+
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "suites/proto/worker.pb.h"
+#include "suites/worker/worker_evaluator.h"
+#include "tuning/proto/evaluator.pb.h"
+#include "tuning/proto/trial.pb.h"
+#include "tuning/session/evaluator.h"
+
+namespace optrail::suites {
+
+struct ServeOptions {
+  std::string address;  // base/socket.h
+  proto::DeviceKind device = proto::CPU;
+  proto::SamplingOptions sampling;
+  WorkerOptions worker;
+};
+
+// Serves one session after another; returns only if it can't listen. Says in
+// `log` when it is ready, and who came.
+absl::Status ServeSessions(const ServeOptions& options, std::ostream& log);
+
+// Who this process is to a driver: every kernel that can run here.
+absl::StatusOr<proto::WorkerIdentity> IdentityHere(const ServeOptions& options);
+
+// Who may measure `task` for this process.
+proto::WorkerIdentity ExpectedOf(const proto::Task& task,
+                                 const proto::SamplingOptions& sampling,
+                                 const WorkerOptions& worker);
+
+// Measures at `address`.
+std::unique_ptr<tuning::Evaluator> EvaluatorAt(const std::string& address,
+                                               proto::WorkerIdentity expected);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_TUNE_ELSEWHERE_H_
