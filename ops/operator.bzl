@@ -176,6 +176,7 @@ def operator(
         hdrs = [],
         tuned = None,
         version = 1,
+        uses = [],
         deps = [],
         copts = [],
         shards = 1,
@@ -217,8 +218,10 @@ def operator(
       tuned: tuned configs, one file per hardware; default tuned/*.textproto
       version: raised by hand when a kernel changes through something other than
         its sources and options, such as a dependency; part of every kernel's id
-      deps: what the sources include beyond Highway, Optrail's ops/core and
-        canonical text, and Abseil's status, strings and span
+      uses: files that the CPU kernel is made of beside its own, part of its id:
+        headers of ops/lib, loops that another library compiles (in `deps`)
+      deps: what the sources include beyond Highway, Optrail's ops/core, ops/lib
+        and canonical text, and Abseil's status, strings and span
       copts: compiler options of the kernels
       shards: compilations over which the instantiations are spread
       namespace: C++ namespace of the generated knobs
@@ -229,13 +232,14 @@ def operator(
     """
     if tuned == None:
         tuned = native.glob(["tuned/*.textproto"], allow_empty = True)
-    shared_deps = deps + [
+    shared_deps = [
         str(Label("//ops/core:backend")),
         str(Label("//ops/core:cpu_kernel")),
         str(Label("//ops/core:operator")),
         str(Label("//ops/core:registry")),
         str(Label("//ops/core:canonical")),
         str(Label("//ops/core:status_macros")),
+        str(Label("//ops/lib")),
         str(Label("@com_google_absl//absl/status")),
         str(Label("@com_google_absl//absl/status:statusor")),
         str(Label("@com_google_absl//absl/strings")),
@@ -251,7 +255,7 @@ def operator(
     hardware = dict({"cuda": [str(Label("//ops/device/cuda:cuda.hardware.textproto"))]}, **hardware)
     files_of = dict(backends)
     if cpu:
-        files_of["cpu"] = cpu
+        files_of["cpu"] = cpu + uses
     if cuda:
         files_of["cuda"] = cuda
     own_space_of = {}
@@ -298,7 +302,7 @@ def operator(
     compiled_backends = [
         file
         for file in names_of
-        if file not in cpu and file.endswith(".cc") and not file.endswith(".jit.cc")
+        if file not in cpu + uses and file.endswith(".cc") and not file.endswith(".jit.cc")
     ]
     _operator_registration(
         name = name + "_registration",
@@ -320,9 +324,9 @@ def operator(
             name = name + "_hdrs",
             hdrs = hdrs,
             visibility = ["//visibility:private"],
-            deps = shared_deps + [":" + name + "_space"],
+            deps = shared_deps + deps + [":" + name + "_space"],
         )
-    kernel_deps = shared_deps + [":" + name + "_space", str(Label("@com_github_google_highway//:hwy"))]
+    kernel_deps = shared_deps + deps + [":" + name + "_space", str(Label("@com_github_google_highway//:hwy"))]
     if hdrs:
         kernel_deps.append(":" + name + "_hdrs")
     for shard in range(shards):

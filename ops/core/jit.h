@@ -10,9 +10,11 @@
 //   }
 //
 // Knobs arrive as macros: a knob "unroll" is OPTRAIL_UNROLL, a variant is the
-// text after the knob's name, OPTRAIL_STORES_STREAMING. Dimensions are values,
-// not macros: one compiled config serves all shapes. The file may include what
-// the compiler and the C++ library bring, under no condition of a knob.
+// text after the knob's name, OPTRAIL_STORES_STREAMING. So do the attributes
+// that a shape has, those that differ from the operator's defaults:
+// OPTRAIL_ATTR_STRIDE, OPTRAIL_ATTR_AXIS_ROWS. Dimensions are values, not
+// macros: one compiled config serves all shapes. The file may include what the
+// compiler and the C++ library bring, under no condition of a knob.
 
 #include <cstdint>
 

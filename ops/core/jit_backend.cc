@@ -157,6 +157,19 @@ std::string MacroName(absl::string_view knob) {
   return absl::StrCat("OPTRAIL_", absl::AsciiStrToUpper(knob));
 }
 
+std::vector<std::string> AttributeOptions(const proto::Shape& shape) {
+  std::vector<std::string> options;
+  for (const proto::Attribute& attribute : shape.attributes()) {
+    const std::string name = absl::AsciiStrToUpper(attribute.name());
+    options.push_back(
+        attribute.has_variant()
+            ? absl::StrCat("-DOPTRAIL_ATTR_", name, "_",
+                           absl::AsciiStrToUpper(attribute.variant()), "=1")
+            : absl::StrCat("-DOPTRAIL_ATTR_", name, "=", attribute.int_()));
+  }
+  return options;
+}
+
 std::vector<std::string> KnobOptions(const proto::Config& config) {
   std::vector<std::string> options;
   for (const proto::KnobValue& value : config.set()) {
@@ -227,6 +240,9 @@ class JitBackend : public Backend {
     if (!base.ok()) return base.status();
     Recipe recipe = *base;
     for (std::string& option : KnobOptions(request.config)) {
+      recipe.options.push_back(std::move(option));
+    }
+    for (std::string& option : AttributeOptions(request.shape)) {
       recipe.options.push_back(std::move(option));
     }
     return recipe;

@@ -1,89 +1,19 @@
 #include "ops/softmax/row_softmax.h"
 
-// Targets between plain C++ and AVX2 cost compile time and serve hardly anyone.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/softmax/row_softmax.cc"
-#include "hwy/foreach_target.h"
+#include "ops/lib/simd_targets.h"
 //
-#include "hwy/cache_control.h"
-#include "hwy/highway.h"
-#include "ops/softmax/vector_exp-inl.h"
+#include "ops/lib/simd-inl.h"
+#include "ops/lib/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops {
 namespace HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = HWY_FULL(float);
-using V = hn::Vec<D>;
-using M = hn::Mask<D>;
-
-// Accumulators have to become registers, so the loops over them must vanish.
-#define OPTRAIL_UNROLL _Pragma("GCC unroll 8")
-#define OPTRAIL_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
-
 V MinusInfinity() {
   return hn::BitCast(D(), hn::Set(hn::RebindToUnsigned<D>(), 0xff800000u));
-}
-
-// The first `count` < lanes values, and `otherwise` in the other lanes. Reads
-// nothing beyond them.
-HWY_INLINE V LoadFirst(const float* from, int64_t count, V otherwise) {
-  const D d;
-  const M mask = hn::FirstN(d, static_cast<size_t>(count));
-  return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, from), otherwise);
-}
-
-HWY_INLINE void StoreFirst(V v, int64_t count, float* to) {
-  const D d;
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, to);
-}
-
-// Calls step(u, x) for vectors of the row, with u < kUnroll a constant. The
-// last one is filled up with `filler`.
-template <int kUnroll, class Step>
-HWY_INLINE void ForEachVector(const float* x, int64_t cols, V filler,
-                              const Step& step) {
-  const D d;
-  const int64_t lanes = hn::Lanes(d);
-  int64_t j = 0;
-  for (; j + kUnroll * lanes <= cols; j += kUnroll * lanes) {
-    OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-      step(u, hn::LoadU(d, x + j + u * lanes));
-    }
-  }
-  for (; j + lanes <= cols; j += lanes) step(0, hn::LoadU(d, x + j));
-  if (j < cols) step(0, LoadFirst(x + j, cols - j, filler));
-}
-
-// y[j] = f(x[j]).
-template <int kUnroll, class F>
-HWY_INLINE void Map(const float* x, int64_t cols, bool stream, float* y,
-                    const F& f) {
-  const D d;
-  const int64_t lanes = hn::Lanes(d);
-  int64_t j = 0;
-  if (stream) {
-    for (; j + lanes <= cols; j += lanes) {
-      hn::Stream(f(hn::LoadU(d, x + j)), d, y + j);
-    }
-  } else {
-    for (; j + kUnroll * lanes <= cols; j += kUnroll * lanes) {
-      OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-        hn::StoreU(f(hn::LoadU(d, x + j + u * lanes)), d, y + j + u * lanes);
-      }
-    }
-    for (; j + lanes <= cols; j += lanes) {
-      hn::StoreU(f(hn::LoadU(d, x + j)), d, y + j);
-    }
-  }
-  if (j < cols) {
-    StoreFirst(f(LoadFirst(x + j, cols - j, hn::Zero(d))), cols - j, y + j);
-  }
 }
 
 template <int kUnroll>
@@ -129,8 +59,8 @@ HWY_INLINE void ThreePassRow(const float* x, int64_t cols, float* y) {
   }
 
   const V scale = hn::Div(hn::Set(d, 1.0f), hn::SumOfLanes(d, sum[0]));
-  Map<kUnroll>(y, cols, /*stream=*/false, y,
-               [&](V v) OPTRAIL_INLINE_LAMBDA { return hn::Mul(v, scale); });
+  MapRow<kUnroll>(y, cols, /*stream=*/false, y,
+                  [&](V v) OPTRAIL_INLINE_LAMBDA { return hn::Mul(v, scale); });
 }
 
 // A maximum and the sum of e^(x - maximum), per lane. The maximum starts at a
@@ -192,7 +122,7 @@ HWY_INLINE void OnlineRow(const float* x, int64_t cols, bool stream, float* y) {
   const V row_sum = hn::SumOfLanes(
       d, hn::Mul(total.sum, ExpOfNonPositive(d, hn::Sub(total.max, row_max))));
   const V scale = hn::Div(hn::Set(d, 1.0f), row_sum);
-  Map<kUnroll>(x, cols, stream, y, [&](V v) OPTRAIL_INLINE_LAMBDA {
+  MapRow<kUnroll>(x, cols, stream, y, [&](V v) OPTRAIL_INLINE_LAMBDA {
     return hn::Mul(ExpOfNonPositive(d, hn::Sub(v, row_max)), scale);
   });
 }
@@ -254,7 +184,7 @@ HWY_INLINE void TwoPassRow(const float* x, int64_t cols, bool stream,
       d,
       hn::Mul(mantissa[0], PowerOfTwo(d, hn::Sub(exponent[0], row_exponent))));
   const V scale = hn::Div(hn::Set(d, 1.0f), row_mantissa);
-  Map<kUnroll>(x, cols, stream, y, [&](V v) OPTRAIL_INLINE_LAMBDA {
+  MapRow<kUnroll>(x, cols, stream, y, [&](V v) OPTRAIL_INLINE_LAMBDA {
     const ScaledExp<V> e = ExpParts(d, v);
     return hn::Mul(hn::Mul(e.mantissa, scale),
                    PowerOfTwo(d, hn::Sub(e.exponent, row_exponent)));

@@ -158,7 +158,7 @@ TEST_P(RowSoftmaxTest, StreamingStoresTheSame) {
   }
 }
 
-// vector_exp-inl.h promises 1.5 ulp. A row {0, x} gives e^x / (1 + e^x), which
+// vector_math-inl.h promises 1.5 ulp. A row {0, x} gives e^x / (1 + e^x), which
 // for x < -25 is e^x times a constant within half an ulp of 1.
 TEST_P(RowSoftmaxTest, ExponentialIsAccurate) {
   double worst_ulp = 0;

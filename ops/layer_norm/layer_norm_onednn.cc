@@ -1,0 +1,16 @@
+// layer_norm by oneDNN.
+
+#include "ops/lib/norm.h"
+#include "ops/lib/onednn.h"
+
+namespace optrail::ops {
+namespace {
+
+OPTRAIL_REGISTER_ONEDNN("layer_norm", [](const proto::Shape& shape) {
+  return OneDnnLayerNorm(shape.dims(0).value(), shape.dims(1).value(),
+                         kNormEpsilon,
+                         /*statistics=*/!shape.attributes().empty());
+})
+
+}  // namespace
+}  // namespace optrail::ops

@@ -1,0 +1,33 @@
+#ifndef OPTRAIL_OPS_LIB_BLOCKS_H_
+#define OPTRAIL_OPS_LIB_BLOCKS_H_
+
+// What is done to a block of a matrix that is in the caches, for the best SIMD
+// target of this machine. Compiled once for all kernels.
+//
+//   TransposeInto(keys, count, d, d, block, count);
+//   ScaleShiftActivate({nullptr, bias, Activation::kGelu}, c, rows, cols, ldc);
+
+#include <cstdint>
+
+namespace optrail::ops {
+
+// y[c * ldy + r] = x[r * ldx + c] for r < rows, c < cols.
+void TransposeInto(const float* x, int64_t rows, int64_t cols, int64_t ldx,
+                   float* y, int64_t ldy);
+
+enum class Activation { kNone, kRelu, kGelu };
+
+// What follows a product, column by column: activation(c * scale + shift).
+struct Epilogue {
+  const float* scale = nullptr;  // nullptr: 1
+  const float* shift = nullptr;  // nullptr: 0
+  Activation activation = Activation::kNone;
+};
+
+// In place; `epilogue` begins with the first of the columns.
+void ScaleShiftActivate(const Epilogue& epilogue, float* c, int64_t rows,
+                        int64_t cols, int64_t ldc);
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_LIB_BLOCKS_H_

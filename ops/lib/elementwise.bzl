@@ -1,0 +1,29 @@
+"""The `operator` macro for y[i] = f(x[i]): ops/lib/elementwise.h."""
+
+load("//ops:operator.bzl", "operator")
+
+def elementwise_operator(name, onednn = False, deps = [], **kwargs):
+    """Declares the operator of a folder that has NAME.cc, NAME_cpu.cc and NAME.shapes.textproto.
+
+    Args:
+      name: as Operator::name() gives it.
+      onednn: the folder has NAME_onednn.cc, too.
+      deps: as of `operator`.
+      **kwargs: as of `operator`.
+    """
+    operator(
+        name = name,
+        srcs = [name + ".cc"],
+        backends = {"onednn": [name + "_onednn.cc"]} if onednn else {},
+        cpu = [name + "_cpu.cc"],
+        deps = deps + ([str(Label("//ops/lib:onednn"))] if onednn else []),
+        shapes = name + ".shapes.textproto",
+        space = str(Label("//ops/lib:elementwise.space.textproto")),
+        uses = [
+            str(Label("//ops/lib:cpu_frame.h")),
+            str(Label("//ops/lib:elementwise-inl.h")),
+            str(Label("//ops/lib:simd-inl.h")),
+            str(Label("//ops/lib:vector_math-inl.h")),
+        ],
+        **kwargs
+    )

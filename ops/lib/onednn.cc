@@ -1,0 +1,514 @@
+#include "ops/lib/onednn.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "ops/core/cpu_device.h"
+#include "ops/core/registry.h"
+
+#if __has_include(<oneapi/dnnl/dnnl.h>)
+#include <oneapi/dnnl/dnnl.h>
+#if DNNL_VERSION_MAJOR == 2
+#define OPTRAIL_HAS_ONEDNN 1
+#endif
+#endif
+
+namespace optrail::ops {
+namespace {
+
+#ifdef OPTRAIL_HAS_ONEDNN
+
+// The functions of the library that are needed here.
+#define OPTRAIL_ONEDNN_FUNCTIONS(X)             \
+  X(dnnl_convolution_forward_desc_init)         \
+  X(dnnl_eltwise_forward_desc_init)             \
+  X(dnnl_engine_create)                         \
+  X(dnnl_layer_normalization_forward_desc_init) \
+  X(dnnl_matmul_desc_init)                      \
+  X(dnnl_memory_create)                         \
+  X(dnnl_memory_desc_init_by_strides)           \
+  X(dnnl_memory_destroy)                        \
+  X(dnnl_memory_set_data_handle)                \
+  X(dnnl_post_ops_append_eltwise)               \
+  X(dnnl_post_ops_create)                       \
+  X(dnnl_post_ops_destroy)                      \
+  X(dnnl_primitive_attr_create)                 \
+  X(dnnl_primitive_attr_destroy)                \
+  X(dnnl_primitive_attr_set_post_ops)           \
+  X(dnnl_primitive_create)                      \
+  X(dnnl_primitive_desc_create)                 \
+  X(dnnl_primitive_desc_destroy)                \
+  X(dnnl_primitive_destroy)                     \
+  X(dnnl_primitive_execute)                     \
+  X(dnnl_reduction_desc_init)                   \
+  X(dnnl_softmax_forward_desc_init)             \
+  X(dnnl_stream_create)                         \
+  X(dnnl_version)
+
+class OneDnn {
+ public:
+  // Once per process: it is never unloaded, since its threads live on.
+  static const absl::StatusOr<OneDnn>& Get() {
+    static const auto* const library = new absl::StatusOr<OneDnn>(Load());
+    return *library;
+  }
+
+#define OPTRAIL_MEMBER(name) decltype(&::name) name = nullptr;
+  OPTRAIL_ONEDNN_FUNCTIONS(OPTRAIL_MEMBER)
+#undef OPTRAIL_MEMBER
+
+  // Of OpenMP, with which Debian builds it; per calling thread.
+  void SetThreads(int threads) const { set_threads_(threads); }
+  dnnl_engine_t engine() const { return engine_; }
+  dnnl_stream_t stream() const { return stream_; }
+  const std::string& version() const { return version_; }
+
+ private:
+  static absl::StatusOr<OneDnn> Load() {
+    const char* path = getenv("OPTRAIL_ONEDNN");
+    if (path == nullptr || *path == '\0') path = "libdnnl.so.2";
+    void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      const char* const why = dlerror();
+      return absl::UnavailableError(
+          absl::StrCat("unsupported here: ", why != nullptr ? why : path,
+                       "; on Debian: apt install libdnnl2"));
+    }
+    OneDnn dnn;
+    const auto missing = [&](const char* name) {
+      return absl::UnavailableError(
+          absl::StrCat("unsupported here: ", path, " has no function ", name));
+    };
+#define OPTRAIL_FIND(name)                                                \
+  dnn.name = reinterpret_cast<decltype(dnn.name)>(dlsym(library, #name)); \
+  if (dnn.name == nullptr) return missing(#name);
+    OPTRAIL_ONEDNN_FUNCTIONS(OPTRAIL_FIND)
+#undef OPTRAIL_FIND
+    dnn.set_threads_ =
+        reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
+    if (dnn.set_threads_ == nullptr) return missing("omp_set_num_threads");
+    const dnnl_version_t* const version = dnn.dnnl_version();
+    dnn.version_ = absl::StrCat("oneDNN ", version->major, ".", version->minor,
+                                ".", version->patch);
+    if (version->major != DNNL_VERSION_MAJOR) {
+      return absl::UnavailableError(
+          absl::StrCat("unsupported here: ", path, " is ", dnn.version_,
+                       ", expected major version ", DNNL_VERSION_MAJOR));
+    }
+    if (dnn.dnnl_engine_create(&dnn.engine_, dnnl_cpu, 0) != dnnl_success ||
+        dnn.dnnl_stream_create(&dnn.stream_, dnn.engine_,
+                               dnnl_stream_default_flags) != dnnl_success) {
+      return absl::UnavailableError(absl::StrCat(
+          "unsupported here: ", dnn.version_, " makes no engine for CPUs"));
+    }
+    return dnn;
+  }
+
+  void (*set_threads_)(int) = nullptr;
+  dnnl_engine_t engine_ = nullptr;
+  dnnl_stream_t stream_ = nullptr;
+  std::string version_;
+};
+
+// Status of a call of the library.
+absl::Status Check(dnnl_status_t status, const char* what) {
+  if (status == dnnl_success) return absl::OkStatus();
+  const std::string text = absl::StrCat("oneDNN: ", what, " gives status ",
+                                        static_cast<int>(status));
+  if (status == dnnl_unimplemented) return absl::UnimplementedError(text);
+  if (status == dnnl_out_of_memory) return absl::ResourceExhaustedError(text);
+  return absl::InvalidArgumentError(text);
+}
+
+// Dimensions and, in floats, the steps from one index to the next.
+struct Layout {
+  std::vector<int64_t> dims;
+  std::vector<int64_t> strides;
+};
+
+absl::StatusOr<dnnl_memory_desc_t> Describe(const OneDnn& dnn,
+                                            const Layout& layout) {
+  dnnl_memory_desc_t desc;
+  OPTRAIL_RETURN_IF_ERROR(
+      Check(dnn.dnnl_memory_desc_init_by_strides(
+                &desc, static_cast<int>(layout.dims.size()), layout.dims.data(),
+                dnnl_f32, layout.strides.data()),
+            "dnnl_memory_desc_init_by_strides"));
+  return desc;
+}
+
+Layout Dense(std::vector<int64_t> dims) {
+  Layout layout{std::move(dims), {}};
+  layout.strides.resize(layout.dims.size());
+  int64_t stride = 1;
+  for (size_t i = layout.dims.size(); i-- > 0; stride *= layout.dims[i]) {
+    layout.strides[i] = stride;
+  }
+  return layout;
+}
+
+class Primitive : public Invocation {
+ public:
+  explicit Primitive(const OneDnn& dnn) : dnn_(dnn) {}
+  ~Primitive() override {
+    for (dnnl_exec_arg_t& argument : arguments_) {
+      dnn_.dnnl_memory_destroy(argument.memory);
+    }
+    if (primitive_ != nullptr) dnn_.dnnl_primitive_destroy(primitive_);
+  }
+
+  // The operand at position `operand` of calls.
+  absl::Status Bind(int argument, int operand, const dnnl_memory_desc_t& desc) {
+    dnnl_memory_t memory = nullptr;
+    OPTRAIL_RETURN_IF_ERROR(
+        Check(dnn_.dnnl_memory_create(&memory, &desc, dnn_.engine(),
+                                      DNNL_MEMORY_NONE),
+              "dnnl_memory_create"));
+    arguments_.push_back({argument, memory});
+    operands_.push_back(operand);
+    return absl::OkStatus();
+  }
+
+  absl::Status Create(const_dnnl_op_desc_t desc,
+                      OneDnnActivation activation = OneDnnActivation::kNone);
+
+  void Run(absl::Span<void* const> operands) override {
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      dnn_.dnnl_memory_set_data_handle(arguments_[i].memory,
+                                       operands[operands_[i]]);
+    }
+    dnn_.dnnl_primitive_execute(primitive_, dnn_.stream(),
+                                static_cast<int>(arguments_.size()),
+                                arguments_.data());
+  }
+
+ private:
+  const OneDnn& dnn_;
+  dnnl_primitive_t primitive_ = nullptr;
+  std::vector<dnnl_exec_arg_t> arguments_;
+  std::vector<int> operands_;
+};
+
+dnnl_alg_kind_t AlgorithmOf(OneDnnActivation activation) {
+  switch (activation) {
+    case OneDnnActivation::kRelu:
+      return dnnl_eltwise_relu;
+    case OneDnnActivation::kGeluErf:
+      return dnnl_eltwise_gelu_erf;
+    case OneDnnActivation::kGeluTanh:
+      return dnnl_eltwise_gelu_tanh;
+    case OneDnnActivation::kNone:
+      break;
+  }
+  return dnnl_alg_kind_undef;
+}
+
+// `activation` is applied to the result.
+absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
+                               OneDnnActivation activation) {
+  dnnl_primitive_attr_t attributes = nullptr;
+  OPTRAIL_RETURN_IF_ERROR(Check(dnn_.dnnl_primitive_attr_create(&attributes),
+                                "dnnl_primitive_attr_create"));
+  if (activation != OneDnnActivation::kNone) {
+    dnnl_post_ops_t post_ops = nullptr;
+    dnn_.dnnl_post_ops_create(&post_ops);
+    dnn_.dnnl_post_ops_append_eltwise(post_ops, 1.0f, AlgorithmOf(activation),
+                                      0.0f, 0.0f);
+    dnn_.dnnl_primitive_attr_set_post_ops(attributes, post_ops);
+    dnn_.dnnl_post_ops_destroy(post_ops);
+  }
+  dnnl_primitive_desc_t primitive_desc = nullptr;
+  absl::Status status =
+      Check(dnn_.dnnl_primitive_desc_create(&primitive_desc, desc, attributes,
+                                            dnn_.engine(), nullptr),
+            "dnnl_primitive_desc_create");
+  dnn_.dnnl_primitive_attr_destroy(attributes);
+  OPTRAIL_RETURN_IF_ERROR(status);
+  status = Check(dnn_.dnnl_primitive_create(&primitive_, primitive_desc),
+                 "dnnl_primitive_create");
+  dnn_.dnnl_primitive_desc_destroy(primitive_desc);
+  return status;
+}
+
+#define OPTRAIL_ONEDNN_OR_RETURN(dnn)                     \
+  const absl::StatusOr<OneDnn>& dnn##_or = OneDnn::Get(); \
+  if (!dnn##_or.ok()) return dnn##_or.status();           \
+  const OneDnn& dnn = *dnn##_or
+
+#endif  // OPTRAIL_HAS_ONEDNN
+
+// What there is, "oneDNN 2.6.3", or why there is nothing.
+absl::StatusOr<std::string> Version() {
+#ifdef OPTRAIL_HAS_ONEDNN
+  OPTRAIL_ONEDNN_OR_RETURN(dnn);
+  return dnn.version();
+#else
+  return absl::UnavailableError(
+      "unsupported here: built without the headers of oneDNN 2; on Debian: apt "
+      "install libdnnl-dev, then build //ops/lib:onednn anew");
+#endif
+}
+
+class OneDnnBackend : public Backend {
+ public:
+  explicit OneDnnBackend(
+      std::function<OneDnnPrimitive(const proto::Shape&)> make)
+      : make_(std::move(make)) {}
+
+  std::string name() const override { return "onednn"; }
+  proto::DeviceKind kind() const override { return proto::CPU; }
+
+  absl::StatusOr<std::string> Id(const Target& target) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string version, Version());
+    return KernelId(files().sources_hash, version);
+  }
+
+  std::string library() const override { return Version().value_or(""); }
+
+  absl::StatusOr<Recipe> Describe(
+      const CompileRequest& request) const override {
+    if (request.ablation != Ablation::kNone) {
+      return absl::UnimplementedError("a library has no ablated variants");
+    }
+    Recipe recipe;
+    recipe.index = 0;
+    return recipe;
+  }
+
+  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, Device& device) const override {
+    auto* const cpu = dynamic_cast<CpuDevice*>(&device);
+    if (cpu == nullptr) {
+      return absl::InvalidArgumentError("oneDNN needs a CPU device");
+    }
+#ifdef OPTRAIL_HAS_ONEDNN
+    OPTRAIL_ONEDNN_OR_RETURN(dnn);
+    dnn.SetThreads(cpu->threads());
+#endif
+    return make_(shape);
+  }
+
+ private:
+  const std::function<OneDnnPrimitive(const proto::Shape&)> make_;
+};
+
+}  // namespace
+
+#ifdef OPTRAIL_HAS_ONEDNN
+
+OneDnnPrimitive OneDnnSoftmax(int64_t rows, int64_t cols) {
+  OPTRAIL_ONEDNN_OR_RETURN(dnn);
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t data,
+                           Describe(dnn, Dense({rows, cols})));
+  dnnl_softmax_desc_t desc;
+  OPTRAIL_RETURN_IF_ERROR(
+      Check(dnn.dnnl_softmax_forward_desc_init(&desc, dnnl_forward_inference,
+                                               &data, /*softmax_axis=*/1),
+            "dnnl_softmax_forward_desc_init"));
+  auto primitive = std::make_unique<Primitive>(dnn);
+  OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, data));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, 1, data));
+  return primitive;
+}
+
+OneDnnPrimitive OneDnnElementwise(OneDnnActivation activation, int64_t n) {
+  OPTRAIL_ONEDNN_OR_RETURN(dnn);
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t data,
+                           Describe(dnn, Dense({n})));
+  dnnl_eltwise_desc_t desc;
+  OPTRAIL_RETURN_IF_ERROR(Check(dnn.dnnl_eltwise_forward_desc_init(
+                                    &desc, dnnl_forward_inference,
+                                    AlgorithmOf(activation), &data, 0.0f, 0.0f),
+                                "dnnl_eltwise_forward_desc_init"));
+  auto primitive = std::make_unique<Primitive>(dnn);
+  OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, data));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, 1, data));
+  return primitive;
+}
+
+// The library writes variances where the operator has 1 / their roots.
+class LayerNormWithStatistics : public Primitive {
+ public:
+  LayerNormWithStatistics(const OneDnn& dnn, int64_t rows, double epsilon)
+      : Primitive(dnn), rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
+
+  void Run(absl::Span<void* const> operands) override {
+    Primitive::Run(operands);
+    auto* const rstd = static_cast<float*>(operands[5]);
+    for (int64_t r = 0; r < rows_; ++r) {
+      rstd[r] = 1 / std::sqrt(rstd[r] + epsilon_);
+    }
+  }
+
+ private:
+  const int64_t rows_;
+  const float epsilon_;
+};
+
+OneDnnPrimitive OneDnnLayerNorm(int64_t rows, int64_t cols, double epsilon,
+                                bool statistics) {
+  OPTRAIL_ONEDNN_OR_RETURN(dnn);
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t data,
+                           Describe(dnn, Dense({rows, cols})));
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t per_row,
+                           Describe(dnn, Dense({rows})));
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t scale,
+                           Describe(dnn, Dense({cols})));
+  dnnl_layer_normalization_desc_t desc;
+  OPTRAIL_RETURN_IF_ERROR(Check(
+      dnn.dnnl_layer_normalization_forward_desc_init(
+          &desc, statistics ? dnnl_forward_training : dnnl_forward_inference,
+          &data, &per_row, static_cast<float>(epsilon),
+          dnnl_use_scale | dnnl_use_shift),
+      "dnnl_layer_normalization_forward_desc_init"));
+  std::unique_ptr<Primitive> primitive =
+      statistics ? std::make_unique<LayerNormWithStatistics>(dnn, rows, epsilon)
+                 : std::make_unique<Primitive>(dnn);
+  OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, data));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SCALE, 1, scale));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SHIFT, 2, scale));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, 3, data));
+  if (statistics) {
+    OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_MEAN, 4, per_row));
+    OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_VARIANCE, 5, per_row));
+  }
+  return primitive;
+}
+
+OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
+  OPTRAIL_ONEDNN_OR_RETURN(dnn);
+  const auto& [batch, m, n, k, transposed_a, transposed_b, with_bias,
+               activation] = product;
+  const bool batched = batch > 1;
+  auto shaped = [&](std::vector<int64_t> dims) {
+    if (batched) dims.insert(dims.begin(), batch);
+    return Dense(std::move(dims));
+  };
+  // Stored with the last two dimensions the other way round.
+  auto turned = [](Layout layout, int64_t stored_cols) {
+    layout.strides[layout.strides.size() - 2] = 1;
+    layout.strides[layout.strides.size() - 1] = stored_cols;
+    return layout;
+  };
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const dnnl_memory_desc_t a,
+      Describe(dnn, transposed_a ? turned(shaped({m, k}), m) : shaped({m, k})));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const dnnl_memory_desc_t b,
+      Describe(dnn, transposed_b ? turned(shaped({k, n}), k) : shaped({k, n})));
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t bias,
+                           Describe(dnn, Dense({1, n})));
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t c,
+                           Describe(dnn, shaped({m, n})));
+  dnnl_matmul_desc_t desc;
+  OPTRAIL_RETURN_IF_ERROR(Check(
+      dnn.dnnl_matmul_desc_init(&desc, &a, &b, with_bias ? &bias : nullptr, &c),
+      "dnnl_matmul_desc_init"));
+  auto primitive = std::make_unique<Primitive>(dnn);
+  OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc, activation));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, a));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_WEIGHTS, 1, b));
+  if (with_bias) {
+    OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_BIAS, 2, bias));
+  }
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, with_bias ? 3 : 2, c));
+  return primitive;
+}
+
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
+  OPTRAIL_ONEDNN_OR_RETURN(dnn);
+  // The library's dimensions are batch, channels, height, width, and of weights
+  // outputs, inputs, height, width; strides say how they lie in memory.
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const dnnl_memory_desc_t x,
+      Describe(dnn, {{conv.n, conv.c, conv.h, conv.w},
+                     {conv.h * conv.w * conv.c, 1, conv.w * conv.c, conv.c}}));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const dnnl_memory_desc_t weights,
+      Describe(dnn, {{conv.k, conv.c, conv.r, conv.s},
+                     {1, conv.k, conv.s * conv.c * conv.k, conv.c * conv.k}}));
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t bias,
+                           Describe(dnn, Dense({conv.k})));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const dnnl_memory_desc_t y,
+      Describe(dnn, {{conv.n, conv.k, conv.p, conv.q},
+                     {conv.p * conv.q * conv.k, 1, conv.q * conv.k, conv.k}}));
+  const dnnl_dims_t strides = {conv.stride, conv.stride};
+  const dnnl_dims_t before = {conv.padding, conv.padding};
+  // Beyond the end there may be less padding, where strides do not fit.
+  const dnnl_dims_t after = {
+      (conv.p - 1) * conv.stride + conv.r - conv.h - conv.padding,
+      (conv.q - 1) * conv.stride + conv.s - conv.w - conv.padding};
+  dnnl_convolution_desc_t desc;
+  OPTRAIL_RETURN_IF_ERROR(Check(
+      dnn.dnnl_convolution_forward_desc_init(
+          &desc, dnnl_forward_inference, dnnl_convolution_direct, &x, &weights,
+          conv.bias ? &bias : nullptr, &y, strides, before, after),
+      "dnnl_convolution_forward_desc_init"));
+  auto primitive = std::make_unique<Primitive>(dnn);
+  OPTRAIL_RETURN_IF_ERROR(primitive->Create(
+      &desc, conv.relu ? OneDnnActivation::kRelu : OneDnnActivation::kNone));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, x));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_WEIGHTS, 1, weights));
+  if (conv.bias) {
+    OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_BIAS, 2, bias));
+  }
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, conv.bias ? 3 : 2, y));
+  return primitive;
+}
+
+OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows) {
+  OPTRAIL_ONEDNN_OR_RETURN(dnn);
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t x,
+                           Describe(dnn, Dense({rows, cols})));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const dnnl_memory_desc_t y,
+      Describe(dnn, over_rows ? Dense({1, cols}) : Dense({rows, 1})));
+  dnnl_reduction_desc_t desc;
+  OPTRAIL_RETURN_IF_ERROR(
+      Check(dnn.dnnl_reduction_desc_init(&desc, dnnl_reduction_sum, &x, &y,
+                                         0.0f, 0.0f),
+            "dnnl_reduction_desc_init"));
+  auto primitive = std::make_unique<Primitive>(dnn);
+  OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, x));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, 1, y));
+  return primitive;
+}
+
+#else
+
+OneDnnPrimitive OneDnnSoftmax(int64_t, int64_t) { return Version().status(); }
+OneDnnPrimitive OneDnnElementwise(OneDnnActivation, int64_t) {
+  return Version().status();
+}
+OneDnnPrimitive OneDnnLayerNorm(int64_t, int64_t, double, bool) {
+  return Version().status();
+}
+OneDnnPrimitive OneDnnMatmul(const OneDnnProduct&) {
+  return Version().status();
+}
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution&) {
+  return Version().status();
+}
+OneDnnPrimitive OneDnnSum(int64_t, int64_t, bool) { return Version().status(); }
+
+#endif  // OPTRAIL_HAS_ONEDNN
+
+std::shared_ptr<Backend> MakeOneDnnBackend(
+    std::function<OneDnnPrimitive(const proto::Shape&)> make) {
+  return std::make_shared<OneDnnBackend>(std::move(make));
+}
+
+}  // namespace optrail::ops

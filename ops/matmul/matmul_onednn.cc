@@ -1,0 +1,17 @@
+// The matrix product by oneDNN.
+
+#include "ops/lib/onednn.h"
+
+namespace optrail::ops {
+namespace {
+
+OPTRAIL_REGISTER_ONEDNN("matmul", [](const proto::Shape& shape) {
+  OneDnnProduct product;
+  product.m = shape.dims(0).value();
+  product.n = shape.dims(1).value();
+  product.k = shape.dims(2).value();
+  return OneDnnMatmul(product);
+})
+
+}  // namespace
+}  // namespace optrail::ops

@@ -1,0 +1,13 @@
+// Softmax by oneDNN.
+
+#include "ops/lib/onednn.h"
+
+namespace optrail::ops {
+namespace {
+
+OPTRAIL_REGISTER_ONEDNN("softmax", [](const proto::Shape& shape) {
+  return OneDnnSoftmax(shape.dims(0).value(), shape.dims(1).value());
+})
+
+}  // namespace
+}  // namespace optrail::ops
