@@ -1,9 +1,10 @@
 #ifndef OPTRAIL_BASE_RUNNING_BINARY_H_
 #define OPTRAIL_BASE_RUNNING_BINARY_H_
 
-// Which program this process is, by its contents: tells two builds of one
-// commit apart.
+// Which program this process is: how to start it again, and its contents, which
+// tell two builds of one commit apart.
 //
+//   Subprocess::Start({RunningBinary(), "--worker"});
 //   run.mutable_settings()->set_binary_fingerprint(
 //       RunningBinaryFingerprint());
 
@@ -11,8 +12,12 @@
 
 namespace optrail {
 
-// Fingerprint (hash.h) of /proc/self/exe, which is the program as it was
-// started, also when its file was replaced since; "" where it can't be read.
+// /proc/self/exe, which is the program as it was started, also when its file
+// was replaced since. The command line of a bundle (cli/bundle.sh) is started
+// by the bundle's own loader, and /proc/self/exe is that: then the launcher.
+std::string RunningBinary();
+
+// Fingerprint (hash.h) of the program; "" where it can't be read.
 // Shared libraries are not covered. Computed at the first call (it reads the
 // file: about two milliseconds per MiB), kept for the process.
 const std::string& RunningBinaryFingerprint();

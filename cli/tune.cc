@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/running_binary.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
 #include "suites/command/command_flags.h"
@@ -171,7 +172,7 @@ absl::StatusOr<int> TuneAnyCommand() {
   }
   options.limits.timeout = absl::GetFlag(FLAGS_command_timeout);
   options.limits.working_directory = context.workspace;
-  options.limits.guard = "/proc/self/exe";
+  options.limits.guard = RunningBinary();
   OPTRAIL_ASSIGN_OR_RETURN(options.limits.max_resident_bytes, MemoryLimit());
   options.strategy = absl::GetFlag(FLAGS_strategy);
   options.seed = absl::GetFlag(FLAGS_seed);

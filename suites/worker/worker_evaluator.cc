@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/running_binary.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/registry.h"
 #include "suites/worker/worker.h"
@@ -118,7 +119,7 @@ absl::Status WorkerEvaluator::StartProcess(int64_t max_resident_bytes) {
   // The watchdog looks every few milliseconds; this stops what is quicker.
   subprocess_options.max_data_bytes = 2 * memory_cap_bytes_;
   const std::string binary =
-      options_.binary.empty() ? "/proc/self/exe" : options_.binary;
+      options_.binary.empty() ? RunningBinary() : options_.binary;
   absl::StatusOr<std::unique_ptr<Subprocess>> started =
       Subprocess::Start({binary, kWorkerFlag}, subprocess_options);
   if (!started.ok()) return started.status();
