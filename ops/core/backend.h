@@ -117,6 +117,12 @@ class Backend {
   // "OpenBLAS 0.3.21", where a library does the work.
   virtual std::string library() const { return ""; }
 
+  // Those of the operator's combinations of data types that it computes; empty:
+  // the first that the operator lists, and no other (Computes in registry.h).
+  virtual std::vector<std::vector<proto::DataType>> data_types() const {
+    return {};
+  }
+
   // nullptr: there is nothing to choose, and one config.
   const EmbeddedFile* space() const {
     return files_.space.path.empty() ? nullptr : &files_.space;

@@ -156,6 +156,23 @@ bool IsFloat(proto::DataType type) {
   }
 }
 
+Rounding RoundingOf(proto::DataType type) {
+  // Half a unit in the last place of the significand (24, 11, 8 bits), and half
+  // the smallest denormal.
+  switch (type) {
+    case proto::F64:
+      return {0x1.0p-53, 0x1.0p-1074};
+    case proto::F32:
+      return {0x1.0p-24, 0x1.0p-150};
+    case proto::F16:
+      return {0x1.0p-11, 0x1.0p-25};
+    case proto::BF16:
+      return {0x1.0p-8, 0x1.0p-134};
+    default:
+      return {};
+  }
+}
+
 void EncodeValues(proto::DataType type, absl::Span<const double> values,
                   void* out) {
   OPTRAIL_CHECK(

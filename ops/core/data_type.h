@@ -21,6 +21,14 @@ bool IsConvertible(proto::DataType type);
 
 bool IsFloat(proto::DataType type);
 
+// What rounding to nearest does to a result: at most `relative` of it, and
+// `absolute` where results are denormal. Zero for integers.
+struct Rounding {
+  double relative = 0;
+  double absolute = 0;
+};
+Rounding RoundingOf(proto::DataType type);
+
 // Writes values.size() elements of `type`. Values outside an integer type's
 // range are clamped to it. Stops the process if `type` is not convertible.
 void EncodeValues(proto::DataType type, absl::Span<const double> values,

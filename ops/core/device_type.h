@@ -48,6 +48,10 @@ class DeviceType {
   // Threads of the host that a kernel may run on; 1 where it runs elsewhere.
   virtual int max_threads(const proto::Hardware& hardware) const { return 1; }
 
+  // One device of the kind with every attribute that it declares, against which
+  // spaces can be checked where there is none.
+  virtual proto::Hardware Declared() const { return proto::Hardware(); }
+
   // InvalidArgument for options that a device on that hardware cannot have.
   virtual absl::Status CheckOptions(const DeviceOptions& options,
                                     const proto::Hardware& hardware) const;

@@ -32,6 +32,8 @@ class OperandSets {
   virtual ~OperandSets() = default;
 
   virtual absl::Span<void* const> addresses(int set) const = 0;
+  // Sizes of the operands of one set, in the same order.
+  virtual absl::Span<const int64_t> bytes() const = 0;
   virtual int sets() const = 0;
   virtual bool has_in_out() const = 0;
 

@@ -17,13 +17,13 @@ std::string DimNames(const proto::Shape& shape) {
                        });
 }
 
+}  // namespace
+
 std::string TypesText(const std::vector<proto::DataType>& types) {
   return absl::StrJoin(types, "+", [](std::string* out, proto::DataType type) {
     absl::StrAppend(out, tuning::DataTypeName(type));
   });
 }
-
-}  // namespace
 
 double Operator::MovedBytes(const proto::Shape& shape) const {
   const absl::StatusOr<std::vector<OperandSpec>> operands = Operands(shape);

@@ -43,6 +43,9 @@ struct OperandSpec {
   // both signs, denormals, the ends of the range and ties: large values, values
   // at which the computation changes its ways. Readings are taken without them.
   std::vector<double> hard_values = {};
+  // Normal with mean 0 and deviation 1 in place of uniform: what arithmetic is
+  // made of decides how much power a device takes, and so how fast it is.
+  bool normal = false;
 
   int64_t elements() const;
   size_t size_bytes() const;
@@ -99,7 +102,23 @@ class Operator {
       absl::Span<const std::vector<double>> operands) const = 0;
 
   virtual Tolerance ToleranceFor(const proto::Shape& shape) const = 0;
+
+  // For shapes whose reference would take minutes: the reference of the only
+  // output with its last dimension folded, each run of `run` elements of a row
+  // (the last run of a row may be shorter) into their sum weighted by
+  // `weights`, of which there is one per element of a row. An operator that is
+  // linear in something gets there with a fraction of the work (Freivalds,
+  // "Probabilistic machines can use less running time", 1977). Empty: it does
+  // not, and there is Reference() alone.
+  virtual std::vector<double> FoldedReference(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> weights, int64_t run) const {
+    return {};
+  }
 };
+
+// "f32", "f32+i32": a combination of data types, for people.
+std::string TypesText(const std::vector<proto::DataType>& types);
 
 // InvalidArgument if `shape` does not have exactly the operator's dimensions in
 // its order and one of its data types, or attributes that it does not have or

@@ -294,6 +294,7 @@ class OperatorTest : public testing::Test {
     ConfigCoverage coverage;
     Rng rng(kSeed);
     for (const tuning::NamedShape& listed : shapes_) {
+      if (!Computes(op(), backend, listed.shape).ok()) continue;
       const auto shape = Runnable(listed.shape);
       if (!shape.has_value()) continue;
       if (!seen.insert(tuning::CanonicalText(*shape)).second) continue;
@@ -562,15 +563,17 @@ TEST_F(OperatorTest, TunedConfigsCanBeUsed) {
       EXPECT_TRUE(accepted.ok()) << accepted.message();
       const auto config = tuning::ParseConfig(entry.config());
       ASSERT_TRUE(config.ok()) << config.status().message();
-      // Constraints may read hw.*, and this may be other hardware: knobs and
-      // their levels must fit, validity is looked at when it is used.
       const auto backend =
           entry_->FindBackend(tuned.device_kind(), entry.backend());
       ASSERT_TRUE(backend.ok()) << backend.status().message();
-      if (IsMissing(hardware.status())) continue;
       const auto space = SpaceOf(**backend);
       ASSERT_TRUE(space.ok()) << space.status().message();
-      const auto bound = space->Bind(*shape, *hardware);
+      // Constraints may read hw.*, and this may be other hardware: knobs and
+      // their levels must fit, validity is looked at when it is used.
+      const auto type = FindDeviceType(tuned.device_kind());
+      ASSERT_TRUE(type.ok()) << type.status().message();
+      const auto bound =
+          space->Bind(*shape, hardware.ok() ? *hardware : (*type)->Declared());
       ASSERT_TRUE(bound.ok()) << bound.status().message();
       const auto levels = (*bound)->ToLevels(*config);
       EXPECT_TRUE(levels.ok())

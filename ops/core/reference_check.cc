@@ -4,12 +4,15 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/check.h"
+#include "base/parallel_for.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "ops/core/data_type.h"
@@ -37,29 +40,44 @@ double PoisonOf(proto::DataType type) {
 
 bool IsResult(Role role) { return role != Role::kInput; }
 
+// Calls work(begin, size) for pieces of `count` elements: all cores for large
+// operands, none but this one for small ones.
+void InPieces(int64_t count, absl::FunctionRef<void(int64_t, int64_t)> work) {
+  constexpr int64_t kPiece = int64_t{1} << 18;
+  const int64_t pieces = (count + kPiece - 1) / kPiece;
+  ParallelFor(pieces, /*threads=*/pieces > 1 ? 0 : 1, [&](int64_t index) {
+    work(index * kPiece, std::min(kPiece, count - index * kPiece));
+  });
+}
+
 std::vector<char> Encoded(const OperandSpec& spec,
                           absl::Span<const double> values) {
   std::vector<char> bytes(spec.size_bytes());
-  EncodeValues(spec.data_type, values, bytes.data());
+  const auto element_bytes =
+      static_cast<int64_t>(tuning::DataTypeBytes(spec.data_type));
+  InPieces(spec.elements(), [&](int64_t begin, int64_t size) {
+    EncodeValues(spec.data_type, values.subspan(begin, size),
+                 bytes.data() + begin * element_bytes);
+  });
   return bytes;
 }
 
 // One in eight elements becomes special: a hard value, or the same as the one
 // before it.
 void SprinkleHardValues(const OperandSpec& spec, Rng& rng,
-                        std::vector<double>* values) {
+                        absl::Span<double> values) {
   std::vector<double> hard = {0.0,      -0.0,        0x1.0p-149, -0x1.0p-149,
                               0x1p-126, -0x1.8p-130, spec.low,   spec.high};
   hard.insert(hard.end(), spec.hard_values.begin(), spec.hard_values.end());
   constexpr int kOneIn = 8;
-  for (size_t i = 0; i < values->size(); ++i) {
+  for (size_t i = 0; i < values.size(); ++i) {
     if (rng.UniformInt(kOneIn) != 0) continue;
     const auto choice = static_cast<size_t>(
         rng.UniformInt(static_cast<int64_t>(hard.size()) + 1));
     if (choice < hard.size()) {
-      (*values)[i] = hard[choice];
+      values[i] = hard[choice];
     } else if (i > 0) {
-      (*values)[i] = (*values)[i - 1];
+      values[i] = values[i - 1];
     }
   }
 }
@@ -68,59 +86,135 @@ void SprinkleHardValues(const OperandSpec& spec, Rng& rng,
 
 std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
                                  Values kind) {
-  Rng rng(seed);
   std::vector<double> values(spec.elements());
-  if (IsFloat(spec.data_type)) {
-    const double width = spec.high - spec.low;
-    for (double& value : values) value = spec.low + width * rng.UniformReal();
-    if (kind == Values::kHard) SprinkleHardValues(spec, rng, &values);
-  } else {
-    const int64_t limit = std::max<int64_t>(spec.index_limit, 1);
-    for (double& value : values) {
-      value = static_cast<double>(rng.UniformInt(limit));
+  InPieces(spec.elements(), [&](int64_t begin, int64_t size) {
+    // A generator for each piece.
+    Rng rng(seed ^ static_cast<uint64_t>(begin) << 22);
+    const auto piece = absl::MakeSpan(values).subspan(begin, size);
+    if (!IsFloat(spec.data_type)) {
+      const int64_t limit = std::max<int64_t>(spec.index_limit, 1);
+      for (double& value : piece) {
+        value = static_cast<double>(rng.UniformInt(limit));
+      }
+    } else if (spec.normal) {
+      for (double& value : piece) value = rng.Gaussian();
+    } else {
+      const double width = spec.high - spec.low;
+      for (double& value : piece) value = spec.low + width * rng.UniformReal();
     }
-  }
-  // Rounded as the kernel will see them: the reference starts from the same
-  // numbers. In pieces, for the sake of large operands.
-  std::vector<char> encoded(4096 * 8);
-  for (size_t begin = 0; begin < values.size(); begin += 4096) {
-    const auto piece = absl::MakeSpan(values).subspan(begin, 4096);
+    if (IsFloat(spec.data_type) && kind == Values::kHard) {
+      SprinkleHardValues(spec, rng, piece);
+    }
+    // Rounded as the kernel will see them: the reference starts from the same
+    // numbers.
+    std::vector<char> encoded(piece.size() * 8);
     EncodeValues(spec.data_type, piece, encoded.data());
     DecodeValues(spec.data_type, encoded.data(), 0, piece);
-  }
+  });
   return values;
 }
 
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+void Take(const CompareResult& other, CompareResult* result) {
+  result->max_error_in_tolerances =
+      std::max(result->max_error_in_tolerances, other.max_error_in_tolerances);
+  if (other.wrong_count == 0) return;
+  result->wrong_count += other.wrong_count;
+  if (result->first_wrong_index >= 0 &&
+      result->first_wrong_index < other.first_wrong_index) {
+    return;
+  }
+  result->first_wrong_index = other.first_wrong_index;
+  result->first_wrong_value = other.first_wrong_value;
+  result->first_wrong_expected = other.first_wrong_expected;
+}
+
+}  // namespace
+
 CompareResult Compare(proto::DataType type, const void* values,
                       absl::Span<const double> expected, Tolerance tolerance) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  CompareResult result;
-  double piece[1024];
-  for (size_t begin = 0; begin < expected.size(); begin += 1024) {
-    const auto expected_piece = expected.subspan(begin, 1024);
-    const auto got = absl::MakeSpan(piece, expected_piece.size());
-    DecodeValues(type, values, static_cast<int64_t>(begin), got);
-    for (size_t i = 0; i < got.size(); ++i) {
-      const double want = expected_piece[i];
-      // Covers equal infinities, whose difference is NaN.
-      if (got[i] == want || (std::isnan(got[i]) && std::isnan(want))) continue;
-      double error =
-          std::fabs(got[i] - want) /
-          (tolerance.absolute + tolerance.relative * std::fabs(want));
-      // NaN here: one of the two is NaN, or an infinity over an infinity.
-      if (!(error < kInfinity)) error = kInfinity;
-      if (!std::isfinite(want)) error = kInfinity;
-      result.max_error_in_tolerances =
-          std::max(result.max_error_in_tolerances, error);
-      if (error <= 1) continue;
-      if (result.wrong_count++ == 0) {
-        result.first_wrong_index = static_cast<int64_t>(begin + i);
-        result.first_wrong_value = got[i];
-        result.first_wrong_expected = want;
+  CompareResult all;
+  std::mutex mutex;
+  InPieces(
+      static_cast<int64_t>(expected.size()), [&](int64_t from, int64_t count) {
+        CompareResult mine;
+        double piece[1024];
+        for (int64_t begin = from; begin < from + count; begin += 1024) {
+          const auto expected_piece = expected.subspan(
+              begin, std::min<int64_t>(1024, from + count - begin));
+          const auto got = absl::MakeSpan(piece, expected_piece.size());
+          DecodeValues(type, values, begin, got);
+          for (size_t i = 0; i < got.size(); ++i) {
+            const double want = expected_piece[i];
+            // Covers equal infinities, whose difference is NaN.
+            if (got[i] == want || (std::isnan(got[i]) && std::isnan(want))) {
+              continue;
+            }
+            double error =
+                std::fabs(got[i] - want) /
+                (tolerance.absolute + tolerance.relative * std::fabs(want));
+            // NaN here: one of the two is NaN, or an infinity over an infinity.
+            if (!(error < kInfinity)) error = kInfinity;
+            if (!std::isfinite(want)) error = kInfinity;
+            mine.max_error_in_tolerances =
+                std::max(mine.max_error_in_tolerances, error);
+            if (error <= 1) continue;
+            if (mine.wrong_count++ == 0) {
+              mine.first_wrong_index = begin + static_cast<int64_t>(i);
+              mine.first_wrong_value = got[i];
+              mine.first_wrong_expected = want;
+            }
+          }
+        }
+        const std::lock_guard<std::mutex> lock(mutex);
+        Take(mine, &all);
+      });
+  return all;
+}
+
+CompareResult CompareFolded(proto::DataType type, const void* values,
+                            absl::Span<const double> folded,
+                            absl::Span<const double> weights,
+                            Tolerance tolerance) {
+  const auto columns = static_cast<int64_t>(weights.size());
+  const int64_t runs = (columns + kFoldRun - 1) / kFoldRun;
+  const int64_t rows = static_cast<int64_t>(folded.size()) / runs;
+  CompareResult all;
+  std::mutex mutex;
+  constexpr int64_t kRowsAtOnce = 64;
+  ParallelFor((rows + kRowsAtOnce - 1) / kRowsAtOnce, 0, [&](int64_t piece) {
+    CompareResult mine;
+    std::vector<double> row(columns);
+    for (int64_t r = piece * kRowsAtOnce;
+         r < std::min(rows, (piece + 1) * kRowsAtOnce); ++r) {
+      DecodeValues(type, values, r * columns, absl::MakeSpan(row));
+      for (int64_t run = 0; run < runs; ++run) {
+        double sum = 0, allowed = 0;
+        const int64_t begin = run * kFoldRun;
+        for (int64_t c = begin; c < std::min(columns, begin + kFoldRun); ++c) {
+          sum += weights[c] * row[c];
+          allowed +=
+              std::fabs(weights[c]) *
+              (tolerance.absolute + tolerance.relative * std::fabs(row[c]));
+        }
+        const double want = folded[r * runs + run];
+        double error = std::fabs(sum - want) / allowed;
+        if (!(error < kInfinity)) error = kInfinity;
+        mine.max_error_in_tolerances =
+            std::max(mine.max_error_in_tolerances, error);
+        if (error <= 1 || mine.wrong_count++ > 0) continue;
+        mine.first_wrong_index = r * columns + begin;
+        mine.first_wrong_value = sum;
+        mine.first_wrong_expected = want;
       }
     }
-  }
-  return result;
+    const std::lock_guard<std::mutex> lock(mutex);
+    Take(mine, &all);
+  });
+  return all;
 }
 
 int64_t CheckedOperands::DataSet::bytes() const {
@@ -160,6 +254,7 @@ absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::Create(
     }
     checked->has_in_out_ |= spec.role == Role::kInOut;
     checked->bytes_per_set_ += static_cast<int64_t>(spec.size_bytes());
+    checked->bytes_.push_back(static_cast<int64_t>(spec.size_bytes()));
     checked->operands_.push_back(std::move(operand));
   }
   checked->addresses_.resize(checked->has_in_out_ ? sets : 1);
@@ -197,8 +292,10 @@ int64_t CheckedOperands::page_bytes() const {
 std::vector<double> CheckedOperands::ValuesOf(int index) const {
   const std::vector<char>& bytes = cache_.front().inputs[index];
   std::vector<double> values(specs_[index].elements());
-  DecodeValues(specs_[index].data_type, bytes.data(), 0,
-               absl::MakeSpan(values));
+  InPieces(specs_[index].elements(), [&](int64_t begin, int64_t size) {
+    DecodeValues(specs_[index].data_type, bytes.data(), begin,
+                 absl::MakeSpan(values).subspan(begin, size));
+  });
   return values;
 }
 
@@ -218,6 +315,26 @@ void CheckedOperands::ComputeReference() {
   std::vector<std::vector<double>> values(specs_.size());
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     if (specs_[i].role != Role::kOutput) values[i] = ValuesOf(i);
+  }
+  if (op_.Flop(shape_) > kFoldAboveFlop &&
+      specs_.back().role == Role::kOutput &&
+      std::count_if(specs_.begin(), specs_.end(), [](const OperandSpec& spec) {
+        return IsResult(spec.role);
+      }) == 1) {
+    // Of both signs, none of them near zero and no two alike.
+    Rng rng(OperandSeed(cache_.front().seed, static_cast<int>(specs_.size())));
+    std::vector<double> weights(specs_.back().dims.back());
+    for (double& weight : weights) {
+      weight = (rng.UniformInt(2) == 0 ? 1 : -1) * (0.5 + rng.UniformReal());
+    }
+    std::vector<double> folded =
+        op_.FoldedReference(shape_, values, weights, kFoldRun);
+    if (!folded.empty()) {
+      cache_.front().reference = {std::move(folded)};
+      cache_.front().weights = std::move(weights);
+      TrimCache();
+      return;
+    }
   }
   std::vector<std::vector<double>> reference = op_.Reference(shape_, values);
   size_t result = 0;
@@ -327,18 +444,24 @@ absl::StatusOr<double> CheckedOperands::Verify(int set) {
     const std::vector<double>& expected = reference[result++];
     scratch_.resize(spec.size_bytes());
     OPTRAIL_RETURN_IF_ERROR(buffer(i, set).CopyToHost(scratch_.data()));
+    const std::vector<double>& weights = cache_.front().weights;
     const CompareResult compared =
-        Compare(spec.data_type, scratch_.data(), expected, tolerance);
+        weights.empty()
+            ? Compare(spec.data_type, scratch_.data(), expected, tolerance)
+            : CompareFolded(spec.data_type, scratch_.data(), expected, weights,
+                            tolerance);
     max_error = std::max(max_error, compared.max_error_in_tolerances);
     if (!compared.ok()) {
       return absl::DataLossError(absl::StrCat(
           Name(i), " is wrong in ", compared.wrong_count, " of ",
-          expected.size(), " elements; first at index ",
-          compared.first_wrong_index, ": ", compared.first_wrong_value,
-          ", expected ", compared.first_wrong_expected, " within ",
-          tolerance.absolute, " + ", tolerance.relative,
-          " * |expected|; largest error ", compared.max_error_in_tolerances,
-          " tolerances (input seed ", cache_.front().seed,
+          expected.size(),
+          weights.empty() ? " elements" : " weighted sums of neighbours",
+          "; first at index ", compared.first_wrong_index, ": ",
+          compared.first_wrong_value, ", expected ",
+          compared.first_wrong_expected, " within ", tolerance.absolute, " + ",
+          tolerance.relative, " * |expected|; largest error ",
+          compared.max_error_in_tolerances, " tolerances (input seed ",
+          cache_.front().seed,
           cache_.front().values == Values::kHard ? ", hard values)" : ")"));
     }
   }

@@ -13,6 +13,15 @@
 //   invocation->Run(operands->addresses());
 //   OPTRAIL_ASSIGN_OR_RETURN(double error, operands->Verify());
 //
+// Where the reference would take minutes, results are compared as weighted sums
+// of runs of kFoldRun neighbours, if the operator knows how
+// (Operator::FoldedReference): every element of the result has a part in it. A
+// sum may be off by what the tolerances of its elements add up to, for a bf16
+// product about a fifth of a typical element. A single element that is off by
+// its own size hides there with a probability of about 1/4; a row of wrong
+// elements with 1/40 or less; so a wrong tile of 64 rows does not. Weights are
+// drawn anew with each seed.
+//
 // The operator tests and the stopwatch both use it. It does not protect from a
 // kernel that crashes or hangs: processes do.
 
@@ -44,6 +53,11 @@ enum class Values { kTypical, kHard };
 std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
                                  Values values = Values::kTypical);
 
+// References of more arithmetic than this are folded, in runs of so many
+// elements.
+inline constexpr double kFoldAboveFlop = 4e9;
+inline constexpr int64_t kFoldRun = 64;
+
 struct CompareResult {
   // Largest |value - expected| / (absolute + relative * |expected|); infinite
   // for a value that is NaN, infinite or wrong under a tolerance of zero.
@@ -62,6 +76,14 @@ struct CompareResult {
 // same infinity is expected.
 CompareResult Compare(proto::DataType type, const void* values,
                       absl::Span<const double> expected, Tolerance tolerance);
+
+// The same for rows of weights.size() elements whose runs of kFoldRun
+// neighbours are added up with these weights; an index is that of a run's first
+// element.
+CompareResult CompareFolded(proto::DataType type, const void* values,
+                            absl::Span<const double> folded,
+                            absl::Span<const double> weights,
+                            Tolerance tolerance);
 
 class CheckedOperands : public OperandSets {
  public:
@@ -91,6 +113,7 @@ class CheckedOperands : public OperandSets {
     return addresses_[set];
   }
   absl::Span<void* const> addresses() const { return addresses_[0]; }
+  absl::Span<const int64_t> bytes() const override { return bytes_; }
   int sets() const override { return static_cast<int>(addresses_.size()); }
   bool has_in_out() const override { return has_in_out_; }
   absl::Span<const OperandSpec> specs() const { return specs_; }
@@ -144,6 +167,8 @@ class CheckedOperands : public OperandSets {
     std::vector<std::vector<char>> inputs;  // encoded; empty for outputs
     // Per output or in-out operand, in their order; empty: not computed yet.
     std::vector<std::vector<double>> reference;
+    // Not empty: the reference is folded with them.
+    std::vector<double> weights;
     int64_t bytes() const;
   };
 
@@ -163,6 +188,7 @@ class CheckedOperands : public OperandSets {
   int64_t bytes_per_set_ = 0;
   std::vector<Operand> operands_;
   std::vector<std::vector<void*>> addresses_;  // [set][operand]
+  std::vector<int64_t> bytes_;                 // of each operand
   bool filled_ = false;
   std::list<DataSet> cache_;   // most recently used first; the current one
   std::vector<char> scratch_;  // one operand as the host sees it

@@ -21,6 +21,24 @@ std::string OwnBackendName(proto::DeviceKind kind) {
   return proto::DeviceKind_IsValid(kind) ? tuning::DeviceName(kind) : "own";
 }
 
+absl::Status Computes(const Operator& op, const Backend& backend,
+                      const proto::Shape& shape) {
+  std::vector<std::vector<proto::DataType>> computed = backend.data_types();
+  if (computed.empty()) computed = {op.data_types().front()};
+  const auto& types = shape.data_types();
+  std::vector<std::string> texts;
+  for (const std::vector<proto::DataType>& one : computed) {
+    if (std::equal(one.begin(), one.end(), types.begin(), types.end())) {
+      return absl::OkStatus();
+    }
+    texts.push_back(TypesText(one));
+  }
+  return absl::UnimplementedError(
+      absl::StrCat("backend ", backend.name(), " of ", op.name(),
+                   " has no kernel for ", tuning::CanonicalText(shape),
+                   "; it computes: ", absl::StrJoin(texts, ", ")));
+}
+
 std::vector<const Backend*> OperatorEntry::BackendsOf(
     proto::DeviceKind kind) const {
   std::vector<const Backend*> list;

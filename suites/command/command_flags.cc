@@ -60,6 +60,10 @@ ABSL_FLAG(std::string, cache, "hot",
           "hot: operands are as warm as the call before left them; cold: "
           "caches are flushed before each call.");
 
+ABSL_FLAG(std::string, launch, "",
+          "stream or graph: how calls are launched on a device that has a "
+          "choice; by default as the device usually does.");
+
 ABSL_FLAG(
     std::string, strategy, "default",
     "How to choose configs to try (docs/search.md); an unknown name lists "
@@ -207,9 +211,8 @@ std::string TuneCommandLine(const std::string& op,
 
 const std::vector<std::string>& SelectionFlags() {
   static const auto* const flags = new std::vector<std::string>{
-      "op",      "shape",     "workload",
-      "threads", "device",    "backend",
-      "cache",   "objective", "with_test_operators"};
+      "op",      "shape", "workload", "threads",   "device",
+      "backend", "cache", "launch",   "objective", "with_test_operators"};
   return *flags;
 }
 
@@ -247,6 +250,10 @@ absl::StatusOr<TaskSelection> SelectionFromFlags(const std::string& op,
   OPTRAIL_ASSIGN_OR_RETURN(selection.device, DeviceFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(selection.cache_mode,
                            tuning::ParseCacheMode(absl::GetFlag(FLAGS_cache)));
+  if (const std::string launch = absl::GetFlag(FLAGS_launch); !launch.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(selection.launch_mode,
+                             tuning::ParseLaunchMode(launch));
+  }
   for (const std::string& text : absl::GetFlag(FLAGS_threads)) {
     int count;
     if (!absl::SimpleAtoi(text, &count) || count < 0 || count > 1024) {

@@ -85,6 +85,8 @@ absl::StatusOr<Found> FindBackend(const proto::Task& task) {
       found.backend,
       found.entry->FindBackend(task.device_kind(), task.backend()));
   OPTRAIL_RETURN_IF_ERROR(ops::CheckShape(*found.entry->op, task.shape()));
+  OPTRAIL_RETURN_IF_ERROR(
+      ops::Computes(*found.entry->op, *found.backend, task.shape()));
   return found;
 }
 

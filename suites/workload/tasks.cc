@@ -140,6 +140,8 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
   BackendIds ids(selection.device, device->isa(), hardware);
 
   std::vector<TaskEntry> tasks;
+  absl::Status
+      not_computed;  // the first shape that a backend has no kernel for
   bool op_matched = false;
   for (const Candidate& candidate : candidates) {
     const std::string name = candidate.entry->op->name();
@@ -151,6 +153,12 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
     }
     for (const ops::Backend* backend :
          BackendsFor(*candidate.entry, selection)) {
+      const absl::Status computes =
+          ops::Computes(*candidate.entry->op, *backend, candidate.shape);
+      if (!computes.ok()) {
+        not_computed.Update(computes);
+        continue;
+      }
       const absl::StatusOr<std::string> id = ids.Of(*backend);
       for (int count : threads) {
         TaskEntry task;
@@ -169,11 +177,13 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
         task.task.set_hardware_id(hardware.id());
         task.task.set_threads(count);
         task.task.set_cache_mode(selection.cache_mode);
+        task.task.set_launch_mode(selection.launch_mode);
         tasks.push_back(std::move(task));
       }
     }
   }
   if (!tasks.empty()) return tasks;
+  if (!not_computed.ok()) return not_computed;
 
   std::vector<std::string> names;
   for (const ops::OperatorEntry* entry :

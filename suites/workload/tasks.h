@@ -31,6 +31,8 @@ struct TaskSelection {
   // and the kind's own first. Operators that lack the named one are left out.
   std::string backend;
   proto::CacheMode cache_mode = proto::HOT;
+  // Unspecified: as the device launches usually.
+  proto::LaunchMode launch_mode = proto::LAUNCH_MODE_UNSPECIFIED;
   bool with_test_only = false;
 };
 
@@ -46,7 +48,8 @@ struct TaskEntry {
   std::string doc;  // where in the model
 };
 
-// Never empty: NotFound says what matched nothing and what there is;
+// Shapes of data types that a backend has no kernel for are left out. Never
+// empty: NotFound says what matched nothing and what there is;
 // InvalidArgument names a number of threads that the device does not have.
 absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
     const TaskSelection& selection, const proto::Hardware& hardware);

@@ -87,7 +87,8 @@ TEST(SelectTasks, OperatorsOfTestsAreTakenOnlyWhenAskedFor) {
   TaskSelection selection;
   selection.op_regex = "faulty";
   EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
-              AllOf(HasSubstr("--op=faulty"), HasSubstr("add, "), HasSubstr(", matmul, ")));
+              AllOf(HasSubstr("--op=faulty"), HasSubstr("add, "),
+                    HasSubstr(", matmul, ")));
   selection.with_test_only = true;
   EXPECT_FALSE(Select(selection).empty());
 }

@@ -18,6 +18,9 @@ class CountingSets : public OperandSets {
   absl::Span<void* const> addresses(int set) const override {
     return addresses_[set];
   }
+  absl::Span<const int64_t> bytes() const override {
+    return absl::MakeConstSpan(&kBytes, 1);
+  }
   int sets() const override { return static_cast<int>(addresses_.size()); }
   bool has_in_out() const override { return addresses_.size() > 1; }
   absl::Status Restore() override {
@@ -27,6 +30,7 @@ class CountingSets : public OperandSets {
   int restored_ = 0;
 
  private:
+  static constexpr int64_t kBytes = sizeof(float);
   float values_[8] = {};
   std::vector<std::vector<void*>> addresses_;
 };

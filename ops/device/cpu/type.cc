@@ -29,6 +29,8 @@ class CpuType : public DeviceType {
     return std::max(1, hardware.cores());
   }
 
+  proto::Hardware Declared() const override { return CpuHardware(); }
+
   absl::Status CheckOptions(const DeviceOptions& options,
                             const proto::Hardware& hardware) const override {
     const int cores = hardware.cores();
