@@ -3,26 +3,122 @@
 #include <dlfcn.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
-namespace optrail::ops {
+namespace optrail::ops::cuda {
+namespace {
 
-absl::Status CudaDriverStatus() {
-  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr) {
-    return absl::UnavailableError(absl::StrCat(
-        "unsupported here: libcuda.so.1 not found (", dlerror(), ")"));
+constexpr char kLibrary[] = "libcuda.so.1";
+
+// The first symbol that is missing, or null.
+class Symbols {
+ public:
+  Symbols(void* library) : library_(library) {}
+
+  template <typename F>
+  void Get(const char* name, F*& function, bool required = true) {
+    function = reinterpret_cast<F*>(dlsym(library_, name));
+    if (function == nullptr && required && missing_ == nullptr) {
+      missing_ = name;
+    }
   }
-  using Init = int (*)(unsigned flags);
-  const auto init = reinterpret_cast<Init>(dlsym(driver, "cuInit"));
-  if (init == nullptr) {
+  const char* missing() const { return missing_; }
+
+ private:
+  void* const library_;
+  const char* missing_ = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<Driver> Driver::Load(const std::string& library) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return absl::UnavailableError(absl::StrCat("unsupported here: ", library,
+                                               " not found (", dlerror(), ")"));
+  }
+  Driver driver;
+  int (*init)(unsigned flags) = nullptr;
+  int (*version)(int* version) = nullptr;
+  Symbols symbols(handle);
+  symbols.Get("cuInit", init);
+  symbols.Get("cuDriverGetVersion", version);
+  symbols.Get("cuGetErrorName", driver.GetErrorName);
+  symbols.Get("cuGetErrorString", driver.GetErrorString);
+  symbols.Get("cuDeviceGetCount", driver.DeviceGetCount);
+  symbols.Get("cuDeviceGet", driver.DeviceGet);
+  symbols.Get("cuDeviceGetName", driver.DeviceGetName);
+  symbols.Get("cuDeviceGetAttribute", driver.DeviceGetAttribute);
+  symbols.Get("cuDeviceTotalMem_v2", driver.DeviceTotalMem);
+  symbols.Get("cuDeviceGetPCIBusId", driver.DeviceGetPciBusId);
+  symbols.Get("cuDevicePrimaryCtxRetain", driver.PrimaryCtxRetain);
+  symbols.Get("cuCtxSetCurrent", driver.CtxSetCurrent);
+  symbols.Get("cuCtxSynchronize", driver.CtxSynchronize);
+  symbols.Get("cuMemAlloc_v2", driver.MemAlloc);
+  symbols.Get("cuMemFree_v2", driver.MemFree);
+  symbols.Get("cuMemGetInfo_v2", driver.MemGetInfo);
+  symbols.Get("cuMemcpyHtoD_v2", driver.MemcpyHtoD);
+  symbols.Get("cuMemcpyDtoH_v2", driver.MemcpyDtoH);
+  symbols.Get("cuMemcpyDtoDAsync_v2", driver.MemcpyDtoDAsync);
+  symbols.Get("cuMemsetD8Async", driver.MemsetD8Async);
+  symbols.Get("cuModuleLoadData", driver.ModuleLoadData);
+  symbols.Get("cuModuleUnload", driver.ModuleUnload);
+  symbols.Get("cuModuleGetFunction", driver.ModuleGetFunction);
+  symbols.Get("cuFuncGetAttribute", driver.FuncGetAttribute);
+  symbols.Get("cuFuncSetAttribute", driver.FuncSetAttribute);
+  symbols.Get("cuLaunchKernel", driver.LaunchKernel);
+  symbols.Get("cuStreamCreate", driver.StreamCreate);
+  symbols.Get("cuStreamDestroy_v2", driver.StreamDestroy);
+  symbols.Get("cuStreamSynchronize", driver.StreamSynchronize);
+  symbols.Get("cuStreamBeginCapture_v2", driver.StreamBeginCapture);
+  symbols.Get("cuStreamEndCapture", driver.StreamEndCapture);
+  symbols.Get("cuGraphInstantiateWithFlags", driver.GraphInstantiate);
+  symbols.Get("cuGraphLaunch", driver.GraphLaunch);
+  symbols.Get("cuGraphDestroy", driver.GraphDestroy);
+  symbols.Get("cuGraphExecDestroy", driver.GraphExecDestroy);
+  symbols.Get("cuEventCreate", driver.EventCreate);
+  symbols.Get("cuEventDestroy_v2", driver.EventDestroy);
+  symbols.Get("cuEventRecord", driver.EventRecord);
+  symbols.Get("cuEventSynchronize", driver.EventSynchronize);
+  symbols.Get("cuEventElapsedTime", driver.EventElapsedTime);
+  symbols.Get("cuTensorMapEncodeTiled", driver.TensorMapEncodeTiled,
+              /*required=*/false);
+  if (symbols.missing() != nullptr) {
     return absl::UnavailableError(
-        "unsupported here: libcuda.so.1 has no function cuInit");
+        absl::StrCat("unsupported here: ", library, " has no function ",
+                     symbols.missing(), ", expected CUDA 11.4 or later"));
   }
-  if (const int error = init(0); error != 0) {
+  if (const int result = init(0); result != kSuccess) {
     return absl::UnavailableError(absl::StrCat(
-        "unsupported here: cuInit of libcuda.so.1 returns error ", error));
+        "unsupported here: ", driver.Check(result, "cuInit").message()));
   }
-  return absl::OkStatus();
+  int devices = 0;
+  if (driver.DeviceGetCount(&devices) != kSuccess || devices == 0) {
+    return absl::UnavailableError(absl::StrCat("unsupported here: ", library,
+                                               " is here, but sees no device"));
+  }
+  version(&driver.version_);
+  return driver;
 }
 
-}  // namespace optrail::ops
+absl::StatusOr<const Driver*> Driver::Get() {
+  // Never destroyed: threads may still look at it during exit.
+  static const auto* const driver = new absl::StatusOr<Driver>(Load(kLibrary));
+  if (!driver->ok()) return driver->status();
+  return &**driver;
+}
+
+absl::Status Driver::Check(int result, absl::string_view what) const {
+  if (result == kSuccess) return absl::OkStatus();
+  const char* name = nullptr;
+  const char* text = nullptr;
+  GetErrorName(result, &name);
+  GetErrorString(result, &text);
+  const std::string message = absl::StrCat(
+      what, ": ", name != nullptr ? name : "error", " (", result,
+      text != nullptr ? ", " : "", text != nullptr ? text : "", ")");
+  if (result == kOutOfMemory) return absl::ResourceExhaustedError(message);
+  return absl::InternalError(message);
+}
+
+}  // namespace optrail::ops::cuda

@@ -1,17 +1,144 @@
 #ifndef OPTRAIL_OPS_DEVICE_CUDA_DRIVER_H_
 #define OPTRAIL_OPS_DEVICE_CUDA_DRIVER_H_
 
-// The CUDA driver, looked up at run time: nothing links against CUDA, so that
-// one binary serves machines with and without it.
+// The CUDA driver, loaded at run time: one binary serves machines with and
+// without it. Only what Optrail calls is declared, by hand, from the CUDA
+// Driver API reference; the versions of the symbols (cuMemAlloc_v2) are those
+// of CUDA 12 and later.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
+//   OPTRAIL_RETURN_IF_ERROR(
+//       driver->Check(driver->MemAlloc(&address, bytes), "cuMemAlloc"));
+//
+// It is no wrapper that owns things: device.h is.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
-namespace optrail::ops {
+namespace optrail::ops::cuda {
 
-// Unavailable if the driver's library libcuda.so.1 is not on this machine, or
-// refuses to start; the message says which.
-absl::Status CudaDriverStatus();
+using Address = uint64_t;  // CUdeviceptr
+using Context = void*;
+using Module = void*;
+using Function = void*;
+using Stream = void*;
+using Event = void*;
+using Graph = void*;
+using GraphExec = void*;
 
-}  // namespace optrail::ops
+// CUtensorMap: how the bulk copy engine sees a matrix.
+struct alignas(64) TensorMap {
+  uint64_t opaque[16];
+};
+
+// CUdevice_attribute, those that are asked for.
+enum class DeviceAttribute : int {
+  kWarpSize = 10,
+  kRegistersPerBlock = 12,
+  kClockKhz = 13,
+  kMultiprocessors = 16,
+  kMemoryClockKhz = 36,
+  kMemoryBusBits = 37,
+  kL2Bytes = 38,
+  kMajor = 75,
+  kMinor = 76,
+  kSharedBytesPerMultiprocessor = 81,
+  kRegistersPerMultiprocessor = 82,
+  kSharedBytesPerBlock = 97,  // with opt-in
+};
+
+// CUfunction_attribute.
+enum class FunctionAttribute : int {
+  kStaticSharedBytes = 1,
+  kLocalBytes = 3,
+  kRegisters = 4,
+  kMaxDynamicSharedBytes = 8,
+  kNonPortableClusterSize = 14,
+};
+
+// CUresult, those that mean something to us.
+enum Result : int {
+  kSuccess = 0,
+  kOutOfMemory = 2,
+  kNoDevice = 100,
+  kNotReady = 600,
+};
+
+class Driver {
+ public:
+  // The driver of this machine, initialised, with at least one device.
+  // Unavailable, "unsupported here: why", without. Loaded once, never unloaded.
+  static absl::StatusOr<const Driver*> Get();
+
+  // The same from another library, for tests with a driver that fails.
+  static absl::StatusOr<Driver> Load(const std::string& library);
+
+  // OK; ResourceExhausted for memory; Internal with the error's name, what it
+  // means, and `what` was called.
+  absl::Status Check(int result, absl::string_view what) const;
+
+  int version() const { return version_; }  // 13000 is 13.0
+
+  // Of the driver API, without "cu".
+  int (*DeviceGetCount)(int* count);
+  int (*DeviceGet)(int* device, int ordinal);
+  int (*DeviceGetName)(char* name, int length, int device);
+  int (*DeviceGetAttribute)(int* value, int attribute, int device);
+  int (*DeviceTotalMem)(size_t* bytes, int device);
+  int (*DeviceGetPciBusId)(char* id, int length, int device);
+  int (*PrimaryCtxRetain)(Context* context, int device);
+  int (*CtxSetCurrent)(Context context);
+  int (*CtxSynchronize)();
+  int (*MemAlloc)(Address* address, size_t bytes);
+  int (*MemFree)(Address address);
+  int (*MemGetInfo)(size_t* free_bytes, size_t* total_bytes);
+  int (*MemcpyHtoD)(Address to, const void* from, size_t bytes);
+  int (*MemcpyDtoH)(void* to, Address from, size_t bytes);
+  int (*MemcpyDtoDAsync)(Address to, Address from, size_t bytes, Stream stream);
+  int (*MemsetD8Async)(Address to, unsigned char value, size_t bytes,
+                       Stream stream);
+  int (*ModuleLoadData)(Module* module, const void* image);
+  int (*ModuleUnload)(Module module);
+  int (*ModuleGetFunction)(Function* function, Module module, const char* name);
+  int (*FuncGetAttribute)(int* value, int attribute, Function function);
+  int (*FuncSetAttribute)(Function function, int attribute, int value);
+  int (*LaunchKernel)(Function function, unsigned grid_x, unsigned grid_y,
+                      unsigned grid_z, unsigned block_x, unsigned block_y,
+                      unsigned block_z, unsigned shared_bytes, Stream stream,
+                      void** parameters, void** extra);
+  int (*StreamCreate)(Stream* stream, unsigned flags);
+  int (*StreamDestroy)(Stream stream);
+  int (*StreamSynchronize)(Stream stream);
+  int (*StreamBeginCapture)(Stream stream, int mode);
+  int (*StreamEndCapture)(Stream stream, Graph* graph);
+  int (*GraphInstantiate)(GraphExec* exec, Graph graph,
+                          unsigned long long flags);
+  int (*GraphLaunch)(GraphExec exec, Stream stream);
+  int (*GraphDestroy)(Graph graph);
+  int (*GraphExecDestroy)(GraphExec exec);
+  int (*EventCreate)(Event* event, unsigned flags);
+  int (*EventDestroy)(Event event);
+  int (*EventRecord)(Event event, Stream stream);
+  int (*EventSynchronize)(Event event);
+  int (*EventElapsedTime)(float* milliseconds, Event start, Event end);
+  // Null before CUDA 12.
+  int (*TensorMapEncodeTiled)(TensorMap* map, int data_type, uint32_t rank,
+                              void* address, const uint64_t* dims,
+                              const uint64_t* stride_bytes, const uint32_t* box,
+                              const uint32_t* element_strides, int interleave,
+                              int swizzle, int l2_promotion, int fill);
+
+ private:
+  int (*GetErrorName)(int result, const char** name);
+  int (*GetErrorString)(int result, const char** text);
+  int version_ = 0;
+};
+
+}  // namespace optrail::ops::cuda
 
 #endif  // OPTRAIL_OPS_DEVICE_CUDA_DRIVER_H_

@@ -1,58 +1,32 @@
 #include "ops/device/cuda/nvrtc.h"
 
-#include <dlfcn.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "ops/device/cuda/library.h"
 #include "re2/re2.h"
 
 namespace optrail::ops::cuda {
-namespace {
-
-// By soname, newest first: which major version is installed decides.
-constexpr const char* kLibraries[] = {"libnvrtc.so.13", "libnvrtc.so.12",
-                                      "libnvrtc.so"};
-// Where the toolkit's installer puts them, which the loader may not look into.
-constexpr const char* kFolders[] = {"", "/usr/local/cuda/lib64/"};
-
-}  // namespace
 
 absl::StatusOr<Nvrtc> Nvrtc::Load() {
-  void* library = nullptr;
-  std::string error;
-  for (const char* folder : kFolders) {
-    for (const char* name : kLibraries) {
-      if (library != nullptr) break;
-      library =
-          dlopen(absl::StrCat(folder, name).c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (library == nullptr && error.empty()) error = dlerror();
-    }
-  }
-  if (library == nullptr) {
-    return absl::UnavailableError(absl::StrCat(
-        "unsupported here: NVRTC (libnvrtc.so) not found (", error, ")"));
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const ToolkitLibrary library,
+      ToolkitLibrary::Open(
+          {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}));
   Nvrtc nvrtc;
-  const char* missing = nullptr;
-  const auto get = [&](const char* name, auto& function) {
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(
-        dlsym(library, name));
-    if (function == nullptr && missing == nullptr) missing = name;
-  };
   int (*version)(int* major, int* minor) = nullptr;
-  get("nvrtcVersion", version);
-  get("nvrtcGetErrorString", nvrtc.GetErrorString);
-  get("nvrtcCreateProgram", nvrtc.CreateProgram);
-  get("nvrtcDestroyProgram", nvrtc.DestroyProgram);
-  get("nvrtcCompileProgram", nvrtc.CompileProgram);
-  get("nvrtcGetProgramLogSize", nvrtc.GetProgramLogSize);
-  get("nvrtcGetProgramLog", nvrtc.GetProgramLog);
-  get("nvrtcGetCUBINSize", nvrtc.GetCubinSize);
-  get("nvrtcGetCUBIN", nvrtc.GetCubin);
-  if (missing != nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("unsupported here: NVRTC has no function ", missing));
+  for (const absl::Status& found :
+       {library.Get("nvrtcVersion", version),
+        library.Get("nvrtcGetErrorString", nvrtc.GetErrorString),
+        library.Get("nvrtcCreateProgram", nvrtc.CreateProgram),
+        library.Get("nvrtcDestroyProgram", nvrtc.DestroyProgram),
+        library.Get("nvrtcCompileProgram", nvrtc.CompileProgram),
+        library.Get("nvrtcGetProgramLogSize", nvrtc.GetProgramLogSize),
+        library.Get("nvrtcGetProgramLog", nvrtc.GetProgramLog),
+        library.Get("nvrtcGetCUBINSize", nvrtc.GetCubinSize),
+        library.Get("nvrtcGetCUBIN", nvrtc.GetCubin)}) {
+    OPTRAIL_RETURN_IF_ERROR(found);
   }
   version(&nvrtc.major_, &nvrtc.minor_);
   return nvrtc;

@@ -1,0 +1,240 @@
+#include "ops/device/cuda/backend.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/status_macros.h"
+#include "ops/device/cuda/device.h"
+#include "ops/device/cuda/nvrtc.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::ops::cuda {
+namespace {
+
+class CudaInvocation : public Invocation {
+ public:
+  CudaInvocation(const CudaBackend& backend, CudaPlan plan, proto::Shape shape,
+                 proto::Config config, CudaDevice& device)
+      : backend_(backend),
+        plan_(std::move(plan)),
+        shape_(std::move(shape)),
+        config_(std::move(config)),
+        device_(device),
+        driver_(device.driver()) {}
+  ~CudaInvocation() override {
+    if (module_ != nullptr) driver_.ModuleUnload(module_);
+  }
+
+  absl::Status Init(const Artifact& artifact) {
+    OPTRAIL_RETURN_IF_ERROR(
+        driver_.Check(driver_.ModuleLoadData(&module_, artifact.bytes.data()),
+                      "cuModuleLoadData"));
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.ModuleGetFunction(&function_, module_, plan_.function.c_str()),
+        absl::StrCat("cuModuleGetFunction ", plan_.function)));
+    if (plan_.dynamic_shared_bytes > 0) {
+      const absl::Status shared = driver_.Check(
+          driver_.FuncSetAttribute(
+              function_,
+              static_cast<int>(FunctionAttribute::kMaxDynamicSharedBytes),
+              static_cast<int>(plan_.dynamic_shared_bytes)),
+          absl::StrCat(plan_.dynamic_shared_bytes,
+                       " bytes of dynamic shared memory"));
+      if (!shared.ok()) return absl::InvalidArgumentError(shared.message());
+    }
+    if (plan_.cluster > 8) {
+      OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+          driver_.FuncSetAttribute(
+              function_,
+              static_cast<int>(FunctionAttribute::kNonPortableClusterSize), 1),
+          "a cluster of more than 8 blocks"));
+    }
+    if (plan_.workspace_bytes > 0) {
+      OPTRAIL_ASSIGN_OR_RETURN(workspace_,
+                               device_.Allocate(plan_.workspace_bytes));
+      OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+          driver_.MemsetD8Async(reinterpret_cast<Address>(workspace_->data()),
+                                0, plan_.workspace_bytes, device_.stream()),
+          "cuMemsetD8Async"));
+    }
+    return absl::OkStatus();
+  }
+
+  // What fails here is reported when the device is next waited for.
+  void Run(absl::Span<void* const> operands) override {
+    device_.Note(Launch(operands));
+  }
+
+  int64_t workspace_bytes() const override {
+    return static_cast<int64_t>(plan_.workspace_bytes);
+  }
+
+ private:
+  absl::Status Launch(absl::Span<void* const> operands) {
+    CudaArguments arguments;
+    OPTRAIL_RETURN_IF_ERROR(
+        backend_.Arguments(plan_, shape_, config_, operands,
+                           workspace_ == nullptr ? nullptr : workspace_->data(),
+                           driver_, &arguments));
+    return driver_.Check(
+        driver_.LaunchKernel(function_, plan_.grid_x, plan_.grid_y, 1,
+                             plan_.block_x, 1, 1, plan_.dynamic_shared_bytes,
+                             device_.stream(), arguments.pointers(), nullptr),
+        "cuLaunchKernel");
+  }
+
+  const CudaBackend& backend_;
+  const CudaPlan plan_;
+  const proto::Shape shape_;
+  const proto::Config config_;
+  CudaDevice& device_;
+  const Driver& driver_;
+  Module module_ = nullptr;
+  Function function_ = nullptr;
+  std::unique_ptr<Buffer> workspace_;
+};
+
+std::string BaseName(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CudaBackend::Id(const Target& target) const {
+  OPTRAIL_ASSIGN_OR_RETURN(const Nvrtc* nvrtc, Nvrtc::Get());
+  return Fingerprint(absl::StrCat(files().sources_hash, "\n", files().compiler,
+                                  "\n", nvrtc->version()));
+}
+
+absl::StatusOr<Recipe> CudaBackend::Describe(
+    const CompileRequest& request) const {
+  if (request.ablation != Ablation::kNone) {
+    return absl::UnimplementedError("CUDA kernels have no ablated variants");
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const Nvrtc* nvrtc, Nvrtc::Get());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const CudaPlan plan,
+      Plan(request.shape, request.config, request.target.hardware));
+  const int64_t capability = ComputeCapability(request.target.hardware);
+  if (capability == 0) {
+    return absl::InvalidArgumentError(
+        "the hardware does not tell its compute_capability");
+  }
+  Recipe recipe;
+  recipe.compiler = nvrtc->version();
+  recipe.options = {absl::StrCat("-arch=sm_", capability,
+                                 plan.architecture_specific ? "a" : ""),
+                    "-std=c++17", "-default-device"};
+  for (const std::string& define : plan.defines) {
+    recipe.options.push_back(absl::StrCat("-D", define));
+  }
+  for (const EmbeddedFile& source : files().sources) {
+    if (BaseName(source.path) != plan.source) continue;
+    recipe.sources.push_back({plan.source, source.contents});
+  }
+  OPTRAIL_CHECK(recipe.sources.size() == 1)
+      << plan.source << " is not among the files of the operator's macro";
+  return recipe;
+}
+
+absl::StatusOr<Artifact> CudaBackend::Compile(const Recipe& recipe) const {
+  OPTRAIL_ASSIGN_OR_RETURN(const Nvrtc* nvrtc, Nvrtc::Get());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Cubin cubin, nvrtc->Compile(recipe.sources[0].contents,
+                                  recipe.sources[0].path, recipe.options));
+  Artifact artifact;
+  artifact.key = recipe.Key();
+  artifact.bytes = std::move(cubin.bytes);
+  artifact.log = std::move(cubin.log);
+  artifact.facts = std::move(cubin.facts);
+  return artifact;
+}
+
+absl::StatusOr<std::unique_ptr<Invocation>> CudaBackend::Load(
+    const Artifact& artifact, const proto::Shape& shape,
+    const proto::Config& config, Device& device) const {
+  auto* const gpu = dynamic_cast<CudaDevice*>(&device);
+  if (gpu == nullptr) {
+    return absl::InvalidArgumentError("a CUDA kernel needs a CUDA device");
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(CudaPlan plan, Plan(shape, config, gpu->hardware()));
+  auto invocation = std::make_unique<CudaInvocation>(*this, std::move(plan),
+                                                     shape, config, *gpu);
+  OPTRAIL_RETURN_IF_ERROR(invocation->Init(artifact));
+  return invocation;
+}
+
+int64_t Knob(const proto::Config& config, absl::string_view name) {
+  for (const proto::KnobValue& value : config.set()) {
+    if (value.knob() != name) continue;
+    return value.has_bool_() ? value.bool_() : value.int_();
+  }
+  OPTRAIL_CHECK(false) << "no knob " << name;
+  return 0;
+}
+
+std::string VariantKnob(const proto::Config& config, absl::string_view name) {
+  for (const proto::KnobValue& value : config.set()) {
+    if (value.knob() == name) return value.variant();
+  }
+  OPTRAIL_CHECK(false) << "no knob " << name;
+  return "";
+}
+
+absl::StatusOr<Element> ElementOf(proto::DataType type) {
+  switch (type) {
+    case proto::F32:
+      return Element{0, 4};
+    case proto::F16:
+      return Element{1, 2};
+    case proto::BF16:
+      return Element{2, 2};
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat("no CUDA kernel for ", tuning::DataTypeName(type)));
+  }
+}
+
+int64_t VectorOf(int64_t count, int64_t element_bytes) {
+  int64_t vector = 16 / element_bytes;
+  while (count % vector != 0) vector /= 2;
+  return vector;
+}
+
+int64_t ComputeCapability(const proto::Hardware& hardware) {
+  for (const proto::HardwareAttribute& attribute : hardware.attributes()) {
+    if (attribute.name() == "compute_capability") return attribute.int_();
+  }
+  return 0;
+}
+
+absl::Status EncodeMatrix(const Driver& driver, void* address, int64_t rows,
+                          int64_t columns, proto::DataType type,
+                          uint32_t box_rows, TensorMap* map) {
+  constexpr int kFloat16 = 6, kBfloat16 = 9;  // CU_TENSOR_MAP_DATA_TYPE_*
+  constexpr int kSwizzle128 = 3, kPromote256 = 3;
+  if (driver.TensorMapEncodeTiled == nullptr) {
+    return absl::UnavailableError(
+        "unsupported here: the driver knows no tensor maps, expected CUDA 12");
+  }
+  if (columns % 8 != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rows of ", columns, " elements, expected a multiple of 8"));
+  }
+  const uint64_t dims[2] = {static_cast<uint64_t>(columns),
+                            static_cast<uint64_t>(rows)};
+  const uint64_t stride_bytes[1] = {static_cast<uint64_t>(columns) * 2};
+  const uint32_t box[2] = {64, box_rows};
+  const uint32_t element_strides[2] = {1, 1};
+  return driver.Check(
+      driver.TensorMapEncodeTiled(
+          map, type == proto::BF16 ? kBfloat16 : kFloat16, 2, address, dims,
+          stride_bytes, box, element_strides, /*interleave=*/0, kSwizzle128,
+          kPromote256, /*fill=*/0),
+      "cuTensorMapEncodeTiled");
+}
+
+}  // namespace optrail::ops::cuda

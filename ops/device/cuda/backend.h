@@ -1,0 +1,126 @@
+#ifndef OPTRAIL_OPS_DEVICE_CUDA_BACKEND_H_
+#define OPTRAIL_OPS_DEVICE_CUDA_BACKEND_H_
+
+// A backend whose kernels are CUDA C++ that NVRTC compiles when asked: for one
+// GPU architecture, one config and as much of the shape as the kernel wants to
+// know. An operator's *_cuda.cc says what to compile and how to launch it; the
+// *.cu files beside it are embedded by the `operator` macro.
+//
+//   class SoftmaxCuda : public CudaBackend {
+//     absl::StatusOr<CudaPlan> Plan(...) const override;
+//     absl::Status Arguments(...) const override;
+//   };
+//   OPTRAIL_REGISTER_BACKEND("softmax", SoftmaxCuda)
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "ops/core/backend.h"
+#include "ops/device/cuda/driver.h"
+
+namespace optrail::ops::cuda {
+
+// How one config computes one shape on one GPU.
+struct CudaPlan {
+  std::string source;    // "softmax_cuda.cu": a file that the macro embedded
+  std::string function;  // extern "C"
+  std::vector<std::string> defines;  // "THREADS=256"
+  // Of the architecture's own instructions (wgmma): sm_90a instead of sm_90.
+  bool architecture_specific = false;
+  unsigned grid_x = 1, grid_y = 1, block_x = 1;
+  unsigned dynamic_shared_bytes = 0;
+  int cluster = 1;             // blocks; declared by the kernel itself
+  size_t workspace_bytes = 0;  // zeroed once; a kernel leaves it zeroed
+};
+
+// The parameters of one launch, in the kernel's order.
+class CudaArguments {
+ public:
+  template <typename T>
+  void Add(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    auto holder = std::make_unique<Holder<T>>(value);
+    pointers_.push_back(&holder->value);
+    holders_.push_back(std::move(holder));
+  }
+  void** pointers() { return pointers_.data(); }
+
+ private:
+  struct Base {
+    virtual ~Base() = default;
+  };
+  template <typename T>
+  struct Holder : Base {
+    explicit Holder(const T& v) : value(v) {}
+    T value;
+  };
+  std::vector<std::unique_ptr<Base>> holders_;
+  std::vector<void*> pointers_;
+};
+
+class CudaBackend : public Backend {
+ public:
+  std::string name() const override { return "cuda"; }
+  proto::DeviceKind kind() const override { return proto::CUDA; }
+
+  absl::StatusOr<std::string> Id(const Target& target) const override;
+  absl::StatusOr<Recipe> Describe(const CompileRequest& request) const override;
+  absl::StatusOr<Artifact> Compile(const Recipe& recipe) const override;
+  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, Device& device) const override;
+
+  // InvalidArgument for a config that cannot compute the shape on such a GPU,
+  // Unimplemented for data types that no kernel has.
+  virtual absl::StatusOr<CudaPlan> Plan(
+      const proto::Shape& shape, const proto::Config& config,
+      const proto::Hardware& hardware) const = 0;
+
+  // `operands` are device addresses in the order of Operator::Operands().
+  virtual absl::Status Arguments(const CudaPlan& plan,
+                                 const proto::Shape& shape,
+                                 const proto::Config& config,
+                                 absl::Span<void* const> operands,
+                                 void* workspace, const Driver& driver,
+                                 CudaArguments* arguments) const = 0;
+};
+
+// Helpers of kernels.
+
+// The value of an integer or boolean knob that the space guarantees.
+int64_t Knob(const proto::Config& config, absl::string_view name);
+std::string VariantKnob(const proto::Config& config, absl::string_view name);
+
+// What kernels call a data type: the macro ELEMENT.
+struct Element {
+  int code = 0;  // 0 f32, 1 f16, 2 bf16
+  int64_t bytes = 4;
+};
+// Unimplemented for others.
+absl::StatusOr<Element> ElementOf(proto::DataType type);
+
+// Elements per access: 16 bytes' worth, less where `count` is no multiple.
+int64_t VectorOf(int64_t count, int64_t element_bytes);
+
+// hw.compute_capability, 90 for 9.0; 0 if unknown.
+int64_t ComputeCapability(const proto::Hardware& hardware);
+
+// A row-major matrix of 16-bit elements as the bulk copy engine sees it, in
+// boxes of box_rows x 64 with the 128-byte swizzle; what lies beyond reads as
+// zero and is not written. InvalidArgument unless `columns` is a multiple of 8
+// and the address of 16.
+absl::Status EncodeMatrix(const Driver& driver, void* address, int64_t rows,
+                          int64_t columns, proto::DataType type,
+                          uint32_t box_rows, TensorMap* map);
+
+}  // namespace optrail::ops::cuda
+
+#endif  // OPTRAIL_OPS_DEVICE_CUDA_BACKEND_H_

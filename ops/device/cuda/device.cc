@@ -1,0 +1,215 @@
+#include "ops/device/cuda/device.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "ops/device/cuda/buffer.h"
+#include "ops/device/cuda/monitor.h"
+#include "ops/device/cuda/timer.h"
+
+namespace optrail::ops::cuda {
+namespace {
+
+constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+
+// "NVIDIA H200" -> "nvidia-h200"; the fingerprint's letters.
+std::string IdOf(const std::string& name) {
+  std::string id;
+  for (const char c : name) {
+    if (absl::ascii_isalnum(c)) {
+      id.push_back(absl::ascii_tolower(c));
+    } else if (!id.empty() && id.back() != '-') {
+      id.push_back('-');
+    }
+  }
+  while (!id.empty() && id.back() == '-') id.pop_back();
+  return id;
+}
+
+}  // namespace
+
+absl::StatusOr<proto::Hardware> HardwareOf(const Driver& driver, int ordinal) {
+  int device = 0;
+  OPTRAIL_RETURN_IF_ERROR(
+      driver.Check(driver.DeviceGet(&device, ordinal), "cuDeviceGet"));
+  char name[256] = "";
+  OPTRAIL_RETURN_IF_ERROR(driver.Check(
+      driver.DeviceGetName(name, sizeof(name), device), "cuDeviceGetName"));
+  size_t memory_bytes = 0;
+  OPTRAIL_RETURN_IF_ERROR(driver.Check(
+      driver.DeviceTotalMem(&memory_bytes, device), "cuDeviceTotalMem"));
+  proto::Hardware hardware;
+  hardware.set_id(IdOf(name));
+  hardware.set_device_kind(proto::CUDA);
+  hardware.set_vendor("NVIDIA");
+  hardware.set_model(name);
+  hardware.set_memory_bytes(static_cast<int64_t>(memory_bytes));
+
+  absl::Status status;
+  const auto read = [&](DeviceAttribute attribute) -> int64_t {
+    int value = 0;
+    if (status.ok()) {
+      status = driver.Check(
+          driver.DeviceGetAttribute(&value, static_cast<int>(attribute),
+                                    device),
+          absl::StrCat("cuDeviceGetAttribute ", static_cast<int>(attribute)));
+    }
+    return value;
+  };
+  hardware.set_cores(
+      static_cast<int32_t>(read(DeviceAttribute::kMultiprocessors)));
+  hardware.set_l2_bytes(read(DeviceAttribute::kL2Bytes));
+  // Sorted by name.
+  const auto add = [&](const char* attribute, int64_t value) {
+    proto::HardwareAttribute* added = hardware.add_attributes();
+    added->set_name(attribute);
+    added->set_int_(value);
+  };
+  add("clock_khz", read(DeviceAttribute::kClockKhz));
+  add("compute_capability",
+      read(DeviceAttribute::kMajor) * 10 + read(DeviceAttribute::kMinor));
+  add("multiprocessors", hardware.cores());
+  add("registers_per_block", read(DeviceAttribute::kRegistersPerBlock));
+  add("registers_per_multiprocessor",
+      read(DeviceAttribute::kRegistersPerMultiprocessor));
+  add("shared_bytes_per_block", read(DeviceAttribute::kSharedBytesPerBlock));
+  add("shared_bytes_per_multiprocessor",
+      read(DeviceAttribute::kSharedBytesPerMultiprocessor));
+  add("warp_size", read(DeviceAttribute::kWarpSize));
+  OPTRAIL_RETURN_IF_ERROR(status);
+  return hardware;
+}
+
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(
+    const Driver& driver) {
+  std::unique_ptr<CudaDevice> made(new CudaDevice(driver));
+  OPTRAIL_ASSIGN_OR_RETURN(made->hardware_, HardwareOf(driver, 0));
+  int device = 0;
+  Context context = nullptr;
+  OPTRAIL_RETURN_IF_ERROR(
+      driver.Check(driver.DeviceGet(&device, 0), "cuDeviceGet"));
+  OPTRAIL_RETURN_IF_ERROR(driver.Check(
+      driver.PrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain"));
+  OPTRAIL_RETURN_IF_ERROR(
+      driver.Check(driver.CtxSetCurrent(context), "cuCtxSetCurrent"));
+  OPTRAIL_RETURN_IF_ERROR(driver.Check(
+      driver.StreamCreate(&made->stream_, kNonBlocking), "cuStreamCreate"));
+  char bus_id[64] = "";
+  OPTRAIL_RETURN_IF_ERROR(
+      driver.Check(driver.DeviceGetPciBusId(bus_id, sizeof(bus_id), device),
+                   "cuDeviceGetPCIBusId"));
+  made->nvml_ = Nvml::Open(bus_id);
+  if (made->nvml_.ok()) {
+    if (auto meter = MakeCudaEnergyMeter(*made->nvml_); meter.ok()) {
+      made->energy_ = *std::move(meter);
+      made->meters_.push_back(made->energy_.get());
+    }
+  }
+  return made;
+}
+
+CudaDevice::~CudaDevice() {
+  if (stream_ != nullptr) driver_.StreamDestroy(stream_);
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::Allocate(
+    size_t size_bytes) {
+  return AllocateBuffer(driver_, size_bytes);
+}
+
+void CudaDevice::Note(absl::Status launched) {
+  if (launched_.ok()) launched_ = std::move(launched);
+}
+
+absl::Status CudaDevice::Synchronize() {
+  const absl::Status launched = std::exchange(launched_, absl::OkStatus());
+  OPTRAIL_RETURN_IF_ERROR(launched);
+  return driver_.Check(driver_.StreamSynchronize(stream_),
+                       "cuStreamSynchronize");
+}
+
+absl::StatusOr<char*> CudaDevice::Scratch(size_t size_bytes) {
+  if (scratch_ == nullptr || scratch_->size_bytes() < size_bytes) {
+    scratch_.reset();
+    OPTRAIL_ASSIGN_OR_RETURN(scratch_, Allocate(size_bytes));
+  }
+  return static_cast<char*>(scratch_->data());
+}
+
+absl::Status CudaDevice::FlushL2() {
+  const size_t bytes = static_cast<size_t>(2 * l2_bytes());
+  if (flush_ == nullptr) {
+    OPTRAIL_ASSIGN_OR_RETURN(flush_, Allocate(bytes));
+  }
+  return driver_.Check(
+      driver_.MemsetD8Async(reinterpret_cast<Address>(flush_->data()), 1, bytes,
+                            stream_),
+      "cuMemsetD8Async");
+}
+
+absl::StatusOr<std::unique_ptr<Timer>> CudaDevice::MakeTimer(
+    Invocation& invocation, OperandSets& operands, TimingMode mode) {
+  return MakeCudaTimer(*this, invocation, operands, mode);
+}
+
+std::unique_ptr<Monitor> CudaDevice::MakeMonitor() {
+  return MakeCudaMonitor(nvml_.ok() ? &*nvml_ : nullptr);
+}
+
+absl::StatusOr<proto::Ceilings> CudaDevice::MeasureCeilings() {
+  // Copying is what a stream of loads and stores can reach; a copy reads and
+  // writes every byte.
+  constexpr size_t kBytes = size_t{1} << 30;
+  constexpr int kCopies = 5;
+  OPTRAIL_ASSIGN_OR_RETURN(const auto from, Allocate(kBytes));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto to, Allocate(kBytes));
+  const auto address = [](Buffer& buffer) {
+    return reinterpret_cast<Address>(buffer.data());
+  };
+  // Not zero: some machines treat zeros specially.
+  OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+      driver_.MemsetD8Async(address(*from), 0x5a, kBytes, stream_),
+      "cuMemsetD8Async"));
+  Event start = nullptr, end = nullptr;
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.EventCreate(&start, 0), "cuEventCreate"));
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.EventCreate(&end, 0), "cuEventCreate"));
+  double best = 0;
+  absl::Status status;
+  for (int i = 0; i < kCopies && status.ok(); ++i) {
+    driver_.EventRecord(start, stream_);
+    status = driver_.Check(
+        driver_.MemcpyDtoDAsync(address(*to), address(*from), kBytes, stream_),
+        "cuMemcpyDtoDAsync");
+    driver_.EventRecord(end, stream_);
+    if (status.ok()) {
+      status =
+          driver_.Check(driver_.EventSynchronize(end), "cuEventSynchronize");
+    }
+    float milliseconds = 0;
+    if (status.ok()) {
+      status =
+          driver_.Check(driver_.EventElapsedTime(&milliseconds, start, end),
+                        "cuEventElapsedTime");
+    }
+    if (milliseconds > 0) {
+      best = std::max(best, 2.0 * kBytes / (milliseconds * 1e-3));
+    }
+  }
+  driver_.EventDestroy(start);
+  driver_.EventDestroy(end);
+  OPTRAIL_RETURN_IF_ERROR(status);
+  proto::Ceilings ceilings;
+  ceilings.set_memory_copy_bytes_per_s_all_threads(best);
+  ceilings.set_memory_read_bytes_per_s_all_threads(best);
+  ceilings.set_measured_unix_ns(absl::GetCurrentTimeNanos());
+  return ceilings;
+}
+
+}  // namespace optrail::ops::cuda

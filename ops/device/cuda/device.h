@@ -1,0 +1,78 @@
+#ifndef OPTRAIL_OPS_DEVICE_CUDA_DEVICE_H_
+#define OPTRAIL_OPS_DEVICE_CUDA_DEVICE_H_
+
+// A CUDA GPU as a device: memory between guard zones, one stream, and the
+// clocks of the GPU itself.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<CudaDevice> gpu,
+//                            CudaDevice::Make(*driver));
+//
+// Which GPU: the first that CUDA_VISIBLE_DEVICES leaves. One device, one
+// context, one thread. After an illegal address or a failed assertion the
+// context is of no more use: every call fails until the process ends, which is
+// why configs are measured in processes of their own.
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ops/core/device.h"
+#include "ops/device/cuda/driver.h"
+#include "ops/device/cuda/nvml.h"
+
+namespace optrail::ops::cuda {
+
+class CudaDevice : public Device {
+ public:
+  // Unavailable, "unsupported here: why", if the GPU cannot be used.
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> Make(const Driver& driver);
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  const proto::Hardware& hardware() const override { return hardware_; }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t size_bytes) override;
+  absl::Status Synchronize() override;
+  absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(Invocation& invocation,
+                                                   OperandSets& operands,
+                                                   TimingMode mode) override;
+  std::unique_ptr<Monitor> MakeMonitor() override;
+  absl::Span<Meter* const> meters() override { return meters_; }
+  absl::StatusOr<proto::Ceilings> MeasureCeilings() override;
+
+  const Driver& driver() const { return driver_; }
+  // Everything is launched into it.
+  Stream stream() const { return stream_; }
+  int64_t l2_bytes() const { return hardware_.l2_bytes(); }
+
+  // Keeps the first failure of a launch until Synchronize() reports it.
+  void Note(absl::Status launched);
+
+  // Memory for one use at a time, kept for the next: allocating takes longer
+  // than most kernels. Valid until the next call.
+  absl::StatusOr<char*> Scratch(size_t size_bytes);
+
+  // Fills the L2 with something else; asynchronous.
+  absl::Status FlushL2();
+
+ private:
+  explicit CudaDevice(const Driver& driver) : driver_(driver) {}
+
+  const Driver& driver_;
+  proto::Hardware hardware_;
+  Stream stream_ = nullptr;
+  absl::Status launched_;
+  std::unique_ptr<Buffer> flush_;    // made when it is first needed
+  std::unique_ptr<Buffer> scratch_;  // the largest so far
+  absl::StatusOr<Nvml> nvml_ = absl::UnavailableError("not asked");
+  std::unique_ptr<Meter> energy_;
+  std::vector<Meter*> meters_;
+};
+
+// The fingerprint of GPU `ordinal`, without a context. What NVML tells (the
+// driver's version is an epoch) is no part of it.
+absl::StatusOr<proto::Hardware> HardwareOf(const Driver& driver, int ordinal);
+
+}  // namespace optrail::ops::cuda
+
+#endif  // OPTRAIL_OPS_DEVICE_CUDA_DEVICE_H_

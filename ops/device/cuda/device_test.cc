@@ -1,0 +1,205 @@
+// The CUDA device over a driver without a GPU (fake_driver.cc): what it does
+// with failures, guard zones and clocks. Kernels are compiled by
+// ops/cuda_kernels_test.cc and run where there is a GPU.
+
+#include "ops/device/cuda/device.h"
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ops/core/device_type.h"
+#include "ops/device/cuda/driver.h"
+
+namespace optrail::ops::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::StatusOr<Driver> FakeDriver() {
+  return Driver::Load("ops/device/cuda/libfake_cuda.so");
+}
+
+// For the lifetime of the object.
+class Script {
+ public:
+  explicit Script(const char* text) { setenv("OPTRAIL_FAKE_CUDA", text, 1); }
+  ~Script() { unsetenv("OPTRAIL_FAKE_CUDA"); }
+};
+
+class LaunchesOnce : public Invocation {
+ public:
+  LaunchesOnce(CudaDevice& device, const char* function) : device_(device) {
+    Module module = nullptr;
+    device.driver().ModuleLoadData(&module, "");
+    device.driver().ModuleGetFunction(&function_, module, function);
+  }
+  void Run(absl::Span<void* const> operands) override {
+    void* first = operands.empty() ? nullptr : operands[0];
+    void* parameters[] = {&first};
+    device_.Note(device_.driver().Check(
+        device_.driver().LaunchKernel(function_, 1, 1, 1, 1, 1, 1, 0,
+                                      device_.stream(), parameters, nullptr),
+        "cuLaunchKernel"));
+  }
+
+ private:
+  CudaDevice& device_;
+  Function function_ = nullptr;
+};
+
+class OneOperand : public OperandSets {
+ public:
+  explicit OneOperand(Buffer& buffer)
+      : address_(buffer.data()),
+        bytes_(static_cast<int64_t>(buffer.size_bytes())) {}
+  absl::Span<void* const> addresses(int set) const override {
+    return absl::MakeConstSpan(&address_, 1);
+  }
+  absl::Span<const int64_t> bytes() const override {
+    return absl::MakeConstSpan(&bytes_, 1);
+  }
+  int sets() const override { return 1; }
+  bool has_in_out() const override { return false; }
+  absl::Status Restore() override { return absl::OkStatus(); }
+
+ private:
+  void* const address_;
+  const int64_t bytes_;
+};
+
+TEST(CudaDriver, SaysWhatIsMissing) {
+  EXPECT_EQ(Driver::Load("libno_such_driver.so").status().code(),
+            absl::StatusCode::kUnavailable);
+  // A library, but no driver.
+  const absl::Status libc = Driver::Load("libc.so.6").status();
+  EXPECT_THAT(std::string(libc.message()), HasSubstr("has no function cuInit"));
+  const Script script("cuInit=100");
+  EXPECT_THAT(std::string(FakeDriver().status().message()),
+              HasSubstr("unsupported here: cuInit"));
+}
+
+TEST(CudaDriver, ADriverWithoutDevicesIsUnavailable) {
+  const Script script("devices=-1");
+  EXPECT_THAT(std::string(FakeDriver().status().message()),
+              HasSubstr("sees no device"));
+}
+
+TEST(CudaType, SaysWhyThereIsNoDeviceHere) {
+  const absl::Status driver = Driver::Get().status();
+  const absl::Status device = MakeDevice(proto::CUDA, {}).status();
+  EXPECT_EQ(device.ok(), driver.ok());
+  if (driver.ok()) return;
+  EXPECT_EQ(device.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(device.message()), HasSubstr("libcuda.so.1"));
+}
+
+class CudaDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto driver = FakeDriver();
+    ASSERT_TRUE(driver.ok()) << driver.status();
+    driver_ = std::make_unique<Driver>(*driver);
+    auto device = CudaDevice::Make(*driver_);
+    ASSERT_TRUE(device.ok()) << device.status();
+    device_ = *std::move(device);
+  }
+
+  std::unique_ptr<Driver> driver_;
+  std::unique_ptr<CudaDevice> device_;
+};
+
+TEST_F(CudaDeviceTest, FingerprintIsMadeOfWhatTheDriverTells) {
+  const proto::Hardware& hardware = device_->hardware();
+  EXPECT_EQ(hardware.id(), "fake-gpu-test");
+  EXPECT_EQ(hardware.cores(), 4);
+  EXPECT_EQ(hardware.l2_bytes(), 1 << 20);
+  std::vector<std::string> names;
+  for (const proto::HardwareAttribute& attribute : hardware.attributes()) {
+    names.push_back(attribute.name());
+    if (attribute.name() == "compute_capability") {
+      EXPECT_EQ(attribute.int_(), 90);
+    }
+  }
+  EXPECT_THAT(names, testing::Contains("shared_bytes_per_block"));
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+}
+
+TEST_F(CudaDeviceTest, MemoryThatRunsOutIsResourceExhausted) {
+  const Script script("cuMemAlloc=2");
+  const absl::Status status = device_->Allocate(1000).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("OUT_OF_MEMORY"));
+}
+
+TEST_F(CudaDeviceTest, AnIllegalAddressIsReportedByName) {
+  const Script script("cuStreamSynchronize=700");
+  EXPECT_THAT(std::string(device_->Synchronize().message()),
+              HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+}
+
+TEST_F(CudaDeviceTest, AFailedLaunchIsReportedOnceWhenTheDeviceIsWaitedFor) {
+  LaunchesOnce kernel(*device_, "nothing");
+  {
+    const Script script("cuLaunchKernel=1");
+    kernel.Run({});
+    kernel.Run({});
+  }
+  EXPECT_THAT(std::string(device_->Synchronize().message()),
+              HasSubstr("cuLaunchKernel"));
+  EXPECT_TRUE(device_->Synchronize().ok());
+}
+
+TEST_F(CudaDeviceTest, GuardZonesRevealAnOverrun) {
+  auto buffer = device_->Allocate(1000);
+  ASSERT_TRUE(buffer.ok());
+  (*buffer)->ArmGuards();
+  ASSERT_TRUE((*buffer)->CheckGuards().ok());
+  LaunchesOnce kernel(*device_, "overrun");
+  void* const operands[] = {(*buffer)->data()};
+  kernel.Run(operands);
+  const absl::Status guards = (*buffer)->CheckGuards();
+  EXPECT_EQ(guards.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(guards.message()), HasSubstr("after the operand"));
+}
+
+// A launch takes 10 us by the fake clock, whatever stands around the batch.
+TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
+  auto buffer = device_->Allocate(1000);
+  ASSERT_TRUE(buffer.ok());
+  LaunchesOnce kernel(*device_, "nothing");
+  OneOperand operands(**buffer);
+  for (const proto::CacheMode cache : {proto::HOT, proto::COLD}) {
+    for (const proto::LaunchMode launch : {proto::STREAM, proto::GRAPH}) {
+      auto timer = device_->MakeTimer(kernel, operands, {cache, launch});
+      ASSERT_TRUE(timer.ok()) << timer.status();
+      for (const int64_t calls : {1, 7, 3}) {
+        ASSERT_LE(calls, (*timer)->max_calls());
+        ASSERT_TRUE((*timer)->Prepare(calls).ok());
+        const auto elapsed_ns = (*timer)->TimeNs();
+        ASSERT_TRUE(elapsed_ns.ok());
+        EXPECT_NEAR(static_cast<double>(*elapsed_ns), 10'000.0 * calls, 100)
+            << cache << launch;
+      }
+    }
+  }
+}
+
+TEST_F(CudaDeviceTest, ABatchThatFailsIsNoTime) {
+  auto buffer = device_->Allocate(1000);
+  ASSERT_TRUE(buffer.ok());
+  LaunchesOnce kernel(*device_, "nothing");
+  OneOperand operands(**buffer);
+  auto timer =
+      device_->MakeTimer(kernel, operands, {proto::HOT, proto::STREAM});
+  ASSERT_TRUE(timer.ok());
+  ASSERT_TRUE((*timer)->Prepare(1).ok());
+  const Script script("cuStreamSynchronize=700");
+  EXPECT_FALSE((*timer)->TimeNs().ok());
+}
+
+}  // namespace
+}  // namespace optrail::ops::cuda

@@ -1,0 +1,209 @@
+// A CUDA driver without a GPU, for tests: memory is the host's, launches do
+// what their function's name says, and time passes by 10 us a launch. It fails
+// where $OPTRAIL_FAKE_CUDA says: "call=code" pairs separated by commas, such as
+// "cuMemAlloc=2,cuStreamSynchronize=700".
+//
+// Functions: "nothing"; "overrun" writes behind its first operand's buffer.
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Address = unsigned long long;
+
+struct Clock {
+  long long now_ns = 0;
+  bool capturing = false;
+  int captured = 0;
+};
+Clock fake;
+std::map<Address, size_t> allocated;
+
+constexpr long long kLaunchNs = 10'000;
+
+int Scripted(const char* call) {
+  const char* const script = getenv("OPTRAIL_FAKE_CUDA");
+  if (script == nullptr) return 0;
+  const std::string text = std::string(",") + script;
+  const std::string key = std::string(",") + call + "=";
+  const size_t at = text.find(key);
+  return at == std::string::npos ? 0 : atoi(text.c_str() + at + key.size());
+}
+
+}  // namespace
+
+#define FAKE(name, ...)             \
+  extern "C" int name(__VA_ARGS__); \
+  extern "C" int name(__VA_ARGS__)
+
+FAKE(cuInit, unsigned) { return Scripted("cuInit"); }
+FAKE(cuDriverGetVersion, int* version) {
+  *version = 13000;
+  return 0;
+}
+FAKE(cuGetErrorName, int result, const char** name) {
+  *name = result == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : result == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                          : "CUDA_ERROR_UNKNOWN";
+  return 0;
+}
+FAKE(cuGetErrorString, int, const char** text) {
+  *text = "scripted";
+  return 0;
+}
+FAKE(cuDeviceGetCount, int* count) {
+  *count = Scripted("devices") == -1 ? 0 : 1;
+  return Scripted("cuDeviceGetCount");
+}
+FAKE(cuDeviceGet, int* device, int) {
+  *device = 0;
+  return Scripted("cuDeviceGet");
+}
+FAKE(cuDeviceGetName, char* name, int length, int) {
+  strncpy(name, "FAKE  GPU (test)", length);
+  return 0;
+}
+FAKE(cuDeviceGetAttribute, int* value, int attribute, int) {
+  static const std::map<int, int> values = {{10, 32}, {16, 4}, {38, 1 << 20},
+                                            {75, 9},  {76, 0}, {97, 232448}};
+  const auto found = values.find(attribute);
+  *value = found == values.end() ? 1 : found->second;
+  return Scripted("cuDeviceGetAttribute");
+}
+FAKE(cuDeviceTotalMem_v2, size_t* bytes, int) {
+  *bytes = size_t{1} << 30;
+  return 0;
+}
+FAKE(cuDeviceGetPCIBusId, char* id, int length, int) {
+  strncpy(id, "0000:00:00.0", length);
+  return 0;
+}
+FAKE(cuDevicePrimaryCtxRetain, void** context, int) {
+  *context = &fake;
+  return Scripted("cuDevicePrimaryCtxRetain");
+}
+FAKE(cuCtxSetCurrent, void*) { return 0; }
+FAKE(cuCtxSynchronize) { return Scripted("cuCtxSynchronize"); }
+FAKE(cuMemAlloc_v2, Address* address, size_t bytes) {
+  if (const int code = Scripted("cuMemAlloc"); code != 0) return code;
+  *address = reinterpret_cast<Address>(calloc(bytes + 4096, 1));
+  allocated[*address] = bytes;
+  return 0;
+}
+FAKE(cuMemFree_v2, Address address) {
+  allocated.erase(address);
+  free(reinterpret_cast<void*>(address));
+  return 0;
+}
+FAKE(cuMemGetInfo_v2, size_t* free_bytes, size_t* total_bytes) {
+  *free_bytes = *total_bytes = size_t{1} << 30;
+  return 0;
+}
+FAKE(cuMemcpyHtoD_v2, Address to, const void* from, size_t bytes) {
+  memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return Scripted("cuMemcpyHtoD");
+}
+FAKE(cuMemcpyDtoH_v2, void* to, Address from, size_t bytes) {
+  memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return Scripted("cuMemcpyDtoH");
+}
+FAKE(cuMemcpyDtoDAsync_v2, Address to, Address from, size_t bytes, void*) {
+  memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from),
+         bytes);
+  fake.now_ns += kLaunchNs;
+  return 0;
+}
+FAKE(cuMemsetD8Async, Address to, unsigned char value, size_t bytes, void*) {
+  memset(reinterpret_cast<void*>(to), value, bytes);
+  return 0;
+}
+FAKE(cuModuleLoadData, void** module, const void*) {
+  *module = &fake;
+  return Scripted("cuModuleLoadData");
+}
+FAKE(cuModuleUnload, void*) { return 0; }
+FAKE(cuModuleGetFunction, void** function, void*, const char* name) {
+  *function = strdup(name);  // as long as the test
+  return Scripted("cuModuleGetFunction");
+}
+FAKE(cuFuncGetAttribute, int* value, int, void*) {
+  *value = 1;
+  return 0;
+}
+FAKE(cuFuncSetAttribute, void*, int, int) {
+  return Scripted("cuFuncSetAttribute");
+}
+FAKE(cuLaunchKernel, void* function, unsigned, unsigned, unsigned, unsigned,
+     unsigned, unsigned, unsigned, void*, void** parameters, void**) {
+  if (const int code = Scripted("cuLaunchKernel"); code != 0) return code;
+  if (fake.capturing) {
+    ++fake.captured;
+    return 0;
+  }
+  fake.now_ns += kLaunchNs;
+  if (strcmp(static_cast<const char*>(function), "overrun") == 0) {
+    const Address operand = *static_cast<Address*>(parameters[0]);
+    for (const auto& [base, bytes] : allocated) {
+      if (operand < base || operand >= base + bytes) continue;
+      // The guard zone lies at the end of the allocation.
+      reinterpret_cast<char*>(base)[bytes - 1] = 0;
+    }
+  }
+  return 0;
+}
+FAKE(cuStreamCreate, void** stream, unsigned) {
+  *stream = &fake;
+  return 0;
+}
+FAKE(cuStreamDestroy_v2, void*) { return 0; }
+FAKE(cuStreamSynchronize, void*) { return Scripted("cuStreamSynchronize"); }
+FAKE(cuStreamBeginCapture_v2, void*, int) {
+  fake.capturing = true;
+  fake.captured = 0;
+  return 0;
+}
+FAKE(cuStreamEndCapture, void*, void** graph) {
+  fake.capturing = false;
+  *graph = new int(fake.captured);
+  return 0;
+}
+FAKE(cuGraphInstantiateWithFlags, void** exec, void* graph,
+     unsigned long long) {
+  *exec = new int(*static_cast<int*>(graph));
+  return Scripted("cuGraphInstantiate");
+}
+FAKE(cuGraphLaunch, void* exec, void*) {
+  fake.now_ns += kLaunchNs * *static_cast<int*>(exec);
+  return 0;
+}
+FAKE(cuGraphDestroy, void* graph) {
+  delete static_cast<int*>(graph);
+  return 0;
+}
+FAKE(cuGraphExecDestroy, void* exec) {
+  delete static_cast<int*>(exec);
+  return 0;
+}
+FAKE(cuEventCreate, void** event, unsigned) {
+  *event = new long long(0);
+  return 0;
+}
+FAKE(cuEventDestroy_v2, void* event) {
+  delete static_cast<long long*>(event);
+  return 0;
+}
+FAKE(cuEventRecord, void* event, void*) {
+  *static_cast<long long*>(event) = fake.now_ns;
+  return 0;
+}
+FAKE(cuEventSynchronize, void*) { return 0; }
+FAKE(cuEventElapsedTime, float* milliseconds, void* start, void* end) {
+  *milliseconds = static_cast<float>(*static_cast<long long*>(end) -
+                                     *static_cast<long long*>(start)) *
+                  1e-6f;
+  return 0;
+}

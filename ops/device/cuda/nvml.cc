@@ -1,0 +1,112 @@
+#include "ops/device/cuda/nvml.h"
+
+#include <dlfcn.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace optrail::ops::cuda {
+namespace {
+
+constexpr char kLibrary[] = "libnvidia-ml.so.1";
+constexpr int kSmClock = 1;         // NVML_CLOCK_SM
+constexpr int kGpuTemperature = 0;  // NVML_TEMPERATURE_GPU
+
+}  // namespace
+
+absl::StatusOr<Nvml> Nvml::Open(const std::string& pci_bus_id) {
+  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return absl::UnavailableError(absl::StrCat("unsupported here: ", kLibrary,
+                                               " not found (", dlerror(), ")"));
+  }
+  Nvml nvml;
+  const auto get = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(
+        dlsym(library, name));
+    return function != nullptr;
+  };
+  int (*init)() = nullptr;
+  int (*by_bus_id)(const char* id, void** device) = nullptr;
+  if (!get("nvmlInit_v2", init) ||
+      !get("nvmlDeviceGetHandleByPciBusId_v2", by_bus_id) ||
+      !get("nvmlDeviceGetClockInfo", nvml.GetClockInfo) ||
+      !get("nvmlDeviceGetCurrentClocksThrottleReasons",
+           nvml.GetThrottleReasons) ||
+      !get("nvmlDeviceGetTemperature", nvml.GetTemperature) ||
+      !get("nvmlDeviceGetPowerUsage", nvml.GetPowerUsage) ||
+      !get("nvmlDeviceGetTotalEnergyConsumption", nvml.GetTotalEnergy) ||
+      !get("nvmlDeviceGetComputeRunningProcesses_v3",
+           nvml.GetComputeProcesses) ||
+      !get("nvmlSystemGetDriverVersion", nvml.SystemGetDriverVersion)) {
+    return absl::UnavailableError(absl::StrCat(
+        "unsupported here: ", kLibrary, " lacks functions that are needed"));
+  }
+  if (const int result = init(); result != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("unsupported here: nvmlInit returns error ", result));
+  }
+  if (const int result = by_bus_id(pci_bus_id.c_str(), &nvml.device_);
+      result != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("unsupported here: NVML knows no device ", pci_bus_id,
+                     " (error ", result, ")"));
+  }
+  return nvml;
+}
+
+absl::optional<int64_t> Nvml::SmClockHz() const {
+  unsigned mhz = 0;
+  if (GetClockInfo(device_, kSmClock, &mhz) != 0) return absl::nullopt;
+  return int64_t{mhz} * 1'000'000;
+}
+
+absl::optional<uint64_t> Nvml::ThrottleReasons() const {
+  unsigned long long reasons = 0;
+  if (GetThrottleReasons(device_, &reasons) != 0) return absl::nullopt;
+  return reasons;
+}
+
+absl::optional<int64_t> Nvml::TemperatureCelsius() const {
+  unsigned celsius = 0;
+  if (GetTemperature(device_, kGpuTemperature, &celsius) != 0) {
+    return absl::nullopt;
+  }
+  return celsius;
+}
+
+absl::optional<int64_t> Nvml::PowerMilliwatts() const {
+  unsigned milliwatts = 0;
+  if (GetPowerUsage(device_, &milliwatts) != 0) return absl::nullopt;
+  return milliwatts;
+}
+
+absl::optional<int64_t> Nvml::EnergyMillijoules() const {
+  unsigned long long millijoules = 0;
+  if (GetTotalEnergy(device_, &millijoules) != 0) return absl::nullopt;
+  return static_cast<int64_t>(millijoules);
+}
+
+absl::optional<std::vector<int>> Nvml::ComputeProcesses() const {
+  struct Info {  // nvmlProcessInfo_t
+    unsigned pid;
+    unsigned long long memory_bytes;
+    unsigned gpu_instance, compute_instance;
+  };
+  // More than this many are too many anyway.
+  Info infos[64];
+  unsigned count = 64;
+  if (GetComputeProcesses(device_, &count, infos) != 0) return absl::nullopt;
+  std::vector<int> pids;
+  for (unsigned i = 0; i < count; ++i) {
+    pids.push_back(static_cast<int>(infos[i].pid));
+  }
+  return pids;
+}
+
+std::string Nvml::DriverVersion() const {
+  char version[80] = "";
+  if (SystemGetDriverVersion(version, sizeof(version)) != 0) return "";
+  return version;
+}
+
+}  // namespace optrail::ops::cuda

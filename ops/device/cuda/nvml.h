@@ -1,0 +1,59 @@
+#ifndef OPTRAIL_OPS_DEVICE_CUDA_NVML_H_
+#define OPTRAIL_OPS_DEVICE_CUDA_NVML_H_
+
+// NVML, what the driver tells of a GPU's state, loaded at run time. It only
+// reads: clocks, limits and modes are left alone.
+//
+//   const absl::StatusOr<Nvml> nvml = Nvml::Open(pci_bus_id);
+//   if (nvml.ok()) Use(nvml->ThrottleReasons());
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+
+namespace optrail::ops::cuda {
+
+// Bits of ThrottleReasons() that tell of somebody else or of heat, not of this
+// load's own power: a kernel that runs into its power limit is measured as it
+// will run.
+inline constexpr uint64_t kApplicationsClocks = 1 << 1;
+inline constexpr uint64_t kPowerCap = 1 << 2;
+inline constexpr uint64_t kHardwareSlowdown = 1 << 3;
+inline constexpr uint64_t kSoftwareThermal = 1 << 5;
+inline constexpr uint64_t kHardwareThermal = 1 << 6;
+inline constexpr uint64_t kPowerBrake = 1 << 7;
+
+class Nvml {
+ public:
+  // The device with this PCI bus id, as the driver writes it. Unavailable where
+  // there is no NVML.
+  static absl::StatusOr<Nvml> Open(const std::string& pci_bus_id);
+
+  // Absent where the device does not tell.
+  absl::optional<int64_t> SmClockHz() const;
+  absl::optional<uint64_t> ThrottleReasons() const;
+  absl::optional<int64_t> TemperatureCelsius() const;
+  absl::optional<int64_t> PowerMilliwatts() const;
+  // Since the driver was loaded.
+  absl::optional<int64_t> EnergyMillijoules() const;
+  // Processes that compute on the device, this one included.
+  absl::optional<std::vector<int>> ComputeProcesses() const;
+  std::string DriverVersion() const;  // empty if unknown
+
+ private:
+  void* device_ = nullptr;
+  int (*GetClockInfo)(void* device, int type, unsigned* mhz);
+  int (*GetThrottleReasons)(void* device, unsigned long long* reasons);
+  int (*GetTemperature)(void* device, int sensor, unsigned* celsius);
+  int (*GetPowerUsage)(void* device, unsigned* milliwatts);
+  int (*GetTotalEnergy)(void* device, unsigned long long* millijoules);
+  int (*GetComputeProcesses)(void* device, unsigned* count, void* infos);
+  int (*SystemGetDriverVersion)(char* version, unsigned length);
+};
+
+}  // namespace optrail::ops::cuda
+
+#endif  // OPTRAIL_OPS_DEVICE_CUDA_NVML_H_

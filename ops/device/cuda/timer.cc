@@ -1,0 +1,187 @@
+#include "ops/device/cuda/timer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace optrail::ops::cuda {
+namespace {
+
+// Copies of cold mode together exceed the L2 this many times: it is no perfect
+// least-recently-used cache.
+constexpr int64_t kTimesL2 = 4;
+constexpr int64_t kMaxCopies = 128;
+// Operands that exceed the L2 by themselves are cold again after one call.
+constexpr int64_t kLeastColdCalls = 8;
+// Nodes of a graph cost host memory and time to instantiate.
+constexpr int64_t kMaxCalls = 4096;
+
+// Copies begin where cuMemAlloc's own do.
+int64_t Aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
+class CudaTimer : public Timer {
+ public:
+  CudaTimer(CudaDevice& device, Invocation& invocation, OperandSets& operands,
+            TimingMode mode)
+      : device_(device),
+        driver_(device.driver()),
+        invocation_(invocation),
+        operands_(operands),
+        mode_(mode) {}
+  ~CudaTimer() override {
+    DropGraph();
+    if (start_ != nullptr) driver_.EventDestroy(start_);
+    if (end_ != nullptr) driver_.EventDestroy(end_);
+  }
+
+  absl::Status Init() {
+    OPTRAIL_RETURN_IF_ERROR(
+        driver_.Check(driver_.EventCreate(&start_, 0), "cuEventCreate"));
+    OPTRAIL_RETURN_IF_ERROR(
+        driver_.Check(driver_.EventCreate(&end_, 0), "cuEventCreate"));
+    return cold() ? MakeCopies() : absl::OkStatus();
+  }
+
+  absl::Status Prepare(int64_t calls) override {
+    calls_ = calls;
+    if (operands_.has_in_out()) OPTRAIL_RETURN_IF_ERROR(operands_.Restore());
+    if (graph() && captured_calls_ != calls) {
+      OPTRAIL_RETURN_IF_ERROR(Capture());
+    }
+    if (cold()) return device_.FlushL2();
+    // In place, an untimed batch would spoil the operands of the timed one.
+    if (operands_.has_in_out()) return absl::OkStatus();
+    return Launch();
+  }
+
+  absl::StatusOr<int64_t> TimeNs() override {
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.EventRecord(start_, device_.stream()), "cuEventRecord"));
+    OPTRAIL_RETURN_IF_ERROR(Launch());
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.EventRecord(end_, device_.stream()), "cuEventRecord"));
+    OPTRAIL_RETURN_IF_ERROR(device_.Synchronize());
+    float milliseconds = 0;
+    OPTRAIL_RETURN_IF_ERROR(
+        driver_.Check(driver_.EventElapsedTime(&milliseconds, start_, end_),
+                      "cuEventElapsedTime"));
+    return static_cast<int64_t>(std::llround(milliseconds * 1e6));
+  }
+
+  int64_t max_calls() const override {
+    if (operands_.has_in_out()) return operands_.sets();
+    if (cold()) {
+      return std::max<int64_t>(static_cast<int64_t>(copies_.size()),
+                               kLeastColdCalls);
+    }
+    return kMaxCalls;
+  }
+
+ private:
+  bool cold() const { return mode_.cache == proto::COLD; }
+  bool graph() const { return mode_.launch == proto::GRAPH; }
+
+  absl::Span<void* const> AddressesOf(int64_t call) const {
+    if (!copies_.empty()) return copies_[call % copies_.size()];
+    return operands_.addresses(operands_.has_in_out() ? static_cast<int>(call)
+                                                      : 0);
+  }
+
+  void Enqueue() {
+    for (int64_t call = 0; call < calls_; ++call) {
+      invocation_.Run(AddressesOf(call));
+    }
+  }
+
+  absl::Status Launch() {
+    if (!graph()) {
+      Enqueue();
+      return absl::OkStatus();
+    }
+    return driver_.Check(driver_.GraphLaunch(exec_, device_.stream()),
+                         "cuGraphLaunch");
+  }
+
+  absl::Status Capture() {
+    DropGraph();
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.StreamBeginCapture(device_.stream(), kCaptureThreadLocal),
+        "cuStreamBeginCapture"));
+    Enqueue();
+    Graph graph = nullptr;
+    const absl::Status captured =
+        driver_.Check(driver_.StreamEndCapture(device_.stream(), &graph),
+                      "cuStreamEndCapture");
+    OPTRAIL_RETURN_IF_ERROR(captured);
+    const absl::Status instantiated = driver_.Check(
+        driver_.GraphInstantiate(&exec_, graph, 0), "cuGraphInstantiate");
+    driver_.GraphDestroy(graph);
+    OPTRAIL_RETURN_IF_ERROR(instantiated);
+    captured_calls_ = calls_;
+    return absl::OkStatus();
+  }
+
+  void DropGraph() {
+    if (exec_ != nullptr) driver_.GraphExecDestroy(exec_);
+    exec_ = nullptr;
+    captured_calls_ = 0;
+  }
+
+  absl::Status MakeCopies() {
+    if (operands_.has_in_out()) return absl::OkStatus();  // has sets already
+    const absl::Span<const int64_t> bytes = operands_.bytes();
+    int64_t set_bytes = 0;
+    for (const int64_t operand : bytes) set_bytes += operand;
+    const int64_t count =
+        std::clamp<int64_t>((kTimesL2 * device_.l2_bytes() + set_bytes - 1) /
+                                std::max<int64_t>(set_bytes, 1),
+                            2, kMaxCopies);
+    int64_t aligned_bytes = 0;
+    for (const int64_t operand : bytes) aligned_bytes += Aligned(operand);
+    OPTRAIL_ASSIGN_OR_RETURN(
+        char* at, device_.Scratch(static_cast<size_t>(count * aligned_bytes)));
+    for (int64_t copy = 0; copy < count; ++copy) {
+      std::vector<void*> addresses;
+      for (size_t i = 0; i < bytes.size(); ++i) {
+        OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+            driver_.MemcpyDtoDAsync(
+                reinterpret_cast<Address>(at),
+                reinterpret_cast<Address>(operands_.addresses(0)[i]), bytes[i],
+                device_.stream()),
+            "cuMemcpyDtoDAsync"));
+        addresses.push_back(at);
+        at += Aligned(bytes[i]);
+      }
+      copies_.push_back(std::move(addresses));
+    }
+    return device_.Synchronize();
+  }
+
+  CudaDevice& device_;
+  const Driver& driver_;
+  Invocation& invocation_;
+  OperandSets& operands_;
+  const TimingMode mode_;
+  Event start_ = nullptr, end_ = nullptr;
+  GraphExec exec_ = nullptr;
+  int64_t captured_calls_ = 0;
+  int64_t calls_ = 0;
+  std::vector<std::vector<void*>> copies_;  // cold mode: addresses of each
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(CudaDevice& device,
+                                                     Invocation& invocation,
+                                                     OperandSets& operands,
+                                                     TimingMode mode) {
+  auto timer = std::make_unique<CudaTimer>(device, invocation, operands, mode);
+  OPTRAIL_RETURN_IF_ERROR(timer->Init());
+  return timer;
+}
+
+}  // namespace optrail::ops::cuda

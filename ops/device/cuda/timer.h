@@ -1,0 +1,35 @@
+#ifndef OPTRAIL_OPS_DEVICE_CUDA_TIMER_H_
+#define OPTRAIL_OPS_DEVICE_CUDA_TIMER_H_
+
+// The GPU's own clock: events around a batch of calls.
+//
+// STREAM launches call by call from the host, as eager code does; GRAPH
+// captures the batch once and launches it at a stroke. Either way the GPU is
+// kept busy with something else while the host enqueues the batch, so that the
+// launch of the first call is not on the clock.
+//
+// Hot: the calls before the batch were the same ones. Cold: each call of a
+// batch has operands of its own, copies that together exceed the L2 several
+// times, and the L2 is flushed before the batch; nothing of it is inside the
+// timed region.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ops/core/device.h"
+#include "ops/core/invocation.h"
+#include "ops/device/cuda/device.h"
+
+namespace optrail::ops::cuda {
+
+// ResourceExhausted if there is no memory for the copies of cold mode.
+absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(CudaDevice& device,
+                                                     Invocation& invocation,
+                                                     OperandSets& operands,
+                                                     TimingMode mode);
+
+}  // namespace optrail::ops::cuda
+
+#endif  // OPTRAIL_OPS_DEVICE_CUDA_TIMER_H_
