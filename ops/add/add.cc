@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ops/core/data_type.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
 
@@ -18,13 +19,18 @@ class Add : public Operator {
   std::string name() const override { return "add"; }
   std::vector<std::string> dims() const override { return {"n"}; }
 
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const int64_t n = shape.dims(0).value();
+    const proto::DataType type = shape.data_types(0);
     return std::vector<OperandSpec>{
-        {"a", proto::F32, {n}, Role::kInput},
-        {"b", proto::F32, {n}, Role::kInput},
-        {"c", proto::F32, {n}, Role::kOutput},
+        {"a", type, {n}, Role::kInput},
+        {"b", type, {n}, Role::kInput},
+        {"c", type, {n}, Role::kOutput},
     };
   }
 
@@ -42,10 +48,12 @@ class Add : public Operator {
     return {c};
   }
 
-  // One rounding of a result below 2: half a unit in the last place is at most
-  // 2^-24 relative to it.
+  // One rounding. Sums of f32 and f16 are exact where they are denormal; those
+  // of bf16 go through f32, whose rounding comes on top.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
-    return {0, 0x1.0p-24};
+    const proto::DataType type = shape.data_types(0);
+    const double u = RoundingOf(type).relative;
+    return {0, type == proto::BF16 ? u + 0x1.0p-23 : u};
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ops/core/data_type.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
 
@@ -20,22 +21,27 @@ class Softmax : public Operator {
   std::string name() const override { return "softmax"; }
   std::vector<std::string> dims() const override { return {"rows", "cols"}; }
 
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
+    const proto::DataType type = shape.data_types(0);
     const int64_t rows = shape.dims(0).value();
     const int64_t cols = shape.dims(1).value();
     return std::vector<OperandSpec>{
         // Far apart, so that exponentials underflow, and beyond what the
         // two-pass algorithm takes on.
         {"x",
-         proto::F32,
+         type,
          {rows, cols},
          Role::kInput,
          0,
          -4,
          4,
          {30, -30, 88, -88, 600, -600}},
-        {"y", proto::F32, {rows, cols}, Role::kOutput},
+        {"y", type, {rows, cols}, Role::kOutput},
     };
   }
 
@@ -70,11 +76,17 @@ class Softmax : public Operator {
   // is left), 4 from the exponential, 3 from division and scaling, and as many
   // as the longest running sum has steps, of which rounding makes a random
   // walk: 2 sqrt(cols) covers a sum in a single lane. The absolute part stands
-  // for results that are flushed to zero: normal
-  // ones just above 2^-126 by oneDNN, too.
+  // for results that are flushed to zero: normal ones just above 2^-126 by
+  // oneDNN, too. With 16 bits a result is rounded once
+  // more, which hides most of what the exponential does: 128 more from a base-2
+  // exponential whose argument is rounded.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto cols = static_cast<double>(shape.dims(1).value());
-    return {0x1.0p-125, (72.0 + 2.0 * std::sqrt(cols)) * 0x1.0p-24};
+    const double computed = (72.0 + 2.0 * std::sqrt(cols)) * 0x1.0p-24;
+    if (shape.data_types(0) == proto::F32) return {0x1.0p-125, computed};
+    const Rounding rounding = RoundingOf(shape.data_types(0));
+    return {std::max(0x1.0p-125, rounding.absolute),
+            rounding.relative + computed + 128 * 0x1.0p-24};
   }
 
  private:

@@ -1,4 +1,5 @@
-// y[row, :] = exp(x[row, :] - max) / sum on CUDA: one read, one write.
+// y[row, :] = exp(x[row, :] - max) / sum on CUDA: one read, one write, unless a
+// row is too long for registers.
 //
 // A row stays in the registers of the threads that share it: lanes of a warp,
 // warps of a block, or blocks of a cluster. Each thread folds its elements into
@@ -10,7 +11,7 @@
 //   ELEMENT 0 f32, 1 f16, 2 bf16; THREADS_PER_ROW (a power of two from 32);
 //   ROWS_PER_BLOCK; CLUSTER (blocks per row); VECTOR (elements per access);
 //   ITEMS (accesses per thread): THREADS_PER_ROW * CLUSTER * VECTOR * ITEMS
-//   covers a row.
+//   covers a row; RESIDENT 0: a row is read twice, ITEMS accesses at a time.
 
 typedef unsigned int uint32_t;
 typedef unsigned short uint16_t;
@@ -72,8 +73,15 @@ constexpr float kNone = -3.402823466e38f;  // smaller than any input but -inf
 // exp(x); the subtraction of the maximum comes before, so that large inputs do
 // not overflow.
 __device__ __forceinline__ float Exp(float x) {
+  const float t = x * 1.4426950408889634f;
   float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(t));
+#if ELEMENT == 0
+  // What rounding cost t, and log2(e) when it became a float.
+  const float lost = fmaf(x, 1.9259629e-8f, fmaf(x, 1.4426950408889634f, -t));
+  // Where nothing is left of the exponential, it may be infinity less infinity.
+  if (t > -150.0f) y = fmaf(y * 0.6931472f, lost, y);
+#endif
   return y;
 }
 
@@ -91,6 +99,53 @@ __device__ __forceinline__ Pair InWarp(Pair p, int width) {
     p = Combine(p, other);
   }
   return p;
+}
+
+__device__ __forceinline__ void LoadItems(const Vector* from, int first,
+                                          int vectors, Vector* v) {
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = first + i * THREADS_PER_ROW;
+    if (index < vectors) v[i] = Load(from + index);
+  }
+}
+
+__device__ __forceinline__ Pair FoldItems(const Vector* v, int first,
+                                          int vectors) {
+  Pair mine = {kNone, 0};
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    if (first + i * THREADS_PER_ROW < vectors) {
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j)
+        mine.max = fmaxf(mine.max, ToFloat(v[i].at[j]));
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    if (first + i * THREADS_PER_ROW < vectors) {
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j)
+        mine.sum += Exp(ToFloat(v[i].at[j]) - mine.max);
+    }
+  }
+  return mine;
+}
+
+__device__ __forceinline__ void StoreItems(const Vector* v, int first,
+                                           int vectors, Pair all, Vector* to) {
+  const float scale = 1.0f / all.sum;
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = first + i * THREADS_PER_ROW;
+    if (index < vectors) {
+      Vector out;
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j)
+        out.at[j] = FromFloat(Exp(ToFloat(v[i].at[j]) - all.max) * scale);
+      to[index] = out;
+    }
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * ROWS_PER_BLOCK)
@@ -111,29 +166,17 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * ROWS_PER_BLOCK)
   const int vectors = live ? columns / VECTOR : 0;
   const Vector* from = (const Vector*)(x + row * columns);
   Vector v[ITEMS];
+#if RESIDENT
   const int first = rank * THREADS_PER_ROW * ITEMS + in_row;
-#pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    const int index = first + i * THREADS_PER_ROW;
-    if (index < vectors) v[i] = Load(from + index);
-  }
+  LoadItems(from, first, vectors, v);
+  Pair mine = FoldItems(v, first, vectors);
+#else
   Pair mine = {kNone, 0};
-#pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    if (first + i * THREADS_PER_ROW < vectors) {
-#pragma unroll
-      for (int j = 0; j < VECTOR; ++j)
-        mine.max = fmaxf(mine.max, ToFloat(v[i].at[j]));
-    }
+  for (int first = in_row; first < vectors; first += THREADS_PER_ROW * ITEMS) {
+    LoadItems(from, first, vectors, v);
+    mine = Combine(mine, FoldItems(v, first, vectors));
   }
-#pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    if (first + i * THREADS_PER_ROW < vectors) {
-#pragma unroll
-      for (int j = 0; j < VECTOR; ++j)
-        mine.sum += Exp(ToFloat(v[i].at[j]) - mine.max);
-    }
-  }
+#endif
   mine = InWarp(mine, 32);
 #if THREADS_PER_ROW > 32 || CLUSTER > 1
   __shared__ Pair pairs[ROWS_PER_BLOCK][kWarpsPerRow * CLUSTER];
@@ -166,18 +209,13 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * ROWS_PER_BLOCK)
     mine = Combine(mine, pairs[row_in_block][i]);
   mine = InWarp(mine, 32);
 #endif
-  const float scale = 1.0f / mine.sum;
   Vector* to = (Vector*)(y + row * columns);
-#pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    const int index = first + i * THREADS_PER_ROW;
-    if (index < vectors) {
-      Vector out;
-#pragma unroll
-      for (int j = 0; j < VECTOR; ++j)
-        out.at[j] = FromFloat(Exp(ToFloat(v[i].at[j]) - mine.max) *
-                              scale);
-      to[index] = out;
-    }
+#if RESIDENT
+  StoreItems(v, first, vectors, mine, to);
+#else
+  for (int first = in_row; first < vectors; first += THREADS_PER_ROW * ITEMS) {
+    LoadItems(from, first, vectors, v);
+    StoreItems(v, first, vectors, mine, to);
   }
+#endif
 }

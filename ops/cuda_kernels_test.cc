@@ -1,0 +1,162 @@
+// CUDA kernels of all operators, without a GPU: their spaces fit the hardware
+// that the device kind declares, what they ask of a launch is possible there,
+// and they compile for the architectures that they are written for. Where NVRTC
+// is not found the test says so and compiles nothing.
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ops/core/config_coverage.h"
+#include "ops/core/device_type.h"
+#include "ops/core/registry.h"
+#include "ops/device/cuda/backend.h"
+#include "ops/device/cuda/nvrtc.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/space/shapes.h"
+#include "tuning/space/space.h"
+
+namespace optrail::ops::cuda {
+namespace {
+
+constexpr int kConfigsPerShape = 12;
+// Of every operator and architecture.
+constexpr int kCompiled = 8;
+
+struct Case {
+  const Operator* op;
+  const CudaBackend* backend;
+  proto::Shape shape;
+  proto::Config config;
+  bool is_default;
+
+  std::string ToString() const {
+    return op->name() + " " + tuning::CanonicalText(shape) + " " +
+           tuning::CanonicalText(config);
+  }
+};
+
+proto::Hardware Declared() {
+  const auto type = FindDeviceType(proto::CUDA);
+  EXPECT_TRUE(type.ok()) << type.status();
+  return (*type)->Declared();
+}
+
+// An A100, as far as spaces read it.
+proto::Hardware Ampere() {
+  proto::Hardware hardware = Declared();
+  hardware.set_cores(108);
+  for (proto::HardwareAttribute& attribute : *hardware.mutable_attributes()) {
+    if (attribute.name() == "compute_capability") attribute.set_int_(80);
+    if (attribute.name() == "multiprocessors") attribute.set_int_(108);
+    if (attribute.name() == "shared_bytes_per_block") {
+      attribute.set_int_(163 << 10);
+    }
+  }
+  return hardware;
+}
+
+// The default of every listed shape and configs that cover the space.
+std::vector<Case> Cases(const proto::Hardware& hardware) {
+  std::vector<Case> cases;
+  for (const OperatorEntry* entry : Registry::Get().List()) {
+    const auto found = entry->FindBackend(proto::CUDA, "");
+    if (!found.ok()) continue;
+    const auto* const backend = dynamic_cast<const CudaBackend*>(*found);
+    if (backend == nullptr) continue;
+    const auto space = tuning::Space::Parse(backend->space()->contents,
+                                            backend->space()->path);
+    EXPECT_TRUE(space.ok()) << space.status();
+    const auto shapes =
+        tuning::ParseShapes(entry->shapes.contents, entry->shapes.path);
+    EXPECT_TRUE(shapes.ok()) << shapes.status();
+    if (!space.ok() || !shapes.ok()) continue;
+    ConfigCoverage coverage;
+    Rng rng(1);
+    for (const tuning::NamedShape& listed : *shapes) {
+      if (!Computes(*entry->op, *backend, listed.shape).ok()) continue;
+      const auto bound = space->Bind(listed.shape, hardware);
+      EXPECT_TRUE(bound.ok()) << bound.status();
+      if (!bound.ok()) continue;
+      ConfigCoverage::Options options;
+      options.most = kConfigsPerShape;
+      bool is_default = true;
+      for (const proto::Config& config :
+           coverage.Choose(**bound, options, rng)) {
+        cases.push_back(
+            {entry->op.get(), backend, listed.shape, config, is_default});
+        is_default = false;
+      }
+    }
+  }
+  return cases;
+}
+
+int64_t Attribute(const proto::Hardware& hardware, const std::string& name) {
+  for (const proto::HardwareAttribute& attribute : hardware.attributes()) {
+    if (attribute.name() == name) return attribute.int_();
+  }
+  ADD_FAILURE() << "no attribute " << name;
+  return 0;
+}
+
+TEST(CudaKernels, EveryOperatorHasOne) {
+  std::set<std::string> names;
+  for (const Case& one : Cases(Declared())) names.insert(one.op->name());
+  EXPECT_EQ(names, (std::set<std::string>{"add", "matmul", "softmax"}));
+}
+
+TEST(CudaKernels, AskForLaunchesThatTheHardwareCanMake) {
+  for (const proto::Hardware& hardware : {Declared(), Ampere()}) {
+    const int64_t shared = Attribute(hardware, "shared_bytes_per_block");
+    for (const Case& one : Cases(hardware)) {
+      SCOPED_TRACE(one.ToString());
+      const auto plan = one.backend->Plan(one.shape, one.config, hardware);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_GE(plan->block_x, 32u);
+      EXPECT_LE(plan->block_x, 1024u);
+      EXPECT_EQ(plan->block_x % 32, 0u);
+      EXPECT_LE(plan->dynamic_shared_bytes, shared);
+      EXPECT_GE(plan->grid_x, 1u);
+      EXPECT_LT(plan->grid_x, 1u << 31);
+      EXPECT_LE(plan->grid_y, 65535u);
+      EXPECT_EQ(plan->grid_x % plan->cluster, 0u);
+      EXPECT_LE(plan->cluster, 16);
+      EXPECT_LT(plan->workspace_bytes, size_t{4} << 30);
+    }
+  }
+}
+
+TEST(CudaKernels, CompileForTheirArchitectures) {
+  const auto nvrtc = Nvrtc::Get();
+  if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
+  for (const proto::Hardware& hardware : {Ampere(), Declared()}) {
+    Target target;
+    target.kind = proto::CUDA;
+    target.hardware = hardware;
+    std::map<std::string, int> compiled;
+    std::set<std::string> keys;
+    // From the last shape to the first: later ones cover what is rare.
+    std::vector<Case> cases = Cases(hardware);
+    for (auto one = cases.rbegin(); one != cases.rend(); ++one) {
+      SCOPED_TRACE(one->ToString());
+      const auto recipe =
+          one->backend->Describe({one->shape, one->config, target});
+      ASSERT_TRUE(recipe.ok()) << recipe.status();
+      if (!keys.insert(recipe->Key()).second) continue;
+      if (compiled[one->op->name()]++ >= kCompiled && !one->is_default) {
+        continue;
+      }
+      const auto artifact = one->backend->Compile(*recipe);
+      ASSERT_TRUE(artifact.ok()) << artifact.status();
+      EXPECT_GT(artifact->bytes.size(), 1000u);
+      ASSERT_TRUE(artifact->facts.count("registers")) << artifact->log;
+      EXPECT_LE(artifact->facts.at("registers"), 255);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace optrail::ops::cuda
