@@ -1,0 +1,226 @@
+// How much is lost by what tuning picks: tunes each shape several times from
+// nothing, then measures a fixed list of configs, the picks and the default
+// among them, in interleaved rounds.
+//
+//   bazel run //suites:regret -- --device=cuda --op=matmul --launch=graph
+//       --cache=cold --shape=m=1024,n=1024,k=1024/bf16 --tunings=10
+//
+// The best of the list is chosen on the even rounds, and all ratios are of the
+// odd ones: a config that was lucky once does not make everybody else look bad.
+// A pick's regret is its time over the best's there. Prints JSON, one object a
+// shape.
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/exit_code.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "base/statistics.h"
+#include "base/status_macros.h"
+#include "ops/core/device_type.h"
+#include "suites/stopwatch/stopwatch.h"
+#include "suites/tune/tune_driver.h"
+#include "suites/worker/run_context.h"
+#include "suites/worker/worker.h"
+#include "suites/worker/worker_evaluator.h"
+#include "suites/workload/tasks.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/search/strategies.h"
+
+ABSL_FLAG(std::string, device, "cpu", "kind of device");
+ABSL_FLAG(std::string, op, "", "operators, a regular expression");
+ABSL_FLAG(std::string, shape, "", "shapes, a regular expression");
+ABSL_FLAG(std::string, cache, "hot", "hot or cold");
+ABSL_FLAG(std::string, launch, "", "stream or graph");
+ABSL_FLAG(int, tunings, 10, "of each shape, from nothing");
+ABSL_FLAG(int, trials, 72, "of each tuning");
+ABSL_FLAG(int, configs, 300, "in the list beside the picks");
+ABSL_FLAG(int, rounds, 6, "over the list");
+ABSL_FLAG(std::string, state, "/tmp/optrail-regret", "folder for all of it");
+
+namespace optrail::suites {
+namespace {
+
+struct Shape {
+  TaskEntry task;
+  std::vector<std::string> picks;  // of each tuning; "" for none
+  double tune_s = 0;
+};
+
+absl::StatusOr<Shape> Tune(const TaskEntry& task, RunContext context) {
+  Shape shape;
+  shape.task = task;
+  TuneDriverOptions options;
+  options.tune.strategy = tuning::kDefaultStrategy;
+  options.tune.sampling = DefaultSamplingOptions();
+  options.tune.budget.set_trials(absl::GetFlag(FLAGS_trials));
+  options.worker.shared_folder = context.state;
+  options.retune = true;
+  options.forget_trials = true;
+  options.quiet = true;
+  const int64_t start_ns = Clock::Real()->NowNs();
+  for (int i = 0; i < absl::GetFlag(FLAGS_tunings); ++i) {
+    options.tune.seed = 1000 + i;
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
+                             TuneTasks({task}, context, options));
+    const auto& session = summaries[0].session;
+    shape.picks.push_back(session.has_value() && session->has_winner()
+                              ? tuning::CanonicalText(session->winner())
+                              : "");
+  }
+  shape.tune_s = static_cast<double>(Clock::Real()->NowNs() - start_ns) * 1e-9 /
+                 absl::GetFlag(FLAGS_tunings);
+  return shape;
+}
+
+absl::StatusOr<std::set<std::string>> ConfigsOf(
+    const Shape& shape, const proto::Hardware& hardware) {
+  OPTRAIL_ASSIGN_OR_RETURN(const TaskSpace space,
+                           BindTask(shape.task, hardware));
+  std::set<std::string> configs = {
+      tuning::CanonicalText(space.bound->default_config())};
+  Rng rng(1);
+  const auto wanted = static_cast<size_t>(absl::GetFlag(FLAGS_configs));
+  for (int draws = 0; configs.size() < wanted && draws < 20 * wanted; ++draws) {
+    const proto::Config config =
+        space.bound->ToConfig(space.bound->Sample(rng));
+    configs.insert(tuning::CanonicalText(config));
+  }
+  for (const std::string& pick : shape.picks) {
+    if (!pick.empty()) configs.insert(pick);
+  }
+  return configs;
+}
+
+struct Times {
+  std::vector<double> chosen_on, told_by;  // even rounds, odd rounds
+};
+
+absl::StatusOr<std::map<std::string, Times>> Measure(
+    const Shape& shape, const std::set<std::string>& configs,
+    const RunContext& context) {
+  WorkerOptions worker;
+  worker.shared_folder = context.state;
+  worker.configs_per_worker = 1 << 20;
+  WorkerEvaluator evaluator(shape.task.task, worker);
+  std::map<std::string, Times> times;
+  std::vector<std::string> order(configs.begin(), configs.end());
+  Rng rng(2);
+  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
+    rng.Shuffle(order);
+    for (const std::string& text : order) {
+      EvaluationOptions options;
+      options.sampling = DefaultSamplingOptions();
+      options.sampling.set_max_time_ns(20'000'000);
+      options.process_of_round = round;
+      OPTRAIL_ASSIGN_OR_RETURN(const proto::Config config,
+                               tuning::ParseConfig(text));
+      const Evaluation one = evaluator.Evaluate(config, options);
+      if (one.outcome != proto::OK || !one.time_ns) continue;
+      (round % 2 == 0 ? times[text].chosen_on : times[text].told_by)
+          .push_back(*one.time_ns);
+    }
+  }
+  return times;
+}
+
+absl::Status Report(const Shape& shape,
+                    const std::map<std::string, Times>& times) {
+  std::string best;
+  double best_ns = 0;
+  for (const auto& [config, one] : times) {
+    if (one.chosen_on.empty() || one.told_by.empty()) continue;
+    const double ns = Median(one.chosen_on);
+    if (best.empty() || ns < best_ns) {
+      best = config;
+      best_ns = ns;
+    }
+  }
+  if (best.empty()) return absl::UnavailableError("nothing could be measured");
+  const double told_ns = Median(times.at(best).told_by);
+  std::vector<double> regrets;
+  std::map<std::string, int> winners;
+  for (const std::string& pick : shape.picks) {
+    const auto found = times.find(pick);
+    if (found == times.end() || found->second.told_by.empty()) continue;
+    regrets.push_back(Median(found->second.told_by) / told_ns);
+    ++winners[pick];
+  }
+  std::cout << "{\"task\": \"" << ShortTaskText(shape.task.task)
+            << "\", \"configs\": " << times.size() << ", \"best\": \"" << best
+            << "\", \"best_ns\": " << told_ns
+            << ", \"tune_s\": " << shape.tune_s
+            << ", \"different_picks\": " << winners.size()
+            << ", \"regrets\": [";
+  for (size_t i = 0; i < regrets.size(); ++i) {
+    std::cout << (i > 0 ? ", " : "") << regrets[i];
+  }
+  double sum = 0;
+  for (const double regret : regrets) sum += regret;
+  std::cout << "]";
+  if (!regrets.empty()) {
+    std::cout << ", \"mean\": " << sum / static_cast<double>(regrets.size())
+              << ", \"worst\": "
+              << *std::max_element(regrets.begin(), regrets.end());
+  }
+  std::cout << "}" << std::endl;
+  return absl::OkStatus();
+}
+
+absl::Status Run() {
+  TaskSelection selection;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const ops::DeviceType* type,
+      ops::FindDeviceTypeNamed(absl::GetFlag(FLAGS_device)));
+  selection.device = type->kind();
+  selection.op_regex = absl::GetFlag(FLAGS_op);
+  selection.shape_regex = absl::GetFlag(FLAGS_shape);
+  OPTRAIL_ASSIGN_OR_RETURN(selection.cache_mode,
+                           tuning::ParseCacheMode(absl::GetFlag(FLAGS_cache)));
+  if (const std::string launch = absl::GetFlag(FLAGS_launch); !launch.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(selection.launch_mode,
+                             tuning::ParseLaunchMode(launch));
+  }
+  const std::string folder = absl::GetFlag(FLAGS_state);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      RunContext context,
+      FindRunContext(selection.device, JoinPath(folder, "history"),
+                     JoinPath(folder, "store")));
+  context.state = JoinPath(folder, "state");
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(context.state));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
+                           SelectTasks(selection, context.hardware));
+  for (const TaskEntry& task : tasks) {
+    OPTRAIL_ASSIGN_OR_RETURN(const Shape shape, Tune(task, context));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::set<std::string> configs,
+                             ConfigsOf(shape, context.hardware));
+    OPTRAIL_ASSIGN_OR_RETURN(const auto times,
+                             Measure(shape, configs, context));
+    OPTRAIL_RETURN_IF_ERROR(Report(shape, times));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace optrail::suites
+
+int main(int argc, char** argv) {
+  if (optrail::suites::IsWorker(argc, argv)) {
+    return optrail::suites::RunWorker();
+  }
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = optrail::suites::Run();
+  if (status.ok()) return 0;
+  std::cerr << status.message() << "\n";
+  return optrail::ToInt(optrail::ExitCode::kBadInput);
+}
