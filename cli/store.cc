@@ -38,6 +38,7 @@ absl::StatusOr<int> ShowStore() {
                {"threads", Align::kRight},
                {"cache"},
                {"backend"},
+               {"for", Align::kLeft, "objective"},
                {"time", Align::kRight, "time_ns"},
                {"speed-up", Align::kRight, "speedup"},
                {"layer"},
@@ -53,6 +54,7 @@ absl::StatusOr<int> ShowStore() {
              tuning::CacheModeName(tuned.cache_mode()),
              tuned.backend().empty() ? tuning::DeviceName(file.device_kind())
                                      : tuned.backend(),
+             tuned.objective().empty() ? "time" : tuned.objective(),
              Cell::Number(tuned.time_ns(), FormatDurationNs(tuned.time_ns())),
              tuned.default_time_ns() > 0
                  ? Cell::Number(speedup, absl::StrFormat("%.2fx", speedup))

@@ -53,6 +53,35 @@ TEST(ReadingOf, HasNoneWithoutCleanSamples) {
   EXPECT_FALSE(ReadingOf(measurement, "joules").has_value());
 }
 
+TEST(ReadingOf, IsWhatAMeterReadOfOneCall) {
+  proto::Run run = MakeRun(1, "a", 1, {100, 100});
+  for (proto::Measurement& measurement :
+       *run.mutable_results(0)->mutable_measurements()) {
+    proto::MeterWindow* window = measurement.add_windows();
+    window->set_metric("joules");
+    window->set_unit("J");
+    window->set_direction(proto::LOWER_IS_BETTER);
+    window->set_value(50);
+    window->set_calls(200);
+  }
+  run.mutable_results(0)
+      ->mutable_measurements(1)
+      ->mutable_windows(0)
+      ->set_calls(0);  // it saw none
+  const proto::BenchmarkResult& result = run.results(0);
+  const auto reading = ReadingOf(result.measurements(0), "joules");
+  ASSERT_TRUE(reading.has_value());
+  EXPECT_DOUBLE_EQ(reading->value, .25);
+  EXPECT_EQ(reading->samples, 1);
+  EXPECT_FALSE(ReadingOf(result.measurements(1), "joules").has_value());
+  const std::vector<Observation> observed = Observe(result);
+  ASSERT_EQ(observed.size(), 2);
+  EXPECT_EQ(observed[1].metric.metric, "joules");
+  EXPECT_EQ(observed[1].metric.unit, "J");
+  ASSERT_EQ(observed[1].processes.size(), 1);
+  EXPECT_DOUBLE_EQ(observed[1].processes[0].value, .25);
+}
+
 TEST(ReadingOf, SurvivesThinnedSamples) {
   proto::Measurement measurement;
   measurement.set_median_ns(42);
