@@ -50,8 +50,15 @@ class Binder {
         case proto::HardwareAttribute::kBool:
           attributes_[attribute.name()] = {attribute.bool_() ? 1 : 0, false};
           break;
-        default:
-          break;  // for people
+        case proto::HardwareAttribute::kReal:
+          unreadable_[attribute.name()] = "a real number";
+          break;
+        case proto::HardwareAttribute::kText:
+          unreadable_[attribute.name()] = "text";
+          break;
+        case proto::HardwareAttribute::VALUE_NOT_SET:
+          unreadable_[attribute.name()] = "without a value";
+          break;
       }
     }
     for (const proto::Attribute& declared : parsed.attributes) {
@@ -146,6 +153,13 @@ class Binder {
   absl::Status CheckHardware(absl::string_view location,
                              absl::string_view name) {
     if (attributes_.count(std::string(name)) != 0) return absl::OkStatus();
+    if (const auto found = unreadable_.find(std::string(name));
+        found != unreadable_.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          location, ": attribute \"hw.", name, "\" is ", found->second,
+          ", expected an integer or a bool: what expressions read decides "
+          "which configs there are, exactly and on every machine"));
+    }
     return absl::InvalidArgumentError(absl::StrCat(
         location, ": unknown attribute \"hw.", name, "\", expected one of ",
         absl::StrJoin(attributes_, ", ",
@@ -264,6 +278,8 @@ class Binder {
   const proto::Shape& shape_;
   Scope scope_ = parsed_.scope;  // with the variants of the shape, too
   std::map<std::string, Attribute> attributes_;  // of the hardware
+  // What the hardware has beside them, and why expressions can't read it.
+  std::map<std::string, std::string> unreadable_;
   std::map<std::string, proto::Attribute> shape_attributes_;
   Binding binding_;
 };

@@ -452,6 +452,7 @@ TEST(SpaceTest, AnotherDeviceKindBringsItsOwnNames) {
   add("cores_per_tile")->set_int_(2);
   add("has_fp8")->set_bool_(true);
   add("marketing_name")->set_text("N");
+  add("clock_ghz")->set_real(1.5);
   const Space space = MustParse(IntSpace(
       {{"a", 8}},
       {"a >= hw.cores_per_tile && a <= hw.l2_bytes && hw.has_fp8 == 1"}));
@@ -470,6 +471,18 @@ TEST(SpaceTest, AnotherDeviceKindBringsItsOwnNames) {
                                                 "cores_per_tile, has_fp8, "
                                                 "l2_bytes")));
     EXPECT_THAT(message, ::testing::StartsWith("s.textproto:"));
+  }
+  // What is there and can't be read says so, in its place too.
+  for (const auto& [name, is] :
+       {std::pair<const char*, const char*>{"marketing_name", "text"},
+        {"clock_ghz", "a real number"}}) {
+    const Space wrong =
+        MustParse(IntSpace({{"a", 8}}, {absl::StrCat("a <= hw.", name)}));
+    EXPECT_THAT(
+        std::string(wrong.Bind(Shape("n=1/f32"), npu).status().message()),
+        ::testing::MatchesRegex(
+            absl::StrCat("s.textproto:[0-9]+:[0-9]+: attribute \"hw.", name,
+                         "\" is ", is, ", expected an integer or a bool.*")));
   }
   // Nor has a CPU what another kind has.
   EXPECT_THAT(
