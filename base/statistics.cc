@@ -43,36 +43,6 @@ std::vector<double> RankSumCounts(int m, int n) {
   return counts;
 }
 
-// The sum of the elements of `x` at `chosen`.
-double SumAt(const std::vector<double>& x, const std::vector<int>& chosen) {
-  double sum = 0;
-  for (const int i : chosen) sum += x[i];
-  return sum;
-}
-
-// The next k-subset of {0, ..., n - 1} in lexicographic order; false after the
-// last.
-bool NextSubset(int n, std::vector<int>& subset) {
-  const int k = static_cast<int>(subset.size());
-  int i = k - 1;
-  while (i >= 0 && subset[i] == n - k + i) --i;
-  if (i < 0) return false;
-  ++subset[i];
-  for (int j = i + 1; j < k; ++j) subset[j] = subset[j - 1] + 1;
-  return true;
-}
-
-// n choose k, or `limit` + 1 where it exceeds `limit`.
-int64_t BoundedBinomial(int64_t n, int64_t k, int64_t limit) {
-  k = std::min(k, n - k);
-  double ways = 1;
-  for (int64_t i = 1; i <= k; ++i) {
-    ways = ways * static_cast<double>(n - k + i) / static_cast<double>(i);
-    if (ways > static_cast<double>(limit)) return limit + 1;
-  }
-  return std::llround(ways);
-}
-
 }  // namespace
 
 double Mean(Samples x) {
@@ -97,32 +67,6 @@ double Quantile(Samples x, double p) {
   if (at + 1 == copy.end()) return *at;
   const double next = *std::min_element(at + 1, copy.end());
   return *at + (position - static_cast<double>(index)) * (next - *at);
-}
-
-double TrimmedMean(Samples x, double fraction) {
-  OPTRAIL_CHECK(fraction >= 0 && fraction < 0.5) << "fraction = " << fraction;
-  const std::vector<double> sorted = Sorted(x);
-  const auto cut =
-      static_cast<size_t>(static_cast<double>(sorted.size()) * fraction);
-  return Mean(Samples(sorted).subspan(cut, sorted.size() - 2 * cut));
-}
-
-double HodgesLehmann(Samples x) {
-  std::vector<double> means;
-  means.reserve(x.size() * (x.size() + 1) / 2);
-  for (size_t i = 0; i < x.size(); ++i) {
-    for (size_t j = i; j < x.size(); ++j) means.push_back((x[i] + x[j]) / 2);
-  }
-  return MedianInPlace(means);
-}
-
-double HodgesLehmannShift(Samples x, Samples y) {
-  std::vector<double> differences;
-  differences.reserve(x.size() * y.size());
-  for (const double a : x) {
-    for (const double b : y) differences.push_back(b - a);
-  }
-  return MedianInPlace(differences);
 }
 
 double Variance(Samples x) {
@@ -187,40 +131,6 @@ double ClopperPearsonLower(int64_t successes, int64_t trials,
   return 1 - ClopperPearsonUpper(trials - successes, trials, confidence);
 }
 
-TTest WelchTTest(Samples x, Samples y, double confidence) {
-  if (x.size() < 2 || y.size() < 2) {
-    return {kNan, kNan, kNan, kNan, {kNan, kNan, 0}};
-  }
-  const double x_part = Variance(x) / static_cast<double>(x.size());
-  const double y_part = Variance(y) / static_cast<double>(y.size());
-  const double variance = x_part + y_part;
-  TTest test;
-  test.difference = Mean(y) - Mean(x);
-  if (variance == 0) {
-    const bool equal = test.difference == 0;
-    test.t = equal ? 0
-                   : std::copysign(std::numeric_limits<double>::infinity(),
-                                   test.difference);
-    test.degrees_of_freedom = static_cast<double>(x.size() + y.size() - 2);
-    test.p_value = equal ? 1 : 0;
-    test.interval = {test.difference, test.difference, confidence};
-    return test;
-  }
-  const double error = std::sqrt(variance);
-  test.t = test.difference / error;
-  // Welch-Satterthwaite, in shares of the variance so that nothing overflows.
-  const double x_share = x_part / variance, y_share = y_part / variance;
-  test.degrees_of_freedom =
-      1 / (x_share * x_share / static_cast<double>(x.size() - 1) +
-           y_share * y_share / static_cast<double>(y.size() - 1));
-  test.p_value = 2 * StudentTCdf(-std::abs(test.t), test.degrees_of_freedom);
-  const double half_width =
-      error * StudentTQuantile(0.5 + confidence / 2, test.degrees_of_freedom);
-  test.interval = {test.difference - half_width, test.difference + half_width,
-                   confidence};
-  return test;
-}
-
 RankTest MannWhitneyU(Samples x, Samples y) {
   if (x.empty() || y.empty()) return {kNan, kNan, false};
   struct Value {
@@ -271,61 +181,6 @@ RankTest MannWhitneyU(Samples x, Samples y) {
   }
   const double distance = std::max(0.0, std::abs(test.u - mean) - 0.5);
   test.p_value = 2 * NormalCdf(-distance / std::sqrt(variance));
-  return test;
-}
-
-PermutationTest LogMeanPermutationTest(Samples x, Samples y, Rng& rng,
-                                       int64_t max_permutations) {
-  PermutationTest test = {kNan, kNan, false, 0};
-  if (x.empty() || y.empty()) return test;
-  std::vector<double> logs;
-  for (const Samples side : {x, y}) {
-    for (const double value : side) {
-      OPTRAIL_CHECK(value > 0) << "value " << value;
-      logs.push_back(std::log(value));
-    }
-  }
-  const int total = static_cast<int>(logs.size());
-  const int chosen_size = static_cast<int>(y.size());
-  const Samples all = logs;
-  test.ratio =
-      std::exp(Mean(all.subspan(x.size())) - Mean(all.subspan(0, x.size())));
-  // The difference of means is a monotone function of the sum of y's logs
-  // alone; centred, so that the two tails are symmetric about 0.
-  const double center = Mean(all);
-  for (double& value : logs) value -= center;
-  std::vector<int> subset(y.size());
-  std::iota(subset.begin(), subset.end(), static_cast<int>(x.size()));
-  const double observed = std::abs(SumAt(logs, subset));
-  // Equal sums in another order differ by rounding.
-  double scale = 0;
-  for (const double value : logs) scale += std::abs(value);
-  const double threshold = observed - 1e-12 * scale;
-
-  int64_t as_extreme = 0;
-  const int64_t ways = BoundedBinomial(total, chosen_size, max_permutations);
-  test.exact = ways <= max_permutations;
-  if (test.exact) {
-    std::iota(subset.begin(), subset.end(), 0);
-    do {
-      as_extreme += std::abs(SumAt(logs, subset)) >= threshold;
-    } while (NextSubset(total, subset));
-    test.permutations = ways;
-    test.p_value = static_cast<double>(as_extreme) / static_cast<double>(ways);
-    return test;
-  }
-  for (int64_t i = 0; i < max_permutations; ++i) {
-    // The first steps of a Fisher-Yates shuffle draw a subset.
-    double sum = 0;
-    for (int j = 0; j < chosen_size; ++j) {
-      std::swap(logs[j], logs[j + rng.UniformInt(total - j)]);
-      sum += logs[j];
-    }
-    as_extreme += std::abs(sum) >= threshold;
-  }
-  test.permutations = max_permutations;
-  test.p_value = static_cast<double>(as_extreme + 1) /
-                 static_cast<double>(max_permutations + 1);
   return test;
 }
 

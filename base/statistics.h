@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "base/random.h"
 
 namespace optrail {
 
@@ -39,14 +38,6 @@ double Median(Samples x);
 // Hyndman and Fan ("Sample quantiles in statistical packages", 1996): the
 // default of R and NumPy. p in [0, 1].
 double Quantile(Samples x, double p);
-// The mean without floor(n * fraction) values at either end; fraction in
-// [0, 0.5).
-double TrimmedMean(Samples x, double fraction);
-// Hodges-Lehmann: the median of the means of all pairs, each value with itself
-// included. O(n^2) time and memory.
-double HodgesLehmann(Samples x);
-// Hodges-Lehmann shift: the median of all y[j] - x[i].
-double HodgesLehmannShift(Samples x, Samples y);
 
 // Spread ----------------------------------------------------------------------
 
@@ -76,17 +67,6 @@ double ClopperPearsonLower(int64_t successes, int64_t trials,
 
 // Two samples -----------------------------------------------------------------
 
-struct TTest {
-  double t;
-  double degrees_of_freedom;
-  double p_value;     // two-sided
-  double difference;  // mean(y) - mean(x)
-  Interval interval;  // of the difference
-};
-// Welch's test of unequal variances. All NaN with fewer than two values on
-// either side. Where both sides are constant: p is 1 if equal, else 0.
-TTest WelchTTest(Samples x, Samples y, double confidence = 0.95);
-
 struct RankTest {
   double u;        // of y: pairs with y > x, ties counting half
   double p_value;  // two-sided
@@ -96,20 +76,6 @@ struct RankTest {
 // values and there are no ties, else the normal approximation with correction
 // for ties and continuity (as R's wilcox.test).
 RankTest MannWhitneyU(Samples x, Samples y);
-
-struct PermutationTest {
-  double ratio;    // geometric mean of y over that of x
-  double p_value;  // two-sided
-  bool exact;
-  int64_t permutations;
-};
-// Tests whether the means of log(x) and log(y) differ, by reassigning the
-// values to the two sides: all ways if they are at most `max_permutations`,
-// else that many drawn from `rng`, the observed one counted in (Phipson and
-// Smyth, "Permutation p-values should never be zero", 2010). Values must be
-// positive.
-PermutationTest LogMeanPermutationTest(Samples x, Samples y, Rng& rng,
-                                       int64_t max_permutations = 20000);
 
 // Many tests ------------------------------------------------------------------
 

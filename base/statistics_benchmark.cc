@@ -23,7 +23,6 @@ void BM_OneSample(benchmark::State& state) {
   for (auto unused : state) benchmark::DoNotOptimize(kStatistic(x));
 }
 BENCHMARK_TEMPLATE(BM_OneSample, Median)->Arg(20)->Arg(1000);
-BENCHMARK_TEMPLATE(BM_OneSample, HodgesLehmann)->Arg(20)->Arg(1000);
 
 void BM_MedianInterval(benchmark::State& state) {
   const std::vector<double> x = LogNormal(state.range(0), 1);
@@ -33,29 +32,12 @@ void BM_MedianInterval(benchmark::State& state) {
 }
 BENCHMARK(BM_MedianInterval)->Arg(20)->Arg(1000);
 
-void BM_WelchTTest(benchmark::State& state) {
-  const std::vector<double> x = LogNormal(state.range(0), 1);
-  const std::vector<double> y = LogNormal(state.range(0), 2);
-  for (auto unused : state) benchmark::DoNotOptimize(WelchTTest(x, y));
-}
-BENCHMARK(BM_WelchTTest)->Arg(5)->Arg(20);
-
 void BM_MannWhitneyU(benchmark::State& state) {
   const std::vector<double> x = LogNormal(state.range(0), 1);
   const std::vector<double> y = LogNormal(state.range(0), 2);
   for (auto unused : state) benchmark::DoNotOptimize(MannWhitneyU(x, y));
 }
 BENCHMARK(BM_MannWhitneyU)->Arg(5)->Arg(50)->Arg(500);
-
-void BM_LogMeanPermutationTest(benchmark::State& state) {
-  const std::vector<double> x = LogNormal(state.range(0), 1);
-  const std::vector<double> y = LogNormal(state.range(0), 2);
-  Rng rng(3);
-  for (auto unused : state) {
-    benchmark::DoNotOptimize(LogMeanPermutationTest(x, y, rng));
-  }
-}
-BENCHMARK(BM_LogMeanPermutationTest)->Arg(5)->Arg(20);
 
 }  // namespace
 }  // namespace optrail

@@ -26,8 +26,6 @@ TEST(StatisticsTest, LocationOfKnownSamples) {
   EXPECT_EQ(Mean(kOneToTen), 5.5);
   EXPECT_EQ(Median(kOneToTen), 5.5);
   EXPECT_EQ(Median({3, 1, 2}), 2);
-  EXPECT_EQ(TrimmedMean({1000, 1, 2, 3, -1000}, 0.2), 2);
-  EXPECT_EQ(TrimmedMean({1, 2, 6}, 0), 3);
 }
 
 TEST(StatisticsTest, QuantileIsTypeSeven) {
@@ -46,9 +44,6 @@ TEST(StatisticsTest, TooFewValuesGiveNan) {
   EXPECT_TRUE(std::isnan(Quantile({}, 0.5)));
   EXPECT_TRUE(std::isnan(Variance({1})));
   EXPECT_TRUE(std::isnan(MedianAbsoluteDeviation({})));
-  EXPECT_TRUE(std::isnan(HodgesLehmann({})));
-  EXPECT_TRUE(std::isnan(HodgesLehmannShift({1}, {})));
-  EXPECT_TRUE(std::isnan(WelchTTest({1}, {1, 2}).p_value));
   EXPECT_TRUE(std::isnan(MannWhitneyU({}, {1}).p_value));
   EXPECT_TRUE(std::isnan(MedianInterval({}, 0.9).low));
 }
@@ -62,13 +57,6 @@ TEST(StatisticsTest, SpreadOfKnownSamples) {
 
 TEST(StatisticsTest, SpreadSurvivesALargeOffset) {
   EXPECT_NEAR(Variance({1e9 + 1, 1e9 + 2, 1e9 + 3}), 1, 1e-6);
-}
-
-TEST(StatisticsTest, HodgesLehmannByHand) {
-  // Means of pairs of {1, 2, 6}: 1, 1.5, 3.5, 2, 4, 6.
-  EXPECT_DOUBLE_EQ(HodgesLehmann({1, 2, 6}), 2.75);
-  // Differences: 4, 9, 3, 8.
-  EXPECT_DOUBLE_EQ(HodgesLehmannShift({1, 2}, {5, 10}), 6);
 }
 
 TEST(StatisticsTest, MedianIntervalUsesTheTabulatedRanks) {
@@ -117,23 +105,6 @@ TEST(StatisticsTest, ClopperPearsonHasItsClosedForm) {
   const double bound = ClopperPearsonUpper(7, 300, 0.99);
   EXPECT_NEAR(BinomialCdf(7, 300, bound), 0.01, 1e-9);
   EXPECT_NEAR(ClopperPearsonLower(5, 5, 0.95), std::pow(0.05, 0.2), 1e-12);
-}
-
-TEST(StatisticsTest, WelchMatchesThePublishedSleepExample) {
-  // R's help page of t.test: t = -1.8608, df = 17.776, p = 0.07939, interval
-  // of group 1 - group 2: -3.3654832 to 0.2054832.
-  const TTest test = WelchTTest(kDrug1, kDrug2);
-  EXPECT_NEAR(test.t, 1.8608, 5e-5);
-  EXPECT_NEAR(test.degrees_of_freedom, 17.776, 5e-4);
-  EXPECT_NEAR(test.p_value, 0.07939, 5e-6);
-  EXPECT_NEAR(test.difference, 1.58, 1e-12);
-  EXPECT_NEAR(test.interval.low, -0.2054832, 1e-6);
-  EXPECT_NEAR(test.interval.high, 3.3654832, 1e-6);
-}
-
-TEST(StatisticsTest, WelchOfConstants) {
-  EXPECT_EQ(WelchTTest({1, 1}, {1, 1}).p_value, 1);
-  EXPECT_EQ(WelchTTest({1, 1}, {2, 2}).p_value, 0);
 }
 
 // The p-value by looking at every assignment.
@@ -200,49 +171,18 @@ TEST(StatisticsTest, MannWhitneyIsCalibratedForLargeSamples) {
   EXPECT_NEAR(exact.p_value, approximate.p_value, 0.01);
 }
 
-TEST(StatisticsTest, PermutationTestIsExactForFewValues) {
-  Rng rng(1);
-  const PermutationTest test =
-      LogMeanPermutationTest({1, 1.1, 1.2, 1.3}, {2, 2.1, 2.2, 2.3}, rng);
-  EXPECT_TRUE(test.exact);
-  EXPECT_EQ(test.permutations, 70);
-  EXPECT_NEAR(test.p_value, 2.0 / 70, 1e-12);
-  EXPECT_EQ(LogMeanPermutationTest({2, 2}, {2, 2}, rng).p_value, 1);
-}
-
-TEST(StatisticsTest, PermutationTestReportsTheGeometricRatio) {
-  Rng rng(1);
-  EXPECT_NEAR(LogMeanPermutationTest({1, 4}, {2, 8}, rng).ratio, 2, 1e-12);
-}
-
-TEST(StatisticsTest, SampledPermutationsAgreeWithAllOfThem) {
-  Rng rng(9);
-  std::vector<double> x(8), y(8);
-  for (double& value : x) value = std::exp(0.1 * rng.Gaussian());
-  for (double& value : y) value = std::exp(0.1 * rng.Gaussian() + 0.06);
-  const PermutationTest exact = LogMeanPermutationTest(x, y, rng);
-  const PermutationTest sampled = LogMeanPermutationTest(x, y, rng, 12000);
-  EXPECT_TRUE(exact.exact);
-  EXPECT_FALSE(sampled.exact);
-  EXPECT_NEAR(sampled.p_value, exact.p_value, 0.015);
-}
-
-TEST(StatisticsTest, TestsAreRedAsOftenAsTheySayOnEqualSamples) {
+TEST(StatisticsTest, RanksAreRedAsOftenAsTheySayOnEqualSamples) {
   Rng rng(17);
-  int welch = 0, ranks = 0, permutation = 0;
+  int red = 0;
   constexpr int kRounds = 1000;
   for (int i = 0; i < kRounds; ++i) {
     std::vector<double> x(6), y(6);
     for (double& value : x) value = std::exp(0.05 * rng.Gaussian());
     for (double& value : y) value = std::exp(0.05 * rng.Gaussian());
-    welch += WelchTTest(x, y).p_value <= 0.05;
-    ranks += MannWhitneyU(x, y).p_value <= 0.05;
-    permutation += LogMeanPermutationTest(x, y, rng).p_value <= 0.05;
+    red += MannWhitneyU(x, y).p_value <= 0.05;
   }
   // Five standard errors are 3.4%.
-  EXPECT_NEAR(welch / double{kRounds}, 0.05, 0.034);
-  EXPECT_NEAR(ranks / double{kRounds}, 0.041, 0.034);
-  EXPECT_NEAR(permutation / double{kRounds}, 0.05, 0.034);
+  EXPECT_NEAR(red / double{kRounds}, 0.041, 0.034);
 }
 
 TEST(StatisticsTest, BenjaminiHochbergByHand) {

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/markdown.h"
+#include "base/quote.h"
 
 namespace optrail {
 namespace {
@@ -89,16 +90,6 @@ std::string Shortest(double value) {
   char buffer[32];
   const auto result = std::to_chars(buffer, buffer + sizeof(buffer), value);
   return std::string(buffer, result.ptr);
-}
-
-std::string QuoteForCsv(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
 }
 
 }  // namespace

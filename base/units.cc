@@ -73,8 +73,20 @@ std::string FormatCount(int64_t count) {
   return digits;
 }
 
-std::string FormatRatioAsPercent(double ratio) {
-  return absl::StrFormat("%+.1f%%", (ratio - 1) * 100);
+std::string FormatPercent(double fraction, int decimals) {
+  return absl::StrFormat("%.*f%%", decimals, 100 * fraction);
+}
+
+std::string FormatChange(double fraction, int decimals) {
+  return absl::StrFormat("%+.*f%%", decimals, 100 * fraction);
+}
+
+std::string FormatShortPercent(double fraction, int digits) {
+  const double percent = 100 * fraction;
+  // From here on, %g would write an exponent.
+  const bool long_whole = std::abs(percent) >= std::pow(10, digits) - .5;
+  return long_whole ? FormatPercent(fraction, 0)
+                    : absl::StrFormat("%.*g%%", digits, percent);
 }
 
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {

@@ -25,8 +25,15 @@ std::string FormatRate(double per_second, absl::string_view unit);
 // "999", "1,234", "12,345,678".
 std::string FormatCount(int64_t count);
 
-// "+12.3%" for 1.123.
-std::string FormatRatioAsPercent(double ratio);
+// A fraction for a column: "12.3%" for 0.123.
+std::string FormatPercent(double fraction, int decimals = 1);
+
+// How much something changed, with its sign: "+12.3%" for 0.123.
+std::string FormatChange(double fraction, int decimals = 1);
+
+// A fraction for a sentence, to so many significant digits and never with an
+// exponent: "0.35%", "12%", "350%".
+std::string FormatShortPercent(double fraction, int digits = 2);
 
 // "90s", "2m", "1h30m", "250ms": numbers with units (ns, us, ms, s, m, h).
 // InvalidArgument, with the text and what was expected, for anything else, a

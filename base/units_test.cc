@@ -33,18 +33,26 @@ TEST(UnitsTest, FormatsBytes) {
   EXPECT_EQ(FormatBytes(1024.0 * 1024 - 1), "1.00 MiB");
 }
 
-TEST(UnitsTest, FormatsRatesAndCounts) {
-  EXPECT_EQ(FormatRate(2.5e9, "FLOP/s"), "2.50 GFLOP/s");
-  EXPECT_EQ(FormatRate(999.7e6, "B/s"), "1.00 GB/s");
-  EXPECT_EQ(FormatRate(3, "B/s"), "3.00 B/s");
-  EXPECT_EQ(FormatCount(0), "0");
-  EXPECT_EQ(FormatCount(999), "999");
-  EXPECT_EQ(FormatCount(1234), "1,234");
-  EXPECT_EQ(FormatCount(-123), "-123");
-  EXPECT_EQ(FormatCount(-123456), "-123,456");
-  EXPECT_EQ(FormatCount(12345678), "12,345,678");
-  EXPECT_EQ(FormatRatioAsPercent(1.1234), "+12.3%");
-  EXPECT_EQ(FormatRatioAsPercent(0.9), "-10.0%");
+TEST(FormatPercent, HasTheDecimalsOfItsColumn) {
+  EXPECT_EQ(FormatPercent(0.1234), "12.3%");
+  EXPECT_EQ(FormatPercent(0.001234, 2), "0.12%");
+  EXPECT_EQ(FormatPercent(-3, 0), "-300%");
+}
+
+TEST(FormatChange, HasItsSign) {
+  EXPECT_EQ(FormatChange(0.1234), "+12.3%");
+  EXPECT_EQ(FormatChange(-0.1), "-10.0%");
+  EXPECT_EQ(FormatChange(0.00126, 2), "+0.13%");
+}
+
+TEST(FormatShortPercent, HasSignificantDigitsAndNoExponent) {
+  EXPECT_EQ(FormatShortPercent(0.00347), "0.35%");
+  EXPECT_EQ(FormatShortPercent(0.05), "5%");
+  EXPECT_EQ(FormatShortPercent(0.1234), "12%");
+  EXPECT_EQ(FormatShortPercent(0.996), "100%");
+  EXPECT_EQ(FormatShortPercent(3.5), "350%");
+  EXPECT_EQ(FormatShortPercent(-3.5), "-350%");
+  EXPECT_EQ(FormatShortPercent(0.12345, 4), "12.35%");
 }
 
 TEST(UnitsTest, ParsesDurations) {

@@ -149,8 +149,7 @@ void AddCeilings(const proto::Ceilings& ceilings,
 }
 
 std::string Percent(absl::optional<double> fraction) {
-  return fraction.has_value() ? absl::StrFormat("%.2f%%", 100 * *fraction)
-                              : "unknown";
+  return fraction.has_value() ? FormatPercent(*fraction, 2) : "unknown";
 }
 
 std::vector<std::string> Advice(const suites::RunContext& context,
@@ -172,10 +171,10 @@ std::vector<std::string> Advice(const suites::RunContext& context,
         "and more processes, not against old runs");
   }
   if (noise.p95_over_median > 1.1) {
-    advice.push_back(absl::StrFormat(
-        "one loop in twenty is %.0f%% slower than the median: use at least 10 "
-        "processes per benchmark (--processes=10)",
-        100 * (noise.p95_over_median - 1)));
+    advice.push_back(absl::StrCat(
+        "one loop in twenty is ", FormatPercent(noise.p95_over_median - 1, 0),
+        " slower than the median: use at least 10 processes per benchmark "
+        "(--processes=10)"));
   }
   const std::string governor =
       ReadLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
@@ -207,8 +206,8 @@ absl::StatusOr<int> Doctor() {
   const ops::NoiseReport noise =
       ops::ProbeNoise(absl::GetFlag(FLAGS_probe_time));
   table.AddRow({"noise, 95% of loops within",
-                absl::StrFormat("%.1f%% of the median",
-                                100 * (noise.p95_over_median - 1))});
+                absl::StrCat(FormatPercent(noise.p95_over_median - 1),
+                             " of the median")});
   table.AddRow({"noise, slowest loop",
                 absl::StrFormat("%.2fx the median", noise.max_over_median)});
   table.AddRow({"noise, first half against second",

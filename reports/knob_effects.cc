@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/statistics.h"
 
 namespace optrail::reports {
 namespace {
@@ -12,14 +13,6 @@ namespace {
 bool HasTime(const Trial& trial) {
   return trial.outcome == "OK" && std::isfinite(trial.time_ns) &&
          trial.time_ns > 0;
-}
-
-// Linear interpolation between order statistics; `sorted` is not empty.
-double Quantile(const std::vector<double>& sorted, double q) {
-  const double at = q * (sorted.size() - 1);
-  const size_t below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
 }
 
 absl::optional<double> EpsilonSquared(

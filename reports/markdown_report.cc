@@ -26,10 +26,10 @@ std::string Value(const Series& series) {
 
 std::string Change(const Series& series) {
   if (!series.ratio) return "";
-  std::string text = FormatRatioAsPercent(*series.ratio);
+  std::string text = FormatChange(*series.ratio - 1);
   if (series.ratio_low && series.ratio_high) {
-    absl::StrAppend(&text, " (", FormatRatioAsPercent(*series.ratio_low),
-                    " to ", FormatRatioAsPercent(*series.ratio_high), ")");
+    absl::StrAppend(&text, " (", FormatChange(*series.ratio_low - 1), " to ",
+                    FormatChange(*series.ratio_high - 1), ")");
   }
   return text;
 }
@@ -79,17 +79,16 @@ void AppendTuned(const ReportData& data, const Overview& overview, int max_rows,
                    });
   for (int i = 0; i < pairs.size() && i < max_rows; ++i) {
     const Series& tuned = data.series[pairs[i].tuned_series];
-    absl::StrAppend(
-        out, "| ", EscapeForMarkdown(tuned.operator_name), " ",
-        EscapeForMarkdown(tuned.shape), " | ",
-        EscapeForMarkdown(data.hardware[tuned.hardware].id), " | ",
-        FormatDurationNs(pairs[i].default_ns), " | ",
-        FormatDurationNs(pairs[i].tuned_ns), " | ",
-        absl::StrFormat("%.2fx", pairs[i].speedup), " | ",
-        tuned.roofline_fraction
-            ? absl::StrFormat("%.0f%%", *tuned.roofline_fraction * 100)
-            : "",
-        " |\n");
+    absl::StrAppend(out, "| ", EscapeForMarkdown(tuned.operator_name), " ",
+                    EscapeForMarkdown(tuned.shape), " | ",
+                    EscapeForMarkdown(data.hardware[tuned.hardware].id), " | ",
+                    FormatDurationNs(pairs[i].default_ns), " | ",
+                    FormatDurationNs(pairs[i].tuned_ns), " | ",
+                    absl::StrFormat("%.2fx", pairs[i].speedup), " | ",
+                    tuned.roofline_fraction
+                        ? FormatPercent(*tuned.roofline_fraction, 0)
+                        : "",
+                    " |\n");
   }
   const int rest = static_cast<int>(pairs.size()) - max_rows;
   if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
@@ -113,8 +112,7 @@ void AppendSessions(const ReportData& data, int max_rows, std::string* out) {
                         ? absl::StrCat(*convergence.trials_to_95_percent)
                         : "",
                     " | ", speedup ? absl::StrFormat("%.2fx", *speedup) : "",
-                    " | ", curse ? FormatRatioAsPercent(1 + *curse) : "",
-                    " |\n");
+                    " | ", curse ? FormatChange(*curse) : "", " |\n");
   }
   const int rest = static_cast<int>(data.sessions.size()) - max_rows;
   if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");

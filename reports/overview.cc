@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/statistics.h"
 
 namespace optrail::reports {
 namespace {
@@ -33,15 +34,6 @@ void AddTrend(const Series& series, std::vector<double>& log_sum,
     log_sum[i] += carried;
     ++count[i];
   }
-}
-
-double Median(std::vector<double> values) {
-  const size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + middle, values.end());
-  const double upper = values[middle];
-  if (values.size() % 2 == 1) return upper;
-  return (upper + *std::max_element(values.begin(), values.begin() + middle)) /
-         2;
 }
 
 std::vector<TunedPair> FindPairs(const ReportData& data) {

@@ -47,8 +47,8 @@ Cell GainCell(const proto::Session& session) {
   if (!proof.claimed()) return Cell::Number(0, "none proven");
   return Cell::Number(
       proof.gain(),
-      absl::StrFormat("%.1f%% +-%.1f%%", 100 * proof.gain(),
-                      50 * (proof.gain_high() - proof.gain_low())));
+      absl::StrCat(FormatPercent(proof.gain()), " +-",
+                   FormatPercent((proof.gain_high() - proof.gain_low()) / 2)));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/status_macros.h"
 #include "tracker/ab/commit_builder.h"
 #include "tuning/command/command_template.h"
@@ -92,15 +93,15 @@ class CommandBuilder : public CommitBuilder {
     const bool writes_many =
         absl::StrContains(options_.run_command, "{out_dir}");
     const std::string command = absl::StrReplaceAll(
-        options_.run_command, {{"{out}", tuning::QuoteForShell(file)},
-                               {"{out_dir}", tuning::QuoteForShell(out)}});
+        options_.run_command,
+        {{"{out}", QuoteForShell(file)}, {"{out_dir}", QuoteForShell(out)}});
     OPTRAIL_ASSIGN_OR_RETURN(
         const Interruptible::End end,
         interruptible_.Run(
             {"/bin/sh", "-c",
-             writes || writes_many ? WithOutputAside(command)
-                                   : absl::StrCat("{ ", command, "\n} > ",
-                                                  tuning::QuoteForShell(file))},
+             writes || writes_many
+                 ? WithOutputAside(command)
+                 : absl::StrCat("{ ", command, "\n} > ", QuoteForShell(file))},
             built.path, options_.deadline));
     ProcessResult result;
     result.stderr_tail = LogTail(end.stderr_tail);

@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/table.h"
+#include "base/units.h"
 #include "re2/re2.h"
 #include "tracker/ab/commit_builder.h"
 #include "tracker/ab/interruptible.h"
@@ -23,10 +24,6 @@
 
 namespace optrail::tracker {
 namespace {
-
-std::string Percent(double relative) {
-  return absl::StrFormat("%+.1f%%", 100 * relative);
-}
 
 class Bisection {
  public:
@@ -120,7 +117,7 @@ class Bisection {
     }
     if (chosen == nullptr) {
       std::cerr << "nothing is slower at BAD by "
-                << Percent(options_.min_effect) << " or more, as far as "
+                << FormatChange(options_.min_effect) << " or more, as far as "
                 << result.rounds << " rounds tell\n";
       return false;
     }
@@ -131,7 +128,7 @@ class Bisection {
     effect_.standard_error =
         WidenedStandardError(chosen->ratio->standard_error, result.rounds);
     Say(absl::StrCat(name_, " (", metric_name_,
-                     "): ", Percent(chosen->worse_by), " worse at BAD; ",
+                     "): ", FormatChange(chosen->worse_by), " worse at BAD; ",
                      line_.size() - 1, " commits"));
     return true;
   }
@@ -185,10 +182,10 @@ class Bisection {
     search.Tell(index, measurement);
     looks_[index] =
         absl::StrCat(looks_[index], looks_[index].empty() ? "" : ", ",
-                     Percent(measured->worse_by));
+                     FormatChange(measured->worse_by));
     const BisectAnswer answer = search.Answer();
     Say(absl::StrFormat("%s %s; most likely %s, probability %.2f",
-                        commit.substr(0, 12), Percent(measured->worse_by),
+                        commit.substr(0, 12), FormatChange(measured->worse_by),
                         line_[answer.first].substr(0, 12), answer.probability));
     return absl::OkStatus();
   }
@@ -231,7 +228,7 @@ class Bisection {
     if (IsForPeople(format)) {
       out_ << (answer.is_sure ? "found" : "not sure") << ": "
            << EscapeForTerminal(name_) << " is "
-           << Percent(std::expm1(effect_.log_ratio)) << " worse from "
+           << FormatChange(std::expm1(effect_.log_ratio)) << " worse from "
            << (answer.first == answer.last
                    ? "this commit"
                    : "one of these commits, which can't be told apart,")

@@ -79,21 +79,19 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
     const double spread = point.value && *point.value > 0
                               ? (point.high - point.low) / *point.value
                               : 0;
-    table.AddRow(
-        {name, series.key.metric, tuning::OutcomeName(point.outcome),
-         point.value ? Cell::Number(*point.value,
-                                    FormatValue(point.value, series.key.unit))
-                     : Cell::None(),
-         point.value
-             ? Cell::Number(spread, absl::StrFormat("%.1f%%", 100 * spread))
-             : Cell::None(),
-         Cell::Integer(point.processes.size()),
-         point.roofline_fraction && series.key.metric == "time"
-             ? Cell::Number(
-                   *point.roofline_fraction,
-                   absl::StrFormat("%.0f%%", 100 * *point.roofline_fraction))
-             : Cell::None(),
-         point.detail.empty() ? point.config : point.detail});
+    table.AddRow({name, series.key.metric, tuning::OutcomeName(point.outcome),
+                  point.value
+                      ? Cell::Number(*point.value,
+                                     FormatValue(point.value, series.key.unit))
+                      : Cell::None(),
+                  point.value ? Cell::Number(spread, FormatPercent(spread))
+                              : Cell::None(),
+                  Cell::Integer(point.processes.size()),
+                  point.roofline_fraction && series.key.metric == "time"
+                      ? Cell::Number(*point.roofline_fraction,
+                                     FormatPercent(*point.roofline_fraction, 0))
+                      : Cell::None(),
+                  point.detail.empty() ? point.config : point.detail});
   }
   PrintTable(table, format, out);
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/distributions.h"
 #include "base/statistics.h"
+#include "base/units.h"
 #include "tracker/compare/noise_model.h"
 #include "tracker/compare/pairs.h"
 #include "tracker/history/history.h"
@@ -22,12 +23,6 @@ using RunPointers = std::vector<const proto::Run*>;
 constexpr int kMostProcesses = 200;  // a side, that anybody is asked for
 constexpr int kMostRounds = 400;
 
-std::string Percent(double fraction) {
-  const double percent = 100 * fraction;
-  return std::abs(percent) < 99.5 ? absl::StrFormat("%.2g%%", percent)
-                                  : absl::StrFormat("%.0f%%", percent);
-}
-
 std::string PText(double p) {
   return p < .001 ? "p < 0.001" : absl::StrFormat("p = %.3f", p);
 }
@@ -37,15 +32,15 @@ std::string ChangeText(const Row& row) {
   const double ratio = row.ratio->ratio;
   const double change = ratio - 1;
   if (row.metric != "time") {
-    return absl::StrCat(row.metric, ": ", Percent(std::abs(change)),
+    return absl::StrCat(row.metric, ": ", FormatShortPercent(std::abs(change)),
                         change > 0 ? " higher" : " lower");
   }
   if (ratio >= 2 || ratio <= .5) {
     return absl::StrCat("takes ", absl::StrFormat("%.2fx", ratio),
-                        " the time (", change > 0 ? "+" : "", Percent(change),
-                        ")");
+                        " the time (", change > 0 ? "+" : "",
+                        FormatShortPercent(change), ")");
   }
-  return absl::StrCat("takes ", Percent(std::abs(change)),
+  return absl::StrCat("takes ", FormatShortPercent(std::abs(change)),
                       change > 0 ? " more time" : " less time");
 }
 
@@ -215,8 +210,9 @@ class MetricRows {
     }
     if (estimate.candidate_process_spread > 2 * estimate.process_spread) {
       absl::StrAppend(&text, "; the candidate's processes vary by ",
-                      Percent(estimate.candidate_process_spread),
-                      ", earlier ones by ", Percent(estimate.process_spread));
+                      FormatShortPercent(estimate.candidate_process_spread),
+                      ", earlier ones by ",
+                      FormatShortPercent(estimate.process_spread));
     }
     return text;
   }
@@ -333,7 +329,7 @@ class Decider {
     if (std::abs(ratio.machine - 1) >= .01) {
       machine = absl::StrCat("; the machine alone accounts for ",
                              ratio.machine > 1 ? "+" : "",
-                             Percent(ratio.machine - 1));
+                             FormatShortPercent(ratio.machine - 1));
     }
     const auto decide = [&](Verdict verdict, std::string reason) {
       row.verdict = verdict;
@@ -361,8 +357,9 @@ class Decider {
              absl::StrCat(ChangeText(row), ", ", PText(p_better)));
     } else if (at_most <= std::log1p(threshold.detect_effect)) {
       decide(Verdict::kUnchanged,
-             absl::StrCat("worse by at most ",
-                          Percent(std::max(0., *row.worse_by_at_most))));
+             absl::StrCat(
+                 "worse by at most ",
+                 FormatShortPercent(std::max(0., *row.worse_by_at_most))));
     } else {
       row.processes_needed = ProcessesNeeded(metric, alpha, row);
       decide(Verdict::kCannotTell, NoiseReason(row));
@@ -401,8 +398,8 @@ class Decider {
         ", and the machine's calibration ",
         shared.log_calibration == 0
             ? "was not recorded"
-            : absl::StrCat("explains only ",
-                           Percent(std::expm1(shared.log_calibration))),
+            : absl::StrCat("explains only ", FormatShortPercent(std::expm1(
+                                                 shared.log_calibration))),
         ", ", PText(row.adjusted_p));
     rows->push_back(std::move(row));
     shared_.push_back(&metric);
@@ -442,11 +439,11 @@ class Decider {
 
   static std::string NoiseReason(const Row& row) {
     const Ratio& ratio = *row.ratio;
-    std::string reason =
-        absl::StrCat("may be worse by up to ", Percent(*row.worse_by_at_most),
-                     " (must: ", Percent(row.threshold.detect_effect),
-                     "); processes vary by ", Percent(ratio.process_spread),
-                     ", runs by ", Percent(ratio.run_spread));
+    std::string reason = absl::StrCat(
+        "may be worse by up to ", FormatShortPercent(*row.worse_by_at_most),
+        " (must: ", FormatShortPercent(row.threshold.detect_effect),
+        "); processes vary by ", FormatShortPercent(ratio.process_spread),
+        ", runs by ", FormatShortPercent(ratio.run_spread));
     if (!row.processes_needed.has_value()) {
       return absl::StrCat(reason, ": no reasonable number of processes tells");
     }

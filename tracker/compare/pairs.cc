@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/units.h"
 #include "tracker/series/series.h"
 
 namespace optrail::tracker {
@@ -28,10 +29,6 @@ Verdict VerdictOf(PairedVerdict verdict) {
       break;
   }
   return Verdict::kCannotTell;
-}
-
-std::string Percent(double relative) {
-  return absl::StrFormat("%.3g%%", 100 * relative);
 }
 
 // Mean logarithm of a side's processes in each round.
@@ -127,19 +124,21 @@ int JudgePairs(absl::Span<const double> log_ratios,
     row->minimum_detectable_effect =
         std::expm1(evidence.inner_high - evidence.log_ratio);
     row->worse_by_at_most = std::expm1(evidence.inner_high);
-    ratios = absl::StrCat("; ratios vary by ", Percent(evidence.spread));
+    ratios =
+        absl::StrCat("; ratios vary by ", FormatShortPercent(evidence.spread));
   }
   switch (row->verdict) {
     case Verdict::kSlower:
     case Verdict::kFaster:
-      row->reason =
-          absl::StrCat(Percent(std::expm1(std::abs(evidence.log_ratio))),
-                       row->verdict == Verdict::kSlower ? " worse" : " better",
-                       " over ", rounds, " rounds", ratios);
+      row->reason = absl::StrCat(
+          FormatShortPercent(std::expm1(std::abs(evidence.log_ratio))),
+          row->verdict == Verdict::kSlower ? " worse" : " better", " over ",
+          rounds, " rounds", ratios);
       return rounds;
     case Verdict::kUnchanged:
-      row->reason = absl::StrCat("less than ", Percent(test.detect_effect),
-                                 " either way", ratios);
+      row->reason =
+          absl::StrCat("less than ", FormatShortPercent(test.detect_effect),
+                       " either way", ratios);
       return rounds;
     default:
       break;

@@ -171,7 +171,7 @@ void FindWorseEnds(const Sessions& task, const FindingOptions& options,
             FindingKind::kConvergedToWorse,
             session.task_text,
             {session.id()},
-            {absl::StrCat("the winner is ", Percent(std::expm1(loss)),
+            {absl::StrCat("the winner is ", FormatPercent(std::expm1(loss)),
                           " slower than those of ", losses.size(),
                           " earlier sessions, beside the default and by "
                           "itself")},
@@ -236,7 +236,7 @@ void FindMissedBests(const Sessions& task, const FindingOptions& options,
          absl::StrCat("session ", better->id(),
                       " of the same kernel found a "
                       "winner that is ",
-                      Percent(-std::expm1(-largest)), " faster")},
+                      FormatPercent(-std::expm1(-largest)), " faster")},
         {StrategyRemedy(session)}};
     findings.push_back(std::move(finding));
   }
@@ -385,7 +385,7 @@ void FindLosersElsewhere(absl::Span<const SessionWithSpace> sessions,
               tuning::CanonicalText(other->session->header.task().shape()),
               std::isinf(*loss)
                   ? " (fails)"
-                  : absl::StrCat(" (", FormatRatioAsPercent(1 + *loss), ")")));
+                  : absl::StrCat(" (", FormatChange(*loss), ")")));
         }
       }
       if (static_cast<int>(losses.size()) < options.min_other_shapes ||
@@ -473,7 +473,7 @@ void FindMisleadingPriors(absl::Span<const SessionWithSpace> sessions,
         absl::StrFormat("rank correlation of prior and speed over %d readings "
                         "is %.2f (at most %.2f, 97.5%% sure)",
                         pool.readings, std::tanh(z), upper),
-        absl::StrCat("the prior ranks ", Percent(1 - percentile),
+        absl::StrCat("the prior ranks ", FormatPercent(1 - percentile),
                      " of the space above the best config")};
     std::string text = "remove the prior";
     const int64_t top_k = pool.any->space->top_k();
@@ -567,7 +567,7 @@ size_t FindWorseTuner(const Sessions& sessions, const FindingOptions& options,
         boundary == 0 ? quality.boundary : std::min(boundary, quality.boundary);
     evidence.push_back(absl::StrFormat(
         "winners are %s slower, over %d tasks (p = %.2g)",
-        Percent(std::expm1(loss)), quality.strata, quality.p_value));
+        FormatPercent(std::expm1(loss)), quality.strata, quality.p_value));
   }
   if (boundary == 0) return sessions.size();
 

@@ -83,7 +83,8 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
   return MakeFinding(
       FindingKind::kDoesNotConverge, session,
       {absl::StrCat("the last quarter of ", trials, " trials brought ", late,
-                    " new bests and made the best ", Percent(gain), " faster"),
+                    " new bests and made the best ", FormatPercent(gain),
+                    " faster"),
        absl::StrCat("best after trial ", session.improvements.back().trial + 1,
                     " of ", trials, ", stopped by ",
                     tuning::StopReasonName(session.header.stop_reason()))},
@@ -125,11 +126,11 @@ absl::optional<Finding> Oscillates(const SessionAnalysis& session,
     evidence.push_back(
         absl::StrCat("processes that measured the same config "
                      "differ by ",
-                     Percent(between), " (one sigma)"));
+                     FormatPercent(between), " (one sigma)"));
   }
   if (session.search_noise) {
     evidence.push_back(absl::StrCat("first and verified readings differ by ",
-                                    Percent(search), " (one sigma)"));
+                                    FormatPercent(search), " (one sigma)"));
   }
   if (const int pairs = ContradictedPairs(session, options.min_effect)) {
     evidence.push_back(absl::StrCat(
@@ -168,7 +169,7 @@ absl::optional<Finding> ConvergedTooEarly(const SessionAnalysis& session,
   std::vector<std::string> evidence = {
       absl::StrCat("nothing better in the last ", session.plateau_trials,
                    " of ", trials, " trials"),
-      absl::StrCat("visited ", Percent(*coverage),
+      absl::StrCat("visited ", FormatPercent(*coverage),
                    " of the knob values that random trials would have")};
   if (configs) {
     evidence.push_back(absl::StrCat("tried ", trials, " of ",
@@ -213,9 +214,10 @@ absl::optional<Finding> MostTrialsFail(const SessionAnalysis& session,
       ClopperPearsonLower(useless, trials, .95) <= options.max_useless_share) {
     return absl::nullopt;
   }
-  std::vector<std::string> evidence = {absl::StrCat(
-      useless, " of ", trials, " trials (", Percent(session.useless_share()),
-      ") came to nothing: ", FailureList(session))};
+  std::vector<std::string> evidence = {
+      absl::StrCat(useless, " of ", trials, " trials (",
+                   FormatPercent(session.useless_share()),
+                   ") came to nothing: ", FailureList(session))};
   std::vector<Remedy> remedies;
   if (const auto rule = ExplainFailures(session.trials)) {
     evidence.push_back(absl::StrCat(
@@ -257,7 +259,7 @@ absl::optional<Finding> MostTrialsContended(const SessionAnalysis& session,
   return MakeFinding(
       FindingKind::kMostTrialsContended, session,
       {absl::StrCat(contended, " of ", trials, " trials (",
-                    Percent(session.contended_share()),
+                    FormatPercent(session.contended_share()),
                     ") were disturbed too much to conclude anything")},
       {{Lever::kMeasurement,
         "tune when the machine is idle, or with fewer --threads than it has "
@@ -276,11 +278,12 @@ absl::optional<Finding> WinnersCurse(const SessionAnalysis& session,
     return absl::nullopt;
   }
   std::vector<std::string> evidence = {
-      absl::StrCat("the winner is ", Percent(*session.winners_curse),
+      absl::StrCat("the winner is ", FormatPercent(*session.winners_curse),
                    " slower than its first reading"),
-      absl::StrCat("so are its rivals: ", Percent(*session.finalists_curse),
-                   " in the median, while processes agree within ",
-                   Percent(noise))};
+      absl::StrCat(
+          "so are its rivals: ", FormatPercent(*session.finalists_curse),
+          " in the median, while processes agree within ",
+          FormatPercent(noise))};
   if (session.speedup_over_default) {
     evidence.push_back(absl::StrFormat("verified gain over the default: %.3gx",
                                        *session.speedup_over_default));
@@ -301,10 +304,6 @@ absl::optional<Finding> WinnersCurse(const SessionAnalysis& session,
 double NoiseOf(const SessionAnalysis& session) {
   return std::max({kAssumedNoise, session.process_noise.value_or(0),
                    session.search_noise.value_or(0)});
-}
-
-std::string Percent(double fraction) {
-  return absl::StrFormat("%.1f%%", 100 * fraction);
 }
 
 std::vector<Remedy> RangeRemedies(const SessionAnalysis& session,

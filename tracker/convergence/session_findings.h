@@ -26,8 +26,6 @@ std::vector<Remedy> RangeRemedies(const SessionAnalysis& session,
 // Another strategy than the session's.
 Remedy StrategyRemedy(const SessionAnalysis& session);
 
-std::string Percent(double fraction);  // "12.3%"
-
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_CONVERGENCE_SESSION_FINDINGS_H_

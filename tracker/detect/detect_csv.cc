@@ -7,6 +7,7 @@
 #include "base/parallel_for.h"
 #include "base/status_macros.h"
 #include "base/table.h"
+#include "base/units.h"
 #include "tracker/detect/online.h"
 
 namespace optrail::tracker {
@@ -54,7 +55,7 @@ void WriteJson(const std::vector<CsvSeries>& series,
 }
 
 Cell Percent(double ratio) {
-  return Cell::Number(ratio, absl::StrFormat("%+.2f%%", 100 * ratio));
+  return Cell::Number(ratio, FormatChange(ratio, 2));
 }
 
 Table MakeTable(const std::vector<CsvSeries>& series,

@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/markdown.h"
+#include "base/quote.h"
 #include "base/units.h"
 #include "tuning/proto/canonical.h"
 
@@ -50,7 +51,7 @@ Cell NumberOrNone(absl::optional<double> value, std::string text) {
 
 std::string DetectableText(const Row& row) {
   return row.minimum_detectable_effect
-             ? absl::StrFormat("%.1f%%", 100 * *row.minimum_detectable_effect)
+             ? FormatPercent(*row.minimum_detectable_effect)
              : "";
 }
 
@@ -323,11 +324,12 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
   lines.push_back(row.reason);
   if (row.ratio) {
     lines.push_back(absl::StrFormat(
-        "ratio %s, interval %s, %d and %d processes that vary by %.2g%%, runs "
-        "by %.2g%%",
+        "ratio %s, interval %s, %d and %d processes that vary by %s, runs by "
+        "%s",
         RatioText(row), IntervalText(row), row.ratio->baseline_processes,
-        row.ratio->candidate_processes, 100 * row.ratio->process_spread,
-        100 * row.ratio->run_spread));
+        row.ratio->candidate_processes,
+        FormatShortPercent(row.ratio->process_spread),
+        FormatShortPercent(row.ratio->run_spread)));
   }
   if (!row.measured_differently.empty()) {
     lines.push_back(
@@ -351,11 +353,6 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
     lines.push_back(std::move(line));
   }
   return lines;
-}
-
-// For a shell: `text` in single quotes.
-std::string QuoteForShell(absl::string_view text) {
-  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
 // JSON lists them all.

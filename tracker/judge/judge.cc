@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/parallel_for.h"
 #include "base/statistics.h"
+#include "base/units.h"
 #include "tracker/detect/online.h"
 #include "tuning/proto/canonical.h"
 
@@ -269,9 +270,10 @@ class Case {
                        " are needed"));
     }
     if (result_.minimum_detectable_effect > kBlind * options_.min_effect) {
-      return Say(Standing::kCannotTell,
-                 absl::StrFormat("noise hides what is smaller than %.2g%%",
-                                 100 * *result_.minimum_detectable_effect));
+      return Say(
+          Standing::kCannotTell,
+          absl::StrCat("noise hides what is smaller than ",
+                       FormatShortPercent(*result_.minimum_detectable_effect)));
     }
     Say(Standing::kUnchanged, "");
   }

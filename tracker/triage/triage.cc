@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "base/units.h"
 #include "tracker/series/series_key.h"
 
 namespace optrail::tracker {
@@ -52,10 +53,6 @@ class UndoGraph {
   std::map<std::string, std::vector<std::string>> undone_by_;
   std::set<std::string> visiting_;
 };
-
-std::string Percent(double relative) {
-  return absl::StrFormat("%+.3g%%", 100 * relative);
-}
 
 // Whether a change is as expected: in the direction and, beyond what noise
 // explains, no larger.
@@ -223,8 +220,9 @@ Opinion TriageBook::OpinionOf(const Series& series,
       if (!record.has_effect() || IsWithin(change, record.effect())) {
         decide(ChangeState::kExpected);
       } else if (opinion.state == ChangeState::kNew) {
-        opinion.reason = absl::StrCat("expected was ", Percent(record.effect()),
-                                      " (", record.text(), ")");
+        opinion.reason =
+            absl::StrCat("expected was ", FormatChange(record.effect()), " (",
+                         record.text(), ")");
       }
     }
   }

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "base/table.h"
+#include "base/units.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/judge/judge.h"
@@ -35,10 +36,6 @@ std::string LastDayText(int64_t unix_ns) {
 
 std::string ScopeText(const proto::TriageRecord& record) {
   return record.series().empty() ? record.pattern() : record.series();
-}
-
-std::string PercentText(double relative) {
-  return absl::StrFormat("%+.1f%%", 100 * relative);
 }
 
 Table RecordTable() {
@@ -61,7 +58,7 @@ void AddRecord(const TriageBook::Entry& entry, Table& table) {
        CommitText(record.commit()),
        record.has_until_unix_ns() ? LastDayText(record.until_unix_ns()) : "",
        record.has_effect()
-           ? Cell::Number(record.effect(), PercentText(record.effect()))
+           ? Cell::Number(record.effect(), FormatChange(record.effect()))
            : Cell::None(),
        record.text()});
 }
@@ -154,9 +151,9 @@ Table ChangesTable(const std::vector<Change>& changes) {
     table.AddRow(
         {ChangeText(change), DisplayName(change.series->key.benchmark),
          Cell::Number(point.relative_change,
-                      PercentText(point.relative_change)),
-         absl::StrCat(PercentText(point.relative_change_low), "..",
-                      PercentText(point.relative_change_high)),
+                      FormatChange(point.relative_change)),
+         absl::StrCat(FormatChange(point.relative_change_low), "..",
+                      FormatChange(point.relative_change_high)),
          Cell::Number(change.worse_by, change.worse_by > 0 ? "yes" : "no"),
          change.before == nullptr ? "-" : CommitText(change.before->commit),
          CommitText(change.after().commit),
@@ -292,9 +289,8 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   if (IsForPeople(options.common.format)) {
     out << "\n"
         << alerts << " new for the worse, " << changes.size()
-        << " changes of at least "
-        << absl::StrFormat("%.3g%%", 100 * options.min_effect) << " in "
-        << series.size() << " series\n";
+        << " changes of at least " << FormatShortPercent(options.min_effect)
+        << " in " << series.size() << " series\n";
     if (not_judged > 0) {
       out << "of " << not_judged
           << " series the newest level can't be told yet: too few points, or "

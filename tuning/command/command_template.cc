@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/quote.h"
 
 namespace optrail::tuning {
 namespace {
@@ -85,16 +86,6 @@ std::string CommandTemplate::Fill(
     if (!piece.knob.empty()) command += QuoteForShell(values.at(piece.knob));
   }
   return command;
-}
-
-std::string QuoteForShell(absl::string_view value) {
-  const bool harmless =
-      !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
-        return IsNameChar(c) || c == '.' || c == '-' || c == '+' || c == '/' ||
-               c == ':' || c == ',' || c == '@' || c == '%';
-      });
-  if (harmless) return std::string(value);
-  return absl::StrCat("'", absl::StrReplaceAll(value, {{"'", "'\\''"}}), "'");
 }
 
 }  // namespace optrail::tuning

@@ -45,10 +45,6 @@ class CommandTemplate {
   std::vector<Piece> pieces_;
 };
 
-// `value` as one word of a POSIX shell: unchanged if it consists of harmless
-// characters, else in single quotes.
-std::string QuoteForShell(absl::string_view value);
-
 }  // namespace optrail::tuning
 
 #endif  // OPTRAIL_TUNING_COMMAND_COMMAND_TEMPLATE_H_

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 #include "base/utf8.h"
 #include "tuning/command/command_slots.h"
 #include "tuning/command/command_template.h"
@@ -310,11 +311,11 @@ void TuneCommand::PrintProof(const proto::Session& session,
   if (!session.has_proof()) return;
   const proto::Proof& proof = session.proof();
   log << absl::StreamFormat(
-      "%s, in %d rounds of both: %+.1f%% (%+.1f%% to %+.1f%%) %s over the "
-      "default\n",
+      "%s, in %d rounds of both: %s (%s to %s) %s over the default\n",
       proof.claimed() ? "proven" : "no gain is proven, the default stays",
-      proof.rounds(), 100 * proof.gain(), 100 * proof.gain_low(),
-      100 * proof.gain_high(), proof.metric());
+      proof.rounds(), FormatChange(proof.gain()),
+      FormatChange(proof.gain_low()), FormatChange(proof.gain_high()),
+      proof.metric());
 }
 
 int TuneCommand::Print(const proto::Session& session, std::ostream& out,

@@ -73,7 +73,7 @@ std::string ValueOf(const MeasurementSettings& settings,
     case FieldDescriptor::CPPTYPE_DOUBLE: {
       const double value = values.GetDouble(settings, &field);
       return absl::EndsWith(field.name(), "_fraction")
-                 ? absl::StrFormat("%.4g%%", 100 * value)
+                 ? FormatShortPercent(value, 4)
                  : absl::StrFormat("%.4g", value);
     }
     default:

@@ -6,19 +6,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
+#include "base/quote.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
-
-// RFC 4180.
-std::string Quoted(absl::string_view text) {
-  if (text.find_first_of("\",\r\n") == absl::string_view::npos) {
-    return std::string(text);
-  }
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
 
 // Enough digits to read the same number back.
 std::string Exact(double value) { return absl::StrFormat("%.17g", value); }
@@ -35,7 +28,7 @@ absl::StatusOr<int64_t> ExportCsv(HistoryIndex& index,
                            index.ListSeries(options.filter));
   for (const SeriesInfo& info : all) {
     OPTRAIL_ASSIGN_OR_RETURN(const Series series, index.ReadSeries(info.text));
-    const std::string id = Quoted(series.text);
+    const std::string id = QuoteForCsv(series.text);
     for (size_t t = 0; t < series.points.size(); ++t) {
       const Point& point = series.points[t];
       if (!point.value.has_value() && !options.failed_points) continue;
@@ -48,7 +41,8 @@ absl::StatusOr<int64_t> ExportCsv(HistoryIndex& index,
       }
       out << ',' << point.processes.size() << ','
           << tuning::OutcomeName(point.outcome) << ','
-          << Quoted(series.key.unit) << ',' << Quoted(point.commit.id()) << ',';
+          << QuoteForCsv(series.key.unit) << ','
+          << QuoteForCsv(point.commit.id()) << ',';
       if (point.commit.has_first_parent_position()) {
         out << point.commit.first_parent_position();
       }
@@ -56,7 +50,7 @@ absl::StatusOr<int64_t> ExportCsv(HistoryIndex& index,
           << absl::FormatTime("%Y-%m-%dT%H:%M:%SZ",
                               absl::FromUnixNanos(point.first_started_unix_ns),
                               absl::UTCTimeZone())
-          << ',' << point.epoch << ',' << Quoted(point.config) << '\n';
+          << ',' << point.epoch << ',' << QuoteForCsv(point.config) << '\n';
       ++rows;
     }
   }

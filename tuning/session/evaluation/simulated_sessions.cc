@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/statistics.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/evaluator.h"
