@@ -1,10 +1,9 @@
 #ifndef OPTRAIL_TRACKER_BISECT_MEASURE_H_
 #define OPTRAIL_TRACKER_BISECT_MEASURE_H_
 
-// From the paired log ratios of a few rounds to one measurement.
-
-#include "absl/types/span.h"
-#include "tracker/bisect/noisy_bisection.h"
+// How sure the mean of a few paired rounds is.
+//
+//   measurement.standard_error = WidenedStandardError(error, rounds);
 
 namespace optrail::tracker {
 
@@ -12,9 +11,6 @@ namespace optrail::tracker {
 // a normal distribution has the 95% interval of Student's t with `rounds - 1`
 // degrees of freedom. `rounds` is at least 2.
 double WidenedStandardError(double standard_error, int rounds);
-
-// Mean and widened standard error of at least two values.
-BisectMeasurement Summarise(absl::Span<const double> log_ratios);
 
 }  // namespace optrail::tracker
 

@@ -425,7 +425,7 @@ class Decider {
     const Ratio& ratio = *row.ratio;
     const double effect = std::log1p(row.threshold.detect_effect);
     const double wanted =
-        UpperTQuantile(alpha, ratio.degrees_of_freedom) + bound_;
+        -StudentTQuantile(alpha, ratio.degrees_of_freedom) + bound_;
     const int per_run = metric.processes_per_run();
     const int had = std::max(1, row.candidate.processes / per_run);
     for (int runs = had + 1; runs * per_run <= kMostProcesses; ++runs) {

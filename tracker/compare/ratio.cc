@@ -7,26 +7,6 @@
 
 namespace optrail::tracker {
 
-// Newton's method on the logarithm of the
-// tail, which is convex, from the normal quantile. Comparisons ask for many;
-// this takes a few evaluations of the distribution function.
-double UpperTQuantile(double p, double degrees_of_freedom) {
-  const double df = degrees_of_freedom;
-  if (!(df >= 2 && p > 0 && p < .5)) return -StudentTQuantile(p, df);
-  const double log_scale = std::lgamma((df + 1) / 2) - std::lgamma(df / 2) -
-                           .5 * std::log(df * std::acos(-1.0));
-  double t = -NormalQuantile(p);
-  for (int i = 0; i < 100; ++i) {
-    const double tail = StudentTCdf(-t, df);
-    const double density =
-        std::exp(log_scale - (df + 1) / 2 * std::log1p(t * t / df));
-    const double step = std::log(tail / p) * tail / density;
-    t += step;
-    if (std::abs(step) <= 1e-10 * t) break;
-  }
-  return t;
-}
-
 Ratio RatioOf(double log_ratio, double standard_error,
               double degrees_of_freedom, double confidence) {
   Ratio ratio;
@@ -39,7 +19,8 @@ Ratio RatioOf(double log_ratio, double standard_error,
   ratio.p_two_sided =
       std::min(1.0, 2 * std::min(ratio.p_greater, ratio.p_less));
   const double half_width =
-      UpperTQuantile((1 - confidence) / 2, degrees_of_freedom) * standard_error;
+      -StudentTQuantile((1 - confidence) / 2, degrees_of_freedom) *
+      standard_error;
   ratio.ratio = std::exp(log_ratio);
   ratio.low = std::exp(log_ratio - half_width);
   ratio.high = std::exp(log_ratio + half_width);
@@ -51,7 +32,7 @@ double MinimumDetectableEffect(double standard_error, double degrees_of_freedom,
   // Found is what exceeds both the critical value, which itself varies with the
   // estimated error, and min_effect. The first is a matter of the noncentral t
   // distribution, in the normal approximation of Johnson and Welch (1940).
-  const double critical = UpperTQuantile(alpha, degrees_of_freedom);
+  const double critical = -StudentTQuantile(alpha, degrees_of_freedom);
   const double margin = NormalQuantile(power);
   const double noncentrality =
       critical * (1 - 1 / (4 * degrees_of_freedom)) +

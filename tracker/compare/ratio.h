@@ -45,9 +45,6 @@ struct Ratio {
 Ratio RatioOf(double log_ratio, double standard_error,
               double degrees_of_freedom, double confidence);
 
-// The t with P(T > t) = p, for p < .5.
-double UpperTQuantile(double p, double degrees_of_freedom);
-
 // The smallest true relative increase (.05 is 5%) that a one-sided test at
 // `alpha` finds with probability `power`, when the estimate must also reach
 // `min_effect`.

@@ -21,12 +21,6 @@ TEST(RatioOf, AgreesWithStudentsSleepData) {
   EXPECT_NEAR(ratio.p_greater + ratio.p_less, 1, 1e-12);
 }
 
-TEST(UpperTQuantile, AgreesWithTables) {
-  EXPECT_NEAR(UpperTQuantile(.05, 10), 1.812461, 1e-6);
-  EXPECT_NEAR(UpperTQuantile(.001, 5), 5.893430, 1e-5);
-  EXPECT_NEAR(UpperTQuantile(.025, 1), 12.7062, 1e-3);
-}
-
 TEST(MinimumDetectableEffect, IsFoundWithTheStatedPower) {
   constexpr double kAlpha = 1e-3, kPower = .95, kSpread = .01;
   constexpr int kProcesses = 10, kTrials = 4000;

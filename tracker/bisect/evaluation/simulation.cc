@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/statistics.h"
 #include "tracker/bisect/measure.h"
 #include "tracker/bisect/noisy_bisection.h"
 
@@ -19,7 +20,11 @@ BisectSimulationResult Simulate(const BisectSimulation& simulation) {
       value = (bad ? std::log1p(simulation.effect) : 0) +
               simulation.spread * (rng.Gaussian() - rng.Gaussian());
     }
-    return Summarise(log_ratios);
+    BisectMeasurement measurement;
+    measurement.log_ratio = Mean(log_ratios);
+    measurement.standard_error = WidenedStandardError(
+        StandardDeviation(log_ratios) / std::sqrt(rounds), rounds);
+    return measurement;
   };
   for (int i = 0; i < simulation.searches; ++i) {
     const int culprit =
