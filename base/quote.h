@@ -3,7 +3,8 @@
 
 // Text for another reader: a shell, a CSV file. For JSON: base/json.h.
 //
-//   absl::StrCat("./train --name=", QuoteForShell(name))
+//   const std::string command =
+//       absl::StrCat("./train --name=", QuoteForShell(name));
 
 #include <string>
 

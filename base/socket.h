@@ -6,8 +6,8 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const int listener, ListenOn("unix:/tmp/worker"));
 //   OPTRAIL_ASSIGN_OR_RETURN(const int fd, AcceptFrom(listener));
 //   FrameChannel channel(fd, fd);                      // base/subprocess.h
-//   ... and elsewhere ...
-//   OPTRAIL_ASSIGN_OR_RETURN(const int fd, ConnectTo("unix:/tmp/worker"));
+//   // Elsewhere:
+//   OPTRAIL_ASSIGN_OR_RETURN(const int there, ConnectTo("unix:/tmp/worker"));
 //
 // An address is "unix:PATH", a socket that its owner alone may connect to, or
 // "HOST:PORT", by default on this machine alone (":7070" is "localhost:7070").

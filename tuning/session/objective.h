@@ -7,7 +7,7 @@
 //
 //   const std::vector<proto::Objective> objectives = ObjectivesOf(session);
 //   if (const auto ns = ValueOf(trial, kTimeMetric)) ...
-//   if (const auto cost = Cost(objectives, trial)) ...   // to be minimised
+//   if (const auto cost = Cost(objectives, ValuesOf(objectives, trial))) ...
 //
 // A value that is absent is unknown; that is never a failure.
 

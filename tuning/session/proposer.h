@@ -6,7 +6,7 @@
 // configs and trials and nothing of levels.
 //
 //   ProposerOptions options;
-//   options.strategy = "default";
+//   options.batch = 4;
 //   OPTRAIL_ASSIGN_OR_RETURN(auto proposer,
 //                            MakeProposer(*space, begun, options));
 //   const std::vector<proto::Config> next = proposer->Ask(1);

@@ -4,8 +4,8 @@
 // Reading, writing and moving the files of tuned configs: what the tuner does
 // when a session ends, and `optrail store show|diff|promote`.
 //
-//   RETURN_IF_ERROR(WriteOverlay(".optrail/store", "softmax", hardware,
-//   tuned));
+//   RETURN_IF_ERROR(WriteOverlay(".optrail/store", "softmax",
+//                                "amd-epyc-zen4-2c", proto::CPU, tuned));
 //
 // Writes are atomic and merge: two tuners that finish at once both keep their
 // winners. The text is sorted and the same for the same contents.
