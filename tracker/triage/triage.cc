@@ -220,9 +220,9 @@ Opinion TriageBook::OpinionOf(const Series& series,
       if (!record.has_effect() || IsWithin(change, record.effect())) {
         decide(ChangeState::kExpected);
       } else if (opinion.state == ChangeState::kNew) {
-        opinion.reason =
-            absl::StrCat("expected was ", FormatChange(record.effect()), " (",
-                         record.text(), ")");
+        opinion.reason = absl::StrCat(
+            "expected was ", record.effect() < 0 ? "" : "+",
+            FormatShortPercent(record.effect(), 3), " (", record.text(), ")");
       }
     }
   }
