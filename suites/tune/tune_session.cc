@@ -48,10 +48,16 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
     if (load_sources) proposer.sources = load_sources(begun);
     return tuning::MakeProposer(space, begun, proposer);
   };
-  std::unique_ptr<tuning::Evaluator> measures =
-      setup.elsewhere
-          ? setup.elsewhere()
-          : std::make_unique<SessionEvaluator>(evaluator, options.sampling);
+  std::unique_ptr<tuning::Evaluator> measures;
+  if (setup.elsewhere) {
+    measures = setup.elsewhere();
+  } else {
+    SessionEvaluatorOptions evaluate;
+    evaluate.sampling = options.sampling;
+    evaluate.compile_ahead = evaluator.CompileAhead(session.default_config);
+    measures =
+        std::make_unique<SessionEvaluator>(evaluator, std::move(evaluate));
+  }
   return tuning::Session::Open(std::move(session), std::move(measures), clock);
 }
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/cpus.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/device/cpu/fingerprint.h"
 
 namespace optrail::ops {
 namespace {
