@@ -15,6 +15,24 @@ constexpr uint64_t kFirstProofSeed = 2000;
 
 }  // namespace
 
+SessionEvaluatorOptions SessionEvaluatorFor(
+    const tuning::BoundSpace& space, const proto::SamplingOptions& sampling,
+    suites::Evaluator& evaluator) {
+  SessionEvaluatorOptions options;
+  options.sampling = sampling;
+  options.compile_ahead = evaluator.CompileAhead(space.default_config());
+  if (!space.has_fact_constraints()) return options;
+  options.accept_facts = [&space](const proto::Config& config,
+                                  const std::vector<proto::Fact>& facts) {
+    std::vector<std::pair<std::string, int64_t>> told;
+    for (const proto::Fact& fact : facts) {
+      told.emplace_back(fact.name(), fact.value());
+    }
+    return space.CheckFacts(config, told);
+  };
+  return options;
+}
+
 SessionEvaluator::SessionEvaluator(suites::Evaluator& evaluator,
                                    SessionEvaluatorOptions options)
     : evaluator_(evaluator), options_(std::move(options)) {}
@@ -101,6 +119,7 @@ tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
       evaluator_.Evaluate(request.config, OptionsFor(request));
   tuning::Answer answer;
   answer.lost = evaluation.lost;
+  answer.unpaid_ns = evaluation.unpaid_ns;
   proto::Trial& trial = answer.trial;
   trial.set_outcome(evaluation.outcome);
   trial.set_detail(std::move(evaluation.detail));

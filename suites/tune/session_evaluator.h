@@ -6,7 +6,9 @@
 // which process, how long to sample) and of the evaluations its answers.
 //
 //   WorkerEvaluator workers(task, WorkerOptions{});
-//   SessionEvaluator evaluator(workers, DefaultSamplingOptions());
+//   SessionEvaluator evaluator(
+//       workers,
+//       SessionEvaluatorFor(*space, DefaultSamplingOptions(), workers));
 //   const auto session = tuning::RunSession(setup, evaluator, clock);
 //
 // It measures one config at a time, when it is polled. Where configs are
@@ -24,6 +26,7 @@
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/evaluator.h"
 #include "tuning/session/evaluator.h"
+#include "tuning/space/space.h"
 
 namespace optrail::suites {
 
@@ -46,6 +49,12 @@ struct SessionEvaluatorOptions {
                              const std::vector<proto::Fact>&)>
       accept_facts;
 };
+
+// For configs of `space`, which must outlive their use, measured by
+// `evaluator`.
+SessionEvaluatorOptions SessionEvaluatorFor(
+    const tuning::BoundSpace& space, const proto::SamplingOptions& sampling,
+    suites::Evaluator& evaluator);
 
 class SessionEvaluator : public tuning::Evaluator {
  public:

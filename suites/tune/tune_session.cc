@@ -52,11 +52,8 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
   if (setup.elsewhere) {
     measures = setup.elsewhere();
   } else {
-    SessionEvaluatorOptions evaluate;
-    evaluate.sampling = options.sampling;
-    evaluate.compile_ahead = evaluator.CompileAhead(session.default_config);
-    measures =
-        std::make_unique<SessionEvaluator>(evaluator, std::move(evaluate));
+    measures = std::make_unique<SessionEvaluator>(
+        evaluator, SessionEvaluatorFor(space, options.sampling, evaluator));
   }
   return tuning::Session::Open(std::move(session), std::move(measures), clock);
 }

@@ -58,8 +58,10 @@ struct Evaluation {
   absl::optional<int64_t> prepare_ns;
   absl::optional<int64_t> load_ns;
   std::vector<proto::Fact> facts;  // that compiling told
-  // Everything but compiling and references, which no budget pays for.
+  // Everything but compiling and what no budget pays for: ...
   int64_t elapsed_ns = 0;
+  // ... starting processes and making operands and references ready.
+  int64_t unpaid_ns = 0;
 };
 
 class Evaluator {

@@ -8,6 +8,9 @@
 namespace optrail::suites {
 namespace {
 
+// Between closing its output and the end of a process.
+constexpr absl::Duration kEndPatience = absl::Seconds(2);
+
 proto::WorkerReply Ended(const ExitInfo& exit, absl::string_view stderr_tail,
                          absl::Duration deadline, int64_t memory_cap_bytes) {
   proto::WorkerReply reply;
@@ -50,8 +53,12 @@ Exchanged Exchange(const proto::WorkerRequest& request, absl::Duration deadline,
                 : absl::StatusOr<std::string>(sent);
   exchanged.answered = frame.ok() && exchanged.reply.ParseFromString(*frame);
   if (exchanged.answered) return exchanged;
-  // A worker that ended by itself is reported as it ended.
-  const ExitInfo exit = process.KillAndWait();
+  // A worker that ended by itself is reported as it ended. What it wrote to
+  // ends before it does.
+  const bool ended = !absl::IsDeadlineExceeded(frame.status()) &&
+                     !absl::IsResourceExhausted(frame.status());
+  const ExitInfo exit =
+      ended ? process.Wait(kEndPatience) : process.KillAndWait();
   exchanged.reply =
       Ended(exit, process.TakeStderr(), deadline, memory_cap_bytes);
   return exchanged;

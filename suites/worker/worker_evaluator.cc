@@ -258,7 +258,8 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
     }
     seeds_in_worker_.insert(options.input_seed);
   }
-  start_ns = Clock::Real()->NowNs();
+  const int64_t unpaid_ns = Clock::Real()->NowNs() - start_ns;
+  start_ns += unpaid_ns;
   proto::WorkerRequest request;
   *request.mutable_evaluate()->mutable_config() = config;
   *request.mutable_evaluate()->mutable_sampling() = options.sampling;
@@ -272,6 +273,7 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
     const CompilePause pause(compilers_.get());
     evaluation = Ask(request, options_.config_deadline);
   }
+  evaluation.unpaid_ns = unpaid_ns;
   if (compiled.has_value()) {
     // Told once: what is measured again was not compiled again.
     evaluation.prepare_ns = compiled->compile_ns;

@@ -15,6 +15,7 @@
 #include "base/cpus.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ops/device/cpu/fingerprint.h"
 
 namespace optrail::ops {
 namespace {
