@@ -16,10 +16,13 @@
 
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 extern char** environ;
 
@@ -74,8 +77,9 @@ std::map<pid_t, Process> Processes() {
   return processes;
 }
 
-std::vector<pid_t> Descendants(const std::map<pid_t, Process>& processes) {
-  std::vector<pid_t> tree = {getpid()};
+std::vector<pid_t> Descendants(pid_t root,
+                               const std::map<pid_t, Process>& processes) {
+  std::vector<pid_t> tree = {root};
   for (size_t i = 0; i < tree.size(); ++i) {
     for (const auto& [pid, process] : processes) {
       if (process.parent == tree[i]) tree.push_back(pid);
@@ -85,10 +89,61 @@ std::vector<pid_t> Descendants(const std::map<pid_t, Process>& processes) {
   return tree;
 }
 
+std::string SmallFile(const std::string& path) {
+  std::FILE* const file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return "";
+  char text[4096];
+  const size_t size = std::fread(text, 1, sizeof(text), file);
+  std::fclose(file);
+  return std::string(text, size);
+}
+
+// The tree below `root` as the kernel lists it, at a cost of its size and not
+// of the machine's; false where the kernel has no such lists. What is begun
+// meanwhile may be missing.
+bool ListTree(pid_t root, std::vector<pid_t>* tree) {
+  tree->assign(1, root);
+  for (size_t i = 0; i < tree->size(); ++i) {
+    const std::string tasks = absl::StrCat("/proc/", (*tree)[i], "/task");
+    DIR* const folder = opendir(tasks.c_str());
+    if (folder == nullptr) continue;  // it has ended
+    while (const dirent* const entry = readdir(folder)) {
+      if (entry->d_name[0] == '.') continue;
+      const std::string path =
+          absl::StrCat(tasks, "/", entry->d_name, "/children");
+      if (i == 0 && access(path.c_str(), R_OK) != 0) {
+        closedir(folder);
+        return false;
+      }
+      for (const absl::string_view text :
+           absl::StrSplit(SmallFile(path), ' ', absl::SkipEmpty())) {
+        pid_t pid = 0;
+        if (absl::SimpleAtoi(text, &pid)) tree->push_back(pid);
+      }
+    }
+    closedir(folder);
+  }
+  tree->erase(tree->begin());
+  return true;
+}
+
 int64_t TreeBytes() {
-  const std::map<pid_t, Process> processes = Processes();
   int64_t bytes = 0;
-  for (const pid_t pid : Descendants(processes)) {
+  std::vector<pid_t> tree;
+  if (ListTree(getpid(), &tree)) {
+    const int64_t page_bytes = sysconf(_SC_PAGESIZE);
+    for (const pid_t pid : tree) {
+      long long resident_pages = 0;
+      const std::string sizes =
+          SmallFile(absl::StrCat("/proc/", pid, "/statm"));
+      if (std::sscanf(sizes.c_str(), "%*d %lld", &resident_pages) == 1) {
+        bytes += resident_pages * page_bytes;
+      }
+    }
+    return bytes;
+  }
+  const std::map<pid_t, Process> processes = Processes();
+  for (const pid_t pid : Descendants(getpid(), processes)) {
     bytes += processes.at(pid).resident_bytes;
   }
   return bytes;
@@ -96,7 +151,7 @@ int64_t TreeBytes() {
 
 void KillTree() {
   for (int round = 0; round < kKillRounds; ++round) {
-    const std::vector<pid_t> tree = Descendants(Processes());
+    const std::vector<pid_t> tree = Descendants(getpid(), Processes());
     // Orphans come to us, their reaper: in the next round they are children.
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
@@ -132,6 +187,20 @@ std::vector<std::string> GuardedArguments(
       binary, absl::StrCat(kProcessGuardFlag, max_resident_bytes)};
   guarded.insert(guarded.end(), argv.begin(), argv.end());
   return guarded;
+}
+
+void SignalGuarded(pid_t guard, int number) {
+  std::set<pid_t> signalled;
+  // One that is being started while its parent stops is seen the next time.
+  for (size_t before = 1; before != signalled.size();) {
+    before = signalled.size();
+    std::vector<pid_t> tree;
+    if (!ListTree(guard, &tree)) tree = Descendants(guard, Processes());
+    for (const pid_t pid : tree) {
+      if (signalled.insert(pid).second) kill(pid, number);
+    }
+    if (signalled.empty()) return;
+  }
 }
 
 bool IsProcessGuard(int argc, char** argv) {

@@ -22,6 +22,8 @@
 //
 // It is no sandbox: what may send it SIGKILL can part it from the tree.
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,6 +40,10 @@ inline constexpr int kGuardOutOfMemoryCode = 250;
 std::vector<std::string> GuardedArguments(const std::string& binary,
                                           int64_t max_resident_bytes,
                                           const std::vector<std::string>& argv);
+
+// Sends `number` to all that runs under the guard `guard`, which itself goes on
+// watching: SIGSTOP and SIGCONT make it pause.
+void SignalGuarded(pid_t guard, int number);
 
 bool IsProcessGuard(int argc, char** argv);
 

@@ -483,10 +483,11 @@ void Subprocess::FinishReaping(int wait_status, const void* usage) {
     exit_.kind = ExitInfo::Kind::kExited;
     exit_.code = WEXITSTATUS(wait_status);
     if (options_.guard.empty()) return;
-    if (killed_) {
-      exit_.kind = kill_reason_;
-    } else if (exit_.code == kGuardOutOfMemoryCode) {
+    // Also if it was killed while it did that.
+    if (exit_.code == kGuardOutOfMemoryCode) {
       exit_.kind = ExitInfo::Kind::kOutOfMemory;
+    } else if (killed_) {
+      exit_.kind = kill_reason_;
     }
     return;
   }

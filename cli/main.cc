@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "base/exit_code.h"
-#include "base/process_guard.h"
 #include "cli/flags.h"
 #include "cli/version.h"
 #include "suites/command/command_line.h"
@@ -34,10 +33,7 @@ int RefuseFlag(absl::string_view flag) {
 int main(int argc, char** argv) {
   namespace cli = optrail::cli;
   namespace suites = optrail::suites;
-  if (suites::IsWorker(argc, argv)) return suites::RunWorker();
-  if (optrail::IsProcessGuard(argc, argv)) {
-    return optrail::RunProcessGuard(argc, argv);
-  }
+  if (suites::IsWorker(argc, argv)) return suites::RunWorker(argc, argv);
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "--version" || first == "version") {
     std::cout << cli::VersionText() << "\n";

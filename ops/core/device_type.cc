@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/cpus.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
 
@@ -41,6 +42,12 @@ absl::Status DeviceType::CheckOptions(const DeviceOptions& options,
   return absl::InvalidArgumentError(
       absl::StrCat(options.threads, " threads: expected 1",
                    most > 1 ? absl::StrCat(" to ", most) : "", " on ", name()));
+}
+
+std::vector<int> DeviceType::SpareCores(const DeviceOptions&) const {
+  std::vector<int> cores = UsableCpus();
+  cores.erase(cores.begin());
+  return cores;
 }
 
 absl::StatusOr<const DeviceType*> FindDeviceType(proto::DeviceKind kind) {

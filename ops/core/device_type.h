@@ -58,6 +58,11 @@ class DeviceType {
   virtual absl::StatusOr<std::unique_ptr<Device>> Make(
       const DeviceOptions& options) const = 0;
 
+  // Cores of the host on which others may work while such a device is being
+  // measured, without changing what is read there; empty: none. By default all
+  // that this process may use but the first, which launches.
+  virtual std::vector<int> SpareCores(const DeviceOptions& options) const;
+
   // The instruction set that compilers build for; empty where it follows from
   // the hardware.
   virtual std::string isa() const { return ""; }

@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) {
   if (optrail::suites::IsWorker(argc, argv))
-    return optrail::suites::RunWorker();
+    return optrail::suites::RunWorker(argc, argv);
   return optrail::suites::RunForLinkedOperator(optrail::suites::BenchCommand,
                                                "bench", argc, argv);
 }

@@ -50,7 +50,7 @@ absl::StatusOr<int> Tune(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
                            TuneTasks(tasks, context, options));
   std::cout << FormatTuneSummaries(summaries, absl::GetFlag(FLAGS_format));
-  std::cerr << FailuresText(summaries);
+  std::cerr << FailuresText(summaries) << TimeText(summaries);
   if (!workload.name().empty() || options.total_trials > 0 ||
       options.total_time_ns > 0) {
     std::cerr << WorkloadTotalText(summaries);
@@ -287,7 +287,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
               << " tasks are in the store\n";
   } else {
     std::cout << FormatTuneSummaries(summaries, OutputFormat::kTable) << "\n";
-    std::cerr << FailuresText(summaries);
+    std::cerr << FailuresText(summaries) << TimeText(summaries);
     std::cerr << WorkloadTotalText(summaries);
   }
 

@@ -220,7 +220,7 @@ TEST_F(CommandsTest, ATotalThatIsNoneIsRefusedAndNothingIsTuned) {
 
 int main(int argc, char** argv) {
   if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker();
+    return optrail::suites::RunWorker(argc, argv);
   }
   ::testing::InitGoogleMock(&argc, argv);
   return RUN_ALL_TESTS();

@@ -145,7 +145,7 @@ absl::StatusOr<int> Run() {
 
 int main(int argc, char** argv) {
   if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker();
+    return optrail::suites::RunWorker(argc, argv);
   }
   absl::ParseCommandLine(argc, argv);
   const absl::StatusOr<int> code = optrail::suites::Run();

@@ -216,7 +216,7 @@ absl::Status Run() {
 
 int main(int argc, char** argv) {
   if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker();
+    return optrail::suites::RunWorker(argc, argv);
   }
   absl::ParseCommandLine(argc, argv);
   const absl::Status status = optrail::suites::Run();

@@ -19,6 +19,7 @@
 #include "suites/tune/session_evaluator.h"
 #include "suites/worker/measurement_settings.h"
 #include "suites/worker/worker.h"
+#include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/remote_evaluator.h"
 
@@ -42,8 +43,8 @@ class ServedEvaluator : public tuning::Evaluator {
     if (entry == nullptr) {
       return registry.UnknownOperator(task.operator_name());
     }
-    OPTRAIL_RETURN_IF_ERROR(
-        entry->FindBackend(task.device_kind(), task.backend()).status());
+    const auto backend = entry->FindBackend(task.device_kind(), task.backend());
+    OPTRAIL_RETURN_IF_ERROR(backend.status());
     OPTRAIL_RETURN_IF_ERROR(ops::CheckShape(*entry->op, task.shape()));
     OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* device,
                              ops::FindDeviceType(task.device_kind()));
@@ -52,8 +53,15 @@ class ServedEvaluator : public tuning::Evaluator {
     ops::DeviceOptions device_options;
     device_options.threads = task.threads();
     OPTRAIL_RETURN_IF_ERROR(device->CheckOptions(device_options, hardware));
+    TaskEntry bound;
+    bound.task = task;
+    bound.entry = entry;
+    bound.backend = *backend;
+    OPTRAIL_ASSIGN_OR_RETURN(space_, BindTask(bound, hardware));
     workers_ = std::make_unique<WorkerEvaluator>(task, options_.worker);
-    session_ = std::make_unique<SessionEvaluator>(*workers_, options_.sampling);
+    session_ = std::make_unique<SessionEvaluator>(
+        *workers_,
+        SessionEvaluatorFor(*space_.bound, options_.sampling, *workers_));
     return session_->Open(task);
   }
   void Submit(tuning::Request request) override {
@@ -69,6 +77,7 @@ class ServedEvaluator : public tuning::Evaluator {
 
  private:
   const ServeOptions& options_;
+  TaskSpace space_;
   std::unique_ptr<WorkerEvaluator> workers_;
   std::unique_ptr<SessionEvaluator> session_;
 };

@@ -304,7 +304,7 @@ int main(int argc, char** argv) {
   using optrail::suites::kDriveFlag;
   using optrail::suites::kServeFlag;
   if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker();
+    return optrail::suites::RunWorker(argc, argv);
   }
   absl::string_view first = argc > 1 ? argv[1] : "";
   if (absl::ConsumePrefix(&first, kServeFlag)) {

@@ -238,7 +238,7 @@ int main(int argc, char** argv) {
   using optrail::suites::g_kills;
   using optrail::suites::kChildFlag;
   if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker();
+    return optrail::suites::RunWorker(argc, argv);
   }
   for (int i = 1; i < argc; ++i) {
     absl::string_view arg = argv[i];

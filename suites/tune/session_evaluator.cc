@@ -1,5 +1,6 @@
 #include "suites/tune/session_evaluator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tuning/session/objective.h"
@@ -14,14 +15,75 @@ constexpr uint64_t kFirstProofSeed = 2000;
 
 }  // namespace
 
+SessionEvaluatorOptions SessionEvaluatorFor(
+    const tuning::BoundSpace& space, const proto::SamplingOptions& sampling,
+    suites::Evaluator& evaluator) {
+  SessionEvaluatorOptions options;
+  options.sampling = sampling;
+  options.compile_ahead = evaluator.CompileAhead(space.default_config());
+  if (!space.has_fact_constraints()) return options;
+  options.accept_facts = [&space](const proto::Config& config,
+                                  const std::vector<proto::Fact>& facts) {
+    std::vector<std::pair<std::string, int64_t>> told;
+    for (const proto::Fact& fact : facts) {
+      told.emplace_back(fact.name(), fact.value());
+    }
+    return space.CheckFacts(config, told);
+  };
+  return options;
+}
+
 SessionEvaluator::SessionEvaluator(suites::Evaluator& evaluator,
-                                   proto::SamplingOptions sampling)
-    : evaluator_(evaluator), sampling_(std::move(sampling)) {}
+                                   SessionEvaluatorOptions options)
+    : evaluator_(evaluator), options_(std::move(options)) {}
+
+absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
+  tuning::Offer offer;
+  offer.compile_ahead = options_.compile_ahead;
+  return offer;
+}
+
+void SessionEvaluator::Submit(tuning::Request request) {
+  evaluator_.Prepare(request.config);
+  waiting_.push_back(std::move(request));
+}
+
+std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration) {
+  if (waiting_.empty()) return {};
+  const auto is_ready = [this](const tuning::Request& request) {
+    return evaluator_.IsReady(request.config);
+  };
+  auto next = std::find_if(waiting_.begin(), waiting_.end(), is_ready);
+  if (next == waiting_.end()) {
+    std::vector<proto::Config> configs;
+    for (const tuning::Request& request : waiting_) {
+      configs.push_back(request.config);
+    }
+    evaluator_.AwaitReady(configs);
+    next = std::find_if(waiting_.begin(), waiting_.end(), is_ready);
+    if (next == waiting_.end()) next = waiting_.begin();
+  }
+  const tuning::Request request = std::move(*next);
+  waiting_.erase(next);
+  tuning::Answer answer = Evaluate(request);
+  answer.ticket = request.ticket;
+  *answer.trial.mutable_config() = request.config;
+  return {std::move(answer)};
+}
+
+void SessionEvaluator::Cancel(int64_t ticket) {
+  for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
+    if (it->ticket != ticket) continue;
+    evaluator_.Abandon(it->config);
+    waiting_.erase(it);
+    return;
+  }
+}
 
 EvaluationOptions SessionEvaluator::OptionsFor(
     const tuning::Request& request) const {
   EvaluationOptions options;
-  options.sampling = sampling_;
+  options.sampling = options_.sampling;
   if (request.expected && *request.expected >= kLongCallNs) {
     options.sampling.set_warm_up_ns(0);
     options.sampling.set_max_time_ns(1);
@@ -34,6 +96,13 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   }
   for (const std::string& metric : request.metrics) {
     if (metric != tuning::kTimeMetric) options.metrics.push_back(metric);
+  }
+  if (options_.accept_facts) {
+    options.accept_facts =
+        [accept = options_.accept_facts,
+         config = request.config](const std::vector<proto::Fact>& facts) {
+          return accept(config, facts);
+        };
   }
   options.input_seed = static_cast<uint64_t>(request.round) % kInputSets;
   if (request.purpose == Purpose::kSearch) return options;
@@ -50,6 +119,7 @@ tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
       evaluator_.Evaluate(request.config, OptionsFor(request));
   tuning::Answer answer;
   answer.lost = evaluation.lost;
+  answer.unpaid_ns = evaluation.unpaid_ns;
   proto::Trial& trial = answer.trial;
   trial.set_outcome(evaluation.outcome);
   trial.set_detail(std::move(evaluation.detail));

@@ -6,12 +6,27 @@
 // which process, how long to sample) and of the evaluations its answers.
 //
 //   WorkerEvaluator workers(task, WorkerOptions{});
-//   SessionEvaluator evaluator(workers, DefaultSamplingOptions());
+//   SessionEvaluator evaluator(
+//       workers,
+//       SessionEvaluatorFor(*space, DefaultSamplingOptions(), workers));
 //   const auto session = tuning::RunSession(setup, evaluator, clock);
+//
+// It measures one config at a time, when it is polled. Where configs are
+// compiled at run time, those that wait are compiled meanwhile, and whichever
+// is ready first is measured first.
 
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/evaluator.h"
 #include "tuning/session/evaluator.h"
+#include "tuning/space/space.h"
 
 namespace optrail::suites {
 
@@ -24,21 +39,43 @@ inline constexpr int kInputSets = 3;
 // and no more: they vary less, and rounds tell more than samples.
 inline constexpr double kLongCallNs = 20e6;
 
-class SessionEvaluator : public tuning::OneAtATime {
+struct SessionEvaluatorOptions {
+  proto::SamplingOptions sampling;
+  // How many requests may wait compiled (Evaluator::CompileAhead).
+  int compile_ahead = 0;
+  // Whether a config may be launched, by what compiling it told; empty: all
+  // may.
+  std::function<absl::Status(const proto::Config&,
+                             const std::vector<proto::Fact>&)>
+      accept_facts;
+};
+
+// For configs of `space`, which must outlive their use, measured by
+// `evaluator`.
+SessionEvaluatorOptions SessionEvaluatorFor(
+    const tuning::BoundSpace& space, const proto::SamplingOptions& sampling,
+    suites::Evaluator& evaluator);
+
+class SessionEvaluator : public tuning::Evaluator {
  public:
   // `evaluator` must outlive this.
   SessionEvaluator(suites::Evaluator& evaluator,
-                   proto::SamplingOptions sampling);
+                   SessionEvaluatorOptions options);
+
+  absl::StatusOr<tuning::Offer> Open(const proto::Task& task) override;
+  void Submit(tuning::Request request) override;
+  std::vector<tuning::Answer> Poll(absl::Duration wait) override;
+  void Cancel(int64_t ticket) override;
 
   // Public, for tests and benches.
   EvaluationOptions OptionsFor(const tuning::Request& request) const;
 
- protected:
-  tuning::Answer Evaluate(const tuning::Request& request) override;
-
  private:
+  tuning::Answer Evaluate(const tuning::Request& request);
+
   suites::Evaluator& evaluator_;
-  const proto::SamplingOptions sampling_;
+  const SessionEvaluatorOptions options_;
+  std::deque<tuning::Request> waiting_;
 };
 
 }  // namespace optrail::suites

@@ -24,13 +24,13 @@ class Recording : public Evaluator {
 class SessionEvaluatorTest : public ::testing::Test {
  protected:
   SessionEvaluatorTest() {
-    sampling_.set_max_time_ns(200'000'000);
-    sampling_.set_warm_up_ns(2'000'000);
+    options_.sampling.set_max_time_ns(200'000'000);
+    options_.sampling.set_warm_up_ns(2'000'000);
     request_.ticket = 5;
     request_.config = *tuning::ParseConfig("x=1");
   }
   tuning::Answer Ask() {
-    SessionEvaluator evaluator(measured_, sampling_);
+    SessionEvaluator evaluator(measured_, options_);
     evaluator.Submit(request_);
     const auto answers = evaluator.Poll(absl::InfiniteDuration());
     EXPECT_EQ(answers.size(), 1);
@@ -38,7 +38,7 @@ class SessionEvaluatorTest : public ::testing::Test {
     return answers[0];
   }
 
-  proto::SamplingOptions sampling_;
+  SessionEvaluatorOptions options_;
   Recording measured_;
   Request request_;
 };

@@ -229,6 +229,10 @@ class TuneCall {
   bool together() const {
     return options_.total_trials > 0 || options_.total_time_ns > 0;
   }
+  // For all tasks: what waits for one of them must not compile where another is
+  // measured.
+  std::shared_ptr<CompilePool> Compilers(
+      const std::vector<TaskEntry>& tasks) const;
   absl::Status FindPending(const std::vector<TaskEntry>& tasks);
   absl::Status OneByOne();
   absl::Status Together();
@@ -258,6 +262,16 @@ class TuneCall {
   Progress* verifying_ = nullptr;  // while finalists are verified
 };
 
+std::shared_ptr<CompilePool> TuneCall::Compilers(
+    const std::vector<TaskEntry>& tasks) const {
+  int threads = 1;
+  for (const TaskEntry& task : tasks) {
+    threads = std::max(threads, task.task.threads());
+  }
+  return std::make_shared<CompilePool>(CompilePoolFor(
+      context_.hardware.device_kind(), threads, options_.worker));
+}
+
 absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
                            LoadStore(context_));
@@ -268,6 +282,8 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   asked.mutable_objectives()->Add(options_.tune.objectives.begin(),
                                   options_.tune.objectives.end());
   const std::string objective = ObjectiveInStore(asked);
+  WorkerOptions worker = options_.worker;
+  worker.compilers = Compilers(tasks);
   for (const TaskEntry& task : tasks) {
     TuneSummary summary;
     summary.task = task.task;
@@ -302,8 +318,7 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     if (!summary.skipped) {
       pending.summary = summaries_.size();
       pending.space = *std::move(space);
-      pending.evaluator =
-          std::make_unique<WorkerEvaluator>(task.task, options_.worker);
+      pending.evaluator = std::make_unique<WorkerEvaluator>(task.task, worker);
       pending_.push_back(std::move(pending));
     }
     summaries_.push_back(std::move(summary));

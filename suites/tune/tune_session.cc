@@ -48,10 +48,13 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
     if (load_sources) proposer.sources = load_sources(begun);
     return tuning::MakeProposer(space, begun, proposer);
   };
-  std::unique_ptr<tuning::Evaluator> measures =
-      setup.elsewhere
-          ? setup.elsewhere()
-          : std::make_unique<SessionEvaluator>(evaluator, options.sampling);
+  std::unique_ptr<tuning::Evaluator> measures;
+  if (setup.elsewhere) {
+    measures = setup.elsewhere();
+  } else {
+    measures = std::make_unique<SessionEvaluator>(
+        evaluator, SessionEvaluatorFor(space, options.sampling, evaluator));
+  }
   return tuning::Session::Open(std::move(session), std::move(measures), clock);
 }
 

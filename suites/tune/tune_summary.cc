@@ -82,6 +82,36 @@ std::string FailuresText(const std::vector<TuneSummary>& summaries) {
   return text;
 }
 
+std::string TimeText(const std::vector<TuneSummary>& summaries) {
+  // Less is no compiler's: kernels that are built in are made ready.
+  constexpr int64_t kLeastCompileNs = 100'000'000;
+  int64_t measure_ns = 0, compile_ns = 0, wait_ns = 0, rank_ns = 0,
+          prove_ns = 0;
+  for (const TuneSummary& summary : summaries) {
+    if (!summary.session.has_value()) continue;
+    const proto::SessionTime& time = summary.session->time();
+    measure_ns += time.measure_ns();
+    compile_ns += time.compile_ns();
+    wait_ns += time.wait_ns();
+    rank_ns += time.rank_ns();
+    prove_ns += time.prove_ns();
+  }
+  if (measure_ns + wait_ns + rank_ns + prove_ns == 0) return "";
+  std::string text =
+      absl::StrCat("time: ", FormatDurationNs(measure_ns), " measuring, ",
+                   FormatDurationNs(wait_ns), " choosing and waiting, ",
+                   FormatDurationNs(rank_ns), " ranking, ",
+                   FormatDurationNs(prove_ns), " proving");
+  if (compile_ns >= kLeastCompileNs) {
+    const double beside =
+        std::max(0.0, 1 - static_cast<double>(wait_ns) /
+                              static_cast<double>(compile_ns));
+    absl::StrAppend(&text, "; ", FormatDurationNs(compile_ns), " compiling, ",
+                    absl::StrFormat("%.0f%% of it beside them", 100 * beside));
+  }
+  return text + "\n";
+}
+
 std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                                 OutputFormat format) {
   Table table({{"task"},

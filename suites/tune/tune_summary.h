@@ -30,6 +30,10 @@ const proto::Finalist* DefaultFinalist(const proto::Session& session);
 // shows the others; "" if none failed.
 std::string FailuresText(const std::vector<TuneSummary>& summaries);
 
+// Where the time of the sessions went: measuring, waiting, ranking, proving,
+// and how much of the compiling was done meanwhile; "" if none was run.
+std::string TimeText(const std::vector<TuneSummary>& summaries);
+
 // Time of the default and of the winner, speed-up, the proven gain, trials, why
 // it stopped.
 std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,

@@ -88,5 +88,26 @@ TEST(TuneSummaryTest, NoTotalWhereNothingWasTuned) {
   EXPECT_EQ(WorkloadTotalText({TuneSummary()}), "");
 }
 
+TEST(TuneSummaryTest, SaysWhereTheTimeWent) {
+  EXPECT_EQ(TimeText({TuneSummary()}), "");
+  std::vector<TuneSummary> summaries(2);
+  for (TuneSummary& summary : summaries) {
+    proto::SessionTime& time = *summary.session.emplace().mutable_time();
+    time.set_measure_ns(5'000'000'000);
+    time.set_compile_ns(10'000'000'000);
+    time.set_wait_ns(1'000'000'000);
+    time.set_rank_ns(500'000'000);
+    time.set_prove_ns(2'000'000'000);
+  }
+  const std::string text = TimeText(summaries);
+  EXPECT_EQ(
+      text,
+      "time: 10.0 s measuring, 2.00 s choosing and waiting, 1.00 s "
+      "ranking, 4.00 s proving; 20.0 s compiling, 90% of it beside them\n");
+  summaries[0].session->mutable_time()->set_compile_ns(0);
+  summaries[1].session->mutable_time()->set_compile_ns(5'000'000);
+  EXPECT_EQ(TimeText(summaries).find("compiling"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace optrail::suites

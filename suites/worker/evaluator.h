@@ -4,11 +4,21 @@
 // Evaluator measures configs of one task; the tune driver and the bench driver
 // see nothing else of processes and clocks. The real one runs them in worker
 // processes (worker_evaluator.h); tests use a table.
+//
+// Configs that are compiled at run time may be compiled ahead, while others are
+// measured:
+//
+//   const int ahead = evaluator.CompileAhead(space.default_config());
+//   evaluator.Prepare(config);                       // returns at once
+//   if (!evaluator.IsReady(config)) evaluator.AwaitReady({config, other});
+//   const Evaluation e = evaluator.Evaluate(config, options);
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "suites/proto/worker.pb.h"
 #include "tuning/proto/config.pb.h"
@@ -27,6 +37,9 @@ struct EvaluationOptions {
   uint64_t input_seed = 0;
   // To be metered beside time, where the device can ("joules").
   std::vector<std::string> metrics;
+  // Whether a config may be launched, by what compiling it told: what is
+  // refused is INVALID. Empty: all may.
+  std::function<absl::Status(const std::vector<proto::Fact>&)> accept_facts;
 };
 
 // Whatever goes wrong with a config is an outcome, never a failed call.
@@ -40,11 +53,15 @@ struct Evaluation {
   // OK: median per call. CENSORED: a lower bound.
   absl::optional<double> time_ns;
   absl::optional<double> error_in_tolerances;
+  // Compiling, as long as it took; 0 from a cache. Of what is not compiled at
+  // run time, making it ready.
   absl::optional<int64_t> prepare_ns;
   absl::optional<int64_t> load_ns;
   std::vector<proto::Fact> facts;  // that compiling told
-  // Everything but compiling and references, which no budget pays for.
+  // Everything but compiling and what no budget pays for: ...
   int64_t elapsed_ns = 0;
+  // ... starting processes and making operands and references ready.
+  int64_t unpaid_ns = 0;
 };
 
 class Evaluator {
@@ -52,6 +69,19 @@ class Evaluator {
   virtual ~Evaluator() = default;
   virtual Evaluation Evaluate(const proto::Config& config,
                               const EvaluationOptions& options) = 0;
+
+  // How many configs like `example` should wait, compiled or about to be, while
+  // others are measured; 0: none of them needs a compiler.
+  virtual int CompileAhead(const proto::Config& example) { return 0; }
+  // Begins to compile; where that is done already, or not needed, nothing
+  // happens. Evaluate() waits for it.
+  virtual void Prepare(const proto::Config& config) {}
+  // Whether Evaluate() would not have to wait for a compiler.
+  virtual bool IsReady(const proto::Config& config) { return true; }
+  // Waits until one of these, which were prepared, is ready.
+  virtual void AwaitReady(const std::vector<proto::Config>& configs) {}
+  // Is not wanted any more.
+  virtual void Abandon(const proto::Config& config) {}
 };
 
 }  // namespace optrail::suites

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/process_guard.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "ops/core/compile_cache.h"
@@ -44,14 +45,21 @@ proto::Outcome OutcomeOfPrepare(const absl::Status& status) {
 }
 
 void AddFacts(const ops::Artifact& artifact, proto::WorkerReply* reply) {
-  for (const auto& [name, value] : artifact.facts) {
-    proto::Fact* fact = reply->add_facts();
-    fact->set_name(name);
-    fact->set_value(value);
+  for (proto::Fact& fact : FactsOf(artifact)) {
+    *reply->add_facts() = std::move(fact);
   }
 }
 
 }  // namespace
+
+std::vector<proto::Fact> FactsOf(const ops::Artifact& artifact) {
+  std::vector<proto::Fact> facts;
+  for (const auto& [name, value] : artifact.facts) {
+    facts.emplace_back().set_name(name);
+    facts.back().set_value(value);
+  }
+  return facts;
+}
 
 absl::StatusOr<ops::Target> LocalTarget(proto::DeviceKind kind) {
   OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
@@ -64,7 +72,8 @@ absl::StatusOr<ops::Target> LocalTarget(proto::DeviceKind kind) {
 }
 
 bool IsWorker(int argc, char** argv) {
-  return argc == 2 && std::strcmp(argv[1], kWorkerFlag) == 0;
+  return (argc == 2 && std::strcmp(argv[1], kWorkerFlag) == 0) ||
+         IsProcessGuard(argc, argv);
 }
 
 namespace {
@@ -309,7 +318,8 @@ proto::WorkerReply Worker::Answer(const proto::WorkerRequest& request) {
   return Evaluate(request.evaluate());
 }
 
-int RunWorker() {
+int RunWorker(int argc, char** argv) {
+  if (IsProcessGuard(argc, argv)) return RunProcessGuard(argc, argv);
   DieWithParent();
   absl::StatusOr<std::unique_ptr<FrameChannel>> channel =
       FrameChannel::TakeStandardStreams();

@@ -7,13 +7,14 @@
 // outside.
 //
 //   int main(int argc, char** argv) {
-//     if (IsWorker(argc, argv)) return RunWorker();
+//     if (IsWorker(argc, argv)) return RunWorker(argc, argv);
 //     ...
 //   }
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -39,13 +40,17 @@ inline constexpr int64_t kMinColdCallNs = 2'000;
 // Folders below WorkerRequest.Open.shared_folder.
 inline constexpr char kCompiledFolder[] = "compiled";
 
+// Sorted by name.
+std::vector<proto::Fact> FactsOf(const ops::Artifact& artifact);
+
 // What this machine's device of `kind` is to a compiler.
 absl::StatusOr<ops::Target> LocalTarget(proto::DeviceKind kind);
 
+// Or the guard of one that compiles (base/process_guard.h).
 bool IsWorker(int argc, char** argv);
 
 // Answers requests on standard input until it is closed; the exit code.
-int RunWorker();
+int RunWorker(int argc, char** argv);
 
 // What RunWorker does with each request, without the process around it.
 class Worker {

@@ -87,7 +87,7 @@ BENCHMARK(BM_SpawnAndOpen)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
 int main(int argc, char** argv) {
   if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker();
+    return optrail::suites::RunWorker(argc, argv);
   }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

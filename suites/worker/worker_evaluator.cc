@@ -4,12 +4,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "base/cpus.h"
 #include "base/file.h"
 #include "base/running_binary.h"
 #include "ops/core/compile_cache.h"
+#include "ops/core/device_type.h"
 #include "ops/core/registry.h"
+#include "suites/worker/exchange.h"
 #include "suites/worker/worker.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
 namespace {
@@ -37,65 +40,7 @@ int64_t TaskBytes(const proto::Task& task) {
   return bytes;
 }
 
-// `memory_cap_bytes`: a process that died near it most likely failed to
-// allocate, whatever it then did about that.
-Evaluation Ended(const ExitInfo& exit, absl::string_view stderr_tail,
-                 absl::Duration deadline, int64_t memory_cap_bytes) {
-  Evaluation evaluation;
-  switch (exit.kind) {
-    case ExitInfo::Kind::kTimedOut:
-    case ExitInfo::Kind::kKilled:
-      evaluation.outcome = proto::TIMED_OUT;
-      evaluation.detail =
-          absl::StrCat("no answer within ", absl::FormatDuration(deadline),
-                       "; the worker was killed");
-      return evaluation;
-    case ExitInfo::Kind::kOutOfMemory:
-      evaluation.outcome = proto::OUT_OF_MEMORY;
-      break;
-    default:
-      evaluation.outcome = exit.max_resident_bytes > memory_cap_bytes * 9 / 10
-                               ? proto::OUT_OF_MEMORY
-                               : proto::CRASHED;
-  }
-  const absl::string_view tail = absl::StripSuffix(stderr_tail, "\n");
-  evaluation.detail = absl::StrCat("the worker ", exit.ToString(),
-                                   tail.empty() ? "" : ": ", tail);
-  return evaluation;
-}
-
-}  // namespace
-
-WorkerEvaluator::WorkerEvaluator(proto::Task task, WorkerOptions options)
-    : task_(std::move(task)), options_(std::move(options)) {}
-
-WorkerEvaluator::~WorkerEvaluator() { StopWorker(); }
-
-int64_t WorkerEvaluator::waiting_bytes() const {
-  return kWaitingOwnBytes + TaskBytes(task_);
-}
-
-void WorkerEvaluator::StopWorker() {
-  worker_.reset();
-  configs_in_worker_ = 0;
-}
-
-Evaluation WorkerEvaluator::Exchange(const proto::WorkerRequest& request,
-                                     absl::Duration deadline) {
-  const absl::Status sent =
-      worker_->WriteFrame(request.SerializeAsString(), deadline);
-  const absl::StatusOr<std::string> frame =
-      sent.ok() ? worker_->ReadFrame(deadline)
-                : absl::StatusOr<std::string>(sent);
-  proto::WorkerReply reply;
-  if (!frame.ok() || !reply.ParseFromString(*frame)) {
-    // A worker that ended by itself is reported as it ended.
-    const ExitInfo exit = worker_->KillAndWait();
-    const Evaluation ended =
-        Ended(exit, worker_->TakeStderr(), deadline, memory_cap_bytes_);
-    StopWorker();
-    return ended;
-  }
+Evaluation EvaluationOf(const proto::WorkerReply& reply) {
   Evaluation evaluation;
   evaluation.outcome = reply.outcome();
   evaluation.detail = reply.detail();
@@ -110,90 +55,180 @@ Evaluation WorkerEvaluator::Exchange(const proto::WorkerRequest& request,
   return evaluation;
 }
 
-absl::Status WorkerEvaluator::StartProcess(int64_t max_resident_bytes) {
-  SubprocessOptions subprocess_options;
-  subprocess_options.stderr_mode = StderrMode::kCapture;
-  subprocess_options.max_stderr_bytes = 2000;
-  memory_cap_bytes_ = max_resident_bytes;
-  subprocess_options.max_resident_bytes = memory_cap_bytes_;
-  // The watchdog looks every few milliseconds; this stops what is quicker.
-  subprocess_options.max_data_bytes = 2 * memory_cap_bytes_;
-  const std::string binary =
-      options_.binary.empty() ? RunningBinary() : options_.binary;
-  absl::StatusOr<std::unique_ptr<Subprocess>> started =
-      Subprocess::Start({binary, kWorkerFlag}, subprocess_options);
-  if (!started.ok()) return started.status();
-  worker_ = *std::move(started);
-  return absl::OkStatus();
+std::string BinaryOf(const WorkerOptions& worker) {
+  return worker.binary.empty() ? RunningBinary() : worker.binary;
 }
 
-absl::optional<Evaluation> WorkerEvaluator::Compile(
-    const proto::Config& config) {
-  if (options_.shared_folder.empty()) return absl::nullopt;
-  // Whatever is wrong with the task or the config, the worker says it.
-  const ops::OperatorEntry* entry =
+}  // namespace
+
+WorkerEvaluator::WorkerEvaluator(proto::Task task, WorkerOptions options)
+    : task_(std::move(task)),
+      options_(std::move(options)),
+      compilers_(options_.compilers) {}
+
+WorkerEvaluator::~WorkerEvaluator() { StopWorker(); }
+
+int64_t WorkerEvaluator::waiting_bytes() const {
+  return kWaitingOwnBytes + TaskBytes(task_);
+}
+
+void WorkerEvaluator::StopWorker() {
+  worker_.reset();
+  configs_in_worker_ = 0;
+}
+
+Evaluation WorkerEvaluator::Ask(const proto::WorkerRequest& request,
+                                absl::Duration deadline) {
+  const Exchanged exchanged =
+      Exchange(request, deadline, memory_cap_bytes_, *worker_);
+  if (!exchanged.answered) StopWorker();
+  return EvaluationOf(exchanged.reply);
+}
+
+CompilePoolOptions CompilePoolFor(proto::DeviceKind kind, int threads,
+                                  const WorkerOptions& worker) {
+  CompilePoolOptions options;
+  options.binary = BinaryOf(worker);
+  options.deadline = worker.compile_deadline;
+  options.max_bytes = worker.max_compiler_bytes;
+  ops::DeviceOptions device;
+  device.threads = threads;
+  if (const auto type = ops::FindDeviceType(kind); type.ok()) {
+    options.cores = (*type)->SpareCores(device);
+  }
+  if (options.cores.empty()) {
+    options.cores = UsableCpus();
+    options.pauses = true;
+  }
+  return options;
+}
+
+CompilePool& WorkerEvaluator::Compilers() {
+  if (compilers_ == nullptr) {
+    compilers_ = std::make_shared<CompilePool>(
+        CompilePoolFor(task_.device_kind(), task_.threads(), options_));
+  }
+  return *compilers_;
+}
+
+std::string WorkerEvaluator::KeyOf(const proto::Config& config) {
+  const auto [entry, is_new] = keys_.try_emplace(tuning::CanonicalText(config));
+  std::string& key = entry->second;
+  // Without a folder, what one process compiles is of no use to another.
+  if (!is_new || options_.shared_folder.empty()) return key;
+  const ops::OperatorEntry* op =
       ops::Registry::Get().Find(task_.operator_name());
-  if (entry == nullptr) return absl::nullopt;
-  const auto backend = entry->FindBackend(task_.device_kind(), task_.backend());
-  if (!backend.ok()) return absl::nullopt;
-  const absl::StatusOr<ops::Target> target = LocalTarget(task_.device_kind());
-  if (!target.ok()) return absl::nullopt;
+  if (op == nullptr) return key;
+  const auto backend = op->FindBackend(task_.device_kind(), task_.backend());
+  if (!backend.ok()) return key;
+  if (!target_.has_value()) target_ = LocalTarget(task_.device_kind());
+  if (!target_->ok()) return key;
   const absl::StatusOr<ops::Recipe> recipe =
-      (*backend)->Describe({task_.shape(), config, *target});
-  if (!recipe.ok() || !recipe->NeedsCompiler()) return absl::nullopt;
-  const std::string key = recipe->Key();
-  if (compiled_keys_.count(key) > 0) return absl::nullopt;
+      (*backend)->Describe({task_.shape(), config, **target_});
+  if (recipe.ok() && recipe->NeedsCompiler()) key = recipe->Key();
+  return key;
+}
+
+absl::optional<Compiled> WorkerEvaluator::CompiledOf(const std::string& key) {
+  if (compilers_ != nullptr) {
+    if (auto compiled = compilers_->Find(key); compiled.has_value()) {
+      return compiled;
+    }
+  }
+  const auto cached = cached_.find(key);
+  if (cached != cached_.end()) return cached->second;
   const ops::CompileCache cache(
       JoinPath(options_.shared_folder, kCompiledFolder));
-  if (!cache.Get(key).ok()) {
-    StopWorker();
-    proto::WorkerRequest request;
-    *request.mutable_compile()->mutable_task() = task_;
-    *request.mutable_compile()->mutable_config() = config;
-    request.mutable_compile()->set_shared_folder(options_.shared_folder);
-    const absl::Status started = StartProcess(options_.max_compiler_bytes);
-    Evaluation compiled;
-    if (started.ok()) {
-      compiled = Exchange(request, options_.compile_deadline);
-    } else {
-      compiled.outcome = proto::LAUNCH_ERROR;
-      compiled.detail = std::string(started.message());
-    }
-    StopWorker();
-    if (compiled.outcome == proto::TIMED_OUT ||
-        compiled.outcome == proto::CRASHED ||
-        compiled.outcome == proto::OUT_OF_MEMORY) {
-      compiled.detail = absl::StrCat("compiling: ", compiled.detail);
-      compiled.outcome = proto::COMPILE_ERROR;
-    }
-    if (compiled.outcome != proto::OK) return compiled;
+  const absl::StatusOr<ops::Artifact> artifact = cache.Get(key);
+  if (!artifact.ok()) return absl::nullopt;
+  Compiled& compiled = cached_[key];
+  compiled.outcome = proto::OK;
+  compiled.facts = FactsOf(*artifact);
+  return compiled;
+}
+
+int WorkerEvaluator::CompileAhead(const proto::Config& example) {
+  // Twice as many as compile at a time, so that none of them runs dry.
+  return KeyOf(example).empty() ? 0 : 2 * Compilers().processes();
+}
+
+void WorkerEvaluator::Prepare(const proto::Config& config) {
+  const std::string key = KeyOf(config);
+  if (key.empty() || CompiledOf(key).has_value()) return;
+  proto::WorkerRequest::Compile request;
+  *request.mutable_task() = task_;
+  *request.mutable_config() = config;
+  request.set_shared_folder(options_.shared_folder);
+  Compilers().Start(key, std::move(request));
+}
+
+bool WorkerEvaluator::IsReady(const proto::Config& config) {
+  const std::string key = KeyOf(config);
+  return key.empty() || CompiledOf(key).has_value();
+}
+
+void WorkerEvaluator::AwaitReady(const std::vector<proto::Config>& configs) {
+  std::vector<std::string> keys;
+  for (const proto::Config& config : configs) {
+    if (IsReady(config)) return;
+    keys.push_back(KeyOf(config));
   }
-  compiled_keys_.insert(key);
-  return absl::nullopt;
+  if (!keys.empty()) Compilers().WaitForAny(keys);
+}
+
+void WorkerEvaluator::Abandon(const proto::Config& config) {
+  if (compilers_ != nullptr) compilers_->Drop(KeyOf(config));
 }
 
 Evaluation WorkerEvaluator::StartWorker(uint64_t input_seed) {
-  const absl::Status started = StartProcess(kWorkerOwnBytes + TaskBytes(task_) +
-                                            options_.max_config_bytes);
+  SubprocessOptions process;
+  process.stderr_mode = StderrMode::kCapture;
+  process.max_stderr_bytes = kMaxWorkerStderrBytes;
+  memory_cap_bytes_ =
+      kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes;
+  process.max_resident_bytes = memory_cap_bytes_;
+  // The watchdog looks every few milliseconds; this stops what is quicker.
+  process.max_data_bytes = 2 * memory_cap_bytes_;
+  auto started = StartWorkerProcess(BinaryOf(options_), process);
   if (!started.ok()) {
     Evaluation failed;
     failed.outcome = proto::LAUNCH_ERROR;
-    failed.detail = std::string(started.message());
+    failed.detail = std::string(started.status().message());
     return failed;
   }
+  worker_ = *std::move(started);
   ++workers_started_;
   proto::WorkerRequest request;
   *request.mutable_open()->mutable_task() = task_;
   request.mutable_open()->set_shared_folder(options_.shared_folder);
   request.mutable_open()->add_input_seeds(input_seed);
   seeds_in_worker_ = {input_seed};
-  return Exchange(request, options_.open_deadline);
+  return Ask(request, options_.open_deadline);
 }
 
 Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
                                      const EvaluationOptions& options) {
-  if (absl::optional<Evaluation> failed = Compile(config); failed.has_value()) {
-    return *std::move(failed);
+  absl::optional<Compiled> compiled;
+  if (const std::string key = KeyOf(config); !key.empty()) {
+    Prepare(config);
+    AwaitReady({config});
+    compiled = CompiledOf(key);
+  }
+  if (compiled.has_value()) {
+    Evaluation evaluation;
+    evaluation.outcome = compiled->outcome;
+    evaluation.detail = compiled->detail;
+    evaluation.prepare_ns = compiled->compile_ns;
+    evaluation.facts = compiled->facts;
+    if (compiled->outcome != proto::OK) return evaluation;
+    if (options.accept_facts) {
+      const absl::Status accepted = options.accept_facts(compiled->facts);
+      if (!accepted.ok()) {
+        evaluation.outcome = proto::INVALID;
+        evaluation.detail = std::string(accepted.message());
+        return evaluation;
+      }
+    }
   }
   int64_t start_ns = Clock::Real()->NowNs();
   const auto timed = [&](Evaluation evaluation) {
@@ -216,14 +251,15 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
   if (seeds_in_worker_.count(options.input_seed) == 0) {
     proto::WorkerRequest ready;
     ready.mutable_make_ready()->add_input_seeds(options.input_seed);
-    const Evaluation made = Exchange(ready, options_.open_deadline);
+    const Evaluation made = Ask(ready, options_.open_deadline);
     if (made.outcome != proto::OK) {
       StopWorker();
       return timed(made);
     }
     seeds_in_worker_.insert(options.input_seed);
   }
-  start_ns = Clock::Real()->NowNs();
+  const int64_t unpaid_ns = Clock::Real()->NowNs() - start_ns;
+  start_ns += unpaid_ns;
   proto::WorkerRequest request;
   *request.mutable_evaluate()->mutable_config() = config;
   *request.mutable_evaluate()->mutable_sampling() = options.sampling;
@@ -232,7 +268,17 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
     request.mutable_evaluate()->add_metrics(metric);
   }
   ++configs_in_worker_;
-  const Evaluation evaluation = Exchange(request, options_.config_deadline);
+  Evaluation evaluation;
+  {
+    const CompilePause pause(compilers_.get());
+    evaluation = Ask(request, options_.config_deadline);
+  }
+  evaluation.unpaid_ns = unpaid_ns;
+  if (compiled.has_value()) {
+    // Told once: what is measured again was not compiled again.
+    evaluation.prepare_ns = compiled->compile_ns;
+    evaluation.facts = compiled->facts;
+  }
   // A fresh process serves one config; after a failure nobody knows what the
   // config left behind.
   const bool sound = evaluation.outcome == proto::OK ||

@@ -7,18 +7,25 @@
 //
 //   WorkerEvaluator evaluator(task, WorkerOptions{});
 //   const Evaluation e = evaluator.Evaluate(config, options);
+//
+// What has to be compiled is compiled by other processes (compile_pool.h),
+// before the config's own deadline begins.
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/subprocess.h"
+#include "ops/core/backend.h"
 #include "suites/proto/worker.pb.h"
+#include "suites/worker/compile_pool.h"
 #include "suites/worker/evaluator.h"
 #include "tuning/proto/trial.pb.h"
 
@@ -35,6 +42,9 @@ struct WorkerOptions {
   // Compiling one config, where that is done at run time.
   absl::Duration compile_deadline = absl::Minutes(1);
   int64_t max_compiler_bytes = int64_t{4} << 30;
+  // Who compiles, where several evaluators share it; null: each has its own,
+  // once it needs one. Its limits are its own.
+  std::shared_ptr<CompilePool> compilers;
   // Where workers keep what they share, compiled code and references; empty:
   // each makes its own.
   std::string shared_folder;
@@ -45,6 +55,10 @@ struct WorkerOptions {
   int configs_per_worker = 100;
 };
 
+// Of a pool for tasks of up to so many threads on devices of `kind`.
+CompilePoolOptions CompilePoolFor(proto::DeviceKind kind, int threads,
+                                  const WorkerOptions& worker);
+
 class WorkerEvaluator : public Evaluator {
  public:
   WorkerEvaluator(proto::Task task, WorkerOptions options);
@@ -52,6 +66,11 @@ class WorkerEvaluator : public Evaluator {
 
   Evaluation Evaluate(const proto::Config& config,
                       const EvaluationOptions& options) override;
+  int CompileAhead(const proto::Config& example) override;
+  void Prepare(const proto::Config& config) override;
+  bool IsReady(const proto::Config& config) override;
+  void AwaitReady(const std::vector<proto::Config>& configs) override;
+  void Abandon(const proto::Config& config) override;
 
   // Ends the worker, if one runs; the next config starts another.
   void Rest() { StopWorker(); }
@@ -63,21 +82,26 @@ class WorkerEvaluator : public Evaluator {
  private:
   // OK, or what keeps any config of the task from being measured.
   Evaluation StartWorker(uint64_t input_seed);
-  Evaluation Exchange(const proto::WorkerRequest& request,
-                      absl::Duration deadline);
+  Evaluation Ask(const proto::WorkerRequest& request, absl::Duration deadline);
   void StopWorker();
 
-  // nullopt where the config's code is ready to load; else what went wrong, in
-  // a process of its own.
-  absl::optional<Evaluation> Compile(const proto::Config& config);
-  absl::Status StartProcess(int64_t max_resident_bytes);
+  // Of the config's recipe; empty: it needs no compiler, or the worker says
+  // what is wrong with it.
+  std::string KeyOf(const proto::Config& config);
+  // nullopt where the pool, or an earlier session, has not compiled it.
+  absl::optional<Compiled> CompiledOf(const std::string& key);
+  CompilePool& Compilers();
 
   const proto::Task task_;
   const WorkerOptions options_;
   std::unique_ptr<Subprocess> worker_;
   int64_t memory_cap_bytes_ = 0;
+  absl::optional<absl::StatusOr<ops::Target>> target_;
   absl::flat_hash_set<uint64_t> seeds_in_worker_;
-  absl::flat_hash_set<std::string> compiled_keys_;
+  std::shared_ptr<CompilePool> compilers_;
+  absl::flat_hash_map<std::string, std::string> keys_;  // by the config's text
+  // Found in the cache.
+  absl::flat_hash_map<std::string, Compiled> cached_;
   absl::optional<int64_t> round_of_worker_;
   int configs_in_worker_ = 0;
   int workers_started_ = 0;

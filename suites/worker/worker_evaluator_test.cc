@@ -3,8 +3,10 @@
 
 #include "suites/worker/worker_evaluator.h"
 
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,7 @@
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "suites/stopwatch/stopwatch.h"
+#include "suites/tune/session_evaluator.h"
 #include "suites/tune/tune_session.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
@@ -144,6 +147,151 @@ TEST_F(WorkerEvaluatorTest, AMissingBinaryIsALaunchErrorThatNamesIt) {
   EXPECT_THAT(evaluation.detail, HasSubstr("/nonexistent/worker"));
 }
 
+// The backend whose compiler misbehaves.
+class CompilingTest : public WorkerEvaluatorTest {
+ protected:
+  CompilingTest() {
+    entry_.task.set_backend("compiled");
+    worker_.shared_folder = JoinPath(
+        ::testing::TempDir(),
+        ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    worker_.compile_deadline = absl::Minutes(2);
+    worker_.max_compiler_bytes = int64_t{256} << 20;
+    // Measuring may take what it takes on a busy machine.
+    worker_.config_deadline = absl::Minutes(2);
+  }
+
+  static proto::Config ConfigOf(const std::string& compile, int work = 1) {
+    return *ParseConfig(absl::StrCat("compile=", compile, ",work=", work));
+  }
+  static bool IsMeasured(proto::Outcome outcome) {
+    return outcome == proto::OK || outcome == proto::CENSORED ||
+           outcome == proto::CONTENDED;
+  }
+};
+
+TEST_F(CompilingTest, EachMisbehaviourOfACompilerBecomesItsOutcome) {
+  const std::vector<std::pair<std::string, proto::Outcome>> expected = {
+      {"refuse", proto::COMPILE_ERROR},
+      {"crash", proto::COMPILE_ERROR},
+      {"hang", proto::TIMED_OUT},
+      {"hang_child", proto::TIMED_OUT},
+      {"allocate", proto::OUT_OF_MEMORY},
+      {"allocate_child", proto::OUT_OF_MEMORY},
+  };
+  for (const auto& [compile, outcome] : expected) {
+    worker_.compile_deadline =
+        outcome == proto::TIMED_OUT ? absl::Seconds(1) : absl::Minutes(2);
+    WorkerEvaluator evaluator(entry_.task, worker_);
+    const Evaluation failed = evaluator.Evaluate(ConfigOf(compile), options_);
+    EXPECT_EQ(failed.outcome, outcome) << compile << ": " << failed.detail;
+    EXPECT_EQ(failed.elapsed_ns, 0) << compile;
+    // No process that measures was spent on it, and others go on.
+    EXPECT_EQ(evaluator.workers_started(), 0) << compile;
+    const Evaluation after = evaluator.Evaluate(ConfigOf("ok"), options_);
+    EXPECT_TRUE(IsMeasured(after.outcome)) << compile << ": " << after.detail;
+  }
+}
+
+TEST_F(CompilingTest, WhatTheCompilerToldIsInTheTrialAlsoFromTheCache) {
+  for (const bool cached : {false, true}) {
+    WorkerEvaluator evaluator(entry_.task, worker_);
+    const Evaluation evaluation =
+        evaluator.Evaluate(ConfigOf("ok", 2), options_);
+    ASSERT_TRUE(IsMeasured(evaluation.outcome)) << evaluation.detail;
+    ASSERT_EQ(evaluation.facts.size(), 1);
+    EXPECT_EQ(evaluation.facts[0].name(), "registers");
+    EXPECT_EQ(evaluation.facts[0].value(), 32);
+    EXPECT_EQ(*evaluation.prepare_ns == 0, cached);
+  }
+}
+
+TEST_F(CompilingTest, FactsKeepAConfigFromBeingLaunched) {
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  options_.accept_facts = [](const std::vector<proto::Fact>& facts) {
+    return facts[0].value() <= 32
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError("too many registers");
+  };
+  const Evaluation refused = evaluator.Evaluate(ConfigOf("ok", 4), options_);
+  EXPECT_EQ(refused.outcome, proto::INVALID);
+  EXPECT_THAT(refused.detail, HasSubstr("too many registers"));
+  EXPECT_EQ(refused.facts[0].value(), 64);
+  EXPECT_EQ(evaluator.workers_started(), 0);
+  EXPECT_TRUE(
+      IsMeasured(evaluator.Evaluate(ConfigOf("ok", 2), options_).outcome));
+}
+
+TEST_F(CompilingTest, NothingIsCompiledTwice) {
+  auto pool =
+      std::make_shared<CompilePool>(CompilePoolFor(proto::CPU, 1, worker_));
+  worker_.compilers = pool;
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  evaluator.Prepare(ConfigOf("refuse"));
+  evaluator.AwaitReady({ConfigOf("refuse")});
+  EXPECT_TRUE(evaluator.IsReady(ConfigOf("refuse")));
+  // Another evaluator of the call knows it, too.
+  WorkerEvaluator other(entry_.task, worker_);
+  EXPECT_TRUE(other.IsReady(ConfigOf("refuse")));
+  EXPECT_FALSE(other.IsReady(ConfigOf("crash")));
+}
+
+TEST_F(CompilingTest, APoolThatEndsTakesItsCompilersAlong) {
+  worker_.compile_deadline = absl::InfiniteDuration();
+  auto evaluator = std::make_unique<WorkerEvaluator>(entry_.task, worker_);
+  for (const char* compile : {"hang", "hang_child", "ok"}) {
+    evaluator->Prepare(ConfigOf(compile));
+  }
+  evaluator->AwaitReady({ConfigOf("no_such_config")});
+  evaluator.reset();  // returns
+}
+
+// One hangs for as long as it is let; the others are all measured before.
+TEST_F(CompilingTest, AnOutlierHoldsUpNobodyButItself) {
+  worker_.compile_deadline = absl::Seconds(4);
+  CompilePoolOptions pool = CompilePoolFor(proto::CPU, 1, worker_);
+  pool.cores.resize(1);
+  pool.cores.push_back(pool.cores[0]);  // two processes on any machine
+  for (const bool pauses : {false, true}) {
+    SCOPED_TRACE(pauses);
+    worker_.shared_folder += "x";
+    pool.pauses = pauses;
+    worker_.compilers = std::make_shared<CompilePool>(pool);
+    const auto space = BindTask(entry_, hardware_);
+    ASSERT_TRUE(space.ok()) << space.status();
+    WorkerEvaluator evaluator(entry_.task, worker_);
+    SessionEvaluatorOptions session_options;
+    session_options.sampling = options_.sampling;
+    session_options.compile_ahead = evaluator.CompileAhead(ConfigOf("ok"));
+    EXPECT_EQ(session_options.compile_ahead, 4);
+    SessionEvaluator session(evaluator, session_options);
+    std::vector<std::string> names = {"hang"};
+    tuning::Request request;
+    request.ticket = 0;
+    request.config = ConfigOf("hang");
+    session.Submit(request);
+    for (int work = 1; work <= 64; work *= 2) {
+      request.ticket = work;
+      request.config = ConfigOf("ok", work);
+      session.Submit(request);
+    }
+    std::vector<int64_t> answered;
+    for (int i = 0; i < 8; ++i) {
+      const auto answers = session.Poll(absl::InfiniteDuration());
+      ASSERT_EQ(answers.size(), 1);
+      answered.push_back(answers[0].ticket);
+      const proto::Outcome outcome = answers[0].trial.outcome();
+      if (answers[0].ticket == 0) {
+        EXPECT_EQ(outcome, proto::TIMED_OUT) << answers[0].trial.detail();
+      } else {
+        EXPECT_TRUE(IsMeasured(outcome)) << answers[0].trial.detail();
+        EXPECT_EQ(answers[0].trial.facts(0).value(), 16 * answers[0].ticket);
+      }
+    }
+    EXPECT_EQ(answered.back(), 0);
+  }
+}
+
 // The whole space of the test operator: tuning goes on through every failure,
 // and none of the faulty configs wins.
 TEST_F(WorkerEvaluatorTest, TuningSurvivesEveryMisbehaviour) {
@@ -186,7 +334,7 @@ TEST_F(WorkerEvaluatorTest, TuningSurvivesEveryMisbehaviour) {
 
 int main(int argc, char** argv) {
   if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker();
+    return optrail::suites::RunWorker(argc, argv);
   }
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -55,6 +55,8 @@ struct Answer {
   // away, as the trial's detail says): it says nothing of the config, and is
   // submitted again.
   bool lost = false;
+  // Of the time since the last answer: what no budget pays for (references).
+  int64_t unpaid_ns = 0;
 };
 
 struct Offer {

@@ -189,6 +189,7 @@ std::vector<Answer> RemoteEvaluator::Poll(absl::Duration wait) {
   Answer answer;
   answer.ticket = stored.ticket();
   answer.lost = stored.lost();
+  answer.unpaid_ns = stored.unpaid_ns();
   answer.trial = std::move(*stored.mutable_trial());
   in_flight_.erase(answer.ticket);
   return {std::move(answer)};
@@ -249,6 +250,7 @@ absl::Status ServeEvaluator(FrameChannel& channel, Evaluator& evaluator,
       proto::EvaluatorReply reply;
       reply.mutable_answer()->set_ticket(answer.ticket);
       reply.mutable_answer()->set_lost(answer.lost);
+      reply.mutable_answer()->set_unpaid_ns(answer.unpaid_ns);
       *reply.mutable_answer()->mutable_trial() = std::move(answer.trial);
       OPTRAIL_RETURN_IF_ERROR(Send(channel, reply));
     }

@@ -156,6 +156,10 @@ absl::Status Session::Account(const JournaledTrial& journaled) {
   progress_.quiet_trials = quiet ? progress_.quiet_trials + 1 : 0;
   session_.set_elapsed_ns(session_.elapsed_ns() + journaled.thinking_ns +
                           trial.elapsed_ns());
+  proto::SessionTime& time = *session_.mutable_time();
+  time.set_measure_ns(time.measure_ns() + trial.elapsed_ns());
+  time.set_compile_ns(time.compile_ns() + trial.compile_ns());
+  time.set_wait_ns(time.wait_ns() + journaled.thinking_ns);
   progress_.elapsed = absl::Nanoseconds(session_.elapsed_ns());
   const auto values = ValuesOf(objectives_, trial);
   const absl::optional<double> cost = Cost(objectives_, values);
@@ -268,7 +272,8 @@ absl::Status Session::Take(Answer answer) {
   if (window_ > 1) {
     // The session's time is the clock's, since trials overlap.
     const int64_t now_ns = clock_.NowNs();
-    trial.thinking_ns = now_ns - accounted_ns_ - trial.trial.elapsed_ns();
+    trial.thinking_ns =
+        now_ns - accounted_ns_ - trial.trial.elapsed_ns() - answer.unpaid_ns;
     accounted_ns_ = now_ns;
   }
   OPTRAIL_RETURN_IF_ERROR(journal_->AppendTrial(trial));
@@ -387,13 +392,23 @@ absl::Status Session::ChooseFinalists() {
   return absl::OkStatus();
 }
 
+void Session::AccountReading(const Reading& reading) {
+  session_.set_elapsed_ns(session_.elapsed_ns() + reading.elapsed_ns());
+  proto::SessionTime& time = *session_.mutable_time();
+  if (reading.of_proof()) {
+    time.set_prove_ns(time.prove_ns() + reading.elapsed_ns());
+  } else {
+    time.set_rank_ns(time.rank_ns() + reading.elapsed_ns());
+  }
+}
+
 absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
                                                int finalist) {
   const auto journaled = journaled_readings_.find({of_proof, round, finalist});
   if (journaled != journaled_readings_.end()) {
     Reading reading = std::move(journaled->second);
     journaled_readings_.erase(journaled);
-    session_.set_elapsed_ns(session_.elapsed_ns() + reading.elapsed_ns());
+    AccountReading(reading);
     return reading;
   }
   Reading reading;
@@ -445,7 +460,7 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
     if (trial.outcome() != proto::CONTENDED) break;
   }
   OPTRAIL_RETURN_IF_ERROR(journal_->AppendReading(reading));
-  session_.set_elapsed_ns(session_.elapsed_ns() + reading.elapsed_ns());
+  AccountReading(reading);
   return reading;
 }
 

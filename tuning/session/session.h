@@ -164,6 +164,7 @@ class Session {
   // Enough readings of one that has nothing to be compared with.
   absl::StatusOr<bool> VerifyAlone(int finalist);
   absl::StatusOr<Reading> Read(bool of_proof, int round, int finalist);
+  void AccountReading(const Reading& reading);
   // The cost of a reading; nullopt if it has none. A failure disqualifies.
   absl::optional<double> CostOfReading(const Reading& reading);
   bool Disqualified(int finalist) const { return disqualified_[finalist]; }

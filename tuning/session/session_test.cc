@@ -663,6 +663,7 @@ class GoldenSessionTest : public SessionTest,
     session.clear_proof();
     session.clear_elapsed_ns();
     session.clear_sittings();
+    session.clear_time();
     for (proto::Finalist& finalist : *session.mutable_finalists()) {
       finalist.clear_measurements();
       finalist.clear_time_ns();

@@ -114,6 +114,9 @@ class Binder {
     for (const ParsedExpression& constraint : parsed_.constraints) {
       binding_.constraints.push_back(BindExpression(constraint.expr));
     }
+    for (const ParsedExpression& constraint : parsed_.fact_constraints) {
+      binding_.fact_constraints.push_back(BindExpression(constraint.expr));
+    }
     if (parsed_.prior.has_value()) {
       binding_.prior = BindExpression(parsed_.prior->expr);
     }
@@ -176,6 +179,9 @@ class Binder {
     }
     std::vector<const ParsedExpression*> expressions;
     for (const auto& constraint : parsed_.constraints) {
+      expressions.push_back(&constraint);
+    }
+    for (const auto& constraint : parsed_.fact_constraints) {
       expressions.push_back(&constraint);
     }
     if (parsed_.prior.has_value()) expressions.push_back(&*parsed_.prior);
@@ -260,18 +266,23 @@ class Binder {
   }
 
   Expression BindExpression(const Expression& expression) {
-    return expression.Bind([this](absl::string_view name) -> Expression::Value {
-      if (absl::ConsumePrefix(&name, "dim.")) return *DimValue(shape_, name);
-      if (absl::ConsumePrefix(&name, "attr.")) {
-        const proto::Attribute& value = shape_attributes_.at(std::string(name));
-        if (value.has_int_()) return value.int_();
-        return {scope_.Intern(value.variant()), value.variant()};
-      }
-      absl::ConsumePrefix(&name, "hw.");
-      Attribute& attribute = attributes_.at(std::string(name));
-      attribute.used = true;
-      return attribute.value;
-    });
+    return expression.Bind(
+        [this](absl::string_view name) -> absl::optional<Expression::Value> {
+          if (absl::ConsumePrefix(&name, "dim."))
+            return *DimValue(shape_, name);
+          if (absl::ConsumePrefix(&name, "attr.")) {
+            const proto::Attribute& value =
+                shape_attributes_.at(std::string(name));
+            if (value.has_int_()) return value.int_();
+            return Expression::Value(scope_.Intern(value.variant()),
+                                     value.variant());
+          }
+          if (!absl::ConsumePrefix(&name, "hw."))
+            return absl::nullopt;  // a fact
+          Attribute& attribute = attributes_.at(std::string(name));
+          attribute.used = true;
+          return attribute.value;
+        });
   }
 
   const ParsedSpace& parsed_;

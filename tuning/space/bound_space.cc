@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
@@ -326,6 +327,54 @@ absl::Status BoundSpace::Validate(const proto::Config& config) const {
     }
   }
   return refused("the kernel's predicate refuses it");
+}
+
+bool BoundSpace::has_fact_constraints() const {
+  return !tables_->fact_constraints.empty();
+}
+
+absl::Status BoundSpace::CheckFacts(
+    const proto::Config& config,
+    absl::Span<const std::pair<std::string, int64_t>> facts) const {
+  OPTRAIL_ASSIGN_OR_RETURN(const Levels levels, ToLevels(config));
+  for (size_t i = 0; i < tables_->fact_constraints.size(); ++i) {
+    const ParsedExpression& source = tables_->parsed().fact_constraints[i];
+    std::string unknown;
+    std::vector<std::string> read;
+    const Expression bound = tables_->fact_constraints[i].Bind(
+        [&](absl::string_view name) -> absl::optional<Expression::Value> {
+          const absl::string_view member = absl::StripPrefix(name, "fact.");
+          for (const auto& [fact, value] : facts) {
+            if (fact != member) continue;
+            read.push_back(absl::StrCat(name, " = ", value));
+            return value;
+          }
+          unknown = std::string(name);
+          return int64_t{0};
+        });
+    if (!unknown.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          source.location, ": unknown \"", unknown, "\"; compiling told ",
+          facts.empty() ? "nothing"
+                        : absl::StrJoin(facts, ", ",
+                                        [](std::string* out, const auto& fact) {
+                                          absl::StrAppend(out, fact.first);
+                                        })));
+    }
+    Frame frame(static_cast<int>(levels.size()));
+    const Program program = frame.Compile(bound);
+    std::vector<int64_t> slots = frame.slots();
+    for (size_t k = 0; k < levels.size(); ++k) {
+      slots[k] = tables_->values[k][levels[k]];
+    }
+    if (program.Holds(slots.data())) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "compiled, it violates \"", source.text, "\" with ",
+        absl::StrJoin(read, ", "),
+        source.why.empty() ? "" : absl::StrCat(" (", source.why, ")"), " at ",
+        source.location));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace optrail::tuning

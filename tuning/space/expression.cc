@@ -241,13 +241,15 @@ std::string Expression::CanonicalText() const {
 }
 
 Expression Expression::Bind(
-    absl::FunctionRef<Value(absl::string_view)> parameter) const {
+    absl::FunctionRef<absl::optional<Value>(absl::string_view)> parameter)
+    const {
   if (node_->op == Op::kParameter) {
-    Value value = parameter(node_->text);
+    absl::optional<Value> value = parameter(node_->text);
+    if (!value.has_value()) return *this;
     auto constant = std::make_shared<Node>();
     constant->type = node_->type;
-    constant->value = value.number;
-    constant->text = std::move(value.text);
+    constant->value = value->number;
+    constant->text = std::move(value->text);
     constant->offset = node_->offset;
     return Expression(std::move(constant));
   }

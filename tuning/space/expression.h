@@ -50,7 +50,8 @@ absl::string_view EvalErrorName(EvalError error);  // "integer overflow", ...
 
 // The knobs and the attributes of shapes (`attr.*`) that an expression may
 // read. Names of `dim.*` and `hw.*`, all integers, are known when the
-// expression is bound: they are the shape's and the hardware's.
+// expression is bound: they are the shape's and the hardware's. Those of
+// `fact.*` are what compiling a config tells.
 class Scope {
  public:
   static constexpr int kMaxKnobs = 64;
@@ -121,8 +122,10 @@ class Expression {
     std::string text;
   };
 
-  // With every parameter replaced by its value, and constants folded.
-  Expression Bind(absl::FunctionRef<Value(absl::string_view)> parameter) const;
+  // With every parameter replaced by its value, and constants folded. One
+  // without a value (nullopt) stays, for another Bind().
+  Expression Bind(absl::FunctionRef<absl::optional<Value>(absl::string_view)>
+                      parameter) const;
 
   // The operands of a && b && c; the expression itself if it is no such.
   std::vector<Expression> Conjuncts() const;

@@ -565,9 +565,9 @@ class ExpressionParser {
     if (name.text == "true" || name.text == "false") {
       return MakeConstant(ExprType::kBool, name.text == "true", name.offset);
     }
-    // A knob may be called attr, and was before there were attributes.
+    // A knob may be called attr or fact, and was before there were those.
     if (name.text == "dim" || name.text == "hw" ||
-        (name.text == "attr" && Is("."))) {
+        ((name.text == "attr" || name.text == "fact") && Is("."))) {
       return Member(name);
     }
     if (Is("(")) return Call(name);
@@ -577,7 +577,7 @@ class ExpressionParser {
       return Fail(name.offset,
                   absl::StrCat("unknown name \"", name.text,
                                "\", expected a knob (", scope_->KnobNames(),
-                               "), dim.NAME, attr.NAME or hw.NAME"));
+                               "), dim.NAME, attr.NAME, hw.NAME or fact.NAME"));
     }
     return MakeKnob(index, knob->type, knob->name, name.offset);
   }

@@ -328,6 +328,7 @@ absl::StatusOr<std::unique_ptr<BoundSpace>> Space::Bind(
   for (const Expression& constraint : binding.constraints) {
     tables->constraints.push_back(tables->frame.Compile(constraint));
   }
+  tables->fact_constraints = binding.fact_constraints;
   if (binding.prior.has_value()) {
     tables->prior = tables->frame.Compile(*binding.prior);
   }

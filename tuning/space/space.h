@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -154,6 +155,15 @@ class BoundSpace final : public Domain {
   // OK if the config is valid. InvalidArgument names the knob, or the
   // constraint that is violated, where it stands, and why it is there.
   absl::Status Validate(const proto::Config& config) const;
+
+  // Whether constraints read fact.*: what compiling a config told.
+  bool has_fact_constraints() const;
+  // OK if a config with those facts, (name, value), may be launched.
+  // InvalidArgument names the constraint, the facts that it reads and why it is
+  // there; or a fact that the compiler does not tell.
+  absl::Status CheckFacts(
+      const proto::Config& config,
+      absl::Span<const std::pair<std::string, int64_t>> facts) const;
 
   // The valid config nearest to the declared default: the default itself where
   // it is valid; else the one whose levels differ least in sum (lower levels

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,6 +39,13 @@ bool IsDimName(absl::string_view name) {
   return !name.empty() && !absl::ascii_isdigit(name[0]) &&
          std::all_of(name.begin(), name.end(),
                      [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+bool ReadsFacts(const ParsedExpression& expression) {
+  return std::any_of(expression.parameters.begin(), expression.parameters.end(),
+                     [](const auto& parameter) {
+                       return absl::StartsWith(parameter.first, "fact.");
+                     });
 }
 
 class SpaceParser {
@@ -78,7 +86,8 @@ class SpaceParser {
             parsed.location, ": the constraint is ",
             ExprTypeName(parsed.expr.type()), ", expected a bool"));
       }
-      space_->constraints.push_back(std::move(parsed));
+      (ReadsFacts(parsed) ? space_->fact_constraints : space_->constraints)
+          .push_back(std::move(parsed));
     }
     OPTRAIL_RETURN_IF_ERROR(AddPrior(root));
     OPTRAIL_RETURN_IF_ERROR(AddDefault(root));
@@ -334,6 +343,12 @@ class SpaceParser {
     OPTRAIL_ASSIGN_OR_RETURN(
         ParsedExpression prior,
         ParseExpression(space_->proto.prior().expr(), place));
+    if (ReadsFacts(prior)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(prior.location,
+                       ": the prior reads fact.*, which is known only of what "
+                       "was compiled, expected it in constraints alone"));
+    }
     if (prior.expr.type() != ExprType::kInt &&
         prior.expr.type() != ExprType::kDouble) {
       return absl::InvalidArgumentError(

@@ -54,6 +54,8 @@ struct ParsedSpace {
   std::string hash;
   std::vector<ParsedKnob> knobs;
   std::vector<ParsedExpression> constraints;
+  // Those that read facts of compilation: looked at once a config is compiled.
+  std::vector<ParsedExpression> fact_constraints;
   absl::optional<ParsedExpression> prior;
   // A value for every knob, in the order of `knobs`.
   proto::Config default_config;

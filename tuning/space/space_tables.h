@@ -51,6 +51,8 @@ struct SpaceTables {
   Frame frame;                       // of what follows, and of the filters
   std::vector<Program> constraints;  // as in ParsedSpace::constraints
   absl::optional<Program> prior;
+  // As in ParsedSpace::fact_constraints, with facts alone unknown.
+  std::vector<Expression> fact_constraints;
 
   Levels default_levels;
   proto::Config default_config;
@@ -77,8 +79,9 @@ struct SpaceTables {
 struct Binding {
   std::vector<KnobLevels> knobs;
   std::vector<std::vector<int64_t>> values;
-  std::vector<Expression> implied;      // by splits
-  std::vector<Expression> constraints;  // as in ParsedSpace::constraints
+  std::vector<Expression> implied;           // by splits
+  std::vector<Expression> constraints;       // as in ParsedSpace::constraints
+  std::vector<Expression> fact_constraints;  // facts are unknown
   absl::optional<Expression> prior;
   std::vector<std::string> notes;
 };

@@ -16,6 +16,7 @@
 namespace optrail::tuning {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -411,6 +412,45 @@ TEST(SpaceTest, AttributesOfAShapeAreReadAndAbsentOnesHaveTheirDefault) {
   EXPECT_EQ(CanonicalText(relu->default_config()), "act_in_kernel=relu,tile=8");
   // What the space does not read does not concern it.
   EXPECT_EQ(MustBind(kConvolution, "n=1/stride=2/f32")->size(), 4);
+}
+
+TEST(SpaceTest, FactsOfCompilationAreConstrainedOnceTheyAreKnown) {
+  const auto space = MustBind(R"(
+knob { name: "tile" pow2 { min: 1 max: 8 } }
+constraint { expr: "tile < 8" }
+constraint { expr: "fact.registers * tile <= dim.n && fact.spills == 0"
+             why: "two blocks a multiprocessor" }
+default { set { knob: "tile" int: 4 } }
+)",
+                              "n=256/f32");
+  // Nothing is pruned by what nobody knows yet.
+  EXPECT_EQ(space->size(), 3);
+  EXPECT_TRUE(space->has_fact_constraints());
+  const auto config = *ParseConfig("tile=4");
+  EXPECT_TRUE(space->Validate(config).ok());
+  EXPECT_TRUE(
+      space->CheckFacts(config, {{"registers", 64}, {"spills", 0}}).ok());
+  const absl::Status refused =
+      space->CheckFacts(config, {{"registers", 65}, {"spills", 0}});
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("fact.registers = 65"),
+                    HasSubstr("two blocks a multiprocessor"),
+                    HasSubstr("s.textproto:4:2")));
+  EXPECT_FALSE(
+      space->CheckFacts(config, {{"registers", 1}, {"spills", 1}}).ok());
+  EXPECT_THAT(space->CheckFacts(config, {{"registers", 1}}).message(),
+              HasSubstr("unknown \"fact.spills\"; compiling told registers"));
+  EXPECT_FALSE(
+      MustBind(kSoftmax, "rows=8,cols=12/f32")->has_fact_constraints());
+}
+
+TEST(SpaceTest, PriorsCannotReadFacts) {
+  EXPECT_THAT(ParseError(R"(
+knob { name: "tile" ints: [1, 2] }
+prior { expr: "fact.registers" }
+default { set { knob: "tile" int: 1 } }
+)"),
+              HasSubstr("s.textproto:3:16: the prior reads fact.*"));
 }
 
 TEST(SpaceTest, AttributesAreTypedAndKnownByName) {

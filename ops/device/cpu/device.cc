@@ -1,9 +1,6 @@
 #include "ops/device/cpu/device.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -11,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/cpus.h"
+#include "base/status_macros.h"
 #include "ops/device/cpu/calibration.h"
 #include "ops/device/cpu/ceilings.h"
 #include "ops/device/cpu/energy.h"
@@ -174,14 +173,7 @@ absl::StatusOr<std::unique_ptr<CpuDevice>> MakeCpuDevice(
           absl::StrCat("cannot pin ", options.threads, " threads to ",
                        cpus.size(), " usable cores"));
     }
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpus[0], &set);
-    if (sched_setaffinity(0, sizeof(set), &set) != 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot pin this thread to core ", cpus[0], ": ",
-                       std::strerror(errno)));
-    }
+    OPTRAIL_RETURN_IF_ERROR(UseCpus({cpus[0]}));
     worker_cpus.assign(cpus.begin() + 1, cpus.begin() + options.threads);
   }
   return std::make_unique<RealCpuDevice>(options, worker_cpus);

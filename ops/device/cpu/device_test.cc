@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cpus.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/device/cpu/fingerprint.h"

@@ -1,7 +1,5 @@
 #include "ops/device/cpu/fingerprint.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/cpus.h"
 #include "ops/device/cpu/microarchitecture.h"
 
 namespace optrail::ops {
@@ -210,23 +209,6 @@ const proto::Hardware& CpuHardware() {
   static const proto::Hardware* const hardware = new proto::Hardware(
       HardwareFrom(ReadCpuFacts("", static_cast<int>(UsableCpus().size()))));
   return *hardware;
-}
-
-std::vector<int> UsableCpus() {
-  std::vector<int> cpus;
-  // Machines with more than 1024 cores need a larger set.
-  for (int capacity = 1024; capacity <= (1 << 16); capacity *= 4) {
-    cpu_set_t* const set = CPU_ALLOC(capacity);
-    const size_t bytes = CPU_ALLOC_SIZE(capacity);
-    const bool ok = sched_getaffinity(0, bytes, set) == 0;
-    for (int cpu = 0; ok && cpu < capacity; ++cpu) {
-      if (CPU_ISSET_S(cpu, bytes, set)) cpus.push_back(cpu);
-    }
-    CPU_FREE(set);
-    if (ok) break;
-  }
-  if (cpus.empty()) cpus.push_back(0);
-  return cpus;
 }
 
 }  // namespace optrail::ops

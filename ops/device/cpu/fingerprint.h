@@ -49,9 +49,6 @@ proto::Hardware HardwareFrom(const CpuFacts& facts);
 // Of this machine; the first call decides.
 const proto::Hardware& CpuHardware();
 
-// The cores in this thread's affinity mask, in order.
-std::vector<int> UsableCpus();
-
 }  // namespace optrail::ops
 
 #endif  // OPTRAIL_OPS_DEVICE_CPU_FINGERPRINT_H_

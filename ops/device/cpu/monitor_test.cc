@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpus.h"
 #include "base/file.h"
 #include "gtest/gtest.h"
-#include "ops/device/cpu/fingerprint.h"
 
 namespace optrail::ops {
 namespace {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpus.h"
 #include "ops/core/device_type.h"
 #include "ops/device/cpu/device.h"
 #include "ops/device/cpu/energy.h"
@@ -46,6 +48,23 @@ class CpuType : public DeviceType {
   absl::StatusOr<std::unique_ptr<Device>> Make(
       const DeviceOptions& options) const override {
     return MakeCpuDevice(options.threads);
+  }
+
+  std::vector<int> SpareCores(const DeviceOptions& options) const override {
+    // Those behind the ones that threads are pinned to, but for the other
+    // halves of these.
+    const std::vector<int> usable = UsableCpus();
+    const size_t measured =
+        std::min(static_cast<size_t>(options.threads), usable.size());
+    std::set<int> taken;
+    for (size_t i = 0; i < measured; ++i) {
+      for (const int sibling : SiblingCpus(usable[i])) taken.insert(sibling);
+    }
+    std::vector<int> spare;
+    for (size_t i = measured; i < usable.size(); ++i) {
+      if (taken.count(usable[i]) == 0) spare.push_back(usable[i]);
+    }
+    return spare;
   }
 
   std::string isa() const override { return "native"; }

@@ -1,0 +1,67 @@
+#include "suites/worker/exchange.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "suites/worker/worker.h"
+
+namespace optrail::suites {
+namespace {
+
+// Between closing its output and the end of a process.
+constexpr absl::Duration kEndPatience = absl::Seconds(2);
+
+proto::WorkerReply Ended(const ExitInfo& exit, absl::string_view stderr_tail,
+                         absl::Duration deadline, int64_t memory_cap_bytes) {
+  proto::WorkerReply reply;
+  switch (exit.kind) {
+    case ExitInfo::Kind::kTimedOut:
+    case ExitInfo::Kind::kKilled:
+      reply.set_outcome(proto::TIMED_OUT);
+      reply.set_detail(absl::StrCat("no answer within ",
+                                    absl::FormatDuration(deadline),
+                                    "; the worker was killed"));
+      return reply;
+    case ExitInfo::Kind::kOutOfMemory:
+      reply.set_outcome(proto::OUT_OF_MEMORY);
+      break;
+    default:
+      reply.set_outcome(exit.max_resident_bytes > memory_cap_bytes * 9 / 10
+                            ? proto::OUT_OF_MEMORY
+                            : proto::CRASHED);
+  }
+  const absl::string_view tail = absl::StripSuffix(stderr_tail, "\n");
+  reply.set_detail(absl::StrCat("the worker ", exit.ToString(),
+                                tail.empty() ? "" : ": ", tail));
+  return reply;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Subprocess>> StartWorkerProcess(
+    const std::string& binary, const SubprocessOptions& options) {
+  return Subprocess::Start({binary, kWorkerFlag}, options);
+}
+
+Exchanged Exchange(const proto::WorkerRequest& request, absl::Duration deadline,
+                   int64_t memory_cap_bytes, Subprocess& process) {
+  Exchanged exchanged;
+  const absl::Status sent =
+      process.WriteFrame(request.SerializeAsString(), deadline);
+  const absl::StatusOr<std::string> frame =
+      sent.ok() ? process.ReadFrame(deadline)
+                : absl::StatusOr<std::string>(sent);
+  exchanged.answered = frame.ok() && exchanged.reply.ParseFromString(*frame);
+  if (exchanged.answered) return exchanged;
+  // A worker that ended by itself is reported as it ended. What it wrote to
+  // ends before it does.
+  const bool ended = !absl::IsDeadlineExceeded(frame.status()) &&
+                     !absl::IsResourceExhausted(frame.status());
+  const ExitInfo exit =
+      ended ? process.Wait(kEndPatience) : process.KillAndWait();
+  exchanged.reply =
+      Ended(exit, process.TakeStderr(), deadline, memory_cap_bytes);
+  return exchanged;
+}
+
+}  // namespace optrail::suites
