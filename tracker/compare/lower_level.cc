@@ -115,7 +115,8 @@ SlowValuesFit FitSlowValues(const std::vector<ValueGroup>& groups,
                             const SlowValuesPrior& prior,
                             double least_variance) {
   SlowValuesFit fit;
-  fit.variance = std::max(prior.variance, least_variance);
+  fit.variance =
+      std::max({prior.variance, prior.start_variance, least_variance});
   fit.slow = prior.slow;
   for (int iteration = 0;; ++iteration) {
     // Where the level is, is looked for once; then it is followed.

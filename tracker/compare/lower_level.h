@@ -55,6 +55,9 @@ struct ValueGroup {
 struct SlowValuesPrior {
   double variance = 0;
   double variance_degrees = 4;
+  // Where the search begins, if that is more: few low values that agree are no
+  // level where most do not.
+  double start_variance = 0;
   SlowValues slow;
   double weight = 5;
 };

@@ -292,6 +292,14 @@ class Model {
       }
     }
     prior.variance = Prior(j);
+    std::vector<double> below;
+    for (const ValueGroup& group : groups) {
+      const double middle = Median(group.values);
+      for (const double value : group.values) {
+        if (value < middle) below.push_back(value - middle);
+      }
+    }
+    if (!below.empty()) prior.start_variance = WinsorisedVariance(below);
     return FitSlowValues(groups, prior, Floor());
   }
 

@@ -1,8 +1,8 @@
 // Measures the gate and `compare` on runs of identical code that were recorded
 // one after another, and prints the tables of docs/gating.md.
 //
-//   bazel run //tracker/gate/evaluation:gate_evaluation -- \
-//       --sets=$PWD/tracker/gate/evaluation/runs_idle_2c.tsv
+//   cd tracker/gate/evaluation
+//   bazel run :gate_evaluation -- --sets=$PWD/runs_calm_2c.tsv
 //
 // A set is a file of one line per benchmark: its name, then for each run the
 // process medians in ns separated by spaces; the fields are separated by tabs.
