@@ -71,6 +71,14 @@ absl::Status SetBase(const std::string& baseline, tracker::AbCommand* options) {
 
 // Measures merge base and head itself.
 absl::StatusOr<int> GateByRunning() {
+  // It measures again by itself, and a sequential test pays for its looks.
+  if (absl::GetFlag(FLAGS_looks) != 1 ||
+      !absl::GetFlag(FLAGS_remeasure_out).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", absl::GetFlag(FLAGS_looks) != 1 ? "looks" : "remeasure_out",
+        ": means nothing with --run, which measures until it can tell, "
+        "expected at most --max_rounds"));
+  }
   tracker::AbCommand options;
   options.common = TrackerOptions();
   OPTRAIL_ASSIGN_OR_RETURN(options.build, BuildOptionsFromFlags({}));

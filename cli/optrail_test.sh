@@ -38,6 +38,9 @@ expect 0 "optrail import FILE" log
 expect 0 "optrail import FILE" changes
 expect 2 "optrail import FILE" compare
 expect 2 "optrail import FILE" gate
+expect 2 "--looks: means nothing with --run" gate --run=true --looks=3
+expect 2 "--remeasure_out: means nothing with --run" gate --run=true \
+  --remeasure_out=again.txt
 expect 2 "optrail import FILE" show
 expect 0 "optrail import FILE" report --out=empty.html
 

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "tracker/compare/noise_model.h"
 #include "tracker/compare/pairs.h"
+#include "tracker/compare/process_log.h"
 #include "tracker/history/history.h"
 #include "tracker/series/series.h"
 
@@ -51,24 +52,15 @@ int Sign(const Row& row) {
 // Positive is worse.
 double WorseLog(const Row& row) { return Sign(row) * row.ratio->log_ratio; }
 
-absl::optional<MachineState> StateOf(const proto::Measurement& measurement) {
-  double core = 0, memory = 0;
-  int cores = 0, memories = 0;
-  for (const proto::Calibration& loop :
-       measurement.conditions().calibrations()) {
-    if (!(loop.time_ns() > 0) || !std::isfinite(loop.time_ns())) continue;
-    if (loop.loop() == "arithmetic" || loop.loop() == "l1" ||
-        loop.loop() == "l2") {
-      core += std::log(loop.time_ns());
-      ++cores;
-    } else if (loop.loop() == "l3" || loop.loop() == "memory") {
-      memory += std::log(loop.time_ns());
-      ++memories;
-    }
-  }
-  // All of them or none: a mean of fewer loops is another number.
-  if (cores != 3 || memories != 2) return absl::nullopt;
-  return MachineState{core / cores, memory / memories};
+// A run that looks slow is perhaps a bad one, and a baseline, too.
+void AddSlowRuns(const SlowValues& slow, int candidates, int baselines,
+                 int sign, Ratio* ratio) {
+  double& worse = sign > 0 ? ratio->p_greater : ratio->p_less;
+  double& better = sign > 0 ? ratio->p_less : ratio->p_greater;
+  const double change = sign * ratio->log_ratio;
+  worse = std::min(1., worse + SlowRunsTail(slow, candidates, change));
+  better = std::min(1., better + SlowRunsTail(slow, baselines, -change));
+  ratio->p_two_sided = std::min(1., 2 * std::min(worse, better));
 }
 
 // PriorKey -> processes.
@@ -77,13 +69,9 @@ std::map<std::string, std::vector<ProcessLog>> CellsOf(const proto::Run& run) {
   for (const proto::BenchmarkResult& result : run.results()) {
     for (const MetricInfo& metric : MetricsOf(result)) {
       for (const proto::Measurement& measurement : result.measurements()) {
-        const auto reading = ReadingOf(measurement, metric.metric);
-        if (!reading.has_value() || reading->aggregate_only ||
-            !(reading->value > 0) || !std::isfinite(reading->value)) {
-          continue;
-        }
-        cells[PriorKey(result.key(), metric.metric)].push_back(
-            {std::log(reading->value), StateOf(measurement)});
+        const auto log = ProcessLogOf(measurement, metric.metric);
+        if (!log.has_value()) continue;
+        cells[PriorKey(result.key(), metric.metric)].push_back(*log);
       }
     }
   }
@@ -158,6 +146,8 @@ class MetricRows {
       }
       Ratio ratio = RatioOf(estimate.log_ratio, estimate.standard_error,
                             estimate.degrees_of_freedom, confidence);
+      AddSlowRuns(estimate.slow_runs, estimate.candidate_runs,
+                  estimate.baseline_runs, Sign(row), &ratio);
       ratio.candidate = std::exp(estimate.log_candidate);
       ratio.baseline = ratio.candidate / ratio.ratio;
       ratio.machine = std::exp(estimate.log_machine);
@@ -215,13 +205,6 @@ class MetricRows {
                       FormatShortPercent(estimate.process_spread));
     }
     return text;
-  }
-
-  int bad_runs() const { return estimate_.bad_runs; }
-  // A machine that has bad runs now and then has one more: one run is no
-  // evidence there.
-  bool IsOneBadRunMore() const {
-    return estimate_.bad_runs >= 2 && panel_.candidate.size() == 1;
   }
 
   int processes_per_run() const {
@@ -316,11 +299,15 @@ class Decider {
                  double alpha, Row& row) {
     const Ratio& ratio = *row.ratio;
     const Threshold& threshold = row.threshold;
-    row.minimum_detectable_effect =
+    row.minimum_detectable_effect = std::max(
         MinimumDetectableEffect(ratio.standard_error, ratio.degrees_of_freedom,
-                                alpha, options_.power, threshold.min_effect);
+                                alpha, options_.power, threshold.min_effect),
+        BadRunEffect(metric.estimate(j), alpha));
     const double change = WorseLog(row);
-    const double at_most = change + bound_ * ratio.standard_error;
+    const BenchmarkEstimate& estimate = metric.estimate(j);
+    const double at_most = std::min(
+        change + bound_ * ratio.standard_error,
+        Sign(row) * estimate.log_ratio_bound + bound_ * estimate.bound_error);
     row.worse_by_at_most = std::expm1(at_most);
     const double counts = std::log1p(threshold.min_effect);
     const std::string renamed =
@@ -337,13 +324,7 @@ class Decider {
           absl::StrCat(renamed, reason, machine, metric.BaselineText(j));
     };
     if (row.adjusted_p <= rate_ && change >= counts) {
-      if (metric.IsOneBadRunMore()) {
-        row.processes_needed = 2 * metric.processes_per_run();
-        decide(Verdict::kCannotTell,
-               absl::StrCat(ChangeText(row), ", but ", metric.bad_runs(),
-                            " earlier runs were once far off, too: measure "
-                            "again"));
-      } else if (SharedWithAll(metric, row)) {
+      if (SharedWithAll(metric, row)) {
         decide(Verdict::kUnchanged,
                absl::StrCat(ChangeText(row), ", as all benchmarks do"));
       } else {
@@ -361,9 +342,23 @@ class Decider {
                  "worse by at most ",
                  FormatShortPercent(std::max(0., *row.worse_by_at_most))));
     } else {
-      row.processes_needed = ProcessesNeeded(metric, alpha, row);
+      row.processes_needed = ProcessesNeeded(metric, j, alpha, row);
       decide(Verdict::kCannotTell, NoiseReason(row));
     }
+  }
+
+  // What a single bad run looks like once in 1 / alpha times, and noise
+  // besides.
+  double BadRunEffect(const BenchmarkEstimate& estimate, double alpha) const {
+    double low = 0, high = 10;
+    for (int i = 0; i < 40; ++i) {
+      const double by = (low + high) / 2;
+      (SlowRunsTail(estimate.slow_runs, estimate.candidate_runs, by) > alpha / 2
+           ? low
+           : high) = by;
+    }
+    return std::expm1(high +
+                      NormalQuantile(options_.power) * estimate.standard_error);
   }
 
   // What all benchmarks share beyond calibration: said once, where it is worse
@@ -380,6 +375,8 @@ class Decider {
     row.threshold = first.threshold;
     row.ratio = RatioOf(shared.log_change, shared.standard_error,
                         shared.degrees_of_freedom, options_.confidence);
+    AddSlowRuns(shared.slow_runs, shared.candidate_runs, 1, Sign(row),
+                &*row.ratio);
     row.ratio->baseline_runs =
         first.ratio.has_value() ? first.ratio->baseline_runs : 0;
     row.worse_by = std::expm1(WorseLog(row));
@@ -388,8 +385,7 @@ class Decider {
         shared.standard_error, shared.degrees_of_freedom, rate_ / 2,
         options_.power, row.threshold.min_effect);
     if (row.adjusted_p > rate_ / 2 ||
-        WorseLog(row) < std::log1p(row.threshold.min_effect) ||
-        metric.IsOneBadRunMore()) {
+        WorseLog(row) < std::log1p(row.threshold.min_effect)) {
       return;
     }
     row.verdict = Verdict::kSlower;
@@ -420,8 +416,8 @@ class Decider {
 
   // Processes a side, both measured anew in turn, such that either a worsening
   // of detect_effect is found or none is excluded.
-  absl::optional<int> ProcessesNeeded(const MetricRows& metric, double alpha,
-                                      const Row& row) const {
+  absl::optional<int> ProcessesNeeded(const MetricRows& metric, size_t j,
+                                      double alpha, const Row& row) const {
     const Ratio& ratio = *row.ratio;
     const double effect = std::log1p(row.threshold.detect_effect);
     const double wanted =
@@ -432,7 +428,10 @@ class Decider {
       const double error =
           ratio.run_spread *
           std::sqrt(1. / runs + 1. / (ratio.baseline_runs + runs - had));
-      if (wanted * error <= effect) return runs * per_run;
+      if (wanted * error <= effect && SlowRunsTail(metric.estimate(j).slow_runs,
+                                                   runs, effect) <= alpha / 2) {
+        return runs * per_run;
+      }
     }
     return absl::nullopt;
   }

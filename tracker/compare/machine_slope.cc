@@ -1,5 +1,6 @@
 #include "tracker/compare/machine_slope.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -10,85 +11,145 @@ namespace optrail::tracker {
 namespace {
 
 // Slopes before anything is known, and the standard deviations of that.
-constexpr double kCore = .5, kCoreSpread = .5;
-constexpr double kMemory = .25, kMemorySpread = .35;
+constexpr std::array<double, 4> kSlopes = {.9, 1, .15, .05};
+constexpr std::array<double, 4> kSpreads = {.4, .5, .25, .1};
+// What a neighbour may do to a benchmark that it never disturbed so far.
+constexpr std::array<double, 4> kAtWorst = {0, 0, 0, .1};
 constexpr int kIterations = 10;
-constexpr double kPriorDegrees = 4;
+constexpr double kFirstScale = .03, kLeastScale = .005;
+constexpr double kPriorValues = 8;  // what kFirstScale is worth
+// The quantile of the loops' times that stands for a calm machine.
+constexpr double kCalm = .1;
 
 }  // namespace
 
+MachineSlope::Vector MachineSlope::ToVector(const MachineState& state) {
+  return {state.clock, state.core, state.memory, state.contended};
+}
+
+// Of a symmetric positive definite matrix, by Gauss and Jordan's elimination,
+// which needs no pivots there.
+MachineSlope::Matrix MachineSlope::Inverse(Matrix m) {
+  Matrix inverse = {};
+  for (int i = 0; i < kStates; ++i) inverse[i][i] = 1;
+  for (int i = 0; i < kStates; ++i) {
+    const double pivot = m[i][i];
+    for (int k = 0; k < kStates; ++k) {
+      m[i][k] /= pivot;
+      inverse[i][k] /= pivot;
+    }
+    for (int row = 0; row < kStates; ++row) {
+      if (row == i) continue;
+      const double factor = m[row][i];
+      for (int k = 0; k < kStates; ++k) {
+        m[row][k] -= factor * m[i][k];
+        inverse[row][k] -= factor * inverse[i][k];
+      }
+    }
+  }
+  return inverse;
+}
+
 MachineSlope MachineSlope::Fit(absl::Span<const double> values,
                                absl::Span<const MachineState> states,
-                               double expected) {
+                               double processes) {
   MachineSlope fit;
   fit.exists_ = true;
-  std::vector<double> core, memory;
-  for (const MachineState& state : states) {
-    core.push_back(state.core);
-    memory.push_back(state.memory);
+  std::vector<Vector> x;
+  for (const MachineState& state : states) x.push_back(ToVector(state));
+  for (int k = 0; k < kStates; ++k) {
+    std::vector<double> column;
+    for (const Vector& row : x) column.push_back(row[k]);
+    fit.calm_[k] = Quantile(column, kCalm);
   }
-  fit.center_ = {Median(core), Median(memory)};
-  fit.slope_ = {kCore, kMemory};
-  double scale = expected;
+  const size_t n = values.size();
+  fit.slope_ = kSlopes;
+  double scale = kFirstScale;
   for (int iteration = 0; iteration < kIterations; ++iteration) {
     std::vector<double> rests;
-    for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t i = 0; i < n; ++i) {
       rests.push_back(values[i] - fit.Explains(states[i]));
     }
     const double level = HuberLocation(rests, scale);
-    std::vector<double> deviations;
-    for (const double rest : rests) deviations.push_back(rest - level);
-    const double n = static_cast<double>(values.size());
-    scale = std::sqrt((kPriorDegrees * expected * expected +
-                       n * WinsorisedVariance(deviations)) /
-                      (kPriorDegrees + n));
+    for (double& rest : rests) rest -= level;
+    scale = std::max(
+        kLeastScale,
+        std::sqrt((kPriorValues * kFirstScale * kFirstScale +
+                   static_cast<double>(n) * WinsorisedVariance(rests)) /
+                  (kPriorValues + static_cast<double>(n))));
     // Weighted means out, then the normal equations with the prior.
-    double total = 0, x_mean = 0, y_mean = 0, z_mean = 0;
+    double total = 0, mean = 0;
+    Vector means = {};
     std::vector<double> weights;
-    for (size_t i = 0; i < values.size(); ++i) {
-      weights.push_back(HuberWeight(deviations[i], scale));
+    for (size_t i = 0; i < n; ++i) {
+      weights.push_back(HuberWeight(rests[i], scale));
       total += weights[i];
-      x_mean += weights[i] * core[i];
-      y_mean += weights[i] * memory[i];
-      z_mean += weights[i] * values[i];
+      mean += weights[i] * values[i];
+      for (int k = 0; k < kStates; ++k) means[k] += weights[i] * x[i][k];
     }
-    x_mean /= total;
-    y_mean /= total;
-    z_mean /= total;
-    double a = 1 / (kCoreSpread * kCoreSpread), b = 0,
-           c = 1 / (kMemorySpread * kMemorySpread);
-    double u = a * kCore, v = c * kMemory;
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double w = weights[i] / (scale * scale);
-      const double x = core[i] - x_mean, y = memory[i] - y_mean,
-                   z = values[i] - z_mean;
-      a += w * x * x;
-      b += w * x * y;
-      c += w * y * y;
-      u += w * x * z;
-      v += w * y * z;
+    mean /= total;
+    for (double& m : means) m /= total;
+    Matrix precision = {};
+    Vector right = {};
+    for (int k = 0; k < kStates; ++k) {
+      precision[k][k] = 1 / (kSpreads[k] * kSpreads[k]);
+      right[k] = precision[k][k] * kSlopes[k];
     }
-    const double determinant = a * c - b * b;
-    fit.covariance_ = {c / determinant, -b / determinant, a / determinant};
-    fit.slope_ = {(c * u - b * v) / determinant, (a * v - b * u) / determinant};
+    for (size_t i = 0; i < n; ++i) {
+      const double w =
+          weights[i] / (scale * scale) / std::sqrt(std::max(1., processes));
+      for (int k = 0; k < kStates; ++k) {
+        const double step = w * (x[i][k] - means[k]);
+        right[k] += step * (values[i] - mean);
+        for (int l = 0; l < kStates; ++l) {
+          precision[k][l] += step * (x[i][l] - means[l]);
+        }
+      }
+    }
+    fit.covariance_ = Inverse(precision);
+    fit.slope_ = {};
+    for (int k = 0; k < kStates; ++k) {
+      for (int l = 0; l < kStates; ++l) {
+        fit.slope_[k] += fit.covariance_[k][l] * right[l];
+      }
+    }
   }
   return fit;
 }
 
 double MachineSlope::Explains(const MachineState& state) const {
-  return exists_ ? Effect({state.core - center_.core,
-                           state.memory - center_.memory})
-                 : 0;
+  if (!exists_) return 0;
+  return Effect({state.clock - calm_[0], state.core - calm_[1],
+                 state.memory - calm_[2], state.contended - calm_[3]});
+}
+
+double MachineSlope::ClockExplains(const MachineState& state) const {
+  return slope_[0] * (state.clock - calm_[0]);
+}
+
+double MachineSlope::Disturbance(const MachineState& state) const {
+  const Vector x = ToVector(state);
+  double sum = 0;
+  for (int k = 1; k < kStates; ++k) {
+    sum += std::max(kAtWorst[k], slope_[k]) * std::max(0., x[k] - calm_[k]);
+  }
+  return sum;
 }
 
 double MachineSlope::Effect(const MachineState& step) const {
-  return slope_[0] * step.core + slope_[1] * step.memory;
+  const Vector x = ToVector(step);
+  double sum = 0;
+  for (int k = 0; k < kStates; ++k) sum += slope_[k] * x[k];
+  return sum;
 }
 
 double MachineSlope::VarianceOf(const MachineState& step) const {
-  return covariance_[0] * step.core * step.core +
-         2 * covariance_[1] * step.core * step.memory +
-         covariance_[2] * step.memory * step.memory;
+  const Vector x = ToVector(step);
+  double sum = 0;
+  for (int k = 0; k < kStates; ++k) {
+    for (int l = 0; l < kStates; ++l) sum += x[k] * covariance_[k][l] * x[l];
+  }
+  return sum;
 }
 
 }  // namespace optrail::tracker

@@ -1,15 +1,19 @@
 #ifndef OPTRAIL_TRACKER_COMPARE_MACHINE_SLOPE_H_
 #define OPTRAIL_TRACKER_COMPARE_MACHINE_SLOPE_H_
 
-// How the time of a benchmark follows calibration loops: a ridge regression on
-// two of them, robust to a bad run.
+// How the time of a benchmark follows the calibration loops beside it: a ridge
+// regression over processes, robust to wild ones.
 //
-//   const MachineSlope slope = MachineSlope::Fit(logs, states, .01);
-//   log_time - slope.Explains(state)   // as on the machine of the history
+//   const MachineSlope slope = MachineSlope::Fit(logs, states);
+//   log_time - slope.Explains(state)   // as on the undisturbed machine
 //
-// The prior is physical: code bound by the core takes in proportion to a loop
-// that is too, other code less. Until the machine's state has varied, what it
+// The prior is physical: code bound by the core takes in proportion to loops
+// that are too, other code less. Until the machine's state has varied, what it
 // does to the benchmark is not known, and VarianceOf() says so.
+//
+// Loops run before and after the samples of a process, so what they say of a
+// neighbour that comes and goes is a guess: Disturbance() is how much of the
+// correction is one.
 
 #include <array>
 
@@ -22,24 +26,35 @@ class MachineSlope {
  public:
   MachineSlope() = default;  // explains nothing
 
-  // As many values as states, at least one. `expected` is the standard
-  // deviation of one value where they are too few to tell.
+  // As many values as states, at least one, of processes in runs of
+  // `processes`, which share the state of the machine.
   static MachineSlope Fit(absl::Span<const double> values,
                           absl::Span<const MachineState> states,
-                          double expected);
+                          double processes);
 
   bool exists() const { return exists_; }
-  // Against the median state that it was fitted on.
+  // Against the undisturbed state of those that it was fitted on.
   double Explains(const MachineState& state) const;
+  // What of that is the clock's doing, and what neighbours may have added,
+  // which is not negative.
+  double ClockExplains(const MachineState& state) const;
+  double Disturbance(const MachineState& state) const;
   // Of a step of the state.
   double Effect(const MachineState& step) const;
   double VarianceOf(const MachineState& step) const;
 
  private:
+  static constexpr int kStates = 4;  // as in MachineState
+  using Vector = std::array<double, kStates>;
+  using Matrix = std::array<Vector, kStates>;
+
+  static Vector ToVector(const MachineState& state);
+  static Matrix Inverse(Matrix m);
+
   bool exists_ = false;
-  MachineState center_;
-  std::array<double, 2> slope_ = {0, 0};
-  std::array<double, 3> covariance_ = {0, 0, 0};  // 00, 01, 11
+  Vector calm_ = {};
+  Vector slope_ = {};
+  Matrix covariance_ = {};
 };
 
 }  // namespace optrail::tracker

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "base/statistics.h"
-#include "tracker/compare/machine_slope.h"
+#include "tracker/compare/process_levels.h"
 #include "tracker/compare/robust.h"
 #include "tracker/compare/shared_factor.h"
 #include "tracker/compare/steps.h"
@@ -17,7 +16,6 @@ namespace {
 // No level of a run is believed to be known better: clocks have a resolution,
 // and a few runs can agree by chance. Standard deviations of the logarithm.
 constexpr double kLeastSpread = .0015;
-constexpr double kLeastProcessSpread = 1e-4;
 
 // The variance between runs beyond their processes, over that between
 // processes, where nothing else is known. Fitted on recorded sets
@@ -28,38 +26,15 @@ constexpr double kPriorDegrees = 8;    // what that is worth
 constexpr double kFewestPriorDegrees = 4;
 constexpr double kMostPriorDegrees = 40;
 constexpr double kMostDegrees = 120;
-constexpr double kTypicalProcesses = 5;
+// How often all processes of a run are disturbed, and by how much, where
+// nothing is known; and what that and what the suite says is worth, in runs.
+constexpr SlowValues kSlowRuns = {.004, .03};
+constexpr double kSlowRunsWeight = 20;
+constexpr double kSuiteWeight = 30;
+// A bad run is often followed by another: how often, beside chance.
+constexpr double kBadSpell = .3;
 // Of what benchmarks share, where few runs tell.
 constexpr double kFactorSpread = .01, kFactorDegrees = 3;
-// Standard deviations by which a bad run is worse.
-constexpr double kBad = 4.5;
-// Degrees of freedom of the spread between a candidate's processes below which
-// it does not count as noisier than its history.
-constexpr double kSpreadPriorDegrees = 6;
-// So many times the variance of its history's is no news.
-constexpr double kNoisier = 2;
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-std::vector<double> Values(const std::vector<ProcessLog>& cell) {
-  std::vector<double> values;
-  for (const ProcessLog& process : cell) values.push_back(process.value);
-  return values;
-}
-
-// Of a cell around its median, scaled to the variance of one process: the
-// median of n normal values takes up about that much of it.
-void AddSpread(const std::vector<ProcessLog>& cell,
-               std::vector<double>* deviations) {
-  const size_t n = cell.size();
-  if (n < 2) return;
-  const std::vector<double> values = Values(cell);
-  const double center = Median(values);
-  const double left = n < 5 ? 1 - 1. / n : 1 - .56 / n;
-  for (const double value : values) {
-    deviations->push_back((value - center) / std::sqrt(left));
-  }
-}
 
 double TriGamma(double x) {
   double sum = 0;
@@ -78,18 +53,17 @@ double DegreesOf(double variance) {
   return low;
 }
 
-// Everything about the levels of runs, benchmark by benchmark.
+// Everything about the levels of runs, benchmark by benchmark. More is worse.
 class Model {
  public:
   explicit Model(const Panel& panel)
       : panel_(panel),
-        benchmarks_(Count(panel)),
+        benchmarks_(static_cast<int>(
+            panel.candidate.empty() ? 0 : panel.candidate.front().size())),
         runs_(static_cast<int>(panel.runs.size())) {}
 
   PanelEstimate Estimate() {
-    LearnProcesses();
     TakeLevels();
-    LearnMachine();
     LearnShared();
     LearnRuns();
     PanelEstimate estimate;
@@ -98,124 +72,81 @@ class Model {
       estimate.benchmarks.push_back(EstimateBenchmark(j));
     }
     estimate.shared = EstimateShared();
-    estimate.bad_runs = CountBadRuns();
     return estimate;
   }
 
  private:
   struct Noise {
-    double process_variance = 0;
-    double process_degrees = 0;
     double run_variance = 0;  // of a run's level
     double degrees = 0;
-    double processes = kTypicalProcesses;  // per run, as it was learned
+    SlowValues slow = kSlowRuns;  // runs
+  };
+
+  // Of runs: how many, how many of them slow, and by how much together.
+  struct SlowCount {
+    double runs = 0, slow = 0, excess = 0;
+
+    void Add(const SlowCount& other) {
+      runs += other.runs;
+      slow += other.slow;
+      excess += other.excess;
+    }
   };
 
   // Where a benchmark's level is taken from.
   struct Base {
     std::vector<int> runs;
     double level = 0;
-    double weight = 0;  // effective number of runs
+    double variance = 0;
     std::vector<int> far_off;
   };
-
-  static int Count(const Panel& panel) {
-    return static_cast<int>(
-        panel.candidate.empty() ? 0 : panel.candidate.front().size());
-  }
-
-  int Sign(int j) const {
-    return panel_.worse_signs.empty() ? 1 : panel_.worse_signs[j];
-  }
 
   int LevelStart(int j) const {
     return panel_.level_starts.empty() ? 0 : panel_.level_starts[j];
   }
 
-  void LearnProcesses() {
-    noise_.resize(benchmarks_);
-    for (int j = 0; j < benchmarks_; ++j) {
-      std::vector<double> deviations;
-      int cells = 0;
-      double processes = 0;
-      const auto add = [&](const PanelRun& run) {
-        AddSpread(run[j], &deviations);
-        cells += run[j].size() > 1;
-        processes += run[j].size() > 1 ? run[j].size() : 0;
-      };
-      for (const PanelRun& run : panel_.runs) add(run);
-      for (const PanelRun& run : panel_.candidate) add(run);
-      Noise& noise = noise_[j];
-      noise.process_variance =
-          std::max(WinsorisedVariance(deviations),
-                   kLeastProcessSpread * kLeastProcessSpread);
-      noise.process_degrees = static_cast<double>(deviations.size()) - cells;
-      if (cells > 0) noise.processes = processes / cells;
-    }
-  }
-
-  double LevelOf(const std::vector<ProcessLog>& cell, int j) const {
-    return HuberLocation(Values(cell), std::sqrt(noise_[j].process_variance));
-  }
-
   void TakeLevels() {
-    const auto take = [&](const std::vector<PanelRun>& runs) {
-      Deviations levels;
-      for (const PanelRun& run : runs) {
-        levels.emplace_back();
-        for (int j = 0; j < benchmarks_; ++j) {
-          levels.back().push_back(LevelOf(run[j], j));
-        }
-      }
-      return levels;
-    };
-    levels_ = take(panel_.runs);
-    candidate_levels_ = take(panel_.candidate);
-  }
-
-  // Takes out what calibration loops explain, where both sides have them.
-  void LearnMachine() {
-    slopes_.resize(benchmarks_);
+    noise_.resize(benchmarks_);
+    levels_.assign(runs_, std::vector<double>(benchmarks_));
+    extras_ = levels_;
+    candidate_levels_.assign(panel_.candidate.size(),
+                             std::vector<double>(benchmarks_));
     for (int j = 0; j < benchmarks_; ++j) {
-      const auto known = [&](const PanelRun& run) {
-        return run[j].empty() || StateOf(run[j]).has_value();
-      };
-      bool all = true;
-      for (const int r : panel_.baseline) all = all && known(panel_.runs[r]);
-      for (const PanelRun& run : panel_.candidate) all = all && known(run);
-      if (!all) continue;
-      std::vector<double> values;
-      std::vector<MachineState> states;
-      for (int r = 0; r < runs_; ++r) {
-        const auto state = StateOf(panel_.runs[r][j]);
-        if (!state.has_value() || std::isnan(levels_[r][j])) continue;
-        values.push_back(levels_[r][j]);
-        states.push_back(*state);
-      }
-      if (values.empty()) continue;
-      slopes_[j] = MachineSlope::Fit(values, states, std::sqrt(Prior(j)));
-      const auto adjust = [&](const std::vector<PanelRun>& runs,
-                              Deviations& levels) {
-        for (size_t r = 0; r < runs.size(); ++r) {
-          const auto state = StateOf(runs[r][j]);
-          if (state.has_value()) levels[r][j] -= slopes_[j].Explains(*state);
+      ProcessLevels::Cells runs, candidates;
+      bool calibrated = true;
+      const auto look = [&](const PanelRun& run) {
+        for (const ProcessLog& process : run[j]) {
+          calibrated = calibrated && process.machine.has_value();
         }
       };
-      adjust(panel_.runs, levels_);
-      adjust(panel_.candidate, candidate_levels_);
+      for (const PanelRun& run : panel_.runs) runs.push_back(&run[j]);
+      for (const PanelRun& run : panel_.candidate) {
+        candidates.push_back(&run[j]);
+        look(run);
+      }
+      for (const int r : panel_.baseline) look(panel_.runs[r]);
+      processes_.emplace_back(runs, candidates, calibrated);
+      const ProcessLevels& found = processes_.back();
+      std::vector<double> variances;
+      for (const RunLevel& run : found.runs()) {
+        if (run.processes > 0) variances.push_back(run.variance);
+      }
+      usual_variance_.push_back(variances.empty() ? found.variance()
+                                                  : Median(variances));
+      for (int r = 0; r < runs_; ++r) {
+        levels_[r][j] = found.runs()[r].level;
+        extras_[r][j] = ExtraVariance(j, found.runs()[r]);
+      }
+      for (size_t c = 0; c < candidates.size(); ++c) {
+        candidate_levels_[c][j] = found.candidates()[c].level;
+      }
+      noise_[j].run_variance = Prior(j);
     }
   }
 
-  static absl::optional<MachineState> StateOf(
-      const std::vector<ProcessLog>& cell) {
-    std::vector<double> core, memory;
-    for (const ProcessLog& process : cell) {
-      if (!process.machine.has_value()) return absl::nullopt;
-      core.push_back(process.machine->core);
-      memory.push_back(process.machine->memory);
-    }
-    if (core.empty()) return absl::nullopt;
-    return MachineState{Median(core), Median(memory)};
+  // A run whose processes tell less than usual is less sure than others.
+  double ExtraVariance(int j, const RunLevel& run) const {
+    return std::max(0., run.variance - usual_variance_[j]);
   }
 
   // The factor and the steps of levels depend on each other: two turns.
@@ -245,9 +176,9 @@ class Model {
     FindSteps();
   }
 
-  // Levels of the stretches between steps, by run.
+  // Stretches between steps, and their levels by run.
   void FindSteps() {
-    steps_.assign(benchmarks_, {});
+    stretches_.assign(benchmarks_, {});
     for (int j = 0; j < benchmarks_; ++j) {
       std::vector<double> values;
       std::vector<int> places;
@@ -256,40 +187,129 @@ class Model {
         values.push_back(rests_[r][j]);
         places.push_back(r);
       }
-      const double expected = std::sqrt(Prior(j));
-      const std::vector<int> starts = FindLevelSteps(values, expected);
+      const std::vector<int> starts =
+          FindLevelSteps(values, std::sqrt(Prior(j)));
       for (size_t s = 0; s < starts.size(); ++s) {
         const size_t end =
             s + 1 < starts.size() ? starts[s + 1] : values.size();
-        const std::vector<double> stretch(values.begin() + starts[s],
-                                          values.begin() + end);
-        const double center = HuberLocation(stretch, expected);
-        const int first = s == 0 ? 0 : places[starts[s]];
-        const int last = s + 1 < starts.size() ? places[starts[s + 1]] : runs_;
-        for (int r = first; r < last; ++r) centers_[j][r] = center;
-        steps_[j].push_back(first);
+        stretches_[j].emplace_back(places.begin() + starts[s],
+                                   places.begin() + end);
       }
+      SetCenters(j);
     }
   }
 
-  // Empirical Bayes over the benchmarks of the suite.
+  void SetCenters(int j) {
+    for (size_t s = 0; s < stretches_[j].size(); ++s) {
+      const std::vector<int>& stretch = stretches_[j][s];
+      if (stretch.empty()) continue;
+      const double center = LevelOver(j, stretch).level;
+      const int first = s == 0 ? 0 : stretch.front();
+      const int last =
+          s + 1 < stretches_[j].size() ? stretches_[j][s + 1].front() : runs_;
+      for (int r = first; r < last; ++r) centers_[j][r] = center;
+    }
+  }
+
+  ValueGroup GroupOf(int j, const std::vector<int>& runs) const {
+    ValueGroup group;
+    for (const int r : runs) {
+      group.values.push_back(rests_[r][j]);
+      group.extra_variances.push_back(extras_[r][j]);
+    }
+    return group;
+  }
+
+  LowerLevel LevelOver(int j, const std::vector<int>& runs) const {
+    ValueGroup group = GroupOf(j, runs);
+    for (double& extra : group.extra_variances) extra += noise_[j].run_variance;
+    return FindLowerLevel(group.values, group.extra_variances, noise_[j].slow);
+  }
+
+  // Bad runs are learned of all benchmarks together and of each, the variance
+  // of others by empirical Bayes over the benchmarks of the suite. The worst
+  // run counts for nothing: that there was a bad one is no reason to believe
+  // whatever is slow to be another.
   void LearnRuns() {
+    SlowValuesPrior prior;
+    prior.slow = kSlowRuns;
+    prior.weight = kSlowRunsWeight;
+    prior.variance_degrees = 1;
+    std::vector<SlowValuesFit> fits;
+    std::vector<SlowCount> by_run(runs_), by_benchmark(benchmarks_);
+    std::vector<SlowCount> worst_of(benchmarks_);
+    for (int j = 0; j < benchmarks_; ++j) {
+      fits.push_back(FitRuns(j, prior));
+      for (size_t s = 0; s < stretches_[j].size(); ++s) {
+        const LowerLevel& found = fits[j].levels[s];
+        for (size_t i = 0; i < stretches_[j][s].size(); ++i) {
+          const int r = stretches_[j][s][i];
+          const double undisturbed = found.undisturbed[i];
+          const double slow = undisturbed < .5 ? 1 - undisturbed : 0;
+          const double above = std::max(0., rests_[r][j] - found.level);
+          const SlowCount one = {1, slow, slow * above};
+          by_run[r].Add(one);
+          by_benchmark[j].Add(one);
+          if (one.excess > worst_of[j].excess) worst_of[j] = one;
+        }
+      }
+    }
+    SlowCount all, worst;
+    for (const SlowCount& run : by_run) {
+      all.Add(run);
+      if (run.excess > worst.excess) worst = run;
+    }
+    const auto rate = [](const SlowCount& counted, const SlowCount& left_out,
+                         const SlowValues& believed, double weight) {
+      const double slow =
+          counted.slow - left_out.slow + weight * believed.share;
+      const double excess = counted.excess - left_out.excess +
+                            weight * believed.share * believed.excess;
+      return SlowValues{slow / (counted.runs - left_out.runs + weight),
+                        excess / slow};
+    };
+    const SlowValues suite = rate(all, worst, kSlowRuns, kSlowRunsWeight);
+    for (int j = 0; j < benchmarks_; ++j) {
+      noise_[j].slow = rate(by_benchmark[j], worst_of[j], suite, kSuiteWeight);
+    }
+    ShareVariances(fits);
+    for (int j = 0; j < benchmarks_; ++j) SetCenters(j);
+  }
+
+  SlowValuesFit FitRuns(int j, SlowValuesPrior prior) const {
+    std::vector<ValueGroup> groups;
+    for (const std::vector<int>& stretch : stretches_[j]) {
+      groups.push_back(GroupOf(j, stretch));
+    }
+    // Several runs of the candidate tell about noise, too; of a suite with a
+    // factor they don't, for it is not out yet.
+    if (!factor_.exists() && candidate_levels_.size() > 1) {
+      ValueGroup& group = groups.emplace_back();
+      for (const std::vector<double>& run : candidate_levels_) {
+        if (std::isnan(run[j])) continue;
+        group.values.push_back(run[j]);
+        group.extra_variances.push_back(0);
+      }
+    }
+    prior.variance = Prior(j);
+    std::vector<double> below;
+    for (const ValueGroup& group : groups) {
+      const double middle = Median(group.values);
+      for (const double value : group.values) {
+        if (value < middle) below.push_back(value - middle);
+      }
+    }
+    if (!below.empty()) prior.start_variance = WinsorisedVariance(below);
+    return FitSlowValues(groups, prior, Floor());
+  }
+
+  void ShareVariances(const std::vector<SlowValuesFit>& fits) {
     std::vector<double> variances(benchmarks_), degrees(benchmarks_);
     std::vector<double> shares, expected_spreads;
     for (int j = 0; j < benchmarks_; ++j) {
-      std::vector<double> deviations;
-      for (int r = 0; r < runs_; ++r) {
-        if (std::isnan(rests_[r][j])) continue;
-        deviations.push_back(rests_[r][j] - centers_[j][r]);
-      }
-      AddCandidateDeviations(j, &deviations);
-      const double n = static_cast<double>(deviations.size());
-      double used = static_cast<double>(steps_[j].size());
-      if (panel_.candidate.size() > 1) ++used;
-      if (factor_.exists()) used += 2;
-      degrees[j] = n - used;
+      degrees[j] = fits[j].degrees - (factor_.exists() ? 2 : 0);
       if (degrees[j] < 1) continue;
-      variances[j] = HeavyTailedVariance(deviations) * n / degrees[j];
+      variances[j] = fits[j].variance * fits[j].degrees / degrees[j];
       if (!panel_.window) {
         variances[j] = std::min(variances[j], DriftingVariance(j));
       }
@@ -344,53 +364,26 @@ class Model {
                : std::numeric_limits<double>::infinity();
   }
 
-  // Several runs of the candidate tell about noise, too.
-  void AddCandidateDeviations(int j, std::vector<double>* deviations) const {
-    std::vector<double> levels;
-    for (const std::vector<double>& run : candidate_levels_) {
-      if (!std::isnan(run[j])) levels.push_back(run[j]);
-    }
-    // The factor is not out yet: of a suite that has one they tell nothing.
-    if (levels.size() < 2 || factor_.exists()) return;
-    const double center = HuberLocation(levels, std::sqrt(Prior(j)));
-    for (const double level : levels) deviations->push_back(level - center);
-  }
-
   static double Floor() { return kLeastSpread * kLeastSpread; }
   double Prior(int j) const {
-    return (kRunShare + 1 / noise_[j].processes) * noise_[j].process_variance +
-           Floor();
-  }
-
-  // The variance of the level of a run of `processes`.
-  double RunVariance(int j, double processes) const {
-    const Noise& noise = noise_[j];
-    return std::max(
-        noise.run_variance / 2,
-        noise.run_variance +
-            noise.process_variance * (1 / processes - 1 / noise.processes));
+    const ProcessLevels& found = processes_[j];
+    return (kRunShare + 1 / found.processes()) * found.variance() + Floor();
   }
 
   Base BaseOf(int j) const {
     Base base;
-    std::vector<int> present;
     for (const int r : panel_.baseline) {
-      if (!std::isnan(rests_[r][j]) && r >= LevelStart(j)) present.push_back(r);
+      if (!std::isnan(rests_[r][j]) && r >= LevelStart(j)) {
+        base.runs.push_back(r);
+      }
     }
-    if (panel_.window) present = CurrentLevel(j, std::move(present));
-    std::vector<double> values;
-    for (const int r : present) values.push_back(rests_[r][j]);
-    const double scale = std::sqrt(noise_[j].run_variance);
-    base.level = HuberLocation(values, scale);
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < present.size(); ++i) {
-      const double weight = HuberWeight(values[i] - base.level, scale);
-      sum += weight;
-      squares += weight * weight;
-      if (weight < .5) base.far_off.push_back(present[i]);
+    if (panel_.window) base.runs = CurrentLevel(j, std::move(base.runs));
+    const LowerLevel found = LevelOver(j, base.runs);
+    base.level = found.level;
+    base.variance = found.variance;
+    for (size_t i = 0; i < base.runs.size(); ++i) {
+      if (found.undisturbed[i] < .5) base.far_off.push_back(base.runs[i]);
     }
-    base.runs = std::move(present);
-    base.weight = squares > 0 ? sum * sum / squares : 0;
     return base;
   }
 
@@ -403,7 +396,7 @@ class Model {
     for (size_t i = 1; i < runs.size(); ++i) {
       const double next = centers_[j][runs[i]];
       if (next == centers_[j][runs[i - 1]]) continue;
-      if (Sign(j) * (next - level) < 0) {
+      if (next < level) {
         first = static_cast<int>(i);
         end = static_cast<int>(runs.size());
         level = next;
@@ -428,155 +421,143 @@ class Model {
     BenchmarkEstimate estimate;
     const Noise& noise = noise_[j];
     const Base& base = bases_[j];
-    estimate.process_spread = std::sqrt(noise.process_variance);
+    const ProcessLevels& found = processes_[j];
+    estimate.process_spread = found.spread();
+    estimate.candidate_process_spread = found.candidate_spread();
     estimate.run_spread = std::sqrt(noise.run_variance);
     estimate.baseline_runs = static_cast<int>(base.runs.size());
     estimate.far_off = base.far_off;
+    estimate.slow_runs = noise.slow;
     if (!base.runs.empty()) estimate.first_baseline_run = base.runs.front();
 
-    std::vector<double> rests, spread;
-    std::vector<double> raw, shifts, explained;
-    double variance = 0;
+    std::vector<double> rests, variances, raw, shifts;
+    std::vector<double> bounds, bound_variances;
     for (size_t c = 0; c < panel_.candidate.size(); ++c) {
-      const std::vector<ProcessLog>& cell = panel_.candidate[c][j];
-      if (cell.empty()) continue;
-      const double shift = factor_.loading(j) * candidate_scores_[c].without[j];
-      rests.push_back(candidate_levels_[c][j] - shift);
-      raw.push_back(LevelOf(cell, j));
+      const RunLevel& run = found.candidates()[c];
+      if (run.processes == 0) continue;
       shifts.push_back(candidate_scores_[c].without[j]);
-      variance += RunVariance(j, static_cast<double>(cell.size()));
-      AddSpread(cell, &spread);
+      rests.push_back(run.level - factor_.loading(j) * shifts.back());
+      variances.push_back(noise.run_variance + ExtraVariance(j, run));
+      raw.push_back(run.raw);
+      bounds.push_back(run.bound - factor_.loading(j) * shifts.back());
+      bound_variances.push_back(
+          noise.run_variance +
+          std::max(0., run.bound_variance - usual_variance_[j]));
     }
     if (rests.empty() || base.runs.empty() || noise.degrees < 1 ||
-        noise.process_degrees + runs_ < 2) {
+        found.degrees() + runs_ < 2) {
       return estimate;
     }
     estimate.possible = true;
-    const double n = static_cast<double>(rests.size());
-    variance /= n * n;
-    // A candidate whose processes disagree more than they used to is known
-    // less well.
-    double squares = 0;
-    for (const double value : spread) squares += value * value;
-    const double own = spread.empty() ? 0 : spread.size() - n;
-    const double shrunken =
-        (kSpreadPriorDegrees * noise.process_variance +
-         squares * own / std::max<double>(1, spread.size())) /
-        (kSpreadPriorDegrees + own);
-    estimate.candidate_process_spread = std::sqrt(shrunken);
-    variance *= std::max(1., shrunken / noise.process_variance / kNoisier);
-
-    double processes = 0;
-    std::vector<double> base_shifts;
-    for (const int r : base.runs) {
-      processes += panel_.runs[r][j].size();
-      base_shifts.push_back(shifts_[r][j]);
-    }
-    processes /= base.runs.size();
-    variance += RunVariance(j, processes) / base.weight;
-    const double scale = std::sqrt(noise.run_variance);
-    const double level = n > 2 ? HuberLocation(rests, scale) : Mean(rests);
-    // Runs that disagree say that one of them is bad, not which.
-    double between = 0;
-    for (const double rest : rests) between += std::pow(rest - level, 2);
-    if (n > 1) {
-      variance = std::max(variance, between / (n - 1) / n / kNoisier);
-    }
-    estimate.log_ratio = level - base.level;
-    estimate.log_candidate = Mean(raw);
+    const LowerLevel candidate = FindLowerLevel(rests, variances, noise.slow);
+    estimate.candidate_runs = static_cast<int>(rests.size());
+    estimate.log_ratio = candidate.level - base.level;
+    const LowerLevel bound =
+        FindLowerLevel(bounds, bound_variances, noise.slow);
+    estimate.log_ratio_bound = bound.level - base.level;
+    double variance = base.variance;
     if (factor_.exists()) {
+      std::vector<double> base_shifts;
+      for (const int r : base.runs) base_shifts.push_back(shifts_[r][j]);
       const double loading = factor_.loading(j);
       const double before =
           Median(base_shifts) / (std::abs(loading) < .05 ? .05 : loading);
       variance +=
           factor_.loading_variance(j) * std::pow(Mean(shifts) - before, 2);
     }
-    variance += SlopeVariance(j, base.runs);
-    std::vector<double> raw_base;
-    for (const int r : base.runs) {
-      raw_base.push_back(LevelOf(panel_.runs[r][j], j));
+    if (found.slope().exists()) {
+      const MachineState step = StateStep(j, base.runs);
+      estimate.bound_error =
+          std::sqrt(variance + bound.variance +
+                    found.slope().VarianceOf({step.clock, 0, 0, 0}));
+      variance += found.slope().VarianceOf(step);
+    } else {
+      estimate.bound_error = std::sqrt(variance + bound.variance);
     }
-    estimate.log_machine = estimate.log_candidate -
-                           HuberLocation(raw_base, scale) - estimate.log_ratio;
+    variance += candidate.variance;
+    estimate.log_candidate = Weighted(raw, candidate.undisturbed);
+    std::vector<double> raw_base, weights;
+    for (const int r : base.runs) raw_base.push_back(found.runs()[r].raw);
+    estimate.log_machine =
+        estimate.log_candidate -
+        Weighted(raw_base, LevelOver(j, base.runs).undisturbed) -
+        estimate.log_ratio;
     estimate.standard_error = std::sqrt(variance);
     estimate.degrees_of_freedom = noise.degrees;
     return estimate;
   }
 
-  // How much further than `runs` the candidate's machine state is, times what
-  // is not known of its effect.
-  double SlopeVariance(int j, const std::vector<int>& runs) const {
-    const absl::optional<MachineState> step = StateStep(j, runs);
-    return step.has_value() ? slopes_[j].VarianceOf(*step) : 0;
+  static double Weighted(const std::vector<double>& values,
+                         const std::vector<double>& weights) {
+    double sum = 0, total = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      sum += (weights[i] + 1e-6) * values[i];
+      total += weights[i] + 1e-6;
+    }
+    return sum / total;
   }
 
-  absl::optional<MachineState> StateStep(int j,
-                                         const std::vector<int>& runs) const {
-    if (!slopes_[j].exists()) return absl::nullopt;
-    MachineState step;
-    int count = 0;
-    for (const PanelRun& run : panel_.candidate) {
-      if (run[j].empty()) continue;
-      const MachineState state = *StateOf(run[j]);
-      step.core += state.core;
-      step.memory += state.memory;
-      ++count;
-    }
-    if (count == 0 || runs.empty()) return absl::nullopt;
-    std::vector<double> core, memory;
-    for (const int r : runs) {
-      const MachineState state = *StateOf(panel_.runs[r][j]);
-      core.push_back(state.core);
-      memory.push_back(state.memory);
-    }
-    step.core = step.core / count - Median(core);
-    step.memory = step.memory / count - Median(memory);
-    return step;
-  }
-
-  int CountBadRuns() const {
-    std::vector<double> deviations;
-    for (const double factor : factors_) {
-      deviations.push_back(factor - Median(factors_));
-    }
-    const double shared = std::sqrt(WinsorisedVariance(deviations));
-    int bad = 0;
-    for (int r = 0; r < runs_; ++r) {
-      bool far = factor_.exists() &&
-                 deviations[r] > kBad * std::max(shared, kFactorSpread);
-      for (int j = 0; j < benchmarks_ && !far; ++j) {
-        far = !std::isnan(rests_[r][j]) &&
-              Sign(j) * (rests_[r][j] - centers_[j][r]) >
-                  kBad * std::sqrt(noise_[j].run_variance);
+  // How much further than that of `runs` the candidate's machine state is.
+  MachineState StateStep(int j, const std::vector<int>& runs) const {
+    const auto middle = [&](const std::vector<RunLevel>& all,
+                            const std::vector<int>& places) {
+      std::vector<double> clock, core, memory, contended;
+      for (const int place : places) {
+        if (all[place].processes == 0) continue;
+        clock.push_back(all[place].machine.clock);
+        core.push_back(all[place].machine.core);
+        memory.push_back(all[place].machine.memory);
+        contended.push_back(all[place].machine.contended);
       }
-      bad += far;
+      return MachineState{Median(clock), Median(core), Median(memory),
+                          Median(contended)};
+    };
+    const ProcessLevels& found = processes_[j];
+    std::vector<int> all;
+    for (size_t c = 0; c < found.candidates().size(); ++c) {
+      all.push_back(static_cast<int>(c));
     }
-    return bad;
+    const MachineState now = middle(found.candidates(), all);
+    const MachineState before = middle(found.runs(), runs);
+    return {now.clock - before.clock, now.core - before.core,
+            now.memory - before.memory, now.contended - before.contended};
   }
 
+  // The factor of a bad run is one of a bad run: the same model once more.
   SharedEstimate EstimateShared() const {
     SharedEstimate shared;
     if (!factor_.exists() || candidate_scores_.empty() ||
         panel_.baseline.empty()) {
       return shared;
     }
-    std::vector<double> before, now, deviations;
+    ValueGroup group;
+    group.values = factors_;
+    group.extra_variances.assign(factors_.size(), 0);
+    SlowValuesPrior prior;
+    prior.variance = kFactorSpread * kFactorSpread;
+    prior.variance_degrees = kFactorDegrees;
+    prior.slow = kSlowRuns;
+    prior.weight = kSlowRunsWeight;
+    const SlowValuesFit fit = FitSlowValues({group}, prior, Floor());
+    std::vector<double> before, now;
     for (const int r : panel_.baseline) before.push_back(factors_[r]);
     for (const auto& score : candidate_scores_) now.push_back(score.factor);
-    const double center = Median(factors_);
-    for (const double factor : factors_) deviations.push_back(factor - center);
-    const double n = static_cast<double>(deviations.size());
-    const double variance = (kFactorDegrees * kFactorSpread * kFactorSpread +
-                             n * HeavyTailedVariance(deviations)) /
-                            (kFactorDegrees + n);
+    const auto level = [&](const std::vector<double>& values) {
+      const std::vector<double> variances(values.size(), fit.variance);
+      return FindLowerLevel(values, variances, fit.slow);
+    };
+    const LowerLevel base = level(before), candidate = level(now);
     shared.exists = true;
-    shared.log_change = Mean(now) - HuberLocation(before, std::sqrt(variance));
+    shared.slow_runs = fit.slow;
+    shared.candidate_runs = static_cast<int>(now.size());
+    shared.log_change = candidate.level - base.level;
     std::vector<double> slope_variances, explained;
     for (int j = 0; j < benchmarks_; ++j) {
-      const auto step = StateStep(j, bases_[j].runs);
-      if (!step.has_value()) continue;
-      slope_variances.push_back(slopes_[j].VarianceOf(*step));
-      explained.push_back(slopes_[j].Effect(*step));
+      const MachineSlope& slope = processes_[j].slope();
+      if (!slope.exists() || bases_[j].runs.empty()) continue;
+      const MachineState step = StateStep(j, bases_[j].runs);
+      slope_variances.push_back(slope.VarianceOf(step));
+      explained.push_back(slope.Effect(step));
     }
     double slope_variance = 0;
     if (!explained.empty()) {
@@ -584,32 +565,68 @@ class Model {
       slope_variance = Median(slope_variances);
     }
     shared.standard_error =
-        std::sqrt(variance * (1. / before.size() + 1. / now.size()) +
+        std::sqrt(base.variance + candidate.variance +
                   candidate_scores_.front().variance + slope_variance);
-    shared.degrees_of_freedom = kFactorDegrees + n - 1;
+    shared.degrees_of_freedom =
+        kFactorDegrees + static_cast<double>(factors_.size()) - 1;
     return shared;
   }
 
   const Panel& panel_;
   const int benchmarks_;
   const int runs_;
+  std::vector<ProcessLevels> processes_;
+  std::vector<double> usual_variance_;  // of a run's level, by its processes
   std::vector<Noise> noise_;
   Deviations levels_, candidate_levels_;  // [run][benchmark], the calibrated
+  Deviations extras_;                     // variances beyond the usual one
   Deviations rests_;                      // levels without what is shared
   Deviations shifts_;                     // what is shared
   std::vector<std::vector<double>> centers_;  // [benchmark][run]
-  std::vector<std::vector<int>> steps_;
-  std::vector<MachineSlope> slopes_;
+  std::vector<std::vector<std::vector<int>>> stretches_;
   SharedFactor factor_;
   std::vector<double> factors_;
   std::vector<Base> bases_;
   std::vector<SharedFactor::Score> candidate_scores_;
 };
 
+// So that more is worse for every benchmark.
+Panel Oriented(Panel panel) {
+  for (std::vector<PanelRun>* runs : {&panel.runs, &panel.candidate}) {
+    for (PanelRun& run : *runs) {
+      for (size_t j = 0; j < run.size(); ++j) {
+        if (panel.worse_signs[j] > 0) continue;
+        for (ProcessLog& process : run[j]) process.value = -process.value;
+      }
+    }
+  }
+  return panel;
+}
+
 }  // namespace
 
+double SlowRunsTail(const SlowValues& slow, int runs, double by) {
+  const double one = slow.Tail(by);
+  return one * std::pow(std::min(1., kBadSpell + one), std::max(0, runs - 1));
+}
+
 PanelEstimate EstimateChanges(const Panel& panel) {
-  return Model(panel).Estimate();
+  if (std::all_of(panel.worse_signs.begin(), panel.worse_signs.end(),
+                  [](int sign) { return sign > 0; })) {
+    return Model(panel).Estimate();
+  }
+  const Panel oriented = Oriented(panel);
+  PanelEstimate estimate = Model(oriented).Estimate();
+  for (size_t j = 0; j < estimate.benchmarks.size(); ++j) {
+    BenchmarkEstimate& benchmark = estimate.benchmarks[j];
+    benchmark.log_ratio_bound *= panel.worse_signs[j];
+    benchmark.log_ratio *= panel.worse_signs[j];
+    benchmark.log_machine *= panel.worse_signs[j];
+    benchmark.log_candidate *= panel.worse_signs[j];
+  }
+  estimate.shared.log_change *= panel.worse_signs.front();
+  estimate.shared.log_calibration *= panel.worse_signs.front();
+  return estimate;
 }
 
 }  // namespace optrail::tracker

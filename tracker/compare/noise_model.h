@@ -17,12 +17,16 @@
 //           + loading x shared factor     the machine, as all benchmarks say
 //           + effect of the run           variance by benchmark, learned
 //           + effect of the process       variance by benchmark, learned
+//           + now and then: neighbours    a share and a mean excess, learned
+//
+// The last is never negative, for runs as for processes (lower_level.h), so a
+// level is that of the undisturbed ones, and whether a slow run is a bad run or
+// slow code is a matter of probability: SlowRunsTail().
 //
 // Each variance is the benchmark's own, drawn towards what its suite has in
 // common by as much as the suite's benchmarks resemble each other (Smyth,
 // "Linear models and empirical Bayes methods", 2004), so that one run a side
-// carries the variance between runs. Estimates are robust: one bad run or
-// process moves neither a level nor a spread. Lasting steps of a level in the
+// carries the variance between runs. Lasting steps of a level in the
 // history are taken out before noise is learned.
 //
 // What all benchmarks share beyond what calibration loops say is one estimate
@@ -32,15 +36,10 @@
 
 #include <vector>
 
-#include "absl/types/optional.h"
-#include "tracker/compare/machine_state.h"
+#include "tracker/compare/lower_level.h"
+#include "tracker/compare/process_levels.h"
 
 namespace optrail::tracker {
-
-struct ProcessLog {
-  double value = 0;  // logarithm of the process median; finite
-  absl::optional<MachineState> machine;
-};
 
 // What one run has of each benchmark; empty where it has nothing.
 using PanelRun = std::vector<std::vector<ProcessLog>>;
@@ -65,16 +64,22 @@ struct BenchmarkEstimate {
   double log_ratio = 0;  // candidate over baseline, the machine taken out
   double standard_error = 0;
   double degrees_of_freedom = 0;
+  // The same as if neighbours had added nothing, which they do: the change is
+  // hardly more.
+  double log_ratio_bound = 0;
+  double bound_error = 0;
   // What the machine's state explains of the raw change.
   double log_machine = 0;
   double log_candidate = 0;  // level of the candidate
   double process_spread = 0;
   double candidate_process_spread = 0;
-  double run_spread = 0;       // of a run's level, its processes included
+  double run_spread = 0;  // of a run's level, its processes included
+  // Runs that are disturbed as a whole.
+  SlowValues slow_runs;
+  int candidate_runs = 0;
   int first_baseline_run = 0;  // after level_starts and what `window` says
   int baseline_runs = 0;
-  // Of `runs`: in the baseline, but so far off that they count for less than
-  // half.
+  // Of `runs`: in the baseline, but more likely bad than not.
   std::vector<int> far_off;
 };
 
@@ -83,6 +88,8 @@ struct SharedEstimate {
   double log_change = 0;
   double standard_error = 0;
   double degrees_of_freedom = 0;
+  SlowValues slow_runs;
+  int candidate_runs = 0;
   // What calibration loops explain besides, for a benchmark bound by the core.
   double log_calibration = 0;
 };
@@ -90,11 +97,10 @@ struct SharedEstimate {
 struct PanelEstimate {
   std::vector<BenchmarkEstimate> benchmarks;
   SharedEstimate shared;
-  // How many of `runs` were once far worse than their neighbours, in any
-  // benchmark: bad runs. Where there were several, one more tells little of the
-  // code.
-  int bad_runs = 0;
 };
+
+// The probability that as many runs are all bad ones and look worse by `by`.
+double SlowRunsTail(const SlowValues& slow, int runs, double by);
 
 PanelEstimate EstimateChanges(const Panel& panel);
 

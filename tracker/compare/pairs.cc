@@ -7,7 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/statistics.h"
 #include "base/units.h"
+#include "tracker/compare/machine_slope.h"
+#include "tracker/compare/process_log.h"
 #include "tracker/series/series.h"
 
 namespace optrail::tracker {
@@ -31,34 +34,59 @@ Verdict VerdictOf(PairedVerdict verdict) {
   return Verdict::kCannotTell;
 }
 
-// Mean logarithm of a side's processes in each round.
-std::map<std::string, std::map<Round, double>> RoundsOf(
-    const RunPointers& runs) {
-  std::map<std::string, std::map<Round, std::pair<double, int>>> sums;
+// PriorKey -> processes of each round.
+using Processes =
+    std::map<std::string, std::map<Round, std::vector<ProcessLog>>>;
+
+Processes ProcessesOf(const RunPointers& runs) {
+  Processes side;
   for (const proto::Run* run : runs) {
     for (const proto::BenchmarkResult& result : run->results()) {
       for (const MetricInfo& metric : MetricsOf(result)) {
         for (const proto::Measurement& measurement : result.measurements()) {
-          const auto reading = ReadingOf(measurement, metric.metric);
-          if (!reading.has_value() || reading->aggregate_only ||
-              !(reading->value > 0) || !std::isfinite(reading->value)) {
-            continue;
-          }
-          auto& [sum, count] = sums[PriorKey(result.key(), metric.metric)]
-                                   [{run->pairing_id(), measurement.round()}];
-          sum += std::log(reading->value);
-          ++count;
+          const auto log = ProcessLogOf(measurement, metric.metric);
+          if (!log.has_value()) continue;
+          side[PriorKey(result.key(), metric.metric)]
+              [{run->pairing_id(), measurement.round()}]
+                  .push_back(*log);
         }
       }
     }
   }
-  std::map<std::string, std::map<Round, double>> rounds;
-  for (const auto& [key, by_round] : sums) {
-    for (const auto& [round, sum] : by_round) {
-      rounds[key][round] = sum.first / sum.second;
+  return side;
+}
+
+// How a benchmark follows the machine, of both sides together: what they differ
+// by is taken out first. Nothing where a process does not know the machine.
+MachineSlope SlopeOf(const Processes::mapped_type& baseline,
+                     const Processes::mapped_type& candidate) {
+  std::vector<double> values;
+  std::vector<MachineState> states;
+  for (const auto* side : {&baseline, &candidate}) {
+    std::vector<double> mine;
+    for (const auto& [round, processes] : *side) {
+      for (const ProcessLog& process : processes) {
+        if (!process.machine.has_value()) return MachineSlope();
+        mine.push_back(process.value);
+        states.push_back(*process.machine);
+      }
     }
+    const double center = Median(mine);
+    for (const double value : mine) values.push_back(value - center);
   }
-  return rounds;
+  if (values.empty()) return MachineSlope();
+  return MachineSlope::Fit(values, states, /*processes=*/1);
+}
+
+// The mean of a round's processes, the machine taken out.
+double MeanOf(const std::vector<ProcessLog>& processes,
+              const MachineSlope& slope) {
+  double sum = 0;
+  for (const ProcessLog& process : processes) {
+    sum += process.value;
+    if (slope.exists()) sum -= slope.Explains(*process.machine);
+  }
+  return sum / static_cast<double>(processes.size());
 }
 
 std::set<std::string> PairingIds(const RunPointers& runs) {
@@ -73,15 +101,17 @@ absl::optional<PairedLogs> PairsOf(const RunPointers& baseline,
                                    const RunPointers& candidate) {
   const std::set<std::string> ids = PairingIds(baseline);
   if (ids != PairingIds(candidate) || ids.count("") > 0) return absl::nullopt;
-  const auto before = RoundsOf(baseline);
+  const Processes before = ProcessesOf(baseline);
   PairedLogs pairs;
-  for (const auto& [key, rounds] : RoundsOf(candidate)) {
+  for (const auto& [key, rounds] : ProcessesOf(candidate)) {
     const auto found = before.find(key);
     if (found == before.end()) continue;
-    for (const auto& [round, value] : rounds) {
+    const MachineSlope slope = SlopeOf(found->second, rounds);
+    for (const auto& [round, processes] : rounds) {
       const auto other = found->second.find(round);
       if (other != found->second.end()) {
-        pairs[key].push_back(value - other->second);
+        pairs[key].push_back(MeanOf(processes, slope) -
+                             MeanOf(other->second, slope));
       }
     }
   }

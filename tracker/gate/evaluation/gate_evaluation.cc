@@ -1,16 +1,17 @@
 // Measures the gate and `compare` on runs of identical code that were recorded
 // one after another, and prints the tables of docs/gating.md.
 //
-//   bazel run //tracker/gate/evaluation:gate_evaluation -- \
-//       --sets=$PWD/tracker/gate/evaluation/runs_idle_2c.tsv
+//   cd tracker/gate/evaluation
+//   bazel run :gate_evaluation -- --sets=$PWD/runs_calm_2c.tsv
 //
 // A set is a file of one line per benchmark: its name, then for each run the
 // process medians in ns separated by spaces; the fields are separated by tabs.
-// A median may be followed by its calibration loops in ns:
-// "43210@arithmetic,l1,l2,l3,memory". --history=DIR --export=FILE makes one of
-// a history whose runs are of the same code. --simulate=N adds N simulated sets
-// whose noise is made to be like that of a machine with a drift of 3.2% that
-// six of eight benchmarks share.
+// A median may be followed by the fastest sample and by calibration loops in
+// ns: "43210/42900@arithmetic,l1,l2,l3,memory,contended", the last the share of
+// samples that were. --history=DIR --export=FILE
+// makes one of a history whose runs are of the same code. --simulate=N adds N
+// simulated sets whose noise is made to be like that of a machine with a drift
+// of 3.2% that six of eight benchmarks share.
 
 #include <algorithm>
 #include <array>
@@ -70,6 +71,21 @@ absl::StatusOr<double> Positive(absl::string_view text, absl::string_view path,
       path, ":", line, ": '", text, "', expected a positive number"));
 }
 
+// Samples of which `contended` are left out and the others have that median and
+// that minimum.
+void AddSamples(double median, double fastest, double contended,
+                proto::Measurement* measurement) {
+  constexpr int kClean = 5, kCalls = 1000;
+  const int bad =
+      static_cast<int>(std::lround(kClean * contended / (1 - contended)));
+  for (int i = 0; i < kClean + bad; ++i) {
+    measurement->add_sample_ns(
+        std::llround(kCalls * (i == 0 ? fastest : median)));
+    if (i >= kClean) measurement->add_contended_samples(i);
+  }
+  measurement->set_calls_per_sample(kCalls);
+}
+
 absl::StatusOr<Set> ReadSet(const std::string& path, Rng& rng) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   Set set;
@@ -97,13 +113,33 @@ absl::StatusOr<Set> ReadSet(const std::string& path, Rng& rng) {
         const std::vector<absl::string_view> parts =
             absl::StrSplit(process, '@');
         proto::Measurement* measurement = result->add_measurements();
+        const std::vector<absl::string_view> times =
+            absl::StrSplit(parts[0], '/');
         OPTRAIL_ASSIGN_OR_RETURN(const double median,
-                                 Positive(parts[0], path, line_number));
+                                 Positive(times[0], path, line_number));
         measurement->set_median_ns(median);
+        double fastest = median;
+        if (times.size() > 1) {
+          OPTRAIL_ASSIGN_OR_RETURN(fastest,
+                                   Positive(times[1], path, line_number));
+        }
         if (parts.size() < 2) continue;
         const std::vector<absl::string_view> loops =
             absl::StrSplit(parts[1], ',');
-        for (size_t k = 0; k < std::min(loops.size(), kLoops.size()); ++k) {
+        if (loops.size() != kLoops.size() + 1) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(path, ":", line_number, ": '", parts[1],
+                           "', expected ", kLoops.size() + 1, " numbers"));
+        }
+        double contended;
+        if (!absl::SimpleAtod(loops.back(), &contended) || contended < 0 ||
+            contended >= 1) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(path, ":", line_number, ": '", loops.back(),
+                           "', expected a share of samples below 1"));
+        }
+        AddSamples(median, fastest, contended, measurement);
+        for (size_t k = 0; k < kLoops.size(); ++k) {
           OPTRAIL_ASSIGN_OR_RETURN(const double time_ns,
                                    Positive(loops[k], path, line_number));
           proto::Calibration* loop =
@@ -127,6 +163,11 @@ absl::Status Export(const std::string& dir, const std::string& path) {
       for (const proto::Measurement& measurement : result.measurements()) {
         const auto reading = ReadingOf(measurement, "time");
         if (!reading) continue;
+        const double contended =
+            measurement.sample_ns_size() == 0
+                ? 0
+                : 1. * measurement.contended_samples_size() /
+                      measurement.sample_ns_size();
         std::vector<std::string> loops;
         for (const char* name : kLoops) {
           for (const auto& loop : measurement.conditions().calibrations()) {
@@ -134,11 +175,11 @@ absl::Status Export(const std::string& dir, const std::string& path) {
             loops.push_back(absl::StrFormat("%.4g", loop.time_ns()));
           }
         }
-        values.push_back(
-            absl::StrCat(absl::StrFormat("%.5g", reading->value),
-                         loops.size() == kLoops.size()
-                             ? absl::StrCat("@", absl::StrJoin(loops, ","))
-                             : ""));
+        values.push_back(absl::StrCat(
+            absl::StrFormat("%.5g/%.5g", reading->value, reading->fastest),
+            loops.size() == kLoops.size()
+                ? absl::StrCat("@", absl::StrJoin(loops, ","))
+                : ""));
       }
       lines[DisplayName(result.key())].push_back(absl::StrJoin(values, " "));
     }

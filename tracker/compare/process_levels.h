@@ -1,0 +1,77 @@
+#ifndef OPTRAIL_TRACKER_COMPARE_PROCESS_LEVELS_H_
+#define OPTRAIL_TRACKER_COMPARE_PROCESS_LEVELS_H_
+
+// What the processes of each run say of a benchmark: one level a run, with what
+// calibration loops explain taken out.
+//
+//   const ProcessLevels levels(cells, candidates, calibrated);
+//   levels.runs()[r].level, .variance
+//
+// The level is lower_level.h's: neighbours only ever make a process slower. A
+// process beside which loops ran slow is corrected for that and believed less.
+
+#include <limits>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "tracker/compare/lower_level.h"
+#include "tracker/compare/machine_slope.h"
+#include "tracker/compare/machine_state.h"
+
+namespace optrail::tracker {
+
+struct ProcessLog {
+  double value = 0;  // logarithm of what the process took; finite
+  absl::optional<MachineState> machine;
+};
+
+struct RunLevel {
+  double level = std::numeric_limits<double>::quiet_NaN();
+  double raw = 0;       // the machine left in
+  double variance = 0;  // by its processes alone
+  // The same with neighbours left in, who only ever add: the level is hardly
+  // more than that, however unsure the correction is.
+  double bound = std::numeric_limits<double>::quiet_NaN();
+  double bound_variance = 0;
+  int processes = 0;
+  MachineState machine;  // of the processes that count
+};
+
+class ProcessLevels {
+ public:
+  using Cells = std::vector<const std::vector<ProcessLog>*>;  // by run
+
+  // Of one benchmark; more is worse. `calibrated`: all of what is compared
+  // knows the machine's state.
+  ProcessLevels(const Cells& runs, const Cells& candidates, bool calibrated);
+
+  const std::vector<RunLevel>& runs() const { return runs_; }
+  const std::vector<RunLevel>& candidates() const { return candidates_; }
+  const MachineSlope& slope() const { return slope_; }
+  // Of an undisturbed process.
+  double variance() const { return fit_.variance; }
+  double degrees() const { return fit_.degrees; }
+  // Processes of a run, as it was learned; 1 at least.
+  double processes() const { return processes_; }
+  // How undisturbed and disturbed processes vary, in history and candidate.
+  double spread() const { return spread_; }
+  double candidate_spread() const { return candidate_spread_; }
+
+ private:
+  ValueGroup GroupOf(const std::vector<ProcessLog>& cell) const;
+  RunLevel LevelOf(const std::vector<ProcessLog>& cell, const ValueGroup& group,
+                   const LowerLevel& found) const;
+  static double Loneliness(const ValueGroup& group, const LowerLevel& found);
+  void SetBound(const std::vector<ProcessLog>& cell, RunLevel* run) const;
+  double Surprise(const ValueGroup& group, const LowerLevel& found) const;
+
+  MachineSlope slope_;
+  SlowValuesFit fit_;
+  double processes_ = 1;
+  double spread_ = 0, candidate_spread_ = 0;
+  std::vector<RunLevel> runs_, candidates_;
+};
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_COMPARE_PROCESS_LEVELS_H_

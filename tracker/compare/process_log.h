@@ -1,0 +1,22 @@
+#ifndef OPTRAIL_TRACKER_COMPARE_PROCESS_LOG_H_
+#define OPTRAIL_TRACKER_COMPARE_PROCESS_LOG_H_
+
+// What a comparison takes from one recorded process.
+//
+//   const auto log = ProcessLogOf(measurement, "time");
+//   // log->value: logarithm of its fastest sample; log->machine
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "tracker/compare/process_levels.h"
+#include "tuning/proto/trial.pb.h"
+
+namespace optrail::tracker {
+
+// nullopt where it holds an aggregate only, or nothing that has a logarithm.
+absl::optional<ProcessLog> ProcessLogOf(const proto::Measurement& measurement,
+                                        absl::string_view metric);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_COMPARE_PROCESS_LOG_H_
