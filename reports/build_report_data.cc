@@ -268,9 +268,15 @@ void ConvertJudgement(const tracker::Judgement& judgement, Series& result) {
     point.relative_change_low = change.change.relative_change_low;
     point.relative_change_high = change.change.relative_change_high;
     point.confidence = change.change.confidence;
-    point.provisional = change.kind == tracker::ChangeKind::kProvisional;
+    point.provisional = change.kind == tracker::ChangeKind::kProvisional ||
+                        change.kind == tracker::ChangeKind::kCreep;
     point.for_the_worse = change.worse_by > 0;
     point.state = tracker::ChangeText(change);
+    if (change.kind == tracker::ChangeKind::kRenamed) {
+      absl::StrAppend(&point.state, ": called ", change.cause, " before");
+    } else if (!change.cause.empty()) {
+      absl::StrAppend(&point.state, ": ", change.cause);
+    }
     if (!change.opinion.reason.empty()) {
       absl::StrAppend(&point.state, ": ", change.opinion.reason);
     }
@@ -308,7 +314,8 @@ NewestRuns FindNewestRuns(const std::vector<proto::Run>& runs) {
 
 void JudgeMissing(const tracker::Series& series,
                   const std::map<std::string, const proto::Run*>& runs_by_id,
-                  const NewestRuns& newest, Series& result) {
+                  const NewestRuns& newest, const std::string& renamed_to,
+                  Series& result) {
   if (series.points.empty()) return;
   for (const std::string& id : series.points.back().run_ids) {
     const auto run = runs_by_id.find(id);
@@ -327,7 +334,10 @@ void JudgeMissing(const tracker::Series& series,
     }
   }
   result.verdict = Verdict::kMissing;
-  result.verdict_detail = "the newest run of its suite lacks it";
+  result.verdict_detail =
+      absl::StrCat("the newest run of its suite lacks it",
+                   renamed_to.empty() ? "" : "; it may be called ", renamed_to,
+                   renamed_to.empty() ? "" : " now");
 }
 
 // What the convergence analysis says of each session, in one line: the first
@@ -476,7 +486,8 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
     Series converted = ConvertSeries(series, commits,
                                      hardware.IndexOf(series.key.hardware_id));
     ConvertJudgement(judgements[i], converted);
-    JudgeMissing(series, runs_by_id, newest, converted);
+    JudgeMissing(series, runs_by_id, newest, judgements[i].renamed_to,
+                 converted);
     data.series.push_back(std::move(converted));
   }
 

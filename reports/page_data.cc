@@ -108,7 +108,7 @@ Json HardwareJson(const Hardware& hardware) {
 std::vector<int> PointsToKeep(const Series& series) {
   std::vector<int> keep;
   for (const ChangePoint& change : series.change_points) {
-    keep.push_back(change.point - 1);
+    if (change.point > 0) keep.push_back(change.point - 1);
     keep.push_back(change.point);
   }
   for (const Epoch& epoch : series.epochs) keep.push_back(epoch.point);

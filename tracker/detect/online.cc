@@ -28,6 +28,10 @@ constexpr double kMemoryPenalty = 4;
 // And where the level before the change, taken by itself, has memory.
 constexpr double kMorePenalty = 6.5;
 constexpr double kInflationOfMuchMemory = 2;
+// Where neighbours on both sides of a change correlate more than this, as few
+// points as this of a level and what follows it are a walk as well as a step.
+constexpr double kNeighboursOfWalk = 0.2;
+constexpr int kPointsOfWalk = 100;
 // How much better than a ramp a step has to fit, in squared noise scales.
 constexpr double kRampPenalty = 10;
 // Changes closer to each other are not told apart online, and a level is not
@@ -69,17 +73,20 @@ struct SuddenRun {
 };
 constexpr SuddenRun kSuddenRuns[] = {{4, 20, 20, 2.5, 3.0},
                                      {5, 20, 20, 1.6, 2.1},
-                                     {6, 25, 40, 0.9, 1.35},
+                                     {6, 25, 40, 0.6, 1.35},
                                      {8, 25, 40, 0.9, 1.35}};
 constexpr double kAgreement = 3;
 // Where neighbours correlate more than this, the step must be as many times as
 // large.
-constexpr double kMemory = 0.3;
+constexpr double kMemory = 0.25;
 constexpr double kStepWithMemory = 2.5;
 // And where the level is known from few points, whose largest step is not large
 // yet: by a factor of 1 + this / points.
 constexpr double kFewPoints = 12;
 constexpr double kSuddenConfidence = 0.99999;
+// A level that the points before have been at so long is none that they leave
+// for the first time.
+constexpr int kVisitPoints = 3;
 
 // Points before a change whose ranks are compared with those after it; and the
 // logarithm of the chance that is too small for chance.
@@ -96,6 +103,10 @@ constexpr int kCommonPoints = 7;
 // is undone within so many points was an excursion.
 constexpr double kSameLevel = 0.3;
 constexpr int kLastingPoints = 20;
+// A shift that was made before is no news for kLookBackPoints; between levels
+// that have changed places so often, for as many points as this.
+constexpr int kAlternatingShifts = 3;
+constexpr int kAlternatingPoints = 1000;
 
 constexpr double kNormal95 = 1.959964;
 // Variance of a median over that of a mean, for normal noise.
@@ -218,23 +229,26 @@ bool OnlineDetector::IsReturn(const ChangePoint& change) const {
   const auto same = [&](double a, double b) {
     return std::abs(a - b) <= tolerance;
   };
+  int between = 0;  // shifts between these two levels, either way
+  bool known = false;
   for (const std::vector<ChangePoint>* shifts : {&confirmed_, &returns_}) {
     for (auto it = shifts->rbegin(); it != shifts->rend(); ++it) {
       const int age = change.index - it->index;
-      if (age > kLookBackPoints) break;
+      if (age > kAlternatingPoints) break;
       // The same shift once more.
       if (same(it->level_before, change.level_before) &&
           same(it->level_after, change.level_after)) {
-        return true;
+        if (age <= kLookBackPoints) return true;
+        known = true;
+        ++between;
       }
+      if (!same(it->level_before, change.level_after)) continue;
       // Back from an excursion.
-      if (age < kLastingPoints && it->index == LastShift() &&
-          same(it->level_before, change.level_after)) {
-        return true;
-      }
+      if (age < kLastingPoints && it->index == LastShift()) return true;
+      between += same(it->level_after, change.level_before);
     }
   }
-  return false;
+  return known && between >= kAlternatingShifts;
 }
 
 void OnlineDetector::Settle(const ChangePoint& change, OnlineUpdate& update) {
@@ -266,17 +280,27 @@ bool OnlineDetector::HasMemory(absl::Span<const double> values,
          kInflationOfMuchMemory;
 }
 
+bool OnlineDetector::MayBeWalk(absl::Span<const double> values, int middle,
+                               double scale) const {
+  const int points = PointsOfLevel();
+  if (points >= kPointsOfWalk) return false;
+  const int begin = std::max(0, static_cast<int>(values.size()) - points);
+  const int change[] = {middle - begin};
+  return NeighbourCorrelation(SegmentResiduals(values.subspan(begin), change),
+                              scale) > kNeighboursOfWalk;
+}
+
 bool OnlineDetector::IsUncommon(absl::Span<const double> values,
                                 const ChangePoint& found, double scale) const {
   if (std::abs(found.level_after - found.level_before) < kPlainStep * scale) {
     return true;
   }
-  const bool up = found.level_after > found.level_before;
+  const double sign = found.level_after > found.level_before ? 1 : -1;
+  const auto median_from = [&](int place) {
+    return sign * MedianOf(values.subspan(place, kCommonPoints));
+  };
   const auto step_at = [&](int place) {
-    const double step =
-        MedianOf(values.subspan(place, kCommonPoints)) -
-        MedianOf(values.subspan(place - kCommonPoints, kCommonPoints));
-    return up ? step : -step;
+    return median_from(place) - median_from(place - kCommonPoints);
   };
   const int n = static_cast<int>(values.size());
   const int middle = found.index;
@@ -286,7 +310,24 @@ bool OnlineDetector::IsUncommon(absl::Span<const double> values,
        i + 2 * kCommonPoints <= middle; ++i) {
     if (step_at(i) > limit) return false;
   }
+  // Or made it again since, from where it had come from.
+  const double half = sign * (found.level_before + found.level_after) / 2;
+  for (int i = middle + 2 * kCommonPoints; i + kCommonPoints <= n; ++i) {
+    if (median_from(i - kCommonPoints) < half && step_at(i) > limit) {
+      return false;
+    }
+  }
   return true;
+}
+
+bool OnlineDetector::WasVisited(double level, double other, int points) const {
+  const double tolerance = kSameLevel * std::abs(other - level);
+  const int begin = static_cast<int>(window_.size()) - PointsOfLevel();
+  int run = 0;
+  for (int i = begin; i < begin + points && run < kVisitPoints; ++i) {
+    run = std::abs(window_[i].value - other) <= tolerance ? run + 1 : 0;
+  }
+  return run >= kVisitPoints;
 }
 
 void OnlineDetector::LookForSudden(OnlineUpdate& update) {
@@ -349,13 +390,15 @@ void OnlineDetector::LookForSudden(OnlineUpdate& update) {
 
     double values[kMostSuspects];
     for (int i = 0; i < m; ++i) values[i] = window_[middle + i].value;
+    const double level_after = MedianOf(absl::MakeConstSpan(values, m));
+    if (WasVisited(level, level_after, of_level - m)) continue;
     ChangePoint change;
     change.index = static_cast<int>(window_[middle].index);
     change.earliest = static_cast<int>(window_[middle - 1].index) + 1;
     change.latest = change.index;
     change.confidence = kSuddenConfidence;
     change.level_before = level;
-    change.level_after = MedianOf(absl::MakeConstSpan(values, m));
+    change.level_after = level_after;
     // The noise of both levels is taken to be as far as the history goes.
     SetRelativeChange(change, kNormal95 * std::sqrt(kMedianVariance) *
                                   farthest / 2 *
@@ -420,7 +463,8 @@ void OnlineDetector::Look(OnlineUpdate& update) {
     const int after = static_cast<int>(values.size()) - found.index;
     bool confirm = sighting.looks >= kLooksToConfirm && after >= settled &&
                    found.confidence >= kSureEnough &&
-                   RanksTell(values, found.index);
+                   RanksTell(values, found.index) &&
+                   !MayBeWalk(values, found.index, analysis.scale);
     if (confirm) {
       const bool memory = HasMemory(values, found.index);
       confirm = IsUncommon(values, found, memory ? 0 : analysis.scale);

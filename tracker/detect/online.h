@@ -103,10 +103,18 @@ class OnlineDetector {
   // Whether the noise before window_[middle], as far back as the level
   // reaches, has memory.
   bool HasMemory(absl::Span<const double> values, int middle) const;
+  // Whether the few points of the level and of what follows window_[middle]
+  // walk: neighbours on either side differ by less than others.
+  bool MayBeWalk(absl::Span<const double> values, int middle,
+                 double scale) const;
   // Whether the level before `found`, a place in the window, has made no such
-  // step by itself: a sawtooth and a level that alternates do.
+  // step by itself, and nothing has since: a sawtooth and a level that
+  // alternates do.
   bool IsUncommon(absl::Span<const double> values, const ChangePoint& found,
                   double scale) const;
+  // Whether the first `points` since the last shift, whose level is `level`,
+  // were at `other` for a while.
+  bool WasVisited(double level, double other, int points) const;
   // Where the last shift was, whatever it was.
   int64_t LastShift() const;
   // How many points the window has after it.

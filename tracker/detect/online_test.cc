@@ -210,6 +210,54 @@ TEST(OnlineDetector, TeethAreReturnsOnceBothLevelsHaveBeenSeen) {
   }
 }
 
+TEST(OnlineDetector, TheBeginningOfAWalkIsNoStep) {
+  int confirmed = 0;
+  for (int seed = 1; seed <= 400; ++seed) {
+    Rng rng(seed);
+    OnlineDetector detector;
+    double state = rng.Gaussian();
+    for (int t = 0; t < 60; ++t) {
+      if (t > 0) state = .9 * state + std::sqrt(1 - .81) * rng.Gaussian();
+      detector.Append(100 * (1 + .05 * state));
+    }
+    confirmed += detector.confirmed().size();
+  }
+  EXPECT_LE(confirmed, 5) << "in 24000 points";
+}
+
+TEST(OnlineDetector, TeethThatFallSlowlyAreNoNews) {
+  int confirmed = 0;
+  for (int seed = 1; seed <= 150; ++seed) {
+    Rng rng(seed);
+    OnlineDetector detector;
+    for (int t = 0; t < 300; ++t) {
+      const double level = 1 + .2 * (39 - t % 40) / 40;
+      detector.Append(100 * (level + .01 * rng.Gaussian()));
+    }
+    confirmed += detector.confirmed().size();
+  }
+  EXPECT_EQ(confirmed, 0) << "in 45000 points";
+}
+
+TEST(OnlineDetector, ALevelThatIsLeftAndVisitedNowAndThenIsNoNews) {
+  int later_alerts = 0;
+  for (int seed = 1; seed <= 150; ++seed) {
+    Rng rng(seed);
+    OnlineDetector detector;
+    bool high = rng.UniformReal() < .5;
+    for (int t = 0; t < 600; ++t) {
+      if (rng.UniformReal() < .08) high = !high;
+      detector.Append((high ? 120 : 100) * (1 + .01 * rng.Gaussian()));
+    }
+    int alerts = 0;
+    for (const ChangePoint& change : detector.confirmed()) {
+      alerts += change.relative_change > 0;
+    }
+    later_alerts += std::max(0, alerts - 1);
+  }
+  EXPECT_LE(later_alerts, 1) << "in 90000 points";
+}
+
 TEST(OnlineDetector, WhatPassesWithinAFewPointsIsAnExcursion) {
   Rng rng(3);
   OnlineDetector detector;

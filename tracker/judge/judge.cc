@@ -11,6 +11,7 @@
 #include "base/statistics.h"
 #include "base/units.h"
 #include "tracker/detect/online.h"
+#include "tracker/judge/beside.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
@@ -25,12 +26,6 @@ double ValueOf(const Point& point) {
   return point.value.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
-double WorseBy(const Series& series, double relative) {
-  if (series.direction != proto::HIGHER_IS_BETTER) return relative;
-  return relative > -1 ? 1 / (1 + relative) - 1
-                       : std::numeric_limits<double>::infinity();
-}
-
 // The values of the points in [begin, end) that have one.
 std::vector<double> ValuesOf(const Series& series, int begin, int end) {
   std::vector<double> values;
@@ -38,6 +33,32 @@ std::vector<double> ValuesOf(const Series& series, int begin, int end) {
     if (series.points[i].value) values.push_back(*series.points[i].value);
   }
   return values;
+}
+
+// Whether the level of changes[i] went back later.
+void SetUndone(const Series& series, double min_effect, size_t i,
+               std::vector<Change>& changes) {
+  Change& change = changes[i];
+  const double level = change.change.level_before;
+  if (level == 0) return;
+  for (size_t j = i + 1; j < changes.size(); ++j) {
+    const Change& later = changes[j];
+    if (later.kind == ChangeKind::kEpoch ||
+        later.kind == ChangeKind::kMachine) {
+      return;
+    }
+    if (later.kind != ChangeKind::kConfirmed &&
+        later.kind != ChangeKind::kReturn) {
+      continue;
+    }
+    const double remains =
+        WorseBy(series, (later.change.level_after - level) / std::abs(level));
+    const bool back =
+        change.worse_by > 0 ? remains < min_effect : remains > -min_effect;
+    if (back) change.undone = true;
+    // A confirmed change speaks for itself; a return takes it up again.
+    if (!back && later.kind == ChangeKind::kReturn) change.undone = false;
+  }
 }
 
 // One series on its way to its judgement, a step per function.
@@ -125,6 +146,13 @@ class Case {
       Add(kind, point);
     };
     const size_t first = result_.changes.size();
+    std::vector<int> shifts = {begin, EndOf(epoch)};
+    for (const auto* found : {&detector.confirmed(), &detector.returns()}) {
+      for (const ChangePoint& point : *found) {
+        shifts.push_back(begin + point.index);
+      }
+    }
+    std::sort(shifts.begin(), shifts.end());
     for (const ChangePoint& point : detector.confirmed()) {
       add(point, ChangeKind::kConfirmed);
     }
@@ -139,24 +167,32 @@ class Case {
     if (detector.provisional() && EndOf(epoch) == size()) {
       add(*detector.provisional(), ChangeKind::kProvisional);
     }
+    for (size_t k = first; k < result_.changes.size(); ++k) {
+      AskTheMachine(shifts, result_.changes[k]);
+    }
+  }
+
+  // Whether calibration loops shifted where the benchmark did; `shifts` are the
+  // bounds of levels, ascending.
+  void AskTheMachine(const std::vector<int>& shifts, Change& change) const {
+    if (change.kind == ChangeKind::kReturn || series_.key.metric != "time") {
+      return;
+    }
+    const int index = change.change.index;
+    const auto next = std::upper_bound(shifts.begin(), shifts.end(), index);
+    const auto same = std::lower_bound(shifts.begin(), shifts.end(), index);
+    if (next == shifts.end() || same == shifts.begin()) return;
+    const auto loop = LoopBehind(series_, *(same - 1), change.change, *next,
+                                 std::log1p(options_.min_effect));
+    if (!loop) return;
+    change.kind = ChangeKind::kMachine;
+    change.cause = *loop;
   }
 
   void FindUndone() {
     for (size_t i = 0; i < result_.changes.size(); ++i) {
-      Change& change = result_.changes[i];
-      const double level = change.change.level_before;
-      if (change.kind != ChangeKind::kConfirmed || level == 0) continue;
-      for (size_t j = i + 1; j < result_.changes.size(); ++j) {
-        const Change& later = result_.changes[j];
-        if (later.kind == ChangeKind::kEpoch) break;
-        if (later.kind == ChangeKind::kProvisional) continue;
-        const double remains = WorseBy(
-            series_, (later.change.level_after - level) / std::abs(level));
-        const bool back = change.worse_by > 0 ? remains < options_.min_effect
-                                              : remains > -options_.min_effect;
-        if (back) change.undone = true;
-        // A confirmed change speaks for itself; a return takes it up again.
-        if (!back && later.kind == ChangeKind::kReturn) change.undone = false;
+      if (result_.changes[i].kind == ChangeKind::kConfirmed) {
+        SetUndone(series_, options_.min_effect, i, result_.changes);
       }
     }
   }
@@ -167,6 +203,7 @@ class Case {
     int begin = newest_epoch;
     for (const Change& change : result_.changes) {
       if (change.kind == ChangeKind::kConfirmed ||
+          change.kind == ChangeKind::kMachine ||
           change.opinion.state == ChangeState::kAcknowledged) {
         begin = std::max(begin, change.change.index);
       }
@@ -190,6 +227,7 @@ class Case {
     std::vector<int> bounds = result_.epoch_begins;
     for (const Change& change : result_.changes) {
       if (change.kind == ChangeKind::kConfirmed ||
+          change.kind == ChangeKind::kMachine ||
           change.kind == ChangeKind::kReturn) {
         bounds.push_back(change.change.index);
       }
@@ -269,6 +307,7 @@ class Case {
                        " so far; ", OnlineDetector::kFewestPoints,
                        " are needed"));
     }
+    if (DecideByCreep()) return;
     if (result_.minimum_detectable_effect > kBlind * options_.min_effect) {
       return Say(
           Standing::kCannotTell,
@@ -294,6 +333,11 @@ class Case {
       const bool worse = change.worse_by > 0;
       // A suspected improvement is no news yet.
       if (provisional && !worse) continue;
+      if (change.kind == ChangeKind::kMachine) {
+        Say(Standing::kUnchanged, absl::StrCat("the machine: ", change.cause),
+            k);
+        return true;
+      }
       const int age = size() - change.change.index;
       const std::string since =
           absl::StrCat(provisional ? "suspected " : "", "since ", age,
@@ -314,17 +358,77 @@ class Case {
     return false;
   }
 
+  bool DecideByCreep() {
+    const auto found =
+        FindCreep(series_, result_.baseline_begin, options_.min_effect);
+    if (!found) return false;
+    Add(ChangeKind::kCreep, *found);
+    Change creep = std::move(result_.changes.back());
+    result_.changes.pop_back();
+    creep.before = &series_.points[found->earliest - 1];
+    const auto place =
+        std::upper_bound(result_.changes.begin(), result_.changes.end(), creep,
+                         [](const Change& a, const Change& b) {
+                           return a.change.index < b.change.index;
+                         });
+    const int k = static_cast<int>(place - result_.changes.begin());
+    const bool is_new = creep.opinion.state == ChangeState::kNew;
+    Say(is_new ? Standing::kProvisional : Standing::kUnchanged,
+        absl::StrFormat("creeps: %+.1f%% over %d points, with no step%s",
+                        100 * creep.change.relative_change,
+                        size() - result_.baseline_begin,
+                        is_new ? "" : "; " + creep.opinion.reason),
+        k);
+    result_.changes.insert(place, std::move(creep));
+    return true;
+  }
+
   const Series& series_;
   const TriageBook& book_;
   const JudgeOptions& options_;
   Judgement result_;
 };
 
+// What lies between the last level under the former name and the first.
+void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
+                 const TriageBook& book, const JudgeOptions& options,
+                 Judgement& judgement) {
+  Change change;
+  change.series = &to;
+  change.kind = ChangeKind::kRenamed;
+  change.change = point;
+  change.worse_by = WorseBy(to, point.relative_change);
+  change.opinion = book.OpinionOf(to, point);
+  change.cause = DisplayName(from.key.benchmark);
+  change.before = &from.points.back();
+  judgement.changes.insert(judgement.changes.begin(), std::move(change));
+  if (judgement.decided_by >= 0) ++judgement.decided_by;
+  SetUndone(to, options.min_effect, 0, judgement.changes);
+  const Change& renamed = judgement.changes[0];
+  const int points = static_cast<int>(to.points.size());
+  // Until it has a level of its own to be judged by.
+  if (judgement.decided_by >= 0 || points > options.recent_points ||
+      !to.points.back().value || renamed.undone) {
+    return;
+  }
+  const bool answered = renamed.opinion.state != ChangeState::kNew;
+  judgement.standing = renamed.worse_by < 0 ? Standing::kImproved
+                       : answered           ? Standing::kUnchanged
+                                            : Standing::kRegressed;
+  judgement.why = absl::StrCat(
+      answered ? absl::StrCat(ChangeStateName(renamed.opinion.state), ": ",
+                              renamed.opinion.reason, "; ")
+               : "",
+      "called ", renamed.cause, " before; since ", points,
+      points == 1 ? " point" : " points");
+  judgement.decided_by = 0;
+}
+
 }  // namespace
 
 bool Change::IsAlert() const {
-  return kind == ChangeKind::kConfirmed && worse_by > 0 && !undone &&
-         opinion.state == ChangeState::kNew;
+  return (kind == ChangeKind::kConfirmed || kind == ChangeKind::kRenamed) &&
+         worse_by > 0 && !undone && opinion.state == ChangeState::kNew;
 }
 
 std::string ChangeText(const Change& change) {
@@ -340,6 +444,12 @@ std::string ChangeText(const Change& change) {
       return "return";
     case ChangeKind::kEpoch:
       return "new epoch";
+    case ChangeKind::kMachine:
+      return "the machine";
+    case ChangeKind::kCreep:
+      return absl::StrCat("creep, ", state);
+    case ChangeKind::kRenamed:
+      return absl::StrCat("renamed, ", state);
   }
   return "unknown";
 }
@@ -376,6 +486,13 @@ std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
   ParallelFor(static_cast<int64_t>(series.size()), threads, [&](int64_t i) {
     judgements[i] = JudgeSeries(series[i], book, options);
   });
+  for (const Renaming& renaming : FindRenamings(series, options.min_effect)) {
+    judgements[renaming.from].renamed_to =
+        DisplayName(series[renaming.to].key.benchmark);
+    if (!renaming.change) continue;
+    AddRenaming(series[renaming.from], series[renaming.to], *renaming.change,
+                book, options, judgements[renaming.to]);
+  }
   return judgements;
 }
 

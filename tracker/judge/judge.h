@@ -15,7 +15,8 @@
 //
 // Levels on two sides of an epoch (hardware, toolchain, settings) don't
 // compare: each epoch is folded by itself (detect/online.h), and what lies
-// between two of them is told apart from a change of the code.
+// between two of them is told apart from a change of the code. So is a shift
+// that calibration loops, measured beside the benchmark, made as well.
 //
 // It compares no two runs: see compare/. It applies no policy: see gate/.
 
@@ -41,6 +42,9 @@ enum class ChangeKind {
   kProvisional,  // may be withdrawn
   kReturn,       // between levels that it has shifted between before: no news
   kEpoch,        // levels differ, and so does what they were measured with
+  kMachine,      // levels differ, and calibration loops beside them as much
+  kCreep,        // no step: the newest points are worse than the level's first
+  kRenamed,      // what may be the same benchmark's former name had another
 };
 
 // A shift of a series' level.
@@ -53,14 +57,18 @@ struct Change {
   // relative_change for LOWER_IS_BETTER, else 1 / (1 + relative_change) - 1.
   double worse_by = 0;
   Opinion opinion;
+  // What is behind it: the loop of kMachine, the former name of kRenamed.
+  std::string cause;
   // The level went back later, in the same epoch, to where it had been before
   // this change, or beyond.
   bool undone = false;
-  // The last point before the change that was measured; null if none was.
+  // The last point before the change that was measured; null if none was. Of
+  // kRenamed it is another series'.
   const Point* before = nullptr;
 
   const Point& after() const { return series->points[change.index]; }
-  // A confirmed change for the worse that nobody has answered, and that lasts.
+  // A confirmed change for the worse, or one under another name, that nobody
+  // has answered, and that lasts.
   bool IsAlert() const;
 };
 // "new", "acknowledged", "provisional, new", "undone", "new epoch", ...
@@ -97,6 +105,8 @@ struct Judgement {
   std::string why;  // one line
   // The change that decided the standing: an index into `changes`, or -1.
   int decided_by = -1;
+  // The series that began where this one ended, by a name like it; "" if none.
+  std::string renamed_to;
   // The smallest relative change that the noise of the newest level lets one
   // see in five points; absent if there are too few to know.
   absl::optional<double> minimum_detectable_effect;
@@ -108,8 +118,9 @@ inline constexpr double kFarOff = 4;
 Judgement JudgeSeries(const Series& series, const TriageBook& book,
                       const JudgeOptions& options = {});
 
-// The same of many, in parallel. `threads` 0: one per core. `series` must
-// outlive the result.
+// The same of many, in parallel, and across names: where a series ends and one
+// of a similar name begins, their levels are compared. `threads` 0: one per
+// core. `series` must outlive the result.
 std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
                                 const TriageBook& book,
                                 const JudgeOptions& options = {},

@@ -17,6 +17,8 @@ namespace optrail::tracker {
 namespace {
 
 constexpr absl::string_view kTime = "time";
+// A stranger's run may name thousands.
+constexpr size_t kMostLoops = 16;
 
 void Describe(absl::string_view what, const std::string& before,
               const std::string& after, std::vector<std::string>* changes) {
@@ -117,6 +119,27 @@ std::string NewSettings(const Series& series, const Point& point, int last,
                                             series.settings[point.settings]);
 }
 
+// Adds what was read beside some processes to what was beside others.
+void AddReadings(const std::vector<LoopReading>& more,
+                 std::vector<LoopReading>& all) {
+  for (const LoopReading& reading : more) {
+    const auto at =
+        std::lower_bound(all.begin(), all.end(), reading,
+                         [](const LoopReading& a, const LoopReading& b) {
+                           return a.loop < b.loop;
+                         });
+    if (at == all.end() || at->loop != reading.loop) {
+      if (all.size() < kMostLoops) all.insert(at, reading);
+      continue;
+    }
+    const int processes = at->processes + reading.processes;
+    at->log_ns =
+        (at->log_ns * at->processes + reading.log_ns * reading.processes) /
+        processes;
+    at->processes = processes;
+  }
+}
+
 // No tuned config could be used, so that the default ran in its place.
 bool FellBack(const SeriesKey& key, proto::ConfigSource source) {
   return key.benchmark.selection() == proto::TUNED &&
@@ -192,6 +215,16 @@ std::vector<Observation> Observe(const proto::BenchmarkResult& result) {
   if (result.has_moved_bytes()) shared.moved_bytes = result.moved_bytes();
   if (result.has_roofline_fraction()) {
     shared.roofline_fraction = result.roofline_fraction();
+  }
+  for (const proto::Measurement& measurement : result.measurements()) {
+    std::vector<LoopReading> beside;
+    for (const proto::Calibration& loop :
+         measurement.conditions().calibrations()) {
+      if (loop.time_ns() > 0 && std::isfinite(loop.time_ns())) {
+        AddReadings({{loop.loop(), std::log(loop.time_ns()), 1}}, beside);
+      }
+    }
+    AddReadings(beside, shared.calibrations);
   }
   std::vector<Observation> observations;
   std::unordered_map<std::string, size_t> places;
@@ -328,7 +361,9 @@ void SeriesBuilder::Add(const OrderedRuns& runs, int place,
     // the tuned one counts.
     if (!FellBack(series_.key, point.config_source)) return;
     point.processes.clear();
+    point.calibrations.clear();
   }
+  AddReadings(observation.calibrations, point.calibrations);
   point.processes.insert(point.processes.end(), observation.processes.begin(),
                          observation.processes.end());
   if (tuning::Severity(observation.outcome) > tuning::Severity(point.outcome)) {

@@ -53,11 +53,20 @@ struct MetricInfo {
 // The metrics of a result, "time" first, then by name.
 std::vector<MetricInfo> MetricsOf(const proto::BenchmarkResult& result);
 
+// What a calibration loop beside the processes took (arithmetic, a cache level,
+// memory): the machine by itself.
+struct LoopReading {
+  std::string loop;
+  double log_ns = 0;  // mean of the logarithms
+  int processes = 0;
+};
+
 // What one run says of one series, without the samples behind it: what an index
 // keeps of a result (tracker/history/index/history_index.h).
 struct Observation {
   MetricInfo metric;
   std::vector<ProcessReading> processes;
+  std::vector<LoopReading> calibrations;  // by name
   proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
   std::string detail;
   std::string config;
@@ -81,6 +90,8 @@ struct Point {
 
   // One per process that measured; empty if none did (see outcome).
   std::vector<ProcessReading> processes;
+  // Beside them, by name; empty where none were recorded.
+  std::vector<LoopReading> calibrations;
   // The worst outcome among the runs: OK only if all are.
   proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
   std::string detail;

@@ -110,7 +110,10 @@ std::string Explanation(const Change& change) {
   for (const std::string& note : change.opinion.notes) {
     parts.push_back(absl::StrCat("note: ", note));
   }
-  if (change.before != nullptr && change.kind != ChangeKind::kEpoch) {
+  if (change.kind == ChangeKind::kMachine) parts.push_back(change.cause);
+  if (change.kind == ChangeKind::kRenamed) {
+    parts.push_back(absl::StrCat("called ", change.cause, " before"));
+  } else if (change.before != nullptr && change.kind != ChangeKind::kEpoch) {
     const std::string settings =
         DescribeSettingsChange(series, *change.before, after);
     if (!settings.empty()) parts.push_back(settings);
@@ -122,12 +125,17 @@ std::string Explanation(const Change& change) {
   return absl::StrJoin(parts, "; ");
 }
 
+bool IsNoChangeOfTheCode(const Change& change) {
+  return change.kind == ChangeKind::kEpoch ||
+         change.kind == ChangeKind::kMachine;
+}
+
 // What wants an answer first, then by how much worse it got.
 void SortByUrgency(std::vector<Change>& changes) {
   const auto rank = [](const Change& change) {
-    return std::make_tuple(
-        change.kind == ChangeKind::kEpoch, change.opinion.state,
-        change.kind != ChangeKind::kConfirmed, change.undone, -change.worse_by);
+    return std::make_tuple(IsNoChangeOfTheCode(change), change.opinion.state,
+                           change.kind == ChangeKind::kProvisional,
+                           change.undone, -change.worse_by);
   };
   std::stable_sort(
       changes.begin(), changes.end(),
@@ -274,7 +282,7 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
     for (Change& change : judgement.changes) {
       if (change.kind == ChangeKind::kReturn ||
           std::abs(change.worse_by) < options.min_effect ||
-          (options.only_new && (change.kind == ChangeKind::kEpoch ||
+          (options.only_new && (IsNoChangeOfTheCode(change) ||
                                 change.opinion.state != ChangeState::kNew))) {
         continue;
       }

@@ -2,8 +2,7 @@
 // confirms a step where the series was steady: the figures of
 // docs/detection.md.
 //
-//   bazel run -c opt //tracker/detect/evaluation:online_alarms -- \
-//       --points=500000 --series_points=300
+//   bazel run //tracker/detect/evaluation:online_alarms -- --points=500000
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +15,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
@@ -23,6 +23,8 @@
 
 ABSL_FLAG(int, points, 500'000, "points per kind of series");
 ABSL_FLAG(int, series_points, 300, "points of one series");
+ABSL_FLAG(std::string, kinds, "", "only kinds whose name has this in it");
+ABSL_FLAG(bool, show, false, "print every alert: series, place, how soon");
 ABSL_FLAG(int, steps, 1000, "series with a step per row of the delays");
 ABSL_FLAG(double, alert_effect, .03, "an alert is a rise of more than this");
 ABSL_FLAG(uint64_t, seed, 1, "of the first series");
@@ -146,6 +148,7 @@ void PrintAlarms() {
       "changes, returns\n",
       count, series_points, 100 * absl::GetFlag(FLAGS_alert_effect));
   for (const Kind& kind : Kinds()) {
+    if (!absl::StrContains(kind.name, absl::GetFlag(FLAGS_kinds))) continue;
     int alerts = 0, later_alerts = 0;
     int64_t confirmed = 0, returns = 0;
     for (int i = 0; i < count; ++i) {
@@ -153,7 +156,14 @@ void PrintAlarms() {
       OnlineDetector detector;
       double state = 0;
       for (int t = 0; t < series_points; ++t) {
-        detector.Append(100 * (1 + kind.noise(rng, t, state)));
+        const OnlineUpdate update =
+            detector.Append(100 * (1 + kind.noise(rng, t, state)));
+        if (!absl::GetFlag(FLAGS_show)) continue;
+        for (const ChangePoint& change : update.confirmed) {
+          std::cout << absl::StrFormat(
+              "  series %d: %+.1f%% at %d, confirmed by its point %d\n", i,
+              100 * change.relative_change, change.index, t - change.index + 1);
+        }
       }
       int own = 0;
       for (const ChangePoint& change : detector.confirmed()) {
@@ -167,7 +177,8 @@ void PrintAlarms() {
     const double thousands = 1e-3 * count * series_points;
     std::cout << absl::StrFormat("%-26s %8.4f %8.4f %8.3f %8.3f\n", kind.name,
                                  alerts / thousands, later_alerts / thousands,
-                                 confirmed / thousands, returns / thousands);
+                                 confirmed / thousands, returns / thousands)
+              << std::flush;
   }
 }
 

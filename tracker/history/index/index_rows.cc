@@ -24,6 +24,10 @@ std::string EncodeObservation(const Observation& observation) {
       stored.add_aggregate_only(process.aggregate_only);
     }
   }
+  for (const LoopReading& reading : observation.calibrations) {
+    stored.add_calibration_log_ns(reading.log_ns);
+    stored.add_calibration_processes(reading.processes);
+  }
   return EncodeRecord(stored);
 }
 
@@ -38,6 +42,9 @@ std::string EncodeAttributes(const Observation& observation) {
   stored.set_library(observation.library);
   if (observation.flop) stored.set_flop(*observation.flop);
   if (observation.moved_bytes) stored.set_moved_bytes(*observation.moved_bytes);
+  for (const LoopReading& reading : observation.calibrations) {
+    stored.add_calibration_loops(reading.loop);
+  }
   return EncodeRecord(stored);
 }
 
@@ -62,6 +69,16 @@ absl::Status SetObservation(const proto::IndexedObservation& stored,
         {stored.values(i), stored.relative_sample_spreads(i), stored.samples(i),
          stored.aggregate_only_size() > 0 && stored.aggregate_only(i)});
   }
+  // Their names are attributes.
+  const int loops = static_cast<int>(result->calibrations.size());
+  if (stored.calibration_log_ns_size() != loops ||
+      stored.calibration_processes_size() != loops) {
+    return absl::DataLossError("index: calibrations are not whole");
+  }
+  for (int i = 0; i < loops; ++i) {
+    result->calibrations[i].log_ns = stored.calibration_log_ns(i);
+    result->calibrations[i].processes = stored.calibration_processes(i);
+  }
   return absl::OkStatus();
 }
 
@@ -77,6 +94,10 @@ absl::Status DecodeAttributes(absl::string_view bytes, Observation* result) {
   result->library = stored.library();
   if (stored.has_flop()) result->flop = stored.flop();
   if (stored.has_moved_bytes()) result->moved_bytes = stored.moved_bytes();
+  result->calibrations.clear();
+  for (const std::string& loop : stored.calibration_loops()) {
+    result->calibrations.push_back({loop});
+  }
   return absl::OkStatus();
 }
 

@@ -22,8 +22,8 @@ namespace optrail::tracker {
 std::string EncodeObservation(const Observation& observation);
 std::string EncodeAttributes(const Observation& observation);
 
-// Each sets the fields of its part and leaves the others. DataLoss if the
-// stored ones don't fit together.
+// Each sets the fields of its part and leaves the others; attributes come
+// first. DataLoss if the stored ones don't fit together.
 absl::Status SetObservation(const proto::IndexedObservation& stored,
                             Observation* result);
 absl::Status DecodeAttributes(absl::string_view bytes, Observation* result);

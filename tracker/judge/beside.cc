@@ -1,0 +1,311 @@
+#include "tracker/judge/beside.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/statistics.h"
+#include "tracker/detect/noise.h"
+#include "tracker/series/similar.h"
+
+namespace optrail::tracker {
+namespace {
+
+// Levels are taken from as many points on either side, and not from fewer.
+constexpr int kLevelPoints = 20;
+constexpr int kFewestBeside = 3;
+// A shift is one beyond so many standard errors of a difference of medians.
+constexpr double kSureErrors = 4;
+constexpr double kMedianError = 1.2533;  // of a median over that of a mean
+// The least of what a loop does that its benchmark does.
+constexpr double kLeastShare = .5;
+
+constexpr int kFewestOfCreep = 30;
+constexpr int kFewestEnd = 5;
+constexpr double kCreepErrors = 5;
+// The middle of a creep lies beyond this share of it, and before the rest.
+constexpr double kMiddleShare = .2;
+
+// Points that others may have between the last one of the old name and the
+// first one of the new: suites take turns.
+constexpr int kMostBetween = 5;
+constexpr int kFewestBefore = 10;
+
+struct Levels {
+  double before = 0, after = 0;  // medians
+  double error = 0;              // standard error of their difference
+};
+
+Levels LevelsOf(std::vector<double> before, std::vector<double> after,
+                double inflation = 1) {
+  Levels levels;
+  levels.before = Median(before);
+  levels.after = Median(after);
+  const double n = static_cast<double>(before.size());
+  const double m = static_cast<double>(after.size());
+  for (double& value : before) value -= levels.before;
+  for (const double value : after) before.push_back(value - levels.after);
+  levels.error =
+      kMedianError * MedianAbsoluteDeviation(before) *
+      std::sqrt(std::min(inflation, n) / n + std::min(inflation, m) / m);
+  return levels;
+}
+
+// Up to `most` of the logarithms that `read` gives for points begin, begin +
+// step, ... before `end`; what has none is passed over.
+template <typename Read>
+std::vector<double> Logs(const Series& series, int begin, int end, int step,
+                         int most, const Read& read) {
+  std::vector<double> logs;
+  for (int i = begin; i != end && static_cast<int>(logs.size()) < most;
+       i += step) {
+    if (const absl::optional<double> log = read(series.points[i])) {
+      logs.push_back(*log);
+    }
+  }
+  return logs;
+}
+
+absl::optional<double> LogOfValue(const Point& point) {
+  if (!point.value || !(*point.value > 0)) return absl::nullopt;
+  return std::log(*point.value);
+}
+
+// The first point of the last epoch, or of the one after the first.
+int BeginOfLastEpoch(const Series& series) {
+  int begin = static_cast<int>(series.points.size()) - 1;
+  while (begin > 0 &&
+         series.points[begin - 1].epoch == series.points.back().epoch) {
+    --begin;
+  }
+  return begin;
+}
+int EndOfFirstEpoch(const Series& series) {
+  int end = 1;
+  while (end < static_cast<int>(series.points.size()) &&
+         series.points[end].epoch == series.points[0].epoch) {
+    ++end;
+  }
+  return end;
+}
+
+ChangePoint ChangeOfLogs(const Levels& levels, int index) {
+  ChangePoint change;
+  change.index = change.earliest = change.latest = index;
+  change.level_before = std::exp(levels.before);
+  change.level_after = std::exp(levels.after);
+  const double shift = levels.after - levels.before;
+  const double margin = 1.96 * levels.error;
+  change.confidence =
+      levels.error > 0 ? std::erf(std::abs(shift) / levels.error / std::sqrt(2))
+                       : 1;
+  change.relative_change = std::expm1(shift);
+  change.relative_change_low = std::expm1(shift - margin);
+  change.relative_change_high = std::expm1(shift + margin);
+  return change;
+}
+
+absl::optional<ChangePoint> ChangeAcrossNames(const Series& from,
+                                              const Series& to,
+                                              double min_effect) {
+  if (!DescribeToolchainChange(from.epochs.back().toolchain,
+                               to.epochs.front().toolchain)
+           .empty()) {
+    return absl::nullopt;
+  }
+  const std::vector<double> before =
+      Logs(from, static_cast<int>(from.points.size()) - 1,
+           BeginOfLastEpoch(from) - 1, -1, kLevelPoints, LogOfValue);
+  const std::vector<double> after =
+      Logs(to, 0, EndOfFirstEpoch(to), 1, kLevelPoints, LogOfValue);
+  if (static_cast<int>(before.size()) < kFewestBefore ||
+      static_cast<int>(after.size()) < kFewestBeside) {
+    return absl::nullopt;
+  }
+  const Levels levels = LevelsOf(before, after);
+  const double shift = levels.after - levels.before;
+  // What takes another time altogether is another benchmark.
+  if (std::abs(shift) > std::log(2) ||
+      std::abs(shift) <= kSureErrors * levels.error) {
+    return absl::nullopt;
+  }
+  int first = 0;
+  while (!to.points[first].value) ++first;
+  const ChangePoint change = ChangeOfLogs(levels, first);
+  if (std::abs(WorseBy(to, change.relative_change)) < min_effect) {
+    return absl::nullopt;
+  }
+  return change;
+}
+
+}  // namespace
+
+double WorseBy(const Series& series, double relative_change) {
+  if (series.direction != proto::HIGHER_IS_BETTER) return relative_change;
+  return relative_change > -1 ? 1 / (1 + relative_change) - 1
+                              : std::numeric_limits<double>::infinity();
+}
+
+absl::optional<std::string> LoopBehind(const Series& series, int begin,
+                                       const ChangePoint& change, int end,
+                                       double tolerance) {
+  if (!(change.level_before > 0) || !(change.level_after > 0)) {
+    return absl::nullopt;
+  }
+  const double shift = std::log(change.level_after / change.level_before);
+  absl::optional<std::string> behind;
+  double nearest = tolerance;
+  for (const LoopReading& loop : series.points[change.index].calibrations) {
+    const auto read = [&](const Point& point) -> absl::optional<double> {
+      for (const LoopReading& reading : point.calibrations) {
+        if (reading.loop == loop.loop) return reading.log_ns;
+      }
+      return absl::nullopt;
+    };
+    const std::vector<double> before =
+        Logs(series, change.index - 1, begin - 1, -1, kLevelPoints, read);
+    const std::vector<double> after =
+        Logs(series, change.index, end, 1, kLevelPoints, read);
+    if (static_cast<int>(before.size()) < kFewestBeside ||
+        static_cast<int>(after.size()) < kFewestBeside) {
+      continue;
+    }
+    const Levels levels = LevelsOf(before, after);
+    const double moved = levels.after - levels.before;
+    // Memory that became slower slows what is half bound by it by half.
+    const double share = moved != 0 ? shift / moved : 0;
+    const double beyond = std::max(0.0, std::abs(shift) - std::abs(moved));
+    if (share < kLeastShare || std::abs(moved) <= kSureErrors * levels.error ||
+        beyond >= nearest) {
+      continue;
+    }
+    nearest = beyond;
+    behind = absl::StrFormat("%s took %.1f%% %s time", loop.loop,
+                             100 * std::abs(std::expm1(moved)),
+                             moved > 0 ? "more" : "less");
+    if (beyond == 0) break;
+  }
+  return behind;
+}
+
+absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
+                                      double min_effect) {
+  std::vector<int> places;
+  std::vector<double> logs;
+  for (int i = begin; i < static_cast<int>(series.points.size()); ++i) {
+    if (const auto log = LogOfValue(series.points[i])) {
+      places.push_back(i);
+      logs.push_back(*log);
+    }
+  }
+  const int n = static_cast<int>(logs.size());
+  if (n < kFewestOfCreep) return absl::nullopt;
+  const int k = std::clamp(n / 4, kFewestEnd, kLevelPoints);
+  const auto part = [&](int from, int count) {
+    return std::vector<double>(logs.begin() + from,
+                               logs.begin() + from + count);
+  };
+  // The noise beside a line, which tells a walk from a slope.
+  const std::vector<double> first = part(0, k), newest = part(n - k, k);
+  const double rise = Median(newest) - Median(first);
+  if (WorseBy(series, std::expm1(rise)) < min_effect) return absl::nullopt;
+  std::vector<double> residuals = logs;
+  for (int i = 0; i < n; ++i) residuals[i] -= rise * i / (n - k);
+  const double center = Median(residuals);
+  for (double& residual : residuals) residual -= center;
+  const double inflation =
+      VarianceInflation(residuals, ResidualScale(residuals));
+  const Levels levels = LevelsOf(first, newest, inflation);
+  const double middle = (Median(part((n - k) / 2, k)) - levels.before) / rise;
+  if (std::abs(rise) <= kCreepErrors * levels.error || middle < kMiddleShare ||
+      middle > 1 - kMiddleShare) {
+    return absl::nullopt;
+  }
+  ChangePoint change = ChangeOfLogs(levels, places[n - k]);
+  change.earliest = places[k];
+  return change;
+}
+
+std::vector<Renaming> FindRenamings(const std::vector<Series>& series,
+                                    double min_effect) {
+  using Group = std::tuple<std::string, std::string, std::string, std::string>;
+  std::map<Group, std::vector<int>> groups;
+  for (int i = 0; i < static_cast<int>(series.size()); ++i) {
+    const SeriesKey& key = series[i].key;
+    if (series[i].points.empty()) continue;
+    groups[{key.hardware_id, key.branch, key.metric, key.unit}].push_back(i);
+  }
+  std::vector<Renaming> renamings;
+  for (const auto& [key, group] : groups) {
+    struct Life {
+      int64_t first = std::numeric_limits<int64_t>::max();
+      int64_t last = std::numeric_limits<int64_t>::min();
+    };
+    std::vector<Life> lives;
+    Life all;
+    bool equal = true;
+    for (const int i : group) {
+      Life life;
+      for (const Point& point : series[i].points) {
+        life.first = std::min(life.first, point.first_started_unix_ns);
+        life.last = std::max(life.last, point.first_started_unix_ns);
+      }
+      all.first = std::min(all.first, life.first);
+      all.last = std::max(all.last, life.last);
+      equal &= lives.empty() || (life.first == lives.back().first &&
+                                 life.last == lives.back().last);
+      lives.push_back(life);
+    }
+    if (equal) continue;
+    std::vector<int64_t> times;
+    for (const int i : group) {
+      for (const Point& point : series[i].points) {
+        times.push_back(point.first_started_unix_ns);
+      }
+    }
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    const auto turn = [&](int64_t time) {
+      return static_cast<int>(
+          std::lower_bound(times.begin(), times.end(), time) - times.begin());
+    };
+    // By the turn at which they begin, and at which they end.
+    std::map<int, std::vector<int>> added, vanished;
+    for (size_t k = 0; k < group.size(); ++k) {
+      if (lives[k].first > all.first) {
+        added[turn(lives[k].first)].push_back(group[k]);
+      }
+      if (lives[k].last < all.last) {
+        vanished[turn(lives[k].last)].push_back(group[k]);
+      }
+    }
+    for (const auto& [begin, news] : added) {
+      std::vector<int> olds;
+      for (auto it = vanished.lower_bound(begin - 1 - kMostBetween);
+           it != vanished.end() && it->first < begin; ++it) {
+        olds.insert(olds.end(), it->second.begin(), it->second.end());
+      }
+      const auto names = [&](const std::vector<int>& of) {
+        std::vector<std::string> all_names;
+        for (const int i : of) {
+          all_names.push_back(DisplayName(series[i].key.benchmark));
+        }
+        return all_names;
+      };
+      if (olds.empty()) continue;
+      for (const auto& [from, to] : MatchRenamed(names(olds), names(news))) {
+        renamings.push_back({olds[from], news[to],
+                             ChangeAcrossNames(series[olds[from]],
+                                               series[news[to]], min_effect)});
+      }
+    }
+  }
+  return renamings;
+}
+
+}  // namespace optrail::tracker

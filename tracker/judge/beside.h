@@ -1,0 +1,49 @@
+#ifndef OPTRAIL_TRACKER_JUDGE_BESIDE_H_
+#define OPTRAIL_TRACKER_JUDGE_BESIDE_H_
+
+// What a series' own steps don't say: whether the machine made them, whether
+// its level creeps without any, and what it was called before. Part of judge.h.
+//
+//   if (const auto loop = LoopBehind(series, 0, change, 60, .03)) Say(*loop);
+
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "tracker/detect/detect.h"
+#include "tracker/series/series.h"
+
+namespace optrail::tracker {
+
+// `relative_change` of the series' values as how much worse (+) they are.
+double WorseBy(const Series& series, double relative_change);
+
+// The calibration loop that took longer (or less) from the change's place on,
+// as much as the benchmark to within `tolerance` (in logarithms), and beyond
+// its own noise: "arithmetic took 9.8% more time". nullopt if none did, or too
+// few points in [begin, end) have one recorded.
+absl::optional<std::string> LoopBehind(const Series& series, int begin,
+                                       const ChangePoint& change, int end,
+                                       double tolerance);
+
+// Where the newest points from `begin` on are worse than the first ones by at
+// least `min_effect`, beyond noise with memory, and those between lie between:
+// no single step explains it. Its `earliest` is the first point that is not of
+// the first ones, its `index` the first of the newest.
+absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
+                                      double min_effect);
+
+// A series that ended and one that began there, of a similar name and of the
+// same metric, hardware and branch. A guess (series/similar.h).
+struct Renaming {
+  int from = 0, to = 0;  // indices
+  // What lies between their levels; absent where that is too small, too unsure,
+  // or measured with another toolchain.
+  absl::optional<ChangePoint> change;
+};
+std::vector<Renaming> FindRenamings(const std::vector<Series>& series,
+                                    double min_effect);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_JUDGE_BESIDE_H_
