@@ -46,6 +46,9 @@ struct OperandSpec {
   // Normal with mean 0 and deviation 1 in place of uniform: what arithmetic is
   // made of decides how much power a device takes, and so how fast it is.
   bool normal = false;
+  // Integer types: an index is index_limit u^index_skew for u uniform in [0,
+  // 1), so that above 1 small ones come more often, as users' favourites do.
+  double index_skew = 1;
 
   int64_t elements() const;
   size_t size_bytes() const;

@@ -94,7 +94,10 @@ std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
     if (!IsFloat(spec.data_type)) {
       const int64_t limit = std::max<int64_t>(spec.index_limit, 1);
       for (double& value : piece) {
-        value = static_cast<double>(rng.UniformInt(limit));
+        value = spec.index_skew == 1
+                    ? static_cast<double>(rng.UniformInt(limit))
+                    : std::floor(static_cast<double>(limit) *
+                                 std::pow(rng.UniformReal(), spec.index_skew));
       }
     } else if (spec.normal) {
       for (double& value : piece) value = rng.Gaussian();

@@ -17,6 +17,8 @@ def elementwise_operator(name, onednn = False, deps = [], **kwargs):
         backends = {"onednn": [name + "_onednn.cc"]} if onednn else {},
         cpu = [name + "_cpu.cc"],
         deps = deps + ([str(Label("//ops/lib:onednn"))] if onednn else []),
+        # Nothing but the tail depends on the shape.
+        sampled_configs = 2,
         shapes = name + ".shapes.textproto",
         space = str(Label("//ops/lib:elementwise.space.textproto")),
         uses = [

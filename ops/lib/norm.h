@@ -22,7 +22,9 @@
 //   dx = rstd (g - mean of g - h mean of g h),  dgamma = sum of dy h over rows,
 //   dbeta = sum of dy over rows.
 //
-// A row that holds NaN or an infinity becomes NaN throughout.
+// A row that holds NaN becomes NaN throughout, and so does one that holds an
+// infinity where it is centred; rms_norm makes NaN of the infinity and 0 of the
+// rest, as the formula says.
 
 #include <algorithm>
 #include <cmath>

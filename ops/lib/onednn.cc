@@ -36,6 +36,7 @@ namespace {
   X(dnnl_memory_desc_init_by_strides)           \
   X(dnnl_memory_destroy)                        \
   X(dnnl_memory_set_data_handle)                \
+  X(dnnl_post_ops_append_binary)                \
   X(dnnl_post_ops_append_eltwise)               \
   X(dnnl_post_ops_create)                       \
   X(dnnl_post_ops_destroy)                      \
@@ -176,8 +177,16 @@ class Primitive : public Invocation {
     return absl::OkStatus();
   }
 
-  absl::Status Create(const_dnnl_op_desc_t desc,
-                      OneDnnActivation activation = OneDnnActivation::kNone);
+  // What follows the operation: with `per_channel` a product with and the
+  // addition of an operand of that layout, then the activation.
+  struct Epilogue {
+    OneDnnActivation activation = OneDnnActivation::kNone;
+    const dnnl_memory_desc_t* per_channel = nullptr;
+  };
+  absl::Status Create(const_dnnl_op_desc_t desc, const Epilogue& epilogue);
+  absl::Status Create(const_dnnl_op_desc_t desc) {
+    return Create(desc, Epilogue());
+  }
 
   void Run(absl::Span<void* const> operands) override {
     for (size_t i = 0; i < arguments_.size(); ++i) {
@@ -210,20 +219,25 @@ dnnl_alg_kind_t AlgorithmOf(OneDnnActivation activation) {
   return dnnl_alg_kind_undef;
 }
 
-// `activation` is applied to the result.
 absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
-                               OneDnnActivation activation) {
+                               const Epilogue& epilogue) {
   dnnl_primitive_attr_t attributes = nullptr;
   OPTRAIL_RETURN_IF_ERROR(Check(dnn_.dnnl_primitive_attr_create(&attributes),
                                 "dnnl_primitive_attr_create"));
-  if (activation != OneDnnActivation::kNone) {
-    dnnl_post_ops_t post_ops = nullptr;
-    dnn_.dnnl_post_ops_create(&post_ops);
-    dnn_.dnnl_post_ops_append_eltwise(post_ops, 1.0f, AlgorithmOf(activation),
-                                      0.0f, 0.0f);
-    dnn_.dnnl_primitive_attr_set_post_ops(attributes, post_ops);
-    dnn_.dnnl_post_ops_destroy(post_ops);
+  dnnl_post_ops_t post_ops = nullptr;
+  dnn_.dnnl_post_ops_create(&post_ops);
+  if (epilogue.per_channel != nullptr) {
+    dnn_.dnnl_post_ops_append_binary(post_ops, dnnl_binary_mul,
+                                     epilogue.per_channel);
+    dnn_.dnnl_post_ops_append_binary(post_ops, dnnl_binary_add,
+                                     epilogue.per_channel);
   }
+  if (epilogue.activation != OneDnnActivation::kNone) {
+    dnn_.dnnl_post_ops_append_eltwise(
+        post_ops, 1.0f, AlgorithmOf(epilogue.activation), 0.0f, 0.0f);
+  }
+  dnn_.dnnl_primitive_attr_set_post_ops(attributes, post_ops);
+  dnn_.dnnl_post_ops_destroy(post_ops);
   dnnl_primitive_desc_t primitive_desc = nullptr;
   absl::Status status =
       Check(dnn_.dnnl_primitive_desc_create(&primitive_desc, desc, attributes,
@@ -416,7 +430,7 @@ OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
       dnn.dnnl_matmul_desc_init(&desc, &a, &b, with_bias ? &bias : nullptr, &c),
       "dnnl_matmul_desc_init"));
   auto primitive = std::make_unique<Primitive>(dnn);
-  OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc, activation));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc, {activation}));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, a));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_WEIGHTS, 1, b));
   if (with_bias) {
@@ -438,8 +452,9 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
       const dnnl_memory_desc_t weights,
       Describe(dnn, {{conv.k, conv.c, conv.r, conv.s},
                      {1, conv.k, conv.s * conv.c * conv.k, conv.c * conv.k}}));
-  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t bias,
-                           Describe(dnn, Dense({conv.k})));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const dnnl_memory_desc_t per_channel,
+      Describe(dnn, {{1, conv.k, 1, 1}, {conv.k, 1, 1, 1}}));
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t y,
       Describe(dnn, {{conv.n, conv.k, conv.p, conv.q},
@@ -451,20 +466,26 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
       (conv.p - 1) * conv.stride + conv.r - conv.h - conv.padding,
       (conv.q - 1) * conv.stride + conv.s - conv.w - conv.padding};
   dnnl_convolution_desc_t desc;
-  OPTRAIL_RETURN_IF_ERROR(Check(
-      dnn.dnnl_convolution_forward_desc_init(
-          &desc, dnnl_forward_inference, dnnl_convolution_direct, &x, &weights,
-          conv.bias ? &bias : nullptr, &y, strides, before, after),
-      "dnnl_convolution_forward_desc_init"));
+  OPTRAIL_RETURN_IF_ERROR(
+      Check(dnn.dnnl_convolution_forward_desc_init(
+                &desc, dnnl_forward_inference, dnnl_convolution_direct, &x,
+                &weights, nullptr, &y, strides, before, after),
+            "dnnl_convolution_forward_desc_init"));
   auto primitive = std::make_unique<Primitive>(dnn);
-  OPTRAIL_RETURN_IF_ERROR(primitive->Create(
-      &desc, conv.relu ? OneDnnActivation::kRelu : OneDnnActivation::kNone));
+  if (conv.fused) {
+    OPTRAIL_RETURN_IF_ERROR(
+        primitive->Create(&desc, {OneDnnActivation::kRelu, &per_channel}));
+    for (const int post_op : {0, 1}) {
+      OPTRAIL_RETURN_IF_ERROR(primitive->Bind(
+          DNNL_ARG_ATTR_MULTIPLE_POST_OP(post_op) | DNNL_ARG_SRC_1, 2 + post_op,
+          per_channel));
+    }
+  } else {
+    OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
+  }
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, x));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_WEIGHTS, 1, weights));
-  if (conv.bias) {
-    OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_BIAS, 2, bias));
-  }
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, conv.bias ? 3 : 2, y));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, conv.fused ? 4 : 2, y));
   return primitive;
 }
 

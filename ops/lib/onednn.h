@@ -55,13 +55,13 @@ struct OneDnnProduct {
 };
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product);
 
-// x [n, h, w, c], weights [r, s, c, k], bias [k] if wanted, y [n, p, q, k].
+// x [n, h, w, c], weights [r, s, c, k], with `fused` scale and shift [k], which
+// relu follows; y [n, p, q, k].
 struct OneDnnConvolution {
   int64_t n = 0, h = 0, w = 0, c = 0, k = 0, r = 0, s = 0, p = 0, q = 0;
   int64_t stride = 1;
   int64_t padding = 0;
-  bool bias = false;
-  bool relu = false;
+  bool fused = false;
 };
 OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& convolution);
 

@@ -107,7 +107,8 @@ class SumCpu : public KnobKernel<SumKnobs> {
   static absl::StatusOr<std::unique_ptr<Invocation>> BindRows(
       const SumLoops& loops, int64_t rows, int64_t cols, const SumKnobs& knobs,
       CpuDevice& device) {
-    const int64_t block = std::min(cols, knobs.block_elements);
+    const int64_t block =
+        std::min({cols, knobs.block_elements, kLongestChain * knobs.unroll});
     const int64_t parts = CeilDiv(cols, block);
     const int64_t rows_per_task =
         std::max<int64_t>(1, knobs.block_elements / cols);

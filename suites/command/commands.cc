@@ -15,6 +15,7 @@
 #include "suites/bench/bench_driver.h"
 #include "suites/bench/best_backend.h"
 #include "suites/bench/google_benchmark_face.h"
+#include "suites/bench/workload_time.h"
 #include "suites/command/command_flags.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/workload/tasks.h"
@@ -118,6 +119,15 @@ absl::Status Record(const proto::Run& run, const RunContext& context) {
   return absl::OkStatus();
 }
 
+// What the workload takes, beside whatever else was printed of its run.
+void PrintWorkloadTime(const proto::Workload& workload, const proto::Run& run) {
+  std::ostream& out = BenchmarkFormatIsConsole() ? std::cout : std::cerr;
+  for (const int threads : ThreadsOf(run)) {
+    const WorkloadTime time = WorkloadTimeOf(workload, run, threads);
+    out << "\n" << WorkloadTable(time).ToText() << WorkloadSummary(time);
+  }
+}
+
 absl::StatusOr<int> Bench(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(
@@ -159,6 +169,7 @@ absl::StatusOr<int> Bench(const std::string& op) {
     const absl::Status kept = KeepBest(run, context);
     if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
   }
+  if (workload.layer_size() > 0) PrintWorkloadTime(workload, run);
   if (absl::GetFlag(FLAGS_record)) {
     OPTRAIL_RETURN_IF_ERROR(Record(run, context));
   }
@@ -297,6 +308,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
                            RunBenchmarks(cases, result.context, bench_options));
   OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
+  PrintWorkloadTime(workload, run);
   std::cout.flush();
   OPTRAIL_RETURN_IF_ERROR(Record(run, result.context));
   result.run_id = run.run_id();

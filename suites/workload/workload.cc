@@ -50,6 +50,11 @@ absl::StatusOr<proto::Workload> ParseWorkload(absl::string_view text,
           absl::StrCat("count is ", layer.count(), ", expected 0 or more"));
     }
     if (layer.count() == 0) layer.set_count(1);
+    if (layer.part().empty() != layer.way().empty()) {
+      return place.Error(absl::StrCat("part is \"", layer.part(),
+                                      "\" and way is \"", layer.way(),
+                                      "\", expected both or neither"));
+    }
   }
   for (int i = 0; i < workload.threads_size(); ++i) {
     if (workload.threads(i) < 0 || workload.threads(i) > 1024) {

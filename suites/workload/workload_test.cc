@@ -24,6 +24,13 @@ TEST(Workload, SmokeIsEmbedded) {
   EXPECT_GT(smoke->layer_size(), 4);
 }
 
+TEST(Workload, EveryEmbeddedOneIsWellFormed) {
+  for (const std::string& name : EmbeddedWorkloadNames()) {
+    const auto workload = FindWorkload(name);
+    EXPECT_TRUE(workload.ok()) << workload.status();
+  }
+}
+
 TEST(Workload, AnUnknownNameListsTheKnownOnes) {
   EXPECT_THAT(std::string(FindWorkload("smok").status().message()),
               HasSubstr("smoke"));
@@ -52,6 +59,9 @@ TEST(Workload, ErrorsNameTheLine) {
   EXPECT_THAT(
       ErrorOf("\nlayer { operator_name: \"add\" shape: \"n=oops/f32\" }"),
       AllOf(HasSubstr("my.workload.textproto:2:"), HasSubstr("oops")));
+  EXPECT_THAT(ErrorOf("layer { operator_name: \"add\" shape: \"n=4096/f32\" "
+                      "part: \"ffn\" }"),
+              HasSubstr("expected both or neither"));
   EXPECT_THAT(ErrorOf("layer { operator_name: \"add\" shape: \"rows=3/f32\" }"),
               HasSubstr("rows"));
   EXPECT_THAT(ErrorOf("layer { operator_name: \"add\" shape: \"n=4096/f32\" }\n"

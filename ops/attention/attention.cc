@@ -1,0 +1,148 @@
+// y = softmax(q k^T / sqrt(d)) v for every head: q and y [batch, heads,
+// queries, d], k and v [batch, heads / group, keys, d]. With group > 1 so many
+// heads share their keys and values (Ainslie et al., "GQA", 2023). causal=yes
+// hides from a query the keys after its own, the last query's being the last
+// key: queries=1 is a step of decoding over a cache of keys and values. A
+// hidden value that is not finite may spoil a row all the same: kernels
+// multiply it by 0.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ops/core/operator.h"
+#include "ops/core/registry.h"
+
+namespace optrail::ops {
+namespace {
+
+class Attention : public Operator {
+ public:
+  std::string name() const override { return "attention"; }
+  std::vector<std::string> dims() const override {
+    return {"batch", "heads", "queries", "keys", "d"};
+  }
+  std::vector<AttributeSpec> attributes() const override {
+    return {VariantAttribute("causal", "no", {"no", "yes"}),
+            IntAttribute("group", 1, /*min=*/1, /*max=*/1 << 20)};
+  }
+
+  absl::StatusOr<std::vector<OperandSpec>> Operands(
+      const proto::Shape& shape) const override {
+    const Size s = SizeOf(shape);
+    if (s.heads % s.group != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "attention: ", s.heads, " heads are not groups of ", s.group));
+    }
+    if (s.causal && s.queries > s.keys) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("attention: of ", s.queries, " queries over ", s.keys,
+                       " keys some see no key with causal=yes"));
+    }
+    const int64_t kv_heads = s.heads / s.group;
+    return std::vector<OperandSpec>{
+        // Scores of deviation 4/3; hard values make some win outright.
+        {"q",
+         proto::F32,
+         {s.batch, s.heads, s.queries, s.d},
+         Role::kInput,
+         0,
+         -2,
+         2,
+         {6, -6}},
+        {"k",
+         proto::F32,
+         {s.batch, kv_heads, s.keys, s.d},
+         Role::kInput,
+         0,
+         -2,
+         2,
+         {6, -6}},
+        {"v", proto::F32, {s.batch, kv_heads, s.keys, s.d}, Role::kInput},
+        {"y", proto::F32, {s.batch, s.heads, s.queries, s.d}, Role::kOutput},
+    };
+  }
+
+  // Two products and five per score; of a causal one what is not hidden.
+  double Flop(const proto::Shape& shape) const override {
+    const Size s = SizeOf(shape);
+    double seen = static_cast<double>(s.queries) * static_cast<double>(s.keys);
+    if (s.causal) {
+      const auto q = static_cast<double>(s.queries);
+      seen -= q * (q - 1) / 2;
+    }
+    return (4.0 * static_cast<double>(s.d) + 5) * seen *
+           static_cast<double>(s.batch) * static_cast<double>(s.heads);
+  }
+
+  std::vector<std::vector<double>> Reference(
+      const proto::Shape& shape,
+      absl::Span<const std::vector<double>> operands) const override {
+    const Size s = SizeOf(shape);
+    const double scale = 1 / std::sqrt(static_cast<double>(s.d));
+    std::vector<double> y(operands[0].size()), scores(s.keys);
+    for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
+      const int64_t query = row % s.queries;
+      const int64_t kv_head = row / s.queries / s.group;
+      const double* const q = &operands[0][row * s.d];
+      const double* const k = &operands[1][kv_head * s.keys * s.d];
+      const double* const v = &operands[2][kv_head * s.keys * s.d];
+      const int64_t keys = s.causal ? s.keys - s.queries + query + 1 : s.keys;
+      for (int64_t j = 0; j < keys; ++j) {
+        scores[j] = 0;
+        for (int64_t c = 0; c < s.d; ++c) scores[j] += q[c] * k[j * s.d + c];
+        scores[j] *= scale;
+      }
+      const double max =
+          *std::max_element(scores.begin(), scores.begin() + keys);
+      double sum = 0;
+      for (int64_t j = 0; j < keys; ++j) {
+        scores[j] = std::exp(scores[j] - max);
+        sum += scores[j];
+      }
+      for (int64_t j = 0; j < keys; ++j) {
+        for (int64_t c = 0; c < s.d; ++c) {
+          y[row * s.d + c] += scores[j] / sum * v[j * s.d + c];
+        }
+      }
+    }
+    return {std::move(y)};
+  }
+
+  // In units of 2^-24 of values up to 1: the error of a score, a sum of d
+  // products of up to 36 that is scaled, goes into its exponential; then come
+  // the sums over keys, whose weights add up to 1.
+  Tolerance ToleranceFor(const proto::Shape& shape) const override {
+    const Size s = SizeOf(shape);
+    const double scores = 64 + 4 * static_cast<double>(s.d);
+    const double sums = 2 * std::sqrt(static_cast<double>(s.keys));
+    return {(scores + sums) * 0x1.0p-24, (scores + sums) * 0x1.0p-24};
+  }
+
+ private:
+  struct Size {
+    int64_t batch, heads, queries, keys, d, group;
+    bool causal;
+  };
+  Size SizeOf(const proto::Shape& shape) const {
+    return {shape.dims(0).value(),
+            shape.dims(1).value(),
+            shape.dims(2).value(),
+            shape.dims(3).value(),
+            shape.dims(4).value(),
+            IntAttributeOf(*this, shape, "group"),
+            VariantAttributeOf(*this, shape, "causal") == "yes"};
+  }
+};
+
+OPTRAIL_REGISTER_OPERATOR(Attention)
+
+}  // namespace
+}  // namespace optrail::ops

@@ -1,0 +1,253 @@
+// The CPU kernel of attention. Many queries: blocks of queries meet blocks of
+// keys, two products by matmul's loops with the online softmax between, so that
+// scores never leave the caches. Few, as when decoding: keys and values are
+// streamed once for all heads that share them, in parts that threads share out
+// and whose results are merged.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ops/attention/attention_knobs.h"
+#include "ops/attention/online_softmax.h"
+#include "ops/lib/blocks.h"
+#include "ops/lib/cpu_frame.h"
+#include "ops/matmul/product_tasks.h"
+
+namespace optrail::ops {
+namespace {
+
+// Fewer do not fill a register tile.
+constexpr int64_t kFewQueries = 3;
+
+struct Size {
+  int64_t batch, heads, queries, keys, d;
+  int64_t group = 1;
+  bool causal = false;
+
+  float scale() const { return 1 / std::sqrt(static_cast<float>(d)); }
+  // Keys that a query sees, all others coming after them.
+  int64_t seen(int64_t query) const {
+    return causal ? keys - queries + query + 1 : keys;
+  }
+};
+
+Size SizeOf(const proto::Shape& shape) {
+  Size size = {shape.dims(0).value(), shape.dims(1).value(),
+               shape.dims(2).value(), shape.dims(3).value(),
+               shape.dims(4).value()};
+  for (const proto::Attribute& attribute : shape.attributes()) {
+    if (attribute.name() == "group") size.group = attribute.int_();
+    if (attribute.name() == "causal")
+      size.causal = attribute.variant() == "yes";
+  }
+  return size;
+}
+
+int64_t Lines(int64_t floats) { return CeilDiv(floats, 16) * 16; }
+
+// Queries [begin, begin + count) of one head.
+class TiledTask {
+ public:
+  TiledTask(const Size& size, const AttentionKnobs& knobs, Blocking blocking)
+      : size_(size),
+        query_block_(std::min(knobs.query_block, size.queries)),
+        key_block_(std::min(knobs.key_block, size.keys)),
+        task_queries_(std::min(knobs.task_queries, size.queries)),
+        blocking_(blocking) {
+    // One block of each: the blocks of attention are those for the caches.
+    blocking_.mc =
+        CeilDiv(query_block_, blocking_.tile.rows) * blocking_.tile.rows;
+    const int64_t most = std::max(key_block_, size.d);
+    blocking_.nc =
+        CeilDiv(most, blocking_.tile.columns) * blocking_.tile.columns;
+    blocking_.kc = CeilDiv(most, 4) * 4;
+    blocking_.pack_a = false;
+    blocking_.pack_b = false;
+    keys_at_ = Lines(WorkspaceFloats(blocking_, {query_block_, most, most}));
+    scores_at_ = keys_at_ + Lines(size.d * key_block_);
+    sums_at_ = scores_at_ + Lines(query_block_ * key_block_);
+    states_at_ = sums_at_ + Lines(query_block_ * size.d);
+    floats_ = states_at_ + Lines(2 * task_queries_);
+  }
+
+  int64_t floats() const { return floats_; }
+  int64_t task_queries() const { return task_queries_; }
+
+  void Run(const float* q, const float* k, const float* v, int64_t begin,
+           int64_t count, float* y, float* space) const {
+    float* const keys = space + keys_at_;
+    auto* const states = reinterpret_cast<SoftmaxState*>(space + states_at_);
+    std::fill_n(states, count, EmptySoftmax());
+    std::fill_n(y, count * size_.d, 0.0f);
+    const int64_t last = size_.seen(begin + count - 1);
+    for (int64_t j = 0; j < last; j += key_block_) {
+      const int64_t cols = std::min(key_block_, last - j);
+      TransposeInto(k + j * size_.d, cols, size_.d, size_.d, keys, key_block_);
+      for (int64_t i = 0; i < count; i += query_block_) {
+        const int64_t rows = std::min(query_block_, count - i);
+        if (size_.seen(begin + i + rows - 1) <= j) continue;
+        Block(q + i * size_.d, v + j * size_.d, begin + i, rows, j, cols,
+              states + i, y + i * size_.d, space);
+      }
+    }
+    FinishRows(states, count, size_.d, y);
+  }
+
+ private:
+  void Block(const float* q, const float* v, int64_t query, int64_t rows,
+             int64_t key, int64_t cols, SoftmaxState* states, float* y,
+             float* space) const {
+    float* const scores = space + scores_at_;
+    float* const sums = space + sums_at_;
+    MultiplyBlocked(blocking_, {rows, cols, size_.d}, q, size_.d,
+                    space + keys_at_, key_block_, scores, key_block_, space);
+    int64_t seen[kMostQueries];
+    for (int64_t r = 0; r < rows; ++r) seen[r] = size_.seen(query + r) - key;
+    SoftmaxBlock(scores, rows, cols, key_block_, seen, size_.scale(), states, y,
+                 size_.d);
+    MultiplyBlocked(blocking_, {rows, size_.d, cols}, scores, key_block_, v,
+                    size_.d, sums, size_.d, space);
+    AddRows(sums, rows, size_.d, y);
+  }
+
+  static constexpr int64_t kMostQueries = 256;  // of knob query_block
+
+  const Size size_;
+  const int64_t query_block_;
+  const int64_t key_block_;
+  const int64_t task_queries_;
+  Blocking blocking_;
+  int64_t keys_at_, scores_at_, sums_at_, states_at_, floats_;
+};
+
+absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
+    const Size& size, const AttentionKnobs& knobs, CpuDevice& device) {
+  Blocking blocking;
+  blocking.tile = FindRegisterTile(static_cast<int>(knobs.mr),
+                                   static_cast<int>(knobs.nr_vectors), 4);
+  if (blocking.tile.packed_a == nullptr || knobs.query_block > 256) {
+    return absl::InvalidArgumentError("config was not compiled");
+  }
+  const auto task = std::make_shared<const TiledTask>(size, knobs, blocking);
+  const int64_t parts = CeilDiv(size.queries, task->task_queries());
+  const int64_t heads = size.batch * size.heads;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      auto workspaces,
+      Workspaces::Create(device,
+                         std::min<int64_t>(device.threads(), heads * parts),
+                         task->floats()));
+  return MakeInvocation(
+      [=, &device](absl::Span<void* const> operands) {
+        device.ParallelFor(heads * parts, [&](int64_t i) {
+          const int64_t head = i / parts;
+          const int64_t begin = i % parts * task->task_queries();
+          const int64_t row = head * size.queries + begin;
+          const int64_t kv = head / size.group * size.keys * size.d;
+          const Workspaces::Lease lease(*workspaces);
+          task->Run(static_cast<const float*>(operands[0]) + row * size.d,
+                    static_cast<const float*>(operands[1]) + kv,
+                    static_cast<const float*>(operands[2]) + kv, begin,
+                    std::min(task->task_queries(), size.queries - begin),
+                    static_cast<float*>(operands[3]) + row * size.d,
+                    lease.data());
+        });
+      },
+      workspaces);
+}
+
+absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
+                                                    const AttentionKnobs& knobs,
+                                                    CpuDevice& device) {
+  const int64_t kv_heads = size.batch * size.heads / size.group;
+  const int64_t rows = size.group * size.queries;  // of one head of keys
+  const int64_t block = std::min(knobs.key_block, size.keys);
+  // As many parts as give every thread some.
+  const int64_t wanted = CeilDiv(
+      int64_t{device.threads()} * (device.threads() > 1 ? 2 : 1), kv_heads);
+  const int64_t part_keys = CeilDiv(CeilDiv(size.keys, block), wanted) * block;
+  const int64_t parts = CeilDiv(size.keys, part_keys);
+  const int64_t results = kv_heads * rows * parts;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      auto partial,
+      Workspaces::Create(device, 1, Lines(2 * results) + results * size.d));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      auto scores,
+      Workspaces::Create(device,
+                         std::min<int64_t>(device.threads(), kv_heads * parts),
+                         block));
+  return MakeInvocation(
+      [=, &device](absl::Span<void* const> operands) {
+        auto* const states = reinterpret_cast<SoftmaxState*>(partial->at(0));
+        float* const sums = partial->at(0) + Lines(2 * results);
+        const auto* q = static_cast<const float*>(operands[0]);
+        auto* y = static_cast<float*>(operands[3]);
+        device.ParallelFor(kv_heads * parts, [&](int64_t task) {
+          const int64_t head = task / parts;
+          const int64_t begin = task % parts * part_keys;
+          const int64_t end = std::min(begin + part_keys, size.keys);
+          const int64_t kv = head * size.keys * size.d;
+          const auto* k = static_cast<const float*>(operands[1]) + kv;
+          const auto* v = static_cast<const float*>(operands[2]) + kv;
+          SoftmaxState* const state = states + task * rows;
+          float* const sum = sums + task * rows * size.d;
+          std::fill_n(state, rows, EmptySoftmax());
+          std::fill_n(sum, rows * size.d, 0.0f);
+          const Workspaces::Lease lease(*scores);
+          for (int64_t j = begin; j < end; j += block) {
+            for (int64_t r = 0; r < rows; ++r) {
+              const int64_t count =
+                  std::min({block, end - j, size.seen(r % size.queries) - j});
+              if (count <= 0) continue;
+              ScoreKeys(q + (head * rows + r) * size.d, k + j * size.d, count,
+                        size.d, lease.data());
+              SoftmaxBlock(lease.data(), 1, count, block, &count, size.scale(),
+                           state + r, sum + r * size.d, size.d);
+              SumValues(lease.data(), v + j * size.d, count, size.d,
+                        sum + r * size.d);
+            }
+          }
+        });
+        for (int64_t i = 0; i < kv_heads * rows; ++i) {
+          const int64_t first = i / rows * parts * rows + i % rows;
+          SoftmaxState all = states[first];
+          std::copy_n(sums + first * size.d, size.d, y + i * size.d);
+          for (int64_t part = 1; part < parts; ++part) {
+            const int64_t other = first + part * rows;
+            MergeSoftmax(states[other], sums + other * size.d, size.d, &all,
+                         y + i * size.d);
+          }
+          FinishRows(&all, 1, size.d, y + i * size.d);
+        }
+      },
+      partial);
+}
+
+class AttentionCpu : public KnobKernel<AttentionKnobs> {
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> Bind(
+      const proto::Shape& shape, const AttentionKnobs& knobs,
+      CpuDevice& device) const override {
+    const Size size = SizeOf(shape);
+    return size.queries <= kFewQueries ? BindFew(size, knobs, device)
+                                       : BindTiled(size, knobs, device);
+  }
+
+  std::vector<std::pair<std::string, int64_t>> BlocksOf(
+      const AttentionKnobs& knobs) const override {
+    return {{"queries", knobs.query_block},
+            {"queries", kFewQueries},
+            {"queries", knobs.mr},
+            {"keys", knobs.key_block},
+            {"d", 16},
+            {"d", 128}};
+  }
+};
+
+OPTRAIL_REGISTER_CPU_KERNEL("attention", AttentionCpu)
+
+}  // namespace
+}  // namespace optrail::ops

@@ -1,0 +1,50 @@
+#ifndef OPTRAIL_OPS_ATTENTION_ONLINE_SOFTMAX_H_
+#define OPTRAIL_OPS_ATTENTION_ONLINE_SOFTMAX_H_
+
+// The loops of attention around its products, for the best SIMD target of this
+// machine. Scores are met block by block; each row keeps the largest score yet
+// and the sum of e^(score - largest), and what was summed before is rescaled
+// when a larger score turns up (Milakov and Gimelshein, "Online normalizer
+// calculation for softmax", 2018; Dao et al., "FlashAttention", 2022).
+
+#include <cstdint>
+
+namespace optrail::ops {
+
+// Of one query.
+struct SoftmaxState {
+  float max;
+  float sum;
+};
+
+// Before the first block. The maximum is finite: -infinity minus itself is NaN.
+SoftmaxState EmptySoftmax();
+
+// scores[r][c] becomes e^(scores[r][c] * scale - largest) for c < seen[r], and
+// 0 up to `cols`; states are brought up to date. y[r], of `d` values, is
+// rescaled for the new maximum.
+void SoftmaxBlock(float* scores, int64_t rows, int64_t cols, int64_t stride,
+                  const int64_t* seen, float scale, SoftmaxState* states,
+                  float* y, int64_t d);
+
+// y[r] += add[r].
+void AddRows(const float* add, int64_t rows, int64_t d, float* y);
+
+// y[r] /= the state's sum.
+void FinishRows(const SoftmaxState* states, int64_t rows, int64_t d, float* y);
+
+// scores[j] = q . keys[j] for `count` keys of `d` values.
+void ScoreKeys(const float* q, const float* keys, int64_t count, int64_t d,
+               float* scores);
+
+// y += sum over j of weights[j] values[j].
+void SumValues(const float* weights, const float* values, int64_t count,
+               int64_t d, float* y);
+
+// (a, a_y) becomes the two together.
+void MergeSoftmax(const SoftmaxState& b, const float* b_y, int64_t d,
+                  SoftmaxState* a, float* a_y);
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_ATTENTION_ONLINE_SOFTMAX_H_

@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hwy/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/lib/vector_math_test.cc"
+#include "ops/lib/simd_targets.h"
+//
+#include "ops/lib/simd-inl.h"
+#include "ops/lib/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace optrail::ops::HWY_NAMESPACE {
+namespace {
+
+// Of one value, in every lane.
+float NormalCdfOf(float x) {
+  return hn::GetLane(NormalCdf(D(), hn::Set(D(), x)));
+}
+float SigmoidOf(float x) { return hn::GetLane(Sigmoid(D(), hn::Set(D(), x))); }
+
+}  // namespace
+}  // namespace optrail::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace optrail::ops {
+namespace {
+
+HWY_EXPORT(NormalCdfOf);
+HWY_EXPORT(SigmoidOf);
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+template <class Check>
+void OnEveryTarget(const Check& check) {
+  for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
+    const int64_t target = left & -left;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().DeInit();
+    check();
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
+  }
+}
+
+TEST(NormalCdf, KeepsTheDigitsOfItsTail) {
+  OnEveryTarget([] {
+    double worst = 0;
+    for (float x = -12.5f; x < 12.5f; x += 0.00719f) {
+      const double expected = 0.5 * std::erfc(-x * M_SQRT1_2);
+      // What rounding the exponent costs, and six units for the rest.
+      const double allowed = (x * x / 2 + 6) * 0x1.0p-24 * expected;
+      worst = std::max(
+          worst,
+          std::abs(HWY_DYNAMIC_DISPATCH(NormalCdfOf)(x) - expected) / allowed);
+    }
+    EXPECT_LE(worst, 1);
+  });
+}
+
+TEST(NormalCdf, HasItsLimits) {
+  OnEveryTarget([] {
+    EXPECT_EQ(HWY_DYNAMIC_DISPATCH(NormalCdfOf)(kInfinity), 1.0f);
+    EXPECT_EQ(HWY_DYNAMIC_DISPATCH(NormalCdfOf)(-kInfinity), 0.0f);
+    EXPECT_EQ(HWY_DYNAMIC_DISPATCH(NormalCdfOf)(1e30f), 1.0f);
+    EXPECT_EQ(HWY_DYNAMIC_DISPATCH(NormalCdfOf)(-1e30f), 0.0f);
+    EXPECT_TRUE(std::isnan(HWY_DYNAMIC_DISPATCH(NormalCdfOf)(NAN)));
+  });
+}
+
+TEST(Sigmoid, IsGoodToFourUnitsInTheLastPlace) {
+  OnEveryTarget([] {
+    for (float x = -87; x < 87; x += 0.0173f) {
+      const double expected = 1 / (1 + std::exp(-static_cast<double>(x)));
+      ASSERT_NEAR(HWY_DYNAMIC_DISPATCH(SigmoidOf)(x), expected,
+                  8 * 0x1.0p-24 * expected)
+          << x;
+    }
+    EXPECT_EQ(HWY_DYNAMIC_DISPATCH(SigmoidOf)(kInfinity), 1.0f);
+    EXPECT_EQ(HWY_DYNAMIC_DISPATCH(SigmoidOf)(-kInfinity), 0.0f);
+    EXPECT_TRUE(std::isnan(HWY_DYNAMIC_DISPATCH(SigmoidOf)(NAN)));
+  });
+}
+
+}  // namespace
+}  // namespace optrail::ops
+#endif  // HWY_ONCE

@@ -1,0 +1,86 @@
+// y[m, n] = f(x[m, k] * w[k, n] + bias[n]): a layer of a network in one pass,
+// f being nothing, relu or gelu.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ops/core/operator.h"
+#include "ops/core/registry.h"
+
+namespace optrail::ops {
+namespace {
+
+class Linear : public Operator {
+ public:
+  std::string name() const override { return "linear"; }
+  std::vector<std::string> dims() const override { return {"m", "n", "k"}; }
+  std::vector<AttributeSpec> attributes() const override {
+    return {VariantAttribute("activation", "none", {"none", "relu", "gelu"})};
+  }
+
+  absl::StatusOr<std::vector<OperandSpec>> Operands(
+      const proto::Shape& shape) const override {
+    const auto [m, n, k] = SizeOf(shape);
+    return std::vector<OperandSpec>{
+        {"x", proto::F32, {m, k}, Role::kInput},
+        {"w", proto::F32, {k, n}, Role::kInput},
+        {"bias", proto::F32, {n}, Role::kInput},
+        {"y", proto::F32, {m, n}, Role::kOutput},
+    };
+  }
+
+  double Flop(const proto::Shape& shape) const override {
+    const auto [m, n, k] = SizeOf(shape);
+    return (2.0 * static_cast<double>(k) + 2) * static_cast<double>(m) *
+           static_cast<double>(n);
+  }
+
+  std::vector<std::vector<double>> Reference(
+      const proto::Shape& shape,
+      absl::Span<const std::vector<double>> operands) const override {
+    const auto [m, n, k] = SizeOf(shape);
+    const std::string f = VariantAttributeOf(*this, shape, "activation");
+    std::vector<double> y(m * n);
+    for (int64_t i = 0; i < m; ++i) {
+      double* const row = &y[i * n];
+      std::copy_n(operands[2].begin(), n, row);
+      for (int64_t p = 0; p < k; ++p) {
+        const double x = operands[0][i * k + p];
+        const double* const w = &operands[1][p * n];
+        for (int64_t j = 0; j < n; ++j) row[j] += x * w[j];
+      }
+      for (int64_t j = 0; j < n; ++j) {
+        if (f == "relu") row[j] = row[j] < 0 ? 0 : row[j];
+        if (f == "gelu") row[j] *= 0.5 * std::erfc(-row[j] * M_SQRT1_2);
+      }
+    }
+    return {std::move(y)};
+  }
+
+  // As of matmul; gelu is nowhere steeper than 1.13, and its tail cancels in
+  // libraries (ops/gelu/gelu.cc).
+  Tolerance ToleranceFor(const proto::Shape& shape) const override {
+    const auto [m, n, k] = SizeOf(shape);
+    return {5.0 * static_cast<double>(k) * 0x1.0p-24 + 0x1.0p-20, 0x1.0p-20};
+  }
+
+ private:
+  struct Size {
+    int64_t m, n, k;
+  };
+  static Size SizeOf(const proto::Shape& shape) {
+    return {shape.dims(0).value(), shape.dims(1).value(),
+            shape.dims(2).value()};
+  }
+};
+
+OPTRAIL_REGISTER_OPERATOR(Linear)
+
+}  // namespace
+}  // namespace optrail::ops

@@ -1,0 +1,72 @@
+// The CPU kernel of linear: matmul's product, whose blocks are finished while
+// they are in cache.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ops/lib/blocks.h"
+#include "ops/lib/cpu_frame.h"
+#include "ops/linear/linear_knobs.h"
+#include "ops/matmul/product_tasks.h"
+
+namespace optrail::ops {
+namespace {
+
+class LinearCpu : public KnobKernel<LinearKnobs> {
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> Bind(
+      const proto::Shape& shape, const LinearKnobs& knobs,
+      CpuDevice& device) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const Blocking blocking, BlockingOf(knobs));
+    ProductTasks::Cut cut;
+    cut.size = {shape.dims(0).value(), shape.dims(1).value(),
+                shape.dims(2).value()};
+    cut.task_rows = knobs.task_rows;
+    cut.task_columns = knobs.task_columns;
+    OPTRAIL_ASSIGN_OR_RETURN(const ProductTasks tasks,
+                             ProductTasks::Plan(blocking, cut, device));
+    Activation activation = Activation::kNone;
+    if (!shape.attributes().empty()) {
+      activation = shape.attributes(0).variant() == "relu" ? Activation::kRelu
+                                                           : Activation::kGelu;
+    }
+    const MatmulSize size = cut.size;
+    return MakeInvocation(
+        [=, &device](absl::Span<void* const> operands) {
+          const auto* x = static_cast<const float*>(operands[0]);
+          const auto* w = static_cast<const float*>(operands[1]);
+          const auto* bias = static_cast<const float*>(operands[2]);
+          tasks.Run(
+              device,
+              [&](int64_t, int64_t row, int64_t, float*) {
+                return BlockView{x + row * size.k, size.k};
+              },
+              [&](int64_t, int64_t column, int64_t, float*) {
+                return BlockView{w + column, size.n};
+              },
+              static_cast<float*>(operands[3]),
+              [&](float* y, int64_t rows, int64_t columns, int64_t column) {
+                ScaleShiftActivate({nullptr, bias + column, activation}, y,
+                                   rows, columns, size.n);
+              });
+        },
+        tasks.workspaces());
+  }
+
+  std::vector<std::pair<std::string, int64_t>> BlocksOf(
+      const LinearKnobs& knobs) const override {
+    return {{"m", knobs.mr},
+            {"m", knobs.task_rows},
+            {"n", knobs.nr_vectors * TileLanes()},
+            {"n", knobs.task_columns},
+            {"k", knobs.kc}};
+  }
+};
+
+OPTRAIL_REGISTER_CPU_KERNEL("linear", LinearCpu)
+
+}  // namespace
+}  // namespace optrail::ops

@@ -1,0 +1,194 @@
+// The matrix product by BLAS libraries, loaded at run time: the same binary
+// runs with and without them. Debian has them as libopenblas0-pthread and
+// libblis4-pthread; $OPTRAIL_OPENBLAS and $OPTRAIL_BLIS name others.
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "ops/core/backend.h"
+#include "ops/core/cpu_device.h"
+#include "ops/core/registry.h"
+
+namespace optrail::ops {
+namespace {
+
+using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int,
+                       const float*, int, float, float*, int);
+
+// A library that has CBLAS' sgemm.
+struct Blas {
+  Sgemm sgemm = nullptr;
+  void (*set_threads)(int) = nullptr;
+  std::string version;      // "OpenBLAS 0.3.21"
+  std::string description;  // all that it says of its build and this machine
+};
+
+// Where to find it, and how it is asked what differs from library to library.
+struct BlasKind {
+  const char* backend;
+  const char* variable;
+  const char* path;
+  const char* package;
+  // Unavailable names the function that the library lacks.
+  absl::Status (*complete)(void* library, Blas* blas);
+};
+
+template <class Function>
+absl::Status Find(void* library, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(dlsym(library, name));
+  if (*function != nullptr) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("it has no function ", name));
+}
+
+absl::Status CompleteOpenBlas(void* library, Blas* blas) {
+  char* (*config)() = nullptr;
+  char* (*core)() = nullptr;
+  OPTRAIL_RETURN_IF_ERROR(
+      Find(library, "openblas_set_num_threads", &blas->set_threads));
+  OPTRAIL_RETURN_IF_ERROR(Find(library, "openblas_get_config", &config));
+  OPTRAIL_RETURN_IF_ERROR(Find(library, "openblas_get_corename", &core));
+  // "OpenBLAS 0.3.21 NO_AFFINITY USE_OPENMP=0 ..."
+  const std::vector<std::string> words = absl::StrSplit(config(), ' ');
+  blas->version =
+      absl::StrCat(words[0], words.size() > 1 ? " " + words[1] : "");
+  blas->description = absl::StrCat(config(), ", core ", core());
+  return absl::OkStatus();
+}
+
+absl::Status CompleteBlis(void* library, Blas* blas) {
+  static void (*set_threads)(int64_t) = nullptr;  // takes its own integers
+  const char* (*version)() = nullptr;
+  int (*architecture)() = nullptr;
+  const char* (*architecture_name)(int) = nullptr;
+  OPTRAIL_RETURN_IF_ERROR(
+      Find(library, "bli_thread_set_num_threads", &set_threads));
+  OPTRAIL_RETURN_IF_ERROR(Find(library, "bli_info_get_version_str", &version));
+  OPTRAIL_RETURN_IF_ERROR(Find(library, "bli_arch_query_id", &architecture));
+  OPTRAIL_RETURN_IF_ERROR(Find(library, "bli_arch_string", &architecture_name));
+  blas->set_threads = [](int threads) { set_threads(threads); };
+  blas->version = absl::StrCat("BLIS ", version());
+  blas->description = absl::StrCat(blas->version, ", kernels for ",
+                                   architecture_name(architecture()));
+  return absl::OkStatus();
+}
+
+constexpr BlasKind kOpenBlas = {"openblas", "OPTRAIL_OPENBLAS",
+                                "libopenblas.so.0", "libopenblas0-pthread",
+                                &CompleteOpenBlas};
+constexpr BlasKind kBlis = {"blis", "OPTRAIL_BLIS", "libblis.so.4",
+                            "libblis4-pthread", &CompleteBlis};
+
+absl::StatusOr<Blas> LoadBlas(const BlasKind& kind) {
+  const char* path = getenv(kind.variable);
+  if (path == nullptr || *path == '\0') path = kind.path;
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const why = dlerror();
+    return absl::UnavailableError(
+        absl::StrCat("unsupported here: ", why != nullptr ? why : path,
+                     "; on Debian: apt install ", kind.package));
+  }
+  Blas blas;
+  absl::Status status = Find(library, "cblas_sgemm", &blas.sgemm);
+  if (status.ok()) status = kind.complete(library, &blas);
+  if (!status.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("unsupported here: ", path, ": ", status.message()));
+  }
+  return blas;
+}
+
+class BlasInvocation : public Invocation {
+ public:
+  BlasInvocation(Sgemm sgemm, const proto::Shape& shape)
+      : sgemm_(sgemm),
+        m_(static_cast<int>(shape.dims(0).value())),
+        n_(static_cast<int>(shape.dims(1).value())),
+        k_(static_cast<int>(shape.dims(2).value())) {}
+
+  void Run(absl::Span<void* const> operands) override {
+    constexpr int kRowMajor = 101;
+    constexpr int kNoTranspose = 111;
+    sgemm_(kRowMajor, kNoTranspose, kNoTranspose, m_, n_, k_, 1.0f,
+           static_cast<const float*>(operands[0]), k_,
+           static_cast<const float*>(operands[1]), n_, 0.0f,
+           static_cast<float*>(operands[2]), n_);
+  }
+
+ private:
+  const Sgemm sgemm_;
+  const int m_, n_, k_;
+};
+
+template <const BlasKind& kKind>
+class MatmulBlas : public Backend {
+ public:
+  std::string name() const override { return kKind.backend; }
+  proto::DeviceKind kind() const override { return proto::CPU; }
+
+  absl::StatusOr<std::string> Id(const Target& target) const override {
+    if (!Library().ok()) return Library().status();
+    return KernelId(files().sources_hash, Library()->description);
+  }
+
+  std::string library() const override {
+    return Library().ok() ? Library()->version : "";
+  }
+
+  absl::StatusOr<Recipe> Describe(
+      const CompileRequest& request) const override {
+    if (request.ablation != Ablation::kNone) {
+      return absl::UnimplementedError("a library has no ablated variants");
+    }
+    Recipe recipe;
+    recipe.index = 0;
+    return recipe;
+  }
+
+  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, Device& device) const override {
+    if (!Library().ok()) return Library().status();
+    auto* const cpu = dynamic_cast<CpuDevice*>(&device);
+    if (cpu == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name(), " needs a CPU device"));
+    }
+    for (const proto::Dim& dim : shape.dims()) {
+      if (dim.value() <= std::numeric_limits<int>::max()) continue;
+      return absl::UnimplementedError(absl::StrCat(
+          name(), " takes 32-bit sizes; ", dim.name(), " is ", dim.value()));
+    }
+    Library()->set_threads(cpu->threads());
+    return std::make_unique<BlasInvocation>(Library()->sgemm, shape);
+  }
+
+ private:
+  // Once per process: it is never unloaded, since its threads live on.
+  static const absl::StatusOr<Blas>& Library() {
+    static const auto* const library =
+        new absl::StatusOr<Blas>(LoadBlas(kKind));
+    return *library;
+  }
+};
+
+using MatmulOpenBlas = MatmulBlas<kOpenBlas>;
+using MatmulBlis = MatmulBlas<kBlis>;
+OPTRAIL_REGISTER_BACKEND("matmul", MatmulOpenBlas)
+OPTRAIL_REGISTER_BACKEND("matmul", MatmulBlis)
+
+}  // namespace
+}  // namespace optrail::ops

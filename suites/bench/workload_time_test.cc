@@ -1,0 +1,111 @@
+#include "suites/bench/workload_time.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::suites {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+void AddLayer(proto::Workload& workload, const std::string& op,
+              const std::string& shape, int count, const std::string& part = "",
+              const std::string& way = "") {
+  proto::Workload::Layer* layer = workload.add_layer();
+  layer->set_operator_name(op);
+  layer->set_shape(shape);
+  layer->set_count(count);
+  layer->set_part(part);
+  layer->set_way(way);
+}
+
+void AddResult(proto::Run& run, const std::string& op, const std::string& shape,
+               proto::ConfigSelection selection, const std::string& backend,
+               double time_ns, proto::Outcome outcome = proto::OK) {
+  proto::BenchmarkResult* result = run.add_results();
+  proto::BenchmarkKey* key = result->mutable_key();
+  key->set_operator_name(op);
+  key->set_device_kind(proto::CPU);
+  *key->mutable_shape() = *tuning::ParseShape(shape);
+  key->set_selection(selection);
+  key->set_threads(1);
+  key->set_backend(backend);
+  result->set_outcome(outcome);
+  for (const double factor : {0.9, 1.0, 5.0}) {
+    result->add_measurements()->set_median_ns(time_ns * factor);
+  }
+}
+
+// linear (fused) 24 x 100 us by default, 80 tuned, 50 by onednn; add 48 x 1 us;
+// beside it matmul and gelu, 90 and 30 us.
+class WorkloadTimeTest : public testing::Test {
+ protected:
+  WorkloadTimeTest() {
+    workload_.set_name("model");
+    AddLayer(workload_, "add", "n=8/f32", 48);
+    AddLayer(workload_, "linear", "m=1,n=1,k=1/f32", 24, "ffn", "fused");
+    AddLayer(workload_, "matmul", "m=1,n=1,k=1/f32", 24, "ffn", "separate");
+    AddLayer(workload_, "gelu", "n=8/f32", 24, "ffn", "separate");
+    AddResult(run_, "add", "n=8/f32", proto::DEFAULT, "", 1e3);
+    AddResult(run_, "linear", "m=1,n=1,k=1/f32", proto::DEFAULT, "", 100e3);
+    AddResult(run_, "linear", "m=1,n=1,k=1/f32", proto::TUNED, "", 80e3);
+    AddResult(run_, "linear", "m=1,n=1,k=1/f32", proto::DEFAULT, "onednn",
+              50e3);
+    AddResult(run_, "linear", "m=1,n=1,k=1/f32", proto::DEFAULT, "wrong", 1,
+              proto::WRONG_RESULT);
+    AddResult(run_, "matmul", "m=1,n=1,k=1/f32", proto::DEFAULT, "", 90e3);
+    AddResult(run_, "gelu", "n=8/f32", proto::DEFAULT, "", 30e3);
+  }
+
+  proto::Workload workload_;
+  proto::Run run_;
+};
+
+TEST_F(WorkloadTimeTest, CountsCallsAndPutsTheSlowestFirst) {
+  const WorkloadTime time = WorkloadTimeOf(workload_, run_, 1);
+  ASSERT_EQ(time.layers.size(), 4);
+  EXPECT_EQ(time.layers[0].layer.operator_name(), "matmul");
+  EXPECT_FALSE(time.layers[0].counts);
+  const LayerTime& linear = time.layers[1];
+  EXPECT_EQ(linear.layer.operator_name(), "linear");
+  EXPECT_DOUBLE_EQ(linear.default_ns, 24 * 100e3);
+  EXPECT_DOUBLE_EQ(linear.tuned_ns, 24 * 80e3);
+  EXPECT_DOUBLE_EQ(linear.best_ns, 24 * 50e3);
+  EXPECT_EQ(linear.best_backend, "onednn");
+  EXPECT_DOUBLE_EQ(time.layers[3].best_ns, 48 * 1e3);
+  EXPECT_THAT(ThreadsOf(run_), ElementsAre(1));
+}
+
+TEST_F(WorkloadTimeTest, AnotherWayIsComparedAndNotCounted) {
+  const std::string text = WorkloadSummary(WorkloadTimeOf(workload_, run_, 1));
+  // 2.448 ms by default, 1.968 tuned, 1.248 by the best; 2.88 ms apart.
+  EXPECT_THAT(text, HasSubstr("2 of 2 layers"));
+  EXPECT_THAT(text, HasSubstr("(1.24x)"));
+  EXPECT_THAT(text, HasSubstr("(1.96x)"));
+  EXPECT_THAT(text, HasSubstr("ffn: fused"));
+  EXPECT_THAT(text, HasSubstr("(2.40x)"));
+}
+
+TEST_F(WorkloadTimeTest, ALayerWithoutAReadingIsNamed) {
+  AddLayer(workload_, "softmax", "rows=1,cols=2/f32", 3);
+  const std::string text = WorkloadSummary(WorkloadTimeOf(workload_, run_, 1));
+  EXPECT_THAT(text, HasSubstr("2 of 3 layers"));
+  EXPECT_THAT(text, HasSubstr("not measured: softmax rows=1,cols=2/f32"));
+  EXPECT_THAT(WorkloadSummary(WorkloadTimeOf(workload_, run_, 2)),
+              Not(HasSubstr("by default")));
+}
+
+TEST_F(WorkloadTimeTest, SharesAddUpOverWhatCounts) {
+  const std::string csv =
+      WorkloadTable(WorkloadTimeOf(workload_, run_, 1)).ToCsv();
+  EXPECT_THAT(csv, HasSubstr("ffn, separate"));
+  EXPECT_THAT(csv, HasSubstr("0.961"));  // 1200 of 1248 us
+}
+
+}  // namespace
+}  // namespace optrail::suites
