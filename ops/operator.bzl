@@ -15,6 +15,7 @@ docs/add_operator.md adds an operator step by step.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("@halide//:halide.bzl", "HALIDE_FOUND", "HALIDE_VERSION")
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 
 def _path_in_workspace(file):
@@ -120,6 +121,10 @@ def _operator_registration_impl(ctx):
             backends += [name + ":" + _file_argument(file) for name in names.split(" ")]
     arguments.add_joined("--backends", backends, join_with = ",")
     arguments.add("--jit_header", _file_argument(ctx.file._jit_header))
+    if ctx.attr.halide_compiler:
+        workspace = ctx.label.workspace_name or ctx.workspace_name
+        arguments.add("--halide_compiler", "/".join([workspace, ctx.label.package, ctx.attr.halide_compiler]))
+        arguments.add("--halide_version", HALIDE_VERSION)
     arguments.add_joined("--tuned", [_file_argument(f) for f in ctx.files.tuned], join_with = ",")
     if ctx.attr.test_only:
         arguments.add("--test_only")
@@ -140,6 +145,7 @@ _operator_registration = rule(
         "backends": attr.label_keyed_string_dict(allow_files = True),
         "checked": attr.label_list(),
         "headers": attr.label_list(allow_files = True),
+        "halide_compiler": attr.string(),
         "operator": attr.string(mandatory = True),
         "options": attr.string_list(),
         "out": attr.output(mandatory = True),
@@ -171,6 +177,7 @@ def operator(
         shapes,
         cpu = [],
         cuda = [],
+        halide = None,
         backends = {},
         hardware = {},
         hdrs = [],
@@ -203,6 +210,9 @@ def operator(
       cpu: the CpuKernel; compiled `shards` times with OPTRAIL_SHARD
         defined as 0, 1, ...
       cuda: the kernel for CUDA
+      halide: the operator's algorithm in Halide (ops/halide/algorithm.h), a
+        file NAME_halide.cc: the backends `halide`, whose schedules are found by
+        tuning, and halide_adams2019, halide_li2018 and halide_mullapudi2016
       backends: other ways to compute the operator, {name: files}. A *.jit.cc is
         embedded and compiled when it is asked for (ops/core/jit.h); another
         *.cc is compiled now and has an OPTRAIL_REGISTER_BACKEND
@@ -245,6 +255,31 @@ def operator(
         str(Label("@com_google_absl//absl/strings")),
         str(Label("@com_google_absl//absl/types:span")),
     ]
+
+    generated = []
+    halide_compiler = ""
+    if halide:
+        if not halide.endswith("_halide.cc"):
+            fail("operator %s: halide = %r: expected a name that ends with _halide.cc" % (name, halide))
+        peer = [halide, str(Label("//ops/halide:autoscheduler.space.textproto"))]
+        backends = dict({
+            "halide": [halide],
+            "halide_adams2019": peer,
+            "halide_li2018": peer,
+            "halide_mullapudi2016": peer,
+        }, **backends)
+        generated.append(str(Label("//ops/halide:halide_backend")))
+        if HALIDE_FOUND:
+            halide_compiler = name + "_halide_compiler"
+            cc_binary(
+                name = halide_compiler,
+                srcs = [halide],
+                visibility = ["//visibility:private"],
+                deps = [
+                    str(Label("//ops/halide:algorithm")),
+                    str(Label("//ops/halide:compiler_main")),
+                ],
+            )
 
     for backend in hardware:
         if backend not in backends and not (backend == "cpu" and cpu) and not (backend == "cuda" and cuda):
@@ -302,12 +337,13 @@ def operator(
     compiled_backends = [
         file
         for file in names_of
-        if file not in cpu + uses and file.endswith(".cc") and not file.endswith(".jit.cc")
+        if file not in cpu + uses and file != halide and file.endswith(".cc") and not file.endswith(".jit.cc")
     ]
     _operator_registration(
         name = name + "_registration",
         backends = names_of,
         checked = checked,
+        halide_compiler = halide_compiler,
         headers = hdrs,
         operator = name,
         options = copts,
@@ -343,9 +379,10 @@ def operator(
         name = name,
         srcs = srcs + compiled_backends + [name + "_registration.cc"],
         hdrs = hdrs,
+        data = [":" + halide_compiler] if halide_compiler else [],
         linkopts = ["-ldl"],
         visibility = visibility,
-        deps = kernel_deps + [str(Label("//ops/core:jit_backend"))] + [":%s_cpu_%d" % (name, shard) for shard in range(shards)],
+        deps = kernel_deps + generated + [str(Label("//ops/core:jit_backend"))] + [":%s_cpu_%d" % (name, shard) for shard in range(shards)],
         alwayslink = True,
     )
 

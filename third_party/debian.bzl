@@ -188,6 +188,48 @@ debian_protobuf = repository_rule(
     doc = "protoc and libprotobuf of Debian under the labels that Bazel's proto rules expect.",
 )
 
+# --- Halide -------------------------------------------------------------------
+
+# Debian's development package depends on LLVM's, 500 MB that Halide.h does not
+# include: bazelw unpacks it here.
+_HALIDE_ROOTS = ["/usr", "/opt/optrail/halide14/usr"]
+
+def _debian_halide_impl(ctx):
+    _workspace_file(ctx)
+    lib = _multiarch_lib(ctx)
+    root = None
+    if ctx.os.environ.get("OPTRAIL_NO_HALIDE", "") != "1" and ctx.path(lib + "/libHalide14.so.0").exists:
+        for candidate in _HALIDE_ROOTS:
+            if ctx.path(candidate + "/include/halide14/Halide.h").exists:
+                root = candidate
+    if root == None:
+        ctx.file("BUILD", "")
+        ctx.file("halide.bzl", "HALIDE_FOUND = False\nHALIDE_VERSION = \"\"\n")
+        return
+    plugins = "%s%s/halide14" % (root, lib[len("/usr"):])
+    ctx.symlink(root + "/include/halide14", "include")
+    ctx.file("BUILD", _LOAD_CC + """cc_library(
+    name = "halide",
+    hdrs = glob(["include/**"]),
+    # Where its autoschedulers are, which are loaded by name.
+    defines = ["OPTRAIL_HALIDE_PLUGINS=\\\\\\"%s\\\\\\""],
+    includes = ["include"],
+    linkopts = ["-l:libHalide14.so.0"],
+    visibility = ["//visibility:public"],
+)
+""" % plugins)
+    version = ctx.execute(["dpkg-query", "-W", "-f=${Version}", "libhalide14-0"]).stdout or "14"
+    ctx.file("halide.bzl", "HALIDE_FOUND = True\nHALIDE_VERSION = %r\n" % version)
+
+debian_halide = repository_rule(
+    implementation = _debian_halide_impl,
+    environ = ["OPTRAIL_NO_HALIDE"],
+    local = True,
+    doc = """Halide 14 where it is installed; @halide//:halide.bzl says whether it is.
+
+OPTRAIL_NO_HALIDE=1 builds as if it were not.""",
+)
+
 # --- Bazel rules --------------------------------------------------------------
 
 def _debian_rules_impl(ctx):

@@ -41,6 +41,10 @@
 #include "tuning/proto/config.pb.h"
 #include "tuning/proto/context.pb.h"
 
+namespace optrail::tuning {
+class ConfigSource;  // tuning/session/config_source.h
+}  // namespace optrail::tuning
+
 namespace optrail::ops {
 
 // A file that the macro embedded: its path in the workspace and its contents.
@@ -126,6 +130,12 @@ class Backend {
   // nullptr: there is nothing to choose, and one config.
   const EmbeddedFile* space() const {
     return files_.space.path.empty() ? nullptr : &files_.space;
+  }
+
+  // Configs that no space can list, beside those of space(); nullptr: none.
+  virtual absl::StatusOr<std::shared_ptr<const tuning::ConfigSource>> Configs(
+      const proto::Shape& shape, int threads) const {
+    return nullptr;
   }
 
   // InvalidArgument for a config that the backend does not take, Unimplemented

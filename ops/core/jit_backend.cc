@@ -1,8 +1,6 @@
 #include "ops/core/jit_backend.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +19,7 @@
 #include "base/subprocess.h"
 #include "ops/core/cpu_device.h"
 #include "ops/core/jit.h"
+#include "ops/core/loaded_library.h"
 
 namespace optrail::ops {
 namespace {
@@ -188,12 +187,12 @@ std::vector<std::string> KnobOptions(const proto::Config& config) {
 
 class JitInvocation : public Invocation {
  public:
-  JitInvocation(void* library, OptrailJitKernel* kernel,
-                const proto::Shape& shape, CpuDevice& device)
-      : library_(library), kernel_(kernel), device_(device) {
+  JitInvocation(std::unique_ptr<LoadedLibrary> library,
+                OptrailJitKernel* kernel, const proto::Shape& shape,
+                CpuDevice& device)
+      : library_(std::move(library)), kernel_(kernel), device_(device) {
     for (const proto::Dim& dim : shape.dims()) dims_.push_back(dim.value());
   }
-  ~JitInvocation() override { dlclose(library_); }
 
   void Run(absl::Span<void* const> operands) override {
     OptrailJitCall call;
@@ -210,7 +209,7 @@ class JitInvocation : public Invocation {
   }
 
  private:
-  void* const library_;
+  const std::unique_ptr<LoadedLibrary> library_;
   OptrailJitKernel* const kernel_;
   CpuDevice& device_;
   std::vector<int64_t> dims_;
@@ -289,39 +288,16 @@ class JitBackend : public Backend {
     if (cpu == nullptr) {
       return absl::InvalidArgumentError("a CPU kernel needs a CPU device");
     }
-    // A file without a name: nobody can change it, and nothing stays behind.
-    const int fd = memfd_create("optrail-jit", MFD_CLOEXEC);
-    if (fd < 0) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("memfd_create: ", std::strerror(errno)));
-    }
-    size_t written = 0;
-    while (written < artifact.bytes.size()) {
-      const ssize_t n = write(fd, artifact.bytes.data() + written,
-                              artifact.bytes.size() - written);
-      if (n <= 0) {
-        close(fd);
-        return absl::ResourceExhaustedError(
-            absl::StrCat("cannot write compiled code: ", std::strerror(errno)));
-      }
-      written += static_cast<size_t>(n);
-    }
-    void* const library = dlopen(absl::StrCat("/proc/self/fd/", fd).c_str(),
-                                 RTLD_NOW | RTLD_LOCAL);
-    const char* const why = library == nullptr ? dlerror() : "";
-    close(fd);
-    if (library == nullptr) {
-      return absl::InternalError(
-          absl::StrCat("cannot load what was compiled: ", why));
-    }
+    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<LoadedLibrary> library,
+                             LoadedLibrary::Load(artifact.bytes));
     auto* const kernel =
-        reinterpret_cast<OptrailJitKernel*>(dlsym(library, kEntryPoint));
+        reinterpret_cast<OptrailJitKernel*>(library->Symbol(kEntryPoint));
     if (kernel == nullptr) {
-      dlclose(library);
       return absl::InternalError(
           absl::StrCat(MainSource(), " defines no OPTRAIL_JIT_KERNEL"));
     }
-    return std::make_unique<JitInvocation>(library, kernel, shape, *cpu);
+    return std::make_unique<JitInvocation>(std::move(library), kernel, shape,
+                                           *cpu);
   }
 
  private:

@@ -69,7 +69,7 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
   tuning::LookupRequest request = tuning::RequestOf(task.task);
   request.objective = objective;
   const auto is_valid = [&](const proto::Config& config) {
-    return space.bound->Validate(config).ok();
+    return space.Validate(config).ok();
   };
   const tuning::ConfigPredicate predicate(is_valid);
   request.is_valid = &predicate;
@@ -144,7 +144,7 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
     std::vector<BenchCase> of_task;
     bool given_runs = options.given_config.has_value();
     if (given_runs) {
-      const absl::Status valid = space.bound->Validate(*options.given_config);
+      const absl::Status valid = space.Validate(*options.given_config);
       if (valid.ok()) {
         ++given_count;
       } else {

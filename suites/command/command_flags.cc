@@ -8,6 +8,7 @@
 #include "absl/flags/reflection.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -278,10 +279,12 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   }
   const std::vector<std::string> strategies = tuning::StrategyNames();
   if (std::find(strategies.begin(), strategies.end(), options.tune.strategy) ==
-      strategies.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "flag --strategy=", options.tune.strategy, ": expected default or ",
-        absl::StrJoin(strategies, ", ")));
+          strategies.end() &&
+      !absl::StartsWith(options.tune.strategy, "evolution")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --strategy=", options.tune.strategy,
+                     ": expected default or ", absl::StrJoin(strategies, ", "),
+                     "; of schedules evolution:MODEL or random"));
   }
   options.tune.seed = absl::GetFlag(FLAGS_seed);
   OPTRAIL_RETURN_IF_ERROR(

@@ -115,10 +115,15 @@ proto::Session HeaderFor(const TaskEntry& task, const TaskSpace& space,
   header.mutable_settings()->set_race_ratio(options.tune.race_factor);
   header.mutable_settings()->set_processes(options.tune.rank_rounds);
   header.mutable_settings()->set_attempts_per_process(tuning::kReadingAttempts);
-  header.set_space_textproto(ops::SpaceFileOf(*task.backend).contents);
-  header.set_space_hash(space.space->hash());
-  if (const auto count = space.bound->count(); count.has_value()) {
-    header.set_valid_config_count(*count);
+  if (space.configs != nullptr) {
+    // No space lists them, and none may be read off the record.
+    header.set_space_hash(space.configs->Hash());
+  } else {
+    header.set_space_textproto(ops::SpaceFileOf(*task.backend).contents);
+    header.set_space_hash(space.space->hash());
+    if (const auto count = space.bound->count(); count.has_value()) {
+      header.set_valid_config_count(*count);
+    }
   }
   const double roofline_ns = RooflineTimeNs(task, context, ceilings);
   if (roofline_ns > 0) header.set_roofline_time_ns(roofline_ns);
@@ -188,7 +193,7 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(const RunContext& context) {
 const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
                                     const proto::Task& task,
                                     const std::string& objective,
-                                    const tuning::BoundSpace& space) {
+                                    const TaskSpace& space) {
   tuning::LookupRequest request = tuning::RequestOf(task);
   request.objective = objective;
   const auto is_valid = [&](const proto::Config& config) {
@@ -301,6 +306,7 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     pending.setup.header =
         HeaderFor(task, *space, context_, options_, ceilings);
     pending.setup.space = space->bound.get();
+    pending.setup.configs = space->configs.get();
     if (!options_.elsewhere.empty()) {
       pending.setup.elsewhere = [this, task = task.task] {
         return EvaluatorAt(
@@ -312,9 +318,8 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     // that total.
     const bool interrupted =
         together() && HasTuneJournal(pending.setup, pending.tune);
-    summary.skipped =
-        !options_.retune && !interrupted &&
-        FindTuned(store, task.task, objective, *space->bound) != nullptr;
+    summary.skipped = !options_.retune && !interrupted &&
+                      FindTuned(store, task.task, objective, *space) != nullptr;
     if (!summary.skipped) {
       pending.summary = summaries_.size();
       pending.space = *std::move(space);

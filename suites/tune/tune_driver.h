@@ -50,7 +50,7 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(const RunContext& context);
 const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
                                     const proto::Task& task,
                                     const std::string& objective,
-                                    const tuning::BoundSpace& space);
+                                    const TaskSpace& space);
 
 }  // namespace optrail::suites
 

@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "suites/tune/session_evaluator.h"
+#include "tuning/search/strategies.h"
 
 namespace optrail::suites {
 namespace {
@@ -15,7 +16,10 @@ tuning::SessionSetup SetupOf(const TuneSetup& setup,
   for (const proto::Objective& objective : options.objectives) {
     *session.header.add_objectives() = objective;
   }
-  session.header.set_strategy(options.strategy);
+  session.header.set_strategy(
+      setup.configs != nullptr && options.strategy == tuning::kDefaultStrategy
+          ? setup.configs->DefaultStrategy()
+          : options.strategy);
   session.header.set_seed(options.seed);
   *session.header.mutable_budget() = options.budget;
   session.finalists = options.finalists;
@@ -36,15 +40,19 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
   tuning::SessionSetup session = SetupOf(setup, options);
   session.default_config = space.default_config();
   for (const proto::Trial& known : setup.known_trials) {
-    const absl::StatusOr<tuning::Levels> levels =
-        space.ToLevels(known.config());
     // The space may have lost configs since; their trials help nobody here.
-    if (levels.ok() && space.IsValid(*levels)) session.known.push_back(known);
+    const bool valid = setup.configs != nullptr
+                           ? setup.configs->Validate(known.config()).ok()
+                           : space.Validate(known.config()).ok();
+    if (valid) session.known.push_back(known);
   }
-  session.propose = [&space, load_sources = setup.load_sources](
-                        const proto::Session& begun, int batch) {
+  session.propose =
+      [&space, configs = setup.configs, load_sources = setup.load_sources](
+          const proto::Session& begun,
+          int batch) -> absl::StatusOr<std::unique_ptr<tuning::Proposer>> {
     tuning::ProposerOptions proposer;
     proposer.batch = batch;
+    if (configs != nullptr) return configs->Propose(begun, proposer);
     if (load_sources) proposer.sources = load_sources(begun);
     return tuning::MakeProposer(space, begun, proposer);
   };

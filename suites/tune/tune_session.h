@@ -19,6 +19,7 @@
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/evaluator.h"
 #include "tuning/proto/session.pb.h"
+#include "tuning/session/config_source.h"
 #include "tuning/session/session.h"
 #include "tuning/space/space.h"
 
@@ -30,6 +31,9 @@ struct TuneSetup {
   // known before the first trial.
   proto::Session header;
   const tuning::BoundSpace* space = nullptr;  // must outlive the session
+  // Where configs come from instead of the space, if not null; the default is
+  // the space's all the same. Must outlive the session.
+  const tuning::ConfigSource* configs = nullptr;
   // Trials of this very task (same trial keys) known from earlier sessions
   // (known_trials.h). Those that the space does not have any more are left out.
   std::vector<proto::Trial> known_trials;

@@ -232,7 +232,17 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
   options.threads = task.task.threads();
   OPTRAIL_ASSIGN_OR_RETURN(
       result.bound, result.space->Bind(task.task.shape(), hardware, options));
+  if (task.available.ok()) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        result.configs,
+        task.backend->Configs(task.task.shape(), task.task.threads()));
+  }
   return result;
+}
+
+absl::Status TaskSpace::Validate(const proto::Config& config) const {
+  const absl::Status listed = bound->Validate(config);
+  return listed.ok() || configs == nullptr ? listed : configs->Validate(config);
 }
 
 std::string ShortTaskText(const proto::Task& task) {

@@ -13,6 +13,7 @@
 #include "ops/core/registry.h"
 #include "suites/proto/workload.pb.h"
 #include "tuning/proto/trial.pb.h"
+#include "tuning/session/config_source.h"
 #include "tuning/space/space.h"
 
 namespace optrail::suites {
@@ -58,6 +59,12 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
 struct TaskSpace {
   std::unique_ptr<tuning::Space> space;
   std::unique_ptr<tuning::BoundSpace> bound;
+  // Configs that no space lists; may be null. Those of the space (the default)
+  // are valid beside them.
+  std::shared_ptr<const tuning::ConfigSource> configs;
+
+  // OK for a config of either.
+  absl::Status Validate(const proto::Config& config) const;
 };
 absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
                                    const proto::Hardware& hardware);

@@ -1,0 +1,65 @@
+#ifndef OPTRAIL_OPS_HALIDE_ALGORITHM_H_
+#define OPTRAIL_OPS_HALIDE_ALGORITHM_H_
+
+// What an operator's algorithm in Halide sees: the shape, and its inputs as
+// images whose innermost dimension comes first. It says what is computed; how
+// is found by tuning (docs/schedules.md), so it schedules nothing.
+//
+//   OPTRAIL_HALIDE_ALGORITHM(call) {
+//     const Halide::ImageParam a = call.input(0), b = call.input(1);
+//     Halide::Var x, y;
+//     Halide::RDom k(0, call.dim("k"));
+//     Halide::Func c("c");
+//     c(x, y) = 0.0f;
+//     c(x, y) += a(k, y) * b(x, k);
+//     return c;
+//   }
+//
+// The result is the operator's only output. What lies beside an image must not
+// be read: Halide::BoundaryConditions::constant_exterior where there is
+// padding.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "Halide.h"
+
+namespace optrail::halide {
+
+struct Operand {
+  Halide::Type type;
+  bool is_input = false;
+  std::vector<int64_t> extents;  // the innermost first
+};
+
+class Call {
+ public:
+  std::map<std::string, int64_t> dims;
+  std::map<std::string, std::string> attributes;
+  std::vector<Operand> operands;  // in the operator's order
+  std::vector<Halide::ImageParam> inputs;
+
+  int dim(const std::string& name) const {
+    return static_cast<int>(dims.at(name));
+  }
+  // An integer attribute.
+  int attribute(const std::string& name, int usual) const {
+    const auto found = attributes.find(name);
+    return found == attributes.end() ? usual : std::stoi(found->second);
+  }
+  // In the operator's order of operands, outputs left out.
+  const Halide::ImageParam& input(int i) const { return inputs.at(i); }
+};
+
+// Defined by OPTRAIL_HALIDE_ALGORITHM.
+Halide::Func Algorithm(const Call& call);
+
+}  // namespace optrail::halide
+
+#define OPTRAIL_HALIDE_ALGORITHM(call)     \
+  Halide::Func optrail::halide::Algorithm( \
+      [[maybe_unused]] const optrail::halide::Call& call)
+
+#endif  // OPTRAIL_OPS_HALIDE_ALGORITHM_H_

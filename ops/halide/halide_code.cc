@@ -1,0 +1,257 @@
+#include "ops/halide/halide_code.h"
+
+#include <stdlib.h>
+
+#include <atomic>
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "ops/core/loaded_library.h"
+#include "ops/halide/entry_point.h"
+
+namespace optrail::ops {
+namespace {
+
+// What HalideRuntime.h of version 14 lays out, so that this builds without it.
+struct HalideDimension {
+  int32_t min = 0, extent = 0, stride = 0;
+  uint32_t flags = 0;
+};
+struct HalideType {
+  uint8_t code = 0;  // 0: signed, 1: unsigned, 2: float
+  uint8_t bits = 0;
+  uint16_t lanes = 1;
+};
+struct HalideBuffer {
+  uint64_t device = 0;
+  const void* device_interface = nullptr;
+  uint8_t* host = nullptr;
+  uint64_t flags = 0;
+  HalideType type;
+  int32_t dimensions = 0;
+  HalideDimension* dim = nullptr;
+  void* padding = nullptr;
+};
+static_assert(sizeof(HalideBuffer) == 56);
+
+using Task = int (*)(void* context, int i, uint8_t* closure);
+using DoParFor = int (*)(void* context, Task task, int min, int size,
+                         uint8_t* closure);
+
+HalideType TypeOf(proto::DataType type) {
+  switch (type) {
+    case proto::F64:
+      return {2, 64};
+    case proto::F32:
+      return {2, 32};
+    case proto::I64:
+      return {0, 64};
+    case proto::I32:
+      return {0, 32};
+    case proto::I16:
+      return {0, 16};
+    case proto::I8:
+      return {0, 8};
+    default:
+      return {1, 8};
+  }
+}
+
+// Blocks that calls use, kept between them: a call asks for the same each time,
+// and fresh pages cost more than what is computed in them.
+class Workspace {
+ public:
+  ~Workspace() {
+    for (const auto& [size, block] : free_) ::free(block);
+  }
+  void* Take(size_t size) {
+    size = (size + kAlignment - 1) / kAlignment * kAlignment;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = free_.find(size);
+    if (found != free_.end()) {
+      void* const block = found->second;
+      free_.erase(found);
+      taken_[block] = size;
+      return block;
+    }
+    void* const block = aligned_alloc(kAlignment, size + kPadding);
+    if (block != nullptr) {
+      taken_[block] = size;
+      bytes_ += static_cast<int64_t>(size);
+    }
+    return block;
+  }
+  void Give(void* block) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = taken_.find(block);
+    if (found == taken_.end()) return;
+    free_.emplace(found->second, block);
+    taken_.erase(found);
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr size_t kAlignment = 128;
+  // Vectors may be read across the end.
+  static constexpr size_t kPadding = 256;
+  std::mutex mutex_;
+  std::multimap<size_t, void*> free_;
+  std::map<void*, size_t> taken_;
+  std::atomic<int64_t> bytes_{0};
+};
+
+class HalideCode : public Invocation {
+ public:
+  HalideCode(std::unique_ptr<LoadedLibrary> library,
+             const std::vector<OperandSpec>& operands, CpuDevice& device)
+      : library_(std::move(library)), device_(device) {
+    // The output comes last.
+    for (const bool output : {false, true}) {
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if ((operands[i].role != Role::kInput) != output) continue;
+        order_.push_back(i);
+        std::vector<HalideDimension> dims;
+        int32_t stride = 1;
+        for (size_t d = operands[i].dims.size(); d-- > 0;) {
+          const auto extent = static_cast<int32_t>(operands[i].dims[d]);
+          dims.push_back({0, extent, stride, 0});
+          stride *= extent;
+        }
+        dims_.push_back(std::move(dims));
+        HalideBuffer buffer;
+        buffer.type = TypeOf(operands[i].data_type);
+        buffer.dimensions = static_cast<int32_t>(dims_.back().size());
+        buffers_.push_back(buffer);
+        names_.push_back(operands[i].name);
+      }
+    }
+  }
+
+  absl::Status Bind() {
+    entry_ = reinterpret_cast<Entry*>(library_->Symbol(
+        absl::StrCat(optrail::halide::kEntryPoint, "_argv").c_str()));
+    if (entry_ == nullptr || !Set("halide_set_custom_do_par_for", &ParFor) ||
+        !Set("halide_set_custom_malloc", &Malloc) ||
+        !Set("halide_set_custom_free", &Free) ||
+        !Set("halide_set_error_handler", &Error)) {
+      return absl::InternalError("this is no code of Halide 14");
+    }
+    return CheckBounds();
+  }
+
+  void Run(absl::Span<void* const> operands) override {
+    std::vector<HalideBuffer> buffers = buffers_;
+    for (size_t b = 0; b < buffers.size(); ++b) {
+      buffers[b].host = static_cast<uint8_t*>(operands[order_[b]]);
+      buffers[b].dim = dims_[b].data();
+    }
+    // The outputs stay as they were, which the check of results sees.
+    if (Call(buffers) != 0) std::cerr << "halide: " << TakeError() << "\n";
+  }
+
+  int64_t workspace_bytes() const override { return workspace_.bytes(); }
+
+ private:
+  using Entry = int(void** arguments);
+
+  template <class Function>
+  bool Set(const char* name, Function* function) {
+    using Setter = Function* (*)(Function*);
+    const auto set = reinterpret_cast<Setter>(library_->Symbol(name));
+    if (set != nullptr) set(function);
+    return set != nullptr;
+  }
+
+  int Call(std::vector<HalideBuffer>& buffers) {
+    void* self = this;
+    std::vector<void*> arguments = {&self};
+    for (HalideBuffer& buffer : buffers) arguments.push_back(&buffer);
+    return entry_(arguments.data());
+  }
+
+  // Inputs without memory make the code say what it would read of them.
+  absl::Status CheckBounds() {
+    std::vector<HalideBuffer> buffers = buffers_;
+    std::vector<std::vector<HalideDimension>> asked = dims_;
+    for (size_t b = 0; b < buffers.size(); ++b) {
+      for (HalideDimension& dim : asked[b]) {
+        if (b + 1 < buffers.size()) dim.min = dim.extent = 0;
+      }
+      buffers[b].dim = asked[b].data();
+    }
+    if (Call(buffers) != 0) return absl::InvalidArgumentError(TakeError());
+    for (size_t b = 0; b < buffers.size(); ++b) {
+      for (size_t d = 0; d < dims_[b].size(); ++d) {
+        const HalideDimension& needs = asked[b][d];
+        const HalideDimension& has = dims_[b][d];
+        if (needs.min >= 0 && needs.min + needs.extent <= has.extent) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat("the code would use ", names_[b], " from ", needs.min,
+                         " to ", needs.min + needs.extent, " in dimension ", d,
+                         " of extent ", has.extent));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::string TakeError() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::exchange(error_, std::string());
+  }
+
+  static int ParFor(void* context, Task task, int min, int size,
+                    uint8_t* closure) {
+    std::atomic<int> failed{0};
+    static_cast<HalideCode*>(context)->device_.ParallelFor(
+        size, [&](int64_t i) {
+          const int status = task(context, min + static_cast<int>(i), closure);
+          if (status != 0) failed = status;
+        });
+    return failed;
+  }
+  static void* Malloc(void* context, size_t size) {
+    return static_cast<HalideCode*>(context)->workspace_.Take(size);
+  }
+  static void Free(void* context, void* block) {
+    if (block != nullptr) {
+      static_cast<HalideCode*>(context)->workspace_.Give(block);
+    }
+  }
+  static void Error(void* context, const char* message) {
+    auto* const self = static_cast<HalideCode*>(context);
+    const std::lock_guard<std::mutex> lock(self->mutex_);
+    self->error_ = message;
+  }
+
+  const std::unique_ptr<LoadedLibrary> library_;
+  CpuDevice& device_;
+  Entry* entry_ = nullptr;
+  std::vector<size_t> order_;  // of operands, the output last
+  std::vector<HalideBuffer> buffers_;
+  std::vector<std::vector<HalideDimension>> dims_;
+  std::vector<std::string> names_;
+  Workspace workspace_;
+  std::mutex mutex_;
+  std::string error_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Invocation>> LoadHalideCode(
+    absl::string_view bytes, const std::vector<OperandSpec>& operands,
+    CpuDevice& device) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<LoadedLibrary> library,
+                           LoadedLibrary::Load(bytes));
+  auto code =
+      std::make_unique<HalideCode>(std::move(library), operands, device);
+  OPTRAIL_RETURN_IF_ERROR(code->Bind());
+  return code;
+}
+
+}  // namespace optrail::ops

@@ -1,0 +1,26 @@
+#ifndef OPTRAIL_OPS_HALIDE_HALIDE_CODE_H_
+#define OPTRAIL_OPS_HALIDE_HALIDE_CODE_H_
+
+// Code that Halide compiled, loaded and bound to a device: an Invocation. It
+// brings what such code calls: threads, memory, errors.
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ops/core/cpu_device.h"
+#include "ops/core/invocation.h"
+#include "ops/core/operator.h"
+
+namespace optrail::ops {
+
+// InvalidArgument: the code would read beyond an input. `library` is a shared
+// object with Halide's runtime in it, `operands` what it was compiled for.
+absl::StatusOr<std::unique_ptr<Invocation>> LoadHalideCode(
+    absl::string_view library, const std::vector<OperandSpec>& operands,
+    CpuDevice& device);
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_HALIDE_HALIDE_CODE_H_

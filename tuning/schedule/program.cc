@@ -1,0 +1,533 @@
+#include "tuning/schedule/program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace optrail::tuning {
+namespace {
+
+using Where = StagePlan::Where;
+
+// Products that only decide whether something is too much.
+int64_t Times(int64_t a, int64_t b) {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  return b != 0 && a > kMost / b ? kMost : a * b;
+}
+
+AccessIndex OfLoop(int64_t loop, int64_t loops) {
+  AccessIndex index;
+  index.coefficients.assign(loops, 0);
+  index.coefficients[loop] = 1;
+  return index;
+}
+
+// `outer` reads a stage that itself reads by `inner`.
+Access Composed(const Access& outer, const Access& inner) {
+  Access access = inner;
+  const size_t loops =
+      outer.dims.empty() ? 0 : outer.dims[0].coefficients.size();
+  for (AccessIndex& index : access.dims) {
+    const std::vector<int64_t> of_axes = index.coefficients;
+    index.coefficients.assign(loops, 0);
+    for (size_t axis = 0; axis < of_axes.size(); ++axis) {
+      if (of_axes[axis] == 0) continue;
+      const AccessIndex& through = outer.dims[axis];
+      index.affine &= through.affine;
+      for (size_t loop = 0; loop < loops; ++loop) {
+        int64_t product;
+        if (__builtin_mul_overflow(of_axes[axis], through.coefficients[loop],
+                                   &product) ||
+            __builtin_add_overflow(index.coefficients[loop], product,
+                                   &index.coefficients[loop])) {
+          index.affine = false;
+        }
+      }
+    }
+  }
+  return access;
+}
+
+absl::string_view KindName(LoopKind kind) {
+  switch (kind) {
+    case LoopKind::kParallel:
+      return "parallel";
+    case LoopKind::kVector:
+      return "vectorize";
+    case LoopKind::kUnrolled:
+      return "unroll";
+    default:
+      return "for";
+  }
+}
+
+}  // namespace
+
+Program::Program(Algorithm algorithm)
+    : algorithm_(std::move(algorithm)),
+      plans_(algorithm_.stages.size()),
+      output_(static_cast<int>(algorithm_.stages.size()) - 1) {}
+
+void Program::Refuse(const std::string& why) {
+  if (status_.ok()) status_ = absl::InvalidArgumentError(why);
+}
+
+std::vector<Reader> Program::Readers(int s) const {
+  std::vector<Reader> readers;
+  for (int reader = 0; reader < stage_count(); ++reader) {
+    if (plans_[reader].where == Where::kInline) continue;
+    const auto& definitions = stage(reader).definitions;
+    for (size_t d = 0; d < definitions.size(); ++d) {
+      for (const Access& access : definitions[d].reads) {
+        if (!access.of_input && access.source == s) {
+          readers.push_back({reader, static_cast<int>(d), &access});
+        }
+      }
+    }
+  }
+  return readers;
+}
+
+bool Program::ReadsReduction(int s) const {
+  for (const Definition& definition : stage(s).definitions) {
+    for (const Access& access : definition.reads) {
+      if (!access.of_input && stage(access.source).HasReduction()) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<LoopPlace> Program::LoopsAround(int s, int definition) const {
+  std::vector<LoopPlace> loops;
+  const StagePlan& plan = plans_[s];
+  if (plan.where == Where::kAt) {
+    loops = LoopsAround(plan.at.stage, plan.at.definition);
+    while (!loops.empty() && !(loops.back() == plan.at)) loops.pop_back();
+  }
+  if (definition >= 0 && definition < static_cast<int>(plan.nests.size())) {
+    for (size_t l = 0; l < plan.nests[definition].size(); ++l) {
+      loops.push_back({s, definition, static_cast<int>(l)});
+    }
+  }
+  return loops;
+}
+
+std::vector<LoopPlace> Program::CommonLoops(int s) const {
+  std::vector<LoopPlace> common;
+  bool first = true;
+  for (const Reader& reader : Readers(s)) {
+    std::vector<LoopPlace> loops = LoopsAround(reader.stage, reader.definition);
+    if (first) {
+      common = std::move(loops);
+      first = false;
+      continue;
+    }
+    size_t same = 0;
+    while (same < common.size() && same < loops.size() &&
+           common[same] == loops[same]) {
+      ++same;
+    }
+    common.resize(same);
+  }
+  // Not inside what becomes one instruction.
+  for (size_t l = 0; l < common.size(); ++l) {
+    const LoopKind kind =
+        nest(common[l].stage, common[l].definition)[common[l].loop].kind;
+    if (kind == LoopKind::kVector || kind == LoopKind::kUnrolled) {
+      common.resize(l);
+    }
+  }
+  return common;
+}
+
+std::vector<int64_t> Program::FootprintAt(int s, const LoopPlace& place) const {
+  const std::vector<int64_t>& extents = stage(s).extents;
+  std::vector<int64_t> footprint(extents.size(), 1);
+  for (const Reader& reader : Readers(s)) {
+    const Stage& of = stage(reader.stage);
+    const size_t axes = of.extents.size();
+    const auto& reductions = of.definitions[reader.definition].reductions;
+    std::vector<int64_t> ranges;
+    if (reader.stage == place.stage && reader.definition == place.definition) {
+      ranges.assign(axes + reductions.size(), 1);
+      const Nest& loops = nest(reader.stage, reader.definition);
+      for (size_t l = place.loop + 1; l < loops.size(); ++l) {
+        if (loops[l].axis == Loop::kFused) continue;
+        ranges[loops[l].axis] = Times(ranges[loops[l].axis], loops[l].extent);
+      }
+    } else {
+      const StagePlan& plan = plans_[reader.stage];
+      ranges = reader.stage == place.stage ? plan.region
+               : plan.where == Where::kAt && plan.at == place
+                   ? plan.region
+                   : FootprintAt(reader.stage, place);
+      ranges.insert(ranges.end(), reductions.begin(), reductions.end());
+    }
+    for (size_t r = 0; r < ranges.size(); ++r) {
+      const int64_t most = r < axes ? of.extents[r] : reductions[r - axes];
+      ranges[r] = std::min(ranges[r], most);
+    }
+    for (size_t d = 0; d < extents.size(); ++d) {
+      const AccessIndex& index = reader.access->dims[d];
+      int64_t range = 1;
+      for (size_t r = 0; r < ranges.size() && index.affine; ++r) {
+        range += Times(std::abs(index.coefficients[r]), ranges[r] - 1);
+        range = std::min(range, extents[d]);
+      }
+      if (!index.affine) range = extents[d];
+      footprint[d] = std::max(footprint[d], std::min(range, extents[d]));
+    }
+  }
+  return footprint;
+}
+
+Nest Program::NestOf(int s, int definition) const {
+  Nest loops;
+  const std::vector<int64_t>& reductions =
+      stage(s).definitions[definition].reductions;
+  const int axes = static_cast<int>(stage(s).extents.size());
+  for (int d = axes - 1; d >= 0; --d) {
+    loops.push_back({absl::StrCat("x", d), plans_[s].region[d], d});
+  }
+  for (int r = static_cast<int>(reductions.size()) - 1; r >= 0; --r) {
+    loops.push_back({absl::StrCat("r", r), reductions[r], axes + r});
+  }
+  return loops;
+}
+
+void Program::BecomePlaced(int s, std::vector<int64_t> region) {
+  StagePlan& plan = plans_[s];
+  plan.region = std::move(region);
+  for (size_t d = 0; d < stage(s).definitions.size(); ++d) {
+    plan.nests.push_back(NestOf(s, static_cast<int>(d)));
+  }
+}
+
+void Program::ComputeInline(int s) {
+  if (stage(s).definitions.size() != 1 || s == output_) {
+    return Refuse(absl::StrCat("stage ", s, " cannot be inlined"));
+  }
+  const Definition& inlined = stage(s).definitions[0];
+  for (int reader = 0; reader < stage_count(); ++reader) {
+    for (Definition& definition : algorithm_.stages[reader].definitions) {
+      std::vector<Access> reads;
+      for (const Access& access : definition.reads) {
+        if (access.of_input || access.source != s) {
+          reads.push_back(access);
+          continue;
+        }
+        definition.flop += inlined.flop;
+        for (const Access& inner : inlined.reads) {
+          reads.push_back(Composed(access, inner));
+        }
+      }
+      definition.reads = std::move(reads);
+    }
+  }
+  plans_[s].where = Where::kInline;
+  Step(absl::StrCat("inline ", s));
+}
+
+void Program::ComputeRoot(int s) {
+  plans_[s].where = Where::kRoot;
+  BecomePlaced(s, stage(s).extents);
+  Step(absl::StrCat("root ", s));
+}
+
+void Program::ComputeAt(int s, const LoopPlace& place) {
+  plans_[s].where = Where::kAt;
+  plans_[s].at = place;
+  BecomePlaced(s, FootprintAt(s, place));
+  Step(absl::StrCat("at ", s, " ", place.stage, " ", place.definition, " ",
+                    nest(place.stage, place.definition)[place.loop].name));
+}
+
+Nest* Program::FindNest(int s, int definition) {
+  if (s < 0 || s >= stage_count() || definition < 0 ||
+      definition >= static_cast<int>(plans_[s].nests.size())) {
+    Refuse(
+        absl::StrCat("stage ", s, " has no loops of definition ", definition));
+    return nullptr;
+  }
+  return &plans_[s].nests[definition];
+}
+
+int Program::FindLoop(const Nest& nest, absl::string_view name) const {
+  for (size_t l = 0; l < nest.size(); ++l) {
+    if (nest[l].name == name) return static_cast<int>(l);
+  }
+  return -1;
+}
+
+LoopNames Program::Split(int s, int definition, const std::string& loop,
+                         int64_t factor) {
+  const LoopNames names = {loop + "o", loop + "i"};
+  Nest* const loops = FindNest(s, definition);
+  const int l = loops == nullptr ? -1 : FindLoop(*loops, loop);
+  if (l < 0 || factor < 1 || factor > (*loops)[l].extent ||
+      (*loops)[l].kind != LoopKind::kSerial) {
+    Refuse(absl::StrCat("stage ", s, ", definition ", definition, ": loop ",
+                        loop, " cannot be split by ", factor));
+    return names;
+  }
+  Loop outer = (*loops)[l], inner = (*loops)[l];
+  outer.name = names.outer;
+  outer.extent = (outer.extent + factor - 1) / factor;
+  inner.name = names.inner;
+  inner.extent = factor;
+  (*loops)[l] = outer;
+  loops->insert(loops->begin() + l + 1, inner);
+  Step(absl::StrCat("split ", s, " ", definition, " ", loop, " ", factor));
+  return names;
+}
+
+void Program::Reorder(int s, int definition,
+                      const std::vector<std::string>& order) {
+  Nest* const loops = FindNest(s, definition);
+  if (loops == nullptr) return;
+  Nest reordered;
+  for (const std::string& name : order) {
+    const int l = FindLoop(*loops, name);
+    if (l < 0 || FindLoop(reordered, name) >= 0) {
+      return Refuse(absl::StrCat("stage ", s, ": no loop ", name, " to order"));
+    }
+    reordered.push_back((*loops)[l]);
+  }
+  if (reordered.size() != loops->size()) {
+    return Refuse(absl::StrCat("stage ", s, ": an order of ", reordered.size(),
+                               " of ", loops->size(), " loops"));
+  }
+  *loops = std::move(reordered);
+  if (order.size() > 1) {
+    Step(absl::StrCat("reorder ", s, " ", definition, " ",
+                      absl::StrJoin(order, " ")));
+  }
+}
+
+std::string Program::FuseOuter(int s, int definition) {
+  Nest* const loops = FindNest(s, definition);
+  if (loops == nullptr || loops->size() < 2 ||
+      (*loops)[0].kind != LoopKind::kSerial ||
+      (*loops)[1].kind != LoopKind::kSerial) {
+    Refuse(absl::StrCat("stage ", s, ": no two outer loops to fuse"));
+    return "";
+  }
+  Loop fused = (*loops)[0];
+  const Loop inner = (*loops)[1];
+  fused.name = absl::StrCat("f", loops->size());
+  fused.extent = Times(fused.extent, inner.extent);
+  fused.axis = Loop::kFused;
+  Step(absl::StrCat("fuse ", s, " ", definition, " ", (*loops)[0].name, " ",
+                    inner.name, " ", fused.name));
+  loops->erase(loops->begin());
+  (*loops)[0] = fused;
+  return fused.name;
+}
+
+void Program::Mark(int s, int definition, const std::string& loop,
+                   LoopKind kind) {
+  Nest* const loops = FindNest(s, definition);
+  const int l = loops == nullptr ? -1 : FindLoop(*loops, loop);
+  if (l < 0 || (*loops)[l].kind != LoopKind::kSerial) {
+    return Refuse(
+        absl::StrCat("stage ", s, ": no loop ", loop, " to ", KindName(kind)));
+  }
+  (*loops)[l].kind = kind;
+  Step(absl::StrCat(KindName(kind), " ", s, " ", definition, " ", loop));
+}
+
+void Program::SetLevel(int s, int definition, const std::string& loop,
+                       int level) {
+  Nest* const loops = FindNest(s, definition);
+  const int l = loops == nullptr ? -1 : FindLoop(*loops, loop);
+  if (l >= 0) (*loops)[l].level = level;
+}
+
+void Program::AppendStage(Stage stage, StagePlan::Origin origin) {
+  algorithm_.stages.push_back(std::move(stage));
+  plans_.emplace_back();
+  plans_.back().origin = origin;
+}
+
+int Program::CacheWrite(int s) {
+  const int copy = stage_count();
+  for (Stage& reader : algorithm_.stages) {
+    for (Definition& definition : reader.definitions) {
+      for (Access& access : definition.reads) {
+        if (!access.of_input && access.source == s) access.source = copy;
+      }
+    }
+  }
+  Stage stage;
+  static_cast<Extents&>(stage) = algorithm_.stages[s];
+  stage.name += ".out";
+  Access read;
+  read.source = s;
+  const int64_t axes = static_cast<int64_t>(stage.extents.size());
+  for (int64_t d = 0; d < axes; ++d) read.dims.push_back(OfLoop(d, axes));
+  stage.definitions.resize(1);
+  stage.definitions[0].reads.push_back(std::move(read));
+  AppendStage(std::move(stage), StagePlan::Origin::kCacheWrite);
+  if (output_ == s) output_ = copy;
+  Step(absl::StrCat("cache_write ", s));
+  return copy;
+}
+
+int Program::CacheRead(int s, bool of_input, int source) {
+  const int copy = stage_count();
+  Stage stage;
+  static_cast<Extents&>(stage) =
+      of_input ? algorithm_.inputs[source]
+               : static_cast<const Extents&>(algorithm_.stages[source]);
+  stage.name += ".in";
+  for (Definition& definition : algorithm_.stages[s].definitions) {
+    for (Access& access : definition.reads) {
+      if (access.of_input != of_input || access.source != source) continue;
+      access.of_input = false;
+      access.source = copy;
+    }
+  }
+  Access read;
+  read.of_input = of_input;
+  read.source = source;
+  const int64_t axes = static_cast<int64_t>(stage.extents.size());
+  for (int64_t d = 0; d < axes; ++d) read.dims.push_back(OfLoop(d, axes));
+  stage.definitions.resize(1);
+  stage.definitions[0].reads.push_back(std::move(read));
+  AppendStage(std::move(stage), StagePlan::Origin::kCacheRead);
+  Step(absl::StrCat("cache_read ", s, " ", of_input ? "input" : "stage", " ",
+                    source));
+  return copy;
+}
+
+int Program::Rfactor(int s, int definition, int reduction, int64_t factor) {
+  const int partial = stage_count();
+  const Definition whole = stage(s).definitions[definition];
+  if (definition < 1 ||
+      reduction >= static_cast<int>(whole.reductions.size()) || factor < 2 ||
+      whole.reductions[reduction] % factor != 0) {
+    Refuse(absl::StrCat("stage ", s, ": reduction ", reduction,
+                        " cannot be cut into ", factor, " partial results"));
+    return s;
+  }
+  const size_t axes = stage(s).extents.size();
+  Stage stage;
+  static_cast<Extents&>(stage) = algorithm_.stages[s];
+  stage.name += ".partial";
+  stage.extents.push_back(factor);
+  stage.definitions.resize(2);
+  Definition& update = stage.definitions[1];
+  update = whole;
+  update.reductions[reduction] /= factor;
+  // Loops are now: axes, the new axis, reductions; what was reduction r is
+  // r * factor + the new axis.
+  for (Access& access : update.reads) {
+    for (AccessIndex& index : access.dims) {
+      const int64_t coefficient = index.coefficients[axes + reduction];
+      index.coefficients[axes + reduction] = coefficient * factor;
+      index.coefficients.insert(index.coefficients.begin() + axes, coefficient);
+    }
+  }
+  Definition& rest = algorithm_.stages[s].definitions[definition];
+  rest.reductions = {factor};
+  rest.flop = 1;
+  Access read;
+  read.source = partial;
+  for (size_t d = 0; d <= axes; ++d) {
+    read.dims.push_back(OfLoop(d, axes + 1));
+  }
+  rest.reads = {std::move(read)};
+  AppendStage(std::move(stage), StagePlan::Origin::kRfactor);
+  Step(absl::StrCat("rfactor ", s, " ", definition, " ", reduction, " ",
+                    factor));
+  return partial;
+}
+
+void Program::SetStorage(int s, std::vector<int> axes) {
+  Step(absl::StrCat("storage ", s, " ", absl::StrJoin(axes, " ")));
+  plans_[s].storage = std::move(axes);
+}
+
+absl::Status Program::Check() const {
+  if (!status_.ok()) return status_;
+  for (int s = 0; s < stage_count(); ++s) {
+    const StagePlan& plan = plans_[s];
+    if (plan.where == Where::kInline) continue;
+    const auto refused = [&](absl::string_view what, int64_t has,
+                             int64_t most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("stage ", s, " (", stage(s).name, "): ", what, " ", has,
+                       ", at most ", most));
+    };
+    if (plan.where == Where::kUndecided) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("stage ", s, " is computed nowhere"));
+    }
+    int64_t bytes = stage(s).element_bytes;
+    for (const int64_t extent : plan.region) bytes = Times(bytes, extent);
+    if (s != output_ && bytes > kMaxAllocationBytes) {
+      return refused("bytes", bytes, kMaxAllocationBytes);
+    }
+    for (size_t d = 0; d < plan.nests.size(); ++d) {
+      int64_t lanes = 1, unrolled = 1;
+      for (const Loop& loop : plan.nests[d]) {
+        if (loop.kind == LoopKind::kVector) lanes = Times(lanes, loop.extent);
+        if (loop.kind == LoopKind::kUnrolled) {
+          unrolled = Times(unrolled, loop.extent);
+        }
+      }
+      if (lanes > kMaxLanes) return refused("lanes", lanes, kMaxLanes);
+      // A multiplication and an addition are one operation.
+      const double flop = stage(s).definitions[d].flop;
+      const auto operations = static_cast<int64_t>(std::max(1.0, flop / 2));
+      if (Times(unrolled, operations) > kMaxUnrolledOperations) {
+        return refused("unrolled operations", Times(unrolled, operations),
+                       kMaxUnrolledOperations);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Program::StepsText() const {
+  return absl::StrCat(absl::StrJoin(steps_, "\n"), "\n");
+}
+
+void Program::AppendLoopsText(int s, int indent, std::string* text) const {
+  const auto computed_at = [&](const LoopPlace& place) {
+    for (int other = stage_count() - 1; other >= 0; --other) {
+      if (plans_[other].where == Where::kAt && plans_[other].at == place) {
+        AppendLoopsText(other, indent, text);
+      }
+    }
+  };
+  const int begin = indent;
+  for (size_t d = 0; d < plans_[s].nests.size(); ++d) {
+    indent = begin;
+    for (size_t l = 0; l < plans_[s].nests[d].size(); ++l) {
+      const Loop& loop = plans_[s].nests[d][l];
+      absl::StrAppend(text, std::string(indent, ' '), KindName(loop.kind), " ",
+                      loop.name, " < ", loop.extent, "\n");
+      indent += 2;
+      computed_at({s, static_cast<int>(d), static_cast<int>(l)});
+    }
+    absl::StrAppend(text, std::string(indent, ' '), stage(s).name,
+                    d == 0 ? " = ..." : " = update", "\n");
+  }
+}
+
+std::string Program::LoopsText() const {
+  std::string text;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int s = stage_count() - 1; s >= 0; --s) {
+      if (plans_[s].where == Where::kRoot && (s == output_) == (pass == 1)) {
+        AppendLoopsText(s, 0, &text);
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace optrail::tuning

@@ -1,0 +1,236 @@
+// Rules about stages: which there are and where they are computed.
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tuning/schedule/rule.h"
+
+namespace optrail::tuning {
+namespace {
+
+using Origin = StagePlan::Origin;
+using Where = StagePlan::Where;
+
+// A stage without reductions is computed where it is read, or kept.
+class Inline : public SketchRule {
+ public:
+  std::string name() const override { return "inline"; }
+  void Apply(const Machine&, int s, Decisions& decisions,
+             Program& program) const override {
+    const Stage& stage = program.stage(s);
+    if (s == program.output() || stage.definitions.size() != 1 ||
+        program.plan(s).origin != Origin::kAlgorithm) {
+      return;
+    }
+    // Computed again for every reader: free if it is little or there is one.
+    constexpr double kLittleFlop = 4;
+    const bool cheap = stage.definitions[0].flop <= kLittleFlop ||
+                       program.Readers(s).size() <= 1;
+    if (decisions.Choose(DecisionName(s, "inline"), {0, 1}, cheap) == 1) {
+      program.ComputeInline(s);
+    }
+  }
+};
+
+// An output that is reduced is accumulated elsewhere and copied, tile by tile.
+class CacheWrite : public SketchRule {
+ public:
+  std::string name() const override { return "cache_write"; }
+  void Apply(const Machine&, int s, Decisions& decisions,
+             Program& program) const override {
+    if (s != program.output() || !program.stage(s).HasReduction()) return;
+    if (decisions.Choose(DecisionName(s, "cache_write"), {0, 1}, 1,
+                         {0, 1, 1, 1}) == 1) {
+      program.CacheWrite(s);
+    }
+  }
+};
+
+// Partial results side by side, where the reduction runs along the memory and
+// the axes do not: their lanes become a vector.
+class Rfactor : public SketchRule {
+ public:
+  std::string name() const override { return "rfactor"; }
+  void Apply(const Machine&, int s, Decisions& decisions,
+             Program& program) const override {
+    if (program.plan(s).origin == Origin::kRfactor) return;
+    const Stage& stage = program.stage(s);
+    if (stage.definitions.size() != 2) return;
+    const Definition& update = stage.definitions[1];
+    if (!update.associative || update.reductions.empty()) return;
+    std::vector<int64_t> options = {0};
+    for (const int64_t factor : {8, 16, 32, 64}) {
+      if (update.reductions[0] % factor == 0 &&
+          update.reductions[0] >= 2 * factor) {
+        options.push_back(factor);
+      }
+    }
+    if (options.size() == 1) return;
+    const bool along_memory = RunsAlongMemory(stage, update);
+    const int64_t middle = options[options.size() / 2];
+    std::vector<int64_t> drawn = options;
+    if (!along_memory) {
+      drawn.assign(8, 0);
+      drawn.push_back(middle);
+    }
+    const int64_t factor = decisions.Choose(DecisionName(s, "rfactor"), options,
+                                            along_memory ? middle : 0, drawn);
+    if (factor > 0) program.Rfactor(s, 1, 0, factor);
+  }
+
+ private:
+  // No read has axis 0 in its innermost dimension, some the reduction.
+  static bool RunsAlongMemory(const Stage& stage, const Definition& update) {
+    const size_t axes = stage.extents.size();
+    bool reduction = false;
+    for (const Access& access : update.reads) {
+      if (access.dims.empty() || !access.dims[0].affine) continue;
+      const auto& coefficients = access.dims[0].coefficients;
+      if (axes > 0 && stage.extents[0] > 1 && coefficients[0] != 0)
+        return false;
+      reduction |= coefficients[axes] != 0;
+    }
+    return reduction;
+  }
+};
+
+// At the root, or in one of the loops around all its readers.
+class ComputeAt : public SketchRule {
+ public:
+  std::string name() const override { return "compute_at"; }
+  void Apply(const Machine&, int s, Decisions& decisions,
+             Program& program) const override {
+    if (program.plan(s).where != Where::kUndecided) return;
+    if (s == program.output()) return program.ComputeRoot(s);
+    std::vector<LoopPlace> places;
+    for (const LoopPlace& place : program.CommonLoops(s)) {
+      const Loop& loop =
+          program.nest(place.stage, place.definition)[place.loop];
+      // Once round is no place of its own.
+      if (loop.extent > 1) places.push_back(place);
+    }
+    // Deep nests: the innermost are those that differ.
+    constexpr size_t kMostPlaces = 12;
+    if (places.size() > kMostPlaces) {
+      places.erase(places.begin(), places.end() - kMostPlaces);
+    }
+    std::vector<int64_t> options(places.size() + 1);
+    std::iota(options.begin(), options.end(), 0);
+    const int64_t chosen = decisions.Choose(DecisionName(s, "at"), options,
+                                            Usual(s, places, program));
+    if (chosen == 0) {
+      program.ComputeRoot(s);
+    } else {
+      program.ComputeAt(s, places[chosen - 1]);
+    }
+  }
+
+ private:
+  // The innermost place that still shares: for copies of what is read, the
+  // outermost whose data fit a cache; else the innermost.
+  static int64_t Usual(int s, const std::vector<LoopPlace>& places,
+                       const Program& program) {
+    if (program.plan(s).origin != Origin::kCacheRead) {
+      return static_cast<int64_t>(places.size());
+    }
+    constexpr int64_t kCacheBytes = 256 << 10;
+    for (size_t i = 0; i < places.size(); ++i) {
+      int64_t bytes = program.stage(s).element_bytes;
+      for (const int64_t extent : program.FootprintAt(s, places[i])) {
+        bytes *= extent;
+      }
+      if (bytes <= kCacheBytes) return static_cast<int64_t>(i) + 1;
+    }
+    return static_cast<int64_t>(places.size());
+  }
+};
+
+// What a reduction reads again and again is copied to where it lies together.
+class CacheRead : public SketchRule {
+ public:
+  std::string name() const override { return "cache_read"; }
+  void Apply(const Machine&, int s, Decisions& decisions,
+             Program& program) const override {
+    if (!program.stage(s).HasReduction() ||
+        program.plan(s).where == Where::kInline) {
+      return;
+    }
+    // Copied first: the program's accesses change under our feet.
+    struct Source {
+      bool of_input;
+      int source;
+      bool operator==(const Source& other) const {
+        return of_input == other.of_input && source == other.source;
+      }
+    };
+    std::vector<Source> sources;
+    const Definition& update = program.stage(s).definitions.back();
+    for (const Access& access : update.reads) {
+      // Others' results are made where they are wanted anyway.
+      if (!access.of_input || access.dims.size() < 2) continue;
+      const Source source = {access.of_input, access.source};
+      if (IsReused(access) &&
+          std::find(sources.begin(), sources.end(), source) == sources.end()) {
+        sources.push_back(source);
+      }
+    }
+    for (const Source& source : sources) {
+      if (decisions.Choose(DecisionName(s, "pack", source.source), {0, 1}, 0) ==
+          1) {
+        program.CacheRead(s, source.of_input, source.source);
+      }
+    }
+  }
+
+ private:
+  // Some loop goes round without moving on in it.
+  static bool IsReused(const Access& access) {
+    for (size_t loop = 0; loop < access.dims[0].coefficients.size(); ++loop) {
+      bool moves = false;
+      for (const AccessIndex& index : access.dims) {
+        moves |= !index.affine || index.coefficients[loop] != 0;
+      }
+      if (!moves) return true;
+    }
+    return false;
+  }
+};
+
+// Which axis lies contiguously in what a stage keeps.
+class StorageOrder : public SketchRule {
+ public:
+  std::string name() const override { return "storage_order"; }
+  void Apply(const Machine&, int s, Decisions& decisions,
+             Program& program) const override {
+    const int axes = static_cast<int>(program.stage(s).extents.size());
+    const Origin origin = program.plan(s).origin;
+    if (axes < 2 || s == program.output() ||
+        (origin != Origin::kCacheRead && origin != Origin::kRfactor)) {
+      return;
+    }
+    std::vector<int64_t> options(axes);
+    std::iota(options.begin(), options.end(), 0);
+    const int64_t first =
+        decisions.Choose(DecisionName(s, "inner"), options,
+                         origin == Origin::kRfactor ? axes - 1 : 0);
+    if (first == 0) return;
+    std::vector<int> order = {static_cast<int>(first)};
+    for (int axis = 0; axis < axes; ++axis) {
+      if (axis != first) order.push_back(axis);
+    }
+    program.SetStorage(s, std::move(order));
+  }
+};
+
+OPTRAIL_REGISTER_SKETCH_RULE(10, Inline)
+OPTRAIL_REGISTER_SKETCH_RULE(20, CacheWrite)
+OPTRAIL_REGISTER_SKETCH_RULE(30, Rfactor)
+OPTRAIL_REGISTER_SKETCH_RULE(35, StorageOrder)
+OPTRAIL_REGISTER_SKETCH_RULE(40, ComputeAt)
+OPTRAIL_REGISTER_SKETCH_RULE(90, CacheRead)
+
+}  // namespace
+}  // namespace optrail::tuning
