@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
@@ -87,8 +88,9 @@ class Attention : public Operator {
       absl::Span<const std::vector<double>> operands) const override {
     const Size s = SizeOf(shape);
     const double scale = 1 / std::sqrt(static_cast<double>(s.d));
-    std::vector<double> y(operands[0].size()), scores(s.keys);
-    for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
+    std::vector<double> y(operands[0].size());
+    const auto compute_row = [&](int64_t row) {
+      std::vector<double> scores(s.keys);
       const int64_t query = row % s.queries;
       const int64_t kv_head = row / s.queries / s.group;
       const double* const q = &operands[0][row * s.d];
@@ -112,7 +114,11 @@ class Attention : public Operator {
           y[row * s.d + c] += scores[j] / sum * v[j * s.d + c];
         }
       }
-    }
+    };
+    ForEachReference(
+        s.batch * s.heads * s.queries,
+        2.0 * static_cast<double>(y.size()) * static_cast<double>(s.keys),
+        compute_row);
     return {std::move(y)};
   }
 

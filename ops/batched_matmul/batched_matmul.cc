@@ -2,6 +2,7 @@
 // [batch, n, k] and transposed=a stores a as [batch, k, m]: scores of attention
 // and, with a batch of one, the backward products of a layer.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/types/span.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
@@ -48,23 +50,13 @@ class BatchedMatmul : public Operator {
   std::vector<std::vector<double>> Reference(
       const proto::Shape& shape,
       absl::Span<const std::vector<double>> operands) const override {
-    const Size s = SizeOf(shape);
-    std::vector<double> c(s.batch * s.m * s.n);
-    for (int64_t i = 0; i < s.batch * s.m; ++i) {
-      const int64_t batch = i / s.m;
-      const int64_t row = i % s.m;
-      const double* const b = &operands[1][batch * s.k * s.n];
-      for (int64_t p = 0; p < s.k; ++p) {
-        const double a = s.transposed == "a"
-                             ? operands[0][(batch * s.k + p) * s.m + row]
-                             : operands[0][i * s.k + p];
-        for (int64_t j = 0; j < s.n; ++j) {
-          c[i * s.n + j] +=
-              a * (s.transposed == "b" ? b[j * s.k + p] : b[p * s.n + j]);
-        }
-      }
-    }
-    return {std::move(c)};
+    return {Products(SizeOf(shape), operands, {}, 1)};
+  }
+
+  std::vector<double> FoldedReference(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> weights, int64_t run) const override {
+    return Products(SizeOf(shape), operands, weights, run);
   }
 
   // As of matmul.
@@ -77,6 +69,38 @@ class BatchedMatmul : public Operator {
     int64_t batch, m, n, k;
     std::string transposed;
   };
+  // Folded if there are weights.
+  static std::vector<double> Products(
+      const Size& s, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> weights, int64_t run) {
+    const int64_t columns = weights.empty() ? s.n : (s.n + run - 1) / run;
+    std::vector<double> c(s.batch * s.m * columns);
+    const auto compute = [&](int64_t i) {
+      const auto of = [&](int operand, int64_t size) {
+        return absl::MakeConstSpan(operands[operand]).subspan(i * size, size);
+      };
+      absl::Span<const double> a = of(0, s.m * s.k);
+      absl::Span<const double> b = of(1, s.k * s.n);
+      std::vector<double> turned, folded;
+      if (s.transposed == "a") a = turned = Transposed(s.k, s.m, a);
+      if (s.transposed == "b") b = turned = Transposed(s.n, s.k, b);
+      if (!weights.empty()) {
+        b = folded = FoldColumns(s.k, s.n, b, weights, run);
+      }
+      const std::vector<double> product =
+          ReferenceProduct(s.m, columns, s.k, a, b);
+      std::copy(product.begin(), product.end(), &c[i * s.m * columns]);
+    };
+    // One product uses all cores by itself.
+    if (s.batch == 1) {
+      compute(0);
+    } else {
+      ForEachReference(s.batch,
+                       static_cast<double>(c.size()) * static_cast<double>(s.k),
+                       compute);
+    }
+    return c;
+  }
   Size SizeOf(const proto::Shape& shape) const {
     return {shape.dims(0).value(), shape.dims(1).value(), shape.dims(2).value(),
             shape.dims(3).value(),

@@ -23,6 +23,7 @@
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/core/operator.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 
@@ -103,36 +104,26 @@ class ConvolutionOperator : public Operator {
   std::vector<std::vector<double>> Reference(
       const proto::Shape& shape,
       absl::Span<const std::vector<double>> operands) const override {
-    const ConvolutionSize s = *ConvolutionSizeOf(shape);
-    const std::vector<double> nothing(s.c);
-    std::vector<double> y(s.rows() * s.k);
-    double* out = y.data();
-    for (int64_t image = 0; image < s.n; ++image) {
-      for (int64_t p = 0; p < s.p; ++p) {
-        for (int64_t q = 0; q < s.q; ++q, out += s.k) {
-          for (int64_t i = 0; i < s.r; ++i) {
-            for (int64_t j = 0; j < s.s; ++j) {
-              const int64_t row = p * s.stride + i - s.padding;
-              const int64_t col = q * s.stride + j - s.padding;
-              const bool inside =
-                  row >= 0 && row < s.h && col >= 0 && col < s.w;
-              const double* x =
-                  inside ? &operands[0][((image * s.h + row) * s.w + col) * s.c]
-                         : nothing.data();
-              const double* weights = &operands[1][(i * s.s + j) * s.c * s.k];
-              for (int64_t c = 0; c < s.c; ++c, weights += s.k) {
-                for (int64_t k = 0; k < s.k; ++k) out[k] += x[c] * weights[k];
-              }
-            }
-          }
-          for (int64_t k = 0; fused_ && k < s.k; ++k) {
-            const double v = out[k] * operands[2][k] + operands[3][k];
-            out[k] = v < 0 ? 0 : v;
-          }
-        }
-      }
+    const ConvolutionSize size = *ConvolutionSizeOf(shape);
+    std::vector<double> y = Convolve(size, operands[0], operands[1]);
+    for (size_t i = 0; fused_ && i < y.size(); ++i) {
+      const double v = y[i] * operands[2][i % size.k] + operands[3][i % size.k];
+      y[i] = v < 0 ? 0 : v;
     }
     return {std::move(y)};
+  }
+
+  // Filters may be added up before as well as after, where relu does not
+  // follow.
+  std::vector<double> FoldedReference(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> weights, int64_t run) const override {
+    if (fused_) return {};
+    ConvolutionSize size = *ConvolutionSizeOf(shape);
+    const std::vector<double> folded =
+        FoldColumns(size.depth(), size.k, operands[1], weights, run);
+    size.k = (size.k + run - 1) / run;
+    return Convolve(size, operands[0], folded);
   }
 
   // As of a matrix product with as long sums (matmul.cc), times a scale of up
@@ -145,6 +136,38 @@ class ConvolutionOperator : public Operator {
   }
 
  private:
+  static std::vector<double> Convolve(const ConvolutionSize& s,
+                                      const std::vector<double>& all_x,
+                                      const std::vector<double>& all_weights) {
+    const std::vector<double> nothing(s.c);
+    std::vector<double> y(s.rows() * s.k);
+    const auto compute_line = [&](int64_t line) {  // of output pixels
+      const int64_t image = line / s.p;
+      for (int64_t q = 0; q < s.q; ++q) {
+        double* const out = &y[(line * s.q + q) * s.k];
+        for (int64_t i = 0; i < s.r; ++i) {
+          for (int64_t j = 0; j < s.s; ++j) {
+            const int64_t row = line % s.p * s.stride + i - s.padding;
+            const int64_t col = q * s.stride + j - s.padding;
+            const bool inside = row >= 0 && row < s.h && col >= 0 && col < s.w;
+            const double* x =
+                inside ? &all_x[((image * s.h + row) * s.w + col) * s.c]
+                       : nothing.data();
+            const double* weights = &all_weights[(i * s.s + j) * s.c * s.k];
+            for (int64_t c = 0; c < s.c; ++c, weights += s.k) {
+              for (int64_t k = 0; k < s.k; ++k) out[k] += x[c] * weights[k];
+            }
+          }
+        }
+      }
+    };
+    ForEachReference(
+        s.n * s.p,
+        static_cast<double>(y.size()) * static_cast<double>(s.depth()),
+        compute_line);
+    return y;
+  }
+
   const std::string name_;
   const bool fused_;
 };

@@ -1,7 +1,6 @@
 // y[m, n] = f(x[m, k] * w[k, n] + bias[n]): a layer of a network in one pass,
 // f being nothing, relu or gelu.
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -12,6 +11,7 @@
 #include "absl/types/span.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
@@ -46,21 +46,28 @@ class Linear : public Operator {
       absl::Span<const std::vector<double>> operands) const override {
     const auto [m, n, k] = SizeOf(shape);
     const std::string f = VariantAttributeOf(*this, shape, "activation");
-    std::vector<double> y(m * n);
-    for (int64_t i = 0; i < m; ++i) {
-      double* const row = &y[i * n];
-      std::copy_n(operands[2].begin(), n, row);
-      for (int64_t p = 0; p < k; ++p) {
-        const double x = operands[0][i * k + p];
-        const double* const w = &operands[1][p * n];
-        for (int64_t j = 0; j < n; ++j) row[j] += x * w[j];
-      }
-      for (int64_t j = 0; j < n; ++j) {
-        if (f == "relu") row[j] = row[j] < 0 ? 0 : row[j];
-        if (f == "gelu") row[j] *= 0.5 * std::erfc(-row[j] * M_SQRT1_2);
-      }
+    std::vector<double> y = ReferenceProduct(m, n, k, operands[0], operands[1]);
+    for (int64_t i = 0; i < m * n; ++i) {
+      y[i] += operands[2][i % n];
+      if (f == "relu") y[i] = y[i] < 0 ? 0 : y[i];
+      if (f == "gelu") y[i] *= 0.5 * std::erfc(-y[i] * M_SQRT1_2);
     }
     return {std::move(y)};
+  }
+
+  // As of matmul, where no activation comes after it.
+  std::vector<double> FoldedReference(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> weights, int64_t run) const override {
+    if (VariantAttributeOf(*this, shape, "activation") != "none") return {};
+    const auto [m, n, k] = SizeOf(shape);
+    const std::vector<double> bias =
+        FoldColumns(1, n, operands[2], weights, run);
+    std::vector<double> y =
+        ReferenceProduct(m, static_cast<int64_t>(bias.size()), k, operands[0],
+                         FoldColumns(k, n, operands[1], weights, run));
+    for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
+    return y;
   }
 
   // As of matmul; gelu is nowhere steeper than 1.13, and its tail cancels in

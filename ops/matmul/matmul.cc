@@ -8,10 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "base/parallel_for.h"
 #include "ops/core/data_type.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
@@ -51,23 +51,17 @@ class Matmul : public Operator {
       const proto::Shape& shape,
       absl::Span<const std::vector<double>> operands) const override {
     const Size size = SizeOf(shape);
-    return {Product(size, operands[0], operands[1])};
+    return {ReferenceProduct(size.m, size.n, size.k, operands[0], operands[1])};
   }
 
   // Columns of b may be added up before the product as well as after it.
   std::vector<double> FoldedReference(
       const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
       absl::Span<const double> weights, int64_t run) const override {
-    Size size = SizeOf(shape);
-    const int64_t runs = (size.n + run - 1) / run;
-    std::vector<double> folded(size.k * runs);
-    ParallelFor(size.k, 0, [&](int64_t p) {
-      for (int64_t j = 0; j < size.n; ++j) {
-        folded[p * runs + j / run] += weights[j] * operands[1][p * size.n + j];
-      }
-    });
-    size.n = runs;
-    return Product(size, operands[0], folded);
+    const Size size = SizeOf(shape);
+    return ReferenceProduct(
+        size.m, (size.n + run - 1) / run, size.k, operands[0],
+        FoldColumns(size.k, size.n, operands[1], weights, run));
   }
 
   // With u = 2^-24: a running sum of k products of numbers uniform in [-1, 1)
@@ -96,42 +90,6 @@ class Matmul : public Operator {
   struct Size {
     int64_t m, n, k;
   };
-  static std::vector<double> Product(const Size& size,
-                                     absl::Span<const double> a,
-                                     absl::Span<const double> b) {
-    // Blocks of b and rows of c stay in cache: 1024^3 takes half a second on
-    // one core.
-    constexpr int64_t kBlockRows = 32;
-    constexpr int64_t kBlockColumns = 512;
-    constexpr int64_t kBlockDepth = 64;
-    std::vector<double> c(size.m * size.n);
-    const auto compute_rows = [&](int64_t block) {
-      const int64_t i0 = block * kBlockRows;
-      const int64_t i_end = std::min(i0 + kBlockRows, size.m);
-      for (int64_t j0 = 0; j0 < size.n; j0 += kBlockColumns) {
-        const int64_t columns = std::min(kBlockColumns, size.n - j0);
-        for (int64_t p0 = 0; p0 < size.k; p0 += kBlockDepth) {
-          const int64_t p_end = std::min(p0 + kBlockDepth, size.k);
-          for (int64_t i = i0; i < i_end; ++i) {
-            double* c_row = &c[i * size.n + j0];
-            for (int64_t p = p0; p < p_end; ++p) {
-              const double a_ip = a[i * size.k + p];
-              const double* b_row = &b[p * size.n + j0];
-              for (int64_t j = 0; j < columns; ++j) c_row[j] += a_ip * b_row[j];
-            }
-          }
-        }
-      }
-    };
-    // Threads take longer to start than small products.
-    constexpr double kParallelAbove = 1e8;
-    const double work = static_cast<double>(size.m) *
-                        static_cast<double>(size.n) *
-                        static_cast<double>(size.k);
-    ParallelFor((size.m + kBlockRows - 1) / kBlockRows,
-                work > kParallelAbove ? 0 : 1, compute_rows);
-    return c;
-  }
   static Size SizeOf(const proto::Shape& shape) {
     return {shape.dims(0).value(), shape.dims(1).value(),
             shape.dims(2).value()};

@@ -1,0 +1,40 @@
+#ifndef OPTRAIL_OPS_LIB_REFERENCE_H_
+#define OPTRAIL_OPS_LIB_REFERENCE_H_
+
+// What references of operators share: products in double precision, on all
+// cores where that is worth the threads.
+//
+//   std::vector<double> c = ReferenceProduct(m, n, k, a, b);
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+
+namespace optrail::ops {
+
+// c[m, n] = a[m, k] * b[k, n], row-major.
+std::vector<double> ReferenceProduct(int64_t m, int64_t n, int64_t k,
+                                     absl::Span<const double> a,
+                                     absl::Span<const double> b);
+
+// b[rows, cols] with each run of `run` neighbours in a row folded into their
+// sum weighted by weights[cols]: what Operator::FoldedReference() multiplies
+// with in place of b.
+std::vector<double> FoldColumns(int64_t rows, int64_t cols,
+                                absl::Span<const double> b,
+                                absl::Span<const double> weights, int64_t run);
+
+// x[rows, cols] as [cols, rows].
+std::vector<double> Transposed(int64_t rows, int64_t cols,
+                               absl::Span<const double> x);
+
+// compute(i) for i < count, on all cores if all of them together take more
+// multiplications than starting threads is worth.
+void ForEachReference(int64_t count, double multiplications,
+                      absl::FunctionRef<void(int64_t)> compute);
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_LIB_REFERENCE_H_
