@@ -83,9 +83,10 @@ absl::StatusOr<std::string> AskCompiler(absl::string_view runfile,
     if (fresh) {
       OPTRAIL_ASSIGN_OR_RETURN(process, Start(program));
     }
-    absl::Status status = process->WriteFrame(request, absl::Seconds(10));
-    absl::StatusOr<std::string> reply = status;
-    if (status.ok()) reply = process->ReadFrame(kAnswerWithin);
+    const absl::Status asked = process->WriteFrame(request, absl::Seconds(10));
+    const absl::StatusOr<std::string> reply =
+        asked.ok() ? process->ReadFrame(kAnswerWithin)
+                   : absl::StatusOr<std::string>(asked);
     if (!reply.ok()) {
       const ExitInfo exit = process->KillAndWait();
       process.reset();
