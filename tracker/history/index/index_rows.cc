@@ -15,6 +15,7 @@ std::string EncodeObservation(const Observation& observation) {
   bool any_aggregate = false;
   for (const ProcessReading& process : observation.processes) {
     stored.add_values(process.value);
+    stored.add_fastest(process.fastest);
     stored.add_relative_sample_spreads(process.relative_sample_spread);
     stored.add_samples(process.samples);
     any_aggregate |= process.aggregate_only;
@@ -53,6 +54,7 @@ absl::Status SetObservation(const proto::IndexedObservation& stored,
   const int processes = stored.values_size();
   if (stored.relative_sample_spreads_size() != processes ||
       stored.samples_size() != processes ||
+      stored.fastest_size() != processes ||
       (stored.aggregate_only_size() != 0 &&
        stored.aggregate_only_size() != processes)) {
     return absl::DataLossError("index: an observation is not whole");
@@ -65,9 +67,14 @@ absl::Status SetObservation(const proto::IndexedObservation& stored,
   }
   result->processes.clear();
   for (int i = 0; i < processes; ++i) {
-    result->processes.push_back(
-        {stored.values(i), stored.relative_sample_spreads(i), stored.samples(i),
-         stored.aggregate_only_size() > 0 && stored.aggregate_only(i)});
+    ProcessReading process;
+    process.value = stored.values(i);
+    process.fastest = stored.fastest(i);
+    process.relative_sample_spread = stored.relative_sample_spreads(i);
+    process.samples = stored.samples(i);
+    process.aggregate_only =
+        stored.aggregate_only_size() > 0 && stored.aggregate_only(i);
+    result->processes.push_back(process);
   }
   // Their names are attributes.
   const int loops = static_cast<int>(result->calibrations.size());

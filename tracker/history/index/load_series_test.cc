@@ -45,9 +45,9 @@ std::string TextOf(const Point& point) {
                   point.settings);
   for (const std::string& id : point.run_ids) absl::StrAppend(&text, " ", id);
   for (const ProcessReading& process : point.processes) {
-    absl::StrAppendFormat(&text, " %a/%a/%d/%d", process.value,
-                          process.relative_sample_spread, process.samples,
-                          process.aggregate_only);
+    absl::StrAppendFormat(&text, " %a/%a/%a/%d/%d", process.value,
+                          process.fastest, process.relative_sample_spread,
+                          process.samples, process.aggregate_only);
   }
   return text;
 }
