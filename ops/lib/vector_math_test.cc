@@ -55,8 +55,9 @@ TEST(NormalCdf, KeepsTheDigitsOfItsTail) {
     double worst = 0;
     for (float x = -12.5f; x < 12.5f; x += 0.00719f) {
       const double expected = 0.5 * std::erfc(-x * M_SQRT1_2);
-      // What rounding the exponent costs, and six units for the rest.
-      const double allowed = (x * x / 2 + 6) * 0x1.0p-24 * expected;
+      // What rounding the exponent costs; of the rest 2.2 units are the
+      // polynomial's, 3 the exponential's, the others come from their rounding.
+      const double allowed = (x * x / 2 + 8) * 0x1.0p-24 * expected;
       worst = std::max(
           worst,
           std::abs(HWY_DYNAMIC_DISPATCH(NormalCdfOf)(x) - expected) / allowed);
