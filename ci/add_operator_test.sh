@@ -3,15 +3,10 @@
 # it added in every way a declaration can be wrong, and expects each to fail
 # with file, line and knob.
 #
-# Runs bazel within bazel, in an output base of its own. Argument: the WORKSPACE
-# file.
+# Argument: the WORKSPACE file.
 set -euo pipefail
 
-root=$(dirname "$(readlink -f "$1")")
-scratch=$TEST_TMPDIR/scratch
-export HOME=$TEST_TMPDIR
-options="--output_base=$TEST_TMPDIR/output_base --max_idle_secs=15 --host_jvm_args=-Xmx600m"
-trap 'cd "$scratch" && bazel $options shutdown >/dev/null 2>&1 || true; chmod -R u+w "$TEST_TMPDIR/output_base" 2>/dev/null || true' EXIT
+. "$(dirname "$(readlink -f "$0")")/scratch_workspace.sh" "$1"
 
 "$root/docs/follow_add_operator.sh" "$scratch" $options
 cd "$scratch"
@@ -25,8 +20,7 @@ checks=0
 # expect WHAT PATTERN: the build must fail with a message that matches.
 expect() {
   local log=$TEST_TMPDIR/log
-  # shellcheck disable=SC2086
-  if bazel $options build "//$package/..." >"$log" 2>&1; then
+  if bazel build "//$package/..." >"$log" 2>&1; then
     echo "FAILED: $1 built"
     exit 1
   fi
@@ -68,8 +62,7 @@ mkdir failing
 printf 'sh_test(name = "failing_test", srcs = ["failing_test.sh"])\n' >failing/BUILD
 printf '#!/bin/sh\necho "why it failed"\nexit 1\n' >failing/failing_test.sh
 chmod +x failing/failing_test.sh
-# shellcheck disable=SC2086
-if bazel $options test //failing:failing_test >"$TEST_TMPDIR/log" 2>&1; then
+if bazel test //failing:failing_test >"$TEST_TMPDIR/log" 2>&1; then
   echo "FAILED: a failing test passed"
   exit 1
 fi

@@ -6,17 +6,12 @@
 # it there, and reads, gates and reports what was recorded by a binary that has
 # never heard of it.
 #
-# Runs bazel within bazel, in an output base of its own. Arguments: the WORKSPACE
-# file, optrail.
+# Arguments: the WORKSPACE file, optrail.
 set -euo pipefail
 
-root=$(dirname "$(readlink -f "$1")")
+. "$(dirname "$(readlink -f "$0")")/scratch_workspace.sh" "$1"
 optrail=$(readlink -f "$2")
-scratch=$TEST_TMPDIR/scratch
 log=$TEST_TMPDIR/log
-export HOME=$TEST_TMPDIR
-options="--output_base=$TEST_TMPDIR/output_base --max_idle_secs=15 --host_jvm_args=-Xmx600m"
-trap 'cd "$scratch" && bazel $options shutdown >/dev/null 2>&1 || true; chmod -R u+w "$TEST_TMPDIR/output_base" 2>/dev/null || true' EXIT
 
 # WORKSPACE and .bazelrc as docs/add_operator.md shows them.
 "$root/docs/follow_add_operator.sh" --extract_only "$scratch"
@@ -42,22 +37,19 @@ expect() {
 }
 
 # The operator's test runs its kernels on the device. ---------------------------
-# shellcheck disable=SC2086
-bazel $options test //scale:scale_test
+bazel test //scale:scale_test
 expect 0 "KernelsOfOtherDevicesMatchTheReference" \
   cat bazel-testlogs/scale/scale_test/test.log
 expect 0 "[1-9][0-9]* configs ran" cat bazel-testlogs/scale/scale_test/test.log
-# shellcheck disable=SC2086
-bazel $options build //scale:scale_tune //scale:scale_bench
+bazel build //scale:scale_tune //scale:scale_bench
 tune=$PWD/bazel-bin/scale/scale_tune
 bench=$PWD/bazel-bin/scale/scale_bench
 
 # A name that the device does not declare fails the build, with its place.
 echo 'constraint { expr: "teeth < hw.simd_bits" why: "no clockwork has any" }' \
   >>scale/scale.space.textproto
-# shellcheck disable=SC2086
 expect 1 "scale.space.textproto:[0-9]+:[0-9]+: unknown attribute .hw.simd_bits.*gears" \
-  bazel $options build //scale
+  bazel build //scale
 sed -i '$d' scale/scale.space.textproto
 
 printf 'bazel-*\n.optrail\nout\n' >.gitignore

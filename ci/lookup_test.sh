@@ -2,15 +2,10 @@
 # Builds the service of ci/example_service in a workspace of its own, with
 # nothing of Optrail but //tuning:lookup, and asks it for configs.
 #
-# Runs bazel within bazel, in an output base of its own. Argument: the WORKSPACE
-# file.
+# Argument: the WORKSPACE file.
 set -euo pipefail
 
-root=$(dirname "$(readlink -f "$1")")
-scratch=$TEST_TMPDIR/scratch
-export HOME=$TEST_TMPDIR
-options="--output_base=$TEST_TMPDIR/output_base --max_idle_secs=15 --host_jvm_args=-Xmx600m"
-trap 'cd "$scratch" && bazel $options shutdown >/dev/null 2>&1 || true; chmod -R u+w "$TEST_TMPDIR/output_base" 2>/dev/null || true' EXIT
+. "$(dirname "$(readlink -f "$0")")/scratch_workspace.sh" "$1"
 
 # WORKSPACE and .bazelrc as docs/add_operator.md shows them.
 "$root/docs/follow_add_operator.sh" --extract_only "$scratch"
@@ -21,8 +16,7 @@ cp "$root/ci/example_service/service.cc" service/
 cp "$root/ci/example_service/service.BUILD" service/BUILD
 cp "$root/ci/example_service/softmax.tuned.textproto" .
 
-# shellcheck disable=SC2086
-bazel $options build //service
+bazel build //service
 
 # expect CODE PATTERN SHAPE...: exit code and a line of either output.
 expect() {
@@ -43,8 +37,7 @@ expect 0 "^rows=4,cols=4/f16 cols_tile=16 algorithm=two_pass$" rows=4,cols=4/f16
 expect 2 'dimension "cols"' rows=4,cols=0/f32
 
 # No operators, no stopwatch, no history.
-# shellcheck disable=SC2086
-bazel $options query 'deps(//service)' --output=package 2>/dev/null >packages
+bazel query 'deps(//service)' --output=package 2>/dev/null >packages
 if grep -E '^@optrail//(ops|suites|tracker|reports|cli)' packages; then
   echo "FAILED: a lookup brings these along"
   exit 1
