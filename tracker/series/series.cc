@@ -70,7 +70,8 @@ absl::optional<ProcessReading> ReadingOf(
     const proto::MeterWindow& window, const proto::Measurement& measurement) {
   if (window.calls() <= 0) return absl::nullopt;
   ProcessReading reading;
-  reading.value = window.value() / static_cast<double>(window.calls());
+  reading.value = reading.fastest =
+      window.value() / static_cast<double>(window.calls());
   reading.samples = 1;
   reading.aggregate_only = measurement.aggregate_only();
   return reading;

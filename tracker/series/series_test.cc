@@ -72,6 +72,7 @@ TEST(ReadingOf, IsWhatAMeterReadOfOneCall) {
   const auto reading = ReadingOf(result.measurements(0), "joules");
   ASSERT_TRUE(reading.has_value());
   EXPECT_DOUBLE_EQ(reading->value, .25);
+  EXPECT_DOUBLE_EQ(reading->fastest, .25);
   EXPECT_EQ(reading->samples, 1);
   EXPECT_FALSE(ReadingOf(result.measurements(1), "joules").has_value());
   const std::vector<Observation> observed = Observe(result);
