@@ -542,6 +542,57 @@ TEST_F(OperatorTest, KernelsOfOtherDevicesMatchTheReference) {
   }
 }
 
+// What large shapes are checked with agrees with what small ones are.
+TEST_F(OperatorTest, PartsOfTheReferenceAreOfTheWhole) {
+  std::set<std::string> seen;
+  for (const tuning::NamedShape& listed : shapes_) {
+    const auto shape = Runnable(listed.shape);
+    if (!shape.has_value() || !op().HasPartialReference(*shape) ||
+        !seen.insert(tuning::CanonicalText(*shape)).second) {
+      continue;
+    }
+    SCOPED_TRACE(tuning::CanonicalText(*shape));
+    const auto specs = op().Operands(*shape);
+    ASSERT_TRUE(specs.ok());
+    std::vector<std::vector<double>> values;
+    for (const OperandSpec& spec : *specs) {
+      values.emplace_back();
+      if (spec.role == Role::kOutput) continue;
+      values.back() = RandomValues(spec, kSeed + values.size());
+    }
+    const std::vector<std::vector<double>> whole =
+        op().Reference(*shape, values);
+    ASSERT_EQ(whole.size(), 1);
+    const int64_t columns = specs->back().dims.back();
+    const int64_t rows = static_cast<int64_t>(whole[0].size()) / columns;
+    constexpr int kVectors = 2;
+    Rng rng(kSeed);
+    std::vector<double> x(columns * kVectors);
+    for (double& value : x) value = rng.Gaussian();
+    const std::vector<double> times =
+        op().ReferenceTimes(*shape, values, x, kVectors);
+    EXPECT_TRUE(times.empty() ||
+                static_cast<int64_t>(times.size()) == rows * kVectors);
+    const double tolerance = 1e-9 * static_cast<double>(columns);
+    for (int64_t row = 0; row < rows; ++row) {
+      const double* const expected = &whole[0][row * columns];
+      const std::vector<double> got = op().ReferenceRow(*shape, values, row);
+      ASSERT_EQ(static_cast<int64_t>(got.size()), columns);
+      double products[kVectors] = {};
+      for (int64_t j = 0; j < columns; ++j) {
+        ASSERT_NEAR(got[j], expected[j], tolerance) << row << ", " << j;
+        for (int s = 0; s < kVectors; ++s) {
+          products[s] += expected[j] * x[j * kVectors + s];
+        }
+      }
+      for (int s = 0; s < kVectors && !times.empty(); ++s) {
+        ASSERT_NEAR(times[row * kVectors + s], products[s], 1e3 * tolerance)
+            << row;
+      }
+    }
+  }
+}
+
 TEST_F(OperatorTest, TunedConfigsCanBeUsed) {
   std::set<std::string> hardware_seen;
   for (const EmbeddedFile& file : entry_->tuned) {
