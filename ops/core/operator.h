@@ -46,6 +46,9 @@ struct OperandSpec {
   // Normal with mean 0 and deviation 1 in place of uniform: what arithmetic is
   // made of decides how much power a device takes, and so how fast it is.
   bool normal = false;
+  // A .npy file whose values stand in place of random ones (input_file.h), a
+  // path in the workspace. Results are checked with hard values among them.
+  std::string file = {};
   // Integer types: an index is index_limit u^index_skew for u uniform in [0,
   // 1), so that above 1 small ones come more often, as users' favourites do.
   double index_skew = 1;

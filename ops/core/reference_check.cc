@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "ops/core/data_type.h"
+#include "ops/core/input_file.h"
 #include "ops/core/pieces.h"
 #include "tuning/proto/canonical.h"
 
@@ -71,6 +72,29 @@ void SprinkleHardValues(const OperandSpec& spec, Rng& rng,
       values[i] = values[i - 1];
     }
   }
+}
+
+// As the kernel will see them: the reference starts from the same numbers.
+void Round(proto::DataType type, absl::Span<double> values) {
+  std::vector<char> encoded(values.size() * 8);
+  EncodeValues(type, values, encoded.data());
+  DecodeValues(type, encoded.data(), 0, values);
+}
+
+// Of an operand with a file.
+absl::StatusOr<std::vector<double>> Recorded(const OperandSpec& spec) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<double> values,
+                           ReadInputFile(spec.file));
+  if (spec.index_limit <= 0) return values;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] >= 0 && values[i] < static_cast<double>(spec.index_limit)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        spec.file, ": value ", i, " is ", values[i], ", expected 0 to ",
+        spec.index_limit - 1, " for operand \"", spec.name, "\""));
+  }
+  return values;
 }
 
 // Rows are the last dimension.
@@ -162,12 +186,25 @@ std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
     if (IsFloat(spec.data_type) && kind == Values::kHard) {
       SprinkleHardValues(spec, rng, piece);
     }
-    // Rounded as the kernel will see them: the reference starts from the same
-    // numbers.
-    std::vector<char> encoded(piece.size() * 8);
-    EncodeValues(spec.data_type, piece, encoded.data());
-    DecodeValues(spec.data_type, encoded.data(), 0, piece);
+    Round(spec.data_type, piece);
   });
+  return values;
+}
+
+std::vector<double> RecordedValues(const OperandSpec& spec,
+                                   absl::Span<const double> recorded,
+                                   uint64_t seed, Values kind) {
+  std::vector<double> values(spec.elements());
+  Rng rng(seed);
+  size_t at = rng.UniformInt(static_cast<int64_t>(recorded.size()));
+  for (double& value : values) {
+    value = recorded[at];
+    if (++at == recorded.size()) at = 0;
+  }
+  if (IsFloat(spec.data_type) && kind == Values::kHard) {
+    SprinkleHardValues(spec, rng, absl::MakeSpan(values));
+  }
+  Round(spec.data_type, absl::MakeSpan(values));
   return values;
 }
 
@@ -209,6 +246,9 @@ absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::Create(
       OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
                                device.Allocate(spec.size_bytes()));
       operand.buffers.push_back(std::move(buffer));
+    }
+    if (!spec.file.empty() && spec.role != Role::kOutput) {
+      OPTRAIL_ASSIGN_OR_RETURN(operand.recorded, Recorded(spec));
     }
     checked->has_in_out_ |= spec.role == Role::kInOut;
     checked->bytes_per_set_ += static_cast<int64_t>(spec.size_bytes());
@@ -413,8 +453,13 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
     for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
       data.inputs.emplace_back();
       if (specs_[i].role == Role::kOutput) continue;
-      data.inputs.back() = Encoded(
-          specs_[i], RandomValues(specs_[i], OperandSeed(seed, i), values));
+      const std::vector<double>& recorded = operands_[i].recorded;
+      const uint64_t own_seed = OperandSeed(seed, i);
+      data.inputs.back() =
+          Encoded(specs_[i],
+                  recorded.empty()
+                      ? RandomValues(specs_[i], own_seed, values)
+                      : RecordedValues(specs_[i], recorded, own_seed, values));
     }
     cache_.push_front(std::move(data));
     TrimCache();

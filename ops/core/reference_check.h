@@ -52,6 +52,13 @@ enum class Values { kTypical, kHard };
 std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
                                  Values values = Values::kTypical);
 
+// The same of recorded data (OperandSpec::file), as it lies there from a place
+// that `seed` chooses.
+std::vector<double> RecordedValues(const OperandSpec& spec,
+                                   absl::Span<const double> recorded,
+                                   uint64_t seed,
+                                   Values values = Values::kTypical);
+
 // A call of more than this is checked in part, if its operator offers that.
 inline constexpr double kMaxWholeReferenceFlop = 1e9;
 
@@ -131,8 +138,9 @@ class CheckedOperands : public OperandSets {
   // One operand; in-out operands have a buffer per set, others one for all.
   struct Operand {
     std::vector<std::unique_ptr<Buffer>> buffers;
-    uint64_t input_hash = 0;    // of the bytes of kInput
-    std::vector<char> initial;  // the bytes of kInOut
+    uint64_t input_hash = 0;       // of the bytes of kInput
+    std::vector<char> initial;     // the bytes of kInOut
+    std::vector<double> recorded;  // of the spec's file, if it has one
   };
 
   // Inputs and, once somebody asked for it, their reference.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -558,6 +559,76 @@ TEST(SharedReferences, DamagedOrUnwritableOnesAreComputed) {
   EXPECT_EQ(op.references, 3);
   compute(folder);
   EXPECT_EQ(op.references, 3);
+}
+
+// Looks indices up in a table.
+class Pick : public Operator {
+ public:
+  explicit Pick(std::string file) : file_(std::move(file)) {}
+  std::string name() const override { return "pick"; }
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::I32}};
+  }
+  std::vector<std::string> dims() const override { return {"n"}; }
+  absl::StatusOr<std::vector<OperandSpec>> Operands(
+      const proto::Shape& shape) const override {
+    const int64_t n = shape.dims(0).value();
+    OperandSpec ids{"ids", proto::I32, {n}, Role::kInput, 4};
+    ids.file = file_;
+    return std::vector<OperandSpec>{ids, {"y", proto::I32, {n}, Role::kOutput}};
+  }
+  double Flop(const proto::Shape& shape) const override { return 1; }
+  std::vector<std::vector<double>> Reference(
+      const proto::Shape& shape,
+      absl::Span<const std::vector<double>> operands) const override {
+    return {operands[0]};
+  }
+  Tolerance ToleranceFor(const proto::Shape& shape) const override {
+    return {0, 0};
+  }
+
+ private:
+  const std::string file_;
+};
+
+TEST(RecordedInputs, ComeFromTheFileAndAreCheckedAgainstTheirLimit) {
+  const std::string path = testing::TempDir() + "/ids.npy";
+  const auto write = [&](std::vector<int32_t> values) {
+    std::string header = "{'descr': '<i4', 'fortran_order': False, 'shape': (";
+    header += std::to_string(values.size()) + ",), }";
+    header.resize(117, ' ');
+    header += '\n';
+    std::string file("\x93NUMPY\x01\x00", 8);
+    file += static_cast<char>(header.size());
+    file += '\0';
+    file += header;
+    file.append(reinterpret_cast<const char*>(values.data()),
+                values.size() * sizeof(int32_t));
+    ASSERT_TRUE(WriteFileAtomically(path, file).ok());
+  };
+  const Pick op(path);
+  const auto device = *MakeCpuDevice(1);
+  const proto::Shape shape = Shape("n=7/i32");
+  write({0, 1, 2, 3, 3});
+  const auto operands = *CheckedOperands::Create(op, shape, *device);
+  std::set<std::vector<int32_t>> seen;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    ASSERT_TRUE(operands->Fill(seed).ok());
+    const auto* const ids =
+        static_cast<const int32_t*>(operands->addresses()[0]);
+    seen.insert(std::vector<int32_t>(ids, ids + 7));
+  }
+  // The file from each of its places.
+  EXPECT_EQ(seen.size(), 5);
+  EXPECT_EQ(seen.count({2, 3, 3, 0, 1, 2, 3}), 1);
+
+  write({0, 4});
+  EXPECT_THAT(
+      std::string(
+          CheckedOperands::Create(op, shape, *device).status().message()),
+      HasSubstr("ids.npy: value 1 is 4, expected 0 to 3 for operand \"ids\""));
+  EXPECT_TRUE(absl::IsNotFound(
+      CheckedOperands::Create(Pick("/no/such.npy"), shape, *device).status()));
 }
 
 }  // namespace

@@ -87,6 +87,13 @@ TEST_F(WorkerEvaluatorTest, EachMisbehaviourBecomesItsOutcome) {
       {"write_nothing", proto::WRONG_RESULT},
       {"write_out_of_bounds", proto::WRONG_RESULT},
       {"change_input", proto::WRONG_RESULT},
+      {"refuse", proto::INVALID},
+      {"write_before", proto::WRONG_RESULT},
+      {"wrong_last", proto::WRONG_RESULT},
+      {"wrong_beyond_one", proto::WRONG_RESULT},
+      {"wrong_denormals", proto::WRONG_RESULT},
+      {"wrong_ties", proto::WRONG_RESULT},
+      {"wrong_large", proto::WRONG_RESULT},
   };
   for (const auto& [behaviour, outcome] : expected) {
     // Only what hangs may be stopped by the clock, however slow the machine.
