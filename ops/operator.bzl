@@ -185,6 +185,7 @@ def operator(
         version = 1,
         uses = [],
         deps = [],
+        data = [],
         copts = [],
         shards = 1,
         namespace = "optrail::ops",
@@ -232,6 +233,8 @@ def operator(
         headers of ops/lib, loops that another library compiles (in `deps`)
       deps: what the sources include beyond Highway, Optrail's ops/core, ops/lib
         and canonical text, and Abseil's status, strings and span
+      data: files that are read when kernels are run, such as recorded inputs
+        (OperandSpec::file)
       copts: compiler options of the kernels
       shards: compilations over which the instantiations are spread
       namespace: C++ namespace of the generated knobs
@@ -379,7 +382,7 @@ def operator(
         name = name,
         srcs = srcs + compiled_backends + [name + "_registration.cc"],
         hdrs = hdrs,
-        data = [":" + halide_compiler] if halide_compiler else [],
+        data = data + ([":" + halide_compiler] if halide_compiler else []),
         linkopts = ["-ldl"],
         visibility = visibility,
         deps = kernel_deps + generated + [str(Label("//ops/core:jit_backend"))] + [":%s_cpu_%d" % (name, shard) for shard in range(shards)],

@@ -19,6 +19,7 @@
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
+#include "tuning/session/objective.h"
 
 namespace optrail::reports {
 namespace {
@@ -369,6 +370,50 @@ void AddFindings(const std::vector<proto::Session>& sessions,
 
 }  // namespace
 
+namespace {
+
+// Whether `a` is no worse in anything and better in something.
+bool Beats(const std::vector<Objective>& objectives, const Trial& a,
+           const Trial& b) {
+  bool better = false;
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    const double by = objectives[i].lower_is_better ? b.values[i] - a.values[i]
+                                                    : a.values[i] - b.values[i];
+    if (by < 0) return false;
+    better |= by > 0;
+  }
+  return better;
+}
+
+// Trials whose values are all known and that no other beats.
+std::vector<int> FrontOf(const TuningSession& session) {
+  std::vector<int> known, front;
+  for (size_t i = 0; i < session.trials.size(); ++i) {
+    const Trial& trial = session.trials[i];
+    if (trial.outcome != "OK" || trial.values.empty()) continue;
+    if (std::all_of(trial.values.begin(), trial.values.end(),
+                    [](double value) { return std::isfinite(value); })) {
+      known.push_back(static_cast<int>(i));
+    }
+  }
+  for (const int i : known) {
+    const bool beaten = std::any_of(known.begin(), known.end(), [&](int other) {
+      return Beats(session.objectives, session.trials[other],
+                   session.trials[i]);
+    });
+    if (!beaten) front.push_back(i);
+  }
+  const bool rises = session.objectives[0].lower_is_better;
+  std::stable_sort(front.begin(), front.end(), [&](int a, int b) {
+    const double x = session.trials[a].values[0];
+    const double y = session.trials[b].values[0];
+    return rises ? x < y : x > y;
+  });
+  return front;
+}
+
+}  // namespace
+
 TuningSession ConvertSession(const proto::Session& session, int hardware) {
   TuningSession result;
   result.id = session.session_id();
@@ -384,6 +429,21 @@ TuningSession ConvertSession(const proto::Session& session, int hardware) {
                                           session.valid_config_count());
   result.commit = ConvertCommit(session.commit());
   result.warm_start_trial_count = session.warm_start_trial_count();
+
+  const std::vector<proto::Objective> objectives =
+      tuning::ObjectivesOf(session);
+  const bool is_time = objectives.size() == 1 &&
+                       objectives[0].metric() == tuning::kTimeMetric &&
+                       objectives[0].unit() == tuning::TimeObjective().unit();
+  for (const proto::Objective& objective : objectives) {
+    if (is_time) break;
+    Objective& converted = result.objectives.emplace_back();
+    converted.metric = objective.metric();
+    converted.unit = objective.unit();
+    converted.lower_is_better =
+        objective.direction() != proto::HIGHER_IS_BETTER;
+    converted.limit = If<double>(objective.has_limit(), objective.limit());
+  }
 
   // Levels in their natural order: numbers by size, then words by name.
   struct Order {
@@ -420,6 +480,11 @@ TuningSession ConvertSession(const proto::Session& session, int hardware) {
     converted.time_ns = trial.has_time_ns() ? trial.time_ns() : kNaN;
     converted.detail = trial.detail();
     converted.elapsed_ns = trial.elapsed_ns();
+    if (!is_time) {
+      for (const auto& value : tuning::ValuesOf(objectives, trial)) {
+        converted.values.push_back(value.value_or(kNaN));
+      }
+    }
     converted.levels.assign(result.knobs.size(), -1);
     for (const proto::KnobValue& value : trial.config().set()) {
       converted.levels[knob_index[value.knob()]] =
@@ -427,6 +492,8 @@ TuningSession ConvertSession(const proto::Session& session, int hardware) {
     }
     result.trials.push_back(std::move(converted));
   }
+
+  if (result.objectives.size() > 1) result.front = FrontOf(result);
 
   const std::string winner =
       session.has_winner() ? tuning::CanonicalText(session.winner()) : "";

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "reports/evaluation/sample_history.h"
+#include "reports/markdown_report.h"
 #include "reports/overview.h"
 
 namespace optrail::reports {
@@ -148,6 +149,63 @@ TEST(OverviewTest, PairsDefaultWithTunedAndCountsVerdicts) {
   }
   ASSERT_FALSE(overview.attention.empty());
   EXPECT_EQ(data.series[overview.attention[0]].verdict, Verdict::kFailed);
+}
+
+// A session of `tune --command` with two metrics.
+proto::Session WithTwoMetrics() {
+  proto::Session session;
+  session.mutable_task()->set_operator_name("server");
+  proto::Objective* latency = session.add_objectives();
+  latency->set_metric("p99");
+  latency->set_unit("ms");
+  latency->set_direction(proto::LOWER_IS_BETTER);
+  proto::Objective* rate = session.add_objectives();
+  rate->set_metric("rate");
+  rate->set_direction(proto::HIGHER_IS_BETTER);
+  rate->set_limit(10);
+  const double values[][2] = {{5, 10}, {3, 20}, {4, 15}, {8, 90}, {9, 90}};
+  for (const auto& [p99, per_s] : values) {
+    proto::Trial* trial = session.add_trials();
+    trial->set_outcome(proto::OK);
+    proto::KnobValue* knob = trial->mutable_config()->add_set();
+    knob->set_knob("threads");
+    knob->set_int_(session.trials_size());
+    proto::MetricSamples* sample = trial->add_objectives();
+    sample->set_metric("p99");
+    sample->add_values(p99);
+    sample = trial->add_objectives();
+    sample->set_metric("rate");
+    sample->add_values(per_s);
+  }
+  session.add_trials()->set_outcome(proto::CRASHED);
+  return session;
+}
+
+TEST(BuildReportDataTest, ASessionOfSeveralMetricsHasThemAndItsFront) {
+  const TuningSession session = ConvertSession(WithTwoMetrics(), 0);
+  ASSERT_THAT(session.objectives, SizeIs(2));
+  EXPECT_EQ(session.objectives[0].unit, "ms");
+  EXPECT_FALSE(session.objectives[1].lower_is_better);
+  EXPECT_EQ(session.objectives[1].limit, 10);
+  EXPECT_EQ(session.trials[3].values, (std::vector<double>{8, 90}));
+  // 5, 10 and 4, 15 are beaten by 3, 20; 9, 90 by 8, 90.
+  EXPECT_EQ(session.front, (std::vector<int>{1, 3}));
+
+  ReportData data;
+  data.hardware.emplace_back();
+  data.sessions = {session};
+  const std::string markdown = WriteMarkdownReport(data, {});
+  EXPECT_THAT(markdown, HasSubstr("| config | p99, ms | rate |"));
+  EXPECT_THAT(markdown, HasSubstr("| threads=2 | 3 | 20 |\n"
+                                  "| threads=4 | 8 | 90 |\n"));
+}
+
+TEST(BuildReportDataTest, ASessionOfTimeAloneHasNoOtherMetrics) {
+  const ReportData data = SampleData();
+  for (const TuningSession& session : data.sessions) {
+    EXPECT_THAT(session.objectives, SizeIs(0));
+    EXPECT_THAT(session.front, SizeIs(0));
+  }
 }
 
 }  // namespace

@@ -114,6 +114,10 @@ Json TrialsJson(const TuningSession& session) {
                       {"time_ns", Number(trial.time_ns)},
                       {"elapsed_ns", trial.elapsed_ns},
                       {"detail", trial.detail}});
+    for (size_t i = 0; i < trial.values.size(); ++i) {
+      trials.back()["values"][session.objectives[i].metric] =
+          Number(trial.values[i]);
+    }
   }
   return trials;
 }
@@ -151,7 +155,16 @@ Json SessionJson(const ReportData& data, const TuningSession& session) {
   for (const auto& [name, count] : convergence.outcomes) {
     outcomes[name] = count;
   }
+  Json objectives = Json::array();
+  for (const Objective& objective : session.objectives) {
+    objectives.push_back({{"metric", objective.metric},
+                          {"unit", objective.unit},
+                          {"lower_is_better", objective.lower_is_better},
+                          {"limit", Optional(objective.limit)}});
+  }
   return {{"id", session.id},
+          {"objectives", std::move(objectives)},
+          {"front_trials", session.front},
           {"operator", session.operator_name},
           {"task", session.task},
           {"hardware", data.hardware[session.hardware].id},

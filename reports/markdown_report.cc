@@ -118,6 +118,41 @@ void AppendSessions(const ReportData& data, int max_rows, std::string* out) {
   if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
 }
 
+// The configs of a session with several objectives that no other beats in all.
+void AppendFronts(const ReportData& data, int max_rows, std::string* out) {
+  for (const TuningSession& session : data.sessions) {
+    if (session.front.empty()) continue;
+    absl::StrAppend(out, "\n#### Front of ", EscapeForMarkdown(session.task),
+                    "\n\n| config |");
+    for (const Objective& objective : session.objectives) {
+      absl::StrAppend(
+          out, " ", EscapeForMarkdown(objective.metric),
+          objective.unit.empty()
+              ? ""
+              : absl::StrCat(", ", EscapeForMarkdown(objective.unit)),
+          " |");
+    }
+    absl::StrAppend(out, "\n|---|");
+    for (size_t i = 0; i < session.objectives.size(); ++i) {
+      absl::StrAppend(out, "---:|");
+    }
+    absl::StrAppend(out, "\n");
+    int rows = 0;
+    for (const int i : session.front) {
+      if (++rows > max_rows) break;
+      const Trial& trial = session.trials[i];
+      absl::StrAppend(out, "| ", EscapeForMarkdown(ConfigText(session, trial)),
+                      " |");
+      for (const double value : trial.values) {
+        absl::StrAppend(out, " ", absl::StrFormat("%.4g", value), " |");
+      }
+      absl::StrAppend(out, "\n");
+    }
+    const int rest = static_cast<int>(session.front.size()) - max_rows;
+    if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
+  }
+}
+
 }  // namespace
 
 std::string WriteMarkdownReport(const ReportData& data,
@@ -159,6 +194,7 @@ std::string WriteMarkdownReport(const ReportData& data,
   AppendAttention(data, overview, options.max_rows, &out);
   AppendTuned(data, overview, options.max_rows, &out);
   AppendSessions(data, options.max_rows, &out);
+  AppendFronts(data, options.max_rows, &out);
   return out;
 }
 

@@ -257,7 +257,10 @@ Json SessionJson(const TuningSession& session, int operator_index, int limit) {
     const Trial& trial = session.trials[i];
     Json row = {i, outcome_index(trial.outcome), Rounded(trial.time_ns),
                 trial.levels, trial.elapsed_ns / 1000000};
-    if (!trial.detail.empty()) row.push_back(trial.detail.substr(0, 200));
+    row.push_back(trial.detail.substr(0, 200));
+    Json values = Json::array();
+    for (const double value : trial.values) values.push_back(Rounded(value));
+    if (!values.empty()) row.push_back(std::move(values));
     trials.push_back(std::move(row));
   }
   Json best = Json::array();
@@ -271,8 +274,25 @@ Json SessionJson(const TuningSession& session, int operator_index, int limit) {
                          finalist.is_default ? 1 : 0,
                          finalist.is_winner ? 1 : 0});
   }
+  Json objectives = Json::array();
+  for (const Objective& objective : session.objectives) {
+    objectives.push_back({{"metric", objective.metric},
+                          {"unit", objective.unit},
+                          {"lower", objective.lower_is_better},
+                          {"limit", Rounded(objective.limit)}});
+  }
+  // Whole, also where trials are left out.
+  Json front = Json::array();
+  for (const int i : session.front) {
+    const Trial& trial = session.trials[i];
+    Json values = Json::array();
+    for (const double value : trial.values) values.push_back(Rounded(value));
+    front.push_back({i, trial.levels, std::move(values)});
+  }
   return {
       {"id", session.id},
+      {"objectives", std::move(objectives)},
+      {"front", std::move(front)},
       {"o", operator_index},
       {"task", session.task},
       {"h", session.hardware},

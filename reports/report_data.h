@@ -127,7 +127,16 @@ struct Trial {
   double time_ns = 0;       // NaN if there is none; a lower bound if CENSORED
   std::vector<int> levels;  // per knob an index into Knob::levels; -1: unset
   std::string detail;
-  int64_t elapsed_ns = 0;  // compiling, checking and measuring
+  int64_t elapsed_ns = 0;      // compiling, checking and measuring
+  std::vector<double> values;  // of TuningSession::objectives; NaN: unknown
+};
+
+// What a session optimised, where that is not time alone.
+struct Objective {
+  std::string metric;
+  std::string unit;
+  bool lower_is_better = true;
+  absl::optional<double> limit;
 };
 
 struct Knob {
@@ -162,6 +171,9 @@ struct TuningSession {
   int warm_start_trial_count = 0;
   std::vector<Finalist> finalists;
   std::vector<std::string> findings;  // of the convergence analysis
+  std::vector<Objective> objectives;  // empty: time
+  // Trials that no other beats in all objectives, best in the first one first.
+  std::vector<int> front;
 };
 
 struct ReportData {

@@ -50,13 +50,37 @@ class BatchedMatmul : public Operator {
   std::vector<std::vector<double>> Reference(
       const proto::Shape& shape,
       absl::Span<const std::vector<double>> operands) const override {
-    return {Products(SizeOf(shape), operands, {}, 1)};
+    return {Products(SizeOf(shape), operands, {}, 0)};
   }
 
-  std::vector<double> FoldedReference(
+  bool HasPartialReference(const proto::Shape& shape) const override {
+    return true;
+  }
+
+  std::vector<double> ReferenceRow(
       const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
-      absl::Span<const double> weights, int64_t run) const override {
-    return Products(SizeOf(shape), operands, weights, run);
+      int64_t row) const override {
+    Size s = SizeOf(shape);
+    const int64_t i = row / s.m, at = row % s.m;
+    std::vector<double> a(s.k);
+    for (int64_t p = 0; p < s.k; ++p) {
+      a[p] = operands[0][i * s.m * s.k +
+                         (s.transposed == "a" ? p * s.m + at : at * s.k + p)];
+    }
+    const absl::Span<const double> all_b = operands[1];
+    const std::vector<std::vector<double>> one = {
+        std::move(a),
+        {all_b.begin() + i * s.k * s.n, all_b.begin() + (i + 1) * s.k * s.n}};
+    s.batch = s.m = 1;
+    if (s.transposed == "a") s.transposed = "none";
+    return Products(s, one, {}, 0);
+  }
+
+  // a (b x)
+  std::vector<double> ReferenceTimes(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> x, int count) const override {
+    return Products(SizeOf(shape), operands, x, count);
   }
 
   // As of matmul.
@@ -69,11 +93,11 @@ class BatchedMatmul : public Operator {
     int64_t batch, m, n, k;
     std::string transposed;
   };
-  // Folded if there are weights.
+  // Times `x` [n][count], unless that is empty.
   static std::vector<double> Products(
       const Size& s, absl::Span<const std::vector<double>> operands,
-      absl::Span<const double> weights, int64_t run) {
-    const int64_t columns = weights.empty() ? s.n : (s.n + run - 1) / run;
+      absl::Span<const double> x, int64_t count) {
+    const int64_t columns = x.empty() ? s.n : count;
     std::vector<double> c(s.batch * s.m * columns);
     const auto compute = [&](int64_t i) {
       const auto of = [&](int operand, int64_t size) {
@@ -81,12 +105,10 @@ class BatchedMatmul : public Operator {
       };
       absl::Span<const double> a = of(0, s.m * s.k);
       absl::Span<const double> b = of(1, s.k * s.n);
-      std::vector<double> turned, folded;
+      std::vector<double> turned, times_x;
       if (s.transposed == "a") a = turned = Transposed(s.k, s.m, a);
       if (s.transposed == "b") b = turned = Transposed(s.n, s.k, b);
-      if (!weights.empty()) {
-        b = folded = FoldColumns(s.k, s.n, b, weights, run);
-      }
+      if (!x.empty()) b = times_x = ReferenceProduct(s.k, count, s.n, b, x);
       const std::vector<double> product =
           ReferenceProduct(s.m, columns, s.k, a, b);
       std::copy(product.begin(), product.end(), &c[i * s.m * columns]);

@@ -113,17 +113,29 @@ class ConvolutionOperator : public Operator {
     return {std::move(y)};
   }
 
-  // Filters may be added up before as well as after, where relu does not
-  // follow.
-  std::vector<double> FoldedReference(
+  // Where relu does not follow. A row is an output pixel.
+  bool HasPartialReference(const proto::Shape& shape) const override {
+    return !fused_;
+  }
+
+  std::vector<double> ReferenceRow(
       const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
-      absl::Span<const double> weights, int64_t run) const override {
-    if (fused_) return {};
+      int64_t row) const override {
+    const ConvolutionSize size = *ConvolutionSizeOf(shape);
+    std::vector<double> y(size.k);
+    AddPixel(size, operands[0], operands[1], row, y.data());
+    return y;
+  }
+
+  // Filters may be multiplied before as well as after.
+  std::vector<double> ReferenceTimes(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> x, int count) const override {
     ConvolutionSize size = *ConvolutionSizeOf(shape);
-    const std::vector<double> folded =
-        FoldColumns(size.depth(), size.k, operands[1], weights, run);
-    size.k = (size.k + run - 1) / run;
-    return Convolve(size, operands[0], folded);
+    const std::vector<double> filters =
+        ReferenceProduct(size.depth(), count, size.k, operands[1], x);
+    size.k = count;
+    return Convolve(size, operands[0], filters);
   }
 
   // As of a matrix product with as long sums (matmul.cc), times a scale of up
@@ -136,35 +148,42 @@ class ConvolutionOperator : public Operator {
   }
 
  private:
-  static std::vector<double> Convolve(const ConvolutionSize& s,
-                                      const std::vector<double>& all_x,
-                                      const std::vector<double>& all_weights) {
+  static void AddPixel(const ConvolutionSize& s,
+                       const std::vector<double>& all_x,
+                       const std::vector<double>& all_weights, int64_t pixel,
+                       double* out) {
     const std::vector<double> nothing(s.c);
-    std::vector<double> y(s.rows() * s.k);
-    const auto compute_line = [&](int64_t line) {  // of output pixels
-      const int64_t image = line / s.p;
-      for (int64_t q = 0; q < s.q; ++q) {
-        double* const out = &y[(line * s.q + q) * s.k];
-        for (int64_t i = 0; i < s.r; ++i) {
-          for (int64_t j = 0; j < s.s; ++j) {
-            const int64_t row = line % s.p * s.stride + i - s.padding;
-            const int64_t col = q * s.stride + j - s.padding;
-            const bool inside = row >= 0 && row < s.h && col >= 0 && col < s.w;
-            const double* x =
-                inside ? &all_x[((image * s.h + row) * s.w + col) * s.c]
-                       : nothing.data();
-            const double* weights = &all_weights[(i * s.s + j) * s.c * s.k];
-            for (int64_t c = 0; c < s.c; ++c, weights += s.k) {
-              for (int64_t k = 0; k < s.k; ++k) out[k] += x[c] * weights[k];
-            }
-          }
+    const int64_t line = pixel / s.q, q = pixel % s.q;
+    const int64_t image = line / s.p;
+    for (int64_t i = 0; i < s.r; ++i) {
+      for (int64_t j = 0; j < s.s; ++j) {
+        const int64_t row = line % s.p * s.stride + i - s.padding;
+        const int64_t col = q * s.stride + j - s.padding;
+        const bool inside = row >= 0 && row < s.h && col >= 0 && col < s.w;
+        const double* x = inside
+                              ? &all_x[((image * s.h + row) * s.w + col) * s.c]
+                              : nothing.data();
+        const double* weights = &all_weights[(i * s.s + j) * s.c * s.k];
+        for (int64_t c = 0; c < s.c; ++c, weights += s.k) {
+          for (int64_t k = 0; k < s.k; ++k) out[k] += x[c] * weights[k];
         }
       }
-    };
+    }
+  }
+
+  static std::vector<double> Convolve(const ConvolutionSize& s,
+                                      const std::vector<double>& x,
+                                      const std::vector<double>& weights) {
+    std::vector<double> y(s.rows() * s.k);
     ForEachReference(
         s.n * s.p,
         static_cast<double>(y.size()) * static_cast<double>(s.depth()),
-        compute_line);
+        [&](int64_t line) {  // of output pixels
+          for (int64_t q = 0; q < s.q; ++q) {
+            const int64_t pixel = line * s.q + q;
+            AddPixel(s, x, weights, pixel, &y[pixel * s.k]);
+          }
+        });
     return y;
   }
 

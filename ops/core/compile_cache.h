@@ -9,12 +9,8 @@
 //   absl::StatusOr<Artifact> artifact = cache.Get(recipe.Key());
 //   if (!artifact.ok()) { ...; cache.Put(*artifact); }
 //
-// Many processes may share a folder: entries are written to a temporary name
-// and renamed, and never change. An entry that is damaged, truncated or
-// somebody else's is a miss and is removed. The folder is kept below a size:
-// what was not used for longest goes first.
-//
-// It is no history: everything in it may be deleted at any time.
+// What a cache of files promises (base/file_cache.h) holds here: shared by many
+// processes, damaged entries are misses, the oldest go first.
 
 #include <cstdint>
 #include <string>
@@ -23,31 +19,25 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/file_cache.h"
 #include "ops/core/backend.h"
 
 namespace optrail::ops {
 
 class CompileCache {
  public:
-  static constexpr int64_t kDefaultMaxBytes = int64_t{1} << 30;
-
   explicit CompileCache(std::string folder,
-                        int64_t max_bytes = kDefaultMaxBytes)
-      : folder_(std::move(folder)), max_bytes_(max_bytes) {}
+                        int64_t max_bytes = FileCache::kDefaultMaxBytes)
+      : files_(std::move(folder), ".artifact", max_bytes) {}
 
   // NotFound for a miss, whatever its reason.
   absl::StatusOr<Artifact> Get(absl::string_view key) const;
 
-  // Under artifact.key. An artifact larger than the whole cache is not kept. A
-  // cache that cannot be written to is an error that may be ignored.
+  // Under artifact.key. Errors as FileCache::Put.
   absl::Status Put(const Artifact& artifact) const;
 
  private:
-  std::string PathOf(absl::string_view key) const;
-  void Trim() const;
-
-  const std::string folder_;
-  const int64_t max_bytes_;
+  const FileCache files_;
 };
 
 }  // namespace optrail::ops

@@ -46,6 +46,9 @@ struct OperandSpec {
   // Normal with mean 0 and deviation 1 in place of uniform: what arithmetic is
   // made of decides how much power a device takes, and so how fast it is.
   bool normal = false;
+  // A .npy file whose values stand in place of random ones (input_file.h), a
+  // path in the workspace. Results are checked with hard values among them.
+  std::string file = {};
   // Integer types: an index is index_limit u^index_skew for u uniform in [0,
   // 1), so that above 1 small ones come more often, as users' favourites do.
   double index_skew = 1;
@@ -104,20 +107,27 @@ class Operator {
       const proto::Shape& shape,
       absl::Span<const std::vector<double>> operands) const = 0;
 
-  virtual Tolerance ToleranceFor(const proto::Shape& shape) const = 0;
-
-  // For shapes whose reference would take minutes: the reference of the only
-  // output with its last dimension folded, each run of `run` elements of a row
-  // (the last run of a row may be shorter) into their sum weighted by
-  // `weights`, of which there is one per element of a row. An operator that is
-  // linear in something gets there with a fraction of the work (Freivalds,
-  // "Probabilistic machines can use less running time", 1977). Empty: it does
-  // not, and there is Reference() alone.
-  virtual std::vector<double> FoldedReference(
+  // Parts of the reference, for results of which the whole takes long: checked
+  // are then a few rows and random projections (partial_check.h). The operator
+  // has one result; its rows are its last dimension.
+  virtual bool HasPartialReference(const proto::Shape& shape) const {
+    return false;
+  }
+  virtual std::vector<double> ReferenceRow(
       const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
-      absl::Span<const double> weights, int64_t run) const {
+      int64_t row) const {
     return {};
   }
+  // Each row times each column of `x` [last dimension][count], found without
+  // the rows: for c = a * b that is a * (b * x). Empty: there is no such way,
+  // and rows alone are compared.
+  virtual std::vector<double> ReferenceTimes(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> x, int count) const {
+    return {};
+  }
+
+  virtual Tolerance ToleranceFor(const proto::Shape& shape) const = 0;
 };
 
 // "f32", "f32+i32": a combination of data types, for people.

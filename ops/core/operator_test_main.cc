@@ -11,9 +11,18 @@
 // them, each dimension is taken below, to and above every block that a config
 // cuts it into.
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -50,6 +59,10 @@ ABSL_FLAG(int, sampled_configs, 8,
 ABSL_FLAG(absl::Duration, config_deadline, absl::Seconds(60),
           "a config that has not answered by then hangs");
 
+ABSL_FLAG(std::string, config, "",
+          "knob=value,...: run this config alone, of the backends that have "
+          "its knobs");
+
 namespace optrail::ops {
 namespace {
 
@@ -76,6 +89,54 @@ double TotalElements(const std::vector<OperandSpec>& operands) {
     elements += static_cast<double>(operand.elements());
   }
   return elements;
+}
+
+// What the process that watches this one can say of its end: a kernel may take
+// it down in any way, also one that looks like success.
+struct Watched {
+  char config[4000];  // that is running; empty: none
+  bool only_ran;      // --config was one of a backend's space
+  bool finished;
+};
+Watched* watched = nullptr;
+
+class Running {
+ public:
+  explicit Running(const std::string& what) {
+    what.copy(watched->config, sizeof(watched->config) - 1);
+  }
+  ~Running() { std::memset(watched->config, 0, sizeof(watched->config)); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+};
+
+// Runs the tests in a child, and names the config that it died of.
+int Watch(const std::function<int()>& run_tests) {
+  watched = static_cast<Watched*>(mmap(nullptr, sizeof(Watched),
+                                       PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  // Nothing has been started yet that a fork would leave behind.
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int code = run_tests();
+    watched->finished = true;
+    return code;
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  if (watched->finished) return code;
+  std::cout << "FAILED: "
+            << (watched->config[0] != '\0' ? watched->config
+                                           : "outside of any config")
+            << ": the process "
+            << (WIFSIGNALED(status)
+                    ? absl::StrCat("was killed by signal ", WTERMSIG(status))
+                    : absl::StrCat("exited with code ", code))
+            << std::endl;
+  return code == 0 ? 1 : code;
 }
 
 // Says which config hangs and ends the process: nobody can stop a kernel that
@@ -105,6 +166,7 @@ class Watchdog {
     }
     std::cout << "FAILED: " << what_ << ": no answer within "
               << absl::FormatDuration(deadline) << std::endl;
+    watched->finished = true;  // and said
     std::_Exit(1);
   }
 
@@ -143,6 +205,12 @@ class OperatorTest : public testing::Test {
     ASSERT_TRUE(shapes.ok()) << shapes.status().message();
     shapes_ = *std::move(shapes);
     ASSERT_FALSE(shapes_.empty()) << entry_->shapes.path << " lists no shape";
+
+    if (const std::string text = absl::GetFlag(FLAGS_config); !text.empty()) {
+      const auto config = tuning::ParseConfig(text);
+      ASSERT_TRUE(config.ok()) << "--config: " << config.status().message();
+      only_ = *config;
+    }
   }
 
   const Operator& op() const { return *entry_->op; }
@@ -267,6 +335,7 @@ class OperatorTest : public testing::Test {
         ArtifactOf(backend, shape, config, device);
     absl::Status status = artifact.status();
     if (status.ok()) {
+      const Running running(what);
       const Watchdog watchdog(what);
       status = RunAndVerify(backend, *artifact, shape, config, device);
     }
@@ -305,7 +374,8 @@ class OperatorTest : public testing::Test {
       options.most = 1 + absl::GetFlag(FLAGS_sampled_configs) *
                              (slow_to_compile ? 1 : kCoverageFactor);
       const std::vector<proto::Config> configs =
-          coverage.Choose(**bound, options, rng);
+          only_.has_value() ? OnlyConfig(**bound)
+                            : coverage.Choose(**bound, options, rng);
       const std::string where = FileLine(entry_->shapes, listed.line);
       for (const proto::Config& config : configs) {
         const bool is_default = &config == &configs[0];
@@ -313,7 +383,9 @@ class OperatorTest : public testing::Test {
             CheckConfig(backend, where, *shape, config, device);
         counts.ran += accepted;
         if (is_default) {
-          EXPECT_TRUE(accepted) << "the default: " << last_refusal_;
+          EXPECT_TRUE(accepted)
+              << (only_.has_value() ? "--config: " : "the default: ")
+              << last_refusal_;
           continue;
         }
         ++counts.sampled;
@@ -391,7 +463,15 @@ class OperatorTest : public testing::Test {
     return space.Bind(shape, device.hardware(), options);
   }
 
+  // What --config names, where it is one of the space.
+  std::vector<proto::Config> OnlyConfig(const tuning::BoundSpace& space) {
+    if (!space.Validate(*only_).ok()) return {};
+    watched->only_ran = true;
+    return {*only_};
+  }
+
   void ExpectRan(const Counts& counts) const {
+    if (only_.has_value()) return;
     EXPECT_GT(counts.ran, 0)
         << "no listed shape could be scaled down to one that can be tested; "
            "list a smaller one";
@@ -429,6 +509,7 @@ class OperatorTest : public testing::Test {
   }
 
   int threads_ = 1;
+  absl::optional<proto::Config> only_;  // of --config
   std::string last_refusal_;
   std::set<std::string> swept_;
   std::map<std::string, absl::StatusOr<Artifact>> compiled_;
@@ -542,6 +623,57 @@ TEST_F(OperatorTest, KernelsOfOtherDevicesMatchTheReference) {
   }
 }
 
+// What large shapes are checked with agrees with what small ones are.
+TEST_F(OperatorTest, PartsOfTheReferenceAreOfTheWhole) {
+  std::set<std::string> seen;
+  for (const tuning::NamedShape& listed : shapes_) {
+    const auto shape = Runnable(listed.shape);
+    if (!shape.has_value() || !op().HasPartialReference(*shape) ||
+        !seen.insert(tuning::CanonicalText(*shape)).second) {
+      continue;
+    }
+    SCOPED_TRACE(tuning::CanonicalText(*shape));
+    const auto specs = op().Operands(*shape);
+    ASSERT_TRUE(specs.ok());
+    std::vector<std::vector<double>> values;
+    for (const OperandSpec& spec : *specs) {
+      values.emplace_back();
+      if (spec.role == Role::kOutput) continue;
+      values.back() = RandomValues(spec, kSeed + values.size());
+    }
+    const std::vector<std::vector<double>> whole =
+        op().Reference(*shape, values);
+    ASSERT_EQ(whole.size(), 1);
+    const int64_t columns = specs->back().dims.back();
+    const int64_t rows = static_cast<int64_t>(whole[0].size()) / columns;
+    constexpr int kVectors = 2;
+    Rng rng(kSeed);
+    std::vector<double> x(columns * kVectors);
+    for (double& value : x) value = rng.Gaussian();
+    const std::vector<double> times =
+        op().ReferenceTimes(*shape, values, x, kVectors);
+    EXPECT_TRUE(times.empty() ||
+                static_cast<int64_t>(times.size()) == rows * kVectors);
+    const double tolerance = 1e-9 * static_cast<double>(columns);
+    for (int64_t row = 0; row < rows; ++row) {
+      const double* const expected = &whole[0][row * columns];
+      const std::vector<double> got = op().ReferenceRow(*shape, values, row);
+      ASSERT_EQ(static_cast<int64_t>(got.size()), columns);
+      double products[kVectors] = {};
+      for (int64_t j = 0; j < columns; ++j) {
+        ASSERT_NEAR(got[j], expected[j], tolerance) << row << ", " << j;
+        for (int s = 0; s < kVectors; ++s) {
+          products[s] += expected[j] * x[j * kVectors + s];
+        }
+      }
+      for (int s = 0; s < kVectors && !times.empty(); ++s) {
+        ASSERT_NEAR(times[row * kVectors + s], products[s], 1e3 * tolerance)
+            << row;
+      }
+    }
+  }
+}
+
 TEST_F(OperatorTest, TunedConfigsCanBeUsed) {
   std::set<std::string> hardware_seen;
   for (const EmbeddedFile& file : entry_->tuned) {
@@ -588,6 +720,13 @@ TEST_F(OperatorTest, TunedConfigsCanBeUsed) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   absl::ParseCommandLine(argc, argv);
-  std::cout << "inputs of seed " << optrail::ops::kSeed << "\n";
-  return RUN_ALL_TESTS();
+  std::cout << "inputs of seed " << optrail::ops::kSeed << std::endl;
+  return optrail::ops::Watch([] {
+    const int code = RUN_ALL_TESTS();
+    const std::string only = absl::GetFlag(FLAGS_config);
+    if (only.empty() || optrail::ops::watched->only_ran) return code;
+    std::cout << "FAILED: --config=" << only
+              << ": no backend has such a config\n";
+    return 1;
+  });
 }

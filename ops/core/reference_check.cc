@@ -3,19 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
-#include <mutex>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/check.h"
-#include "base/parallel_for.h"
+#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "ops/core/data_type.h"
+#include "ops/core/input_file.h"
+#include "ops/core/pieces.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::ops {
@@ -39,16 +41,6 @@ double PoisonOf(proto::DataType type) {
 }
 
 bool IsResult(Role role) { return role != Role::kInput; }
-
-// Calls work(begin, size) for pieces of `count` elements: all cores for large
-// operands, none but this one for small ones.
-void InPieces(int64_t count, absl::FunctionRef<void(int64_t, int64_t)> work) {
-  constexpr int64_t kPiece = int64_t{1} << 18;
-  const int64_t pieces = (count + kPiece - 1) / kPiece;
-  ParallelFor(pieces, /*threads=*/pieces > 1 ? 0 : 1, [&](int64_t index) {
-    work(index * kPiece, std::min(kPiece, count - index * kPiece));
-  });
-}
 
 std::vector<char> Encoded(const OperandSpec& spec,
                           absl::Span<const double> values) {
@@ -82,6 +74,92 @@ void SprinkleHardValues(const OperandSpec& spec, Rng& rng,
   }
 }
 
+// As the kernel will see them: the reference starts from the same numbers.
+void Round(proto::DataType type, absl::Span<double> values) {
+  std::vector<char> encoded(values.size() * 8);
+  EncodeValues(type, values, encoded.data());
+  DecodeValues(type, encoded.data(), 0, values);
+}
+
+// Of an operand with a file.
+absl::StatusOr<std::vector<double>> Recorded(const OperandSpec& spec) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<double> values,
+                           ReadInputFile(spec.file));
+  if (spec.index_limit <= 0) return values;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] >= 0 && values[i] < static_cast<double>(spec.index_limit)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        spec.file, ": value ", i, " is ", values[i], ", expected 0 to ",
+        spec.index_limit - 1, " for operand \"", spec.name, "\""));
+  }
+  return values;
+}
+
+// Rows are the last dimension.
+std::pair<int64_t, int64_t> MatrixOf(const OperandSpec& spec) {
+  const int64_t columns = spec.dims.empty() ? 1 : spec.dims.back();
+  return {spec.elements() / columns, columns};
+}
+
+// The operator's parts of a reference; operands are made when they are needed.
+class PartOf : public PartialReference {
+ public:
+  using Values = std::vector<std::vector<double>>;
+  PartOf(const Operator& op, const proto::Shape& shape,
+         std::function<Values()> make_values)
+      : op_(op), shape_(shape), make_values_(std::move(make_values)) {}
+
+  std::vector<double> Row(int64_t row) const override {
+    return op_.ReferenceRow(shape_, values(), row);
+  }
+  std::vector<double> Times(absl::Span<const double> x,
+                            int count) const override {
+    return op_.ReferenceTimes(shape_, values(), x, count);
+  }
+
+ private:
+  const Values& values() const {
+    if (!values_) values_ = make_values_();
+    return *values_;
+  }
+
+  const Operator& op_;
+  const proto::Shape& shape_;
+  const std::function<Values()> make_values_;
+  mutable absl::optional<Values> values_;
+};
+
+// Each list behind its length, as they lie in memory: for this machine alone.
+std::string EncodeLists(const std::vector<std::vector<double>>& lists) {
+  std::string bytes;
+  for (const std::vector<double>& list : lists) {
+    const uint64_t size = list.size();
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    bytes.append(reinterpret_cast<const char*>(list.data()),
+                 list.size() * sizeof(double));
+  }
+  return bytes;
+}
+
+absl::optional<std::vector<std::vector<double>>> DecodeLists(
+    absl::string_view bytes) {
+  std::vector<std::vector<double>> lists;
+  while (!bytes.empty()) {
+    uint64_t size = 0;
+    if (bytes.size() < sizeof(size)) return absl::nullopt;
+    std::memcpy(&size, bytes.data(), sizeof(size));
+    bytes.remove_prefix(sizeof(size));
+    if (size > bytes.size() / sizeof(double)) return absl::nullopt;
+    std::vector<double>& list = lists.emplace_back(size);
+    if (size == 0) continue;
+    std::memcpy(list.data(), bytes.data(), size * sizeof(double));
+    bytes.remove_prefix(size * sizeof(double));
+  }
+  return lists;
+}
+
 }  // namespace
 
 std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
@@ -108,116 +186,26 @@ std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
     if (IsFloat(spec.data_type) && kind == Values::kHard) {
       SprinkleHardValues(spec, rng, piece);
     }
-    // Rounded as the kernel will see them: the reference starts from the same
-    // numbers.
-    std::vector<char> encoded(piece.size() * 8);
-    EncodeValues(spec.data_type, piece, encoded.data());
-    DecodeValues(spec.data_type, encoded.data(), 0, piece);
+    Round(spec.data_type, piece);
   });
   return values;
 }
 
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-void Take(const CompareResult& other, CompareResult* result) {
-  result->max_error_in_tolerances =
-      std::max(result->max_error_in_tolerances, other.max_error_in_tolerances);
-  if (other.wrong_count == 0) return;
-  result->wrong_count += other.wrong_count;
-  if (result->first_wrong_index >= 0 &&
-      result->first_wrong_index < other.first_wrong_index) {
-    return;
+std::vector<double> RecordedValues(const OperandSpec& spec,
+                                   absl::Span<const double> recorded,
+                                   uint64_t seed, Values kind) {
+  std::vector<double> values(spec.elements());
+  Rng rng(seed);
+  size_t at = rng.UniformInt(static_cast<int64_t>(recorded.size()));
+  for (double& value : values) {
+    value = recorded[at];
+    if (++at == recorded.size()) at = 0;
   }
-  result->first_wrong_index = other.first_wrong_index;
-  result->first_wrong_value = other.first_wrong_value;
-  result->first_wrong_expected = other.first_wrong_expected;
-}
-
-}  // namespace
-
-CompareResult Compare(proto::DataType type, const void* values,
-                      absl::Span<const double> expected, Tolerance tolerance) {
-  CompareResult all;
-  std::mutex mutex;
-  InPieces(
-      static_cast<int64_t>(expected.size()), [&](int64_t from, int64_t count) {
-        CompareResult mine;
-        double piece[1024];
-        for (int64_t begin = from; begin < from + count; begin += 1024) {
-          const auto expected_piece = expected.subspan(
-              begin, std::min<int64_t>(1024, from + count - begin));
-          const auto got = absl::MakeSpan(piece, expected_piece.size());
-          DecodeValues(type, values, begin, got);
-          for (size_t i = 0; i < got.size(); ++i) {
-            const double want = expected_piece[i];
-            // Covers equal infinities, whose difference is NaN.
-            if (got[i] == want || (std::isnan(got[i]) && std::isnan(want))) {
-              continue;
-            }
-            double error =
-                std::fabs(got[i] - want) /
-                (tolerance.absolute + tolerance.relative * std::fabs(want));
-            // NaN here: one of the two is NaN, or an infinity over an infinity.
-            if (!(error < kInfinity)) error = kInfinity;
-            if (!std::isfinite(want)) error = kInfinity;
-            mine.max_error_in_tolerances =
-                std::max(mine.max_error_in_tolerances, error);
-            if (error <= 1) continue;
-            if (mine.wrong_count++ == 0) {
-              mine.first_wrong_index = begin + static_cast<int64_t>(i);
-              mine.first_wrong_value = got[i];
-              mine.first_wrong_expected = want;
-            }
-          }
-        }
-        const std::lock_guard<std::mutex> lock(mutex);
-        Take(mine, &all);
-      });
-  return all;
-}
-
-CompareResult CompareFolded(proto::DataType type, const void* values,
-                            absl::Span<const double> folded,
-                            absl::Span<const double> weights,
-                            Tolerance tolerance) {
-  const auto columns = static_cast<int64_t>(weights.size());
-  const int64_t runs = (columns + kFoldRun - 1) / kFoldRun;
-  const int64_t rows = static_cast<int64_t>(folded.size()) / runs;
-  CompareResult all;
-  std::mutex mutex;
-  constexpr int64_t kRowsAtOnce = 64;
-  ParallelFor((rows + kRowsAtOnce - 1) / kRowsAtOnce, 0, [&](int64_t piece) {
-    CompareResult mine;
-    std::vector<double> row(columns);
-    for (int64_t r = piece * kRowsAtOnce;
-         r < std::min(rows, (piece + 1) * kRowsAtOnce); ++r) {
-      DecodeValues(type, values, r * columns, absl::MakeSpan(row));
-      for (int64_t run = 0; run < runs; ++run) {
-        double sum = 0, allowed = 0;
-        const int64_t begin = run * kFoldRun;
-        for (int64_t c = begin; c < std::min(columns, begin + kFoldRun); ++c) {
-          sum += weights[c] * row[c];
-          allowed +=
-              std::fabs(weights[c]) *
-              (tolerance.absolute + tolerance.relative * std::fabs(row[c]));
-        }
-        const double want = folded[r * runs + run];
-        double error = std::fabs(sum - want) / allowed;
-        if (!(error < kInfinity)) error = kInfinity;
-        mine.max_error_in_tolerances =
-            std::max(mine.max_error_in_tolerances, error);
-        if (error <= 1 || mine.wrong_count++ > 0) continue;
-        mine.first_wrong_index = r * columns + begin;
-        mine.first_wrong_value = sum;
-        mine.first_wrong_expected = want;
-      }
-    }
-    const std::lock_guard<std::mutex> lock(mutex);
-    Take(mine, &all);
-  });
-  return all;
+  if (IsFloat(spec.data_type) && kind == Values::kHard) {
+    SprinkleHardValues(spec, rng, absl::MakeSpan(values));
+  }
+  Round(spec.data_type, absl::MakeSpan(values));
+  return values;
 }
 
 int64_t CheckedOperands::DataSet::bytes() const {
@@ -225,6 +213,10 @@ int64_t CheckedOperands::DataSet::bytes() const {
   for (const auto& operand : inputs) bytes += operand.size();
   for (const auto& operand : reference)
     bytes += operand.size() * sizeof(double);
+  if (part) {
+    bytes +=
+        (part->products.size() + part->sampled_values.size()) * sizeof(double);
+  }
   return static_cast<int64_t>(bytes);
 }
 
@@ -254,6 +246,9 @@ absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::Create(
       OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
                                device.Allocate(spec.size_bytes()));
       operand.buffers.push_back(std::move(buffer));
+    }
+    if (!spec.file.empty() && spec.role != Role::kOutput) {
+      OPTRAIL_ASSIGN_OR_RETURN(operand.recorded, Recorded(spec));
     }
     checked->has_in_out_ |= spec.role == Role::kInOut;
     checked->bytes_per_set_ += static_cast<int64_t>(spec.size_bytes());
@@ -311,50 +306,137 @@ void CheckedOperands::TrimCache() {
   }
 }
 
-void CheckedOperands::ComputeReference() {
-  OPTRAIL_CHECK(filled_) << "Fill() comes first";
-  if (!cache_.front().reference.empty()) return;
+std::vector<std::vector<double>> CheckedOperands::AllValues() const {
   // Values of outputs are empty: a reference cannot depend on them.
   std::vector<std::vector<double>> values(specs_.size());
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     if (specs_[i].role != Role::kOutput) values[i] = ValuesOf(i);
   }
-  if (op_.Flop(shape_) > kFoldAboveFlop &&
-      specs_.back().role == Role::kOutput &&
-      std::count_if(specs_.begin(), specs_.end(), [](const OperandSpec& spec) {
-        return IsResult(spec.role);
-      }) == 1) {
-    // Of both signs, none of them near zero and no two alike.
-    Rng rng(OperandSeed(cache_.front().seed, static_cast<int>(specs_.size())));
-    std::vector<double> weights(specs_.back().dims.back());
-    for (double& weight : weights) {
-      weight = (rng.UniformInt(2) == 0 ? 1 : -1) * (0.5 + rng.UniformReal());
-    }
-    std::vector<double> folded =
-        op_.FoldedReference(shape_, values, weights, kFoldRun);
-    if (!folded.empty()) {
-      cache_.front().reference = {std::move(folded)};
-      cache_.front().weights = std::move(weights);
-      TrimCache();
-      return;
-    }
+  return values;
+}
+
+int CheckedOperands::PartialResult() const {
+  if (!op_.HasPartialReference(shape_) ||
+      op_.Flop(shape_) <= kMaxWholeReferenceFlop) {
+    return -1;
   }
-  std::vector<std::vector<double>> reference = op_.Reference(shape_, values);
+  int found = -1;
+  for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
+    if (!IsResult(specs_[i].role)) continue;
+    if (found >= 0) return -1;
+    found = i;
+  }
+  return found;
+}
+
+void CheckedOperands::ShareReferences(const std::string& folder,
+                                      const std::string& build) {
+  shared_.emplace(folder, ".reference");
+  shared_build_ = build;
+}
+
+std::string CheckedOperands::SharedKey() const {
+  std::string text =
+      absl::StrCat(shared_build_, "\n", op_.name(), " ", op_.version(), " ",
+                   tuning::CanonicalText(shape_), " ",
+                   cache_.front().values == Values::kHard ? "hard" : "typical");
+  // Of the inputs that the reference is of, whatever they were made of.
+  for (const std::vector<char>& bytes : cache_.front().inputs) {
+    absl::StrAppend(&text, " ",
+                    Crc32c(absl::string_view(bytes.data(), bytes.size())));
+  }
+  return absl::StrCat(Fingerprint(text), Fingerprint(absl::StrCat("2 ", text)),
+                      "-", cache_.front().seed);
+}
+
+bool CheckedOperands::FindShared() {
+  const absl::StatusOr<std::string> bytes = shared_->Get(SharedKey());
+  if (!bytes.ok()) return false;
+  const absl::optional<std::vector<std::vector<double>>> lists =
+      DecodeLists(*bytes);
+  if (!lists.has_value()) return false;
+  DataSet& data = cache_.front();
+  if (const int index = PartialResult(); index >= 0) {
+    if (lists->size() != 2) return false;
+    const auto [rows, columns] = MatrixOf(specs_[index]);
+    PartialExpectation part =
+        PlanPartially(rows, columns, data.seed, !(*lists)[0].empty());
+    part.products = (*lists)[0];
+    part.sampled_values = (*lists)[1];
+    if ((!part.products.empty() &&
+         part.products.size() != static_cast<size_t>(rows * kProjections)) ||
+        part.sampled_values.size() != part.sampled.size() * columns) {
+      return false;
+    }
+    data.part = std::move(part);
+    return true;
+  }
   size_t result = 0;
   for (const OperandSpec& spec : specs_) {
     if (!IsResult(spec.role)) continue;
-    OPTRAIL_CHECK(result < reference.size() &&
-                  static_cast<int64_t>(reference[result].size()) ==
-                      spec.elements())
-        << "Reference() of operator " << op_.name() << " for shape "
-        << tuning::CanonicalText(shape_)
-        << " does not give one vector per output or in-out operand with as "
-           "many values as operand \""
-        << spec.name << "\" has";
-    ++result;
+    if (result >= lists->size() ||
+        static_cast<int64_t>((*lists)[result++].size()) != spec.elements()) {
+      return false;
+    }
   }
-  cache_.front().reference = std::move(reference);
+  data.reference = *lists;
+  return true;
+}
+
+void CheckedOperands::Share() const {
+  const DataSet& data = cache_.front();
+  const std::string bytes =
+      data.part ? EncodeLists({data.part->products, data.part->sampled_values})
+                : EncodeLists(data.reference);
+  // Without it the next process computes it again.
+  (void)shared_->Put(SharedKey(), bytes);
+}
+
+void CheckedOperands::ComputeReference() {
+  OPTRAIL_CHECK(filled_) << "Fill() comes first";
+  DataSet& data = cache_.front();
+  if (data.has_reference()) return;
+  if (shared_ && FindShared()) {
+    TrimCache();
+    return;
+  }
+  const std::vector<std::vector<double>> values = AllValues();
+  if (const int index = PartialResult(); index >= 0) {
+    const auto [rows, columns] = MatrixOf(specs_[index]);
+    data.part =
+        ExpectPartially(PartOf(op_, shape_, [&values] { return values; }), rows,
+                        columns, data.seed);
+  } else {
+    std::vector<std::vector<double>> reference = op_.Reference(shape_, values);
+    size_t result = 0;
+    for (const OperandSpec& spec : specs_) {
+      if (!IsResult(spec.role)) continue;
+      OPTRAIL_CHECK(result < reference.size() &&
+                    static_cast<int64_t>(reference[result].size()) ==
+                        spec.elements())
+          << "Reference() of operator " << op_.name() << " for shape "
+          << tuning::CanonicalText(shape_)
+          << " does not give one vector per output or in-out operand with as "
+             "many values as operand \""
+          << spec.name << "\" has";
+      ++result;
+    }
+    data.reference = std::move(reference);
+  }
+  if (shared_) Share();
   TrimCache();
+}
+
+CompareResult CheckedOperands::CompareResultOf(int index, int result) const {
+  const DataSet& data = cache_.front();
+  const Tolerance tolerance = op_.ToleranceFor(shape_);
+  if (!data.part) {
+    return Compare(specs_[index].data_type, scratch_.data(),
+                   data.reference[result], tolerance);
+  }
+  return ComparePartially(specs_[index].data_type, scratch_.data(), *data.part,
+                          tolerance,
+                          PartOf(op_, shape_, [this] { return AllValues(); }));
 }
 
 absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
@@ -371,8 +453,13 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
     for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
       data.inputs.emplace_back();
       if (specs_[i].role == Role::kOutput) continue;
-      data.inputs.back() = Encoded(
-          specs_[i], RandomValues(specs_[i], OperandSeed(seed, i), values));
+      const std::vector<double>& recorded = operands_[i].recorded;
+      const uint64_t own_seed = OperandSeed(seed, i);
+      data.inputs.back() =
+          Encoded(specs_[i],
+                  recorded.empty()
+                      ? RandomValues(specs_[i], own_seed, values)
+                      : RecordedValues(specs_[i], recorded, own_seed, values));
     }
     cache_.push_front(std::move(data));
     TrimCache();
@@ -437,35 +524,27 @@ absl::StatusOr<double> CheckedOperands::Verify(int set) {
   OPTRAIL_RETURN_IF_ERROR(CheckInputsAndGuards());
 
   ComputeReference();
-  const std::vector<std::vector<double>>& reference = cache_.front().reference;
   const Tolerance tolerance = op_.ToleranceFor(shape_);
+  const DataSet& data = cache_.front();
   double max_error = 0;
-  size_t result = 0;
+  int result = 0;
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     const OperandSpec& spec = specs_[i];
     if (!IsResult(spec.role)) continue;
-    const std::vector<double>& expected = reference[result++];
     scratch_.resize(spec.size_bytes());
     OPTRAIL_RETURN_IF_ERROR(buffer(i, set).CopyToHost(scratch_.data()));
-    const std::vector<double>& weights = cache_.front().weights;
-    const CompareResult compared =
-        weights.empty()
-            ? Compare(spec.data_type, scratch_.data(), expected, tolerance)
-            : CompareFolded(spec.data_type, scratch_.data(), expected, weights,
-                            tolerance);
+    const CompareResult compared = CompareResultOf(i, result++);
     max_error = std::max(max_error, compared.max_error_in_tolerances);
     if (!compared.ok()) {
       return absl::DataLossError(absl::StrCat(
-          Name(i), " is wrong in ", compared.wrong_count, " of ",
-          expected.size(),
-          weights.empty() ? " elements" : " weighted sums of neighbours",
-          "; first at index ", compared.first_wrong_index, ": ",
+          Name(i), " is wrong in ", data.part ? "at least " : "",
+          compared.wrong_count, " of ", spec.elements(),
+          " elements; first at index ", compared.first_wrong_index, ": ",
           compared.first_wrong_value, ", expected ",
           compared.first_wrong_expected, " within ", tolerance.absolute, " + ",
           tolerance.relative, " * |expected|; largest error ",
           compared.max_error_in_tolerances, " tolerances (input seed ",
-          cache_.front().seed,
-          cache_.front().values == Values::kHard ? ", hard values)" : ")"));
+          data.seed, data.values == Values::kHard ? ", hard values)" : ")"));
     }
   }
   return max_error;

@@ -13,14 +13,9 @@
 //   invocation->Run(operands->addresses());
 //   OPTRAIL_ASSIGN_OR_RETURN(double error, operands->Verify());
 //
-// Where the reference would take minutes, results are compared as weighted sums
-// of runs of kFoldRun neighbours, if the operator knows how
-// (Operator::FoldedReference): every element of the result has a part in it. A
-// sum may be off by what the tolerances of its elements add up to, for a bf16
-// product about a fifth of a typical element. A single element that is off by
-// its own size hides there with a probability of about 1/4; a row of wrong
-// elements with 1/40 or less; so a wrong tile of 64 rows does not. Weights are
-// drawn anew with each seed.
+// References that take long are computed in part where the operator offers that
+// (partial_check.h), and kept in a folder where other processes find them
+// (ShareReferences).
 //
 // The operator tests and the stopwatch both use it. It does not protect from a
 // kernel that crashes or hangs: processes do.
@@ -33,9 +28,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "base/file_cache.h"
+#include "ops/core/compare.h"
 #include "ops/core/device.h"
 #include "ops/core/operator.h"
+#include "ops/core/partial_check.h"
 #include "tuning/proto/config.pb.h"
 
 namespace optrail::ops {
@@ -53,37 +52,15 @@ enum class Values { kTypical, kHard };
 std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
                                  Values values = Values::kTypical);
 
-// References of more arithmetic than this are folded, in runs of so many
-// elements.
-inline constexpr double kFoldAboveFlop = 4e9;
-inline constexpr int64_t kFoldRun = 64;
+// The same of recorded data (OperandSpec::file), as it lies there from a place
+// that `seed` chooses.
+std::vector<double> RecordedValues(const OperandSpec& spec,
+                                   absl::Span<const double> recorded,
+                                   uint64_t seed,
+                                   Values values = Values::kTypical);
 
-struct CompareResult {
-  // Largest |value - expected| / (absolute + relative * |expected|); infinite
-  // for a value that is NaN, infinite or wrong under a tolerance of zero.
-  double max_error_in_tolerances = 0;
-  int64_t wrong_count = 0;
-  // Where the error first exceeds one tolerance; -1 if nowhere.
-  int64_t first_wrong_index = -1;
-  double first_wrong_value = 0;
-  double first_wrong_expected = 0;
-
-  bool ok() const { return wrong_count == 0; }
-};
-
-// Compares `expected.size()` elements of type `type` at `values` with
-// `expected`. NaN is right only where NaN is expected, infinity only where the
-// same infinity is expected.
-CompareResult Compare(proto::DataType type, const void* values,
-                      absl::Span<const double> expected, Tolerance tolerance);
-
-// The same for rows of weights.size() elements whose runs of kFoldRun
-// neighbours are added up with these weights; an index is that of a run's first
-// element.
-CompareResult CompareFolded(proto::DataType type, const void* values,
-                            absl::Span<const double> folded,
-                            absl::Span<const double> weights,
-                            Tolerance tolerance);
+// A call of more than this is checked in part, if its operator offers that.
+inline constexpr double kMaxWholeReferenceFlop = 1e9;
 
 class CheckedOperands : public OperandSets {
  public:
@@ -103,8 +80,13 @@ class CheckedOperands : public OperandSets {
   // device. They are made on first use and cached for the last few fillings.
   absl::Status Fill(uint64_t seed, Values values = Values::kTypical);
 
-  // Computes the reference of the current inputs, unless it is cached. It may
-  // take long; Verify() does it where nobody did before.
+  // Keeps references in `folder`, for this and other processes of the same
+  // `build`: what a reference is follows from that, the operator, the shape and
+  // the inputs.
+  void ShareReferences(const std::string& folder, const std::string& build);
+
+  // Computes the reference of the current inputs, unless it is cached or in the
+  // shared folder. It may take long; Verify() does it where nobody did before.
   void ComputeReference();
 
   // Device addresses in the order of Operator::Operands(), for
@@ -156,8 +138,9 @@ class CheckedOperands : public OperandSets {
   // One operand; in-out operands have a buffer per set, others one for all.
   struct Operand {
     std::vector<std::unique_ptr<Buffer>> buffers;
-    uint64_t input_hash = 0;    // of the bytes of kInput
-    std::vector<char> initial;  // the bytes of kInOut
+    uint64_t input_hash = 0;       // of the bytes of kInput
+    std::vector<char> initial;     // the bytes of kInOut
+    std::vector<double> recorded;  // of the spec's file, if it has one
   };
 
   // Inputs and, once somebody asked for it, their reference.
@@ -165,10 +148,11 @@ class CheckedOperands : public OperandSets {
     uint64_t seed = 0;
     Values values = Values::kTypical;
     std::vector<std::vector<char>> inputs;  // encoded; empty for outputs
-    // Per output or in-out operand, in their order; empty: not computed yet.
+    // Per output or in-out operand, in their order; empty: not computed yet,
+    // or only in part.
     std::vector<std::vector<double>> reference;
-    // Not empty: the reference is folded with them.
-    std::vector<double> weights;
+    absl::optional<PartialExpectation> part;
+    bool has_reference() const { return !reference.empty() || part; }
     int64_t bytes() const;
   };
 
@@ -178,6 +162,13 @@ class CheckedOperands : public OperandSets {
   std::string Name(int index) const;
   Buffer& buffer(int index, int set) const;
   std::vector<double> ValuesOf(int index) const;
+  std::vector<std::vector<double>> AllValues() const;
+  // The one result that is checked in part; -1: results are checked whole.
+  int PartialResult() const;
+  std::string SharedKey() const;
+  bool FindShared();
+  void Share() const;
+  CompareResult CompareResultOf(int index, int result) const;
   void TrimCache();
 
   const Operator& op_;
@@ -192,6 +183,8 @@ class CheckedOperands : public OperandSets {
   bool filled_ = false;
   std::list<DataSet> cache_;   // most recently used first; the current one
   std::vector<char> scratch_;  // one operand as the host sees it
+  absl::optional<FileCache> shared_;
+  std::string shared_build_;
 };
 
 }  // namespace optrail::ops

@@ -1,13 +1,17 @@
 #include "ops/core/reference_check.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/device/cpu/device.h"
@@ -370,6 +374,261 @@ TEST(RandomValues, AreFixedByTheSeedAndWithinTheirRange) {
     EXPECT_LT(value, 7);
     EXPECT_EQ(value, std::floor(value));
   }
+}
+
+// c = a b, large enough to be checked in part.
+class Product : public Operator {
+ public:
+  std::string name() const override { return "product"; }
+  std::vector<std::string> dims() const override { return {"n"}; }
+  absl::StatusOr<std::vector<OperandSpec>> Operands(
+      const proto::Shape& shape) const override {
+    const int64_t n = shape.dims(0).value();
+    return std::vector<OperandSpec>{{"a", proto::F32, {n, n}, Role::kInput},
+                                    {"b", proto::F32, {n, n}, Role::kInput},
+                                    {"c", proto::F32, {n, n}, Role::kOutput}};
+  }
+  // As if it were.
+  double Flop(const proto::Shape& shape) const override { return 2e9; }
+  std::vector<std::vector<double>> Reference(
+      const proto::Shape& shape,
+      absl::Span<const std::vector<double>> operands) const override {
+    ADD_FAILURE() << "computed whole";
+    return {};
+  }
+  bool HasPartialReference(const proto::Shape& shape) const override {
+    return true;
+  }
+  std::vector<double> ReferenceRow(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      int64_t row) const override {
+    ++rows;
+    const int64_t n = shape.dims(0).value();
+    std::vector<double> c(n);
+    for (int64_t p = 0; p < n; ++p) {
+      for (int64_t j = 0; j < n; ++j) {
+        c[j] += operands[0][row * n + p] * operands[1][p * n + j];
+      }
+    }
+    return c;
+  }
+  std::vector<double> ReferenceTimes(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> x, int count) const override {
+    ++times;
+    const int64_t n = shape.dims(0).value();
+    std::vector<double> y(x.begin(), x.end());
+    for (const int operand : {1, 0}) {
+      std::vector<double> product(n * count);
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          for (int s = 0; s < count; ++s) {
+            product[i * count + s] +=
+                operands[operand][i * n + j] * y[j * count + s];
+          }
+        }
+      }
+      y = std::move(product);
+    }
+    return y;
+  }
+  Tolerance ToleranceFor(const proto::Shape& shape) const override {
+    return {1e-4, 0};
+  }
+  mutable int rows = 0;
+  mutable int times = 0;
+};
+
+void Multiply(absl::Span<void* const> operands, int n) {
+  const auto* const a = static_cast<const float*>(operands[0]);
+  const auto* const b = static_cast<const float*>(operands[1]);
+  auto* const c = static_cast<float*>(operands[2]);
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int p = 0; p < n; ++p) {
+        sum += double{a[i * n + p]} * double{b[p * n + j]};
+      }
+      c[i * n + j] = static_cast<float>(sum);
+    }
+  }
+}
+
+std::string NewFolder() {
+  std::string pattern = testing::TempDir() + "/references_XXXXXX";
+  return mkdtemp(pattern.data());
+}
+
+TEST(LargeReference, IsCheckedInPartAndNamesWhatIsWrong) {
+  const Product op;
+  const auto device = *MakeCpuDevice(1);
+  const auto operands =
+      *CheckedOperands::Create(op, Shape("n=48/f32"), *device);
+  for (const uint64_t seed : {1, 2, 3}) {
+    ASSERT_TRUE(operands->Fill(seed, Values::kHard).ok());
+    ASSERT_TRUE(operands->Arm().ok());
+    Multiply(operands->addresses(), 48);
+    EXPECT_TRUE(operands->Verify().ok());
+    static_cast<float*>(operands->addresses()[2])[48 * 48 - 50] += 1;
+    const absl::Status wrong = operands->Verify().status();
+    EXPECT_TRUE(absl::IsDataLoss(wrong));
+    EXPECT_THAT(std::string(wrong.message()),
+                HasSubstr("is wrong in at least 1 of 2304 elements; first at "
+                          "index 2254"));
+  }
+}
+
+TEST(SharedReferences, AreComputedOnceForAllProcesses) {
+  const std::string folder = NewFolder();
+  const auto device = *MakeCpuDevice(1);
+  const Scale scale;
+  const Product product;
+  for (int process = 0; process < 3; ++process) {
+    for (const uint64_t seed : {1, 2}) {
+      for (const Operator* op : {static_cast<const Operator*>(&scale),
+                                 static_cast<const Operator*>(&product)}) {
+        auto operands =
+            *CheckedOperands::Create(*op, Shape("n=48/f32"), *device);
+        operands->ShareReferences(folder, "build");
+        ASSERT_TRUE(operands->Fill(seed).ok());
+        operands->ComputeReference();
+        ASSERT_TRUE(operands->Arm().ok());
+        if (op == &product) {
+          Multiply(operands->addresses(), 48);
+          EXPECT_TRUE(operands->Verify().ok());
+          // It is a reference, too, where it came from a file.
+          static_cast<float*>(operands->addresses()[2])[700] += 1;
+        }
+        EXPECT_TRUE(absl::IsDataLoss(operands->Verify().status()));
+      }
+    }
+  }
+  EXPECT_EQ(scale.references, 2);
+  EXPECT_EQ(product.times, 2);
+}
+
+TEST(SharedReferences, AreOfOneBuildShapeAndKindOfValuesAlone) {
+  const std::string folder = NewFolder();
+  const auto device = *MakeCpuDevice(1);
+  const Scale op;
+  const auto compute = [&](const char* shape, const char* build,
+                           Values values) {
+    auto operands = *CheckedOperands::Create(op, Shape(shape), *device);
+    operands->ShareReferences(folder, build);
+    ASSERT_TRUE(operands->Fill(1, values).ok());
+    operands->ComputeReference();
+  };
+  compute("n=48/f32", "one", Values::kTypical);
+  compute("n=48/f32", "other", Values::kTypical);
+  compute("n=48/f32", "one", Values::kHard);
+  compute("n=49/f32", "one", Values::kTypical);
+  compute("n=48/i32", "one", Values::kTypical);
+  EXPECT_EQ(op.references, 5);
+  compute("n=48/f32", "one", Values::kTypical);
+  EXPECT_EQ(op.references, 5);
+}
+
+TEST(SharedReferences, DamagedOrUnwritableOnesAreComputed) {
+  const std::string folder = NewFolder();
+  const auto device = *MakeCpuDevice(1);
+  const Scale op;
+  const auto compute = [&](const std::string& where) {
+    auto operands = *CheckedOperands::Create(op, Shape("n=48/f32"), *device);
+    operands->ShareReferences(where, "build");
+    ASSERT_TRUE(operands->Fill(1).ok());
+    operands->ComputeReference();
+    ASSERT_TRUE(operands->Arm().ok());
+    for (int i = 0; i < 48; ++i) {
+      const auto address = [&](int operand) {
+        return static_cast<float*>(operands->addresses()[operand]);
+      };
+      address(1)[i] += address(0)[i];
+      address(2)[i] = 3 * address(0)[i];
+    }
+    EXPECT_TRUE(operands->Verify().ok());
+  };
+  compute("/proc/no_such_folder");
+  EXPECT_EQ(op.references, 1);
+  compute(folder);
+  EXPECT_EQ(op.references, 2);
+  const std::string path = JoinPath(folder, (*ListDirectory(folder))[0]);
+  std::string bytes = *ReadFile(path);
+  bytes[bytes.size() / 2] ^= 1;
+  ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+  compute(folder);
+  EXPECT_EQ(op.references, 3);
+  compute(folder);
+  EXPECT_EQ(op.references, 3);
+}
+
+// Looks indices up in a table.
+class Pick : public Operator {
+ public:
+  explicit Pick(std::string file) : file_(std::move(file)) {}
+  std::string name() const override { return "pick"; }
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::I32}};
+  }
+  std::vector<std::string> dims() const override { return {"n"}; }
+  absl::StatusOr<std::vector<OperandSpec>> Operands(
+      const proto::Shape& shape) const override {
+    const int64_t n = shape.dims(0).value();
+    OperandSpec ids{"ids", proto::I32, {n}, Role::kInput, 4};
+    ids.file = file_;
+    return std::vector<OperandSpec>{ids, {"y", proto::I32, {n}, Role::kOutput}};
+  }
+  double Flop(const proto::Shape& shape) const override { return 1; }
+  std::vector<std::vector<double>> Reference(
+      const proto::Shape& shape,
+      absl::Span<const std::vector<double>> operands) const override {
+    return {operands[0]};
+  }
+  Tolerance ToleranceFor(const proto::Shape& shape) const override {
+    return {0, 0};
+  }
+
+ private:
+  const std::string file_;
+};
+
+TEST(RecordedInputs, ComeFromTheFileAndAreCheckedAgainstTheirLimit) {
+  const std::string path = testing::TempDir() + "/ids.npy";
+  const auto write = [&](std::vector<int32_t> values) {
+    std::string header = "{'descr': '<i4', 'fortran_order': False, 'shape': (";
+    header += std::to_string(values.size()) + ",), }";
+    header.resize(117, ' ');
+    header += '\n';
+    std::string file("\x93NUMPY\x01\x00", 8);
+    file += static_cast<char>(header.size());
+    file += '\0';
+    file += header;
+    file.append(reinterpret_cast<const char*>(values.data()),
+                values.size() * sizeof(int32_t));
+    ASSERT_TRUE(WriteFileAtomically(path, file).ok());
+  };
+  const Pick op(path);
+  const auto device = *MakeCpuDevice(1);
+  const proto::Shape shape = Shape("n=7/i32");
+  write({0, 1, 2, 3, 3});
+  const auto operands = *CheckedOperands::Create(op, shape, *device);
+  std::set<std::vector<int32_t>> seen;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    ASSERT_TRUE(operands->Fill(seed).ok());
+    const auto* const ids =
+        static_cast<const int32_t*>(operands->addresses()[0]);
+    seen.insert(std::vector<int32_t>(ids, ids + 7));
+  }
+  // The file from each of its places.
+  EXPECT_EQ(seen.size(), 5);
+  EXPECT_EQ(seen.count({2, 3, 3, 0, 1, 2, 3}), 1);
+
+  write({0, 4});
+  EXPECT_THAT(
+      std::string(
+          CheckedOperands::Create(op, shape, *device).status().message()),
+      HasSubstr("ids.npy: value 1 is 4, expected 0 to 3 for operand \"ids\""));
+  EXPECT_TRUE(absl::IsNotFound(
+      CheckedOperands::Create(Pick("/no/such.npy"), shape, *device).status()));
 }
 
 }  // namespace

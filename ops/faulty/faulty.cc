@@ -2,6 +2,7 @@
 // kernels. Not listed, and part of no workload.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,8 +21,10 @@ class Faulty : public Operator {
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const int64_t n = shape.dims(0).value();
+    OperandSpec x{"x", proto::F32, {n}, Role::kInput};
+    x.hard_values = {2, -3e4, 1e30};
     return std::vector<OperandSpec>{
-        {"x", proto::F32, {n}, Role::kInput},
+        std::move(x),
         {"y", proto::F32, {n}, Role::kOutput},
     };
   }

@@ -2,6 +2,7 @@
 // configs differ in speed: less work is better.
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -69,22 +70,52 @@ class FaultyInvocation : public Invocation {
       case Behaviour::kSlow:
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         break;
+      case Behaviour::kRefuse:  // in Prepare()
       case Behaviour::kWriteNan:
       case Behaviour::kWriteOutOfBounds:
+      case Behaviour::kWriteBefore:
       case Behaviour::kChangeInput:
+      case Behaviour::kWrongLast:
+      case Behaviour::kWrongBeyondOne:
+      case Behaviour::kWrongDenormals:
+      case Behaviour::kWrongTies:
+      case Behaviour::kWrongLarge:
         break;
     }
     Compute(x, y);
+    for (int64_t i = 0; i < n_; ++i) {
+      if (IsWrongAt(x, i)) y[i] = 7;
+    }
     if (knobs_.behaviour == Behaviour::kWriteNan) {
       y[n_ / 2] = std::numeric_limits<float>::quiet_NaN();
     } else if (knobs_.behaviour == Behaviour::kWriteOutOfBounds) {
       static_cast<volatile float*>(y)[n_] = 1;
+    } else if (knobs_.behaviour == Behaviour::kWriteBefore) {
+      static_cast<volatile float*>(y)[-1] = 1;
     } else if (knobs_.behaviour == Behaviour::kChangeInput) {
       x[n_ - 1] = 7;
     }
   }
 
  private:
+  bool IsWrongAt(const float* x, int64_t i) const {
+    const float size = std::fabs(x[i]);
+    switch (knobs_.behaviour) {
+      case Behaviour::kWrongLast:
+        return i == n_ - 1;
+      case Behaviour::kWrongBeyondOne:
+        return size > 1;
+      case Behaviour::kWrongDenormals:
+        return size > 0 && size < std::numeric_limits<float>::min();
+      case Behaviour::kWrongTies:
+        return i > 0 && x[i] == x[i - 1] && size > 0;
+      case Behaviour::kWrongLarge:
+        return size >= 1e20f;
+      default:
+        return false;
+    }
+  }
+
   void Compute(const float* x, float* y) const {
     for (int64_t turn = 0; turn < knobs_.work; ++turn) {
       for (int64_t i = 0; i < n_; ++i) {
@@ -112,6 +143,9 @@ class FaultyCpu : public CpuKernel {
       CpuDevice& device) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const FaultyKnobs knobs,
                              FaultyKnobs::From(config));
+    if (knobs.behaviour == Behaviour::kRefuse) {
+      return absl::InvalidArgumentError("refused on request");
+    }
     return std::make_unique<FaultyInvocation>(shape.dims(0).value(), knobs);
   }
 };

@@ -52,19 +52,6 @@ std::vector<double> ReferenceProduct(int64_t m, int64_t n, int64_t k,
   return c;
 }
 
-std::vector<double> FoldColumns(int64_t rows, int64_t cols,
-                                absl::Span<const double> b,
-                                absl::Span<const double> weights, int64_t run) {
-  const int64_t runs = (cols + run - 1) / run;
-  std::vector<double> folded(rows * runs);
-  ForEachReference(rows, static_cast<double>(b.size()), [&](int64_t row) {
-    for (int64_t j = 0; j < cols; ++j) {
-      folded[row * runs + j / run] += weights[j] * b[row * cols + j];
-    }
-  });
-  return folded;
-}
-
 std::vector<double> Transposed(int64_t rows, int64_t cols,
                                absl::Span<const double> x) {
   std::vector<double> y(rows * cols);

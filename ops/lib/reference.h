@@ -19,13 +19,6 @@ std::vector<double> ReferenceProduct(int64_t m, int64_t n, int64_t k,
                                      absl::Span<const double> a,
                                      absl::Span<const double> b);
 
-// b[rows, cols] with each run of `run` neighbours in a row folded into their
-// sum weighted by weights[cols]: what Operator::FoldedReference() multiplies
-// with in place of b.
-std::vector<double> FoldColumns(int64_t rows, int64_t cols,
-                                absl::Span<const double> b,
-                                absl::Span<const double> weights, int64_t run);
-
 // x[rows, cols] as [cols, rows].
 std::vector<double> Transposed(int64_t rows, int64_t cols,
                                absl::Span<const double> x);

@@ -55,17 +55,32 @@ class Linear : public Operator {
     return {std::move(y)};
   }
 
-  // As of matmul, where no activation comes after it.
-  std::vector<double> FoldedReference(
+  // Where no activation comes after the product.
+  bool HasPartialReference(const proto::Shape& shape) const override {
+    return VariantAttributeOf(*this, shape, "activation") == "none";
+  }
+
+  std::vector<double> ReferenceRow(
       const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
-      absl::Span<const double> weights, int64_t run) const override {
-    if (VariantAttributeOf(*this, shape, "activation") != "none") return {};
+      int64_t row) const override {
+    const auto [m, n, k] = SizeOf(shape);
+    std::vector<double> y = ReferenceProduct(
+        1, n, k, absl::MakeConstSpan(operands[0]).subspan(row * k, k),
+        operands[1]);
+    for (int64_t j = 0; j < n; ++j) y[j] += operands[2][j];
+    return y;
+  }
+
+  // x (w times) + bias times
+  std::vector<double> ReferenceTimes(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> times, int count) const override {
     const auto [m, n, k] = SizeOf(shape);
     const std::vector<double> bias =
-        FoldColumns(1, n, operands[2], weights, run);
+        ReferenceProduct(1, count, n, operands[2], times);
     std::vector<double> y =
-        ReferenceProduct(m, static_cast<int64_t>(bias.size()), k, operands[0],
-                         FoldColumns(k, n, operands[1], weights, run));
+        ReferenceProduct(m, count, k, operands[0],
+                         ReferenceProduct(k, count, n, operands[1], times));
     for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
     return y;
   }

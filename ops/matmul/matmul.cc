@@ -54,14 +54,28 @@ class Matmul : public Operator {
     return {ReferenceProduct(size.m, size.n, size.k, operands[0], operands[1])};
   }
 
-  // Columns of b may be added up before the product as well as after it.
-  std::vector<double> FoldedReference(
+  bool HasPartialReference(const proto::Shape& shape) const override {
+    return true;
+  }
+
+  std::vector<double> ReferenceRow(
       const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
-      absl::Span<const double> weights, int64_t run) const override {
+      int64_t row) const override {
     const Size size = SizeOf(shape);
     return ReferenceProduct(
-        size.m, (size.n + run - 1) / run, size.k, operands[0],
-        FoldColumns(size.k, size.n, operands[1], weights, run));
+        1, size.n, size.k,
+        absl::MakeConstSpan(operands[0]).subspan(row * size.k, size.k),
+        operands[1]);
+  }
+
+  // a (b x)
+  std::vector<double> ReferenceTimes(
+      const proto::Shape& shape, absl::Span<const std::vector<double>> operands,
+      absl::Span<const double> x, int count) const override {
+    const Size size = SizeOf(shape);
+    return ReferenceProduct(
+        size.m, count, size.k, operands[0],
+        ReferenceProduct(size.k, count, size.n, operands[1], x));
   }
 
   // With u = 2^-24: a running sum of k products of numbers uniform in [-1, 1)

@@ -198,6 +198,114 @@ function regretOptions(session) {
   };
 }
 
+// One metric of every trial, and the best of it so far.
+function metricOptions(session, k) {
+  const {metric, unit, lower, limit} = session.objectives[k];
+  const dots = [];
+  const step = [];
+  for (const trial of session.trials) {
+    const [number, outcome, , , , , values] = trial;
+    if (session.outcomes[outcome] !== 'OK' || !values) continue;
+    const value = values[k];
+    if (!isNumber(value)) continue;
+    dots.push({value: [number + 1, value], trial});
+    const last = step.length ? step[step.length - 1][1] : null;
+    if (last === null || (lower ? value < last : value > last)) {
+      step.push([number + 1, value]);
+    }
+  }
+  if (step.length) step.push([session.total, step[step.length - 1][1]]);
+  const lines = isNumber(limit) ? [{
+    yAxis: limit, label: {formatter: 'limit', fontSize: 10},
+    lineStyle: {color: theme.color('unsure'), type: [2, 3], width: 1.5},
+  }] : [];
+  return {
+    grid: {left: 8, right: 12, top: 28, bottom: 26, containLabel: true},
+    tooltip: tooltip('item', params => params.data && params.data.trial ?
+        valuesTip(session, params.data.trial) : ['best so far']),
+    xAxis: axis({type: 'value', min: 1, max: Math.max(session.total, 2),
+                 name: 'trial', nameLocation: 'middle', nameGap: 24,
+                 splitLine: {show: false}, minInterval: 1}),
+    yAxis: axis({type: 'value', scale: true, axisLine: {show: false},
+                 name: clean(metric) + (unit ? ', ' + clean(unit) : ''),
+                 nameTextStyle: {align: 'left', color: theme.color('muted'),
+                                 fontSize: 11},
+                 axisLabel: {color: theme.color('muted'), fontSize: 11,
+                             formatter: v => digits(v)}}),
+    series: [
+      {type: 'scatter', data: dots, symbolSize: 5,
+       itemStyle: {color: theme.color('dot')}},
+      {type: 'line', data: step, step: 'end', symbol: 'none', silent: true,
+       lineStyle: {color: theme.color('series'), width: 2},
+       markLine: {symbol: 'none', silent: true, data: lines}},
+    ],
+  };
+}
+
+function valuesTip(session, trial) {
+  const [number, , , levels, , , values] = trial;
+  return [
+    el('div', {}, el('b', {}, `Trial ${count(number + 1)}`)),
+    ...session.objectives.map(({metric, unit}, k) => el('div', {},
+        el('bdi', {}, metric), ': ', amount(values[k], unit))),
+    el('div', {class: 'mono'}, el('bdi', {}, configOf(session, levels))),
+  ];
+}
+
+// The first two metrics against each other; the line is the front.
+function frontOptions(session) {
+  const name = k => clean(session.objectives[k].metric) +
+      (session.objectives[k].unit ?
+           ', ' + clean(session.objectives[k].unit) : '');
+  const dots = session.trials
+      .filter(trial => trial[6] && isNumber(trial[6][0]) &&
+                  isNumber(trial[6][1]))
+      .map(trial => ({value: [trial[6][0], trial[6][1]], trial}));
+  const front = session.front.map(([number, levels, values]) => ({
+    value: [values[0], values[1]],
+    trial: [number, 0, null, levels, 0, '', values],
+  }));
+  const label = {color: theme.color('muted'), fontSize: 11,
+                 formatter: v => digits(v)};
+  return {
+    grid: {left: 8, right: 16, top: 28, bottom: 26, containLabel: true},
+    tooltip: tooltip('item', params => params.data && params.data.trial ?
+        valuesTip(session, params.data.trial) : []),
+    xAxis: axis({type: 'value', scale: true, name: name(0),
+                 nameLocation: 'middle', nameGap: 24, axisLabel: label}),
+    yAxis: axis({type: 'value', scale: true, name: name(1),
+                 axisLine: {show: false}, axisLabel: label,
+                 nameTextStyle: {align: 'left', color: theme.color('muted'),
+                                 fontSize: 11}}),
+    series: [
+      {type: 'scatter', data: dots, symbolSize: 5,
+       itemStyle: {color: theme.color('dot')}},
+      {type: 'line', data: front, symbol: 'circle', symbolSize: 8,
+       itemStyle: {color: theme.color('series')},
+       lineStyle: {color: theme.color('series'), width: 1.5}},
+    ],
+  };
+}
+
+function frontPanel(session, chart) {
+  return el(
+      'div', {class: 'panel full', 'data-front': session.front.length},
+      el('h3', {}, 'Front'),
+      el('p', {}, 'Configs that no other one beats in every metric; the ' +
+             'others are dots.'),
+      chart,
+      el('div', {class: 'scroll-x'}, el('table', {class: 'plain small'},
+         el('thead', {}, el('tr', {}, el('th', {scope: 'col'}, 'Config'),
+            session.objectives.map(({metric}) => el('th', {
+              scope: 'col', class: 'num'}, el('bdi', {}, metric))))),
+         el('tbody', {}, session.front.map(([, levels, values]) => el(
+            'tr', {},
+            el('td', {}, el('code', {}, el('bdi', {},
+                                           configOf(session, levels)))),
+            values.map((value, k) => el('td', {class: 'num'},
+                amount(value, session.objectives[k].unit)))))))));
+}
+
 function outcomesPanel(session) {
   const order = session.outcomes.map((name, i) => [name, session.counts[i]])
       .sort((a, b) => b[1] - a[1]);
@@ -400,6 +508,10 @@ function drawSession(pane, session) {
   if (session.finalists.some(each => each[4] && isNumber(each[2]))) {
     items.push(['default', 'default config']);
   }
+  const metrics = session.objectives.map(({metric}) => el('div', label(
+      `${clean(metric)} of every trial and the best so far`)));
+  const front = session.front.length ?
+      el('div', label('The front of the first two metrics')) : null;
   const drawn = session.trials.length;
   refill(
       pane,
@@ -425,16 +537,23 @@ function drawSession(pane, session) {
          figure('Took', duration(session.elapsed),
                 session.stop)),
       el('div', {class: 'panels'},
+         ...metrics.map((chart, k) => el('div', {class: 'panel'},
+             el('h3', {}, data(session.objectives[k].metric)), chart)),
+         front ? frontPanel(session, front) : null,
          hasBest ? el('div', {class: 'panel full'}, el('h3', {}, 'Convergence'),
                       convergence, legend(items),
                       drawn < session.total ?
                           el('p', {}, `${count(drawn)} of ${
                               count(session.total)} trials drawn.`) : null) :
+         metrics.length ? null :
                    el('p', {class: 'notice'}, 'No trial gave a valid time.'),
          hasBest ? el('div', {class: 'panel'}, el('h3', {}, 'Regret'), regret) :
                    null,
          outcomesPanel(session), finalistsPanel(session), knobsPanel(session),
          worstPanel(session)));
+  metrics.forEach((chart, k) =>
+      charts.add(chart, () => metricOptions(session, k)));
+  if (front) charts.add(front, () => frontOptions(session));
   if (hasBest) {
     charts.add(convergence, () => convergenceOptions(session));
     charts.add(regret, () => regretOptions(session));

@@ -16,7 +16,6 @@ namespace {
 // one long call varies little.
 constexpr double kFarSlower = 3;
 constexpr double kLongSlower = 1.3;
-constexpr int64_t kLongCallNs = 20'000'000;
 
 // A sample may miss its target length by this factor before the number of
 // calls is corrected.
@@ -99,11 +98,44 @@ proto::SamplingOptions DefaultSamplingOptions() {
   return options;
 }
 
+absl::StatusOr<Sampling> TakeFirstSample(const proto::SamplingOptions& options,
+                                         ops::Timer& timer,
+                                         ops::Monitor& monitor) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Batch batch, TimeBatch(1, timer, monitor));
+  Sampling first;
+  first.outcome = proto::OK;
+  first.time_ns = static_cast<double>(batch.elapsed_ns);
+  first.measurement.set_calls_per_sample(1);
+  first.measurement.add_sample_ns(batch.elapsed_ns);
+  if (batch.disturbed) {
+    first.measurement.add_contended_samples(0);
+  } else {
+    first.measurement.set_clean_sample_count(1);
+    first.measurement.set_median_ns(first.time_ns);
+  }
+  const double slower = batch.disturbed || batch.elapsed_ns < kLongCallNs
+                            ? kFarSlower
+                            : kLongSlower;
+  if (options.has_hopeless_above_ns() &&
+      first.time_ns > slower * options.hopeless_above_ns()) {
+    first.outcome = proto::CENSORED;
+  }
+  return first;
+}
+
 absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
-                                     ops::Timer& timer, ops::Monitor& monitor) {
+                                     ops::Timer& timer, ops::Monitor& monitor,
+                                     const Sampling* first) {
   Sampling result;
   proto::Measurement& measurement = result.measurement;
-  OPTRAIL_ASSIGN_OR_RETURN(WarmedUp warmed_up, WarmUp(options, timer, monitor));
+  WarmedUp warmed_up;
+  if (first != nullptr && first->time_ns >= kLongCallNs &&
+      first->time_ns >= static_cast<double>(options.min_sample_ns())) {
+    warmed_up.sample = Batch{first->measurement.sample_ns(0),
+                             first->measurement.contended_samples_size() > 0};
+  } else {
+    OPTRAIL_ASSIGN_OR_RETURN(warmed_up, WarmUp(options, timer, monitor));
+  }
   int64_t calls = warmed_up.calls;
   measurement.set_calls_per_sample(calls);
 
@@ -159,6 +191,12 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
               : (elapsed_ns >= kLongCallNs ? kLongSlower : kFarSlower) *
                     options.hopeless_above_ns();
       if (fastest_ns > limit_ns) return finish(proto::CENSORED, fastest_ns);
+    }
+    if (options.has_decisive_above_ns() && !clean.empty() &&
+        elapsed_ns >= kLongCallNs &&
+        *std::min_element(clean.begin(), clean.end()) >
+            options.decisive_above_ns()) {
+      return finish(proto::OK, Median(clean));
     }
     // Calls so long that min_samples of them exceed the time limit.
     const bool long_calls =

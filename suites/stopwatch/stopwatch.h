@@ -31,6 +31,10 @@ inline constexpr int kMinCleanSamples = 3;
 
 proto::SamplingOptions DefaultSamplingOptions();
 
+// Calls as long as this vary less than short ones, and what a cold start adds
+// does not show in them.
+inline constexpr int64_t kLongCallNs = 20'000'000;
+
 struct Sampling {
   // OK; CENSORED: hopeless, time_ns is a lower bound; CONTENDED: too few clean
   // samples.
@@ -44,9 +48,21 @@ struct Sampling {
 // within options.target_relative_half_width of it, or max_samples or
 // max_time_ns is reached; calls that are long beside max_time_ns get by with
 // three samples. Only clean samples count: CONTENDED means that after
-// max_time_ns twice over there were too few of them. Errors are the device's.
+// max_time_ns twice over there were too few of them. A long call above
+// decisive_above_ns is sampled once. Errors are the device's.
+//
+// `first`, if it is of a long call, is the first sample, and stands for the
+// warm-up.
 absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
-                                     ops::Timer& timer, ops::Monitor& monitor);
+                                     ops::Timer& timer, ops::Monitor& monitor,
+                                     const Sampling* first = nullptr);
+
+// One call, for tasks whose calls are known to be long: CENSORED if that shows
+// that the config is hopeless, which then need not be called again; else OK,
+// and a beginning for TakeSamples.
+absl::StatusOr<Sampling> TakeFirstSample(const proto::SamplingOptions& options,
+                                         ops::Timer& timer,
+                                         ops::Monitor& monitor);
 
 // What a meter reads while batches of `calls` calls run back to back for at
 // least its window. No sample is taken meanwhile: a metered call is no faster

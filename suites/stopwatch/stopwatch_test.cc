@@ -160,6 +160,55 @@ TEST(StopwatchTest, TheFirstLongCallOfAHopelessConfigIsItsLast) {
   EXPECT_EQ(kernel.total_calls_, 1);
 }
 
+TEST(StopwatchTest, TheFirstSampleSaysWhetherALongConfigIsHopeless) {
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_hopeless_above_ns(1e8);
+  NoisyKernel hopeless(2e8, .01, 0, 1);
+  const Sampling last = *TakeFirstSample(options, hopeless, hopeless);
+  EXPECT_EQ(last.outcome, proto::CENSORED);
+  EXPECT_EQ(hopeless.total_calls_, 1);
+  EXPECT_NEAR(last.time_ns, 2e8, 2e7);
+
+  NoisyKernel good(9e7, .01, 0, 2);
+  const Sampling first = *TakeFirstSample(options, good, good);
+  EXPECT_EQ(first.outcome, proto::OK);
+  // It is the first of the samples that decide.
+  options.set_max_time_ns(1);
+  options.set_warm_up_ns(0);
+  const Sampling result = *TakeSamples(options, good, good, &first);
+  EXPECT_EQ(result.outcome, proto::OK);
+  EXPECT_EQ(good.total_calls_, kMinCleanSamples);
+  EXPECT_EQ(result.measurement.sample_ns(0), first.measurement.sample_ns(0));
+
+  // A disturbed one says little, a short one nothing about what follows.
+  NoisyKernel disturbed(1.6e8 / 8, .01, 1, 3);
+  EXPECT_EQ(TakeFirstSample(options, disturbed, disturbed)->outcome, proto::OK);
+  NoisyKernel brief(1e5, .01, 0, 4);
+  const Sampling one = *TakeFirstSample(options, brief, brief);
+  const Sampling many =
+      *TakeSamples(DefaultSamplingOptions(), brief, brief, &one);
+  EXPECT_GE(many.measurement.sample_ns_size(), 7);
+}
+
+TEST(StopwatchTest, OneSampleOfALongCallDecidesWhereItIsClearlySlower) {
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_max_time_ns(1);
+  options.set_warm_up_ns(0);
+  options.set_decisive_above_ns(1.05e8);
+  NoisyKernel slower(1.2e8, .01, 0, 1);
+  EXPECT_EQ(TakeSamples(options, slower, slower)->outcome, proto::OK);
+  EXPECT_EQ(slower.total_calls_, 1);
+  NoisyKernel better(.95e8, .01, 0, 2);
+  EXPECT_EQ(TakeSamples(options, better, better)->outcome, proto::OK);
+  EXPECT_EQ(better.total_calls_, kMinCleanSamples);
+  // Short calls vary too much for that.
+  NoisyKernel brief(1e5, .01, 0, 3);
+  options.set_decisive_above_ns(1);
+  options.set_max_time_ns(200'000'000);
+  EXPECT_GE(TakeSamples(options, brief, brief)->measurement.sample_ns_size(),
+            7);
+}
+
 TEST(StopwatchTest, AFailureOfTheDeviceEndsTheSampling) {
   class Failing : public NoisyKernel {
    public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "suites/stopwatch/stopwatch.h"
 #include "tuning/session/objective.h"
 
 namespace optrail::suites {
@@ -87,6 +88,10 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   if (request.expected && *request.expected >= kLongCallNs) {
     options.sampling.set_warm_up_ns(0);
     options.sampling.set_max_time_ns(1);
+    if (request.purpose == Purpose::kSearch) {
+      options.sampling.set_decisive_above_ns(kClearlySlower *
+                                             *request.expected);
+    }
   }
   // A bound on what a meter reads says nothing of the stopwatch.
   const bool times =

@@ -35,9 +35,10 @@ namespace optrail::suites {
 // new ones for each round would each need a reference.
 inline constexpr int kInputSets = 3;
 
-// Calls as long as this are sampled as often as the stopwatch concludes from,
-// and no more: they vary less, and rounds tell more than samples.
-inline constexpr double kLongCallNs = 20e6;
+// Long calls (stopwatch.h) are sampled as often as the stopwatch concludes
+// from, and no more: they vary less, and rounds tell more than samples. During
+// the search one sample is enough of what is this much slower than the best.
+inline constexpr double kClearlySlower = 1.05;
 
 struct SessionEvaluatorOptions {
   proto::SamplingOptions sampling;

@@ -73,6 +73,11 @@ TEST_F(SessionEvaluatorTest, LongCallsAreNotRepeatedBeyondNeed) {
   Ask();
   EXPECT_EQ(measured_.seen.sampling.max_time_ns(), 1);
   EXPECT_EQ(measured_.seen.sampling.warm_up_ns(), 0);
+  EXPECT_EQ(measured_.seen.sampling.decisive_above_ns(), kClearlySlower * 1e8);
+  request_.purpose = Purpose::kRank;
+  Ask();
+  EXPECT_FALSE(measured_.seen.sampling.has_decisive_above_ns());
+  request_.purpose = Purpose::kSearch;
   request_.expected = 1e5;
   Ask();
   EXPECT_EQ(measured_.seen.sampling.max_time_ns(), 200'000'000);

@@ -44,6 +44,14 @@ proto::Outcome OutcomeOfPrepare(const absl::Status& status) {
   }
 }
 
+// The device has no such way of timing; or it failed.
+proto::Outcome OutcomeOfTimer(const absl::Status& status) {
+  const proto::Outcome outcome = OutcomeOfPrepare(status);
+  return outcome == proto::UNSUPPORTED || outcome == proto::OUT_OF_MEMORY
+             ? outcome
+             : proto::LAUNCH_ERROR;
+}
+
 void AddFacts(const ops::Artifact& artifact, proto::WorkerReply* reply) {
   for (proto::Fact& fact : FactsOf(artifact)) {
     *reply->add_facts() = std::move(fact);
@@ -172,6 +180,10 @@ absl::Status Worker::Open(const proto::WorkerRequest::Open& request) {
         operands_, ops::CheckedOperands::Create(*entry_->op, task_.shape(),
                                                 *device_, sets));
   }
+  if (!shared_folder_.empty()) {
+    operands_->ShareReferences(JoinPath(shared_folder_, kReferencesFolder),
+                               request.build());
+  }
   proto::WorkerRequest::MakeReady ready;
   *ready.mutable_input_seeds() = request.input_seeds();
   return MakeReady(ready);
@@ -209,12 +221,46 @@ absl::Status Worker::Meter(const proto::WorkerRequest::Evaluate& request,
   return absl::OkStatus();
 }
 
+absl::StatusOr<double> Worker::Check(uint64_t input_seed,
+                                     ops::Invocation& invocation) {
+  OPTRAIL_RETURN_IF_ERROR(operands_->Fill(input_seed, ops::Values::kHard));
+  OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
+  invocation.Run(operands_->addresses());
+  OPTRAIL_RETURN_IF_ERROR(device_->Synchronize());
+  absl::StatusOr<double> error = operands_->Verify();
+  if (!error.ok()) (void)operands_->Repair();
+  return error;
+}
+
+absl::StatusOr<std::unique_ptr<ops::Timer>> Worker::MakeTimer(
+    uint64_t input_seed, ops::Invocation& invocation) {
+  OPTRAIL_RETURN_IF_ERROR(operands_->Fill(input_seed));
+  OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
+  return device_->MakeTimer(invocation, *operands_,
+                            {task_.cache_mode(), task_.launch_mode()});
+}
+
+absl::StatusOr<absl::optional<Sampling>> Worker::FirstCall(
+    const proto::WorkerRequest::Evaluate& request,
+    ops::Invocation& invocation) {
+  // Where calls are short, checking comes first and costs nothing.
+  if (!request.sampling().has_hopeless_above_ns() ||
+      request.sampling().hopeless_above_ns() < kLongCallNs ||
+      operands_->has_in_out()) {
+    return absl::optional<Sampling>();
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Timer> timer,
+                           MakeTimer(request.input_seed(), invocation));
+  const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Sampling first, TakeFirstSample(request.sampling(), *timer, *monitor));
+  monitor->Fill(first.measurement.mutable_conditions());
+  timer->Fill(&first.measurement);
+  return absl::make_optional(std::move(first));
+}
+
 proto::WorkerReply Worker::Evaluate(
     const proto::WorkerRequest::Evaluate& request) {
-  absl::Status status =
-      operands_->Fill(request.input_seed(), ops::Values::kHard);
-  if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
-
   const int64_t prepare_start_ns = Clock::Real()->NowNs();
   const absl::StatusOr<ops::Artifact> artifact = ArtifactOf(request.config());
   if (!artifact.ok()) {
@@ -234,55 +280,54 @@ proto::WorkerReply Worker::Evaluate(
   reply.set_load_ns(loaded_ns - load_start_ns);
   AddFacts(*artifact, &reply);
   reply.set_workspace_bytes((*invocation)->workspace_bytes());
-
-  // Right first.
-  status = operands_->Arm();
-  if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
-  (*invocation)->Run(operands_->addresses());
-  status = device_->Synchronize();
-  if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
-  const absl::StatusOr<double> error = operands_->Verify();
-  if (!error.ok()) {
-    const proto::Outcome outcome = absl::IsDataLoss(error.status())
-                                       ? proto::WRONG_RESULT
-                                       : proto::LAUNCH_ERROR;
-    (void)operands_->Repair();
-    return Failed(outcome, error.status().message());
-  }
-  reply.set_error_in_tolerances(*error);
-  status = operands_->Fill(request.input_seed());
-  if (status.ok()) status = operands_->Arm();
-  if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
-
-  const absl::StatusOr<std::unique_ptr<ops::Timer>> timer = device_->MakeTimer(
-      **invocation, *operands_, {task_.cache_mode(), task_.launch_mode()});
-  if (!timer.ok()) {
-    return Failed(OutcomeOfPrepare(timer.status()), timer.status().message());
-  }
   const int64_t sampling_started_unix_ns = Clock::Real()->WallNs();
-  const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
-  absl::StatusOr<Sampling> sampling =
-      TakeSamples(request.sampling(), **timer, *monitor);
-  if (!sampling.ok()) {
-    return Failed(proto::LAUNCH_ERROR, sampling.status().message());
+  // The first long call of a hopeless config is its last.
+  const absl::StatusOr<absl::optional<Sampling>> first =
+      FirstCall(request, **invocation);
+  if (!first.ok()) {
+    return Failed(OutcomeOfTimer(first.status()), first.status().message());
   }
-  if (task_.cache_mode() == proto::COLD && sampling->outcome == proto::OK &&
-      sampling->time_ns < kMinColdCallNs) {
-    return Failed(proto::UNSUPPORTED,
-                  absl::StrCat("a call takes ", sampling->time_ns,
-                               " ns, too short to be timed with cold caches "
-                               "(at least ",
-                               kMinColdCallNs, " ns)"));
-  }
-  monitor->Fill(sampling->measurement.mutable_conditions());
-  (*timer)->Fill(&sampling->measurement);
-  if (sampling->outcome == proto::OK) {
-    status = Meter(request, **timer, &sampling->measurement);
-    if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
+  absl::StatusOr<Sampling> sampling = first->has_value() ? **first : Sampling();
+  if (sampling->outcome != proto::CENSORED) {
+    // Right first: nothing counts of what was not checked.
+    const absl::StatusOr<double> error =
+        Check(request.input_seed(), **invocation);
+    if (!error.ok()) {
+      return Failed(absl::IsDataLoss(error.status()) ? proto::WRONG_RESULT
+                                                     : proto::LAUNCH_ERROR,
+                    error.status().message());
+    }
+    reply.set_error_in_tolerances(*error);
+    const absl::StatusOr<std::unique_ptr<ops::Timer>> timer =
+        MakeTimer(request.input_seed(), **invocation);
+    if (!timer.ok()) {
+      return Failed(OutcomeOfTimer(timer.status()), timer.status().message());
+    }
+    const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
+    sampling = TakeSamples(request.sampling(), **timer, *monitor,
+                           first->has_value() ? &**first : nullptr);
+    if (!sampling.ok()) {
+      return Failed(proto::LAUNCH_ERROR, sampling.status().message());
+    }
+    monitor->Fill(sampling->measurement.mutable_conditions());
+    (*timer)->Fill(&sampling->measurement);
+    if (task_.cache_mode() == proto::COLD && sampling->outcome == proto::OK &&
+        sampling->time_ns < kMinColdCallNs) {
+      return Failed(proto::UNSUPPORTED,
+                    absl::StrCat("a call takes ", sampling->time_ns,
+                                 " ns, too short to be timed with cold caches "
+                                 "(at least ",
+                                 kMinColdCallNs, " ns)"));
+    }
+    if (sampling->outcome == proto::OK) {
+      const absl::Status status =
+          Meter(request, **timer, &sampling->measurement);
+      if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
+    }
   }
   // The timed calls are watched too: a kernel that is right once and then
   // tramples on its inputs is wrong.
-  status = operands_->CheckInputsAndGuards();
+  const absl::Status status = operands_->CheckInputsAndGuards();
   if (!status.ok()) {
     (void)operands_->Repair();
     return Failed(proto::WRONG_RESULT, status.message());

@@ -18,11 +18,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "ops/core/backend.h"
 #include "ops/core/device.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
 #include "suites/proto/worker.pb.h"
+#include "suites/stopwatch/stopwatch.h"
 
 namespace optrail::suites {
 
@@ -39,6 +41,7 @@ inline constexpr int64_t kMinColdCallNs = 2'000;
 
 // Folders below WorkerRequest.Open.shared_folder.
 inline constexpr char kCompiledFolder[] = "compiled";
+inline constexpr char kReferencesFolder[] = "references";
 
 // Sorted by name.
 std::vector<proto::Fact> FactsOf(const ops::Artifact& artifact);
@@ -64,6 +67,16 @@ class Worker {
 
   // The config's code, from the cache or compiled here.
   absl::StatusOr<ops::Artifact> ArtifactOf(const proto::Config& config) const;
+  // The largest error of one call with hard values, in tolerances; DataLoss
+  // says what is wrong.
+  absl::StatusOr<double> Check(uint64_t input_seed,
+                               ops::Invocation& invocation);
+  // Where calls are long, one of them before any other; else nullopt.
+  absl::StatusOr<absl::optional<Sampling>> FirstCall(
+      const proto::WorkerRequest::Evaluate& request,
+      ops::Invocation& invocation);
+  absl::StatusOr<std::unique_ptr<ops::Timer>> MakeTimer(
+      uint64_t input_seed, ops::Invocation& invocation);
   // Adds what the meters say of `request.metrics` to a measurement that is OK.
   absl::Status Meter(const proto::WorkerRequest::Evaluate& request,
                      ops::Timer& timer, proto::Measurement* measurement);

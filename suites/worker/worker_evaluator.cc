@@ -201,6 +201,7 @@ Evaluation WorkerEvaluator::StartWorker(uint64_t input_seed) {
   proto::WorkerRequest request;
   *request.mutable_open()->mutable_task() = task_;
   request.mutable_open()->set_shared_folder(options_.shared_folder);
+  request.mutable_open()->set_build(RunningBinaryFingerprint());
   request.mutable_open()->add_input_seeds(input_seed);
   seeds_in_worker_ = {input_seed};
   return Ask(request, options_.open_deadline);

@@ -87,6 +87,13 @@ TEST_F(WorkerEvaluatorTest, EachMisbehaviourBecomesItsOutcome) {
       {"write_nothing", proto::WRONG_RESULT},
       {"write_out_of_bounds", proto::WRONG_RESULT},
       {"change_input", proto::WRONG_RESULT},
+      {"refuse", proto::INVALID},
+      {"write_before", proto::WRONG_RESULT},
+      {"wrong_last", proto::WRONG_RESULT},
+      {"wrong_beyond_one", proto::WRONG_RESULT},
+      {"wrong_denormals", proto::WRONG_RESULT},
+      {"wrong_ties", proto::WRONG_RESULT},
+      {"wrong_large", proto::WRONG_RESULT},
   };
   for (const auto& [behaviour, outcome] : expected) {
     // Only what hangs may be stopped by the clock, however slow the machine.
@@ -100,6 +107,30 @@ TEST_F(WorkerEvaluatorTest, EachMisbehaviourBecomesItsOutcome) {
   }
   EXPECT_THAT(Evaluate("crash").detail, HasSubstr("signal 11"));
   EXPECT_THAT(Evaluate("exit").detail, HasSubstr("code 3"));
+}
+
+TEST_F(WorkerEvaluatorTest, TheFirstLongCallOfAHopelessConfigIsItsLast) {
+  worker_.config_deadline = absl::Minutes(2);
+  // A call of 50 ms.
+  options_.sampling.set_hopeless_above_ns(2.1e7);
+  Evaluation hopeless;
+  // One that was disturbed says too little, and is followed by others.
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    hopeless = Evaluate("slow");
+    if (!hopeless.error_in_tolerances.has_value()) break;
+  }
+  ASSERT_EQ(hopeless.outcome, proto::CENSORED) << hopeless.detail;
+  EXPECT_EQ(hopeless.measurement->sample_ns_size(), 1);
+  EXPECT_GT(*hopeless.time_ns, 4e7);
+  // Nobody looked at what it left.
+  EXPECT_FALSE(hopeless.error_in_tolerances.has_value());
+  // Where it is not hopeless it is checked, and sampled until it is decided.
+  options_.sampling.set_hopeless_above_ns(1e9);
+  options_.sampling.set_max_time_ns(1);
+  options_.sampling.set_warm_up_ns(0);
+  const Evaluation slower = Evaluate("slow");
+  ASSERT_TRUE(slower.error_in_tolerances.has_value()) << slower.detail;
+  EXPECT_GE(slower.measurement->sample_ns_size(), kMinCleanSamples);
 }
 
 TEST_F(WorkerEvaluatorTest, GoesOnAfterAFailureInANewWorker) {

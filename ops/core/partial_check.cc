@@ -1,0 +1,190 @@
+#include "ops/core/partial_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "base/check.h"
+#include "base/random.h"
+#include "ops/core/data_type.h"
+#include "ops/core/pieces.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::ops {
+namespace {
+
+// Deviations of the sum of a row's errors beyond which it is looked at.
+constexpr double kDeviations = 8;
+// A few rows may happen to have smaller errors than others.
+constexpr double kLeastError = 0x1p-10;  // in tolerances
+
+std::vector<double> Signs(int64_t columns, uint64_t seed) {
+  Rng rng(seed ^ 0x5eed0f516e5);
+  std::vector<double> signs(columns * kProjections);
+  static_assert(kProjections <= 64);
+  for (int64_t j = 0; j < columns; ++j) {
+    uint64_t bits = rng();
+    for (int s = 0; s < kProjections; ++s, bits >>= 1) {
+      signs[j * kProjections + s] = (bits & 1) != 0 ? 1 : -1;
+    }
+  }
+  return signs;
+}
+
+struct Row {
+  double products[kProjections];
+  double tolerance = 0;  // root of the sum of squares
+};
+
+Row Project(absl::Span<const double> values, const std::vector<double>& signs,
+            Tolerance tolerance) {
+  Row row;
+  std::fill_n(row.products, kProjections, 0);
+  double squares = 0;
+  for (size_t j = 0; j < values.size(); ++j) {
+    const double value = values[j];
+    const double* const sign = &signs[j * kProjections];
+    for (int s = 0; s < kProjections; ++s) row.products[s] += value * sign[s];
+    const double element =
+        tolerance.absolute + tolerance.relative * std::fabs(value);
+    squares += element * element;
+  }
+  row.tolerance = std::sqrt(squares);
+  return row;
+}
+
+// By how many of its tolerances a row's products differ from those expected;
+// 0: within `limit`.
+double OffBy(const Row& row, const double* expected, double limit) {
+  double worst = 0;
+  for (int s = 0; s < kProjections; ++s) {
+    const double off = std::fabs(row.products[s] - expected[s]);
+    // Also what is no number.
+    if (off <= limit * row.tolerance) continue;
+    const double by = off / row.tolerance;
+    worst = std::max(worst, std::isnan(by) ? HUGE_VAL : by);
+  }
+  return worst;
+}
+
+// Adds what comparing the row `row` of the result found.
+void AddRow(proto::DataType type, const char* values, int64_t row,
+            absl::Span<const double> expected, Tolerance tolerance,
+            CompareResult* result) {
+  const int64_t columns = static_cast<int64_t>(expected.size());
+  CompareResult compared =
+      Compare(type, values + row * columns * tuning::DataTypeBytes(type),
+              expected, tolerance);
+  if (!compared.ok()) compared.first_wrong_index += row * columns;
+  Take(compared, result);
+}
+
+// Root mean square of the errors of the sampled rows, in tolerances.
+double UsualError(proto::DataType type, const char* values,
+                  const PartialExpectation& expected, Tolerance tolerance) {
+  std::vector<double> got(expected.columns);
+  double squares = 0;
+  for (size_t i = 0; i < expected.sampled.size(); ++i) {
+    DecodeValues(type, values, expected.sampled[i] * expected.columns,
+                 absl::MakeSpan(got));
+    for (int64_t j = 0; j < expected.columns; ++j) {
+      const double want = expected.sampled_values[i * expected.columns + j];
+      const double element =
+          tolerance.absolute + tolerance.relative * std::fabs(want);
+      if (got[j] == want || !(element > 0)) continue;
+      const double error = (got[j] - want) / element;
+      squares += error * error;
+    }
+  }
+  const auto count =
+      static_cast<double>(expected.sampled.size() * expected.columns);
+  return std::clamp(std::sqrt(squares / count), kLeastError, 1.0);
+}
+
+}  // namespace
+
+PartialExpectation PlanPartially(int64_t rows, int64_t columns, uint64_t seed,
+                                 bool projects) {
+  PartialExpectation plan;
+  plan.rows = rows;
+  plan.columns = columns;
+  plan.seed = seed;
+  const int64_t wanted =
+      std::min<int64_t>(rows, projects ? kSampledRows : kSampledRowsAlone);
+  std::set<int64_t> sampled = {0, rows - 1};
+  Rng rng(seed ^ 0x0f0e5a3b1e);
+  while (static_cast<int64_t>(sampled.size()) < wanted) {
+    sampled.insert(rng.UniformInt(rows));
+  }
+  plan.sampled.assign(sampled.begin(), sampled.end());
+  return plan;
+}
+
+PartialExpectation ExpectPartially(const PartialReference& reference,
+                                   int64_t rows, int64_t columns,
+                                   uint64_t seed) {
+  std::vector<double> products =
+      reference.Times(Signs(columns, seed), kProjections);
+  OPTRAIL_CHECK(products.empty() ||
+                static_cast<int64_t>(products.size()) == rows * kProjections)
+      << "PartialReference::Times() gives " << products.size()
+      << " values, expected " << rows << " * " << kProjections;
+  PartialExpectation expected =
+      PlanPartially(rows, columns, seed, !products.empty());
+  expected.products = std::move(products);
+  for (const int64_t row : expected.sampled) {
+    const std::vector<double> values = reference.Row(row);
+    OPTRAIL_CHECK(static_cast<int64_t>(values.size()) == columns)
+        << "PartialReference::Row() gives " << values.size()
+        << " values, expected " << columns;
+    expected.sampled_values.insert(expected.sampled_values.end(),
+                                   values.begin(), values.end());
+  }
+  return expected;
+}
+
+CompareResult ComparePartially(proto::DataType type, const void* data,
+                               const PartialExpectation& expected,
+                               Tolerance tolerance,
+                               const PartialReference& reference) {
+  const char* const values = static_cast<const char*>(data);
+  CompareResult result;
+  for (size_t i = 0; i < expected.sampled.size(); ++i) {
+    AddRow(type, values, expected.sampled[i],
+           absl::MakeConstSpan(expected.sampled_values)
+               .subspan(i * expected.columns, expected.columns),
+           tolerance, &result);
+  }
+  if (!result.ok() || expected.products.empty()) return result;
+
+  const double limit =
+      kDeviations * UsualError(type, values, expected, tolerance);
+  const std::vector<double> signs = Signs(expected.columns, expected.seed);
+  std::vector<std::pair<double, int64_t>> suspects;  // by how suspect
+  std::mutex mutex;
+  const auto look = [&](int64_t begin, int64_t count) {
+    std::vector<double> got(expected.columns);
+    for (int64_t i = begin; i < begin + count; ++i) {
+      DecodeValues(type, values, i * expected.columns, absl::MakeSpan(got));
+      const double off = OffBy(Project(got, signs, tolerance),
+                               &expected.products[i * kProjections], limit);
+      if (off == 0) continue;
+      const std::lock_guard<std::mutex> lock(mutex);
+      suspects.emplace_back(-off, i);
+    }
+  };
+  InPieces(expected.rows, look, /*piece=*/128);
+  const size_t looked_at = std::min<size_t>(suspects.size(), kSuspectRows);
+  std::partial_sort(suspects.begin(), suspects.begin() + looked_at,
+                    suspects.end());
+  for (size_t i = 0; i < looked_at; ++i) {
+    AddRow(type, values, suspects[i].second, reference.Row(suspects[i].second),
+           tolerance, &result);
+  }
+  return result;
+}
+
+}  // namespace optrail::ops

@@ -1,0 +1,28 @@
+#ifndef OPTRAIL_OPS_CORE_PIECES_H_
+#define OPTRAIL_OPS_CORE_PIECES_H_
+
+// Work on the elements of an operand, in pieces: on all cores for large ones,
+// on this thread alone for small ones.
+//
+//   InPieces(values.size(), [&](int64_t begin, int64_t size) { ... });
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "base/parallel_for.h"
+
+namespace optrail::ops {
+
+inline void InPieces(int64_t count,
+                     absl::FunctionRef<void(int64_t, int64_t)> work,
+                     int64_t piece = int64_t{1} << 18) {
+  const int64_t pieces = (count + piece - 1) / piece;
+  ParallelFor(pieces, /*threads=*/pieces > 1 ? 0 : 1, [&](int64_t index) {
+    work(index * piece, std::min(piece, count - index * piece));
+  });
+}
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_CORE_PIECES_H_
