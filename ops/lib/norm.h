@@ -204,7 +204,7 @@ class NormBackwardOperator : public Operator {
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto rows = static_cast<double>(shape.dims(0).value());
     const auto cols = static_cast<double>(shape.dims(1).value());
-    const double sums = 3 * std::sqrt(rows * std::min(rows, 65536.0));
+    const double sums = 21 * std::sqrt(rows * std::min(rows, 65536.0));
     return {(sums + 64 + 4 * std::sqrt(cols)) * 0x1.0p-24, 8 * 0x1.0p-24};
   }
 
