@@ -13,7 +13,6 @@
 #include <array>
 #include <cmath>
 #include <iostream>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,13 +20,9 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/check.h"
-#include "base/file.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
@@ -295,9 +290,8 @@ absl::Status Evaluate() {
   add_share("5% found after measuring again", &Figures::found5_again);
   add_share("told after a bad run or an improvement", &Figures::told_after);
   add_share("x1.2 found there", &Figures::found20_after);
-  add_share("`compare`: pairs of runs with a row slower",
-            &Figures::pairs_slower);
-  add_share("`compare`: rows that can't tell", &Figures::rows_unclear);
+  add_share("compare: pairs of runs with a row slower", &Figures::pairs_slower);
+  add_share("compare: rows that can't tell", &Figures::rows_unclear);
   add("pull requests",
       [](const Figures& f) { return absl::StrCat(f.paired_red.whole); });
   add("red, after at most thirty rounds",
