@@ -384,7 +384,7 @@ class Decider {
     row.minimum_detectable_effect = MinimumDetectableEffect(
         shared.standard_error, shared.degrees_of_freedom, rate_ / 2,
         options_.power, row.threshold.min_effect);
-    if (row.adjusted_p > rate_ / 2 ||
+    if (!(row.adjusted_p <= rate_ / 2) ||
         WorseLog(row) < std::log1p(row.threshold.min_effect)) {
       return;
     }

@@ -13,6 +13,9 @@ namespace {
 // five processes one may be the only undisturbed one where many are disturbed,
 // all alike; where few are, a single low value is wild.
 constexpr double kAnything = 1e-7;
+// Of Lomax' distribution, whose mean is its scale. What was seen is told by an
+// exponential well enough; what was never seen may be far worse.
+constexpr double kTailShape = 2;
 constexpr int kIterations = 12;
 constexpr int kStarts = 3;  // from the lowest values, and from the median
 constexpr int kFitIterations = 8;
@@ -87,7 +90,7 @@ LowerLevel Describe(absl::Span<const double> values,
 }  // namespace
 
 double SlowValues::Tail(double by) const {
-  return share * std::exp(-std::max(0., by) / excess);
+  return share * std::pow(1 + std::max(0., by) / excess, -kTailShape);
 }
 
 LowerLevel FindLowerLevel(absl::Span<const double> values,

@@ -6,52 +6,15 @@
 
 #include "base/statistics.h"
 #include "tracker/compare/process_levels.h"
-#include "tracker/compare/robust.h"
+#include "tracker/compare/run_noise.h"
 #include "tracker/compare/shared_factor.h"
 #include "tracker/compare/steps.h"
 
 namespace optrail::tracker {
 namespace {
 
-// No level of a run is believed to be known better: clocks have a resolution,
-// and a few runs can agree by chance. Standard deviations of the logarithm.
-constexpr double kLeastSpread = .0015;
-
-// The variance between runs beyond their processes, over that between
-// processes, where nothing else is known. Fitted on recorded sets
-// (docs/gating.md).
-constexpr double kRunShare = .2;
-constexpr double kRunShareWeight = 3;  // in benchmarks
-constexpr double kPriorDegrees = 8;    // what that is worth
-constexpr double kFewestPriorDegrees = 4;
-constexpr double kMostPriorDegrees = 40;
-constexpr double kMostDegrees = 120;
-// How often all processes of a run are disturbed, and by how much, where
-// nothing is known; and what that and what the suite says is worth, in runs.
-constexpr SlowValues kSlowRuns = {.004, .03};
-constexpr double kSlowRunsWeight = 20;
-constexpr double kSuiteWeight = 30;
-// A bad run is often followed by another: how often, beside chance.
-constexpr double kBadSpell = .3;
 // Of what benchmarks share, where few runs tell.
 constexpr double kFactorSpread = .01, kFactorDegrees = 3;
-
-double TriGamma(double x) {
-  double sum = 0;
-  for (; x < 10; ++x) sum += 1 / (x * x);
-  const double y = 1 / (x * x);
-  return sum + 1 / x + y / 2 + y / x * (1. / 6 - y * (1. / 30 - y / 42));
-}
-
-// The degrees of freedom whose log chi-squared varies by `variance`.
-double DegreesOf(double variance) {
-  double low = .1, high = 1e4;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = std::sqrt(low * high);
-    (TriGamma(middle / 2) > variance ? low : high) = middle;
-  }
-  return low;
-}
 
 // Everything about the levels of runs, benchmark by benchmark. More is worse.
 class Model {
@@ -76,23 +39,6 @@ class Model {
   }
 
  private:
-  struct Noise {
-    double run_variance = 0;  // of a run's level
-    double degrees = 0;
-    SlowValues slow = kSlowRuns;  // runs
-  };
-
-  // Of runs: how many, how many of them slow, and by how much together.
-  struct SlowCount {
-    double runs = 0, slow = 0, excess = 0;
-
-    void Add(const SlowCount& other) {
-      runs += other.runs;
-      slow += other.slow;
-      excess += other.excess;
-    }
-  };
-
   // Where a benchmark's level is taken from.
   struct Base {
     std::vector<int> runs;
@@ -140,7 +86,8 @@ class Model {
       for (size_t c = 0; c < candidates.size(); ++c) {
         candidate_levels_[c][j] = found.candidates()[c].level;
       }
-      noise_[j].run_variance = Prior(j);
+      noise_[j].variance =
+          ExpectedRunVariance(found.variance(), found.processes());
     }
   }
 
@@ -162,7 +109,7 @@ class Model {
           deviations[r][j] -= centers_[j][r];
         }
       }
-      factor_ = SharedFactor::Fit(deviations, kLeastSpread);
+      factor_ = SharedFactor::Fit(deviations, kLeastRunSpread);
       factors_.assign(runs_, 0);
       for (int r = 0; r < runs_; ++r) {
         const SharedFactor::Score score = factor_.ScoreOf(deviations[r]);
@@ -188,7 +135,7 @@ class Model {
         places.push_back(r);
       }
       const std::vector<int> starts =
-          FindLevelSteps(values, std::sqrt(Prior(j)));
+          FindLevelSteps(values, std::sqrt(noise_[j].variance));
       for (size_t s = 0; s < starts.size(); ++s) {
         const size_t end =
             s + 1 < starts.size() ? starts[s + 1] : values.size();
@@ -222,152 +169,33 @@ class Model {
 
   LowerLevel LevelOver(int j, const std::vector<int>& runs) const {
     ValueGroup group = GroupOf(j, runs);
-    for (double& extra : group.extra_variances) extra += noise_[j].run_variance;
+    for (double& extra : group.extra_variances) extra += noise_[j].variance;
     return FindLowerLevel(group.values, group.extra_variances, noise_[j].slow);
   }
 
-  // Bad runs are learned of all benchmarks together and of each, the variance
-  // of others by empirical Bayes over the benchmarks of the suite. The worst
-  // run counts for nothing: that there was a bad one is no reason to believe
-  // whatever is slow to be another.
   void LearnRuns() {
-    SlowValuesPrior prior;
-    prior.slow = kSlowRuns;
-    prior.weight = kSlowRunsWeight;
-    prior.variance_degrees = 1;
-    std::vector<SlowValuesFit> fits;
-    std::vector<SlowCount> by_run(runs_), by_benchmark(benchmarks_);
-    std::vector<SlowCount> worst_of(benchmarks_);
+    std::vector<BenchmarkRuns> benchmarks;
     for (int j = 0; j < benchmarks_; ++j) {
-      fits.push_back(FitRuns(j, prior));
-      for (size_t s = 0; s < stretches_[j].size(); ++s) {
-        const LowerLevel& found = fits[j].levels[s];
-        for (size_t i = 0; i < stretches_[j][s].size(); ++i) {
-          const int r = stretches_[j][s][i];
-          const double undisturbed = found.undisturbed[i];
-          const double slow = undisturbed < .5 ? 1 - undisturbed : 0;
-          const double above = std::max(0., rests_[r][j] - found.level);
-          const SlowCount one = {1, slow, slow * above};
-          by_run[r].Add(one);
-          by_benchmark[j].Add(one);
-          if (one.excess > worst_of[j].excess) worst_of[j] = one;
-        }
+      BenchmarkRuns& runs = benchmarks.emplace_back();
+      runs.places = stretches_[j];
+      for (const std::vector<int>& stretch : stretches_[j]) {
+        runs.stretches.push_back(GroupOf(j, stretch));
       }
-    }
-    SlowCount all, worst;
-    for (const SlowCount& run : by_run) {
-      all.Add(run);
-      if (run.excess > worst.excess) worst = run;
-    }
-    const auto rate = [](const SlowCount& counted, const SlowCount& left_out,
-                         const SlowValues& believed, double weight) {
-      const double slow =
-          counted.slow - left_out.slow + weight * believed.share;
-      const double excess = counted.excess - left_out.excess +
-                            weight * believed.share * believed.excess;
-      return SlowValues{slow / (counted.runs - left_out.runs + weight),
-                        excess / slow};
-    };
-    const SlowValues suite = rate(all, worst, kSlowRuns, kSlowRunsWeight);
-    for (int j = 0; j < benchmarks_; ++j) {
-      noise_[j].slow = rate(by_benchmark[j], worst_of[j], suite, kSuiteWeight);
-    }
-    ShareVariances(fits);
-    for (int j = 0; j < benchmarks_; ++j) SetCenters(j);
-  }
-
-  SlowValuesFit FitRuns(int j, SlowValuesPrior prior) const {
-    std::vector<ValueGroup> groups;
-    for (const std::vector<int>& stretch : stretches_[j]) {
-      groups.push_back(GroupOf(j, stretch));
-    }
-    // Several runs of the candidate tell about noise, too; of a suite with a
-    // factor they don't, for it is not out yet.
-    if (!factor_.exists() && candidate_levels_.size() > 1) {
-      ValueGroup& group = groups.emplace_back();
+      // Several runs of the candidate tell about noise, too; of a suite with a
+      // factor they don't, for it is not out yet.
       for (const std::vector<double>& run : candidate_levels_) {
-        if (std::isnan(run[j])) continue;
-        group.values.push_back(run[j]);
-        group.extra_variances.push_back(0);
+        if (factor_.exists() || std::isnan(run[j])) continue;
+        runs.candidates.values.push_back(run[j]);
+        runs.candidates.extra_variances.push_back(0);
       }
+      const ProcessLevels& processes = processes_[j];
+      runs.expected_variance = noise_[j].variance;
+      runs.slow_processes = processes.slow();
+      runs.processes = processes.processes();
+      runs.calibrated = processes.slope().exists();
     }
-    prior.variance = Prior(j);
-    std::vector<double> below;
-    for (const ValueGroup& group : groups) {
-      const double middle = Median(group.values);
-      for (const double value : group.values) {
-        if (value < middle) below.push_back(value - middle);
-      }
-    }
-    if (!below.empty()) prior.start_variance = WinsorisedVariance(below);
-    return FitSlowValues(groups, prior, Floor());
-  }
-
-  void ShareVariances(const std::vector<SlowValuesFit>& fits) {
-    std::vector<double> variances(benchmarks_), degrees(benchmarks_);
-    std::vector<double> shares, expected_spreads;
-    for (int j = 0; j < benchmarks_; ++j) {
-      degrees[j] = fits[j].degrees - (factor_.exists() ? 2 : 0);
-      if (degrees[j] < 1) continue;
-      variances[j] = fits[j].variance * fits[j].degrees / degrees[j];
-      if (!panel_.window) {
-        variances[j] = std::min(variances[j], DriftingVariance(j));
-      }
-      if (variances[j] <= 0 || degrees[j] < 3) continue;
-      shares.push_back(std::log(std::max(variances[j], Floor()) / Prior(j)));
-      expected_spreads.push_back(TriGamma(degrees[j] / 2));
-    }
-    double center = 0, prior_degrees = kPriorDegrees;
-    if (!shares.empty()) {
-      const double count = static_cast<double>(shares.size());
-      center = Median(shares) * count / (count + kRunShareWeight);
-      double excess = kRunShareWeight * TriGamma(kPriorDegrees / 2);
-      for (size_t i = 0; i < shares.size(); ++i) {
-        excess += std::pow(shares[i] - Median(shares), 2) *
-                      (count > 1 ? count / (count - 1) : 1) -
-                  expected_spreads[i];
-      }
-      excess /= count + kRunShareWeight;
-      prior_degrees = excess <= 0
-                          ? kMostPriorDegrees
-                          : std::clamp(DegreesOf(excess), kFewestPriorDegrees,
-                                       kMostPriorDegrees);
-    }
-    for (int j = 0; j < benchmarks_; ++j) {
-      const double own = std::max(0., degrees[j]);
-      const double prior = Prior(j) * std::exp(center);
-      noise_[j].run_variance =
-          std::max(Floor() / 4, (prior_degrees * prior + own * variances[j]) /
-                                    (prior_degrees + own));
-      noise_[j].degrees = std::min(kMostDegrees, prior_degrees + own);
-    }
-  }
-
-  // Where a level creeps, how far a run is from between its neighbours is noise
-  // and the rest is not; a baseline that is no window is a neighbour.
-  double DriftingVariance(int j) const {
-    constexpr double kDrifts = 2.5, kWidening = 1.25;
-    std::vector<double> deviations, bends;
-    for (int r = 0; r < runs_; ++r) {
-      if (std::isnan(rests_[r][j])) continue;
-      deviations.push_back(rests_[r][j] - centers_[j][r]);
-    }
-    for (size_t i = 2; i < deviations.size(); ++i) {
-      bends.push_back(
-          (deviations[i - 2] - 2 * deviations[i - 1] + deviations[i]) /
-          std::sqrt(6.));
-    }
-    const double neighbours = HeavyTailedVariance(bends);
-    return !bends.empty() &&
-                   HeavyTailedVariance(deviations) > kDrifts * neighbours
-               ? kWidening * neighbours
-               : std::numeric_limits<double>::infinity();
-  }
-
-  static double Floor() { return kLeastSpread * kLeastSpread; }
-  double Prior(int j) const {
-    const ProcessLevels& found = processes_[j];
-    return (kRunShare + 1 / found.processes()) * found.variance() + Floor();
+    noise_ = LearnRunNoise(benchmarks, factor_.exists(), panel_.window);
+    for (int j = 0; j < benchmarks_; ++j) SetCenters(j);
   }
 
   Base BaseOf(int j) const {
@@ -419,12 +247,12 @@ class Model {
 
   BenchmarkEstimate EstimateBenchmark(int j) const {
     BenchmarkEstimate estimate;
-    const Noise& noise = noise_[j];
+    const RunNoise& noise = noise_[j];
     const Base& base = bases_[j];
     const ProcessLevels& found = processes_[j];
     estimate.process_spread = found.spread();
     estimate.candidate_process_spread = found.candidate_spread();
-    estimate.run_spread = std::sqrt(noise.run_variance);
+    estimate.run_spread = std::sqrt(noise.variance);
     estimate.baseline_runs = static_cast<int>(base.runs.size());
     estimate.far_off = base.far_off;
     estimate.slow_runs = noise.slow;
@@ -437,11 +265,11 @@ class Model {
       if (run.processes == 0) continue;
       shifts.push_back(candidate_scores_[c].without[j]);
       rests.push_back(run.level - factor_.loading(j) * shifts.back());
-      variances.push_back(noise.run_variance + ExtraVariance(j, run));
+      variances.push_back(noise.variance + ExtraVariance(j, run));
       raw.push_back(run.raw);
       bounds.push_back(run.bound - factor_.loading(j) * shifts.back());
       bound_variances.push_back(
-          noise.run_variance +
+          noise.variance +
           std::max(0., run.bound_variance - usual_variance_[j]));
     }
     if (rests.empty() || base.runs.empty() || noise.degrees < 1 ||
@@ -523,6 +351,13 @@ class Model {
             now.memory - before.memory, now.contended - before.contended};
   }
 
+  bool InCandidate(int j) const {
+    for (const RunLevel& run : processes_[j].candidates()) {
+      if (run.processes > 0) return true;
+    }
+    return false;
+  }
+
   // The factor of a bad run is one of a bad run: the same model once more.
   SharedEstimate EstimateShared() const {
     SharedEstimate shared;
@@ -538,7 +373,8 @@ class Model {
     prior.variance_degrees = kFactorDegrees;
     prior.slow = kSlowRuns;
     prior.weight = kSlowRunsWeight;
-    const SlowValuesFit fit = FitSlowValues({group}, prior, Floor());
+    const SlowValuesFit fit =
+        FitSlowValues({group}, prior, kLeastRunSpread * kLeastRunSpread);
     std::vector<double> before, now;
     for (const int r : panel_.baseline) before.push_back(factors_[r]);
     for (const auto& score : candidate_scores_) now.push_back(score.factor);
@@ -554,7 +390,9 @@ class Model {
     std::vector<double> slope_variances, explained;
     for (int j = 0; j < benchmarks_; ++j) {
       const MachineSlope& slope = processes_[j].slope();
-      if (!slope.exists() || bases_[j].runs.empty()) continue;
+      if (!slope.exists() || bases_[j].runs.empty() || !InCandidate(j)) {
+        continue;
+      }
       const MachineState step = StateStep(j, bases_[j].runs);
       slope_variances.push_back(slope.VarianceOf(step));
       explained.push_back(slope.Effect(step));
@@ -577,7 +415,7 @@ class Model {
   const int runs_;
   std::vector<ProcessLevels> processes_;
   std::vector<double> usual_variance_;  // of a run's level, by its processes
-  std::vector<Noise> noise_;
+  std::vector<RunNoise> noise_;
   Deviations levels_, candidate_levels_;  // [run][benchmark], the calibrated
   Deviations extras_;                     // variances beyond the usual one
   Deviations rests_;                      // levels without what is shared
@@ -604,11 +442,6 @@ Panel Oriented(Panel panel) {
 }
 
 }  // namespace
-
-double SlowRunsTail(const SlowValues& slow, int runs, double by) {
-  const double one = slow.Tail(by);
-  return one * std::pow(std::min(1., kBadSpell + one), std::max(0, runs - 1));
-}
 
 PanelEstimate EstimateChanges(const Panel& panel) {
   if (std::all_of(panel.worse_signs.begin(), panel.worse_signs.end(),

@@ -38,6 +38,7 @@
 
 #include "tracker/compare/lower_level.h"
 #include "tracker/compare/process_levels.h"
+#include "tracker/compare/run_noise.h"
 
 namespace optrail::tracker {
 
@@ -98,9 +99,6 @@ struct PanelEstimate {
   std::vector<BenchmarkEstimate> benchmarks;
   SharedEstimate shared;
 };
-
-// The probability that as many runs are all bad ones and look worse by `by`.
-double SlowRunsTail(const SlowValues& slow, int runs, double by);
 
 PanelEstimate EstimateChanges(const Panel& panel);
 

@@ -270,6 +270,23 @@ TEST(NoiseModel, ARunThatIsDisturbedThroughoutIsUnsure) {
   EXPECT_GT(disturbed.log_ratio_bound, .1);
 }
 
+TEST(NoiseModel, WhatACandidateLacksLeavesTheOthersAlone) {
+  Rng rng(21);
+  std::vector<PanelRun> runs;
+  for (int r = 0; r < 15; ++r) runs.push_back(Disturbed(rng, .3, true));
+  runs[4][2].clear();
+  PanelRun candidate = Disturbed(rng, .3, true);
+  candidate[5].clear();
+  const PanelEstimate estimate = Estimate(runs, candidate);
+  EXPECT_FALSE(estimate.benchmarks[5].possible);
+  EXPECT_TRUE(estimate.benchmarks[2].possible);
+  for (const BenchmarkEstimate& e : estimate.benchmarks) {
+    EXPECT_TRUE(std::isfinite(e.log_ratio) && std::isfinite(e.standard_error));
+  }
+  EXPECT_TRUE(std::isfinite(estimate.shared.log_change));
+  EXPECT_GT(estimate.shared.standard_error, 0);
+}
+
 TEST(NoiseModel, SlowRunsAreExpectedWhereThereWereSome) {
   Rng rng(19);
   std::vector<PanelRun> runs;

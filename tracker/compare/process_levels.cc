@@ -19,7 +19,7 @@ constexpr size_t kFewRuns = 4;
 // What the error of a correction for neighbours is of it, and
 constexpr double kOwnError = .7;
 // what the error of a correction that all processes of a run share is of it.
-constexpr double kCommonError = .3;
+constexpr double kCommonError = .5;
 // And of the distance to the next process, where a single one is undisturbed.
 constexpr double kLonelyError = .5;
 // So improbable a number of slow processes is no chance.

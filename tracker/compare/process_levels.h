@@ -51,6 +51,7 @@ class ProcessLevels {
   // Of an undisturbed process.
   double variance() const { return fit_.variance; }
   double degrees() const { return fit_.degrees; }
+  const SlowValues& slow() const { return fit_.slow; }
   // Processes of a run, as it was learned; 1 at least.
   double processes() const { return processes_; }
   // How undisturbed and disturbed processes vary, in history and candidate.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -15,6 +16,7 @@
 #include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
 #include "tracker/triage/triage.h"
+#include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
@@ -307,6 +309,25 @@ std::vector<const proto::Run*> Pointers(const std::vector<proto::Run>& runs) {
   return pointers;
 }
 
+// What was wrong, however it was measured: runs that are not judged otherwise,
+// with nothing but what failed.
+absl::StatusOr<std::vector<proto::Run>> ReadFailures(
+    const History& history, const std::vector<RunInfo>& runs) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> read,
+                           ReadAll(history, runs));
+  std::vector<proto::Run> failed;
+  for (proto::Run& run : read) {
+    auto* results = run.mutable_results();
+    results->erase(std::remove_if(results->begin(), results->end(),
+                                  [](const proto::BenchmarkResult& result) {
+                                    return !tuning::IsFailure(result.outcome());
+                                  }),
+                   results->end());
+    if (!results->empty()) failed.push_back(std::move(run));
+  }
+  return failed;
+}
+
 // A config that somebody forced (`bench --config`) is judged as a candidate and
 // is no yardstick for others.
 void DropGivenConfigs(std::vector<proto::Run>& runs) {
@@ -390,6 +411,7 @@ std::map<std::string, std::string> LevelStarts(
 // the last of them.
 std::vector<RunInfo> AlikeToLast(std::vector<RunInfo> runs,
                                  const Policy& policy,
+                                 std::vector<RunInfo>* measured_differently,
                                  std::vector<std::string>* notes) {
   const proto::Run last = runs.back().header;
   std::vector<RunInfo> alike;
@@ -414,6 +436,7 @@ std::vector<RunInfo> AlikeToLast(std::vector<RunInfo> runs,
                        "last: ",
                        tuning::DescribeSettingsChange(run.header.settings(),
                                                       last.settings())));
+      measured_differently->push_back(std::move(run));
     } else {
       notes->push_back(absl::StrCat("run ", run.id(),
                                     " is of another suite, hardware or "
@@ -626,8 +649,9 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<RunInfo> candidates,
                            FindCandidates(history, options, filter, &report));
   if (candidates.empty()) return report;
-  report.candidate_runs =
-      AlikeToLast(std::move(candidates), policy, &report.notes);
+  std::vector<RunInfo> other_settings;
+  report.candidate_runs = AlikeToLast(std::move(candidates), policy,
+                                      &other_settings, &report.notes);
   const proto::Run& candidate = report.candidate_runs.back().header;
 
   filter.suite = candidate.suite();
@@ -641,8 +665,12 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
                                          policy.proto().baseline().end());
   if (options.baseline.has_value()) baselines = {*options.baseline};
 
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> candidate_whole,
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> candidate_whole,
                            ReadAll(history, report.candidate_runs));
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> failures,
+                           ReadFailures(history, other_settings));
+  std::move(failures.begin(), failures.end(),
+            std::back_inserter(candidate_whole));
   const BaselineFinder finder(policy, options.git, list.runs,
                               report.candidate_runs);
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());

@@ -162,6 +162,37 @@ TEST_F(GateStories, ABenchmarkThatBecameBimodalIsNotGreen) {
   EXPECT_THAT(GateText(report), HasSubstr("BM_1"));
 }
 
+// As a collected suite of Google Benchmark comes: five processes, no
+// calibration, and now and then a process that something disturbed.
+TEST_F(GateStories, ImportsWithWildProcessesAreGreenAndEachSlowCommitIsRed) {
+  const auto wild = [&] {
+    return rng_.UniformReal() < .1 ? .1 + .3 * rng_.UniformReal() : 0.;
+  };
+  const Effect unchanged = [&](int, int) { return wild(); };
+  RecordMany(6, unchanged);
+  for (int i = 0; i < 6; ++i) {
+    Record(unchanged);
+    EXPECT_EQ(Latest().exit_code, 0) << GateText(Latest());
+  }
+  const Effect slow = [&](int j, int) {
+    return wild() + (j == 2 ? std::log(1.08) : 0);
+  };
+  for (int i = 0; i < 2; ++i) {
+    Record(slow);
+    const GateReport report = Latest();
+    EXPECT_EQ(report.exit_code, 1) << GateText(report);
+    EXPECT_EQ(report.CountRed(), 1) << GateText(report);
+    const Row& row = report.rows[0].row;
+    EXPECT_EQ(row.name, Name(2));
+    ASSERT_TRUE(row.ratio.has_value());
+    EXPECT_NEAR(row.ratio->ratio, 1.08, .03);
+    EXPECT_NEAR(row.ratio->candidate / row.ratio->baseline, row.ratio->ratio,
+                1e-9);
+    // Near what was recorded, too.
+    EXPECT_NEAR(*row.candidate.value / row.ratio->candidate, 1, .05);
+  }
+}
+
 TEST_F(GateStories, CreepIsCaughtByThePinnedRelease) {
   // 1% a week, a run a day.
   for (int day = 0; day < 60; ++day) {

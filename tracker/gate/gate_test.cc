@@ -236,6 +236,23 @@ TEST_F(GateTest, RunsOfTheCandidateMeasuredUnlikeItsLastAreNotJudged) {
                     HasSubstr("min sample 100 us -> 500 us")));
 }
 
+TEST_F(GateTest, AWrongResultIsRedHoweverItWasMeasured) {
+  RecordMain(6);
+  proto::Run first = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
+  proto::Run last = first;
+  last.set_started_unix_ns(first.started_unix_ns() + kMinute / 2);
+  last.set_run_id(NewRecordId(last.started_unix_ns()));
+  first.mutable_results(0)->set_outcome(proto::WRONG_RESULT);
+  Record(Measured(first, 100'000));
+  Record(Measured(last, 500'000));
+  GateOptions options;
+  options.candidate = CommitId(7);
+  const GateReport report = Judged("", options);
+  EXPECT_EQ(report.exit_code, 1);
+  EXPECT_EQ(RowOf(report, "a").row.verdict, Verdict::kWrongResult);
+  EXPECT_EQ(RowOf(report, "b").row.verdict, Verdict::kUnchanged);
+}
+
 TEST_F(GateTest, RunsOfOtherHardwareAreNoBaseline) {
   RecordMain(6);
   proto::Run candidate = MakeRun(7, "topic", {{"a", 300}, {"b", 200}});

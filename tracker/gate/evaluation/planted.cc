@@ -1,0 +1,98 @@
+#include "tracker/gate/evaluation/planted.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "tracker/gate/policy.h"
+
+namespace optrail::tracker {
+namespace {
+
+constexpr int kProcesses = 5;  // of a run: as many rounds
+
+GateReport Judged(const absl::StatusOr<Comparison>& comparison) {
+  static const Policy policy = Policy::Default();
+  OPTRAIL_CHECK(comparison.ok()) << comparison.status();
+  GateReport report;
+  Judge(policy, *comparison, "baseline", 0, &report);
+  Conclude(&report);
+  return report;
+}
+
+std::vector<const proto::Run*> Pointers(const std::vector<proto::Run>& runs,
+                                        size_t from, size_t to) {
+  std::vector<const proto::Run*> pointers;
+  for (size_t i = from; i < to; ++i) pointers.push_back(&runs[i]);
+  return pointers;
+}
+
+// Base first, then head first.
+bool IsHead(size_t i) { return i % 4 == 1 || i % 4 == 2; }
+
+}  // namespace
+
+proto::Run Slowed(proto::Run run, int which, double factor) {
+  for (int j = 0; j < run.results_size(); ++j) {
+    if (which >= 0 && j != which) continue;
+    for (auto& m : *run.mutable_results(j)->mutable_measurements()) {
+      m.set_median_ns(m.median_ns() * factor);
+    }
+  }
+  return run;
+}
+
+std::vector<proto::Run> Numbered(std::vector<proto::Run> runs) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].set_started_unix_ns(static_cast<int64_t>(i) * 1'000'000'000);
+    runs[i].set_run_id(absl::StrFormat("%04d", i));
+  }
+  return runs;
+}
+
+GateReport GateLast(const std::vector<proto::Run>& runs, size_t candidates,
+                    int looks) {
+  static const Policy policy = Policy::Default();
+  const size_t window =
+      static_cast<size_t>(policy.proto().baseline(0).window().runs());
+  const size_t first = runs.size() - candidates;
+  CompareOptions options = CompareOptionsFor(policy, 1, looks);
+  options.window = true;
+  options.history = Pointers(runs, 0, first);
+  const auto comparison =
+      Compare(Pointers(runs, first > window ? first - window : 0, first),
+              Pointers(runs, first, runs.size()), options);
+  return Judged(comparison);
+}
+
+GateReport GatePairs(const std::vector<proto::Run>& runs, int which,
+                     double factor) {
+  static const Policy policy = Policy::Default();
+  std::vector<proto::Run> measured;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const bool head = IsHead(i);
+    proto::Run run = head ? Slowed(runs[i], which, factor) : runs[i];
+    run.set_run_id(absl::StrFormat("%04d", i));
+    run.set_pairing_id("a pull request");
+    for (proto::BenchmarkResult& result : *run.mutable_results()) {
+      int round = static_cast<int>(i / 2) * kProcesses;
+      for (auto& m : *result.mutable_measurements()) m.set_round(++round);
+    }
+    measured.push_back(std::move(run));
+  }
+  std::vector<const proto::Run*> sides[2];
+  for (size_t i = 0; i < measured.size(); ++i) {
+    sides[IsHead(i)].push_back(&measured[i]);
+  }
+  return Judged(Compare(sides[0], sides[1], CompareOptionsFor(policy, 1)));
+}
+
+const Row& RowOf(const GateReport& report, const std::string& name) {
+  for (const GateRow& row : report.rows) {
+    if (row.row.name == name) return row.row;
+  }
+  OPTRAIL_CHECK(false) << "no row " << name;
+  return report.rows[0].row;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,38 @@
+#ifndef OPTRAIL_TRACKER_GATE_EVALUATION_PLANTED_H_
+#define OPTRAIL_TRACKER_GATE_EVALUATION_PLANTED_H_
+
+// Changes planted in recorded runs, and what the gate says of them.
+//
+//   runs.back() = Slowed(runs.back(), 3, 1.1);
+//   RowOf(GateLast(Numbered(runs), 1, 1), name).verdict
+
+#include <string>
+#include <vector>
+
+#include "tracker/gate/gate.h"
+#include "tracker/proto/run.pb.h"
+
+namespace optrail::tracker {
+
+// `run` with all that benchmark `which` (-1: every one) took times `factor`.
+proto::Run Slowed(proto::Run run, int which, double factor);
+
+// Runs numbered by place, as a history would have them.
+std::vector<proto::Run> Numbered(std::vector<proto::Run> runs);
+
+// The gate of the last `candidates` of `runs` against the window before them,
+// as Gate() does it by the default policy.
+GateReport GateLast(const std::vector<proto::Run>& runs, size_t candidates,
+                    int looks);
+
+// The gate of a pull request that took benchmark `which` times `factor`:
+// neighbours of `runs` as merge base and head, measured in turn, each process a
+// round. An even number of runs.
+GateReport GatePairs(const std::vector<proto::Run>& runs, int which,
+                     double factor);
+
+const Row& RowOf(const GateReport& report, const std::string& name);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_GATE_EVALUATION_PLANTED_H_

@@ -1,0 +1,104 @@
+// What the gate promises, on runs that were recorded: in the order of time
+// only, and with room for chance. gate_evaluation prints the figures.
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tracker/gate/evaluation/planted.h"
+#include "tracker/gate/evaluation/recorded_set.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kFewestRuns = 5;
+
+std::vector<proto::Run> RunsOf(const std::string& name) {
+  const auto set = ReadRecordedSet(
+      absl::StrCat("tracker/gate/evaluation/runs_", name, "_2c.tsv"));
+  EXPECT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(set->runs.size(), 30);
+  return set->runs;
+}
+
+struct Counts {
+  int gates = 0, red = 0, green = 0, found = 0;
+};
+
+// Each run against those before it, and with 10% planted in one benchmark.
+Counts Gates(const std::vector<proto::Run>& runs) {
+  Counts counts;
+  for (size_t last = kFewestRuns; last < runs.size(); ++last) {
+    std::vector<proto::Run> past(runs.begin(), runs.begin() + last + 1);
+    const int code = GateLast(Numbered(past), 1, 1).exit_code;
+    ++counts.gates;
+    counts.red += code == 1;
+    counts.green += code == 0;
+    const int which = static_cast<int>(last) % past[0].results_size();
+    past.back() = Slowed(past.back(), which, 1.1);
+    counts.found += RowOf(GateLast(Numbered(past), 1, 1),
+                          past[0].results(which).key().operator_name())
+                        .verdict == Verdict::kSlower;
+  }
+  return counts;
+}
+
+TEST(RecordedRuns, CalmOnesAreMostlyGreenAndTellTenPercent) {
+  const Counts counts = Gates(RunsOf("calm"));
+  EXPECT_LE(counts.red, 1);
+  EXPECT_GE(counts.green, counts.gates / 3);
+  EXPECT_GE(counts.found, 3 * counts.gates / 4);
+}
+
+TEST(RecordedRuns, ALoadThatRisesMakesThemUnsureAndNotRed) {
+  const Counts counts = Gates(RunsOf("rising"));
+  EXPECT_EQ(counts.red, 0);
+  EXPECT_GE(counts.green, counts.gates / 3);
+  EXPECT_GE(counts.found, 3 * counts.gates / 4);
+}
+
+TEST(RecordedRuns, ACrowdedMachineIsHardlyEverRed) {
+  EXPECT_LE(Gates(RunsOf("crowded")).red, 1);
+}
+
+TEST(RecordedRuns, MeasuredInTurnTheyAreNotRedAndTellTenPercent) {
+  for (const char* name : {"calm", "rising"}) {
+    const std::vector<proto::Run> runs = RunsOf(name);
+    int found = 0, asked = 0;
+    for (size_t at = 0; at + 12 <= runs.size(); at += 4) {
+      const std::vector<proto::Run> some(runs.begin() + at,
+                                         runs.begin() + at + 12);
+      EXPECT_NE(GatePairs(some, -1, 1).exit_code, 1) << name << " " << at;
+      const int which = static_cast<int>(at / 4) % some[0].results_size();
+      ++asked;
+      found += RowOf(GatePairs(some, which, 1.1),
+                     some[0].results(which).key().operator_name())
+                   .verdict == Verdict::kSlower;
+    }
+    EXPECT_GE(2 * found, asked) << name;
+  }
+}
+
+TEST(RecordedSets, AWrongOneIsRefusedByLine) {
+  const std::string path = absl::StrCat(::testing::TempDir(), "/set.tsv");
+  const auto status = [&](const std::string& text) {
+    FILE* file = fopen(path.c_str(), "w");
+    fputs(text.c_str(), file);
+    fclose(file);
+    return std::string(ReadRecordedSet(path).status().message());
+  };
+  EXPECT_EQ(status("# a comment\nadd\t100 101\t102\n"), "");
+  EXPECT_THAT(status("add\t100\nmul\t1o1\n"),
+              HasSubstr(":2: '1o1', expected a positive number"));
+  EXPECT_THAT(status("add\t100/-1\n"), HasSubstr(":1: '-1'"));
+  EXPECT_THAT(status("add\t100/99@1,2,3\n"), HasSubstr("expected 6 numbers"));
+  EXPECT_THAT(status("add\t100/99@1,2,3,4,5,1.5\n"),
+              HasSubstr("expected a share of samples below 1"));
+}
+
+}  // namespace
+}  // namespace optrail::tracker
