@@ -40,8 +40,8 @@ EXCEPTIONS = {
 # Run before a command, for what it needs: two runs of one suite and machine.
 BEFORE = {
     'optrail compare latest~1 latest':
-        2 * ['optrail bench --op=add --processes=1 --quiet --record '
-             '--benchmark_min_time=0.001'],
+        2 * ['optrail bench --op=matmul --shape=m=512,n=512,k=512 --record '
+             '--processes=1 --benchmark_min_time=0.001 --quiet'],
 }
 
 # Pages that a test of their own follows.
