@@ -444,11 +444,11 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
   const double session_count = std::max<double>(data.sessions.size(), 1);
   int64_t points = 0;
   int64_t processes = 0;
-  for (const Series& series : data.series) {
-    points += series.points.size();
-    for (const Point& point : series.points) {
+  for (const SeriesView& series : data.series) {
+    points += series.points().size();
+    for (const tracker::Point& point : series.points()) {
       processes +=
-          std::min<int64_t>(point.process_medians.size(), kMaxProcessMedians);
+          std::min<int64_t>(point.processes.size(), kMaxProcessMedians);
     }
   }
   // A first guess from what trials, series and points take as text, so that one

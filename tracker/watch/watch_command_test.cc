@@ -175,7 +175,8 @@ TEST_F(WatchCommandTest, KilledInABuildOrARunItGoesOnWhereItWas) {
   std::vector<std::string> recorded = RecordedCommits();
   EXPECT_THAT(recorded, ::testing::UnorderedElementsAreArray(commits));
   const History history = *History::Open(options_.common.history);
-  for (const RunInfo& info : history.ListRuns({})->runs) {
+  const std::vector<RunInfo> runs = history.ListRuns({})->runs;
+  for (const RunInfo& info : runs) {
     EXPECT_EQ(history.ReadRun(info.id())->results(0).measurements_size(), 2);
   }
 }

@@ -20,7 +20,7 @@ constexpr absl::string_view kFileName = "index.sqlite";
 constexpr absl::string_view kLockName = "index.lock";
 
 // Raised when the tables or what is in them change their meaning.
-constexpr int kSchemaVersion = 4;
+constexpr int kSchemaVersion = 5;
 
 // Fewer files are read as quickly as an index of them is made.
 constexpr int kWorthAnIndex = 100;

@@ -64,6 +64,7 @@ void ExpectSame(const Point& a, const Point& b) {
   ASSERT_EQ(a.processes.size(), b.processes.size());
   for (size_t i = 0; i < a.processes.size(); ++i) {
     EXPECT_EQ(a.processes[i].value, b.processes[i].value);
+    EXPECT_EQ(a.processes[i].fastest, b.processes[i].fastest);
     EXPECT_EQ(a.processes[i].relative_sample_spread,
               b.processes[i].relative_sample_spread);
     EXPECT_EQ(a.processes[i].samples, b.processes[i].samples);

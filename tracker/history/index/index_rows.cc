@@ -15,6 +15,7 @@ std::string EncodeObservation(const Observation& observation) {
   bool any_aggregate = false;
   for (const ProcessReading& process : observation.processes) {
     stored.add_values(process.value);
+    stored.add_fastest(process.fastest);
     stored.add_relative_sample_spreads(process.relative_sample_spread);
     stored.add_samples(process.samples);
     any_aggregate |= process.aggregate_only;
@@ -51,7 +52,8 @@ std::string EncodeAttributes(const Observation& observation) {
 absl::Status SetObservation(const proto::IndexedObservation& stored,
                             Observation* result) {
   const int processes = stored.values_size();
-  if (stored.relative_sample_spreads_size() != processes ||
+  if (stored.fastest_size() != processes ||
+      stored.relative_sample_spreads_size() != processes ||
       stored.samples_size() != processes ||
       (stored.aggregate_only_size() != 0 &&
        stored.aggregate_only_size() != processes)) {
@@ -66,7 +68,8 @@ absl::Status SetObservation(const proto::IndexedObservation& stored,
   result->processes.clear();
   for (int i = 0; i < processes; ++i) {
     result->processes.push_back(
-        {stored.values(i), stored.relative_sample_spreads(i), stored.samples(i),
+        {stored.values(i), stored.fastest(i), stored.relative_sample_spreads(i),
+         stored.samples(i),
          stored.aggregate_only_size() > 0 && stored.aggregate_only(i)});
   }
   // Their names are attributes.
