@@ -36,7 +36,12 @@ SHORTENED = {
 # Commands that need what no scratch workspace has.
 EXCEPTIONS = {
     '--config="..."': 'the config is the reader\'s own',
-    'compare latest~1 latest': 'needs two runs of one suite and machine',
+}
+# Run before a command, for what it needs: two runs of one suite and machine.
+BEFORE = {
+    'optrail compare latest~1 latest':
+        2 * ['optrail bench --op=matmul --shape=m=512,n=512,k=512 --record '
+             '--processes=1 --benchmark_min_time=0.001 --quiet'],
 }
 
 # Pages that a test of their own follows.
@@ -216,6 +221,9 @@ def main():
                     typed = head + ' ' + ' '.join(flags) + dashes + tail
                 ran += 1
                 print(place, flush=True)
+                for needed in BEFORE.get(command, []):
+                    subprocess.run(needed.split(), check=True,
+                                   stdout=subprocess.DEVNULL)
                 try:
                     result = subprocess.run(
                         ['/bin/sh', '-c', typed], stdin=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ number becomes a list.
 """
 
 import copy
+import glob
 import json
 import os
 import subprocess
@@ -72,6 +73,7 @@ awk -v s="$(cat value)" -v c="$count" \\
 
 def main():
     optrail = os.path.abspath(sys.argv[1])
+    runfiles = os.getcwd()
     schemas = {
         os.path.basename(path).split('.')[0]: json.load(open(path))
         for path in sys.argv[2:]}
@@ -120,6 +122,17 @@ def main():
         'bisect': output('bisect', 'HEAD~24', 'HEAD~14', run, '--quiet'),
         'store_show': output('store', 'show'),
     }
+    subprocess.run([optrail, 'note', 'BM_.*', 'HEAD', 'a new disk'],
+                   check=True, stdout=subprocess.DEVNULL)
+    outputs['triage'] = output('triage')
+    spaces = glob.glob(os.path.join(runfiles, 'tuning/replay/recordings/data/*'))
+    outputs['replay'] = output('replay', '--spaces=' + spaces[0],
+                               '--strategies=random', '--seeds=1',
+                               '--budgets=10')
+    subprocess.run([optrail, 'report', '--report_format=json',
+                    '--out=report.json'], check=True,
+                   stdout=subprocess.DEVNULL)
+    outputs['report'] = json.load(open('report.json'))
     if sessions:
         outputs['log_sessions'] = sessions
         outputs['show_session'] = output('show', sessions[0]['session_id'])
@@ -155,6 +168,11 @@ def main():
             target[field] = [[]]
             if validator.is_valid(changed):
                 failures.append('%s: passes with a wrong %s' % (name, field))
+    for name, schema in schemas.items():
+        shown = subprocess.run([optrail, 'schema'] + name.split('_', 1),
+                               stdout=subprocess.PIPE).stdout
+        if not shown or json.loads(shown) != schema:
+            failures.append('optrail schema %s prints another one' % name)
     missing = sorted(set(outputs) - set(schemas))
     if missing:
         failures.append('no schema for: ' + ', '.join(missing))

@@ -2,9 +2,12 @@
 
 #include <iostream>
 
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "cli/flags.h"
 #include "tracker/triage/triage_command.h"
+
+ABSL_DECLARE_FLAG(std::string, alert_command);
 
 ABSL_FLAG(bool, only_new, false,
           "Leave out what is acknowledged, expected or muted.");
@@ -21,10 +24,13 @@ suites::Command ChangesCommand() {
       "that is confirmed and new, that is not acknowledged, expected or "
       "muted.\n"
       "A provisional change may still be withdrawn and is never an error.\n"
+      "--alert_command is run then, with the rows that are new as JSON on its\n"
+      "standard input.\n"
       "\n"
       "  optrail changes --branch=main --only_new\n";
-  command.flags = {"history", "format", "suite",      "hardware", "branch",
-                   "filter",  "metric", "min_effect", "only_new"};
+  command.flags = {"history",  "format",       "suite",  "hardware",
+                   "branch",   "filter",       "metric", "min_effect",
+                   "only_new", "alert_command"};
   command.run = [](const std::vector<std::string>&) {
     tracker::ChangesCommand options;
     options.common = TrackerOptions();
@@ -35,6 +41,7 @@ suites::Command ChangesCommand() {
     options.metric = absl::GetFlag(FLAGS_metric);
     options.min_effect = absl::GetFlag(FLAGS_min_effect);
     options.only_new = absl::GetFlag(FLAGS_only_new);
+    options.alert_command = absl::GetFlag(FLAGS_alert_command);
     return tracker::RunChanges(options, std::cout);
   };
   return command;

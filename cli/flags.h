@@ -85,6 +85,7 @@ suites::Command ChangesCommand();
 suites::Command HistoryCommand();
 suites::Command ReportCommand();
 suites::Command WatchCommand();
+suites::Command SchemaCommand();
 
 }  // namespace optrail::cli
 

@@ -29,8 +29,8 @@ ABSL_FLAG(std::string, annotations, "",
 ABSL_FLAG(std::string, badge_out, "", "SVG file for a badge of the verdict.");
 ABSL_FLAG(std::string, badge_label, "performance", "What the badge is of.");
 ABSL_FLAG(std::string, alert_command, "",
-          "Command that is run unless the exit code is 0, with the verdict as "
-          "JSON on its standard input.");
+          "Command that is run unless the exit code is 0, with the verdict (or "
+          "the changes)\nas JSON on its standard input.");
 
 namespace optrail::cli {
 namespace {

@@ -55,7 +55,8 @@ int main(int argc, char** argv) {
       cli::MuteCommand(),        cli::NoteCommand(),
       cli::TriageCommand(),      cli::StoreCommand(),
       cli::ReplayCommand(),      cli::HistoryCommand(),
-      cli::ReportCommand(),      suites::WorkerCommand(),
+      cli::ReportCommand(),      cli::SchemaCommand(),
+      suites::WorkerCommand(),
   };
   return suites::RunCommandLine(
       "optrail",

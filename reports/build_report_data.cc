@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -179,33 +179,12 @@ std::string SelectionText(const proto::BenchmarkKey& key) {
   }
 }
 
-Point ConvertPoint(const tracker::Point& point,
-                   const std::map<CommitKey, int>& commits,
-                   std::vector<std::string>& configs) {
-  Point result;
-  result.commit = commits.at(KeyOf(point));
-  result.recorded_unix_ns = point.first_started_unix_ns;
-  result.value = point.value.value_or(kNaN);
-  for (const tracker::ProcessReading& process : point.processes) {
-    result.process_medians.push_back(process.value);
-  }
-  if (point.outcome != proto::OK &&
-      point.outcome != proto::OUTCOME_UNSPECIFIED) {
-    result.outcome = tuning::OutcomeName(point.outcome);
-    result.detail = point.detail;
-  }
-  if (!point.config.empty()) {
-    const auto found = std::find(configs.begin(), configs.end(), point.config);
-    result.config = static_cast<int>(found - configs.begin());
-    if (found == configs.end()) configs.push_back(point.config);
-  }
-  return result;
-}
-
-Series ConvertSeries(const tracker::Series& series,
-                     const std::map<CommitKey, int>& commits, int hardware) {
+SeriesView ConvertSeries(const tracker::Series& series,
+                         const std::map<CommitKey, int>& commits,
+                         int hardware) {
   const proto::BenchmarkKey& key = series.key.benchmark;
-  Series result;
+  SeriesView result;
+  result.of = &series;
   result.name = tracker::DisplayName(key);
   if (series.key.metric != "time") {
     absl::StrAppend(&result.name, " ", series.key.metric);
@@ -217,18 +196,8 @@ Series ConvertSeries(const tracker::Series& series,
   result.selection = SelectionText(key);
   result.variant = VariantText(key);
   result.hardware = hardware;
-  result.branch = series.key.branch;
-  result.metric = series.key.metric;
-  result.unit = series.key.unit;
-  result.lower_is_better = series.direction != proto::HIGHER_IS_BETTER;
-  int epoch = 0;
   for (const tracker::Point& point : series.points) {
-    if (point.epoch != epoch) {
-      epoch = point.epoch;
-      result.epochs.push_back({static_cast<int>(result.points.size()),
-                               series.epochs[epoch].change});
-    }
-    result.points.push_back(ConvertPoint(point, commits, result.configs));
+    result.commits.push_back(commits.at(KeyOf(point)));
     if (point.roofline_fraction && series.key.metric == "time") {
       result.roofline_fraction = *point.roofline_fraction;
     }
@@ -256,14 +225,14 @@ Verdict VerdictOf(tracker::Standing standing) {
   return Verdict::kCannotTell;
 }
 
-void ConvertJudgement(const tracker::Judgement& judgement, Series& result) {
+void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
   for (const tracker::Change& change : judgement.changes) {
     // Epochs are told by themselves; a return is no news.
     if (change.kind == tracker::ChangeKind::kEpoch ||
         change.kind == tracker::ChangeKind::kReturn) {
       continue;
     }
-    ChangePoint point;
+    ChangeView point;
     point.point = change.change.index;
     point.relative_change = change.change.relative_change;
     point.relative_change_low = change.change.relative_change_low;
@@ -281,7 +250,7 @@ void ConvertJudgement(const tracker::Judgement& judgement, Series& result) {
     if (!change.opinion.reason.empty()) {
       absl::StrAppend(&point.state, ": ", change.opinion.reason);
     }
-    result.change_points.push_back(std::move(point));
+    result.changes.push_back(std::move(point));
   }
   result.verdict = VerdictOf(judgement.standing);
   result.verdict_detail = judgement.why;
@@ -316,7 +285,7 @@ NewestRuns FindNewestRuns(const std::vector<proto::Run>& runs) {
 void JudgeMissing(const tracker::Series& series,
                   const std::map<std::string, const proto::Run*>& runs_by_id,
                   const NewestRuns& newest, const std::string& renamed_to,
-                  Series& result) {
+                  SeriesView& result) {
   if (series.points.empty()) return;
   for (const std::string& id : series.points.back().run_ids) {
     const auto run = runs_by_id.find(id);
@@ -518,10 +487,13 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
 }
 
 ReportData BuildReportData(const std::vector<proto::Run>& runs,
-                           const std::vector<tracker::Series>& all,
+                           std::vector<tracker::Series> series,
                            const std::vector<proto::Session>& sessions,
                            const BuildOptions& options) {
   ReportData data;
+  data.tracked =
+      std::make_shared<const std::vector<tracker::Series>>(std::move(series));
+  const std::vector<tracker::Series>& all = *data.tracked;
   data.title = options.title;
   data.source = options.source;
   data.synthetic = options.synthetic;
@@ -550,8 +522,8 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
       all, tracker::TriageBook(options.triage, options.now_unix_ns), judge);
   for (size_t i = 0; i < all.size(); ++i) {
     const tracker::Series& series = all[i];
-    Series converted = ConvertSeries(series, commits,
-                                     hardware.IndexOf(series.key.hardware_id));
+    SeriesView converted = ConvertSeries(
+        series, commits, hardware.IndexOf(series.key.hardware_id));
     ConvertJudgement(judgements[i], converted);
     JudgeMissing(series, runs_by_id, newest, judgements[i].renamed_to,
                  converted);

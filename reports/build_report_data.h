@@ -37,9 +37,10 @@ struct BuildOptions {
 };
 
 // Runs and sessions in any order; of runs only what is not their results.
-// `series` are those of the runs. Sessions are shown newest first.
+// `series` are those of the runs; the report keeps them. Sessions are shown
+// newest first.
 ReportData BuildReportData(const std::vector<proto::Run>& runs,
-                           const std::vector<tracker::Series>& series,
+                           std::vector<tracker::Series> series,
                            const std::vector<proto::Session>& sessions,
                            const BuildOptions& options);
 // The same from whole runs.

@@ -48,7 +48,7 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   }
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::History::Open(options.history));
-  OPTRAIL_ASSIGN_OR_RETURN(const tracker::LoadedSeries loaded,
+  OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedSeries loaded,
                            tracker::LoadSeries(history));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList listed,
                            history.ListSessions());
@@ -74,7 +74,7 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   build.triage = std::move(triage.records);
   build.now_unix_ns = absl::GetCurrentTimeNanos();
   ReportData data =
-      BuildReportData(loaded.runs, loaded.series, sessions, build);
+      BuildReportData(loaded.runs, std::move(loaded.series), sessions, build);
   for (const tracker::BadFile& file : bad) {
     data.warnings.push_back(
         absl::StrCat("Skipped ", file.path, ": ", file.reason));

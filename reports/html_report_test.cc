@@ -1,6 +1,8 @@
 #include "reports/html_report.h"
 
+#include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -29,7 +31,9 @@ ReportData SampleData(bool hostile) {
 }
 
 // Series that keep every point worth drawing: levels, spread, configs.
-ReportData LargeData(int series_count, int points) {
+ReportData LargeData(
+    int series_count, int points,
+    const std::function<void(int, tracker::Point&)>& alter = nullptr) {
   ReportData data;
   data.hardware.push_back({});
   data.hardware[0].id = "test";
@@ -39,24 +43,33 @@ ReportData LargeData(int series_count, int points) {
     commit.subject = "a commit with a subject of usual length";
     data.commits.push_back(commit);
   }
+  const auto tracked =
+      std::make_shared<std::vector<tracker::Series>>(series_count);
+  data.tracked = tracked;
   for (int s = 0; s < series_count; ++s) {
-    Series series;
-    series.name = absl::StrCat("operator/cpu/m=", s, ",n=512/f32/tuned/hot");
-    series.operator_name = absl::StrCat("operator", s % 20);
-    series.shape = absl::StrCat("m=", s, ",n=512/f32");
-    series.configs = {"a=1,b=2", "a=2,b=2"};
+    tracker::Series& series = (*tracked)[s];
+    series.key.metric = "time";
+    series.key.unit = "ns";
+    series.epochs.resize(1);
+    SeriesView view;
+    view.of = &series;
+    view.name = absl::StrCat("operator/cpu/m=", s, ",n=512/f32/tuned/hot");
+    view.operator_name = absl::StrCat("operator", s % 20);
+    view.shape = absl::StrCat("m=", s, ",n=512/f32");
     for (int i = 0; i < points; ++i) {
-      Point point;
-      point.commit = i;
-      point.recorded_unix_ns = int64_t{1790000000} * 1000000000 + i;
+      tracker::Point point;
+      point.outcome = proto::OK;
+      point.first_started_unix_ns = int64_t{1790000000} * 1000000000 + i;
       point.value = 123456.789 + (i * 7919 + s) % 1009;
-      point.process_medians = {point.value * 0.991, point.value * 0.998,
-                               point.value, point.value * 1.003,
-                               point.value * 1.017};
-      point.config = i > points / 2;
-      series.points.push_back(point);
+      for (const double share : {0.991, 0.998, 1., 1.003, 1.017}) {
+        point.processes.push_back({*point.value * share});
+      }
+      point.config = i > points / 2 ? "a=2,b=2" : "a=1,b=2";
+      if (alter) alter(i, point);
+      series.points.push_back(std::move(point));
+      view.commits.push_back(i);
     }
-    data.series.push_back(series);
+    data.series.push_back(view);
   }
   return data;
 }
@@ -135,11 +148,12 @@ TEST(HtmlReportTest, KeepsToASmallerBoundToo) {
 }
 
 TEST(HtmlReportTest, UnknownNumbersAreNullAndNeverZero) {
-  ReportData data = LargeData(1, 3);
-  data.series[0].points[1].value = std::numeric_limits<double>::quiet_NaN();
-  data.series[0].points[2].value = std::numeric_limits<double>::infinity();
-  data.series[0].points[2].process_medians = {
-      std::numeric_limits<double>::quiet_NaN()};
+  const ReportData data = LargeData(1, 3, [](int i, tracker::Point& point) {
+    if (i == 1) point.value.reset();
+    if (i != 2) return;
+    point.value = std::numeric_limits<double>::infinity();
+    point.processes = {{std::numeric_limits<double>::quiet_NaN()}};
+  });
   const nlohmann::json json =
       nlohmann::json::parse(DataElement(WriteHtmlReport(data)));
   EXPECT_TRUE(json["series"][0]["y"][1].is_null());

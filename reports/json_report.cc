@@ -47,29 +47,31 @@ Json HardwareJson(const Hardware& hardware) {
           {"memory_bytes_per_s", Optional(hardware.memory_bytes_per_s)}};
 }
 
-Json PointsJson(const Series& series) {
+Json PointsJson(const SeriesView& series) {
   Json points = Json::array();
-  for (const Point& point : series.points) {
+  for (size_t i = 0; i < series.points().size(); ++i) {
+    const tracker::Point& point = series.points()[i];
     Json medians = Json::array();
-    for (double median : point.process_medians) {
-      medians.push_back(Number(median));
+    for (const tracker::ProcessReading& process : point.processes) {
+      medians.push_back(Number(process.value));
     }
+    const std::string outcome = OutcomeText(point);
     points.push_back(
-        {{"commit", point.commit},
-         {"recorded_unix_ns", point.recorded_unix_ns},
-         {"value", Number(point.value)},
+        {{"commit", series.commits[i]},
+         {"recorded_unix_ns", point.first_started_unix_ns},
+         {"value", point.value ? Number(*point.value) : Json(nullptr)},
          {"process_medians", std::move(medians)},
-         {"config", point.config < 0 ? Json(nullptr)
-                                     : Json(series.configs[point.config])},
-         {"outcome", point.outcome.empty() ? "OK" : point.outcome},
-         {"detail", point.detail}});
+         {"config", point.config.empty() ? Json(nullptr) : Json(point.config)},
+         {"outcome", outcome.empty() ? "OK" : outcome},
+         {"detail", outcome.empty() ? "" : point.detail}});
   }
   return points;
 }
 
-Json SeriesJson(const ReportData& data, const Series& series) {
+Json SeriesJson(const ReportData& data, const SeriesView& series) {
+  const tracker::SeriesKey& key = series.of->key;
   Json changes = Json::array();
-  for (const ChangePoint& change : series.change_points) {
+  for (const ChangeView& change : series.changes) {
     changes.push_back({{"point", change.point},
                        {"relative_change", change.relative_change},
                        {"low", Optional(change.relative_change_low)},
@@ -80,8 +82,10 @@ Json SeriesJson(const ReportData& data, const Series& series) {
                        {"for_the_worse", change.for_the_worse}});
   }
   Json epochs = Json::array();
-  for (const Epoch& epoch : series.epochs) {
-    epochs.push_back({{"point", epoch.point}, {"what", epoch.what}});
+  for (size_t i = 1; i < series.points().size(); ++i) {
+    const int epoch = series.points()[i].epoch;
+    if (epoch == series.points()[i - 1].epoch) continue;
+    epochs.push_back({{"point", i}, {"what", series.of->epochs[epoch].change}});
   }
   return {
       {"name", series.name},
@@ -90,10 +94,10 @@ Json SeriesJson(const ReportData& data, const Series& series) {
       {"selection", series.selection},
       {"variant", series.variant},
       {"hardware", data.hardware[series.hardware].id},
-      {"branch", series.branch},
-      {"metric", series.metric},
-      {"unit", series.unit},
-      {"lower_is_better", series.lower_is_better},
+      {"branch", key.branch},
+      {"metric", key.metric},
+      {"unit", key.unit},
+      {"lower_is_better", series.of->direction != proto::HIGHER_IS_BETTER},
       {"verdict", std::string(VerdictName(series.verdict))},
       {"verdict_detail", series.verdict_detail},
       {"ratio", Optional(series.ratio)},
@@ -212,7 +216,7 @@ std::string WriteJsonReport(const ReportData& data) {
                      {"speedup", pair.speedup}});
   }
   Json series = Json::array();
-  for (const Series& each : data.series) {
+  for (const SeriesView& each : data.series) {
     series.push_back(SeriesJson(data, each));
   }
   Json sessions = Json::array();

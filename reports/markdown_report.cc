@@ -16,15 +16,15 @@ namespace optrail::reports {
 namespace {
 
 // Shown beside the verdict's word, never instead of it.
-std::string Value(const Series& series) {
-  const Point* newest = NewestValue(series);
-  if (newest == nullptr) return "not measured";
-  if (series.unit == "ns") return FormatDurationNs(newest->value);
-  return absl::StrFormat("%.4g %s", newest->value,
-                         EscapeForMarkdown(series.unit));
+std::string Value(const SeriesView& series) {
+  const absl::optional<double> newest = NewestValue(series);
+  if (!newest) return "not measured";
+  const std::string& unit = series.of->key.unit;
+  if (unit == "ns") return FormatDurationNs(*newest);
+  return absl::StrFormat("%.4g %s", *newest, EscapeForMarkdown(unit));
 }
 
-std::string Change(const Series& series) {
+std::string Change(const SeriesView& series) {
   if (!series.ratio) return "";
   std::string text = FormatChange(*series.ratio - 1);
   if (series.ratio_low && series.ratio_high) {
@@ -34,12 +34,12 @@ std::string Change(const Series& series) {
   return text;
 }
 
-std::string Since(const ReportData& data, const Series& series) {
-  if (series.change_points.empty() || !series.ratio) {
+std::string Since(const ReportData& data, const SeriesView& series) {
+  if (series.changes.empty() || !series.ratio) {
     return EscapeForMarkdown(series.verdict_detail);
   }
-  const Point& point = series.points[series.change_points.back().point];
-  const Commit& commit = data.commits[point.commit];
+  const Commit& commit =
+      data.commits[series.commits[series.changes.back().point]];
   return EscapeForMarkdown(
       absl::StrCat(commit.id.substr(0, 8), " ", commit.subject));
 }
@@ -53,7 +53,7 @@ void AppendAttention(const ReportData& data, const Overview& overview,
   int rows = 0;
   for (int i : overview.attention) {
     if (rows++ == max_rows) break;
-    const Series& series = data.series[i];
+    const SeriesView& series = data.series[i];
     absl::StrAppend(out, "| ", InfoOf(series.verdict).sign, " ",
                     VerdictName(series.verdict), " | ",
                     EscapeForMarkdown(series.name), " | ",
@@ -78,7 +78,7 @@ void AppendTuned(const ReportData& data, const Overview& overview, int max_rows,
                      return a.speedup > b.speedup;
                    });
   for (int i = 0; i < pairs.size() && i < max_rows; ++i) {
-    const Series& tuned = data.series[pairs[i].tuned_series];
+    const SeriesView& tuned = data.series[pairs[i].tuned_series];
     absl::StrAppend(out, "| ", EscapeForMarkdown(tuned.operator_name), " ",
                     EscapeForMarkdown(tuned.shape), " | ",
                     EscapeForMarkdown(data.hardware[tuned.hardware].id), " | ",

@@ -14,18 +14,22 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-bool IsTime(const Series& series) { return series.metric == "time"; }
+bool IsTime(const SeriesView& series) {
+  return series.of->key.metric == "time";
+}
 
 // Adds the series' log ratios to its first value, per commit.
-void AddTrend(const Series& series, std::vector<double>& log_sum,
+void AddTrend(const SeriesView& series, std::vector<double>& log_sum,
               std::vector<int>& count) {
   double first = kNaN;
   std::vector<double> at_commit(log_sum.size(), kNaN);
-  for (const Point& point : series.points) {
-    if (!(point.value > 0) || !std::isfinite(point.value)) continue;
-    if (std::isnan(first)) first = point.value;
-    if (point.commit < 0 || point.commit >= at_commit.size()) continue;
-    at_commit[point.commit] = std::log(point.value / first);
+  for (size_t i = 0; i < series.points().size(); ++i) {
+    const absl::optional<double>& value = series.points()[i].value;
+    if (!value || !(*value > 0) || !std::isfinite(*value)) continue;
+    if (std::isnan(first)) first = *value;
+    const int commit = series.commits[i];
+    if (commit < 0 || commit >= at_commit.size()) continue;
+    at_commit[commit] = std::log(*value / first);
   }
   double carried = kNaN;
   for (size_t i = 0; i < log_sum.size(); ++i) {
@@ -39,9 +43,9 @@ void AddTrend(const Series& series, std::vector<double>& log_sum,
 std::vector<TunedPair> FindPairs(const ReportData& data) {
   using Key = std::tuple<std::string, std::string, std::string, int,
                          std::string, std::string>;
-  const auto key = [](const Series& series) {
+  const auto key = [](const SeriesView& series) {
     return Key(series.operator_name, series.shape, series.variant,
-               series.hardware, series.branch, series.metric);
+               series.hardware, series.of->key.branch, series.of->key.metric);
   };
   std::map<Key, int> defaults;
   for (int i = 0; i < data.series.size(); ++i) {
@@ -51,16 +55,16 @@ std::vector<TunedPair> FindPairs(const ReportData& data) {
   }
   std::vector<TunedPair> pairs;
   for (int i = 0; i < data.series.size(); ++i) {
-    const Series& tuned = data.series[i];
+    const SeriesView& tuned = data.series[i];
     if (tuned.selection != "tuned" || !IsTime(tuned)) continue;
     const auto found = defaults.find(key(tuned));
     if (found == defaults.end()) continue;
-    const Point* tuned_point = NewestValue(tuned);
-    const Point* default_point = NewestValue(data.series[found->second]);
-    if (tuned_point == nullptr || default_point == nullptr) continue;
-    if (!(tuned_point->value > 0)) continue;
-    pairs.push_back({found->second, i, default_point->value, tuned_point->value,
-                     default_point->value / tuned_point->value});
+    const absl::optional<double> tuned_ns = NewestValue(tuned);
+    const absl::optional<double> default_ns =
+        NewestValue(data.series[found->second]);
+    if (!tuned_ns || !default_ns || !(*tuned_ns > 0)) continue;
+    pairs.push_back(
+        {found->second, i, *default_ns, *tuned_ns, *default_ns / *tuned_ns});
   }
   return pairs;
 }
@@ -104,11 +108,11 @@ const VerdictInfo& InfoOf(Verdict verdict) {
 
 absl::string_view VerdictName(Verdict verdict) { return InfoOf(verdict).name; }
 
-const Point* NewestValue(const Series& series) {
-  for (auto it = series.points.rbegin(); it != series.points.rend(); ++it) {
-    if (std::isfinite(it->value)) return &*it;
+absl::optional<double> NewestValue(const SeriesView& series) {
+  for (auto it = series.points().rbegin(); it != series.points().rend(); ++it) {
+    if (it->value && std::isfinite(*it->value)) return it->value;
   }
-  return nullptr;
+  return absl::nullopt;
 }
 
 Overview Summarize(const ReportData& data) {
@@ -118,7 +122,7 @@ Overview Summarize(const ReportData& data) {
   std::map<std::string, int> operator_index;
   std::map<std::pair<int, int>, OverviewCell> cells;
   for (int i = 0; i < data.series.size(); ++i) {
-    const Series& series = data.series[i];
+    const SeriesView& series = data.series[i];
     ++overview.verdicts[series.verdict];
     if (InfoOf(series.verdict).wants_attention) {
       overview.attention.push_back(i);
@@ -141,7 +145,7 @@ Overview Summarize(const ReportData& data) {
 
   std::map<std::pair<int, int>, std::pair<double, int>> speedups;
   for (const TunedPair& pair : overview.pairs) {
-    const Series& tuned = data.series[pair.tuned_series];
+    const SeriesView& tuned = data.series[pair.tuned_series];
     auto& [log_sum, count] =
         speedups[{operator_index[tuned.operator_name], tuned.hardware}];
     log_sum += std::log(pair.speedup);
@@ -153,7 +157,7 @@ Overview Summarize(const ReportData& data) {
     std::vector<int> count(data.commits.size(), 0);
     std::vector<double> roofline;
     for (int i : cell.series) {
-      const Series& series = data.series[i];
+      const SeriesView& series = data.series[i];
       if (!IsTime(series)) continue;
       AddTrend(series, log_sum, count);
       if (series.roofline_fraction && series.selection != "default") {

@@ -39,8 +39,8 @@ absl::string_view VerdictName(Verdict verdict);
 int VerdictRank(Verdict verdict);  // index into Verdicts()
 const VerdictInfo& InfoOf(Verdict verdict);
 
-// The newest point with a value; nullptr if there is none.
-const Point* NewestValue(const Series& series);
+// Of the newest point that has one.
+absl::optional<double> NewestValue(const SeriesView& series);
 
 // One operator on one hardware.
 struct OverviewCell {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -58,19 +59,20 @@ Json Rounded(absl::optional<double> value) {
 
 // As hundredths of a percent away from the point's value: short integers. Of
 // many processes only order statistics, the extremes among them.
-Json ProcessMedians(const Point& point) {
+Json ProcessMedians(const tracker::Point& point) {
   Json out = Json::array();
-  if (!(point.value > 0)) return out;
+  const double value = point.value.value_or(0);
+  if (!(value > 0)) return out;
   std::vector<double> sorted;
-  for (double median : point.process_medians) {
-    if (std::isfinite(median)) sorted.push_back(median);
+  for (const tracker::ProcessReading& process : point.processes) {
+    if (std::isfinite(process.value)) sorted.push_back(process.value);
   }
   std::sort(sorted.begin(), sorted.end());
   const int n = static_cast<int>(sorted.size());
   const int shown = std::min(n, kMaxProcessMedians);
   for (int i = 0; i < shown; ++i) {
     const int at = shown == n ? i : i * (n - 1) / (shown - 1);
-    const double off = (sorted[at] / point.value - 1) * 1e4;
+    const double off = (sorted[at] / value - 1) * 1e4;
     out.push_back(
         static_cast<int64_t>(std::round(std::max(-1e9, std::min(1e9, off)))));
   }
@@ -105,30 +107,35 @@ Json HardwareJson(const Hardware& hardware) {
 }
 
 // The points that a reader would miss.
-std::vector<int> PointsToKeep(const Series& series) {
+std::vector<int> PointsToKeep(const SeriesView& series) {
   std::vector<int> keep;
-  for (const ChangePoint& change : series.change_points) {
+  for (const ChangeView& change : series.changes) {
     if (change.point > 0) keep.push_back(change.point - 1);
     keep.push_back(change.point);
   }
-  for (const Epoch& epoch : series.epochs) keep.push_back(epoch.point);
-  const int n = static_cast<int>(series.points.size());
+  const std::vector<tracker::Point>& points = series.points();
+  const int n = static_cast<int>(points.size());
+  for (int i = 1; i < n; ++i) {
+    if (points[i].epoch != points[i - 1].epoch) keep.push_back(i);
+  }
   for (int i = std::max(0, n - 8); i < n; ++i) keep.push_back(i);
   // Failures and changes of config can be many: the newest of them.
   int others = 0;
   for (int i = n - 1; i >= 0 && others < 8; --i) {
-    const bool new_config =
-        i > 0 && series.points[i].config != series.points[i - 1].config;
-    if (series.points[i].outcome.empty() && !new_config) continue;
+    const bool new_config = i > 0 && points[i].config != points[i - 1].config;
+    if (OutcomeText(points[i]).empty() && !new_config) continue;
     keep.push_back(i);
     ++others;
   }
   return keep;
 }
 
-Json SeriesJson(const Series& series, int operator_index, int limit) {
+Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
   std::vector<double> values;
-  for (const Point& point : series.points) values.push_back(point.value);
+  for (const tracker::Point& point : series.points()) {
+    values.push_back(
+        point.value.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
   const std::vector<int> picked =
       PickPoints(values, PointsToKeep(series), limit);
   // Where a point of the series stands among those that were picked.
@@ -143,23 +150,33 @@ Json SeriesJson(const Series& series, int operator_index, int limit) {
   Json configs = Json::array();
   Json minutes = Json::array();
   Json failures = Json::object();
+  // Configs are told by their place in a list, -1 where there is none.
+  std::vector<std::string> config_names;
+  const auto config_index = [&](const std::string& config) {
+    if (config.empty()) return -1;
+    const auto found =
+        std::find(config_names.begin(), config_names.end(), config);
+    const int index = static_cast<int>(found - config_names.begin());
+    if (found == config_names.end()) config_names.push_back(config);
+    return index;
+  };
   int64_t last_minute = 0;
   for (size_t i = 0; i < picked.size(); ++i) {
-    const Point& point = series.points[picked[i]];
-    commits.push_back(point.commit);
+    const tracker::Point& point = series.points()[picked[i]];
+    commits.push_back(series.commits[picked[i]]);
     medians.push_back(Rounded(point.value));
     processes.push_back(ProcessMedians(point));
-    configs.push_back(point.config);
-    const int64_t minute = point.recorded_unix_ns / 60000000000;
+    configs.push_back(config_index(point.config));
+    const int64_t minute = point.first_started_unix_ns / 60000000000;
     minutes.push_back(minute - last_minute);
     last_minute = minute;
-    if (!point.outcome.empty()) {
-      failures[std::to_string(i)] = {point.outcome,
+    if (std::string outcome = OutcomeText(point); !outcome.empty()) {
+      failures[std::to_string(i)] = {std::move(outcome),
                                      point.detail.substr(0, 400)};
     }
   }
   Json changes = Json::array();
-  for (const ChangePoint& change : series.change_points) {
+  for (const ChangeView& change : series.changes) {
     changes.push_back({place(change.point), Rounded(change.relative_change),
                        Rounded(change.relative_change_low),
                        Rounded(change.relative_change_high),
@@ -168,8 +185,11 @@ Json SeriesJson(const Series& series, int operator_index, int limit) {
                        change.state.substr(0, 400)});
   }
   Json epochs = Json::array();
-  for (const Epoch& epoch : series.epochs) {
-    epochs.push_back({place(epoch.point), epoch.what});
+  for (size_t i = 1; i < series.points().size(); ++i) {
+    const int epoch = series.points()[i].epoch;
+    if (epoch == series.points()[i - 1].epoch) continue;
+    epochs.push_back(
+        {place(static_cast<int>(i)), series.of->epochs[epoch].change});
   }
   return {
       {"n", series.name},
@@ -178,10 +198,10 @@ Json SeriesJson(const Series& series, int operator_index, int limit) {
       {"x", series.selection},
       {"k", series.variant},
       {"h", series.hardware},
-      {"b", series.branch},
-      {"m", series.metric},
-      {"u", series.unit},
-      {"l", series.lower_is_better ? 1 : 0},
+      {"b", series.of->key.branch},
+      {"m", series.of->key.metric},
+      {"u", series.of->key.unit},
+      {"l", series.of->direction == proto::HIGHER_IS_BETTER ? 0 : 1},
       {"v", VerdictRank(series.verdict)},
       {"d", series.verdict_detail},
       {"r",
@@ -189,14 +209,14 @@ Json SeriesJson(const Series& series, int operator_index, int limit) {
         Rounded(series.ratio_high)}},
       {"e", Rounded(series.minimum_detectable_effect)},
       {"f", Rounded(series.roofline_fraction)},
-      {"t", series.points.size()},
+      {"t", series.points().size()},
       {"c", std::move(commits)},
       {"y", std::move(medians)},
       {"p", std::move(processes)},
       {"g", std::move(configs)},
       {"w", std::move(minutes)},
       {"q", std::move(failures)},
-      {"configs", series.configs},
+      {"configs", config_names},
       {"cp", std::move(changes)},
       {"ep", std::move(epochs)},
   };
@@ -410,7 +430,7 @@ std::string Write(const ReportData& data, const Overview& overview,
     hardware.push_back(HardwareJson(each));
   }
   Json series = Json::array();
-  for (const Series& each : data.series) {
+  for (const SeriesView& each : data.series) {
     series.push_back(SeriesJson(each, operator_index(each.operator_name),
                                 limits.points_per_series));
   }
@@ -444,11 +464,11 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
   const double session_count = std::max<double>(data.sessions.size(), 1);
   int64_t points = 0;
   int64_t processes = 0;
-  for (const Series& series : data.series) {
-    points += series.points.size();
-    for (const Point& point : series.points) {
+  for (const SeriesView& series : data.series) {
+    points += series.points().size();
+    for (const tracker::Point& point : series.points()) {
       processes +=
-          std::min<int64_t>(point.process_medians.size(), kMaxProcessMedians);
+          std::min<int64_t>(point.processes.size(), kMaxProcessMedians);
     }
   }
   // A first guess from what trials, series and points take as text, so that one

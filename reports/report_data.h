@@ -4,10 +4,11 @@
 // What a report shows, as plain values: the one model that the HTML, Markdown
 // and JSON writers read.
 //
-//   ReportData data;
-//   data.series.push_back(...);
+//   const ReportData data = BuildReportData(runs, series, sessions, {});
 //   std::string page = WriteHtmlReport(data, {});
 //
+// Series, points and epochs are the tracker's (tracker/series/series.h); here
+// is what they are called, where they stand on the page and what is said.
 // It holds facts and verdicts, not layout, and nothing here computes a verdict:
 // reports/build_report_data.h fills it from a history with the tracker's
 // analysis, and another program can fill it from data of its own. Text may be
@@ -17,10 +18,12 @@
 // never as zero.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "tracker/series/series.h"
 
 namespace optrail::reports {
 
@@ -61,20 +64,8 @@ struct Hardware {
   absl::optional<double> memory_bytes_per_s;  // measured ceiling, reads
 };
 
-// All runs at one commit are one point.
-struct Point {
-  int commit = 0;  // index into ReportData::commits
-  int64_t recorded_unix_ns = 0;
-  // Median of the process medians, in Series::unit; NaN if nothing clean was
-  // measured.
-  double value = 0;
-  std::vector<double> process_medians;
-  int config = -1;      // index into Series::configs; -1 if there is none
-  std::string outcome;  // empty if OK, else "CRASHED", "CONTENDED", ...
-  std::string detail;   // for people, of an outcome that is not OK
-};
-
-struct ChangePoint {
+// A change of a series' level, in words.
+struct ChangeView {
   int point = 0;               // index of the first point of the new level
   double relative_change = 0;  // +0.07: the value rose by 7%
   absl::optional<double> relative_change_low;
@@ -85,14 +76,11 @@ struct ChangePoint {
   std::string state;  // "new", "acknowledged: the new codec", ...
 };
 
-// Where hardware, toolchain or benchmark version changed: levels on both sides
-// do not compare.
-struct Epoch {
-  int point = 0;  // index of its first point
-  std::string what;
-};
+// A series of the tracker, and what is said of it.
+struct SeriesView {
+  // Its key, direction, points and epochs; one of ReportData::tracked.
+  const tracker::Series* of = nullptr;
 
-struct Series {
   // "matmul/cpu/m=512,n=512,k=512/f32/tuned/threads=1/hot" or, for an imported
   // benchmark, its whole name.
   std::string name;
@@ -101,15 +89,9 @@ struct Series {
   std::string selection;  // "default", "tuned", a name; empty if imported
   std::string variant;    // threads, cache mode: "threads=1/hot"
   int hardware = 0;       // index into ReportData::hardware
-  std::string branch;
-  std::string metric = "time";
-  std::string unit = "ns";
-  bool lower_is_better = true;
-
-  std::vector<Point> points;  // in the order of commits, then time
-  std::vector<std::string> configs;
-  std::vector<ChangePoint> change_points;
-  std::vector<Epoch> epochs;
+  // By point: index into ReportData::commits.
+  std::vector<int> commits;
+  std::vector<ChangeView> changes;
 
   Verdict verdict = Verdict::kNoBaseline;
   std::string verdict_detail;  // why, one line
@@ -120,7 +102,12 @@ struct Series {
   // Smallest relative change that this series' noise lets one see.
   absl::optional<double> minimum_detectable_effect;
   absl::optional<double> roofline_fraction;  // of the newest point, 0..1
+
+  const std::vector<tracker::Point>& points() const { return of->points; }
 };
+
+// "" of an outcome that is OK, else "CRASHED", "CONTENDED", ...
+std::string OutcomeText(const tracker::Point& point);
 
 struct Trial {
   std::string outcome = "OK";
@@ -183,7 +170,8 @@ struct ReportData {
   int64_t run_count = 0;
   std::vector<Commit> commits;  // in order; points refer to them
   std::vector<Hardware> hardware;
-  std::vector<Series> series;
+  std::vector<SeriesView> series;
+  std::shared_ptr<const std::vector<tracker::Series>> tracked;
   std::vector<TuningSession> sessions;
   // What was skipped or could not be read, for the reader to know.
   std::vector<std::string> warnings;

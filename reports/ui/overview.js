@@ -119,7 +119,8 @@ function attentionGroups() {
 
 function attentionItem({changed, commit, members}) {
   const all = members.map(i => report.series[i]);
-  const series = all[0];
+  // Of several metrics of one benchmark its time is what one asks for first.
+  const series = all.find(each => each.m === 'time') || all[0];
   const alone = members.length === 1;
   const changes = all.map(changeOf).filter(isNumber);
   const low = Math.min(...changes);
@@ -128,7 +129,8 @@ function attentionItem({changed, commit, members}) {
   let size = amount(lastValue(series), series.u);
   let note = '';
   if (changed && changes.length) {
-    size = signedPercent(changes[0]);
+    const own = changeOf(series);
+    size = signedPercent(isNumber(own) ? own : changes[0]);
     if (alone && isNumber(series.r[1]) && isNumber(series.r[2])) {
       note = `${signedPercent(series.r[1] - 1)} to ${
           signedPercent(series.r[2] - 1)}`;

@@ -30,7 +30,7 @@ constexpr double kMorePenalty = 6.5;
 constexpr double kInflationOfMuchMemory = 2;
 // Where neighbours on both sides of a change correlate more than this, as few
 // points as this of a level and what follows it are a walk as well as a step.
-constexpr double kNeighboursOfWalk = 0.2;
+constexpr double kNeighboursOfWalk = 0.25;
 constexpr int kPointsOfWalk = 100;
 // How much better than a ramp a step has to fit, in squared noise scales.
 constexpr double kRampPenalty = 10;
@@ -78,7 +78,7 @@ constexpr SuddenRun kSuddenRuns[] = {{4, 20, 20, 2.5, 3.0},
 constexpr double kAgreement = 3;
 // Where neighbours correlate more than this, the step must be as many times as
 // large.
-constexpr double kMemory = 0.25;
+constexpr double kMemory = 0.3;
 constexpr double kStepWithMemory = 2.5;
 // And where the level is known from few points, whose largest step is not large
 // yet: by a factor of 1 + this / points.

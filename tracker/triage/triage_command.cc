@@ -20,6 +20,7 @@
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/judge/judge.h"
+#include "tracker/notify/alert.h"
 #include "tracker/series/commit.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
@@ -304,6 +305,16 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
           << " series the newest level can't be told yet: too few points, or "
              "too much noise\n";
     }
+  }
+  if (alerts > 0 && !options.alert_command.empty()) {
+    changes.erase(
+        std::remove_if(changes.begin(), changes.end(),
+                       [](const Change& change) { return !change.IsAlert(); }),
+        changes.end());
+    const absl::Status told =
+        RunAlert(options.alert_command,
+                 ChangesTable(changes).Format(OutputFormat::kJson));
+    if (!told.ok()) std::cerr << "note: " << told.message() << "\n";
   }
   if (loaded.runs.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());

@@ -52,6 +52,10 @@ struct ChangesCommand {
   std::string metric = "time";  // RE2, matches whole names
   double min_effect = .03;      // smaller changes are not shown
   bool only_new = false;
+  // Run where the exit code is 1, with the rows that made it so on its standard
+  // input, as --format=json prints them. That it fails is said and changes
+  // nothing.
+  std::string alert_command;
 };
 absl::StatusOr<int> RunChanges(const ChangesCommand& options,
                                std::ostream& out);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "base/file.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -204,6 +205,27 @@ TEST_F(TriageCommandTest, WhatDoesNotMatchDoesNotQuieten) {
   ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_Quiet", 20).ok());
   ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_.*", 30).ok());
   EXPECT_EQ(Changes(), 1);
+}
+
+TEST_F(TriageCommandTest, AnAlertIsToldWhatIsNewAndNothingElse) {
+  const std::string told = common_.history + "_told.json";
+  ChangesCommand options;
+  options.common = common_;
+  options.alert_command = "cat > " + told;
+  std::ostringstream out;
+  EXPECT_EQ(RunChanges(options, out).value_or(-1), 1);
+  const nlohmann::json rows = nlohmann::json::parse(*ReadFile(told));
+  ASSERT_EQ(rows.size(), 1);
+  EXPECT_EQ(rows[0]["state"], "new");
+  ASSERT_TRUE(RemoveFile(told).ok());
+
+  // One that fails changes nothing; and nothing new is nothing to tell.
+  options.alert_command = "exit 7";
+  EXPECT_EQ(RunChanges(options, out).value_or(-1), 1);
+  options.alert_command = "cat > " + told;
+  options.filter = "Quiet";
+  EXPECT_EQ(RunChanges(options, out).value_or(-1), 0);
+  EXPECT_FALSE(FileExists(told));
 }
 
 TEST_F(TriageCommandTest, MergingHistoriesMergesWhatWasSaid) {

@@ -1,5 +1,8 @@
 #include "tracker/watch/watch_command.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -136,6 +139,46 @@ TEST_F(WatchCommandTest, ATreeThatWasLeftInPiecesIsMadeAnew) {
   ASSERT_TRUE(RemoveFile(JoinPath(root_, "kept/tree_c/.git")).ok());
   EXPECT_EQ(Watch(), 0);
   EXPECT_EQ(RecordedCommits().size(), 2);
+}
+
+TEST_F(WatchCommandTest, KilledInABuildOrARunItGoesOnWhereItWas) {
+  std::vector<std::string> commits;
+  for (int i = 0; i < 3; ++i) commits.push_back(repository_.Commit(1000 + i));
+  // Every build and every run is a step; at the given one the watch is killed.
+  const std::string steps = JoinPath(root_, "steps");
+  const std::string pid_file = JoinPath(root_, "pid");
+  const std::string die_at = JoinPath(root_, "die_at");
+  const std::string step = absl::StrCat(
+      "echo x >> ", steps, "; if [ $(wc -l < ", steps, ") -ge $(cat ", die_at,
+      ") ]; then kill -9 $(cat ", pid_file, "); exit 1; fi; ");
+  options_.build.build_command = step + options_.build.build_command;
+  options_.build.run_command = step + options_.build.run_command;
+  int kills = 0;
+  for (int at = 1, status = -1; status != 0; ++at) {
+    ASSERT_LE(at, 10);
+    RemoveFile(steps).IgnoreError();
+    ASSERT_TRUE(WriteFileAtomically(die_at, absl::StrCat(at)).ok());
+    const pid_t watch = fork();
+    if (watch == 0) {
+      const bool written =
+          WriteFileAtomically(pid_file, absl::StrCat(getpid())).ok();
+      const absl::StatusOr<int> code = RunWatch(options_, out_);
+      _exit(written && code.ok() ? *code : 99);
+    }
+    ASSERT_EQ(waitpid(watch, &status, 0), watch);
+    ASSERT_TRUE(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == 9))
+        << status;
+    kills += status != 0;
+  }
+  // In the first build, its first run, its second, the next build, and so on.
+  EXPECT_EQ(kills, 5);
+  std::vector<std::string> recorded = RecordedCommits();
+  EXPECT_THAT(recorded, ::testing::UnorderedElementsAreArray(commits));
+  const History history = *History::Open(options_.common.history);
+  const std::vector<RunInfo> runs = history.ListRuns({})->runs;
+  for (const RunInfo& info : runs) {
+    EXPECT_EQ(history.ReadRun(info.id())->results(0).measurements_size(), 2);
+  }
 }
 
 TEST_F(WatchCommandTest, DryRunMeasuresNothing) {

@@ -44,6 +44,12 @@ void FillMeasurement(const GenerateOptions& options, double level_ns, Rng* rng,
     }
   }
   if (!options.oddities) return;
+  for (const char* name : {"arithmetic", "memory"}) {
+    proto::Calibration* loop =
+        measurement->mutable_conditions()->add_calibrations();
+    loop->set_loop(name);
+    loop->set_time_ns(process_ns / 10);
+  }
   if (rng->UniformInt(6) == 0) {
     measurement->set_aggregate_only(true);
     measurement->set_median_ns(process_ns);

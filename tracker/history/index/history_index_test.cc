@@ -64,10 +64,17 @@ void ExpectSame(const Point& a, const Point& b) {
   ASSERT_EQ(a.processes.size(), b.processes.size());
   for (size_t i = 0; i < a.processes.size(); ++i) {
     EXPECT_EQ(a.processes[i].value, b.processes[i].value);
+    EXPECT_EQ(a.processes[i].fastest, b.processes[i].fastest);
     EXPECT_EQ(a.processes[i].relative_sample_spread,
               b.processes[i].relative_sample_spread);
     EXPECT_EQ(a.processes[i].samples, b.processes[i].samples);
     EXPECT_EQ(a.processes[i].aggregate_only, b.processes[i].aggregate_only);
+  }
+  ASSERT_EQ(a.calibrations.size(), b.calibrations.size());
+  for (size_t i = 0; i < a.calibrations.size(); ++i) {
+    EXPECT_EQ(a.calibrations[i].loop, b.calibrations[i].loop);
+    EXPECT_EQ(a.calibrations[i].log_ns, b.calibrations[i].log_ns);
+    EXPECT_EQ(a.calibrations[i].processes, b.calibrations[i].processes);
   }
   EXPECT_EQ(a.outcome, b.outcome);
   EXPECT_EQ(a.detail, b.detail);

@@ -52,9 +52,9 @@ std::string EncodeAttributes(const Observation& observation) {
 absl::Status SetObservation(const proto::IndexedObservation& stored,
                             Observation* result) {
   const int processes = stored.values_size();
-  if (stored.relative_sample_spreads_size() != processes ||
+  if (stored.fastest_size() != processes ||
+      stored.relative_sample_spreads_size() != processes ||
       stored.samples_size() != processes ||
-      stored.fastest_size() != processes ||
       (stored.aggregate_only_size() != 0 &&
        stored.aggregate_only_size() != processes)) {
     return absl::DataLossError("index: an observation is not whole");

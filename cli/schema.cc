@@ -1,0 +1,51 @@
+// `optrail schema`: what --format=json of a command prints, as JSON Schema.
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "cli/flags.h"
+#include "cli/json_schemas.h"
+
+namespace optrail::cli {
+
+suites::Command SchemaCommand() {
+  suites::Command command;
+  command.name = "schema";
+  command.arguments = "[COMMAND [SUBCOMMAND]]";
+  command.summary = "Prints the JSON Schema of a command's --format=json.";
+  command.details =
+      "Without a command it lists those that have one. Fields are only ever "
+      "added.\n"
+      "\n"
+      "  optrail schema gate\n"
+      "  optrail schema log runs\n";
+  command.max_arguments = 2;
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    const auto& schemas = JsonSchemas();
+    std::vector<std::string> names;
+    for (const auto& [name, schema] : schemas) {
+      names.push_back(absl::StrReplaceAll(name, {{"_", " "}}));
+    }
+    if (arguments.empty()) {
+      std::cout << absl::StrJoin(names, "\n") << "\n";
+      return 0;
+    }
+    const auto found = schemas.find(absl::StrJoin(arguments, "_"));
+    if (found == schemas.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", absl::StrJoin(arguments, " "),
+                       "\": expected one of ", absl::StrJoin(names, ", ")));
+    }
+    std::cout << found->second;
+    return 0;
+  };
+  return command;
+}
+
+}  // namespace optrail::cli
