@@ -23,8 +23,11 @@
 namespace optrail::ops {
 namespace {
 
-// References of earlier seeds are kept up to this size.
+// Inputs and references of earlier seeds are kept up to this size, or of so
+// many fillings: the seeds of a session, with hard and with typical values.
+// Making them anew takes longer than everything else.
 constexpr int64_t kCacheBytes = int64_t{256} << 20;
+constexpr int64_t kCachedFillings = 8;
 
 // Independent streams for the operands of one seed.
 uint64_t OperandSeed(uint64_t seed, int index) {
@@ -32,7 +35,15 @@ uint64_t OperandSeed(uint64_t seed, int index) {
 }
 
 uint64_t HashBytes(const std::vector<char>& bytes) {
-  return absl::HashOf(absl::string_view(bytes.data(), bytes.size()));
+  constexpr size_t kPiece = size_t{1} << 20;
+  std::vector<uint64_t> hashes((bytes.size() + kPiece - 1) / kPiece);
+  ParallelFor(static_cast<int64_t>(hashes.size()),
+              /*threads=*/hashes.size() > 1 ? 0 : 1, [&](int64_t i) {
+                hashes[i] =
+                    absl::HashOf(absl::string_view(bytes.data(), bytes.size())
+                                     .substr(i * kPiece, kPiece));
+              });
+  return absl::HashOf(hashes);
 }
 
 double PoisonOf(proto::DataType type) {
@@ -298,11 +309,12 @@ std::vector<double> CheckedOperands::ValuesOf(int index) const {
 }
 
 void CheckedOperands::TrimCache() {
+  const int64_t limit = std::max(kCacheBytes, kCachedFillings * bytes_per_set_);
   int64_t bytes = 0;
   for (auto it = cache_.begin(); it != cache_.end();) {
     bytes += it->bytes();
-    it = it != cache_.begin() && bytes > kCacheBytes ? cache_.erase(it)
-                                                     : std::next(it);
+    it = it != cache_.begin() && bytes > limit ? cache_.erase(it)
+                                               : std::next(it);
   }
 }
 

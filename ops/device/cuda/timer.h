@@ -10,8 +10,8 @@
 //
 // Hot: the calls before the batch were the same ones. Cold: each call of a
 // batch has operands of its own, copies that together exceed the L2 several
-// times, and the L2 is flushed before the batch; nothing of it is inside the
-// timed region.
+// times, and untimed calls go through the rest of them before the batch. What
+// works in place has its sets; there the L2 is filled with something else.
 
 #include <cstdint>
 #include <memory>
