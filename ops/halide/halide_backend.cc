@@ -169,6 +169,15 @@ class HalideBackend : public Backend {
     return LoadHalideCode(artifact.bytes, operands, *cpu);
   }
 
+  // Compiled for each shape anew: a few around a vector stand for all.
+  std::vector<std::pair<std::string, int64_t>> Blocks(
+      const proto::Config&) const override {
+    constexpr int64_t kLanes = 16;
+    const OperatorEntry* const entry = Registry::Get().Find(op_);
+    if (entry == nullptr) return {};
+    return {{entry->op->dims().back(), kLanes}};
+  }
+
   absl::StatusOr<std::shared_ptr<const tuning::ConfigSource>> Configs(
       const proto::Shape& shape, int threads) const override {
     if (!autoscheduler_.empty()) return nullptr;
