@@ -211,7 +211,9 @@ class HalideBackend : public Backend {
       absl::StrAppend(&text, "attribute ", attribute.name(), " ",
                       tuning::ValueText(attribute), "\n");
     }
+    int outputs = 0;
     for (const OperandSpec& operand : operands) {
+      outputs += operand.role == Role::kOutput;
       if (operand.role == Role::kInOut) {
         return absl::UnimplementedError(
             "generated code does not work in place");
@@ -223,6 +225,10 @@ class HalideBackend : public Backend {
         absl::StrAppend(&text, " ", extent);
       }
       text += '\n';
+    }
+    if (outputs != 1) {
+      return absl::UnimplementedError(absl::StrCat(
+          "generated code has one output, this would need ", outputs));
     }
     return text;
   }
