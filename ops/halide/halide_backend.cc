@@ -150,8 +150,13 @@ class HalideBackend : public Backend {
     }
     Artifact artifact;
     artifact.key = recipe.Key();
-    OPTRAIL_ASSIGN_OR_RETURN(artifact.bytes,
-                             optrail::halide::AskCompiler(compiler_, request));
+    absl::StatusOr<std::string> code =
+        optrail::halide::AskCompiler(compiler_, request);
+    if (!autoscheduler_.empty() && absl::IsInvalidArgument(code.status())) {
+      // Nobody's fault but the autoscheduler's.
+      return absl::UnimplementedError(code.status().message());
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(artifact.bytes, std::move(code));
     artifact.facts["object_bytes"] =
         static_cast<int64_t>(artifact.bytes.size());
     return artifact;
