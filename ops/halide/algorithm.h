@@ -49,6 +49,10 @@ class Call {
     const auto found = attributes.find(name);
     return found == attributes.end() ? usual : std::stoi(found->second);
   }
+  std::string variant(const std::string& name, const std::string& usual) const {
+    const auto found = attributes.find(name);
+    return found == attributes.end() ? usual : found->second;
+  }
   // In the operator's order of operands, outputs left out.
   const Halide::ImageParam& input(int i) const { return inputs.at(i); }
 };

@@ -134,7 +134,8 @@ class Steps {
       const VarOrRVar loop = Loop(s, d, old);
       const VarOrRVar outer = Named(s, d, old + "o", loop.is_rvar);
       const VarOrRVar inner = Named(s, d, old + "i", loop.is_rvar);
-      StageOf(s, d).split(loop, outer, inner, std::stoi(step.at(4)));
+      StageOf(s, d).split(loop, outer, inner, std::stoi(step.at(4)),
+                          TailOf(step));
     } else if (op == "reorder") {
       const int d = std::stoi(step.at(2));
       std::vector<VarOrRVar> order;
@@ -199,6 +200,11 @@ class Steps {
  private:
   // Loops of each definition by our names.
   using Names = std::vector<std::map<std::string, VarOrRVar>>;
+
+  static Halide::TailStrategy TailOf(const Words& step) {
+    return step.size() < 6 ? Halide::TailStrategy::Auto
+                           : Halide::TailStrategy::ShiftInwards;
+  }
 
   int IndexOf(const std::string& word) const {
     const int s = std::stoi(word);

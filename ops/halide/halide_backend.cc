@@ -150,8 +150,13 @@ class HalideBackend : public Backend {
     }
     Artifact artifact;
     artifact.key = recipe.Key();
-    OPTRAIL_ASSIGN_OR_RETURN(artifact.bytes,
-                             optrail::halide::AskCompiler(compiler_, request));
+    absl::StatusOr<std::string> code =
+        optrail::halide::AskCompiler(compiler_, request);
+    if (!autoscheduler_.empty() && absl::IsInvalidArgument(code.status())) {
+      // Nobody's fault but the autoscheduler's.
+      return absl::UnimplementedError(code.status().message());
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(artifact.bytes, std::move(code));
     artifact.facts["object_bytes"] =
         static_cast<int64_t>(artifact.bytes.size());
     return artifact;
@@ -167,6 +172,15 @@ class HalideBackend : public Backend {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<OperandSpec> operands,
                              OperandsOf(shape));
     return LoadHalideCode(artifact.bytes, operands, *cpu);
+  }
+
+  // Compiled for each shape anew: a few around a vector stand for all.
+  std::vector<std::pair<std::string, int64_t>> Blocks(
+      const proto::Config&) const override {
+    constexpr int64_t kLanes = 16;
+    const OperatorEntry* const entry = Registry::Get().Find(op_);
+    if (entry == nullptr) return {};
+    return {{entry->op->dims().back(), kLanes}};
   }
 
   absl::StatusOr<std::shared_ptr<const tuning::ConfigSource>> Configs(
@@ -202,7 +216,9 @@ class HalideBackend : public Backend {
       absl::StrAppend(&text, "attribute ", attribute.name(), " ",
                       tuning::ValueText(attribute), "\n");
     }
+    int outputs = 0;
     for (const OperandSpec& operand : operands) {
+      outputs += operand.role == Role::kOutput;
       if (operand.role == Role::kInOut) {
         return absl::UnimplementedError(
             "generated code does not work in place");
@@ -214,6 +230,10 @@ class HalideBackend : public Backend {
         absl::StrAppend(&text, " ", extent);
       }
       text += '\n';
+    }
+    if (outputs != 1) {
+      return absl::UnimplementedError(absl::StrCat(
+          "generated code has one output, this would need ", outputs));
     }
     return text;
   }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -129,6 +130,7 @@ class HalideCode : public Invocation {
         buffer.dimensions = static_cast<int32_t>(dims_.back().size());
         buffers_.push_back(buffer);
         names_.push_back(operands[i].name);
+        output_bytes_ = operands[i].size_bytes();
       }
     }
   }
@@ -151,14 +153,30 @@ class HalideCode : public Invocation {
       buffers[b].host = static_cast<uint8_t*>(operands[order_[b]]);
       buffers[b].dim = dims_[b].data();
     }
-    // The outputs stay as they were, which the check of results sees.
-    if (Call(buffers) != 0) std::cerr << "halide: " << TakeError() << "\n";
+    // Updates read the output back as if it were aligned like memory of
+    // Halide's own.
+    HalideBuffer& output = buffers.back();
+    uint8_t* const wanted = output.host;
+    const bool aligned =
+        reinterpret_cast<uintptr_t>(wanted) % kVectorBytes == 0;
+    if (!aligned) {
+      output.host = static_cast<uint8_t*>(workspace_.Take(output_bytes_));
+    }
+    // An output of a failed call stays as it was, which the check of results
+    // sees.
+    if (Call(buffers) != 0) {
+      std::cerr << "halide: " << TakeError() << "\n";
+    } else if (!aligned) {
+      std::memcpy(wanted, output.host, output_bytes_);
+    }
+    if (!aligned) workspace_.Give(output.host);
   }
 
   int64_t workspace_bytes() const override { return workspace_.bytes(); }
 
  private:
   using Entry = int(void** arguments);
+  static constexpr size_t kVectorBytes = 64;
 
   template <class Function>
   bool Set(const char* name, Function* function) {
@@ -236,6 +254,7 @@ class HalideCode : public Invocation {
   std::vector<HalideBuffer> buffers_;
   std::vector<std::vector<HalideDimension>> dims_;
   std::vector<std::string> names_;
+  size_t output_bytes_ = 0;
   Workspace workspace_;
   std::mutex mutex_;
   std::string error_;

@@ -163,6 +163,14 @@ class MultiLevelTiling : public SketchRule {
         (options.back() < extent && extent <= kWholeAtMost)) {
       options.push_back(extent);
     }
+    // Updates take no tail (Program::Split).
+    const bool whole = program.stage(s).definitions.size() > 1;
+    const auto has_tail = [&](int64_t factor) {
+      return whole && extent % factor != 0;
+    };
+    options.erase(std::remove_if(options.begin(), options.end(), has_tail),
+                  options.end());
+    if (options.empty()) options.push_back(extent);
     const int64_t usual_inner = is_vector ? 32 : reuses ? 6 : 1;
     int64_t tile = options[0];
     if (options.size() > 1) {
@@ -182,7 +190,7 @@ class MultiLevelTiling : public SketchRule {
     if (reuses && program.plan(s).where == Where::kRoot) {
       std::vector<int64_t> times = {1};
       for (const int64_t m : {2, 4, 8, 16, 32}) {
-        if (tile * m < extent) times.push_back(m);
+        if (tile * m < extent && !has_tail(tile * m)) times.push_back(m);
       }
       times.push_back(0);  // all of it
       middle = decisions.Choose(DecisionName(s, "block", loop.axis), times,
@@ -376,9 +384,16 @@ class Parallelize : public SketchRule {
     if (outer == 0) return;
     std::vector<int64_t> options(std::min<int64_t>(outer, 3) + 1);
     std::iota(options.begin(), options.end(), 0);
+    // As few as give every thread its share; loops inside are places where
+    // others can be computed.
+    constexpr int64_t kTasks = 64;
+    int64_t usual = 0;
+    for (int64_t tasks = 1; usual < options.back() && tasks < kTasks; ++usual) {
+      tasks *= program.nest(s, last)[usual].extent;
+    }
     const bool threads = machine.threads > 1;
     const int64_t fused = decisions.Choose(
-        DecisionName(s, "parallel"), options, options.back(),
+        DecisionName(s, "parallel"), options, usual,
         absl::MakeSpan(options).first(threads ? options.size() : 1));
     if (fused == 0) return;
     std::string name = program.nest(s, last)[0].name;

@@ -1,6 +1,7 @@
 #include "tuning/schedule/program.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -93,7 +94,13 @@ std::vector<Reader> Program::Readers(int s) const {
 bool Program::ReadsReduction(int s) const {
   for (const Definition& definition : stage(s).definitions) {
     for (const Access& access : definition.reads) {
-      if (!access.of_input && stage(access.source).HasReduction()) return true;
+      if (access.of_input || !stage(access.source).HasReduction()) continue;
+      for (const AccessIndex& index : access.dims) {
+        if (!index.affine || index.coefficients.empty() ||
+            index.coefficients[0] != 0) {
+          return true;
+        }
+      }
     }
   }
   return false;
@@ -272,6 +279,16 @@ LoopNames Program::Split(int s, int definition, const std::string& loop,
                         loop, " cannot be split by ", factor));
     return names;
   }
+  // Nothing beyond the extent is computed, which would read beyond inputs: the
+  // last turn overlaps. Where that would count twice there is no tail: guards
+  // are wrong in Halide 14 beneath vectors that are unrolled.
+  const bool tail = (*loops)[l].extent % factor != 0;
+  if (tail && stage(s).definitions.size() > 1) {
+    Refuse(absl::StrCat("stage ", s, ": ", factor, " does not divide loop ",
+                        loop, " of ", (*loops)[l].extent,
+                        ", and updates take no tail"));
+    return names;
+  }
   Loop outer = (*loops)[l], inner = (*loops)[l];
   outer.name = names.outer;
   outer.extent = (outer.extent + factor - 1) / factor;
@@ -279,7 +296,8 @@ LoopNames Program::Split(int s, int definition, const std::string& loop,
   inner.extent = factor;
   (*loops)[l] = outer;
   loops->insert(loops->begin() + l + 1, inner);
-  Step(absl::StrCat("split ", s, " ", definition, " ", loop, " ", factor));
+  Step(absl::StrCat("split ", s, " ", definition, " ", loop, " ", factor,
+                    tail ? " shift" : ""));
   return names;
 }
 
@@ -495,9 +513,26 @@ std::string Program::StepsText() const {
   return absl::StrCat(absl::StrJoin(steps_, "\n"), "\n");
 }
 
+std::vector<int> Program::StagesInOrder() const {
+  std::vector<int> order;
+  std::vector<bool> seen(stage_count());
+  const std::function<void(int)> visit = [&](int s) {
+    if (seen[s]) return;
+    seen[s] = true;
+    for (const Definition& definition : stage(s).definitions) {
+      for (const Access& access : definition.reads) {
+        if (!access.of_input) visit(access.source);
+      }
+    }
+    order.push_back(s);
+  };
+  visit(output_);
+  return order;
+}
+
 void Program::AppendLoopsText(int s, int indent, std::string* text) const {
   const auto computed_at = [&](const LoopPlace& place) {
-    for (int other = stage_count() - 1; other >= 0; --other) {
+    for (const int other : StagesInOrder()) {
       if (plans_[other].where == Where::kAt && plans_[other].at == place) {
         AppendLoopsText(other, indent, text);
       }
@@ -520,12 +555,8 @@ void Program::AppendLoopsText(int s, int indent, std::string* text) const {
 
 std::string Program::LoopsText() const {
   std::string text;
-  for (int pass = 0; pass < 2; ++pass) {
-    for (int s = stage_count() - 1; s >= 0; --s) {
-      if (plans_[s].where == Where::kRoot && (s == output_) == (pass == 1)) {
-        AppendLoopsText(s, 0, &text);
-      }
-    }
+  for (const int s : StagesInOrder()) {
+    if (plans_[s].where == Where::kRoot) AppendLoopsText(s, 0, &text);
   }
   return text;
 }

@@ -102,7 +102,8 @@ class Program {
   int output() const { return output_; }
   // Who reads the stage, what was inlined counted with its readers.
   std::vector<Reader> Readers(int s) const;
-  // Whether a stage that `s` reads has reductions.
+  // Whether `s` reads results of a reduction, others for each step of axis 0:
+  // where what they share is worth a cache. (One for a whole row is not.)
   bool ReadsReduction(int s) const;
 
   // Loops around everything that reads `s`, outermost first, in which it can be
@@ -156,6 +157,8 @@ class Program {
   void Step(std::string text) { steps_.push_back(std::move(text)); }
   void BecomePlaced(int s, std::vector<int64_t> region);
   void AppendStage(Stage stage, StagePlan::Origin origin);
+  // What is read before what reads it.
+  std::vector<int> StagesInOrder() const;
   void AppendLoopsText(int s, int indent, std::string* text) const;
 
   Algorithm algorithm_;

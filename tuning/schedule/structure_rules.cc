@@ -25,10 +25,16 @@ class Inline : public SketchRule {
         program.plan(s).origin != Origin::kAlgorithm) {
       return;
     }
-    // Computed again for every reader: free if it is little or there is one.
+    // Computed again for every reader: free if it is little or there is one,
+    // and not where a reduction comes back to it.
     constexpr double kLittleFlop = 4;
-    const bool cheap = stage.definitions[0].flop <= kLittleFlop ||
-                       program.Readers(s).size() <= 1;
+    const std::vector<Reader> readers = program.Readers(s);
+    bool cheap =
+        stage.definitions[0].flop <= kLittleFlop || readers.size() <= 1;
+    for (const Reader& reader : readers) {
+      const auto& read = program.stage(reader.stage).definitions;
+      cheap &= read[reader.definition].reductions.empty();
+    }
     if (decisions.Choose(DecisionName(s, "inline"), {0, 1}, cheap) == 1) {
       program.ComputeInline(s);
     }
@@ -88,6 +94,11 @@ class Rfactor : public SketchRule {
     bool reduction = false;
     for (const Access& access : update.reads) {
       if (access.dims.empty() || !access.dims[0].affine) continue;
+      bool moves = false;
+      for (const AccessIndex& index : access.dims) {
+        moves |= !index.affine || index.coefficients[axes] != 0;
+      }
+      if (!moves) continue;  // one value for the whole reduction
       const auto& coefficients = access.dims[0].coefficients;
       if (axes > 0 && stage.extents[0] > 1 && coefficients[0] != 0)
         return false;
@@ -119,8 +130,17 @@ class ComputeAt : public SketchRule {
     }
     std::vector<int64_t> options(places.size() + 1);
     std::iota(options.begin(), options.end(), 0);
+    // What is computed over and over is seldom worth a try.
+    constexpr double kOftenAtMost = 16;
+    std::vector<int64_t> drawn;
+    for (const int64_t option : options) {
+      if (option == 0 ||
+          TimesComputed(s, places[option - 1], program) <= kOftenAtMost) {
+        drawn.push_back(option);
+      }
+    }
     const int64_t chosen = decisions.Choose(DecisionName(s, "at"), options,
-                                            Usual(s, places, program));
+                                            Usual(s, places, program), drawn);
     if (chosen == 0) {
       program.ComputeRoot(s);
     } else {
@@ -129,22 +149,56 @@ class ComputeAt : public SketchRule {
   }
 
  private:
-  // The innermost place that still shares: for copies of what is read, the
-  // outermost whose data fit a cache; else the innermost.
+  // How often a value is computed on average.
+  static double TimesComputed(int s, const LoopPlace& place,
+                              const Program& program) {
+    double times = 1;
+    for (const LoopPlace& around :
+         program.LoopsAround(place.stage, place.definition)) {
+      times *= static_cast<double>(
+          program.nest(around.stage, around.definition)[around.loop].extent);
+      if (around == place) break;
+    }
+    const std::vector<int64_t> footprint = program.FootprintAt(s, place);
+    for (size_t d = 0; d < footprint.size(); ++d) {
+      times *= static_cast<double>(footprint[d]) /
+               static_cast<double>(program.stage(s).extents[d]);
+    }
+    return times;
+  }
+
+  // Copies of what is read: the outermost place where they fit a cache. Else
+  // the innermost place where next to nothing is computed twice.
   static int64_t Usual(int s, const std::vector<LoopPlace>& places,
                        const Program& program) {
-    if (program.plan(s).origin != Origin::kCacheRead) {
-      return static_cast<int64_t>(places.size());
-    }
+    constexpr double kHardlyTwice = 1.3;
     constexpr int64_t kCacheBytes = 256 << 10;
+    const bool copies = program.plan(s).origin == Origin::kCacheRead;
+    int64_t usual = copies ? static_cast<int64_t>(places.size()) : 0;
     for (size_t i = 0; i < places.size(); ++i) {
+      const auto option = static_cast<int64_t>(i) + 1;
+      if (!copies) {
+        // Partial results are made together, outside of the loop over them.
+        const Loop& loop =
+            program.nest(places[i].stage, places[i].definition)[places[i].loop];
+        const auto axes =
+            static_cast<int>(program.stage(places[i].stage).extents.size());
+        if (program.plan(s).origin == Origin::kRfactor &&
+            loop.axis != Loop::kFused && loop.axis >= axes) {
+          break;
+        }
+        if (TimesComputed(s, places[i], program) <= kHardlyTwice) {
+          usual = option;
+        }
+        continue;
+      }
       int64_t bytes = program.stage(s).element_bytes;
       for (const int64_t extent : program.FootprintAt(s, places[i])) {
         bytes *= extent;
       }
-      if (bytes <= kCacheBytes) return static_cast<int64_t>(i) + 1;
+      if (bytes <= kCacheBytes) return option;
     }
-    return static_cast<int64_t>(places.size());
+    return usual;
   }
 };
 
