@@ -193,6 +193,21 @@ TEST_F(GateStories, ImportsWithWildProcessesAreGreenAndEachSlowCommitIsRed) {
   }
 }
 
+TEST_F(GateStories, ARunOfADirtyTreeWithoutAFingerprintIsJudged) {
+  RecordMany(12);
+  proto::Run dirty =
+      *history_.ReadRun(history_.Resolve("latest")->front().id());
+  dirty.mutable_commit()->set_dirty(true);
+  dirty.set_started_unix_ns(dirty.started_unix_ns() + 1000000000);
+  dirty.set_run_id(NewRecordId(dirty.started_unix_ns()));
+  ASSERT_TRUE(history_.AppendRun(dirty).ok());
+  GateOptions options;
+  options.candidate = dirty.run_id();
+  const GateReport report = Latest("", options);
+  ASSERT_EQ(report.candidate_runs.size(), 1);
+  EXPECT_NE(report.exit_code, 1) << GateText(report);
+}
+
 TEST_F(GateStories, CreepIsCaughtByThePinnedRelease) {
   // 1% a week, a run a day.
   for (int day = 0; day < 60; ++day) {
