@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,6 +90,7 @@ class Compiler {
     if (pipe2(pipe_fds, O_CLOEXEC) != 0) {
       return Refused(absl::StrCat("pipe: ", std::strerror(errno)));
     }
+    const pid_t self = getpid();
     const pid_t child = fork();
     if (child < 0) {
       close(pipe_fds[0]);
@@ -97,6 +99,9 @@ class Compiler {
     }
     if (child == 0) {
       close(pipe_fds[0]);
+      // DieWithParent() is for processes that a Subprocess started.
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != self) _exit(1);
       InChild(request, pipe_fds[1]);
     }
     setpgid(child, child);
@@ -114,7 +119,6 @@ class Compiler {
   }
 
   [[noreturn]] void InChild(const std::string& request, int fd) {
-    DieWithParent();
     setpgid(0, 0);
     const rlimit limit = {kMaxDataBytes, kMaxDataBytes};
     setrlimit(RLIMIT_DATA, &limit);
