@@ -18,7 +18,8 @@ awk '
     allow["tracker"] = "base tuning tracker"
     allow["suites"] = "base tuning ops tracker suites"
     allow["reports"] = "base tuning tracker reports"
-    allow["cli"] = "base tuning ops tracker suites reports cli"
+    # docs holds the JSON schemas that the command line prints.
+    allow["cli"] = "base tuning ops tracker suites reports cli docs"
   }
   function layer(label,  name) {
     if (label !~ /^\/\//) return ""  # another repository
