@@ -204,8 +204,8 @@ TEST(BuildReportDataTest, ASessionOfSeveralMetricsHasThemAndItsFront) {
   data.sessions = {session};
   const std::string markdown = WriteMarkdownReport(data, {});
   EXPECT_THAT(markdown, HasSubstr("| config | p99, ms | rate |"));
-  EXPECT_THAT(markdown, HasSubstr("| threads=2 | 3 | 20 |\n"
-                                  "| threads=4 | 8 | 90 |\n"));
+  EXPECT_THAT(markdown, HasSubstr("| `threads=2` | 3 | 20 |\n"
+                                  "| `threads=4` | 8 | 90 |\n"));
 }
 
 TEST(BuildReportDataTest, ASessionOfTimeAloneHasNoOtherMetrics) {
