@@ -126,7 +126,6 @@ void CompilePool::Serve(Slot& slot) {
     }
     Compiled compiled = Compile(job, slot, &process);
     const absl::MutexLock lock(&mutex_);
-    slot.process = 0;
     known_[job.key] = std::move(compiled);
   }
 }

@@ -104,7 +104,9 @@ class CompilePool {
   struct Slot {
     int core = -1;       // -1: any
     std::thread thread;  // begun with the first job that it can take
-    pid_t process = 0;   // that is compiling now; 0: none
+    // As long as it lives: one that was stopped just as its job ended has to go
+    // on, too. 0: none.
+    pid_t process = 0;
   };
 
   void Serve(Slot& slot);
