@@ -171,7 +171,15 @@ class HalideBackend : public Backend {
     }
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<OperandSpec> operands,
                              OperandsOf(shape));
-    return LoadHalideCode(artifact.bytes, operands, *cpu);
+    auto invocation = LoadHalideCode(artifact.bytes, operands, *cpu);
+    if (IsDefault(config) && absl::IsInvalidArgument(invocation.status())) {
+      // Found when its bounds are asked for, before anything runs. A search
+      // draws schedules that fit.
+      return absl::UnimplementedError(
+          absl::StrCat("the usual schedule does not fit this shape: ",
+                       invocation.status().message()));
+    }
+    return invocation;
   }
 
   // Compiled for each shape anew: a few around a vector stand for all.
