@@ -416,12 +416,14 @@ std::vector<RunInfo> AlikeToLast(std::vector<RunInfo> runs,
   const proto::Run last = runs.back().header;
   std::vector<RunInfo> alike;
   for (RunInfo& run : runs) {
-    if (run.header.suite() == last.suite() &&
-        run.header.hardware().id() == last.hardware().id() &&
-        SameToolchain(run.header, last)) {
-      // Of two dirty trees nobody knows without a fingerprint; a run is its
-      // own.
-      if (&run != &runs.back() && !SameCode(run.header, last)) {
+    if (&run == &runs.back()) {
+      // A run is its own whatever it holds: of two dirty trees nobody knows
+      // without a fingerprint, and settings that are no numbers equal nothing.
+      alike.push_back(std::move(run));
+    } else if (run.header.suite() == last.suite() &&
+               run.header.hardware().id() == last.hardware().id() &&
+               SameToolchain(run.header, last)) {
+      if (!SameCode(run.header, last)) {
         notes->push_back(absl::StrCat(
             "run ", run.id(), " is not judged: ",
             run.header.commit().dirty() ? "its work tree had" : "the last has",

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -191,6 +192,22 @@ TEST_F(GateStories, ImportsWithWildProcessesAreGreenAndEachSlowCommitIsRed) {
     // Near what was recorded, too.
     EXPECT_NEAR(*row.candidate.value / row.ratio->candidate, 1, .05);
   }
+}
+
+TEST_F(GateStories, ARunWhoseSettingsAreNoNumbersIsJudged) {
+  RecordMany(12);
+  proto::Run strange =
+      *history_.ReadRun(history_.Resolve("latest")->front().id());
+  strange.mutable_settings()->set_max_calibration_ratio(
+      std::numeric_limits<double>::quiet_NaN());
+  strange.set_started_unix_ns(strange.started_unix_ns() + 1000000000);
+  strange.set_run_id(NewRecordId(strange.started_unix_ns()));
+  ASSERT_TRUE(history_.AppendRun(strange).ok());
+  GateOptions options;
+  options.candidate = strange.run_id();
+  const GateReport report = Latest("", options);
+  ASSERT_EQ(report.candidate_runs.size(), 1);
+  EXPECT_NE(report.exit_code, 1) << GateText(report);
 }
 
 TEST_F(GateStories, ARunOfADirtyTreeWithoutAFingerprintIsJudged) {
