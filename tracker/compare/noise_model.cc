@@ -304,7 +304,7 @@ class Model {
     }
     variance += candidate.variance;
     estimate.log_candidate = Weighted(raw, candidate.undisturbed);
-    std::vector<double> raw_base, weights;
+    std::vector<double> raw_base;
     for (const int r : base.runs) raw_base.push_back(found.runs()[r].raw);
     estimate.log_machine =
         estimate.log_candidate -

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/statistics.h"
 #include "base/units.h"
 #include "tracker/compare/machine_slope.h"

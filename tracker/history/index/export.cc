@@ -2,9 +2,7 @@
 
 #include <ostream>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "base/quote.h"
 #include "base/status_macros.h"
