@@ -158,16 +158,12 @@ RunLevel ProcessLevels::LevelOf(const std::vector<ProcessLog>& cell,
     if (!cell[i].machine.has_value()) continue;
     const MachineState& machine = *cell[i].machine;
     disturbance += weight * slope_.Disturbance(machine);
-    run.machine.clock += weight * machine.clock;
-    run.machine.core += weight * machine.core;
-    run.machine.memory += weight * machine.memory;
-    run.machine.contended += weight * machine.contended;
+    for (size_t k = 0; k < machine.values.size(); ++k) {
+      run.machine.values[k] += weight * machine.values[k];
+    }
   }
   run.raw /= total;
-  run.machine.clock /= total;
-  run.machine.core /= total;
-  run.machine.memory /= total;
-  run.machine.contended /= total;
+  for (double& value : run.machine.values) value /= total;
   // Where the correction is wrong it is wrong for all processes of a run.
   run.variance += std::pow(kCommonError * disturbance / total, 2) +
                   std::pow(kLonelyError * Loneliness(group, found), 2);
