@@ -195,7 +195,7 @@ TEST_F(CommandsTest, RunsOfAPairingSayWhichAndEachProcessItsRound) {
   for (const char* round : {"1", "2"}) {
     for (int side = 0; side < 2; ++side) {
       Bench({"--record", "--processes=2", "--benchmark_min_time=0.001",
-             "--pairing=job 7", absl::StrCat("--round=", round)});
+             "--pairing=job-7", absl::StrCat("--round=", round)});
     }
   }
   const auto runs = History().LoadRuns();
@@ -203,7 +203,7 @@ TEST_F(CommandsTest, RunsOfAPairingSayWhichAndEachProcessItsRound) {
   ASSERT_THAT(runs->runs, SizeIs(4)) << err_;
   std::map<int, int> processes;
   for (const proto::Run& run : runs->runs) {
-    EXPECT_EQ(run.pairing_id(), "job 7");
+    EXPECT_EQ(run.pairing_id(), "job-7");
     for (const proto::BenchmarkResult& result : run.results()) {
       for (const proto::Measurement& measurement : result.measurements()) {
         ++processes[measurement.round()];

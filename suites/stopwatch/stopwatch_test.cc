@@ -255,8 +255,12 @@ TEST(StopwatchTest, TheBatchAfterCalibrationIsNoSample) {
   proto::SamplingOptions options = DefaultSamplingOptions();
   options.set_min_time_ns(10'000'000);
   const Sampling result = *TakeSamples(options, kernel, kernel);
-  EXPECT_GE(kernel.asked_, 90);
-  for (const int64_t ns : result.measurement.sample_ns()) EXPECT_LT(ns, 1.1e5);
+  EXPECT_GE(kernel.asked_, 40);
+  const double slow_ns =
+      1.1e5 * static_cast<double>(result.measurement.calls_per_sample());
+  for (const int64_t ns : result.measurement.sample_ns()) {
+    EXPECT_LT(ns, slow_ns);
+  }
 }
 
 TEST(StopwatchTest, AFailureOfTheDeviceEndsTheSampling) {
