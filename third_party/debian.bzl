@@ -17,12 +17,8 @@ def _multiarch_lib(ctx):
             return path
     fail("no /usr/lib/*-linux-gnu/pkgconfig found: this build expects Debian 12 on x86-64 or arm64; " + _INSTALL_HINT)
 
-def _cc_library(name, linkopts = [], deps = [], includes = [], hdrs_glob = None):
+def _cc_library(name, linkopts = [], deps = []):
     lines = ["cc_library(", "    name = %r," % name]
-    if hdrs_glob:
-        lines.append("    hdrs = glob([%r])," % hdrs_glob)
-    if includes:
-        lines.append("    includes = %r," % includes)
     if linkopts:
         lines.append("    linkopts = %r," % linkopts)
     if deps:
@@ -48,18 +44,13 @@ def _debian_library_impl(ctx):
             found = ctx.path(_multiarch_lib(ctx).replace("/usr/lib", root) + "/" + header).exists
         if not found:
             fail("%s/%s is missing; %s" % (root, header, _INSTALL_HINT))
-        if ctx.attr.include_root:
-            ctx.symlink(root + "/" + ctx.attr.include_root, "include")
-            build += _cc_library(name, ctx.attr.linkopts[name], includes = ["include"], hdrs_glob = "include/**")
-        else:
-            build += _cc_library(name, ctx.attr.linkopts[name])
+        build += _cc_library(name, ctx.attr.linkopts[name])
     ctx.file("BUILD", build)
 
 debian_library = repository_rule(
     implementation = _debian_library_impl,
     attrs = {
         "headers": attr.string_dict(doc = "target name -> header under /usr/include that proves it is installed"),
-        "include_root": attr.string(doc = "folder under /usr/include to add to the include path"),
         "linkopts": attr.string_list_dict(doc = "target name -> linker options"),
     },
     local = True,

@@ -60,13 +60,6 @@ def optrail_dependencies():
                 headers = {target: spec[0] for target, spec in targets.items()},
                 linkopts = {target: spec[1] for target, spec in targets.items()},
             )
-    if "eigen" not in existing:
-        debian_library(
-            name = "eigen",
-            headers = {"eigen": "eigen3/Eigen/Core"},
-            include_root = "eigen3",
-            linkopts = {"eigen": []},
-        )
     if "halide" not in existing:
         debian_halide(name = "halide")
     if "echarts" not in existing:

@@ -127,9 +127,8 @@ Table WorkloadTable(const WorkloadTime& time) {
          Cell::Integer(std::max<int32_t>(layer.layer.count(), 1)),
          number(layer.default_ns), number(layer.tuned_ns),
          number(layer.best_ns), layer.best_backend,
-         share ? Cell::Number(
-                     layer.best_ns / total_ns,
-                     absl::StrFormat("%.1f%%", 100 * layer.best_ns / total_ns))
+         share ? Cell::Number(layer.best_ns / total_ns,
+                              FormatPercent(layer.best_ns / total_ns))
                : Cell(layer.counts ? std::string()
                                    : absl::StrCat("(", layer.layer.part(), ", ",
                                                   layer.layer.way(), ")")),

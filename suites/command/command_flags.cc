@@ -38,7 +38,8 @@ ABSL_FLAG(std::string, op, "",
           "Operators whose whole name this regular expression matches.");
 ABSL_FLAG(std::string, shape, "",
           "Shapes whose text, such as m=384,n=1024,k=1024/f32, this regular "
-          "expression matches somewhere.");
+          "expression matches somewhere; or one, written in full, that no file "
+          "lists.");
 ABSL_FLAG(std::string, workload, "",
           "Shapes of a workload (its name, or the path of a "
           ".workload.textproto) instead of the operators' shapes files.");

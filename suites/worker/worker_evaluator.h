@@ -69,11 +69,14 @@ class WorkerEvaluator : public Evaluator {
   int CompileAhead(const proto::Config& example) override;
   void Prepare(const proto::Config& config) override;
   bool IsReady(const proto::Config& config) override;
-  void AwaitReady(const std::vector<proto::Config>& configs) override;
+  void AwaitReady(const std::vector<proto::Config>& configs,
+                  absl::Duration wait) override;
   void Abandon(const proto::Config& config) override;
+  Evaluator* Smaller(const proto::Config& example, double fraction) override;
 
-  // Ends the worker, if one runs; the next config starts another.
-  void Rest() { StopWorker(); }
+  // Ends the worker, if one runs, and that of the smaller problem; the next
+  // config starts another.
+  void Rest();
   // About what a worker holds while it waits for the next config.
   int64_t waiting_bytes() const;
 
@@ -104,6 +107,8 @@ class WorkerEvaluator : public Evaluator {
   absl::flat_hash_map<std::string, Compiled> cached_;
   absl::optional<int64_t> round_of_worker_;
   int configs_in_worker_ = 0;
+  // Of the smaller problem, once somebody asked for one; null: there is none.
+  absl::optional<std::unique_ptr<WorkerEvaluator>> smaller_;
   int workers_started_ = 0;
 };
 

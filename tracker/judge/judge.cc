@@ -387,8 +387,8 @@ class Case {
     const int k = static_cast<int>(place - result_.changes.begin());
     const bool is_new = creep.opinion.state == ChangeState::kNew;
     Say(is_new ? Standing::kProvisional : Standing::kUnchanged,
-        absl::StrFormat("creeps: %+.1f%% over %d points, with no step%s",
-                        100 * creep.change.relative_change,
+        absl::StrFormat("creeps: %s over %d points, with no step%s",
+                        FormatChange(creep.change.relative_change),
                         size() - result_.baseline_begin,
                         is_new ? "" : "; " + creep.opinion.reason),
         k);
