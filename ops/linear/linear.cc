@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ops/core/data_type.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
 #include "ops/lib/reference.h"
@@ -27,12 +28,17 @@ class Linear : public Operator {
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const auto [m, n, k] = SizeOf(shape);
+    const proto::DataType type = shape.data_types(0);
     return std::vector<OperandSpec>{
-        {"x", proto::F32, {m, k}, Role::kInput},
-        {"w", proto::F32, {k, n}, Role::kInput},
-        {"bias", proto::F32, {n}, Role::kInput},
-        {"y", proto::F32, {m, n}, Role::kOutput},
+        {"x", type, {m, k}, Role::kInput},
+        {"w", type, {k, n}, Role::kInput},
+        {"bias", type, {n}, Role::kInput},
+        {"y", type, {m, n}, Role::kOutput},
     };
+  }
+
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
   }
 
   double Flop(const proto::Shape& shape) const override {
@@ -86,10 +92,13 @@ class Linear : public Operator {
   }
 
   // As of matmul; gelu is nowhere steeper than 1.13, and its tail cancels in
-  // libraries (ops/gelu/gelu.cc).
+  // libraries (ops/gelu/gelu.cc). With 16 bits the result is rounded to those.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto [m, n, k] = SizeOf(shape);
-    return {5.0 * static_cast<double>(k) * 0x1.0p-24 + 0x1.0p-20, 0x1.0p-20};
+    const double summed = 5.0 * static_cast<double>(k) * 0x1.0p-24 + 0x1.0p-20;
+    if (shape.data_types(0) == proto::F32) return {summed, 0x1.0p-20};
+    const Rounding rounding = RoundingOf(shape.data_types(0));
+    return {summed + rounding.absolute, 0x1.0p-20 + rounding.relative};
   }
 
  private:
