@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""PyTorch, eager and compiled, on the shapes of //suites:half: captured graphs.
+"""PyTorch, eager and compiled, on the shapes of //suites:half and of the other
+operators that have CUDA kernels (torch_cases.py): captured graphs.
 
-  python3 torch_peers.py [--compile] [--only=softmax] > peers.json
+  python3 torch_peers.py [--compile] [--only=softmax,sum] > peers.json
 
 Hot: the same buffers again and again. Cold: buffers that rotate over four times
 the L2. Inputs are normal. One JSON object a line: op, shape, mode, hot_us,
@@ -13,6 +14,8 @@ import statistics
 import sys
 
 import torch
+
+import torch_cases
 
 MATMUL = [(1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096),
           (8192, 8192, 8192), (4096, 1024, 1024), (4096, 4096, 1024),
@@ -37,6 +40,7 @@ def cases():
             yield "add", f"n={n}/{name}", torch.add, [(n,), (n,)], dtype
             yield ("copy", f"n={n}/{name}", lambda x: x.clone(), [(n,)],
                    dtype)
+    yield from torch_cases.cases()
 
 
 def timed_us(function, sets):
@@ -74,18 +78,18 @@ def main():
     options = parser.parse_args()
     l2 = torch.cuda.get_device_properties(0).L2_cache_size
     for op, shape, function, sizes, dtype in cases():
-        if options.only and options.only != op:
+        if options.only and op not in options.only.split(","):
             continue
         if options.compile:
             torch._dynamo.reset()
             function = torch.compile(function, mode="max-autotune-no-cudagraphs")
 
         def operands():
-            return [torch.randn(size, device="cuda", dtype=dtype)
-                    for size in sizes]
+            return torch_cases.operands(sizes, dtype)
 
         first = operands()
-        nbytes = sum(t.nbytes for t in first) + function(*first).nbytes
+        nbytes = (sum(t.nbytes for t in first) +
+                  torch_cases.bytes_of(function(*first)))
         copies = max(2, min(128, -(-4 * l2 // nbytes)))
         row = {"op": op, "shape": shape,
                "mode": "compiled" if options.compile else "eager",
