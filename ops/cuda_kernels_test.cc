@@ -108,7 +108,7 @@ TEST(CudaKernels, EveryOperatorHasOne) {
   EXPECT_EQ(names,
             (std::set<std::string>{
                 "add", "attention", "embedding_bag", "gelu", "layer_norm",
-                "layer_norm_backward", "matmul", "relu", "rms_norm",
+                "layer_norm_backward", "linear", "matmul", "relu", "rms_norm",
                 "rms_norm_backward", "softmax", "sum", "transpose"}));
 }
 

@@ -13,6 +13,7 @@
 //   that share a head); CAUSAL 0|1.
 
 #include "elements.cuh"
+#include "functions.cuh"
 
 constexpr int kThreads = WARPS * 32;
 constexpr int kChunks = D / 64;
@@ -21,11 +22,6 @@ constexpr float kNone = -3.402823466e38f;  // smaller than any score but -inf
 // weighted values.
 constexpr int kPitch = D + 2;
 
-__device__ __forceinline__ float Exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 __device__ __forceinline__ uint32_t Pack(float low, float high) {
   uint32_t packed;
   asm("cvt.rn." INPUT "x2.f32 %0, %1, %2;"

@@ -12,6 +12,7 @@
 //   D 64|128; CONSUMERS 1|2|3; KEYS 64|128; SLOTS; BLOCKS (of a multiprocessor);
 //   CAUSAL 0|1; GROUP (heads that share keys).
 
+#include "functions.cuh"
 #include "hopper.cuh"
 
 constexpr int kThreads = 128 * (CONSUMERS + 1);
@@ -20,12 +21,6 @@ constexpr int kChunks = D / 64;
 constexpr int kBytesQ = kQueries * D * 2;
 constexpr int kBytesSlot = KEYS * D * 2;
 constexpr float kNone = -3.402823466e38f;  // smaller than any score but -inf
-
-__device__ __forceinline__ float Exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 // Of the two rows of a thread.
 struct Softmax {

@@ -10,6 +10,8 @@
 //   (of a block); VECTOR: elements per copy, 8, 4, 2 or 1, that divide D;
 //   CAUSAL 0|1.
 
+#include "functions.cuh"
+
 typedef unsigned int uint32_t;
 typedef unsigned short uint16_t;
 
@@ -22,11 +24,6 @@ constexpr float kNone = -3.402823466e38f;  // smaller than any score but -inf
 
 __device__ __forceinline__ uint32_t SharedAddress(const void* p) {
   return (uint32_t)__cvta_generic_to_shared(p);
-}
-__device__ __forceinline__ float Exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }
 __device__ __forceinline__ uint32_t Pack(float low, float high) {
   uint32_t packed;

@@ -22,6 +22,7 @@ def elementwise_operator(name, onednn = False, deps = [], **kwargs):
             str(Label("//ops/lib:cuda_frame.h")),
             str(Label("//ops/lib:elements.cuh")),
             str(Label("//ops/lib:elementwise.cuh")),
+            str(Label("//ops/lib:functions.cuh")),
             str(Label("//ops/lib:elementwise_cuda.space.textproto")),
         ],
         deps = deps + [str(Label("//ops/lib:cuda"))] + ([str(Label("//ops/lib:onednn"))] if onednn else []),
