@@ -4,17 +4,15 @@
 // Rows stay in the registers of the threads that share them: lanes of a warp,
 // warps of a block, or blocks of a cluster. Each thread has its elements of
 // ROWS rows at once, so that gamma and beta are read once for all of them and
-// more is in flight. Mean and variance come from each thread's own mean and
-// squares about it, which combine in pairs (Chan, Golub and LeVeque, "Updating
-// formulae and a pairwise algorithm for computing sample variances", 1979):
-// nothing cancels, and threads meet once.
+// more is in flight. First comes the mean, then the squares about it, so that
+// nothing cancels.
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
 //   CENTRED 1 layer_norm, 0 rms_norm; STATISTICS 1: mean and rstd are written;
 //   THREADS_PER_ROW (a power of two from 32); GROUPS (rows side by side in a
 //   block); ROWS (one after another in a thread); CLUSTER (blocks per row);
 //   VECTOR (elements per access); ITEMS (accesses per thread and row);
-//   RESIDENT 0: rows are read twice, ITEMS accesses at a time; EARLY 1: gamma
+//   RESIDENT 0: rows are read for each sum anew, ITEMS accesses at a time; EARLY 1: gamma
 //   and beta are loaded before threads meet, which hides how long that takes
 //   and costs registers; STREAMING 1: y is evicted first.
 
@@ -26,41 +24,54 @@ constexpr int kWarpsPerRow = THREADS_PER_ROW / 32;
 constexpr int kParts = kWarpsPerRow * CLUSTER;  // of a row, one a warp
 constexpr float kEpsilon = 1e-5f;
 
-// Of some elements of a row: how many, their mean, and the sum of the squares
-// of their distances to it. rms_norm has squares alone.
-struct Moments {
-#if CENTRED
-  float count, mean;
-#endif
-  float squares;
-};
-
-__device__ __forceinline__ Moments Combine(const Moments& a,
-                                           const Moments& b) {
-#if CENTRED
-  const float count = a.count + b.count;
-  const float share = count > 0 ? __fdividef(b.count, count) : 0;
-  const float apart = b.mean - a.mean;
-  return {count, fmaf(apart, share, a.mean),
-          fmaf(apart, apart * (a.count * share), a.squares + b.squares)};
-#else
-  return {a.squares + b.squares};
-#endif
-}
-
-__device__ __forceinline__ Moments OfWarp(Moments m) {
+// The sums over the threads that share each row, in all of them. `turn` is
+// another one for each sum of a kernel.
+__device__ __forceinline__ void SumOverRows(float (&sums)[ROWS], int turn,
+                                            [[maybe_unused]] int rank) {
 #pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) {
-    Moments other;
-#if CENTRED
-    other.count = __shfl_xor_sync(~0u, m.count, offset);
-    other.mean = __shfl_xor_sync(~0u, m.mean, offset);
+  for (int r = 0; r < ROWS; ++r) sums[r] = SumOfLanes<32>(sums[r]);
+  if constexpr (kParts > 1) {
+    __shared__ float parts[2][GROUPS][ROWS][kParts];
+    const int warp = threadIdx.x % THREADS_PER_ROW / 32;
+    const int group = threadIdx.x / THREADS_PER_ROW, lane = threadIdx.x % 32;
+#if CLUSTER > 1
+    // Every block gets the parts of all.
+    if (lane < CLUSTER) {
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r) {
+        const uint32_t place = (uint32_t)__cvta_generic_to_shared(
+            &parts[turn][group][r][rank * kWarpsPerRow + warp]);
+        asm volatile(
+            "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
+            "st.shared::cluster.f32 [remote], %2;}" ::"r"(place),
+            "r"(lane), "f"(sums[r])
+            : "memory");
+      }
+    }
+    asm volatile(
+        "barrier.cluster.arrive.release.aligned;"
+        "barrier.cluster.wait.acquire.aligned;" ::
+            : "memory");
+#else
+    if (lane == 0) {
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r) parts[turn][group][r][warp] = sums[r];
+    }
+    __syncthreads();
 #endif
-    other.squares = __shfl_xor_sync(~0u, m.squares, offset);
-    // Both lanes combine in the same order, so that they agree.
-    m = threadIdx.x & offset ? Combine(other, m) : Combine(m, other);
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      const float* const of_row = parts[turn][group][r];
+      sums[r] = 0;
+      if constexpr (kParts <= 8) {
+#pragma unroll
+        for (int i = 0; i < kParts; ++i) sums[r] += of_row[i];
+      } else {
+        for (int i = lane; i < kParts; i += 32) sums[r] += of_row[i];
+        sums[r] = SumOfLanes<32>(sums[r]);
+      }
+    }
   }
-  return m;
 }
 
 // Thread `in_row` of a row has the accesses in_row, in_row + THREADS_PER_ROW...
@@ -74,38 +85,23 @@ __device__ __forceinline__ void LoadItems(const Vector* from, int first,
   }
 }
 
-__device__ __forceinline__ Moments MomentsOfItems(const Vector* v, int first,
-                                                  int vectors) {
-  Moments m = {};
-#if CENTRED
+// The sum of (x - mean)^kPower.
+template <int kPower>
+__device__ __forceinline__ float SumOfItems(const Vector* v, int first,
+                                            int vectors, float mean) {
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
-    if (first + i * THREADS_PER_ROW < vectors) {
-      float x[VECTOR];
-      ToFloats(v[i], x);
+    if (first + i * THREADS_PER_ROW >= vectors) continue;
+    float x[VECTOR];
+    ToFloats(v[i], x);
 #pragma unroll
-      for (int j = 0; j < VECTOR; ++j) sum += x[j];
-      m.count += VECTOR;
+    for (int j = 0; j < VECTOR; ++j) {
+      const float apart = CENTRED && kPower == 2 ? x[j] - mean : x[j];
+      sum = kPower == 2 ? fmaf(apart, apart, sum) : sum + apart;
     }
   }
-  m.mean = m.count > 0 ? __fdividef(sum, m.count) : 0;
-#endif
-#pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    if (first + i * THREADS_PER_ROW < vectors) {
-      float x[VECTOR];
-      ToFloats(v[i], x);
-#pragma unroll
-      for (int j = 0; j < VECTOR; ++j) {
-#if CENTRED
-        x[j] -= m.mean;
-#endif
-        m.squares = fmaf(x[j], x[j], m.squares);
-      }
-    }
-  }
-  return m;
+  return sum;
 }
 
 struct Row {
@@ -192,7 +188,6 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
   Vector* const to = (Vector*)(y + row0 * columns);
 
   Vector v[ROWS][ITEMS], scale[ITEMS], shift[ITEMS];
-  Moments m[ROWS];
 #if RESIDENT
   const int first = rank * THREADS_PER_ROW * ITEMS + in_row;
 #pragma unroll
@@ -203,81 +198,53 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
   LoadFactors(gamma, first, vectors, scale);
   if (CENTRED) LoadFactors(beta, first, vectors, shift);
 #endif
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
-    m[r] = MomentsOfItems(v[r], first, r < live ? vectors : 0);
-  }
-#else
-  m[0] = {};
-  for (int first = in_row; first < (live ? vectors : 0);
-       first += THREADS_PER_ROW * ITEMS) {
-    LoadItems(from, first, vectors, v[0]);
-    m[0] = Combine(m[0], MomentsOfItems(v[0], first, vectors));
-  }
 #endif
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r) m[r] = OfWarp(m[r]);
-#if THREADS_PER_ROW > 32 || CLUSTER > 1
-  __shared__ Moments parts[GROUPS][ROWS][kParts];
-  const int warp = in_row / 32, lane = in_row % 32;
 #if CLUSTER > 1
   // All blocks run before one writes into another's memory.
   asm volatile(
       "barrier.cluster.arrive.relaxed.aligned;"
       "barrier.cluster.wait.aligned;" ::
           : "memory");
-  if (lane < CLUSTER) {
+#endif
+  Row row[ROWS] = {};
+  float sums[ROWS];
+#pragma unroll
+  for (int turn = CENTRED ? 0 : 1; turn < 2; ++turn) {
+#if RESIDENT
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-      const uint32_t place = (uint32_t)__cvta_generic_to_shared(
-          &parts[group][r][rank * kWarpsPerRow + warp]);
-      const float* const words = (const float*)&m[r];
-#pragma unroll
-      for (int i = 0; i < (int)sizeof(Moments) / 4; ++i) {
-        asm volatile(
-            "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
-            "st.shared::cluster.f32 [remote], %2;}" ::"r"(place + 4 * i),
-            "r"(lane), "f"(words[i])
-            : "memory");
-      }
+      const int exist = r < live ? vectors : 0;
+      sums[r] = turn == 0 ? SumOfItems<1>(v[r], first, exist, 0)
+                          : SumOfItems<2>(v[r], first, exist, row[r].mean);
     }
-  }
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
 #else
-  if (lane == 0) {
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) parts[group][r][warp] = m[r];
-  }
-  __syncthreads();
-#endif
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
-    m[r] = {};
-    for (int i = lane; i < kParts; i += 32) {
-      m[r] = Combine(m[r], parts[group][r][i]);
+    sums[0] = 0;
+    for (int first = in_row; first < (live ? vectors : 0);
+         first += THREADS_PER_ROW * ITEMS) {
+      LoadItems(from, first, vectors, v[0]);
+      sums[0] += turn == 0 ? SumOfItems<1>(v[0], first, vectors, 0)
+                           : SumOfItems<2>(v[0], first, vectors, row[0].mean);
     }
-    m[r] = OfWarp(m[r]);
-  }
 #endif
-  Row row[ROWS];
+    SumOverRows(sums, turn, rank);
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      const float average = sums[r] / columns;
+      if (turn == 0) row[r].mean = average;
+      if (turn == 1) row[r].rstd = rsqrtf(average + kEpsilon);
+    }
+  }
+#if STATISTICS
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
-    row[r].rstd = rsqrtf(m[r].squares / columns + kEpsilon);
-#if CENTRED
-    row[r].mean = m[r].mean;
-#endif
-#if STATISTICS
     if (r < live && in_row == 0 && rank == 0) {
 #if CENTRED
       mean[row0 + r] = row[r].mean;
 #endif
       rstd[row0 + r] = row[r].rstd;
     }
-#endif
   }
+#endif
 #if RESIDENT
 #if !EARLY
   LoadFactors(gamma, first, vectors, scale);

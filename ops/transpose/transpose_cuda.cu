@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   }
   __syncthreads();
 #pragma unroll
-  for (int u = 0; u < kUnits; ++u) {
+  for (int u = 0; u < kUnits * kPerWord; ++u) {
     const int unit = u * THREADS + threadIdx.x;
     const int piece = unit % (kWords / 4);
     const int c = unit / (kWords / 4);
