@@ -128,6 +128,8 @@ absl::StatusOr<Recipe> CudaBackend::Describe(
   recipe.options = {absl::StrCat("-arch=sm_", capability,
                                  plan.architecture_specific ? "a" : ""),
                     "-std=c++17", "-default-device"};
+  if (nvrtc->has_minimal()) recipe.options.push_back("--minimal");
+  if (nvrtc->has_cache()) recipe.options.push_back("--no-cache");
   for (const std::string& define : plan.defines) {
     recipe.options.push_back(absl::StrCat("-D", define));
   }
