@@ -9,7 +9,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "ops/core/data_type.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
 #include "ops/lib/reference.h"
@@ -25,13 +24,21 @@ class Linear : public Operator {
     return {VariantAttribute("activation", "none", {"none", "relu", "gelu"})};
   }
 
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
+  // Normal where matmul's are.
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const auto [m, n, k] = SizeOf(shape);
     const proto::DataType type = shape.data_types(0);
+    OperandSpec x{"x", type, {m, k}, Role::kInput};
+    OperandSpec w{"w", type, {k, n}, Role::kInput};
+    x.normal = w.normal = type != proto::F32;
     return std::vector<OperandSpec>{
-        {"x", type, {m, k}, Role::kInput},
-        {"w", type, {k, n}, Role::kInput},
+        std::move(x),
+        std::move(w),
         {"bias", type, {n}, Role::kInput},
         {"y", type, {m, n}, Role::kOutput},
     };
@@ -92,13 +99,14 @@ class Linear : public Operator {
   }
 
   // As of matmul; gelu is nowhere steeper than 1.13, and its tail cancels in
-  // libraries (ops/gelu/gelu.cc). With 16 bits the result is rounded to those.
+  // libraries (ops/gelu/gelu.cc). With 16 bits sums are cut off and larger, as
+  // there, and the result is rounded once more.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto [m, n, k] = SizeOf(shape);
-    const double summed = 5.0 * static_cast<double>(k) * 0x1.0p-24 + 0x1.0p-20;
-    if (shape.data_types(0) == proto::F32) return {summed, 0x1.0p-20};
-    const Rounding rounding = RoundingOf(shape.data_types(0));
-    return {summed + rounding.absolute, 0x1.0p-20 + rounding.relative};
+    const proto::DataType type = shape.data_types(0);
+    const double summed =
+        (type == proto::F32 ? 5.0 : 20.0) * static_cast<double>(k) * 0x1.0p-24;
+    return Rounded({summed + 0x1.0p-20, 0x1.0p-20}, type);
   }
 
  private:
