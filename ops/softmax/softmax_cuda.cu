@@ -12,8 +12,8 @@
 //   ROWS_PER_BLOCK; CLUSTER (blocks per row); VECTOR (elements per access);
 //   ITEMS (accesses per thread): THREADS_PER_ROW * CLUSTER * VECTOR * ITEMS
 //   covers a row; RESIDENT 0: a row is read twice, ITEMS accesses at a time;
-//   STREAMING 1: stores that the caches evict first; PAST_L1 1: loads that the
-//   L1 does not keep.
+//   KEEP 1: exponentials are kept where they may be; STREAMING 1: stores that
+//   the caches evict first; PAST_L1 1: loads that the L1 does not keep.
 
 typedef unsigned int uint32_t;
 typedef unsigned short uint16_t;
@@ -144,10 +144,10 @@ __device__ __forceinline__ void Store(Vector* to, const Vector& v) {
 #endif
 }
 
-// Of 16-bit elements the exponentials relative to the thread's own maximum are
-// kept, and scaled in the end: an exponential less per element, and a rounding
-// of f32 more.
-constexpr bool kKeep = RESIDENT && ELEMENT != 0;
+// The exponentials of 16-bit elements relative to the thread's own maximum may be
+// kept, and scaled in the end: an exponential less per element, twice the
+// registers, and a rounding of f32 more.
+constexpr bool kKeep = KEEP && RESIDENT && ELEMENT != 0;
 
 __device__ __forceinline__ Pair FoldAndKeep(const Vector* v, int first,
                                             int vectors, float* kept) {
