@@ -8,8 +8,7 @@
 #   bazel test //ci:gate_test
 set -euo pipefail
 
-optrail=$PWD/$1
-planted_bench=$PWD/$2
+export OPTRAIL=$PWD/$1 PLANTED_BENCH=$PWD/$2
 gate=$PWD/$3
 
 failed=0
@@ -24,6 +23,9 @@ cd "$scratch"
 export GIT_CONFIG_NOSYSTEM=1 HOME=$TEST_TMPDIR
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com
 export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.com
+# Ids of commits are what planted_bench draws its noise by: always the same.
+export GIT_AUTHOR_DATE='2026-01-01T00:00:00Z'
+export GIT_COMMITTER_DATE='2026-01-01T00:00:00Z'
 
 # A build that takes no time.
 cat >bazelw <<EOF
@@ -34,8 +36,8 @@ set -e
 mkdir -p bazel-bin/cli
 cat >bazel-bin/cli/optrail <<'IN'
 #!/usr/bin/env bash
-if [ "\$1" = bench ]; then exec "$planted_bench" "\$@"; fi
-exec "$optrail" "\$@"
+if [ "\$1" = bench ]; then exec "\$PLANTED_BENCH" "\$@"; fi
+exec "\$OPTRAIL" "\$@"
 IN
 chmod +x bazel-bin/cli/optrail
 EOF
