@@ -4,7 +4,7 @@
 // Products of bfloat16 whose blocks are widened to float on their way into the
 // caches, where the product of floats takes over; results are rounded once.
 // Instructions that multiply pairs of bfloat16 (AVX512_BF16) are no alternative
-// where they have half the speed of float's, as on Sapphire Rapids: 81 against
+// where they have half the speed of float's, as on Emerald Rapids: 81 against
 // 166 GFLOP/s in one run. They also flush denormals.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(WidenedTasks tasks, WidenedTasks::Plan(...));
