@@ -14,7 +14,18 @@ using tuning::Purpose;
 constexpr uint64_t kFirstRankSeed = 1000;
 constexpr uint64_t kFirstProofSeed = 2000;
 
+bool HasLongCalls(const tuning::Request& request) {
+  return request.expected && *request.expected >= kLongCallNs;
+}
+
 }  // namespace
+
+uint64_t SessionEvaluator::SeedOf(Purpose purpose, int64_t round) const {
+  const auto set = static_cast<uint64_t>(round % options_.input_sets);
+  return purpose == Purpose::kSearch ? set
+         : purpose == Purpose::kRank ? kFirstRankSeed + set
+                                     : kFirstProofSeed + set;
+}
 
 SessionEvaluatorOptions SessionEvaluatorFor(
     const tuning::BoundSpace& space, const proto::SamplingOptions& sampling,
@@ -22,6 +33,12 @@ SessionEvaluatorOptions SessionEvaluatorFor(
   SessionEvaluatorOptions options;
   options.sampling = sampling;
   options.compile_ahead = evaluator.CompileAhead(space.default_config());
+  options.processes_ahead = evaluator.ProcessesAhead();
+  if (options.processes_ahead > 0 &&
+      evaluator.OperandBytes() > kLargeInputBytes) {
+    options.processes_ahead = kAheadWithLargeInputs;
+    options.input_sets = 1;
+  }
   if (!space.has_fact_constraints()) return options;
   options.accept_facts = [&space](const proto::Config& config,
                                   const std::vector<proto::Fact>& facts) {
@@ -36,7 +53,7 @@ SessionEvaluatorOptions SessionEvaluatorFor(
 
 SessionEvaluator::SessionEvaluator(suites::Evaluator& evaluator,
                                    SessionEvaluatorOptions options)
-    : evaluator_(evaluator), options_(std::move(options)) {}
+    : evaluator_(evaluator), options_(std::move(options)), screen_(evaluator) {}
 
 absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
   tuning::Offer offer;
@@ -45,11 +62,52 @@ absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
 }
 
 void SessionEvaluator::Submit(tuning::Request request) {
+  OpenAhead(request);
   evaluator_.Prepare(request.config);
   waiting_.push_back(std::move(request));
 }
 
-std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration) {
+void SessionEvaluator::OpenAhead(Purpose purpose, int64_t round) {
+  ComingProcess process;
+  if (purpose == Purpose::kSearch) {
+    for (int set = 0; set < options_.input_sets; ++set) {
+      process.input_seeds.push_back(SeedOf(purpose, set));
+    }
+  } else {
+    process.process_of_round = ProcessOf(purpose, round);
+    process.input_seeds = {SeedOf(purpose, round)};
+  }
+  evaluator_.OpenAhead(process);
+}
+
+void SessionEvaluator::OpenAhead(const tuning::Request& request) {
+  if (options_.processes_ahead == 0) return;
+  if (request.purpose == Purpose::kSearch) {
+    // That of the search first, while its first config is compiled; the others
+    // once it measures.
+    if (answered_ == 0) OpenAhead(Purpose::kSearch, 0);
+    if (answered_ == 0 || !options_.finalists_ahead) return;
+  }
+  for (int i = 0; i < options_.input_sets; ++i) {
+    if (request.purpose != Purpose::kProve) OpenAhead(Purpose::kRank, i);
+  }
+  // Most proofs need no more than the first few; where one does, the next few
+  // are opened beside the first of them.
+  const bool needs_more = request.purpose == Purpose::kProve &&
+                          request.round >= proof_rounds_opened_;
+  if (proof_rounds_opened_ > 0 && !needs_more) return;
+  for (int i = 0; i < options_.processes_ahead; ++i) {
+    OpenAhead(Purpose::kProve, proof_rounds_opened_++);
+  }
+}
+
+int64_t SessionEvaluator::ProcessOf(Purpose purpose, int64_t round) const {
+  if (purpose == Purpose::kProve) return 2 * round + 1;
+  return 2 *
+         (options_.processes_ahead > 0 ? round % options_.input_sets : round);
+}
+
+std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
   if (waiting_.empty()) return {};
   const auto is_ready = [this](const tuning::Request& request) {
     return evaluator_.IsReady(request.config);
@@ -58,11 +116,12 @@ std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration) {
   if (next == waiting_.end()) {
     std::vector<proto::Config> configs;
     for (const tuning::Request& request : waiting_) {
+      evaluator_.Prepare(request.config);
       configs.push_back(request.config);
     }
-    evaluator_.AwaitReady(configs);
+    evaluator_.AwaitReady(configs, wait);
     next = std::find_if(waiting_.begin(), waiting_.end(), is_ready);
-    if (next == waiting_.end()) next = waiting_.begin();
+    if (next == waiting_.end()) return {};
   }
   const tuning::Request request = std::move(*next);
   waiting_.erase(next);
@@ -85,7 +144,7 @@ EvaluationOptions SessionEvaluator::OptionsFor(
     const tuning::Request& request) const {
   EvaluationOptions options;
   options.sampling = options_.sampling;
-  if (request.expected && *request.expected >= kLongCallNs) {
+  if (HasLongCalls(request)) {
     options.sampling.set_warm_up_ns(0);
     options.sampling.set_max_time_ns(1);
     if (request.purpose == Purpose::kSearch) {
@@ -93,11 +152,25 @@ EvaluationOptions SessionEvaluator::OptionsFor(
                                              *request.expected);
     }
   }
+  if (options_.processes_ahead > 0) {
+    if (request.purpose != Purpose::kSearch) {
+      options.sampling.set_min_sample_ns(
+          std::max(options.sampling.min_sample_ns(), kFinalSampleNs));
+    } else if (answered_ > 0) {
+      options.sampling.set_warm_up_ns(
+          std::min(options.sampling.warm_up_ns(), kSearchWarmUpNs));
+    }
+  }
   // A bound on what a meter reads says nothing of the stopwatch.
   const bool times =
       request.metrics.empty() || request.metrics.front() == tuning::kTimeMetric;
   if (request.hopeless_above && times) {
     options.sampling.set_hopeless_above_ns(*request.hopeless_above);
+    if (HasLongCalls(request)) {
+      options.hopeless_after =
+          kBesideCalls +
+          absl::Nanoseconds(kCallsOfAReading * *request.hopeless_above);
+    }
   }
   for (const std::string& metric : request.metrics) {
     if (metric != tuning::kTimeMetric) options.metrics.push_back(metric);
@@ -109,26 +182,42 @@ EvaluationOptions SessionEvaluator::OptionsFor(
           return accept(config, facts);
         };
   }
-  options.input_seed = static_cast<uint64_t>(request.round) % kInputSets;
+  options.input_seed = SeedOf(request.purpose, request.round);
   if (request.purpose == Purpose::kSearch) return options;
-  const bool proof = request.purpose == Purpose::kProve;
-  options.input_seed += proof ? kFirstProofSeed : kFirstRankSeed;
+  options.sampling.set_max_time_ns(
+      std::min(options.sampling.max_time_ns(), kRoundSamplingNs));
   // What a process is like (where its pages lie) is shared by all that is read
-  // in its round, and by nothing else.
-  options.process_of_round = 2 * request.round + (proof ? 1 : 0);
+  // in its round, and by no other round of a proof.
+  options.process_of_round = ProcessOf(request.purpose, request.round);
   return options;
 }
 
 tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
-  Evaluation evaluation =
-      evaluator_.Evaluate(request.config, OptionsFor(request));
+  const EvaluationOptions options = OptionsFor(request);
+  ++answered_;
   tuning::Answer answer;
-  answer.lost = evaluation.lost;
-  answer.unpaid_ns = evaluation.unpaid_ns;
   proto::Trial& trial = answer.trial;
+  Screened screened;
+  if (HasLongCalls(request) && request.best &&
+      options.sampling.has_hopeless_above_ns()) {
+    screened = screen_.Compare(request.config, *request.best, *request.expected,
+                               options);
+    if (screened.hopeless) {
+      answer.unpaid_ns = screened.unpaid_ns;
+      trial.set_outcome(proto::CENSORED);
+      trial.set_fidelity(1);
+      trial.set_detail("clearly slower than the best on a smaller problem");
+      trial.set_time_ns(screened.ratio * *request.expected);
+      trial.set_elapsed_ns(screened.elapsed_ns);
+      return answer;
+    }
+  }
+  Evaluation evaluation = evaluator_.Evaluate(request.config, options);
+  answer.lost = evaluation.lost;
+  answer.unpaid_ns = screened.unpaid_ns + evaluation.unpaid_ns;
   trial.set_outcome(evaluation.outcome);
   trial.set_detail(std::move(evaluation.detail));
-  trial.set_elapsed_ns(evaluation.elapsed_ns);
+  trial.set_elapsed_ns(screened.elapsed_ns + evaluation.elapsed_ns);
   if (evaluation.measurement.has_value()) {
     *trial.add_measurements() = *std::move(evaluation.measurement);
   }
@@ -138,6 +227,10 @@ tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
   }
   if (evaluation.load_ns.has_value()) trial.set_load_ns(*evaluation.load_ns);
   trial.mutable_facts()->Add(evaluation.facts.begin(), evaluation.facts.end());
+  trial.mutable_effort()->set_open_ns(evaluation.unpaid_ns);
+  trial.mutable_effort()->set_check_ns(evaluation.check_ns);
+  if (evaluation.busy_ns)
+    trial.mutable_effort()->set_busy_ns(*evaluation.busy_ns);
   if (evaluation.error_in_tolerances.has_value()) {
     trial.set_error_in_tolerances(*evaluation.error_in_tolerances);
   }

@@ -13,7 +13,8 @@
 //
 // It measures one config at a time, when it is polled. Where configs are
 // compiled at run time, those that wait are compiled meanwhile, and whichever
-// is ready first is measured first.
+// is ready first is measured first. Where calls are long, configs that are
+// clearly slower on a smaller problem are not called (screen.h).
 
 #include <cstdint>
 #include <deque>
@@ -24,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "suites/proto/worker.pb.h"
+#include "suites/tune/screen.h"
 #include "suites/worker/evaluator.h"
 #include "tuning/session/evaluator.h"
 #include "tuning/space/space.h"
@@ -35,13 +37,42 @@ namespace optrail::suites {
 // new ones for each round would each need a reference.
 inline constexpr int kInputSets = 3;
 
+// What is read in rounds varies more between processes than within one, so that
+// another round tells more than another sample.
+inline constexpr int64_t kRoundSamplingNs = 20'000'000;
+
 // Long calls (stopwatch.h) are sampled as often as the stopwatch concludes
 // from, and no more: they vary less, and rounds tell more than samples. During
 // the search one sample is enough of what is this much slower than the best.
 inline constexpr double kClearlySlower = 1.05;
 
+// A long call that is hopeless is not waited for: a reading of one that is not
+// is a call that is timed, one that is checked and a few that are sampled.
+inline constexpr double kCallsOfAReading = 12;
+inline constexpr absl::Duration kBesideCalls = absl::Seconds(1);
+
+// Where processes are opened ahead, one for each set of inputs serves all
+// rounds in which finalists are ranked, in turn; the proof has new ones. There,
+// inputs beyond this are one set, and fewer wait: making them ready takes
+// longer than anything else, and what is random in them is much already.
+inline constexpr int64_t kLargeInputBytes = int64_t{64} << 20;
+inline constexpr int kAheadWithLargeInputs = 2;
+
+// There, the search samples a kernel that follows others on a warm device, so
+// that its own first calls are all there is to warm up. What decides is sampled
+// so long that starting a batch does not show.
+inline constexpr int64_t kSearchWarmUpNs = 500'000;
+inline constexpr int64_t kFinalSampleNs = 1'000'000;
+
 struct SessionEvaluatorOptions {
   proto::SamplingOptions sampling;
+  // How many processes may wait, open, while another is measured
+  // (Evaluator::ProcessesAhead).
+  int processes_ahead = 0;
+  int input_sets = kInputSets;
+  // Those of finalists already while the search goes on: not where other tasks
+  // are tuned meanwhile.
+  bool finalists_ahead = false;
   // How many requests may wait compiled (Evaluator::CompileAhead).
   int compile_ahead = 0;
   // Whether a config may be launched, by what compiling it told; empty: all
@@ -65,6 +96,7 @@ class SessionEvaluator : public tuning::Evaluator {
 
   absl::StatusOr<tuning::Offer> Open(const proto::Task& task) override;
   void Submit(tuning::Request request) override;
+  // Waits for compilers up to `wait`; measuring takes as long as it takes.
   std::vector<tuning::Answer> Poll(absl::Duration wait) override;
   void Cancel(int64_t ticket) override;
 
@@ -73,10 +105,18 @@ class SessionEvaluator : public tuning::Evaluator {
 
  private:
   tuning::Answer Evaluate(const tuning::Request& request);
+  // Those of the rounds that come after the request, or after the search.
+  void OpenAhead(const tuning::Request& request);
+  void OpenAhead(tuning::Purpose purpose, int64_t round);
+  int64_t ProcessOf(tuning::Purpose purpose, int64_t round) const;
+  uint64_t SeedOf(tuning::Purpose purpose, int64_t round) const;
 
   suites::Evaluator& evaluator_;
   const SessionEvaluatorOptions options_;
   std::deque<tuning::Request> waiting_;
+  Screen screen_;
+  int64_t answered_ = 0;
+  int64_t proof_rounds_opened_ = 0;
 };
 
 }  // namespace optrail::suites

@@ -39,16 +39,21 @@ bool IsFailed(proto::Outcome outcome) {
          outcome != proto::CONTENDED;
 }
 
-// As proven, in rounds of its own: "12.3% +-0.8%"; what was not proven has no
-// gain to show.
+// As proven, in rounds of its own: "12.3% +-0.8%", and where that is wider than
+// was asked for, why; what was not proven has no gain to show.
 Cell GainCell(const proto::Session& session) {
   const proto::Proof& proof = session.proof();
   if (!session.has_proof() || !proof.has_gain()) return Cell::None();
   if (!proof.claimed()) return Cell::Number(0, "none proven");
-  return Cell::Number(
-      proof.gain(),
-      absl::StrCat(FormatPercent(proof.gain()), " +-",
-                   FormatPercent((proof.gain_high() - proof.gain_low()) / 2)));
+  std::string text = FormatPercent(proof.gain());
+  if (proof.has_gain_low()) {
+    absl::StrAppend(&text, " +-",
+                    FormatPercent((proof.gain_high() - proof.gain_low()) / 2));
+  }
+  if (const std::string note = tuning::ProofEndNote(proof); !note.empty()) {
+    absl::StrAppend(&text, " (", note, ")");
+  }
+  return Cell::Number(proof.gain(), std::move(text));
 }
 
 }  // namespace
@@ -86,7 +91,7 @@ std::string TimeText(const std::vector<TuneSummary>& summaries) {
   // Less is no compiler's: kernels that are built in are made ready.
   constexpr int64_t kLeastCompileNs = 100'000'000;
   int64_t measure_ns = 0, compile_ns = 0, wait_ns = 0, rank_ns = 0,
-          prove_ns = 0;
+          prove_ns = 0, open_ns = 0, check_ns = 0, busy_ns = 0;
   for (const TuneSummary& summary : summaries) {
     if (!summary.session.has_value()) continue;
     const proto::SessionTime& time = summary.session->time();
@@ -95,19 +100,34 @@ std::string TimeText(const std::vector<TuneSummary>& summaries) {
     wait_ns += time.wait_ns();
     rank_ns += time.rank_ns();
     prove_ns += time.prove_ns();
+    open_ns += time.effort().open_ns();
+    check_ns += time.effort().check_ns();
+    busy_ns += time.effort().busy_ns();
   }
   if (measure_ns + wait_ns + rank_ns + prove_ns == 0) return "";
-  std::string text =
-      absl::StrCat("time: ", FormatDurationNs(measure_ns), " measuring, ",
-                   FormatDurationNs(wait_ns), " choosing and waiting, ",
-                   FormatDurationNs(rank_ns), " ranking, ",
-                   FormatDurationNs(prove_ns), " proving");
+  std::string text = absl::StrCat(
+      "time: ", FormatDurationNs(measure_ns), " measuring, ",
+      FormatDurationNs(wait_ns), " choosing and waiting, ",
+      FormatDurationNs(rank_ns), " ranking, ", FormatDurationNs(prove_ns),
+      " proving, ", FormatDurationNs(open_ns), " opening processes");
+  if (check_ns > 0) {
+    absl::StrAppend(&text, "; ", FormatDurationNs(check_ns),
+                    " of it checking results");
+  }
   if (compile_ns >= kLeastCompileNs) {
     const double beside =
         std::max(0.0, 1 - static_cast<double>(wait_ns) /
                               static_cast<double>(compile_ns));
     absl::StrAppend(&text, "; ", FormatDurationNs(compile_ns), " compiling, ",
-                    absl::StrFormat("%.0f%% of it beside them", 100 * beside));
+                    FormatPercent(beside, 0), " of it beside them");
+  }
+  if (busy_ns > 0) {
+    const double wall_ns = static_cast<double>(measure_ns + wait_ns + rank_ns +
+                                               prove_ns + open_ns);
+    absl::StrAppend(
+        &text, "; the device worked ",
+        absl::StrFormat("%.0f%% of the time",
+                        100 * static_cast<double>(busy_ns) / wall_ns));
   }
   return text + "\n";
 }

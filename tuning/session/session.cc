@@ -19,9 +19,8 @@ namespace {
 // A gain below this fraction is noise to the patience.
 constexpr double kNoise = 0.002;
 
-// A proof may take this share of the time that the search took, or the least.
-constexpr double kProofShare = .5;
-constexpr absl::Duration kLeastProofTime = absl::Seconds(5);
+// A proof may take as long as the search took, or the least.
+constexpr absl::Duration kLeastProofTime = absl::Seconds(10);
 
 // Rounds of a proof that give nothing are repeated so often beyond those that
 // give something.
@@ -30,6 +29,12 @@ constexpr int kMaxEmptyRounds = 10;
 bool IsRaced(const std::vector<proto::Objective>& objectives) {
   return objectives.size() == 1 &&
          objectives[0].direction() != proto::HIGHER_IS_BETTER;
+}
+
+void AddEffort(const proto::Effort& one, proto::Effort* all) {
+  all->set_open_ns(all->open_ns() + one.open_ns());
+  all->set_check_ns(all->check_ns() + one.check_ns());
+  if (one.has_busy_ns()) all->set_busy_ns(all->busy_ns() + one.busy_ns());
 }
 
 std::vector<std::string> MetricsOf(
@@ -135,6 +140,7 @@ absl::Status Session::Start() {
     if (!progress_.best_cost || *cost < *progress_.best_cost) {
       progress_.best_cost = improved_to_ = cost;
       best_value_ = values[0];
+      best_config_ = known.config();
     }
   }
   for (const Reading& reading : journal_->readings()) {
@@ -160,6 +166,7 @@ absl::Status Session::Account(const JournaledTrial& journaled) {
   time.set_measure_ns(time.measure_ns() + trial.elapsed_ns());
   time.set_compile_ns(time.compile_ns() + trial.compile_ns());
   time.set_wait_ns(time.wait_ns() + journaled.thinking_ns);
+  AddEffort(trial.effort(), time.mutable_effort());
   progress_.elapsed = absl::Nanoseconds(session_.elapsed_ns());
   const auto values = ValuesOf(objectives_, trial);
   const absl::optional<double> cost = Cost(objectives_, values);
@@ -168,6 +175,7 @@ absl::Status Session::Account(const JournaledTrial& journaled) {
     if (!progress_.best_cost || *cost < *progress_.best_cost) {
       progress_.best_cost = cost;
       best_value_ = values[0];
+      best_config_ = trial.config();
     }
     if (!improved_to_ || *cost < *improved_to_ * (1 - kNoise)) {
       improved_to_ = cost;
@@ -240,6 +248,7 @@ void Session::Submit(int64_t ticket) {
       progress_.trials + static_cast<int64_t>(in_flight_.size()) - 1;
   request.metrics = MetricsOf(objectives_);
   request.expected = best_value_;
+  request.best = best_config_;
   if (best_value_ && setup_.race_factor > 1 && IsRaced(objectives_)) {
     request.hopeless_above = *best_value_ * setup_.race_factor;
   }
@@ -400,6 +409,7 @@ void Session::AccountReading(const Reading& reading) {
   } else {
     time.set_rank_ns(time.rank_ns() + reading.elapsed_ns());
   }
+  AddEffort(reading.effort(), time.mutable_effort());
 }
 
 absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
@@ -449,6 +459,7 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
     reading.set_outcome(trial.outcome());
     reading.set_detail(trial.detail());
     reading.set_elapsed_ns(reading.elapsed_ns() + trial.elapsed_ns());
+    AddEffort(trial.effort(), reading.mutable_effort());
     if (!trial.measurements().empty()) {
       *reading.mutable_measurement() = trial.measurements(0);
     }
@@ -556,8 +567,7 @@ absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
   constexpr int kDefault = 0;  // the first finalist
   ProofOptions options = setup_.proof;
   options.max_time =
-      std::min(options.max_time,
-               std::max(kLeastProofTime, kProofShare * progress_.elapsed));
+      std::min(options.max_time, std::max(kLeastProofTime, progress_.elapsed));
   PairedProof paired(options);
   proto::Proof proof;
   *proof.mutable_candidate() = session_.finalists(candidate).config();
