@@ -118,6 +118,16 @@ void AddCeilings(const proto::Ceilings& ceilings,
                        const char* unit) {
     table.AddRow({what, Known(known, FormatRate(value, unit))});
   };
+  if (hardware.device_kind() == proto::CUDA) {
+    // Its kernels have it whole.
+    add("peak, 16-bit products", ceilings.has_flop_per_s_all_threads(),
+        ceilings.flop_per_s_all_threads(), "FLOP/s");
+    add("memory read", ceilings.has_memory_read_bytes_per_s_all_threads(),
+        ceilings.memory_read_bytes_per_s_all_threads(), "B/s");
+    add("memory copy", ceilings.has_memory_copy_bytes_per_s_all_threads(),
+        ceilings.memory_copy_bytes_per_s_all_threads(), "B/s");
+    return;
+  }
   add("peak f32, one thread", ceilings.has_flop_per_s_one_thread(),
       ceilings.flop_per_s_one_thread(), "FLOP/s");
   add("peak f32, all threads", ceilings.has_flop_per_s_all_threads(),
@@ -240,7 +250,7 @@ suites::Command DoctorCommand() {
       "ceilings (kept for the rooflines of reports), a noise probe that times\n"
       "the same loop again and again, journals that nobody went on with, and\n"
       "advice.\n";
-  command.flags = {"probe_time", "format", "history", "store"};
+  command.flags = {"device", "probe_time", "format", "history", "store"};
   command.run = [](const std::vector<std::string>&) { return Doctor(); };
   return command;
 }

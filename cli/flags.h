@@ -66,6 +66,7 @@ tracker::CommonOptions TrackerOptions();
 suites::Command SuiteCommand();
 suites::Command DoctorCommand();
 suites::Command TuneCommand();
+suites::Command CompileCommand();
 suites::Command StoreCommand();
 suites::Command ReplayCommand();
 suites::Command ImportCommand();

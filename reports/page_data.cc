@@ -460,8 +460,14 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
   const double session_count = std::max<double>(data.sessions.size(), 1);
   int64_t points = 0;
   int64_t processes = 0;
+  // More than there are is no limit that could be lowered.
+  double most_points = kFewestPoints, most_trials = kFewestTrials;
+  for (const TuningSession& session : data.sessions) {
+    most_trials = std::max<double>(most_trials, session.trials.size());
+  }
   for (const SeriesView& series : data.series) {
     points += series.points().size();
+    most_points = std::max<double>(most_points, series.points().size());
     for (const tracker::Point& point : series.points()) {
       processes +=
           std::min<int64_t>(point.processes.size(), kMaxProcessMedians);
@@ -478,11 +484,13 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
   };
   Limits limits;
   limits.trend_points = 80;
-  limits.trials_per_session = between(
-      kFewestTrials, 0.2 * max_bytes / session_count / kTrialBytes, 1500);
-  limits.points_per_series = between(
-      kFewestPoints,
-      (0.9 * max_bytes / series_count - kSeriesBytes) / point_bytes, 500);
+  limits.trials_per_session =
+      between(kFewestTrials, 0.2 * max_bytes / session_count / kTrialBytes,
+              std::min(1500., most_trials));
+  limits.points_per_series =
+      between(kFewestPoints,
+              (0.9 * max_bytes / series_count - kSeriesBytes) / point_bytes,
+              std::min(500., most_points));
 
   while (true) {
     std::string text = Write(data, overview, limits);

@@ -221,6 +221,27 @@ debian_halide = repository_rule(
 OPTRAIL_NO_HALIDE=1 builds as if it were not.""",
 )
 
+# --- oneDNN -------------------------------------------------------------------
+
+def _debian_onednn_impl(ctx):
+    _workspace_file(ctx)
+    found = ctx.path("/usr/include/oneapi/dnnl/dnnl.h").exists
+    version = ctx.execute(["dpkg-query", "-W", "-f=${Version}", "libdnnl-dev"]).stdout if found else ""
+
+    # The define is what tells Bazel that there are headers now.
+    ctx.file("BUILD", _LOAD_CC + """cc_library(
+    name = "onednn",
+    defines = %r,
+    visibility = ["//visibility:public"],
+)
+""" % (["OPTRAIL_ONEDNN_HEADERS=\\\"%s\\\"" % (version or "unknown")] if found else []))
+
+debian_onednn = repository_rule(
+    implementation = _debian_onednn_impl,
+    local = True,
+    doc = "The headers of oneDNN, where they are installed; the library is loaded at run time.",
+)
+
 # --- Bazel rules --------------------------------------------------------------
 
 def _debian_rules_impl(ctx):

@@ -25,6 +25,7 @@ class AddCuda : public cuda::CudaBackend {
       const proto::Hardware& hardware) const override {
     const int64_t threads = cuda::Knob(config, "threads");
     const int64_t unroll = cuda::Knob(config, "unroll");
+    const std::string loads = cuda::VariantKnob(config, "loads");
     OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
                              cuda::ElementOf(shape.data_types(0)));
     const int64_t vector = cuda::VectorOf(shape.dims(0).value(), element.bytes);
@@ -32,11 +33,15 @@ class AddCuda : public cuda::CudaBackend {
     cuda::CudaPlan plan;
     plan.source = "add_cuda.cu";
     plan.function = "add";
-    plan.defines = {
-        absl::StrCat("ELEMENT=", element.code),
-        absl::StrCat("THREADS=", threads), absl::StrCat("VECTOR=", vector),
-        absl::StrCat("UNROLL=", unroll),
-        absl::StrCat("STREAMING=", cuda::Knob(config, "streaming"))};
+    plan.defines = {absl::StrCat("ELEMENT=", element.code),
+                    absl::StrCat("THREADS=", threads),
+                    absl::StrCat("VECTOR=", vector),
+                    absl::StrCat("UNROLL=", unroll),
+                    absl::StrCat("STREAMING=", cuda::Knob(config, "streaming")),
+                    absl::StrCat("LOADS=", loads == "evict_first" ? 3
+                                           : loads == "ahead"     ? 2
+                                           : loads == "past_l1"   ? 1
+                                                                  : 0)};
     const int64_t vectors = shape.dims(0).value() / vector;
     plan.grid_x = static_cast<unsigned>((vectors + per_block - 1) / per_block);
     plan.block_x = static_cast<unsigned>(threads);

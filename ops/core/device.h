@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "ops/core/invocation.h"
 #include "tuning/proto/config.pb.h"
@@ -44,6 +45,23 @@ class Buffer {
 
   virtual absl::Status CopyFromHost(const void* source) = 0;
   virtual absl::Status CopyToHost(void* destination) = 0;
+
+  // Whether it lies far from the host: then these three never pass through it,
+  // and copies of what the host has are worth keeping on the device. Elsewhere
+  // they are Unimplemented.
+  virtual bool far() const { return false; }
+  // Fills it with an element of 1, 2 or 4 bytes.
+  virtual absl::Status FillWith(const void* element, size_t element_bytes) {
+    return absl::UnimplementedError("not far from the host");
+  }
+  // `other` is of the same device and size.
+  virtual absl::Status CopyFrom(Buffer& other) {
+    return absl::UnimplementedError("not far from the host");
+  }
+  // Whether all bytes are the same.
+  virtual absl::StatusOr<bool> Equals(Buffer& other) {
+    return absl::UnimplementedError("not far from the host");
+  }
 
   // Rewrites the guard zones, and tells whether they were intact: DataLoss
   // names the side and the first byte that was overwritten.
@@ -89,6 +107,11 @@ class Monitor {
   virtual void Begin() = 0;
   // True if the sample that took `elapsed_ns` must be left out of estimates.
   virtual bool End(int64_t elapsed_ns) = 0;
+
+  // Between samples: reads what the machine is like at the moment, if that was
+  // long ago. True if it did and the caches are no longer as the last batch
+  // left them.
+  virtual bool Calibrate() { return false; }
 
   // Adds what was seen, at the end of the sampling.
   virtual void Fill(proto::Conditions* conditions) = 0;
@@ -142,6 +165,10 @@ class Device {
 
   // Those that work here; owned by the device.
   virtual absl::Span<Meter* const> meters() { return {}; }
+
+  // How long the device has worked so far on what was launched, from a launch
+  // until it was waited for; absent where it is the host itself that works.
+  virtual absl::optional<int64_t> busy_ns() const { return absl::nullopt; }
 
   // The limits that "% of roofline" refers to; takes about a second.
   // Unimplemented where nobody knows how to measure them.

@@ -63,6 +63,14 @@ class DeviceType {
   // that this process may use but the first, which launches.
   virtual std::vector<int> SpareCores(const DeviceOptions& options) const;
 
+  // How many processes with such a device may be opened, and wait idle, while
+  // another is measured: 0 where they would disturb it.
+  virtual int processes_ahead() const { return 0; }
+
+  // A cheap text that changes whenever Hardware() may: a fingerprint that took
+  // long to read is kept under it. Empty: Hardware() is cheap, or nobody knows.
+  virtual std::string Identity() const { return ""; }
+
   // The instruction set that compilers build for; empty where it follows from
   // the hardware.
   virtual std::string isa() const { return ""; }

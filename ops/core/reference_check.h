@@ -152,6 +152,8 @@ class CheckedOperands : public OperandSets {
     // or only in part.
     std::vector<std::vector<double>> reference;
     absl::optional<PartialExpectation> part;
+    // The same inputs on a device that is far; null where there are none.
+    std::vector<std::unique_ptr<Buffer>> kept;
     bool has_reference() const { return !reference.empty() || part; }
     int64_t bytes() const;
   };
@@ -170,6 +172,10 @@ class CheckedOperands : public OperandSets {
   void Share(const std::string& key) const;
   CompareResult CompareResultOf(int index, int result) const;
   void TrimCache();
+  // An input of a device that is far, from what is kept there.
+  absl::Status FillFar(int index);
+  // If not, scratch_ has what it holds now.
+  absl::StatusOr<bool> InputIsUnchanged(int index);
 
   const Operator& op_;
   const proto::Shape shape_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <set>
@@ -609,6 +610,150 @@ class Pick : public Operator {
  private:
   const std::string file_;
 };
+
+// Memory of the host that pretends to lie elsewhere: what goes through the host
+// is counted.
+class FarDevice : public Device {
+ public:
+  struct Counts {
+    int from_host = 0, to_host = 0, live = 0;
+    int most_live = 1000;
+  };
+  FarDevice() : here_(*MakeCpuDevice(1)) {}
+
+  const proto::Hardware& hardware() const override { return here_->hardware(); }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override {
+    if (counts.live >= counts.most_live) {
+      return absl::ResourceExhaustedError("full");
+    }
+    ++counts.live;
+    return std::make_unique<FarBuffer>(counts, *here_->Allocate(bytes));
+  }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+  absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(Invocation&, OperandSets&,
+                                                   TimingMode) override {
+    return absl::UnimplementedError("");
+  }
+  std::unique_ptr<Monitor> MakeMonitor() override { return nullptr; }
+  absl::StatusOr<proto::Ceilings> MeasureCeilings() override {
+    return absl::UnimplementedError("");
+  }
+
+  Counts counts;
+
+ private:
+  class FarBuffer : public Buffer {
+   public:
+    FarBuffer(Counts& counts, std::unique_ptr<Buffer> memory)
+        : counts_(counts), memory_(std::move(memory)) {}
+    ~FarBuffer() override { --counts_.live; }
+    void* data() override { return memory_->data(); }
+    size_t size_bytes() const override { return memory_->size_bytes(); }
+    size_t page_bytes() const override { return memory_->page_bytes(); }
+    absl::Status CopyFromHost(const void* source) override {
+      ++counts_.from_host;
+      return memory_->CopyFromHost(source);
+    }
+    absl::Status CopyToHost(void* destination) override {
+      ++counts_.to_host;
+      return memory_->CopyToHost(destination);
+    }
+    bool far() const override { return true; }
+    absl::Status FillWith(const void* element, size_t element_bytes) override {
+      for (size_t at = 0; at < size_bytes(); at += element_bytes) {
+        std::memcpy(static_cast<char*>(data()) + at, element, element_bytes);
+      }
+      return absl::OkStatus();
+    }
+    absl::Status CopyFrom(Buffer& other) override {
+      return memory_->CopyFromHost(other.data());
+    }
+    absl::StatusOr<bool> Equals(Buffer& other) override {
+      return std::memcmp(data(), other.data(), size_bytes()) == 0;
+    }
+    void ArmGuards() override { memory_->ArmGuards(); }
+    absl::Status CheckGuards() override { return memory_->CheckGuards(); }
+
+   private:
+    Counts& counts_;
+    const std::unique_ptr<Buffer> memory_;
+  };
+
+  const std::unique_ptr<Device> here_;
+};
+
+class FarOperandsTest : public testing::Test {
+ protected:
+  void Create() {
+    operands_ = *CheckedOperands::Create(op_, Shape("n=100/f32"), device_, 1);
+  }
+  float* Address(int operand) {
+    return static_cast<float*>(operands_->addresses(0)[operand]);
+  }
+  void RunRight() {
+    for (int i = 0; i < 100; ++i) {
+      Address(1)[i] += Address(0)[i];
+      Address(2)[i] = 3 * Address(0)[i];
+    }
+  }
+  absl::Status Check(uint64_t seed) {
+    ExpectOk(operands_->Fill(seed));
+    ExpectOk(operands_->Arm());
+    RunRight();
+    return operands_->Verify().status();
+  }
+  static void ExpectOk(const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+  Scale op_;
+  FarDevice device_;
+  std::unique_ptr<CheckedOperands> operands_;
+};
+
+TEST_F(FarOperandsTest, InputsStayOnTheDevice) {
+  Create();
+  ExpectOk(Check(1));
+  device_.counts.from_host = device_.counts.to_host = 0;
+  ExpectOk(Check(1));
+  // What works in place is filled and restored, and read as a result.
+  EXPECT_EQ(device_.counts.from_host, 2);
+  EXPECT_EQ(device_.counts.to_host, 2);
+  const float before = Address(0)[0];
+  ExpectOk(Check(2));
+  EXPECT_NE(Address(0)[0], before);
+  ExpectOk(Check(1));
+  EXPECT_EQ(Address(0)[0], before);
+}
+
+TEST_F(FarOperandsTest, AChangedInputIsFound) {
+  Create();
+  ExpectOk(Check(1));
+  Address(0)[5] = 7;
+  const absl::Status changed = operands_->CheckInputsAndGuards();
+  EXPECT_THAT(std::string(changed.message()),
+              HasSubstr("was changed in 1 of 100 elements; first at index 5"));
+  ExpectOk(operands_->Repair());
+  ExpectOk(operands_->CheckInputsAndGuards());
+  ExpectOk(Check(1));
+}
+
+TEST_F(FarOperandsTest, AnOutputThatIsNotWrittenIsFound) {
+  Create();
+  ExpectOk(operands_->Fill(1));
+  ExpectOk(operands_->Arm());
+  for (int i = 0; i < 100; ++i) Address(1)[i] += Address(0)[i];
+  EXPECT_TRUE(absl::IsDataLoss(operands_->Verify().status()));
+}
+
+TEST_F(FarOperandsTest, WithoutRoomInputsComeFromTheHost) {
+  device_.counts.most_live = 3;
+  Create();
+  ExpectOk(Check(1));
+  ExpectOk(Check(2));
+  Address(0)[5] = 7;
+  EXPECT_TRUE(absl::IsDataLoss(operands_->CheckInputsAndGuards()));
+}
 
 TEST(RecordedInputs, ComeFromTheFileAndAreCheckedAgainstTheirLimit) {
   const std::string path = testing::TempDir() + "/ids.npy";

@@ -11,7 +11,9 @@
 //   ELEMENT 0 f32, 1 f16, 2 bf16; THREADS_PER_ROW (a power of two from 32);
 //   ROWS_PER_BLOCK; CLUSTER (blocks per row); VECTOR (elements per access);
 //   ITEMS (accesses per thread): THREADS_PER_ROW * CLUSTER * VECTOR * ITEMS
-//   covers a row; RESIDENT 0: a row is read twice, ITEMS accesses at a time.
+//   covers a row; RESIDENT 0: a row is read twice, ITEMS accesses at a time;
+//   KEEP 1: exponentials are kept where they may be; STREAMING 1: stores that
+//   the caches evict first; PAST_L1 1: loads that the L1 does not keep.
 
 typedef unsigned int uint32_t;
 typedef unsigned short uint16_t;
@@ -54,10 +56,9 @@ __device__ __forceinline__ Element FromFloat(float x) {
 #endif
 }
 
-// Read once: the caches keep what others need.
 __device__ __forceinline__ Vector Load(const Vector* from) {
   Vector v;
-#if VECTOR * (ELEMENT == 0 ? 4 : 2) == 16
+#if PAST_L1 && VECTOR * (ELEMENT == 0 ? 4 : 2) == 16
   uint32_t* w = (uint32_t*)v.at;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
@@ -132,6 +133,63 @@ __device__ __forceinline__ Pair FoldItems(const Vector* v, int first,
   return mine;
 }
 
+__device__ __forceinline__ void Store(Vector* to, const Vector& v) {
+#if STREAMING && VECTOR * (ELEMENT == 0 ? 4 : 2) == 16
+  const uint32_t* w = (const uint32_t*)v.at;
+  asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to),
+               "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3])
+               : "memory");
+#else
+  *to = v;
+#endif
+}
+
+// The exponentials of 16-bit elements relative to the thread's own maximum may be
+// kept, and scaled in the end: an exponential less per element, twice the
+// registers, and a rounding of f32 more.
+constexpr bool kKeep = KEEP && RESIDENT && ELEMENT != 0;
+
+__device__ __forceinline__ Pair FoldAndKeep(const Vector* v, int first,
+                                            int vectors, float* kept) {
+  Pair mine = {kNone, 0};
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    if (first + i * THREADS_PER_ROW < vectors) {
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j)
+        mine.max = fmaxf(mine.max, ToFloat(v[i].at[j]));
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    if (first + i * THREADS_PER_ROW < vectors) {
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) {
+        kept[i * VECTOR + j] = Exp(ToFloat(v[i].at[j]) - mine.max);
+        mine.sum += kept[i * VECTOR + j];
+      }
+    }
+  }
+  return mine;
+}
+
+__device__ __forceinline__ void StoreKept(const float* kept, int first,
+                                          int vectors, float own_max, Pair all,
+                                          Vector* to) {
+  const float scale = Exp(own_max - all.max) / all.sum;
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = first + i * THREADS_PER_ROW;
+    if (index < vectors) {
+      Vector out;
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j)
+        out.at[j] = FromFloat(kept[i * VECTOR + j] * scale);
+      Store(to + index, out);
+    }
+  }
+}
+
 __device__ __forceinline__ void StoreItems(const Vector* v, int first,
                                            int vectors, Pair all, Vector* to) {
   const float scale = 1.0f / all.sum;
@@ -143,7 +201,7 @@ __device__ __forceinline__ void StoreItems(const Vector* v, int first,
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j)
         out.at[j] = FromFloat(Exp(ToFloat(v[i].at[j]) - all.max) * scale);
-      to[index] = out;
+      Store(to + index, out);
     }
   }
 }
@@ -169,7 +227,10 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * ROWS_PER_BLOCK)
 #if RESIDENT
   const int first = rank * THREADS_PER_ROW * ITEMS + in_row;
   LoadItems(from, first, vectors, v);
-  Pair mine = FoldItems(v, first, vectors);
+  float kept[kKeep ? ITEMS * VECTOR : 1];
+  Pair mine = kKeep ? FoldAndKeep(v, first, vectors, kept)
+                    : FoldItems(v, first, vectors);
+  const float own_max = mine.max;
 #else
   Pair mine = {kNone, 0};
   for (int first = in_row; first < vectors; first += THREADS_PER_ROW * ITEMS) {
@@ -211,7 +272,11 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * ROWS_PER_BLOCK)
 #endif
   Vector* to = (Vector*)(y + row * columns);
 #if RESIDENT
-  StoreItems(v, first, vectors, mine, to);
+  if (kKeep) {
+    StoreKept(kept, first, vectors, own_max, mine, to);
+  } else {
+    StoreItems(v, first, vectors, mine, to);
+  }
 #else
   for (int first = in_row; first < vectors; first += THREADS_PER_ROW * ITEMS) {
     LoadItems(from, first, vectors, v);

@@ -360,7 +360,7 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
   if (processes == 0) processes = absl::GetFlag(FLAGS_processes);
   if (processes == 0) processes = workload.processes();
   options.bench.processes = processes > 0 ? processes : kDefaultProcesses;
-  options.bench.sampling = DefaultSamplingOptions();
+  options.bench.sampling = BenchSamplingOptions();
   if (const double min_time_s = BenchmarkMinTimeSeconds(); min_time_s > 0) {
     options.bench.sampling.set_max_time_ns(
         static_cast<int64_t>(min_time_s * 1e9));

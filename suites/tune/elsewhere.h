@@ -16,8 +16,8 @@
 // Both are the same build on the same kind of hardware, with the same settings:
 // who is not is refused by name. One session is served at a time, since what is
 // measured at the same time disturbs each other; others are told, and wait for
-// their turn. If either side is killed, the journal of the session, which is the driver's, has
-// everything that was answered.
+// their turn. If either side is killed, the journal of the session, which is
+// the driver's, has everything that was answered.
 
 #include <memory>
 #include <ostream>

@@ -20,12 +20,25 @@ bool HasLongCalls(const tuning::Request& request) {
 
 }  // namespace
 
+uint64_t SessionEvaluator::SeedOf(Purpose purpose, int64_t round) const {
+  const auto set = static_cast<uint64_t>(round % options_.input_sets);
+  return purpose == Purpose::kSearch ? set
+         : purpose == Purpose::kRank ? kFirstRankSeed + set
+                                     : kFirstProofSeed + set;
+}
+
 SessionEvaluatorOptions SessionEvaluatorFor(
     const tuning::BoundSpace& space, const proto::SamplingOptions& sampling,
     suites::Evaluator& evaluator) {
   SessionEvaluatorOptions options;
   options.sampling = sampling;
   options.compile_ahead = evaluator.CompileAhead(space.default_config());
+  options.processes_ahead = evaluator.ProcessesAhead();
+  if (options.processes_ahead > 0 &&
+      evaluator.OperandBytes() > kLargeInputBytes) {
+    options.processes_ahead = kAheadWithLargeInputs;
+    options.input_sets = 1;
+  }
   if (!space.has_fact_constraints()) return options;
   options.accept_facts = [&space](const proto::Config& config,
                                   const std::vector<proto::Fact>& facts) {
@@ -49,8 +62,49 @@ absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
 }
 
 void SessionEvaluator::Submit(tuning::Request request) {
+  OpenAhead(request);
   evaluator_.Prepare(request.config);
   waiting_.push_back(std::move(request));
+}
+
+void SessionEvaluator::OpenAhead(Purpose purpose, int64_t round) {
+  ComingProcess process;
+  if (purpose == Purpose::kSearch) {
+    for (int set = 0; set < options_.input_sets; ++set) {
+      process.input_seeds.push_back(SeedOf(purpose, set));
+    }
+  } else {
+    process.process_of_round = ProcessOf(purpose, round);
+    process.input_seeds = {SeedOf(purpose, round)};
+  }
+  evaluator_.OpenAhead(process);
+}
+
+void SessionEvaluator::OpenAhead(const tuning::Request& request) {
+  if (options_.processes_ahead == 0) return;
+  if (request.purpose == Purpose::kSearch) {
+    // That of the search first, while its first config is compiled; the others
+    // once it measures.
+    if (answered_ == 0) OpenAhead(Purpose::kSearch, 0);
+    if (answered_ == 0 || !options_.finalists_ahead) return;
+  }
+  for (int i = 0; i < options_.input_sets; ++i) {
+    if (request.purpose != Purpose::kProve) OpenAhead(Purpose::kRank, i);
+  }
+  // Most proofs need no more than the first few; where one does, the next few
+  // are opened beside the first of them.
+  const bool needs_more = request.purpose == Purpose::kProve &&
+                          request.round >= proof_rounds_opened_;
+  if (proof_rounds_opened_ > 0 && !needs_more) return;
+  for (int i = 0; i < options_.processes_ahead; ++i) {
+    OpenAhead(Purpose::kProve, proof_rounds_opened_++);
+  }
+}
+
+int64_t SessionEvaluator::ProcessOf(Purpose purpose, int64_t round) const {
+  if (purpose == Purpose::kProve) return 2 * round + 1;
+  return 2 *
+         (options_.processes_ahead > 0 ? round % options_.input_sets : round);
 }
 
 std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
@@ -98,6 +152,15 @@ EvaluationOptions SessionEvaluator::OptionsFor(
                                              *request.expected);
     }
   }
+  if (options_.processes_ahead > 0) {
+    if (request.purpose != Purpose::kSearch) {
+      options.sampling.set_min_sample_ns(
+          std::max(options.sampling.min_sample_ns(), kFinalSampleNs));
+    } else if (answered_ > 0) {
+      options.sampling.set_warm_up_ns(
+          std::min(options.sampling.warm_up_ns(), kSearchWarmUpNs));
+    }
+  }
   // A bound on what a meter reads says nothing of the stopwatch.
   const bool times =
       request.metrics.empty() || request.metrics.front() == tuning::kTimeMetric;
@@ -119,20 +182,19 @@ EvaluationOptions SessionEvaluator::OptionsFor(
           return accept(config, facts);
         };
   }
-  options.input_seed = static_cast<uint64_t>(request.round) % kInputSets;
+  options.input_seed = SeedOf(request.purpose, request.round);
   if (request.purpose == Purpose::kSearch) return options;
   options.sampling.set_max_time_ns(
       std::min(options.sampling.max_time_ns(), kRoundSamplingNs));
-  const bool proof = request.purpose == Purpose::kProve;
-  options.input_seed += proof ? kFirstProofSeed : kFirstRankSeed;
   // What a process is like (where its pages lie) is shared by all that is read
-  // in its round, and by nothing else.
-  options.process_of_round = 2 * request.round + (proof ? 1 : 0);
+  // in its round, and by no other round of a proof.
+  options.process_of_round = ProcessOf(request.purpose, request.round);
   return options;
 }
 
 tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
   const EvaluationOptions options = OptionsFor(request);
+  ++answered_;
   tuning::Answer answer;
   proto::Trial& trial = answer.trial;
   Screened screened;
@@ -168,6 +230,10 @@ tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
   }
   if (evaluation.load_ns.has_value()) trial.set_load_ns(*evaluation.load_ns);
   trial.mutable_facts()->Add(evaluation.facts.begin(), evaluation.facts.end());
+  trial.mutable_effort()->set_open_ns(evaluation.unpaid_ns);
+  trial.mutable_effort()->set_check_ns(evaluation.check_ns);
+  if (evaluation.busy_ns)
+    trial.mutable_effort()->set_busy_ns(*evaluation.busy_ns);
   if (evaluation.error_in_tolerances.has_value()) {
     trial.set_error_in_tolerances(*evaluation.error_in_tolerances);
   }

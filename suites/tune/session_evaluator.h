@@ -52,8 +52,28 @@ inline constexpr double kClearlySlower = 1.05;
 inline constexpr double kCallsOfAReading = 12;
 inline constexpr double kLongestReadings = 2;
 
+// Where processes are opened ahead, one for each set of inputs serves all
+// rounds in which finalists are ranked, in turn; the proof has new ones. There,
+// inputs beyond this are one set, and fewer wait: making them ready takes
+// longer than anything else, and what is random in them is much already.
+inline constexpr int64_t kLargeInputBytes = int64_t{64} << 20;
+inline constexpr int kAheadWithLargeInputs = 2;
+
+// There, the search samples a kernel that follows others on a warm device, so
+// that its own first calls are all there is to warm up. What decides is sampled
+// so long that starting a batch does not show.
+inline constexpr int64_t kSearchWarmUpNs = 500'000;
+inline constexpr int64_t kFinalSampleNs = 1'000'000;
+
 struct SessionEvaluatorOptions {
   proto::SamplingOptions sampling;
+  // How many processes may wait, open, while another is measured
+  // (Evaluator::ProcessesAhead).
+  int processes_ahead = 0;
+  int input_sets = kInputSets;
+  // Those of finalists already while the search goes on: not where other tasks
+  // are tuned meanwhile.
+  bool finalists_ahead = false;
   // How many requests may wait compiled (Evaluator::CompileAhead).
   int compile_ahead = 0;
   // Whether a config may be launched, by what compiling it told; empty: all
@@ -86,12 +106,19 @@ class SessionEvaluator : public tuning::Evaluator {
 
  private:
   tuning::Answer Evaluate(const tuning::Request& request);
+  // Those of the rounds that come after the request, or after the search.
+  void OpenAhead(const tuning::Request& request);
+  void OpenAhead(tuning::Purpose purpose, int64_t round);
+  int64_t ProcessOf(tuning::Purpose purpose, int64_t round) const;
+  uint64_t SeedOf(tuning::Purpose purpose, int64_t round) const;
 
   suites::Evaluator& evaluator_;
   const SessionEvaluatorOptions options_;
   std::deque<tuning::Request> waiting_;
   Screen screen_;
   int64_t longest_reading_ns_ = 0;  // of the search, that was OK
+  int64_t answered_ = 0;
+  int64_t proof_rounds_opened_ = 0;
 };
 
 }  // namespace optrail::suites

@@ -1,5 +1,9 @@
 #include "suites/tune/session_evaluator.h"
 
+#include <algorithm>
+#include <set>
+#include <vector>
+
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
@@ -29,8 +33,12 @@ class Recording : public Evaluator {
     seen = options;
     return next;
   }
+  void OpenAhead(const ComingProcess& process) override {
+    opened.push_back(process);
+  }
   EvaluationOptions seen;
   Evaluation next;
+  std::vector<ComingProcess> opened;
 };
 
 class SessionEvaluatorTest : public ::testing::Test {
@@ -79,6 +87,70 @@ TEST_F(SessionEvaluatorTest, EveryRoundHasAProcessAndThePurposesShareNone) {
   EXPECT_NE(measured_.seen.process_of_round, rank.process_of_round);
   EXPECT_FALSE(measured_.seen.sampling.has_hopeless_above_ns());
   EXPECT_EQ(measured_.seen.sampling.max_time_ns(), kRoundSamplingNs);
+}
+
+TEST_F(SessionEvaluatorTest, WhereNothingWaitsNothingIsOpenedAhead) {
+  Ask();
+  request_.purpose = Purpose::kProve;
+  Ask();
+  EXPECT_TRUE(measured_.opened.empty());
+}
+
+TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
+  options_.processes_ahead = 5;
+  options_.finalists_ahead = true;
+  SessionEvaluator evaluator(measured_, options_);
+  const auto ask = [&](Purpose purpose, int64_t round) {
+    request_.purpose = purpose;
+    request_.round = round;
+    evaluator.Submit(request_);
+    evaluator.Poll(absl::InfiniteDuration());
+    return measured_.seen;
+  };
+  ask(Purpose::kSearch, 0);
+  // That of the search, for all of its inputs.
+  ASSERT_EQ(measured_.opened.size(), 1);
+  EXPECT_FALSE(measured_.opened[0].process_of_round.has_value());
+  EXPECT_EQ(measured_.opened[0].input_seeds.size(), kInputSets);
+  ask(Purpose::kSearch, 1);
+  ASSERT_EQ(measured_.opened.size(), 1 + kInputSets + 5);
+  const std::vector<ComingProcess> opened = measured_.opened;
+  const auto is_open = [&](const EvaluationOptions& options) {
+    return std::any_of(
+        opened.begin(), opened.end(), [&](const ComingProcess& process) {
+          return process.process_of_round == options.process_of_round &&
+                 process.input_seeds[0] == options.input_seed;
+        });
+  };
+  // Ranking goes round among its processes; no two rounds of a proof share one.
+  std::set<int64_t> rank, proof;
+  for (int64_t round = 0; round < 8; ++round) {
+    const EvaluationOptions seen = ask(Purpose::kRank, round);
+    EXPECT_TRUE(is_open(seen)) << round;
+    rank.insert(*seen.process_of_round);
+  }
+  EXPECT_EQ(rank.size(), kInputSets);
+  for (int64_t round = 0; round < 8; ++round) {
+    const EvaluationOptions seen = ask(Purpose::kProve, round);
+    EXPECT_EQ(is_open(seen), round < 5) << round;
+    EXPECT_EQ(rank.count(*seen.process_of_round), 0);
+    proof.insert(*seen.process_of_round);
+  }
+  EXPECT_EQ(proof.size(), 8);
+}
+
+TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
+  options_.processes_ahead = 5;
+  SessionEvaluator evaluator(measured_, options_);
+  for (int64_t round = 0; round < 3; ++round) {
+    request_.round = round;
+    evaluator.Submit(request_);
+    evaluator.Poll(absl::InfiniteDuration());
+  }
+  EXPECT_EQ(measured_.opened.size(), 1);
+  request_.purpose = Purpose::kRank;
+  evaluator.Submit(request_);
+  EXPECT_EQ(measured_.opened.size(), 1 + kInputSets + 5);
 }
 
 TEST_F(SessionEvaluatorTest, LongCallsAreNotRepeatedBeyondNeed) {
@@ -158,6 +230,9 @@ TEST_F(SessionEvaluatorTest, AnAnswerHasAllOfTheEvaluation) {
   measured_.next.load_ns = 5;
   measured_.next.facts.emplace_back().set_name("registers");
   measured_.next.error_in_tolerances = .5;
+  measured_.next.unpaid_ns = 7;
+  measured_.next.check_ns = 8;
+  measured_.next.busy_ns = 9;
   request_.metrics = {"time", "joules"};
   measured_.next.measurement.emplace();
   measured_.next.measurement->set_median_ns(3);
@@ -170,6 +245,9 @@ TEST_F(SessionEvaluatorTest, AnAnswerHasAllOfTheEvaluation) {
   EXPECT_EQ(trial.elapsed_ns(), 6);
   EXPECT_EQ(trial.load_ns(), 5);
   EXPECT_EQ(trial.facts(0).name(), "registers");
+  EXPECT_EQ(trial.effort().open_ns(), 7);
+  EXPECT_EQ(trial.effort().check_ns(), 8);
+  EXPECT_EQ(trial.effort().busy_ns(), 9);
   EXPECT_EQ(measured_.seen.metrics, std::vector<std::string>{"joules"});
   EXPECT_EQ(trial.error_in_tolerances(), .5);
   EXPECT_EQ(trial.measurements(0).median_ns(), 3);

@@ -299,10 +299,19 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
       summaries_.push_back(std::move(summary));
       continue;
     }
+    summary.skipped = !options_.retune &&
+                      FindTuned(store, task.task, objective, *space) != nullptr;
+    // What a killed call with a total budget had finished already belongs to
+    // that total. Otherwise the answer is there, and nothing else is asked for.
+    if (summary.skipped && !together()) {
+      summaries_.push_back(std::move(summary));
+      continue;
+    }
     Pending pending;
     pending.task = &task;
     pending.tune = options_.tune;
     pending.tune.journal_directory = JoinPath(context_.state, "tuning");
+    pending.tune.finalists_ahead = !together();
     pending.setup.header =
         HeaderFor(task, *space, context_, options_, ceilings);
     pending.setup.space = space->bound.get();
@@ -314,12 +323,9 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
             ExpectedOf(task, options_.tune.sampling, options_.worker));
       };
     }
-    // What a killed call with a total budget had finished already belongs to
-    // that total.
-    const bool interrupted =
-        together() && HasTuneJournal(pending.setup, pending.tune);
-    summary.skipped = !options_.retune && !interrupted &&
-                      FindTuned(store, task.task, objective, *space) != nullptr;
+    if (summary.skipped && HasTuneJournal(pending.setup, pending.tune)) {
+      summary.skipped = false;
+    }
     if (!summary.skipped) {
       pending.summary = summaries_.size();
       pending.space = *std::move(space);

@@ -60,8 +60,11 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
   if (setup.elsewhere) {
     measures = setup.elsewhere();
   } else {
-    measures = std::make_unique<SessionEvaluator>(
-        evaluator, SessionEvaluatorFor(space, options.sampling, evaluator));
+    SessionEvaluatorOptions measuring =
+        SessionEvaluatorFor(space, options.sampling, evaluator);
+    measuring.finalists_ahead = options.finalists_ahead;
+    measures =
+        std::make_unique<SessionEvaluator>(evaluator, std::move(measuring));
   }
   return tuning::Session::Open(std::move(session), std::move(measures), clock);
 }

@@ -91,7 +91,7 @@ std::string TimeText(const std::vector<TuneSummary>& summaries) {
   // Less is no compiler's: kernels that are built in are made ready.
   constexpr int64_t kLeastCompileNs = 100'000'000;
   int64_t measure_ns = 0, compile_ns = 0, wait_ns = 0, rank_ns = 0,
-          prove_ns = 0;
+          prove_ns = 0, open_ns = 0, check_ns = 0, busy_ns = 0;
   for (const TuneSummary& summary : summaries) {
     if (!summary.session.has_value()) continue;
     const proto::SessionTime& time = summary.session->time();
@@ -100,19 +100,34 @@ std::string TimeText(const std::vector<TuneSummary>& summaries) {
     wait_ns += time.wait_ns();
     rank_ns += time.rank_ns();
     prove_ns += time.prove_ns();
+    open_ns += time.effort().open_ns();
+    check_ns += time.effort().check_ns();
+    busy_ns += time.effort().busy_ns();
   }
   if (measure_ns + wait_ns + rank_ns + prove_ns == 0) return "";
-  std::string text =
-      absl::StrCat("time: ", FormatDurationNs(measure_ns), " measuring, ",
-                   FormatDurationNs(wait_ns), " choosing and waiting, ",
-                   FormatDurationNs(rank_ns), " ranking, ",
-                   FormatDurationNs(prove_ns), " proving");
+  std::string text = absl::StrCat(
+      "time: ", FormatDurationNs(measure_ns), " measuring, ",
+      FormatDurationNs(wait_ns), " choosing and waiting, ",
+      FormatDurationNs(rank_ns), " ranking, ", FormatDurationNs(prove_ns),
+      " proving, ", FormatDurationNs(open_ns), " opening processes");
+  if (check_ns > 0) {
+    absl::StrAppend(&text, "; ", FormatDurationNs(check_ns),
+                    " of it checking results");
+  }
   if (compile_ns >= kLeastCompileNs) {
     const double beside =
         std::max(0.0, 1 - static_cast<double>(wait_ns) /
                               static_cast<double>(compile_ns));
     absl::StrAppend(&text, "; ", FormatDurationNs(compile_ns), " compiling, ",
                     FormatPercent(beside, 0), " of it beside them");
+  }
+  if (busy_ns > 0) {
+    const double wall_ns = static_cast<double>(measure_ns + wait_ns + rank_ns +
+                                               prove_ns + open_ns);
+    absl::StrAppend(
+        &text, "; the device worked ",
+        absl::StrFormat("%.0f%% of the time",
+                        100 * static_cast<double>(busy_ns) / wall_ns));
   }
   return text + "\n";
 }

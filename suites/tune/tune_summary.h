@@ -31,7 +31,8 @@ const proto::Finalist* DefaultFinalist(const proto::Session& session);
 std::string FailuresText(const std::vector<TuneSummary>& summaries);
 
 // Where the time of the sessions went: measuring, waiting, ranking, proving,
-// and how much of the compiling was done meanwhile; "" if none was run.
+// opening processes; how much of it was checking; how much of the compiling was
+// done meanwhile; how busy the device was. "" if none was run.
 std::string TimeText(const std::vector<TuneSummary>& summaries);
 
 // Time of the default and of the winner, speed-up, the proven gain, trials, why

@@ -48,6 +48,13 @@ struct EvaluationOptions {
   std::function<absl::Status(const std::vector<proto::Fact>&)> accept_facts;
 };
 
+// A process that evaluations are going to need.
+struct ComingProcess {
+  // As in EvaluationOptions; absent: the one that all others share.
+  absl::optional<int64_t> process_of_round;
+  std::vector<uint64_t> input_seeds;
+};
+
 // Whatever goes wrong with a config is an outcome, never a failed call.
 struct Evaluation {
   // Nobody knows what became of it (a connection broke): no outcome.
@@ -66,8 +73,11 @@ struct Evaluation {
   std::vector<proto::Fact> facts;  // that compiling told
   // Everything but compiling and what no budget pays for: ...
   int64_t elapsed_ns = 0;
-  // ... starting processes and making operands and references ready.
+  // ... waiting for processes, operands and references to be ready.
   int64_t unpaid_ns = 0;
+  int64_t check_ns = 0;  // of elapsed_ns: comparing with the reference
+  // How long the device worked; absent where nobody knows.
+  absl::optional<int64_t> busy_ns;
 };
 
 class Evaluator {
@@ -97,6 +107,14 @@ class Evaluator {
   virtual Evaluator* Smaller(const proto::Config& example, double fraction) {
     return nullptr;
   }
+
+  // How many processes may be opened, and wait, while others are measured: it
+  // disturbs nobody. 0: none.
+  virtual int ProcessesAhead() { return 0; }
+  // How much of the task's inputs each process has to make ready.
+  virtual int64_t OperandBytes() { return 0; }
+  // Begins to open one; returns at once. Where it is there, nothing happens.
+  virtual void OpenAhead(const ComingProcess& process) {}
 };
 
 }  // namespace optrail::suites

@@ -43,14 +43,12 @@ absl::StatusOr<std::unique_ptr<Subprocess>> StartWorkerProcess(
   return Subprocess::Start({binary, kWorkerFlag}, options);
 }
 
-Exchanged Exchange(const proto::WorkerRequest& request, absl::Duration deadline,
-                   int64_t memory_cap_bytes, Subprocess& process) {
+namespace {
+
+Exchanged Answered(const absl::StatusOr<std::string>& frame,
+                   absl::Duration deadline, int64_t memory_cap_bytes,
+                   Subprocess& process) {
   Exchanged exchanged;
-  const absl::Status sent =
-      process.WriteFrame(request.SerializeAsString(), deadline);
-  const absl::StatusOr<std::string> frame =
-      sent.ok() ? process.ReadFrame(deadline)
-                : absl::StatusOr<std::string>(sent);
   exchanged.answered = frame.ok() && exchanged.reply.ParseFromString(*frame);
   if (exchanged.answered) return exchanged;
   // A worker that ended by itself is reported as it ended. What it wrote to
@@ -62,6 +60,23 @@ Exchanged Exchange(const proto::WorkerRequest& request, absl::Duration deadline,
   exchanged.reply =
       Ended(exit, process.TakeStderr(), deadline, memory_cap_bytes);
   return exchanged;
+}
+
+}  // namespace
+
+Exchanged Exchange(const proto::WorkerRequest& request, absl::Duration deadline,
+                   int64_t memory_cap_bytes, Subprocess& process) {
+  const absl::Status sent =
+      process.WriteFrame(request.SerializeAsString(), deadline);
+  return Answered(sent.ok() ? process.ReadFrame(deadline)
+                            : absl::StatusOr<std::string>(sent),
+                  deadline, memory_cap_bytes, process);
+}
+
+Exchanged Receive(absl::Duration deadline, int64_t memory_cap_bytes,
+                  Subprocess& process) {
+  return Answered(process.ReadFrame(deadline), deadline, memory_cap_bytes,
+                  process);
 }
 
 }  // namespace optrail::suites

@@ -37,6 +37,10 @@ struct Exchanged {
 Exchanged Exchange(const proto::WorkerRequest& request, absl::Duration deadline,
                    int64_t memory_cap_bytes, Subprocess& process);
 
+// The second half of it: the reply to a request that was written before.
+Exchanged Receive(absl::Duration deadline, int64_t memory_cap_bytes,
+                  Subprocess& process);
+
 }  // namespace optrail::suites
 
 #endif  // OPTRAIL_SUITES_WORKER_EXCHANGE_H_

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/git.h"
+#include "base/hash.h"
 #include "base/status_macros.h"
 #include "base/textproto.h"
 #include "google/protobuf/descriptor.h"
@@ -60,6 +61,30 @@ void KeepHigher(const proto::Ceilings& measured, proto::Ceilings* best) {
   }
 }
 
+// Asking a driver takes longer than answering from the store what was tuned.
+absl::StatusOr<proto::Hardware> KeptHardware(proto::DeviceKind kind,
+                                             const std::string& state) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
+                           ops::FindDeviceType(kind));
+  const std::string identity = type->Identity();
+  if (identity.empty()) return type->Hardware();
+  const std::string path = JoinPath(
+      state, absl::StrCat("hardware-", Fingerprint(identity), ".textproto"));
+  if (const absl::StatusOr<std::string> text = ReadFile(path); text.ok()) {
+    auto kept = ParseTextProto<proto::Hardware>(*text, path);
+    if (kept.ok() && kept->message.device_kind() == kind &&
+        !kept->message.id().empty()) {
+      return std::move(kept->message);
+    }
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(proto::Hardware hardware, type->Hardware());
+  // What cannot be kept is asked again.
+  if (CreateDirectories(state).ok()) {
+    (void)WriteFileAtomically(path, PrintTextProto(hardware));
+  }
+  return hardware;
+}
+
 // With all threads that its kernels may run on.
 absl::StatusOr<std::unique_ptr<ops::Device>> MakeWholeDevice(
     const proto::Hardware& hardware) {
@@ -80,7 +105,8 @@ absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
   context.history = InWorkspace(context.workspace, history, ".optrail/history");
   context.store = InWorkspace(context.workspace, store, ".optrail/store");
   context.state = InWorkspace(context.workspace, "", ".optrail/state");
-  OPTRAIL_ASSIGN_OR_RETURN(context.hardware, ops::HardwareOf(device));
+  OPTRAIL_ASSIGN_OR_RETURN(context.hardware,
+                           KeptHardware(device, context.state));
   context.toolchain = ops::BuildToolchain();
   context.commit = tracker::HeadCommit(context.workspace, &context.commit_note);
   return context;

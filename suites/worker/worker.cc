@@ -137,6 +137,7 @@ proto::WorkerReply Compile(const proto::WorkerRequest::Compile& request) {
     if (request.has_hardware()) {
       target->kind = task.device_kind();
       target->hardware = request.hardware();
+      target->isa = request.isa();
     } else {
       target = LocalTarget(task.device_kind());
     }
@@ -236,8 +237,9 @@ absl::StatusOr<std::unique_ptr<ops::Timer>> Worker::MakeTimer(
     uint64_t input_seed, ops::Invocation& invocation) {
   OPTRAIL_RETURN_IF_ERROR(operands_->Fill(input_seed));
   OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
-  return device_->MakeTimer(invocation, *operands_,
-                            {task_.cache_mode(), task_.launch_mode()});
+  auto made = device_->MakeTimer(invocation, *operands_,
+                                 {task_.cache_mode(), task_.launch_mode()});
+  return made;
 }
 
 absl::StatusOr<absl::optional<Sampling>> Worker::FirstCall(
@@ -281,6 +283,7 @@ proto::WorkerReply Worker::Evaluate(
   AddFacts(*artifact, &reply);
   reply.set_workspace_bytes((*invocation)->workspace_bytes());
   const int64_t sampling_started_unix_ns = Clock::Real()->WallNs();
+  const absl::optional<int64_t> busy_before_ns = device_->busy_ns();
   // The first long call of a hopeless config is its last.
   const absl::StatusOr<absl::optional<Sampling>> first =
       FirstCall(request, **invocation);
@@ -290,6 +293,7 @@ proto::WorkerReply Worker::Evaluate(
   absl::StatusOr<Sampling> sampling = first->has_value() ? **first : Sampling();
   if (sampling->outcome != proto::CENSORED) {
     // Right first: nothing counts of what was not checked.
+    const int64_t check_start_ns = Clock::Real()->NowNs();
     const absl::StatusOr<double> error =
         Check(request.input_seed(), **invocation);
     if (!error.ok()) {
@@ -298,6 +302,7 @@ proto::WorkerReply Worker::Evaluate(
                     error.status().message());
     }
     reply.set_error_in_tolerances(*error);
+    reply.set_check_ns(Clock::Real()->NowNs() - check_start_ns);
     const absl::StatusOr<std::unique_ptr<ops::Timer>> timer =
         MakeTimer(request.input_seed(), **invocation);
     if (!timer.ok()) {
@@ -327,10 +332,16 @@ proto::WorkerReply Worker::Evaluate(
   }
   // The timed calls are watched too: a kernel that is right once and then
   // tramples on its inputs is wrong.
+  const int64_t last_check_start_ns = Clock::Real()->NowNs();
   const absl::Status status = operands_->CheckInputsAndGuards();
   if (!status.ok()) {
     (void)operands_->Repair();
     return Failed(proto::WRONG_RESULT, status.message());
+  }
+  reply.set_check_ns(reply.check_ns() + Clock::Real()->NowNs() -
+                     last_check_start_ns);
+  if (const auto busy_ns = device_->busy_ns(); busy_ns && busy_before_ns) {
+    reply.set_busy_ns(*busy_ns - *busy_before_ns);
   }
   reply.set_outcome(sampling->outcome);
   if (sampling->outcome != proto::CONTENDED) {

@@ -8,11 +8,11 @@
 #include "base/cpus.h"
 #include "base/file.h"
 #include "base/running_binary.h"
+#include "base/status_macros.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "ops/core/smaller_shape.h"
-#include "suites/worker/exchange.h"
 #include "suites/worker/worker.h"
 #include "tuning/proto/canonical.h"
 
@@ -25,17 +25,27 @@ constexpr int64_t kWorkerOwnBytes = int64_t{256} << 20;
 // Of that, what stays resident in a worker that waits.
 constexpr int64_t kWaitingOwnBytes = int64_t{32} << 20;
 
+// Where processes are opened ahead, of those that were used: giving a device
+// back takes longer than keeping it.
+constexpr size_t kMaxKept = 12;
+constexpr size_t kMaxEnding = 4;
+// Begun so many configs before it is needed.
+constexpr int kConfigsBeforeNext = 30;
+
 // Operands, and up to three cached references in double precision with the
 // inputs they came from. 0 for a task that the worker is going to refuse.
-int64_t TaskBytes(const proto::Task& task) {
+std::vector<ops::OperandSpec> SpecsOf(const proto::Task& task) {
   const ops::OperatorEntry* entry =
       ops::Registry::Get().Find(task.operator_name());
-  if (entry == nullptr) return 0;
-  if (!ops::CheckShape(*entry->op, task.shape()).ok()) return 0;
-  const auto specs = entry->op->Operands(task.shape());
-  if (!specs.ok()) return 0;
+  if (entry == nullptr) return {};
+  if (!ops::CheckShape(*entry->op, task.shape()).ok()) return {};
+  auto specs = entry->op->Operands(task.shape());
+  return specs.ok() ? *std::move(specs) : std::vector<ops::OperandSpec>();
+}
+
+int64_t TaskBytes(const proto::Task& task) {
   int64_t bytes = 0;
-  for (const ops::OperandSpec& spec : *specs) {
+  for (const ops::OperandSpec& spec : SpecsOf(task)) {
     bytes += static_cast<int64_t>(spec.size_bytes()) +
              spec.elements() * static_cast<int64_t>(sizeof(double)) * 6;
   }
@@ -53,6 +63,8 @@ Evaluation EvaluationOf(const proto::WorkerReply& reply) {
   }
   if (reply.has_prepare_ns()) evaluation.prepare_ns = reply.prepare_ns();
   if (reply.has_load_ns()) evaluation.load_ns = reply.load_ns();
+  evaluation.check_ns = reply.check_ns();
+  if (reply.has_busy_ns()) evaluation.busy_ns = reply.busy_ns();
   evaluation.facts.assign(reply.facts().begin(), reply.facts().end());
   return evaluation;
 }
@@ -68,7 +80,7 @@ WorkerEvaluator::WorkerEvaluator(proto::Task task, WorkerOptions options)
       options_(std::move(options)),
       compilers_(options_.compilers) {}
 
-WorkerEvaluator::~WorkerEvaluator() { StopWorker(); }
+WorkerEvaluator::~WorkerEvaluator() { Rest(); }
 
 int64_t WorkerEvaluator::waiting_bytes() const {
   const int64_t own = kWaitingOwnBytes + TaskBytes(task_);
@@ -76,21 +88,92 @@ int64_t WorkerEvaluator::waiting_bytes() const {
 }
 
 void WorkerEvaluator::Rest() {
-  StopWorker();
+  for (auto& [round, slot] : slots_) slot.worker->Kill();
+  if (next_ != nullptr) next_->Kill();
+  slots_.clear();
+  next_.reset();
+  ending_.clear();
   if (smaller_ && *smaller_) (*smaller_)->Rest();
 }
 
-void WorkerEvaluator::StopWorker() {
-  worker_.reset();
-  configs_in_worker_ = 0;
+void WorkerEvaluator::Stop(Round round) {
+  const auto found = slots_.find(round);
+  if (found == slots_.end()) return;
+  found->second.worker->Kill();
+  if (ProcessesAhead() > 0) {
+    ending_.push_back(std::move(found->second.worker));
+    if (ending_.size() > kMaxEnding) ending_.erase(ending_.begin());
+  }
+  slots_.erase(found);
 }
 
-Evaluation WorkerEvaluator::Ask(const proto::WorkerRequest& request,
-                                absl::Duration deadline) {
-  const Exchanged exchanged =
-      Exchange(request, deadline, memory_cap_bytes_, *worker_);
-  if (!exchanged.answered) StopWorker();
-  return EvaluationOf(exchanged.reply);
+void WorkerEvaluator::StopOthers(Round round) {
+  // Where nothing is opened ahead, one process at a time holds the machine.
+  const size_t kept = ProcessesAhead() == 0 ? 0 : kMaxKept;
+  while (true) {
+    auto oldest = slots_.end();
+    size_t used = 0;
+    for (auto it = slots_.begin(); it != slots_.end(); ++it) {
+      if (it->first == round || (kept > 0 && it->second.configs == 0)) continue;
+      ++used;
+      if (oldest == slots_.end() ||
+          it->second.last_used < oldest->second.last_used) {
+        oldest = it;
+      }
+    }
+    if (used <= kept) return;
+    Stop(oldest->first);
+  }
+}
+
+int WorkerEvaluator::ProcessesAhead() {
+  const auto type = ops::FindDeviceType(task_.device_kind());
+  return type.ok() ? (*type)->processes_ahead() : 0;
+}
+
+int64_t WorkerEvaluator::OperandBytes() {
+  int64_t bytes = 0;
+  for (const ops::OperandSpec& spec : SpecsOf(task_)) {
+    bytes += static_cast<int64_t>(spec.size_bytes());
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::unique_ptr<OpenedWorker>> WorkerEvaluator::StartOne(
+    const std::vector<uint64_t>& seeds) {
+  OpenedWorkerOptions worker;
+  worker.binary = BinaryOf(options_);
+  worker.task = task_;
+  worker.shared_folder = options_.shared_folder;
+  worker.memory_cap_bytes =
+      kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes;
+  worker.open_deadline = options_.open_deadline;
+  ++workers_started_;
+  return OpenedWorker::Start(std::move(worker), seeds);
+}
+
+absl::Status WorkerEvaluator::Start(Round round,
+                                    const std::vector<uint64_t>& seeds) {
+  OPTRAIL_ASSIGN_OR_RETURN(slots_[round].worker, StartOne(seeds));
+  return absl::OkStatus();
+}
+
+void WorkerEvaluator::OpenAhead(const ComingProcess& process) {
+  if (slots_.count(process.process_of_round) > 0) return;
+  if (Start(process.process_of_round, process.input_seeds).ok()) {
+    slots_[process.process_of_round].ahead = true;
+  } else {
+    // Said when it is needed.
+    slots_.erase(process.process_of_round);
+  }
+}
+
+void WorkerEvaluator::StopAhead() {
+  for (auto it = slots_.begin(); it != slots_.end();) {
+    const auto here = it++;
+    if (here->second.ahead && here->second.configs == 0) Stop(here->first);
+  }
+  ending_.clear();
 }
 
 CompilePoolOptions CompilePoolFor(proto::DeviceKind kind, int threads,
@@ -167,6 +250,9 @@ void WorkerEvaluator::Prepare(const proto::Config& config) {
   *request.mutable_task() = task_;
   *request.mutable_config() = config;
   request.set_shared_folder(options_.shared_folder);
+  // The compiler need not ask the device, which takes longer than some kernels.
+  *request.mutable_hardware() = (*target_)->hardware;
+  request.set_isa((*target_)->isa);
   Compilers().Start(key, std::move(request));
 }
 
@@ -206,31 +292,28 @@ void WorkerEvaluator::Abandon(const proto::Config& config) {
   if (compilers_ != nullptr) compilers_->Drop(KeyOf(config));
 }
 
-Evaluation WorkerEvaluator::StartWorker(uint64_t input_seed) {
-  SubprocessOptions process;
-  process.stderr_mode = StderrMode::kCapture;
-  process.max_stderr_bytes = kMaxWorkerStderrBytes;
-  memory_cap_bytes_ =
-      kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes;
-  process.max_resident_bytes = memory_cap_bytes_;
-  // The watchdog looks every few milliseconds; this stops what is quicker.
-  process.max_data_bytes = 2 * memory_cap_bytes_;
-  auto started = StartWorkerProcess(BinaryOf(options_), process);
-  if (!started.ok()) {
-    Evaluation failed;
-    failed.outcome = proto::LAUNCH_ERROR;
-    failed.detail = std::string(started.status().message());
-    return failed;
+proto::WorkerReply WorkerEvaluator::Ready(Round round, uint64_t input_seed) {
+  if (slots_.count(round) == 0) {
+    if (const absl::Status started = Start(round, {input_seed});
+        !started.ok()) {
+      slots_.erase(round);
+      proto::WorkerReply failed;
+      failed.set_outcome(proto::LAUNCH_ERROR);
+      failed.set_detail(std::string(started.message()));
+      return failed;
+    }
   }
-  worker_ = *std::move(started);
-  ++workers_started_;
-  proto::WorkerRequest request;
-  *request.mutable_open()->mutable_task() = task_;
-  request.mutable_open()->set_shared_folder(options_.shared_folder);
-  request.mutable_open()->set_build(RunningBinaryFingerprint());
-  request.mutable_open()->add_input_seeds(input_seed);
-  seeds_in_worker_ = {input_seed};
-  return Ask(request, options_.open_deadline);
+  OpenedWorker& worker = *slots_[round].worker;
+  proto::WorkerReply reply = worker.AwaitOpen();
+  // Inputs that are new to the worker need a reference first.
+  if (reply.outcome() == proto::OK) reply = worker.MakeReady(input_seed);
+  if (reply.outcome() == proto::OK) return reply;
+  const bool ahead = slots_[round].ahead;
+  Stop(round);
+  if (!ahead) return reply;
+  // There may have been too many at a time for the device.
+  StopAhead();
+  return Ready(round, input_seed);
 }
 
 Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
@@ -262,29 +345,21 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
     evaluation.elapsed_ns = Clock::Real()->NowNs() - start_ns;
     return evaluation;
   };
-  if (options.fresh_process || options.process_of_round != round_of_worker_ ||
-      configs_in_worker_ >= options_.configs_per_worker) {
-    StopWorker();
-  }
-  round_of_worker_ = options.process_of_round;
-  if (worker_ == nullptr) {
-    const Evaluation opened = StartWorker(options.input_seed);
-    if (opened.outcome != proto::OK) {
-      StopWorker();
-      return timed(opened);
+  const Round round = options.process_of_round;
+  if (const auto slot = slots_.find(round);
+      slot != slots_.end() &&
+      ((options.fresh_process && slot->second.configs > 0) ||
+       slot->second.configs >= options_.configs_per_worker)) {
+    Stop(round);
+    if (!round && next_ != nullptr) {
+      slots_[round].worker = std::move(next_);
+      slots_[round].ahead = true;
     }
   }
-  // Inputs that are new to the worker need a reference first.
-  if (seeds_in_worker_.count(options.input_seed) == 0) {
-    proto::WorkerRequest ready;
-    ready.mutable_make_ready()->add_input_seeds(options.input_seed);
-    const Evaluation made = Ask(ready, options_.open_deadline);
-    if (made.outcome != proto::OK) {
-      StopWorker();
-      return timed(made);
-    }
-    seeds_in_worker_.insert(options.input_seed);
-  }
+  StopOthers(round);
+  const proto::WorkerReply opened = Ready(round, options.input_seed);
+  if (opened.outcome() != proto::OK) return timed(EvaluationOf(opened));
+  Slot& slot = slots_[round];
   const int64_t unpaid_ns = Clock::Real()->NowNs() - start_ns;
   start_ns += unpaid_ns;
   proto::WorkerRequest request;
@@ -294,12 +369,19 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
   for (const std::string& metric : options.metrics) {
     request.mutable_evaluate()->add_metrics(metric);
   }
-  ++configs_in_worker_;
+  ++slot.configs;
+  slot.last_used = ++uses_;
+  if (!round && ProcessesAhead() > 0 && next_ == nullptr &&
+      slot.configs == options_.configs_per_worker - kConfigsBeforeNext) {
+    if (auto next = StartOne({options.input_seed}); next.ok()) {
+      next_ = *std::move(next);
+    }
+  }
   Evaluation evaluation;
   {
     const CompilePause pause(compilers_.get());
-    evaluation = Ask(
-        request, std::min(options_.config_deadline, options.hopeless_after));
+    evaluation = EvaluationOf(slot.worker->Ask(
+        request, std::min(options_.config_deadline, options.hopeless_after)));
   }
   if (evaluation.outcome == proto::TIMED_OUT &&
       options.hopeless_after < options_.config_deadline) {
@@ -318,7 +400,7 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
                      evaluation.outcome == proto::CENSORED ||
                      evaluation.outcome == proto::CONTENDED ||
                      evaluation.outcome == proto::INVALID;
-  if (options.fresh_process || !sound) StopWorker();
+  if (options.fresh_process || !sound || !slot.worker->alive()) Stop(round);
   return timed(evaluation);
 }
 

@@ -12,21 +12,21 @@
 // before the config's own deadline begins.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
-#include "base/subprocess.h"
 #include "ops/core/backend.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/compile_pool.h"
 #include "suites/worker/evaluator.h"
+#include "suites/worker/opened_worker.h"
 #include "tuning/proto/trial.pb.h"
 
 namespace optrail::suites {
@@ -74,8 +74,12 @@ class WorkerEvaluator : public Evaluator {
   void Abandon(const proto::Config& config) override;
   Evaluator* Smaller(const proto::Config& example, double fraction) override;
 
-  // Ends the worker, if one runs, and that of the smaller problem; the next
-  // config starts another.
+  int ProcessesAhead() override;
+  int64_t OperandBytes() override;
+  void OpenAhead(const ComingProcess& process) override;
+
+  // Ends its processes and those of the smaller problem; the next config starts
+  // another.
   void Rest();
   // About what a worker holds while it waits for the next config.
   int64_t waiting_bytes() const;
@@ -83,10 +87,25 @@ class WorkerEvaluator : public Evaluator {
   int workers_started() const { return workers_started_; }
 
  private:
-  // OK, or what keeps any config of the task from being measured.
-  Evaluation StartWorker(uint64_t input_seed);
-  Evaluation Ask(const proto::WorkerRequest& request, absl::Duration deadline);
-  void StopWorker();
+  using Round = absl::optional<int64_t>;
+  struct Slot {
+    std::unique_ptr<OpenedWorker> worker;
+    int configs = 0;
+    int64_t last_used = 0;
+    bool ahead = false;
+  };
+
+  absl::StatusOr<std::unique_ptr<OpenedWorker>> StartOne(
+      const std::vector<uint64_t>& seeds);
+  absl::Status Start(Round round, const std::vector<uint64_t>& seeds);
+  // Waits until the round's process is ready for the inputs. OK, or what keeps
+  // any config of the task from being measured.
+  proto::WorkerReply Ready(Round round, uint64_t input_seed);
+  void Stop(Round round);
+  // Those that were opened ahead and not used yet.
+  void StopAhead();
+  // Those that will hardly be asked again.
+  void StopOthers(Round round);
 
   // Of the config's recipe; empty: it needs no compiler, or the worker says
   // what is wrong with it.
@@ -97,16 +116,16 @@ class WorkerEvaluator : public Evaluator {
 
   const proto::Task task_;
   const WorkerOptions options_;
-  std::unique_ptr<Subprocess> worker_;
-  int64_t memory_cap_bytes_ = 0;
+  std::map<Round, Slot> slots_;
+  std::vector<std::unique_ptr<OpenedWorker>> ending_;
   absl::optional<absl::StatusOr<ops::Target>> target_;
-  absl::flat_hash_set<uint64_t> seeds_in_worker_;
   std::shared_ptr<CompilePool> compilers_;
   absl::flat_hash_map<std::string, std::string> keys_;  // by the config's text
   // Found in the cache.
   absl::flat_hash_map<std::string, Compiled> cached_;
-  absl::optional<int64_t> round_of_worker_;
-  int configs_in_worker_ = 0;
+  // That of the search, once the one that serves it nears its end.
+  std::unique_ptr<OpenedWorker> next_;
+  int64_t uses_ = 0;
   // Of the smaller problem, once somebody asked for one; null: there is none.
   absl::optional<std::unique_ptr<WorkerEvaluator>> smaller_;
   int workers_started_ = 0;

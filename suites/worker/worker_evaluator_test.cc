@@ -183,6 +183,33 @@ TEST_F(WorkerEvaluatorTest, GoesOnAfterAFailureInANewWorker) {
   EXPECT_EQ(evaluator.workers_started(), 3);
 }
 
+TEST_F(WorkerEvaluatorTest, AProcessThatWasOpenedAheadServesItsRound) {
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  const auto good = *ParseConfig("behaviour=ok,work=1");
+  evaluator.OpenAhead({{}, {0}});
+  evaluator.OpenAhead({int64_t{1}, {7}});
+  evaluator.OpenAhead({int64_t{1}, {7}});
+  EXPECT_EQ(evaluator.workers_started(), 2);
+  const Evaluation shared = evaluator.Evaluate(good, options_);
+  EXPECT_NE(shared.outcome, proto::LAUNCH_ERROR) << shared.detail;
+  // A processor's cores are one at a time's.
+  options_.process_of_round = 1;
+  options_.input_seed = 7;
+  evaluator.Evaluate(good, options_);
+  evaluator.Evaluate(good, options_);
+  EXPECT_EQ(evaluator.workers_started(), 3);
+}
+
+TEST_F(WorkerEvaluatorTest, AProcessThatDiesWhileItWaitsIsReplaced) {
+  worker_.binary = "/bin/false";
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  evaluator.OpenAhead({{}, {0}});
+  const Evaluation evaluation =
+      evaluator.Evaluate(*ParseConfig("behaviour=ok,work=1"), options_);
+  EXPECT_EQ(evaluation.outcome, proto::CRASHED) << evaluation.detail;
+  EXPECT_EQ(evaluator.workers_started(), 2);
+}
+
 TEST_F(WorkerEvaluatorTest, AConfigThatIsNoneOfTheSpaceIsInvalid) {
   WorkerEvaluator evaluator(entry_.task, worker_);
   const Evaluation evaluation =

@@ -22,8 +22,8 @@ namespace optrail::suites {
 inline constexpr char kBestBackend[] = "best";
 
 struct TaskSelection {
-  std::string workload;     // name or path; empty: all shapes files
-  std::string op_regex;     // matches the whole name; empty: every operator
+  std::string workload;  // name or path; empty: all shapes files
+  std::string op_regex;  // matches the whole name; empty: every operator
   // Matches somewhere in the canonical text. A whole shape that no file lists
   // is taken as it stands by the operators that have such shapes.
   std::string shape_regex;

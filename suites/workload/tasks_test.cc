@@ -85,9 +85,9 @@ TEST(SelectTasks, AShapeThatIsWrittenInFullNeedsNoFile) {
   for (const char* shape : {"rows=7,cols=11", "rows=7,cols=11/f64",
                             "rows=7,lines=11/f32", "rows=0,cols=11/f32"}) {
     selection.shape_regex = shape;
-    EXPECT_NE(ErrorOf(selection, absl::StatusCode::kNotFound)
-                  .find("written in full"),
-              std::string::npos);
+    EXPECT_NE(
+        ErrorOf(selection, absl::StatusCode::kNotFound).find("written in full"),
+        std::string::npos);
   }
 }
 
@@ -184,7 +184,7 @@ TEST(SelectTasks, AnUnknownWorkloadListsTheKnownOnes) {
 TEST(BindTask, ThreadsReachTheConstraints) {
   TaskSelection selection;
   selection.op_regex = "matmul";
-  selection.shape_regex = "m=512,n=512,k=512/";
+  selection.shape_regex = "m=512,n=512,k=512/f32";
   selection.threads = {1, 8};
   const std::vector<TaskEntry> tasks = Select(selection);
   ASSERT_EQ(tasks.size(), 2);

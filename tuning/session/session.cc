@@ -31,6 +31,12 @@ bool IsRaced(const std::vector<proto::Objective>& objectives) {
          objectives[0].direction() != proto::HIGHER_IS_BETTER;
 }
 
+void AddEffort(const proto::Effort& one, proto::Effort* all) {
+  all->set_open_ns(all->open_ns() + one.open_ns());
+  all->set_check_ns(all->check_ns() + one.check_ns());
+  if (one.has_busy_ns()) all->set_busy_ns(all->busy_ns() + one.busy_ns());
+}
+
 std::vector<std::string> MetricsOf(
     const std::vector<proto::Objective>& objectives) {
   std::vector<std::string> metrics;
@@ -160,6 +166,7 @@ absl::Status Session::Account(const JournaledTrial& journaled) {
   time.set_measure_ns(time.measure_ns() + trial.elapsed_ns());
   time.set_compile_ns(time.compile_ns() + trial.compile_ns());
   time.set_wait_ns(time.wait_ns() + journaled.thinking_ns);
+  AddEffort(trial.effort(), time.mutable_effort());
   progress_.elapsed = absl::Nanoseconds(session_.elapsed_ns());
   const auto values = ValuesOf(objectives_, trial);
   const absl::optional<double> cost = Cost(objectives_, values);
@@ -402,6 +409,7 @@ void Session::AccountReading(const Reading& reading) {
   } else {
     time.set_rank_ns(time.rank_ns() + reading.elapsed_ns());
   }
+  AddEffort(reading.effort(), time.mutable_effort());
 }
 
 absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
@@ -451,6 +459,7 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
     reading.set_outcome(trial.outcome());
     reading.set_detail(trial.detail());
     reading.set_elapsed_ns(reading.elapsed_ns() + trial.elapsed_ns());
+    AddEffort(trial.effort(), reading.mutable_effort());
     if (!trial.measurements().empty()) {
       *reading.mutable_measurement() = trial.measurements(0);
     }

@@ -1,5 +1,6 @@
 #include "ops/device/cuda/buffer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -16,10 +17,95 @@ constexpr size_t kGuardBytes = 16 << 10;
 // NaN for every floating-point type: it shows when it is read, too.
 constexpr char kGuardByte = '\xff';
 
+// Sets *p3 where p2 bytes differ between p0 and p1, 16 at a time; the last few
+// by one thread each. PTX, which any GPU's driver compiles: NVRTC may be
+// missing, and a process has this to do only once.
+constexpr char kDiffers[] = R"ptx(
+.version 7.0
+.target sm_52
+.address_size 64
+
+.visible .entry differs(
+  .param .u64 p0,
+  .param .u64 p1,
+  .param .u64 p2,
+  .param .u64 p3
+)
+{
+  .reg .pred   %p<5>;
+  .reg .b16   %rs<4>;
+  .reg .b32   %r<39>;
+  .reg .b64   %rd<26>;
+  ld.param.u64   %rd11, [p0];
+  ld.param.u64   %rd12, [p1];
+  ld.param.u64   %rd9, [p2];
+  ld.param.u64   %rd10, [p3];
+  cvta.to.global.u64   %rd1, %rd12;
+  cvta.to.global.u64   %rd2, %rd11;
+  shr.u64   %rd3, %rd9, 4;
+  mov.u32   %r7, %ctaid.x;
+  mov.u32   %r8, %ntid.x;
+  cvt.u64.u32   %rd4, %r8;
+  mul.wide.u32   %rd13, %r7, %r8;
+  mov.u32   %r9, %tid.x;
+  cvt.u64.u32   %rd14, %r9;
+  add.s64   %rd25, %rd13, %rd14;
+  and.b64    %rd15, %rd9, 15;
+  setp.ge.u64   %p1, %rd25, %rd15;
+  mov.u32   %r38, 0;
+  @%p1 bra   L2;
+  not.b64   %rd16, %rd25;
+  add.s64   %rd17, %rd16, %rd9;
+  add.s64   %rd18, %rd2, %rd17;
+  add.s64   %rd19, %rd1, %rd17;
+  ld.global.u8   %rs1, [%rd19];
+  ld.global.u8   %rs2, [%rd18];
+  xor.b16    %rs3, %rs1, %rs2;
+  cvt.u32.u16   %r10, %rs3;
+  and.b32    %r38, %r10, 255;
+L2:
+  setp.ge.u64   %p2, %rd25, %rd3;
+  @%p2 bra   L5;
+  mov.u32   %r11, %nctaid.x;
+  cvt.u64.u32   %rd20, %r11;
+  mul.lo.s64   %rd6, %rd20, %rd4;
+L4:
+  shl.b64   %rd21, %rd25, 4;
+  add.s64   %rd22, %rd2, %rd21;
+  ld.global.v4.u32   {%r12, %r13, %r14, %r15}, [%rd22];
+  add.s64   %rd23, %rd1, %rd21;
+  ld.global.v4.u32   {%r20, %r21, %r22, %r23}, [%rd23];
+  xor.b32    %r28, %r20, %r12;
+  xor.b32    %r29, %r21, %r13;
+  xor.b32    %r30, %r22, %r14;
+  xor.b32    %r31, %r23, %r15;
+  or.b32    %r32, %r29, %r38;
+  or.b32    %r33, %r32, %r28;
+  or.b32    %r34, %r33, %r30;
+  or.b32    %r38, %r34, %r31;
+  add.s64   %rd25, %rd25, %rd6;
+  setp.lt.u64   %p3, %rd25, %rd3;
+  @%p3 bra   L4;
+L5:
+  setp.eq.s32   %p4, %r38, 0;
+  @%p4 bra   L7;
+  cvta.to.global.u64   %rd24, %rd10;
+  mov.u32   %r35, 1;
+  st.global.u32   [%rd24], %r35;
+L7:
+  ret;
+}
+)ptx";
+constexpr unsigned kThreads = 256;
+constexpr size_t kMaxBlocks = 1024;
+
 class CudaBuffer : public Buffer {
  public:
-  CudaBuffer(const Driver& driver, Address base, size_t size_bytes)
-      : driver_(driver), base_(base), size_bytes_(size_bytes) {}
+  CudaBuffer(MemoryComparer& comparer, Address base, size_t size_bytes)
+      : comparer_(comparer),
+        driver_(comparer.driver()),
+        base_(base),
+        size_bytes_(size_bytes) {}
   ~CudaBuffer() override { driver_.MemFree(base_); }
 
   void* data() override { return reinterpret_cast<void*>(base_ + kGuardBytes); }
@@ -27,14 +113,49 @@ class CudaBuffer : public Buffer {
   size_t page_bytes() const override { return size_t{2} << 20; }
 
   absl::Status CopyFromHost(const void* source) override {
+    OPTRAIL_RETURN_IF_ERROR(Wait());
     return driver_.Check(
         driver_.MemcpyHtoD(base_ + kGuardBytes, source, size_bytes_),
         "cuMemcpyHtoD");
   }
   absl::Status CopyToHost(void* destination) override {
+    OPTRAIL_RETURN_IF_ERROR(Wait());
     return driver_.Check(
         driver_.MemcpyDtoH(destination, base_ + kGuardBytes, size_bytes_),
         "cuMemcpyDtoH");
+  }
+
+  // In the order of what is launched; what fails shows when it is waited for.
+  bool far() const override { return true; }
+  absl::Status FillWith(const void* element, size_t element_bytes) override {
+    const size_t count = size_bytes_ / element_bytes;
+    int result = 0;
+    if (element_bytes == 1) {
+      unsigned char value;
+      std::memcpy(&value, element, sizeof(value));
+      result = driver_.MemsetD8Async(Data(), value, count, comparer_.stream());
+    } else if (element_bytes == 2) {
+      unsigned short value;
+      std::memcpy(&value, element, sizeof(value));
+      result = driver_.MemsetD16Async(Data(), value, count, comparer_.stream());
+    } else if (element_bytes == 4) {
+      unsigned value;
+      std::memcpy(&value, element, sizeof(value));
+      result = driver_.MemsetD32Async(Data(), value, count, comparer_.stream());
+    } else {
+      return absl::UnimplementedError(
+          absl::StrCat("elements of ", element_bytes, " bytes"));
+    }
+    return driver_.Check(result, "cuMemsetAsync");
+  }
+  absl::Status CopyFrom(Buffer& other) override {
+    return driver_.Check(
+        driver_.MemcpyDtoDAsync(Data(), AddressOf(other), size_bytes_,
+                                comparer_.stream()),
+        "cuMemcpyDtoDAsync");
+  }
+  absl::StatusOr<bool> Equals(Buffer& other) override {
+    return comparer_.Equal(Data(), AddressOf(other), size_bytes_);
   }
 
   // Failures show when the guards are checked.
@@ -49,6 +170,15 @@ class CudaBuffer : public Buffer {
   }
 
  private:
+  static Address AddressOf(Buffer& buffer) {
+    return reinterpret_cast<Address>(buffer.data());
+  }
+  Address Data() const { return base_ + kGuardBytes; }
+  // The host's copies do not wait for the device's own stream.
+  absl::Status Wait() {
+    return driver_.Check(driver_.StreamSynchronize(comparer_.stream()),
+                         "cuStreamSynchronize");
+  }
   Address After() const { return base_ + kGuardBytes + size_bytes_; }
 
   absl::Status CheckGuard(Address at, absl::string_view side) {
@@ -65,6 +195,7 @@ class CudaBuffer : public Buffer {
     return absl::OkStatus();
   }
 
+  MemoryComparer& comparer_;
   const Driver& driver_;
   const Address base_;
   const size_t size_bytes_;
@@ -72,13 +203,51 @@ class CudaBuffer : public Buffer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Buffer>> AllocateBuffer(const Driver& driver,
+MemoryComparer::~MemoryComparer() {
+  if (module_ != nullptr) driver_.ModuleUnload(module_);
+  if (flag_ != 0) driver_.MemFree(flag_);
+}
+
+absl::Status MemoryComparer::Init() {
+  if (differs_ != nullptr) return absl::OkStatus();
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.MemAlloc(&flag_, sizeof(unsigned)), "cuMemAlloc"));
+  OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+      driver_.ModuleLoadData(&module_, kDiffers), "cuModuleLoadData"));
+  return driver_.Check(driver_.ModuleGetFunction(&differs_, module_, "differs"),
+                       "cuModuleGetFunction differs");
+}
+
+absl::StatusOr<bool> MemoryComparer::Equal(Address a, Address b,
+                                           size_t size_bytes) {
+  OPTRAIL_RETURN_IF_ERROR(Init());
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.MemsetD8Async(flag_, 0, sizeof(unsigned), stream_),
+                    "cuMemsetD8Async"));
+  unsigned long long bytes = size_bytes;
+  void* parameters[] = {&a, &b, &bytes, &flag_};
+  const size_t blocks =
+      std::clamp<size_t>(size_bytes / 16 / kThreads, 1, kMaxBlocks);
+  OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+      driver_.LaunchKernel(differs_, static_cast<unsigned>(blocks), 1, 1,
+                           kThreads, 1, 1, 0, stream_, parameters, nullptr),
+      "cuLaunchKernel differs"));
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize"));
+  unsigned differs = 0;
+  OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+      driver_.MemcpyDtoH(&differs, flag_, sizeof(differs)), "cuMemcpyDtoH"));
+  return differs == 0;
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> AllocateBuffer(MemoryComparer& comparer,
                                                        size_t size_bytes) {
+  const Driver& driver = comparer.driver();
   Address base = 0;
   OPTRAIL_RETURN_IF_ERROR(driver.Check(
       driver.MemAlloc(&base, size_bytes + 2 * kGuardBytes),
       absl::StrCat("cuMemAlloc of ", size_bytes + 2 * kGuardBytes, " bytes")));
-  auto buffer = std::make_unique<CudaBuffer>(driver, base, size_bytes);
+  auto buffer = std::make_unique<CudaBuffer>(comparer, base, size_bytes);
   buffer->ArmGuards();
   return buffer;
 }

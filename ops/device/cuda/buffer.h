@@ -11,9 +11,36 @@
 
 namespace optrail::ops::cuda {
 
-// ResourceExhausted if there is not enough memory. `driver` and its context
-// must outlive the buffer. The data is aligned to 256 bytes, as cuMemAlloc's.
-absl::StatusOr<std::unique_ptr<Buffer>> AllocateBuffer(const Driver& driver,
+// Tells on the GPU whether two pieces of its memory hold the same bytes.
+class MemoryComparer {
+ public:
+  // `driver`, its context and `stream` must outlive it.
+  MemoryComparer(const Driver& driver, Stream stream)
+      : driver_(driver), stream_(stream) {}
+  ~MemoryComparer();
+  MemoryComparer(const MemoryComparer&) = delete;
+  MemoryComparer& operator=(const MemoryComparer&) = delete;
+
+  const Driver& driver() const { return driver_; }
+  Stream stream() const { return stream_; }
+
+  // Made ready when it is first asked, which takes some 90 ms, or before.
+  absl::Status Init();
+
+  // Of addresses that are multiples of 16. Waits for the answer.
+  absl::StatusOr<bool> Equal(Address a, Address b, size_t size_bytes);
+
+ private:
+  const Driver& driver_;
+  const Stream stream_;
+  Module module_ = nullptr;
+  Function differs_ = nullptr;
+  Address flag_ = 0;
+};
+
+// ResourceExhausted if there is not enough memory. `comparer` must outlive the
+// buffer. The data is aligned to 256 bytes, as cuMemAlloc's.
+absl::StatusOr<std::unique_ptr<Buffer>> AllocateBuffer(MemoryComparer& comparer,
                                                        size_t size_bytes);
 
 }  // namespace optrail::ops::cuda

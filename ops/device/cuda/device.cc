@@ -1,14 +1,13 @@
 #include "ops/device/cuda/device.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
-#include "ops/device/cuda/buffer.h"
+#include "ops/device/cuda/ceilings.h"
 #include "ops/device/cuda/monitor.h"
 #include "ops/device/cuda/timer.h"
 
@@ -99,6 +98,9 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(
       driver.Check(driver.CtxSetCurrent(context), "cuCtxSetCurrent"));
   OPTRAIL_RETURN_IF_ERROR(driver.Check(
       driver.StreamCreate(&made->stream_, kNonBlocking), "cuStreamCreate"));
+  made->comparer_ = std::make_unique<MemoryComparer>(driver, made->stream_);
+  // Said by the first that asks it, if it does not work.
+  (void)made->comparer_->Init();
   char bus_id[64] = "";
   OPTRAIL_RETURN_IF_ERROR(
       driver.Check(driver.DeviceGetPciBusId(bus_id, sizeof(bus_id), device),
@@ -114,23 +116,31 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(
 }
 
 CudaDevice::~CudaDevice() {
+  flush_.reset();
+  scratch_.reset();
+  comparer_.reset();
   if (stream_ != nullptr) driver_.StreamDestroy(stream_);
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::Allocate(
     size_t size_bytes) {
-  return AllocateBuffer(driver_, size_bytes);
+  return AllocateBuffer(*comparer_, size_bytes);
 }
 
 void CudaDevice::Note(absl::Status launched) {
   if (launched_.ok()) launched_ = std::move(launched);
+  if (!capturing_ && !busy_since_ns_) busy_since_ns_ = Clock::Real()->NowNs();
 }
 
 absl::Status CudaDevice::Synchronize() {
   const absl::Status launched = std::exchange(launched_, absl::OkStatus());
   OPTRAIL_RETURN_IF_ERROR(launched);
-  return driver_.Check(driver_.StreamSynchronize(stream_),
-                       "cuStreamSynchronize");
+  const absl::Status waited =
+      driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize");
+  if (const auto since_ns = std::exchange(busy_since_ns_, absl::nullopt)) {
+    busy_ns_ += Clock::Real()->NowNs() - *since_ns;
+  }
+  return waited;
 }
 
 absl::StatusOr<char*> CudaDevice::Scratch(size_t size_bytes) {
@@ -162,54 +172,7 @@ std::unique_ptr<Monitor> CudaDevice::MakeMonitor() {
 }
 
 absl::StatusOr<proto::Ceilings> CudaDevice::MeasureCeilings() {
-  // Copying is what a stream of loads and stores can reach; a copy reads and
-  // writes every byte.
-  constexpr size_t kBytes = size_t{1} << 30;
-  constexpr int kCopies = 5;
-  OPTRAIL_ASSIGN_OR_RETURN(const auto from, Allocate(kBytes));
-  OPTRAIL_ASSIGN_OR_RETURN(const auto to, Allocate(kBytes));
-  const auto address = [](Buffer& buffer) {
-    return reinterpret_cast<Address>(buffer.data());
-  };
-  // Not zero: some machines treat zeros specially.
-  OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-      driver_.MemsetD8Async(address(*from), 0x5a, kBytes, stream_),
-      "cuMemsetD8Async"));
-  Event start = nullptr, end = nullptr;
-  OPTRAIL_RETURN_IF_ERROR(
-      driver_.Check(driver_.EventCreate(&start, 0), "cuEventCreate"));
-  OPTRAIL_RETURN_IF_ERROR(
-      driver_.Check(driver_.EventCreate(&end, 0), "cuEventCreate"));
-  double best = 0;
-  absl::Status status;
-  for (int i = 0; i < kCopies && status.ok(); ++i) {
-    driver_.EventRecord(start, stream_);
-    status = driver_.Check(
-        driver_.MemcpyDtoDAsync(address(*to), address(*from), kBytes, stream_),
-        "cuMemcpyDtoDAsync");
-    driver_.EventRecord(end, stream_);
-    if (status.ok()) {
-      status =
-          driver_.Check(driver_.EventSynchronize(end), "cuEventSynchronize");
-    }
-    float milliseconds = 0;
-    if (status.ok()) {
-      status =
-          driver_.Check(driver_.EventElapsedTime(&milliseconds, start, end),
-                        "cuEventElapsedTime");
-    }
-    if (milliseconds > 0) {
-      best = std::max(best, 2.0 * kBytes / (milliseconds * 1e-3));
-    }
-  }
-  driver_.EventDestroy(start);
-  driver_.EventDestroy(end);
-  OPTRAIL_RETURN_IF_ERROR(status);
-  proto::Ceilings ceilings;
-  ceilings.set_memory_copy_bytes_per_s_all_threads(best);
-  ceilings.set_memory_read_bytes_per_s_all_threads(best);
-  ceilings.set_measured_unix_ns(absl::GetCurrentTimeNanos());
-  return ceilings;
+  return MeasureCudaCeilings(*this);
 }
 
 }  // namespace optrail::ops::cuda

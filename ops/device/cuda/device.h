@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "ops/core/device.h"
+#include "ops/device/cuda/buffer.h"
 #include "ops/device/cuda/driver.h"
 #include "ops/device/cuda/nvml.h"
 
@@ -48,6 +49,10 @@ class CudaDevice : public Device {
   // Keeps the first failure of a launch until Synchronize() reports it.
   void Note(absl::Status launched);
 
+  absl::optional<int64_t> busy_ns() const override { return busy_ns_; }
+  // What is noted while a graph is captured does not run yet.
+  void SetCapturing(bool capturing) { capturing_ = capturing; }
+
   // Memory for one use at a time, kept for the next: allocating takes longer
   // than most kernels. Valid until the next call.
   absl::StatusOr<char*> Scratch(size_t size_bytes);
@@ -62,6 +67,10 @@ class CudaDevice : public Device {
   proto::Hardware hardware_;
   Stream stream_ = nullptr;
   absl::Status launched_;
+  bool capturing_ = false;
+  int64_t busy_ns_ = 0;
+  absl::optional<int64_t> busy_since_ns_;  // nothing was waited for since
+  std::unique_ptr<MemoryComparer> comparer_;
   std::unique_ptr<Buffer> flush_;    // made when it is first needed
   std::unique_ptr<Buffer> scratch_;  // the largest so far
   absl::StatusOr<Nvml> nvml_ = absl::UnavailableError("not asked");

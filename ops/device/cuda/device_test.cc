@@ -166,6 +166,47 @@ TEST_F(CudaDeviceTest, GuardZonesRevealAnOverrun) {
   EXPECT_THAT(std::string(guards.message()), HasSubstr("after the operand"));
 }
 
+TEST_F(CudaDeviceTest, MemoryIsFilledCopiedAndComparedWhereItLies) {
+  // No multiple of 16.
+  constexpr size_t kBytes = 1006;
+  auto one = device_->Allocate(kBytes), other = device_->Allocate(kBytes);
+  ASSERT_TRUE(one.ok() && other.ok());
+  ASSERT_TRUE((*one)->far());
+  for (const size_t element_bytes : {1, 2}) {
+    const unsigned value = 0x01020304;
+    ASSERT_TRUE((*one)->FillWith(&value, element_bytes).ok());
+    std::string held(kBytes, 0);
+    ASSERT_TRUE((*one)->CopyToHost(&held[0]).ok());
+    for (size_t i = 0; i < kBytes; ++i) {
+      EXPECT_EQ(held[i], i % element_bytes == 0 ? 4 : 3);
+    }
+    EXPECT_FALSE(*(*one)->Equals(**other));
+    ASSERT_TRUE((*other)->CopyFrom(**one).ok());
+    EXPECT_TRUE(*(*one)->Equals(**other));
+  }
+  EXPECT_EQ((*one)->FillWith("12345678", 8).code(),
+            absl::StatusCode::kUnimplemented);
+  const Script script("cuLaunchKernel=1");
+  EXPECT_FALSE((*one)->Equals(**other).ok());
+}
+
+TEST_F(CudaDeviceTest, ItWorksFromALaunchUntilItWasWaitedFor) {
+  LaunchesOnce kernel(*device_, "nothing");
+  ASSERT_TRUE(device_->Synchronize().ok());
+  EXPECT_EQ(device_->busy_ns(), 0);
+  device_->SetCapturing(true);
+  kernel.Run({});
+  device_->SetCapturing(false);
+  ASSERT_TRUE(device_->Synchronize().ok());
+  EXPECT_EQ(device_->busy_ns(), 0);
+  kernel.Run({});
+  ASSERT_TRUE(device_->Synchronize().ok());
+  const int64_t once_ns = *device_->busy_ns();
+  EXPECT_GT(once_ns, 0);
+  ASSERT_TRUE(device_->Synchronize().ok());
+  EXPECT_EQ(device_->busy_ns(), once_ns);
+}
+
 // A launch takes 10 us by the fake clock, whatever stands around the batch.
 TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
   auto buffer = device_->Allocate(1000);

@@ -61,6 +61,8 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   symbols.Get("cuMemcpyDtoH_v2", driver.MemcpyDtoH);
   symbols.Get("cuMemcpyDtoDAsync_v2", driver.MemcpyDtoDAsync);
   symbols.Get("cuMemsetD8Async", driver.MemsetD8Async);
+  symbols.Get("cuMemsetD16Async", driver.MemsetD16Async);
+  symbols.Get("cuMemsetD32Async", driver.MemsetD32Async);
   symbols.Get("cuModuleLoadData", driver.ModuleLoadData);
   symbols.Get("cuModuleUnload", driver.ModuleUnload);
   symbols.Get("cuModuleGetFunction", driver.ModuleGetFunction);

@@ -102,6 +102,10 @@ class Driver {
   int (*MemcpyDtoDAsync)(Address to, Address from, size_t bytes, Stream stream);
   int (*MemsetD8Async)(Address to, unsigned char value, size_t bytes,
                        Stream stream);
+  int (*MemsetD16Async)(Address to, unsigned short value, size_t count,
+                        Stream stream);
+  int (*MemsetD32Async)(Address to, unsigned value, size_t count,
+                        Stream stream);
   int (*ModuleLoadData)(Module* module, const void* image);
   int (*ModuleUnload)(Module module);
   int (*ModuleGetFunction)(Function* function, Module module, const char* name);

@@ -3,7 +3,8 @@
 // where $OPTRAIL_FAKE_CUDA says: "call=code" pairs separated by commas, such as
 // "cuMemAlloc=2,cuStreamSynchronize=700".
 //
-// Functions: "nothing"; "overrun" writes behind its first operand's buffer.
+// Functions: "nothing"; "overrun" writes behind its first operand's buffer;
+// "differs" is that of buffer.cc.
 
 #include <cstdlib>
 #include <cstring>
@@ -121,6 +122,18 @@ FAKE(cuMemsetD8Async, Address to, unsigned char value, size_t bytes, void*) {
   memset(reinterpret_cast<void*>(to), value, bytes);
   return 0;
 }
+FAKE(cuMemsetD16Async, Address to, unsigned short value, size_t count, void*) {
+  for (size_t i = 0; i < count; ++i) {
+    reinterpret_cast<unsigned short*>(to)[i] = value;
+  }
+  return 0;
+}
+FAKE(cuMemsetD32Async, Address to, unsigned value, size_t count, void*) {
+  for (size_t i = 0; i < count; ++i) {
+    reinterpret_cast<unsigned*>(to)[i] = value;
+  }
+  return 0;
+}
 FAKE(cuModuleLoadData, void** module, const void*) {
   *module = &fake;
   return Scripted("cuModuleLoadData");
@@ -145,6 +158,16 @@ FAKE(cuLaunchKernel, void* function, unsigned, unsigned, unsigned, unsigned,
     return 0;
   }
   fake.now_ns += kLaunchNs;
+  if (strcmp(static_cast<const char*>(function), "differs") == 0) {
+    const auto at = [&](int i) {
+      return *static_cast<Address*>(parameters[i]);
+    };
+    if (memcmp(reinterpret_cast<void*>(at(0)), reinterpret_cast<void*>(at(1)),
+               at(2)) != 0) {
+      *reinterpret_cast<unsigned*>(at(3)) = 1;
+    }
+    return 0;
+  }
   if (strcmp(static_cast<const char*>(function), "overrun") == 0) {
     const Address operand = *static_cast<Address*>(parameters[0]);
     for (const auto& [base, bytes] : allocated) {

@@ -21,6 +21,9 @@ constexpr uint64_t kDisturbing =
 
 // Asking for the list of processes takes longer than most samples.
 constexpr int64_t kAskEveryNs = 20'000'000;
+// So does asking for clocks and what slows them down, which the driver looks at
+// every few milliseconds itself.
+constexpr int64_t kLookEveryNs = 1'000'000;
 
 int ParentOf(int pid) {
   std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
@@ -45,11 +48,9 @@ class CudaMonitor : public Monitor {
 
   bool End(int64_t elapsed_ns) override {
     if (nvml_ == nullptr) return false;
-    if (const auto clock_hz = nvml_->SmClockHz(); clock_hz.has_value()) {
-      clock_hz_ = *clock_hz;
-    }
+    Look();
     Ask();
-    return others_ || (nvml_->ThrottleReasons().value_or(0) & kDisturbing) != 0;
+    return others_ || slowed_;
   }
 
   void Fill(proto::Conditions* conditions) override {
@@ -57,6 +58,16 @@ class CudaMonitor : public Monitor {
   }
 
  private:
+  void Look() {
+    const int64_t now_ns = absl::GetCurrentTimeNanos();
+    if (now_ns - looked_ns_ < kLookEveryNs) return;
+    looked_ns_ = now_ns;
+    if (const auto clock_hz = nvml_->SmClockHz(); clock_hz.has_value()) {
+      clock_hz_ = *clock_hz;
+    }
+    slowed_ = (nvml_->ThrottleReasons().value_or(0) & kDisturbing) != 0;
+  }
+
   // Workers of the same driver take turns: those that wait hold a context and
   // compute nothing. Where a container does not let this process see itself
   // among the others, nobody knows who they are.
@@ -81,6 +92,8 @@ class CudaMonitor : public Monitor {
   }
 
   const Nvml* const nvml_;
+  int64_t looked_ns_ = 0;
+  bool slowed_ = false;
   int64_t asked_ns_ = 0;
   bool others_ = false;
   std::set<int> siblings_;

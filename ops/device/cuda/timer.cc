@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kTimesL2 = 4;
 constexpr int64_t kMaxCopies = 128;
 // Operands that exceed the L2 by themselves are cold again after one call.
-constexpr int64_t kLeastColdCalls = 8;
+constexpr int64_t kLeastColdCalls = 64;
 // Nodes of a graph cost host memory and time to instantiate.
 constexpr int64_t kMaxCalls = 4096;
 
@@ -110,8 +110,9 @@ class CudaTimer : public Timer {
       Enqueue();
       return absl::OkStatus();
     }
-    return driver_.Check(driver_.GraphLaunch(exec_, device_.stream()),
-                         "cuGraphLaunch");
+    device_.Note(driver_.Check(driver_.GraphLaunch(exec_, device_.stream()),
+                               "cuGraphLaunch"));
+    return absl::OkStatus();
   }
 
   absl::Status Capture() {
@@ -119,7 +120,9 @@ class CudaTimer : public Timer {
     OPTRAIL_RETURN_IF_ERROR(driver_.Check(
         driver_.StreamBeginCapture(device_.stream(), kCaptureThreadLocal),
         "cuStreamBeginCapture"));
+    device_.SetCapturing(true);
     Enqueue();
+    device_.SetCapturing(false);
     Graph graph = nullptr;
     const absl::Status captured =
         driver_.Check(driver_.StreamEndCapture(device_.stream(), &graph),

@@ -1,11 +1,14 @@
 // CUDA GPUs as a kind of device.
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/textproto.h"
 #include "ops/core/device_type.h"
@@ -20,14 +23,38 @@ constexpr char kDeclared[] =
 #include "ops/device/cuda/declared_hardware.inc"
     ;
 
+// The driver, and the GPUs in the order of their addresses, as the kernel
+// module lists them.
+constexpr char kModule[] = "/proc/driver/nvidia";
+
 class CudaType : public DeviceType {
  public:
   proto::DeviceKind kind() const override { return proto::CUDA; }
+
+  std::string Identity() const override {
+    const absl::StatusOr<std::string> version =
+        ReadFile(JoinPath(kModule, "version"));
+    const auto gpus = ListDirectory(JoinPath(kModule, "gpus"));
+    if (!version.ok() || !gpus.ok() || gpus->empty()) return "";
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    std::string identity =
+        absl::StrCat(*version, "\n", visible != nullptr ? visible : "all");
+    for (const std::string& gpu : *gpus) {
+      const absl::StatusOr<std::string> information = ReadFile(
+          JoinPath(JoinPath(JoinPath(kModule, "gpus"), gpu), "information"));
+      if (!information.ok()) return "";
+      absl::StrAppend(&identity, "\n", gpu, "\n", *information);
+    }
+    return identity;
+  }
 
   absl::StatusOr<proto::Hardware> Hardware() const override {
     OPTRAIL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
     return HardwareOf(*driver, 0);
   }
+
+  // A context that waits takes memory and no time.
+  int processes_ahead() const override { return 5; }
 
   proto::Hardware Declared() const override {
     auto declared =

@@ -1,0 +1,76 @@
+#ifndef OPTRAIL_SUITES_WORKER_OPENED_WORKER_H_
+#define OPTRAIL_SUITES_WORKER_OPENED_WORKER_H_
+
+// A worker process that was told its task. It makes ready by itself (the
+// device, operands, inputs and their references) while others are measured, and
+// is waited for once it is needed.
+//
+//   auto worker = OpenedWorker::Start(options, {seed});   // returns at once
+//   ...
+//   const proto::WorkerReply opened = worker->AwaitOpen();
+//   if (opened.outcome() == proto::OK) worker->Ask(request, deadline);
+//
+// Used by the thread that started it, which has to live as long (base/
+// subprocess.h, DieWithParent).
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/subprocess.h"
+#include "suites/proto/worker.pb.h"
+#include "tuning/proto/trial.pb.h"
+
+namespace optrail::suites {
+
+struct OpenedWorkerOptions {
+  std::string binary;
+  proto::Task task;
+  // Empty: what it makes ready is shared with nobody.
+  std::string shared_folder;
+  int64_t memory_cap_bytes = 0;
+  // From when it is waited for.
+  absl::Duration open_deadline;
+};
+
+class OpenedWorker {
+ public:
+  // Errors as Subprocess::Start.
+  static absl::StatusOr<std::unique_ptr<OpenedWorker>> Start(
+      OpenedWorkerOptions options, const std::vector<uint64_t>& input_seeds);
+
+  // OK, or what keeps any config of the task from being measured.
+  proto::WorkerReply AwaitOpen();
+
+  // After AwaitOpen() said OK. Makes the seed's inputs ready where they are
+  // not.
+  proto::WorkerReply MakeReady(uint64_t input_seed);
+  proto::WorkerReply Ask(const proto::WorkerRequest& request,
+                         absl::Duration deadline);
+
+  // False once a process ended instead of answering.
+  bool alive() const { return alive_; }
+
+  // Begins to end it; the destructor waits. Several end faster so than one
+  // after the other: giving a device back takes its time.
+  void Kill();
+
+ private:
+  explicit OpenedWorker(OpenedWorkerOptions options)
+      : options_(std::move(options)) {}
+
+  const OpenedWorkerOptions options_;
+  std::unique_ptr<Subprocess> process_;
+  std::set<uint64_t> ready_seeds_;
+  bool awaited_ = false;
+  bool alive_ = true;
+  proto::WorkerReply opened_;
+};
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_WORKER_OPENED_WORKER_H_
