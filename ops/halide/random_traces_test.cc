@@ -223,9 +223,9 @@ TEST_F(RandomTracesTest, ARuleThatIsNewIsNoticed) {
   const Backend* const backend = *entry->FindBackend(proto::CPU, "halide");
   const auto id = backend->Id(target_);
   if (!id.ok()) GTEST_SKIP() << "no Halide";
-  const CompileRequest request = {*tuning::ParseShape("m=8,n=32,k=16/f32"),
-                                  *tuning::ParseConfig("algorithm=default"),
-                                  target_};
+  const proto::Shape shape = *tuning::ParseShape("m=8,n=32,k=16/f32");
+  const proto::Config config = *tuning::ParseConfig("algorithm=default");
+  const CompileRequest request = {shape, config, target_};
   const auto recipe = backend->Describe(request);
   ASSERT_TRUE(recipe.ok());
   ASSERT_TRUE(tuning::RegisterSketchRule(95, std::make_unique<Another>()));
