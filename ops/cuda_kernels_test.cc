@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kConfigsPerShape = 12;
 // Of every operator and architecture.
-constexpr int kCompiled = 8;
+constexpr int kCompiled = 4;
 
 struct Case {
   const Operator* op;
@@ -105,7 +105,11 @@ int64_t Attribute(const proto::Hardware& hardware, const std::string& name) {
 TEST(CudaKernels, EveryOperatorHasOne) {
   std::set<std::string> names;
   for (const Case& one : Cases(Declared())) names.insert(one.op->name());
-  EXPECT_EQ(names, (std::set<std::string>{"add", "matmul", "softmax"}));
+  EXPECT_EQ(names,
+            (std::set<std::string>{
+                "add", "attention", "embedding_bag", "gelu", "layer_norm",
+                "layer_norm_backward", "linear", "matmul", "relu", "rms_norm",
+                "rms_norm_backward", "softmax", "sum", "transpose"}));
 }
 
 TEST(CudaKernels, AskForLaunchesThatTheHardwareCanMake) {

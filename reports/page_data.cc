@@ -115,9 +115,7 @@ std::vector<int> PointsToKeep(const SeriesView& series) {
   }
   const std::vector<tracker::Point>& points = series.points();
   const int n = static_cast<int>(points.size());
-  for (int i = 1; i < n; ++i) {
-    if (points[i].epoch != points[i - 1].epoch) keep.push_back(i);
-  }
+  for (const int i : series.EpochStarts()) keep.push_back(i);
   for (int i = std::max(0, n - 8); i < n; ++i) keep.push_back(i);
   // Failures and changes of config can be many: the newest of them.
   int others = 0;
@@ -185,11 +183,9 @@ Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
                        change.state.substr(0, 400)});
   }
   Json epochs = Json::array();
-  for (size_t i = 1; i < series.points().size(); ++i) {
+  for (const int i : series.EpochStarts()) {
     const int epoch = series.points()[i].epoch;
-    if (epoch == series.points()[i - 1].epoch) continue;
-    epochs.push_back(
-        {place(static_cast<int>(i)), series.of->epochs[epoch].change});
+    epochs.push_back({place(i), series.of->epochs[epoch].change});
   }
   return {
       {"n", series.name},

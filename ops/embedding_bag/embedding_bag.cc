@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
@@ -36,6 +37,11 @@ class EmbeddingBag : public Operator {
     return {VariantAttribute("indices", "uniform", {"uniform", "skewed"})};
   }
 
+  // Of the table and y; indices have 32 bits.
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const auto [rows, cols, bags, lookups] = SizeOf(shape);
@@ -43,15 +49,16 @@ class EmbeddingBag : public Operator {
       return absl::InvalidArgumentError(
           absl::StrCat("embedding_bag: indices have 32 bits, rows is ", rows));
     }
+    const proto::DataType type = shape.data_types(0);
     OperandSpec indices = {"indices", proto::I32, {bags, lookups}};
     indices.index_limit = rows;
     if (VariantAttributeOf(*this, shape, "indices") == "skewed") {
       indices.index_skew = kSkew;
     }
     return std::vector<OperandSpec>{
-        {"table", proto::F32, {rows, cols}, Role::kInput},
+        {"table", type, {rows, cols}, Role::kInput},
         std::move(indices),
-        {"y", proto::F32, {bags, cols}, Role::kOutput},
+        {"y", type, {bags, cols}, Role::kOutput},
     };
   }
 
@@ -78,10 +85,12 @@ class EmbeddingBag : public Operator {
   }
 
   // A sum of `lookups` numbers below 1, as in sum.cc; the same row may come
-  // again and again, so that it is no random walk: lookups^2 / 2 roundings.
+  // again and again, so that it is no random walk: lookups^2 / 2 roundings. 16 bits are
+  // added up in f32, too.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto lookups = static_cast<double>(SizeOf(shape).lookups);
-    return {0.5 * lookups * lookups * 0x1.0p-24, 0};
+    return Rounded({0.5 * lookups * lookups * 0x1.0p-24, 0},
+                   shape.data_types(0));
   }
 
  private:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""PyTorch, eager and compiled, on the shapes of //suites:half: captured graphs.
+"""PyTorch, eager and compiled, on the shapes of //suites:half and of the other
+operators that have CUDA kernels (torch_cases.py): captured graphs.
 
-  python3 torch_peers.py [--compile] [--only=softmax] > peers.json
+  python3 torch_peers.py [--compile] [--only=softmax,sum] > peers.json
   python3 torch_peers.py --serve     # asked by //suites:beside_peers
 
 Hot: the same buffers again and again. Cold: buffers that rotate over four times
@@ -14,6 +15,8 @@ import statistics
 import sys
 
 import torch
+
+import torch_cases
 
 MATMUL = [(1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096),
           (8192, 8192, 8192), (4096, 1024, 1024), (4096, 4096, 1024),
@@ -38,6 +41,7 @@ def cases():
             yield "add", f"n={n}/{name}", torch.add, [(n,), (n,)], dtype
             yield ("copy", f"n={n}/{name}", lambda x: x.clone(), [(n,)],
                    dtype)
+    yield from torch_cases.cases()
 
 
 class Captured:
@@ -123,12 +127,11 @@ class Server:
             torch.cuda.empty_cache()
         if not self.sets:
             def operands():
-                return [torch.randn(size, device="cuda", dtype=dtype)
-                        for size in sizes]
+                return torch_cases.operands(sizes, dtype)
             self.sets = [operands()]
             first = self.sets[0]
             nbytes = (sum(t.nbytes for t in first) +
-                      torch_function(*first).nbytes)
+                      torch_cases.bytes_of(torch_function(*first)))
             copies = max(2, min(128, -(-4 * self.l2 // nbytes)))
             self.sets += [operands() for _ in range(copies - 1)]
         if (cache, side) not in self.captured:
@@ -158,18 +161,18 @@ def main():
         return
     l2 = torch.cuda.get_device_properties(0).L2_cache_size
     for op, shape, function, sizes, dtype in cases():
-        if options.only and options.only != op:
+        if options.only and op not in options.only.split(","):
             continue
         if options.compile:
             torch._dynamo.reset()
             function = torch.compile(function, mode="max-autotune-no-cudagraphs")
 
         def operands():
-            return [torch.randn(size, device="cuda", dtype=dtype)
-                    for size in sizes]
+            return torch_cases.operands(sizes, dtype)
 
         first = operands()
-        nbytes = sum(t.nbytes for t in first) + function(*first).nbytes
+        nbytes = (sum(t.nbytes for t in first) +
+                  torch_cases.bytes_of(function(*first)))
         copies = max(2, min(128, -(-4 * l2 // nbytes)))
         row = {"op": op, "shape": shape,
                "mode": "compiled" if options.compile else "eager",

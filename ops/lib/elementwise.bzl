@@ -3,7 +3,7 @@
 load("//ops:operator.bzl", "operator")
 
 def elementwise_operator(name, onednn = False, deps = [], **kwargs):
-    """Declares the operator of a folder that has NAME.cc, NAME_cpu.cc and NAME.shapes.textproto.
+    """Declares the operator of a folder that has NAME.cc, NAME_cpu.cc, NAME_cuda.{cc,cu} and NAME.shapes.textproto.
 
     Args:
       name: as Operator::name() gives it.
@@ -16,7 +16,16 @@ def elementwise_operator(name, onednn = False, deps = [], **kwargs):
         srcs = [name + ".cc"],
         backends = {"onednn": [name + "_onednn.cc"]} if onednn else {},
         cpu = [name + "_cpu.cc"],
-        deps = deps + ([str(Label("//ops/lib:onednn"))] if onednn else []),
+        cuda = [
+            name + "_cuda.cc",
+            name + "_cuda.cu",
+            str(Label("//ops/lib:cuda_frame.h")),
+            str(Label("//ops/lib:elements.cuh")),
+            str(Label("//ops/lib:elementwise.cuh")),
+            str(Label("//ops/lib:functions.cuh")),
+            str(Label("//ops/lib:elementwise_cuda.space.textproto")),
+        ],
+        deps = deps + [str(Label("//ops/lib:cuda"))] + ([str(Label("//ops/lib:onednn"))] if onednn else []),
         # Nothing but the tail depends on the shape.
         sampled_configs = 2,
         shapes = name + ".shapes.textproto",

@@ -35,12 +35,17 @@ class ElementwiseOperator : public Operator {
   std::string name() const override { return name_; }
   std::vector<std::string> dims() const override { return {"n"}; }
 
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const int64_t n = shape.dims(0).value();
+    const proto::DataType type = shape.data_types(0);
     return std::vector<OperandSpec>{
-        {"x", proto::F32, {n}, Role::kInput, 0, -4, 4, hard_values()},
-        {"y", proto::F32, {n}, Role::kOutput},
+        {"x", type, {n}, Role::kInput, 0, -4, 4, hard_values()},
+        {"y", type, {n}, Role::kOutput},
     };
   }
 

@@ -36,6 +36,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ops/core/operator.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 
@@ -52,16 +53,22 @@ class NormOperator : public Operator {
     return {VariantAttribute("statistics", "none", {"none", "written"})};
   }
 
+  // Of all but mean and rstd, which are f32.
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const int64_t rows = shape.dims(0).value();
     const int64_t cols = shape.dims(1).value();
+    const proto::DataType type = shape.data_types(0);
     std::vector<OperandSpec> operands = {
         // A mean far from 0 is where squares cancel; some values stand out.
-        {"x", proto::F32, {rows, cols}, Role::kInput, 0, -1, 3, {8, -8, 1}},
-        {"gamma", proto::F32, {cols}, Role::kInput, 0, 0.5, 1.5}};
-    if (centred_) operands.push_back({"beta", proto::F32, {cols}});
-    operands.push_back({"y", proto::F32, {rows, cols}, Role::kOutput});
+        {"x", type, {rows, cols}, Role::kInput, 0, -1, 3, {8, -8, 1}},
+        {"gamma", type, {cols}, Role::kInput, 0, 0.5, 1.5}};
+    if (centred_) operands.push_back({"beta", type, {cols}});
+    operands.push_back({"y", type, {rows, cols}, Role::kOutput});
     if (Writes(shape)) {
       if (centred_) {
         operands.push_back({"mean", proto::F32, {rows}, Role::kOutput});
@@ -113,12 +120,14 @@ class NormOperator : public Operator {
   // In units of 2^-24. Sums over a row are random walks of up to cols steps
   // where a kernel has a single lane; what they lose, and the roundings of x -
   // mean, of values up to 8, are multiplied by rstd: about 1, but up to
-  // 1 / sqrt(e) where a few columns happen to be all but equal.
+  // 1 / sqrt(e) where a few columns happen to be all but equal. 16 bits are
+  // computed with in f32, too, and round y once more.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto cols = static_cast<double>(shape.dims(1).value());
     const double scale = cols < 48 ? 8 / std::sqrt(kNormEpsilon) : 16;
     const double units = 4 + std::sqrt(cols);
-    return {scale * units * 0x1.0p-24, scale * units * 0x1.0p-24};
+    return Rounded({scale * units * 0x1.0p-24, scale * units * 0x1.0p-24},
+                   shape.data_types(0));
   }
 
  private:
@@ -138,23 +147,29 @@ class NormBackwardOperator : public Operator {
   std::string name() const override { return name_; }
   std::vector<std::string> dims() const override { return {"rows", "cols"}; }
 
+  // Of all but mean and rstd, which are f32.
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const int64_t rows = shape.dims(0).value();
     const int64_t cols = shape.dims(1).value();
+    const proto::DataType type = shape.data_types(0);
     std::vector<OperandSpec> operands = {
-        {"dy", proto::F32, {rows, cols}},
-        {"x", proto::F32, {rows, cols}, Role::kInput, 0, -2, 2},
-        {"gamma", proto::F32, {cols}, Role::kInput, 0, 0.5, 1.5}};
+        {"dy", type, {rows, cols}},
+        {"x", type, {rows, cols}, Role::kInput, 0, -2, 2},
+        {"gamma", type, {cols}, Role::kInput, 0, 0.5, 1.5}};
     if (centred_) {
       operands.push_back(
           {"mean", proto::F32, {rows}, Role::kInput, 0, -.1, .1});
     }
     operands.push_back({"rstd", proto::F32, {rows}, Role::kInput, 0, 0.5, 1.5});
-    operands.push_back({"dx", proto::F32, {rows, cols}, Role::kOutput});
-    operands.push_back({"dgamma", proto::F32, {cols}, Role::kOutput});
+    operands.push_back({"dx", type, {rows, cols}, Role::kOutput});
+    operands.push_back({"dgamma", type, {cols}, Role::kOutput});
     if (centred_) {
-      operands.push_back({"dbeta", proto::F32, {cols}, Role::kOutput});
+      operands.push_back({"dbeta", type, {cols}, Role::kOutput});
     }
     return operands;
   }
@@ -205,7 +220,9 @@ class NormBackwardOperator : public Operator {
     const auto rows = static_cast<double>(shape.dims(0).value());
     const auto cols = static_cast<double>(shape.dims(1).value());
     const double sums = 21 * std::sqrt(rows * std::min(rows, 65536.0));
-    return {(sums + 64 + 4 * std::sqrt(cols)) * 0x1.0p-24, 8 * 0x1.0p-24};
+    return Rounded(
+        {(sums + 64 + 4 * std::sqrt(cols)) * 0x1.0p-24, 8 * 0x1.0p-24},
+        shape.data_types(0));
   }
 
  private:

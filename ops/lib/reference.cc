@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/parallel_for.h"
+#include "ops/core/data_type.h"
 
 namespace optrail::ops {
 namespace {
@@ -59,6 +60,14 @@ std::vector<double> Transposed(int64_t rows, int64_t cols,
     for (int64_t c = 0; c < cols; ++c) y[c * rows + r] = x[r * cols + c];
   }
   return y;
+}
+
+Tolerance Rounded(const Tolerance& computed, proto::DataType type) {
+  if (type == proto::F32) return computed;
+  const Rounding rounding = RoundingOf(type);
+  // What is rounded is off by `computed` already.
+  return {computed.absolute * (1 + rounding.relative) + rounding.absolute,
+          computed.relative * (1 + rounding.relative) + rounding.relative};
 }
 
 }  // namespace optrail::ops

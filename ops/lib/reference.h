@@ -2,7 +2,7 @@
 #define OPTRAIL_OPS_LIB_REFERENCE_H_
 
 // What references of operators share: products in double precision, on all
-// cores where that is worth the threads.
+// cores where that is worth the threads, and tolerances of fewer bits.
 //
 //   std::vector<double> c = ReferenceProduct(m, n, k, a, b);
 
@@ -11,6 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
+#include "ops/core/operator.h"
 
 namespace optrail::ops {
 
@@ -27,6 +28,10 @@ std::vector<double> Transposed(int64_t rows, int64_t cols,
 // multiplications than starting threads is worth.
 void ForEachReference(int64_t count, double multiplications,
                       absl::FunctionRef<void(int64_t)> compute);
+
+// The tolerance of what is computed in f32 to within `computed` and stored as
+// `type`: fewer bits round it once more.
+Tolerance Rounded(const Tolerance& computed, proto::DataType type);
 
 }  // namespace optrail::ops
 

@@ -24,15 +24,24 @@ class Linear : public Operator {
     return {VariantAttribute("activation", "none", {"none", "relu", "gelu"})};
   }
 
+  // Normal where matmul's are.
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const auto [m, n, k] = SizeOf(shape);
+    const proto::DataType type = shape.data_types(0);
+    OperandSpec x{"x", type, {m, k}, Role::kInput};
+    OperandSpec w{"w", type, {k, n}, Role::kInput};
+    x.normal = w.normal = type != proto::F32;
     return std::vector<OperandSpec>{
-        {"x", proto::F32, {m, k}, Role::kInput},
-        {"w", proto::F32, {k, n}, Role::kInput},
-        {"bias", proto::F32, {n}, Role::kInput},
-        {"y", proto::F32, {m, n}, Role::kOutput},
+        std::move(x),
+        std::move(w),
+        {"bias", type, {n}, Role::kInput},
+        {"y", type, {m, n}, Role::kOutput},
     };
+  }
+
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
   }
 
   double Flop(const proto::Shape& shape) const override {
@@ -86,10 +95,14 @@ class Linear : public Operator {
   }
 
   // As of matmul; gelu is nowhere steeper than 1.13, and its tail cancels in
-  // libraries (ops/gelu/gelu.cc).
+  // libraries (ops/gelu/gelu.cc). With 16 bits sums are cut off and larger, as
+  // there, and the result is rounded once more.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto [m, n, k] = SizeOf(shape);
-    return {5.0 * static_cast<double>(k) * 0x1.0p-24 + 0x1.0p-20, 0x1.0p-20};
+    const proto::DataType type = shape.data_types(0);
+    const double summed =
+        (type == proto::F32 ? 5.0 : 20.0) * static_cast<double>(k) * 0x1.0p-24;
+    return Rounded({summed + 0x1.0p-20, 0x1.0p-20}, type);
   }
 
  private:

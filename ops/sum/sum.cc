@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
@@ -24,12 +25,17 @@ class Sum : public Operator {
     return {VariantAttribute("axis", "cols", {"cols", "rows", "all"})};
   }
 
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const Size size = SizeOf(shape);
+    const proto::DataType type = shape.data_types(0);
     return std::vector<OperandSpec>{
-        {"x", proto::F32, {size.rows, size.cols}, Role::kInput},
-        {"y", proto::F32, {size.sums}, Role::kOutput},
+        {"x", type, {size.rows, size.cols}, Role::kInput},
+        {"y", type, {size.sums}, Role::kOutput},
     };
   }
 
@@ -57,13 +63,16 @@ class Sum : public Operator {
   // itself: a deviation of 0.17 n u. Long sums have to be cut into chains of at
   // most 2^16, whose errors add up like their square root. As in matmul.cc the
   // tail falls only like e^-x: 10 deviations do happen, among 4096 sums, 40 do
-  // not. A number that is missing is off by hundreds of times as much.
+  // not. A number that is missing is off by hundreds of times as much. 16 bits
+  // are added up in f32, too, and round the result once more.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const Size size = SizeOf(shape);
     const double count = static_cast<double>(size.rows) *
                          static_cast<double>(size.cols) /
                          static_cast<double>(size.sums);
-    return {7 * std::sqrt(count * std::min(count, 65536.0)) * 0x1.0p-24, 0};
+    return Rounded(
+        {7 * std::sqrt(count * std::min(count, 65536.0)) * 0x1.0p-24, 0},
+        shape.data_types(0));
   }
 
  private:

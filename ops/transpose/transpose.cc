@@ -17,13 +17,18 @@ class Transpose : public Operator {
   std::string name() const override { return "transpose"; }
   std::vector<std::string> dims() const override { return {"rows", "cols"}; }
 
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const int64_t rows = shape.dims(0).value();
     const int64_t cols = shape.dims(1).value();
+    const proto::DataType type = shape.data_types(0);
     return std::vector<OperandSpec>{
-        {"x", proto::F32, {rows, cols}, Role::kInput},
-        {"y", proto::F32, {cols, rows}, Role::kOutput},
+        {"x", type, {rows, cols}, Role::kInput},
+        {"y", type, {cols, rows}, Role::kOutput},
     };
   }
 

@@ -133,20 +133,30 @@ absl::StatusOr<Recipe> CudaBackend::Describe(
   for (const std::string& define : plan.defines) {
     recipe.options.push_back(absl::StrCat("-D", define));
   }
+  // The source first, then all headers.
   for (const EmbeddedFile& source : files().sources) {
     if (BaseName(source.path) != plan.source) continue;
     recipe.sources.push_back({plan.source, source.contents});
   }
   OPTRAIL_CHECK(recipe.sources.size() == 1)
       << plan.source << " is not among the files of the operator's macro";
+  for (const EmbeddedFile& source : files().sources) {
+    if (!absl::EndsWith(source.path, ".cuh")) continue;
+    recipe.sources.push_back({BaseName(source.path), source.contents});
+  }
   return recipe;
 }
 
 absl::StatusOr<Artifact> CudaBackend::Compile(const Recipe& recipe) const {
   OPTRAIL_ASSIGN_OR_RETURN(const Nvrtc* nvrtc, Nvrtc::Get());
+  Nvrtc::Headers headers;
+  for (size_t i = 1; i < recipe.sources.size(); ++i) {
+    headers.emplace_back(recipe.sources[i].path, recipe.sources[i].contents);
+  }
   OPTRAIL_ASSIGN_OR_RETURN(
-      Cubin cubin, nvrtc->Compile(recipe.sources[0].contents,
-                                  recipe.sources[0].path, recipe.options));
+      Cubin cubin,
+      nvrtc->Compile(recipe.sources[0].contents, recipe.sources[0].path,
+                     recipe.options, headers));
   Artifact artifact;
   artifact.key = recipe.Key();
   artifact.bytes = std::move(cubin.bytes);

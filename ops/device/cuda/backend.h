@@ -30,8 +30,10 @@ namespace optrail::ops::cuda {
 
 // How one config computes one shape on one GPU.
 struct CudaPlan {
-  std::string source;    // "softmax_cuda.cu": a file that the macro embedded
-  std::string function;  // extern "C"
+  // "softmax_cuda.cu": a file that the macro embedded. It may include embedded
+  // *.cuh files by their names without folders.
+  std::string source;
+  std::string function;              // extern "C"
   std::vector<std::string> defines;  // "THREADS=256"
   // Of the architecture's own instructions (wgmma): sm_90a instead of sm_90.
   bool architecture_specific = false;

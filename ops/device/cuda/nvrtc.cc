@@ -42,15 +42,22 @@ std::string Nvrtc::version() const {
   return absl::StrCat("nvrtc ", major_, ".", minor_);
 }
 
-absl::StatusOr<Cubin> Nvrtc::Compile(
-    const std::string& source, const std::string& name,
-    const std::vector<std::string>& options) const {
+absl::StatusOr<Cubin> Nvrtc::Compile(const std::string& source,
+                                     const std::string& name,
+                                     const std::vector<std::string>& options,
+                                     const Headers& headers) const {
   std::vector<const char*> arguments;
   for (const std::string& option : options) arguments.push_back(option.c_str());
   arguments.push_back("-Xptxas=-v");
+  std::vector<const char*> texts, names;
+  for (const auto& [header, contents] : headers) {
+    names.push_back(header.c_str());
+    texts.push_back(contents.c_str());
+  }
   void* program = nullptr;
-  int result = CreateProgram(&program, source.c_str(), name.c_str(), 0, nullptr,
-                             nullptr);
+  int result = CreateProgram(&program, source.c_str(), name.c_str(),
+                             static_cast<int>(headers.size()), texts.data(),
+                             names.data());
   if (result != 0) {
     return absl::InternalError(
         absl::StrCat(name, ": nvrtcCreateProgram: ", GetErrorString(result)));

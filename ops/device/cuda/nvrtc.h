@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,6 +33,8 @@ struct Cubin {
 
 class Nvrtc {
  public:
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+
   // Unavailable, "unsupported here: why", where it is not found.
   static absl::StatusOr<const Nvrtc*> Get();
 
@@ -46,11 +49,13 @@ class Nvrtc {
   // "--no-cache" against that: we keep what we compile ourselves.
   bool has_cache() const { return major_ * 100 + minor_ >= 1209; }
 
-  // Internal with the compiler's log if the source does not compile. Options as
+  // Internal with the compiler's log if the source does not compile. `headers`
+  // are (name, contents) of what it may include. Options as
   // of nvrtcCompileProgram; facts come from "-Xptxas -v", which is added.
   absl::StatusOr<Cubin> Compile(const std::string& source,
                                 const std::string& name,
-                                const std::vector<std::string>& options) const;
+                                const std::vector<std::string>& options,
+                                const Headers& headers = {}) const;
 
  private:
   static absl::StatusOr<Nvrtc> Load();

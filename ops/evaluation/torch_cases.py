@@ -1,0 +1,114 @@
+"""PyTorch's way to compute the operators that have CUDA kernels, beside those of
+torch_peers.py: cases of (op, shape, function, operands, type).
+
+An operand is a size, of normal numbers of that type, or a function that makes
+it.
+"""
+import torch
+import torch.nn.functional as F
+
+MATRICES = [(4096, 1024), (8192, 8192), (128, 32000), (65536, 512),
+            (16, 131072)]
+
+
+def matrix_cases():
+    bf16 = torch.bfloat16
+    for rows, cols in MATRICES:
+        n, shape = f"n={rows * cols}/bf16", f"rows={rows},cols={cols}"
+        size = (rows, cols)
+        ones = torch.ones(cols, device="cuda", dtype=bf16)
+        mean = torch.zeros(rows, 1, device="cuda")
+        rstd = torch.ones(rows, 1, device="cuda")
+
+        def layer_norm_backward(dy, x, ones=ones, mean=mean, rstd=rstd):
+            return torch.ops.aten.native_layer_norm_backward(
+                dy, x, [x.shape[1]], mean, rstd, ones, ones,
+                [True, True, True])
+
+        def rms_norm_backward(dy, x, ones=ones, rstd=rstd):
+            return torch.ops.aten._fused_rms_norm_backward(
+                dy, x, [x.shape[1]], rstd, ones, [True, True])
+
+        yield "gelu", n, F.gelu, [size], bf16
+        yield ("sum", f"{shape}/bf16", lambda x: x.sum(-1), [size], bf16)
+        yield ("sum", f"{shape}/axis=rows/bf16", lambda x: x.sum(0), [size],
+               bf16)
+        yield ("transpose", f"{shape}/bf16", lambda x: x.t().contiguous(),
+               [size], bf16)
+        yield ("layer_norm", f"{shape}/bf16",
+               lambda x, g, b: F.layer_norm(x, (x.shape[1],), g, b),
+               [size, (cols,), (cols,)], bf16)
+        yield ("rms_norm", f"{shape}/bf16",
+               lambda x, g: F.rms_norm(x, (x.shape[1],), g, 1e-5),
+               [size, (cols,)], bf16)
+        yield ("layer_norm_backward", f"{shape}/bf16", layer_norm_backward,
+               [size, size], bf16)
+        yield ("rms_norm_backward", f"{shape}/bf16", rms_norm_backward,
+               [size, size], bf16)
+
+
+def bag_cases():
+    for rows, cols, bags, lookups, skewed, dtype, name in [
+            (1000000, 64, 4096, 32, False, torch.float32, "f32"),
+            (1000000, 128, 8192, 20, False, torch.float16, "f16"),
+            (1000000, 128, 8192, 20, True, torch.float16, "f16")]:
+
+        def indices(rows=rows, bags=bags, lookups=lookups, skewed=skewed):
+            u = torch.rand(bags, lookups, device="cuda", dtype=torch.float64)
+            return (rows * u**(8 if skewed else 1)).to(torch.int32)
+
+        yield ("embedding_bag",
+               f"rows={rows},cols={cols},bags={bags},lookups={lookups}" +
+               ("/indices=skewed" if skewed else "") + "/" + name,
+               lambda table, at: F.embedding_bag(at, table, mode="sum"),
+               [(rows, cols), indices], dtype)
+
+
+def linear_cases():
+    bf16 = torch.bfloat16
+    for m, n, k, activation in [(4096, 4096, 1024, "gelu"),
+                                (4096, 1024, 4096, "none"),
+                                (4096, 4096, 1024, "relu")]:
+        f = {"gelu": F.gelu, "relu": F.relu, "none": lambda x: x}[activation]
+        attribute = "" if activation == "none" else f"/activation={activation}"
+        yield ("linear", f"m={m},n={n},k={k}{attribute}/bf16",
+               lambda x, w, b, f=f: f(torch.addmm(b, x, w)),
+               [(m, k), (k, n), (n,)], bf16)
+
+
+def attention_cases():
+    bf16 = torch.bfloat16
+    for batch, heads, queries, keys, d, causal, group in [
+            (8, 16, 512, 512, 64, False, 1), (4, 16, 4096, 4096, 64, False, 1),
+            (4, 16, 4096, 4096, 128, True, 1),
+            (1, 32, 8192, 8192, 128, True, 1),
+            (1, 16, 16384, 16384, 128, False, 1),
+            (1, 32, 512, 512, 128, True, 4), (8, 32, 1, 8192, 128, False, 4)]:
+        attributes = (["causal=yes"] if causal else []) + (
+            [f"group={group}"] if group > 1 else [])
+        yield ("attention",
+               f"batch={batch},heads={heads},queries={queries},keys={keys},"
+               f"d={d}" + "".join(["/" + ",".join(attributes)] if attributes
+                                  else []) + "/bf16",
+               lambda q, k, v, causal=causal, group=group:
+               F.scaled_dot_product_attention(q, k, v, is_causal=causal,
+                                              enable_gqa=group > 1),
+               [(batch, heads, queries, d), (batch, heads // group, keys, d),
+                (batch, heads // group, keys, d)], bf16)
+
+
+def cases():
+    yield from matrix_cases()
+    yield from bag_cases()
+    yield from linear_cases()
+    yield from attention_cases()
+
+
+def operands(sizes, dtype):
+    return [size() if callable(size) else
+            torch.randn(size, device="cuda", dtype=dtype) for size in sizes]
+
+
+def bytes_of(result):
+    results = result if isinstance(result, (tuple, list)) else [result]
+    return sum(t.nbytes for t in results)

@@ -1,0 +1,2 @@
+#define CENTRED 1
+#include "norm_backward.cuh"

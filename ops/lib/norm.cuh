@@ -1,0 +1,268 @@
+// layer_norm and rms_norm of rows on CUDA (norm.h has the formula): one read,
+// one write, unless a row is too long for registers.
+//
+// Rows stay in the registers of the threads that share them: lanes of a warp,
+// warps of a block, or blocks of a cluster. Each thread has its elements of
+// ROWS rows at once, so that gamma and beta are read once for all of them and
+// more is in flight. First comes the mean, then the squares about it, so that
+// nothing cancels.
+//
+// Compiled at run time with these knobs as macros, beside elements.cuh's:
+//   CENTRED 1 layer_norm, 0 rms_norm; STATISTICS 1: mean and rstd are written;
+//   THREADS_PER_ROW (a power of two from 32); GROUPS (rows side by side in a
+//   block); ROWS (one after another in a thread); CLUSTER (blocks per row);
+//   VECTOR (elements per access); ITEMS (accesses per thread and row);
+//   RESIDENT 0: rows are read for each sum anew, ITEMS accesses at a time; EARLY 1: gamma
+//   and beta are loaded before threads meet, which hides how long that takes
+//   and costs registers; STREAMING 1: y is evicted first.
+
+#include "elements.cuh"
+
+typedef Elements<VECTOR> Vector;
+
+constexpr int kWarpsPerRow = THREADS_PER_ROW / 32;
+constexpr int kParts = kWarpsPerRow * CLUSTER;  // of a row, one a warp
+constexpr float kEpsilon = 1e-5f;
+
+// The sums over the threads that share each row, in all of them. `turn` is
+// another one for each sum of a kernel.
+__device__ __forceinline__ void SumOverRows(float (&sums)[ROWS], int turn,
+                                            [[maybe_unused]] int rank) {
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) sums[r] = SumOfLanes<32>(sums[r]);
+  if constexpr (kParts > 1) {
+    __shared__ float parts[2][GROUPS][ROWS][kParts];
+    const int warp = threadIdx.x % THREADS_PER_ROW / 32;
+    const int group = threadIdx.x / THREADS_PER_ROW, lane = threadIdx.x % 32;
+#if CLUSTER > 1
+    // Every block gets the parts of all.
+    if (lane < CLUSTER) {
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r) {
+        const uint32_t place = (uint32_t)__cvta_generic_to_shared(
+            &parts[turn][group][r][rank * kWarpsPerRow + warp]);
+        asm volatile(
+            "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
+            "st.shared::cluster.f32 [remote], %2;}" ::"r"(place),
+            "r"(lane), "f"(sums[r])
+            : "memory");
+      }
+    }
+    asm volatile(
+        "barrier.cluster.arrive.release.aligned;"
+        "barrier.cluster.wait.acquire.aligned;" ::
+            : "memory");
+#else
+    if (lane == 0) {
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r) parts[turn][group][r][warp] = sums[r];
+    }
+    __syncthreads();
+#endif
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      const float* const of_row = parts[turn][group][r];
+      sums[r] = 0;
+      if constexpr (kParts <= 8) {
+#pragma unroll
+        for (int i = 0; i < kParts; ++i) sums[r] += of_row[i];
+      } else {
+        for (int i = lane; i < kParts; i += 32) sums[r] += of_row[i];
+        sums[r] = SumOfLanes<32>(sums[r]);
+      }
+    }
+  }
+}
+
+// Thread `in_row` of a row has the accesses in_row, in_row + THREADS_PER_ROW...
+// behind `first`.
+__device__ __forceinline__ void LoadItems(const Vector* from, int first,
+                                          int vectors, Vector* v) {
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = first + i * THREADS_PER_ROW;
+    if (index < vectors) v[i] = LoadOnce(from + index);
+  }
+}
+
+// The sum of (x - mean)^kPower.
+template <int kPower>
+__device__ __forceinline__ float SumOfItems(const Vector* v, int first,
+                                            int vectors, float mean) {
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    if (first + i * THREADS_PER_ROW >= vectors) continue;
+    float x[VECTOR];
+    ToFloats(v[i], x);
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) {
+      const float apart = CENTRED && kPower == 2 ? x[j] - mean : x[j];
+      sum = kPower == 2 ? fmaf(apart, apart, sum) : sum + apart;
+    }
+  }
+  return sum;
+}
+
+struct Row {
+  float mean, rstd;
+};
+
+// gamma or beta at the same places. They stay in the caches, and where they are
+// loaded is where this stands.
+__device__ __forceinline__ void LoadFactors(const Vector* from, int first,
+                                            int vectors, Vector* v) {
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = first + i * THREADS_PER_ROW;
+    if (index >= vectors) continue;
+    if constexpr (sizeof(Vector) == 16) {
+      uint32_t* const w = (uint32_t*)v[i].at;
+      asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                   : "l"(from + index));
+    } else {
+      v[i] = from[index];
+    }
+  }
+}
+
+__device__ __forceinline__ void StoreItems(const Vector* v, const Row& row,
+                                           const Vector* gamma,
+                                           const Vector* beta, int first,
+                                           int vectors, Vector* to) {
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = first + i * THREADS_PER_ROW;
+    if (index >= vectors) continue;
+    float x[VECTOR], scale[VECTOR];
+    ToFloats(v[i], x);
+    ToFloats(gamma[i], scale);
+#if CENTRED
+    float shift[VECTOR];
+    ToFloats(beta[i], shift);
+#endif
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) {
+#if CENTRED
+      x[j] = fmaf((x[j] - row.mean) * row.rstd, scale[j], shift[j]);
+#else
+      x[j] = x[j] * row.rstd * scale[j];
+#endif
+    }
+    Store<STREAMING>(to + index, FromFloats(x));
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
+#if CLUSTER > 1
+    __cluster_dims__(CLUSTER, 1, 1)
+#endif
+        normalize(const Element* x, const Vector* gamma,
+#if CENTRED
+                  const Vector* beta,
+#endif
+                  Element* y,
+#if STATISTICS && CENTRED
+                  float* mean,
+#endif
+#if STATISTICS
+                  float* rstd,
+#endif
+                  long long rows, int columns) {
+#if !CENTRED
+  const Vector* const beta = nullptr;
+#endif
+  const int in_row = threadIdx.x % THREADS_PER_ROW;
+  const int group = threadIdx.x / THREADS_PER_ROW;
+  [[maybe_unused]] int rank = 0;
+#if CLUSTER > 1
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+  const long long row0 =
+      ((long long)(blockIdx.x / CLUSTER) * GROUPS + group) * ROWS;
+  // Threads without rows stay for the barriers.
+  const int live = (int)max(0ll, min(rows - row0, (long long)ROWS));
+  const int vectors = columns / VECTOR;
+  const Vector* const from = (const Vector*)(x + row0 * columns);
+  Vector* const to = (Vector*)(y + row0 * columns);
+
+  Vector v[ROWS][ITEMS], scale[ITEMS], shift[ITEMS];
+#if RESIDENT
+  const int first = rank * THREADS_PER_ROW * ITEMS + in_row;
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    if (r < live) LoadItems(from + (long long)r * vectors, first, vectors, v[r]);
+  }
+#if EARLY
+  LoadFactors(gamma, first, vectors, scale);
+  if (CENTRED) LoadFactors(beta, first, vectors, shift);
+#endif
+#endif
+#if CLUSTER > 1
+  // All blocks run before one writes into another's memory.
+  asm volatile(
+      "barrier.cluster.arrive.relaxed.aligned;"
+      "barrier.cluster.wait.aligned;" ::
+          : "memory");
+#endif
+  Row row[ROWS] = {};
+  float sums[ROWS];
+#pragma unroll
+  for (int turn = CENTRED ? 0 : 1; turn < 2; ++turn) {
+#if RESIDENT
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      const int exist = r < live ? vectors : 0;
+      sums[r] = turn == 0 ? SumOfItems<1>(v[r], first, exist, 0)
+                          : SumOfItems<2>(v[r], first, exist, row[r].mean);
+    }
+#else
+    sums[0] = 0;
+    for (int first = in_row; first < (live ? vectors : 0);
+         first += THREADS_PER_ROW * ITEMS) {
+      LoadItems(from, first, vectors, v[0]);
+      sums[0] += turn == 0 ? SumOfItems<1>(v[0], first, vectors, 0)
+                           : SumOfItems<2>(v[0], first, vectors, row[0].mean);
+    }
+#endif
+    SumOverRows(sums, turn, rank);
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      const float average = sums[r] / columns;
+      if (turn == 0) row[r].mean = average;
+      if (turn == 1) row[r].rstd = rsqrtf(average + kEpsilon);
+    }
+  }
+#if STATISTICS
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    if (r < live && in_row == 0 && rank == 0) {
+#if CENTRED
+      mean[row0 + r] = row[r].mean;
+#endif
+      rstd[row0 + r] = row[r].rstd;
+    }
+  }
+#endif
+#if RESIDENT
+#if !EARLY
+  LoadFactors(gamma, first, vectors, scale);
+  if (CENTRED) LoadFactors(beta, first, vectors, shift);
+#endif
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    if (r >= live) continue;
+    StoreItems(v[r], row[r], scale, shift, first, vectors,
+               to + (long long)r * vectors);
+  }
+#else
+  for (int first = in_row; first < (live ? vectors : 0);
+       first += THREADS_PER_ROW * ITEMS) {
+    LoadItems(from, first, vectors, v[0]);
+    LoadFactors(gamma, first, vectors, scale);
+    if (CENTRED) LoadFactors(beta, first, vectors, shift);
+    StoreItems(v[0], row[0], scale, shift, first, vectors, to);
+  }
+#endif
+}

@@ -1,0 +1,394 @@
+// The gradients of layer_norm and rms_norm on CUDA (norm.h has the formulas) in
+// one launch: dx needs sums over rows, dgamma and dbeta need sums over columns.
+//
+// BY_ROWS 1: a block goes through rows, whose elements lie in the registers of
+// its threads as in norm.cuh, and its threads keep sums of their columns. Then
+// blocks meet, and each adds up everybody's sums of some columns. x and dy are
+// read once.
+// BY_ROWS 0: a block has all rows of some columns, so that dgamma and dbeta are
+// its own; blocks leave their parts of the sums over rows, meet, and add those
+// up. For few long rows: with RESIDENT 1 what a block read is still in its
+// registers when it comes back, else x and dy are read twice.
+//
+// All sums are added in a fixed order. Blocks meet, so that all of the grid
+// must be resident: BLOCKS on every multiprocessor.
+//
+// Compiled at run time with these knobs as macros, beside elements.cuh's:
+//   CENTRED 1 layer_norm, 0 rms_norm; THREADS_PER_ROW (a power of two from 32);
+//   GROUPS (rows side by side in a block); BLOCKS; VECTOR (elements per access);
+//   ITEMS (by rows: accesses per thread and row; by columns: rows per thread
+//   that are resident); PREFETCH 1: by rows, the next row is loaded before the
+//   sums of this one are there; AT_ONCE: by rows, columns that a block adds up
+//   at once in the end, a power of two.
+
+#include "elements.cuh"
+
+typedef Elements<VECTOR> Vector;
+
+constexpr int kThreads = THREADS_PER_ROW * GROUPS;
+constexpr int kWarpsPerRow = THREADS_PER_ROW / 32;
+constexpr int kResults = CENTRED ? 2 : 1;  // dgamma and dbeta
+
+// Sums of g and of g h.
+struct Sums {
+  float g, gh;
+};
+__device__ __forceinline__ Sums OfWarp(Sums s) {
+  return {CENTRED ? SumOfLanes<32>(s.g) : 0, SumOfLanes<32>(s.gh)};
+}
+
+struct Row {
+  float mean, rstd;
+};
+
+struct Operands {
+  const Element *dy, *x;
+  const Vector* gamma;
+  const float *mean, *rstd;
+  Element *dx, *dgamma, *dbeta;
+  long long rows;
+  int columns;
+
+  // dgamma and dbeta.
+  __device__ __forceinline__ Element* Result(int i) const {
+    return i == 0 ? dgamma : dbeta;
+  }
+  __device__ __forceinline__ Row At(long long row) const {
+    return {CENTRED ? __ldg(mean + row) : 0, __ldg(rstd + row)};
+  }
+};
+
+// One access of a row: adds to the sums of the row and of its columns.
+__device__ __forceinline__ void AddSums(const Vector& dy, const Vector& x,
+                                        const Vector& gamma, const Row& row,
+                                        Sums* of_row) {
+  float d[VECTOR], h[VECTOR], scale[VECTOR];
+  ToFloats(dy, d);
+  ToFloats(x, h);
+  ToFloats(gamma, scale);
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) {
+    h[j] = (h[j] - row.mean) * row.rstd;
+    const float g = d[j] * scale[j];
+    if (CENTRED) of_row->g += g;
+    of_row->gh = fmaf(g, h[j], of_row->gh);
+  }
+}
+
+__device__ __forceinline__ void AddColumns(const Vector& dy, const Vector& x,
+                                           const Row& row,
+                                           float (&sums)[kResults][VECTOR]) {
+  float d[VECTOR], h[VECTOR];
+  ToFloats(dy, d);
+  ToFloats(x, h);
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) {
+    sums[0][j] = fmaf(d[j], (h[j] - row.mean) * row.rstd, sums[0][j]);
+    if (CENTRED) sums[kResults - 1][j] += d[j];
+  }
+}
+
+// `means`: the sums of the whole row over its length.
+__device__ __forceinline__ Vector Gradient(const Vector& dy, const Vector& x,
+                                           const Vector& gamma, const Row& row,
+                                           const Sums& means) {
+  float d[VECTOR], h[VECTOR], scale[VECTOR];
+  ToFloats(dy, d);
+  ToFloats(x, h);
+  ToFloats(gamma, scale);
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) {
+    h[j] = (h[j] - row.mean) * row.rstd;
+    d[j] = row.rstd * (fmaf(d[j], scale[j], -means.g) - h[j] * means.gh);
+  }
+  return FromFloats(d);
+}
+
+#if BY_ROWS
+
+// The sums over the threads of this group's row, in all of them. `turn` differs
+// from that of the call before.
+__device__ __forceinline__ Sums OfRow(Sums s, int turn) {
+  s = OfWarp(s);
+  if (THREADS_PER_ROW == 32) return s;
+  __shared__ Sums parts[2][GROUPS][kWarpsPerRow];
+  const int in_row = threadIdx.x % THREADS_PER_ROW;
+  const int group = threadIdx.x / THREADS_PER_ROW;
+  if (in_row % 32 == 0) parts[turn][group][in_row / 32] = s;
+  asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(THREADS_PER_ROW)
+               : "memory");
+  s = {};
+#pragma unroll
+  for (int i = 0; i < kWarpsPerRow; ++i) {
+    s.g += parts[turn][group][i].g;
+    s.gh += parts[turn][group][i].gh;
+  }
+  return s;
+}
+
+__device__ __forceinline__ void LoadRow(const Element* from, int in_row,
+                                        int vectors, Vector (&v)[ITEMS]) {
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = in_row + i * THREADS_PER_ROW;
+    if (index < vectors) v[i] = LoadOnce((const Vector*)from + index);
+  }
+}
+
+// Adds up the sums of all blocks, partial[block][result][column].
+__device__ __forceinline__ void AddBlocks(const float* partial,
+                                          const Operands& o) {
+  constexpr int kParts = kThreads / AT_ONCE;
+  __shared__ float parts[kParts][AT_ONCE];
+  const int in_turn = threadIdx.x % AT_ONCE, part = threadIdx.x / AT_ONCE;
+  const long long all = (long long)kResults * o.columns;
+  for (long long first = (long long)blockIdx.x * AT_ONCE; first < all;
+       first += (long long)gridDim.x * AT_ONCE) {
+    const long long at = first + in_turn;
+    float sum = 0;
+    if (at < all) {
+#pragma unroll 8
+      for (int block = part; block < gridDim.x; block += kParts) {
+        sum += __ldcg(partial + block * all + at);
+      }
+    }
+    parts[part][in_turn] = sum;
+#pragma unroll
+    for (int half = kParts / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if (part < half) {
+        parts[part][in_turn] += parts[part + half][in_turn];
+      }
+    }
+    if (part == 0 && at < all) {
+      const int result = at >= o.columns;
+      o.Result(result)[at - result * o.columns] =
+          FromFloat(parts[0][in_turn]);
+    }
+    __syncthreads();
+  }
+}
+
+__device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
+  extern __shared__ __align__(16) float of_groups[];  // [GROUPS][columns]
+  const int in_row = threadIdx.x % THREADS_PER_ROW;
+  const int group = threadIdx.x / THREADS_PER_ROW;
+  const int vectors = o.columns / VECTOR;
+  Vector scale[ITEMS];
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = in_row + i * THREADS_PER_ROW;
+    if (index < vectors) scale[i] = o.gamma[index];
+  }
+  float sums[ITEMS][kResults][VECTOR] = {};
+  const long long step = (long long)gridDim.x * GROUPS;
+  long long row = (long long)blockIdx.x * GROUPS + group;
+  Vector dy[ITEMS], x[ITEMS];
+  Row of_row = {};
+#if PREFETCH
+  if (row < o.rows) {
+    LoadRow(o.dy + row * o.columns, in_row, vectors, dy);
+    LoadRow(o.x + row * o.columns, in_row, vectors, x);
+    of_row = o.At(row);
+  }
+#endif
+  for (int turn = 0; row < o.rows; row += step, turn ^= 1) {
+#if PREFETCH
+    Vector next_dy[ITEMS], next_x[ITEMS];
+    Row of_next = {};
+    const long long next = row + step;
+    if (next < o.rows) {
+      LoadRow(o.dy + next * o.columns, in_row, vectors, next_dy);
+      LoadRow(o.x + next * o.columns, in_row, vectors, next_x);
+      of_next = o.At(next);
+    }
+#else
+    LoadRow(o.dy + row * o.columns, in_row, vectors, dy);
+    LoadRow(o.x + row * o.columns, in_row, vectors, x);
+    of_row = o.At(row);
+#endif
+    Sums mine = {};
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+      if (in_row + i * THREADS_PER_ROW >= vectors) continue;
+      AddSums(dy[i], x[i], scale[i], of_row, &mine);
+      AddColumns(dy[i], x[i], of_row, sums[i]);
+    }
+    mine = OfRow(mine, turn);
+    const Sums means = {mine.g / o.columns, mine.gh / o.columns};
+    Vector* const to = (Vector*)(o.dx + row * o.columns);
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+      const int index = in_row + i * THREADS_PER_ROW;
+      if (index >= vectors) continue;
+      to[index] = Gradient(dy[i], x[i], scale[i], of_row, means);
+    }
+#if PREFETCH
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) dy[i] = next_dy[i], x[i] = next_x[i];
+    of_row = of_next;
+#endif
+  }
+  // Two counters come first.
+  float* const partial = (float*)(workspace + 64);
+  float* const mine =
+      partial + (long long)blockIdx.x * kResults * o.columns;
+#pragma unroll
+  for (int result = 0; result < kResults; ++result) {
+    float* const to =
+        GROUPS == 1 ? mine + result * o.columns : of_groups + group * o.columns;
+    if (GROUPS > 1) __syncthreads();
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+      const int index = in_row + i * THREADS_PER_ROW;
+      if (index >= vectors) continue;
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) {
+        to[index * VECTOR + j] = sums[i][result][j];
+      }
+    }
+    if (GROUPS == 1) continue;
+    __syncthreads();
+    for (int c = threadIdx.x; c < o.columns; c += kThreads) {
+      float sum = 0;
+#pragma unroll
+      for (int g = 0; g < GROUPS; ++g) sum += of_groups[g * o.columns + c];
+      mine[result * o.columns + c] = sum;
+    }
+  }
+  MeetAllBlocks(workspace);
+  AddBlocks(partial, o);
+}
+
+#else
+
+// Rows group, group + GROUPS... of the columns that a thread has in one slice.
+__device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
+  __shared__ float of_groups[GROUPS][THREADS_PER_ROW * VECTOR];
+  const int in_row = threadIdx.x % THREADS_PER_ROW;
+  const int group = threadIdx.x / THREADS_PER_ROW;
+  const int lane = threadIdx.x % 32;
+  const int vectors = o.columns / VECTOR;
+  const int step = gridDim.x * THREADS_PER_ROW;
+  const int first = blockIdx.x * THREADS_PER_ROW + in_row;
+  // Two counters come first, then parts[row][part], a part of every warp of a
+  // row.
+  Sums* const parts = (Sums*)(workspace + 64);
+  const int count = gridDim.x * kWarpsPerRow;
+  Sums* const my_part = parts + blockIdx.x * kWarpsPerRow + in_row / 32;
+
+#if RESIDENT
+  Vector dy[ITEMS], x[ITEMS], scale = {};
+  if (first < vectors) scale = o.gamma[first];
+#pragma unroll
+  for (int k = 0; k < ITEMS; ++k) {
+    const long long row = group + k * GROUPS;
+    if (row >= o.rows || first >= vectors) continue;
+    dy[k] = LoadOnce((const Vector*)(o.dy + row * o.columns) + first);
+    x[k] = LoadOnce((const Vector*)(o.x + row * o.columns) + first);
+  }
+#pragma unroll
+  for (int k = 0; k < ITEMS; ++k) {
+    const long long row = group + k * GROUPS;
+    if (row >= o.rows) break;
+    Sums mine = {};
+    if (first < vectors) AddSums(dy[k], x[k], scale, o.At(row), &mine);
+    mine = OfWarp(mine);
+    if (lane == 0) my_part[row * count] = mine;
+  }
+#else
+  for (long long row = group; row < o.rows; row += GROUPS) {
+    const Row of_row = o.At(row);
+    Sums mine = {};
+    for (int index = first; index < vectors; index += step) {
+      AddSums(((const Vector*)(o.dy + row * o.columns))[index],
+              ((const Vector*)(o.x + row * o.columns))[index], o.gamma[index],
+              of_row, &mine);
+    }
+    mine = OfWarp(mine);
+    if (lane == 0) my_part[row * count] = mine;
+  }
+#endif
+
+  MeetAllBlocks(workspace);
+  const auto means_of = [&](long long row) {
+    Sums all = {};
+    for (int i = lane; i < count; i += 32) {
+      const float2 part = __ldcg((const float2*)(parts + row * count + i));
+      all.g += part.x;
+      all.gh += part.y;
+    }
+    all = OfWarp(all);
+    return Sums{all.g / o.columns, all.gh / o.columns};
+  };
+
+  // All threads go through all slices of the block together.
+  for (int slice = blockIdx.x * THREADS_PER_ROW; slice < vectors;
+       slice += step) {
+    const int index = slice + in_row;
+    float sums[kResults][VECTOR] = {};
+#if RESIDENT  // one slice
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+      const long long row = group + k * GROUPS;
+      if (row >= o.rows) break;
+      const Sums means = means_of(row);
+      if (index >= vectors) continue;
+      const Row of_row = o.At(row);
+      AddColumns(dy[k], x[k], of_row, sums);
+      ((Vector*)(o.dx + row * o.columns))[index] =
+          Gradient(dy[k], x[k], scale, of_row, means);
+    }
+#else
+    for (long long row = group; row < o.rows; row += GROUPS) {
+      const Sums means = means_of(row);
+      if (index >= vectors) continue;
+      const Row of_row = o.At(row);
+      const Vector dy = ((const Vector*)(o.dy + row * o.columns))[index];
+      const Vector x = ((const Vector*)(o.x + row * o.columns))[index];
+      AddColumns(dy, x, of_row, sums);
+      ((Vector*)(o.dx + row * o.columns))[index] =
+          Gradient(dy, x, o.gamma[index], of_row, means);
+    }
+#endif
+#pragma unroll
+    for (int result = 0; result < kResults; ++result) {
+      __syncthreads();
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) {
+        of_groups[group][j * THREADS_PER_ROW + in_row] = sums[result][j];
+      }
+      __syncthreads();
+      for (int i = threadIdx.x; i < THREADS_PER_ROW * VECTOR; i += kThreads) {
+        const int column =
+            (slice + i % THREADS_PER_ROW) * VECTOR + i / THREADS_PER_ROW;
+        if (column >= o.columns) continue;
+        float sum = 0;
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) sum += of_groups[g][i];
+        o.Result(result)[column] = FromFloat(sum);
+      }
+    }
+    if (RESIDENT) break;
+  }
+}
+
+#endif
+
+extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
+    backward(const Element* dy, const Element* x, const Vector* gamma,
+#if CENTRED
+             const float* mean,
+#endif
+             const float* rstd, Element* dx, Element* dgamma,
+#if CENTRED
+             Element* dbeta,
+#endif
+             long long rows, int columns, int* workspace) {
+#if !CENTRED
+  const float* const mean = nullptr;
+  Element* const dbeta = nullptr;
+#endif
+  Backward({dy, x, gamma, mean, rstd, dx, dgamma, dbeta, rows, columns},
+           workspace);
+}

@@ -1,0 +1,210 @@
+#ifndef OPTRAIL_OPS_LIB_NORM_CUDA_H_
+#define OPTRAIL_OPS_LIB_NORM_CUDA_H_
+
+// The CUDA backends of layer_norm and rms_norm, forward (norm.cuh) and backward
+// (norm_backward.cuh).
+//
+//   class RmsNormCuda : public NormCuda {
+//    public:
+//     RmsNormCuda() : NormCuda("rms_norm_cuda.cu") {}
+//   };
+//   OPTRAIL_REGISTER_BACKEND("rms_norm", RmsNormCuda)
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "ops/device/cuda/backend.h"
+#include "ops/lib/cuda_frame.h"
+
+namespace optrail::ops {
+
+// How the threads of a block lie over rows.
+struct NormThreads {
+  int64_t per_row, groups;
+};
+
+// Of the knobs threads and threads_per_row, which as 0 is as many as a row of
+// `vectors` accesses takes with `items` a thread.
+inline NormThreads NormThreadsOf(const proto::Config& config, int64_t vectors,
+                                 int64_t items) {
+  const int64_t threads = cuda::Knob(config, "threads");
+  int64_t per_row = cuda::Knob(config, "threads_per_row");
+  if (per_row == 0) {
+    per_row = 32;
+    while (per_row < threads && per_row * items < vectors) per_row *= 2;
+  }
+  return {per_row, std::max<int64_t>(1, threads / per_row)};
+}
+
+class NormCuda : public cuda::CudaBackend {
+ public:
+  // `source` sets CENTRED and includes norm.cuh.
+  explicit NormCuda(std::string source) : source_(std::move(source)) {}
+
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return ElementTypes();
+  }
+
+  absl::StatusOr<cuda::CudaPlan> Plan(
+      const proto::Shape& shape, const proto::Config& config,
+      const proto::Hardware& hardware) const override {
+    // Of a row in the registers of a thread, as the space says, with what
+    // rounding up to whole accesses adds; and how much of a longer one it has
+    // in flight.
+    constexpr int64_t kMaxElements = 64 + 8;
+    constexpr int64_t kInFlight = 4;
+    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
+                             cuda::ElementOf(shape.data_types(0)));
+    const int64_t rows = shape.dims(0).value();
+    const int64_t columns = shape.dims(1).value();
+    const int64_t cluster = cuda::Knob(config, "cluster");
+    const int64_t vector = cuda::VectorOf(columns, element.bytes);
+    const int64_t vectors = columns / vector;
+    const NormThreads threads =
+        NormThreadsOf(config, CeilDiv(vectors, cluster), /*items=*/4);
+    const int64_t rows_at_once = cuda::Knob(config, "rows");
+    const int64_t items = CeilDiv(vectors, threads.per_row * cluster);
+    const bool resident = items * vector <= kMaxElements;
+    if (!resident && cluster * rows_at_once > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a thread would hold ", items * vector,
+                       " elements of a row, at most ", kMaxElements,
+                       ", and only one row of one block is read twice"));
+    }
+    cuda::CudaPlan plan;
+    plan.source = source_;
+    plan.function = "normalize";
+    plan.defines = {
+        absl::StrCat("ELEMENT=", element.code),
+        absl::StrCat("STATISTICS=",
+                     NamedVariant(shape, "statistics") == "written" ? 1 : 0),
+        absl::StrCat("THREADS_PER_ROW=", threads.per_row),
+        absl::StrCat("GROUPS=", threads.groups),
+        absl::StrCat("ROWS=", rows_at_once),
+        absl::StrCat("CLUSTER=", cluster),
+        absl::StrCat("VECTOR=", vector),
+        absl::StrCat("ITEMS=", resident ? items : kInFlight),
+        absl::StrCat("RESIDENT=", resident ? 1 : 0),
+        absl::StrCat("EARLY=", cuda::Knob(config, "early")),
+        absl::StrCat("STREAMING=", cuda::Knob(config, "streaming"))};
+    plan.cluster = static_cast<int>(cluster);
+    plan.grid_x = static_cast<unsigned>(
+        CeilDiv(rows, threads.groups * rows_at_once) * cluster);
+    plan.block_x = static_cast<unsigned>(threads.per_row * threads.groups);
+    return plan;
+  }
+
+  absl::Status Arguments(const cuda::CudaPlan& plan, const proto::Shape& shape,
+                         const proto::Config& config,
+                         absl::Span<void* const> operands, void* workspace,
+                         const cuda::Driver& driver,
+                         cuda::CudaArguments* arguments) const override {
+    for (void* operand : operands) arguments->Add(operand);
+    arguments->Add<long long>(shape.dims(0).value());
+    arguments->Add(static_cast<int>(shape.dims(1).value()));
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string source_;
+};
+
+class NormBackwardCuda : public cuda::CudaBackend {
+ public:
+  // `source` sets CENTRED, as it is here, and includes norm_backward.cuh.
+  NormBackwardCuda(std::string source, bool centred)
+      : source_(std::move(source)), results_(centred ? 2 : 1) {}
+
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return ElementTypes();
+  }
+
+  absl::StatusOr<cuda::CudaPlan> Plan(
+      const proto::Shape& shape, const proto::Config& config,
+      const proto::Hardware& hardware) const override {
+    // By rows: accesses of a row in the registers of a thread. By columns: rows
+    // of one access each.
+    constexpr int64_t kMaxItems = 4;
+    constexpr int64_t kMaxRows = 8;
+    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
+                             cuda::ElementOf(shape.data_types(0)));
+    const int64_t rows = shape.dims(0).value();
+    const int64_t columns = shape.dims(1).value();
+    const int64_t vector = cuda::VectorOf(columns, element.bytes);
+    const int64_t vectors = columns / vector;
+    const int64_t blocks = cuda::Knob(config, "blocks");
+    const int64_t resident_blocks = blocks * std::max(1, hardware.cores());
+    const NormThreads threads = NormThreadsOf(config, vectors, /*items=*/2);
+    const int64_t block_x = threads.per_row * threads.groups;
+    int64_t items = CeilDiv(vectors, threads.per_row);
+    const bool by_rows =
+        cuda::VariantKnob(config, "method") == "rows" && items <= kMaxItems;
+    cuda::CudaPlan plan;
+    int64_t at_once = 16;
+    bool resident = false;
+    if (by_rows) {
+      plan.grid_x = static_cast<unsigned>(
+          std::min(resident_blocks, CeilDiv(rows, threads.groups)));
+      while (at_once < std::min<int64_t>(block_x, 128) &&
+             at_once * plan.grid_x < results_ * columns) {
+        at_once *= 2;
+      }
+      if (threads.groups > 1) {
+        plan.dynamic_shared_bytes =
+            static_cast<unsigned>(4 * threads.groups * columns);
+      }
+      plan.workspace_bytes =
+          static_cast<size_t>(256 + 4 * results_ * columns * plan.grid_x);
+    } else {
+      plan.grid_x = static_cast<unsigned>(
+          std::min(resident_blocks, CeilDiv(vectors, threads.per_row)));
+      items = CeilDiv(rows, threads.groups);
+      resident = items <= kMaxRows && plan.grid_x * threads.per_row >= vectors;
+      if (!resident) items = 1;
+      plan.workspace_bytes = static_cast<size_t>(
+          256 + 8 * rows * plan.grid_x * threads.per_row / 32);
+    }
+    plan.source = source_;
+    plan.function = "backward";
+    plan.defines = {absl::StrCat("ELEMENT=", element.code),
+                    absl::StrCat("BY_ROWS=", by_rows ? 1 : 0),
+                    absl::StrCat("RESIDENT=", resident ? 1 : 0),
+                    absl::StrCat("THREADS_PER_ROW=", threads.per_row),
+                    absl::StrCat("GROUPS=", threads.groups),
+                    absl::StrCat("BLOCKS=", blocks),
+                    absl::StrCat("VECTOR=", vector),
+                    absl::StrCat("ITEMS=", items),
+                    absl::StrCat("PREFETCH=", cuda::Knob(config, "prefetch")),
+                    absl::StrCat("AT_ONCE=", at_once)};
+    plan.block_x = static_cast<unsigned>(block_x);
+    return plan;
+  }
+
+  absl::Status Arguments(const cuda::CudaPlan& plan, const proto::Shape& shape,
+                         const proto::Config& config,
+                         absl::Span<void* const> operands, void* workspace,
+                         const cuda::Driver& driver,
+                         cuda::CudaArguments* arguments) const override {
+    for (void* operand : operands) arguments->Add(operand);
+    arguments->Add<long long>(shape.dims(0).value());
+    arguments->Add(static_cast<int>(shape.dims(1).value()));
+    arguments->Add(workspace);
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string source_;
+  const int64_t results_;
+};
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_LIB_NORM_CUDA_H_

@@ -1,0 +1,2 @@
+#define CENTRED 0
+#include "norm_backward.cuh"

@@ -1,0 +1,112 @@
+// The CUDA kernels of sum: what to compile for a config, how to launch it.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "ops/core/registry.h"
+#include "ops/device/cuda/backend.h"
+#include "ops/lib/cuda_frame.h"
+
+namespace optrail::ops {
+namespace {
+
+using cuda::CudaPlan;
+using cuda::Knob;
+
+// What parts=0 means: so many warps on every multiprocessor keep its memory
+// busy, and a part is at least so many accesses of every thread.
+constexpr int64_t kWarpsPerMultiprocessor = 32;
+constexpr int64_t kLeastAccesses = 4;
+
+// x as the kernels see it.
+struct Matrix {
+  int64_t rows, columns;
+  bool across_rows;
+  int64_t vector;
+};
+Matrix MatrixOf(const proto::Shape& shape, int64_t element_bytes) {
+  Matrix x = {shape.dims(0).value(), shape.dims(1).value(), false, 1};
+  const std::string axis = NamedVariant(shape, "axis");
+  x.across_rows = axis == "rows";
+  if (axis == "all") x = {1, x.rows * x.columns, false, 1};
+  x.vector = cuda::VectorOf(x.columns, element_bytes);
+  return x;
+}
+
+class SumCuda : public cuda::CudaBackend {
+ public:
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return ElementTypes();
+  }
+
+  absl::StatusOr<CudaPlan> Plan(
+      const proto::Shape& shape, const proto::Config& config,
+      const proto::Hardware& hardware) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
+                             cuda::ElementOf(shape.data_types(0)));
+    const Matrix x = MatrixOf(shape, element.bytes);
+    const int64_t threads = Knob(config, "threads");
+    const int64_t lanes = Knob(config, "lanes");
+    const int64_t groups = threads / lanes;
+    // Of a row and of a column of x, in accesses.
+    const int64_t vectors = x.columns / x.vector;
+    const int64_t length =
+        x.across_rows ? CeilDiv(x.rows, groups) : CeilDiv(vectors, lanes);
+    const int64_t tiles =
+        x.across_rows ? CeilDiv(vectors, lanes) : CeilDiv(x.rows, groups);
+    int64_t parts = Knob(config, "parts");
+    if (parts == 0) {
+      const int64_t fill = CeilDiv(
+          hardware.cores() * kWarpsPerMultiprocessor * 32, tiles * threads);
+      parts = std::max<int64_t>(1, std::min(fill, length / kLeastAccesses));
+    }
+    parts = std::min(parts, x.across_rows ? x.rows : vectors);
+    CudaPlan plan;
+    plan.source = "sum_cuda.cu";
+    plan.function = "sum";
+    plan.defines = {absl::StrCat("ELEMENT=", element.code),
+                    absl::StrCat("ACROSS_ROWS=", x.across_rows ? 1 : 0),
+                    absl::StrCat("THREADS=", threads),
+                    absl::StrCat("LANES=", lanes),
+                    absl::StrCat("VECTOR=", x.vector),
+                    absl::StrCat("UNROLL=", Knob(config, "unroll")),
+                    absl::StrCat("PARTS=", parts)};
+    plan.grid_x = static_cast<unsigned>(tiles * parts);
+    plan.block_x = static_cast<unsigned>(threads);
+    if (parts > 1) {
+      const int64_t sums = x.across_rows ? x.columns : x.rows;
+      // Counters, in whole pieces of 256 bytes, and parts.
+      plan.workspace_bytes =
+          static_cast<size_t>(CeilDiv(tiles, 64) * 256 + 4 * parts * sums);
+    }
+    return plan;
+  }
+
+  absl::Status Arguments(const CudaPlan& plan, const proto::Shape& shape,
+                         const proto::Config& config,
+                         absl::Span<void* const> operands, void* workspace,
+                         const cuda::Driver& driver,
+                         cuda::CudaArguments* arguments) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
+                             cuda::ElementOf(shape.data_types(0)));
+    const Matrix x = MatrixOf(shape, element.bytes);
+    arguments->Add(operands[0]);
+    arguments->Add(operands[1]);
+    arguments->Add<long long>(x.rows);
+    arguments->Add<long long>(x.columns);
+    arguments->Add(static_cast<int*>(workspace));
+    return absl::OkStatus();
+  }
+};
+
+OPTRAIL_REGISTER_BACKEND("sum", SumCuda)
+
+}  // namespace
+}  // namespace optrail::ops
