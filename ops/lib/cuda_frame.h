@@ -4,7 +4,12 @@
 // What the CUDA backends of operators share on the host: small helpers, and the
 // backend of y[i] = f(x[i]).
 //
-//   OPTRAIL_ELEMENTWISE_CUDA("relu", "relu_cuda.cu")  // relu_cuda.cc
+//   // gelu_cuda.cc
+//   class GeluCuda : public ElementwiseCuda {
+//    public:
+//     GeluCuda() : ElementwiseCuda("gelu_cuda.cu") {}
+//   };
+//   OPTRAIL_REGISTER_BACKEND("gelu", GeluCuda)
 //
 // The device's side is elementwise.cuh; its space
 // elementwise_cuda.space.textproto.
@@ -20,7 +25,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "ops/core/registry.h"
 #include "ops/device/cuda/backend.h"
 
 namespace optrail::ops {
@@ -97,18 +101,6 @@ class ElementwiseCuda : public cuda::CudaBackend {
  private:
   const std::string source_;
 };
-
-// The backend of an operator whose f needs no macros.
-#define OPTRAIL_ELEMENTWISE_CUDA(op, source) \
-  namespace optrail::ops {                   \
-  namespace {                                \
-  class Cuda : public ElementwiseCuda {      \
-   public:                                   \
-    Cuda() : ElementwiseCuda(source) {}      \
-  };                                         \
-  OPTRAIL_REGISTER_BACKEND(op, Cuda)         \
-  }                                          \
-  }
 
 }  // namespace optrail::ops
 

@@ -256,7 +256,7 @@ template <int kConsumers, int kBlocks>
 __device__ __forceinline__ void GiveRegisters() {
   if constexpr (kConsumers == 3) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
-  } else if constexpr (kConsumers * kBlocks > 1) {
+  } else if constexpr (kConsumers * kBlocks == 2) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
   }
 }
@@ -268,8 +268,6 @@ __device__ __forceinline__ void TakeRegisters() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
   } else if constexpr (kConsumers == 1 && kBlocks == 2) {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-  } else if constexpr (kConsumers == 1 && kBlocks == 3) {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 136;");
   }
 }
 

@@ -31,15 +31,15 @@ struct NormThreads {
   int64_t per_row, groups;
 };
 
-// Of the knobs threads and threads_per_row, which as 0 is as many, up to
-// `most`, as a row of `vectors` accesses takes with `items` a thread.
+// Of the knobs threads and threads_per_row, which as 0 is as many as a row of
+// `vectors` accesses takes with `items` a thread.
 inline NormThreads NormThreadsOf(const proto::Config& config, int64_t vectors,
-                                 int64_t items, int64_t most) {
+                                 int64_t items) {
   const int64_t threads = cuda::Knob(config, "threads");
   int64_t per_row = cuda::Knob(config, "threads_per_row");
   if (per_row == 0) {
     per_row = 32;
-    while (per_row < most && per_row * items < vectors) per_row *= 2;
+    while (per_row < threads && per_row * items < vectors) per_row *= 2;
   }
   return {per_row, std::max<int64_t>(1, threads / per_row)};
 }
@@ -68,8 +68,8 @@ class NormCuda : public cuda::CudaBackend {
     const int64_t cluster = cuda::Knob(config, "cluster");
     const int64_t vector = cuda::VectorOf(columns, element.bytes);
     const int64_t vectors = columns / vector;
-    const NormThreads threads = NormThreadsOf(config, CeilDiv(vectors, cluster),
-                                              /*items=*/4, /*most=*/1024);
+    const NormThreads threads =
+        NormThreadsOf(config, CeilDiv(vectors, cluster), /*items=*/4);
     const int64_t rows_at_once = cuda::Knob(config, "rows");
     const int64_t items = CeilDiv(vectors, threads.per_row * cluster);
     const bool resident = items * vector <= kMaxElements;
@@ -142,8 +142,7 @@ class NormBackwardCuda : public cuda::CudaBackend {
     const int64_t vectors = columns / vector;
     const int64_t blocks = cuda::Knob(config, "blocks");
     const int64_t resident_blocks = blocks * std::max(1, hardware.cores());
-    const NormThreads threads = NormThreadsOf(
-        config, vectors, /*items=*/2, /*most=*/cuda::Knob(config, "threads"));
+    const NormThreads threads = NormThreadsOf(config, vectors, /*items=*/2);
     const int64_t block_x = threads.per_row * threads.groups;
     int64_t items = CeilDiv(vectors, threads.per_row);
     const bool by_rows =
