@@ -65,7 +65,8 @@ history=$work/history
 pairing=${base:0:12}-${head:0:12}-$$
 round=0
 # A base from before runs could say that they are pairs: judged without.
-"$work/optrail_base" help bench | grep -q -e --pairing || pairing=
+# (grep reads to the end: with -q, help might be ended by a broken pipe.)
+"$work/optrail_base" help bench | grep -e --pairing >/dev/null || pairing=
 bench() { # bench BINARY FOLDER PROCESSES FLAGS...
   local binary=$1 folder=$2 count=$3
   shift 3

@@ -13,7 +13,7 @@ while read -r name; do
   pattern="TEST(_F|_P)?\\($suite,[[:space:]]*$test\\)"
   # The macro's arguments may stand on two lines.
   if ! grep -rlE --include='*_test.cc' "$test" base tracker tuning reports \
-    suites cli | xargs -r cat | tr '\n' ' ' | grep -qE "$pattern"; then
+    suites cli | xargs -r cat | tr '\n' ' ' | grep -E "$pattern" >/dev/null; then
     echo "docs/threats.md names $name, and there is no such test"
     failed=1
   fi

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/git.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/textproto.h"

@@ -391,6 +391,8 @@ def operator(
 
     cc_test(
         name = name + "_test",
+        # Programs that are compiled, and autoschedulers that search.
+        timeout = "long" if halide and HALIDE_FOUND else None,
         args = [
             "--op=" + name,
             "--sampled_configs=%d" % sampled_configs,

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "ops/core/data_type.h"
 #include "ops/core/reference_check.h"
@@ -45,7 +47,9 @@ std::vector<Case> Cases() {
       {"layer_norm_backward", "rows=5,cols=67/f32"},
       {"linear", "m=5,n=19,k=7/activation=gelu/f32"},
       {"linear", "m=5,n=19,k=7/activation=relu/f32"},
+      {"linear", "m=5,n=19,k=7/activation=relu/bf16"},
       {"matmul", "m=5,n=19,k=7/f32"},
+      {"matmul", "m=5,n=19,k=7/bf16"},
       {"relu", "n=1037/f32"},
       {"rms_norm", "rows=5,cols=67/f32"},
       {"rms_norm_backward", "rows=5,cols=67/f32"},
@@ -170,6 +174,53 @@ TEST_P(SpecialValuesTest, DenormalsAreComputedWith) {
 TEST_P(SpecialValuesTest, OperandsMayLieAnywhereAFloatMay) {
   ExpectMatchesReference(/*offset=*/4);
   ExpectMatchesReference(/*offset=*/36);
+}
+
+// Among 16 million numbers the tolerance of a sum hides one that is missing.
+// Whole numbers hide nothing: every partial sum is exact, in any order.
+TEST(SumTest, IsExactWhereEveryPartialSumIs) {
+  const OperatorEntry* const entry = Registry::Get().Find("sum");
+  ASSERT_NE(entry, nullptr);
+  const auto backend = entry->FindBackend(proto::CPU, "");
+  ASSERT_TRUE(backend.ok());
+  const auto space =
+      tuning::Space::Parse((*backend)->space()->contents, "space");
+  ASSERT_TRUE(space.ok());
+  for (const char* text :
+       {"rows=1,cols=16777216/f32", "rows=4099,cols=4093/axis=rows/f32",
+        "rows=4099,cols=4093/f32", "rows=4099,cols=4093/axis=all/f32"}) {
+    SCOPED_TRACE(text);
+    const proto::Shape shape = *tuning::ParseShape(text);
+    const auto specs = *entry->op->Operands(shape);
+    Rng rng(kSeed);
+    std::vector<double> x(specs[0].elements());
+    for (double& v : x) v = static_cast<double>(rng.UniformInt(2001) - 1000);
+    const std::vector<double> expected = entry->op->Reference(shape, {x})[0];
+    for (const int threads : {1, 2}) {
+      auto device = MakeCpuDevice(threads);
+      ASSERT_TRUE(device.ok());
+      tuning::BindOptions options;
+      options.threads = threads;
+      const auto bound = space->Bind(shape, (*device)->hardware(), options);
+      ASSERT_TRUE(bound.ok()) << bound.status();
+      auto from = (*device)->Allocate(specs[0].size_bytes());
+      auto to = (*device)->Allocate(specs[1].size_bytes());
+      ASSERT_TRUE(from.ok() && to.ok());
+      EncodeValues(proto::F32, x, (*from)->data());
+      for (int sample = 0; sample < 4; ++sample) {
+        const proto::Config config =
+            sample == 0 ? (*bound)->default_config()
+                        : (*bound)->ToConfig((*bound)->Sample(rng));
+        SCOPED_TRACE(tuning::CanonicalText(config));
+        auto invocation = (*backend)->Load(Artifact(), shape, config, **device);
+        ASSERT_TRUE(invocation.ok()) << invocation.status();
+        (*invocation)->Run({(*from)->data(), (*to)->data()});
+        std::vector<double> sums(expected.size());
+        DecodeValues(proto::F32, (*to)->data(), 0, absl::MakeSpan(sums));
+        EXPECT_EQ(sums, expected);
+      }
+    }
+  }
 }
 
 std::string NameOf(const testing::TestParamInfo<Case>& info) {

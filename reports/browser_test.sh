@@ -41,11 +41,11 @@ made_by_script() {
 }
 
 expect() {
-  made_by_script "$1" | grep -qF -- "$2" || fail "$1: no $2"
+  made_by_script "$1" | grep -F -- "$2" >/dev/null || fail "$1: no $2"
 }
 
 refuse() {
-  made_by_script "$1" | grep -qF -- "$2" && fail "$1: has $2"
+  made_by_script "$1" | grep -F -- "$2" >/dev/null && fail "$1: has $2"
 }
 
 expect_rows() {

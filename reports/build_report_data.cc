@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/pareto.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
 #include "tracker/judge/judge.h"
@@ -341,37 +342,24 @@ void AddFindings(const std::vector<proto::Session>& sessions,
 
 namespace {
 
-// Whether `a` is no worse in anything and better in something.
-bool Beats(const std::vector<Objective>& objectives, const Trial& a,
-           const Trial& b) {
-  bool better = false;
-  for (size_t i = 0; i < objectives.size(); ++i) {
-    const double by = objectives[i].lower_is_better ? b.values[i] - a.values[i]
-                                                    : a.values[i] - b.values[i];
-    if (by < 0) return false;
-    better |= by > 0;
-  }
-  return better;
-}
-
 // Trials whose values are all known and that no other beats.
 std::vector<int> FrontOf(const TuningSession& session) {
   std::vector<int> known, front;
+  std::vector<std::vector<double>> costs;
   for (size_t i = 0; i < session.trials.size(); ++i) {
     const Trial& trial = session.trials[i];
     if (trial.outcome != "OK" || trial.values.empty()) continue;
-    if (std::all_of(trial.values.begin(), trial.values.end(),
-                    [](double value) { return std::isfinite(value); })) {
-      known.push_back(static_cast<int>(i));
+    if (!std::all_of(trial.values.begin(), trial.values.end(),
+                     [](double value) { return std::isfinite(value); })) {
+      continue;
+    }
+    known.push_back(static_cast<int>(i));
+    costs.push_back(trial.values);
+    for (size_t k = 0; k < session.objectives.size(); ++k) {
+      if (!session.objectives[k].lower_is_better) costs.back()[k] *= -1;
     }
   }
-  for (const int i : known) {
-    const bool beaten = std::any_of(known.begin(), known.end(), [&](int other) {
-      return Beats(session.objectives, session.trials[other],
-                   session.trials[i]);
-    });
-    if (!beaten) front.push_back(i);
-  }
+  for (const int i : ParetoFront(costs)) front.push_back(known[i]);
   const bool rises = session.objectives[0].lower_is_better;
   std::stable_sort(front.begin(), front.end(), [&](int a, int b) {
     const double x = session.trials[a].values[0];

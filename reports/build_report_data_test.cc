@@ -159,6 +159,28 @@ TEST(OverviewTest, PairsDefaultWithTunedAndCountsVerdicts) {
   EXPECT_EQ(data.series[overview.attention[0]].verdict, Verdict::kFailed);
 }
 
+TEST(OverviewTest, OneConfigUnderTwoNamesGainsNothing) {
+  SampleHistory history = MakeSampleHistory({});
+  for (proto::Run& run : history.runs) {
+    for (proto::BenchmarkResult& result : *run.mutable_results()) {
+      if (result.key().operator_name() == "matmul") {
+        result.set_config("kept=default");
+      }
+    }
+  }
+  const ReportData data = BuildReportData(history.runs, history.sessions, {});
+  int same = 0, others = 0;
+  for (const TunedPair& pair : Summarize(data).pairs) {
+    const bool matmul =
+        data.series[pair.tuned_series].operator_name == "matmul";
+    (matmul ? same : others) += 1;
+    EXPECT_EQ(pair.speedup == 1, matmul);
+    EXPECT_NE(pair.default_ns, pair.tuned_ns);
+  }
+  EXPECT_GT(same, 0);
+  EXPECT_GT(others, 0);
+}
+
 // A session of `tune --command` with two metrics.
 proto::Session WithTwoMetrics() {
   proto::Session session;

@@ -82,9 +82,8 @@ Json SeriesJson(const ReportData& data, const SeriesView& series) {
                        {"for_the_worse", change.for_the_worse}});
   }
   Json epochs = Json::array();
-  for (size_t i = 1; i < series.points().size(); ++i) {
+  for (const int i : series.EpochStarts()) {
     const int epoch = series.points()[i].epoch;
-    if (epoch == series.points()[i - 1].epoch) continue;
     epochs.push_back({{"point", i}, {"what", series.of->epochs[epoch].change}});
   }
   return {

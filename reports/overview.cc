@@ -40,6 +40,10 @@ void AddTrend(const SeriesView& series, std::vector<double>& log_sum,
   }
 }
 
+std::string NewestConfig(const SeriesView& series) {
+  return series.points().empty() ? "" : series.points().back().config;
+}
+
 std::vector<TunedPair> FindPairs(const ReportData& data) {
   using Key = std::tuple<std::string, std::string, std::string, int,
                          std::string, std::string>;
@@ -63,8 +67,11 @@ std::vector<TunedPair> FindPairs(const ReportData& data) {
     const absl::optional<double> default_ns =
         NewestValue(data.series[found->second]);
     if (!tuned_ns || !default_ns || !(*tuned_ns > 0)) continue;
-    pairs.push_back(
-        {found->second, i, *default_ns, *tuned_ns, *default_ns / *tuned_ns});
+    const SeriesView& by_default = data.series[found->second];
+    const bool same_config = !NewestConfig(tuned).empty() &&
+                             NewestConfig(tuned) == NewestConfig(by_default);
+    pairs.push_back({found->second, i, *default_ns, *tuned_ns,
+                     same_config ? 1.0 : *default_ns / *tuned_ns});
   }
   return pairs;
 }

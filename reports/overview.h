@@ -59,7 +59,8 @@ struct OverviewCell {
 };
 
 // The same operator, shape, variant, hardware and branch with the default and
-// with the tuned config.
+// with the tuned config. Where tuning kept the default, both series measure one
+// config: the speedup is 1, whatever noise makes of two readings.
 struct TunedPair {
   int default_series = 0;
   int tuned_series = 0;

@@ -115,9 +115,7 @@ std::vector<int> PointsToKeep(const SeriesView& series) {
   }
   const std::vector<tracker::Point>& points = series.points();
   const int n = static_cast<int>(points.size());
-  for (int i = 1; i < n; ++i) {
-    if (points[i].epoch != points[i - 1].epoch) keep.push_back(i);
-  }
+  for (const int i : series.EpochStarts()) keep.push_back(i);
   for (int i = std::max(0, n - 8); i < n; ++i) keep.push_back(i);
   // Failures and changes of config can be many: the newest of them.
   int others = 0;
@@ -185,11 +183,9 @@ Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
                        change.state.substr(0, 400)});
   }
   Json epochs = Json::array();
-  for (size_t i = 1; i < series.points().size(); ++i) {
+  for (const int i : series.EpochStarts()) {
     const int epoch = series.points()[i].epoch;
-    if (epoch == series.points()[i - 1].epoch) continue;
-    epochs.push_back(
-        {place(static_cast<int>(i)), series.of->epochs[epoch].change});
+    epochs.push_back({place(i), series.of->epochs[epoch].change});
   }
   return {
       {"n", series.name},
@@ -464,8 +460,14 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
   const double session_count = std::max<double>(data.sessions.size(), 1);
   int64_t points = 0;
   int64_t processes = 0;
+  // More than there are is no limit that could be lowered.
+  double most_points = kFewestPoints, most_trials = kFewestTrials;
+  for (const TuningSession& session : data.sessions) {
+    most_trials = std::max<double>(most_trials, session.trials.size());
+  }
   for (const SeriesView& series : data.series) {
     points += series.points().size();
+    most_points = std::max<double>(most_points, series.points().size());
     for (const tracker::Point& point : series.points()) {
       processes +=
           std::min<int64_t>(point.processes.size(), kMaxProcessMedians);
@@ -482,11 +484,13 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
   };
   Limits limits;
   limits.trend_points = 80;
-  limits.trials_per_session = between(
-      kFewestTrials, 0.2 * max_bytes / session_count / kTrialBytes, 1500);
-  limits.points_per_series = between(
-      kFewestPoints,
-      (0.9 * max_bytes / series_count - kSeriesBytes) / point_bytes, 500);
+  limits.trials_per_session =
+      between(kFewestTrials, 0.2 * max_bytes / session_count / kTrialBytes,
+              std::min(1500., most_trials));
+  limits.points_per_series =
+      between(kFewestPoints,
+              (0.9 * max_bytes / series_count - kSeriesBytes) / point_bytes,
+              std::min(500., most_points));
 
   while (true) {
     std::string text = Write(data, overview, limits);

@@ -4,6 +4,16 @@
 
 namespace optrail::reports {
 
+std::vector<int> SeriesView::EpochStarts() const {
+  std::vector<int> starts;
+  for (size_t i = 1; i < points().size(); ++i) {
+    if (points()[i].epoch != points()[i - 1].epoch) {
+      starts.push_back(static_cast<int>(i));
+    }
+  }
+  return starts;
+}
+
 std::string OutcomeText(const tracker::Point& point) {
   return point.outcome == proto::OK ||
                  point.outcome == proto::OUTCOME_UNSPECIFIED

@@ -104,6 +104,8 @@ struct SeriesView {
   absl::optional<double> roofline_fraction;  // of the newest point, 0..1
 
   const std::vector<tracker::Point>& points() const { return of->points; }
+  // Indices of the points with which an epoch begins, the first one's left out.
+  std::vector<int> EpochStarts() const;
 };
 
 // "" of an outcome that is OK, else "CRASHED", "CONTENDED", ...

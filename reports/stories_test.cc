@@ -272,6 +272,20 @@ TEST_F(Stories, ARegressionAcknowledgedIsTheNormFromThereOn) {
   EXPECT_EQ(Changes(), 1) << changes_.dump(1);
 }
 
+TEST_F(Stories, ARegressionThatNobodyAnsweredStaysOneForThePageAndChanges) {
+  Record(30);
+  Record(60, Slower(2, 1.1));
+  EXPECT_EQ(Changes(), 1) << changes_.dump(1);
+  EXPECT_EQ(Reported("BM_Parse").verdict, Verdict::kRegressed);
+  // Half of it was won back, which makes it no better than it was.
+  Record(40, Slower(2, 1.05));
+  EXPECT_EQ(Changes(), 1) << changes_.dump(1);
+  EXPECT_EQ(Reported("BM_Parse").verdict, Verdict::kRegressed);
+  Record(40);
+  EXPECT_EQ(Changes(), 0) << changes_.dump(1);
+  EXPECT_NE(Reported("BM_Parse").verdict, Verdict::kRegressed);
+}
+
 TEST_F(Stories, OneThatWasRenamedAndIsSlowerIsFoundUnderItsNewName) {
   Record(30);
   names_[5] = "BM_EncodeText";

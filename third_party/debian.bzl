@@ -17,12 +17,8 @@ def _multiarch_lib(ctx):
             return path
     fail("no /usr/lib/*-linux-gnu/pkgconfig found: this build expects Debian 12 on x86-64 or arm64; " + _INSTALL_HINT)
 
-def _cc_library(name, linkopts = [], deps = [], includes = [], hdrs_glob = None):
+def _cc_library(name, linkopts = [], deps = []):
     lines = ["cc_library(", "    name = %r," % name]
-    if hdrs_glob:
-        lines.append("    hdrs = glob([%r])," % hdrs_glob)
-    if includes:
-        lines.append("    includes = %r," % includes)
     if linkopts:
         lines.append("    linkopts = %r," % linkopts)
     if deps:
@@ -48,18 +44,13 @@ def _debian_library_impl(ctx):
             found = ctx.path(_multiarch_lib(ctx).replace("/usr/lib", root) + "/" + header).exists
         if not found:
             fail("%s/%s is missing; %s" % (root, header, _INSTALL_HINT))
-        if ctx.attr.include_root:
-            ctx.symlink(root + "/" + ctx.attr.include_root, "include")
-            build += _cc_library(name, ctx.attr.linkopts[name], includes = ["include"], hdrs_glob = "include/**")
-        else:
-            build += _cc_library(name, ctx.attr.linkopts[name])
+        build += _cc_library(name, ctx.attr.linkopts[name])
     ctx.file("BUILD", build)
 
 debian_library = repository_rule(
     implementation = _debian_library_impl,
     attrs = {
         "headers": attr.string_dict(doc = "target name -> header under /usr/include that proves it is installed"),
-        "include_root": attr.string(doc = "folder under /usr/include to add to the include path"),
         "linkopts": attr.string_list_dict(doc = "target name -> linker options"),
     },
     local = True,
@@ -228,6 +219,27 @@ debian_halide = repository_rule(
     doc = """Halide 14 where it is installed; @halide//:halide.bzl says whether it is.
 
 OPTRAIL_NO_HALIDE=1 builds as if it were not.""",
+)
+
+# --- oneDNN -------------------------------------------------------------------
+
+def _debian_onednn_impl(ctx):
+    _workspace_file(ctx)
+    found = ctx.path("/usr/include/oneapi/dnnl/dnnl.h").exists
+    version = ctx.execute(["dpkg-query", "-W", "-f=${Version}", "libdnnl-dev"]).stdout if found else ""
+
+    # The define is what tells Bazel that there are headers now.
+    ctx.file("BUILD", _LOAD_CC + """cc_library(
+    name = "onednn",
+    defines = %r,
+    visibility = ["//visibility:public"],
+)
+""" % (["OPTRAIL_ONEDNN_HEADERS=\\\"%s\\\"" % (version or "unknown")] if found else []))
+
+debian_onednn = repository_rule(
+    implementation = _debian_onednn_impl,
+    local = True,
+    doc = "The headers of oneDNN, where they are installed; the library is loaded at run time.",
 )
 
 # --- Bazel rules --------------------------------------------------------------

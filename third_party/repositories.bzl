@@ -10,7 +10,7 @@ A workspace that uses Optrail calls this too:
     optrail_dependencies()
 """
 
-load("//third_party:debian.bzl", "debian_absl", "debian_halide", "debian_library", "debian_protobuf", "debian_rules", "debian_rules_cc")
+load("//third_party:debian.bzl", "debian_absl", "debian_halide", "debian_library", "debian_onednn", "debian_protobuf", "debian_rules", "debian_rules_cc")
 load("//third_party:npm.bzl", "npm_file")
 load("//third_party:stubs.bzl", "remote_coverage_tools_stub")
 
@@ -60,15 +60,10 @@ def optrail_dependencies():
                 headers = {target: spec[0] for target, spec in targets.items()},
                 linkopts = {target: spec[1] for target, spec in targets.items()},
             )
-    if "eigen" not in existing:
-        debian_library(
-            name = "eigen",
-            headers = {"eigen": "eigen3/Eigen/Core"},
-            include_root = "eigen3",
-            linkopts = {"eigen": []},
-        )
     if "halide" not in existing:
         debian_halide(name = "halide")
+    if "onednn" not in existing:
+        debian_onednn(name = "onednn")
     if "echarts" not in existing:
         npm_file(
             name = "echarts",

@@ -38,8 +38,9 @@ class AddCuda : public cuda::CudaBackend {
                     absl::StrCat("VECTOR=", vector),
                     absl::StrCat("UNROLL=", unroll),
                     absl::StrCat("STREAMING=", cuda::Knob(config, "streaming")),
-                    absl::StrCat("LOADS=", loads == "evict_first" ? 2
-                                           : loads == "ahead"     ? 1
+                    absl::StrCat("LOADS=", loads == "evict_first" ? 3
+                                           : loads == "ahead"     ? 2
+                                           : loads == "past_l1"   ? 1
                                                                   : 0)};
     const int64_t vectors = shape.dims(0).value() / vector;
     plan.grid_x = static_cast<unsigned>((vectors + per_block - 1) / per_block);

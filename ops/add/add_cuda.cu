@@ -3,8 +3,9 @@
 // Compiled at run time with these knobs as macros:
 //   ELEMENT 0 f32, 1 f16, 2 bf16; THREADS; VECTOR (elements per access, which
 //   divides the count); UNROLL (accesses in flight per thread and operand);
-//   STREAMING 1 (stores that the caches evict first) or 0; LOADS 0 plain, 1 the
-//   L2 fetches 256 bytes at a time, 2 the L2 evicts them first.
+//   STREAMING 1 (stores that the caches evict first) or 0; LOADS 0 plain, 1 not
+//   kept in the L1, 2 the L2 also fetches 256 bytes at a time, 3 the L2 also
+//   evicts them first.
 
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
@@ -38,9 +39,9 @@ __device__ __forceinline__ Element Add(Element x, Element y) {
 
 __device__ __forceinline__ Vector Load(const Vector* from) {
   Vector v;
-  if (sizeof(Vector) == 16) {
+  if (sizeof(Vector) == 16 && LOADS > 0) {
     uint32_t* w = (uint32_t*)v.at;
-#if LOADS == 2
+#if LOADS == 3
     uint64_t policy;
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     asm volatile(
@@ -48,7 +49,7 @@ __device__ __forceinline__ Vector Load(const Vector* from) {
         "{%0, %1, %2, %3}, [%4], %5;"
         : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
         : "l"(from), "l"(policy));
-#elif LOADS == 1
+#elif LOADS == 2
     asm volatile(
         "ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
         : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ops/attention/attention_knobs.h"
 #include "ops/attention/online_softmax.h"
@@ -52,6 +54,8 @@ int64_t Lines(int64_t floats) { return CeilDiv(floats, 16) * 16; }
 // Queries [begin, begin + count) of one head.
 class TiledTask {
  public:
+  static constexpr int64_t kMostQueries = 256;  // of knob query_block
+
   TiledTask(const Size& size, const AttentionKnobs& knobs, Blocking blocking)
       : size_(size),
         query_block_(std::min(knobs.query_block, size.queries)),
@@ -114,8 +118,6 @@ class TiledTask {
     AddRows(sums, rows, size_.d, y);
   }
 
-  static constexpr int64_t kMostQueries = 256;  // of knob query_block
-
   const Size size_;
   const int64_t query_block_;
   const int64_t key_block_;
@@ -129,8 +131,13 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
   Blocking blocking;
   blocking.tile = FindRegisterTile(static_cast<int>(knobs.mr),
                                    static_cast<int>(knobs.nr_vectors), 4);
-  if (blocking.tile.packed_a == nullptr || knobs.query_block > 256) {
-    return absl::InvalidArgumentError("config was not compiled");
+  if (blocking.tile.packed_a == nullptr ||
+      knobs.query_block > TiledTask::kMostQueries) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a register tile of mr=", knobs.mr, " by nr_vectors=", knobs.nr_vectors,
+        " does not fit into the vector registers of this machine, or "
+        "query_block=",
+        knobs.query_block, " is beyond ", TiledTask::kMostQueries));
   }
   const auto task = std::make_shared<const TiledTask>(size, knobs, blocking);
   const int64_t parts = CeilDiv(size.queries, task->task_queries());
@@ -223,7 +230,7 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
           FinishRows(&all, 1, size.d, y + i * size.d);
         }
       },
-      partial);
+      partial, scores);
 }
 
 class AttentionCpu : public KnobKernel<AttentionKnobs> {

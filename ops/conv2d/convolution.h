@@ -11,7 +11,6 @@
 // not finite makes NaN). Output rows and columns: (h + 2
 // padding - r) / stride + 1, rounded down. Not dilated, not grouped.
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>

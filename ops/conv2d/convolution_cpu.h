@@ -2,9 +2,14 @@
 #define OPTRAIL_OPS_CONV2D_CONVOLUTION_CPU_H_
 
 // The CPU kernel that conv2d and its fused forms share: an implicit matrix
-// product. A task gathers the pixels under the filter for a few output pixels
-// (a block of the matrix that is never there as a whole), multiplies them with
-// the weights and finishes its outputs while they are in cache.
+// product, whose left factor has the pixels under the filter for an output
+// pixel in each row and is never there as a whole. A task computes some output
+// pixels and finishes them while they are in cache. Their rows are either
+// gathered into a workspace or read where they lie: the pixels under a row of
+// the filter are neighbours, so that the rows of an output line are a constant
+// step apart and consist of as many segments as the filter has rows. Where
+// there is padding, the lines of the image are copied with a border of zeros
+// first.
 //
 //   class Conv2dCpu : public ConvolutionCpu<Conv2dKnobs, /*kFused=*/false> {};
 
@@ -51,6 +56,107 @@ inline void GatherPixels(const ConvolutionSize& size, const float* x,
   }
 }
 
+// Lines [line, line + lines) of an image with `padding` zeros around it; some
+// of them may lie in the padding.
+inline void PadLines(const ConvolutionSize& size, const float* image,
+                     int64_t line, int64_t lines, float* to) {
+  const int64_t border = size.padding * size.c;
+  const int64_t width = size.w * size.c;
+  for (int64_t i = line; i < line + lines; ++i, to += width + 2 * border) {
+    if (i < 0 || i >= size.h) {
+      std::fill_n(to, width + 2 * border, 0.0f);
+      continue;
+    }
+    std::fill_n(to, border, 0.0f);
+    std::memcpy(to + border, image + i * width, width * sizeof(float));
+    std::fill_n(to + border + width, border, 0.0f);
+  }
+}
+
+// Pixels are read where they lie.
+class ConvolutionInPlace {
+ public:
+  static absl::StatusOr<ConvolutionInPlace> Plan(const ConvolutionSize& size,
+                                                 Blocking blocking,
+                                                 int64_t task_rows,
+                                                 int64_t task_columns,
+                                                 CpuDevice& device) {
+    ConvolutionInPlace plan;
+    blocking.pack_a = false;
+    plan.size_ = size;
+    plan.blocking_ = blocking;
+    plan.task_lines_ =
+        std::clamp<int64_t>(task_rows / size.q, int64_t{1}, size.p);
+    plan.task_columns_ = std::min(task_columns, size.k);
+    const int64_t columns = std::min(blocking.nc, plan.task_columns_);
+    plan.lines_at_ =
+        CeilDiv(WorkspaceFloats(blocking, {size.q, columns, size.depth()}),
+                16) *
+        16;
+    const int64_t lines =
+        size.padding == 0
+            ? 0
+            : ((plan.task_lines_ - 1) * size.stride + size.r) * plan.width();
+    OPTRAIL_ASSIGN_OR_RETURN(
+        plan.workspaces_,
+        Workspaces::Create(device,
+                           std::min<int64_t>(device.threads(), plan.count()),
+                           plan.lines_at_ + lines));
+    return plan;
+  }
+
+  const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
+
+  // finish(y, rows, columns, first column) ends a block of y.
+  template <class Finish>
+  void Run(CpuDevice& device, const float* x, const float* weights, float* y,
+           const Finish& finish) const {
+    device.ParallelFor(count(), [&](int64_t task) {
+      const ConvolutionSize& s = size_;
+      const int64_t column = task % column_parts() * task_columns_;
+      const int64_t line = task / column_parts() % line_parts() * task_lines_;
+      const int64_t image = task / column_parts() / line_parts();
+      const int64_t lines = std::min(task_lines_, s.p - line);
+      const int64_t end = std::min(column + task_columns_, s.k);
+      const Workspaces::Lease lease(*workspaces_);
+      const float* from = x + image * s.h * s.w * s.c;
+      if (s.padding == 0) {
+        from += line * s.stride * width();
+      } else {
+        float* const padded = lease.data() + lines_at_;
+        PadLines(s, from, line * s.stride - s.padding,
+                 (lines - 1) * s.stride + s.r, padded);
+        from = padded;
+      }
+      // All lines meet a block of filters while it is in cache.
+      for (int64_t j = column; j < end; j += blocking_.nc) {
+        const int64_t columns = std::min(blocking_.nc, end - j);
+        for (int64_t i = 0; i < lines; ++i) {
+          float* const out = y + ((image * s.p + line + i) * s.q) * s.k + j;
+          MultiplyBlocked(blocking_, {s.q, columns, s.depth()},
+                          from + i * s.stride * width(), s.stride * s.c,
+                          {s.s * s.c, width()}, weights + j, s.k, out, s.k,
+                          lease.data());
+          finish(out, s.q, columns, j);
+        }
+      }
+    });
+  }
+
+ private:
+  int64_t width() const { return (size_.w + 2 * size_.padding) * size_.c; }
+  int64_t line_parts() const { return CeilDiv(size_.p, task_lines_); }
+  int64_t column_parts() const { return CeilDiv(size_.k, task_columns_); }
+  int64_t count() const { return size_.n * line_parts() * column_parts(); }
+
+  ConvolutionSize size_ = {};
+  Blocking blocking_;
+  int64_t task_lines_ = 0;  // of output, at most
+  int64_t task_columns_ = 0;
+  int64_t lines_at_ = 0;  // where padded lines begin in a workspace
+  std::shared_ptr<Workspaces> workspaces_;
+};
+
 template <class Knobs, bool kFused>
 class ConvolutionCpu : public KnobKernel<Knobs> {
  protected:
@@ -60,6 +166,18 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
     OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize size,
                              ConvolutionSizeOf(shape));
     OPTRAIL_ASSIGN_OR_RETURN(const Blocking blocking, BlockingOf(knobs));
+    if (knobs.pixels == Knobs::Pixels::kInPlace && !size.is_product()) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const ConvolutionInPlace plan,
+          ConvolutionInPlace::Plan(size, blocking, knobs.task_rows,
+                                   knobs.task_columns, device));
+      return MakeInvocation(
+          [=, &device](absl::Span<void* const> operands) {
+            const Operands all(operands);
+            plan.Run(device, all.x, all.weights, all.y, all.Finish(size));
+          },
+          plan.workspaces());
+    }
     ProductTasks::Cut cut;
     cut.size = {size.rows(), size.k, size.depth()};
     cut.task_rows = knobs.task_rows;
@@ -69,33 +187,21 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
                              ProductTasks::Plan(blocking, cut, device));
     return MakeInvocation(
         [=, &device](absl::Span<void* const> operands) {
-          const auto* x = static_cast<const float*>(operands[0]);
-          const auto* weights = static_cast<const float*>(operands[1]);
-          Epilogue epilogue;
-          if (kFused) {
-            epilogue.scale = static_cast<const float*>(operands[2]);
-            epilogue.shift = static_cast<const float*>(operands[3]);
-            epilogue.activation = Activation::kRelu;
-          }
+          const Operands all(operands);
           tasks.Run(
               device,
               [&](int64_t, int64_t row, int64_t rows, float* space) {
                 const int64_t depth = size.depth();
-                if (size.is_product()) return BlockView{x + row * depth, depth};
-                GatherPixels(size, x, row, rows, space);
+                if (size.is_product()) {
+                  return BlockView{all.x + row * depth, depth};
+                }
+                GatherPixels(size, all.x, row, rows, space);
                 return BlockView{space, depth};
               },
               [&](int64_t, int64_t column, int64_t, float*) {
-                return BlockView{weights + column, size.k};
+                return BlockView{all.weights + column, size.k};
               },
-              static_cast<float*>(operands[kFused ? 4 : 2]),
-              [&](float* y, int64_t rows, int64_t columns, int64_t column) {
-                if (!kFused) return;
-                Epilogue part = epilogue;
-                part.scale += column;
-                part.shift += column;
-                ScaleShiftActivate(part, y, rows, columns, size.k);
-              });
+              all.y, all.Finish(size));
         },
         tasks.workspaces());
   }
@@ -108,6 +214,37 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
             {"k", knobs.task_columns},
             {"c", knobs.kc}};
   }
+
+ private:
+  // Of one call.
+  struct Operands {
+    explicit Operands(absl::Span<void* const> operands)
+        : x(static_cast<const float*>(operands[0])),
+          weights(static_cast<const float*>(operands[1])),
+          y(static_cast<float*>(operands[kFused ? 4 : 2])) {
+      if (!kFused) return;
+      epilogue.scale = static_cast<const float*>(operands[2]);
+      epilogue.shift = static_cast<const float*>(operands[3]);
+      epilogue.activation = Activation::kRelu;
+    }
+
+    // What ends a block of y.
+    auto Finish(const ConvolutionSize& size) const {
+      return [this, &size](float* block, int64_t rows, int64_t columns,
+                           int64_t column) {
+        if (!kFused) return;
+        Epilogue part = epilogue;
+        part.scale += column;
+        part.shift += column;
+        ScaleShiftActivate(part, block, rows, columns, size.k);
+      };
+    }
+
+    const float* x;
+    const float* weights;
+    float* y;
+    Epilogue epilogue;
+  };
 };
 
 }  // namespace optrail::ops

@@ -20,6 +20,10 @@ class TemplateBackend : public Backend {
     return KernelId(files().sources_hash, files().compiler);
   }
 
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return kernel_->data_types();
+  }
+
   absl::StatusOr<Recipe> Describe(
       const CompileRequest& request) const override {
     if (request.ablation != Ablation::kNone) {

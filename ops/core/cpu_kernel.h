@@ -41,6 +41,11 @@ class CpuKernel {
       const proto::Shape& shape, const proto::Config& config,
       CpuDevice& device) const = 0;
 
+  // As Backend::data_types.
+  virtual std::vector<std::vector<proto::DataType>> data_types() const {
+    return {};
+  }
+
   // As Backend::Blocks.
   virtual std::vector<std::pair<std::string, int64_t>> Blocks(
       const proto::Config& config) const {

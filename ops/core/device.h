@@ -108,6 +108,11 @@ class Monitor {
   // True if the sample that took `elapsed_ns` must be left out of estimates.
   virtual bool End(int64_t elapsed_ns) = 0;
 
+  // Between samples: reads what the machine is like at the moment, if that was
+  // long ago. True if it did and the caches are no longer as the last batch
+  // left them.
+  virtual bool Calibrate() { return false; }
+
   // Adds what was seen, at the end of the sampling.
   virtual void Fill(proto::Conditions* conditions) = 0;
 };

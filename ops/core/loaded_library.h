@@ -8,7 +8,6 @@
 //   auto* const run = reinterpret_cast<Run*>(library->Symbol("run"));
 
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"

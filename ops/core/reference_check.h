@@ -41,9 +41,9 @@ namespace optrail::ops {
 
 // What inputs are made of. Typical values are what is timed: denormals, for
 // one, slow many processors down. Hard ones have the operand's hard values
-// among them, and are what results are checked with: a kernel that is right
-// within
-// (-1, 1) only, or for values that all differ, is wrong.
+// among them (and few denormals, however many elements there are), and are what
+// results are checked with: a kernel that is right within (-1, 1) only, or for
+// values that all differ, is wrong.
 enum class Values { kTypical, kHard };
 
 // elements() values that the operand's data type represents exactly, made of
@@ -168,8 +168,8 @@ class CheckedOperands : public OperandSets {
   // The one result that is checked in part; -1: results are checked whole.
   int PartialResult() const;
   std::string SharedKey() const;
-  bool FindShared();
-  void Share() const;
+  bool FindShared(const std::string& key);
+  void Share(const std::string& key) const;
   CompareResult CompareResultOf(int index, int result) const;
   void TrimCache();
   // An input of a device that is far, from what is kept there.

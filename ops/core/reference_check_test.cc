@@ -358,6 +358,25 @@ TEST(RandomValues, HaveARangeAndHardOnesAmongThem) {
   EXPECT_GT(ties, 10);
 }
 
+// Each meets a row or a column of the other operand of a product, and costs
+// many processors a hundred cycles there.
+TEST(RandomValues, HaveFewDenormalsHoweverManyTheyAre) {
+  const auto denormals = [](int64_t elements) {
+    const OperandSpec spec{"x", proto::F32, {elements}, Role::kInput};
+    const std::vector<double> values = RandomValues(spec, 1, Values::kHard);
+    return std::count_if(values.begin(), values.end(), [](double value) {
+      return value != 0 && std::abs(value) < 0x1p-126;
+    });
+  };
+  for (const int64_t elements : {200, 2000, 100'000, 1 << 18}) {
+    EXPECT_GE(denormals(elements), 4) << elements;
+    EXPECT_LE(denormals(elements), 32) << elements;
+  }
+  // Of each of eight pieces.
+  EXPECT_GE(denormals(1 << 21), 8 * 8);
+  EXPECT_LE(denormals(1 << 21), 8 * 24);
+}
+
 TEST(RandomValues, AreFixedByTheSeedAndWithinTheirRange) {
   OperandSpec spec{"x", proto::F32, {10000}, Role::kInput};
   const std::vector<double> values = RandomValues(spec, 1);

@@ -85,8 +85,8 @@ class EmbeddingBag : public Operator {
   }
 
   // A sum of `lookups` numbers below 1, as in sum.cc; the same row may come
-  // again and again, so that it is no random walk: lookups^2 / 2 roundings. 16 bits are
-  // added up in f32, too.
+  // again and again, so that it is no random walk: lookups^2 / 2 roundings. 16
+  // bits are added up in f32, too.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto lookups = static_cast<double>(SizeOf(shape).lookups);
     return Rounded({0.5 * lookups * lookups * 0x1.0p-24, 0},

@@ -128,6 +128,9 @@ class Steps {
       const int at = IndexOf(step.at(2)), d = std::stoi(step.at(3));
       func.compute_at(
           Halide::LoopLevel(stages_[at], OwnLoop(at, d, step.at(4))));
+    } else if (op == "extent") {
+      func.bound_extent(func.args().at(std::stoi(step.at(2))),
+                        std::stoi(step.at(3)));
     } else if (op == "split") {
       const int d = std::stoi(step.at(2));
       const std::string& old = step.at(3);

@@ -31,9 +31,23 @@ const std::map<std::string, std::vector<std::string>>& Shapes() {
   static const auto& shapes =
       *new std::map<std::string, std::vector<std::string>>{
           {"add", {"n=1000/f32", "n=37/f32"}},
+          {"conv2d",
+           {"n=1,h=9,w=11,c=16,k=40,r=3,s=3/padding=1/f32",
+            "n=2,h=8,w=8,c=32,k=32,r=1,s=1/f32"}},
+          {"conv_bn_relu",
+           {"n=1,h=13,w=13,c=5,k=24,r=5,s=5/padding=2,stride=2/f32",
+            "n=1,h=7,w=7,c=64,k=64,r=3,s=3/padding=1/f32"}},
+          {"layer_norm", {"rows=5,cols=67/f32", "rows=12,cols=128/f32"}},
+          {"linear",
+           {"m=9,n=50,k=33/activation=gelu/f32", "m=32,n=64,k=64/f32"}},
           {"matmul",
            {"m=37,n=67,k=45/f32", "m=64,n=96,k=128/f32", "m=1,n=70,k=64/f32"}},
+          {"relu", {"n=1000/f32"}},
           {"softmax", {"rows=9,cols=83/f32", "rows=16,cols=128/f32"}},
+          {"sum",
+           {"rows=9,cols=83/f32", "rows=64,cols=96/axis=rows/f32",
+            "rows=20,cols=48/axis=all/f32"}},
+          {"transpose", {"rows=37,cols=70/f32", "rows=64,cols=48/f32"}},
       };
   return shapes;
 }
@@ -131,6 +145,46 @@ TEST_F(RandomTracesTest, CompileAndMatchOrAreRefusedWithAReason) {
     std::cout << "  " << count << " x " << why << "\n";
   }
   EXPECT_GT(matched, 2 * refused);
+}
+
+// What nobody tuned must run, whatever the size.
+TEST_F(RandomTracesTest, TheDefaultFitsEverySize) {
+  const std::map<std::string, std::vector<std::string>> shapes = {
+      {"conv_bn_relu",
+       {"n=1,h=1,w=1,c=1,k=1,r=1,s=1/f32",
+        "n=3,h=17,w=5,c=19,k=23,r=3,s=3/padding=1,stride=2/f32"}},
+      {"layer_norm", {"rows=1,cols=1/f32", "rows=3,cols=131/f32"}},
+      {"linear", {"m=1,n=1,k=1/activation=gelu/f32"}},
+      {"matmul",
+       {"m=1,n=1,k=1/f32", "m=1,n=1,k=4099/f32", "m=1,n=104,k=64/f32",
+        "m=136,n=104,k=128/f32", "m=127,n=251,k=509/f32", "m=2,n=9,k=17/f32",
+        "m=31,n=15,k=31/f32", "m=7,n=7,k=7/f32", "m=1,n=1000,k=2048/f32",
+        "m=100,n=130,k=20/f32", "m=65,n=129,k=2111/f32",
+        "m=256,n=1,k=256/f32"}},
+      {"softmax", {"rows=1,cols=1/f32", "rows=7,cols=1021/f32"}},
+      {"sum", {"rows=1,cols=1/axis=all/f32", "rows=131,cols=257/axis=all/f32"}},
+      {"transpose", {"rows=1,cols=1/f32", "rows=101,cols=1/f32"}},
+  };
+  for (const auto& [name, texts] : shapes) {
+    const OperatorEntry* const entry = Registry::Get().Find(name);
+    ASSERT_NE(entry, nullptr) << name;
+    const Backend* const backend = *entry->FindBackend(proto::CPU, "halide");
+    if (!backend->Id(target_).ok()) GTEST_SKIP() << "no Halide";
+    const proto::Config config = *tuning::ParseConfig("algorithm=default");
+    for (const std::string& text : texts) {
+      const auto shape = tuning::ParseShape(text);
+      ASSERT_TRUE(shape.ok()) << text << ": " << shape.status().message();
+      const auto recipe = backend->Describe({*shape, config, target_});
+      ASSERT_TRUE(recipe.ok()) << text << ": " << recipe.status().message();
+      const auto artifact = backend->Compile(*recipe);
+      ASSERT_TRUE(artifact.ok())
+          << name << " " << text << ": " << artifact.status().message();
+      const absl::Status status =
+          RunAndVerify(*entry->op, *backend, *artifact, *shape, config);
+      EXPECT_TRUE(status.ok())
+          << name << " " << text << ": " << status.message();
+    }
+  }
 }
 
 TEST_F(RandomTracesTest, ATraceIsReplayedToTheSameBytes) {

@@ -1,5 +1,7 @@
 #include "ops/lib/blocks.h"
 
+#include <cstring>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/lib/blocks.cc"
 #include "ops/lib/simd_targets.h"
@@ -15,6 +17,61 @@ namespace {
 void TransposeForTarget(const float* x, int64_t rows, int64_t cols, int64_t ldx,
                         float* y, int64_t ldy) {
   TransposeBlock<false>(x, rows, cols, ldx, y, ldy);
+}
+
+void WidenForTarget(const uint16_t* x, int64_t rows, int64_t cols, int64_t ldx,
+                    float* y, int64_t ldy) {
+  const D d;
+  const hn::RebindToUnsigned<D> d32;
+  const hn::Rebind<uint16_t, D> d16;
+  const int64_t lanes = hn::Lanes(d);
+  for (int64_t r = 0; r < rows; ++r) {
+    const uint16_t* const from = x + r * ldx;
+    float* const to = y + r * ldy;
+    int64_t c = 0;
+    for (; c + lanes <= cols; c += lanes) {
+      const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, from + c));
+      hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(bits)), d, to + c);
+    }
+    for (; c < cols; ++c) {
+      const uint32_t bits = uint32_t{from[c]} << 16;
+      std::memcpy(to + c, &bits, sizeof(bits));
+    }
+  }
+}
+
+void RoundForTarget(const float* x, int64_t rows, int64_t cols, int64_t ldx,
+                    uint16_t* y, int64_t ldy) {
+  const D d;
+  const hn::RebindToUnsigned<D> d32;
+  const hn::RebindToSigned<D> i32;
+  const hn::Rebind<uint16_t, D> d16;
+  const int64_t lanes = hn::Lanes(d);
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const from = x + r * ldx;
+    uint16_t* const to = y + r * ldy;
+    for (int64_t c = 0; c < cols; c += lanes) {
+      const int64_t left = cols - c;
+      const V v = left >= lanes ? hn::LoadU(d, from + c)
+                                : LoadFirst(from + c, left, hn::Zero(d));
+      const auto bits = hn::BitCast(d32, v);
+      const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
+      const auto rounded =
+          hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(d32, 0x7FFF)), odd));
+      // What is left of a NaN must not be an infinity.
+      const auto nan = hn::Or(hn::ShiftRight<16>(bits), hn::Set(d32, 0x40));
+      const auto high =
+          hn::IfThenElse(hn::RebindMask(d32, hn::Ne(v, v)), nan, rounded);
+      const auto narrow = hn::DemoteTo(d16, hn::BitCast(i32, high));
+      if (left >= lanes) {
+        hn::StoreU(narrow, d16, to + c);
+      } else {
+        HWY_ALIGN uint16_t last[HWY_MAX_BYTES];
+        hn::StoreU(narrow, d16, last);
+        std::memcpy(to + c, last, left * sizeof(uint16_t));
+      }
+    }
+  }
 }
 
 template <class F>
@@ -72,11 +129,23 @@ namespace optrail::ops {
 namespace {
 HWY_EXPORT(TransposeForTarget);
 HWY_EXPORT(EpilogueForTarget);
+HWY_EXPORT(WidenForTarget);
+HWY_EXPORT(RoundForTarget);
 }  // namespace
 
 void TransposeInto(const float* x, int64_t rows, int64_t cols, int64_t ldx,
                    float* y, int64_t ldy) {
   HWY_DYNAMIC_DISPATCH(TransposeForTarget)(x, rows, cols, ldx, y, ldy);
+}
+
+void Widen(const uint16_t* x, int64_t rows, int64_t cols, int64_t ldx, float* y,
+           int64_t ldy) {
+  HWY_DYNAMIC_DISPATCH(WidenForTarget)(x, rows, cols, ldx, y, ldy);
+}
+
+void RoundToBf16(const float* x, int64_t rows, int64_t cols, int64_t ldx,
+                 uint16_t* y, int64_t ldy) {
+  HWY_DYNAMIC_DISPATCH(RoundForTarget)(x, rows, cols, ldx, y, ldy);
 }
 
 void ScaleShiftActivate(const Epilogue& epilogue, float* c, int64_t rows,

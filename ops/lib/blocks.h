@@ -15,6 +15,14 @@ namespace optrail::ops {
 void TransposeInto(const float* x, int64_t rows, int64_t cols, int64_t ldx,
                    float* y, int64_t ldy);
 
+// y[r * ldy + c] = x[r * ldx + c], x being of bfloat16: exact.
+void Widen(const uint16_t* x, int64_t rows, int64_t cols, int64_t ldx, float* y,
+           int64_t ldy);
+
+// The other way, rounded to nearest even. NaN stays NaN.
+void RoundToBf16(const float* x, int64_t rows, int64_t cols, int64_t ldx,
+                 uint16_t* y, int64_t ldy);
+
 enum class Activation { kNone, kRelu, kGelu };
 
 // What follows a product, column by column: activation(c * scale + shift).

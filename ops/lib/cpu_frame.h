@@ -100,24 +100,23 @@ class Workspaces {
   std::vector<float*> free_;
 };
 
-// An invocation that is run(operands).
-template <class Function>
+// An invocation that is run(operands), with the workspaces that it uses.
+template <class Function, class... SharedWorkspaces>
 std::unique_ptr<Invocation> MakeInvocation(
-    Function run, std::shared_ptr<Workspaces> workspaces = nullptr) {
+    Function run, const SharedWorkspaces&... workspaces) {
   class Made : public Invocation {
    public:
-    Made(Function run, std::shared_ptr<Workspaces> workspaces)
-        : run_(std::move(run)), workspaces_(std::move(workspaces)) {}
+    Made(Function run, int64_t workspace_bytes)
+        : run_(std::move(run)), workspace_bytes_(workspace_bytes) {}
     void Run(absl::Span<void* const> operands) override { run_(operands); }
-    int64_t workspace_bytes() const override {
-      return workspaces_ == nullptr ? 0 : workspaces_->bytes();
-    }
+    int64_t workspace_bytes() const override { return workspace_bytes_; }
 
    private:
-    const Function run_;
-    const std::shared_ptr<Workspaces> workspaces_;
+    const Function run_;  // holds the workspaces
+    const int64_t workspace_bytes_;
   };
-  return std::make_unique<Made>(std::move(run), std::move(workspaces));
+  return std::make_unique<Made>(std::move(run),
+                                (int64_t{0} + ... + workspaces->bytes()));
 }
 
 // A kernel whose config is read into the knobs that the macro generates.

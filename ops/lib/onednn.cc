@@ -13,7 +13,7 @@
 #include "ops/core/cpu_device.h"
 #include "ops/core/registry.h"
 
-#if __has_include(<oneapi/dnnl/dnnl.h>)
+#ifdef OPTRAIL_ONEDNN_HEADERS
 #include <oneapi/dnnl/dnnl.h>
 #if DNNL_VERSION_MAJOR == 2
 #define OPTRAIL_HAS_ONEDNN 1
@@ -135,13 +135,14 @@ struct Layout {
 };
 
 absl::StatusOr<dnnl_memory_desc_t> Describe(const OneDnn& dnn,
-                                            const Layout& layout) {
+                                            const Layout& layout,
+                                            proto::DataType type = proto::F32) {
   dnnl_memory_desc_t desc;
-  OPTRAIL_RETURN_IF_ERROR(
-      Check(dnn.dnnl_memory_desc_init_by_strides(
-                &desc, static_cast<int>(layout.dims.size()), layout.dims.data(),
-                dnnl_f32, layout.strides.data()),
-            "dnnl_memory_desc_init_by_strides"));
+  OPTRAIL_RETURN_IF_ERROR(Check(
+      dnn.dnnl_memory_desc_init_by_strides(
+          &desc, static_cast<int>(layout.dims.size()), layout.dims.data(),
+          type == proto::BF16 ? dnnl_bf16 : dnnl_f32, layout.strides.data()),
+      "dnnl_memory_desc_init_by_strides"));
   return desc;
 }
 
@@ -266,15 +267,15 @@ absl::StatusOr<std::string> Version() {
 #else
   return absl::UnavailableError(
       "unsupported here: built without the headers of oneDNN 2; on Debian: apt "
-      "install libdnnl-dev, then build //ops/lib:onednn anew");
+      "install libdnnl-dev, then build anew");
 #endif
 }
 
 class OneDnnBackend : public Backend {
  public:
-  explicit OneDnnBackend(
-      std::function<OneDnnPrimitive(const proto::Shape&)> make)
-      : make_(std::move(make)) {}
+  OneDnnBackend(std::function<OneDnnPrimitive(const proto::Shape&)> make,
+                std::vector<std::vector<proto::DataType>> types)
+      : make_(std::move(make)), types_(std::move(types)) {}
 
   std::string name() const override { return "onednn"; }
   proto::DeviceKind kind() const override { return proto::CPU; }
@@ -285,6 +286,10 @@ class OneDnnBackend : public Backend {
   }
 
   std::string library() const override { return Version().value_or(""); }
+
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return types_;
+  }
 
   absl::StatusOr<Recipe> Describe(
       const CompileRequest& request) const override {
@@ -312,6 +317,7 @@ class OneDnnBackend : public Backend {
 
  private:
   const std::function<OneDnnPrimitive(const proto::Shape&)> make_;
+  const std::vector<std::vector<proto::DataType>> types_;
 };
 
 }  // namespace
@@ -403,7 +409,7 @@ OneDnnPrimitive OneDnnLayerNorm(int64_t rows, int64_t cols, double epsilon,
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
   OPTRAIL_ONEDNN_OR_RETURN(dnn);
   const auto& [batch, m, n, k, transposed_a, transposed_b, with_bias,
-               activation] = product;
+               activation, type] = product;
   const bool batched = batch > 1;
   auto shaped = [&](std::vector<int64_t> dims) {
     if (batched) dims.insert(dims.begin(), batch);
@@ -417,14 +423,16 @@ OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
   };
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t a,
-      Describe(dnn, transposed_a ? turned(shaped({m, k}), m) : shaped({m, k})));
+      Describe(dnn, transposed_a ? turned(shaped({m, k}), m) : shaped({m, k}),
+               type));
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t b,
-      Describe(dnn, transposed_b ? turned(shaped({k, n}), k) : shaped({k, n})));
+      Describe(dnn, transposed_b ? turned(shaped({k, n}), k) : shaped({k, n}),
+               type));
   OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t bias,
-                           Describe(dnn, Dense({1, n})));
+                           Describe(dnn, Dense({1, n}), type));
   OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t c,
-                           Describe(dnn, shaped({m, n})));
+                           Describe(dnn, shaped({m, n}), type));
   dnnl_matmul_desc_t desc;
   OPTRAIL_RETURN_IF_ERROR(Check(
       dnn.dnnl_matmul_desc_init(&desc, &a, &b, with_bias ? &bias : nullptr, &c),
@@ -528,8 +536,9 @@ OneDnnPrimitive OneDnnSum(int64_t, int64_t, bool) { return Version().status(); }
 #endif  // OPTRAIL_HAS_ONEDNN
 
 std::shared_ptr<Backend> MakeOneDnnBackend(
-    std::function<OneDnnPrimitive(const proto::Shape&)> make) {
-  return std::make_shared<OneDnnBackend>(std::move(make));
+    std::function<OneDnnPrimitive(const proto::Shape&)> make,
+    std::vector<std::vector<proto::DataType>> types) {
+  return std::make_shared<OneDnnBackend>(std::move(make), std::move(types));
 }
 
 }  // namespace optrail::ops

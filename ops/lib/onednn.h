@@ -10,14 +10,16 @@
 //     return OneDnnSoftmax(shape.dims(0).value(), shape.dims(1).value());
 //   })
 //
-// Each function makes a primitive over dense row-major float operands, as the
-// operator has them, in its order. Layouts of the library's own choice, into
-// which a caller may bring weights once, are not used.
+// Each function makes a primitive over dense row-major float operands (products
+// also of bfloat16), as the operator has them, in its order. Layouts of the
+// library's own choice, into which a caller may bring weights once, are not
+// used.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ops/core/backend.h"
@@ -52,6 +54,7 @@ struct OneDnnProduct {
   bool transposed_b = false;
   bool bias = false;
   OneDnnActivation activation = OneDnnActivation::kNone;
+  proto::DataType type = proto::F32;  // or BF16, of all operands
 };
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product);
 
@@ -68,15 +71,18 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& convolution);
 // x [rows, cols] and the sums over its columns or its rows.
 OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows);
 
+// `types`: Backend::data_types.
 std::shared_ptr<Backend> MakeOneDnnBackend(
-    std::function<OneDnnPrimitive(const proto::Shape&)> make);
+    std::function<OneDnnPrimitive(const proto::Shape&)> make,
+    std::vector<std::vector<proto::DataType>> types = {});
 
 }  // namespace optrail::ops
 
-#define OPTRAIL_REGISTER_ONEDNN(op, make)                             \
+// The operator, the function, and data types where they are not f32 alone.
+#define OPTRAIL_REGISTER_ONEDNN(op, ...)                              \
   [[maybe_unused]] static const bool optrail_onednn_registered = [] { \
     ::optrail::ops::Registry::Get().AddBackend(                       \
-        op, ::optrail::ops::MakeOneDnnBackend(make));                 \
+        op, ::optrail::ops::MakeOneDnnBackend(__VA_ARGS__));          \
     return true;                                                      \
   }();
 

@@ -24,10 +24,6 @@ class Linear : public Operator {
     return {VariantAttribute("activation", "none", {"none", "relu", "gelu"})};
   }
 
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::F32}, {proto::F16}, {proto::BF16}};
-  }
-
   // Normal where matmul's are.
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
@@ -42,6 +38,10 @@ class Linear : public Operator {
         {"bias", type, {n}, Role::kInput},
         {"y", type, {m, n}, Role::kOutput},
     };
+  }
+
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
   }
 
   double Flop(const proto::Shape& shape) const override {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -11,6 +12,7 @@
 #include "ops/lib/cpu_frame.h"
 #include "ops/linear/linear_knobs.h"
 #include "ops/matmul/product_tasks.h"
+#include "ops/matmul/widened_tasks.h"
 
 namespace optrail::ops {
 namespace {
@@ -26,14 +28,17 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
                 shape.dims(2).value()};
     cut.task_rows = knobs.task_rows;
     cut.task_columns = knobs.task_columns;
-    OPTRAIL_ASSIGN_OR_RETURN(const ProductTasks tasks,
-                             ProductTasks::Plan(blocking, cut, device));
     Activation activation = Activation::kNone;
     if (!shape.attributes().empty()) {
       activation = shape.attributes(0).variant() == "relu" ? Activation::kRelu
                                                            : Activation::kGelu;
     }
     const MatmulSize size = cut.size;
+    if (shape.data_types(0) == proto::BF16) {
+      return BindWidened(blocking, cut, activation, device);
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const ProductTasks tasks,
+                             ProductTasks::Plan(blocking, cut, device));
     return MakeInvocation(
         [=, &device](absl::Span<void* const> operands) {
           const auto* x = static_cast<const float*>(operands[0]);
@@ -63,6 +68,39 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
             {"n", knobs.nr_vectors * TileLanes()},
             {"n", knobs.task_columns},
             {"k", knobs.kc}};
+  }
+
+ public:
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::BF16}};
+  }
+
+ private:
+  // Of bfloat16; the bias is widened with every call.
+  static absl::StatusOr<std::unique_ptr<Invocation>> BindWidened(
+      const Blocking& blocking, const ProductTasks::Cut& cut,
+      Activation activation, CpuDevice& device) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const WidenedTasks tasks,
+        WidenedTasks::Plan(blocking, cut.size, cut.task_rows, cut.task_columns,
+                           device));
+    const int64_t n = cut.size.n;
+    OPTRAIL_ASSIGN_OR_RETURN(const auto widened,
+                             Workspaces::Create(device, 1, n));
+    return MakeInvocation(
+        [=, &device](absl::Span<void* const> operands) {
+          float* const bias = widened->at(0);
+          Widen(static_cast<const uint16_t*>(operands[2]), 1, n, n, bias, n);
+          tasks.Run(device, static_cast<const uint16_t*>(operands[0]),
+                    static_cast<const uint16_t*>(operands[1]),
+                    static_cast<uint16_t*>(operands[3]),
+                    [&](float* y, int64_t rows, int64_t columns, int64_t stride,
+                        int64_t column) {
+                      ScaleShiftActivate({nullptr, bias + column, activation},
+                                         y, rows, columns, stride);
+                    });
+        },
+        tasks.workspaces(), widened);
   }
 };
 

@@ -12,6 +12,56 @@ int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 // One cache line: workspaces of different parts share none.
 constexpr int64_t kLineFloats = 16;
 
+// The tiles of a product: whole ones, and smaller ones for what is left of rows
+// and columns, so that little is computed for nothing.
+struct Tiles {
+  Tiles(const Blocking& blocking, const MatmulSize& size)
+      : rows(blocking.tile.rows), columns(blocking.tile.columns) {
+    const int last_rows = SmallestRows(blocking.tile, size.m % rows);
+    const int last_vectors = static_cast<int>(CeilDiv(
+        size.n % columns == 0 ? columns : size.n % columns, TileLanes()));
+    const int vectors = columns / TileLanes();
+    const int unroll = blocking.tile.k_unroll;
+    tile[0][0] = blocking.tile;
+    tile[0][1] = Find(blocking.tile, rows, last_vectors, unroll);
+    tile[1][0] = Find(blocking.tile, last_rows, vectors, unroll);
+    tile[1][1] = Find(blocking.tile, last_rows,
+                      tile[0][1].columns / TileLanes(), unroll);
+    // Panels are packed for one height and one width each.
+    if (tile[1][1].rows != tile[1][0].rows ||
+        tile[1][1].columns != tile[0][1].columns) {
+      tile[0][1] = tile[1][0] = tile[1][1] = blocking.tile;
+    }
+  }
+
+  const RegisterTile& For(bool whole_rows, bool whole_columns) const {
+    return tile[whole_rows ? 0 : 1][whole_columns ? 0 : 1];
+  }
+
+  int rows;
+  int columns;
+  RegisterTile tile[2][2];  // [fewer rows][fewer columns]
+
+ private:
+  static RegisterTile Find(const RegisterTile& otherwise, int rows, int vectors,
+                           int unroll) {
+    const RegisterTile found = FindRegisterTile(rows, vectors, unroll);
+    return found.packed_a != nullptr ? found : otherwise;
+  }
+
+  // The fewest rows of an instantiated tile that hold `rows`.
+  static int SmallestRows(const RegisterTile& tile, int64_t rows) {
+    if (rows == 0) return tile.rows;
+    const int vectors = tile.columns / TileLanes();
+    for (int r = static_cast<int>(rows); r < tile.rows; ++r) {
+      if (FindRegisterTile(r, vectors, tile.k_unroll).packed_a != nullptr) {
+        return r;
+      }
+    }
+    return tile.rows;
+  }
+};
+
 // A block of A or B as the micro-kernel reads it: `panel(i)` starts micro-panel
 // i. Panels below `packed_from` are read in place.
 struct PanelSource {
@@ -28,14 +78,36 @@ struct PanelSource {
   }
 };
 
-// Panels that can be read in place: all whole ones, unless all are packed.
-int64_t PlainPanels(bool pack, int64_t length, int64_t panel_length) {
-  return pack ? 0 : length / panel_length;
+// Panels that can be read in place: all that a tile fits, unless all are
+// packed.
+int64_t PlainPanels(bool pack, int64_t length, int64_t panel_length,
+                    int64_t last_length) {
+  if (pack) return 0;
+  const int64_t left = length % panel_length;
+  return length / panel_length + (left != 0 && left == last_length ? 1 : 0);
 }
+
+// A as it lies from some row and step of k on.
+struct LeftFactor {
+  LeftFactor(const float* a, int64_t lda, const Segments& segments, int64_t row,
+             int64_t p)
+      : data(a + row * lda + p / segments.length * segments.step +
+             p % segments.length),
+        stride(lda),
+        first_segment(segments.length - p % segments.length),
+        segment(segments.length),
+        gap(segments.step - segments.length) {}
+
+  const float* data;
+  int64_t stride;
+  int64_t first_segment;  // what is left of the segment that `data` is in
+  int64_t segment;
+  int64_t gap;  // from the end of one segment to the beginning of the next
+};
 
 // Copies `rows` <= tile.rows rows of A into one micro-panel (register_tile.h).
 void PackPanelA(const RegisterTile& tile, int64_t rows, int64_t k,
-                const float* a, int64_t lda, float* to) {
+                const LeftFactor& a, int64_t row, float* to) {
   const int64_t unroll = tile.k_unroll;
   const int64_t whole = k / unroll * unroll;
   for (int64_t i = 0; i < tile.rows; ++i) {
@@ -46,7 +118,18 @@ void PackPanelA(const RegisterTile& tile, int64_t rows, int64_t k,
       }
       continue;
     }
-    const float* in = a + i * lda;
+    const float* in = a.data + (row + i) * a.stride;
+    if (k > a.first_segment) {
+      int64_t left = a.first_segment;
+      for (int64_t p = 0; p < k; ++p, --left) {
+        if (left == 0) {
+          in += a.gap;
+          left = a.segment;
+        }
+        out[p / unroll * tile.rows * unroll + p % unroll] = in[p];
+      }
+      continue;
+    }
     int64_t p = 0;
     if (unroll == 4) {  // a copy of constant size is one instruction
       for (; p < whole; p += 4, out += tile.rows * 4) {
@@ -61,46 +144,51 @@ void PackPanelA(const RegisterTile& tile, int64_t rows, int64_t k,
   }
 }
 
-// Copies `columns` <= tile.columns columns of B into one micro-panel, row by
-// row.
-void PackPanelB(const RegisterTile& tile, int64_t columns, int64_t k,
-                const float* b, int64_t ldb, float* to) {
-  for (int64_t p = 0; p < k; ++p, b += ldb, to += tile.columns) {
-    std::memcpy(to, b, columns * sizeof(float));
-    std::fill(to + columns, to + tile.columns, 0.0f);
-  }
-}
-
-PanelSource BlockOfA(const Blocking& blocking, int64_t rows, int64_t k,
-                     const float* a, int64_t lda, float* workspace) {
-  const RegisterTile& tile = blocking.tile;
+PanelSource BlockOfA(const Blocking& blocking, const Tiles& tiles, int64_t rows,
+                     int64_t k, const LeftFactor& a, float* workspace) {
   PanelSource source;
-  source.plain = a;
-  source.plain_step = tile.rows * lda;
+  source.plain = a.data;
+  source.plain_step = tiles.rows * a.stride;
   source.packed = workspace;
-  source.packed_step = tile.rows * RoundUp(k, tile.k_unroll);
-  source.packed_from = PlainPanels(blocking.pack_a, rows, tile.rows);
-  for (int64_t row = source.packed_from * tile.rows; row < rows;
-       row += tile.rows, workspace += source.packed_step) {
-    PackPanelA(tile, std::min<int64_t>(tile.rows, rows - row), k, a + row * lda,
-               lda, workspace);
+  source.packed_step = tiles.rows * RoundUp(k, blocking.tile.k_unroll);
+  source.packed_from = PlainPanels(blocking.pack_a, rows, tiles.rows,
+                                   tiles.For(false, true).rows);
+  for (int64_t row = source.packed_from * tiles.rows; row < rows;
+       row += tiles.rows, workspace += source.packed_step) {
+    const int64_t count = std::min<int64_t>(tiles.rows, rows - row);
+    PackPanelA(tiles.For(count == tiles.rows, true), count, k, a, row,
+               workspace);
   }
   return source;
 }
 
-PanelSource BlockOfB(const Blocking& blocking, int64_t columns, int64_t k,
-                     const float* b, int64_t ldb, float* workspace) {
-  const RegisterTile& tile = blocking.tile;
+// Rows of the block are read one after the other, and each goes to all panels:
+// what lies together is read together.
+PanelSource BlockOfB(const Blocking& blocking, const Tiles& tiles,
+                     int64_t columns, int64_t k, const float* b, int64_t ldb,
+                     float* workspace) {
   PanelSource source;
   source.plain = b;
-  source.plain_step = tile.columns;
+  source.plain_step = tiles.columns;
   source.packed = workspace;
-  source.packed_step = tile.columns * k;
-  source.packed_from = PlainPanels(blocking.pack_b, columns, tile.columns);
-  for (int64_t column = source.packed_from * tile.columns; column < columns;
-       column += tile.columns, workspace += source.packed_step) {
-    PackPanelB(tile, std::min<int64_t>(tile.columns, columns - column), k,
-               b + column, ldb, workspace);
+  source.packed_step = tiles.columns * k;
+  source.packed_from = PlainPanels(blocking.pack_b, columns, tiles.columns,
+                                   tiles.For(true, false).columns);
+  const int64_t whole = columns / tiles.columns;
+  const int64_t last = columns - whole * tiles.columns;
+  const int64_t last_width = tiles.For(true, false).columns;
+  if (source.packed_from * tiles.columns >= columns) return source;
+  for (int64_t p = 0; p < k; ++p, b += ldb) {
+    float* to = workspace + p * tiles.columns;
+    const float* from = b + source.packed_from * tiles.columns;
+    for (int64_t panel = source.packed_from; panel < whole;
+         ++panel, to += source.packed_step, from += tiles.columns) {
+      std::memcpy(to, from, tiles.columns * sizeof(float));
+    }
+    if (last == 0) continue;
+    to += p * (last_width - tiles.columns);
+    std::memcpy(to, from, last * sizeof(float));
+    std::fill(to + last, to + last_width, 0.0f);
   }
   return source;
 }
@@ -119,25 +207,30 @@ void CopyTile(const float* from, int64_t from_stride, int64_t rows,
 }
 
 // C block += or = A block * B block, both within the caches.
-void MultiplyBlock(const Blocking& blocking, const MatmulSize& block,
-                   const PanelSource& a, int64_t lda, const PanelSource& b,
-                   int64_t ldb, bool accumulate, float* c, int64_t ldc,
-                   float* edge_tile) {
-  const RegisterTile& tile = blocking.tile;
-  const int64_t row_panels = CeilDiv(block.m, tile.rows);
-  const int64_t column_panels = CeilDiv(block.n, tile.columns);
+void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
+                   const MatmulSize& block, const PanelSource& a,
+                   const LeftFactor& plain_a, const PanelSource& b, int64_t ldb,
+                   bool accumulate, float* c, int64_t ldc, float* edge_tile) {
+  const int64_t row_panels = CeilDiv(block.m, tiles.rows);
+  const int64_t column_panels = CeilDiv(block.n, tiles.columns);
 
   auto multiply_tile = [&](int64_t i, int64_t j) {
-    const int64_t rows = std::min<int64_t>(tile.rows, block.m - i * tile.rows);
+    const int64_t rows =
+        std::min<int64_t>(tiles.rows, block.m - i * tiles.rows);
     const int64_t columns =
-        std::min<int64_t>(tile.columns, block.n - j * tile.columns);
+        std::min<int64_t>(tiles.columns, block.n - j * tiles.columns);
+    const RegisterTile& tile =
+        tiles.For(rows == tiles.rows, columns == tiles.columns);
     const bool whole = rows == tile.rows && columns == tile.columns;
-    float* c_tile = c + i * tile.rows * ldc + j * tile.columns;
+    float* c_tile = c + i * tiles.rows * ldc + j * tiles.columns;
 
     TileCall call;
     call.k = block.k;
     call.a = a.panel(i);
-    call.lda = lda;
+    call.lda = plain_a.stride;
+    call.first_segment = plain_a.first_segment;
+    call.segment = plain_a.segment;
+    call.segment_gap = plain_a.gap;
     call.b = b.panel(j);
     call.ldb = b.is_packed(j) ? tile.columns : ldb;
     call.c = whole ? c_tile : edge_tile;
@@ -196,11 +289,19 @@ int64_t WorkspaceFloats(const Blocking& blocking, const MatmulSize& size) {
 void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, float* workspace) {
+  MultiplyBlocked(blocking, size, a, lda, Segments(), b, ldb, c, ldc,
+                  workspace);
+}
+
+void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
+                     const float* a, int64_t lda, const Segments& a_segments,
+                     const float* b, int64_t ldb, float* c, int64_t ldc,
+                     float* workspace, bool accumulate) {
   const WorkspaceLayout layout = LayOut(blocking, size);
   float* const a_space = workspace + layout.a;
   float* const b_space = workspace + layout.b;
   float* const edge_tile = workspace + layout.edge_tile;
-
+  const Tiles tiles(blocking, size);
   // The loops are written once: `outer` runs over the dimension whose block
   // stays, `inner` over the one whose blocks stream past it.
   const bool rows_outer = blocking.rows_outermost;
@@ -214,12 +315,12 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
     for (int64_t p = 0; p < size.k; p += blocking.kc) {
       const int64_t k = std::min(blocking.kc, size.k - p);
       PanelSource a_block, b_block;
+      LeftFactor left(a, lda, a_segments, rows_outer ? outer : 0, p);
       if (rows_outer) {
-        a_block = BlockOfA(blocking, outer_length, k, a + outer * lda + p, lda,
-                           a_space);
+        a_block = BlockOfA(blocking, tiles, outer_length, k, left, a_space);
       } else {
-        b_block = BlockOfB(blocking, outer_length, k, b + p * ldb + outer, ldb,
-                           b_space);
+        b_block = BlockOfB(blocking, tiles, outer_length, k,
+                           b + p * ldb + outer, ldb, b_space);
       }
       for (int64_t inner = 0; inner < inner_size; inner += inner_block) {
         const int64_t inner_length = std::min(inner_block, inner_size - inner);
@@ -229,14 +330,14 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
         if (rows_outer) {
           std::swap(row, column);
           std::swap(block.m, block.n);
-          b_block = BlockOfB(blocking, block.n, k, b + p * ldb + column, ldb,
-                             b_space);
+          b_block = BlockOfB(blocking, tiles, block.n, k, b + p * ldb + column,
+                             ldb, b_space);
         } else {
-          a_block =
-              BlockOfA(blocking, block.m, k, a + row * lda + p, lda, a_space);
+          left = LeftFactor(a, lda, a_segments, row, p);
+          a_block = BlockOfA(blocking, tiles, block.m, k, left, a_space);
         }
-        MultiplyBlock(blocking, block, a_block, lda, b_block, ldb,
-                      /*accumulate=*/p > 0, c + row * ldc + column, ldc,
+        MultiplyBlock(blocking, tiles, block, a_block, left, b_block, ldb,
+                      accumulate || p > 0, c + row * ldc + column, ldc,
                       edge_tile);
       }
     }

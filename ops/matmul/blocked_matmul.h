@@ -16,6 +16,7 @@
 // transposition, no alpha and beta, and C is overwritten.
 
 #include <cstdint>
+#include <limits>
 
 #include "ops/matmul/register_tile.h"
 
@@ -60,6 +61,18 @@ int64_t WorkspaceFloats(const Blocking& blocking, const MatmulSize& size);
 void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, float* workspace);
+
+// Rows of A in segments of `length` values (register_tile.h), `step` floats
+// from the beginning of one to that of the next.
+struct Segments {
+  int64_t length = std::numeric_limits<int64_t>::max();
+  int64_t step = 0;
+};
+// `accumulate`: C += A * B.
+void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
+                     const float* a, int64_t lda, const Segments& a_segments,
+                     const float* b, int64_t ldb, float* c, int64_t ldc,
+                     float* workspace, bool accumulate = false);
 
 }  // namespace optrail::ops
 

@@ -19,11 +19,10 @@
 #include "ops/matmul/blocked_matmul.h"
 #include "ops/matmul/matmul_knobs.h"
 #include "ops/matmul/register_tile.h"
+#include "ops/matmul/widened_tasks.h"
 
 namespace optrail::ops {
 namespace {
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // [begin, end) of part `part` out of `parts`, as equal as whole units allow.
 struct Range {
@@ -225,6 +224,10 @@ class MatmulCpu : public CpuKernel {
             {"k", knobs->k_unroll}, {"k", knobs->kc}};
   }
 
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::BF16}};
+  }
+
   absl::StatusOr<std::unique_ptr<Invocation>> Prepare(
       const proto::Shape& shape, const proto::Config& config,
       CpuDevice& device) const override {
@@ -251,9 +254,24 @@ class MatmulCpu : public CpuKernel {
 
     const MatmulSize size = {shape.dims(0).value(), shape.dims(1).value(),
                              shape.dims(2).value()};
-    auto invocation = std::make_unique<MatmulCpuInvocation>(
-        size, blocking, SplitFor(knobs, blocking.tile, size, device.threads()),
-        device);
+    const Split split = SplitFor(knobs, blocking.tile, size, device.threads());
+    if (shape.data_types(0) == proto::BF16) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const WidenedTasks tasks,
+          WidenedTasks::Plan(blocking, size, CeilDiv(size.m, split.rows),
+                             CeilDiv(size.n, split.columns * split.depth),
+                             device));
+      return MakeInvocation(
+          [=, &device](absl::Span<void* const> operands) {
+            tasks.Run(device, static_cast<const uint16_t*>(operands[0]),
+                      static_cast<const uint16_t*>(operands[1]),
+                      static_cast<uint16_t*>(operands[2]),
+                      [](float*, int64_t, int64_t, int64_t, int64_t) {});
+          },
+          tasks.workspaces());
+    }
+    auto invocation =
+        std::make_unique<MatmulCpuInvocation>(size, blocking, split, device);
     OPTRAIL_RETURN_IF_ERROR(invocation->Allocate());
     return invocation;
   }

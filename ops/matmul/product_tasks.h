@@ -41,6 +41,8 @@ absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs) {
   blocking.kc = knobs.kc;
   blocking.pack_a = knobs.pack_a;
   blocking.pack_b = knobs.pack_b;
+  // Copied, it streams well; as it lies, its panel had better stay.
+  blocking.a_panel_stays = !knobs.pack_a;
   return blocking;
 }
 

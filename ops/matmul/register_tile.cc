@@ -1,4 +1,8 @@
+// Compiled once for each OPTRAIL_K_UNROLL.
+
 #include "ops/matmul/register_tile.h"
+
+#include <algorithm>
 
 // Targets between plain C++ and AVX2 cost compile time and serve hardly anyone.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
@@ -66,21 +70,28 @@ void MultiplyTile(const TileCall& call) {
   const int64_t row_step = kPackedA ? kUnroll : call.lda;
   const int64_t ahead = call.prefetch * ldb;
   int64_t left = call.k;
-  for (; left >= kUnroll; left -= kUnroll) {
-    OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-      if (ahead != 0) {
-        OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-          __builtin_prefetch(b + ahead + j * lanes);
+  int64_t segment = kPackedA ? left : std::min(left, call.first_segment);
+  for (;;) {
+    left -= segment;
+    for (; segment >= kUnroll; segment -= kUnroll) {
+      OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
+        if (ahead != 0) {
+          OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+            __builtin_prefetch(b + ahead + j * lanes);
+          }
         }
+        AddOuterProduct(a + u, row_step, b, acc);
+        b += ldb;
       }
+      a += kPackedA ? kRows * kUnroll : kUnroll;
+    }
+    for (int64_t u = 0; u < segment; ++u) {
       AddOuterProduct(a + u, row_step, b, acc);
       b += ldb;
     }
-    a += kPackedA ? kRows * kUnroll : kUnroll;
-  }
-  for (int64_t u = 0; u < left; ++u) {
-    AddOuterProduct(a + u, row_step, b, acc);
-    b += ldb;
+    if (kPackedA || left == 0) break;
+    a += segment + call.segment_gap;
+    segment = std::min(left, call.segment);
   }
 
   OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -116,12 +127,16 @@ RegisterTile FindForTarget(int instantiation) {
   switch (instantiation) {
 #define OPTRAIL_CASE(index, rows, vectors, k_unroll) \
   case index:                                        \
-    return Instantiate<rows, vectors, k_unroll>();
+    if constexpr (k_unroll == OPTRAIL_K_UNROLL) {    \
+      return Instantiate<rows, vectors, k_unroll>(); \
+    }                                                \
+    break;
     OPTRAIL_MATMUL_INSTANTIATIONS(OPTRAIL_CASE)
 #undef OPTRAIL_CASE
     default:
-      return RegisterTile();
+      break;
   }
+  return RegisterTile();
 }
 
 int LanesForTarget() { return static_cast<int>(hn::Lanes(D())); }
@@ -137,15 +152,18 @@ namespace optrail::ops {
 HWY_EXPORT(FindForTarget);
 HWY_EXPORT(LanesForTarget);
 
-RegisterTile FindRegisterTile(int rows, int vectors, int k_unroll) {
+template <>
+RegisterTile FindUnrolledTile<OPTRAIL_K_UNROLL>(int rows, int vectors) {
   MatmulKnobs knobs;
   knobs.mr = rows;
   knobs.nr_vectors = vectors;
-  knobs.k_unroll = k_unroll;
+  knobs.k_unroll = OPTRAIL_K_UNROLL;
   return HWY_DYNAMIC_DISPATCH(FindForTarget)(knobs.InstantiationIndex());
 }
 
+#if OPTRAIL_K_UNROLL == 1
 int TileLanes() { return HWY_DYNAMIC_DISPATCH(LanesForTarget)(); }
+#endif
 
 }  // namespace optrail::ops
 #endif  // HWY_ONCE

@@ -13,15 +13,22 @@
 //
 //   a[(p / k_unroll) * rows * k_unroll + i * k_unroll + p % k_unroll]   packed
 //   a[i * lda + p]                                                      plain
+//
+// Rows of plain A may lie in segments, as the pixels under a filter do: after
+// `segment` steps of k the next value is `segment_gap` further on.
 
 #include <cstdint>
+#include <limits>
 
 namespace optrail::ops {
 
 struct TileCall {
   int64_t k = 0;
   const float* a = nullptr;
-  int64_t lda = 0;  // plain A only
+  int64_t lda = 0;  // plain A only, as the next three
+  int64_t first_segment = std::numeric_limits<int64_t>::max();
+  int64_t segment = std::numeric_limits<int64_t>::max();
+  int64_t segment_gap = 0;
   const float* b = nullptr;
   int64_t ldb = 0;
   float* c = nullptr;
@@ -43,8 +50,19 @@ struct RegisterTile {
 
 // The tile for the best SIMD target of this machine. `packed_a` is nullptr
 // where no tile of that size was instantiated, or it would not fit into the
-// registers.
-RegisterTile FindRegisterTile(int rows, int vectors, int k_unroll);
+// registers. Compiled once for each k_unroll that there is, in parallel.
+template <int kUnroll>
+RegisterTile FindUnrolledTile(int rows, int vectors);
+template <>
+RegisterTile FindUnrolledTile<1>(int rows, int vectors);
+template <>
+RegisterTile FindUnrolledTile<4>(int rows, int vectors);
+
+inline RegisterTile FindRegisterTile(int rows, int vectors, int k_unroll) {
+  if (k_unroll == 1) return FindUnrolledTile<1>(rows, vectors);
+  if (k_unroll == 4) return FindUnrolledTile<4>(rows, vectors);
+  return RegisterTile();
+}
 
 // SIMD lanes of single precision on this machine.
 int TileLanes();

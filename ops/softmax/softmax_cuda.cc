@@ -53,6 +53,8 @@ class SoftmaxCuda : public cuda::CudaBackend {
                     absl::StrCat("CLUSTER=", cluster),
                     absl::StrCat("VECTOR=", vector),
                     absl::StrCat("RESIDENT=", resident ? 1 : 0),
+                    absl::StrCat("KEEP=", cuda::Knob(config, "keep")),
+                    absl::StrCat("PAST_L1=", cuda::Knob(config, "past_l1")),
                     absl::StrCat("STREAMING=", cuda::Knob(config, "streaming")),
                     // Of rows that are read twice, those in flight.
                     absl::StrCat("ITEMS=", resident ? items : kInFlight)};

@@ -12,7 +12,8 @@
 //   ROWS_PER_BLOCK; CLUSTER (blocks per row); VECTOR (elements per access);
 //   ITEMS (accesses per thread): THREADS_PER_ROW * CLUSTER * VECTOR * ITEMS
 //   covers a row; RESIDENT 0: a row is read twice, ITEMS accesses at a time;
-//   STREAMING 1: stores that the caches evict first.
+//   KEEP 1: exponentials are kept where they may be; STREAMING 1: stores that
+//   the caches evict first; PAST_L1 1: loads that the L1 does not keep.
 
 typedef unsigned int uint32_t;
 typedef unsigned short uint16_t;
@@ -55,10 +56,9 @@ __device__ __forceinline__ Element FromFloat(float x) {
 #endif
 }
 
-// Read once: the caches keep what others need.
 __device__ __forceinline__ Vector Load(const Vector* from) {
   Vector v;
-#if VECTOR * (ELEMENT == 0 ? 4 : 2) == 16
+#if PAST_L1 && VECTOR * (ELEMENT == 0 ? 4 : 2) == 16
   uint32_t* w = (uint32_t*)v.at;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
@@ -144,10 +144,10 @@ __device__ __forceinline__ void Store(Vector* to, const Vector& v) {
 #endif
 }
 
-// Of 16-bit elements the exponentials relative to the thread's own maximum are
-// kept, and scaled in the end: an exponential less per element, and a rounding
-// of f32 more.
-constexpr bool kKeep = RESIDENT && ELEMENT != 0;
+// The exponentials of 16-bit elements relative to the thread's own maximum may be
+// kept, and scaled in the end: an exponential less per element, twice the
+// registers, and a rounding of f32 more.
+constexpr bool kKeep = KEEP && RESIDENT && ELEMENT != 0;
 
 __device__ __forceinline__ Pair FoldAndKeep(const Vector* v, int first,
                                             int vectors, float* kept) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "suites/stopwatch/stopwatch.h"
 #include "tracker/series/series_key.h"
 
 namespace optrail::suites {
@@ -20,6 +21,13 @@ Evaluation EvaluateUndisturbed(Evaluator& evaluator, const BenchCase& bench,
 }
 
 }  // namespace
+
+proto::SamplingOptions BenchSamplingOptions() {
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_min_time_ns(40'000'000);
+  options.set_max_samples(400);
+  return options;
+}
 
 std::vector<proto::BenchmarkResult> RunBenchSession(
     const std::vector<BenchCase>& cases, const BenchOptions& options,

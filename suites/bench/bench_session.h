@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "suites/proto/worker.pb.h"
 #include "suites/worker/evaluator.h"
 #include "tracker/proto/run.pb.h"
 #include "tuning/proto/config.pb.h"
@@ -24,6 +25,10 @@ namespace optrail::suites {
 
 // How often a process that was disturbed is tried, in all.
 inline constexpr int kBenchAttempts = 3;
+
+// Longer than tuning samples: a neighbour that comes and goes within
+// milliseconds leaves some of the samples alone.
+proto::SamplingOptions BenchSamplingOptions();
 
 struct BenchCase {
   proto::Task task;

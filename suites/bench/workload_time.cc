@@ -1,8 +1,10 @@
 #include "suites/bench/workload_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -48,6 +50,7 @@ WorkloadTime WorkloadTimeOf(const proto::Workload& workload,
       const auto first = first_way.emplace(layer.part(), layer.way()).first;
       of_layer.counts = first->second == layer.way();
     }
+    std::string default_config, tuned_config;
     for (const proto::BenchmarkResult& result : run.results()) {
       const proto::BenchmarkKey& key = result.key();
       if (result.outcome() != proto::OK || key.threads() != threads ||
@@ -61,13 +64,26 @@ WorkloadTime WorkloadTimeOf(const proto::Workload& workload,
       const bool own = key.backend().empty();
       if (own && key.selection() == proto::DEFAULT) {
         of_layer.default_ns = all_ns;
+        default_config = result.config();
       }
-      if (own && key.selection() == proto::TUNED) of_layer.tuned_ns = all_ns;
+      if (own && key.selection() == proto::TUNED) {
+        of_layer.tuned_ns = all_ns;
+        tuned_config = result.config();
+      }
       if (of_layer.best_ns == 0 || all_ns < of_layer.best_ns) {
         of_layer.best_ns = all_ns;
         of_layer.best_backend =
             own ? tuning::DeviceName(key.device_kind()) : key.backend();
       }
+    }
+    // Two readings of one config differ by noise alone: no gain of tuning.
+    if (!default_config.empty() && default_config == tuned_config) {
+      const double mean_ns = std::sqrt(of_layer.default_ns * of_layer.tuned_ns);
+      if (of_layer.best_ns ==
+          std::min(of_layer.default_ns, of_layer.tuned_ns)) {
+        of_layer.best_ns = mean_ns;
+      }
+      of_layer.default_ns = of_layer.tuned_ns = mean_ns;
     }
     time.layers.push_back(std::move(of_layer));
   }
@@ -111,9 +127,8 @@ Table WorkloadTable(const WorkloadTime& time) {
          Cell::Integer(std::max<int32_t>(layer.layer.count(), 1)),
          number(layer.default_ns), number(layer.tuned_ns),
          number(layer.best_ns), layer.best_backend,
-         share ? Cell::Number(
-                     layer.best_ns / total_ns,
-                     absl::StrFormat("%.1f%%", 100 * layer.best_ns / total_ns))
+         share ? Cell::Number(layer.best_ns / total_ns,
+                              FormatPercent(layer.best_ns / total_ns))
                : Cell(layer.counts ? std::string()
                                    : absl::StrCat("(", layer.layer.part(), ", ",
                                                   layer.layer.way(), ")")),

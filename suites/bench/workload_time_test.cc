@@ -1,5 +1,6 @@
 #include "suites/bench/workload_time.h"
 
+#include <algorithm>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -79,6 +80,22 @@ TEST_F(WorkloadTimeTest, CountsCallsAndPutsTheSlowestFirst) {
   EXPECT_EQ(linear.best_backend, "onednn");
   EXPECT_DOUBLE_EQ(time.layers[3].best_ns, 48 * 1e3);
   EXPECT_THAT(ThreadsOf(run_), ElementsAre(1));
+}
+
+TEST_F(WorkloadTimeTest, OneConfigReadTwiceGainsNothing) {
+  AddResult(run_, "add", "n=8/f32", proto::TUNED, "", 1.21e3);
+  for (proto::BenchmarkResult& result : *run_.mutable_results()) {
+    if (result.key().operator_name() == "add") result.set_config("unroll=1");
+  }
+  const WorkloadTime time = WorkloadTimeOf(workload_, run_, 1);
+  const auto add = std::find_if(time.layers.begin(), time.layers.end(),
+                                [](const LayerTime& layer) {
+                                  return layer.layer.operator_name() == "add";
+                                });
+  ASSERT_NE(add, time.layers.end());
+  EXPECT_NEAR(add->default_ns, 48 * 1.1e3, 1);
+  EXPECT_EQ(add->tuned_ns, add->default_ns);
+  EXPECT_EQ(add->best_ns, add->default_ns);
 }
 
 TEST_F(WorkloadTimeTest, AnotherWayIsComparedAndNotCounted) {

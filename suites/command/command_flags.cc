@@ -38,7 +38,8 @@ ABSL_FLAG(std::string, op, "",
           "Operators whose whole name this regular expression matches.");
 ABSL_FLAG(std::string, shape, "",
           "Shapes whose text, such as m=384,n=1024,k=1024/f32, this regular "
-          "expression matches somewhere.");
+          "expression matches somewhere; or one, written in full, that no file "
+          "lists.");
 ABSL_FLAG(std::string, workload, "",
           "Shapes of a workload (its name, or the path of a "
           ".workload.textproto) instead of the operators' shapes files.");
@@ -359,7 +360,7 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
   if (processes == 0) processes = absl::GetFlag(FLAGS_processes);
   if (processes == 0) processes = workload.processes();
   options.bench.processes = processes > 0 ? processes : kDefaultProcesses;
-  options.bench.sampling = DefaultSamplingOptions();
+  options.bench.sampling = BenchSamplingOptions();
   if (const double min_time_s = BenchmarkMinTimeSeconds(); min_time_s > 0) {
     options.bench.sampling.set_max_time_ns(
         static_cast<int64_t>(min_time_s * 1e9));

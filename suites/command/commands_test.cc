@@ -4,10 +4,12 @@
 #include "suites/command/commands.h"
 
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/flags/reflection.h"
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "gmock/gmock.h"
@@ -19,6 +21,7 @@
 namespace optrail::suites {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -186,6 +189,33 @@ TEST_F(CommandsTest, ARunRecordsHowItMeasured) {
   EXPECT_GT(settings.attempts_per_process(), 0);
   EXPECT_FALSE(settings.has_race_ratio());
   EXPECT_TRUE(IsFingerprint(settings.binary_fingerprint()));
+}
+
+TEST_F(CommandsTest, RunsOfAPairingSayWhichAndEachProcessItsRound) {
+  for (const char* round : {"1", "2"}) {
+    for (int side = 0; side < 2; ++side) {
+      Bench({"--record", "--processes=2", "--benchmark_min_time=0.001",
+             "--pairing=job-7", absl::StrCat("--round=", round)});
+    }
+  }
+  const auto runs = History().LoadRuns();
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_THAT(runs->runs, SizeIs(4)) << err_;
+  std::map<int, int> processes;
+  for (const proto::Run& run : runs->runs) {
+    EXPECT_EQ(run.pairing_id(), "job-7");
+    for (const proto::BenchmarkResult& result : run.results()) {
+      for (const proto::Measurement& measurement : result.measurements()) {
+        ++processes[measurement.round()];
+      }
+    }
+  }
+  // A busy machine may leave a process without a reading.
+  for (const auto& [round, count] : processes) {
+    EXPECT_THAT(round, AnyOf(1, 2));
+    EXPECT_GT(count, 0);
+  }
+  EXPECT_FALSE(processes.empty());
 }
 
 TEST_F(CommandsTest, ATotalOfTimeEnds) {

@@ -5,11 +5,12 @@
 //   bazel run //suites:beside_peers -- --device=cuda --op=matmul --launch=graph
 //       --cache=cold,hot --peer="python3 ops/evaluation/torch_peers.py --serve"
 //
-// Ours are the backends named, with the config that the store has for the shape
-// (else the default, which is said). The peer reads lines "OP SHAPE CACHE SIDE"
-// and answers each with microseconds a call, or "error: ..."; --sides are the
-// names it knows. Prints one JSON object a shape and cache mode: medians over
-// rounds, and for each side the median of the rounds' ratios to ours.
+// Ours are the backends named, with the config that the store has for the
+// shape, else for the other cache mode, else the default: it is said which. The
+// peer reads lines "OP SHAPE CACHE SIDE" and answers each with microseconds a
+// call, or "error: ..."; --sides are the names it knows. Prints one JSON object
+// a shape and cache mode: medians over rounds, and for each side the median of
+// the rounds' ratios to ours.
 
 #include <algorithm>
 #include <iostream>
@@ -77,9 +78,17 @@ absl::StatusOr<Side> OurSide(const TaskEntry& task, const RunContext& context,
   OPTRAIL_ASSIGN_OR_RETURN(const TaskSpace space,
                            BindTask(task, context.hardware));
   const proto::TunedConfig* tuned = FindTuned(store, task.task, "", space);
+  std::string how = ":tuned";
+  if (tuned == nullptr) {
+    // One that was tuned for the other cache mode, then.
+    proto::Task other = task.task;
+    const bool cold = other.cache_mode() == proto::COLD;
+    other.set_cache_mode(cold ? proto::HOT : proto::COLD);
+    tuned = FindTuned(store, other, "", space);
+    how = tuned == nullptr ? ":default" : cold ? ":tuned hot" : ":tuned cold";
+  }
   Side side;
-  side.name = absl::StrCat(task.backend->name(),
-                           tuned != nullptr ? ":tuned" : ":default");
+  side.name = absl::StrCat(task.backend->name(), how);
   side.config = tuned != nullptr
                     ? tuned->config()
                     : tuning::CanonicalText(space.bound->default_config());

@@ -79,9 +79,12 @@ absl::StatusOr<int> Run() {
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(worker.shared_folder));
   WorkerEvaluator evaluator(task, worker);
 
-  const auto measure = [&](const std::string& behaviour) {
+  // Each fault has a process of its own, which it usually ends. Where that
+  // disturbs nobody, those of the next few are open before the fault happens.
+  const auto measure = [&](const std::string& behaviour, int process) {
     EvaluationOptions options;
     options.sampling = DefaultSamplingOptions();
+    options.process_of_round = process;
     const auto config =
         tuning::ParseConfig(absl::StrCat("behaviour=", behaviour, ",work=4"));
     return evaluator.Evaluate(*config, options);
@@ -95,10 +98,13 @@ absl::StatusOr<int> Run() {
   for (int i = 0; i < absl::GetFlag(FLAGS_faults); ++i) {
     const std::string& fault =
         behaviours[rng.UniformInt(static_cast<int64_t>(behaviours.size()))];
-    if (measure("ok").outcome != proto::OK) ++failed_after;
-    const Evaluation before = measure("ok");
-    const Evaluation broken = measure(fault);
-    const Evaluation after = measure("ok");
+    for (int next = 1; next <= evaluator.ProcessesAhead(); ++next) {
+      evaluator.OpenAhead({i + next, {0}});
+    }
+    if (measure("ok", i).outcome != proto::OK) ++failed_after;
+    const Evaluation before = measure("ok", i);
+    const Evaluation broken = measure(fault, i);
+    const Evaluation after = measure("ok", i + 1);
     ++outcomes[fault][tuning::OutcomeName(broken.outcome)];
     const auto& expected = Expected().at(fault);
     if (std::find(expected.begin(), expected.end(), broken.outcome) ==

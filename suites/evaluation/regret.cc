@@ -21,12 +21,14 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "ops/core/device_type.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/tune_driver.h"
@@ -46,6 +48,9 @@ ABSL_FLAG(int, tunings, 10, "of each shape, from nothing");
 ABSL_FLAG(int, trials, 72, "of each tuning");
 ABSL_FLAG(int, configs, 300, "in the list beside the picks");
 ABSL_FLAG(int, rounds, 6, "over the list");
+ABSL_FLAG(std::string, record, "",
+          "folder for the readings of each shape, as recordings that `optrail "
+          "replay` reads; with more --configs than the space has, of all");
 ABSL_FLAG(std::string, state, "/tmp/optrail-regret", "folder for all of it");
 
 namespace optrail::suites {
@@ -54,8 +59,25 @@ namespace {
 struct Shape {
   TaskEntry task;
   std::vector<std::string> picks;  // of each tuning; "" for none
-  double tune_s = 0;
+  double tune_s = 0;               // wall time of one, on average
+  proto::SessionTime time;         // of all
 };
+
+// "compile_s": ..., of one tuning on average.
+std::string CostText(const Shape& shape) {
+  const auto seconds = [&](int64_t ns) {
+    return static_cast<double>(ns) * 1e-9 /
+           static_cast<double>(shape.picks.size());
+  };
+  const proto::SessionTime& time = shape.time;
+  return absl::StrCat(
+      "\"tune_s\": ", shape.tune_s,
+      ", \"compile_s\": ", seconds(time.compile_ns()),
+      ", \"measure_s\": ", seconds(time.measure_ns()),
+      ", \"wait_s\": ", seconds(time.wait_ns()),
+      ", \"verify_s\": ", seconds(time.rank_ns() + time.prove_ns()),
+      ", \"open_s\": ", seconds(time.effort().open_ns()));
+}
 
 absl::StatusOr<Shape> Tune(const TaskEntry& task, RunContext context) {
   Shape shape;
@@ -74,6 +96,17 @@ absl::StatusOr<Shape> Tune(const TaskEntry& task, RunContext context) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
                              TuneTasks({task}, context, options));
     const auto& session = summaries[0].session;
+    if (session.has_value()) {
+      proto::SessionTime& time = shape.time;
+      const proto::SessionTime& one = session->time();
+      time.set_compile_ns(time.compile_ns() + one.compile_ns());
+      time.set_measure_ns(time.measure_ns() + one.measure_ns());
+      time.set_wait_ns(time.wait_ns() + one.wait_ns());
+      time.set_rank_ns(time.rank_ns() + one.rank_ns());
+      time.set_prove_ns(time.prove_ns() + one.prove_ns());
+      time.mutable_effort()->set_open_ns(time.effort().open_ns() +
+                                         one.effort().open_ns());
+    }
     shape.picks.push_back(session.has_value() && session->has_winner()
                               ? tuning::CanonicalText(session->winner())
                               : "");
@@ -115,6 +148,11 @@ absl::StatusOr<std::map<std::string, Times>> Measure(
   WorkerEvaluator evaluator(shape.task.task, worker);
   std::map<std::string, Times> times;
   std::vector<std::string> order(configs.begin(), configs.end());
+  for (const std::string& text : order) {
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Config config,
+                             tuning::ParseConfig(text));
+    evaluator.Prepare(config);
+  }
   Rng rng(2);
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
     rng.Shuffle(order);
@@ -132,6 +170,64 @@ absl::StatusOr<std::map<std::string, Times>> Measure(
     }
   }
   return times;
+}
+
+nlohmann::json ValueOf(const proto::KnobValue& value) {
+  if (value.has_bool_()) return value.bool_() ? 1 : 0;
+  if (value.has_variant()) return value.variant();
+  return value.int_();
+}
+
+// In the format of Kernel Tuner's cache files. What was never read failed.
+absl::Status Record(const Shape& shape, const std::set<std::string>& configs,
+                    const std::map<std::string, Times>& times,
+                    const RunContext& context) {
+  nlohmann::json cache, values;
+  std::vector<std::string> keys;
+  for (const std::string& text : configs) {
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Config config,
+                             tuning::ParseConfig(text));
+    nlohmann::json entry;
+    std::vector<std::string> words;
+    for (const proto::KnobValue& value : config.set()) {
+      const nlohmann::json one = ValueOf(value);
+      entry[value.knob()] = one;
+      if (cache.empty()) keys.push_back(value.knob());
+      words.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+      nlohmann::json& seen = values[value.knob()];
+      if (std::find(seen.begin(), seen.end(), one) == seen.end()) {
+        seen.push_back(one);
+      }
+    }
+    std::vector<double> all_ms;
+    if (const auto found = times.find(text); found != times.end()) {
+      for (const auto* half :
+           {&found->second.chosen_on, &found->second.told_by}) {
+        for (const double ns : *half) all_ms.push_back(ns * 1e-6);
+      }
+    }
+    if (all_ms.empty()) {
+      entry["time"] = "RuntimeFailedConfig";
+    } else {
+      entry["time"] = Mean(all_ms);
+      entry["times"] = all_ms;
+    }
+    cache[absl::StrJoin(words, ",")] = entry;
+  }
+  for (auto& [knob, seen] : values.items()) std::sort(seen.begin(), seen.end());
+  const nlohmann::json file = {
+      {"device_name", context.hardware.model()},
+      {"kernel_name", ShortTaskText(shape.task.task)},
+      {"problem_size", tuning::CanonicalText(shape.task.task.shape())},
+      {"tune_params_keys", keys},
+      {"tune_params", values},
+      {"cache", cache}};
+  std::string name =
+      absl::StrCat(shape.task.task.operator_name(), "_",
+                   tuning::CanonicalText(shape.task.task.shape()), ".json");
+  std::replace(name.begin(), name.end(), '/', '_');
+  return WriteFileAtomically(JoinPath(absl::GetFlag(FLAGS_record), name),
+                             file.dump());
 }
 
 absl::Status Report(const Shape& shape,
@@ -158,8 +254,7 @@ absl::Status Report(const Shape& shape,
   }
   std::cout << "{\"task\": \"" << ShortTaskText(shape.task.task)
             << "\", \"configs\": " << times.size() << ", \"best\": \"" << best
-            << "\", \"best_ns\": " << told_ns
-            << ", \"tune_s\": " << shape.tune_s
+            << "\", \"best_ns\": " << told_ns << ", " << CostText(shape)
             << ", \"different_picks\": " << winners.size()
             << ", \"regrets\": [";
   for (size_t i = 0; i < regrets.size(); ++i) {
@@ -206,6 +301,9 @@ absl::Status Run() {
                              ConfigsOf(shape, context.hardware));
     OPTRAIL_ASSIGN_OR_RETURN(const auto times,
                              Measure(shape, configs, context));
+    if (!absl::GetFlag(FLAGS_record).empty()) {
+      OPTRAIL_RETURN_IF_ERROR(Record(shape, configs, times, context));
+    }
     OPTRAIL_RETURN_IF_ERROR(Report(shape, times));
   }
   return absl::OkStatus();

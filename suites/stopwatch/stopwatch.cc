@@ -157,6 +157,10 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
       batch = *warmed_up.sample;
       warmed_up.sample.reset();
     } else {
+      if (options.min_time_ns() > 0 && monitor.Calibrate()) {
+        // Its loops had the caches: the next calls make them warm again.
+        OPTRAIL_RETURN_IF_ERROR(TimeBatch(calls, timer, monitor).status());
+      }
       OPTRAIL_ASSIGN_OR_RETURN(batch, TimeBatch(calls, timer, monitor));
     }
     const auto [elapsed_ns, disturbed] = batch;
@@ -203,7 +207,8 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
         spent_ns >= options.max_time_ns() && clean.size() >= kMinCleanSamples;
     const bool enough = clean.size() >= options.min_samples() || long_calls;
     if (enough && clean.size() >= next_look) {
-      if (PreciseEnough(clean, options.target_relative_half_width())) {
+      if (spent_ns >= options.min_time_ns() &&
+          PreciseEnough(clean, options.target_relative_half_width())) {
         return finish(proto::OK, Median(clean));
       }
       next_look = clean.size() + std::max<size_t>(1, clean.size() / 10);

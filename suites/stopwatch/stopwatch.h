@@ -47,7 +47,10 @@ struct Sampling {
 // until the distribution-free 95% interval of the median (order statistics) is
 // within options.target_relative_half_width of it, or max_samples or
 // max_time_ns is reached; calls that are long beside max_time_ns get by with
-// three samples. Only clean samples count: CONTENDED means that after
+// three samples. It goes on for options.min_time_ns at least, where the machine
+// can be asked between samples what it is like (ops::Monitor::Calibrate): a
+// neighbour that comes and goes then leaves some samples alone. Only clean
+// samples count: CONTENDED means that after
 // max_time_ns twice over there were too few of them. A long call above
 // decisive_above_ns is sampled once. Errors are the device's.
 //

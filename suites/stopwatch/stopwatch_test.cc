@@ -1,5 +1,6 @@
 #include "suites/stopwatch/stopwatch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -207,6 +208,59 @@ TEST(StopwatchTest, OneSampleOfALongCallDecidesWhereItIsClearlySlower) {
   options.set_max_time_ns(200'000'000);
   EXPECT_GE(TakeSamples(options, brief, brief)->measurement.sample_ns_size(),
             7);
+}
+
+// Slow from its tenth batch to its fortieth, and a machine that is asked after
+// every fifth.
+class SpoiltKernel : public NoisyKernel {
+ public:
+  SpoiltKernel() : NoisyKernel(1e5, .002, 0, 12) {}
+  absl::StatusOr<int64_t> TimeNs() override {
+    const absl::StatusOr<int64_t> ns = NoisyKernel::TimeNs();
+    const bool spoilt = (samples_ < 40) != cold_;
+    cold_ = false;
+    return static_cast<int64_t>(*ns * (spoilt ? 1.25 : 1));
+  }
+  bool Calibrate() override {
+    ++asked_;
+    cold_ = asked_ % 5 == 0;
+    return cold_;
+  }
+
+  int asked_ = 0;
+  bool cold_ = false;
+};
+
+TEST(StopwatchTest, GoesOnForTheMinimumSoThatANeighbourMayLeave) {
+  SpoiltKernel brief, longer;
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  const Sampling a = *TakeSamples(options, brief, brief);
+  EXPECT_EQ(brief.asked_, 0);
+  options.set_min_time_ns(10'000'000);
+  const Sampling b = *TakeSamples(options, longer, longer);
+  const auto fastest = [](const Sampling& s) {
+    return *std::min_element(s.measurement.sample_ns().begin(),
+                             s.measurement.sample_ns().end());
+  };
+  EXPECT_GT(fastest(a), 1.2e5);
+  EXPECT_NEAR(fastest(b), 1e5, 1e3);
+  // As the minimum says, and no more.
+  EXPECT_GE(b.measurement.sample_ns_size(), 80);
+  EXPECT_LE(b.measurement.sample_ns_size(), 130);
+}
+
+TEST(StopwatchTest, TheBatchAfterCalibrationIsNoSample) {
+  SpoiltKernel kernel;
+  kernel.samples_ = 40;  // the neighbour is gone
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_min_time_ns(10'000'000);
+  const Sampling result = *TakeSamples(options, kernel, kernel);
+  EXPECT_GE(kernel.asked_, 40);
+  const double slow_ns =
+      1.1e5 * static_cast<double>(result.measurement.calls_per_sample());
+  for (const int64_t ns : result.measurement.sample_ns()) {
+    EXPECT_LT(ns, slow_ns);
+  }
 }
 
 TEST(StopwatchTest, AFailureOfTheDeviceEndsTheSampling) {

@@ -1,5 +1,6 @@
 #include "suites/tune/compile_ahead.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -40,11 +41,11 @@ absl::StatusOr<std::vector<proto::Config>> ConfigsOf(
   begun.set_seed(options.seed);
   begun.mutable_budget()->set_trials(options.trials);
   tuning::ProposerOptions proposing;
-  proposing.batch = static_cast<int>(options.trials);
+  proposing.batch = static_cast<int>(std::max<int64_t>(1, options.trials));
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::unique_ptr<tuning::Proposer> proposer,
       tuning::MakeProposer(*space.bound, begun, proposing));
-  while (static_cast<int64_t>(configs.size()) < options.trials + 2) {
+  for (int64_t i = 0; i < options.trials; ++i) {
     const std::vector<proto::Config> asked = proposer->Ask(1);
     if (asked.empty()) break;
     configs.push_back(asked[0]);

@@ -3,10 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <deque>
+#include <iostream>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/running_binary.h"
@@ -82,6 +87,59 @@ class ServedEvaluator : public tuning::Evaluator {
   std::unique_ptr<SessionEvaluator> session_;
 };
 
+// Takes connections while a session is served, and tells those who come that
+// they have to wait.
+class WaitingRoom {
+ public:
+  // Owns `listener`.
+  explicit WaitingRoom(int listener)
+      : listener_(listener), thread_([this] { Accept(); }) {}
+  ~WaitingRoom() {
+    thread_.join();  // has ended when Next() gave an error
+    close(listener_);
+  }
+
+  // Who came first, and is served from now until the next call. An error is the
+  // listener's, and the last.
+  absl::StatusOr<std::unique_ptr<FrameChannel>> Next() {
+    const absl::MutexLock lock(&mutex_);
+    serving_ = false;
+    const auto anybody = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !waiting_.empty() || !broken_.ok();
+    };
+    mutex_.Await(absl::Condition(&anybody));
+    if (waiting_.empty()) return broken_;
+    std::unique_ptr<FrameChannel> first = std::move(waiting_.front());
+    waiting_.pop_front();
+    serving_ = true;
+    return first;
+  }
+
+ private:
+  void Accept() {
+    while (true) {
+      const absl::StatusOr<int> fd = AcceptFrom(listener_);
+      const absl::MutexLock lock(&mutex_);
+      if (!fd.ok()) {
+        broken_ = fd.status();
+        return;
+      }
+      auto channel = std::make_unique<FrameChannel>(*fd, *fd);
+      const int before = static_cast<int>(waiting_.size()) + serving_;
+      // Who is gone already is found out when it is his turn.
+      if (before > 0) (void)tuning::TellToWait(*channel, before);
+      waiting_.push_back(std::move(channel));
+    }
+  }
+
+  const int listener_;
+  absl::Mutex mutex_;
+  std::deque<std::unique_ptr<FrameChannel>> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool serving_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status broken_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;  // last: it uses the others
+};
+
 }  // namespace
 
 absl::StatusOr<proto::WorkerIdentity> IdentityHere(
@@ -133,16 +191,14 @@ absl::Status ServeSessions(const ServeOptions& options, std::ostream& log) {
   log << "worker: " << who.hardware().id() << ", build "
       << who.binary_fingerprint() << ", serves at " << options.address
       << std::endl;
+  WaitingRoom waiting(listener);
   while (true) {
-    const absl::StatusOr<int> fd = AcceptFrom(listener);
-    if (!fd.ok()) {
-      close(listener);
-      return fd.status();
-    }
-    FrameChannel channel(*fd, *fd);
+    OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<FrameChannel> channel,
+                             waiting.Next());
     ServedEvaluator evaluator(options);
     log << "worker: a session begins" << std::endl;
-    const absl::Status served = tuning::ServeEvaluator(channel, evaluator, who);
+    const absl::Status served =
+        tuning::ServeEvaluator(*channel, evaluator, who);
     log << "worker: a session ends"
         << (served.ok() ? "" : absl::StrCat(": ", served.message()))
         << std::endl;
@@ -156,8 +212,11 @@ std::unique_ptr<tuning::Evaluator> EvaluatorAt(const std::string& address,
     OPTRAIL_ASSIGN_OR_RETURN(const int fd, ConnectTo(address));
     return std::make_unique<FrameChannel>(fd, fd);
   };
+  const auto say = [](const std::string& what) {
+    std::cerr << what << std::endl;
+  };
   return std::make_unique<tuning::RemoteEvaluator>(address, connect,
-                                                   std::move(expected));
+                                                   std::move(expected), say);
 }
 
 }  // namespace optrail::suites

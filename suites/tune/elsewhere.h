@@ -15,9 +15,9 @@
 //
 // Both are the same build on the same kind of hardware, with the same settings:
 // who is not is refused by name. One session is served at a time, since what is
-// measured at the same time disturbs each other; others wait for a while. If
-// either side is killed, the journal of the session, which is the driver's, has
-// everything that was answered.
+// measured at the same time disturbs each other; others are told, and wait for
+// their turn. If either side is killed, the journal of the session, which is
+// the driver's, has everything that was answered.
 
 #include <memory>
 #include <ostream>
@@ -52,7 +52,7 @@ proto::WorkerIdentity ExpectedOf(const proto::Task& task,
                                  const proto::SamplingOptions& sampling,
                                  const WorkerOptions& worker);
 
-// Measures at `address`.
+// Measures at `address`; says on stderr when it has to wait for its turn.
 std::unique_ptr<tuning::Evaluator> EvaluatorAt(const std::string& address,
                                                proto::WorkerIdentity expected);
 

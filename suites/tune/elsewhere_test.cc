@@ -13,6 +13,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -187,6 +188,59 @@ TEST_F(ElsewhereTest, ASessionIsMeasuredInAnotherProcess) {
   ExpectWhole(Driver(address_, folder_ + "/one").Run(), 1);
   // The next one is served, too.
   ExpectWhole(Driver(address_, folder_ + "/two").Run(), 1);
+}
+
+TEST_F(ElsewhereTest, WhoComesMeanwhileIsToldAndServedInTurn) {
+  const auto worker = Start();
+  // Holds the worker until it is closed.
+  auto fd = ConnectTo(address_);
+  ASSERT_TRUE(fd.ok()) << fd.status();
+  auto first = std::make_unique<FrameChannel>(*fd, *fd);
+  EXPECT_THAT(worker->ReadFrame(absl::Minutes(1)).value_or(""),
+              HasSubstr("a session begins"));
+  const auto said = [this](int sessions_before) {
+    auto fd = ConnectTo(address_);
+    EXPECT_TRUE(fd.ok()) << fd.status();
+    auto channel = std::make_unique<FrameChannel>(*fd, *fd);
+    proto::EvaluatorReply reply;
+    EXPECT_TRUE(channel->WaitReadable(absl::Minutes(1)));
+    EXPECT_TRUE(reply.ParseFromString(channel->Read().value_or("")));
+    EXPECT_EQ(reply.waiting().sessions_before(), sessions_before);
+    return channel;
+  };
+  auto second = said(1);
+  auto third = said(2);
+  first.reset();
+  second.reset();
+  third.reset();
+  ExpectWhole(Driver(address_, folder_).Run(), 1);
+}
+
+// The driver says so, too, and waits.
+TEST_F(ElsewhereTest, ADriverThatHasToWaitSaysSoAndIsServed) {
+  const auto worker = Start();
+  auto fd = ConnectTo(address_);
+  ASSERT_TRUE(fd.ok()) << fd.status();
+  auto first = std::make_unique<FrameChannel>(*fd, *fd);
+  EXPECT_THAT(worker->ReadFrame(absl::Minutes(1)).value_or(""),
+              HasSubstr("a session begins"));
+  ::testing::internal::CaptureStderr();
+  std::thread driver(
+      [this] { ExpectWhole(Driver(address_, folder_).Run(), 1); });
+  // Is in the queue once who comes next has one more before him.
+  int before = 0;
+  for (int probes = 0; before != probes + 1; ++probes) {
+    auto fd = ConnectTo(address_);
+    ASSERT_TRUE(fd.ok()) << fd.status();
+    FrameChannel channel(*fd, *fd);
+    proto::EvaluatorReply reply;
+    ASSERT_TRUE(reply.ParseFromString(channel.Read().value_or("")));
+    before = reply.waiting().sessions_before();
+  }
+  first.reset();
+  driver.join();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("serves one session at a time; waiting for"));
 }
 
 TEST_F(ElsewhereTest, AnotherBuildIsRefusedByName) {

@@ -14,6 +14,10 @@ using tuning::Purpose;
 constexpr uint64_t kFirstRankSeed = 1000;
 constexpr uint64_t kFirstProofSeed = 2000;
 
+bool HasLongCalls(const tuning::Request& request) {
+  return request.expected && *request.expected >= kLongCallNs;
+}
+
 }  // namespace
 
 uint64_t SessionEvaluator::SeedOf(Purpose purpose, int64_t round) const {
@@ -49,7 +53,7 @@ SessionEvaluatorOptions SessionEvaluatorFor(
 
 SessionEvaluator::SessionEvaluator(suites::Evaluator& evaluator,
                                    SessionEvaluatorOptions options)
-    : evaluator_(evaluator), options_(std::move(options)) {}
+    : evaluator_(evaluator), options_(std::move(options)), screen_(evaluator) {}
 
 absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
   tuning::Offer offer;
@@ -103,7 +107,7 @@ int64_t SessionEvaluator::ProcessOf(Purpose purpose, int64_t round) const {
          (options_.processes_ahead > 0 ? round % options_.input_sets : round);
 }
 
-std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration) {
+std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
   if (waiting_.empty()) return {};
   const auto is_ready = [this](const tuning::Request& request) {
     return evaluator_.IsReady(request.config);
@@ -112,11 +116,12 @@ std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration) {
   if (next == waiting_.end()) {
     std::vector<proto::Config> configs;
     for (const tuning::Request& request : waiting_) {
+      evaluator_.Prepare(request.config);
       configs.push_back(request.config);
     }
-    evaluator_.AwaitReady(configs);
+    evaluator_.AwaitReady(configs, wait);
     next = std::find_if(waiting_.begin(), waiting_.end(), is_ready);
-    if (next == waiting_.end()) next = waiting_.begin();
+    if (next == waiting_.end()) return {};
   }
   const tuning::Request request = std::move(*next);
   waiting_.erase(next);
@@ -139,7 +144,7 @@ EvaluationOptions SessionEvaluator::OptionsFor(
     const tuning::Request& request) const {
   EvaluationOptions options;
   options.sampling = options_.sampling;
-  if (request.expected && *request.expected >= kLongCallNs) {
+  if (HasLongCalls(request)) {
     options.sampling.set_warm_up_ns(0);
     options.sampling.set_max_time_ns(1);
     if (request.purpose == Purpose::kSearch) {
@@ -161,6 +166,11 @@ EvaluationOptions SessionEvaluator::OptionsFor(
       request.metrics.empty() || request.metrics.front() == tuning::kTimeMetric;
   if (request.hopeless_above && times) {
     options.sampling.set_hopeless_above_ns(*request.hopeless_above);
+    if (HasLongCalls(request)) {
+      options.hopeless_after =
+          kBesideCalls +
+          absl::Nanoseconds(kCallsOfAReading * *request.hopeless_above);
+    }
   }
   for (const std::string& metric : request.metrics) {
     if (metric != tuning::kTimeMetric) options.metrics.push_back(metric);
@@ -174,6 +184,8 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   }
   options.input_seed = SeedOf(request.purpose, request.round);
   if (request.purpose == Purpose::kSearch) return options;
+  options.sampling.set_max_time_ns(
+      std::min(options.sampling.max_time_ns(), kRoundSamplingNs));
   // What a process is like (where its pages lie) is shared by all that is read
   // in its round, and by no other round of a proof.
   options.process_of_round = ProcessOf(request.purpose, request.round);
@@ -181,16 +193,31 @@ EvaluationOptions SessionEvaluator::OptionsFor(
 }
 
 tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
-  Evaluation evaluation =
-      evaluator_.Evaluate(request.config, OptionsFor(request));
+  const EvaluationOptions options = OptionsFor(request);
   ++answered_;
   tuning::Answer answer;
-  answer.lost = evaluation.lost;
-  answer.unpaid_ns = evaluation.unpaid_ns;
   proto::Trial& trial = answer.trial;
+  Screened screened;
+  if (HasLongCalls(request) && request.best &&
+      options.sampling.has_hopeless_above_ns()) {
+    screened = screen_.Compare(request.config, *request.best, *request.expected,
+                               options);
+    if (screened.hopeless) {
+      answer.unpaid_ns = screened.unpaid_ns;
+      trial.set_outcome(proto::CENSORED);
+      trial.set_fidelity(1);
+      trial.set_detail("clearly slower than the best on a smaller problem");
+      trial.set_time_ns(screened.ratio * *request.expected);
+      trial.set_elapsed_ns(screened.elapsed_ns);
+      return answer;
+    }
+  }
+  Evaluation evaluation = evaluator_.Evaluate(request.config, options);
+  answer.lost = evaluation.lost;
+  answer.unpaid_ns = screened.unpaid_ns + evaluation.unpaid_ns;
   trial.set_outcome(evaluation.outcome);
   trial.set_detail(std::move(evaluation.detail));
-  trial.set_elapsed_ns(evaluation.elapsed_ns);
+  trial.set_elapsed_ns(screened.elapsed_ns + evaluation.elapsed_ns);
   if (evaluation.measurement.has_value()) {
     *trial.add_measurements() = *std::move(evaluation.measurement);
   }

@@ -13,7 +13,8 @@
 //
 // It measures one config at a time, when it is polled. Where configs are
 // compiled at run time, those that wait are compiled meanwhile, and whichever
-// is ready first is measured first.
+// is ready first is measured first. Where calls are long, configs that are
+// clearly slower on a smaller problem are not called (screen.h).
 
 #include <cstdint>
 #include <deque>
@@ -24,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "suites/proto/worker.pb.h"
+#include "suites/tune/screen.h"
 #include "suites/worker/evaluator.h"
 #include "tuning/session/evaluator.h"
 #include "tuning/space/space.h"
@@ -35,10 +37,19 @@ namespace optrail::suites {
 // new ones for each round would each need a reference.
 inline constexpr int kInputSets = 3;
 
+// What is read in rounds varies more between processes than within one, so that
+// another round tells more than another sample.
+inline constexpr int64_t kRoundSamplingNs = 20'000'000;
+
 // Long calls (stopwatch.h) are sampled as often as the stopwatch concludes
 // from, and no more: they vary less, and rounds tell more than samples. During
 // the search one sample is enough of what is this much slower than the best.
 inline constexpr double kClearlySlower = 1.05;
+
+// A long call that is hopeless is not waited for: a reading of one that is not
+// is a call that is timed, one that is checked and a few that are sampled.
+inline constexpr double kCallsOfAReading = 12;
+inline constexpr absl::Duration kBesideCalls = absl::Seconds(1);
 
 // Where processes are opened ahead, one for each set of inputs serves all
 // rounds in which finalists are ranked, in turn; the proof has new ones. There,
@@ -85,6 +96,7 @@ class SessionEvaluator : public tuning::Evaluator {
 
   absl::StatusOr<tuning::Offer> Open(const proto::Task& task) override;
   void Submit(tuning::Request request) override;
+  // Waits for compilers up to `wait`; measuring takes as long as it takes.
   std::vector<tuning::Answer> Poll(absl::Duration wait) override;
   void Cancel(int64_t ticket) override;
 
@@ -102,6 +114,7 @@ class SessionEvaluator : public tuning::Evaluator {
   suites::Evaluator& evaluator_;
   const SessionEvaluatorOptions options_;
   std::deque<tuning::Request> waiting_;
+  Screen screen_;
   int64_t answered_ = 0;
   int64_t proof_rounds_opened_ = 0;
 };

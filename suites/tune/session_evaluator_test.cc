@@ -16,6 +16,18 @@ using tuning::Request;
 
 class Recording : public Evaluator {
  public:
+  bool IsReady(const proto::Config& config) override { return ready; }
+  void AwaitReady(const std::vector<proto::Config>& configs,
+                  absl::Duration wait) override {
+    waited = wait;
+    ready |= wait == absl::InfiniteDuration();
+  }
+  Evaluator* Smaller(const proto::Config& example, double) override {
+    return smaller;
+  }
+  bool ready = true;
+  absl::Duration waited;
+  Recording* smaller = nullptr;
   Evaluation Evaluate(const proto::Config& config,
                       const EvaluationOptions& options) override {
     seen = options;
@@ -74,6 +86,7 @@ TEST_F(SessionEvaluatorTest, EveryRoundHasAProcessAndThePurposesShareNone) {
   Ask();
   EXPECT_NE(measured_.seen.process_of_round, rank.process_of_round);
   EXPECT_FALSE(measured_.seen.sampling.has_hopeless_above_ns());
+  EXPECT_EQ(measured_.seen.sampling.max_time_ns(), kRoundSamplingNs);
 }
 
 TEST_F(SessionEvaluatorTest, WhereNothingWaitsNothingIsOpenedAhead) {
@@ -153,6 +166,53 @@ TEST_F(SessionEvaluatorTest, LongCallsAreNotRepeatedBeyondNeed) {
   request_.expected = 1e5;
   Ask();
   EXPECT_EQ(measured_.seen.sampling.max_time_ns(), 200'000'000);
+}
+
+TEST_F(SessionEvaluatorTest, WaitsForCompilersNoLongerThanAsked) {
+  measured_.ready = false;
+  SessionEvaluator evaluator(measured_, options_);
+  evaluator.Submit(request_);
+  EXPECT_TRUE(evaluator.Poll(absl::Milliseconds(20)).empty());
+  EXPECT_EQ(measured_.waited, absl::Milliseconds(20));
+  EXPECT_TRUE(evaluator.Poll(absl::ZeroDuration()).empty());
+  EXPECT_EQ(evaluator.Poll(absl::InfiniteDuration()).size(), 1);
+}
+
+TEST_F(SessionEvaluatorTest, ALongCallThatIsClearlySlowerOnLessIsNotMade) {
+  Recording smaller;
+  measured_.smaller = &smaller;
+  measured_.next.outcome = smaller.next.outcome = proto::OK;
+  measured_.next.time_ns = 1e8;
+  smaller.next.time_ns = 5e6;
+  request_.metrics = {"time"};
+  request_.expected = 1e8;
+  request_.hopeless_above = 1.5e8;
+  request_.best = *tuning::ParseConfig("x=2");
+  EXPECT_EQ(Ask().trial.fidelity(), 0);
+  EXPECT_EQ(measured_.seen.hopeless_after, absl::Milliseconds(2800));
+
+  SessionEvaluator evaluator(measured_, options_);
+  evaluator.Submit(request_);
+  evaluator.Poll(absl::InfiniteDuration());  // the best is read there
+  smaller.next.time_ns = 10e6;
+  measured_.seen = EvaluationOptions();
+  evaluator.Submit(request_);
+  const auto answers = evaluator.Poll(absl::InfiniteDuration());
+  ASSERT_EQ(answers.size(), 1);
+  const proto::Trial& trial = answers[0].trial;
+  EXPECT_EQ(trial.outcome(), proto::CENSORED);
+  EXPECT_EQ(trial.fidelity(), 1);
+  EXPECT_EQ(trial.time_ns(), 2e8);
+  EXPECT_EQ(trial.measurements_size(), 0);
+  EXPECT_EQ(measured_.seen.hopeless_after, absl::InfiniteDuration())
+      << "was called";
+
+  // What only a ranking or a proof can tell is always read.
+  for (const Purpose purpose : {Purpose::kRank, Purpose::kProve}) {
+    request_.purpose = purpose;
+    request_.hopeless_above.reset();
+    EXPECT_EQ(Ask().trial.outcome(), proto::OK);
+  }
 }
 
 TEST_F(SessionEvaluatorTest, AnAnswerHasAllOfTheEvaluation) {

@@ -39,16 +39,21 @@ bool IsFailed(proto::Outcome outcome) {
          outcome != proto::CONTENDED;
 }
 
-// As proven, in rounds of its own: "12.3% +-0.8%"; what was not proven has no
-// gain to show.
+// As proven, in rounds of its own: "12.3% +-0.8%", and where that is wider than
+// was asked for, why; what was not proven has no gain to show.
 Cell GainCell(const proto::Session& session) {
   const proto::Proof& proof = session.proof();
   if (!session.has_proof() || !proof.has_gain()) return Cell::None();
   if (!proof.claimed()) return Cell::Number(0, "none proven");
-  return Cell::Number(
-      proof.gain(),
-      absl::StrCat(FormatPercent(proof.gain()), " +-",
-                   FormatPercent((proof.gain_high() - proof.gain_low()) / 2)));
+  std::string text = FormatPercent(proof.gain());
+  if (proof.has_gain_low()) {
+    absl::StrAppend(&text, " +-",
+                    FormatPercent((proof.gain_high() - proof.gain_low()) / 2));
+  }
+  if (const std::string note = tuning::ProofEndNote(proof); !note.empty()) {
+    absl::StrAppend(&text, " (", note, ")");
+  }
+  return Cell::Number(proof.gain(), std::move(text));
 }
 
 }  // namespace
@@ -114,7 +119,7 @@ std::string TimeText(const std::vector<TuneSummary>& summaries) {
         std::max(0.0, 1 - static_cast<double>(wait_ns) /
                               static_cast<double>(compile_ns));
     absl::StrAppend(&text, "; ", FormatDurationNs(compile_ns), " compiling, ",
-                    absl::StrFormat("%.0f%% of it beside them", 100 * beside));
+                    FormatPercent(beside, 0), " of it beside them");
   }
   if (busy_ns > 0) {
     const double wall_ns = static_cast<double>(measure_ns + wait_ns + rank_ns +

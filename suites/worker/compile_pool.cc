@@ -81,7 +81,8 @@ absl::optional<Compiled> CompilePool::Find(const std::string& key) const {
   return found->second;
 }
 
-void CompilePool::WaitForAny(const std::vector<std::string>& keys) const {
+void CompilePool::WaitForAny(const std::vector<std::string>& keys,
+                             absl::Duration wait) const {
   const absl::MutexLock lock(&mutex_);
   const auto any_done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     bool started = false;
@@ -93,7 +94,7 @@ void CompilePool::WaitForAny(const std::vector<std::string>& keys) const {
     }
     return !started;
   };
-  mutex_.Await(absl::Condition(&any_done));
+  mutex_.AwaitWithTimeout(absl::Condition(&any_done), wait);
 }
 
 void CompilePool::Drop(const std::string& key) {

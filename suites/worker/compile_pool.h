@@ -76,8 +76,9 @@ class CompilePool {
   void Start(const std::string& key, proto::WorkerRequest::Compile request);
   // nullopt: not started, or not done.
   absl::optional<Compiled> Find(const std::string& key) const;
-  // Waits until one of `keys` that were started is done.
-  void WaitForAny(const std::vector<std::string>& keys) const;
+  // Waits until one of `keys` that were started is done, or for so long.
+  void WaitForAny(const std::vector<std::string>& keys,
+                  absl::Duration wait = absl::InfiniteDuration()) const;
   // Forgets it, unless it was begun.
   void Drop(const std::string& key);
 

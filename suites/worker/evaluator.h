@@ -10,7 +10,9 @@
 //
 //   const int ahead = evaluator.CompileAhead(space.default_config());
 //   evaluator.Prepare(config);                       // returns at once
-//   if (!evaluator.IsReady(config)) evaluator.AwaitReady({config, other});
+//   if (!evaluator.IsReady(config)) {
+//     evaluator.AwaitReady({config, other}, absl::Seconds(1));
+//   }
 //   const Evaluation e = evaluator.Evaluate(config, options);
 
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "suites/proto/worker.pb.h"
 #include "tuning/proto/config.pb.h"
@@ -35,6 +38,9 @@ struct EvaluationOptions {
   absl::optional<int64_t> process_of_round;
   // Which of the random input sets; any number.
   uint64_t input_seed = 0;
+  // A config that has not answered by then is hopeless, and CENSORED at
+  // sampling.hopeless_above_ns; only where that is known.
+  absl::Duration hopeless_after = absl::InfiniteDuration();
   // To be metered beside time, where the device can ("joules").
   std::vector<std::string> metrics;
   // Whether a config may be launched, by what compiling it told: what is
@@ -88,10 +94,19 @@ class Evaluator {
   virtual void Prepare(const proto::Config& config) {}
   // Whether Evaluate() would not have to wait for a compiler.
   virtual bool IsReady(const proto::Config& config) { return true; }
-  // Waits until one of these, which were prepared, is ready.
-  virtual void AwaitReady(const std::vector<proto::Config>& configs) {}
+  // Waits until one of these, which were prepared, is ready, or for so long.
+  virtual void AwaitReady(const std::vector<proto::Config>& configs,
+                          absl::Duration wait) {}
   // Is not wanted any more.
   virtual void Abandon(const proto::Config& config) {}
+
+  // Measures the same configs on a smaller problem, whose calls take about
+  // `fraction` of the time (ops/core/smaller_shape.h). This one keeps it.
+  // nullptr: there is none, or configs like `example` would have to be compiled
+  // for it.
+  virtual Evaluator* Smaller(const proto::Config& example, double fraction) {
+    return nullptr;
+  }
 
   // How many processes may be opened, and wait, while others are measured: it
   // disturbs nobody. 0: none.

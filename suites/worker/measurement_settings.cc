@@ -15,6 +15,7 @@ proto::MeasurementSettings SettingsOf(const proto::SamplingOptions& sampling,
   settings.set_min_sample_ns(sampling.min_sample_ns());
   settings.set_warm_up_ns(sampling.warm_up_ns());
   settings.set_max_sampling_ns(sampling.max_time_ns());
+  settings.set_min_sampling_ns(sampling.min_time_ns());
   settings.set_min_samples(sampling.min_samples());
   settings.set_max_samples(sampling.max_samples());
   settings.set_target_half_width_fraction(

@@ -1,5 +1,6 @@
 #include "suites/worker/worker_evaluator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "ops/core/compile_cache.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
+#include "ops/core/smaller_shape.h"
 #include "suites/worker/worker.h"
 #include "tuning/proto/canonical.h"
 
@@ -81,7 +83,8 @@ WorkerEvaluator::WorkerEvaluator(proto::Task task, WorkerOptions options)
 WorkerEvaluator::~WorkerEvaluator() { Rest(); }
 
 int64_t WorkerEvaluator::waiting_bytes() const {
-  return kWaitingOwnBytes + TaskBytes(task_);
+  const int64_t own = kWaitingOwnBytes + TaskBytes(task_);
+  return smaller_ && *smaller_ ? own + (*smaller_)->waiting_bytes() : own;
 }
 
 void WorkerEvaluator::Rest() {
@@ -90,6 +93,7 @@ void WorkerEvaluator::Rest() {
   slots_.clear();
   next_.reset();
   ending_.clear();
+  if (smaller_ && *smaller_) (*smaller_)->Rest();
 }
 
 void WorkerEvaluator::Stop(Round round) {
@@ -257,13 +261,31 @@ bool WorkerEvaluator::IsReady(const proto::Config& config) {
   return key.empty() || CompiledOf(key).has_value();
 }
 
-void WorkerEvaluator::AwaitReady(const std::vector<proto::Config>& configs) {
+void WorkerEvaluator::AwaitReady(const std::vector<proto::Config>& configs,
+                                 absl::Duration wait) {
   std::vector<std::string> keys;
   for (const proto::Config& config : configs) {
     if (IsReady(config)) return;
     keys.push_back(KeyOf(config));
   }
-  if (!keys.empty()) Compilers().WaitForAny(keys);
+  if (!keys.empty()) Compilers().WaitForAny(keys, wait);
+}
+
+Evaluator* WorkerEvaluator::Smaller(const proto::Config& example,
+                                    double fraction) {
+  if (!smaller_) {
+    smaller_.emplace();
+    const ops::OperatorEntry* entry =
+        ops::Registry::Get().Find(task_.operator_name());
+    if (entry == nullptr || !KeyOf(example).empty()) return nullptr;
+    const absl::optional<proto::Shape> shape =
+        ops::SmallerShape(*entry->op, task_.shape(), fraction);
+    if (!shape) return nullptr;
+    proto::Task task = task_;
+    *task.mutable_shape() = *shape;
+    *smaller_ = std::make_unique<WorkerEvaluator>(std::move(task), options_);
+  }
+  return smaller_->get();
 }
 
 void WorkerEvaluator::Abandon(const proto::Config& config) {
@@ -299,7 +321,7 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
   absl::optional<Compiled> compiled;
   if (const std::string key = KeyOf(config); !key.empty()) {
     Prepare(config);
-    AwaitReady({config});
+    AwaitReady({config}, absl::InfiniteDuration());
     compiled = CompiledOf(key);
   }
   if (compiled.has_value()) {
@@ -358,8 +380,13 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
   Evaluation evaluation;
   {
     const CompilePause pause(compilers_.get());
-    evaluation =
-        EvaluationOf(slot.worker->Ask(request, options_.config_deadline));
+    evaluation = EvaluationOf(slot.worker->Ask(
+        request, std::min(options_.config_deadline, options.hopeless_after)));
+  }
+  if (evaluation.outcome == proto::TIMED_OUT &&
+      options.hopeless_after < options_.config_deadline) {
+    evaluation.outcome = proto::CENSORED;
+    evaluation.time_ns = options.sampling.hopeless_above_ns();
   }
   evaluation.unpaid_ns = unpaid_ns;
   if (compiled.has_value()) {

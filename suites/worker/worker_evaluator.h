@@ -69,14 +69,17 @@ class WorkerEvaluator : public Evaluator {
   int CompileAhead(const proto::Config& example) override;
   void Prepare(const proto::Config& config) override;
   bool IsReady(const proto::Config& config) override;
-  void AwaitReady(const std::vector<proto::Config>& configs) override;
+  void AwaitReady(const std::vector<proto::Config>& configs,
+                  absl::Duration wait) override;
   void Abandon(const proto::Config& config) override;
+  Evaluator* Smaller(const proto::Config& example, double fraction) override;
 
   int ProcessesAhead() override;
   int64_t OperandBytes() override;
   void OpenAhead(const ComingProcess& process) override;
 
-  // Ends its processes; the next config starts another.
+  // Ends its processes and those of the smaller problem; the next config starts
+  // another.
   void Rest();
   // About what a worker holds while it waits for the next config.
   int64_t waiting_bytes() const;
@@ -123,6 +126,8 @@ class WorkerEvaluator : public Evaluator {
   // That of the search, once the one that serves it nears its end.
   std::unique_ptr<OpenedWorker> next_;
   int64_t uses_ = 0;
+  // Of the smaller problem, once somebody asked for one; null: there is none.
+  absl::optional<std::unique_ptr<WorkerEvaluator>> smaller_;
   int workers_started_ = 0;
 };
 

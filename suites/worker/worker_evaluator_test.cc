@@ -3,13 +3,20 @@
 
 #include "suites/worker/worker_evaluator.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -286,7 +293,7 @@ TEST_F(CompilingTest, NothingIsCompiledTwice) {
   worker_.compilers = pool;
   WorkerEvaluator evaluator(entry_.task, worker_);
   evaluator.Prepare(ConfigOf("refuse"));
-  evaluator.AwaitReady({ConfigOf("refuse")});
+  evaluator.AwaitReady({ConfigOf("refuse")}, absl::InfiniteDuration());
   EXPECT_TRUE(evaluator.IsReady(ConfigOf("refuse")));
   // Another evaluator of the call knows it, too.
   WorkerEvaluator other(entry_.task, worker_);
@@ -294,14 +301,84 @@ TEST_F(CompilingTest, NothingIsCompiledTwice) {
   EXPECT_FALSE(other.IsReady(ConfigOf("crash")));
 }
 
+// Parent and name of every process that is not a zombie.
+std::map<pid_t, std::pair<pid_t, std::string>> Processes() {
+  std::map<pid_t, std::pair<pid_t, std::string>> processes;
+  const auto entries = ListDirectory("/proc");
+  for (const std::string& entry : *entries) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(entry, &pid)) continue;
+    const auto stat = ReadFile(absl::StrCat("/proc/", entry, "/stat"));
+    if (!stat.ok()) continue;
+    // PID (NAME) STATE PARENT ...
+    const size_t open = stat->find('('), close = stat->rfind(')');
+    if (close == std::string::npos) continue;
+    const std::vector<std::string> rest =
+        absl::StrSplit(stat->substr(close + 2), ' ');
+    pid_t parent = 0;
+    if (rest[0] == "Z" || !absl::SimpleAtoi(rest[1], &parent)) continue;
+    processes[pid] = {parent, stat->substr(open + 1, close - open - 1)};
+  }
+  return processes;
+}
+
+// Of this process, at any distance.
+std::map<pid_t, std::string> Descendants() {
+  const auto processes = Processes();
+  std::map<pid_t, std::string> found;
+  for (const auto& [pid, process] : processes) {
+    pid_t ancestor = process.first;
+    while (ancestor != getpid() && processes.count(ancestor) > 0) {
+      ancestor = processes.at(ancestor).first;
+    }
+    if (ancestor == getpid()) found[pid] = process.second;
+  }
+  return found;
+}
+
 TEST_F(CompilingTest, APoolThatEndsTakesItsCompilersAlong) {
   worker_.compile_deadline = absl::InfiniteDuration();
+  CompilePoolOptions pool = CompilePoolFor(proto::CPU, 1, worker_);
+  pool.cores.resize(1);
+  pool.cores.push_back(pool.cores[0]);  // two processes on any machine
+  pool.pauses = false;
+  worker_.compilers = std::make_shared<CompilePool>(pool);
   auto evaluator = std::make_unique<WorkerEvaluator>(entry_.task, worker_);
-  for (const char* compile : {"hang", "hang_child", "ok"}) {
+  for (const char* compile : {"hang_child", "hang", "ok"}) {
     evaluator->Prepare(ConfigOf(compile));
   }
-  evaluator->AwaitReady({ConfigOf("no_such_config")});
-  evaluator.reset();  // returns
+  // Both hang: two compilers, one of which has started a program.
+  std::map<pid_t, std::string> running;
+  const auto has_child = [&running] {
+    return std::any_of(running.begin(), running.end(), [](const auto& process) {
+      return process.second == "sleep";
+    });
+  };
+  const absl::Time begin = absl::Now();
+  while (!has_child() && absl::Now() - begin < absl::Minutes(2)) {
+    evaluator->AwaitReady({ConfigOf("hang")}, absl::Milliseconds(20));
+    running = Descendants();
+  }
+  ASSERT_TRUE(has_child());
+  ASSERT_GE(running.size(), 3);
+  EXPECT_FALSE(evaluator->IsReady(ConfigOf("ok"))) << "both are taken";
+  evaluator.reset();
+  worker_.compilers.reset();  // returns, and what has been told to end does
+  const absl::Time ended = absl::Now();
+  std::map<pid_t, std::string> left;
+  do {
+    left.clear();
+    const auto processes = Processes();
+    for (const auto& [pid, name] : running) {
+      // A number may have been given to another process since.
+      const auto found = processes.find(pid);
+      if (found != processes.end() && found->second.second == name) {
+        left[pid] = name;
+      }
+    }
+    absl::SleepFor(absl::Milliseconds(5));
+  } while (!left.empty() && absl::Now() - ended < absl::Seconds(30));
+  EXPECT_THAT(left, ::testing::IsEmpty());
 }
 
 // One hangs for as long as it is let; the others are all measured before.

@@ -52,6 +52,22 @@ absl::StatusOr<std::vector<Candidate>> FromShapesFiles(bool with_test_only) {
   return candidates;
 }
 
+// A shape that is written in full, of the operators whose shape it may be.
+std::vector<Candidate> AsWritten(const std::string& text, const RE2& op_regex,
+                                 bool with_test_only) {
+  std::vector<Candidate> candidates;
+  const absl::StatusOr<proto::Shape> shape = tuning::ParseShape(text);
+  if (!shape.ok()) return candidates;
+  for (const ops::OperatorEntry* entry :
+       ops::Registry::Get().List(with_test_only)) {
+    if (RE2::FullMatch(entry->op->name(), op_regex) &&
+        ops::CheckShape(*entry->op, *shape).ok()) {
+      candidates.push_back({entry, *shape, 1, ""});
+    }
+  }
+  return candidates;
+}
+
 absl::Status CheckRegex(absl::string_view flag, const RE2& regex) {
   if (regex.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -143,14 +159,21 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
   absl::Status
       not_computed;  // the first shape that a backend has no kernel for
   bool op_matched = false;
+  std::vector<Candidate> chosen;
   for (const Candidate& candidate : candidates) {
-    const std::string name = candidate.entry->op->name();
-    if (!RE2::FullMatch(name, op_regex)) continue;
+    if (!RE2::FullMatch(candidate.entry->op->name(), op_regex)) continue;
     op_matched = true;
-    if (!RE2::PartialMatch(tuning::CanonicalText(candidate.shape),
-                           shape_regex)) {
-      continue;
+    if (RE2::PartialMatch(tuning::CanonicalText(candidate.shape),
+                          shape_regex)) {
+      chosen.push_back(candidate);
     }
+  }
+  if (chosen.empty() && selection.workload.empty()) {
+    chosen =
+        AsWritten(selection.shape_regex, op_regex, selection.with_test_only);
+  }
+  for (const Candidate& candidate : chosen) {
+    const std::string name = candidate.entry->op->name();
     for (const ops::Backend* backend :
          BackendsFor(*candidate.entry, selection)) {
       const absl::Status computes =
@@ -212,7 +235,9 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
   return absl::NotFoundError(absl::StrCat(
       "no shape of ",
       selection.op_regex.empty() ? "any operator" : selection.op_regex,
-      " matches --shape=", selection.shape_regex, " on ", device->name()));
+      " matches --shape=", selection.shape_regex, " on ", device->name(),
+      "; one that no file lists is taken when it is written in full, with its "
+      "data type, such as m=64,n=64,k=64/f32"));
 }
 
 absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,

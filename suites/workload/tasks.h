@@ -22,9 +22,11 @@ namespace optrail::suites {
 inline constexpr char kBestBackend[] = "best";
 
 struct TaskSelection {
-  std::string workload;     // name or path; empty: all shapes files
-  std::string op_regex;     // matches the whole name; empty: every operator
-  std::string shape_regex;  // matches somewhere in the canonical text
+  std::string workload;  // name or path; empty: all shapes files
+  std::string op_regex;  // matches the whole name; empty: every operator
+  // Matches somewhere in the canonical text. A whole shape that no file lists
+  // is taken as it stands by the operators that have such shapes.
+  std::string shape_regex;
   // 0: all cores. Empty: the workload's, else 1.
   std::vector<int> threads;
   proto::DeviceKind device = proto::CPU;

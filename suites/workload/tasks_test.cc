@@ -70,6 +70,27 @@ TEST(SelectTasks, MoreThreadsThanCoresAreRefusedWithTheirNumber) {
       << error;
 }
 
+TEST(SelectTasks, AShapeThatIsWrittenInFullNeedsNoFile) {
+  TaskSelection selection;
+  selection.op_regex = "softmax|add";
+  selection.shape_regex = "rows=7,cols=11/f32";
+  const std::vector<TaskEntry> tasks = Select(selection);
+  ASSERT_EQ(tasks.size(), 1);
+  EXPECT_EQ(ShortTaskText(tasks[0].task), "softmax rows=7,cols=11/f32");
+  EXPECT_FALSE(tasks[0].task.kernel_id().empty());
+  // What a file lists is taken from there.
+  selection.shape_regex = "n=393216/f32";
+  EXPECT_EQ(Select(selection).size(), 1);
+  // Of no data type, of one that nobody has, of other dimensions.
+  for (const char* shape : {"rows=7,cols=11", "rows=7,cols=11/f64",
+                            "rows=7,lines=11/f32", "rows=0,cols=11/f32"}) {
+    selection.shape_regex = shape;
+    EXPECT_NE(
+        ErrorOf(selection, absl::StatusCode::kNotFound).find("written in full"),
+        std::string::npos);
+  }
+}
+
 TEST(SelectTasks, TakesEveryShapeOfTheShapesFiles) {
   std::set<std::string> ops;
   for (const TaskEntry& task : Select({})) {
@@ -163,7 +184,7 @@ TEST(SelectTasks, AnUnknownWorkloadListsTheKnownOnes) {
 TEST(BindTask, ThreadsReachTheConstraints) {
   TaskSelection selection;
   selection.op_regex = "matmul";
-  selection.shape_regex = "m=512,n=512,k=512/";
+  selection.shape_regex = "m=512,n=512,k=512/f32";
   selection.threads = {1, 8};
   const std::vector<TaskEntry> tasks = Select(selection);
   ASSERT_EQ(tasks.size(), 2);

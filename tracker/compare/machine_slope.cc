@@ -11,10 +11,13 @@ namespace optrail::tracker {
 namespace {
 
 // Slopes before anything is known, and the standard deviations of that.
-constexpr std::array<double, 4> kSlopes = {.9, 1, .15, .05};
-constexpr std::array<double, 4> kSpreads = {.4, .5, .25, .1};
+constexpr std::array<double, MachineState::kWitnesses> kSlopes = {
+    .9, .5, .5, .075, .075, .05};
+constexpr std::array<double, MachineState::kWitnesses> kSpreads = {
+    .4, .354, .354, .177, .177, .1};
 // What a neighbour may do to a benchmark that it never disturbed so far.
-constexpr std::array<double, 4> kAtWorst = {0, 0, 0, .1};
+constexpr std::array<double, MachineState::kWitnesses> kAtWorst = {0, 0, 0,
+                                                                   0, 0, .1};
 constexpr int kIterations = 10;
 constexpr double kFirstScale = .03, kLeastScale = .005;
 constexpr double kPriorValues = 8;  // what kFirstScale is worth
@@ -22,10 +25,6 @@ constexpr double kPriorValues = 8;  // what kFirstScale is worth
 constexpr double kCalm = .1;
 
 }  // namespace
-
-MachineSlope::Vector MachineSlope::ToVector(const MachineState& state) {
-  return {state.clock, state.core, state.memory, state.contended};
-}
 
 // Of a symmetric positive definite matrix, by Gauss and Jordan's elimination,
 // which needs no pivots there.
@@ -56,7 +55,7 @@ MachineSlope MachineSlope::Fit(absl::Span<const double> values,
   MachineSlope fit;
   fit.exists_ = true;
   std::vector<Vector> x;
-  for (const MachineState& state : states) x.push_back(ToVector(state));
+  for (const MachineState& state : states) x.push_back(state.values);
   for (int k = 0; k < kStates; ++k) {
     std::vector<double> column;
     for (const Vector& row : x) column.push_back(row[k]);
@@ -119,16 +118,18 @@ MachineSlope MachineSlope::Fit(absl::Span<const double> values,
 
 double MachineSlope::Explains(const MachineState& state) const {
   if (!exists_) return 0;
-  return Effect({state.clock - calm_[0], state.core - calm_[1],
-                 state.memory - calm_[2], state.contended - calm_[3]});
+  MachineState step;
+  for (int k = 0; k < kStates; ++k) step.values[k] = state.values[k] - calm_[k];
+  return Effect(step);
 }
 
 double MachineSlope::ClockExplains(const MachineState& state) const {
-  return slope_[0] * (state.clock - calm_[0]);
+  return slope_[MachineState::kClock] *
+         (state.values[MachineState::kClock] - calm_[MachineState::kClock]);
 }
 
 double MachineSlope::Disturbance(const MachineState& state) const {
-  const Vector x = ToVector(state);
+  const Vector& x = state.values;
   double sum = 0;
   for (int k = 1; k < kStates; ++k) {
     sum += std::max(kAtWorst[k], slope_[k]) * std::max(0., x[k] - calm_[k]);
@@ -137,19 +138,25 @@ double MachineSlope::Disturbance(const MachineState& state) const {
 }
 
 double MachineSlope::Effect(const MachineState& step) const {
-  const Vector x = ToVector(step);
+  const Vector& x = step.values;
   double sum = 0;
   for (int k = 0; k < kStates; ++k) sum += slope_[k] * x[k];
   return sum;
 }
 
 double MachineSlope::VarianceOf(const MachineState& step) const {
-  const Vector x = ToVector(step);
+  const Vector& x = step.values;
   double sum = 0;
   for (int k = 0; k < kStates; ++k) {
     for (int l = 0; l < kStates; ++l) sum += x[k] * covariance_[k][l] * x[l];
   }
   return sum;
+}
+
+double MachineSlope::ClockVarianceOf(const MachineState& step) const {
+  MachineState clock;
+  clock.values[MachineState::kClock] = step.values[MachineState::kClock];
+  return VarianceOf(clock);
 }
 
 }  // namespace optrail::tracker

@@ -42,13 +42,13 @@ class MachineSlope {
   // Of a step of the state.
   double Effect(const MachineState& step) const;
   double VarianceOf(const MachineState& step) const;
+  double ClockVarianceOf(const MachineState& step) const;
 
  private:
-  static constexpr int kStates = 4;  // as in MachineState
+  static constexpr int kStates = MachineState::kWitnesses;
   using Vector = std::array<double, kStates>;
   using Matrix = std::array<Vector, kStates>;
 
-  static Vector ToVector(const MachineState& state);
   static Matrix Inverse(Matrix m);
 
   bool exists_ = false;

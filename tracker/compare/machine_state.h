@@ -4,15 +4,27 @@
 // What calibration loops beside a process, and how many of its samples were
 // contended, say of the machine.
 
+#include <array>
+
 namespace optrail::tracker {
 
 struct MachineState {
-  // Logarithms of the loops' times.
-  double clock = 0;   // dependent arithmetic: the clock rate alone
-  double core = 0;    // the caches of a core over `clock`: who shares the core
-  double memory = 0;  // beyond them
+  enum Witness {
+    kClock,      // a loop in registers: the clock rate alone
+    kL1,         // the caches of a core over kClock: who shares the core
+    kL2,         //
+    kL3,         // beyond them
+    kMemory,     //
+    kContended,  // the share of samples that were, where medians are told
+    kWitnesses
+  };
 
-  double contended = 0;  // the share of samples that were
+  // Logarithms of the loops' times.
+  std::array<double, kWitnesses> values = {};
+
+  // Of the fastest readings while samples were taken, else of medians before
+  // and after; the two do not compare.
+  bool fastest = false;
 };
 
 }  // namespace optrail::tracker

@@ -42,9 +42,7 @@ class Model {
   // Where a benchmark's level is taken from.
   struct Base {
     std::vector<int> runs;
-    double level = 0;
-    double variance = 0;
-    std::vector<int> far_off;
+    LowerLevel level;
   };
 
   int LevelStart(int j) const {
@@ -60,9 +58,13 @@ class Model {
     for (int j = 0; j < benchmarks_; ++j) {
       ProcessLevels::Cells runs, candidates;
       bool calibrated = true;
+      absl::optional<bool> fastest;  // of all or of none
       const auto look = [&](const PanelRun& run) {
         for (const ProcessLog& process : run[j]) {
-          calibrated = calibrated && process.machine.has_value();
+          calibrated = calibrated && process.machine.has_value() &&
+                       process.machine->fastest ==
+                           fastest.value_or(process.machine->fastest);
+          if (calibrated) fastest = process.machine->fastest;
         }
       };
       for (const PanelRun& run : panel_.runs) runs.push_back(&run[j]);
@@ -206,12 +208,7 @@ class Model {
       }
     }
     if (panel_.window) base.runs = CurrentLevel(j, std::move(base.runs));
-    const LowerLevel found = LevelOver(j, base.runs);
-    base.level = found.level;
-    base.variance = found.variance;
-    for (size_t i = 0; i < base.runs.size(); ++i) {
-      if (found.undisturbed[i] < .5) base.far_off.push_back(base.runs[i]);
-    }
+    base.level = LevelOver(j, base.runs);
     return base;
   }
 
@@ -240,7 +237,8 @@ class Model {
     for (int j = 0; j < benchmarks_; ++j) bases_.push_back(BaseOf(j));
     for (const std::vector<double>& run : candidate_levels_) {
       std::vector<double> deviations = run;
-      for (int j = 0; j < benchmarks_; ++j) deviations[j] -= bases_[j].level;
+      for (int j = 0; j < benchmarks_; ++j)
+        deviations[j] -= bases_[j].level.level;
       candidate_scores_.push_back(factor_.ScoreOf(deviations));
     }
   }
@@ -254,7 +252,11 @@ class Model {
     estimate.candidate_process_spread = found.candidate_spread();
     estimate.run_spread = std::sqrt(noise.variance);
     estimate.baseline_runs = static_cast<int>(base.runs.size());
-    estimate.far_off = base.far_off;
+    for (size_t i = 0; i < base.runs.size(); ++i) {
+      if (base.level.undisturbed[i] < .5) {
+        estimate.far_off.push_back(base.runs[i]);
+      }
+    }
     estimate.slow_runs = noise.slow;
     if (!base.runs.empty()) estimate.first_baseline_run = base.runs.front();
 
@@ -279,11 +281,11 @@ class Model {
     estimate.possible = true;
     const LowerLevel candidate = FindLowerLevel(rests, variances, noise.slow);
     estimate.candidate_runs = static_cast<int>(rests.size());
-    estimate.log_ratio = candidate.level - base.level;
+    estimate.log_ratio = candidate.level - base.level.level;
     const LowerLevel bound =
         FindLowerLevel(bounds, bound_variances, noise.slow);
-    estimate.log_ratio_bound = bound.level - base.level;
-    double variance = base.variance;
+    estimate.log_ratio_bound = bound.level - base.level.level;
+    double variance = base.level.variance;
     if (factor_.exists()) {
       std::vector<double> base_shifts;
       for (const int r : base.runs) base_shifts.push_back(shifts_[r][j]);
@@ -295,9 +297,8 @@ class Model {
     }
     if (found.slope().exists()) {
       const MachineState step = StateStep(j, base.runs);
-      estimate.bound_error =
-          std::sqrt(variance + bound.variance +
-                    found.slope().VarianceOf({step.clock, 0, 0, 0}));
+      estimate.bound_error = std::sqrt(variance + bound.variance +
+                                       found.slope().ClockVarianceOf(step));
       variance += found.slope().VarianceOf(step);
     } else {
       estimate.bound_error = std::sqrt(variance + bound.variance);
@@ -306,10 +307,9 @@ class Model {
     estimate.log_candidate = Weighted(raw, candidate.undisturbed);
     std::vector<double> raw_base;
     for (const int r : base.runs) raw_base.push_back(found.runs()[r].raw);
-    estimate.log_machine =
-        estimate.log_candidate -
-        Weighted(raw_base, LevelOver(j, base.runs).undisturbed) -
-        estimate.log_ratio;
+    estimate.log_machine = estimate.log_candidate -
+                           Weighted(raw_base, base.level.undisturbed) -
+                           estimate.log_ratio;
     estimate.standard_error = std::sqrt(variance);
     estimate.degrees_of_freedom = noise.degrees;
     return estimate;
@@ -327,28 +327,26 @@ class Model {
 
   // How much further than that of `runs` the candidate's machine state is.
   MachineState StateStep(int j, const std::vector<int>& runs) const {
-    const auto middle = [&](const std::vector<RunLevel>& all,
-                            const std::vector<int>& places) {
-      std::vector<double> clock, core, memory, contended;
+    const auto middle = [](const std::vector<RunLevel>& all,
+                           const std::vector<int>& places, size_t witness) {
+      std::vector<double> values;
       for (const int place : places) {
         if (all[place].processes == 0) continue;
-        clock.push_back(all[place].machine.clock);
-        core.push_back(all[place].machine.core);
-        memory.push_back(all[place].machine.memory);
-        contended.push_back(all[place].machine.contended);
+        values.push_back(all[place].machine.values[witness]);
       }
-      return MachineState{Median(clock), Median(core), Median(memory),
-                          Median(contended)};
+      return Median(values);
     };
     const ProcessLevels& found = processes_[j];
     std::vector<int> all;
     for (size_t c = 0; c < found.candidates().size(); ++c) {
       all.push_back(static_cast<int>(c));
     }
-    const MachineState now = middle(found.candidates(), all);
-    const MachineState before = middle(found.runs(), runs);
-    return {now.clock - before.clock, now.core - before.core,
-            now.memory - before.memory, now.contended - before.contended};
+    MachineState step;
+    for (size_t k = 0; k < step.values.size(); ++k) {
+      step.values[k] =
+          middle(found.candidates(), all, k) - middle(found.runs(), runs, k);
+    }
+    return step;
   }
 
   bool InCandidate(int j) const {

@@ -16,10 +16,18 @@ constexpr double kLeastSpread = 1e-4;  // of processes, in logarithms
 constexpr SlowValues kSlow = {.3, .1};
 // Fewer runs tell less of processes than the candidate does.
 constexpr size_t kFewRuns = 4;
-// What the error of a correction for neighbours is of it, and
-constexpr double kOwnError = .7;
-// what the error of a correction that all processes of a run share is of it.
-constexpr double kCommonError = .5;
+// What the error of a correction for neighbours is of it: a process' own, and
+// one that all processes of a run share. Loops that ran between the samples
+// know twice as well what was there meanwhile.
+struct CorrectionError {
+  double own, common;
+};
+constexpr CorrectionError kOfMedians = {.7, .5}, kOfFastest = {.35, .25};
+
+CorrectionError ErrorOf(const MachineState& machine) {
+  return machine.fastest ? kOfFastest : kOfMedians;
+}
+
 // And of the distance to the next process, where a single one is undisturbed.
 constexpr double kLonelyError = .5;
 // So improbable a number of slow processes is no chance.
@@ -135,7 +143,9 @@ ValueGroup ProcessLevels::GroupOf(const std::vector<ProcessLog>& cell) const {
     group.values.push_back(process.value -
                            (known ? slope_.Explains(*process.machine) : 0));
     group.extra_variances.push_back(
-        known ? std::pow(kOwnError * slope_.Disturbance(*process.machine), 2)
+        known ? std::pow(ErrorOf(*process.machine).own *
+                             slope_.Disturbance(*process.machine),
+                         2)
               : 0);
   }
   return group;
@@ -149,7 +159,7 @@ RunLevel ProcessLevels::LevelOf(const std::vector<ProcessLog>& cell,
   if (cell.empty()) return run;
   run.level = found.level;
   run.variance = found.variance;
-  double total = 0, disturbance = 0;
+  double total = 0, error = 0;
   for (size_t i = 0; i < cell.size(); ++i) {
     const double weight = (found.undisturbed[i] + 1e-6) /
                           (fit_.variance + group.extra_variances[i]);
@@ -157,19 +167,15 @@ RunLevel ProcessLevels::LevelOf(const std::vector<ProcessLog>& cell,
     run.raw += weight * cell[i].value;
     if (!cell[i].machine.has_value()) continue;
     const MachineState& machine = *cell[i].machine;
-    disturbance += weight * slope_.Disturbance(machine);
-    run.machine.clock += weight * machine.clock;
-    run.machine.core += weight * machine.core;
-    run.machine.memory += weight * machine.memory;
-    run.machine.contended += weight * machine.contended;
+    error += weight * ErrorOf(machine).common * slope_.Disturbance(machine);
+    for (size_t k = 0; k < machine.values.size(); ++k) {
+      run.machine.values[k] += weight * machine.values[k];
+    }
   }
   run.raw /= total;
-  run.machine.clock /= total;
-  run.machine.core /= total;
-  run.machine.memory /= total;
-  run.machine.contended /= total;
+  for (double& value : run.machine.values) value /= total;
   // Where the correction is wrong it is wrong for all processes of a run.
-  run.variance += std::pow(kCommonError * disturbance / total, 2) +
+  run.variance += std::pow(error / total, 2) +
                   std::pow(kLonelyError * Loneliness(group, found), 2);
   return run;
 }

@@ -25,11 +25,8 @@
 // return: told apart, and never confirmed.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "tracker/detect/detect.h"
@@ -65,11 +62,6 @@ class OnlineDetector {
   const absl::optional<ChangePoint>& provisional() const {
     return provisional_;
   }
-
-  // The state as text of one line, exact. It is for the same version of the
-  // detector: another one replays the series instead.
-  std::string Serialize() const;
-  static absl::StatusOr<OnlineDetector> Parse(absl::string_view text);
 
  private:
   struct Point {

@@ -13,7 +13,6 @@
 namespace optrail::tracker {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -45,6 +44,37 @@ TEST_P(EveryNoise, NeverTakesAConfirmedChangeBack) {
   }
 }
 
+// Whether two detectors say the same, now and of whatever follows: the last
+// points once more, and twice as high.
+bool GoOnAlike(OnlineDetector a, OnlineDetector b) {
+  const auto alike = [](const ChangePoint& x, const ChangePoint& y) {
+    return x.index == y.index && x.earliest == y.earliest &&
+           x.latest == y.latest && x.confidence == y.confidence &&
+           x.relative_change == y.relative_change;
+  };
+  const auto all_alike = [&](const std::vector<ChangePoint>& x,
+                             const std::vector<ChangePoint>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), alike);
+  };
+  const std::vector<double> further =
+      SyntheticSeries(NoiseKind::kNormal, 60, {{30, 1}}, 8);
+  for (size_t i = 0; i <= further.size(); ++i) {
+    if (a.size() != b.size() || !all_alike(a.confirmed(), b.confirmed()) ||
+        !all_alike(a.returns(), b.returns()) ||
+        a.provisional().has_value() != b.provisional().has_value() ||
+        (a.provisional() && !alike(*a.provisional(), *b.provisional()))) {
+      return false;
+    }
+    if (i == further.size()) break;
+    const OnlineUpdate of_a = a.Append(further[i]);
+    const OnlineUpdate of_b = b.Append(further[i]);
+    if (of_a.marked != of_b.marked || of_a.withdrawn != of_b.withdrawn) {
+      return false;
+    }
+  }
+  return true;
+}
+
 TEST_P(EveryNoise, ReplayedFromACopyOfItsStateGivesTheSameState) {
   const std::vector<double> values = TwoSteps(GetParam(), 3);
   OnlineDetector whole;
@@ -53,15 +83,9 @@ TEST_P(EveryNoise, ReplayedFromACopyOfItsStateGivesTheSameState) {
     OnlineDetector first;
     for (size_t i = 0; i < cut; ++i) first.Append(values[i]);
     OnlineDetector copy = first;
-    auto parsed = OnlineDetector::Parse(first.Serialize());
-    ASSERT_TRUE(parsed.ok()) << parsed.status();
-    for (size_t i = cut; i < values.size(); ++i) {
-      copy.Append(values[i]);
-      parsed->Append(values[i]);
-    }
+    for (size_t i = cut; i < values.size(); ++i) copy.Append(values[i]);
     ASSERT_FALSE(whole.confirmed().empty());
-    EXPECT_EQ(copy.Serialize(), whole.Serialize()) << cut;
-    EXPECT_EQ(parsed->Serialize(), whole.Serialize()) << cut;
+    EXPECT_TRUE(GoOnAlike(copy, whole)) << cut;
   }
 }
 
@@ -69,22 +93,20 @@ TEST_P(EveryNoise, ALatePointIsWorkedInByReplayFromItsPlace) {
   const std::vector<double> values = TwoSteps(GetParam(), 4);
   constexpr size_t kLate = 140;
   OnlineDetector without;
-  std::string checkpoint;
+  OnlineDetector replayed;
   for (size_t i = 0; i < values.size(); ++i) {
     if (i == kLate) {
-      checkpoint = without.Serialize();
+      replayed = without;
     } else {
       without.Append(values[i]);
     }
   }
   OnlineDetector whole;
   for (const double value : values) whole.Append(value);
-  ASSERT_NE(without.Serialize(), whole.Serialize()) << "the point matters";
+  ASSERT_FALSE(GoOnAlike(without, whole)) << "the point matters";
 
-  auto replayed = OnlineDetector::Parse(checkpoint);
-  ASSERT_TRUE(replayed.ok()) << replayed.status();
-  for (size_t i = kLate; i < values.size(); ++i) replayed->Append(values[i]);
-  EXPECT_EQ(replayed->Serialize(), whole.Serialize());
+  for (size_t i = kLate; i < values.size(); ++i) replayed.Append(values[i]);
+  EXPECT_TRUE(GoOnAlike(replayed, whole));
 }
 
 TEST_P(EveryNoise, OfAPrefixConfirmsAPrefix) {
@@ -297,14 +319,6 @@ TEST(OnlineDetector, WithdrawsTheMarkOfABurst) {
   EXPECT_THAT(detector.confirmed(), IsEmpty());
 }
 
-TEST(OnlineDetector, KeepsABoundedState) {
-  OnlineDetector detector;
-  for (const double value : SyntheticSeries(NoiseKind::kNormal, 5000, {}, 3)) {
-    detector.Append(value);
-  }
-  EXPECT_LT(detector.Serialize().size(), 8000);
-}
-
 TEST(OnlineDetector, PassesOverWhatIsNotFinite) {
   std::vector<double> values;
   for (const double value :
@@ -334,22 +348,6 @@ TEST(OnlineDetector, TakesAnyValues) {
     for (const ChangePoint& change : result.confirmed) {
       EXPECT_TRUE(std::isfinite(change.relative_change));
     }
-  }
-}
-
-TEST(OnlineDetector, RefusesTextThatIsNotItsState) {
-  OnlineDetector detector;
-  for (const double value : TwoSteps(NoiseKind::kNormal, 5)) {
-    detector.Append(value);
-  }
-  const std::string state = detector.Serialize();
-  for (const std::string& text :
-       {std::string(), std::string("nonsense"), "x" + state, state + " 1",
-        state.substr(0, state.size() / 2),
-        std::string("optrail-online-2 0 0 0 0 0 0 0 0 0 0")}) {
-    EXPECT_THAT(std::string(OnlineDetector::Parse(text).status().message()),
-                HasSubstr("not a state of the online detector"))
-        << text;
   }
 }
 

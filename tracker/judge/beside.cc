@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/statistics.h"
+#include "base/units.h"
 #include "tracker/detect/noise.h"
 #include "tracker/series/similar.h"
 
@@ -185,8 +186,8 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
       continue;
     }
     nearest = beyond;
-    behind = absl::StrFormat("%s took %.1f%% %s time", loop.loop,
-                             100 * std::abs(std::expm1(moved)),
+    behind = absl::StrFormat("%s took %s %s time", loop.loop,
+                             FormatPercent(std::abs(std::expm1(moved))),
                              moved > 0 ? "more" : "less");
     if (beyond == 0) break;
   }

@@ -290,6 +290,7 @@ class Case {
                  absl::StrCat(outcome, newest.detail.empty() ? "" : ": ",
                               newest.detail));
     }
+    if (DecideByAlert()) return;
     const int begin = result_.epoch_begins.back();
     const int known = static_cast<int>(ValuesOf(series_, begin, size()).size());
     if (known < 2) {
@@ -317,6 +318,22 @@ class Case {
     Say(Standing::kUnchanged, "");
   }
 
+  std::string SinceText(const Change& change) const {
+    const int age = size() - change.change.index;
+    return absl::StrCat("since ", age, age == 1 ? " point" : " points");
+  }
+
+  // What nobody has answered stays, however many points and epochs ago.
+  bool DecideByAlert() {
+    for (int k = static_cast<int>(result_.changes.size()) - 1; k >= 0; --k) {
+      const Change& change = result_.changes[k];
+      if (!change.IsAlert() || change.worse_by < options_.min_effect) continue;
+      Say(Standing::kRegressed, SinceText(change), k);
+      return true;
+    }
+    return false;
+  }
+
   bool DecideByChanges(int epoch_begin) {
     for (int k = static_cast<int>(result_.changes.size()) - 1; k >= 0; --k) {
       const Change& change = result_.changes[k];
@@ -338,20 +355,16 @@ class Case {
             k);
         return true;
       }
-      const int age = size() - change.change.index;
       const std::string since =
-          absl::StrCat(provisional ? "suspected " : "", "since ", age,
-                       age == 1 ? " point" : " points");
+          absl::StrCat(provisional ? "suspected " : "", SinceText(change));
       if (worse && change.opinion.state != ChangeState::kNew) {
         Say(Standing::kUnchanged,
             absl::StrCat(ChangeStateName(change.opinion.state), ": ",
                          change.opinion.reason, "; ", since),
             k);
       } else {
-        Say(provisional ? Standing::kProvisional
-            : worse     ? Standing::kRegressed
-                        : Standing::kImproved,
-            since, k);
+        Say(provisional ? Standing::kProvisional : Standing::kImproved, since,
+            k);
       }
       return true;
     }
@@ -374,8 +387,8 @@ class Case {
     const int k = static_cast<int>(place - result_.changes.begin());
     const bool is_new = creep.opinion.state == ChangeState::kNew;
     Say(is_new ? Standing::kProvisional : Standing::kUnchanged,
-        absl::StrFormat("creeps: %+.1f%% over %d points, with no step%s",
-                        100 * creep.change.relative_change,
+        absl::StrFormat("creeps: %s over %d points, with no step%s",
+                        FormatChange(creep.change.relative_change),
                         size() - result_.baseline_begin,
                         is_new ? "" : "; " + creep.opinion.reason),
         k);
@@ -406,15 +419,19 @@ void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
   SetUndone(to, options.min_effect, 0, judgement.changes);
   const Change& renamed = judgement.changes[0];
   const int points = static_cast<int>(to.points.size());
-  // Until it has a level of its own to be judged by.
-  if (judgement.decided_by >= 0 || points > options.recent_points ||
-      !to.points.back().value || renamed.undone) {
+  // Until it has a level of its own to be judged by, or an answer.
+  const bool alert =
+      renamed.IsAlert() && renamed.worse_by >= options.min_effect;
+  if (judgement.standing == Standing::kRegressed || renamed.undone ||
+      !to.points.back().value ||
+      (!alert &&
+       (judgement.decided_by >= 0 || points > options.recent_points))) {
     return;
   }
   const bool answered = renamed.opinion.state != ChangeState::kNew;
-  judgement.standing = renamed.worse_by < 0 ? Standing::kImproved
-                       : answered           ? Standing::kUnchanged
-                                            : Standing::kRegressed;
+  judgement.standing = alert                  ? Standing::kRegressed
+                       : renamed.worse_by < 0 ? Standing::kImproved
+                                              : Standing::kUnchanged;
   judgement.why = absl::StrCat(
       answered ? absl::StrCat(ChangeStateName(renamed.opinion.state), ": ",
                               renamed.opinion.reason, "; ")

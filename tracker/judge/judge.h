@@ -33,7 +33,8 @@ namespace optrail::tracker {
 
 struct JudgeOptions {
   double min_effect = .03;  // relative; smaller changes are no news
-  // A change decides the standing for as many points after it.
+  // A change decides the standing for as many points after it; one for the
+  // worse that nobody has answered, for ever.
   int recent_points = 30;
 };
 

@@ -83,6 +83,47 @@ TEST_F(JudgeTest, ANewChangeForTheWorseIsARegressionAndTheNorm) {
   EXPECT_EQ(judgement.baseline_begin, 40);
 }
 
+TEST_F(JudgeTest, ARegressionThatNobodyAnsweredStaysForEver) {
+  Measure(40, 100);
+  Measure(200, 110);
+  EXPECT_EQ(Judge().standing, Standing::kRegressed);
+  EXPECT_EQ(Judge().why, "since 200 points");
+  // Another compiler is no answer.
+  Measure(30, 105, [](proto::Run& run) {
+    run.mutable_toolchain()->set_compiler("g++ 13");
+  });
+  EXPECT_EQ(Judge().standing, Standing::kRegressed);
+  Say(proto::ACKNOWLEDGE, 40);
+  EXPECT_EQ(Judge().standing, Standing::kUnchanged);
+}
+
+// The report shows standings, `changes` counts alerts.
+TEST_F(JudgeTest, WhatIsAnAlertIsARegressionAndNothingElseIs) {
+  for (int story = 0; story < 60; ++story) {
+    runs_.clear();
+    records_.clear();
+    double level = 100;
+    for (int stretch = 0; stretch < 5; ++stretch) {
+      level *= std::exp(.08 * rng_.Gaussian());
+      Measure(5 + static_cast<int>(40 * rng_.UniformReal()), level,
+              [&](proto::Run& run) {
+                if (story % 3 != 0 || stretch != 3) return;
+                run.mutable_toolchain()->set_compiler("g++ 13");
+              });
+    }
+    if (story % 2 == 0) {
+      Say(proto::MUTE, static_cast<int>(runs_.size() * rng_.UniformReal()));
+    }
+    const Judgement judgement = Judge();
+    int alerts = 0;
+    for (const Change& change : judgement.changes) {
+      alerts +=
+          change.IsAlert() && change.worse_by >= JudgeOptions().min_effect;
+    }
+    EXPECT_EQ(judgement.standing == Standing::kRegressed, alerts > 0) << story;
+  }
+}
+
 TEST_F(JudgeTest, WhatIsAnsweredIsNoRegression) {
   Measure(40, 100);
   Measure(20, 110);

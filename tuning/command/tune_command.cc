@@ -1,6 +1,7 @@
 #include "tuning/command/tune_command.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/pareto.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/units.h"
@@ -87,17 +89,20 @@ struct Row {
   int runs = 1;
 };
 
-bool Dominates(const std::vector<proto::Objective>& objectives, const Row& a,
-               const Row& b) {
-  bool better = false;
-  for (size_t i = 0; i < objectives.size(); ++i) {
-    if (!a.values[i] || !b.values[i]) return false;
-    const double cost_a = CostOf(objectives[i], *a.values[i]);
-    const double cost_b = CostOf(objectives[i], *b.values[i]);
-    if (cost_a > cost_b) return false;
-    better |= cost_a < cost_b;
+std::vector<Row> FrontOf(const std::vector<Row>& rows,
+                         const std::vector<proto::Objective>& objectives) {
+  std::vector<std::vector<double>> costs;
+  for (const Row& row : rows) {
+    costs.emplace_back();
+    for (size_t i = 0; i < objectives.size(); ++i) {
+      costs.back().push_back(row.values[i]
+                                 ? CostOf(objectives[i], *row.values[i])
+                                 : std::numeric_limits<double>::quiet_NaN());
+    }
   }
-  return better;
+  std::vector<Row> front;
+  for (const int i : ParetoFront(costs)) front.push_back(rows[i]);
+  return front;
 }
 
 std::vector<Row> RowsOf(const proto::Session& session,
@@ -310,12 +315,13 @@ void TuneCommand::PrintProof(const proto::Session& session,
   }
   if (!session.has_proof()) return;
   const proto::Proof& proof = session.proof();
+  const std::string note = ProofEndNote(proof);
   log << absl::StreamFormat(
-      "%s, in %d rounds of both: %s (%s to %s) %s over the default\n",
+      "%s, in %d rounds of both: %s (%s to %s%s) %s over the default\n",
       proof.claimed() ? "proven" : "no gain is proven, the default stays",
       proof.rounds(), FormatChange(proof.gain()),
       FormatChange(proof.gain_low()), FormatChange(proof.gain_high()),
-      proof.metric());
+      note.empty() ? "" : "; " + note, proof.metric());
 }
 
 int TuneCommand::Print(const proto::Session& session, std::ostream& out,
@@ -343,17 +349,7 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
     return 1;
   }
   const bool front = !NamesWinner(objectives);
-  if (front) {
-    std::vector<Row> best;
-    for (const Row& row : rows) {
-      if (std::none_of(rows.begin(), rows.end(), [&](const Row& other) {
-            return Dominates(objectives, other, row);
-          })) {
-        best.push_back(row);
-      }
-    }
-    rows = std::move(best);
-  }
+  if (front) rows = FrontOf(rows, objectives);
   // One that was run again is known; what others read once is hearsay.
   std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
     if (a.verified != b.verified) return a.verified;

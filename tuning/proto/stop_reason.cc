@@ -13,4 +13,17 @@ std::string StopReasonName(proto::StopReason reason) {
   return absl::AsciiStrToLower(proto::StopReason_Name(reason));
 }
 
+std::string ProofEndNote(const proto::Proof& proof) {
+  switch (proof.end()) {
+    case proto::PROOF_TIME_SPENT:
+      return "time spent";
+    case proto::PROOF_ROUNDS_SPENT:
+      return "rounds spent";
+    case proto::PROOF_DISTURBED:
+      return "disturbed";
+    default:
+      return "";
+  }
+}
+
 }  // namespace optrail::tuning

@@ -1,9 +1,11 @@
 #ifndef OPTRAIL_TUNING_PROTO_STOP_REASON_H_
 #define OPTRAIL_TUNING_PROTO_STOP_REASON_H_
 
-// Why a session stopped, in the one spelling of tables, reports and JSON.
+// Why a session stopped, and why its proof did, in the one spelling of tables,
+// reports and JSON.
 //
 //   StopReasonName(proto::TRIALS_SPENT)  ->  "trials_spent"
+//   ProofEndNote(proof)                  ->  "time spent"
 
 #include <string>
 
@@ -14,6 +16,11 @@ namespace optrail::tuning {
 // "" for a session that does not say; "stop_reason_77" for the reason of a
 // newer writer.
 std::string StopReasonName(proto::StopReason reason);
+
+// Why the interval of a proof is wider than was asked for: "time spent",
+// "rounds spent", "disturbed"; "" where it is not, and for proofs that do not
+// say.
+std::string ProofEndNote(const proto::Proof& proof);
 
 }  // namespace optrail::tuning
 

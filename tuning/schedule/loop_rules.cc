@@ -1,6 +1,7 @@
 // Rules about the loops of one stage: cut, ordered, then marked.
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -89,6 +90,7 @@ std::vector<int64_t> Permutations(size_t loops) {
 class MultiLevelTiling : public SketchRule {
  public:
   std::string name() const override { return "multi_level_tiling"; }
+  int version() const override { return 2; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const StagePlan& plan = program.plan(s);
@@ -98,25 +100,33 @@ class MultiLevelTiling : public SketchRule {
     const int d = definitions - 1;
     const int axes = static_cast<int>(program.stage(s).extents.size());
     const Nest before = program.nest(s, d);
-    const bool reuses =
-        program.stage(s).HasReduction() || program.ReadsReduction(s);
-    const int vector_axis = VectorAxis(program, s);
-    std::vector<std::string> levels[3], reductions[3];
-    for (auto loop = before.rbegin(); loop != before.rend(); ++loop) {
-      if (loop->axis >= axes) continue;
-      CutAxis(s, d, *loop, reuses, loop->axis == vector_axis, decisions,
-              program, levels);
+    Cut cut = {s, d, VectorAxis(program, s),
+               program.stage(s).HasReduction() || program.ReadsReduction(s)};
+    for (const Loop& loop : before) {
+      if (loop.axis < axes && loop.axis != cut.vector_axis) {
+        cut.rows_at_most = std::min(cut.rows_at_most * loop.extent, kMostRows);
+      }
     }
-    for (auto loop = before.rbegin(); loop != before.rend(); ++loop) {
-      if (loop->axis < axes) continue;
-      CutReduction(s, d, loop->axis - axes, *loop, decisions, program,
-                   reductions);
+    std::vector<std::string> levels[3], reductions[3];
+    // The vector's first: how many rows fit depends on it.
+    for (const bool vector : {true, false}) {
+      for (auto loop = before.rbegin(); loop != before.rend(); ++loop) {
+        if (loop->axis >= axes || (loop->axis == cut.vector_axis) != vector) {
+          continue;
+        }
+        CutAxis(*loop, cut, decisions, program, levels);
+      }
+    }
+    // The last of a reduction's loops moves fastest, as it was written.
+    for (const Loop& loop : before) {
+      if (loop.axis < axes) continue;
+      CutReduction(loop.axis - axes, loop, cut, decisions, program, reductions);
     }
     // The vector's axis is innermost.
     std::vector<std::string>& inner = levels[kInner];
     for (size_t i = 0; i < inner.size(); ++i) {
       const int axis = AxisOf(program.nest(s, d), inner[i]);
-      if (axis == vector_axis) {
+      if (axis == cut.vector_axis) {
         std::rotate(inner.begin(), inner.begin() + i, inner.begin() + i + 1);
       }
     }
@@ -135,6 +145,45 @@ class MultiLevelTiling : public SketchRule {
   }
 
  private:
+  // What is kept in registers: sums of vectors times rows. More of them spill,
+  // fewer wait for each other.
+  static constexpr int64_t kMostSums = 28, kFewestSums = 8, kMostRows = 14;
+
+  struct Cut {
+    int stage = 0, definition = 0;
+    int vector_axis = 0;
+    bool reuses = false;  // else nothing is gained by tiles
+    // Of all other axes together.
+    int64_t rows_at_most = 1;
+    // Of the axes that were cut so far.
+    int64_t vectors = 1, rows = 1;
+  };
+
+  static int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+  // How much more is done than must be: turns that overlap, and loads for each
+  // multiplication, which tiles that are wide and high share.
+  static double CostOf(int64_t extent, int64_t tile, const Cut& cut,
+                       bool is_vector) {
+    const auto overlap =
+        static_cast<double>(DivideUp(extent, tile) * tile) / extent;
+    const int64_t lanes = 16;
+    const auto vectors =
+        static_cast<double>(is_vector ? DivideUp(tile, lanes) : cut.vectors);
+    const double rows = is_vector
+                            ? std::min(static_cast<double>(cut.rows_at_most),
+                                       std::floor(kMostSums / vectors))
+                            : static_cast<double>(cut.rows * tile);
+    if (is_vector && tile % lanes != 0 && tile > lanes) return 4 * overlap;
+    if (vectors * rows > kMostSums) return 8 * overlap * vectors * rows;
+    const double lanes_used =
+        is_vector ? static_cast<double>(tile) / (vectors * lanes) : 1;
+    const double alone =
+        vectors * rows < kFewestSums ? kFewestSums / (vectors * rows) : 1;
+    return overlap * (1 + .5 / vectors + .5 / std::max(rows, 1.0)) *
+           std::sqrt(alone) / lanes_used;
+  }
+
   static int AxisOf(const Nest& nest, const std::string& name) {
     for (const Loop& loop : nest) {
       if (loop.name == name) return loop.axis;
@@ -151,10 +200,11 @@ class MultiLevelTiling : public SketchRule {
                                             Permutations(loops.size()), 0));
   }
 
-  static void CutAxis(int s, int d, const Loop& loop, bool reuses,
-                      bool is_vector, Decisions& decisions, Program& program,
-                      std::vector<std::string>* levels) {
+  static void CutAxis(const Loop& loop, Cut& cut, Decisions& decisions,
+                      Program& program, std::vector<std::string>* levels) {
+    const int s = cut.stage, d = cut.definition;
     const int64_t extent = loop.extent;
+    const bool is_vector = loop.axis == cut.vector_axis;
     std::vector<int64_t> options =
         is_vector ? UpTo(extent, {8, 16, 32, 48, 64, 96, 128})
                   : UpTo(extent, {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16});
@@ -171,14 +221,28 @@ class MultiLevelTiling : public SketchRule {
     options.erase(std::remove_if(options.begin(), options.end(), has_tail),
                   options.end());
     if (options.empty()) options.push_back(extent);
-    const int64_t usual_inner = is_vector ? 32 : reuses ? 6 : 1;
     int64_t tile = options[0];
     if (options.size() > 1) {
-      // A stage that is computed in a tile is most often one tile itself.
-      std::vector<int64_t> drawn = options;
-      if (options.back() == extent) drawn.insert(drawn.end(), 4, extent);
+      std::vector<int64_t> drawn;
+      int64_t usual =
+          NearestBelow(options, is_vector                             ? 32
+                                : RunsAlong(loop.axis, s, d, program) ? 16
+                                                                      : 1);
+      if (cut.reuses) {
+        usual = Cheapest(extent, options, cut, is_vector);
+        drawn = Promising(extent, options, usual, cut, is_vector);
+      } else {
+        drawn = options;
+        drawn.insert(drawn.end(), 4, usual);
+        if (options.back() == extent) drawn.insert(drawn.end(), 4, extent);
+      }
       tile = decisions.Choose(DecisionName(s, "tile", loop.axis), options,
-                              NearestBelow(options, usual_inner), drawn);
+                              usual, drawn);
+    }
+    if (is_vector) {
+      cut.vectors = DivideUp(tile, 16);
+    } else {
+      cut.rows *= tile;
     }
     if (tile == extent) {
       program.SetLevel(s, d, loop.name, kInner);
@@ -187,16 +251,30 @@ class MultiLevelTiling : public SketchRule {
     }
     // The middle level: what is computed together in a cache.
     int64_t middle = 1;
-    if (reuses && program.plan(s).where == Where::kRoot) {
+    if (cut.reuses && program.plan(s).where == Where::kRoot) {
       std::vector<int64_t> times = {1};
       for (const int64_t m : {2, 4, 8, 16, 32}) {
         if (tile * m < extent && !has_tail(tile * m)) times.push_back(m);
       }
       times.push_back(0);  // all of it
+      // All rows of a panel of vectors, so that a copy of what those read is
+      // small and used again and again.
       middle = decisions.Choose(DecisionName(s, "block", loop.axis), times,
-                                is_vector ? NearestBelow(times, 4) : 0);
-    } else if (reuses) {
+                                is_vector ? 1 : 0);
+    } else if (cut.reuses) {
       middle = 0;
+    } else if (is_vector && program.plan(s).where == Where::kRoot &&
+               program.stage(s).extents.size() == 1 &&
+               program.stage(s).definitions.size() == 1) {
+      // One long line: what a task takes of it.
+      std::vector<int64_t> times = {1};
+      for (const int64_t m : {32, 128, 512}) {
+        if (tile * m < extent) times.push_back(m);
+      }
+      if (times.size() > 1) {
+        middle = decisions.Choose(DecisionName(s, "block", loop.axis), times,
+                                  times.back());
+      }
     }
     std::string rest = loop.name;
     if (middle > 1) {
@@ -218,17 +296,84 @@ class MultiLevelTiling : public SketchRule {
     levels[kInner].push_back(names.inner);
   }
 
+  // Whether something is read along this axis, which is not the vector's: a
+  // tile uses up the lines of a cache that vectors gather from.
+  static bool RunsAlong(int axis, int s, int d, const Program& program) {
+    for (const Access& access : program.stage(s).definitions[d].reads) {
+      if (access.dims.size() > 1 && access.dims[0].affine &&
+          access.dims[0].coefficients[axis] == 1) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  static int64_t Cheapest(int64_t extent, const std::vector<int64_t>& options,
+                          const Cut& cut, bool is_vector) {
+    return *std::min_element(options.begin(), options.end(),
+                             [&](int64_t a, int64_t b) {
+                               return CostOf(extent, a, cut, is_vector) <
+                                      CostOf(extent, b, cut, is_vector);
+                             });
+  }
+
+  // What costs little more than the cheapest most often, what costs many times
+  // as much hardly ever.
+  static std::vector<int64_t> Promising(int64_t extent,
+                                        const std::vector<int64_t>& options,
+                                        int64_t usual, const Cut& cut,
+                                        bool is_vector) {
+    const double least = CostOf(extent, usual, cut, is_vector);
+    std::vector<int64_t> drawn;
+    for (const int64_t option : options) {
+      const double ratio = CostOf(extent, option, cut, is_vector) / least;
+      drawn.insert(drawn.end(),
+                   ratio < 1.15  ? 12
+                   : ratio < 1.5 ? 6
+                   : ratio < 3   ? 2
+                                 : 0,
+                   option);
+    }
+    return drawn;
+  }
+
+  // None where sums stay in registers from the first to the last. Else as many
+  // turns as a panel of vectors takes in a small part of a cache, so that all
+  // rows use it from there.
+  static int64_t UsualBlock(int number, const std::vector<int64_t>& blocks,
+                            const Cut& cut, const Program& program) {
+    constexpr int64_t kPanelBytes = 128 << 10;
+    const Stage& stage = program.stage(cut.stage);
+    const auto& reductions = stage.definitions[cut.definition].reductions;
+    int64_t sums = 1;
+    for (const int64_t extent : program.plan(cut.stage).region) sums *= extent;
+    int64_t turn = cut.vectors * 64;  // bytes
+    int64_t turns = 1;
+    for (size_t r = 0; r < reductions.size(); ++r) {
+      turns *= reductions[r];
+      if (static_cast<int>(r) != number) turn *= reductions[r];
+    }
+    const bool in_registers =
+        sums <= 2 * cut.vectors * cut.rows * (64 / stage.element_bytes);
+    if (in_registers || turns * cut.vectors * 64 <= 2 * kPanelBytes) return 0;
+    return NearestBelow(blocks, kPanelBytes / turn);
+  }
+
   // Only by divisors: a tail inside a reduction costs more than it brings.
-  static void CutReduction(int s, int d, int number, const Loop& loop,
+  static void CutReduction(int number, const Loop& loop, const Cut& cut,
                            Decisions& decisions, Program& program,
                            std::vector<std::string>* levels) {
+    const int s = cut.stage, d = cut.definition;
     std::string rest = loop.name;
     std::vector<int64_t> blocks =
         Thinned(DivisorsBetween(loop.extent, 32, 1024), 5);
     if (!blocks.empty()) {
+      const int64_t usual = UsualBlock(number, blocks, cut, program);
+      std::vector<int64_t> drawn = blocks;
       blocks.insert(blocks.begin(), 0);
-      const int64_t block =
-          decisions.Choose(DecisionName(s, "rblock", number), blocks, 0);
+      drawn.insert(drawn.end(), 8, usual);
+      const int64_t block = decisions.Choose(DecisionName(s, "rblock", number),
+                                             blocks, usual, drawn);
       if (block > 0) {
         const LoopNames names = program.Split(s, d, rest, block);
         program.SetLevel(s, d, names.outer, kOuter);
@@ -290,7 +435,7 @@ class Vectorize : public SketchRule {
     if (options.size() == 1) return;
     const int64_t usual = 64 / program.stage(s).element_bytes;
     std::vector<int64_t> drawn(options.begin(), options.end() - 1);
-    drawn.insert(drawn.end(), 3, NearestBelow(drawn, usual));
+    drawn.insert(drawn.end(), 8, NearestBelow(drawn, usual));
     const int64_t lanes = decisions.Choose(DecisionName(s, "lanes"), options,
                                            NearestBelow(options, usual), drawn);
     if (lanes == 0) return;
@@ -324,21 +469,23 @@ class Vectorize : public SketchRule {
 class Unroll : public SketchRule {
  public:
   std::string name() const override { return "unroll"; }
+  int version() const override { return 2; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const StagePlan& plan = program.plan(s);
     if (plan.where != Where::kRoot && plan.where != Where::kAt) return;
-    // Beyond the registers of any machine code only grows.
-    constexpr int64_t kMostUnrolled = 128;
+    // Beyond the registers of any machine code only grows, most of all where
+    // vectors are taken apart.
     const int last = static_cast<int>(plan.nests.size()) - 1;
+    const int64_t most_unrolled = Gathers(program, s, last) ? 8 : 128;
     if (CountOf(program, s, last) == 1) return;
-    if (CountOf(program, s, last) > kMostUnrolled) return;
-    if (decisions.Choose(DecisionName(s, "unroll"), {0, 1}, 1, {0, 1, 1, 1}) ==
-        0) {
+    if (CountOf(program, s, last) > most_unrolled) return;
+    if (decisions.Choose(DecisionName(s, "unroll"), {0, 1}, 1,
+                         {0, 1, 1, 1, 1, 1, 1, 1}) == 0) {
       return;
     }
     for (int d = 0; d <= last; ++d) {
-      if (CountOf(program, s, d) > kMostUnrolled) continue;
+      if (CountOf(program, s, d) > most_unrolled) continue;
       const Nest nest = program.nest(s, d);
       for (const Loop& loop : nest) {
         if (IsCandidate(loop)) {
@@ -349,17 +496,39 @@ class Unroll : public SketchRule {
   }
 
  private:
+  // Whether vectors are put together from here and there.
+  static bool Gathers(const Program& program, int s, int d) {
+    const StagePlan& plan = program.plan(s);
+    if (!plan.storage.empty() && plan.origin == Origin::kCacheRead) return true;
+    const auto axis = static_cast<size_t>(VectorAxis(program, s));
+    for (const Access& access : program.stage(s).definitions[d].reads) {
+      for (size_t i = 0; i < access.dims.size(); ++i) {
+        const AccessIndex& index = access.dims[i];
+        if (!index.affine || axis >= index.coefficients.size()) continue;
+        const int64_t step = index.coefficients[axis];
+        if (step != 0 && (i > 0 || std::abs(step) > 1)) return true;
+      }
+    }
+    return false;
+  }
+
   static bool IsCandidate(const Loop& loop) {
     return loop.kind == LoopKind::kSerial && loop.level == kInner &&
            loop.extent > 1;
   }
   static int64_t CountOf(const Program& program, int s, int d) {
     int64_t count = 1;
+    const int64_t vector = 64 / program.stage(s).element_bytes;
     for (const Loop& loop : program.nest(s, d)) {
       if (IsCandidate(loop)) count *= loop.extent;
+      if (loop.kind == LoopKind::kVector && loop.extent > vector) {
+        count *= loop.extent / vector;
+      }
       if (count > (1 << 20)) break;
     }
-    return count;
+    // A logarithm or an error function is a page of code.
+    const double flop = program.stage(s).definitions[d].flop;
+    return count * std::max<int64_t>(1, static_cast<int64_t>(flop / 8));
   }
 };
 
@@ -367,6 +536,7 @@ class Unroll : public SketchRule {
 class Parallelize : public SketchRule {
  public:
   std::string name() const override { return "parallelize"; }
+  int version() const override { return 2; }
   void Apply(const Machine& machine, int s, Decisions& decisions,
              Program& program) const override {
     const StagePlan& plan = program.plan(s);
@@ -386,7 +556,7 @@ class Parallelize : public SketchRule {
     std::iota(options.begin(), options.end(), 0);
     // As few as give every thread its share; loops inside are places where
     // others can be computed.
-    constexpr int64_t kTasks = 64;
+    constexpr int64_t kTasks = 4;
     int64_t usual = 0;
     for (int64_t tasks = 1; usual < options.back() && tasks < kTasks; ++usual) {
       tasks *= program.nest(s, last)[usual].extent;

@@ -92,15 +92,25 @@ std::vector<Reader> Program::Readers(int s) const {
 }
 
 bool Program::ReadsReduction(int s) const {
+  const std::function<bool(const Access&)> along = [&](const Access& access) {
+    if (access.of_input) return false;
+    const Stage& source = stage(access.source);
+    if (!source.HasReduction()) {
+      // Through what may be inlined.
+      const auto& reads = source.definitions[0].reads;
+      return std::any_of(reads.begin(), reads.end(), [&](const Access& read) {
+        return along(Composed(access, read));
+      });
+    }
+    return std::any_of(access.dims.begin(), access.dims.end(),
+                       [](const AccessIndex& index) {
+                         return !index.affine || index.coefficients.empty() ||
+                                index.coefficients[0] != 0;
+                       });
+  };
   for (const Definition& definition : stage(s).definitions) {
-    for (const Access& access : definition.reads) {
-      if (access.of_input || !stage(access.source).HasReduction()) continue;
-      for (const AccessIndex& index : access.dims) {
-        if (!index.affine || index.coefficients.empty() ||
-            index.coefficients[0] != 0) {
-          return true;
-        }
-      }
+    if (std::any_of(definition.reads.begin(), definition.reads.end(), along)) {
+      return true;
     }
   }
   return false;
@@ -244,11 +254,20 @@ void Program::ComputeRoot(int s) {
 }
 
 void Program::ComputeAt(int s, const LoopPlace& place) {
+  const std::vector<Reader> readers = Readers(s);
   plans_[s].where = Where::kAt;
   plans_[s].at = place;
   BecomePlaced(s, FootprintAt(s, place));
   Step(absl::StrCat("at ", s, " ", place.stage, " ", place.definition, " ",
                     nest(place.stage, place.definition)[place.loop].name));
+  // Said, since a compiler that has to prove it now and then cannot, keeps
+  // arrays of any size and reads beyond inputs. Several readers may want
+  // neighbours of each other's.
+  if (readers.size() != 1) return;
+  for (size_t d = 0; d < readers[0].access->dims.size(); ++d) {
+    if (!readers[0].access->dims[d].affine) continue;
+    Step(absl::StrCat("extent ", s, " ", d, " ", plans_[s].region[d]));
+  }
 }
 
 Nest* Program::FindNest(int s, int definition) {

@@ -222,25 +222,25 @@ TEST(DeriveTest, StoredTraceMeansTheSameLoops) {
   const auto program = Derive(algorithm, Machine(), usual);
   ASSERT_TRUE(program.ok());
   EXPECT_EQ(TraceText(usual.trace()),
-            "s0_at=2,s0_cache_write=1,s0_lanes=16,s0_pack0=0,s0_pack1=0,"
-            "s0_rblock0=0,s0_rfactor=0,s0_rtile0=1,s0_tile0=32,s0_tile1=6,s0_"
-            "unroll=1,"
-            "s1_block0=4,s1_block1=0,s1_lanes=16,s1_order1=0,s1_parallel=2,s1_"
-            "tile0=32,s1_tile1=6,s1_unroll=1");
+            "s0_at=2,s0_cache_write=1,s0_lanes=16,s0_pack0=0,s0_pack1=1,"
+            "s0_rblock0=0,s0_rfactor=0,s0_rtile0=1,s0_tile0=64,s0_tile1=7,"
+            "s0_unroll=1,s1_block0=1,s1_block1=0,s1_lanes=16,s1_parallel=1,"
+            "s1_tile0=64,s1_tile1=7,s1_unroll=1,s2_at=1,s2_lanes=16,"
+            "s2_order2=0,s2_tile0=32,s2_tile1=1,s2_unroll=1");
   EXPECT_EQ(program->StepsText(),
             "cache_write 0\n"
             "root 1\n"
-            "split 1 0 x0 128\n"
-            "split 1 0 x0i 32\n"
-            "split 1 0 x1 6\n"
-            "reorder 1 0 x0o x1o x0io x1i x0ii\n"
-            "split 1 0 x0ii 16\n"
-            "vectorize 1 0 x0iii\n"
+            "split 1 0 x0 64\n"
+            "split 1 0 x1 7 shift\n"
+            "reorder 1 0 x0o x1o x1i x0i\n"
+            "split 1 0 x0i 16\n"
+            "vectorize 1 0 x0ii\n"
             "unroll 1 0 x1i\n"
-            "unroll 1 0 x0iio\n"
-            "fuse 1 0 x0o x1o f6\n"
-            "parallel 1 0 f6\n"
-            "at 0 1 0 x0io\n"
+            "unroll 1 0 x0io\n"
+            "parallel 1 0 x0o\n"
+            "at 0 1 0 x1o\n"
+            "extent 0 0 64\n"
+            "extent 0 1 7\n"
             "reorder 0 1 r0 x1 x0\n"
             "split 0 0 x0 16\n"
             "vectorize 0 0 x0i\n"
@@ -249,7 +249,16 @@ TEST(DeriveTest, StoredTraceMeansTheSameLoops) {
             "unroll 0 0 x1\n"
             "unroll 0 0 x0o\n"
             "unroll 0 1 x1\n"
-            "unroll 0 1 x0o\n");
+            "unroll 0 1 x0o\n"
+            "cache_read 0 input 1\n"
+            "at 2 1 0 x0o\n"
+            "extent 2 0 64\n"
+            "extent 2 1 512\n"
+            "split 2 0 x0 32\n"
+            "reorder 2 0 x1 x0o x0i\n"
+            "split 2 0 x0i 16\n"
+            "vectorize 2 0 x0ii\n"
+            "unroll 2 0 x0io\n");
 }
 
 TEST(ProgramTest, FootprintFollowsTheAccesses) {

@@ -18,6 +18,7 @@ using Where = StagePlan::Where;
 class Inline : public SketchRule {
  public:
   std::string name() const override { return "inline"; }
+  int version() const override { return 2; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const Stage& stage = program.stage(s);
@@ -35,6 +36,9 @@ class Inline : public SketchRule {
       const auto& read = program.stage(reader.stage).definitions;
       cheap &= read[reader.definition].reductions.empty();
     }
+    // Nothing but another name.
+    cheap |= stage.definitions[0].flop == 0 &&
+             stage.definitions[0].reads.size() == 1;
     if (decisions.Choose(DecisionName(s, "inline"), {0, 1}, cheap) == 1) {
       program.ComputeInline(s);
     }
@@ -60,6 +64,7 @@ class CacheWrite : public SketchRule {
 class Rfactor : public SketchRule {
  public:
   std::string name() const override { return "rfactor"; }
+  int version() const override { return 2; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     if (program.plan(s).origin == Origin::kRfactor) return;
@@ -68,7 +73,7 @@ class Rfactor : public SketchRule {
     const Definition& update = stage.definitions[1];
     if (!update.associative || update.reductions.empty()) return;
     std::vector<int64_t> options = {0};
-    for (const int64_t factor : {8, 16, 32, 64}) {
+    for (int64_t factor = 8; factor <= 64; factor += 8) {
       if (update.reductions[0] % factor == 0 &&
           update.reductions[0] >= 2 * factor) {
         options.push_back(factor);
@@ -76,14 +81,20 @@ class Rfactor : public SketchRule {
     }
     if (options.size() == 1) return;
     const bool along_memory = RunsAlongMemory(stage, update);
-    const int64_t middle = options[options.size() / 2];
-    std::vector<int64_t> drawn = options;
+    // Whole vectors, and several, which need not wait for each other.
+    std::vector<int64_t> drawn;
+    int64_t most = options.back();
+    for (const int64_t option : options) {
+      const bool whole = option % 16 == 0;
+      if (along_memory) drawn.insert(drawn.end(), whole ? 4 : 1, option);
+      if (whole && option > 0) most = option;
+    }
     if (!along_memory) {
-      drawn.assign(8, 0);
-      drawn.push_back(middle);
+      drawn.assign(16, 0);
+      drawn.push_back(most);
     }
     const int64_t factor = decisions.Choose(DecisionName(s, "rfactor"), options,
-                                            along_memory ? middle : 0, drawn);
+                                            along_memory ? most : 0, drawn);
     if (factor > 0) program.Rfactor(s, 1, 0, factor);
   }
 
@@ -112,6 +123,7 @@ class Rfactor : public SketchRule {
 class ComputeAt : public SketchRule {
  public:
   std::string name() const override { return "compute_at"; }
+  int version() const override { return 2; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     if (program.plan(s).where != Where::kUndecided) return;
@@ -131,16 +143,21 @@ class ComputeAt : public SketchRule {
     std::vector<int64_t> options(places.size() + 1);
     std::iota(options.begin(), options.end(), 0);
     // What is computed over and over is seldom worth a try.
-    constexpr double kOftenAtMost = 16;
     std::vector<int64_t> drawn;
     for (const int64_t option : options) {
       if (option == 0 ||
-          TimesComputed(s, places[option - 1], program) <= kOftenAtMost) {
+          (Overhead(s, places[option - 1], program) <= kMostOverhead &&
+           TimesComputed(s, places[option - 1], program) <= kMostTimes)) {
         drawn.push_back(option);
       }
     }
-    const int64_t chosen = decisions.Choose(DecisionName(s, "at"), options,
-                                            Usual(s, places, program), drawn);
+    const int64_t usual = Usual(s, places, program);
+    drawn.insert(drawn.end(), 6, usual);
+    if (const int64_t panel = OfPanel(places, program); panel > 0) {
+      drawn.insert(drawn.end(), 3, panel);
+    }
+    const int64_t chosen =
+        decisions.Choose(DecisionName(s, "at"), options, usual, drawn);
     if (chosen == 0) {
       program.ComputeRoot(s);
     } else {
@@ -167,45 +184,99 @@ class ComputeAt : public SketchRule {
     return times;
   }
 
-  // Copies of what is read: the outermost place where they fit a cache. Else
-  // the innermost place where next to nothing is computed twice.
+  // What is computed more than once, by what has to be computed at all.
+  static double Overhead(int s, const LoopPlace& place,
+                         const Program& program) {
+    double all = 0;
+    for (int other = 0; other < program.stage_count(); ++other) {
+      if (program.plan(other).where != Where::kInline) {
+        all += WorkOf(program.stage(other));
+      }
+    }
+    return (TimesComputed(s, place, program) - 1) * WorkOf(program.stage(s)) /
+           all;
+  }
+
+  // Copies, and other stages that reduce nothing: the innermost place where
+  // next to nothing is computed twice and which others go round in, so that
+  // what was made is used more than once while it is in a cache. Reductions:
+  // the innermost place where little is computed twice.
   static int64_t Usual(int s, const std::vector<LoopPlace>& places,
                        const Program& program) {
-    constexpr double kHardlyTwice = 1.3;
-    constexpr int64_t kCacheBytes = 256 << 10;
-    const bool copies = program.plan(s).origin == Origin::kCacheRead;
-    int64_t usual = copies ? static_cast<int64_t>(places.size()) : 0;
+    const bool copies = !program.stage(s).HasReduction();
+    int64_t usual = 0;
     for (size_t i = 0; i < places.size(); ++i) {
-      const auto option = static_cast<int64_t>(i) + 1;
-      if (!copies) {
-        // Partial results are made together, outside of the loop over them.
-        const Loop& loop =
-            program.nest(places[i].stage, places[i].definition)[places[i].loop];
-        const auto axes =
-            static_cast<int>(program.stage(places[i].stage).extents.size());
-        if (program.plan(s).origin == Origin::kRfactor &&
-            loop.axis != Loop::kFused && loop.axis >= axes) {
-          break;
-        }
-        if (TimesComputed(s, places[i], program) <= kHardlyTwice) {
-          usual = option;
-        }
-        continue;
+      const LoopPlace& place = places[i];
+      const Nest& nest = program.nest(place.stage, place.definition);
+      const auto axes =
+          static_cast<int>(program.stage(place.stage).extents.size());
+      const int axis = nest[place.loop].axis;
+      // Partial results are made together, outside of the loop over them; and
+      // what is in registers is one piece.
+      const bool in_reduction = axis != Loop::kFused && axis >= axes;
+      if ((in_reduction && program.plan(s).origin == Origin::kRfactor) ||
+          nest[place.loop].level == 0) {
+        break;
       }
-      int64_t bytes = program.stage(s).element_bytes;
-      for (const int64_t extent : program.FootprintAt(s, places[i])) {
-        bytes *= extent;
+      if (copies ? Overhead(s, place, program) <= kLittleOverhead
+                 : TimesComputed(s, place, program) <= kHardlyTwice) {
+        usual = static_cast<int64_t>(i) + 1;
       }
-      if (bytes <= kCacheBytes) return option;
     }
-    return usual;
+    const int64_t panel = OfPanel(places, program);
+    return IsDeep(program.stage(s)) && panel > 0 ? panel : usual;
   }
+
+  // The innermost of the outer loops of a stage at the root: all rows of a
+  // panel of vectors are inside. 0: there is none.
+  static int64_t OfPanel(const std::vector<LoopPlace>& places,
+                         const Program& program) {
+    for (size_t i = places.size(); i-- > 0;) {
+      const LoopPlace& place = places[i];
+      if (program.nest(place.stage, place.definition)[place.loop].level ==
+              kOuterLevel &&
+          program.plan(place.stage).where == Where::kRoot) {
+        return static_cast<int64_t>(i) + 1;
+      }
+    }
+    return 0;
+  }
+
+  // So many turns that what they read of a panel of vectors fills a cache:
+  // they are taken in blocks, and sums wait in memory.
+  static bool IsDeep(const Stage& stage) {
+    constexpr int64_t kTurns = 2048;
+    int64_t turns = 1;
+    for (const int64_t extent : stage.definitions.back().reductions) {
+      turns *= extent;
+    }
+    return turns >= kTurns && !stage.extents.empty() && stage.extents[0] > 1;
+  }
+
+  // Operations of all points, where an element that passes through a cache
+  // costs as much as so many.
+  static double WorkOf(const Stage& stage) {
+    constexpr double kOfElement = 32;
+    double points = 1, work = 0;
+    for (const int64_t extent : stage.extents) points *= extent;
+    for (const Definition& definition : stage.definitions) {
+      double turns = 1;
+      for (const int64_t extent : definition.reductions) turns *= extent;
+      work += turns * definition.flop;
+    }
+    return points * (work + kOfElement);
+  }
+
+  static constexpr int kOuterLevel = 2;
+  static constexpr double kMostOverhead = 1, kMostTimes = 16,
+                          kLittleOverhead = .03, kHardlyTwice = 1.7;
 };
 
 // What a reduction reads again and again is copied to where it lies together.
 class CacheRead : public SketchRule {
  public:
   std::string name() const override { return "cache_read"; }
+  int version() const override { return 2; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     if (!program.stage(s).HasReduction() ||
@@ -232,14 +303,37 @@ class CacheRead : public SketchRule {
       }
     }
     for (const Source& source : sources) {
-      if (decisions.Choose(DecisionName(s, "pack", source.source), {0, 1}, 0) ==
-          1) {
+      // Worth it where every element is used many times.
+      const Extents& of = program.algorithm().inputs[source.source];
+      double elements = 1, turns = 1;
+      for (const int64_t extent : of.extents) elements *= extent;
+      for (const int64_t extent : program.stage(s).extents) turns *= extent;
+      for (const int64_t extent : update.reductions) turns *= extent;
+      constexpr double kFewUses = 16, kManyUses = 128;
+      if (turns < kFewUses * elements) continue;
+      // Rows that lie far apart share few lines of a cache.
+      constexpr int64_t kFarBytes = 1024;
+      const bool far = of.extents[0] * of.element_bytes >= kFarBytes &&
+                       AlongVectors(update, source.source);
+      if (decisions.Choose(DecisionName(s, "pack", source.source), {0, 1},
+                           far && turns >= kManyUses * elements) == 1) {
         program.CacheRead(s, source.of_input, source.source);
       }
     }
   }
 
  private:
+  // Vectors are read of it, not single values.
+  static bool AlongVectors(const Definition& update, int input) {
+    for (const Access& access : update.reads) {
+      if (access.of_input && access.source == input &&
+          access.dims[0].coefficients[0] != 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   // Some loop goes round without moving on in it.
   static bool IsReused(const Access& access) {
     for (size_t loop = 0; loop < access.dims[0].coefficients.size(); ++loop) {
@@ -257,6 +351,7 @@ class CacheRead : public SketchRule {
 class StorageOrder : public SketchRule {
  public:
   std::string name() const override { return "storage_order"; }
+  int version() const override { return 2; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const int axes = static_cast<int>(program.stage(s).extents.size());
@@ -264,6 +359,13 @@ class StorageOrder : public SketchRule {
     if (axes < 2 || s == program.output() ||
         (origin != Origin::kCacheRead && origin != Origin::kRfactor)) {
       return;
+    }
+    // What is read as vectors has to lie so.
+    if (origin == Origin::kCacheRead) {
+      for (const Reader& reader : program.Readers(s)) {
+        const AccessIndex& index = reader.access->dims[0];
+        if (!index.affine || index.coefficients[0] != 0) return;
+      }
     }
     std::vector<int64_t> options(axes);
     std::iota(options.begin(), options.end(), 0);

@@ -64,6 +64,12 @@ Decisions Decisions::Replay(Trace trace) {
 
 Decisions Decisions::Default() { return Decisions(); }
 
+Decisions Decisions::Prefer(Trace trace) {
+  Decisions decisions;
+  decisions.given_ = std::move(trace);
+  return decisions;
+}
+
 Decisions Decisions::Draw(Rng& rng) { return Vary({}, rng); }
 
 Decisions Decisions::Vary(Trace trace, Rng& rng) {

@@ -39,6 +39,8 @@ class Decisions {
   static Decisions Replay(Trace trace);
   // What the rules would do without a search.
   static Decisions Default();
+  // `trace`'s as far as they are among the options; the others are usual.
+  static Decisions Prefer(Trace trace);
   static Decisions Draw(Rng& rng);
   // `trace`'s as far as they are among the options; the others are drawn.
   static Decisions Vary(Trace trace, Rng& rng);

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/pareto.h"
+
 namespace optrail::tuning {
 namespace {
 
@@ -14,16 +16,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMaxDraws = 200;
 // The same in a space that can't be listed: then it counts as exhausted.
 constexpr int kMaxDrawsUnlisted = 20000;
-
-bool Dominates(const std::vector<double>& a, const std::vector<double>& b,
-               int objectives) {
-  bool better = false;
-  for (int i = 0; i < objectives; ++i) {
-    if (a[i] > b[i]) return false;
-    better |= a[i] < b[i];
-  }
-  return better;
-}
 
 void Remove(const Levels& levels, std::vector<Levels>& from) {
   from.erase(std::remove(from.begin(), from.end(), levels), from.end());
@@ -192,16 +184,15 @@ std::vector<Levels> StrategyBase::Finalists(int count) const {
 std::vector<Trial> StrategyBase::ParetoFront() const {
   const int objectives = std::max(options_.objectives, 1);
   std::vector<const Observation*> ok;
+  std::vector<std::vector<double>> costs;
   for (const Observation& o : history_) {
-    if (o.outcome == TrialOutcome::kOk && o.cost < kInfinity) ok.push_back(&o);
+    if (o.outcome != TrialOutcome::kOk || o.cost == kInfinity) continue;
+    ok.push_back(&o);
+    costs.emplace_back(o.objectives.begin(), o.objectives.begin() + objectives);
   }
   std::vector<Trial> front;
-  for (const Observation* o : ok) {
-    const bool beaten =
-        std::any_of(ok.begin(), ok.end(), [&](const Observation* other) {
-          return Dominates(other->objectives, o->objectives, objectives);
-        });
-    if (!beaten) front.push_back({o->levels, o->outcome, o->objectives});
+  for (const int i : optrail::ParetoFront(costs)) {
+    front.push_back({ok[i]->levels, ok[i]->outcome, ok[i]->objectives});
   }
   return front;
 }

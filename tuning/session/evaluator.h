@@ -44,8 +44,9 @@ struct Request {
   // What a reading is known to take, if it is: long ones are not repeated
   // beyond what the decision needs.
   absl::optional<double> expected;
-  // 0: the task itself. Others stand for a cheaper one and only rank.
-  int fidelity = 0;
+  // Search: the config that took that, the best so far, for evaluators that can
+  // compare the two more cheaply than by reading the new one.
+  absl::optional<proto::Config> best;
 };
 
 struct Answer {

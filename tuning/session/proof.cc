@@ -41,14 +41,21 @@ void PairedProof::Look() {
 
 bool PairedProof::Open(absl::Duration spent) {
   if (rounds() < options_.min_rounds) return true;
-  if (rounds() >= options_.max_rounds || spent >= options_.max_time) {
-    if (evidence_.rounds < rounds()) Look();
-    return false;
+  const bool all_rounds = rounds() >= options_.max_rounds;
+  const bool last = all_rounds || spent >= options_.max_time;
+  if (evidence_.rounds < rounds()) {
+    if (!last) return true;
+    Look();
   }
-  if (evidence_.rounds < rounds()) return true;
   const double low = std::exp(evidence_.inner_low);
   const double high = std::exp(evidence_.inner_high);
-  return (high - low) / 2 > options_.half_width;
+  if ((high - low) / 2 <= options_.half_width) {
+    end_ = proto::PROOF_PRECISE;
+    return false;
+  }
+  if (!last) return true;
+  end_ = all_rounds ? proto::PROOF_ROUNDS_SPENT : proto::PROOF_TIME_SPENT;
+  return false;
 }
 
 bool PairedProof::Claimed() const {
@@ -62,6 +69,7 @@ void PairedProof::Fill(const std::vector<proto::Objective>& objectives,
   proof->set_confidence(options_.confidence);
   proof->set_rounds(rounds());
   proof->set_claimed(Claimed());
+  proof->set_end(end_);
   if (rounds() == 0) return;
   proof->set_gain(GainOf(objectives, std::exp(evidence_.log_ratio)));
   if (std::isfinite(evidence_.inner_low)) {

@@ -35,8 +35,8 @@ struct ProofOptions {
   // after so many rounds, or so much time; never before min_rounds.
   double half_width = .01;
   int min_rounds = 5;
-  int max_rounds = 1000;
-  absl::Duration max_time = absl::Seconds(20);
+  int max_rounds = 4000;
+  absl::Duration max_time = absl::Minutes(1);
   // Gains below this are not worth another config.
   double min_gain = .005;
 };
@@ -49,12 +49,14 @@ class PairedProof {
   void Add(double candidate_cost, double default_cost);
   // Whether another round is needed, when the rounds so far took `spent`.
   bool Open(absl::Duration spent);
+  // Why not, when Open() has said so; else that rounds gave nothing.
+  proto::ProofEnd end() const { return end_; }
   bool Claimed() const;
 
   int rounds() const { return static_cast<int>(log_ratios_.size()); }
   // Of the logarithm of candidate over default.
   const PairedEvidence& evidence() const { return evidence_; }
-  // Fills in gain, interval, confidence, rounds and claimed.
+  // Fills in gain, interval, confidence, rounds, claimed and why they ended.
   void Fill(const std::vector<proto::Objective>& objectives,
             proto::Proof* proof) const;
 
@@ -65,6 +67,7 @@ class PairedProof {
   const PairedTestOptions test_;
   std::vector<double> log_ratios_;
   int next_look_ = 0;
+  proto::ProofEnd end_ = proto::PROOF_DISTURBED;
   PairedEvidence evidence_;
 };
 

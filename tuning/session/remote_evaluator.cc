@@ -44,7 +44,7 @@ proto::EvaluatorRequest ToProto(const Request& request) {
     submit.set_hopeless_above(*request.hopeless_above);
   }
   if (request.expected) submit.set_expected(*request.expected);
-  submit.set_fidelity(request.fidelity);
+  if (request.best) *submit.mutable_best() = *request.best;
   return message;
 }
 
@@ -59,17 +59,19 @@ Request FromProto(const proto::EvaluatorRequest::Submit& submit) {
     request.hopeless_above = submit.hopeless_above();
   }
   if (submit.has_expected()) request.expected = submit.expected();
-  request.fidelity = submit.fidelity();
+  if (submit.has_best()) request.best = submit.best();
   return request;
 }
 
 }  // namespace
 
 RemoteEvaluator::RemoteEvaluator(std::string name, ConnectFunction connect,
-                                 proto::WorkerIdentity expected)
+                                 proto::WorkerIdentity expected,
+                                 std::function<void(const std::string&)> say)
     : name_(std::move(name)),
       connect_(std::move(connect)),
-      expected_(std::move(expected)) {}
+      expected_(std::move(expected)),
+      say_(std::move(say)) {}
 
 absl::Status RemoteEvaluator::Check(const proto::WorkerIdentity& who) const {
   const auto refuse = [this](absl::string_view what, absl::string_view is,
@@ -119,6 +121,14 @@ absl::StatusOr<Offer> RemoteEvaluator::Connect() {
     return closed(sent);
   }
   auto reply = Receive<proto::EvaluatorReply>(*channel_, kOpenPatience);
+  if (reply.ok() && reply->has_value() && (*reply)->has_waiting()) {
+    if (say_) {
+      say_(absl::StrCat("the worker ", name_,
+                        " serves one session at a time; waiting for ",
+                        (*reply)->waiting().sessions_before(), " before"));
+    }
+    reply = Receive<proto::EvaluatorReply>(*channel_, absl::InfiniteDuration());
+  }
   if (!reply.ok()) return closed(reply.status());
   if (!reply->has_value()) {
     return closed(absl::DeadlineExceededError("does not say who it is"));
@@ -201,6 +211,12 @@ void RemoteEvaluator::Cancel(int64_t ticket) {
   proto::EvaluatorRequest request;
   request.set_cancel(ticket);
   Break(Send(*channel_, request));
+}
+
+absl::Status TellToWait(FrameChannel& channel, int sessions_before) {
+  proto::EvaluatorReply reply;
+  reply.mutable_waiting()->set_sessions_before(sessions_before);
+  return Send(channel, reply);
 }
 
 absl::Status ServeEvaluator(FrameChannel& channel, Evaluator& evaluator,

@@ -37,9 +37,11 @@ class RemoteEvaluator : public Evaluator {
  public:
   // `name` is for messages. Of `expected`, what is set must be what the other
   // side says: the fingerprint of the binary, the id of the hardware, each
-  // kernel id, and how it measures.
+  // kernel id, and how it measures. `say` is told why a session does not begin
+  // yet; may be empty.
   RemoteEvaluator(std::string name, ConnectFunction connect,
-                  proto::WorkerIdentity expected);
+                  proto::WorkerIdentity expected,
+                  std::function<void(const std::string&)> say = {});
 
   // FailedPrecondition: it is not who it should be, or refuses the task.
   // Unavailable: nobody answers.
@@ -58,11 +60,16 @@ class RemoteEvaluator : public Evaluator {
   const std::string name_;
   const ConnectFunction connect_;
   const proto::WorkerIdentity expected_;
+  const std::function<void(const std::string&)> say_;
   proto::Task task_;
   std::unique_ptr<FrameChannel> channel_;
   absl::Status broken_;  // why there is none any more
   std::set<int64_t> in_flight_;
 };
+
+// Tells who has connected that so many sessions are served before his. The
+// first that is said on a connection.
+absl::Status TellToWait(FrameChannel& channel, int sessions_before);
 
 // Answers one session until it closes the connection: OK. Other errors are
 // those of the connection, or a message that is none.

@@ -19,9 +19,8 @@ namespace {
 // A gain below this fraction is noise to the patience.
 constexpr double kNoise = 0.002;
 
-// A proof may take this share of the time that the search took, or the least.
-constexpr double kProofShare = .5;
-constexpr absl::Duration kLeastProofTime = absl::Seconds(5);
+// A proof may take as long as the search took, or the least.
+constexpr absl::Duration kLeastProofTime = absl::Seconds(3);
 
 // Rounds of a proof that give nothing are repeated so often beyond those that
 // give something.
@@ -141,6 +140,7 @@ absl::Status Session::Start() {
     if (!progress_.best_cost || *cost < *progress_.best_cost) {
       progress_.best_cost = improved_to_ = cost;
       best_value_ = values[0];
+      best_config_ = known.config();
     }
   }
   for (const Reading& reading : journal_->readings()) {
@@ -175,6 +175,7 @@ absl::Status Session::Account(const JournaledTrial& journaled) {
     if (!progress_.best_cost || *cost < *progress_.best_cost) {
       progress_.best_cost = cost;
       best_value_ = values[0];
+      best_config_ = trial.config();
     }
     if (!improved_to_ || *cost < *improved_to_ * (1 - kNoise)) {
       improved_to_ = cost;
@@ -247,6 +248,7 @@ void Session::Submit(int64_t ticket) {
       progress_.trials + static_cast<int64_t>(in_flight_.size()) - 1;
   request.metrics = MetricsOf(objectives_);
   request.expected = best_value_;
+  request.best = best_config_;
   if (best_value_ && setup_.race_factor > 1 && IsRaced(objectives_)) {
     request.hopeless_above = *best_value_ * setup_.race_factor;
   }
@@ -565,8 +567,7 @@ absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
   constexpr int kDefault = 0;  // the first finalist
   ProofOptions options = setup_.proof;
   options.max_time =
-      std::min(options.max_time,
-               std::max(kLeastProofTime, kProofShare * progress_.elapsed));
+      std::min(options.max_time, std::max(kLeastProofTime, progress_.elapsed));
   PairedProof paired(options);
   proto::Proof proof;
   *proof.mutable_candidate() = session_.finalists(candidate).config();

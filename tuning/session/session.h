@@ -195,6 +195,7 @@ class Session {
   SessionProgress progress_;
   absl::optional<double> improved_to_;
   absl::optional<double> best_value_;
+  absl::optional<proto::Config> best_config_;
 
   std::map<std::tuple<bool, int, int>, Reading> journaled_readings_;
   std::vector<bool> disqualified_;

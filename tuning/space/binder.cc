@@ -120,6 +120,13 @@ class Binder {
     if (parsed_.prior.has_value()) {
       binding_.prior = BindExpression(parsed_.prior->expr);
     }
+    binding_.default_config = parsed_.default_config;
+    for (const ParsedSpace::DefaultWhere& rule : parsed_.default_where) {
+      if (!Holds(BindExpression(rule.where.expr))) continue;
+      for (const auto& [knob, value] : rule.values) {
+        *binding_.default_config.mutable_set(knob) = value;
+      }
+    }
     for (const auto& [name, attribute] : attributes_) {
       if (!attribute.assumed || !attribute.used) continue;
       binding_.notes.push_back(absl::StrCat("hw.", name,
@@ -185,6 +192,9 @@ class Binder {
       expressions.push_back(&constraint);
     }
     if (parsed_.prior.has_value()) expressions.push_back(&*parsed_.prior);
+    for (const auto& rule : parsed_.default_where) {
+      expressions.push_back(&rule.where);
+    }
     for (const ParsedExpression* expression : expressions) {
       for (const auto& [name, location] : expression->parameters) {
         absl::string_view member = name;
@@ -283,6 +293,14 @@ class Binder {
           attribute.used = true;
           return attribute.value;
         });
+  }
+
+  // Of a condition that reads no knob. One without a value does not hold.
+  static bool Holds(const Expression& condition) {
+    Frame frame(0);
+    const Program program = frame.Compile(condition);
+    std::vector<int64_t> slots = frame.slots();
+    return program.Holds(slots.data());
   }
 
   const ParsedSpace& parsed_;

@@ -183,13 +183,13 @@ bool Count(const std::vector<Expression>& constraints, SpaceTables* tables) {
 }
 
 // The levels of the declared default, or the next lower ones.
-Levels DeclaredLevels(const SpaceTables& tables, bool* exact) {
+Levels DeclaredLevels(const SpaceTables& tables, const proto::Config& declared,
+                      bool* exact) {
   Levels levels;
   *exact = true;
   for (size_t k = 0; k < tables.knobs.size(); ++k) {
     const int64_t value =
-        *ValueOf(tables.parsed().knobs[k],
-                 tables.parsed().default_config.set(static_cast<int>(k)));
+        *ValueOf(tables.parsed().knobs[k], declared.set(static_cast<int>(k)));
     int64_t level = value;
     if (tables.knobs[k].ordinal) {
       const std::vector<int64_t>& ints = tables.knobs[k].ints;
@@ -347,7 +347,8 @@ absl::StatusOr<std::unique_ptr<BoundSpace>> Space::Bind(
         culprit, " the last ones. ", diagnosis.ToString()));
   }
   bool exact = false;
-  const Levels declared = DeclaredLevels(*tables, &exact);
+  const Levels declared =
+      DeclaredLevels(*tables, binding.default_config, &exact);
   tables->default_levels = NearestValid(*tables, declared);
   exact &= tables->default_levels == declared;
   std::unique_ptr<BoundSpace> bound(new BoundSpace(nullptr));
@@ -356,7 +357,7 @@ absl::StatusOr<std::unique_ptr<BoundSpace>> Space::Bind(
   filled.default_config = bound->ToConfig(filled.default_levels);
   if (!exact) {
     filled.notes.push_back(absl::StrCat(
-        "the declared default ", CanonicalText(parsed_->default_config),
+        "the declared default ", CanonicalText(binding.default_config),
         " is not valid for shape ", CanonicalText(shape),
         "; the nearest valid config is ",
         CanonicalText(filled.default_config)));

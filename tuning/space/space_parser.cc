@@ -371,8 +371,56 @@ class SpaceParser {
           "value for every knob");
     }
     const TextProtoPlace place = root.Child("default");
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const auto values,
+        ParseValues(space_->proto.default_().set(), place, "the default"));
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] == nullptr) {
+        return place.Error(absl::StrCat("the default lacks knob \"",
+                                        space_->knobs[i].name, "\""));
+      }
+      *space_->default_config.add_set() = *values[i];
+    }
+    return AddDefaultWhere(root);
+  }
+
+  absl::Status AddDefaultWhere(const TextProtoPlace& root) {
+    for (int i = 0; i < space_->proto.default_where_size(); ++i) {
+      const proto::Space::DefaultWhere& given = space_->proto.default_where(i);
+      const TextProtoPlace place = root.Child("default_where", i);
+      OPTRAIL_ASSIGN_OR_RETURN(ParsedExpression where,
+                               ParseExpression(given.expr(), place));
+      ParsedSpace::DefaultWhere rule{std::move(where), {}};
+      if (rule.where.expr.type() != ExprType::kBool) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            rule.where.location, ": default_where is ",
+            ExprTypeName(rule.where.expr.type()), ", expected a boolean"));
+      }
+      if (rule.where.expr.knobs() != 0 || ReadsFacts(rule.where)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(rule.where.location,
+                         ": default_where reads a knob or a fact, expected "
+                         "dim.*, attr.* and hw.* alone"));
+      }
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const auto values, ParseValues(given.set(), place, "default_where"));
+      for (size_t k = 0; k < values.size(); ++k) {
+        if (values[k] == nullptr) continue;
+        rule.values.emplace_back(static_cast<int>(k), *values[k]);
+      }
+      if (rule.values.empty()) {
+        return place.Error("default_where sets no knob");
+      }
+      space_->default_where.push_back(std::move(rule));
+    }
+    return absl::OkStatus();
+  }
+
+  // By index of knob; nullptr for those that are not set. `what` sets them.
+  absl::StatusOr<std::vector<const proto::KnobValue*>> ParseValues(
+      const google::protobuf::RepeatedPtrField<proto::KnobValue>& given,
+      const TextProtoPlace& place, absl::string_view what) {
     std::vector<const proto::KnobValue*> values(space_->knobs.size());
-    const auto& given = space_->proto.default_().set();
     for (int i = 0; i < given.size(); ++i) {
       const TextProtoPlace at = place.Child("set", i);
       const auto knob = std::find_if(
@@ -380,7 +428,7 @@ class SpaceParser {
           [&](const ParsedKnob& k) { return k.name == given[i].knob(); });
       if (knob == space_->knobs.end()) {
         return at.Error(absl::StrCat(
-            "the default sets \"", given[i].knob(),
+            what, " sets \"", given[i].knob(),
             "\", which is no knob; expected one of ",
             absl::StrJoin(space_->knobs, ", ",
                           [](std::string* out, const ParsedKnob& k) {
@@ -390,19 +438,12 @@ class SpaceParser {
       const size_t index = knob - space_->knobs.begin();
       if (values[index] != nullptr) {
         return at.Error(
-            absl::StrCat("the default sets knob \"", knob->name, "\" twice"));
+            absl::StrCat(what, " sets knob \"", knob->name, "\" twice"));
       }
       values[index] = &given[i];
       OPTRAIL_RETURN_IF_ERROR(CheckDefault(*knob, given[i], at));
     }
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (values[i] == nullptr) {
-        return place.Error(absl::StrCat("the default lacks knob \"",
-                                        space_->knobs[i].name, "\""));
-      }
-      *space_->default_config.add_set() = *values[i];
-    }
-    return absl::OkStatus();
+    return values;
   }
 
   absl::Status CheckDefault(const ParsedKnob& knob,
@@ -444,6 +485,12 @@ class SpaceParser {
     }
     absl::StrAppend(&text, "default ", CanonicalText(space_->default_config),
                     "\n");
+    for (const ParsedSpace::DefaultWhere& rule : space_->default_where) {
+      proto::Config values;
+      for (const auto& [knob, value] : rule.values) *values.add_set() = value;
+      absl::StrAppend(&text, "default_where ", rule.where.expr.CanonicalText(),
+                      " ", CanonicalText(values), "\n");
+    }
     return text;
   }
 

@@ -59,6 +59,11 @@ struct ParsedSpace {
   absl::optional<ParsedExpression> prior;
   // A value for every knob, in the order of `knobs`.
   proto::Config default_config;
+  struct DefaultWhere {
+    ParsedExpression where;
+    std::vector<std::pair<int, proto::KnobValue>> values;  // by index of knob
+  };
+  std::vector<DefaultWhere> default_where;
   std::vector<std::string> dims;  // sorted
   Attributes attributes;          // with their defaults
   Scope scope;

@@ -83,6 +83,7 @@ struct Binding {
   std::vector<Expression> constraints;       // as in ParsedSpace::constraints
   std::vector<Expression> fact_constraints;  // facts are unknown
   absl::optional<Expression> prior;
+  proto::Config default_config;  // declared for this shape and hardware
   std::vector<std::string> notes;
 };
 

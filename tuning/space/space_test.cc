@@ -414,6 +414,31 @@ TEST(SpaceTest, AttributesOfAShapeAreReadAndAbsentOnesHaveTheirDefault) {
   EXPECT_EQ(MustBind(kConvolution, "n=1/stride=2/f32")->size(), 4);
 }
 
+constexpr char kDefaults[] = R"(
+knob { name: "tile" pow2 { min: 1 max: 64 } }
+knob { name: "packed" boolean: true }
+attribute { name: "act" variant: "none" }
+constraint { expr: "tile <= dim.n" }
+default { set { knob: "tile" int: 8 } set { knob: "packed" bool: true } }
+default_where { expr: "dim.n <= 16 && hw.l2_bytes > 0" why: "few" set { knob: "tile" int: 4 } set { knob: "packed" bool: false } }
+default_where { expr: "attr.act == 'relu'" set { knob: "tile" int: 64 } }
+default_where { expr: "1 / (dim.n - 3) == 9" set { knob: "tile" int: 1 } }
+)";
+
+TEST(SpaceTest, DefaultsFollowShapesAndTheLaterRuleWins) {
+  const auto of = [](const std::string& shape) {
+    return CanonicalText(MustBind(kDefaults, shape)->default_config());
+  };
+  EXPECT_EQ(of("n=100/f32"), "packed=true,tile=8");
+  EXPECT_EQ(of("n=16/f32"), "packed=false,tile=4");
+  EXPECT_EQ(of("n=100/act=relu/f32"), "packed=true,tile=64");
+  // The nearest valid one; a condition without a value does not hold.
+  EXPECT_EQ(of("n=3/act=relu/f32"), "packed=false,tile=2");
+  EXPECT_NE(
+      MustParse(kDefaults).hash(),
+      MustParse(absl::StrReplaceAll(kDefaults, {{"<= 16", "<= 17"}})).hash());
+}
+
 TEST(SpaceTest, FactsOfCompilationAreConstrainedOnceTheyAreKnown) {
   const auto space = MustBind(R"(
 knob { name: "tile" pow2 { min: 1 max: 8 } }
@@ -613,6 +638,18 @@ TEST(SpaceTest, ErrorsNameLineAndKnob) {
   EXPECT_THAT(ParseError("knob { name: 'a' boolean: true }"),
               HasSubstr("has no default"));
   EXPECT_THAT(ParseError(""), HasSubstr("has no knob"));
+  const auto rule_error = [](absl::string_view from, absl::string_view to) {
+    return ParseError(absl::StrReplaceAll(kDefaults, {{from, to}}));
+  };
+  EXPECT_THAT(rule_error("dim.n <= 16", "tile <= 16"),
+              HasSubstr("reads a knob or a fact"));
+  EXPECT_THAT(rule_error("attr.act == 'relu'", "dim.n"),
+              HasSubstr("default_where is int, expected a bool"));
+  EXPECT_THAT(
+      rule_error("{ knob: \"tile\" int: 64 }", "{ knob: \"til\" int: 64 }"),
+      HasSubstr("default_where sets \"til\", which is no knob"));
+  EXPECT_THAT(rule_error("set { knob: \"tile\" int: 64 }", ""),
+              HasSubstr("default_where sets no knob"));
   EXPECT_THAT(ParseError("knob { nme: 'a' }"), HasSubstr("s.textproto:1:"));
   EXPECT_THAT(ParseError(WithReplaced("expr: \"rows_per_task * dim.cols * 4 "
                                       "<= hw.l2_bytes\"",

@@ -101,6 +101,8 @@ void Calibration::Fill(proto::Conditions* conditions) const {
     calibration->set_loop(loop.name);
     calibration->set_time_ns(Median(loop.readings_ns));
     calibration->set_readings(static_cast<int>(loop.readings_ns.size()));
+    calibration->set_fastest_ns(
+        *std::min_element(loop.readings_ns.begin(), loop.readings_ns.end()));
   }
 }
 

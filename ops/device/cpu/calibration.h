@@ -7,13 +7,12 @@
 //
 //   Calibration calibration(CpuHardware());
 //   calibration.Run(3);
-//   ... measure ...
+//   ... measure, with Run(1) now and then ...
 //   calibration.Run(3);
 //   calibration.Fill(&conditions);
 //
 //   loop         work
-// //   vector       fused multiply-adds on the widest vectors: its rate under
-// load
+//   vector       fused multiply-adds on the widest vectors: its rate under load
 //   l1, l2       reading half of that cache over and over
 //   l3           reading twice the L2, once: what lies behind it
 //   memory       reading 2 MiB whose lines were flushed from all caches
@@ -23,8 +22,7 @@
 // the hardware's caches and on nothing else, so that times compare between
 // processes and runs of one hardware, not between hardware. Loops that this
 // machine cannot run (no L3, no flush instruction) are absent. They run on the
-// calling thread and disturb its caches: run them beside a sampling, not
-// between samples.
+// calling thread and disturb its caches: what runs next finds them cold.
 
 #include <cstdint>
 #include <vector>
@@ -48,7 +46,8 @@ class Calibration {
   // Reads every loop `turns` times.
   void Run(int turns);
 
-  // The readings since construction or the last Forget(), one median per loop.
+  // The readings since construction or the last Forget(), one median and
+  // the fastest per loop.
   void Fill(proto::Conditions* conditions) const;
   void Forget();
 

@@ -23,6 +23,8 @@ TEST(Calibration, TimesEveryLevelAndCountsReadings) {
   for (const proto::Calibration& loop : conditions.calibrations()) {
     EXPECT_GT(loop.time_ns(), 0) << loop.loop();
     EXPECT_EQ(loop.readings(), 5) << loop.loop();
+    EXPECT_GT(loop.fastest_ns(), 0) << loop.loop();
+    EXPECT_LE(loop.fastest_ns(), loop.time_ns()) << loop.loop();
     loops[loop.loop()] = loop;
   }
   EXPECT_EQ(loops.count("vector"), 1);

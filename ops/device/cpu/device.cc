@@ -102,10 +102,8 @@ class RealCpuDevice : public CpuDevice {
     } else if (now_ns - calibrated_ns_ > kRecalibrateNs) {
       options.calibration_turns = 1;
     }
-    if (options.calibration_turns > 0) {
-      calibrated_ns_ = now_ns;
-      options.calibration = calibration_.get();
-    }
+    if (options.calibration_turns > 0) calibrated_ns_ = now_ns;
+    options.calibration = calibration_.get();
     return std::make_unique<CpuMonitor>(std::move(options));
   }
 

@@ -143,6 +143,8 @@ bool CpuMonitor::End(int64_t elapsed_ns) {
       ReadRunDelayNs(/*remember=*/false) - run_delay_before_ns_;
   const int64_t steal_ticks = StealTicksSinceBegin();
   total_elapsed_ns_ += elapsed_ns;
+  uncalibrated_ns_ += elapsed_ns;
+  ++uncalibrated_samples_;
   total_run_delay_ns_ += run_delay_ns;
   total_steal_ticks_ += steal_ticks;
 
@@ -158,6 +160,17 @@ bool CpuMonitor::End(int64_t elapsed_ns) {
                       kMaxRunDelayFraction * elapsed;
   Learn(loop_ns);
   return waited || stolen || slow_core;
+}
+
+bool CpuMonitor::Calibrate() {
+  if (options_.calibration == nullptr || uncalibrated_ns_ < kCalibrationGapNs ||
+      uncalibrated_samples_ < kCalibrationGapSamples) {
+    return false;
+  }
+  options_.calibration->Run(1);
+  uncalibrated_ns_ = 0;
+  uncalibrated_samples_ = 0;
+  return true;
 }
 
 void CpuMonitor::Fill(proto::Conditions* conditions) {
@@ -186,6 +199,8 @@ void CpuMonitor::Fill(proto::Conditions* conditions) {
     arithmetic->set_loop("arithmetic");
     arithmetic->set_time_ns(Median(loops_ns_));
     arithmetic->set_readings(static_cast<int>(loops_ns_.size()));
+    arithmetic->set_fastest_ns(
+        *std::min_element(loops_ns_.begin(), loops_ns_.end()));
   }
   conditions->set_governor(
       ReadFirstLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));

@@ -64,8 +64,14 @@ class CpuMonitor : public Monitor {
   CpuMonitor(const CpuMonitor&) = delete;
   CpuMonitor& operator=(const CpuMonitor&) = delete;
 
+  // Loops take about a millisecond: they run again when samples took that
+  // long, and several samples were taken.
+  static constexpr int64_t kCalibrationGapNs = 3'000'000;
+  static constexpr int kCalibrationGapSamples = 5;
+
   void Begin() override;
   bool End(int64_t elapsed_ns) override;
+  bool Calibrate() override;
 
   // Run delay, steal, calibration, load, affinity, governor.
   void Fill(proto::Conditions* conditions) override;
@@ -95,6 +101,10 @@ class CpuMonitor : public Monitor {
 
   std::vector<double> loops_ns_;
   double usual_loop_ns_ = 0;  // 0: not known yet
+
+  // Since the calibration loops ran last.
+  int64_t uncalibrated_ns_ = 0;
+  int uncalibrated_samples_ = 0;
 
   int64_t total_elapsed_ns_ = 0;
   int64_t total_run_delay_ns_ = 0;

@@ -172,13 +172,41 @@ TEST_F(CpuMonitorTest, OneFastReadingDoesNotSpoilTheOthers) {
 
 TEST_F(CpuMonitorTest, TellsWhatTheLoopTookInAbsoluteTime) {
   CpuMonitor monitor(Options());
-  for (int i = 0; i < 5; ++i) Sample(monitor);
+  for (int i = 0; i < 5; ++i) {
+    loop_ns_ = i == 3 ? kLoopNs - 9 : kLoopNs;
+    Sample(monitor);
+  }
   proto::Conditions conditions;
   monitor.Fill(&conditions);
   ASSERT_EQ(conditions.calibrations_size(), 1);
+  EXPECT_EQ(conditions.calibrations(0).fastest_ns(), kLoopNs - 9);
   EXPECT_EQ(conditions.calibrations(0).loop(), "arithmetic");
   EXPECT_EQ(conditions.calibrations(0).time_ns(), kLoopNs);
   EXPECT_EQ(conditions.calibrations(0).readings(), 5);
+}
+
+TEST_F(CpuMonitorTest, CalibratesBetweenSamplesWhenItIsTime) {
+  Calibration calibration{proto::Hardware()};
+  CpuMonitor::Options options = Options();
+  options.calibration = &calibration;
+  CpuMonitor monitor(options);
+  int turns = 0;
+  for (int i = 0; i < 20; ++i) {
+    Sample(monitor);
+    turns += monitor.Calibrate();
+  }
+  EXPECT_EQ(turns, 20 / CpuMonitor::kCalibrationGapSamples);
+  proto::Conditions conditions;
+  monitor.Fill(&conditions);
+  ASSERT_GT(conditions.calibrations_size(), 1);
+  EXPECT_EQ(conditions.calibrations(1).readings(), turns);
+  // Short samples are not asked beside more often than long ones.
+  CpuMonitor brief(options);
+  for (int i = 0; i < 20; ++i) {
+    brief.Begin();
+    brief.End(CpuMonitor::kCalibrationGapNs / 21);
+    EXPECT_FALSE(brief.Calibrate()) << i;
+  }
 }
 
 TEST_F(CpuMonitorTest, WithoutAnyWitnessTheLoopStillSees) {

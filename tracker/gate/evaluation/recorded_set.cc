@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "tracker/history/history.h"
@@ -20,8 +21,10 @@
 namespace optrail::tracker {
 namespace {
 
-constexpr std::array<const char*, 5> kLoops = {"arithmetic", "l1", "l2", "l3",
-                                               "memory"};
+// The first is the clock's: of medians, and of fastest readings.
+using Loops = std::array<const char*, 5>;
+constexpr Loops kMedians = {"arithmetic", "l1", "l2", "l3", "memory"};
+constexpr Loops kFastest = {"vector", "l1", "l2", "l3", "memory"};
 
 absl::StatusOr<double> Positive(absl::string_view text, absl::string_view path,
                                 int line) {
@@ -46,7 +49,8 @@ void AddSamples(double median, double fastest, double contended,
   measurement->set_calls_per_sample(kCalls);
 }
 
-// "43210/42900@arithmetic,l1,l2,l3,memory,contended"
+// "43210/42900@arithmetic,l1,l2,l3,memory,contended", or "@fvector,..." of
+// fastest loops.
 absl::Status ReadProcess(absl::string_view text, absl::string_view path,
                          int line, proto::Measurement* measurement) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '@');
@@ -55,11 +59,14 @@ absl::Status ReadProcess(absl::string_view text, absl::string_view path,
   measurement->set_median_ns(median);
   double contended = 0;
   if (parts.size() > 1) {
-    const std::vector<absl::string_view> loops = absl::StrSplit(parts[1], ',');
-    if (loops.size() != kLoops.size() + 1) {
+    absl::string_view numbers = parts[1];
+    const bool fastest = absl::ConsumePrefix(&numbers, "f");
+    const Loops& names = fastest ? kFastest : kMedians;
+    const std::vector<absl::string_view> loops = absl::StrSplit(numbers, ',');
+    if (loops.size() != names.size() + 1) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ":", line, ": '", parts[1], "', expected ",
-                       kLoops.size() + 1, " numbers"));
+                       names.size() + 1, " numbers"));
     }
     if (!absl::SimpleAtod(loops.back(), &contended) || !(contended >= 0) ||
         contended >= 1) {
@@ -67,13 +74,14 @@ absl::Status ReadProcess(absl::string_view text, absl::string_view path,
           absl::StrCat(path, ":", line, ": '", loops.back(),
                        "', expected a share of samples below 1"));
     }
-    for (size_t k = 0; k < kLoops.size(); ++k) {
+    for (size_t k = 0; k < names.size(); ++k) {
       OPTRAIL_ASSIGN_OR_RETURN(const double time_ns,
                                Positive(loops[k], path, line));
       proto::Calibration* loop =
           measurement->mutable_conditions()->add_calibrations();
-      loop->set_loop(kLoops[k]);
+      loop->set_loop(names[k]);
       loop->set_time_ns(time_ns);
+      if (fastest) loop->set_fastest_ns(time_ns);
     }
   }
   if (times.size() > 1) {
@@ -126,17 +134,24 @@ absl::Status ExportRecordedSet(const std::string& dir,
                 ? 0
                 : 1. * measurement.contended_samples_size() /
                       measurement.sample_ns_size();
+        bool fastest = true;
+        for (const auto& loop : measurement.conditions().calibrations()) {
+          fastest = fastest && loop.has_fastest_ns();
+        }
+        const Loops& names = fastest ? kFastest : kMedians;
         std::vector<std::string> loops;
-        for (const char* name : kLoops) {
+        for (const char* name : names) {
           for (const auto& loop : measurement.conditions().calibrations()) {
             if (loop.loop() != name) continue;
-            loops.push_back(absl::StrFormat("%.4g", loop.time_ns()));
+            loops.push_back(absl::StrFormat(
+                "%.4g", fastest ? loop.fastest_ns() : loop.time_ns()));
           }
         }
         values.push_back(absl::StrCat(
             absl::StrFormat("%.5g/%.5g", reading->value, reading->fastest),
-            loops.size() == kLoops.size()
-                ? absl::StrFormat("@%s,%.2f", absl::StrJoin(loops, ","),
+            loops.size() == names.size()
+                ? absl::StrFormat("@%s%s,%.2f", fastest ? "f" : "",
+                                  absl::StrJoin(loops, ","),
                                   std::min(.98, contended))
                 : ""));
       }

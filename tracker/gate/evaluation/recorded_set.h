@@ -10,7 +10,9 @@
 // by spaces; the fields are separated by tabs, and a field is empty where a run
 // was contended. A process is its median in ns, which may be followed by the
 // fastest sample and by the calibration loops in ns and the share of samples
-// that were contended: "43210/42900@arithmetic,l1,l2,l3,memory,contended".
+// that were contended: "43210/42900@arithmetic,l1,l2,l3,memory,contended"; with
+// an f behind the @, loops are the fastest readings and no medians, and the
+// first is "vector".
 
 #include <string>
 #include <vector>

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# ci/gate.sh from a pull request to its verdict: a scratch repository whose
+# builds copy a command line that measures planted times (planted_bench) and
+# judges with the real one. An unchanged head is green; one benchmark that takes
+# 10% or 5% more is red, through a machine that drifts by 15% from round to
+# round; what cannot be told is measured again and ends with 3.
+#
+#   bazel test //ci:gate_test
+set -euo pipefail
+
+export OPTRAIL=$PWD/$1 PLANTED_BENCH=$PWD/$2
+gate=$PWD/$3
+
+failed=0
+fail() {
+  echo "FAILED: $1" >&2
+  failed=1
+}
+
+scratch=$TEST_TMPDIR/project
+mkdir -p "$scratch/ci"
+cd "$scratch"
+export GIT_CONFIG_NOSYSTEM=1 HOME=$TEST_TMPDIR
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com
+export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.com
+# Ids of commits are what planted_bench draws its noise by: always the same.
+export GIT_AUTHOR_DATE='2026-01-01T00:00:00Z'
+export GIT_COMMITTER_DATE='2026-01-01T00:00:00Z'
+
+# A build that takes no time.
+cat >bazelw <<EOF
+#!/usr/bin/env bash
+set -e
+[ "\$1" = build ] || exit 0
+[ ! -e broken ] || { echo "error: no such thing"; exit 1; }
+mkdir -p bazel-bin/cli
+cat >bazel-bin/cli/optrail <<'IN'
+#!/usr/bin/env bash
+if [ "\$1" = bench ]; then exec "\$PLANTED_BENCH" "\$@"; fi
+exec "\$OPTRAIL" "\$@"
+IN
+chmod +x bazel-bin/cli/optrail
+EOF
+chmod +x bazelw
+printf 'bazel-bin\n.optrail\n' >.gitignore
+printf '# the defaults: 3%% counts, 5%% must be found\n' >ci/policy.textproto
+git init -q -b main .
+git add .
+git commit -qm "base"
+git checkout -qb head
+
+pull_request() { # pull_request NAME EXPECTED_CODE
+  local code=0
+  "$gate" main >"$TEST_TMPDIR/$1.txt" 2>"$TEST_TMPDIR/$1.log" || code=$?
+  echo "== $1: exit $code"
+  cat "$TEST_TMPDIR/$1.txt"
+  [ "$code" -eq "$2" ] || {
+    fail "$1: exit $code, expected $2"
+    tail -20 "$TEST_TMPDIR/$1.log" >&2
+  }
+  [ "$(git worktree list | wc -l)" -eq 1 ] || fail "$1: a worktree is left"
+}
+commit() {
+  git add -A
+  git commit -qm "$1"
+}
+holds() { # holds NAME TEXT
+  grep -qF -e "$2" "$TEST_TMPDIR/$1.txt" || fail "$1: no '$2' in its verdict"
+}
+
+echo "words" >readme
+commit "nothing that matters"
+pull_request unchanged 0
+grep -q '"exit_code": *0' .optrail/verdict.json || fail "unchanged: its JSON"
+
+echo "BM_2 1.10" >slow
+commit "ten percent"
+pull_request ten_percent 1
+holds ten_percent BM_2
+holds ten_percent rounds
+grep -q 'BM_2' .optrail/gate.md || fail "ten percent: its Markdown"
+
+echo "BM_1 1.05" >slow
+commit "five percent"
+pull_request five_percent 1
+holds five_percent BM_1
+
+# Two rounds tell nothing: measured again, with a filter and as many as help.
+git rm -q slow
+commit "as before"
+OPTRAIL_ROUNDS=2 pull_request two_rounds 0
+grep -q "measuring again" "$TEST_TMPDIR/two_rounds.log" ||
+  fail "two rounds: not measured again"
+# None are allowed: can't tell, which is not green.
+OPTRAIL_ROUNDS=1 OPTRAIL_MAX_ROUNDS=0 pull_request one_round 3
+
+# A head that does not build is no regression.
+touch broken
+commit "broken"
+pull_request broken 2
+git checkout -q main
+pull_request nothing_to_gate 2
+
+exit "$failed"

@@ -1,0 +1,112 @@
+// Stands in for `optrail bench` where a script is judged and no machine
+// (ci/gate_test.sh): four benchmarks whose times are noise of 1% around a level
+// that drifts from round to round and is slowed by what the commit says.
+//
+//   planted_bench bench --history=DIR --pairing=ID --round=3 --processes=1
+//
+// The working directory is a commit's tree; its file `slow` holds a benchmark
+// and a factor ("BM_2 1.1") or is absent. It takes the flags that scripts pass
+// to `optrail bench` and records as that does.
+
+#include <cmath>
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/git.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "base/status_macros.h"
+#include "re2/re2.h"
+#include "tracker/history/history.h"
+#include "tracker/proto/run.pb.h"
+
+ABSL_FLAG(std::string, workload, "", "the suite");
+ABSL_FLAG(std::string, history, "", "");
+ABSL_FLAG(std::string, store, "", "ignored");
+ABSL_FLAG(std::string, pairing, "", "");
+ABSL_FLAG(int, round, 0, "");
+ABSL_FLAG(int, processes, 5, "");
+ABSL_FLAG(std::string, benchmark_filter, "", "");
+ABSL_FLAG(bool, record, false, "ignored: it always does");
+ABSL_FLAG(bool, quiet, false, "ignored");
+
+namespace optrail::tracker {
+namespace {
+
+constexpr int kBenchmarks = 4;
+constexpr int kSamples = 9;
+constexpr double kNoise = .01;
+constexpr double kDrift = .15;  // far more than what is to be found
+
+// Of both sides of a round alike.
+double DriftOf(int round) { return kDrift * std::sin(1.7 * round); }
+
+absl::Status Record() {
+  OPTRAIL_ASSIGN_OR_RETURN(const GitFacts facts, FindGitFacts("."));
+  std::string slow_name;
+  double factor = 1;
+  if (const auto text = ReadFile("slow"); text.ok()) {
+    const std::vector<std::string> words =
+        absl::StrSplit(*text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+    if (words.size() != 2 || !absl::SimpleAtod(words[1], &factor)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("slow: '", *text, "', expected a name and a factor"));
+    }
+    slow_name = words[0];
+  }
+  const int round = absl::GetFlag(FLAGS_round);
+  Rng rng(StableHash(absl::StrCat(facts.commit, "/", round)));
+  proto::Run run;
+  run.set_started_unix_ns(Clock::Real()->WallNs());
+  run.set_run_id(NewRecordId(run.started_unix_ns()));
+  run.set_suite(absl::GetFlag(FLAGS_workload));
+  run.set_source("optrail");
+  run.mutable_commit()->set_id(facts.commit);
+  run.mutable_commit()->set_dirty(facts.dirty);
+  run.mutable_hardware()->set_id("planted");
+  run.set_pairing_id(absl::GetFlag(FLAGS_pairing));
+  const RE2 filter(absl::GetFlag(FLAGS_benchmark_filter));
+  for (int j = 0; j < kBenchmarks; ++j) {
+    const std::string name = absl::StrCat("BM_", j);
+    if (!RE2::PartialMatch(name, filter)) continue;
+    proto::BenchmarkResult* result = run.add_results();
+    result->mutable_key()->set_operator_name(name);
+    result->set_outcome(proto::OK);
+    for (int p = 0; p < absl::GetFlag(FLAGS_processes); ++p) {
+      proto::Measurement* measurement = result->add_measurements();
+      measurement->set_round(round);
+      measurement->set_calls_per_sample(1);
+      const double level = std::log(1e5 * (j + 1)) + DriftOf(round) +
+                           kNoise * rng.Gaussian() +
+                           (name == slow_name ? std::log(factor) : 0);
+      for (int i = 0; i < kSamples; ++i) {
+        measurement->add_sample_ns(std::llround(
+            std::exp(level + .1 * kNoise * std::abs(rng.Gaussian()))));
+      }
+    }
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(absl::GetFlag(FLAGS_history)));
+  return history.AppendRun(run);
+}
+
+}  // namespace
+}  // namespace optrail::tracker
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status done = optrail::tracker::Record();
+  if (done.ok()) return 0;
+  std::cerr << "error: " << done.message() << "\n";
+  return 2;
+}
