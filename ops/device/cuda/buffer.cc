@@ -210,8 +210,10 @@ MemoryComparer::~MemoryComparer() {
 
 absl::Status MemoryComparer::Init() {
   if (differs_ != nullptr) return absl::OkStatus();
-  OPTRAIL_RETURN_IF_ERROR(
-      driver_.Check(driver_.MemAlloc(&flag_, sizeof(unsigned)), "cuMemAlloc"));
+  if (flag_ == 0) {
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.MemAlloc(&flag_, sizeof(unsigned)), "cuMemAlloc"));
+  }
   OPTRAIL_RETURN_IF_ERROR(driver_.Check(
       driver_.ModuleLoadData(&module_, kDiffers), "cuModuleLoadData"));
   return driver_.Check(driver_.ModuleGetFunction(&differs_, module_, "differs"),
