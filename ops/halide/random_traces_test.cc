@@ -17,9 +17,10 @@
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/schedule/rule.h"
 #include "tuning/schedule/trace_source.h"
 
-ABSL_FLAG(int, traces, 12, "how many programs of each shape");
+ABSL_FLAG(int, traces, 3, "how many programs of each shape");
 ABSL_FLAG(std::string, op, "", "only this operator");
 ABSL_FLAG(int, seed, 1, "of what is drawn");
 
@@ -206,6 +207,32 @@ TEST_F(RandomTracesTest, ATraceIsReplayedToTheSameBytes) {
   const auto second = backend->Compile(*recipe);
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(first->bytes, second->bytes);
+}
+
+// In a later version, too, as long as nothing that decides about it changed:
+// what does is part of the backend's id and of the cache's keys.
+TEST_F(RandomTracesTest, ARuleThatIsNewIsNoticed) {
+  class Another : public tuning::SketchRule {
+   public:
+    std::string name() const override { return "another"; }
+    void Apply(const tuning::Machine&, int, tuning::Decisions&,
+               tuning::Program&) const override {}
+  };
+  const OperatorEntry* const entry = Registry::Get().Find("matmul");
+  ASSERT_NE(entry, nullptr);
+  const Backend* const backend = *entry->FindBackend(proto::CPU, "halide");
+  const auto id = backend->Id(target_);
+  if (!id.ok()) GTEST_SKIP() << "no Halide";
+  const proto::Shape shape = *tuning::ParseShape("m=8,n=32,k=16/f32");
+  const proto::Config config = *tuning::ParseConfig("algorithm=default");
+  const CompileRequest request = {shape, config, target_};
+  const auto recipe = backend->Describe(request);
+  ASSERT_TRUE(recipe.ok());
+  ASSERT_TRUE(tuning::RegisterSketchRule(95, std::make_unique<Another>()));
+  EXPECT_NE(*backend->Id(target_), *id);
+  const auto changed = backend->Describe(request);
+  ASSERT_TRUE(changed.ok());
+  EXPECT_NE(changed->Key(), recipe->Key());
 }
 
 TEST_F(RandomTracesTest, WhatDoesNotFitIsRefusedBeforeItIsCompiled) {

@@ -77,14 +77,13 @@ std::vector<tuning::TransferSource> LoadTransferSources(
     const google::protobuf::RepeatedPtrField<std::string>& session_ids,
     const tuning::BoundSpace& space) {
   std::vector<tuning::TransferSource> sources;
-  for (const std::string& id : session_ids) {
-    const absl::StatusOr<proto::Session> session = history.ReadSession(id);
-    if (!session.ok()) continue;
+  for (const proto::Session& session :
+       LoadSourceSessions(history, session_ids)) {
     tuning::TransferSource source;
-    source.name = id;
+    source.name = session.session_id();
     const std::vector<proto::Objective> objectives =
-        tuning::ObjectivesOf(*session);
-    for (const proto::Trial& trial : session->trials()) {
+        tuning::ObjectivesOf(session);
+    for (const proto::Trial& trial : session.trials()) {
       // Of a contended trial nothing is known.
       if (trial.outcome() == proto::CONTENDED ||
           trial.outcome() == proto::OUTCOME_UNSPECIFIED) {
@@ -100,6 +99,17 @@ std::vector<tuning::TransferSource> LoadTransferSources(
     }
   }
   return sources;
+}
+
+std::vector<proto::Session> LoadSourceSessions(
+    const tracker::History& history,
+    const google::protobuf::RepeatedPtrField<std::string>& session_ids) {
+  std::vector<proto::Session> sessions;
+  for (const std::string& id : session_ids) {
+    absl::StatusOr<proto::Session> session = history.ReadSession(id);
+    if (session.ok()) sessions.push_back(*std::move(session));
+  }
+  return sessions;
 }
 
 }  // namespace optrail::suites

@@ -45,6 +45,11 @@ std::vector<tuning::TransferSource> LoadTransferSources(
     const google::protobuf::RepeatedPtrField<std::string>& session_ids,
     const tuning::BoundSpace& space);
 
+// Those of the sessions that can be read, in their order.
+std::vector<proto::Session> LoadSourceSessions(
+    const tracker::History& history,
+    const google::protobuf::RepeatedPtrField<std::string>& session_ids);
+
 }  // namespace optrail::suites
 
 #endif  // OPTRAIL_SUITES_TUNE_TRANSFER_SOURCES_H_

@@ -359,6 +359,9 @@ void TuneCall::Begin(Pending& pending) {
                                    const proto::Session& begun) {
     return LoadTransferSources(history_, begun.source_session_ids(), *space);
   };
+  pending.setup.load_source_sessions = [this](const proto::Session& begun) {
+    return LoadSourceSessions(history_, begun.source_session_ids());
+  };
   if (options_.forget_trials) return;
   for (std::string& id : ChooseTransferSessions(earlier_, pending.task->task)) {
     header.add_source_session_ids(std::move(id));

@@ -47,12 +47,16 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
     if (valid) session.known.push_back(known);
   }
   session.propose =
-      [&space, configs = setup.configs, load_sources = setup.load_sources](
+      [&space, configs = setup.configs, load_sources = setup.load_sources,
+       load_sessions = setup.load_source_sessions](
           const proto::Session& begun,
           int batch) -> absl::StatusOr<std::unique_ptr<tuning::Proposer>> {
     tuning::ProposerOptions proposer;
     proposer.batch = batch;
-    if (configs != nullptr) return configs->Propose(begun, proposer);
+    if (configs != nullptr) {
+      if (load_sessions) proposer.source_sessions = load_sessions(begun);
+      return configs->Propose(begun, proposer);
+    }
     if (load_sources) proposer.sources = load_sources(begun);
     return tuning::MakeProposer(space, begun, proposer);
   };

@@ -42,6 +42,9 @@ struct TuneSetup {
   // that its first sitting learned from.
   std::function<std::vector<tuning::TransferSource>(const proto::Session&)>
       load_sources;
+  // The sessions themselves, where configs come from no space.
+  std::function<std::vector<proto::Session>(const proto::Session&)>
+      load_source_sessions;
   // Measures elsewhere, in place of the evaluator of configs (elsewhere.h);
   // usually empty.
   std::function<std::unique_ptr<tuning::Evaluator>()> elsewhere;

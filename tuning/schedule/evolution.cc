@@ -42,6 +42,37 @@ absl::optional<Candidate> Evolution::Derived(Decisions decisions) {
   return candidate;
 }
 
+// The rules' own program, then the seeds.
+absl::optional<Candidate> Evolution::Given() {
+  while (given_ <= options_.seeds.size()) {
+    const size_t i = given_++;
+    auto candidate = Derived(i == 0 ? Decisions::Default()
+                                    : Decisions::Prefer(options_.seeds[i - 1]));
+    if (candidate.has_value() && seen_.count(candidate->steps) == 0) {
+      return candidate;
+    }
+  }
+  return absl::nullopt;
+}
+
+// A neighbour of the rules' own or of a seed.
+absl::optional<Candidate> Evolution::Near() {
+  Decisions usual = Decisions::Default();
+  (void)Derive(algorithm_, machine_, usual);
+  for (int i = 0; i < kTries; ++i) {
+    const auto n = static_cast<int64_t>(options_.seeds.size()) + 1;
+    const int64_t from = rng_.UniformInt(n);
+    const Trace& trace = from == 0
+                             ? usual.trace()
+                             : options_.seeds[static_cast<size_t>(from) - 1];
+    auto candidate = Derived(Decisions::Vary(Mutated(trace, rng_), rng_));
+    if (candidate.has_value() && seen_.count(candidate->steps) == 0) {
+      return candidate;
+    }
+  }
+  return absl::nullopt;
+}
+
 absl::optional<Candidate> Evolution::Fresh() {
   for (int i = 0; i < kTries; ++i) {
     auto candidate = Derived(Decisions::Draw(rng_));
@@ -136,10 +167,15 @@ absl::optional<Candidate> Evolution::Evolved() {
 }
 
 absl::optional<Candidate> Evolution::Next() {
-  const bool explores = model_ == nullptr ||
-                        returned_ < options_.first_random ||
-                        rng_.UniformReal() < options_.exploring_share;
-  absl::optional<Candidate> next = explores ? Fresh() : Evolved();
+  absl::optional<Candidate> next;
+  if (model_ != nullptr) next = Given();
+  if (!next.has_value() && model_ != nullptr) {
+    if (returned_ < options_.first_random) {
+      next = returned_ % 2 == 0 ? Fresh() : Near();
+    } else if (rng_.UniformReal() >= options_.exploring_share) {
+      next = Evolved();
+    }
+  }
   if (!next.has_value()) next = Fresh();
   if (!next.has_value()) return next;
   ++returned_;

@@ -36,8 +36,12 @@ struct EvolutionOptions {
   uint64_t seed = 1;
   // cost_model.h; "" draws at random, without varying what was measured.
   std::string model = "trees";
-  // Drawn at random before the model is asked, and the share later.
-  int first_random = 24;
+  // What was fast for other shapes, most promising first: tried after the
+  // rules' own, as far as it fits.
+  std::vector<Trace> seeds;
+  // Before the model is asked: half are drawn at random, half are what was
+  // tried by then, varied. And the share of random ones later.
+  int first_random = 16;
   double exploring_share = 0.1;
   int population = 128;
   int generations = 4;
@@ -75,7 +79,9 @@ class Evolution {
   };
 
   absl::optional<Candidate> Derived(Decisions decisions);
+  absl::optional<Candidate> Given();
   absl::optional<Candidate> Fresh();
+  absl::optional<Candidate> Near();
   absl::optional<Candidate> Evolved();
   void TrainIfStale();
 
@@ -86,6 +92,7 @@ class Evolution {
   std::unique_ptr<CostModel> model_;  // nullptr: random
   std::vector<Measured> measured_;
   std::set<std::string> seen_;  // steps: traces may differ and mean the same
+  size_t given_ = 0;            // of the rules' own and the seeds
   int returned_ = 0;
   size_t trained_on_ = 0;
 };

@@ -90,6 +90,19 @@ TEST(EvolutionTest, IsDeterministicAndNeverRepeats) {
   }
 }
 
+TEST(EvolutionTest, TriesTheRulesOwnAndThenTheSeedsFirst) {
+  Decisions usual = Decisions::Default();
+  ASSERT_TRUE(Derive(Matmul(), Machine(), usual).ok());
+  EvolutionOptions options;
+  // Of another shape: what does not fit here is as usual.
+  options.seeds = {{{"s0_unroll", 0}, {"s0_tile1", 123}, {"other", 1}}};
+  Evolution evolution(Matmul(), Machine(), options);
+  EXPECT_EQ(evolution.Next()->trace, usual.trace());
+  Trace seed = usual.trace();
+  seed["s0_unroll"] = 0;
+  EXPECT_EQ(evolution.Next()->trace, seed);
+}
+
 TEST(EvolutionTest, ForgetsTracesOfAnotherAlgorithm) {
   Evolution evolution(Matmul(), Machine(), EvolutionOptions());
   evolution.Tell({{"s0_nothing", 1}}, 5.0);
@@ -150,6 +163,30 @@ TEST(TraceSourceTest, NamesTheStrategiesThatThereAre) {
   EXPECT_THAT(
       std::string(source.Propose(begun, ProposerOptions()).status().message()),
       HasSubstr("evolution:trees"));
+}
+
+TEST(TraceSourceTest, StartsFromTheFastestOfOtherSessions) {
+  const TraceSource source(Matmul(), Machine());
+  proto::Session begun, other;
+  begun.set_strategy("evolution:trees");
+  const double times_ns[] = {30, 10, 20};
+  for (int i = 0; i < 3; ++i) {
+    proto::Trial& trial = *other.add_trials();
+    trial.set_outcome(i == 1 ? proto::WRONG_RESULT : proto::OK);
+    trial.set_time_ns(times_ns[i]);
+    proto::KnobValue& knob = *trial.mutable_config()->add_set();
+    knob.set_knob("s0_rtile0");
+    knob.set_int_(int64_t{2} << i);
+  }
+  ProposerOptions options;
+  options.source_sessions = {other};
+  auto proposer = source.Propose(begun, options);
+  ASSERT_TRUE(proposer.ok()) << proposer.status().message();
+  // The rules' own, then the fastest.
+  const std::vector<proto::Config> asked = (*proposer)->Ask(3);
+  ASSERT_EQ(asked.size(), 3);
+  EXPECT_THAT(CanonicalText(asked[1]), HasSubstr("s0_rtile0=8,"));
+  EXPECT_THAT(CanonicalText(asked[2]), HasSubstr("s0_rtile0=2,"));
 }
 
 TEST(TraceSourceTest, FinalistsAreTheFastestThatWork) {

@@ -23,7 +23,8 @@ class Inline : public SketchRule {
              Program& program) const override {
     const Stage& stage = program.stage(s);
     if (s == program.output() || stage.definitions.size() != 1 ||
-        program.plan(s).origin != Origin::kAlgorithm) {
+        program.plan(s).origin != Origin::kAlgorithm ||
+        IsClampedInReduction(s, program)) {
       return;
     }
     // Computed again for every reader: free if it is little or there is one,
@@ -42,6 +43,23 @@ class Inline : public SketchRule {
     if (decisions.Choose(DecisionName(s, "inline"), {0, 1}, cheap) == 1) {
       program.ComputeInline(s);
     }
+  }
+
+ private:
+  // Padding within a sum: slow, and beneath unrolled loops of tiles that
+  // overlap Halide 14 makes wrong code of it.
+  static bool IsClampedInReduction(int s, const Program& program) {
+    bool clamped = false;
+    for (const Access& access : program.stage(s).definitions[0].reads) {
+      for (const AccessIndex& index : access.dims) clamped |= !index.affine;
+    }
+    const std::vector<Reader> readers = program.Readers(s);
+    return clamped &&
+           std::any_of(readers.begin(), readers.end(), [&](const Reader& r) {
+             return !program.stage(r.stage)
+                         .definitions[r.definition]
+                         .reductions.empty();
+           });
   }
 };
 

@@ -94,6 +94,33 @@ class TraceProposer : public Proposer {
   std::map<std::string, std::pair<double, proto::Config>> costs_;
 };
 
+// The fastest few of each session of another shape, which are tried here, too,
+// as far as they fit.
+std::vector<Trace> SeedsOf(const std::vector<proto::Session>& sources) {
+  constexpr size_t kOfEach = 4, kAltogether = 12;
+  std::vector<Trace> seeds;
+  for (const proto::Session& session : sources) {
+    const std::vector<proto::Objective> objectives = ObjectivesOf(session);
+    std::vector<std::pair<double, Trace>> sorted;
+    for (const proto::Trial& trial : session.trials()) {
+      if (trial.outcome() != proto::OK) continue;
+      const auto cost = Cost(objectives, ValuesOf(objectives, trial));
+      absl::StatusOr<Trace> trace = TraceOf(trial.config());
+      if (!cost.has_value() || !trace.ok()) continue;
+      sorted.emplace_back(*cost, *std::move(trace));
+    }
+    std::stable_sort(
+        sorted.begin(), sorted.end(),
+        [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (size_t i = 0; i < std::min(kOfEach, sorted.size()); ++i) {
+      if (seeds.size() < kAltogether) {
+        seeds.push_back(std::move(sorted[i].second));
+      }
+    }
+  }
+  return seeds;
+}
+
 }  // namespace
 
 proto::Config ConfigOf(const Trace& trace) {
@@ -126,9 +153,10 @@ absl::Status TraceSource::Validate(const proto::Config& config) const {
 }
 
 absl::StatusOr<std::unique_ptr<Proposer>> TraceSource::Propose(
-    const proto::Session& begun, const ProposerOptions&) const {
+    const proto::Session& begun, const ProposerOptions& sources) const {
   EvolutionOptions options;
   options.seed = begun.seed();
+  options.seeds = SeedsOf(sources.source_sessions);
   OPTRAIL_ASSIGN_OR_RETURN(options.model, ModelOf(begun.strategy()));
   auto proposer = std::make_unique<TraceProposer>(
       ObjectivesOf(begun), Evolution(algorithm_, machine_, options));

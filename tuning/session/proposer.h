@@ -47,6 +47,9 @@ struct ProposerOptions {
   int batch = 1;
   // What the strategy may learn from beside the session's own warm start.
   std::vector<TransferSource> sources;
+  // The same as it was recorded, for configs that no space has
+  // (config_source.h); the nearest first.
+  std::vector<proto::Session> source_sessions;
 };
 
 // The session's strategy on `space`, which must outlive it: with its seed, its
