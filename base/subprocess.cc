@@ -100,6 +100,11 @@ int PollTimeoutMs(absl::Duration duration) {
 // How long a guard may take to kill its tree.
 constexpr int kGuardPatienceMs = 1500;
 
+// A wait that takes long is interrupted by looks at the child's memory this
+// many times more rarely than in the beginning: each takes its core away where
+// both share one.
+constexpr int kRarestLooks = 5;
+
 // A pipe none of whose ends a concurrently started child inherits.
 struct Pipe {
   int read_fd = -1;
@@ -315,10 +320,13 @@ void Subprocess::DrainStderr() {
 
 Subprocess::Wakeup Subprocess::WaitForDescriptor(int fd, short events,
                                                  absl::Duration deadline) {
+  absl::Duration interval = options_.watchdog_interval;
   while (true) {
     absl::Duration patience = deadline - Now();
     if (options_.max_resident_bytes > 0) {
-      patience = std::min(patience, options_.watchdog_interval);
+      patience = std::min(patience, interval);
+      interval =
+          std::min(2 * interval, kRarestLooks * options_.watchdog_interval);
     }
     // poll ignores negative descriptors.
     pollfd polled[3] = {

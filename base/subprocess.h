@@ -58,7 +58,8 @@ struct SubprocessOptions {
   int64_t max_stderr_bytes = int64_t{64} << 10;
 
   // The child is killed once more than this is resident in memory, as seen in
-  // /proc every watchdog_interval while the parent waits for it; 0: no cap.
+  // /proc every watchdog_interval (five times more rarely in the course of a
+  // long wait) while the parent waits for it; 0: no cap.
   // What it had beyond the cap by then depends on how fast it allocates.
   int64_t max_resident_bytes = 0;
   absl::Duration watchdog_interval = absl::Milliseconds(10);

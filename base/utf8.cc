@@ -110,9 +110,10 @@ std::string SanitiseText(absl::string_view text) {
       absl::StrAppend(&result, text.substr(0, bytes));
     } else if (c.value == '\r') {
       result += "\\r";
+    } else if (c.value < 0x100) {
+      absl::StrAppendFormat(&result, "\\x%02x", static_cast<uint32_t>(c.value));
     } else {
-      absl::StrAppendFormat(&result, c.value < 0x100 ? "\\x%02x" : "\\u%04x",
-                            static_cast<uint32_t>(c.value));
+      absl::StrAppendFormat(&result, "\\u%04x", static_cast<uint32_t>(c.value));
     }
     text.remove_prefix(bytes);
   }

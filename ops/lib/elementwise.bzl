@@ -2,12 +2,13 @@
 
 load("//ops:operator.bzl", "operator")
 
-def elementwise_operator(name, onednn = False, deps = [], **kwargs):
-    """Declares the operator of a folder that has NAME.cc, NAME_cpu.cc, NAME_cuda.{cc,cu} and NAME.shapes.textproto.
+def elementwise_operator(name, onednn = False, cuda = False, deps = [], **kwargs):
+    """Declares the operator of a folder that has NAME.cc, NAME_cpu.cc and NAME.shapes.textproto.
 
     Args:
       name: as Operator::name() gives it.
       onednn: the folder has NAME_onednn.cc, too.
+      cuda: it has NAME_cuda.cc and NAME_cuda.cu, too.
       deps: as of `operator`.
       **kwargs: as of `operator`.
     """
@@ -22,10 +23,11 @@ def elementwise_operator(name, onednn = False, deps = [], **kwargs):
             str(Label("//ops/lib:cuda_frame.h")),
             str(Label("//ops/lib:elements.cuh")),
             str(Label("//ops/lib:elementwise.cuh")),
-            str(Label("//ops/lib:functions.cuh")),
             str(Label("//ops/lib:elementwise_cuda.space.textproto")),
-        ],
-        deps = deps + [str(Label("//ops/lib:cuda"))] + ([str(Label("//ops/lib:onednn"))] if onednn else []),
+            str(Label("//ops/lib:functions.cuh")),
+        ] if cuda else [],
+        deps = deps + ([str(Label("//ops/lib:onednn"))] if onednn else []) +
+               ([str(Label("//ops/lib:cuda"))] if cuda else []),
         # Nothing but the tail depends on the shape.
         sampled_configs = 2,
         shapes = name + ".shapes.textproto",

@@ -34,6 +34,7 @@ namespace {
   X(dnnl_matmul_desc_init)                      \
   X(dnnl_memory_create)                         \
   X(dnnl_memory_desc_init_by_strides)           \
+  X(dnnl_memory_desc_init_by_tag)               \
   X(dnnl_memory_destroy)                        \
   X(dnnl_memory_set_data_handle)                \
   X(dnnl_post_ops_append_binary)                \
@@ -46,9 +47,11 @@ namespace {
   X(dnnl_primitive_create)                      \
   X(dnnl_primitive_desc_create)                 \
   X(dnnl_primitive_desc_destroy)                \
+  X(dnnl_primitive_desc_query_md)               \
   X(dnnl_primitive_destroy)                     \
   X(dnnl_primitive_execute)                     \
   X(dnnl_reduction_desc_init)                   \
+  X(dnnl_reorder_primitive_desc_create)         \
   X(dnnl_softmax_forward_desc_init)             \
   X(dnnl_stream_create)                         \
   X(dnnl_version)
@@ -163,6 +166,8 @@ class Primitive : public Invocation {
     for (dnnl_exec_arg_t& argument : arguments_) {
       dnn_.dnnl_memory_destroy(argument.memory);
     }
+    if (reorder_ != nullptr) dnn_.dnnl_primitive_destroy(reorder_);
+    if (as_they_lie_ != nullptr) dnn_.dnnl_memory_destroy(as_they_lie_);
     if (primitive_ != nullptr) dnn_.dnnl_primitive_destroy(primitive_);
   }
 
@@ -178,6 +183,33 @@ class Primitive : public Invocation {
     return absl::OkStatus();
   }
 
+  // The weights, which every call brings from `desc` into the layout that the
+  // primitive, created by now, has chosen.
+  absl::Status BindWeights(int operand, const dnnl_memory_desc_t& desc) {
+    OPTRAIL_RETURN_IF_ERROR(
+        Check(dnn_.dnnl_memory_create(&as_they_lie_, &desc, dnn_.engine(),
+                                      DNNL_MEMORY_NONE),
+              "dnnl_memory_create"));
+    dnnl_memory_t chosen = nullptr;
+    OPTRAIL_RETURN_IF_ERROR(
+        Check(dnn_.dnnl_memory_create(&chosen, &weights_, dnn_.engine(),
+                                      DNNL_MEMORY_ALLOCATE),
+              "dnnl_memory_create"));
+    arguments_.push_back({DNNL_ARG_WEIGHTS, chosen});
+    operands_.push_back(kNoOperand);
+    weights_operand_ = operand;
+    dnnl_primitive_desc_t reorder = nullptr;
+    OPTRAIL_RETURN_IF_ERROR(Check(
+        dnn_.dnnl_reorder_primitive_desc_create(
+            &reorder, &desc, dnn_.engine(), &weights_, dnn_.engine(), nullptr),
+        "dnnl_reorder_primitive_desc_create"));
+    const absl::Status status =
+        Check(dnn_.dnnl_primitive_create(&reorder_, reorder),
+              "dnnl_primitive_create");
+    dnn_.dnnl_primitive_desc_destroy(reorder);
+    return status;
+  }
+
   // What follows the operation: with `per_channel` a product with and the
   // addition of an operand of that layout, then the activation.
   struct Epilogue {
@@ -191,8 +223,16 @@ class Primitive : public Invocation {
 
   void Run(absl::Span<void* const> operands) override {
     for (size_t i = 0; i < arguments_.size(); ++i) {
-      dnn_.dnnl_memory_set_data_handle(arguments_[i].memory,
-                                       operands[operands_[i]]);
+      if (operands_[i] != kNoOperand) {
+        dnn_.dnnl_memory_set_data_handle(arguments_[i].memory,
+                                         operands[operands_[i]]);
+        continue;
+      }
+      dnn_.dnnl_memory_set_data_handle(as_they_lie_,
+                                       operands[weights_operand_]);
+      const dnnl_exec_arg_t reorder[] = {{DNNL_ARG_FROM, as_they_lie_},
+                                         {DNNL_ARG_TO, arguments_[i].memory}};
+      dnn_.dnnl_primitive_execute(reorder_, dnn_.stream(), 2, reorder);
     }
     dnn_.dnnl_primitive_execute(primitive_, dnn_.stream(),
                                 static_cast<int>(arguments_.size()),
@@ -200,10 +240,16 @@ class Primitive : public Invocation {
   }
 
  private:
+  static constexpr int kNoOperand = -1;
+
   const OneDnn& dnn_;
   dnnl_primitive_t primitive_ = nullptr;
   std::vector<dnnl_exec_arg_t> arguments_;
   std::vector<int> operands_;
+  dnnl_memory_desc_t weights_ = {};  // as the primitive wants them
+  int weights_operand_ = kNoOperand;
+  dnnl_memory_t as_they_lie_ = nullptr;
+  dnnl_primitive_t reorder_ = nullptr;
 };
 
 dnnl_alg_kind_t AlgorithmOf(OneDnnActivation activation) {
@@ -248,6 +294,9 @@ absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
   OPTRAIL_RETURN_IF_ERROR(status);
   status = Check(dnn_.dnnl_primitive_create(&primitive_, primitive_desc),
                  "dnnl_primitive_create");
+  const dnnl_memory_desc_t* const weights = dnn_.dnnl_primitive_desc_query_md(
+      primitive_desc, dnnl_query_weights_md, 0);
+  if (weights != nullptr) weights_ = *weights;
   dnn_.dnnl_primitive_desc_destroy(primitive_desc);
   return status;
 }
@@ -462,11 +511,22 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
                      {1, conv.k, conv.s * conv.c * conv.k, conv.c * conv.k}}));
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t per_channel,
-      Describe(dnn, {{1, conv.k, 1, 1}, {conv.k, 1, 1, 1}}));
+      Describe(dnn, {{1, conv.k, 1, 1}, {conv.k, 1, conv.k, conv.k}}));
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t y,
       Describe(dnn, {{conv.n, conv.k, conv.p, conv.q},
                      {conv.p * conv.q * conv.k, 1, conv.q * conv.k, conv.k}}));
+  // The fast convolutions want weights in a layout of their own, into which
+  // every call brings them: they are operands. Where they serve few pixels that
+  // takes longer than it saves; but post-operations are slow without it.
+  const bool reorders = conv.fused || conv.n * conv.p * conv.q >= 128;
+  dnnl_memory_desc_t chosen = weights;
+  if (reorders) {
+    OPTRAIL_RETURN_IF_ERROR(Check(
+        dnn.dnnl_memory_desc_init_by_tag(&chosen, weights.ndims, weights.dims,
+                                         dnnl_f32, dnnl_format_tag_any),
+        "dnnl_memory_desc_init_by_tag"));
+  }
   const dnnl_dims_t strides = {conv.stride, conv.stride};
   const dnnl_dims_t before = {conv.padding, conv.padding};
   // Beyond the end there may be less padding, where strides do not fit.
@@ -477,7 +537,7 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
   OPTRAIL_RETURN_IF_ERROR(
       Check(dnn.dnnl_convolution_forward_desc_init(
                 &desc, dnnl_forward_inference, dnnl_convolution_direct, &x,
-                &weights, nullptr, &y, strides, before, after),
+                &chosen, nullptr, &y, strides, before, after),
             "dnnl_convolution_forward_desc_init"));
   auto primitive = std::make_unique<Primitive>(dnn);
   if (conv.fused) {
@@ -492,7 +552,9 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
     OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
   }
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, x));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_WEIGHTS, 1, weights));
+  OPTRAIL_RETURN_IF_ERROR(reorders
+                              ? primitive->BindWeights(1, weights)
+                              : primitive->Bind(DNNL_ARG_WEIGHTS, 1, weights));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, conv.fused ? 4 : 2, y));
   return primitive;
 }

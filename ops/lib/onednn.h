@@ -11,9 +11,9 @@
 //   })
 //
 // Each function makes a primitive over dense row-major float operands (products
-// also of bfloat16), as the operator has them, in its order. Layouts of the
-// library's own choice, into which a caller may bring weights once, are not
-// used.
+// also of bfloat16), as the operator has them, in its order. A layout of the
+// library's own choice is used for a convolution's weights alone, which every
+// call brings into it.
 
 #include <cstdint>
 #include <functional>

@@ -28,9 +28,47 @@ constexpr int kVectorRegisters = HWY_TARGET == HWY_AVX3 ? 32 : 16;
 // Accumulators have to become registers, so the loops over them must vanish.
 #define OPTRAIL_UNROLL _Pragma("GCC unroll 16")
 
-// acc += a column of A times a row of B. `row_step` is a constant for packed A.
-template <int kRows, int kVectors>
-HWY_INLINE void AddOuterProduct(const float* HWY_RESTRICT a, int64_t row_step,
+// The values of A for the next steps. Rows of plain A are reached from every
+// third, by multiples of the stride that addresses can have. The compiler must
+// not see through them: it would keep an address for every row and step, which
+// is more than there are registers, in memory.
+template <int kRows, int kUnroll, bool kPackedA>
+class ColumnsOfA {
+ public:
+  HWY_INLINE ColumnsOfA(const float* a, int64_t stride) : stride_(stride) {
+    OPTRAIL_UNROLL for (int i = 0; i < kPointers; ++i) {
+      first_[i] = a + 3 * i * stride;
+    }
+    Forget();
+  }
+
+  // The value of row i, `u` steps ahead; both are constants.
+  HWY_INLINE float At(int i, int u) const {
+    return kPackedA ? first_[0][i * kUnroll + u]
+                    : first_[i / 3][i % 3 * stride_ + u];
+  }
+
+  HWY_INLINE void Advance(int64_t floats) {
+    OPTRAIL_UNROLL for (int i = 0; i < kPointers; ++i) first_[i] += floats;
+    Forget();
+  }
+
+ private:
+  static constexpr int kPointers = kPackedA ? 1 : (kRows + 2) / 3;
+
+  HWY_INLINE void Forget() {
+    OPTRAIL_UNROLL for (int i = 0; i < kPointers; ++i) {
+      asm("" : "+r"(first_[i]));
+    }
+  }
+
+  const float* first_[kPointers];
+  int64_t stride_;
+};
+
+// acc += a column of A times a row of B.
+template <int kRows, int kVectors, class Columns>
+HWY_INLINE void AddOuterProduct(const Columns& a, int u,
                                 const float* HWY_RESTRICT b,
                                 V (&acc)[kRows][kVectors]) {
   const D d;
@@ -40,7 +78,7 @@ HWY_INLINE void AddOuterProduct(const float* HWY_RESTRICT a, int64_t row_step,
     b_row[j] = hn::LoadU(d, b + j * lanes);
   }
   OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-    const V a_value = hn::Set(d, a[i * row_step]);
+    const V a_value = hn::Set(d, a.At(i, u));
     OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
       acc[i][j] = hn::MulAdd(a_value, b_row[j], acc[i][j]);
     }
@@ -64,33 +102,36 @@ void MultiplyTile(const TileCall& call) {
     }
   }
 
-  const float* HWY_RESTRICT a = call.a;
+  ColumnsOfA<kRows, kUnroll, kPackedA> a(call.a, call.lda);
   const float* HWY_RESTRICT b = call.b;
   const int64_t ldb = call.ldb;
-  const int64_t row_step = kPackedA ? kUnroll : call.lda;
   const int64_t ahead = call.prefetch * ldb;
   int64_t left = call.k;
   int64_t segment = kPackedA ? left : std::min(left, call.first_segment);
   for (;;) {
     left -= segment;
     for (; segment >= kUnroll; segment -= kUnroll) {
-      OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-        if (ahead != 0) {
+      if (ahead != 0) {
+        OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
           OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-            __builtin_prefetch(b + ahead + j * lanes);
+            __builtin_prefetch(b + ahead + u * ldb + j * lanes);
           }
         }
-        AddOuterProduct(a + u, row_step, b, acc);
-        b += ldb;
       }
-      a += kPackedA ? kRows * kUnroll : kUnroll;
+      OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
+        AddOuterProduct(a, u, b, acc);
+        b += ldb;
+        asm("" : "+r"(b));
+      }
+      a.Advance(kPackedA ? kRows * kUnroll : kUnroll);
     }
-    for (int64_t u = 0; u < segment; ++u) {
-      AddOuterProduct(a + u, row_step, b, acc);
+    for (; segment > 0; --segment) {
+      AddOuterProduct(a, 0, b, acc);
       b += ldb;
+      a.Advance(1);
     }
     if (kPackedA || left == 0) break;
-    a += segment + call.segment_gap;
+    a.Advance(call.segment_gap);
     segment = std::min(left, call.segment);
   }
 

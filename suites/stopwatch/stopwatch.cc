@@ -17,6 +17,10 @@ namespace {
 constexpr double kFarSlower = 3;
 constexpr double kLongSlower = 1.3;
 
+// The first of long calls may be slower than those that follow by as much as
+// this.
+constexpr double kColdStart = 1.05;
+
 // A sample may miss its target length by this factor before the number of
 // calls is corrected.
 constexpr double kCallsSlack = 2;
@@ -116,10 +120,12 @@ absl::StatusOr<Sampling> TakeFirstSample(const proto::SamplingOptions& options,
   const double slower = batch.disturbed || batch.elapsed_ns < kLongCallNs
                             ? kFarSlower
                             : kLongSlower;
-  if (options.has_hopeless_above_ns() &&
-      first.time_ns > slower * options.hopeless_above_ns()) {
-    first.outcome = proto::CENSORED;
-  }
+  const bool hopeless = options.has_hopeless_above_ns() &&
+                        first.time_ns > slower * options.hopeless_above_ns();
+  const bool decided = options.has_decisive_above_ns() && !batch.disturbed &&
+                       batch.elapsed_ns >= kLongCallNs &&
+                       first.time_ns > kColdStart * options.decisive_above_ns();
+  if (hopeless || decided) first.outcome = proto::CENSORED;
   return first;
 }
 

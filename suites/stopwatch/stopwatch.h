@@ -61,8 +61,9 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
                                      const Sampling* first = nullptr);
 
 // One call, for tasks whose calls are known to be long: CENSORED if that shows
-// that the config is hopeless, which then need not be called again; else OK,
-// and a beginning for TakeSamples.
+// that the config is hopeless, or above decisive_above_ns whatever a cold start
+// may have added: it then need not be called again. Else OK, and a beginning
+// for TakeSamples.
 absl::StatusOr<Sampling> TakeFirstSample(const proto::SamplingOptions& options,
                                          ops::Timer& timer,
                                          ops::Monitor& monitor);

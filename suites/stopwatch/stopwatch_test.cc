@@ -181,6 +181,14 @@ TEST(StopwatchTest, TheFirstSampleSaysWhetherALongConfigIsHopeless) {
   EXPECT_EQ(good.total_calls_, kMinCleanSamples);
   EXPECT_EQ(result.measurement.sample_ns(0), first.measurement.sample_ns(0));
 
+  // Not hopeless, and yet too slow to be the best.
+  options.set_decisive_above_ns(1.05e8);
+  NoisyKernel slower(1.2e8, .01, 0, 5);
+  EXPECT_EQ(TakeFirstSample(options, slower, slower)->outcome, proto::CENSORED);
+  NoisyKernel similar(1.07e8, .01, 0, 6);
+  EXPECT_EQ(TakeFirstSample(options, similar, similar)->outcome, proto::OK);
+  options.clear_decisive_above_ns();
+
   // A disturbed one says little, a short one nothing about what follows.
   NoisyKernel disturbed(1.6e8 / 8, .01, 1, 3);
   EXPECT_EQ(TakeFirstSample(options, disturbed, disturbed)->outcome, proto::OK);

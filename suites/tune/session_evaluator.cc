@@ -166,10 +166,10 @@ EvaluationOptions SessionEvaluator::OptionsFor(
       request.metrics.empty() || request.metrics.front() == tuning::kTimeMetric;
   if (request.hopeless_above && times) {
     options.sampling.set_hopeless_above_ns(*request.hopeless_above);
-    if (HasLongCalls(request)) {
-      options.hopeless_after =
-          kBesideCalls +
-          absl::Nanoseconds(kCallsOfAReading * *request.hopeless_above);
+    if (HasLongCalls(request) && longest_reading_ns_ > 0) {
+      options.hopeless_after = absl::Nanoseconds(
+          kLongestReadings * static_cast<double>(longest_reading_ns_) +
+          kCallsOfAReading * *request.hopeless_above);
     }
   }
   for (const std::string& metric : request.metrics) {
@@ -213,6 +213,9 @@ tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
     }
   }
   Evaluation evaluation = evaluator_.Evaluate(request.config, options);
+  if (request.purpose == Purpose::kSearch && evaluation.outcome == proto::OK) {
+    longest_reading_ns_ = std::max(longest_reading_ns_, evaluation.elapsed_ns);
+  }
   answer.lost = evaluation.lost;
   answer.unpaid_ns = screened.unpaid_ns + evaluation.unpaid_ns;
   trial.set_outcome(evaluation.outcome);

@@ -46,10 +46,11 @@ inline constexpr int64_t kRoundSamplingNs = 20'000'000;
 // the search one sample is enough of what is this much slower than the best.
 inline constexpr double kClearlySlower = 1.05;
 
-// A long call that is hopeless is not waited for: a reading of one that is not
-// is a call that is timed, one that is checked and a few that are sampled.
+// A long call that is hopeless is not waited for. A reading of one that is not
+// takes this many hopeless calls (one is timed, one is checked, a few are
+// sampled) and, for what is beside them, as often the longest reading so far.
 inline constexpr double kCallsOfAReading = 12;
-inline constexpr absl::Duration kBesideCalls = absl::Seconds(1);
+inline constexpr double kLongestReadings = 2;
 
 // Where processes are opened ahead, one for each set of inputs serves all
 // rounds in which finalists are ranked, in turn; the proof has new ones. There,
@@ -115,6 +116,7 @@ class SessionEvaluator : public tuning::Evaluator {
   const SessionEvaluatorOptions options_;
   std::deque<tuning::Request> waiting_;
   Screen screen_;
+  int64_t longest_reading_ns_ = 0;  // of the search, that was OK
   int64_t answered_ = 0;
   int64_t proof_rounds_opened_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "suites/worker/worker_evaluator.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -88,12 +89,17 @@ int64_t WorkerEvaluator::waiting_bytes() const {
 }
 
 void WorkerEvaluator::Rest() {
-  for (auto& [round, slot] : slots_) slot.worker->Kill();
-  if (next_ != nullptr) next_->Kill();
-  slots_.clear();
-  next_.reset();
+  std::vector<std::unique_ptr<OpenedWorker>> ended = std::move(ending_);
   ending_.clear();
+  for (auto& [round, slot] : slots_) ended.push_back(std::move(slot.worker));
+  slots_.clear();
+  if (next_ != nullptr) ended.push_back(std::move(next_));
+  for (const auto& worker : ended) worker->Kill();
   if (smaller_ && *smaller_) (*smaller_)->Rest();
+  if (ended.empty() || ProcessesAhead() == 0) return;
+  // A second goes by until a driver has taken back what eight processes had;
+  // what was found out need not wait for it.
+  std::thread([ended = std::move(ended)]() mutable { ended.clear(); }).detach();
 }
 
 void WorkerEvaluator::Stop(Round round) {

@@ -140,6 +140,34 @@ TEST_F(WorkerEvaluatorTest, TheFirstLongCallOfAHopelessConfigIsItsLast) {
   EXPECT_GE(slower.measurement->sample_ns_size(), kMinCleanSamples);
 }
 
+TEST_F(WorkerEvaluatorTest, WhoDoesNotComeBackInTimeIsHopelessWhereThatIsSaid) {
+  worker_.config_deadline = absl::Minutes(2);
+  options_.sampling.set_hopeless_above_ns(3e7);
+  options_.hopeless_after = absl::Seconds(1);
+  const Evaluation hanging = Evaluate("hang");
+  EXPECT_EQ(hanging.outcome, proto::CENSORED) << hanging.detail;
+  EXPECT_EQ(hanging.time_ns, 3e7);
+  // A deadline that is shorter is the config's own.
+  worker_.config_deadline = absl::Milliseconds(500);
+  EXPECT_EQ(Evaluate("hang").outcome, proto::TIMED_OUT);
+}
+
+TEST_F(WorkerEvaluatorTest, MeasuresOnASmallerProblemWhereThereIsOne) {
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  const auto good = *ParseConfig("behaviour=ok,work=1");
+  Evaluator* const smaller = evaluator.Smaller(good, .25);
+  ASSERT_NE(smaller, nullptr);
+  EXPECT_EQ(evaluator.Smaller(good, .25), smaller) << "it is kept";
+  const Evaluation evaluation = smaller->Evaluate(good, options_);
+  EXPECT_NE(evaluation.outcome, proto::WRONG_RESULT) << evaluation.detail;
+  EXPECT_NE(evaluation.outcome, proto::INVALID) << evaluation.detail;
+  EXPECT_EQ(evaluator.workers_started(), 0) << "in a process of its own";
+  EXPECT_GT(evaluator.waiting_bytes(),
+            WorkerEvaluator(entry_.task, worker_).waiting_bytes());
+  WorkerEvaluator another(entry_.task, worker_);
+  EXPECT_EQ(another.Smaller(good, 1e-9), nullptr);
+}
+
 TEST_F(WorkerEvaluatorTest, GoesOnAfterAFailureInANewWorker) {
   WorkerEvaluator evaluator(entry_.task, worker_);
   const auto good = *ParseConfig("behaviour=ok,work=1");

@@ -23,5 +23,18 @@ TEST(StopReasonTest, AReasonOfANewerWriterIsPrintedByNumber) {
             "stop_reason_77");
 }
 
+TEST(StopReasonTest, AProofThatIsAsPreciseAsAskedNeedsNoNote) {
+  proto::Proof proof;
+  EXPECT_EQ(ProofEndNote(proof), "");
+  proof.set_end(proto::PROOF_PRECISE);
+  EXPECT_EQ(ProofEndNote(proof), "");
+  proof.set_end(proto::PROOF_TIME_SPENT);
+  EXPECT_EQ(ProofEndNote(proof), "time spent");
+  proof.set_end(proto::PROOF_ROUNDS_SPENT);
+  EXPECT_EQ(ProofEndNote(proof), "rounds spent");
+  proof.set_end(proto::PROOF_DISTURBED);
+  EXPECT_EQ(ProofEndNote(proof), "disturbed");
+}
+
 }  // namespace
 }  // namespace optrail::tuning
