@@ -396,7 +396,7 @@ def operator(
         args = [
             "--op=" + name,
             "--sampled_configs=%d" % sampled_configs,
-        ],
+        ] + (["--untested_backends=halide_adams2019"] if halide else []),
         visibility = ["//visibility:private"],
         deps = [
             ":" + name,

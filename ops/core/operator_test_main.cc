@@ -53,6 +53,9 @@
 #include "tuning/space/space.h"
 
 ABSL_FLAG(std::string, op, "", "name of the operator under test");
+ABSL_FLAG(std::vector<std::string>, untested_backends, {},
+          "Backends that take too long to compile for a test; whoever measures "
+          "them checks their results all the same.");
 ABSL_FLAG(int, sampled_configs, 8,
           "how many configs beside the default may be run with each shape, in "
           "units of five; 0: the default only");
@@ -509,6 +512,12 @@ class OperatorTest : public testing::Test {
     for (const Backend* backend : entry_->BackendsOf(device.kind())) {
       if (device.kind() == proto::CPU &&
           backend->name() == OwnBackendName(proto::CPU)) {
+        continue;
+      }
+      const std::vector<std::string> untested =
+          absl::GetFlag(FLAGS_untested_backends);
+      if (std::find(untested.begin(), untested.end(), backend->name()) !=
+          untested.end()) {
         continue;
       }
       SCOPED_TRACE(backend->name());
