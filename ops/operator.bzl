@@ -177,7 +177,7 @@ def operator(
         shapes,
         cpu = [],
         cuda = [],
-        halide = None,
+        halide = [],
         backends = {},
         hardware = {},
         hdrs = [],
@@ -212,7 +212,7 @@ def operator(
         defined as 0, 1, ...
       cuda: the kernel for CUDA
       halide: the operator's algorithm in Halide (ops/halide/algorithm.h), a
-        file NAME_halide.cc: the backends `halide`, whose schedules are found by
+        file NAME_halide.cc and headers that it shares: the backends `halide`, whose schedules are found by
         tuning, and halide_adams2019, halide_li2018 and halide_mullapudi2016
       backends: other ways to compute the operator, {name: files}. A *.jit.cc is
         embedded and compiled when it is asked for (ops/core/jit.h); another
@@ -262,11 +262,12 @@ def operator(
     generated = []
     halide_compiler = ""
     if halide:
-        if not halide.endswith("_halide.cc"):
-            fail("operator %s: halide = %r: expected a name that ends with _halide.cc" % (name, halide))
-        peer = [halide, str(Label("//ops/halide:autoscheduler.space.textproto"))]
+        algorithms = [file for file in halide if file.endswith("_halide.cc")]
+        if len(algorithms) != 1:
+            fail("operator %s: halide = %r: expected one name that ends with _halide.cc" % (name, halide))
+        peer = halide + [str(Label("//ops/halide:autoscheduler.space.textproto"))]
         backends = dict({
-            "halide": [halide],
+            "halide": halide,
             "halide_adams2019": peer,
             "halide_li2018": peer,
             "halide_mullapudi2016": peer,
@@ -276,7 +277,7 @@ def operator(
             halide_compiler = name + "_halide_compiler"
             cc_binary(
                 name = halide_compiler,
-                srcs = [halide],
+                srcs = halide,
                 visibility = ["//visibility:private"],
                 deps = [
                     str(Label("//ops/halide:algorithm")),
@@ -340,7 +341,7 @@ def operator(
     compiled_backends = [
         file
         for file in names_of
-        if file not in cpu + uses and file != halide and file.endswith(".cc") and not file.endswith(".jit.cc")
+        if file not in cpu + uses and file not in halide and file.endswith(".cc") and not file.endswith(".jit.cc")
     ]
     _operator_registration(
         name = name + "_registration",
