@@ -273,4 +273,16 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   return run;
 }
 
+ExitCode ExitCodeOfRun(const proto::Run& run) {
+  ExitCode code = ExitCode::kOk;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    if (result.outcome() == proto::CONTENDED) {
+      code = ExitCode::kNotEnoughData;
+    } else if (result.outcome() != proto::OK) {
+      return ExitCode::kCheckFailed;
+    }
+  }
+  return code;
+}
+
 }  // namespace optrail::suites

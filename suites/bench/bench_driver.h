@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "base/exit_code.h"
 #include "suites/bench/bench_session.h"
 #include "suites/worker/run_context.h"
 #include "suites/worker/worker_evaluator.h"
@@ -56,6 +57,10 @@ std::string UntunedNote(const std::vector<BenchCase>& cases,
 absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
                                          const RunContext& context,
                                          const BenchDriverOptions& options);
+
+// kCheckFailed if a benchmark failed; else kNotEnoughData if one was too
+// disturbed to be told; else kOk.
+ExitCode ExitCodeOfRun(const proto::Run& run);
 
 }  // namespace optrail::suites
 

@@ -73,13 +73,6 @@ void PrintHeader(const RunContext& context) {
   }
 }
 
-bool AllOk(const proto::Run& run) {
-  return std::all_of(run.results().begin(), run.results().end(),
-                     [](const proto::BenchmarkResult& result) {
-                       return result.outcome() == proto::OK;
-                     });
-}
-
 // A history that cannot be written is better known before an hour of measuring
 // than after it.
 absl::Status CheckWritable(const std::string& history) {
@@ -173,7 +166,7 @@ absl::StatusOr<int> Bench(const std::string& op) {
   if (absl::GetFlag(FLAGS_record)) {
     OPTRAIL_RETURN_IF_ERROR(Record(run, context));
   }
-  return ToInt(AllOk(run) ? ExitCode::kOk : ExitCode::kCheckFailed);
+  return ToInt(ExitCodeOfRun(run));
 }
 
 }  // namespace
@@ -217,7 +210,7 @@ Command BenchCommand(const std::string& op) {
       "Every benchmark is measured in several fresh processes, checked "
       "against\n"
       "the reference each time. Prints Google Benchmark's table or JSON.\n"
-      "Exit code 1: a benchmark failed.\n"
+      "Exit code 1: a benchmark failed; 3: the machine was too busy for one.\n"
       "\n"
       "  bench --op=softmax --record\n"
       "  bench --op=matmul --config=\"mr=4,...\" --record\n"
@@ -312,10 +305,10 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   std::cout.flush();
   OPTRAIL_RETURN_IF_ERROR(Record(run, result.context));
   result.run_id = run.run_id();
-  result.all_ok = AllOk(run) && std::all_of(summaries.begin(), summaries.end(),
-                                            [](const TuneSummary& summary) {
-                                              return summary.error.empty();
-                                            });
+  result.exit_code = ExitCodeOfRun(run);
+  for (const TuneSummary& summary : summaries) {
+    if (!summary.error.empty()) result.exit_code = ExitCode::kCheckFailed;
+  }
   return result;
 }
 
