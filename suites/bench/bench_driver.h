@@ -11,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "base/exit_code.h"
 #include "suites/bench/bench_session.h"
+#include "suites/proto/workload.pb.h"
 #include "suites/worker/run_context.h"
 #include "suites/worker/worker_evaluator.h"
 #include "suites/workload/tasks.h"
@@ -22,6 +23,8 @@ struct BenchDriverOptions {
   BenchOptions bench;  // on_progress is filled in
   WorkerOptions worker;
   std::string suite;  // name of the run's suite
+  // Whose layers the tasks are; the run keeps them. No layers: none.
+  proto::Workload workload;
 
   bool with_default = true;
   bool with_tuned = true;
