@@ -156,7 +156,11 @@ class Steps {
       const int d = std::stoi(step.at(2));
       const VarOrRVar loop = Loop(s, d, step.at(3));
       Halide::Stage stage = StageOf(s, d);
-      if (op == "vectorize") stage.vectorize(loop);
+      if (op == "vectorize") {
+        // Lanes of a reduction are added up pair by pair.
+        if (loop.is_rvar) stage.atomic();
+        stage.vectorize(loop);
+      }
       if (op == "unroll") stage.unroll(loop);
       if (op == "parallel") stage.parallel(loop);
     } else if (op == "cache_write") {

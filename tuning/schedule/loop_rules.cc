@@ -42,6 +42,15 @@ int64_t NearestBelow(const std::vector<int64_t>& options, int64_t wanted) {
   return best;
 }
 
+// Whether all that the last definition does is to add up partial results that
+// lie side by side.
+bool MergesPartialResults(const Program& program, int s) {
+  const Definition& last = program.stage(s).definitions.back();
+  return last.reads.size() == 1 && !last.reads[0].of_input &&
+         last.reductions.size() == 1 &&
+         program.plan(last.reads[0].source).origin == Origin::kRfactor;
+}
+
 std::vector<int64_t> DivisorsBetween(int64_t of, int64_t least, int64_t most) {
   std::vector<int64_t> divisors;
   for (int64_t d = least; d <= std::min(most, of - 1); ++d) {
@@ -90,7 +99,7 @@ std::vector<int64_t> Permutations(size_t loops) {
 class MultiLevelTiling : public SketchRule {
  public:
   std::string name() const override { return "multi_level_tiling"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const StagePlan& plan = program.plan(s);
@@ -120,6 +129,11 @@ class MultiLevelTiling : public SketchRule {
     // The last of a reduction's loops moves fastest, as it was written.
     for (const Loop& loop : before) {
       if (loop.axis < axes) continue;
+      if (MergesPartialResults(program, s)) {  // few, and may become lanes
+        program.SetLevel(s, d, loop.name, kMiddle);
+        reductions[kMiddle].push_back(loop.name);
+        continue;
+      }
       CutReduction(loop.axis - axes, loop, cut, decisions, program, reductions);
     }
     // The vector's axis is innermost.
@@ -409,10 +423,12 @@ class MultiLevelTiling : public SketchRule {
   }
 };
 
-// The innermost loop over the contiguous axis becomes vectors.
+// Partial results that are added up become vectors, else the innermost loop
+// over the contiguous axis.
 class Vectorize : public SketchRule {
  public:
   std::string name() const override { return "vectorize"; }
+  int version() const override { return 2; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const StagePlan& plan = program.plan(s);
@@ -420,19 +436,19 @@ class Vectorize : public SketchRule {
     const int axis = VectorAxis(program, s);
     const int last = static_cast<int>(plan.nests.size()) - 1;
     const Loop* const loop = InnerLoop(program, s, last, axis);
-    if (loop == nullptr) return;
     // Whole vectors only, but where a tail can be shifted inwards.
     std::vector<int64_t> options;
     for (const int64_t lanes : {4, 8, 16, 32}) {
-      if (loop->extent % lanes == 0 ||
-          (plan.nests.size() == 1 && loop->extent >= lanes)) {
+      if (loop != nullptr &&
+          (loop->extent % lanes == 0 ||
+           (plan.nests.size() == 1 && loop->extent >= lanes))) {
         options.push_back(lanes);
       }
     }
+    if (MergeAsLanes(s, last, decisions, program) || options.empty()) return;
     // Short ones only where there is nothing better.
     if (options.size() > 2) options.erase(options.begin());
     options.push_back(0);
-    if (options.size() == 1) return;
     const int64_t usual = 64 / program.stage(s).element_bytes;
     std::vector<int64_t> drawn(options.begin(), options.end() - 1);
     drawn.insert(drawn.end(), 8, NearestBelow(drawn, usual));
@@ -455,6 +471,26 @@ class Vectorize : public SketchRule {
   }
 
  private:
+  // Partial results are added up pair by pair, not one after the other.
+  static bool MergeAsLanes(int s, int d, Decisions& decisions,
+                           Program& program) {
+    if (!MergesPartialResults(program, s)) return false;
+    const auto axes = static_cast<int>(program.stage(s).extents.size());
+    const Nest& nest = program.nest(s, d);
+    const auto loop =
+        std::find_if(nest.begin(), nest.end(),
+                     [&](const Loop& loop) { return loop.axis == axes; });
+    const bool is_power =
+        loop != nest.end() && (loop->extent & (loop->extent - 1)) == 0;
+    if (!is_power) return false;
+    if (decisions.Choose(DecisionName(s, "merge"), {0, 1}, 1,
+                         {0, 1, 1, 1, 1, 1}) == 0) {
+      return false;
+    }
+    program.Mark(s, d, std::string(loop->name), LoopKind::kVector);
+    return true;
+  }
+
   static const Loop* InnerLoop(const Program& program, int s, int d, int axis) {
     const Nest& nest = program.nest(s, d);
     for (auto loop = nest.rbegin(); loop != nest.rend(); ++loop) {
@@ -469,15 +505,20 @@ class Vectorize : public SketchRule {
 class Unroll : public SketchRule {
  public:
   std::string name() const override { return "unroll"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const StagePlan& plan = program.plan(s);
     if (plan.where != Where::kRoot && plan.where != Where::kAt) return;
     // Beyond the registers of any machine code only grows, most of all where
-    // vectors are taken apart.
+    // vectors are taken apart; and what keeps no sums gains little.
     const int last = static_cast<int>(plan.nests.size()) - 1;
-    const int64_t most_unrolled = Gathers(program, s, last) ? 8 : 128;
+    const bool sums = program.stage(s).HasReduction() ||
+                      plan.origin == Origin::kCacheWrite ||
+                      program.ReadsReduction(s);
+    const int64_t most_unrolled = Gathers(program, s, last) ? 8
+                                  : sums                    ? 128
+                                                            : 16;
     if (CountOf(program, s, last) == 1) return;
     if (CountOf(program, s, last) > most_unrolled) return;
     if (decisions.Choose(DecisionName(s, "unroll"), {0, 1}, 1,
