@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
@@ -44,6 +45,8 @@
 ABSL_FLAG(int, traces, 3, "how many programs of each shape");
 ABSL_FLAG(std::string, op, "", "only this operator");
 ABSL_FLAG(int, seed, 1, "of what is drawn");
+ABSL_FLAG(std::string, shape, "", "only this shape of --op");
+ABSL_FLAG(std::string, trace, "", "of --op and --shape: this program alone");
 
 namespace optrail::ops {
 namespace {
@@ -53,19 +56,39 @@ const std::map<std::string, std::vector<std::string>>& Shapes() {
   static const auto& shapes =
       *new std::map<std::string, std::vector<std::string>>{
           {"add", {"n=1000/f32", "n=37/f32"}},
+          {"attention",
+           {"batch=1,heads=2,queries=19,keys=37,d=24/f32",
+            "batch=2,heads=4,queries=16,keys=16,d=32/causal=yes,group=2/f32"}},
+          {"batched_matmul",
+           {"batch=3,m=17,n=35,k=40/f32",
+            "batch=2,m=32,n=32,k=48/transposed=a/f32",
+            "batch=2,m=32,n=32,k=48/transposed=b/f32"}},
           {"conv2d",
            {"n=1,h=9,w=11,c=16,k=40,r=3,s=3/padding=1/f32",
             "n=2,h=8,w=8,c=32,k=32,r=1,s=1/f32"}},
           {"conv_bn_relu",
            {"n=1,h=13,w=13,c=5,k=24,r=5,s=5/padding=2,stride=2/f32",
             "n=1,h=7,w=7,c=64,k=64,r=3,s=3/padding=1/f32"}},
-          {"layer_norm", {"rows=5,cols=67/f32", "rows=12,cols=128/f32"}},
+          {"depthwise_conv2d",
+           {"n=1,h=9,w=11,c=24,r=3,s=3/padding=1/f32",
+            "n=2,h=12,w=12,c=32,r=5,s=5/padding=2,stride=2/f32"}},
+          {"embedding_bag", {"rows=50,cols=40,bags=7,lookups=5/f32"}},
+          {"gelu", {"n=1000/f32", "n=1000/approximation=tanh/f32"}},
+          {"layer_norm",
+           {"rows=5,cols=67/f32", "rows=12,cols=128/f32",
+            "rows=12,cols=64/statistics=written/f32"}},
+          {"layer_norm_backward",
+           {"rows=9,cols=67/f32", "rows=32,cols=64/f32"}},
           {"linear",
            {"m=9,n=50,k=33/activation=gelu/f32", "m=32,n=64,k=64/f32"}},
           {"matmul",
            {"m=37,n=67,k=45/f32", "m=64,n=96,k=128/f32", "m=1,n=70,k=64/f32"}},
           {"relu", {"n=1000/f32"}},
+          {"rms_norm",
+           {"rows=5,cols=67/f32", "rows=12,cols=128/statistics=written/f32"}},
+          {"rms_norm_backward", {"rows=9,cols=67/f32"}},
           {"softmax", {"rows=9,cols=83/f32", "rows=16,cols=128/f32"}},
+          {"stencil", {"h=23,w=45/f32", "h=32,w=40/steps=3/f32"}},
           {"sum",
            {"rows=9,cols=83/f32", "rows=64,cols=96/axis=rows/f32",
             "rows=20,cols=48/axis=all/f32"}},
@@ -93,16 +116,20 @@ class FencedMemory {
     bytes_ = bytes;
   }
   char* data() { return data_; }
+  bool Untouched() const {
+    return std::all_of(begin_, begin_ + usable_, IsNan);
+  }
   bool IntactBeside() const {
     for (const char* p = begin_; p < begin_ + usable_; ++p) {
       if (p >= data_ && p < data_ + bytes_) continue;
-      if (static_cast<unsigned char>(*p) != kNan) return false;
+      if (!IsNan(*p)) return false;
     }
     return true;
   }
 
  private:
   static constexpr unsigned char kNan = 0xff;
+  static bool IsNan(char c) { return static_cast<unsigned char>(c) == kNan; }
   char *begin_ = nullptr, *data_ = nullptr;
   size_t usable_ = 0, bytes_ = 0;
 };
@@ -174,6 +201,9 @@ absl::Status RunOnce(const Problem& problem, const Problem::Inputs& inputs,
           absl::StrCat("memory beside ", spec.name, " was overwritten"));
     }
     if (spec.role == Role::kInput) continue;
+    if (operands[i].Untouched()) {
+      return absl::FailedPreconditionError("ended by its own assertions");
+    }
     const CompareResult compared =
         Compare(spec.data_type, operands[i].data(), inputs.reference[output++],
                 problem.entry->op->ToleranceFor(problem.shape));
@@ -283,7 +313,7 @@ class RandomTracesTest : public testing::Test {
 
 struct Tally {
   int drawn = 0, matched = 0, by_trace = 0, by_halide = 0, by_bounds = 0,
-      slow = 0;
+      by_assertion = 0, slow = 0;
 
   void Add(const Tally& other) {
     drawn += other.drawn;
@@ -291,15 +321,38 @@ struct Tally {
     by_trace += other.by_trace;
     by_halide += other.by_halide;
     by_bounds += other.by_bounds;
+    by_assertion += other.by_assertion;
     slow += other.slow;
   }
   std::string ToText() const {
     return absl::StrCat(drawn, " drawn: ", matched,
                         " match, refused by the trace check ", by_trace,
                         ", by Halide ", by_halide, ", by the bounds check ",
-                        by_bounds, "; ", slow, " ran too long");
+                        by_bounds, ", by its own assertions ", by_assertion,
+                        "; ", slow, " ran too long");
   }
 };
+
+// What a campaign found, again.
+TEST_F(RandomTracesTest, TheTraceOfTheFlag) {
+  if (absl::GetFlag(FLAGS_trace).empty()) GTEST_SKIP() << "no --trace";
+  const auto problem =
+      MakeProblem(absl::GetFlag(FLAGS_op), absl::GetFlag(FLAGS_shape));
+  ASSERT_TRUE(problem.ok()) << problem.status().message();
+  const auto trace = tuning::ParseTrace(absl::GetFlag(FLAGS_trace));
+  ASSERT_TRUE(trace.ok()) << trace.status().message();
+  tuning::Decisions decisions = tuning::Decisions::Replay(*trace);
+  const auto program =
+      tuning::Derive(problem->algorithm, tuning::Machine(), decisions);
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  std::cout << problem->algorithm.ToText() << program->StepsText()
+            << program->LoopsText();
+  const proto::Config config = tuning::ConfigOf(*trace);
+  const auto artifact = Compile(*problem, config);
+  ASSERT_TRUE(artifact.ok()) << artifact.status().message();
+  const absl::Status status = RunApart(*problem, *artifact, config);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
 
 TEST_F(RandomTracesTest, CompileAndMatchOrAreRefusedWithAReason) {
   std::map<std::string, int> reasons;
@@ -313,6 +366,8 @@ TEST_F(RandomTracesTest, CompileAndMatchOrAreRefusedWithAReason) {
       GTEST_SKIP() << why;
     }
     for (const std::string& text : shapes) {
+      const std::string only = absl::GetFlag(FLAGS_shape);
+      if (!only.empty() && only != text) continue;
       const auto problem = MakeProblem(name, text);
       ASSERT_TRUE(problem.ok()) << problem.status().message();
       Rng rng(absl::GetFlag(FLAGS_seed));
@@ -347,7 +402,9 @@ TEST_F(RandomTracesTest, CompileAndMatchOrAreRefusedWithAReason) {
         }
         EXPECT_FALSE(status.message().empty()) << what;
         ++reasons[std::string(status.message().substr(0, 100))];
-        if (absl::IsDeadlineExceeded(status)) {
+        if (absl::IsFailedPrecondition(status)) {
+          ++tally.by_assertion;
+        } else if (absl::IsDeadlineExceeded(status)) {
           ++tally.slow;
           std::cout << what << ": " << status.message() << "\n";
         } else if (!program.ok()) {
@@ -373,9 +430,28 @@ TEST_F(RandomTracesTest, CompileAndMatchOrAreRefusedWithAReason) {
 // What nobody tuned must run, whatever the size.
 TEST_F(RandomTracesTest, TheDefaultFitsEverySize) {
   const std::map<std::string, std::vector<std::string>> shapes = {
+      {"attention",
+       {"batch=1,heads=1,queries=1,keys=1,d=1/f32",
+        "batch=1,heads=2,queries=131,keys=257,d=67/causal=yes/f32"}},
+      {"batched_matmul",
+       {"batch=1,m=1,n=1,k=1/f32", "batch=3,m=31,n=61,k=127/transposed=b/f32"}},
       {"conv_bn_relu",
        {"n=1,h=1,w=1,c=1,k=1,r=1,s=1/f32",
         "n=3,h=17,w=5,c=19,k=23,r=3,s=3/padding=1,stride=2/f32"}},
+      {"depthwise_conv2d",
+       {"n=1,h=1,w=1,c=1,r=1,s=1/f32",
+        "n=1,h=19,w=23,c=131,r=3,s=3/padding=1,stride=2/f32"}},
+      {"embedding_bag",
+       {"rows=1,cols=1,bags=1,lookups=1/f32",
+        "rows=101,cols=131,bags=37,lookups=23/f32"}},
+      {"gelu", {"n=1/f32", "n=4099/approximation=tanh/f32"}},
+      {"layer_norm_backward",
+       {"rows=1,cols=1/f32", "rows=131,cols=257/f32", "rows=1,cols=67/f32"}},
+      {"rms_norm",
+       {"rows=1,cols=1/f32", "rows=7,cols=1021/statistics=written/f32"}},
+      {"rms_norm_backward", {"rows=1,cols=1/f32", "rows=61,cols=127/f32"}},
+      {"stencil",
+       {"h=3,w=3/steps=1/f32", "h=67,w=131/f32", "h=37,w=41/steps=8/f32"}},
       {"layer_norm", {"rows=1,cols=1/f32", "rows=3,cols=131/f32"}},
       {"linear", {"m=1,n=1,k=1/activation=gelu/f32"}},
       {"matmul",
