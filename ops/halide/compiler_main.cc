@@ -143,9 +143,7 @@ class Compiler {
     setrlimit(RLIMIT_CORE, &no_core);
     Reply reply =
         CarryOut(absl::StrCat(request, "object ", object_.path(), "\n"));
-    if (reply.ok && !absl::StartsWith(request, "kind describe")) {
-      reply = Link();
-    }
+    if (reply.ok && absl::StartsWith(request, "kind compile")) reply = Link();
     const std::string text =
         absl::StrCat(reply.ok ? "ok\n" : "refused\n", reply.text);
     size_t written = 0;
@@ -211,9 +209,9 @@ class Compiler {
                        MaxDataBytesOf(request) >> 20, " MiB of memory"));
     }
     if (text.empty()) return Refused("the compiler said nothing");
-    if (absl::StartsWith(text, "ok\n") &&
-        !absl::StartsWith(request, "kind describe")) {
-      text += library_.Read();
+    if (absl::StartsWith(text, "ok\n")) {
+      if (absl::StartsWith(request, "kind compile")) text += library_.Read();
+      if (absl::StartsWith(request, "kind object")) text += object_.Read();
     }
     return text;
   }
