@@ -18,6 +18,9 @@ using Where = StagePlan::Where;
 
 constexpr int kInner = 0, kMiddle = 1, kOuter = 2;
 
+// Beyond the registers of any machine straight code only grows.
+constexpr int64_t kMostUnrolled = 128;
+
 // The axis that lies contiguously in memory, which vectors run along.
 int VectorAxis(const Program& program, int s) {
   const std::vector<int>& storage = program.plan(s).storage;
@@ -171,6 +174,8 @@ class MultiLevelTiling : public SketchRule {
     int64_t rows_at_most = 1;
     // Of the axes that were cut so far.
     int64_t vectors = 1, rows = 1;
+    // Turns of reductions that become straight code.
+    int64_t turns = 1;
   };
 
   static int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -351,30 +356,65 @@ class MultiLevelTiling : public SketchRule {
     return drawn;
   }
 
-  // None where sums stay in registers from the first to the last. Else as many
-  // turns as a panel of vectors takes in a small part of a cache, so that all
-  // rows use it from there.
+  static constexpr int64_t kPanelBytes = 128 << 10;
+
+  // Whether sums wait in memory while blocks of the reduction pass by: not
+  // where they stay in registers from the first turn to the last.
+  static bool SumsWait(const Cut& cut, const Program& program) {
+    const Stage& stage = program.stage(cut.stage);
+    int64_t sums = 1, turns = 1;
+    for (const int64_t extent : program.plan(cut.stage).region) sums *= extent;
+    for (const int64_t r : stage.definitions[cut.definition].reductions) {
+      turns *= r;
+    }
+    return sums > 2 * cut.vectors * cut.rows * (64 / stage.element_bytes) &&
+           turns * cut.vectors * 64 > 2 * kPanelBytes;
+  }
+
+  // As many turns as a panel of vectors takes in a small part of a cache, so
+  // that all rows use it from there.
   static int64_t UsualBlock(int number, const std::vector<int64_t>& blocks,
                             const Cut& cut, const Program& program) {
-    constexpr int64_t kPanelBytes = 128 << 10;
-    const Stage& stage = program.stage(cut.stage);
-    const auto& reductions = stage.definitions[cut.definition].reductions;
-    int64_t sums = 1;
-    for (const int64_t extent : program.plan(cut.stage).region) sums *= extent;
+    if (!SumsWait(cut, program)) return 0;
+    const auto& reductions =
+        program.stage(cut.stage).definitions[cut.definition].reductions;
     int64_t turn = cut.vectors * 64;  // bytes
-    int64_t turns = 1;
     for (size_t r = 0; r < reductions.size(); ++r) {
-      turns *= reductions[r];
       if (static_cast<int>(r) != number) turn *= reductions[r];
     }
-    const bool in_registers =
-        sums <= 2 * cut.vectors * cut.rows * (64 / stage.element_bytes);
-    if (in_registers || turns * cut.vectors * 64 <= 2 * kPanelBytes) return 0;
     return NearestBelow(blocks, kPanelBytes / turn);
   }
 
+  // All of a few, so that sums stay in registers for longer; but not where
+  // turns share what they read with each other's tiles, which is then kept in
+  // registers, too.
+  static int64_t UsualTurns(int number, const std::vector<int64_t>& unrolls,
+                            const Cut& cut, const Program& program) {
+    constexpr int64_t kFew = 3;
+    const Stage& stage = program.stage(cut.stage);
+    const Definition& definition = stage.definitions[cut.definition];
+    const int64_t extent = definition.reductions[number];
+    if (extent > kFew || unrolls.back() != extent || !SumsWait(cut, program)) {
+      return 1;
+    }
+    const size_t axes = stage.extents.size();
+    for (const Loop& loop : program.nest(cut.stage, cut.definition)) {
+      const auto axis = static_cast<size_t>(loop.axis);
+      if (axis >= axes || loop.level != kInner || loop.extent == 1) continue;
+      for (const Access& access : definition.reads) {
+        for (const AccessIndex& index : access.dims) {
+          if (!index.affine || (index.coefficients[axis] != 0 &&
+                                index.coefficients[axes + number] != 0)) {
+            return 1;
+          }
+        }
+      }
+    }
+    return extent;
+  }
+
   // Only by divisors: a tail inside a reduction costs more than it brings.
-  static void CutReduction(int number, const Loop& loop, const Cut& cut,
+  static void CutReduction(int number, const Loop& loop, Cut& cut,
                            Decisions& decisions, Program& program,
                            std::vector<std::string>* levels) {
     const int s = cut.stage, d = cut.definition;
@@ -395,23 +435,29 @@ class MultiLevelTiling : public SketchRule {
         rest = names.inner;
       }
     }
-    std::vector<int64_t> unrolls = DivisorsBetween(loop.extent, 2, 8);
-    // Of what is left inside.
+    // Of what is left inside, up to all of it, as far as it is unrolled then.
     const Nest& nest = program.nest(s, d);
     const auto inside =
         std::find_if(nest.begin(), nest.end(),
                      [&](const Loop& l) { return l.name == rest; });
-    unrolls.erase(std::remove_if(unrolls.begin(), unrolls.end(),
-                                 [&](int64_t u) {
-                                   return inside->extent % u != 0 ||
-                                          u >= inside->extent;
-                                 }),
-                  unrolls.end());
-    unrolls.insert(unrolls.begin(), 1);
+    std::vector<int64_t> unrolls = {1};
+    for (int64_t u = 2; u <= std::min<int64_t>(inside->extent, 8); ++u) {
+      if (inside->extent % u == 0 &&
+          cut.vectors * cut.rows * cut.turns * u <= kMostUnrolled) {
+        unrolls.push_back(u);
+      }
+    }
     const int64_t unroll =
         unrolls.size() == 1
             ? 1
-            : decisions.Choose(DecisionName(s, "rtile", number), unrolls, 1);
+            : decisions.Choose(DecisionName(s, "rtile", number), unrolls,
+                               UsualTurns(number, unrolls, cut, program));
+    cut.turns *= unroll;
+    if (unroll > 1 && unroll == inside->extent) {
+      program.SetLevel(s, d, rest, kInner);
+      levels[kInner].push_back(rest);
+      return;
+    }
     if (unroll > 1) {
       const LoopNames names = program.Split(s, d, rest, unroll);
       program.SetLevel(s, d, names.inner, kInner);
@@ -510,14 +556,14 @@ class Unroll : public SketchRule {
              Program& program) const override {
     const StagePlan& plan = program.plan(s);
     if (plan.where != Where::kRoot && plan.where != Where::kAt) return;
-    // Beyond the registers of any machine code only grows, most of all where
-    // vectors are taken apart; and what keeps no sums gains little.
+    // Code grows most where vectors are taken apart, and what keeps no sums
+    // gains little.
     const int last = static_cast<int>(plan.nests.size()) - 1;
     const bool sums = program.stage(s).HasReduction() ||
                       plan.origin == Origin::kCacheWrite ||
                       program.ReadsReduction(s);
     const int64_t most_unrolled = Gathers(program, s, last) ? 8
-                                  : sums                    ? 128
+                                  : sums                    ? kMostUnrolled
                                                             : 16;
     if (CountOf(program, s, last) == 1) return;
     if (CountOf(program, s, last) > most_unrolled) return;
