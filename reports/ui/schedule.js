@@ -47,7 +47,8 @@ function rulesPanel(schedule) {
 function loopsPanel(schedule) {
   if (!schedule.loops) return null;
   return el('div', {class: 'panel'}, el('h3', {}, 'The winner\u2019s loops'),
-            el('pre', {class: 'loops'}, schedule.loops));
+            el('pre', {class: 'loops'}, schedule.loops.trimEnd().split('\n')
+                .flatMap(line => [line, el('br', {})])));
 }
 
 function decisionsPanel(schedule) {
