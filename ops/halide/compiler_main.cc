@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -41,12 +40,6 @@ constexpr rlim_t kMaxDataBytes = rlim_t{1} << 30;
 // Autoschedulers search.
 constexpr absl::Duration kAutoschedulerDeadline = absl::Seconds(60);
 constexpr rlim_t kAutoschedulerMaxDataBytes = rlim_t{4} << 30;
-
-// Limits of LLVM's analyses, each of which looks at all pairs of accesses: long
-// straight code takes a third of the time, and comes out the same.
-constexpr char kLlvmOptions[] =
-    "-capture-tracking-max-uses-to-explore=8 -max-dependences=1 "
-    "-memssa-check-limit=30";
 
 // A file without a name, so that nothing stays behind whatever happens. Others
 // open it by its path.
@@ -221,7 +214,6 @@ class Compiler {
 
 int Main() {
   DieWithParent();
-  setenv("HL_LLVM_ARGS", kLlvmOptions, 1);  // read by Halide
   auto channel = FrameChannel::TakeStandardStreams();
   if (!channel.ok()) {
     std::cerr << channel.status().message() << "\n";
