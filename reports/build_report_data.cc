@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/pareto.h"
+#include "reports/schedule_view.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
 #include "tracker/judge/judge.h"
@@ -465,6 +466,7 @@ TuningSession ConvertSession(const proto::Session& session, int hardware) {
     converted.is_winner = session.has_winner() && converted.config == winner;
     result.finalists.push_back(std::move(converted));
   }
+  result.schedule = ViewOfSchedule(session, result);
   return result;
 }
 

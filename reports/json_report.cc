@@ -125,6 +125,40 @@ Json TrialsJson(const TuningSession& session) {
   return trials;
 }
 
+// Of a session over schedules; null of others.
+Json ScheduleJson(const absl::optional<ScheduleView>& view) {
+  if (!view.has_value()) return nullptr;
+  Json sketches = Json::array();
+  for (const ScheduleView::Sketch& sketch : view->sketches) {
+    sketches.push_back({{"sketch", sketch.text},
+                        {"trials", sketch.trials},
+                        {"failed", sketch.failed},
+                        {"best_ns", Number(sketch.best_ns)},
+                        {"median_ns", Number(sketch.median_ns)},
+                        {"is_winner", sketch.of_winner}});
+  }
+  Json rules = Json::array();
+  for (const ScheduleView::Rule& rule : view->rules) {
+    rules.push_back({{"rule", rule.name},
+                     {"decisions", rule.decisions},
+                     {"estimated_importance", Optional(rule.importance)}});
+  }
+  Json decisions = Json::array();
+  for (const ScheduleView::Decision& decision : view->decisions) {
+    decisions.push_back(
+        {{"decision", decision.name},
+         {"stage", decision.stage},
+         {"rule", decision.rule},
+         {"value", decision.value},
+         {"usual", Optional(decision.usual)},
+         {"estimated_importance", Optional(decision.importance)}});
+  }
+  return {{"note", view->note},
+          {"sketches", std::move(sketches)},
+          {"rules", std::move(rules)},
+          {"winner", {{"loops", view->loops}, {"decisions", decisions}}}};
+}
+
 Json SessionJson(const ReportData& data, const TuningSession& session) {
   const Convergence convergence = Converge(session);
   Json finalists = Json::array();
@@ -187,6 +221,7 @@ Json SessionJson(const ReportData& data, const TuningSession& session) {
           {"findings", session.findings},
           {"finalists", std::move(finalists)},
           {"knobs", std::move(knobs)},
+          {"schedule", ScheduleJson(session.schedule)},
           {"trials", TrialsJson(session)}};
 }
 

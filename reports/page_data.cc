@@ -254,6 +254,36 @@ std::vector<int> PickTrials(const TuningSession& session,
   return PickPoints(times, keep, limit);
 }
 
+// What a session over schedules tried; null of others.
+Json ScheduleJson(const absl::optional<ScheduleView>& view) {
+  if (!view.has_value()) return nullptr;
+  constexpr size_t kMostSketches = 20;
+  Json sketches = Json::array();
+  for (const ScheduleView::Sketch& sketch : view->sketches) {
+    if (sketches.size() >= kMostSketches && !sketch.of_winner) continue;
+    sketches.push_back({sketch.text, sketch.trials, sketch.failed,
+                        Rounded(sketch.best_ns), Rounded(sketch.median_ns),
+                        sketch.of_winner ? 1 : 0});
+  }
+  Json rules = Json::array();
+  for (const ScheduleView::Rule& rule : view->rules) {
+    rules.push_back({rule.name, rule.decisions, Rounded(rule.importance)});
+  }
+  Json decisions = Json::array();
+  for (const ScheduleView::Decision& decision : view->decisions) {
+    decisions.push_back({decision.name, decision.stage, decision.rule,
+                         decision.value,
+                         decision.usual ? Json(*decision.usual) : Json(),
+                         Rounded(decision.importance)});
+  }
+  return {{"note", view->note},
+          {"of", view->sketches.size()},
+          {"sketches", std::move(sketches)},
+          {"rules", std::move(rules)},
+          {"decisions", std::move(decisions)},
+          {"loops", view->loops}};
+}
+
 Json SessionJson(const TuningSession& session, int operator_index, int limit) {
   const Convergence convergence = Converge(session);
   Json knobs = Json::array();
@@ -346,6 +376,7 @@ Json SessionJson(const TuningSession& session, int operator_index, int limit) {
       {"speedup", Rounded(VerifiedSpeedup(session))},
       {"finalists", std::move(finalists)},
       {"findings", session.findings},
+      {"schedule", ScheduleJson(session.schedule)},
   };
 }
 
