@@ -38,6 +38,27 @@ __device__ __forceinline__ uint32_t Pair(const uint16_t* at) {
   return at[0] | (uint32_t)at[1] << 16;
 }
 
+// The pair of elements at `depth` of the filter and 2 t, from the pixel on that
+// the filter begins at. What pads a line of the filter, or all of them, is
+// zero: what lies there in x need not be finite. `depth` is known when this is
+// compiled.
+__device__ __forceinline__ uint32_t PairAt(const uint16_t* pixel, int depth,
+                                           int t) {
+  const int at = depth + 2 * t;
+  int offset = at / kRun * kPitchX + at % kRun;
+  bool is_last = at % kRun == kRun - 2;
+  if constexpr (kRun >= 8) {  // four pairs see the end of one line at most
+    const int within = depth % kRun;
+    const bool next = t >= (kRun - within) / 2;
+    offset =
+        depth / kRun * kPitchX + within + 2 * t + (next ? kPitchX - kRun : 0);
+    is_last = t == (kRun - 2 - within) / 2;
+  }
+  const bool exists = t < (R * kRun - depth + 1) / 2;
+  const uint32_t pair = Pair(pixel + (exists ? offset : 0));
+  return !exists ? 0 : S * C % 2 != 0 && is_last ? pair & 0xffffu : pair;
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     convolution_few_channels(const uint16_t* x, const uint16_t* weights,
                              const float* scale, const float* shift,
@@ -57,6 +78,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int image = block / kTilesOfFilters;
 
   // What pads a line of the filter is zero.
+#pragma unroll 5
   for (int i = threadIdx.x; i < kSteps * 16 * (kColumns / 8); i += kThreads) {
     const int depth = i / (kColumns / 8), k = k0 + i % (kColumns / 8) * 8;
     const int line = depth / kRun, at = depth % kRun;
@@ -67,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     *(uint4*)(tile_w + depth * kPitch + i % (kColumns / 8) * 8) = v;
   }
   const int first = (q0 * STRIDE - PADDING) * C;  // of a line of x
-#pragma unroll 8
+#pragma unroll 16
   for (int i = threadIdx.x; i < kLinesOfX * kPitchX; i += kThreads) {
     const int h = p0 * STRIDE - PADDING + i / kPitchX;
     const int at = first + i % kPitchX;
@@ -75,24 +97,6 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     tile_x[i] = inside ? __ldg(x + ((long long)image * H + h) * W * C + at) : 0;
   }
   __syncthreads();
-
-  // Where this thread's pairs lie from a pixel on; a last one that belongs to
-  // the padding by half, or a whole one beyond the filter, must not be read as
-  // what is there, which may not be finite.
-  int offset[kSteps][2];
-  uint32_t keep[kSteps][2];
-#pragma unroll
-  for (int step = 0; step < kSteps; ++step) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int depth = step * 16 + half * 8 + lane % 4 * 2;
-      const bool exists = depth / kRun < R;
-      offset[step][half] = exists ? depth / kRun * kPitchX + depth % kRun : 0;
-      keep[step][half] = !exists                    ? 0
-                         : depth % kRun + 1 < S * C ? 0xffffffffu
-                                                    : 0xffffu;
-    }
-  }
 
   for (int unit = warp * 2; unit < kUnits; unit += WARPS * 2) {
     float sum[2][kColumns / 8][4] = {};
@@ -110,9 +114,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       for (int i = 0; i < 2; ++i) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          a[i][j] =
-              Pair(from[i] + offset[step][j / 2] + j % 2 * 8 * STRIDE * C) &
-              keep[step][j / 2];
+          a[i][j] = PairAt(from[i] + j % 2 * 8 * STRIDE * C,
+                           step * 16 + j / 2 * 8, lane % 4);
         }
       }
 #pragma unroll
