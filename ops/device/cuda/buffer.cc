@@ -114,9 +114,8 @@ class CudaBuffer : public Buffer {
 
   absl::Status CopyFromHost(const void* source) override {
     OPTRAIL_RETURN_IF_ERROR(Wait());
-    OPTRAIL_RETURN_IF_ERROR(
-        driver_.Check(driver_.MemcpyHtoD(Data(), source, size_bytes_),
-                      "cuMemcpyHtoD"));
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.MemcpyHtoD(Data(), source, size_bytes_), "cuMemcpyHtoD"));
     // A copy of few bytes is on its way when it returns, in a stream that the
     // device's own does not wait for: the default one.
     return driver_.Check(driver_.StreamSynchronize(nullptr),
