@@ -265,9 +265,10 @@ def operator(
         algorithms = [file for file in halide if file.endswith("_halide.cc")]
         if len(algorithms) != 1:
             fail("operator %s: halide = %r: expected one name that ends with _halide.cc" % (name, halide))
-        peer = halide + [str(Label("//ops/halide:autoscheduler.space.textproto"))]
+        own = halide + [str(Label("//ops/halide:compiler_sources"))]
+        peer = own + [str(Label("//ops/halide:autoscheduler.space.textproto"))]
         backends = dict({
-            "halide": halide,
+            "halide": own,
             "halide_adams2019": peer,
             "halide_li2018": peer,
             "halide_mullapudi2016": peer,

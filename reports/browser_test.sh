@@ -68,6 +68,13 @@ expect overview 'Wants attention'
 expect overview 'Synthetic data'
 expect_rows overview 10 40
 
+# Of the model that the sample has: its times, layers and what fusion gains.
+expect overview 'sample_model'
+expect overview 'By the best backends'
+expect overview '<li><bdi title="norm">norm</bdi>: <bdi title="fused">fused'
+expect overview '<bdi title="norm, separate">'
+refuse overview 'NaN'
+
 # Only the rows in view exist, whatever the number of series.
 dump large "$work/large.html"
 expect large '1,008 series'
@@ -91,11 +98,23 @@ expect open 'Points of the series, newest first'
 expect open 'confirmed'
 expect open 'What each knob did'
 
+# A session over schedules: what it tried, and its winner as loops.
+session=$(grep -o '"id":"[0-9TZ]*-[0-9a-f]*"' "$work/plain.html" | sed -n 2p |
+  cut -d'"' -f4)
+dump schedule "$work/plain.html#/?session=$session" 1400,9000
+expect schedule 'Sketches tried'
+expect schedule 'softmax at root'
+expect schedule 'What each rule did'
+expect schedule 'multi_level_tiling'
+expect schedule 'softmax = f(power, sum)'
+expect schedule 's3_tile0'
+
 # Results of other tools: no config, no shape, two branches, no past. What is
 # not there is left out, and nothing is called unchanged that was not judged.
 dump imported "$work/imported.html#/?open=matmul%2F1&branch=dev" 1400,9000
 expect imported 'Points of the series, newest first'
 refuse imported 'null<'
+refuse imported 'By the best backends'
 expect imported 'no baseline'
 refuse imported 'Nothing changed'
 expect imported 'title="time · dev"'

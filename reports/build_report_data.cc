@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/pareto.h"
+#include "reports/schedule_view.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
 #include "tracker/judge/judge.h"
@@ -465,13 +466,38 @@ TuningSession ConvertSession(const proto::Session& session, int hardware) {
     converted.is_winner = session.has_winner() && converted.config == winner;
     result.finalists.push_back(std::move(converted));
   }
+  result.schedule = ViewOfSchedule(session, result);
   return result;
+}
+
+std::vector<std::string> NewestOfWorkloads(
+    const std::vector<proto::Run>& runs) {
+  std::map<std::pair<std::string, std::string>, const proto::Run*> newest;
+  for (const proto::Run& run : runs) {
+    if (run.workload_layers().empty()) continue;
+    const proto::Run*& known = newest[{run.workload(), run.hardware().id()}];
+    if (known == nullptr ||
+        std::make_pair(known->started_unix_ns(), known->run_id()) <
+            std::make_pair(run.started_unix_ns(), run.run_id())) {
+      known = &run;
+    }
+  }
+  std::vector<std::string> ids;
+  for (const auto& [key, run] : newest) ids.push_back(run->run_id());
+  return ids;
 }
 
 ReportData BuildReportData(const std::vector<proto::Run>& runs,
                            const std::vector<proto::Session>& sessions,
                            const BuildOptions& options) {
-  return BuildReportData(runs, tracker::BuildSeries(runs), sessions, options);
+  BuildOptions with_workloads = options;
+  for (const std::string& id : NewestOfWorkloads(runs)) {
+    for (const proto::Run& run : runs) {
+      if (run.run_id() == id) with_workloads.workload_runs.push_back(run);
+    }
+  }
+  return BuildReportData(runs, tracker::BuildSeries(runs), sessions,
+                         with_workloads);
 }
 
 ReportData BuildReportData(const std::vector<proto::Run>& runs,
@@ -516,6 +542,14 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
     JudgeMissing(series, runs_by_id, newest, judgements[i].renamed_to,
                  converted);
     data.series.push_back(std::move(converted));
+  }
+
+  for (const proto::Run& run : options.workload_runs) {
+    for (tracker::WorkloadTime& time : tracker::WorkloadTimes(run)) {
+      data.workloads.push_back({hardware.IndexOf(run.hardware().id()),
+                                ConvertCommit(run.commit()),
+                                run.started_unix_ns(), std::move(time)});
+    }
   }
 
   std::vector<const proto::Session*> ordered;

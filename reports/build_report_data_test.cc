@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "reports/evaluation/sample_history.h"
@@ -230,12 +231,73 @@ TEST(BuildReportDataTest, ASessionOfSeveralMetricsHasThemAndItsFront) {
                                   "| `threads=4` | 8 | 90 |\n"));
 }
 
+TEST(BuildReportDataTest, ASessionOverSchedulesShowsWhatItTried) {
+  const ReportData data = SampleData();
+  const auto with = absl::c_find_if(
+      data.sessions, [](const auto& session) { return session.schedule; });
+  ASSERT_NE(with, data.sessions.end());
+  const ScheduleView& view = *with->schedule;
+  EXPECT_EQ(view.note, "");
+  size_t trials = 0;
+  int of_winner = 0;
+  for (const ScheduleView::Sketch& sketch : view.sketches) {
+    trials += sketch.trials;
+    of_winner += sketch.of_winner;
+    EXPECT_THAT(sketch.text, HasSubstr("softmax at root"));
+  }
+  EXPECT_EQ(trials, with->trials.size());
+  EXPECT_EQ(of_winner, 1);
+  EXPECT_THAT(view.loops, HasSubstr("softmax = f("));
+  // The rule that decides what the sample's times depend on most.
+  ASSERT_FALSE(view.rules.empty());
+  EXPECT_EQ(view.rules[0].name, "inline");
+  EXPECT_GT(*view.rules[0].importance, 0.3);
+  const auto inlined = absl::c_find_if(
+      view.decisions, [](const auto& d) { return d.name == "s1_inline"; });
+  ASSERT_NE(inlined, view.decisions.end());
+  EXPECT_EQ(inlined->stage, "power");
+  EXPECT_EQ(inlined->rule, "inline");
+  EXPECT_EQ(inlined->value, 0);
+}
+
+// Whoever reads a record with other rules does not show what they would make.
+TEST(BuildReportDataTest, AScheduleOfOtherRulesSaysSo) {
+  proto::Session session = WithTwoMetrics();
+  session.mutable_schedule()->set_rules("inline 0");
+  const TuningSession converted = ConvertSession(session, 0);
+  ASSERT_TRUE(converted.schedule);
+  EXPECT_THAT(converted.schedule->note, HasSubstr("inline 0"));
+  EXPECT_THAT(converted.schedule->sketches, SizeIs(0));
+}
+
 TEST(BuildReportDataTest, ASessionOfTimeAloneHasNoOtherMetrics) {
   const ReportData data = SampleData();
   for (const TuningSession& session : data.sessions) {
     EXPECT_THAT(session.objectives, SizeIs(0));
     EXPECT_THAT(session.front, SizeIs(0));
   }
+}
+
+// Newest runs only, each hardware's own.
+TEST(BuildReportDataTest, WorkloadsAreThoseOfTheNewestRuns) {
+  SampleOptions options;
+  options.commits = 5;
+  const SampleHistory sample = MakeSampleHistory(options);
+  const ReportData data = BuildReportData(sample.runs, {}, {});
+  ASSERT_EQ(data.workloads.size(), 3);
+  std::set<int> hardware;
+  for (const WorkloadView& workload : data.workloads) {
+    hardware.insert(workload.hardware);
+    EXPECT_EQ(workload.commit.position, data.commits.back().position);
+    EXPECT_EQ(workload.time.name, "sample_model");
+    EXPECT_EQ(workload.time.counted, 6);
+    EXPECT_EQ(workload.time.layers.size(), 7);
+    EXPECT_GT(workload.time.default_ns, workload.time.best_ns);
+    EXPECT_EQ(workload.time.parts.size(), 1);
+  }
+  EXPECT_EQ(hardware.size(), 3);
+  const std::string markdown = WriteMarkdownReport(data);
+  EXPECT_THAT(markdown, HasSubstr("on 8 threads, 6 of 6 layers"));
 }
 
 }  // namespace

@@ -254,6 +254,36 @@ std::vector<int> PickTrials(const TuningSession& session,
   return PickPoints(times, keep, limit);
 }
 
+// What a session over schedules tried; null of others.
+Json ScheduleJson(const absl::optional<ScheduleView>& view) {
+  if (!view.has_value()) return nullptr;
+  constexpr size_t kMostSketches = 20;
+  Json sketches = Json::array();
+  for (const ScheduleView::Sketch& sketch : view->sketches) {
+    if (sketches.size() >= kMostSketches && !sketch.of_winner) continue;
+    sketches.push_back({sketch.text, sketch.trials, sketch.failed,
+                        Rounded(sketch.best_ns), Rounded(sketch.median_ns),
+                        sketch.of_winner ? 1 : 0});
+  }
+  Json rules = Json::array();
+  for (const ScheduleView::Rule& rule : view->rules) {
+    rules.push_back({rule.name, rule.decisions, Rounded(rule.importance)});
+  }
+  Json decisions = Json::array();
+  for (const ScheduleView::Decision& decision : view->decisions) {
+    decisions.push_back({decision.name, decision.stage, decision.rule,
+                         decision.value,
+                         decision.usual ? Json(*decision.usual) : Json(),
+                         Rounded(decision.importance)});
+  }
+  return {{"note", view->note},
+          {"of", view->sketches.size()},
+          {"sketches", std::move(sketches)},
+          {"rules", std::move(rules)},
+          {"decisions", std::move(decisions)},
+          {"loops", view->loops}};
+}
+
 Json SessionJson(const TuningSession& session, int operator_index, int limit) {
   const Convergence convergence = Converge(session);
   Json knobs = Json::array();
@@ -346,7 +376,44 @@ Json SessionJson(const TuningSession& session, int operator_index, int limit) {
       {"speedup", Rounded(VerifiedSpeedup(session))},
       {"finalists", std::move(finalists)},
       {"findings", session.findings},
+      {"schedule", ScheduleJson(session.schedule)},
   };
+}
+
+// Times in ns, 0 where there are none.
+Json WorkloadJson(const WorkloadView& workload) {
+  const tracker::WorkloadTime& time = workload.time;
+  Json layers = Json::array();
+  for (const tracker::LayerTime& layer : time.layers) {
+    layers.push_back({layer.layer.operator_name(), layer.layer.shape(),
+                      layer.layer.count(), Rounded(layer.default_ns),
+                      Rounded(layer.tuned_ns), Rounded(layer.best_ns),
+                      layer.best_backend, Rounded(layer.share),
+                      layer.counts ? "" : layer.layer.part(),
+                      layer.counts ? "" : layer.layer.way(),
+                      layer.layer.doc().substr(0, 200)});
+  }
+  Json parts = Json::array();
+  for (const tracker::PartTime& part : time.parts) {
+    Json ways = Json::array();
+    for (const tracker::PartTime::Way& way : part.ways) {
+      ways.push_back({way.way, Rounded(way.best_ns)});
+    }
+    parts.push_back({part.part, std::move(ways)});
+  }
+  return {{"n", time.name},
+          {"h", workload.hardware},
+          {"threads", time.threads},
+          {"start", workload.started_unix_ns / 1000000000},
+          {"commit", CommitJson(workload.commit)},
+          {"counted", time.counted},
+          {"measured", time.measured},
+          {"total",
+           {Rounded(time.default_ns), Rounded(time.tuned_ns),
+            Rounded(time.best_ns)}},
+          {"layers", std::move(layers)},
+          {"parts", std::move(parts)},
+          {"missing", time.missing}};
 }
 
 Json OverviewJson(const Overview& overview, const Limits& limits) {
@@ -436,6 +503,10 @@ std::string Write(const ReportData& data, const Overview& overview,
                                    operator_index(session.operator_name),
                                    limits.trials_per_session));
   }
+  Json workloads = Json::array();
+  for (const WorkloadView& workload : data.workloads) {
+    workloads.push_back(WorkloadJson(workload));
+  }
   return DumpInert({
       {"title", data.title},
       {"source", data.source},
@@ -448,6 +519,7 @@ std::string Write(const ReportData& data, const Overview& overview,
       {"overview", OverviewJson(overview, limits)},
       {"series", std::move(series)},
       {"sessions", std::move(sessions)},
+      {"workloads", std::move(workloads)},
       {"warnings", data.warnings},
   });
 }

@@ -24,6 +24,7 @@
 
 #include "absl/types/optional.h"
 #include "tracker/series/series.h"
+#include "tracker/workload/workload_time.h"
 
 namespace optrail::reports {
 
@@ -143,6 +144,39 @@ struct Finalist {
   bool is_winner = false;
 };
 
+// A session over schedules: what the programs were that it tried.
+struct ScheduleView {
+  // Programs that share their structure and differ in sizes.
+  struct Sketch {
+    std::string text;
+    int trials = 0;
+    int failed = 0;
+    double best_ns = 0;    // NaN: none had a time
+    double median_ns = 0;  // NaN likewise
+    bool of_winner = false;
+  };
+  struct Rule {
+    std::string name;
+    int decisions = 0;  // of the winner that it asked for
+    // Sum over its decisions of the variance of log(time) that each explains
+    // alone; absent if none can be estimated.
+    absl::optional<double> importance;
+  };
+  struct Decision {
+    std::string name;
+    std::string stage;
+    std::string rule;
+    int64_t value = 0;
+    absl::optional<int64_t> usual;  // of the rules' own program
+    absl::optional<double> importance;
+  };
+  std::string note;  // why it is not told what the programs were; empty: it is
+  std::vector<Sketch> sketches;     // the fastest first
+  std::vector<Rule> rules;          // the most important first
+  std::vector<Decision> decisions;  // of the winner, by stage
+  std::string loops;                // of the winner, C-like
+};
+
 struct TuningSession {
   std::string id;
   std::string operator_name;
@@ -163,6 +197,15 @@ struct TuningSession {
   std::vector<Objective> objectives;  // empty: time
   // Trials that no other beats in all objectives, best in the first one first.
   std::vector<int> front;
+  absl::optional<ScheduleView> schedule;
+};
+
+// What a run of a whole model takes, by its newest measurement.
+struct WorkloadView {
+  int hardware = 0;  // index into ReportData::hardware
+  Commit commit;
+  int64_t started_unix_ns = 0;
+  tracker::WorkloadTime time;
 };
 
 struct ReportData {
@@ -175,6 +218,7 @@ struct ReportData {
   std::vector<SeriesView> series;
   std::shared_ptr<const std::vector<tracker::Series>> tracked;
   std::vector<TuningSession> sessions;
+  std::vector<WorkloadView> workloads;  // by name, hardware, threads
   // What was skipped or could not be read, for the reader to know.
   std::vector<std::string> warnings;
 };

@@ -209,7 +209,13 @@ def _debian_halide_impl(ctx):
     visibility = ["//visibility:public"],
 )
 """ % plugins)
-    version = ctx.execute(["dpkg-query", "-W", "-f=${Version}", "libhalide14-0"]).stdout or "14"
+
+    # Both decide what code comes out.
+    versions = [
+        ctx.execute(["dpkg-query", "-W", "-f=${Version}", package]).stdout or "unknown"
+        for package in ["libhalide14-0", "libllvm14"]
+    ]
+    version = "%s, LLVM %s" % tuple(versions)
     ctx.file("halide.bzl", "HALIDE_FOUND = True\nHALIDE_VERSION = %r\n" % version)
 
 debian_halide = repository_rule(

@@ -15,13 +15,15 @@
 //     return c;
 //   }
 //
-// The result is the operator's only output. What lies beside an image must not
-// be read: Halide::BoundaryConditions::constant_exterior where there is
-// padding.
+// The result is the operator's output; of several, `return {dx, dgamma, dbeta}`
+// in the operator's order. What lies beside an image must not be read:
+// Halide::BoundaryConditions::constant_exterior where there is padding.
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "Halide.h"
@@ -57,13 +59,19 @@ class Call {
   const Halide::ImageParam& input(int i) const { return inputs.at(i); }
 };
 
+struct Results {
+  Results(Halide::Func only) : funcs({std::move(only)}) {}  // NOLINT
+  Results(std::initializer_list<Halide::Func> all) : funcs(all) {}
+  std::vector<Halide::Func> funcs;
+};
+
 // Defined by OPTRAIL_HALIDE_ALGORITHM.
-Halide::Func Algorithm(const Call& call);
+Results Algorithm(const Call& call);
 
 }  // namespace optrail::halide
 
-#define OPTRAIL_HALIDE_ALGORITHM(call)     \
-  Halide::Func optrail::halide::Algorithm( \
+#define OPTRAIL_HALIDE_ALGORITHM(call)                 \
+  optrail::halide::Results optrail::halide::Algorithm( \
       [[maybe_unused]] const optrail::halide::Call& call)
 
 #endif  // OPTRAIL_OPS_HALIDE_ALGORITHM_H_

@@ -6,7 +6,7 @@
 // Halide's autoschedulers. It keeps nothing and may crash, hang or eat memory:
 // compiler_main.cc gives each a process of its own.
 //
-//   kind compile                      or: kind describe
+//   kind compile                      or: describe; object, which is not linked
 //   target x86-64-linux-avx2-fma      as Halide calls it
 //   dim m 512
 //   attribute padding 1

@@ -177,10 +177,13 @@ std::string CoefficientsOf(const Expr& index,
 
 }  // namespace
 
-std::vector<Halide::Func> StagesOf(const optrail::halide::Call& call,
-                                   const Halide::Func& output) {
+Stages StagesOf(const optrail::halide::Call& call, const Results& results) {
+  size_t wanted = 0;
+  for (const Operand& operand : call.operands) wanted += !operand.is_input;
+  Expect(results.funcs.size() == wanted, "the algorithm has ",
+         results.funcs.size(), " results, the operator ", wanted);
   const std::set<std::string> images = ImagesOf(call);
-  std::vector<Halide::Func> stages;
+  Stages stages;
   std::set<std::string> seen;
   const std::function<void(const Function&)> visit =
       [&](const Function& function) {
@@ -190,14 +193,19 @@ std::vector<Halide::Func> StagesOf(const optrail::halide::Call& call,
             if (!read.of_image) visit(read.function);
           }
         }
-        stages.emplace_back(function);
+        stages.funcs.emplace_back(function);
       };
-  visit(output.function());
+  for (const Halide::Func& result : results.funcs) {
+    visit(result.function());
+    for (size_t s = 0; s < stages.funcs.size(); ++s) {
+      if (stages.funcs[s].name() == result.name()) stages.outputs.push_back(s);
+    }
+  }
   return stages;
 }
 
-std::string Describe(const optrail::halide::Call& call,
-                     const std::vector<Halide::Func>& stages) {
+std::string Describe(const optrail::halide::Call& call, const Stages& all) {
+  const std::vector<Halide::Func>& stages = all.funcs;
   const std::set<std::string> images = ImagesOf(call);
   std::map<std::string, int> stage_index, input_index;
   for (size_t i = 0; i < stages.size(); ++i) {
@@ -206,18 +214,20 @@ std::string Describe(const optrail::halide::Call& call,
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     input_index[call.inputs[i].name()] = static_cast<int>(i);
   }
-  // How much of each stage is needed, from the output on.
+  // How much of each stage is needed, from the outputs on.
   std::vector<std::vector<Range>> needed(stages.size());
   for (size_t i = 0; i < stages.size(); ++i) {
     needed[i].resize(stages[i].args().size());
   }
+  size_t output = 0;
   for (const Operand& operand : call.operands) {
     if (operand.is_input) continue;
-    Expect(operand.extents.size() == needed.back().size(),
-           "the algorithm's result has ", needed.back().size(),
-           " dimensions, the operator's output ", operand.extents.size());
+    std::vector<Range>& of = needed[all.outputs[output++]];
+    Expect(operand.extents.size() == of.size(), "the algorithm's result has ",
+           of.size(), " dimensions, the operator's output ",
+           operand.extents.size());
     for (size_t d = 0; d < operand.extents.size(); ++d) {
-      needed.back()[d] = {0, operand.extents[d] - 1};
+      of[d] = {0, operand.extents[d] - 1};
     }
   }
   for (size_t i = stages.size(); i-- > 0;) {
@@ -294,6 +304,11 @@ std::string Describe(const optrail::halide::Call& call,
         text << "\n";
       }
     }
+  }
+  if (all.outputs != std::vector<size_t>{stages.size() - 1}) {
+    text << "outputs";
+    for (const size_t s : all.outputs) text << " " << s;
+    text << "\n";
   }
   return text.str();
 }

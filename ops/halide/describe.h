@@ -14,12 +14,17 @@
 
 namespace optrail::halide {
 
-// What is read comes before what reads it; the output is the last.
-std::vector<Halide::Func> StagesOf(const Call& call,
-                                   const Halide::Func& output);
+// An algorithm's stages: what is read comes before what reads it.
+struct Stages {
+  std::vector<Halide::Func> funcs;
+  std::vector<size_t> outputs;  // in the operator's order
+};
+
+// Throws a std::exception where the operator has other outputs.
+Stages StagesOf(const Call& call, const Results& results);
 
 // Throws a std::exception for what cannot be described, a scatter for one.
-std::string Describe(const Call& call, const std::vector<Halide::Func>& stages);
+std::string Describe(const Call& call, const Stages& stages);
 
 }  // namespace optrail::halide
 

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/hash.h"
 #include "base/status_macros.h"
@@ -15,6 +14,7 @@
 #include "ops/core/registry.h"
 #include "ops/halide/compiler_process.h"
 #include "ops/halide/halide_code.h"
+#include "ops/halide/problem.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/schedule/rule.h"
 #include "tuning/schedule/trace_source.h"
@@ -95,7 +95,7 @@ class HalideBackend : public Backend {
       return absl::UnimplementedError(
           absl::StrCat("backend ", name_, " has no ablated variants"));
     }
-    OPTRAIL_ASSIGN_OR_RETURN(std::string text, ProblemText(request.shape));
+    OPTRAIL_ASSIGN_OR_RETURN(std::string text, Problem(request.shape));
     if (!autoscheduler_.empty()) {
       if (request.config.set_size() != 1 || !request.config.set(0).has_int_()) {
         return absl::InvalidArgumentError(
@@ -113,8 +113,9 @@ class HalideBackend : public Backend {
     }
     Recipe recipe;
     recipe.compiler = absl::StrCat("Halide ", version_);
+    recipe.options = {files().sources_hash};
     if (autoscheduler_.empty()) {
-      recipe.options = {tuning::SketchRulesText()};
+      recipe.options.push_back(tuning::SketchRulesText());
     }
     recipe.sources = {{"request", std::move(text)}};
     for (const EmbeddedFile& source : files().sources) {
@@ -125,7 +126,7 @@ class HalideBackend : public Backend {
 
   absl::StatusOr<Artifact> Compile(const Recipe& recipe) const override {
     absl::string_view text = recipe.sources.at(0).contents;
-    std::string request = absl::StrCat("kind compile\n", text);
+    std::string request = RequestText("compile", text);
     const size_t at = text.find(kTrace);
     if (at != absl::string_view::npos) {
       const std::string problem(text.substr(0, at));
@@ -142,11 +143,7 @@ class HalideBackend : public Backend {
       OPTRAIL_ASSIGN_OR_RETURN(
           const tuning::Program program,
           tuning::Derive(algorithm, tuning::Machine(), decisions));
-      request = absl::StrCat("kind compile\n", problem);
-      for (const absl::string_view step :
-           absl::StrSplit(program.StepsText(), '\n', absl::SkipEmpty())) {
-        absl::StrAppend(&request, "step ", step, "\n");
-      }
+      request = RequestText("compile", problem, program.StepsText());
     }
     Artifact artifact;
     artifact.key = recipe.Key();
@@ -169,8 +166,9 @@ class HalideBackend : public Backend {
     if (cpu == nullptr) {
       return absl::InvalidArgumentError("a CPU kernel needs a CPU device");
     }
+    OPTRAIL_ASSIGN_OR_RETURN(const Operator* const op, Op());
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<OperandSpec> operands,
-                             OperandsOf(shape));
+                             op->Operands(shape));
     auto invocation = LoadHalideCode(artifact.bytes, operands, *cpu);
     if (IsDefault(config) && absl::IsInvalidArgument(invocation.status())) {
       // Found when its bounds are asked for, before anything runs. A search
@@ -194,7 +192,7 @@ class HalideBackend : public Backend {
   absl::StatusOr<std::shared_ptr<const tuning::ConfigSource>> Configs(
       const proto::Shape& shape, int threads) const override {
     if (!autoscheduler_.empty()) return nullptr;
-    OPTRAIL_ASSIGN_OR_RETURN(const std::string problem, ProblemText(shape));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string problem, Problem(shape));
     OPTRAIL_ASSIGN_OR_RETURN(tuning::Algorithm algorithm, AlgorithmOf(problem));
     tuning::Machine machine;
     machine.threads = threads;
@@ -205,45 +203,15 @@ class HalideBackend : public Backend {
  private:
   static constexpr char kTrace[] = "trace ";
 
-  absl::StatusOr<std::vector<OperandSpec>> OperandsOf(
-      const proto::Shape& shape) const {
+  absl::StatusOr<const Operator*> Op() const {
     const OperatorEntry* const entry = Registry::Get().Find(op_);
     if (entry == nullptr) return Registry::Get().UnknownOperator(op_);
-    return entry->op->Operands(shape);
+    return entry->op.get();
   }
 
-  // What is to be computed, in the compiler's words.
-  absl::StatusOr<std::string> ProblemText(const proto::Shape& shape) const {
-    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<OperandSpec> operands,
-                             OperandsOf(shape));
-    std::string text = absl::StrCat("target ", TargetText(), "\n");
-    for (const proto::Dim& dim : shape.dims()) {
-      absl::StrAppend(&text, "dim ", dim.name(), " ", dim.value(), "\n");
-    }
-    for (const proto::Attribute& attribute : shape.attributes()) {
-      absl::StrAppend(&text, "attribute ", attribute.name(), " ",
-                      tuning::ValueText(attribute), "\n");
-    }
-    int outputs = 0;
-    for (const OperandSpec& operand : operands) {
-      outputs += operand.role == Role::kOutput;
-      if (operand.role == Role::kInOut) {
-        return absl::UnimplementedError(
-            "generated code does not work in place");
-      }
-      absl::StrAppend(&text, "operand ",
-                      tuning::DataTypeName(operand.data_type),
-                      operand.role == Role::kInput ? " in" : " out");
-      for (const int64_t extent : operand.dims) {
-        absl::StrAppend(&text, " ", extent);
-      }
-      text += '\n';
-    }
-    if (outputs != 1) {
-      return absl::UnimplementedError(absl::StrCat(
-          "generated code has one output, this would need ", outputs));
-    }
-    return text;
+  absl::StatusOr<std::string> Problem(const proto::Shape& shape) const {
+    OPTRAIL_ASSIGN_OR_RETURN(const Operator* const op, Op());
+    return ProblemText(*op, shape, TargetText());
   }
 
   absl::StatusOr<tuning::Algorithm> AlgorithmOf(
@@ -251,10 +219,9 @@ class HalideBackend : public Backend {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = algorithms_.find(problem);
     if (found != algorithms_.end()) return found->second;
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const std::string text,
-        optrail::halide::AskCompiler(compiler_,
-                                     absl::StrCat("kind describe\n", problem)));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
+                             optrail::halide::AskCompiler(
+                                 compiler_, RequestText("describe", problem)));
     OPTRAIL_ASSIGN_OR_RETURN(tuning::Algorithm algorithm,
                              tuning::ParseAlgorithm(text));
     algorithms_.emplace(problem, algorithm);

@@ -112,7 +112,7 @@ class HalideCode : public Invocation {
   HalideCode(std::unique_ptr<LoadedLibrary> library,
              const std::vector<OperandSpec>& operands, CpuDevice& device)
       : library_(std::move(library)), device_(device) {
-    // The output comes last.
+    // Outputs come last.
     for (const bool output : {false, true}) {
       for (size_t i = 0; i < operands.size(); ++i) {
         if ((operands[i].role != Role::kInput) != output) continue;
@@ -130,7 +130,8 @@ class HalideCode : public Invocation {
         buffer.dimensions = static_cast<int32_t>(dims_.back().size());
         buffers_.push_back(buffer);
         names_.push_back(operands[i].name);
-        output_bytes_ = operands[i].size_bytes();
+        bytes_.push_back(operands[i].size_bytes());
+        inputs_ += !output;
       }
     }
   }
@@ -153,23 +154,23 @@ class HalideCode : public Invocation {
       buffers[b].host = static_cast<uint8_t*>(operands[order_[b]]);
       buffers[b].dim = dims_[b].data();
     }
-    // Updates read the output back as if it were aligned like memory of
+    // Updates read an output back as if it were aligned like memory of
     // Halide's own.
-    HalideBuffer& output = buffers.back();
-    uint8_t* const wanted = output.host;
-    const bool aligned =
-        reinterpret_cast<uintptr_t>(wanted) % kVectorBytes == 0;
-    if (!aligned) {
-      output.host = static_cast<uint8_t*>(workspace_.Take(output_bytes_));
+    for (size_t b = inputs_; b < buffers.size(); ++b) {
+      if (reinterpret_cast<uintptr_t>(buffers[b].host) % kVectorBytes != 0) {
+        buffers[b].host = static_cast<uint8_t*>(workspace_.Take(bytes_[b]));
+      }
     }
-    // An output of a failed call stays as it was, which the check of results
-    // sees.
-    if (Call(buffers) != 0) {
-      std::cerr << "halide: " << TakeError() << "\n";
-    } else if (!aligned) {
-      std::memcpy(wanted, output.host, output_bytes_);
+    const int status = Call(buffers);
+    if (status != 0) std::cerr << "halide: " << TakeError() << "\n";
+    for (size_t b = inputs_; b < buffers.size(); ++b) {
+      void* const wanted = operands[order_[b]];
+      if (buffers[b].host == wanted) continue;
+      // An output of a failed call stays as it was, which the check of results
+      // sees.
+      if (status == 0) std::memcpy(wanted, buffers[b].host, bytes_[b]);
+      workspace_.Give(buffers[b].host);
     }
-    if (!aligned) workspace_.Give(output.host);
   }
 
   int64_t workspace_bytes() const override { return workspace_.bytes(); }
@@ -199,7 +200,7 @@ class HalideCode : public Invocation {
     std::vector<std::vector<HalideDimension>> asked = dims_;
     for (size_t b = 0; b < buffers.size(); ++b) {
       for (HalideDimension& dim : asked[b]) {
-        if (b + 1 < buffers.size()) dim.min = dim.extent = 0;
+        if (b < inputs_) dim.min = dim.extent = 0;
       }
       buffers[b].dim = asked[b].data();
     }
@@ -250,11 +251,12 @@ class HalideCode : public Invocation {
   const std::unique_ptr<LoadedLibrary> library_;
   CpuDevice& device_;
   Entry* entry_ = nullptr;
-  std::vector<size_t> order_;  // of operands, the output last
+  std::vector<size_t> order_;  // of operands, outputs last
   std::vector<HalideBuffer> buffers_;
   std::vector<std::vector<HalideDimension>> dims_;
   std::vector<std::string> names_;
-  size_t output_bytes_ = 0;
+  std::vector<size_t> bytes_;
+  size_t inputs_ = 0;
   Workspace workspace_;
   std::mutex mutex_;
   std::string error_;

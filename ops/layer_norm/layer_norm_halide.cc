@@ -17,5 +17,8 @@ OPTRAIL_HALIDE_ALGORITHM(call) {
   rstd(y) = 1.0f / Halide::sqrt(squares(y) * (1.0f / static_cast<float>(cols)) +
                                 1e-5f);
   norm(x, y) = (in(x, y) - mean) * rstd(y) * gamma(x) + beta(x);
-  return norm;
+  if (call.variant("statistics", "none") == "none") return norm;
+  Halide::Func means("means");
+  means(y) = mean;
+  return {norm, means, rstd};
 }

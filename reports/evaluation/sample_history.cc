@@ -6,6 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/schedule/rule.h"
+#include "tuning/schedule/trace_source.h"
 
 namespace optrail::reports {
 namespace {
@@ -174,6 +177,24 @@ std::string TunedConfigText(int op, int hardware, bool retuned) {
                          1 << (op % 3));
 }
 
+// The first shape of each operator is a layer of a model; that of add stands
+// beside layer_norm as another way to do the same.
+void AddWorkload(const SampleOptions& options, proto::Run& run) {
+  run.set_workload(options.hostile_names ? HostileNames()[0] : "sample_model");
+  int calls = 12;
+  for (const SampleOperator& op : Operators()) {
+    proto::WorkloadLayer* layer = run.add_workload_layers();
+    layer->set_operator_name(op.name);
+    layer->set_shape(tuning::CanonicalText(MakeShape(op, 0)));
+    layer->set_count(calls++);
+    const bool norm = std::string(op.name) == "layer_norm";
+    if (norm || std::string(op.name) == "add") {
+      layer->set_part(options.hostile_names ? HostileNames()[0] : "norm");
+      layer->set_way(norm ? "fused" : "separate");
+    }
+  }
+}
+
 proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
   const SampleHardware& sample = kHardware[hardware];
   const int64_t unix_ns =
@@ -239,6 +260,7 @@ proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
       }
     }
   }
+  AddWorkload(options, run);
   if (options.hostile_names) {
     Rng rng(position + 17);
     for (const std::string& name : HostileNames()) {
@@ -299,6 +321,48 @@ double ModelTime(const std::vector<int>& levels, bool packed, double base) {
          (packed ? 1 : 1.35);
 }
 
+// What a session over schedules of softmax is about.
+tuning::Algorithm SoftmaxAlgorithm() {
+  return *tuning::ParseAlgorithm(
+      "input x 4 1024 4096\n"
+      "stage max 4 4096\n"
+      "def 0 0\n"
+      "def 1 1 1024\n"
+      "read input 0 0,1 1,0\n"
+      "stage power 4 1024 4096\n"
+      "def 0 11\n"
+      "read input 0 1,0 0,1\n"
+      "read stage 0 0,1\n"
+      "stage sum 4 4096\n"
+      "def 0 0\n"
+      "def 1 1 1024\n"
+      "read stage 1 0,1 1,0\n"
+      "stage softmax 4 1024 4096\n"
+      "def 0 4\n"
+      "read stage 1 1,0 0,1\n"
+      "read stage 2 0,1\n");
+}
+
+// A drawn program, and how much slower it is than the best: inlined
+// exponentials cost most, tasks that are many next.
+proto::Config DrawSchedule(Rng& rng, double* slowdown) {
+  for (;;) {
+    tuning::Decisions decisions = tuning::Decisions::Draw(rng);
+    if (!tuning::Derive(SoftmaxAlgorithm(), tuning::Machine(), decisions)
+             .ok()) {
+      continue;
+    }
+    *slowdown = 1;
+    for (const auto& [name, value] : decisions.trace()) {
+      if (name == "s1_inline" && value == 1) *slowdown += 0.6;
+      if (name == "s3_parallel") {
+        *slowdown += 0.1 * static_cast<double>(value);
+      }
+    }
+    return tuning::ConfigOf(decisions.trace());
+  }
+}
+
 proto::Session MakeSession(const SampleOptions& options, int index) {
   const std::vector<SampleOperator> operators = Operators();
   const SampleHardware& sample = kHardware[index % kHardwareCount];
@@ -316,7 +380,13 @@ proto::Session MakeSession(const SampleOptions& options, int index) {
   *session.mutable_hardware() = MakeHardware(sample);
   *session.mutable_toolchain() = MakeToolchain(false);
   *session.mutable_commit() = MakeCommit(21, false);
-  session.set_valid_config_count(1824);
+  const bool over_schedules = index % 6 == 4;
+  if (over_schedules) {
+    session.mutable_schedule()->set_algorithm(SoftmaxAlgorithm().ToText());
+    session.mutable_schedule()->set_rules(tuning::SketchRulesText());
+  } else {
+    session.set_valid_config_count(1824);
+  }
   session.set_strategy(index % 2 == 0 ? "bayesian" : "random");
   session.set_seed(42 + index);
   session.set_stop_reason(proto::TRIALS_SPENT);
@@ -345,6 +415,8 @@ proto::Session MakeSession(const SampleOptions& options, int index) {
     const bool packed = rng.UniformReal() < 0.7;
     proto::Trial* trial = session.add_trials();
     *trial->mutable_config() = MakeConfig(levels, packed, hostile(t));
+    double slowdown = 1;
+    if (over_schedules) *trial->mutable_config() = DrawSchedule(rng, &slowdown);
     trial->set_started_unix_ns(unix_ns + elapsed_ns);
     trial->set_elapsed_ns(300000000 + rng.UniformInt(900000000));
     elapsed_ns += trial->elapsed_ns();
@@ -360,7 +432,8 @@ proto::Session MakeSession(const SampleOptions& options, int index) {
       trial->set_detail("largest error 41 tolerances at [3, 17]");
     } else {
       const double time =
-          ModelTime(levels, packed, base) * std::exp(0.02 * rng.Gaussian());
+          (over_schedules ? slowdown * base : ModelTime(levels, packed, base)) *
+          std::exp(0.02 * rng.Gaussian());
       trial->set_outcome(best > 0 && time > 2.6 * best ? proto::CENSORED
                                                        : proto::OK);
       trial->set_time_ns(time);

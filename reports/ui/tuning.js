@@ -549,7 +549,8 @@ function drawSession(pane, session) {
                    el('p', {class: 'notice'}, 'No trial gave a valid time.'),
          hasBest ? el('div', {class: 'panel'}, el('h3', {}, 'Regret'), regret) :
                    null,
-         outcomesPanel(session), finalistsPanel(session), knobsPanel(session),
+         outcomesPanel(session), finalistsPanel(session),
+         ...schedulePanels(session), knobsPanel(session),
          worstPanel(session)));
   metrics.forEach((chart, k) =>
       charts.add(chart, () => metricOptions(session, k)));

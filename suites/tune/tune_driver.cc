@@ -118,6 +118,7 @@ proto::Session HeaderFor(const TaskEntry& task, const TaskSpace& space,
   if (space.configs != nullptr) {
     // No space lists them, and none may be read off the record.
     header.set_space_hash(space.configs->Hash());
+    space.configs->Describe(&header);
   } else {
     header.set_space_textproto(ops::SpaceFileOf(*task.backend).contents);
     header.set_space_hash(space.space->hash());

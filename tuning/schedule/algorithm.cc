@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -33,6 +34,8 @@ class TextReader {
         return Expected(absl::StrCat("a def of stage ", stage.name));
       }
     }
+    const auto last = static_cast<int>(algorithm_.stages.size()) - 1;
+    if (algorithm_.outputs.empty()) algorithm_.outputs = {last};
     return std::move(algorithm_);
   }
 
@@ -48,7 +51,8 @@ class TextReader {
     if (kind == "input" || kind == "stage") return ReadExtents();
     if (kind == "def") return ReadDefinition();
     if (kind == "read") return ReadAccess();
-    return Expected("input, stage, def or read");
+    if (kind == "outputs") return ReadOutputs();
+    return Expected("input, stage, def, read or outputs");
   }
 
   absl::Status ReadExtents() {
@@ -156,6 +160,19 @@ class TextReader {
     return absl::OkStatus();
   }
 
+  absl::Status ReadOutputs() {
+    for (size_t i = 1; i < words_.size(); ++i) {
+      int output;
+      if (!absl::SimpleAtoi(words_[i], &output) || output < 0 ||
+          output >= static_cast<int>(algorithm_.stages.size()) ||
+          absl::c_linear_search(algorithm_.outputs, output)) {
+        return Expected("stages before it, each once");
+      }
+      algorithm_.outputs.push_back(output);
+    }
+    return absl::OkStatus();
+  }
+
   const absl::string_view text_;
   int line_ = 0;
   std::vector<absl::string_view> words_;
@@ -205,6 +222,9 @@ std::string Algorithm::ToText() const {
         text += '\n';
       }
     }
+  }
+  if (outputs != std::vector<int>{static_cast<int>(stages.size()) - 1}) {
+    absl::StrAppend(&text, "outputs ", absl::StrJoin(outputs, " "), "\n");
   }
   return text;
 }

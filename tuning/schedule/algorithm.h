@@ -17,6 +17,8 @@
 //
 // Dimensions and loops count from the innermost: axis 0 lies contiguously in
 // memory. A definition's loops are the stage's axes and then its reductions.
+// Where the last stage is not the only output a line says which are, "outputs
+// 2 4 5".
 
 #include <cstdint>
 #include <string>
@@ -63,6 +65,7 @@ struct Stage : Extents {
 struct Algorithm {
   std::vector<Extents> inputs;
   std::vector<Stage> stages;  // a stage reads earlier ones
+  std::vector<int> outputs;   // of the stages, at least one
 
   std::string ToText() const;
 };

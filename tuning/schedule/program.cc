@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -69,7 +70,11 @@ absl::string_view KindName(LoopKind kind) {
 Program::Program(Algorithm algorithm)
     : algorithm_(std::move(algorithm)),
       plans_(algorithm_.stages.size()),
-      output_(static_cast<int>(algorithm_.stages.size()) - 1) {}
+      outputs_(algorithm_.outputs) {}
+
+bool Program::IsOutput(int s) const {
+  return absl::c_linear_search(outputs_, s);
+}
 
 void Program::Refuse(const std::string& why) {
   if (status_.ok()) status_ = absl::InvalidArgumentError(why);
@@ -223,7 +228,7 @@ void Program::BecomePlaced(int s, std::vector<int64_t> region) {
 }
 
 void Program::ComputeInline(int s) {
-  if (stage(s).definitions.size() != 1 || s == output_) {
+  if (stage(s).definitions.size() != 1 || IsOutput(s)) {
     return Refuse(absl::StrCat("stage ", s, " cannot be inlined"));
   }
   const Definition& inlined = stage(s).definitions[0];
@@ -407,7 +412,7 @@ int Program::CacheWrite(int s) {
   stage.definitions.resize(1);
   stage.definitions[0].reads.push_back(std::move(read));
   AppendStage(std::move(stage), StagePlan::Origin::kCacheWrite);
-  if (output_ == s) output_ = copy;
+  std::replace(outputs_.begin(), outputs_.end(), s, copy);
   Step(absl::StrCat("cache_write ", s));
   return copy;
 }
@@ -504,7 +509,7 @@ absl::Status Program::Check() const {
     }
     int64_t bytes = stage(s).element_bytes;
     for (const int64_t extent : plan.region) bytes = Times(bytes, extent);
-    if (s != output_ && bytes > kMaxAllocationBytes) {
+    if (!IsOutput(s) && bytes > kMaxAllocationBytes) {
       return refused("bytes", bytes, kMaxAllocationBytes);
     }
     for (size_t d = 0; d < plan.nests.size(); ++d) {
@@ -545,7 +550,7 @@ std::vector<int> Program::StagesInOrder() const {
     }
     order.push_back(s);
   };
-  visit(output_);
+  for (const int output : outputs_) visit(output);
   return order;
 }
 
@@ -562,14 +567,56 @@ void Program::AppendLoopsText(int s, int indent, std::string* text) const {
     indent = begin;
     for (size_t l = 0; l < plans_[s].nests[d].size(); ++l) {
       const Loop& loop = plans_[s].nests[d][l];
-      absl::StrAppend(text, std::string(indent, ' '), KindName(loop.kind), " ",
-                      loop.name, " < ", loop.extent, "\n");
-      indent += 2;
+      // Once round is no loop.
+      if (loop.extent > 1) {
+        absl::StrAppend(text, std::string(indent, ' '), KindName(loop.kind),
+                        " ", loop.name, " < ", loop.extent, "\n");
+        indent += 2;
+      }
       computed_at({s, static_cast<int>(d), static_cast<int>(l)});
     }
-    absl::StrAppend(text, std::string(indent, ' '), stage(s).name,
-                    d == 0 ? " = ..." : " = update", "\n");
+    std::vector<std::string> reads;
+    if (d > 0) reads.push_back(stage(s).name);
+    for (const Access& access : stage(s).definitions[d].reads) {
+      const std::string& name = access.of_input
+                                    ? algorithm_.inputs[access.source].name
+                                    : stage(access.source).name;
+      if (!absl::c_linear_search(reads, name)) reads.push_back(name);
+    }
+    absl::StrAppend(text, std::string(indent, ' '), stage(s).name, " = ",
+                    reads.empty()
+                        ? "constant"
+                        : absl::StrCat("f(", absl::StrJoin(reads, ", "), ")"),
+                    "\n");
   }
+}
+
+std::string Program::SketchText() const {
+  std::vector<std::string> parts;
+  std::vector<int> order = StagesInOrder();
+  std::reverse(order.begin(), order.end());
+  for (const int s : order) {
+    const StagePlan& plan = plans_[s];
+    std::string part = stage(s).name;
+    if (plan.where == Where::kInline) {
+      part += " inlined";
+    } else if (plan.where == Where::kAt) {
+      absl::StrAppend(&part, " in ", stage(plan.at.stage).name);
+    } else {
+      part += " at root";
+    }
+    for (const Nest& nest : plan.nests) {
+      const auto is_parallel = [](const Loop& loop) {
+        return loop.kind == LoopKind::kParallel;
+      };
+      if (absl::c_any_of(nest, is_parallel)) {
+        part += ", parallel";
+        break;
+      }
+    }
+    parts.push_back(std::move(part));
+  }
+  return absl::StrJoin(parts, "; ");
 }
 
 std::string Program::LoopsText() const {

@@ -99,7 +99,7 @@ class Program {
   const Nest& nest(int s, int definition) const {
     return plans_[s].nests[definition];
   }
-  int output() const { return output_; }
+  bool IsOutput(int s) const;
   // Who reads the stage, what was inlined counted with its readers.
   std::vector<Reader> Readers(int s) const;
   // Whether `s` reads results of a reduction, others for each step of axis 0:
@@ -146,8 +146,12 @@ class Program {
   absl::Status Check() const;
   // One step a line.
   std::string StepsText() const;
-  // Loops for people, C-like, outermost stages first.
+  // Loops for people, C-like, in the order in which they run.
   std::string LoopsText() const;
+  // What programs of one sketch have in common, for people: which stages there
+  // are, where they are computed, what is parallel; no sizes.
+  // "c.out at root, parallel; c in c.out; b.in in c".
+  std::string SketchText() const;
 
  private:
   Nest NestOf(int s, int definition) const;
@@ -164,7 +168,7 @@ class Program {
   Algorithm algorithm_;
   std::vector<StagePlan> plans_;
   std::vector<std::string> steps_;
-  int output_ = 0;
+  std::vector<int> outputs_;
   absl::Status status_;
 };
 

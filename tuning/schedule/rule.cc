@@ -57,7 +57,8 @@ std::string SketchRulesText() {
 }
 
 absl::StatusOr<Program> Derive(const Algorithm& algorithm,
-                               const Machine& machine, Decisions& decisions) {
+                               const Machine& machine, Decisions& decisions,
+                               std::map<std::string, std::string>* asked_by) {
   constexpr int kMaxStages = 64;
   Program program(algorithm);
   std::vector<bool> done;
@@ -66,6 +67,11 @@ absl::StatusOr<Program> Derive(const Algorithm& algorithm,
     bool waits = false;
     for (const SketchRule* rule : rules) {
       rule->Apply(machine, s, decisions, program);
+      if (asked_by != nullptr) {
+        for (const auto& [name, value] : decisions.trace()) {
+          asked_by->emplace(name, rule->name());
+        }
+      }
       if (program.stage_count() > kMaxStages) {
         return absl::InvalidArgumentError(
             absl::StrCat("more than ", kMaxStages, " stages"));

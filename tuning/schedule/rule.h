@@ -19,6 +19,7 @@
 // only narrow what is drawn. docs/schedules.md adds one in ten minutes.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,9 +60,11 @@ std::string SketchRulesText();
 
 // The program that `decisions` make of an algorithm. InvalidArgument: a trace
 // that does not fit (Decisions::Finish), or a program beyond what may be
-// compiled (Program::Check).
-absl::StatusOr<Program> Derive(const Algorithm& algorithm,
-                               const Machine& machine, Decisions& decisions);
+// compiled (Program::Check). `asked_by`, if given, becomes for each decision
+// the name of the rule that asked for it.
+absl::StatusOr<Program> Derive(
+    const Algorithm& algorithm, const Machine& machine, Decisions& decisions,
+    std::map<std::string, std::string>* asked_by = nullptr);
 
 }  // namespace optrail::tuning
 

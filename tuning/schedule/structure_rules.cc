@@ -22,7 +22,7 @@ class Inline : public SketchRule {
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const Stage& stage = program.stage(s);
-    if (s == program.output() || stage.definitions.size() != 1 ||
+    if (program.IsOutput(s) || stage.definitions.size() != 1 ||
         program.plan(s).origin != Origin::kAlgorithm ||
         IsClampedInReduction(s, program)) {
       return;
@@ -69,7 +69,7 @@ class CacheWrite : public SketchRule {
   std::string name() const override { return "cache_write"; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
-    if (s != program.output() || !program.stage(s).HasReduction()) return;
+    if (!program.IsOutput(s) || !program.stage(s).HasReduction()) return;
     if (decisions.Choose(DecisionName(s, "cache_write"), {0, 1}, 1,
                          {0, 1, 1, 1}) == 1) {
       program.CacheWrite(s);
@@ -145,7 +145,7 @@ class ComputeAt : public SketchRule {
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     if (program.plan(s).where != Where::kUndecided) return;
-    if (s == program.output()) return program.ComputeRoot(s);
+    if (program.IsOutput(s)) return program.ComputeRoot(s);
     std::vector<LoopPlace> places;
     for (const LoopPlace& place : program.CommonLoops(s)) {
       const Loop& loop =
@@ -374,7 +374,7 @@ class StorageOrder : public SketchRule {
              Program& program) const override {
     const int axes = static_cast<int>(program.stage(s).extents.size());
     const Origin origin = program.plan(s).origin;
-    if (axes < 2 || s == program.output() ||
+    if (axes < 2 || program.IsOutput(s) ||
         (origin != Origin::kCacheRead && origin != Origin::kRfactor)) {
       return;
     }

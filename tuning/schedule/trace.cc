@@ -72,6 +72,12 @@ Decisions Decisions::Prefer(Trace trace) {
 
 Decisions Decisions::Draw(Rng& rng) { return Vary({}, rng); }
 
+Decisions Decisions::DrawAny(Rng& rng) {
+  Decisions decisions = Draw(rng);
+  decisions.any_ = true;
+  return decisions;
+}
+
 Decisions Decisions::Vary(Trace trace, Rng& rng) {
   Decisions decisions;
   decisions.given_ = std::move(trace);
@@ -98,7 +104,7 @@ int64_t Decisions::Choose(const std::string& name,
           "; expected one of ", absl::StrJoin(options, ", ")));
     }
   } else if (rng_ != nullptr) {
-    if (drawn.empty()) drawn = options;
+    if (drawn.empty() || any_) drawn = options;
     value = drawn[rng_->UniformInt(static_cast<int64_t>(drawn.size()))];
   }
   trace_[name] = value;

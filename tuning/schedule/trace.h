@@ -42,6 +42,8 @@ class Decisions {
   // `trace`'s as far as they are among the options; the others are usual.
   static Decisions Prefer(Trace trace);
   static Decisions Draw(Rng& rng);
+  // Any option alike, also those that are never worth drawing: for attacks.
+  static Decisions DrawAny(Rng& rng);
   // `trace`'s as far as they are among the options; the others are drawn.
   static Decisions Vary(Trace trace, Rng& rng);
 
@@ -61,6 +63,7 @@ class Decisions {
  private:
   Trace given_;
   bool strict_ = false;
+  bool any_ = false;
   Rng* rng_ = nullptr;  // nullptr: the usual
   Trace trace_;
   absl::Status status_;

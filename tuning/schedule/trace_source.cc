@@ -171,4 +171,9 @@ std::string TraceSource::Hash() const {
       absl::StrCat(SketchRulesText(), "\n", algorithm_.ToText()));
 }
 
+void TraceSource::Describe(proto::Session* header) const {
+  header->mutable_schedule()->set_algorithm(algorithm_.ToText());
+  header->mutable_schedule()->set_rules(SketchRulesText());
+}
+
 }  // namespace optrail::tuning

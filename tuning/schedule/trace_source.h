@@ -37,6 +37,7 @@ class TraceSource : public ConfigSource {
       const ProposerOptions& options) const override;
   std::string DefaultStrategy() const override { return "evolution:trees"; }
   std::string Hash() const override;
+  void Describe(proto::Session* header) const override;
 
   const Algorithm& algorithm() const { return algorithm_; }
 

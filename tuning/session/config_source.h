@@ -28,6 +28,8 @@ class ConfigSource {
   virtual std::string DefaultStrategy() const = 0;
   // For provenance: of all that decides which configs there are.
   virtual std::string Hash() const = 0;
+  // Adds to a session's header what its configs are read by later.
+  virtual void Describe(proto::Session* header) const {}
 };
 
 }  // namespace optrail::tuning

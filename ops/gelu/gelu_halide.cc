@@ -1,0 +1,23 @@
+// y = x P(N <= x): gelu.cc has the formulas.
+
+#include "ops/halide/algorithm.h"
+
+OPTRAIL_HALIDE_ALGORITHM(call) {
+  Halide::Var i("i");
+  Halide::Func gelu("gelu");
+  const Halide::Expr x = call.input(0)(i);
+  if (call.variant("approximation", "none") == "none") {
+    constexpr float kSqrtHalf = 0.70710678f;
+    // It is 1 from 4 on, and Halide's polynomial NaN where it overflows.
+    const Halide::Expr u = Halide::clamp(x * kSqrtHalf, -8.0f, 8.0f);
+    gelu(i) = 0.5f * x * (1.0f + Halide::erf(u));
+    return gelu;
+  }
+  constexpr float kScale = 1.59576912f;  // 2 sqrt(2 / pi)
+  const Halide::Expr u = kScale * (x + 0.044715f * x * x * x);
+  // Beyond, its exponential overflows and y is x or 0.
+  const Halide::Expr y =
+      x / (1.0f + Halide::exp(-Halide::clamp(u, -80.0f, 80.0f)));
+  gelu(i) = Halide::select(u < -80.0f, 0.0f, y);
+  return gelu;
+}
