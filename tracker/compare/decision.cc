@@ -15,6 +15,7 @@
 #include "tracker/compare/process_log.h"
 #include "tracker/history/history.h"
 #include "tracker/series/series.h"
+#include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -98,6 +99,12 @@ class MetricRows {
     const std::set<const proto::Run*> base(baseline.begin(), baseline.end());
     for (size_t r = 0; r < runs.size(); ++r) {
       run_ids_.push_back(runs[r]->run_id());
+      panel_.doubts.push_back(
+          tuning::DescribeSettingsChange(runs[r]->settings(),
+                                         candidate.back()->settings())
+                  .empty()
+              ? 0
+              : options.settings_error);
       if (base.count(runs[r]) > 0) {
         panel_.baseline.push_back(static_cast<int>(r));
       }
