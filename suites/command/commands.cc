@@ -38,6 +38,20 @@ std::vector<std::string> Concat(
   return all;
 }
 
+bool HasWinner(const TuneSummary& summary) {
+  return summary.session.has_value() && summary.session->has_winner();
+}
+
+// Nothing else came of any config.
+bool IsUnsupported(const TuneSummary& summary) {
+  return summary.session.has_value() && !summary.session->trials().empty() &&
+         std::all_of(summary.session->trials().begin(),
+                     summary.session->trials().end(),
+                     [](const proto::Trial& trial) {
+                       return trial.outcome() == proto::UNSUPPORTED;
+                     });
+}
+
 absl::StatusOr<int> Tune(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(
@@ -58,8 +72,8 @@ absl::StatusOr<int> Tune(const std::string& op) {
   }
   bool all_tuned = true;
   for (const TuneSummary& summary : summaries) {
-    all_tuned &= summary.skipped ||
-                 (summary.session.has_value() && summary.session->has_winner());
+    all_tuned &= summary.skipped || HasWinner(summary) ||
+                 (selection.backend == kAllBackends && IsUnsupported(summary));
   }
   return ToInt(all_tuned ? ExitCode::kOk : ExitCode::kCheckFailed);
 }
@@ -73,11 +87,14 @@ void PrintHeader(const RunContext& context) {
   }
 }
 
-bool AllOk(const proto::Run& run) {
-  return std::all_of(run.results().begin(), run.results().end(),
-                     [](const proto::BenchmarkResult& result) {
-                       return result.outcome() == proto::OK;
-                     });
+// Of all backends, those that this machine lacks are no failure.
+bool AllOk(const proto::Run& run, bool all_backends = false) {
+  return std::all_of(
+      run.results().begin(), run.results().end(),
+      [all_backends](const proto::BenchmarkResult& result) {
+        return result.outcome() == proto::OK ||
+               (all_backends && result.outcome() == proto::UNSUPPORTED);
+      });
 }
 
 // A history that cannot be written is better known before an hour of measuring
@@ -134,7 +151,7 @@ absl::StatusOr<int> Bench(const std::string& op) {
       TaskSelection selection,
       SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
   const bool best = selection.backend == kBestBackend;
-  if (best) selection.backend = "all";
+  if (best) selection.backend = kAllBackends;
   OPTRAIL_ASSIGN_OR_RETURN(const BenchDriverOptions options,
                            BenchFromFlags(workload, op));
   OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
@@ -173,7 +190,8 @@ absl::StatusOr<int> Bench(const std::string& op) {
   if (absl::GetFlag(FLAGS_record)) {
     OPTRAIL_RETURN_IF_ERROR(Record(run, context));
   }
-  return ToInt(AllOk(run) ? ExitCode::kOk : ExitCode::kCheckFailed);
+  const bool all_ok = AllOk(run, !best && selection.backend == kAllBackends);
+  return ToInt(all_ok ? ExitCode::kOk : ExitCode::kCheckFailed);
 }
 
 }  // namespace
