@@ -386,12 +386,4 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
   return 0;
 }
 
-absl::StatusOr<int> RunTuneCommand(const TuneCommandOptions& options,
-                                   std::ostream& out, std::ostream& log) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<TuneCommand> command,
-                           TuneCommand::Prepare(options));
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session, command->Run({}, log));
-  return command->Print(session, out, log);
-}
-
 }  // namespace optrail::tuning
