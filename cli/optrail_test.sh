@@ -104,6 +104,16 @@ expect 0 "command_run_sh" log sessions
 echo '# changed' >> run.sh
 expect 0 "recorded: optrail show" "${tuned[@]}"
 
+# What it printed and what is proven is shown, of each metric that was named.
+newest() { "$optrail" log sessions --format=csv | sed -n '2s/,.*//p'; }
+expect 0 "rounds of both: " show "$(newest)"
+echo 'echo "{\"time\": $1, \"bytes\": $((4096 - $1))}"' > front.sh
+expect 0 "time  bytes  runs  config" tune --quiet \
+  --space=sleep.space.textproto --metric=time:min --metric=bytes:min \
+  --command='sh front.sh {x}'
+expect 0 "trial  outcome  time  bytes  config" show "$(newest)"
+expect 0 " 4056" show "$(newest)"
+
 # Also in sessions of their own, processes have their memory together.
 cat > crowd.sh <<'END'
 if [ "$1" = 2 ]; then

@@ -313,15 +313,7 @@ void TuneCommand::PrintProof(const proto::Session& session,
           << OutcomeName(finalist.outcome()) << "\n";
     }
   }
-  if (!session.has_proof()) return;
-  const proto::Proof& proof = session.proof();
-  const std::string note = ProofEndNote(proof);
-  log << absl::StreamFormat(
-      "%s, in %d rounds of both: %s (%s to %s%s) %s over the default\n",
-      proof.claimed() ? "proven" : "no gain is proven, the default stays",
-      proof.rounds(), FormatChange(proof.gain()),
-      FormatChange(proof.gain_low()), FormatChange(proof.gain_high()),
-      note.empty() ? "" : "; " + note, proof.metric());
+  if (session.has_proof()) log << ProofText(session.proof()) << "\n";
 }
 
 int TuneCommand::Print(const proto::Session& session, std::ostream& out,
