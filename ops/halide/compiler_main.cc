@@ -35,10 +35,11 @@ namespace {
 // Of processor time: a busy machine makes nothing harder to compile. What
 // sleeps or waits for a core is given longer.
 constexpr absl::Duration kDeadline = absl::Seconds(5);
-// They search.
-constexpr absl::Duration kAutoschedulerDeadline = absl::Seconds(30);
 constexpr int kPatience = 4;
 constexpr rlim_t kMaxDataBytes = rlim_t{1} << 30;
+// Autoschedulers search.
+constexpr absl::Duration kAutoschedulerDeadline = absl::Seconds(60);
+constexpr rlim_t kAutoschedulerMaxDataBytes = rlim_t{4} << 30;
 
 // A file without a name, so that nothing stays behind whatever happens. Others
 // open it by its path.
@@ -112,15 +113,20 @@ class Compiler {
   }
 
  private:
+  static bool IsSearch(const std::string& request) {
+    return absl::StrContains(request, "\nautoscheduler ");
+  }
   static absl::Duration DeadlineOf(const std::string& request) {
-    return absl::StrContains(request, "\nautoscheduler ")
-               ? kAutoschedulerDeadline
-               : kDeadline;
+    return IsSearch(request) ? kAutoschedulerDeadline : kDeadline;
+  }
+  static rlim_t MaxDataBytesOf(const std::string& request) {
+    return IsSearch(request) ? kAutoschedulerMaxDataBytes : kMaxDataBytes;
   }
 
   [[noreturn]] void InChild(const std::string& request, int fd) {
     setpgid(0, 0);
-    const rlimit limit = {kMaxDataBytes, kMaxDataBytes};
+    const rlim_t bytes = MaxDataBytesOf(request);
+    const rlimit limit = {bytes, bytes};
     setrlimit(RLIMIT_DATA, &limit);
     const auto seconds =
         static_cast<rlim_t>(absl::ToInt64Seconds(DeadlineOf(request)));
@@ -193,7 +199,7 @@ class Compiler {
       return Refused(
           absl::StrCat("compiling ended by signal ", WTERMSIG(status), " (",
                        strsignal(WTERMSIG(status)), "), with at most ",
-                       kMaxDataBytes >> 20, " MiB of memory"));
+                       MaxDataBytesOf(request) >> 20, " MiB of memory"));
     }
     if (text.empty()) return Refused("the compiler said nothing");
     if (absl::StartsWith(text, "ok\n")) {

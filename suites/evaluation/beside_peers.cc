@@ -21,22 +21,20 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "base/exit_code.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "ops/core/device_type.h"
+#include "suites/evaluation/evaluation.h"
 #include "suites/evaluation/line_peer.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/run_context.h"
-#include "suites/worker/worker.h"
 #include "suites/worker/worker_evaluator.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
@@ -187,7 +185,7 @@ absl::Status Compare(const std::vector<TaskEntry>& tasks,
   return absl::OkStatus();
 }
 
-absl::Status Run() {
+absl::StatusOr<ExitCode> Run() {
   TaskSelection selection;
   OPTRAIL_ASSIGN_OR_RETURN(
       const ops::DeviceType* type,
@@ -243,19 +241,12 @@ absl::Status Run() {
       std::cerr << key << ": " << done.message() << "\n";
     }
   }
-  return absl::OkStatus();
+  return ExitCode::kOk;
 }
 
 }  // namespace
 }  // namespace optrail::suites
 
 int main(int argc, char** argv) {
-  if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker(argc, argv);
-  }
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status status = optrail::suites::Run();
-  if (status.ok()) return 0;
-  std::cerr << status.message() << "\n";
-  return optrail::ToInt(optrail::ExitCode::kBadInput);
+  return optrail::suites::EvaluationMain(argc, argv, optrail::suites::Run);
 }

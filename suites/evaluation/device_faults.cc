@@ -15,18 +15,16 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "base/exit_code.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
+#include "suites/evaluation/evaluation.h"
 #include "suites/stopwatch/stopwatch.h"
-#include "suites/worker/worker.h"
 #include "suites/worker/worker_evaluator.h"
 #include "tuning/proto/canonical.h"
 
@@ -60,7 +58,7 @@ const std::map<std::string, std::vector<proto::Outcome>>& Expected() {
   return expected;
 }
 
-absl::StatusOr<int> Run() {
+absl::StatusOr<ExitCode> Run() {
   OPTRAIL_ASSIGN_OR_RETURN(
       const ops::DeviceType* type,
       ops::FindDeviceTypeNamed(absl::GetFlag(FLAGS_device)));
@@ -142,20 +140,12 @@ absl::StatusOr<int> Run() {
   }
   std::cout << unnoticed << " faults became something else, " << failed_after
             << " sound configs failed\n";
-  return ToInt(unnoticed + failed_after == 0 ? ExitCode::kOk
-                                             : ExitCode::kCheckFailed);
+  return unnoticed + failed_after == 0 ? ExitCode::kOk : ExitCode::kCheckFailed;
 }
 
 }  // namespace
 }  // namespace optrail::suites
 
 int main(int argc, char** argv) {
-  if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker(argc, argv);
-  }
-  absl::ParseCommandLine(argc, argv);
-  const absl::StatusOr<int> code = optrail::suites::Run();
-  if (code.ok()) return *code;
-  std::cerr << code.status().message() << "\n";
-  return optrail::ToInt(optrail::ExitCode::kBadInput);
+  return optrail::suites::EvaluationMain(argc, argv, optrail::suites::Run);
 }

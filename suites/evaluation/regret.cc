@@ -19,21 +19,19 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
-#include "base/exit_code.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "ops/core/device_type.h"
+#include "suites/evaluation/evaluation.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/run_context.h"
-#include "suites/worker/worker.h"
 #include "suites/worker/worker_evaluator.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
@@ -272,7 +270,7 @@ absl::Status Report(const Shape& shape,
   return absl::OkStatus();
 }
 
-absl::Status Run() {
+absl::StatusOr<ExitCode> Run() {
   TaskSelection selection;
   OPTRAIL_ASSIGN_OR_RETURN(
       const ops::DeviceType* type,
@@ -286,13 +284,9 @@ absl::Status Run() {
     OPTRAIL_ASSIGN_OR_RETURN(selection.launch_mode,
                              tuning::ParseLaunchMode(launch));
   }
-  const std::string folder = absl::GetFlag(FLAGS_state);
   OPTRAIL_ASSIGN_OR_RETURN(
-      RunContext context,
-      FindRunContext(selection.device, JoinPath(folder, "history"),
-                     JoinPath(folder, "store")));
-  context.state = JoinPath(folder, "state");
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(context.state));
+      const RunContext context,
+      ContextIn(absl::GetFlag(FLAGS_state), selection.device));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
                            SelectTasks(selection, context.hardware));
   for (const TaskEntry& task : tasks) {
@@ -306,19 +300,12 @@ absl::Status Run() {
     }
     OPTRAIL_RETURN_IF_ERROR(Report(shape, times));
   }
-  return absl::OkStatus();
+  return ExitCode::kOk;
 }
 
 }  // namespace
 }  // namespace optrail::suites
 
 int main(int argc, char** argv) {
-  if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker(argc, argv);
-  }
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status status = optrail::suites::Run();
-  if (status.ok()) return 0;
-  std::cerr << status.message() << "\n";
-  return optrail::ToInt(optrail::ExitCode::kBadInput);
+  return optrail::suites::EvaluationMain(argc, argv, optrail::suites::Run);
 }

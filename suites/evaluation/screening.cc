@@ -12,22 +12,18 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/numbers.h"
-#include "base/exit_code.h"
-#include "base/file.h"
 #include "base/status_macros.h"
 #include "ops/core/smaller_shape.h"
+#include "suites/evaluation/evaluation.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/run_context.h"
-#include "suites/worker/worker.h"
 #include "suites/worker/worker_evaluator.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
@@ -138,35 +134,24 @@ absl::Status Report(const TaskEntry& task, const RunContext& context) {
   return absl::OkStatus();
 }
 
-absl::Status Run() {
+absl::StatusOr<ExitCode> Run() {
   TaskSelection selection;
   selection.op_regex = absl::GetFlag(FLAGS_op);
   selection.shape_regex = absl::GetFlag(FLAGS_shape);
-  const std::string folder = absl::GetFlag(FLAGS_state);
   OPTRAIL_ASSIGN_OR_RETURN(
-      RunContext context,
-      FindRunContext(selection.device, JoinPath(folder, "history"),
-                     JoinPath(folder, "store")));
-  context.state = JoinPath(folder, "state");
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(context.state));
+      const RunContext context,
+      ContextIn(absl::GetFlag(FLAGS_state), selection.device));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
                            SelectTasks(selection, context.hardware));
   for (const TaskEntry& task : tasks) {
     OPTRAIL_RETURN_IF_ERROR(Report(task, context));
   }
-  return absl::OkStatus();
+  return ExitCode::kOk;
 }
 
 }  // namespace
 }  // namespace optrail::suites
 
 int main(int argc, char** argv) {
-  if (optrail::suites::IsWorker(argc, argv)) {
-    return optrail::suites::RunWorker(argc, argv);
-  }
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status status = optrail::suites::Run();
-  if (status.ok()) return 0;
-  std::cerr << status.message() << "\n";
-  return optrail::ToInt(optrail::ExitCode::kBadInput);
+  return optrail::suites::EvaluationMain(argc, argv, optrail::suites::Run);
 }

@@ -18,6 +18,9 @@ using Where = StagePlan::Where;
 
 constexpr int kInner = 0, kMiddle = 1, kOuter = 2;
 
+// Beyond the registers of any machine straight code only grows.
+constexpr int64_t kMostUnrolled = 128;
+
 // The axis that lies contiguously in memory, which vectors run along.
 int VectorAxis(const Program& program, int s) {
   const std::vector<int>& storage = program.plan(s).storage;
@@ -40,6 +43,15 @@ int64_t NearestBelow(const std::vector<int64_t>& options, int64_t wanted) {
     if (option <= wanted && (option > best || best > wanted)) best = option;
   }
   return best;
+}
+
+// Whether all that the last definition does is to add up partial results that
+// lie side by side.
+bool MergesPartialResults(const Program& program, int s) {
+  const Definition& last = program.stage(s).definitions.back();
+  return last.reads.size() == 1 && !last.reads[0].of_input &&
+         last.reductions.size() == 1 &&
+         program.plan(last.reads[0].source).origin == Origin::kRfactor;
 }
 
 std::vector<int64_t> DivisorsBetween(int64_t of, int64_t least, int64_t most) {
@@ -90,7 +102,7 @@ std::vector<int64_t> Permutations(size_t loops) {
 class MultiLevelTiling : public SketchRule {
  public:
   std::string name() const override { return "multi_level_tiling"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const StagePlan& plan = program.plan(s);
@@ -120,6 +132,11 @@ class MultiLevelTiling : public SketchRule {
     // The last of a reduction's loops moves fastest, as it was written.
     for (const Loop& loop : before) {
       if (loop.axis < axes) continue;
+      if (MergesPartialResults(program, s)) {  // few, and may become lanes
+        program.SetLevel(s, d, loop.name, kMiddle);
+        reductions[kMiddle].push_back(loop.name);
+        continue;
+      }
       CutReduction(loop.axis - axes, loop, cut, decisions, program, reductions);
     }
     // The vector's axis is innermost.
@@ -157,6 +174,8 @@ class MultiLevelTiling : public SketchRule {
     int64_t rows_at_most = 1;
     // Of the axes that were cut so far.
     int64_t vectors = 1, rows = 1;
+    // Turns of reductions that become straight code.
+    int64_t turns = 1;
   };
 
   static int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -337,30 +356,65 @@ class MultiLevelTiling : public SketchRule {
     return drawn;
   }
 
-  // None where sums stay in registers from the first to the last. Else as many
-  // turns as a panel of vectors takes in a small part of a cache, so that all
-  // rows use it from there.
+  static constexpr int64_t kPanelBytes = 128 << 10;
+
+  // Whether sums wait in memory while blocks of the reduction pass by: not
+  // where they stay in registers from the first turn to the last.
+  static bool SumsWait(const Cut& cut, const Program& program) {
+    const Stage& stage = program.stage(cut.stage);
+    int64_t sums = 1, turns = 1;
+    for (const int64_t extent : program.plan(cut.stage).region) sums *= extent;
+    for (const int64_t r : stage.definitions[cut.definition].reductions) {
+      turns *= r;
+    }
+    return sums > 2 * cut.vectors * cut.rows * (64 / stage.element_bytes) &&
+           turns * cut.vectors * 64 > 2 * kPanelBytes;
+  }
+
+  // As many turns as a panel of vectors takes in a small part of a cache, so
+  // that all rows use it from there.
   static int64_t UsualBlock(int number, const std::vector<int64_t>& blocks,
                             const Cut& cut, const Program& program) {
-    constexpr int64_t kPanelBytes = 128 << 10;
-    const Stage& stage = program.stage(cut.stage);
-    const auto& reductions = stage.definitions[cut.definition].reductions;
-    int64_t sums = 1;
-    for (const int64_t extent : program.plan(cut.stage).region) sums *= extent;
+    if (!SumsWait(cut, program)) return 0;
+    const auto& reductions =
+        program.stage(cut.stage).definitions[cut.definition].reductions;
     int64_t turn = cut.vectors * 64;  // bytes
-    int64_t turns = 1;
     for (size_t r = 0; r < reductions.size(); ++r) {
-      turns *= reductions[r];
       if (static_cast<int>(r) != number) turn *= reductions[r];
     }
-    const bool in_registers =
-        sums <= 2 * cut.vectors * cut.rows * (64 / stage.element_bytes);
-    if (in_registers || turns * cut.vectors * 64 <= 2 * kPanelBytes) return 0;
     return NearestBelow(blocks, kPanelBytes / turn);
   }
 
+  // All of a few, so that sums stay in registers for longer; but not where
+  // turns share what they read with each other's tiles, which is then kept in
+  // registers, too.
+  static int64_t UsualTurns(int number, const std::vector<int64_t>& unrolls,
+                            const Cut& cut, const Program& program) {
+    constexpr int64_t kFew = 3;
+    const Stage& stage = program.stage(cut.stage);
+    const Definition& definition = stage.definitions[cut.definition];
+    const int64_t extent = definition.reductions[number];
+    if (extent > kFew || unrolls.back() != extent || !SumsWait(cut, program)) {
+      return 1;
+    }
+    const size_t axes = stage.extents.size();
+    for (const Loop& loop : program.nest(cut.stage, cut.definition)) {
+      const auto axis = static_cast<size_t>(loop.axis);
+      if (axis >= axes || loop.level != kInner || loop.extent == 1) continue;
+      for (const Access& access : definition.reads) {
+        for (const AccessIndex& index : access.dims) {
+          if (!index.affine || (index.coefficients[axis] != 0 &&
+                                index.coefficients[axes + number] != 0)) {
+            return 1;
+          }
+        }
+      }
+    }
+    return extent;
+  }
+
   // Only by divisors: a tail inside a reduction costs more than it brings.
-  static void CutReduction(int number, const Loop& loop, const Cut& cut,
+  static void CutReduction(int number, const Loop& loop, Cut& cut,
                            Decisions& decisions, Program& program,
                            std::vector<std::string>* levels) {
     const int s = cut.stage, d = cut.definition;
@@ -381,23 +435,29 @@ class MultiLevelTiling : public SketchRule {
         rest = names.inner;
       }
     }
-    std::vector<int64_t> unrolls = DivisorsBetween(loop.extent, 2, 8);
-    // Of what is left inside.
+    // Of what is left inside, up to all of it, as far as it is unrolled then.
     const Nest& nest = program.nest(s, d);
     const auto inside =
         std::find_if(nest.begin(), nest.end(),
                      [&](const Loop& l) { return l.name == rest; });
-    unrolls.erase(std::remove_if(unrolls.begin(), unrolls.end(),
-                                 [&](int64_t u) {
-                                   return inside->extent % u != 0 ||
-                                          u >= inside->extent;
-                                 }),
-                  unrolls.end());
-    unrolls.insert(unrolls.begin(), 1);
+    std::vector<int64_t> unrolls = {1};
+    for (int64_t u = 2; u <= std::min<int64_t>(inside->extent, 8); ++u) {
+      if (inside->extent % u == 0 &&
+          cut.vectors * cut.rows * cut.turns * u <= kMostUnrolled) {
+        unrolls.push_back(u);
+      }
+    }
     const int64_t unroll =
         unrolls.size() == 1
             ? 1
-            : decisions.Choose(DecisionName(s, "rtile", number), unrolls, 1);
+            : decisions.Choose(DecisionName(s, "rtile", number), unrolls,
+                               UsualTurns(number, unrolls, cut, program));
+    cut.turns *= unroll;
+    if (unroll > 1 && unroll == inside->extent) {
+      program.SetLevel(s, d, rest, kInner);
+      levels[kInner].push_back(rest);
+      return;
+    }
     if (unroll > 1) {
       const LoopNames names = program.Split(s, d, rest, unroll);
       program.SetLevel(s, d, names.inner, kInner);
@@ -409,10 +469,12 @@ class MultiLevelTiling : public SketchRule {
   }
 };
 
-// The innermost loop over the contiguous axis becomes vectors.
+// Partial results that are added up become vectors, else the innermost loop
+// over the contiguous axis.
 class Vectorize : public SketchRule {
  public:
   std::string name() const override { return "vectorize"; }
+  int version() const override { return 2; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const StagePlan& plan = program.plan(s);
@@ -420,19 +482,19 @@ class Vectorize : public SketchRule {
     const int axis = VectorAxis(program, s);
     const int last = static_cast<int>(plan.nests.size()) - 1;
     const Loop* const loop = InnerLoop(program, s, last, axis);
-    if (loop == nullptr) return;
     // Whole vectors only, but where a tail can be shifted inwards.
     std::vector<int64_t> options;
     for (const int64_t lanes : {4, 8, 16, 32}) {
-      if (loop->extent % lanes == 0 ||
-          (plan.nests.size() == 1 && loop->extent >= lanes)) {
+      if (loop != nullptr &&
+          (loop->extent % lanes == 0 ||
+           (plan.nests.size() == 1 && loop->extent >= lanes))) {
         options.push_back(lanes);
       }
     }
+    if (MergeAsLanes(s, last, decisions, program) || options.empty()) return;
     // Short ones only where there is nothing better.
     if (options.size() > 2) options.erase(options.begin());
     options.push_back(0);
-    if (options.size() == 1) return;
     const int64_t usual = 64 / program.stage(s).element_bytes;
     std::vector<int64_t> drawn(options.begin(), options.end() - 1);
     drawn.insert(drawn.end(), 8, NearestBelow(drawn, usual));
@@ -455,6 +517,26 @@ class Vectorize : public SketchRule {
   }
 
  private:
+  // Partial results are added up pair by pair, not one after the other.
+  static bool MergeAsLanes(int s, int d, Decisions& decisions,
+                           Program& program) {
+    if (!MergesPartialResults(program, s)) return false;
+    const auto axes = static_cast<int>(program.stage(s).extents.size());
+    const Nest& nest = program.nest(s, d);
+    const auto loop =
+        std::find_if(nest.begin(), nest.end(),
+                     [&](const Loop& loop) { return loop.axis == axes; });
+    const bool is_power =
+        loop != nest.end() && (loop->extent & (loop->extent - 1)) == 0;
+    if (!is_power) return false;
+    if (decisions.Choose(DecisionName(s, "merge"), {0, 1}, 1,
+                         {0, 1, 1, 1, 1, 1}) == 0) {
+      return false;
+    }
+    program.Mark(s, d, std::string(loop->name), LoopKind::kVector);
+    return true;
+  }
+
   static const Loop* InnerLoop(const Program& program, int s, int d, int axis) {
     const Nest& nest = program.nest(s, d);
     for (auto loop = nest.rbegin(); loop != nest.rend(); ++loop) {
@@ -469,15 +551,20 @@ class Vectorize : public SketchRule {
 class Unroll : public SketchRule {
  public:
   std::string name() const override { return "unroll"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     const StagePlan& plan = program.plan(s);
     if (plan.where != Where::kRoot && plan.where != Where::kAt) return;
-    // Beyond the registers of any machine code only grows, most of all where
-    // vectors are taken apart.
+    // Code grows most where vectors are taken apart, and what keeps no sums
+    // gains little.
     const int last = static_cast<int>(plan.nests.size()) - 1;
-    const int64_t most_unrolled = Gathers(program, s, last) ? 8 : 128;
+    const bool sums = program.stage(s).HasReduction() ||
+                      plan.origin == Origin::kCacheWrite ||
+                      program.ReadsReduction(s);
+    const int64_t most_unrolled = Gathers(program, s, last) ? 8
+                                  : sums                    ? kMostUnrolled
+                                                            : 16;
     if (CountOf(program, s, last) == 1) return;
     if (CountOf(program, s, last) > most_unrolled) return;
     if (decisions.Choose(DecisionName(s, "unroll"), {0, 1}, 1,

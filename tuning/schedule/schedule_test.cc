@@ -261,6 +261,21 @@ TEST(DeriveTest, StoredTraceMeansTheSameLoops) {
             "unroll 2 0 x0io\n");
 }
 
+TEST(DeriveTest, PartialResultsAreMergedAsLanes) {
+  const Algorithm softmax = Parsed(kSoftmax);
+  Decisions usual = Decisions::Default();
+  const auto program = Derive(softmax, Machine(), usual);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(usual.trace().at("s0_rfactor"), 64);
+  EXPECT_EQ(usual.trace().at("s0_merge"), 1);
+  EXPECT_THAT(program->StepsText(), HasSubstr("\nvectorize 0 1 r0\n"));
+  Decisions serial = Decisions::Prefer({{"s0_merge", 0}});
+  const auto one_by_one = Derive(softmax, Machine(), serial);
+  ASSERT_TRUE(one_by_one.ok());
+  EXPECT_THAT(one_by_one->StepsText(),
+              testing::Not(HasSubstr("\nvectorize 0 1 r0\n")));
+}
+
 TEST(ProgramTest, FootprintFollowsTheAccesses) {
   // A 3-wide sum, computed in tiles of 8.
   Program program(
