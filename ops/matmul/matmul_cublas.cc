@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "ops/core/backend.h"
+#include "ops/core/library_backend.h"
 #include "ops/core/registry.h"
 #include "ops/device/cuda/backend.h"
 #include "ops/device/cuda/device.h"
@@ -307,20 +307,11 @@ class CublasLtInvocation : public Invocation {
 };
 
 // What the two have in common.
-class Vendor : public Backend {
+class Vendor : public LibraryBackend {
  public:
   proto::DeviceKind kind() const override { return proto::CUDA; }
   std::vector<std::vector<proto::DataType>> data_types() const override {
     return {{proto::F32}, {proto::F16}, {proto::BF16}};
-  }
-  absl::StatusOr<Recipe> Describe(
-      const CompileRequest& request) const override {
-    if (request.ablation != Ablation::kNone) {
-      return absl::UnimplementedError("a library has no ablated variants");
-    }
-    Recipe recipe;
-    recipe.index = 0;
-    return recipe;
   }
 
  protected:
@@ -339,15 +330,6 @@ class MatmulCublas : public Vendor {
  public:
   std::string name() const override { return "cublas"; }
 
-  absl::StatusOr<std::string> Id(const Target& target) const override {
-    if (!Cublas::Get().ok()) return Cublas::Get().status();
-    return KernelId(files().sources_hash, library());
-  }
-  std::string library() const override {
-    return Cublas::Get().ok() ? absl::StrCat("cuBLAS ", Cublas::Get()->version)
-                              : "";
-  }
-
   absl::StatusOr<std::unique_ptr<Invocation>> Load(
       const Artifact& artifact, const proto::Shape& shape,
       const proto::Config& config, Device& device) const override {
@@ -357,21 +339,17 @@ class MatmulCublas : public Vendor {
     OPTRAIL_RETURN_IF_ERROR(made->Init());
     return made;
   }
+
+ protected:
+  absl::StatusOr<std::string> Version() const override {
+    if (!Cublas::Get().ok()) return Cublas::Get().status();
+    return absl::StrCat("cuBLAS ", Cublas::Get()->version);
+  }
 };
 
 class MatmulCublasLt : public Vendor {
  public:
   std::string name() const override { return "cublaslt"; }
-
-  absl::StatusOr<std::string> Id(const Target& target) const override {
-    if (!CublasLt::Get().ok()) return CublasLt::Get().status();
-    return KernelId(files().sources_hash, library());
-  }
-  std::string library() const override {
-    return CublasLt::Get().ok()
-               ? absl::StrCat("cuBLASLt ", CublasLt::Get()->GetVersion())
-               : "";
-  }
 
   absl::StatusOr<std::unique_ptr<Invocation>> Load(
       const Artifact& artifact, const proto::Shape& shape,
@@ -382,6 +360,12 @@ class MatmulCublasLt : public Vendor {
         std::make_unique<CublasLtInvocation>(*CublasLt::Get(), shape, *gpu);
     OPTRAIL_RETURN_IF_ERROR(made->Init(cuda::Knob(config, "algorithm")));
     return made;
+  }
+
+ protected:
+  absl::StatusOr<std::string> Version() const override {
+    if (!CublasLt::Get().ok()) return CublasLt::Get().status();
+    return absl::StrCat("cuBLASLt ", CublasLt::Get()->GetVersion());
   }
 };
 
