@@ -33,6 +33,9 @@ SessionEvaluatorOptions SessionEvaluatorFor(
   SessionEvaluatorOptions options;
   options.sampling = sampling;
   options.compile_ahead = evaluator.CompileAhead(space.default_config());
+  if (options.compile_ahead > 0) {
+    options.default_config = space.default_config();
+  }
   options.processes_ahead = evaluator.ProcessesAhead();
   if (options.processes_ahead > 0 &&
       evaluator.OperandBytes() > kLargeInputBytes) {
@@ -64,7 +67,16 @@ absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
 void SessionEvaluator::Submit(tuning::Request request) {
   OpenAhead(request);
   evaluator_.Prepare(request.config);
+  PrepareDefault(request);
   waiting_.push_back(std::move(request));
+}
+
+void SessionEvaluator::PrepareDefault(const tuning::Request& request) {
+  if (!options_.default_config || default_prepared_) return;
+  // Behind what the search begins with.
+  if (request.purpose == Purpose::kSearch && answered_ == 0) return;
+  default_prepared_ = true;
+  evaluator_.Prepare(*options_.default_config);
 }
 
 void SessionEvaluator::OpenAhead(Purpose purpose, int64_t round) {
@@ -164,6 +176,10 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   // A bound on what a meter reads says nothing of the stopwatch.
   const bool times =
       request.metrics.empty() || request.metrics.front() == tuning::kTimeMetric;
+  if (times && request.expected && options_.processes_ahead > 0 &&
+      request.purpose == Purpose::kSearch) {
+    options.sampling.set_decisive_above_ns(kClearlySlower * *request.expected);
+  }
   if (request.hopeless_above && times) {
     options.sampling.set_hopeless_above_ns(*request.hopeless_above);
     if (HasLongCalls(request) && longest_reading_ns_ > 0) {

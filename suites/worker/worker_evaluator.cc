@@ -218,7 +218,9 @@ std::string WorkerEvaluator::KeyOf(const proto::Config& config) {
   if (op == nullptr) return key;
   const auto backend = op->FindBackend(task_.device_kind(), task_.backend());
   if (!backend.ok()) return key;
-  if (!target_.has_value()) target_ = LocalTarget(task_.device_kind());
+  if (!target_.has_value()) {
+    target_ = LocalTarget(task_.device_kind(), options_.hardware);
+  }
   if (!target_->ok()) return key;
   const absl::StatusOr<ops::Recipe> recipe =
       (*backend)->Describe({task_.shape(), config, **target_});

@@ -27,6 +27,7 @@
 #include "suites/worker/compile_pool.h"
 #include "suites/worker/evaluator.h"
 #include "suites/worker/opened_worker.h"
+#include "tuning/proto/context.pb.h"
 #include "tuning/proto/trial.pb.h"
 
 namespace optrail::suites {
@@ -48,6 +49,8 @@ struct WorkerOptions {
   // Where workers keep what they share, compiled code and references; empty:
   // each makes its own.
   std::string shared_folder;
+  // Of the device, as the caller knows it; else it is asked.
+  absl::optional<proto::Hardware> hardware;
   // What a config may allocate beyond the operands and their references.
   int64_t max_config_bytes = int64_t{1} << 30;
   // A worker is replaced after this many configs, so that what one leaves
