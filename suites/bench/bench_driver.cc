@@ -281,7 +281,7 @@ ExitCode ExitCodeOfRun(const proto::Run& run, bool peers_may_lack) {
     if (result.outcome() == proto::CONTENDED) {
       code = ExitCode::kNotEnoughData;
     } else if (result.outcome() == proto::UNSUPPORTED && peers_may_lack &&
-               !result.backend().empty()) {
+               !result.key().backend().empty()) {
       continue;
     } else if (result.outcome() != proto::OK) {
       return ExitCode::kCheckFailed;

@@ -71,7 +71,7 @@ TEST(ExitCodeTest, APeerThatTheMachineLacksIsNoFailureUnlessAskedFor) {
   run.add_results()->set_outcome(proto::OK);
   proto::BenchmarkResult& peer = *run.add_results();
   peer.set_outcome(proto::UNSUPPORTED);
-  peer.set_backend("onednn");
+  peer.mutable_key()->set_backend("onednn");
   EXPECT_EQ(ExitCodeOfRun(run, /*peers_may_lack=*/true), ExitCode::kOk);
   EXPECT_EQ(ExitCodeOfRun(run, /*peers_may_lack=*/false),
             ExitCode::kCheckFailed);
