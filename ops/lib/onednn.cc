@@ -313,7 +313,7 @@ absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
 
 #else
 
-absl::Status NoHeaders() {
+absl::Status WithoutHeaders() {
   return absl::UnavailableError(
       "unsupported here: built without the headers of oneDNN 2; on Debian: "
       "apt install libdnnl-dev, then build anew");
@@ -355,7 +355,7 @@ class OneDnnBackend : public LibraryBackend {
     OPTRAIL_ONEDNN_OR_RETURN(dnn);
     return dnn.version();
 #else
-    return NoHeaders();
+    return WithoutHeaders();
 #endif
   }
 
@@ -576,16 +576,18 @@ OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows) {
 
 #else
 
-OneDnnPrimitive OneDnnSoftmax(int64_t, int64_t) { return NoHeaders(); }
+OneDnnPrimitive OneDnnSoftmax(int64_t, int64_t) { return WithoutHeaders(); }
 OneDnnPrimitive OneDnnElementwise(OneDnnActivation, int64_t) {
-  return NoHeaders();
+  return WithoutHeaders();
 }
 OneDnnPrimitive OneDnnLayerNorm(int64_t, int64_t, double, bool) {
-  return NoHeaders();
+  return WithoutHeaders();
 }
-OneDnnPrimitive OneDnnMatmul(const OneDnnProduct&) { return NoHeaders(); }
-OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution&) { return NoHeaders(); }
-OneDnnPrimitive OneDnnSum(int64_t, int64_t, bool) { return NoHeaders(); }
+OneDnnPrimitive OneDnnMatmul(const OneDnnProduct&) { return WithoutHeaders(); }
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution&) {
+  return WithoutHeaders();
+}
+OneDnnPrimitive OneDnnSum(int64_t, int64_t, bool) { return WithoutHeaders(); }
 
 #endif  // OPTRAIL_HAS_ONEDNN
 
