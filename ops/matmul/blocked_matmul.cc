@@ -214,13 +214,6 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
   const int64_t row_panels = CeilDiv(block.m, tiles.rows);
   const int64_t column_panels = CeilDiv(block.n, tiles.columns);
 
-  TileCall call;
-  call.k = block.k;
-  call.lda = plain_a.stride;
-  call.first_segment = plain_a.first_segment;
-  call.segment = plain_a.segment;
-  call.segment_gap = plain_a.gap;
-  call.prefetch = blocking.prefetch;
   auto multiply_tile = [&](int64_t i, int64_t j) {
     const int64_t rows =
         std::min<int64_t>(tiles.rows, block.m - i * tiles.rows);
@@ -231,12 +224,19 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
     const bool whole = rows == tile.rows && columns == tile.columns;
     float* c_tile = c + i * tiles.rows * ldc + j * tiles.columns;
 
+    TileCall call;
+    call.k = block.k;
     call.a = a.panel(i);
+    call.lda = plain_a.stride;
+    call.first_segment = plain_a.first_segment;
+    call.segment = plain_a.segment;
+    call.segment_gap = plain_a.gap;
     call.b = b.panel(j);
     call.ldb = b.is_packed(j) ? tile.columns : ldb;
     call.c = whole ? c_tile : edge_tile;
     call.ldc = whole ? ldc : tile.columns;
     call.accumulate = whole && accumulate;
+    call.prefetch = blocking.prefetch;
     (a.is_packed(i) ? tile.packed_a : tile.plain_a)(call);
     if (!whole) {
       CopyTile(edge_tile, tile.columns, rows, columns, accumulate, c_tile, ldc);

@@ -3,7 +3,6 @@
 #include "ops/matmul/register_tile.h"
 
 #include <algorithm>
-#include <array>
 
 // Targets between plain C++ and AVX2 cost compile time and serve hardly anyone.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
@@ -196,27 +195,11 @@ HWY_EXPORT(LanesForTarget);
 
 template <>
 RegisterTile FindUnrolledTile<OPTRAIL_K_UNROLL>(int rows, int vectors) {
-  // Small products ask several times: the answers are kept.
-  constexpr int kRows = 16, kVectors = 8;
-  using Tiles = std::array<std::array<RegisterTile, kVectors>, kRows>;
-  static const Tiles* const tiles = [] {
-    auto* const all = new Tiles;
-    for (int r = 0; r < kRows; ++r) {
-      for (int v = 0; v < kVectors; ++v) {
-        MatmulKnobs knobs;
-        knobs.mr = r;
-        knobs.nr_vectors = v;
-        knobs.k_unroll = OPTRAIL_K_UNROLL;
-        (*all)[r][v] =
-            HWY_DYNAMIC_DISPATCH(FindForTarget)(knobs.InstantiationIndex());
-      }
-    }
-    return all;
-  }();
-  if (rows < 0 || rows >= kRows || vectors < 0 || vectors >= kVectors) {
-    return RegisterTile();
-  }
-  return (*tiles)[rows][vectors];
+  MatmulKnobs knobs;
+  knobs.mr = rows;
+  knobs.nr_vectors = vectors;
+  knobs.k_unroll = OPTRAIL_K_UNROLL;
+  return HWY_DYNAMIC_DISPATCH(FindForTarget)(knobs.InstantiationIndex());
 }
 
 #if OPTRAIL_K_UNROLL == 1
