@@ -408,6 +408,7 @@ Json WorkloadJson(const WorkloadView& workload) {
           {"commit", CommitJson(workload.commit)},
           {"counted", time.counted},
           {"measured", time.measured},
+          {"tuned", time.tuned},
           {"total",
            {Rounded(time.default_ns), Rounded(time.tuned_ns),
             Rounded(time.best_ns)}},

@@ -24,6 +24,8 @@ namespace {
 
 // Fewer do not fill a register tile.
 constexpr int64_t kFewQueries = 3;
+// Of a few queries: a vector's sums across lanes.
+constexpr int64_t kKeysAtOnce = 16;
 
 struct Size {
   int64_t batch, heads, queries, keys, d;
@@ -189,7 +191,7 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
       auto scores,
       Workspaces::Create(device,
                          std::min<int64_t>(device.threads(), kv_heads * parts),
-                         block));
+                         rows * block));
   return MakeInvocation(
       [=, &device](absl::Span<void* const> operands) {
         auto* const states = reinterpret_cast<SoftmaxState*>(partial->at(0));
@@ -209,17 +211,34 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
           std::fill_n(sum, rows * size.d, 0.0f);
           const Workspaces::Lease lease(*scores);
           for (int64_t j = begin; j < end; j += block) {
+            const int64_t keys = std::min(block, end - j);
+            // Calls body(row, first key, keys) for a few keys after the other
+            // that stay in the L1 cache for all rows which see them.
+            const auto for_each = [&](const auto& body) {
+              for (int64_t i = 0; i < keys; i += kKeysAtOnce) {
+                for (int64_t r = 0; r < rows; ++r) {
+                  const int64_t count =
+                      std::min({kKeysAtOnce, keys - i,
+                                size.seen(r % size.queries) - j - i});
+                  if (count > 0) body(r, i, count);
+                }
+              }
+            };
+            for_each([&](int64_t r, int64_t i, int64_t count) {
+              ScoreKeys(q + (head * rows + r) * size.d, k + (j + i) * size.d,
+                        count, size.d, lease.data() + r * block + i);
+            });
             for (int64_t r = 0; r < rows; ++r) {
               const int64_t count =
-                  std::min({block, end - j, size.seen(r % size.queries) - j});
+                  std::min(keys, size.seen(r % size.queries) - j);
               if (count <= 0) continue;
-              ScoreKeys(q + (head * rows + r) * size.d, k + j * size.d, count,
-                        size.d, lease.data());
-              SoftmaxBlock(lease.data(), 1, count, block, &count, size.scale(),
-                           state + r, sum + r * size.d, size.d);
-              SumValues(lease.data(), v + j * size.d, count, size.d,
-                        sum + r * size.d);
+              SoftmaxBlock(lease.data() + r * block, 1, count, block, &count,
+                           size.scale(), state + r, sum + r * size.d, size.d);
             }
+            for_each([&](int64_t r, int64_t i, int64_t count) {
+              SumValues(lease.data() + r * block + i, v + (j + i) * size.d,
+                        count, size.d, sum + r * size.d);
+            });
           }
         });
         for (int64_t i = 0; i < kv_heads * rows; ++i) {

@@ -9,7 +9,7 @@
 // the filter are neighbours, so that the rows of an output line are a constant
 // step apart and consist of as many segments as the filter has rows. Where
 // there is padding, the lines of the image are copied with a border of zeros
-// first.
+// first. Filters of 3 x 3 may go by Winograd's algorithm instead (winograd.h).
 //
 //   class Conv2dCpu : public ConvolutionCpu<Conv2dKnobs, /*kFused=*/false> {};
 
@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ops/conv2d/convolution.h"
+#include "ops/conv2d/winograd.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
 #include "ops/matmul/product_tasks.h"
@@ -88,6 +89,8 @@ class ConvolutionInPlace {
     plan.task_lines_ =
         std::clamp<int64_t>(task_rows / size.q, int64_t{1}, size.p);
     plan.task_columns_ = std::min(task_columns, size.k);
+    plan.filter_rows_ = std::clamp<int64_t>(blocking.kc / (size.s * size.c),
+                                            int64_t{1}, size.r);
     const int64_t columns = std::min(blocking.nc, plan.task_columns_);
     plan.lines_at_ =
         CeilDiv(WorkspaceFloats(blocking, {size.q, columns, size.depth()}),
@@ -129,15 +132,20 @@ class ConvolutionInPlace {
         from = padded;
       }
       // All lines meet a block of filters while it is in cache.
+      const int64_t line_depth = s.s * s.c;
       for (int64_t j = column; j < end; j += blocking_.nc) {
         const int64_t columns = std::min(blocking_.nc, end - j);
-        for (int64_t i = 0; i < lines; ++i) {
-          float* const out = y + ((image * s.p + line + i) * s.q) * s.k + j;
-          MultiplyBlocked(blocking_, {s.q, columns, s.depth()},
-                          from + i * s.stride * width(), s.stride * s.c,
-                          {s.s * s.c, width()}, weights + j, s.k, out, s.k,
-                          lease.data());
-          finish(out, s.q, columns, j);
+        for (int64_t r = 0; r < s.r; r += filter_rows_) {
+          const int64_t rows = std::min(filter_rows_, s.r - r);
+          for (int64_t i = 0; i < lines; ++i) {
+            float* const out = y + ((image * s.p + line + i) * s.q) * s.k + j;
+            MultiplyBlocked(blocking_, {s.q, columns, rows * line_depth},
+                            from + (i * s.stride + r) * width(), s.stride * s.c,
+                            {line_depth, width()},
+                            weights + r * line_depth * s.k + j, s.k, out, s.k,
+                            lease.data(), /*accumulate=*/r > 0);
+            if (r + rows == s.r) finish(out, s.q, columns, j);
+          }
         }
       }
     });
@@ -153,8 +161,123 @@ class ConvolutionInPlace {
   Blocking blocking_;
   int64_t task_lines_ = 0;  // of output, at most
   int64_t task_columns_ = 0;
-  int64_t lines_at_ = 0;  // where padded lines begin in a workspace
+  int64_t filter_rows_ = 0;  // of a block of filters
+  int64_t lines_at_ = 0;     // where padded lines begin in a workspace
   std::shared_ptr<Workspaces> workspaces_;
+};
+
+// By Winograd's algorithm: filters of 3 x 3, stride 1.
+class ConvolutionWinograd {
+ public:
+  static absl::StatusOr<ConvolutionWinograd> Plan(const ConvolutionSize& size,
+                                                  const Blocking& blocking,
+                                                  int64_t task_rows,
+                                                  CpuDevice& device) {
+    ConvolutionWinograd plan;
+    plan.size_ = size;
+    plan.blocking_ = blocking;
+    plan.task_lines_ =
+        std::clamp<int64_t>(task_rows / (kOutputs * plan.columns() * kOutputs),
+                            int64_t{1}, plan.lines());
+    // Every part begins on a cache line.
+    const auto parts = [](int64_t floats) { return CeilDiv(floats, 16) * 16; };
+    const int64_t tiles = plan.task_lines_ * plan.columns();
+    plan.inputs_at_ = parts(WorkspaceFloats(blocking, {tiles, size.k, size.c}));
+    plan.products_at_ = plan.inputs_at_ + parts(kPoints * tiles * size.c);
+    plan.outside_at_ = plan.products_at_ + parts(kPoints * tiles * size.k);
+    plan.nowhere_at_ = plan.outside_at_ + parts(size.c);
+    OPTRAIL_ASSIGN_OR_RETURN(
+        plan.workspaces_,
+        Workspaces::Create(device,
+                           std::min<int64_t>(device.threads(), plan.count()),
+                           plan.nowhere_at_ + parts(size.k)));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        plan.filters_, Workspaces::Create(device, 1, kPoints * plan.filters()));
+    return plan;
+  }
+
+  const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
+  const std::shared_ptr<Workspaces>& filter_space() const { return filters_; }
+
+  // As of ConvolutionInPlace.
+  template <class Finish>
+  void Run(CpuDevice& device, const float* x, const float* weights, float* y,
+           const Finish& finish) const {
+    const WinogradTransforms& winograd = FindWinograd();
+    float* const u = filters_->at(0);
+    ForBlocks(device, filters(), kFiltersAtOnce,
+              [&](int64_t begin, int64_t count) {
+                winograd.filters(weights, filters(), begin, begin + count, u);
+              });
+    device.ParallelFor(count(), [&](int64_t task) {
+      const ConvolutionSize& s = size_;
+      const int64_t first = task % line_parts() * task_lines_;
+      const int64_t image = task / line_parts();
+      const int64_t tiles = std::min(task_lines_, lines() - first) * columns();
+      const Workspaces::Lease lease(*workspaces_);
+      float* const inputs = lease.data() + inputs_at_;
+      float* const products = lease.data() + products_at_;
+      float* const outside = lease.data() + outside_at_;
+      std::fill_n(outside, s.c, 0.0f);
+      for (int64_t tile = 0; tile < tiles; ++tile) {
+        const int64_t line = (first + tile / columns()) * kOutputs - s.padding;
+        const int64_t column = tile % columns() * kOutputs - s.padding;
+        const float* pixels[kPoints];
+        for (int64_t e = 0; e < kPoints; ++e) {
+          const int64_t i = line + e / kSide, j = column + e % kSide;
+          const bool inside = i >= 0 && i < s.h && j >= 0 && j < s.w;
+          pixels[e] =
+              inside ? x + ((image * s.h + i) * s.w + j) * s.c : outside;
+        }
+        winograd.input(pixels, s.c, tiles * s.c, inputs + tile * s.c);
+      }
+      for (int64_t e = 0; e < kPoints; ++e) {
+        MultiplyBlocked(blocking_, {tiles, s.k, s.c}, inputs + e * tiles * s.c,
+                        s.c, u + e * filters(), s.k, products + e * tiles * s.k,
+                        s.k, lease.data());
+      }
+      for (int64_t tile = 0; tile < tiles; ++tile) {
+        const int64_t line = (first + tile / columns()) * kOutputs;
+        const int64_t column = tile % columns() * kOutputs;
+        float* outputs[kOutputs * kOutputs];
+        for (int64_t e = 0; e < kOutputs * kOutputs; ++e) {
+          const int64_t i = line + e / kOutputs, j = column + e % kOutputs;
+          const bool inside = i < s.p && j < s.q;
+          outputs[e] = inside ? y + ((image * s.p + i) * s.q + j) * s.k
+                              : lease.data() + nowhere_at_;
+        }
+        winograd.output(products + tile * s.k, tiles * s.k, s.k, outputs);
+      }
+      const int64_t line = first * kOutputs;
+      const int64_t out_lines = std::min(task_lines_ * kOutputs, s.p - line);
+      finish(y + (image * s.p + line) * s.q * s.k, out_lines * s.q, s.k, 0);
+    });
+  }
+
+ private:
+  static constexpr int64_t kOutputs = WinogradTransforms::kOutputs;
+  static constexpr int64_t kSide = WinogradTransforms::kSide;
+  static constexpr int64_t kPoints = WinogradTransforms::kPoints;
+  static constexpr int64_t kFiltersAtOnce = 1024;
+
+  int64_t filters() const { return size_.c * size_.k; }
+  // Tiles down and across an image.
+  int64_t lines() const { return CeilDiv(size_.p, kOutputs); }
+  int64_t columns() const { return CeilDiv(size_.q, kOutputs); }
+  int64_t line_parts() const { return CeilDiv(lines(), task_lines_); }
+  int64_t count() const { return size_.n * line_parts(); }
+
+  ConvolutionSize size_ = {};
+  Blocking blocking_;
+  int64_t task_lines_ = 0;  // of tiles, at most
+  // Where the parts of a workspace begin: transformed pixels, products, zeros
+  // for pixels outside, and room for outputs that do not exist.
+  int64_t inputs_at_ = 0;
+  int64_t products_at_ = 0;
+  int64_t outside_at_ = 0;
+  int64_t nowhere_at_ = 0;
+  std::shared_ptr<Workspaces> workspaces_;
+  std::shared_ptr<Workspaces> filters_;
 };
 
 template <class Knobs, bool kFused>
@@ -177,6 +300,21 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
             plan.Run(device, all.x, all.weights, all.y, all.Finish(size));
           },
           plan.workspaces());
+    }
+    if (knobs.pixels == Knobs::Pixels::kWinograd) {
+      if (size.r != 3 || size.s != 3 || size.stride != 1) {
+        return absl::InvalidArgumentError(
+            "pixels=winograd: expected filters of 3x3 with stride 1");
+      }
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const ConvolutionWinograd plan,
+          ConvolutionWinograd::Plan(size, blocking, knobs.task_rows, device));
+      return MakeInvocation(
+          [=, &device](absl::Span<void* const> operands) {
+            const Operands all(operands);
+            plan.Run(device, all.x, all.weights, all.y, all.Finish(size));
+          },
+          plan.workspaces(), plan.filter_space());
     }
     ProductTasks::Cut cut;
     cut.size = {size.rows(), size.k, size.depth()};

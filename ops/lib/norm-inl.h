@@ -40,8 +40,10 @@ struct NormRows {
   float* mean = nullptr;  // nullptr: not asked for
   float* rstd = nullptr;
   int64_t rows = 0;
+  int64_t rows_left = 0;  // these and what other tasks have after them
   int64_t cols = 0;
   int64_t chunk = 0;    // columns at a time while statistics are taken
+  int64_t ahead = 0;    // rows between a prefetch and its use; 0: none
   bool stream = false;  // writes past the caches; rows of whole cache lines
 };
 
@@ -94,6 +96,7 @@ class NormCpu : public KnobKernel<Knobs> {
       if (writes) all.rstd = operand();
       all.cols = cols;
       all.chunk = knobs.chunk_cols;
+      all.ahead = knobs.prefetch_rows;
       all.stream = may_stream && IsAligned(all.y);
       ForBlocks(device, rows, knobs.rows_per_task,
                 [&](int64_t row, int64_t count) {
@@ -103,6 +106,7 @@ class NormCpu : public KnobKernel<Knobs> {
                   if (part.mean != nullptr) part.mean += row;
                   if (part.rstd != nullptr) part.rstd += row;
                   part.rows = count;
+                  part.rows_left = rows - row;
                   norm(part);
                 });
     });
@@ -198,14 +202,33 @@ class NormGradientCpu : public KnobKernel<Knobs> {
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops::HWY_NAMESPACE {
 
-// Sum of (x - mean)^2.
+// Sum of (x - mean)^2. Meanwhile as many columns of `ahead` are prefetched,
+// unless it is nullptr.
 template <int kUnroll>
-HWY_INLINE float Squares(const float* x, int64_t cols, float mean) {
-  const V m = hn::Set(D(), mean);
-  return SumRowOf<kUnroll>(x, cols, m, [&](V v) OPTRAIL_INLINE_LAMBDA {
+HWY_INLINE float Squares(const float* x, int64_t cols, float mean,
+                         const float* ahead) {
+  const D d;
+  const int64_t lanes = hn::Lanes(d);
+  const V m = hn::Set(d, mean);
+  V sum[kUnroll];
+  OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) sum[u] = hn::Zero(d);
+  auto add = [&](int u, V v) OPTRAIL_INLINE_LAMBDA {
     const V centred = hn::Sub(v, m);
-    return hn::Mul(centred, centred);
-  });
+    sum[u] = hn::MulAdd(centred, centred, sum[u]);
+  };
+  int64_t j = 0;
+  for (; j + kUnroll * lanes <= cols; j += kUnroll * lanes) {
+    OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
+      if (ahead != nullptr) hwy::Prefetch(ahead + j + u * lanes);
+      add(u, hn::LoadU(d, x + j + u * lanes));
+    }
+  }
+  for (; j + lanes <= cols; j += lanes) add(0, hn::LoadU(d, x + j));
+  if (j < cols) add(0, LoadFirst(x + j, cols - j, m));
+  OPTRAIL_UNROLL for (int u = 1; u < kUnroll; ++u) {
+    sum[0] = hn::Add(sum[0], sum[u]);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum[0]));
 }
 
 template <bool kCentred, int kUnroll>
@@ -216,6 +239,10 @@ void NormaliseRows(const NormRows& work) {
   for (int64_t r = 0; r < work.rows; ++r) {
     const float* const x = work.x + r * cols;
     float* const y = work.y + r * cols;
+    // A row that is read in chunks leaves no room for the next one.
+    const bool prefetch =
+        work.ahead > 0 && cols <= work.chunk && r + work.ahead < work.rows_left;
+    const float* const ahead = prefetch ? x + work.ahead * cols : nullptr;
     float mean = 0;
     float squares = 0;
     if (kCentred) {
@@ -223,7 +250,7 @@ void NormaliseRows(const NormRows& work) {
         const int64_t count = std::min(work.chunk, cols - begin);
         const auto n = static_cast<float>(count);
         const float part_mean = SumRow<kUnroll>(x + begin, count) / n;
-        const float part = Squares<kUnroll>(x + begin, count, part_mean);
+        const float part = Squares<kUnroll>(x + begin, count, part_mean, ahead);
         if (begin == 0) {
           mean = part_mean;
           squares = part;
@@ -237,8 +264,8 @@ void NormaliseRows(const NormRows& work) {
       }
     } else {
       for (int64_t begin = 0; begin < cols; begin += work.chunk) {
-        squares += Squares<kUnroll>(x + begin,
-                                    std::min(work.chunk, cols - begin), 0.0f);
+        squares += Squares<kUnroll>(
+            x + begin, std::min(work.chunk, cols - begin), 0.0f, ahead);
       }
     }
     const float rstd = 1 / std::sqrt(squares / static_cast<float>(cols) +

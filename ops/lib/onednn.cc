@@ -215,6 +215,7 @@ class Primitive : public Invocation {
   struct Epilogue {
     OneDnnActivation activation = OneDnnActivation::kNone;
     const dnnl_memory_desc_t* per_channel = nullptr;
+    float scale = 1;
   };
   absl::Status Create(const_dnnl_op_desc_t desc, const Epilogue& epilogue);
   absl::Status Create(const_dnnl_op_desc_t desc) {
@@ -273,6 +274,10 @@ absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
                                 "dnnl_primitive_attr_create"));
   dnnl_post_ops_t post_ops = nullptr;
   dnn_.dnnl_post_ops_create(&post_ops);
+  if (epilogue.scale != 1) {
+    dnn_.dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_linear,
+                                      epilogue.scale, 0.0f);
+  }
   if (epilogue.per_channel != nullptr) {
     dnn_.dnnl_post_ops_append_binary(post_ops, dnnl_binary_mul,
                                      epilogue.per_channel);
@@ -318,8 +323,9 @@ absl::Status WithoutHeaders() {
 
 class OneDnnBackend : public LibraryBackend {
  public:
-  OneDnnBackend(std::function<OneDnnPrimitive(const proto::Shape&)> make,
-                std::vector<std::vector<proto::DataType>> types)
+  using Make = std::function<OneDnnPrimitive(const proto::Shape&, CpuDevice&)>;
+
+  OneDnnBackend(Make make, std::vector<std::vector<proto::DataType>> types)
       : make_(std::move(make)), types_(std::move(types)) {}
 
   std::string name() const override { return "onednn"; }
@@ -340,7 +346,7 @@ class OneDnnBackend : public LibraryBackend {
     OPTRAIL_ONEDNN_OR_RETURN(dnn);
     dnn.SetThreads(cpu->threads());
 #endif
-    return make_(shape);
+    return make_(shape, *cpu);
   }
 
  protected:
@@ -354,7 +360,7 @@ class OneDnnBackend : public LibraryBackend {
   }
 
  private:
-  const std::function<OneDnnPrimitive(const proto::Shape&)> make_;
+  const Make make_;
   const std::vector<std::vector<proto::DataType>> types_;
 };
 
@@ -447,7 +453,7 @@ OneDnnPrimitive OneDnnLayerNorm(int64_t rows, int64_t cols, double epsilon,
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
   OPTRAIL_ONEDNN_OR_RETURN(dnn);
   const auto& [batch, m, n, k, transposed_a, transposed_b, with_bias,
-               activation, type] = product;
+               activation, type, scale] = product;
   const bool batched = batch > 1;
   auto shaped = [&](std::vector<int64_t> dims) {
     if (batched) dims.insert(dims.begin(), batch);
@@ -476,7 +482,8 @@ OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
       dnn.dnnl_matmul_desc_init(&desc, &a, &b, with_bias ? &bias : nullptr, &c),
       "dnnl_matmul_desc_init"));
   auto primitive = std::make_unique<Primitive>(dnn);
-  OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc, {activation}));
+  OPTRAIL_RETURN_IF_ERROR(
+      primitive->Create(&desc, {activation, nullptr, scale}));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, a));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_WEIGHTS, 1, b));
   if (with_bias) {
@@ -585,9 +592,19 @@ OneDnnPrimitive OneDnnSum(int64_t, int64_t, bool) { return WithoutHeaders(); }
 #endif  // OPTRAIL_HAS_ONEDNN
 
 std::shared_ptr<Backend> MakeOneDnnBackend(
-    std::function<OneDnnPrimitive(const proto::Shape&)> make,
+    std::function<OneDnnPrimitive(const proto::Shape&, CpuDevice&)> make,
     std::vector<std::vector<proto::DataType>> types) {
   return std::make_shared<OneDnnBackend>(std::move(make), std::move(types));
+}
+
+std::shared_ptr<Backend> MakeOneDnnBackend(
+    std::function<OneDnnPrimitive(const proto::Shape&)> make,
+    std::vector<std::vector<proto::DataType>> types) {
+  return MakeOneDnnBackend(
+      [make = std::move(make)](const proto::Shape& shape, CpuDevice&) {
+        return make(shape);
+      },
+      std::move(types));
 }
 
 }  // namespace optrail::ops

@@ -23,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "ops/core/backend.h"
+#include "ops/core/cpu_device.h"
 #include "ops/core/invocation.h"
 #include "ops/core/registry.h"
 #include "tuning/proto/config.pb.h"
@@ -55,6 +56,7 @@ struct OneDnnProduct {
   bool bias = false;
   OneDnnActivation activation = OneDnnActivation::kNone;
   proto::DataType type = proto::F32;  // or BF16, of all operands
+  float scale = 1;                    // of the product, before all else
 };
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product);
 
@@ -74,6 +76,10 @@ OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows);
 // `types`: Backend::data_types.
 std::shared_ptr<Backend> MakeOneDnnBackend(
     std::function<OneDnnPrimitive(const proto::Shape&)> make,
+    std::vector<std::vector<proto::DataType>> types = {});
+// For those that need memory of the device between the library's calls.
+std::shared_ptr<Backend> MakeOneDnnBackend(
+    std::function<OneDnnPrimitive(const proto::Shape&, CpuDevice&)> make,
     std::vector<std::vector<proto::DataType>> types = {});
 
 }  // namespace optrail::ops

@@ -67,6 +67,28 @@ HWY_INLINE void TransposeSquare(V (&v)[kSquare]) {
 #endif  // HWY_SCALAR
 }
 
+// A square of which only the first `rows` and `cols` are there, not all of
+// them. No inline code: it is for edges.
+inline HWY_NOINLINE void TransposeEdge(const float* x, int64_t rows,
+                                       int64_t cols, int64_t ldx, float* y,
+                                       int64_t ldy) {
+  const D d;
+  V v[kSquare];
+  for (int64_t i = 0; i < kSquare; ++i) {
+    v[i] = i >= rows        ? hn::Zero(d)
+           : cols < kSquare ? LoadFirst(x + i * ldx, cols, hn::Zero(d))
+                            : hn::LoadU(d, x + i * ldx);
+  }
+  TransposeSquare(v);
+  for (int64_t i = 0; i < cols; ++i) {
+    if (rows < kSquare) {
+      StoreFirst(v[i], rows, y + i * ldy);
+    } else {
+      hn::StoreU(v[i], d, y + i * ldy);
+    }
+  }
+}
+
 // y[c * ldy + r] = x[r * ldx + c] for r < rows, c < cols. kStream needs every
 // row of y aligned to 64 bytes; hwy::FlushStream() is the caller's.
 template <bool kStream>
@@ -91,12 +113,16 @@ HWY_INLINE void TransposeBlock(const float* x, int64_t rows, int64_t cols,
         }
       }
     }
-    for (int64_t r = whole_rows; r < rows; ++r) {
-      for (int64_t i = c; i < c + kSquare; ++i) y[i * ldy + r] = x[r * ldx + i];
+    if (whole_rows < rows) {
+      TransposeEdge(x + whole_rows * ldx + c, rows - whole_rows, kSquare, ldx,
+                    y + c * ldy + whole_rows, ldy);
     }
   }
-  for (int64_t c = whole_cols; c < cols; ++c) {
-    for (int64_t r = 0; r < rows; ++r) y[c * ldy + r] = x[r * ldx + c];
+  if (whole_cols == cols) return;
+  for (int64_t r = 0; r < rows; r += kSquare) {
+    TransposeEdge(x + r * ldx + whole_cols,
+                  rows - r < kSquare ? rows - r : kSquare, cols - whole_cols,
+                  ldx, y + whole_cols * ldy + r, ldy);
   }
 }
 

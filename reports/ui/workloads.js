@@ -63,7 +63,11 @@ function workloadCard(workload) {
             shortId({id, dirty}), ', ', dateTime(workload.start))),
       el('dl', {class: 'facts'},
          fact('By default', amount(defaultTime, 'ns')),
-         fact('Tuned', amount(tunedTime, 'ns'), gain(tunedTime)),
+         workload.tuned ?
+             fact('Tuned', amount(tunedTime, 'ns'), gain(tunedTime) +
+                  (workload.tuned < workload.measured ?
+                       `, ${count(workload.tuned)} layers tuned` : '')) :
+             fact('Tuned', kNotMeasured),
          fact('By the best backends', amount(bestTime, 'ns'), gain(bestTime)),
          fact('Measured', `${count(workload.measured)} of ${
                               count(workload.counted)} layers`,

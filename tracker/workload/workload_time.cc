@@ -120,6 +120,7 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
       counted_ns += of_layer.best_ns;
       if (of_layer.default_ns > 0) {
         ++time.measured;
+        if (of_layer.tuned_ns > 0) ++time.tuned;
         time.default_ns += of_layer.default_ns;
         time.tuned_ns +=
             of_layer.tuned_ns > 0 ? of_layer.tuned_ns : of_layer.default_ns;
@@ -192,13 +193,20 @@ std::string WorkloadSummary(const WorkloadTime& time) {
   std::string text;
   if (time.measured > 0) {
     absl::StrAppendFormat(
-        &text,
-        "%s on %d thread%s, %d of %d layers: %s by default, %s tuned (%.2fx), "
-        "%s by the best backends (%.2fx)\n",
-        time.name, time.threads, time.threads == 1 ? "" : "s", time.measured,
-        time.counted, FormatDurationNs(time.default_ns),
-        FormatDurationNs(time.tuned_ns), time.default_ns / time.tuned_ns,
-        FormatDurationNs(time.best_ns), time.default_ns / time.best_ns);
+        &text, "%s on %d thread%s, %d of %d layers: %s by default", time.name,
+        time.threads, time.threads == 1 ? "" : "s", time.measured, time.counted,
+        FormatDurationNs(time.default_ns));
+    if (time.tuned > 0) {
+      absl::StrAppendFormat(
+          &text, ", %s tuned%s (%.2fx)", FormatDurationNs(time.tuned_ns),
+          time.tuned < time.measured
+              ? absl::StrCat(" where it was, in ", time.tuned, " of them")
+              : "",
+          time.default_ns / time.tuned_ns);
+    }
+    absl::StrAppendFormat(&text, ", %s by the best backends (%.2fx)\n",
+                          FormatDurationNs(time.best_ns),
+                          time.default_ns / time.best_ns);
   }
   if (!time.missing.empty()) {
     absl::StrAppend(&text, "not measured: ", absl::StrJoin(time.missing, ", "),

@@ -52,6 +52,7 @@ struct WorkloadTime {
   // tuned takes its default.
   int counted = 0;
   int measured = 0;
+  int tuned = 0;  // of those that were measured
   double default_ns = 0;
   double tuned_ns = 0;
   double best_ns = 0;

@@ -133,6 +133,18 @@ TEST_F(WorkloadTimeTest, AWayThatWasNotMeasuredWholeIsNotCompared) {
   EXPECT_THAT(WorkloadSummary(time()), Not(HasSubstr("separate")));
 }
 
+TEST_F(WorkloadTimeTest, NothingTunedIsNotCalledTuned) {
+  EXPECT_EQ(time().tuned, 1);
+  EXPECT_THAT(WorkloadSummary(time()), HasSubstr("in 1 of them (1.24x)"));
+  for (proto::BenchmarkResult& result : *run_.mutable_results()) {
+    if (result.key().selection() == proto::TUNED) {
+      result.set_outcome(proto::CONTENDED);
+    }
+  }
+  EXPECT_EQ(time().tuned, 0);
+  EXPECT_THAT(WorkloadSummary(time()), Not(HasSubstr("tuned")));
+}
+
 TEST_F(WorkloadTimeTest, ThreadsAreToldApart) {
   AddResult(run_, "add", "n=8/f32", proto::DEFAULT, "", 500);
   run_.mutable_results()->rbegin()->mutable_key()->set_threads(2);
