@@ -155,6 +155,25 @@ TEST_F(GateStories, WhatAllShareIsSaidOnceWhereNothingElseExplainsIt) {
   EXPECT_THAT(report.rows[0].row.reason, HasSubstr("not recorded"));
 }
 
+// Benchmarks that a neighbour on the memory slows, and others that it does not.
+TEST_F(GateStories, WhatOnlySomeShareIsNoChangeOfAll) {
+  double neighbour = 0;
+  const Effect some = [&](int j, int) { return j < 3 ? neighbour : 0; };
+  for (int i = 0; i < 15; ++i) {
+    neighbour = .015 * rng_.Gaussian();
+    Record(some);
+  }
+  neighbour = .09;
+  Record(some);
+  const GateReport report = Latest();
+  EXPECT_NE(report.exit_code, 0) << GateText(report);
+  for (const GateRow& row : report.rows) {
+    EXPECT_NE(row.row.name, kAllBenchmarks);
+    EXPECT_EQ(row.row.verdict != Verdict::kUnchanged, row.row.name < Name(3))
+        << row.row.name << ": " << row.row.reason;
+  }
+}
+
 TEST_F(GateStories, ABenchmarkThatBecameBimodalIsNotGreen) {
   RecordMany(15);
   Record([](int j, int p) { return j == 1 && p % 2 == 0 ? .3 : 0; });

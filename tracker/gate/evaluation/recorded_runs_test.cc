@@ -76,6 +76,13 @@ TEST(RecordedRuns, LoopsBetweenSamplesLeaveLittleUnsure) {
   }
 }
 
+// Four recorders at a time among builds that had priority over them.
+TEST(RecordedRuns, EightProgramsACoreMakeThemUnsure) {
+  const Counts counts = Gates(RunsOf("shared_4c"));
+  EXPECT_LE(counts.red, 2);
+  EXPECT_GE(counts.found, 3 * counts.gates / 5);
+}
+
 TEST(RecordedRuns, MeasuredInTurnTheyAreNotRedAndTellTenPercent) {
   for (const char* name : {"calm_2c", "rising_2c", "quiet_4c", "pauses_4c"}) {
     const std::vector<proto::Run> runs = RunsOf(name);
