@@ -75,9 +75,9 @@ bench() { # bench BINARY FOLDER PROCESSES FLAGS...
     --processes="$count" --history="$history" --store="$root/.optrail/store" \
     ${pairing:+--pairing="$pairing" --round="$round"} --record --quiet \
     ${OPTRAIL_BENCH_FLAGS:-} "$@") >>"$work/bench.log" 2>&1 ||
-    # 1: a benchmark failed or was disturbed; it is recorded so, for the gate to
-    # judge. More than that: nothing was measured.
-    [ $? -eq 1 ] || fail "benchmarking $folder failed" "$work/bench.log"
+    # 1: a benchmark failed, 3: one was disturbed; it is recorded so, for the
+    # gate to judge. 2: nothing was measured.
+    case $? in 1 | 3) true ;; *) false ;; esac || fail "benchmarking $folder failed" "$work/bench.log"
 }
 bench_head() { # bench_head PROCESSES FLAGS...
   # shellcheck disable=SC2086

@@ -5,6 +5,9 @@
 
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -103,12 +106,19 @@ void AddSupport(const suites::RunContext& context, Table& table) {
       table.AddRow({support.what, support.here});
     }
   }
+  // By what is said of it, since a library serves many operators.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> here;
   for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
     for (const auto& [name, backend] : entry->backends) {
       if (name == ops::OwnBackendName(backend->kind())) continue;
-      table.AddRow({absl::StrCat(entry->op->name(), ":", name),
-                    HereText(*backend, context.hardware)});
+      here[{name, HereText(*backend, context.hardware)}].push_back(
+          entry->op->name());
     }
+  }
+  for (const auto& [backend, operators] : here) {
+    table.AddRow({absl::StrCat("backend ", backend.first),
+                  absl::StrCat(backend.second, " (",
+                               absl::StrJoin(operators, ", "), ")")});
   }
 }
 

@@ -35,11 +35,13 @@ absl::StatusOr<int> Suite(const std::string& workload) {
   OPTRAIL_ASSIGN_OR_RETURN(const int unused,
                            reports::RunReport(report, std::cerr));
   (void)unused;
-  if (!result.all_ok) {
+  if (result.exit_code == ExitCode::kCheckFailed) {
     std::cerr << "some benchmarks failed; the table says which\n";
-    return ToInt(ExitCode::kCheckFailed);
+  } else if (result.exit_code == ExitCode::kNotEnoughData) {
+    std::cerr << "the machine was too busy for some benchmarks; the table says "
+                 "which\n";
   }
-  return 0;
+  return ToInt(result.exit_code);
 }
 
 }  // namespace
@@ -52,7 +54,8 @@ suites::Command SuiteCommand() {
   command.details =
       "Tunes only what the store lacks: the second run adds a point to the\n"
       "trend within a minute or two. Workloads are data files; smoke is one.\n"
-      "Exit code 1: a benchmark failed or a task could not be tuned.\n"
+      "Exit code 1: a benchmark failed or a task could not be tuned; 3: the\n"
+      "machine was too busy for a benchmark.\n"
       "\n"
       "  optrail suite smoke\n";
   command.flags = suites::SuiteFlags();

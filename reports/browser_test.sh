@@ -68,6 +68,13 @@ expect overview 'Wants attention'
 expect overview 'Synthetic data'
 expect_rows overview 10 40
 
+# Of the model that the sample has: its times, layers and what fusion gains.
+expect overview 'sample_model'
+expect overview 'By the best backends'
+expect overview '<li><bdi title="norm">norm</bdi>: <bdi title="fused">fused'
+expect overview '<bdi title="norm, separate">'
+refuse overview 'NaN'
+
 # Only the rows in view exist, whatever the number of series.
 dump large "$work/large.html"
 expect large '1,008 series'
@@ -107,6 +114,7 @@ expect schedule 's3_tile0'
 dump imported "$work/imported.html#/?open=matmul%2F1&branch=dev" 1400,9000
 expect imported 'Points of the series, newest first'
 refuse imported 'null<'
+refuse imported 'By the best backends'
 expect imported 'no baseline'
 refuse imported 'Nothing changed'
 expect imported 'title="time · dev"'

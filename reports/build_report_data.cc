@@ -470,10 +470,34 @@ TuningSession ConvertSession(const proto::Session& session, int hardware) {
   return result;
 }
 
+std::vector<std::string> NewestOfWorkloads(
+    const std::vector<proto::Run>& runs) {
+  std::map<std::pair<std::string, std::string>, const proto::Run*> newest;
+  for (const proto::Run& run : runs) {
+    if (run.workload_layers().empty()) continue;
+    const proto::Run*& known = newest[{run.workload(), run.hardware().id()}];
+    if (known == nullptr ||
+        std::make_pair(known->started_unix_ns(), known->run_id()) <
+            std::make_pair(run.started_unix_ns(), run.run_id())) {
+      known = &run;
+    }
+  }
+  std::vector<std::string> ids;
+  for (const auto& [key, run] : newest) ids.push_back(run->run_id());
+  return ids;
+}
+
 ReportData BuildReportData(const std::vector<proto::Run>& runs,
                            const std::vector<proto::Session>& sessions,
                            const BuildOptions& options) {
-  return BuildReportData(runs, tracker::BuildSeries(runs), sessions, options);
+  BuildOptions with_workloads = options;
+  for (const std::string& id : NewestOfWorkloads(runs)) {
+    for (const proto::Run& run : runs) {
+      if (run.run_id() == id) with_workloads.workload_runs.push_back(run);
+    }
+  }
+  return BuildReportData(runs, tracker::BuildSeries(runs), sessions,
+                         with_workloads);
 }
 
 ReportData BuildReportData(const std::vector<proto::Run>& runs,
@@ -518,6 +542,14 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
     JudgeMissing(series, runs_by_id, newest, judgements[i].renamed_to,
                  converted);
     data.series.push_back(std::move(converted));
+  }
+
+  for (const proto::Run& run : options.workload_runs) {
+    for (tracker::WorkloadTime& time : tracker::WorkloadTimes(run)) {
+      data.workloads.push_back({hardware.IndexOf(run.hardware().id()),
+                                ConvertCommit(run.commit()),
+                                run.started_unix_ns(), std::move(time)});
+    }
   }
 
   std::vector<const proto::Session*> ordered;

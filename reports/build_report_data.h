@@ -34,7 +34,13 @@ struct BuildOptions {
   // What people have said about changes, as of `now_unix_ns`.
   std::vector<proto::TriageRecord> triage;
   int64_t now_unix_ns = 0;
+  // Whole runs of workloads, those of NewestOfWorkloads.
+  std::vector<proto::Run> workload_runs;
 };
+
+// Ids of the newest run of each workload on each hardware; of runs only what is
+// not their results.
+std::vector<std::string> NewestOfWorkloads(const std::vector<proto::Run>& runs);
 
 // Runs and sessions in any order; of runs only what is not their results.
 // `series` are those of the runs; the report keeps them. Sessions are shown
@@ -43,7 +49,7 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
                            std::vector<tracker::Series> series,
                            const std::vector<proto::Session>& sessions,
                            const BuildOptions& options);
-// The same from whole runs.
+// The same from whole runs, those of workloads among them.
 ReportData BuildReportData(const std::vector<proto::Run>& runs,
                            const std::vector<proto::Session>& sessions,
                            const BuildOptions& options);

@@ -278,5 +278,27 @@ TEST(BuildReportDataTest, ASessionOfTimeAloneHasNoOtherMetrics) {
   }
 }
 
+// Newest runs only, each hardware's own.
+TEST(BuildReportDataTest, WorkloadsAreThoseOfTheNewestRuns) {
+  SampleOptions options;
+  options.commits = 5;
+  const SampleHistory sample = MakeSampleHistory(options);
+  const ReportData data = BuildReportData(sample.runs, {}, {});
+  ASSERT_EQ(data.workloads.size(), 3);
+  std::set<int> hardware;
+  for (const WorkloadView& workload : data.workloads) {
+    hardware.insert(workload.hardware);
+    EXPECT_EQ(workload.commit.position, data.commits.back().position);
+    EXPECT_EQ(workload.time.name, "sample_model");
+    EXPECT_EQ(workload.time.counted, 6);
+    EXPECT_EQ(workload.time.layers.size(), 7);
+    EXPECT_GT(workload.time.default_ns, workload.time.best_ns);
+    EXPECT_EQ(workload.time.parts.size(), 1);
+  }
+  EXPECT_EQ(hardware.size(), 3);
+  const std::string markdown = WriteMarkdownReport(data);
+  EXPECT_THAT(markdown, HasSubstr("on 8 threads, 6 of 6 layers"));
+}
+
 }  // namespace
 }  // namespace optrail::reports

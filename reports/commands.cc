@@ -73,6 +73,14 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   build.source = options.history;
   build.triage = std::move(triage.records);
   build.now_unix_ns = absl::GetCurrentTimeNanos();
+  for (const std::string& id : NewestOfWorkloads(loaded.runs)) {
+    absl::StatusOr<proto::Run> run = history.ReadRun(id);
+    if (run.ok()) {
+      build.workload_runs.push_back(*std::move(run));
+    } else {
+      bad.push_back({id, std::string(run.status().message())});
+    }
+  }
   ReportData data =
       BuildReportData(loaded.runs, std::move(loaded.series), sessions, build);
   for (const tracker::BadFile& file : bad) {

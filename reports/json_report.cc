@@ -225,6 +225,48 @@ Json SessionJson(const ReportData& data, const TuningSession& session) {
           {"trials", TrialsJson(session)}};
 }
 
+Json WorkloadJson(const ReportData& data, const WorkloadView& workload) {
+  // 0 stands for a time that was not measured.
+  const auto time_ns = [](double ns) { return ns > 0 ? Json(ns) : Json(); };
+  const tracker::WorkloadTime& time = workload.time;
+  Json layers = Json::array();
+  for (const tracker::LayerTime& layer : time.layers) {
+    layers.push_back({{"operator", layer.layer.operator_name()},
+                      {"shape", layer.layer.shape()},
+                      {"calls", layer.layer.count()},
+                      {"doc", layer.layer.doc()},
+                      {"part", layer.layer.part()},
+                      {"way", layer.layer.way()},
+                      {"counts", layer.counts},
+                      {"default_ns", time_ns(layer.default_ns)},
+                      {"tuned_ns", time_ns(layer.tuned_ns)},
+                      {"best_ns", time_ns(layer.best_ns)},
+                      {"best_backend", layer.best_backend},
+                      {"share", Number(layer.share)}});
+  }
+  Json parts = Json::array();
+  for (const tracker::PartTime& part : time.parts) {
+    Json ways = Json::array();
+    for (const tracker::PartTime::Way& way : part.ways) {
+      ways.push_back({{"way", way.way}, {"best_ns", Number(way.best_ns)}});
+    }
+    parts.push_back({{"part", part.part}, {"ways", std::move(ways)}});
+  }
+  return {{"name", time.name},
+          {"hardware", data.hardware[workload.hardware].id},
+          {"threads", time.threads},
+          {"commit", CommitJson(workload.commit)},
+          {"started_unix_ns", workload.started_unix_ns},
+          {"layers_that_count", time.counted},
+          {"layers_measured", time.measured},
+          {"default_ns", time_ns(time.default_ns)},
+          {"tuned_ns", time_ns(time.tuned_ns)},
+          {"best_ns", time_ns(time.best_ns)},
+          {"layers", std::move(layers)},
+          {"parts", std::move(parts)},
+          {"not_measured", time.missing}};
+}
+
 }  // namespace
 
 std::string WriteJsonReport(const ReportData& data) {
@@ -257,6 +299,10 @@ std::string WriteJsonReport(const ReportData& data) {
   for (const TuningSession& session : data.sessions) {
     sessions.push_back(SessionJson(data, session));
   }
+  Json workloads = Json::array();
+  for (const WorkloadView& workload : data.workloads) {
+    workloads.push_back(WorkloadJson(data, workload));
+  }
   const Json report = {{"schema", 1},
                        {"title", data.title},
                        {"source", data.source},
@@ -268,7 +314,8 @@ std::string WriteJsonReport(const ReportData& data) {
                        {"hardware", std::move(hardware)},
                        {"default_vs_tuned", std::move(pairs)},
                        {"series", std::move(series)},
-                       {"sessions", std::move(sessions)}};
+                       {"sessions", std::move(sessions)},
+                       {"workloads", std::move(workloads)}};
   return DumpInert(report, 1) + "\n";
 }
 

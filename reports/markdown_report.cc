@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/markdown.h"
 #include "base/units.h"
 #include "reports/knob_effects.h"
@@ -92,6 +93,38 @@ void AppendTuned(const ReportData& data, const Overview& overview, int max_rows,
   }
   const int rest = static_cast<int>(pairs.size()) - max_rows;
   if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
+}
+
+void AppendWorkloads(const ReportData& data, int max_rows, std::string* out) {
+  for (const WorkloadView& workload : data.workloads) {
+    const tracker::WorkloadTime& time = workload.time;
+    absl::StrAppend(out, "\n### ", EscapeForMarkdown(time.name), " on ",
+                    EscapeForMarkdown(data.hardware[workload.hardware].id),
+                    "\n\n");
+    for (absl::string_view line : absl::StrSplit(tracker::WorkloadSummary(time),
+                                                 '\n', absl::SkipEmpty())) {
+      absl::StrAppend(out, "- ", EscapeForMarkdown(line), "\n");
+    }
+    absl::StrAppend(out,
+                    "\n| layer | calls | default | tuned | best | by | share "
+                    "|\n|---|---:|---:|---:|---:|---|---:|\n");
+    const auto text = [](double ns) {
+      return ns > 0 ? FormatDurationNs(ns) : std::string();
+    };
+    for (int i = 0; i < time.layers.size() && i < max_rows; ++i) {
+      const tracker::LayerTime& layer = time.layers[i];
+      absl::StrAppend(out, "| ", EscapeForMarkdown(layer.layer.operator_name()),
+                      " ", EscapeForMarkdown(layer.layer.shape()), " | ",
+                      layer.layer.count(), " | ", text(layer.default_ns), " | ",
+                      text(layer.tuned_ns), " | ", text(layer.best_ns), " | ",
+                      EscapeForMarkdown(layer.best_backend), " | ",
+                      layer.counts ? FormatPercent(layer.share)
+                                   : EscapeForMarkdown(layer.layer.way()),
+                      " |\n");
+    }
+    const int rest = static_cast<int>(time.layers.size()) - max_rows;
+    if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
+  }
 }
 
 void AppendSessions(const ReportData& data, int max_rows, std::string* out) {
@@ -193,6 +226,7 @@ std::string WriteMarkdownReport(const ReportData& data,
   }
   AppendAttention(data, overview, options.max_rows, &out);
   AppendTuned(data, overview, options.max_rows, &out);
+  AppendWorkloads(data, options.max_rows, &out);
   AppendSessions(data, options.max_rows, &out);
   AppendFronts(data, options.max_rows, &out);
   return out;

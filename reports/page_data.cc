@@ -380,6 +380,42 @@ Json SessionJson(const TuningSession& session, int operator_index, int limit) {
   };
 }
 
+// Times in ns, 0 where there are none.
+Json WorkloadJson(const WorkloadView& workload) {
+  const tracker::WorkloadTime& time = workload.time;
+  Json layers = Json::array();
+  for (const tracker::LayerTime& layer : time.layers) {
+    layers.push_back({layer.layer.operator_name(), layer.layer.shape(),
+                      layer.layer.count(), Rounded(layer.default_ns),
+                      Rounded(layer.tuned_ns), Rounded(layer.best_ns),
+                      layer.best_backend, Rounded(layer.share),
+                      layer.counts ? "" : layer.layer.part(),
+                      layer.counts ? "" : layer.layer.way(),
+                      layer.layer.doc().substr(0, 200)});
+  }
+  Json parts = Json::array();
+  for (const tracker::PartTime& part : time.parts) {
+    Json ways = Json::array();
+    for (const tracker::PartTime::Way& way : part.ways) {
+      ways.push_back({way.way, Rounded(way.best_ns)});
+    }
+    parts.push_back({part.part, std::move(ways)});
+  }
+  return {{"n", time.name},
+          {"h", workload.hardware},
+          {"threads", time.threads},
+          {"start", workload.started_unix_ns / 1000000000},
+          {"commit", CommitJson(workload.commit)},
+          {"counted", time.counted},
+          {"measured", time.measured},
+          {"total",
+           {Rounded(time.default_ns), Rounded(time.tuned_ns),
+            Rounded(time.best_ns)}},
+          {"layers", std::move(layers)},
+          {"parts", std::move(parts)},
+          {"missing", time.missing}};
+}
+
 Json OverviewJson(const Overview& overview, const Limits& limits) {
   Json cells = Json::array();
   // An import may bring 100,000 operators.
@@ -467,6 +503,10 @@ std::string Write(const ReportData& data, const Overview& overview,
                                    operator_index(session.operator_name),
                                    limits.trials_per_session));
   }
+  Json workloads = Json::array();
+  for (const WorkloadView& workload : data.workloads) {
+    workloads.push_back(WorkloadJson(workload));
+  }
   return DumpInert({
       {"title", data.title},
       {"source", data.source},
@@ -479,6 +519,7 @@ std::string Write(const ReportData& data, const Overview& overview,
       {"overview", OverviewJson(overview, limits)},
       {"series", std::move(series)},
       {"sessions", std::move(sessions)},
+      {"workloads", std::move(workloads)},
       {"warnings", data.warnings},
   });
 }

@@ -24,6 +24,7 @@
 
 #include "absl/types/optional.h"
 #include "tracker/series/series.h"
+#include "tracker/workload/workload_time.h"
 
 namespace optrail::reports {
 
@@ -199,6 +200,14 @@ struct TuningSession {
   absl::optional<ScheduleView> schedule;
 };
 
+// What a run of a whole model takes, by its newest measurement.
+struct WorkloadView {
+  int hardware = 0;  // index into ReportData::hardware
+  Commit commit;
+  int64_t started_unix_ns = 0;
+  tracker::WorkloadTime time;
+};
+
 struct ReportData {
   std::string title;
   std::string source;      // where it comes from, for the page's foot
@@ -209,6 +218,7 @@ struct ReportData {
   std::vector<SeriesView> series;
   std::shared_ptr<const std::vector<tracker::Series>> tracked;
   std::vector<TuningSession> sessions;
+  std::vector<WorkloadView> workloads;  // by name, hardware, threads
   // What was skipped or could not be read, for the reader to know.
   std::vector<std::string> warnings;
 };

@@ -86,14 +86,17 @@ class TiledTask {
     float* const keys = space + keys_at_;
     auto* const states = reinterpret_cast<SoftmaxState*>(space + states_at_);
     std::fill_n(states, count, EmptySoftmax());
-    std::fill_n(y, count * size_.d, 0.0f);
     const int64_t last = size_.seen(begin + count - 1);
+    if (last <= 0) std::fill_n(y, count * size_.d, 0.0f);
     for (int64_t j = 0; j < last; j += key_block_) {
       const int64_t cols = std::min(key_block_, last - j);
       TransposeInto(k + j * size_.d, cols, size_.d, size_.d, keys, key_block_);
       for (int64_t i = 0; i < count; i += query_block_) {
         const int64_t rows = std::min(query_block_, count - i);
-        if (size_.seen(begin + i + rows - 1) <= j) continue;
+        if (size_.seen(begin + i + rows - 1) <= j) {
+          if (j == 0) std::fill_n(y + i * size_.d, rows * size_.d, 0.0f);
+          continue;
+        }
         Block(q + i * size_.d, v + j * size_.d, begin + i, rows, j, cols,
               states + i, y + i * size_.d, space);
       }
@@ -106,7 +109,8 @@ class TiledTask {
              int64_t key, int64_t cols, SoftmaxState* states, float* y,
              float* space) const {
     float* const scores = space + scores_at_;
-    float* const sums = space + sums_at_;
+    // The first block's sums are the first that y holds.
+    float* const sums = key == 0 ? y : space + sums_at_;
     MultiplyBlocked(blocking_, {rows, cols, size_.d}, q, size_.d,
                     space + keys_at_, key_block_, scores, key_block_, space);
     int64_t seen[kMostQueries];
@@ -115,7 +119,7 @@ class TiledTask {
                  size_.d);
     MultiplyBlocked(blocking_, {rows, size_.d, cols}, scores, key_block_, v,
                     size_.d, sums, size_.d, space);
-    AddRows(sums, rows, size_.d, y);
+    if (key > 0) AddRows(sums, rows, size_.d, y);
   }
 
   const Size size_;

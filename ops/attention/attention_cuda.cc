@@ -55,7 +55,7 @@ float ScaleOf(const Size& size) {
 class AttentionCuda : public cuda::CudaBackend {
  public:
   std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::BF16}, {proto::F16}};
+    return HalfTypes();
   }
 
   absl::StatusOr<CudaPlan> Plan(
@@ -75,8 +75,7 @@ class AttentionCuda : public cuda::CudaBackend {
     for (const std::string& define :
          {absl::StrCat("D=", size.d),
           absl::StrCat("CAUSAL=", size.causal ? 1 : 0),
-          absl::StrCat("ELEMENT=", element.code),
-          absl::StrCat("INPUT=\"", element.code == 2 ? "bf16" : "f16", "\"")}) {
+          absl::StrCat("ELEMENT=", element.code), InputOf(element)}) {
       plan.defines.push_back(define);
     }
     return plan;
@@ -94,11 +93,13 @@ class AttentionCuda : public cuda::CudaBackend {
     if (plan.function == "attention") {
       const proto::DataType type = shape.data_types(0);
       const int64_t heads = size.batch * size.heads;
+      // What lies beyond a head's rows reads as zero and is not written.
       const auto add_map = [&](void* address, int64_t of_heads, int64_t rows,
                                int64_t box_rows) -> absl::Status {
         cuda::TensorMap map;
-        OPTRAIL_RETURN_IF_ERROR(EncodeMatrices(driver, address, of_heads, rows,
-                                               size.d, type, box_rows, &map));
+        OPTRAIL_RETURN_IF_ERROR(
+            cuda::EncodeMatrices(driver, address, of_heads, rows, size.d, type,
+                                 static_cast<uint32_t>(box_rows), &map));
         arguments->Add(map);
         return absl::OkStatus();
       };
@@ -188,35 +189,6 @@ class AttentionCuda : public cuda::CudaBackend {
                               size.kv_heads() * parts * part_bytes);
     }
     return plan;
-  }
-
-  // Matrices of all heads, in boxes of 64 columns of one head. What lies beyond
-  // a head's rows reads as zero and is not written.
-  static absl::Status EncodeMatrices(const cuda::Driver& driver, void* address,
-                                     int64_t heads, int64_t rows,
-                                     int64_t columns, proto::DataType type,
-                                     int64_t box_rows, cuda::TensorMap* map) {
-    constexpr int kFloat16 = 6, kBfloat16 = 9;  // CU_TENSOR_MAP_DATA_TYPE_*
-    constexpr int kSwizzle128 = 3, kPromote256 = 3;
-    if (driver.TensorMapEncodeTiled == nullptr) {
-      return absl::UnavailableError(
-          "unsupported here: the driver knows no tensor maps, expected CUDA "
-          "12");
-    }
-    const uint64_t dims[3] = {static_cast<uint64_t>(columns),
-                              static_cast<uint64_t>(rows),
-                              static_cast<uint64_t>(heads)};
-    const uint64_t stride_bytes[2] = {
-        static_cast<uint64_t>(columns) * 2,
-        static_cast<uint64_t>(columns) * 2 * static_cast<uint64_t>(rows)};
-    const uint32_t box[3] = {64, static_cast<uint32_t>(box_rows), 1};
-    const uint32_t element_strides[3] = {1, 1, 1};
-    return driver.Check(
-        driver.TensorMapEncodeTiled(
-            map, type == proto::BF16 ? kBfloat16 : kFloat16, 3, address, dims,
-            stride_bytes, box, element_strides, /*interleave=*/0, kSwizzle128,
-            kPromote256, /*fill=*/0),
-        "cuTensorMapEncodeTiled");
   }
 };
 

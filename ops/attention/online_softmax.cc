@@ -26,6 +26,35 @@ float Exp(float x) {
   return hn::GetLane(ExpOfNonPositive(D(), hn::Set(D(), x)));
 }
 
+// row[j] = e^(row[j] * factor - shift); returns their sum.
+HWY_INLINE float ExpRow(float* row, int64_t count, V factor, V shift) {
+  const D tag;
+  const int64_t lanes = hn::Lanes(tag);
+  const auto exp = [&](V v) OPTRAIL_INLINE_LAMBDA {
+    return ExpOfNonPositive(tag, hn::MulSub(v, factor, shift));
+  };
+  V sum[4];
+  OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) sum[u] = hn::Zero(tag);
+  int64_t j = 0;
+  for (; j + 4 * lanes <= count; j += 4 * lanes) {
+    OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) {
+      const V e = exp(hn::LoadU(tag, row + j + u * lanes));
+      hn::StoreU(e, tag, row + j + u * lanes);
+      sum[u] = hn::Add(sum[u], e);
+    }
+  }
+  for (; j < count; j += lanes) {
+    const int64_t left = std::min(lanes, count - j);
+    const M mask = hn::FirstN(tag, static_cast<size_t>(left));
+    const V e =
+        hn::IfThenElseZero(mask, exp(hn::MaskedLoad(mask, tag, row + j)));
+    hn::BlendedStore(e, mask, tag, row + j);
+    sum[0] = hn::Add(sum[0], e);
+  }
+  return hn::GetLane(hn::SumOfLanes(
+      tag, hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]))));
+}
+
 void BlockForTarget(float* scores, int64_t rows, int64_t cols, int64_t stride,
                     const int64_t* seen, float scale, SoftmaxState* states,
                     float* y, int64_t d) {
@@ -46,16 +75,13 @@ void BlockForTarget(float* scores, int64_t rows, int64_t cols, int64_t stride,
                      });
     const float largest = hn::GetLane(hn::MaxOfLanes(
         tag, hn::Max(hn::Max(max[0], max[1]), hn::Max(max[2], max[3]))));
-    const V shift = hn::Set(tag, largest);
-    MapRow<4>(row, count, /*stream=*/false, row,
-              [&](V v) OPTRAIL_INLINE_LAMBDA {
-                return ExpOfNonPositive(tag, hn::MulSub(v, factor, shift));
-              });
-    const float sum = SumRow<4>(row, count);
+    const float sum = ExpRow(row, count, factor, hn::Set(tag, largest));
     if (largest != states[r].max) {
-      const float before = Exp(states[r].max - largest);
-      states[r].sum *= before;
-      Scale(y + r * d, d, before);
+      if (states[r].sum != 0) {
+        const float before = Exp(states[r].max - largest);
+        states[r].sum *= before;
+        Scale(y + r * d, d, before);
+      }
       states[r].max = largest;
     }
     states[r].sum += sum;

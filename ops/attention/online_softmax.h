@@ -22,7 +22,7 @@ SoftmaxState EmptySoftmax();
 
 // scores[r][c] becomes e^(scores[r][c] * scale - largest) for c < seen[r], and
 // 0 up to `cols`; states are brought up to date. y[r], of `d` values, is
-// rescaled for the new maximum.
+// rescaled for the new maximum, and not read before the first block.
 void SoftmaxBlock(float* scores, int64_t rows, int64_t cols, int64_t stride,
                   const int64_t* seen, float scale, SoftmaxState* states,
                   float* y, int64_t d);

@@ -78,17 +78,25 @@ class ConvolutionOperator : public Operator {
             IntAttribute("stride", 1, /*min=*/1, /*max=*/1 << 20)};
   }
 
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
+  // x, weights and y have the shape's type, scale and shift are f32. Normal
+  // where matmul's are.
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize s, ConvolutionSizeOf(shape));
+    const proto::DataType type = shape.data_types(0);
     std::vector<OperandSpec> operands = {
-        {"x", proto::F32, {s.n, s.h, s.w, s.c}, Role::kInput},
-        {"weights", proto::F32, {s.r, s.s, s.c, s.k}, Role::kInput}};
+        {"x", type, {s.n, s.h, s.w, s.c}, Role::kInput},
+        {"weights", type, {s.r, s.s, s.c, s.k}, Role::kInput}};
+    operands[0].normal = operands[1].normal = type != proto::F32;
     if (fused_) {
       operands.push_back({"scale", proto::F32, {s.k}, Role::kInput, 0, 0.5, 2});
       operands.push_back({"shift", proto::F32, {s.k}, Role::kInput});
     }
-    operands.push_back({"y", proto::F32, {s.n, s.p, s.q, s.k}, Role::kOutput});
+    operands.push_back({"y", type, {s.n, s.p, s.q, s.k}, Role::kOutput});
     return operands;
   }
 
@@ -138,12 +146,16 @@ class ConvolutionOperator : public Operator {
   }
 
   // As of a matrix product with as long sums (matmul.cc), times a scale of up
-  // to 2.
+  // to 2. With 16 bits sums are cut off and larger, as there, and the result is
+  // rounded once more.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto size = ConvolutionSizeOf(shape);
     const auto depth = size.ok() ? static_cast<double>(size->depth()) : 0.0;
-    return {(fused_ ? 10.0 : 4.0) * (depth + 1) * 0x1.0p-24,
-            fused_ ? 0x1.0p-22 : 0};
+    const proto::DataType type = shape.data_types(0);
+    const double factor =
+        (type == proto::F32 ? 4.0 : 20.0) * (fused_ ? 2.5 : 1.0);
+    return Rounded({factor * (depth + 1) * 0x1.0p-24, fused_ ? 0x1.0p-22 : 0},
+                   type);
   }
 
  private:

@@ -89,6 +89,10 @@ class Timer {
   // errors of the device are reported here.
   virtual absl::StatusOr<int64_t> TimeNs() = 0;
 
+  // What the threads of this process worked during the last batch, all
+  // together, and at most a microsecond more; nullopt where nobody knows.
+  virtual absl::optional<int64_t> WorkedNs() const { return absl::nullopt; }
+
   // Upper limit of `calls`: 1 with cold caches, the number of prefilled operand
   // sets for a kernel that works in place.
   virtual int64_t max_calls() const { return int64_t{1} << 30; }
@@ -107,6 +111,9 @@ class Monitor {
   virtual void Begin() = 0;
   // True if the sample that took `elapsed_ns` must be left out of estimates.
   virtual bool End(int64_t elapsed_ns) = 0;
+  // Where waiting for a core was all that disturbed the last sample: for how
+  // long, what was waited just before and after it included. Else 0.
+  virtual int64_t WaitedNs() const { return 0; }
 
   // Between samples: reads what the machine is like at the moment, if that was
   // long ago. True if it did and the caches are no longer as the last batch

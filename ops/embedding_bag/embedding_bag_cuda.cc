@@ -20,29 +20,23 @@ namespace {
 using cuda::CudaPlan;
 using cuda::Knob;
 
-class EmbeddingBagCuda : public cuda::CudaBackend {
- public:
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return ElementTypes();
-  }
-
-  absl::StatusOr<CudaPlan> Plan(
-      const proto::Shape& shape, const proto::Config& config,
-      const proto::Hardware& hardware) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
-                             cuda::ElementOf(shape.data_types(0)));
+class EmbeddingBagCuda : public ElementsCuda {
+ protected:
+  absl::StatusOr<cuda::CudaPlan> PlanFor(const proto::Shape& shape,
+                                         const proto::Config& config,
+                                         const proto::Hardware& hardware,
+                                         int64_t element_bytes) const override {
     const int64_t columns = shape.dims(1).value();
     const int64_t bags = shape.dims(2).value();
     const int64_t threads = Knob(config, "threads");
     const int64_t lanes = Knob(config, "lanes");
     const int64_t parts = Knob(config, "parts");
-    const int64_t vector = cuda::VectorOf(columns, element.bytes);
+    const int64_t vector = cuda::VectorOf(columns, element_bytes);
     const int64_t items = CeilDiv(columns / vector, lanes);
     CudaPlan plan;
     plan.source = "embedding_bag_cuda.cu";
     plan.function = "embedding_bag";
-    plan.defines = {absl::StrCat("ELEMENT=", element.code),
-                    absl::StrCat("THREADS=", threads),
+    plan.defines = {absl::StrCat("THREADS=", threads),
                     absl::StrCat("LANES=", lanes),
                     absl::StrCat("PARTS=", parts),
                     absl::StrCat("VECTOR=", vector),
@@ -54,20 +48,13 @@ class EmbeddingBagCuda : public cuda::CudaBackend {
     return plan;
   }
 
-  absl::Status Arguments(const CudaPlan& plan, const proto::Shape& shape,
-                         const proto::Config& config,
-                         absl::Span<void* const> operands, void* workspace,
-                         const cuda::Driver& driver,
-                         cuda::CudaArguments* arguments) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
-                             cuda::ElementOf(shape.data_types(0)));
+  void AddNumbers(const proto::Shape& shape, int64_t element_bytes,
+                  cuda::CudaArguments* arguments) const override {
     const int64_t columns = shape.dims(1).value();
-    for (void* operand : operands) arguments->Add(operand);
     arguments->Add<long long>(shape.dims(2).value());
     arguments->Add(static_cast<int>(shape.dims(3).value()));
     arguments->Add(
-        static_cast<int>(columns / cuda::VectorOf(columns, element.bytes)));
-    return absl::OkStatus();
+        static_cast<int>(columns / cuda::VectorOf(columns, element_bytes)));
   }
 };
 

@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       Vector v[UNROLL];
 #pragma unroll
       for (int u = 0; u < UNROLL; ++u) {
-        v[u] = LoadOnce(rows[u] + item * LANES);
+        v[u] = Load(rows[u] + item * LANES);
       }
 #pragma unroll
       for (int u = 0; u < UNROLL; ++u) add(v[u], sums[item]);
@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {
       if (lane + item * LANES >= vectors) continue;
-      add(LoadOnce(row + item * LANES), sums[item]);
+      add(Load(row + item * LANES), sums[item]);
     }
   }
 #if PARTS > 1

@@ -68,12 +68,45 @@ def linear_cases():
     bf16 = torch.bfloat16
     for m, n, k, activation in [(4096, 4096, 1024, "gelu"),
                                 (4096, 1024, 4096, "none"),
-                                (4096, 4096, 1024, "relu")]:
+                                (4096, 4096, 1024, "relu"),
+                                (384, 4096, 1024, "gelu"),
+                                (384, 1024, 4096, "none")]:
         f = {"gelu": F.gelu, "relu": F.relu, "none": lambda x: x}[activation]
         attribute = "" if activation == "none" else f"/activation={activation}"
         yield ("linear", f"m={m},n={n},k={k}{attribute}/bf16",
                lambda x, w, b, f=f: f(torch.addmm(b, x, w)),
                [(m, k), (k, n), (n,)], bf16)
+
+
+def convolution_cases():
+    """Channels last, as cuDNN wants filters: [k, r, s, c]."""
+    f16 = torch.float16
+    for h, c, k, r, padding, stride in [(56, 64, 64, 3, 1, 1),
+                                        (28, 128, 128, 3, 1, 1),
+                                        (14, 256, 256, 3, 1, 1),
+                                        (7, 512, 512, 3, 1, 1),
+                                        (56, 64, 256, 1, 0, 1),
+                                        (56, 256, 64, 1, 0, 1),
+                                        (56, 128, 128, 3, 1, 2),
+                                        (224, 3, 64, 7, 3, 2)]:
+        attributes = ([f"padding={padding}"] if padding else []) + (
+            [f"stride={stride}"] if stride > 1 else [])
+        shape = (f"n=32,h={h},w={h},c={c},k={k},r={r},s={r}" +
+                 "".join(["/" + ",".join(attributes)] if attributes else []) +
+                 "/f16")
+
+        def convolve(x, weights, stride=stride, padding=padding):
+            return F.conv2d(x.permute(0, 3, 1, 2), weights.permute(0, 3, 1, 2),
+                            stride=stride, padding=padding)
+
+        yield ("conv2d", shape, convolve, [(32, h, h, c), (k, r, r, c)], f16)
+
+        def fused(x, weights, scale, shift, convolve=convolve):
+            y = convolve(x, weights) * scale[:, None, None]
+            return F.relu(y + shift[:, None, None])
+
+        yield ("conv_bn_relu", shape, fused,
+               [(32, h, h, c), (k, r, r, c), (k,), (k,)], f16)
 
 
 def attention_cases():
@@ -101,6 +134,7 @@ def cases():
     yield from matrix_cases()
     yield from bag_cases()
     yield from linear_cases()
+    yield from convolution_cases()
     yield from attention_cases()
 
 

@@ -18,6 +18,8 @@ import torch
 
 import torch_cases
 
+torch.backends.cudnn.benchmark = True  # of convolutions, the fastest it has
+
 MATMUL = [(1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096),
           (8192, 8192, 8192), (4096, 1024, 1024), (4096, 4096, 1024),
           (4096, 1024, 4096), (2048, 6144, 4096), (2048, 28672, 4096),

@@ -67,8 +67,11 @@ absl::StatusOr<std::string> FindCompiler(absl::string_view runfile) {
       if (access(path.c_str(), X_OK) == 0) return path;
     }
   }
-  return absl::UnavailableError(absl::StrCat(
-      "unsupported here: ", runfile, " is not among this program's runfiles"));
+  return absl::UnavailableError(
+      "unsupported here: compilers of generated kernels are not among this "
+      "program's runfiles; build //:optrail and run it where it lies, or take "
+      "a "
+      "bundle");
 }
 
 absl::StatusOr<std::string> AskCompiler(absl::string_view runfile,

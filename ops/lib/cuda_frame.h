@@ -1,8 +1,9 @@
 #ifndef OPTRAIL_OPS_LIB_CUDA_FRAME_H_
 #define OPTRAIL_OPS_LIB_CUDA_FRAME_H_
 
-// What the CUDA backends of operators share on the host: small helpers, and the
-// backend of y[i] = f(x[i]).
+// What the CUDA backends of operators share on the host: small helpers, what
+// kernels compiled with elements.cuh have in common, and the backend of
+// y[i] = f(x[i]).
 //
 //   // gelu_cuda.cc
 //   class GeluCuda : public ElementwiseCuda {
@@ -31,11 +32,6 @@ namespace optrail::ops {
 
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The data types of kernels that are compiled with elements.cuh.
-inline std::vector<std::vector<proto::DataType>> ElementTypes() {
-  return {{proto::F32}, {proto::F16}, {proto::BF16}};
-}
-
 // The variant that a shape names for an attribute, empty where it has the
 // default: shapes name no defaults.
 inline std::string NamedVariant(const proto::Shape& shape,
@@ -46,18 +42,21 @@ inline std::string NamedVariant(const proto::Shape& shape,
   return "";
 }
 
-class ElementwiseCuda : public cuda::CudaBackend {
+// Of kernels that multiply on tensor cores: their data types and the macro that
+// says which of them it is.
+inline std::vector<std::vector<proto::DataType>> HalfTypes() {
+  return {{proto::BF16}, {proto::F16}};
+}
+inline std::string InputOf(const cuda::Element& element) {
+  return element.code == 2 ? "INPUT=\"bf16\"" : "INPUT=\"f16\"";
+}
+
+// A backend whose kernels are compiled with elements.cuh. They take all
+// operands, then numbers, then the workspace if they have one.
+class ElementsCuda : public cuda::CudaBackend {
  public:
-  // `source`: the *.cu file of the macro that defines Apply.
-  explicit ElementwiseCuda(std::string source) : source_(std::move(source)) {}
-
-  // Macros that f needs.
-  virtual std::vector<std::string> Defines(const proto::Shape& shape) const {
-    return {};
-  }
-
   std::vector<std::vector<proto::DataType>> data_types() const override {
-    return ElementTypes();
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
   }
 
   absl::StatusOr<cuda::CudaPlan> Plan(
@@ -65,23 +64,9 @@ class ElementwiseCuda : public cuda::CudaBackend {
       const proto::Hardware& hardware) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
                              cuda::ElementOf(shape.data_types(0)));
-    const int64_t n = shape.dims(0).value();
-    const int64_t vector = cuda::VectorOf(n, element.bytes);
-    const int64_t threads = cuda::Knob(config, "threads");
-    const int64_t unroll = cuda::Knob(config, "unroll");
-    cuda::CudaPlan plan;
-    plan.source = source_;
-    plan.function = "map";
-    plan.defines = Defines(shape);
-    for (const std::string& define :
-         {absl::StrCat("ELEMENT=", element.code),
-          absl::StrCat("THREADS=", threads), absl::StrCat("VECTOR=", vector),
-          absl::StrCat("UNROLL=", unroll),
-          absl::StrCat("STREAMING=", cuda::Knob(config, "streaming"))}) {
-      plan.defines.push_back(define);
-    }
-    plan.grid_x = static_cast<unsigned>(CeilDiv(n / vector, threads * unroll));
-    plan.block_x = static_cast<unsigned>(threads);
+    OPTRAIL_ASSIGN_OR_RETURN(cuda::CudaPlan plan,
+                             PlanFor(shape, config, hardware, element.bytes));
+    plan.defines.push_back(absl::StrCat("ELEMENT=", element.code));
     return plan;
   }
 
@@ -92,10 +77,59 @@ class ElementwiseCuda : public cuda::CudaBackend {
                          cuda::CudaArguments* arguments) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
                              cuda::ElementOf(shape.data_types(0)));
-    const int64_t n = shape.dims(0).value();
     for (void* operand : operands) arguments->Add(operand);
-    arguments->Add<long long>(n / cuda::VectorOf(n, element.bytes));
+    AddNumbers(shape, element.bytes, arguments);
+    arguments->Add(workspace);
     return absl::OkStatus();
+  }
+
+ protected:
+  // As Plan, but for ELEMENT.
+  virtual absl::StatusOr<cuda::CudaPlan> PlanFor(
+      const proto::Shape& shape, const proto::Config& config,
+      const proto::Hardware& hardware, int64_t element_bytes) const = 0;
+  virtual void AddNumbers(const proto::Shape& shape, int64_t element_bytes,
+                          cuda::CudaArguments* arguments) const = 0;
+};
+
+class ElementwiseCuda : public ElementsCuda {
+ public:
+  // `source`: the *.cu file of the macro that defines Apply.
+  explicit ElementwiseCuda(std::string source) : source_(std::move(source)) {}
+
+  // Macros that f needs.
+  virtual std::vector<std::string> Defines(const proto::Shape& shape) const {
+    return {};
+  }
+
+ protected:
+  absl::StatusOr<cuda::CudaPlan> PlanFor(const proto::Shape& shape,
+                                         const proto::Config& config,
+                                         const proto::Hardware& hardware,
+                                         int64_t element_bytes) const override {
+    const int64_t n = shape.dims(0).value();
+    const int64_t vector = cuda::VectorOf(n, element_bytes);
+    const int64_t threads = cuda::Knob(config, "threads");
+    const int64_t unroll = cuda::Knob(config, "unroll");
+    cuda::CudaPlan plan;
+    plan.source = source_;
+    plan.function = "map";
+    plan.defines = Defines(shape);
+    for (const std::string& define :
+         {absl::StrCat("THREADS=", threads), absl::StrCat("VECTOR=", vector),
+          absl::StrCat("UNROLL=", unroll),
+          absl::StrCat("STREAMING=", cuda::Knob(config, "streaming"))}) {
+      plan.defines.push_back(define);
+    }
+    plan.grid_x = static_cast<unsigned>(CeilDiv(n / vector, threads * unroll));
+    plan.block_x = static_cast<unsigned>(threads);
+    return plan;
+  }
+
+  void AddNumbers(const proto::Shape& shape, int64_t element_bytes,
+                  cuda::CudaArguments* arguments) const override {
+    const int64_t n = shape.dims(0).value();
+    arguments->Add<long long>(n / cuda::VectorOf(n, element_bytes));
   }
 
  private:

@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   Elements<VECTOR> v[UNROLL];
 #pragma unroll
   for (int i = 0; i < UNROLL; ++i) {
-    if (first + i * THREADS < vectors) v[i] = LoadOnce(x + first + i * THREADS);
+    if (first + i * THREADS < vectors) v[i] = Load(x + first + i * THREADS);
   }
 #pragma unroll
   for (int i = 0; i < UNROLL; ++i) {

@@ -39,4 +39,10 @@ __device__ __forceinline__ float GeluTanh(float x) {
 
 __device__ __forceinline__ float Relu(float x) { return x < 0 ? 0 : x; }
 
+// What follows a product: 0 nothing, 1 relu, 2 gelu.
+template <int activation>
+__device__ __forceinline__ float Activate(float x) {
+  return activation == 0 ? x : activation == 1 ? Relu(x) : Gelu(x);
+}
+
 #endif  // OPTRAIL_OPS_LIB_FUNCTIONS_CUH_

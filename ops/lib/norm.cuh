@@ -81,7 +81,7 @@ __device__ __forceinline__ void LoadItems(const Vector* from, int first,
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     const int index = first + i * THREADS_PER_ROW;
-    if (index < vectors) v[i] = LoadOnce(from + index);
+    if (index < vectors) v[i] = Load(from + index);
   }
 }
 
@@ -107,25 +107,6 @@ __device__ __forceinline__ float SumOfItems(const Vector* v, int first,
 struct Row {
   float mean, rstd;
 };
-
-// gamma or beta at the same places. They stay in the caches, and where they are
-// loaded is where this stands.
-__device__ __forceinline__ void LoadFactors(const Vector* from, int first,
-                                            int vectors, Vector* v) {
-#pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    const int index = first + i * THREADS_PER_ROW;
-    if (index >= vectors) continue;
-    if constexpr (sizeof(Vector) == 16) {
-      uint32_t* const w = (uint32_t*)v[i].at;
-      asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
-                   : "l"(from + index));
-    } else {
-      v[i] = from[index];
-    }
-  }
-}
 
 __device__ __forceinline__ void StoreItems(const Vector* v, const Row& row,
                                            const Vector* gamma,
@@ -195,8 +176,8 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
     if (r < live) LoadItems(from + (long long)r * vectors, first, vectors, v[r]);
   }
 #if EARLY
-  LoadFactors(gamma, first, vectors, scale);
-  if (CENTRED) LoadFactors(beta, first, vectors, shift);
+  LoadItems(gamma, first, vectors, scale);
+  if (CENTRED) LoadItems(beta, first, vectors, shift);
 #endif
 #endif
 #if CLUSTER > 1
@@ -247,8 +228,8 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
 #endif
 #if RESIDENT
 #if !EARLY
-  LoadFactors(gamma, first, vectors, scale);
-  if (CENTRED) LoadFactors(beta, first, vectors, shift);
+  LoadItems(gamma, first, vectors, scale);
+  if (CENTRED) LoadItems(beta, first, vectors, shift);
 #endif
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
@@ -260,8 +241,8 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
   for (int first = in_row; first < (live ? vectors : 0);
        first += THREADS_PER_ROW * ITEMS) {
     LoadItems(from, first, vectors, v[0]);
-    LoadFactors(gamma, first, vectors, scale);
-    if (CENTRED) LoadFactors(beta, first, vectors, shift);
+    LoadItems(gamma, first, vectors, scale);
+    if (CENTRED) LoadItems(beta, first, vectors, shift);
     StoreItems(v[0], row[0], scale, shift, first, vectors, to);
   }
 #endif

@@ -131,7 +131,7 @@ __device__ __forceinline__ void LoadRow(const Element* from, int in_row,
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     const int index = in_row + i * THREADS_PER_ROW;
-    if (index < vectors) v[i] = LoadOnce((const Vector*)from + index);
+    if (index < vectors) v[i] = Load((const Vector*)from + index);
   }
 }
 
@@ -284,8 +284,8 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
   for (int k = 0; k < ITEMS; ++k) {
     const long long row = group + k * GROUPS;
     if (row >= o.rows || first >= vectors) continue;
-    dy[k] = LoadOnce((const Vector*)(o.dy + row * o.columns) + first);
-    x[k] = LoadOnce((const Vector*)(o.x + row * o.columns) + first);
+    dy[k] = Load((const Vector*)(o.dy + row * o.columns) + first);
+    x[k] = Load((const Vector*)(o.x + row * o.columns) + first);
   }
 #pragma unroll
   for (int k = 0; k < ITEMS; ++k) {

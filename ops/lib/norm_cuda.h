@@ -44,29 +44,25 @@ inline NormThreads NormThreadsOf(const proto::Config& config, int64_t vectors,
   return {per_row, std::max<int64_t>(1, threads / per_row)};
 }
 
-class NormCuda : public cuda::CudaBackend {
+class NormCuda : public ElementsCuda {
  public:
   // `source` sets CENTRED and includes norm.cuh.
   explicit NormCuda(std::string source) : source_(std::move(source)) {}
 
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return ElementTypes();
-  }
-
-  absl::StatusOr<cuda::CudaPlan> Plan(
-      const proto::Shape& shape, const proto::Config& config,
-      const proto::Hardware& hardware) const override {
+ protected:
+  absl::StatusOr<cuda::CudaPlan> PlanFor(const proto::Shape& shape,
+                                         const proto::Config& config,
+                                         const proto::Hardware& hardware,
+                                         int64_t element_bytes) const override {
     // Of a row in the registers of a thread, as the space says, with what
     // rounding up to whole accesses adds; and how much of a longer one it has
     // in flight.
     constexpr int64_t kMaxElements = 64 + 8;
     constexpr int64_t kInFlight = 4;
-    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
-                             cuda::ElementOf(shape.data_types(0)));
     const int64_t rows = shape.dims(0).value();
     const int64_t columns = shape.dims(1).value();
     const int64_t cluster = cuda::Knob(config, "cluster");
-    const int64_t vector = cuda::VectorOf(columns, element.bytes);
+    const int64_t vector = cuda::VectorOf(columns, element_bytes);
     const int64_t vectors = columns / vector;
     const NormThreads threads =
         NormThreadsOf(config, CeilDiv(vectors, cluster), /*items=*/4);
@@ -83,7 +79,6 @@ class NormCuda : public cuda::CudaBackend {
     plan.source = source_;
     plan.function = "normalize";
     plan.defines = {
-        absl::StrCat("ELEMENT=", element.code),
         absl::StrCat("STATISTICS=",
                      NamedVariant(shape, "statistics") == "written" ? 1 : 0),
         absl::StrCat("THREADS_PER_ROW=", threads.per_row),
@@ -102,43 +97,34 @@ class NormCuda : public cuda::CudaBackend {
     return plan;
   }
 
-  absl::Status Arguments(const cuda::CudaPlan& plan, const proto::Shape& shape,
-                         const proto::Config& config,
-                         absl::Span<void* const> operands, void* workspace,
-                         const cuda::Driver& driver,
-                         cuda::CudaArguments* arguments) const override {
-    for (void* operand : operands) arguments->Add(operand);
+  void AddNumbers(const proto::Shape& shape, int64_t element_bytes,
+                  cuda::CudaArguments* arguments) const override {
     arguments->Add<long long>(shape.dims(0).value());
     arguments->Add(static_cast<int>(shape.dims(1).value()));
-    return absl::OkStatus();
   }
 
  private:
   const std::string source_;
 };
 
-class NormBackwardCuda : public cuda::CudaBackend {
+class NormBackwardCuda : public ElementsCuda {
  public:
   // `source` sets CENTRED, as it is here, and includes norm_backward.cuh.
   NormBackwardCuda(std::string source, bool centred)
       : source_(std::move(source)), results_(centred ? 2 : 1) {}
 
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return ElementTypes();
-  }
-
-  absl::StatusOr<cuda::CudaPlan> Plan(
-      const proto::Shape& shape, const proto::Config& config,
-      const proto::Hardware& hardware) const override {
+ protected:
+  absl::StatusOr<cuda::CudaPlan> PlanFor(const proto::Shape& shape,
+                                         const proto::Config& config,
+                                         const proto::Hardware& hardware,
+                                         int64_t element_bytes) const override {
     // By rows: accesses of a row in the registers of a thread. By columns: rows
     // of one access each.
     constexpr int64_t kMaxItems = 4;
     constexpr int64_t kMaxRows = 8;
-    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
-                             cuda::ElementOf(shape.data_types(0)));
     const int64_t rows = shape.dims(0).value();
     const int64_t columns = shape.dims(1).value();
-    const int64_t vector = cuda::VectorOf(columns, element.bytes);
+    const int64_t vector = cuda::VectorOf(columns, element_bytes);
     const int64_t vectors = columns / vector;
     const int64_t blocks = cuda::Knob(config, "blocks");
     const int64_t resident_blocks = blocks * std::max(1, hardware.cores());
@@ -174,8 +160,7 @@ class NormBackwardCuda : public cuda::CudaBackend {
     }
     plan.source = source_;
     plan.function = "backward";
-    plan.defines = {absl::StrCat("ELEMENT=", element.code),
-                    absl::StrCat("BY_ROWS=", by_rows ? 1 : 0),
+    plan.defines = {absl::StrCat("BY_ROWS=", by_rows ? 1 : 0),
                     absl::StrCat("RESIDENT=", resident ? 1 : 0),
                     absl::StrCat("THREADS_PER_ROW=", threads.per_row),
                     absl::StrCat("GROUPS=", threads.groups),
@@ -188,16 +173,10 @@ class NormBackwardCuda : public cuda::CudaBackend {
     return plan;
   }
 
-  absl::Status Arguments(const cuda::CudaPlan& plan, const proto::Shape& shape,
-                         const proto::Config& config,
-                         absl::Span<void* const> operands, void* workspace,
-                         const cuda::Driver& driver,
-                         cuda::CudaArguments* arguments) const override {
-    for (void* operand : operands) arguments->Add(operand);
+  void AddNumbers(const proto::Shape& shape, int64_t element_bytes,
+                  cuda::CudaArguments* arguments) const override {
     arguments->Add<long long>(shape.dims(0).value());
     arguments->Add(static_cast<int>(shape.dims(1).value()));
-    arguments->Add(workspace);
-    return absl::OkStatus();
   }
 
  private:

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_device.h"
-#include "ops/core/registry.h"
+#include "ops/core/library_backend.h"
 
 #ifdef OPTRAIL_ONEDNN_HEADERS
 #include <oneapi/dnnl/dnnl.h>
@@ -308,19 +308,7 @@ absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
 
 #endif  // OPTRAIL_HAS_ONEDNN
 
-// What there is, "oneDNN 2.6.3", or why there is nothing.
-absl::StatusOr<std::string> Version() {
-#ifdef OPTRAIL_HAS_ONEDNN
-  OPTRAIL_ONEDNN_OR_RETURN(dnn);
-  return dnn.version();
-#else
-  return absl::UnavailableError(
-      "unsupported here: built without the headers of oneDNN 2; on Debian: apt "
-      "install libdnnl-dev, then build anew");
-#endif
-}
-
-class OneDnnBackend : public Backend {
+class OneDnnBackend : public LibraryBackend {
  public:
   OneDnnBackend(std::function<OneDnnPrimitive(const proto::Shape&)> make,
                 std::vector<std::vector<proto::DataType>> types)
@@ -329,25 +317,8 @@ class OneDnnBackend : public Backend {
   std::string name() const override { return "onednn"; }
   proto::DeviceKind kind() const override { return proto::CPU; }
 
-  absl::StatusOr<std::string> Id(const Target& target) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(const std::string version, Version());
-    return KernelId(files().sources_hash, version);
-  }
-
-  std::string library() const override { return Version().value_or(""); }
-
   std::vector<std::vector<proto::DataType>> data_types() const override {
     return types_;
-  }
-
-  absl::StatusOr<Recipe> Describe(
-      const CompileRequest& request) const override {
-    if (request.ablation != Ablation::kNone) {
-      return absl::UnimplementedError("a library has no ablated variants");
-    }
-    Recipe recipe;
-    recipe.index = 0;
-    return recipe;
   }
 
   absl::StatusOr<std::unique_ptr<Invocation>> Load(
@@ -362,6 +333,18 @@ class OneDnnBackend : public Backend {
     dnn.SetThreads(cpu->threads());
 #endif
     return make_(shape);
+  }
+
+ protected:
+  absl::StatusOr<std::string> Version() const override {
+#ifdef OPTRAIL_HAS_ONEDNN
+    OPTRAIL_ONEDNN_OR_RETURN(dnn);
+    return dnn.version();
+#else
+    return absl::UnavailableError(
+        "unsupported here: built without the headers of oneDNN 2; on Debian: "
+        "apt install libdnnl-dev, then build anew");
+#endif
   }
 
  private:

@@ -18,8 +18,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "ops/core/backend.h"
 #include "ops/core/cpu_device.h"
+#include "ops/core/library_backend.h"
 #include "ops/core/registry.h"
 
 namespace optrail::ops {
@@ -153,7 +153,7 @@ class BlasInvocation : public Invocation {
 };
 
 template <const BlasKind& kKind>
-class MatmulBlas : public Backend {
+class MatmulBlas : public LibraryBackend {
  public:
   std::string name() const override { return kKind.backend; }
   proto::DeviceKind kind() const override { return proto::CPU; }
@@ -161,20 +161,6 @@ class MatmulBlas : public Backend {
   absl::StatusOr<std::string> Id(const Target& target) const override {
     if (!Library().ok()) return Library().status();
     return KernelId(files().sources_hash, Library()->description);
-  }
-
-  std::string library() const override {
-    return Library().ok() ? Library()->version : "";
-  }
-
-  absl::StatusOr<Recipe> Describe(
-      const CompileRequest& request) const override {
-    if (request.ablation != Ablation::kNone) {
-      return absl::UnimplementedError("a library has no ablated variants");
-    }
-    Recipe recipe;
-    recipe.index = 0;
-    return recipe;
   }
 
   absl::StatusOr<std::unique_ptr<Invocation>> Load(
@@ -193,6 +179,12 @@ class MatmulBlas : public Backend {
     }
     Library()->set_threads(cpu->threads());
     return std::make_unique<BlasInvocation>(Library()->sgemm, shape);
+  }
+
+ protected:
+  absl::StatusOr<std::string> Version() const override {
+    if (!Library().ok()) return Library().status();
+    return Library()->version;
   }
 
  private:

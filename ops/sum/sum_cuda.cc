@@ -40,18 +40,13 @@ Matrix MatrixOf(const proto::Shape& shape, int64_t element_bytes) {
   return x;
 }
 
-class SumCuda : public cuda::CudaBackend {
- public:
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return ElementTypes();
-  }
-
-  absl::StatusOr<CudaPlan> Plan(
-      const proto::Shape& shape, const proto::Config& config,
-      const proto::Hardware& hardware) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
-                             cuda::ElementOf(shape.data_types(0)));
-    const Matrix x = MatrixOf(shape, element.bytes);
+class SumCuda : public ElementsCuda {
+ protected:
+  absl::StatusOr<cuda::CudaPlan> PlanFor(const proto::Shape& shape,
+                                         const proto::Config& config,
+                                         const proto::Hardware& hardware,
+                                         int64_t element_bytes) const override {
+    const Matrix x = MatrixOf(shape, element_bytes);
     const int64_t threads = Knob(config, "threads");
     const int64_t lanes = Knob(config, "lanes");
     const int64_t groups = threads / lanes;
@@ -71,8 +66,7 @@ class SumCuda : public cuda::CudaBackend {
     CudaPlan plan;
     plan.source = "sum_cuda.cu";
     plan.function = "sum";
-    plan.defines = {absl::StrCat("ELEMENT=", element.code),
-                    absl::StrCat("ACROSS_ROWS=", x.across_rows ? 1 : 0),
+    plan.defines = {absl::StrCat("ACROSS_ROWS=", x.across_rows ? 1 : 0),
                     absl::StrCat("THREADS=", threads),
                     absl::StrCat("LANES=", lanes),
                     absl::StrCat("VECTOR=", x.vector),
@@ -89,20 +83,11 @@ class SumCuda : public cuda::CudaBackend {
     return plan;
   }
 
-  absl::Status Arguments(const CudaPlan& plan, const proto::Shape& shape,
-                         const proto::Config& config,
-                         absl::Span<void* const> operands, void* workspace,
-                         const cuda::Driver& driver,
-                         cuda::CudaArguments* arguments) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
-                             cuda::ElementOf(shape.data_types(0)));
-    const Matrix x = MatrixOf(shape, element.bytes);
-    arguments->Add(operands[0]);
-    arguments->Add(operands[1]);
+  void AddNumbers(const proto::Shape& shape, int64_t element_bytes,
+                  cuda::CudaArguments* arguments) const override {
+    const Matrix x = MatrixOf(shape, element_bytes);
     arguments->Add<long long>(x.rows);
     arguments->Add<long long>(x.columns);
-    arguments->Add(static_cast<int*>(workspace));
-    return absl::OkStatus();
   }
 };
 

@@ -56,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   for (; at + (UNROLL - 1) * LANES < end; at += UNROLL * LANES) {
     Vector v[UNROLL];
 #pragma unroll
-    for (int i = 0; i < UNROLL; ++i) v[i] = LoadOnce(from + at + i * LANES);
+    for (int i = 0; i < UNROLL; ++i) v[i] = Load(from + at + i * LANES);
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
       float values[VECTOR];
@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   for (int i = 0; i < UNROLL - 1; ++i) {
     if (at + i * LANES >= end) continue;
     float values[VECTOR];
-    ToFloats(LoadOnce(from + at + i * LANES), values);
+    ToFloats(Load(from + at + i * LANES), values);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) sums[i] += values[j];
   }
@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     Vector v[UNROLL];
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
-      v[i] = LoadOnce(
+      v[i] = Load(
           (const Vector*)(x + (row + i * kGroups) * columns + column));
     }
 #pragma unroll
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   }
   for (; row < end; row += kGroups) {
     float values[VECTOR];
-    ToFloats(LoadOnce((const Vector*)(x + row * columns + column)), values);
+    ToFloats(Load((const Vector*)(x + row * columns + column)), values);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) sums[j] += values[j];
   }

@@ -20,32 +20,26 @@ using cuda::CudaPlan;
 using cuda::Knob;
 
 // Words of a column and accesses of a row in the smallest tile.
-constexpr int64_t kWords = 32;
-constexpr int64_t kAccesses = 8;
+constexpr int64_t kWords = 8;
+constexpr int64_t kAccesses = 2;
 
-class TransposeCuda : public cuda::CudaBackend {
- public:
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return ElementTypes();
-  }
-
-  absl::StatusOr<CudaPlan> Plan(
-      const proto::Shape& shape, const proto::Config& config,
-      const proto::Hardware& hardware) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
-                             cuda::ElementOf(shape.data_types(0)));
+class TransposeCuda : public ElementsCuda {
+ protected:
+  absl::StatusOr<cuda::CudaPlan> PlanFor(const proto::Shape& shape,
+                                         const proto::Config& config,
+                                         const proto::Hardware& hardware,
+                                         int64_t element_bytes) const override {
     const int64_t rows = shape.dims(0).value();
     const int64_t columns = shape.dims(1).value();
-    const int64_t vector = 16 / element.bytes;
+    const int64_t vector = 16 / element_bytes;
     const int64_t words = kWords * Knob(config, "tall");
-    const int64_t tile_rows = words * 4 / element.bytes;
+    const int64_t tile_rows = words * 4 / element_bytes;
     const int64_t tile_columns = kAccesses * Knob(config, "wide") * vector;
     const int64_t threads = Knob(config, "threads");
     CudaPlan plan;
     plan.source = "transpose_cuda.cu";
     plan.function = "transpose";
-    plan.defines = {absl::StrCat("ELEMENT=", element.code),
-                    absl::StrCat("TILE_ROWS=", tile_rows),
+    plan.defines = {absl::StrCat("TILE_ROWS=", tile_rows),
                     absl::StrCat("TILE_COLUMNS=", tile_columns),
                     absl::StrCat("THREADS=", threads),
                     absl::StrCat("ALIGNED_X=", columns % vector == 0 ? 1 : 0),
@@ -59,16 +53,11 @@ class TransposeCuda : public cuda::CudaBackend {
     return plan;
   }
 
-  absl::Status Arguments(const CudaPlan& plan, const proto::Shape& shape,
-                         const proto::Config& config,
-                         absl::Span<void* const> operands, void* workspace,
-                         const cuda::Driver& driver,
-                         cuda::CudaArguments* arguments) const override {
-    for (void* operand : operands) arguments->Add(operand);
+  void AddNumbers(const proto::Shape& shape, int64_t element_bytes,
+                  cuda::CudaArguments* arguments) const override {
     for (const proto::Dim& dim : shape.dims()) {
       arguments->Add<long long>(dim.value());
     }
-    return absl::OkStatus();
   }
 };
 

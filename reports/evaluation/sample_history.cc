@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
+#include "tuning/proto/canonical.h"
 #include "tuning/schedule/rule.h"
 #include "tuning/schedule/trace_source.h"
 
@@ -176,6 +177,24 @@ std::string TunedConfigText(int op, int hardware, bool retuned) {
                          1 << (op % 3));
 }
 
+// The first shape of each operator is a layer of a model; that of add stands
+// beside layer_norm as another way to do the same.
+void AddWorkload(const SampleOptions& options, proto::Run& run) {
+  run.set_workload(options.hostile_names ? HostileNames()[0] : "sample_model");
+  int calls = 12;
+  for (const SampleOperator& op : Operators()) {
+    proto::WorkloadLayer* layer = run.add_workload_layers();
+    layer->set_operator_name(op.name);
+    layer->set_shape(tuning::CanonicalText(MakeShape(op, 0)));
+    layer->set_count(calls++);
+    const bool norm = std::string(op.name) == "layer_norm";
+    if (norm || std::string(op.name) == "add") {
+      layer->set_part(options.hostile_names ? HostileNames()[0] : "norm");
+      layer->set_way(norm ? "fused" : "separate");
+    }
+  }
+}
+
 proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
   const SampleHardware& sample = kHardware[hardware];
   const int64_t unix_ns =
@@ -241,6 +260,7 @@ proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
       }
     }
   }
+  AddWorkload(options, run);
   if (options.hostile_names) {
     Rng rng(position + 17);
     for (const std::string& name : HostileNames()) {

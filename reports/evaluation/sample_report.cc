@@ -22,6 +22,8 @@ namespace {
 void MakeImported(std::vector<optrail::proto::Run>* runs) {
   for (optrail::proto::Run& run : *runs) {
     run.set_source("google_benchmark");
+    run.clear_workload();
+    run.clear_workload_layers();
     const bool other = run.commit().first_parent_position() % 2 == 1;
     run.mutable_commit()->set_branch(other ? "dev" : "main");
     for (optrail::proto::BenchmarkResult& result : *run.mutable_results()) {

@@ -200,7 +200,8 @@ function start() {
   const empty = report.series.length === 0 && report.sessions.length === 0;
   const sections = empty ?
       [blankSection()] :
-      [pageHead(), attentionSection(), matrixSection(), tunedSection(),
+      [pageHead(), attentionSection(), matrixSection(), workloadsSection(),
+       tunedSection(),
        report.series.length ? seriesList.build() : null, tuning.build()];
   page.replaceChildren(...sections.filter(Boolean), aboutSection());
   if (!empty) follow();

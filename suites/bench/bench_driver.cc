@@ -225,6 +225,8 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   run.set_run_id(tracker::NewRecordId(run.started_unix_ns()));
   run.set_suite(options.suite);
   run.set_source("optrail");
+  run.set_workload(options.workload.name());
+  *run.mutable_workload_layers() = options.workload.layer();
   *run.mutable_commit() = context.commit;
   *run.mutable_hardware() = context.hardware;
   *run.mutable_toolchain() = context.toolchain;
@@ -271,6 +273,18 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   }
   run.set_elapsed_ns(Clock::Real()->NowNs() - start_ns);
   return run;
+}
+
+ExitCode ExitCodeOfRun(const proto::Run& run) {
+  ExitCode code = ExitCode::kOk;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    if (result.outcome() == proto::CONTENDED) {
+      code = ExitCode::kNotEnoughData;
+    } else if (result.outcome() != proto::OK) {
+      return ExitCode::kCheckFailed;
+    }
+  }
+  return code;
 }
 
 }  // namespace optrail::suites

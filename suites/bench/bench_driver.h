@@ -9,7 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "base/exit_code.h"
 #include "suites/bench/bench_session.h"
+#include "suites/proto/workload.pb.h"
 #include "suites/worker/run_context.h"
 #include "suites/worker/worker_evaluator.h"
 #include "suites/workload/tasks.h"
@@ -21,6 +23,8 @@ struct BenchDriverOptions {
   BenchOptions bench;  // on_progress is filled in
   WorkerOptions worker;
   std::string suite;  // name of the run's suite
+  // Whose layers the tasks are; the run keeps them. No layers: none.
+  proto::Workload workload;
 
   bool with_default = true;
   bool with_tuned = true;
@@ -56,6 +60,10 @@ std::string UntunedNote(const std::vector<BenchCase>& cases,
 absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
                                          const RunContext& context,
                                          const BenchDriverOptions& options);
+
+// kCheckFailed if a benchmark failed; else kNotEnoughData if one was too
+// disturbed to be told; else kOk.
+ExitCode ExitCodeOfRun(const proto::Run& run);
 
 }  // namespace optrail::suites
 

@@ -46,5 +46,25 @@ TEST(UntunedNoteTest, NothingIsSaidWhereAllAreTunedOrNoneShouldBe) {
             "");
 }
 
+ExitCode CodeOf(const std::vector<proto::Outcome>& outcomes) {
+  proto::Run run;
+  for (const proto::Outcome outcome : outcomes) {
+    run.add_results()->set_outcome(outcome);
+  }
+  return ExitCodeOfRun(run);
+}
+
+TEST(ExitCodeTest, ABusyMachineIsNoFailureAndNoSuccess) {
+  EXPECT_EQ(CodeOf({proto::OK, proto::OK}), ExitCode::kOk);
+  EXPECT_EQ(CodeOf({proto::OK, proto::CONTENDED}), ExitCode::kNotEnoughData);
+  for (const proto::Outcome failure :
+       {proto::WRONG_RESULT, proto::CRASHED, proto::TIMED_OUT,
+        proto::UNSUPPORTED, proto::OUTCOME_UNSPECIFIED}) {
+    EXPECT_EQ(CodeOf({proto::CONTENDED, failure, proto::OK}),
+              ExitCode::kCheckFailed)
+        << failure;
+  }
+}
+
 }  // namespace
 }  // namespace optrail::suites

@@ -26,6 +26,10 @@ namespace optrail::suites {
 // How often a process that was disturbed is tried, in all.
 inline constexpr int kBenchAttempts = 3;
 
+// A process that was disturbed from beginning to end is evidence where as many
+// of its samples are known without their waiting for a core.
+inline constexpr int kSamplesOfContended = 7;
+
 // Longer than tuning samples: a neighbour that comes and goes within
 // milliseconds leaves some of the samples alone.
 proto::SamplingOptions BenchSamplingOptions();
@@ -54,7 +58,7 @@ using EvaluatorFactory =
 
 // One result per case, in their order. The outcome is that of the first process
 // that was neither OK nor CONTENDED, and then no further process is started for
-// the case; CONTENDED if fewer than half of the processes were undisturbed.
+// the case; CONTENDED if fewer than half of the processes tell anything.
 std::vector<proto::BenchmarkResult> RunBenchSession(
     const std::vector<BenchCase>& cases, const BenchOptions& options,
     const EvaluatorFactory& make_evaluator);

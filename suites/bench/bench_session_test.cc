@@ -14,8 +14,11 @@ using ::testing::UnorderedElementsAre;
 class ScriptedEvaluator : public Evaluator {
  public:
   ScriptedEvaluator(std::string name, std::vector<proto::Outcome> outcomes,
-                    std::vector<std::string>* log)
-      : name_(std::move(name)), outcomes_(std::move(outcomes)), log_(log) {}
+                    int unwaited, std::vector<std::string>* log)
+      : name_(std::move(name)),
+        outcomes_(std::move(outcomes)),
+        unwaited_(unwaited),
+        log_(log) {}
 
   Evaluation Evaluate(const proto::Config&,
                       const EvaluationOptions& options) override {
@@ -28,6 +31,9 @@ class ScriptedEvaluator : public Evaluator {
         evaluation.outcome == proto::CONTENDED) {
       evaluation.measurement.emplace();
       evaluation.measurement->set_median_ns(100);
+      for (int i = 0; i < unwaited_; ++i) {
+        evaluation.measurement->add_unwaited_ns(100);
+      }
     }
     return evaluation;
   }
@@ -36,6 +42,7 @@ class ScriptedEvaluator : public Evaluator {
   std::string name_;
   std::vector<proto::Outcome> outcomes_;
   size_t next_ = 0;
+  int unwaited_;
   std::vector<std::string>* log_;
 };
 
@@ -52,13 +59,15 @@ class BenchSessionTest : public ::testing::Test {
   std::vector<proto::BenchmarkResult> Run() {
     return RunBenchSession(cases_, options_, [&](const proto::Task& task) {
       return std::make_unique<ScriptedEvaluator>(
-          task.operator_name(), outcomes_[task.operator_name()], &log_);
+          task.operator_name(), outcomes_[task.operator_name()], unwaited_,
+          &log_);
     });
   }
 
   std::vector<BenchCase> cases_;
   std::map<std::string, std::vector<proto::Outcome>> outcomes_;
   BenchOptions options_;
+  int unwaited_ = 0;  // samples of each process
   std::vector<std::string> log_;
 };
 
@@ -115,6 +124,17 @@ TEST_F(BenchSessionTest, NothingIsConcludedFromABusyMachine) {
   const auto results = Run();
   EXPECT_EQ(results[0].outcome(), proto::CONTENDED);
   EXPECT_EQ(results[0].measurements_size(), 0);
+}
+
+TEST_F(BenchSessionTest, ProcessesThatOnlyWaitedForACoreTell) {
+  options_.processes = 3;
+  Add("a", {proto::CONTENDED});
+  unwaited_ = kSamplesOfContended - 1;
+  EXPECT_EQ(Run()[0].outcome(), proto::CONTENDED);
+  unwaited_ = kSamplesOfContended;
+  const auto results = Run();
+  EXPECT_EQ(results[0].outcome(), proto::OK);
+  EXPECT_EQ(results[0].measurements_size(), 3);
 }
 
 }  // namespace

@@ -352,6 +352,7 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
 absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     const proto::Workload& workload, const std::string& op) {
   BenchDriverOptions options;
+  options.workload = workload;
   OPTRAIL_RETURN_IF_ERROR(CheckGoogleBenchmarkFlags());
   OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
   OPTRAIL_RETURN_IF_ERROR(

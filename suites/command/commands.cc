@@ -15,12 +15,12 @@
 #include "suites/bench/bench_driver.h"
 #include "suites/bench/best_backend.h"
 #include "suites/bench/google_benchmark_face.h"
-#include "suites/bench/workload_time.h"
 #include "suites/command/command_flags.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/workload/tasks.h"
 #include "suites/workload/workload.h"
 #include "tracker/history/history.h"
+#include "tracker/workload/workload_time.h"
 
 namespace optrail::suites {
 namespace {
@@ -73,13 +73,6 @@ void PrintHeader(const RunContext& context) {
   }
 }
 
-bool AllOk(const proto::Run& run) {
-  return std::all_of(run.results().begin(), run.results().end(),
-                     [](const proto::BenchmarkResult& result) {
-                       return result.outcome() == proto::OK;
-                     });
-}
-
 // A history that cannot be written is better known before an hour of measuring
 // than after it.
 absl::Status CheckWritable(const std::string& history) {
@@ -120,12 +113,26 @@ absl::Status Record(const proto::Run& run, const RunContext& context) {
 }
 
 // What the workload takes, beside whatever else was printed of its run.
-void PrintWorkloadTime(const proto::Workload& workload, const proto::Run& run) {
+void PrintWorkloadTime(const proto::Run& run) {
   std::ostream& out = BenchmarkFormatIsConsole() ? std::cout : std::cerr;
-  for (const int threads : ThreadsOf(run)) {
-    const WorkloadTime time = WorkloadTimeOf(workload, run, threads);
-    out << "\n" << WorkloadTable(time).ToText() << WorkloadSummary(time);
+  for (const tracker::WorkloadTime& time : tracker::WorkloadTimes(run)) {
+    out << "\n"
+        << tracker::WorkloadTable(time).ToText()
+        << tracker::WorkloadSummary(time);
   }
+}
+
+// Ours beside other backends where there are any; the best one is kept.
+void PrintBackends(const proto::Run& run, const RunContext& context) {
+  const auto comparisons = CompareBackends(run);
+  if (comparisons.empty()) return;
+  // Beside a format for programs, it is for the person who watches.
+  (BenchmarkFormatIsConsole() ? std::cout : std::cerr)
+      << "\n"
+      << ComparisonTable(comparisons).ToText();
+  // What was measured stands, kept or not.
+  const absl::Status kept = KeepBest(run, context);
+  if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
 }
 
 absl::StatusOr<int> Bench(const std::string& op) {
@@ -133,6 +140,7 @@ absl::StatusOr<int> Bench(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(
       TaskSelection selection,
       SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
+  selection.peers = {workload.peers().begin(), workload.peers().end()};
   const bool best = selection.backend == kBestBackend;
   if (best) selection.backend = "all";
   OPTRAIL_ASSIGN_OR_RETURN(const BenchDriverOptions options,
@@ -160,20 +168,12 @@ absl::StatusOr<int> Bench(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
                            RunBenchmarks(cases, context, options));
   OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
-  if (const auto comparisons = CompareBackends(run); !comparisons.empty()) {
-    // Beside a format for programs, it is for the person who watches.
-    (BenchmarkFormatIsConsole() ? std::cout : std::cerr)
-        << "\n"
-        << ComparisonTable(comparisons).ToText();
-    // What was measured stands, kept or not.
-    const absl::Status kept = KeepBest(run, context);
-    if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
-  }
-  if (workload.layer_size() > 0) PrintWorkloadTime(workload, run);
+  PrintBackends(run, context);
+  PrintWorkloadTime(run);
   if (absl::GetFlag(FLAGS_record)) {
     OPTRAIL_RETURN_IF_ERROR(Record(run, context));
   }
-  return ToInt(AllOk(run) ? ExitCode::kOk : ExitCode::kCheckFailed);
+  return ToInt(ExitCodeOfRun(run));
 }
 
 }  // namespace
@@ -217,7 +217,7 @@ Command BenchCommand(const std::string& op) {
       "Every benchmark is measured in several fresh processes, checked "
       "against\n"
       "the reference each time. Prints Google Benchmark's table or JSON.\n"
-      "Exit code 1: a benchmark failed.\n"
+      "Exit code 1: a benchmark failed; 3: the machine was too busy for one.\n"
       "\n"
       "  bench --op=softmax --record\n"
       "  bench --op=matmul --config=\"mr=4,...\" --record\n"
@@ -274,7 +274,7 @@ std::vector<std::string> SuiteFlags() {
 
 absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, FindWorkload(name));
-  OPTRAIL_ASSIGN_OR_RETURN(const TaskSelection selection,
+  OPTRAIL_ASSIGN_OR_RETURN(TaskSelection selection,
                            SelectionFromFlags("", name));
   OPTRAIL_ASSIGN_OR_RETURN(TuneDriverOptions tune_options,
                            TuneFromFlags(workload));
@@ -302,20 +302,25 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
     std::cerr << WorkloadTotalText(summaries);
   }
 
+  // Libraries have nothing to tune, but the model's time by them is asked for.
+  selection.peers = {workload.peers().begin(), workload.peers().end()};
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> with_peers,
+                           SelectTasks(selection, result.context.hardware));
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<BenchCase> cases,
-      MakeBenchCases(tasks, result.context, bench_options));
+      MakeBenchCases(with_peers, result.context, bench_options));
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
                            RunBenchmarks(cases, result.context, bench_options));
   OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
-  PrintWorkloadTime(workload, run);
+  PrintBackends(run, result.context);
+  PrintWorkloadTime(run);
   std::cout.flush();
   OPTRAIL_RETURN_IF_ERROR(Record(run, result.context));
   result.run_id = run.run_id();
-  result.all_ok = AllOk(run) && std::all_of(summaries.begin(), summaries.end(),
-                                            [](const TuneSummary& summary) {
-                                              return summary.error.empty();
-                                            });
+  result.exit_code = ExitCodeOfRun(run);
+  for (const TuneSummary& summary : summaries) {
+    if (!summary.error.empty()) result.exit_code = ExitCode::kCheckFailed;
+  }
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/exit_code.h"
 #include "suites/command/command_line.h"
 #include "suites/worker/run_context.h"
 
@@ -25,7 +26,8 @@ Command WorkerCommand();
 struct SuiteResult {
   RunContext context;
   std::string run_id;
-  bool all_ok = true;  // every task was tuned, every benchmark is OK
+  // kCheckFailed where a task was not tuned, else that of the benchmarks.
+  ExitCode exit_code = ExitCode::kOk;
 };
 absl::StatusOr<SuiteResult> RunSuite(const std::string& workload);
 std::vector<std::string> SuiteFlags();

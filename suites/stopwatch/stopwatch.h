@@ -39,7 +39,9 @@ struct Sampling {
   // OK; CENSORED: hopeless, time_ns is a lower bound; CONTENDED: too few clean
   // samples.
   proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
-  double time_ns = 0;              // per call; 0 if CONTENDED
+  // Per call; 0 if CONTENDED. The measurement has a median all the same where
+  // samples are known without their waiting for a core: see SamplesThatTell().
+  double time_ns = 0;
   proto::Measurement measurement;  // all raw samples, disturbed ones marked
 };
 
@@ -48,11 +50,12 @@ struct Sampling {
 // within options.target_relative_half_width of it, or max_samples or
 // max_time_ns is reached; calls that are long beside max_time_ns get by with
 // three samples. It goes on for options.min_time_ns at least, where the machine
-// can be asked between samples what it is like (ops::Monitor::Calibrate): a
-// neighbour that comes and goes then leaves some samples alone. Only clean
-// samples count: CONTENDED means that after
-// max_time_ns twice over there were too few of them. A long call above
-// decisive_above_ns is sampled once. Errors are the device's.
+// can be asked between samples what it is like (ops::Monitor::Calibrate), and
+// until the second half of the samples has none that is faster than the first:
+// a neighbour that comes and goes then leaves some samples alone. Only clean
+// samples count: CONTENDED means that after max_time_ns twice over there were
+// too few of them. A long call above decisive_above_ns is sampled once. Errors
+// are the device's.
 //
 // `first`, if it is of a long call, is the first sample, and stands for the
 // warm-up.
@@ -67,6 +70,11 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
 absl::StatusOr<Sampling> TakeFirstSample(const proto::SamplingOptions& options,
                                          ops::Timer& timer,
                                          ops::Monitor& monitor);
+
+// The clean samples, and those that only waited for a core, for a known time
+// that can be taken out. What waits for a core finds other data in its caches
+// afterwards: such samples say how long the code takes, or longer.
+int SamplesThatTell(const proto::Measurement& measurement);
 
 // What a meter reads while batches of `calls` calls run back to back for at
 // least its window. No sample is taken meanwhile: a metered call is no faster

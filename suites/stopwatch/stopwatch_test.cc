@@ -32,12 +32,22 @@ class NoisyKernel : public ops::Timer, public ops::Monitor {
     double ns = true_ns_ * static_cast<double>(calls) *
                 std::exp(noise_ * rng_.Gaussian());
     if (first_calls_slow_ && samples_ < 5) ns *= 20;
-    if (disturbed_) ns *= 8;
+    worked_ns_ = ns * (disturbed_ ? refill_ : 1);
+    waited_ns_ = 0;
+    if (disturbed_) {
+      ns *= 8;
+      waited_ns_ = static_cast<int64_t>(ns - worked_ns_) + waited_outside_ns_;
+    }
     return static_cast<int64_t>(ns / resolution_ns_) * resolution_ns_;
   }
   int64_t max_calls() const override { return max_calls_; }
   void Begin() override { disturbed_ = rng_.UniformReal() < disturbed_share_; }
   void Fill(proto::Conditions*) override {}
+  absl::optional<int64_t> WorkedNs() const override {
+    if (!knows_waiting_) return absl::nullopt;
+    return static_cast<int64_t>(worked_ns_) - slept_ns_;
+  }
+  int64_t WaitedNs() const override { return waited_ns_; }
   bool End(int64_t elapsed_ns) override {
     const bool was = disturbed_;
     disturbed_ = false;
@@ -47,6 +57,11 @@ class NoisyKernel : public ops::Timer, public ops::Monitor {
   int64_t max_calls_ = int64_t{1} << 30;
   int64_t resolution_ns_ = 1;
   bool first_calls_slow_ = false;
+  // Disturbed samples wait for a core, and what that is, is known.
+  bool knows_waiting_ = false;
+  double refill_ = 1;              // of caches, after having waited
+  int64_t waited_outside_ns_ = 0;  // just before or after the sample
+  int64_t slept_ns_ = 0;           // not waiting for a core
   int samples_ = 0;
   int64_t next_calls_ = 0;
   int64_t total_calls_ = 0;
@@ -55,6 +70,8 @@ class NoisyKernel : public ops::Timer, public ops::Monitor {
   double true_ns_;
   double noise_;
   double disturbed_share_;
+  double worked_ns_ = 0;
+  int64_t waited_ns_ = 0;
   Rng rng_;
   bool disturbed_ = false;
 };
@@ -101,6 +118,56 @@ TEST(StopwatchTest, ConcludesNothingWhenHardlyAnySampleIsClean) {
   EXPECT_EQ(result.outcome, proto::CONTENDED);
   EXPECT_FALSE(result.measurement.has_median_ns());
   EXPECT_GT(result.measurement.sample_ns_size(), 0);
+}
+
+TEST(StopwatchTest, TakesWaitingForACoreOut) {
+  NoisyKernel kernel(1e7, 0.005, /*disturbed_share=*/1, 4);
+  kernel.knows_waiting_ = true;
+  kernel.refill_ = 1.02;
+  const Sampling result =
+      *TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  EXPECT_EQ(result.outcome, proto::CONTENDED);
+  EXPECT_EQ(result.time_ns, 0);
+  EXPECT_EQ(SamplesThatTell(result.measurement),
+            result.measurement.sample_ns_size());
+  EXPECT_NEAR(result.measurement.median_ns(), 1.02e7, 1e5);
+}
+
+TEST(StopwatchTest, NeverTakesOutMoreThanTheSampleWaited) {
+  NoisyKernel kernel(1e7, 0.005, /*disturbed_share=*/1, 4);
+  kernel.knows_waiting_ = true;
+  // The kernel says more than the sample waited ...
+  kernel.waited_outside_ns_ = 5'000'000;
+  EXPECT_NEAR(TakeSamples(DefaultSamplingOptions(), kernel, kernel)
+                  ->measurement.median_ns(),
+              1e7, 1e5);
+  // ... or the sample slept for reasons of its own.
+  kernel.waited_outside_ns_ = 0;
+  kernel.slept_ns_ = 5'000'000;
+  EXPECT_NEAR(TakeSamples(DefaultSamplingOptions(), kernel, kernel)
+                  ->measurement.median_ns(),
+              1e7, 1e5);
+}
+
+TEST(StopwatchTest, ShortSamplesAreCleanOrNothing) {
+  NoisyKernel kernel(1e5, 0.005, /*disturbed_share=*/1, 4);
+  kernel.knows_waiting_ = true;
+  const Sampling result =
+      *TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  EXPECT_EQ(SamplesThatTell(result.measurement), 0);
+  EXPECT_FALSE(result.measurement.has_median_ns());
+}
+
+TEST(StopwatchTest, CleanSamplesAloneMakeTheMedianWhereThereAreSome) {
+  NoisyKernel kernel(4e6, 0.005, /*disturbed_share=*/0.4, 3);
+  kernel.knows_waiting_ = true;
+  kernel.refill_ = 1.5;
+  const Sampling result =
+      *TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  EXPECT_EQ(result.outcome, proto::OK);
+  EXPECT_NEAR(result.time_ns, 4e6, 4e4);
+  EXPECT_EQ(result.measurement.unwaited_ns_size(),
+            result.measurement.contended_samples_size());
 }
 
 TEST(StopwatchTest, RacesOutAHopelessConfigWithALowerBound) {
@@ -218,14 +285,13 @@ TEST(StopwatchTest, OneSampleOfALongCallDecidesWhereItIsClearlySlower) {
             7);
 }
 
-// Slow from its tenth batch to its fortieth, and a machine that is asked after
-// every fifth.
+// Slow until its fortieth batch, and a machine that is asked after every fifth.
 class SpoiltKernel : public NoisyKernel {
  public:
   SpoiltKernel() : NoisyKernel(1e5, .002, 0, 12) {}
   absl::StatusOr<int64_t> TimeNs() override {
     const absl::StatusOr<int64_t> ns = NoisyKernel::TimeNs();
-    const bool spoilt = (samples_ < 40) != cold_;
+    const bool spoilt = (samples_ < spoilt_batches_) != cold_;
     cold_ = false;
     return static_cast<int64_t>(*ns * (spoilt ? 1.25 : 1));
   }
@@ -235,6 +301,7 @@ class SpoiltKernel : public NoisyKernel {
     return cold_;
   }
 
+  int spoilt_batches_ = 40;
   int asked_ = 0;
   bool cold_ = false;
 };
@@ -255,6 +322,21 @@ TEST(StopwatchTest, GoesOnForTheMinimumSoThatANeighbourMayLeave) {
   // As the minimum says, and no more.
   EXPECT_GE(b.measurement.sample_ns_size(), 80);
   EXPECT_LE(b.measurement.sample_ns_size(), 130);
+}
+
+TEST(StopwatchTest, GoesOnUntilTheFastestSampleIsFound) {
+  SpoiltKernel kernel;
+  kernel.spoilt_batches_ = 80;
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_min_time_ns(10'000'000);
+  options.set_target_relative_half_width(.2);
+  const Sampling result = *TakeSamples(options, kernel, kernel);
+  EXPECT_NEAR(*std::min_element(result.measurement.sample_ns().begin(),
+                                result.measurement.sample_ns().end()),
+              1e5, 1e3);
+  // As many samples without the neighbour as with it.
+  EXPECT_GE(result.measurement.sample_ns_size(), 100);
+  EXPECT_LE(result.measurement.sample_ns_size(), 140);
 }
 
 TEST(StopwatchTest, TheBatchAfterCalibrationIsNoSample) {

@@ -29,7 +29,7 @@ struct Candidate {
 absl::StatusOr<std::vector<Candidate>> FromWorkload(
     const proto::Workload& workload) {
   std::vector<Candidate> candidates;
-  for (const proto::Workload::Layer& layer : workload.layer()) {
+  for (const proto::WorkloadLayer& layer : workload.layer()) {
     OPTRAIL_ASSIGN_OR_RETURN(proto::Shape shape,
                              tuning::ParseShape(layer.shape()));
     candidates.push_back({ops::Registry::Get().Find(layer.operator_name()),
@@ -77,9 +77,16 @@ absl::Status CheckRegex(absl::string_view flag, const RE2& regex) {
 std::vector<const ops::Backend*> BackendsFor(const ops::OperatorEntry& entry,
                                              const TaskSelection& selection) {
   if (selection.backend == "all") return entry.BackendsOf(selection.device);
-  const auto backend = entry.FindBackend(selection.device, selection.backend);
-  if (!backend.ok()) return {};
-  return {*backend};
+  std::vector<std::string> names = {selection.backend};
+  if (selection.backend.empty()) {
+    names.insert(names.end(), selection.peers.begin(), selection.peers.end());
+  }
+  std::vector<const ops::Backend*> backends;
+  for (const std::string& name : names) {
+    const auto backend = entry.FindBackend(selection.device, name);
+    if (backend.ok()) backends.push_back(*backend);
+  }
+  return backends;
 }
 
 // Ids of backends, each asked for once: some start a compiler to find out.

@@ -33,6 +33,9 @@ struct TaskSelection {
   // Name of a backend; "": the device kind's own; "all": every one, a task each
   // and the kind's own first. Operators that lack the named one are left out.
   std::string backend;
+  // Beside the device kind's own where `backend` is "": those that an operator
+  // has.
+  std::vector<std::string> peers;
   proto::CacheMode cache_mode = proto::HOT;
   // Unspecified: as the device launches usually.
   proto::LaunchMode launch_mode = proto::LAUNCH_MODE_UNSPECIFIED;

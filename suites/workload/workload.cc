@@ -27,7 +27,7 @@ absl::StatusOr<proto::Workload> ParseWorkload(absl::string_view text,
   }
   std::set<std::pair<std::string, std::string>> seen;
   for (int i = 0; i < workload.layer_size(); ++i) {
-    proto::Workload::Layer& layer = *workload.mutable_layer(i);
+    proto::WorkloadLayer& layer = *workload.mutable_layer(i);
     const auto place = root.Child("layer", i);
     const ops::Registry& registry = ops::Registry::Get();
     const ops::OperatorEntry* entry = registry.Find(layer.operator_name());

@@ -41,6 +41,7 @@ bool ThinMeasurement(proto::Measurement* measurement) {
     }
     measurement->clear_sample_ns();
     measurement->clear_contended_samples();
+    measurement->clear_unwaited_ns();
     changed = true;
   }
   for (proto::MetricSamples& metric : *measurement->mutable_metrics()) {

@@ -28,7 +28,9 @@ void Describe(absl::string_view what, const std::string& before,
 }
 
 // Of fewer samples the fastest is one by luck.
-constexpr size_t kFewestSamples = 5;
+constexpr int kFewestSamples = 5;
+// Of fewer clean ones there is no median: as in suites/stopwatch.
+constexpr size_t kFewestCleanSamples = 3;
 
 // Clean samples per call, in order.
 std::vector<double> CleanSamplesNs(const proto::Measurement& measurement) {
@@ -44,6 +46,28 @@ std::vector<double> CleanSamplesNs(const proto::Measurement& measurement) {
     }
   }
   return samples;
+}
+
+// Of those that only waited for a core, what they took besides.
+std::vector<double> UnwaitedSamplesNs(const proto::Measurement& measurement) {
+  const double calls =
+      static_cast<double>(std::max<int64_t>(1, measurement.calls_per_sample()));
+  std::vector<double> samples;
+  for (const int64_t ns : measurement.unwaited_ns()) {
+    if (ns > 0) samples.push_back(static_cast<double>(ns) / calls);
+  }
+  return samples;
+}
+
+// Of all samples: whatever disturbed one made it no faster.
+double FastestSampleNs(const proto::Measurement& measurement) {
+  std::vector<double> samples = UnwaitedSamplesNs(measurement);
+  const auto& all = measurement.sample_ns();
+  samples.push_back(
+      static_cast<double>(*std::min_element(all.begin(), all.end())) /
+      static_cast<double>(
+          std::max<int64_t>(1, measurement.calls_per_sample())));
+  return *std::min_element(samples.begin(), samples.end());
 }
 
 ProcessReading Summary(const std::vector<double>& samples) {
@@ -153,7 +177,11 @@ absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
                                          absl::string_view metric) {
   ProcessReading reading;
   if (metric == kTime) {
-    const std::vector<double> samples = CleanSamplesNs(measurement);
+    std::vector<double> samples = CleanSamplesNs(measurement);
+    if (samples.size() < kFewestCleanSamples) {
+      const std::vector<double> unwaited = UnwaitedSamplesNs(measurement);
+      samples.insert(samples.end(), unwaited.begin(), unwaited.end());
+    }
     if (!samples.empty()) reading = Summary(samples);
     if (measurement.has_median_ns()) {
       reading.value = measurement.median_ns();
@@ -164,9 +192,8 @@ absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
     }
     reading.fastest = reading.value;
     // By the median that is recorded, which may be all that is left.
-    if (samples.size() >= kFewestSamples) {
-      reading.fastest *=
-          *std::min_element(samples.begin(), samples.end()) / Median(samples);
+    if (measurement.sample_ns_size() >= kFewestSamples && !samples.empty()) {
+      reading.fastest *= FastestSampleNs(measurement) / Median(samples);
     }
   } else {
     const proto::MetricSamples* found = FindMetric(measurement, metric);

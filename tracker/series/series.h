@@ -30,8 +30,9 @@ namespace optrail::tracker {
 // What one process says of one metric: the median of its clean samples.
 struct ProcessReading {
   double value = 0;
-  // Of time what its fastest clean sample took, where there are a few: what
-  // neighbours that come and go within a process hardly move. Else `value`.
+  // Of time what its fastest sample took, where there are a few, disturbed or
+  // not, without its waiting for a core: what neighbours that come and go
+  // within a process hardly move. Else `value`.
   double fastest = 0;
   // A robust spread of its samples around it: 1.4826 MAD / median.
   double relative_sample_spread = 0;

@@ -53,6 +53,42 @@ TEST(ReadingOf, HasNoneWithoutCleanSamples) {
   EXPECT_FALSE(ReadingOf(measurement, "joules").has_value());
 }
 
+// Five samples, of which all but `clean` waited for a core.
+proto::Measurement Waited(int clean, std::vector<int64_t> unwaited_ns) {
+  proto::Measurement measurement;
+  measurement.set_calls_per_sample(10);
+  for (int i = 0; i < clean; ++i) measurement.add_sample_ns(1000 + 10 * i);
+  for (const int64_t ns : unwaited_ns) {
+    measurement.add_contended_samples(measurement.sample_ns_size());
+    measurement.add_sample_ns(9000);
+    measurement.add_unwaited_ns(ns);
+  }
+  return measurement;
+}
+
+TEST(ReadingOf, TakesWaitingForACoreOutWhereHardlyASampleIsClean) {
+  const auto reading =
+      ReadingOf(Waited(2, {1100, 1080, 0, 1120, 1090}), "time");
+  ASSERT_TRUE(reading.has_value());
+  EXPECT_DOUBLE_EQ(reading->value, 108.5);
+  EXPECT_DOUBLE_EQ(reading->fastest, 100);
+  EXPECT_EQ(reading->samples, 6);
+}
+
+TEST(ReadingOf, OfCleanSamplesIsTheirMedianAndTheFastestOfAll) {
+  proto::Measurement measurement = Waited(4, {990, 0, 1500});
+  auto reading = ReadingOf(measurement, "time");
+  ASSERT_TRUE(reading.has_value());
+  EXPECT_DOUBLE_EQ(reading->value, 101.5);
+  EXPECT_DOUBLE_EQ(reading->fastest, 99);
+  EXPECT_EQ(reading->samples, 4);
+  // What disturbed it made it no faster.
+  measurement.set_sample_ns(6, 980);
+  EXPECT_DOUBLE_EQ(ReadingOf(measurement, "time")->fastest, 98);
+  // Of a few samples the fastest is one by luck.
+  EXPECT_DOUBLE_EQ(ReadingOf(Waited(4, {}), "time")->fastest, 101.5);
+}
+
 TEST(ReadingOf, IsWhatAMeterReadOfOneCall) {
   proto::Run run = MakeRun(1, "a", 1, {100, 100});
   for (proto::Measurement& measurement :

@@ -133,14 +133,16 @@ void CpuMonitor::Learn(int64_t loop_ns) {
 }
 
 void CpuMonitor::Begin() {
-  run_delay_before_ns_ = ReadRunDelayNs(/*remember=*/true);
   stat_before_ = ReadStat();
+  // Last, and first in End(): what is waited outside of the sample is no
+  // matter.
+  run_delay_before_ns_ = ReadRunDelayNs(/*remember=*/true);
 }
 
 bool CpuMonitor::End(int64_t elapsed_ns) {
-  const int64_t loop_ns = options_.time_loop_ns();
   const int64_t run_delay_ns =
       ReadRunDelayNs(/*remember=*/false) - run_delay_before_ns_;
+  const int64_t loop_ns = options_.time_loop_ns();
   const int64_t steal_ticks = StealTicksSinceBegin();
   total_elapsed_ns_ += elapsed_ns;
   uncalibrated_ns_ += elapsed_ns;
@@ -159,6 +161,7 @@ bool CpuMonitor::End(int64_t elapsed_ns) {
   const bool stolen = static_cast<double>(steal_ticks) * TickNs() >
                       kMaxRunDelayFraction * elapsed;
   Learn(loop_ns);
+  waited_ns_ = waited && !stolen && !slow_core ? run_delay_ns : 0;
   return waited || stolen || slow_core;
 }
 

@@ -71,6 +71,7 @@ class CpuMonitor : public Monitor {
 
   void Begin() override;
   bool End(int64_t elapsed_ns) override;
+  int64_t WaitedNs() const override { return waited_ns_; }
   bool Calibrate() override;
 
   // Run delay, steal, calibration, load, affinity, governor.
@@ -97,6 +98,7 @@ class CpuMonitor : public Monitor {
   int stat_fd_ = -1;
 
   int64_t run_delay_before_ns_ = 0;
+  int64_t waited_ns_ = 0;
   std::string stat_before_;
 
   std::vector<double> loops_ns_;

@@ -87,6 +87,31 @@ TEST_F(CpuMonitorTest, AThreadThatWaitedForACoreSpoilsTheSample) {
   EXPECT_DOUBLE_EQ(conditions.load_average(), .25);
 }
 
+TEST_F(CpuMonitorTest, SaysHowLongASampleWaitedWhereNothingElseDisturbedIt) {
+  CpuMonitor monitor(Options());
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(Sample(monitor)) << i;
+  EXPECT_EQ(monitor.WaitedNs(), 0);
+  monitor.Begin();
+  SetThread(kSampleNs, kSampleNs / 10, cpu_);
+  EXPECT_TRUE(monitor.End(kSampleNs));
+  EXPECT_EQ(monitor.WaitedNs(), kSampleNs / 10);
+  // On a core that was slow besides, nobody knows the rest.
+  monitor.Begin();
+  SetThread(2 * kSampleNs, 2 * kSampleNs / 10, cpu_);
+  loop_ns_ = 2 * kLoopNs;
+  EXPECT_TRUE(monitor.End(kSampleNs));
+  EXPECT_EQ(monitor.WaitedNs(), 0);
+  loop_ns_ = kLoopNs;
+  monitor.Begin();
+  SetThread(3 * kSampleNs, 3 * kSampleNs / 10, cpu_);
+  SetSteal(1, 0);
+  EXPECT_TRUE(monitor.End(kSampleNs));
+  EXPECT_EQ(monitor.WaitedNs(), 0);
+  monitor.Begin();
+  EXPECT_FALSE(monitor.End(kSampleNs));
+  EXPECT_EQ(monitor.WaitedNs(), 0);
+}
+
 TEST_F(CpuMonitorTest, ABriefWakeUpDoesNot) {
   SetThread(0, 1000, cpu_);
   CpuMonitor monitor(Options());

@@ -35,7 +35,8 @@ absl::StatusOr<int64_t> CpuTimer::TimeNs() {
     for (int64_t i = 0; i < next_calls_; ++i) invocation_.Run(addresses);
   }
   const auto end = std::chrono::steady_clock::now();
-  cpu_ns_ += ProcessCpuNs() - cpu_before_ns;
+  worked_ns_ = ProcessCpuNs() - cpu_before_ns;
+  cpu_ns_ += worked_ns_;
   calls_ += next_calls_;
   return std::chrono::duration_cast<std::chrono::nanoseconds>(end - start)
       .count();

@@ -25,6 +25,7 @@ class CpuTimer : public Timer {
 
   absl::Status Prepare(int64_t calls) override;
   absl::StatusOr<int64_t> TimeNs() override;
+  absl::optional<int64_t> WorkedNs() const override { return worked_ns_; }
   int64_t max_calls() const override;
   // "cpu_time": of all threads of the process, per call.
   void Fill(proto::Measurement* measurement) const override;
@@ -35,6 +36,7 @@ class CpuTimer : public Timer {
   CpuDevice& device_;
   const bool cold_;
   int64_t next_calls_ = 0;
+  int64_t worked_ns_ = 0;  // by the last batch
   int64_t cpu_ns_ = 0;
   int64_t calls_ = 0;
 };

@@ -223,12 +223,27 @@ int64_t ComputeCapability(const proto::Hardware& hardware) {
   return 0;
 }
 
-absl::Status EncodeMatrix(const Driver& driver, void* address, int64_t rows,
-                          int64_t columns, proto::DataType type,
-                          uint32_t box_rows, TensorMap* map) {
-  constexpr int kFloat16 = 6, kBfloat16 = 9;  // CU_TENSOR_MAP_DATA_TYPE_*
-  constexpr int kSwizzle128 = 3, kPromote256 = 3;
-  if (driver.TensorMapEncodeTiled == nullptr) {
+namespace {
+
+// CU_TENSOR_MAP_*.
+int MapType(proto::DataType type) {
+  constexpr int kFloat16 = 6, kBfloat16 = 9;
+  return type == proto::BF16 ? kBfloat16 : kFloat16;
+}
+constexpr int kNoInterleave = 0, kSwizzle128 = 3, kPromote256 = 3, kZeros = 0;
+
+// Innermost first. Bytes from one row to the next, from one matrix...
+std::vector<uint64_t> StrideBytes(const std::vector<uint64_t>& dims) {
+  std::vector<uint64_t> strides;
+  uint64_t bytes = 2;
+  for (size_t i = 0; i + 1 < dims.size(); ++i) {
+    strides.push_back(bytes *= dims[i]);
+  }
+  return strides;
+}
+
+absl::Status CheckMap(bool known, uint64_t columns) {
+  if (!known) {
     return absl::UnavailableError(
         "unsupported here: the driver knows no tensor maps, expected CUDA 12");
   }
@@ -236,17 +251,70 @@ absl::Status EncodeMatrix(const Driver& driver, void* address, int64_t rows,
     return absl::InvalidArgumentError(absl::StrCat(
         "rows of ", columns, " elements, expected a multiple of 8"));
   }
-  const uint64_t dims[2] = {static_cast<uint64_t>(columns),
-                            static_cast<uint64_t>(rows)};
-  const uint64_t stride_bytes[1] = {static_cast<uint64_t>(columns) * 2};
-  const uint32_t box[2] = {64, box_rows};
-  const uint32_t element_strides[2] = {1, 1};
+  return absl::OkStatus();
+}
+
+absl::Status EncodeBoxes(const Driver& driver, void* address,
+                         const std::vector<uint64_t>& dims,
+                         proto::DataType type, uint32_t box_rows,
+                         TensorMap* map) {
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckMap(driver.TensorMapEncodeTiled != nullptr, dims[0]));
+  std::vector<uint32_t> box(dims.size(), 1);
+  box[0] = 64;
+  box[1] = box_rows;
+  const std::vector<uint32_t> element_strides(dims.size(), 1);
   return driver.Check(
       driver.TensorMapEncodeTiled(
-          map, type == proto::BF16 ? kBfloat16 : kFloat16, 2, address, dims,
-          stride_bytes, box, element_strides, /*interleave=*/0, kSwizzle128,
-          kPromote256, /*fill=*/0),
+          map, MapType(type), static_cast<uint32_t>(dims.size()), address,
+          dims.data(), StrideBytes(dims).data(), box.data(),
+          element_strides.data(), kNoInterleave, kSwizzle128, kPromote256,
+          kZeros),
       "cuTensorMapEncodeTiled");
+}
+
+}  // namespace
+
+absl::Status EncodeMatrix(const Driver& driver, void* address, int64_t rows,
+                          int64_t columns, proto::DataType type,
+                          uint32_t box_rows, TensorMap* map) {
+  return EncodeBoxes(
+      driver, address,
+      {static_cast<uint64_t>(columns), static_cast<uint64_t>(rows)}, type,
+      box_rows, map);
+}
+
+absl::Status EncodeMatrices(const Driver& driver, void* address, int64_t count,
+                            int64_t rows, int64_t columns, proto::DataType type,
+                            uint32_t box_rows, TensorMap* map) {
+  return EncodeBoxes(
+      driver, address,
+      {static_cast<uint64_t>(columns), static_cast<uint64_t>(rows),
+       static_cast<uint64_t>(count)},
+      type, box_rows, map);
+}
+
+absl::Status EncodeImages(const Driver& driver, void* address,
+                          const Images& images, proto::DataType type,
+                          uint32_t pixels, TensorMap* map) {
+  const std::vector<uint64_t> dims = {
+      static_cast<uint64_t>(images.c), static_cast<uint64_t>(images.w),
+      static_cast<uint64_t>(images.h), static_cast<uint64_t>(images.n)};
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckMap(driver.TensorMapEncodeIm2col != nullptr, dims[0]));
+  // The first place, and the last one seen from the image's far corner.
+  const int padding = static_cast<int>(images.padding);
+  const int lower[2] = {-padding, -padding};
+  const int upper[2] = {padding - static_cast<int>(images.s - 1),
+                        padding - static_cast<int>(images.r - 1)};
+  const auto stride = static_cast<uint32_t>(images.stride);
+  const uint32_t element_strides[4] = {1, stride, stride, 1};
+  return driver.Check(
+      driver.TensorMapEncodeIm2col(
+          map, MapType(type), /*rank=*/4, address, dims.data(),
+          StrideBytes(dims).data(), lower, upper, /*channels=*/64, pixels,
+          element_strides, kNoInterleave, kSwizzle128, kPromote256, kZeros),
+      "cuTensorMapEncodeIm2col");
 }
 
 }  // namespace optrail::ops::cuda

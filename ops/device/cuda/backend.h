@@ -115,13 +115,33 @@ int64_t VectorOf(int64_t count, int64_t element_bytes);
 // hw.compute_capability, 90 for 9.0; 0 if unknown.
 int64_t ComputeCapability(const proto::Hardware& hardware);
 
-// A row-major matrix of 16-bit elements as the bulk copy engine sees it, in
-// boxes of box_rows x 64 with the 128-byte swizzle; what lies beyond reads as
-// zero and is not written. InvalidArgument unless `columns` is a multiple of 8
-// and the address of 16.
+// How the bulk copy engine sees 16-bit elements, in rows of 64 with the
+// 128-byte swizzle; what lies beyond reads as zero and is not written.
+// InvalidArgument unless the innermost dimension is a multiple of 8 and the
+// address of 16.
+
+// A row-major matrix, in boxes of box_rows x 64.
 absl::Status EncodeMatrix(const Driver& driver, void* address, int64_t rows,
                           int64_t columns, proto::DataType type,
                           uint32_t box_rows, TensorMap* map);
+
+// `count` matrices one behind another, in boxes of one of them.
+absl::Status EncodeMatrices(const Driver& driver, void* address, int64_t count,
+                            int64_t rows, int64_t columns, proto::DataType type,
+                            uint32_t box_rows, TensorMap* map);
+
+// Images, channels last, and the places in them where a filter begins.
+struct Images {
+  int64_t n, h, w, c;
+  int64_t r, s;  // the filter
+  int64_t stride, padding;
+};
+// In boxes of 64 channels of `pixels` such places one after another, by lines
+// and images ("im2col"): coordinates {channel, column, row, image} of the first
+// place, which is where the filter begins, and an offset within the filter.
+absl::Status EncodeImages(const Driver& driver, void* address,
+                          const Images& images, proto::DataType type,
+                          uint32_t pixels, TensorMap* map);
 
 }  // namespace optrail::ops::cuda
 

@@ -114,9 +114,12 @@ class CudaBuffer : public Buffer {
 
   absl::Status CopyFromHost(const void* source) override {
     OPTRAIL_RETURN_IF_ERROR(Wait());
-    return driver_.Check(
-        driver_.MemcpyHtoD(base_ + kGuardBytes, source, size_bytes_),
-        "cuMemcpyHtoD");
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.MemcpyHtoD(Data(), source, size_bytes_), "cuMemcpyHtoD"));
+    // A copy of few bytes is on its way when it returns, in a stream that the
+    // device's own does not wait for: the default one.
+    return driver_.Check(driver_.StreamSynchronize(nullptr),
+                         "cuStreamSynchronize");
   }
   absl::Status CopyToHost(void* destination) override {
     OPTRAIL_RETURN_IF_ERROR(Wait());
@@ -160,11 +163,13 @@ class CudaBuffer : public Buffer {
 
   // Failures show when the guards are checked.
   void ArmGuards() override {
-    const std::string guard(kGuardBytes, kGuardByte);
-    driver_.MemcpyHtoD(base_, guard.data(), guard.size());
-    driver_.MemcpyHtoD(After(), guard.data(), guard.size());
+    for (const Address at : {base_, After()}) {
+      driver_.MemsetD8Async(at, static_cast<unsigned char>(kGuardByte),
+                            kGuardBytes, comparer_.stream());
+    }
   }
   absl::Status CheckGuards() override {
+    OPTRAIL_RETURN_IF_ERROR(Wait());
     OPTRAIL_RETURN_IF_ERROR(CheckGuard(base_, "before"));
     return CheckGuard(After(), "after");
   }

@@ -85,6 +85,8 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   symbols.Get("cuEventElapsedTime", driver.EventElapsedTime);
   symbols.Get("cuTensorMapEncodeTiled", driver.TensorMapEncodeTiled,
               /*required=*/false);
+  symbols.Get("cuTensorMapEncodeIm2col", driver.TensorMapEncodeIm2col,
+              /*required=*/false);
   if (symbols.missing() != nullptr) {
     return absl::UnavailableError(
         absl::StrCat("unsupported here: ", library, " has no function ",

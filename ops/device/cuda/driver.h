@@ -136,6 +136,13 @@ class Driver {
                               const uint64_t* stride_bytes, const uint32_t* box,
                               const uint32_t* element_strides, int interleave,
                               int swizzle, int l2_promotion, int fill);
+  int (*TensorMapEncodeIm2col)(TensorMap* map, int data_type, uint32_t rank,
+                               void* address, const uint64_t* dims,
+                               const uint64_t* stride_bytes, const int* lower,
+                               const int* upper, uint32_t channels,
+                               uint32_t pixels, const uint32_t* element_strides,
+                               int interleave, int swizzle, int l2_promotion,
+                               int fill);
 
  private:
   int (*GetErrorName)(int result, const char** name);

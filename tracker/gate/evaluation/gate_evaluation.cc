@@ -13,6 +13,7 @@
 #include <array>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,7 @@ ABSL_FLAG(std::string, history, "", "history to make a set from");
 ABSL_FLAG(std::string, export, "", "where to write it");
 ABSL_FLAG(int, shuffles, 12, "orders of each set beside that of time");
 ABSL_FLAG(uint64_t, seed, 1, "");
+ABSL_FLAG(bool, gates_only, false, "leave out events, pairs, pull requests");
 
 namespace optrail::tracker {
 namespace {
@@ -101,6 +103,7 @@ struct Figures {
   Share told_after, found20_after;
   Share paired_red, paired_green, paired_green_again;
   Share paired10, paired5, paired5_again;
+  std::map<std::string, Share> unclear;  // by benchmark, in gates
 
   void Add(const Figures& other) {
     for (const auto& [mine, its] :
@@ -122,6 +125,10 @@ struct Figures {
       mine->part += its->part;
       mine->whole += its->whole;
     }
+    for (const auto& [name, its] : other.unclear) {
+      unclear[name].part += its.part;
+      unclear[name].whole += its.whole;
+    }
   }
 };
 
@@ -134,8 +141,9 @@ class Evaluation {
       std::vector<proto::Run> runs = set_.runs;
       if (order > 0) rng_.Shuffle(runs);
       Gates(runs);
-      Events(runs);
+      if (!absl::GetFlag(FLAGS_gates_only)) Events(runs);
     }
+    if (absl::GetFlag(FLAGS_gates_only)) return figures_;
     Pairs();
     PullRequests();
     return figures_;
@@ -148,6 +156,10 @@ class Evaluation {
       const GateReport report = GateLast(Numbered(past), 1, 1);
       figures_.red.Add(report.exit_code == 1);
       figures_.green.Add(report.exit_code == 0);
+      for (const GateRow& row : report.rows) {
+        figures_.unclear[row.row.name].Add(row.row.verdict ==
+                                           Verdict::kCannotTell);
+      }
       const int which = static_cast<int>(last) % past[0].results_size();
       const std::string name = past[0].results(which).key().operator_name();
       past.back() = Slowed(runs[last], which, 1.1);
@@ -301,6 +313,12 @@ absl::Status Evaluate() {
   add_share("10% in one benchmark found after ten", &Figures::paired10);
   add_share("5% found after ten", &Figures::paired5);
   add_share("5% found after at most thirty", &Figures::paired5_again);
+  for (const auto& [name, share] : all.unclear) {
+    add(absl::StrCat("can't tell ", name), [&](const Figures& f) {
+      const auto found = f.unclear.find(name);
+      return found == f.unclear.end() ? "-" : found->second.Text();
+    });
+  }
   std::cout << table.ToMarkdown();
   return absl::OkStatus();
 }

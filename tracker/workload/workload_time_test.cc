@@ -1,4 +1,4 @@
-#include "suites/bench/workload_time.h"
+#include "tracker/workload/workload_time.h"
 
 #include <algorithm>
 #include <string>
@@ -7,17 +7,17 @@
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
 
-namespace optrail::suites {
+namespace optrail::tracker {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-void AddLayer(proto::Workload& workload, const std::string& op,
-              const std::string& shape, int count, const std::string& part = "",
+void AddLayer(proto::Run& run, const std::string& op, const std::string& shape,
+              int count, const std::string& part = "",
               const std::string& way = "") {
-  proto::Workload::Layer* layer = workload.add_layer();
+  proto::WorkloadLayer* layer = run.add_workload_layers();
   layer->set_operator_name(op);
   layer->set_shape(shape);
   layer->set_count(count);
@@ -47,11 +47,11 @@ void AddResult(proto::Run& run, const std::string& op, const std::string& shape,
 class WorkloadTimeTest : public testing::Test {
  protected:
   WorkloadTimeTest() {
-    workload_.set_name("model");
-    AddLayer(workload_, "add", "n=8/f32", 48);
-    AddLayer(workload_, "linear", "m=1,n=1,k=1/f32", 24, "ffn", "fused");
-    AddLayer(workload_, "matmul", "m=1,n=1,k=1/f32", 24, "ffn", "separate");
-    AddLayer(workload_, "gelu", "n=8/f32", 24, "ffn", "separate");
+    run_.set_workload("model");
+    AddLayer(run_, "add", "n=8/f32", 48);
+    AddLayer(run_, "linear", "m=1,n=1,k=1/f32", 24, "ffn", "fused");
+    AddLayer(run_, "matmul", "m=1,n=1,k=1/f32", 24, "ffn", "separate");
+    AddLayer(run_, "gelu", "n=8/f32", 24, "ffn", "separate");
     AddResult(run_, "add", "n=8/f32", proto::DEFAULT, "", 1e3);
     AddResult(run_, "linear", "m=1,n=1,k=1/f32", proto::DEFAULT, "", 100e3);
     AddResult(run_, "linear", "m=1,n=1,k=1/f32", proto::TUNED, "", 80e3);
@@ -63,12 +63,17 @@ class WorkloadTimeTest : public testing::Test {
     AddResult(run_, "gelu", "n=8/f32", proto::DEFAULT, "", 30e3);
   }
 
-  proto::Workload workload_;
+  WorkloadTime time() const {
+    const std::vector<WorkloadTime> times = WorkloadTimes(run_);
+    EXPECT_EQ(times.size(), 1);
+    return times.at(0);
+  }
+
   proto::Run run_;
 };
 
 TEST_F(WorkloadTimeTest, CountsCallsAndPutsTheSlowestFirst) {
-  const WorkloadTime time = WorkloadTimeOf(workload_, run_, 1);
+  const WorkloadTime time = this->time();
   ASSERT_EQ(time.layers.size(), 4);
   EXPECT_EQ(time.layers[0].layer.operator_name(), "matmul");
   EXPECT_FALSE(time.layers[0].counts);
@@ -79,7 +84,7 @@ TEST_F(WorkloadTimeTest, CountsCallsAndPutsTheSlowestFirst) {
   EXPECT_DOUBLE_EQ(linear.best_ns, 24 * 50e3);
   EXPECT_EQ(linear.best_backend, "onednn");
   EXPECT_DOUBLE_EQ(time.layers[3].best_ns, 48 * 1e3);
-  EXPECT_THAT(ThreadsOf(run_), ElementsAre(1));
+  EXPECT_EQ(time.threads, 1);
 }
 
 TEST_F(WorkloadTimeTest, OneConfigReadTwiceGainsNothing) {
@@ -87,7 +92,7 @@ TEST_F(WorkloadTimeTest, OneConfigReadTwiceGainsNothing) {
   for (proto::BenchmarkResult& result : *run_.mutable_results()) {
     if (result.key().operator_name() == "add") result.set_config("unroll=1");
   }
-  const WorkloadTime time = WorkloadTimeOf(workload_, run_, 1);
+  const WorkloadTime time = this->time();
   const auto add = std::find_if(time.layers.begin(), time.layers.end(),
                                 [](const LayerTime& layer) {
                                   return layer.layer.operator_name() == "add";
@@ -99,7 +104,7 @@ TEST_F(WorkloadTimeTest, OneConfigReadTwiceGainsNothing) {
 }
 
 TEST_F(WorkloadTimeTest, AnotherWayIsComparedAndNotCounted) {
-  const std::string text = WorkloadSummary(WorkloadTimeOf(workload_, run_, 1));
+  const std::string text = WorkloadSummary(time());
   // 2.448 ms by default, 1.968 tuned, 1.248 by the best; 2.88 ms apart.
   EXPECT_THAT(text, HasSubstr("2 of 2 layers"));
   EXPECT_THAT(text, HasSubstr("(1.24x)"));
@@ -109,20 +114,41 @@ TEST_F(WorkloadTimeTest, AnotherWayIsComparedAndNotCounted) {
 }
 
 TEST_F(WorkloadTimeTest, ALayerWithoutAReadingIsNamed) {
-  AddLayer(workload_, "softmax", "rows=1,cols=2/f32", 3);
-  const std::string text = WorkloadSummary(WorkloadTimeOf(workload_, run_, 1));
+  AddLayer(run_, "softmax", "rows=1,cols=2/f32", 3);
+  const std::string text = WorkloadSummary(time());
   EXPECT_THAT(text, HasSubstr("2 of 3 layers"));
   EXPECT_THAT(text, HasSubstr("not measured: softmax rows=1,cols=2/f32"));
-  EXPECT_THAT(WorkloadSummary(WorkloadTimeOf(workload_, run_, 2)),
-              Not(HasSubstr("by default")));
 }
 
 TEST_F(WorkloadTimeTest, SharesAddUpOverWhatCounts) {
-  const std::string csv =
-      WorkloadTable(WorkloadTimeOf(workload_, run_, 1)).ToCsv();
+  const std::string csv = WorkloadTable(time()).ToCsv();
   EXPECT_THAT(csv, HasSubstr("ffn, separate"));
   EXPECT_THAT(csv, HasSubstr("0.961"));  // 1200 of 1248 us
 }
 
+TEST_F(WorkloadTimeTest, AWayThatWasNotMeasuredWholeIsNotCompared) {
+  ASSERT_EQ(time().parts.size(), 1);
+  run_.mutable_results()->RemoveLast();  // gelu
+  EXPECT_TRUE(time().parts.empty());
+  EXPECT_THAT(WorkloadSummary(time()), Not(HasSubstr("separate")));
+}
+
+TEST_F(WorkloadTimeTest, ThreadsAreToldApart) {
+  AddResult(run_, "add", "n=8/f32", proto::DEFAULT, "", 500);
+  run_.mutable_results()->rbegin()->mutable_key()->set_threads(2);
+  const std::vector<WorkloadTime> times = WorkloadTimes(run_);
+  ASSERT_EQ(times.size(), 2);
+  EXPECT_EQ(times[0].measured, 2);
+  EXPECT_EQ(times[1].threads, 2);
+  EXPECT_EQ(times[1].measured, 1);
+  EXPECT_DOUBLE_EQ(times[1].default_ns, 48 * 500);
+  EXPECT_THAT(times[1].missing, ElementsAre("linear m=1,n=1,k=1/f32"));
+}
+
+TEST_F(WorkloadTimeTest, ARunOfNoWorkloadHasNone) {
+  run_.clear_workload_layers();
+  EXPECT_TRUE(WorkloadTimes(run_).empty());
+}
+
 }  // namespace
-}  // namespace optrail::suites
+}  // namespace optrail::tracker

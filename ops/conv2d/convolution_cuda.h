@@ -1,0 +1,135 @@
+#ifndef OPTRAIL_OPS_CONV2D_CONVOLUTION_CUDA_H_
+#define OPTRAIL_OPS_CONV2D_CONVOLUTION_CUDA_H_
+
+// The CUDA kernels of conv2d and its fused form, products whose left factor is
+// gathered while it is read: which of them a config stands for, what to compile
+// and how to launch it.
+//
+//   mma           mma.sync, any shape, from sm_80    convolution_mma.cu
+//   hopper        wgmma fed by the bulk copy engine  convolution_hopper.cu
+//   few_channels  mma.sync, images of colours        ..._few_channels.cu
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "ops/conv2d/convolution.h"
+#include "ops/lib/product_cuda.h"
+
+namespace optrail::ops {
+
+class ConvolutionCuda : public ProductCuda {
+ public:
+  // `fused`: as ConvolutionOperator.
+  explicit ConvolutionCuda(bool fused)
+      : ProductCuda("convolution"), fused_(fused) {}
+
+  absl::StatusOr<cuda::CudaPlan> Plan(
+      const proto::Shape& shape, const proto::Config& config,
+      const proto::Hardware& hardware) const override {
+    if (!HasFewChannels(config)) {
+      return ProductCuda::Plan(shape, config, hardware);
+    }
+    // As in the kernel.
+    constexpr int64_t kFilters = 64, kPitch = kFilters + 8;
+    OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize s, ConvolutionSizeOf(shape));
+    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
+                             cuda::ElementOf(shape.data_types(0)));
+    const int64_t lines = cuda::Knob(config, "lines");
+    const int64_t warps = cuda::Knob(config, "warps");
+    const int64_t run = CeilDiv(s.s * s.c, 2) * 2;
+    const int64_t across = CeilDiv(std::min<int64_t>(s.q, 128), 16) * 16;
+    const int64_t pitch_x = (across - 1) * s.stride * s.c / 2 * 2 + 2 + run;
+    cuda::CudaPlan plan;
+    plan.source = "convolution_few_channels.cu";
+    plan.function = "convolution_few_channels";
+    plan.defines = {absl::StrCat("ELEMENT=", element.code), InputOf(element),
+                    absl::StrCat("WARPS=", warps),
+                    absl::StrCat("LINES=", lines)};
+    AddDefines(shape, &plan.defines);
+    plan.grid_x =
+        static_cast<unsigned>(CeilDiv(s.q, across) * CeilDiv(s.p, lines) *
+                              CeilDiv(s.k, kFilters) * s.n);
+    plan.block_x = static_cast<unsigned>(32 * warps);
+    plan.dynamic_shared_bytes = static_cast<unsigned>(
+        2 * ((CeilDiv(s.r * run, 16) + warps) * 16 * kPitch +
+             ((lines - 1) * s.stride + s.r) * pitch_x));
+    return plan;
+  }
+
+  absl::Status Arguments(const cuda::CudaPlan& plan, const proto::Shape& shape,
+                         const proto::Config& config,
+                         absl::Span<void* const> operands, void* workspace,
+                         const cuda::Driver& driver,
+                         cuda::CudaArguments* arguments) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize s, ConvolutionSizeOf(shape));
+    OPTRAIL_ASSIGN_OR_RETURN(const Size size, SizeOf(shape));
+    const proto::DataType type = shape.data_types(0);
+    if (IsHopper(config)) {
+      cuda::TensorMap map_x, map_weights;
+      OPTRAIL_RETURN_IF_ERROR(cuda::EncodeImages(
+          driver, operands[0],
+          {s.n, s.h, s.w, s.c, s.r, s.s, s.stride, s.padding}, type,
+          TileRows(config), &map_x));
+      OPTRAIL_RETURN_IF_ERROR(cuda::EncodeMatrices(driver, operands[1],
+                                                   s.r * s.s, s.c, s.k, type,
+                                                   kTileK, &map_weights));
+      arguments->Add(map_x);
+      arguments->Add(map_weights);
+      OPTRAIL_RETURN_IF_ERROR(
+          AddResult(size, operands.back(), type, driver, arguments));
+    } else {
+      arguments->Add(operands[0]);
+      arguments->Add(operands[1]);
+    }
+    arguments->Add(fused_ ? operands[2] : nullptr);
+    arguments->Add(fused_ ? operands[3] : nullptr);
+    if (!IsHopper(config)) arguments->Add(operands.back());
+    if (HasFewChannels(config)) return absl::OkStatus();
+    arguments->Add(static_cast<int>(size.m));
+    if (IsHopper(config)) AddParts(size, config, workspace, arguments);
+    return absl::OkStatus();
+  }
+
+ protected:
+  absl::StatusOr<Size> SizeOf(const proto::Shape& shape) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize s, ConvolutionSizeOf(shape));
+    return Size{s.rows(), s.k, s.depth(), cuda::VectorOf(s.c, 2)};
+  }
+  void AddDefines(const proto::Shape& shape,
+                  std::vector<std::string>* defines) const override {
+    const ConvolutionSize s = *ConvolutionSizeOf(shape);
+    for (const auto& [name, value] :
+         std::vector<std::pair<const char*, int64_t>>{{"H", s.h},
+                                                      {"W", s.w},
+                                                      {"C", s.c},
+                                                      {"K", s.k},
+                                                      {"R", s.r},
+                                                      {"S", s.s},
+                                                      {"P", s.p},
+                                                      {"Q", s.q},
+                                                      {"STRIDE", s.stride},
+                                                      {"PADDING", s.padding},
+                                                      {"FUSED", fused_}}) {
+      defines->push_back(absl::StrCat(name, "=", value));
+    }
+  }
+
+ private:
+  static bool HasFewChannels(const proto::Config& config) {
+    return cuda::VariantKnob(config, "kernel") == "few_channels";
+  }
+
+  const bool fused_;
+};
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_CONV2D_CONVOLUTION_CUDA_H_

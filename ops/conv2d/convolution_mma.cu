@@ -1,0 +1,25 @@
+// The convolutions on tensor cores from sm_80 on, any shape: products whose
+// left factor is gathered from x. product_mma.cuh does the rest.
+//
+// Compiled at run time with product_mma.cuh's and convolution.cuh's macros.
+
+#include "convolution.cuh"
+#include "product_mma.cuh"
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    convolution_mma(const uint16_t* x, const uint16_t* weights,
+                    const float* scale, const float* shift, uint16_t* y,
+                    int m) {
+  constexpr int kDepth = R * S * C;
+  Product(
+      x, weights, y, m, K, kDepth,
+      [&](int row, int depth) -> const uint16_t* {
+        if (row >= m || depth >= kDepth) return nullptr;
+        const Pixel pixel(row);
+        const int tap = depth / C;
+        const int h = pixel.h + tap / S, w = pixel.w + tap % S;
+        if (h < 0 || h >= H || w < 0 || w >= W) return nullptr;
+        return x + (((long long)pixel.image * H + h) * W + w) * C + depth % C;
+      },
+      [&](int k, float sum) { return Finish(sum, scale, shift, k); });
+}

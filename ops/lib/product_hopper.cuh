@@ -1,0 +1,209 @@
+#ifndef OPTRAIL_OPS_LIB_PRODUCT_HOPPER_CUH_
+#define OPTRAIL_OPS_LIB_PRODUCT_HOPPER_CUH_
+
+// y[m, n] = f(the sum over steps of x_step[m, 64] * w_step[64, n]) on Hopper:
+// the persistent kernel of ops/matmul/matmul_hopper.cu without clusters, for
+// operators that say where the tiles of a step come from and what becomes of
+// the sums before they are rounded.
+//
+// One warpgroup produces: its first thread has tiles of x and w loaded into a
+// ring. The others consume, 64 rows each. While the sums of one tile are turned
+// into results, the operands of the next one arrive.
+//
+// Compiled at run time with these knobs as macros, beside hopper.cuh's:
+//   CONSUMERS 1|2|3 (64 rows each); BN 64|128|192|256; STAGES; GROUP (rows of
+//   tiles walked together); SPLIT_K (parts of the steps that are added up in
+//   order, so that results repeat).
+
+#include "hopper.cuh"
+
+constexpr int kBm = 64 * CONSUMERS;
+constexpr int kBk = 64;  // 128 bytes: one row of the swizzle
+constexpr int kChunks = BN / 64;
+constexpr int kBytesX = kBm * kBk * 2;
+constexpr int kStageBytes = kBytesX + kBk * BN * 2;
+constexpr int kBoxY = 64 * 64 * 2;  // what one store takes
+constexpr int kStoreSlots = 2;      // per consumer
+constexpr int kThreads = 128 * (CONSUMERS + 1);
+
+// A tile of y and some of its steps.
+struct Work {
+  int m0, n0, tile, part, begin, end;
+};
+
+struct Schedule {
+  int tiles_m, tiles_n, steps;
+
+  __device__ Schedule(int m, int n, int steps)
+      : tiles_m((m + kBm - 1) / kBm),
+        tiles_n((n + BN - 1) / BN),
+        steps(steps) {}
+  __device__ int items() const { return tiles_m * tiles_n * SPLIT_K; }
+  // GROUP rows of tiles are walked together, column by column, so that what
+  // runs at once reads few different rows and columns.
+  __device__ Work At(int item) const {
+    Work work;
+    work.tile = item / SPLIT_K;
+    work.part = item % SPLIT_K;
+    const int in_group = GROUP * tiles_n;
+    const int first_m = work.tile / in_group * GROUP;
+    const int rows = min(tiles_m - first_m, GROUP);
+    work.m0 = (first_m + work.tile % in_group % rows) * kBm;
+    work.n0 = work.tile % in_group / rows * BN;
+    work.begin = (int)((long long)steps * work.part / SPLIT_K);
+    work.end = (int)((long long)steps * (work.part + 1) / SPLIT_K);
+    return work;
+  }
+};
+
+#if SPLIT_K > 1
+// Every part leaves its sums of 64 rows in memory; the last one to arrive adds
+// them all up, in order, and returns true. `partial` has a piece for each
+// consumer of each tile and part; a thread has two rows, eight apart, and those
+// beyond m are nobody's.
+__device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
+                                         const Schedule& schedule, int consumer,
+                                         int m, float* partial, int* arrived) {
+  __shared__ int is_last[CONSUMERS];
+  const int thread = threadIdx.x % 128;
+  const long long pieces =
+      (long long)schedule.tiles_m * schedule.tiles_n * CONSUMERS;
+  const long long piece = (long long)work.tile * CONSUMERS + consumer;
+  const int row = work.m0 + consumer * 64 + thread / 32 * 16 + thread % 32 / 4;
+  const auto part = [&](int i) {
+    return partial + (piece + i * pieces) * (BN / 2) * 128 + thread;
+  };
+  float* const mine = part(work.part);
+#pragma unroll
+  for (int i = 0; i < BN / 2; ++i) {
+    if (row + i / 2 % 2 * 8 < m) mine[i * 128] = d[i];
+  }
+  __threadfence();
+  WarpgroupSync(1 + consumer);
+  if (thread == 0) {
+    const int before = atomicAdd(&arrived[piece], 1);
+    is_last[consumer] = before == SPLIT_K - 1;
+    if (before == SPLIT_K - 1) arrived[piece] = 0;
+  }
+  WarpgroupSync(1 + consumer);
+  if (!is_last[consumer]) return false;
+  __threadfence();
+#pragma unroll
+  for (int i = 0; i < BN / 2; ++i) d[i] = 0;
+  for (int p = 0; p < SPLIT_K; ++p) {
+    const float* const from = part(p);
+#pragma unroll
+    for (int i = 0; i < BN / 2; ++i) {
+      if (row + i / 2 % 2 * 8 < m) d[i] += __ldcg(&from[i * 128]);
+    }
+  }
+  return true;
+}
+#endif
+
+// `load(to, barrier, work, step)` has the tiles of a step loaded, kStageBytes
+// in all: x to `to`, 64 columns of w after 64 behind it. `finish(column, sums)`
+// turns four sums into results: of the columns `column` and the next one, in
+// two rows.
+template <class Load, class Finish>
+__device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
+                                        int steps,
+                                        [[maybe_unused]] float* partial,
+                                        [[maybe_unused]] int* arrived,
+                                        const Load& load,
+                                        const Finish& finish) {
+  extern __shared__ char shared_raw[];
+  __shared__ uint64_t barriers[2 * STAGES];
+  const uint32_t ring = (SharedAddress(shared_raw) + 1023) & ~1023u;
+  const uint32_t full = SharedAddress(barriers), empty = full + 8 * STAGES;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < STAGES; ++i) {
+      BarrierInit(full + 8 * i, 1);
+      BarrierInit(empty + 8 * i, CONSUMERS);
+    }
+    BarrierInitDone();
+  }
+  __syncthreads();
+  const Schedule schedule(m, n, steps);
+  const int warpgroup = threadIdx.x / 128;
+  int slot = 0, phase = 0;
+  const auto advance = [&] {
+    if (++slot == STAGES) slot = 0, phase ^= 1;
+  };
+
+  if (warpgroup == 0) {
+    GiveRegisters<CONSUMERS, 1>();
+    if (threadIdx.x != 0) return;
+    for (int item = blockIdx.x; item < schedule.items(); item += gridDim.x) {
+      const Work work = schedule.At(item);
+      for (int step = work.begin; step < work.end; ++step) {
+        BarrierWait(empty + 8 * slot, phase ^ 1);
+        BarrierExpect(full + 8 * slot, kStageBytes);
+        load(ring + slot * kStageBytes, full + 8 * slot, work, step);
+        advance();
+      }
+    }
+    return;
+  }
+
+  TakeRegisters<CONSUMERS, 1>();
+  const int consumer = warpgroup - 1;
+  const int thread = threadIdx.x % 128;
+  const int column = thread % 4 * 2;  // of each 8
+  const uint32_t store =
+      ring + STAGES * kStageBytes + consumer * kStoreSlots * kBoxY;
+  int store_slot = 0;
+  for (int item = blockIdx.x; item < schedule.items(); item += gridDim.x) {
+    const Work work = schedule.At(item);
+    float d[BN / 2];
+    int previous = -1;
+    for (int step = work.begin; step < work.end; ++step) {
+      BarrierWait(full + 8 * slot, phase);
+      const uint32_t at_x = ring + slot * kStageBytes + consumer * 64 * 128;
+      const uint32_t at_w = ring + slot * kStageBytes + kBytesX;
+      Pin(d);
+      ProductFence();
+#pragma unroll
+      for (int at = 0; at < kBk / 16; ++at) {
+        Multiply<BN, 1>(d, DescriptorOfRows(at_x, at),
+                        DescriptorOfColumns(at_w, kBk, at),
+                        step > work.begin || at > 0);
+      }
+      ProductCommit();
+      // The products of the step before are done: its slot is free.
+      ProductWait<1>();
+      if (previous >= 0 && thread == 0) BarrierArrive(empty + 8 * previous);
+      previous = slot;
+      advance();
+    }
+    ProductWait<0>();
+    Pin(d);
+    if (thread == 0) BarrierArrive(empty + 8 * previous);
+#if SPLIT_K > 1
+    if (!AddParts(d, work, schedule, consumer, m, partial, arrived)) continue;
+#endif
+
+      // 64 rows of 64 columns at a time: registers, shared memory, memory.
+#pragma unroll
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        finish(work.n0 + chunk * 64 + i * 8 + column, d + chunk * 32 + i * 4);
+      }
+      const uint32_t box = store + store_slot * kBoxY;
+      if (thread == 0) StoreWaitRead<kStoreSlots - 1>();
+      WarpgroupSync(1 + consumer);
+      StoreMatrix(box, d + chunk * 32);
+      FenceAsync();
+      WarpgroupSync(1 + consumer);
+      if (thread == 0) {
+        StoreTile(map_y, box, work.n0 + chunk * 64, work.m0 + consumer * 64);
+        StoreCommit();
+      }
+      store_slot ^= 1;
+    }
+  }
+  if (thread == 0) StoreWaitAll();
+}
+
+#endif  // OPTRAIL_OPS_LIB_PRODUCT_HOPPER_CUH_

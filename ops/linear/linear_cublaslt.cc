@@ -1,0 +1,33 @@
+// linear by cuBLASLt, bias and relu in its epilogue.
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ops/core/registry.h"
+#include "ops/lib/cublaslt.h"
+#include "ops/lib/cuda_frame.h"
+
+namespace optrail::ops {
+namespace {
+
+class LinearCublasLt : public CublasLtBackend {
+ protected:
+  absl::StatusOr<Product> ProductOf(const proto::Shape& shape) const override {
+    const std::string activation = NamedVariant(shape, "activation");
+    if (activation == "gelu") {
+      return absl::UnimplementedError(
+          "cuBLASLt's gelu is the approximation with tanh, not this one");
+    }
+    Product product;
+    product.m = static_cast<int>(shape.dims(0).value());
+    product.n = static_cast<int>(shape.dims(1).value());
+    product.k = static_cast<int>(shape.dims(2).value());
+    product.bias = true;
+    product.relu = activation == "relu";
+    return product;
+  }
+};
+
+OPTRAIL_REGISTER_BACKEND("linear", LinearCublasLt)
+
+}  // namespace
+}  // namespace optrail::ops

@@ -1,0 +1,107 @@
+// What a run of a whole model takes: layer by layer, the slowest first, by
+// default, tuned and by the best backend; what fusion gains.
+'use strict';
+
+// A series of that layer to open, a tuned one where there is one; -1: none.
+function seriesOfLayer(workload, operator, shape) {
+  const fits = series => series.h === workload.h && series.s === shape &&
+      operatorOf(series) === operator && series.m === 'time';
+  const tuned = report.series.findIndex(
+      series => fits(series) && series.x === 'tuned');
+  return tuned >= 0 ? tuned : report.series.findIndex(fits);
+}
+
+function workloadRow(workload, layer) {
+  const [operator, shape, calls, defaultTime, tunedTime, bestTime, by, share,
+         part, way, doc] = layer;
+  const time = ns => ns > 0 ? amount(ns, 'ns') : kNotMeasured;
+  const name = [data(operator), ' ', el('span', {class: 'muted'}, data(shape))];
+  const index = seriesOfLayer(workload, operator, shape);
+  return el(
+      'tr', {},
+      el('td', {}, index < 0 ? name : el('button', {
+           type: 'button',
+           class: 'link',
+           title: clean(doc),
+           onclick: () => navigate({section: 'series', index}),
+         }, name)),
+      el('td', {class: 'num'}, count(calls)),
+      el('td', {class: 'num'}, time(defaultTime)),
+      el('td', {class: 'num hide-narrow'}, time(tunedTime)),
+      el('td', {class: 'num'}, time(bestTime)),
+      el('td', {class: 'hide-narrow'}, data(by)),
+      el('td', {class: 'num'},
+         defaultTime > 0 && bestTime > 0 ? times(defaultTime / bestTime) :
+                                           kNotMeasured),
+      el('td', {}, part ? el('span', {class: 'muted'}, data(`${part}, ${way}`)) :
+                          el('span', {class: 'with-meter'},
+                             el('span', {}, percent(share, 1)), meter(share))));
+}
+
+// "fused 31.0 ms, separate 35.1 ms: 1.13×".
+function fusionItem([part, ways]) {
+  const [[first, own], ...others] = ways;
+  return el('li', {}, data(part), ': ', data(first), ' ', amount(own, 'ns'),
+            others.map(([way, ns]) => [', ', data(way), ' ', amount(ns, 'ns'),
+                                       ` (${times(ns / own)})`]));
+}
+
+function workloadCard(workload) {
+  const [defaultTime, tunedTime, bestTime] = workload.total;
+  const [id, , , , dirty] = workload.commit;
+  const shown = 12;
+  const row = layer => workloadRow(workload, layer);
+  const body = el('tbody', {}, workload.layers.slice(0, shown).map(row));
+  const gain = ns => isNumber(ns) && ns > 0 ? times(defaultTime / ns) + ' as fast' :
+                                              '';
+  return el(
+      'div', {class: 'card workload'},
+      el('h3', {}, data(workload.n),
+         el('small', {class: 'muted'}, ' on ', data(hardwareOf(workload)), ', ',
+            `${count(workload.threads)} thread${
+                workload.threads === 1 ? '' : 's'}, `,
+            shortId({id, dirty}), ', ', dateTime(workload.start))),
+      el('dl', {class: 'facts'},
+         fact('By default', amount(defaultTime, 'ns')),
+         fact('Tuned', amount(tunedTime, 'ns'), gain(tunedTime)),
+         fact('By the best backends', amount(bestTime, 'ns'), gain(bestTime)),
+         fact('Measured', `${count(workload.measured)} of ${
+                              count(workload.counted)} layers`,
+              workload.missing.length ?
+                  ['not measured: ', data(workload.missing.join(', '))] : '')),
+      workload.parts.length ?
+          el('ul', {class: 'fusion'}, workload.parts.map(fusionItem)) : null,
+      el('div', {class: 'scroll-x'},
+         el('table', {class: 'plain'},
+            el('thead', {}, el('tr', {},
+               el('th', {scope: 'col'}, 'Layer'),
+               el('th', {scope: 'col', class: 'num'}, 'Calls'),
+               el('th', {scope: 'col', class: 'num'}, 'Default'),
+               el('th', {scope: 'col', class: 'num hide-narrow'}, 'Tuned'),
+               el('th', {scope: 'col', class: 'num'}, 'Best'),
+               el('th', {scope: 'col', class: 'hide-narrow'}, 'by'),
+               el('th', {scope: 'col', class: 'num'}, 'Gain'),
+               el('th', {scope: 'col'}, 'Share of the best'))),
+            body)),
+      workload.layers.length > shown ?
+          el('div', {class: 'more'}, el('button', {
+               type: 'button',
+               class: 'quiet',
+               onclick: event => {
+                 body.append(...workload.layers.slice(shown).map(row));
+                 event.target.parentNode.remove();
+               },
+             }, `Show all ${count(workload.layers.length)} layers`)) : null);
+}
+
+function workloadsSection() {
+  if (report.workloads.length === 0) return null;
+  return el(
+      'section', {id: 'workloads'},
+      el('div', {class: 'section-head'}, el('h2', {}, 'Workloads'),
+         el('span', {class: 'muted'},
+            'Newest run of each model: all calls of its operators, one after ' +
+                'another. Layers in muted type are another way to compute a ' +
+                'part and are not in the total.')),
+      report.workloads.map(workloadCard));
+}

@@ -1,0 +1,219 @@
+#include "tracker/workload/workload_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/statistics.h"
+#include "base/units.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::tracker {
+namespace {
+
+double MedianNs(const proto::BenchmarkResult& result) {
+  std::vector<double> medians_ns;
+  for (const proto::Measurement& measurement : result.measurements()) {
+    if (measurement.has_median_ns()) {
+      medians_ns.push_back(measurement.median_ns());
+    }
+  }
+  return medians_ns.empty() ? 0 : Median(medians_ns);
+}
+
+int CallsOf(const proto::WorkloadLayer& layer) {
+  return std::max<int32_t>(layer.count(), 1);
+}
+
+LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,
+                      int threads) {
+  LayerTime time;
+  time.layer = layer;
+  std::string default_config, tuned_config;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    const proto::BenchmarkKey& key = result.key();
+    if (result.outcome() != proto::OK || key.threads() != threads ||
+        key.operator_name() != layer.operator_name() ||
+        tuning::CanonicalText(key.shape()) != layer.shape()) {
+      continue;
+    }
+    const double all_ns = MedianNs(result) * CallsOf(layer);
+    if (all_ns <= 0) continue;
+    const bool own = key.backend().empty();
+    if (own && key.selection() == proto::DEFAULT) {
+      time.default_ns = all_ns;
+      default_config = result.config();
+    }
+    if (own && key.selection() == proto::TUNED) {
+      time.tuned_ns = all_ns;
+      tuned_config = result.config();
+    }
+    if (time.best_ns == 0 || all_ns < time.best_ns) {
+      time.best_ns = all_ns;
+      time.best_backend =
+          own ? tuning::DeviceName(key.device_kind()) : key.backend();
+    }
+  }
+  // Two readings of one config differ by noise alone: no gain of tuning.
+  if (!default_config.empty() && default_config == tuned_config) {
+    const double mean_ns = std::sqrt(time.default_ns * time.tuned_ns);
+    if (time.best_ns == std::min(time.default_ns, time.tuned_ns)) {
+      time.best_ns = mean_ns;
+    }
+    time.default_ns = time.tuned_ns = mean_ns;
+  }
+  return time;
+}
+
+std::vector<PartTime> PartsOf(const std::vector<LayerTime>& layers) {
+  std::map<std::string, PartTime> parts;
+  std::set<std::pair<std::string, std::string>> incomplete;  // part, way
+  for (const LayerTime& layer : layers) {
+    const std::string& name = layer.layer.part();
+    if (name.empty()) continue;
+    PartTime& part = parts[name];
+    part.part = name;
+    auto way = std::find_if(part.ways.begin(), part.ways.end(),
+                            [&](const PartTime::Way& known) {
+                              return known.way == layer.layer.way();
+                            });
+    if (way == part.ways.end()) {
+      way = part.ways.insert(layer.counts ? part.ways.begin() : part.ways.end(),
+                             {layer.layer.way(), 0});
+    }
+    way->best_ns += layer.best_ns;
+    if (layer.best_ns <= 0) incomplete.emplace(name, layer.layer.way());
+  }
+  std::vector<PartTime> whole;
+  for (auto& [name, part] : parts) {
+    if (incomplete.count({name, part.ways[0].way}) != 0) continue;
+    part.ways.erase(
+        std::remove_if(part.ways.begin(), part.ways.end(),
+                       [&](const PartTime::Way& way) {
+                         return incomplete.count({part.part, way.way}) != 0;
+                       }),
+        part.ways.end());
+    if (part.ways.size() > 1) whole.push_back(std::move(part));
+  }
+  return whole;
+}
+
+WorkloadTime TimeOn(const proto::Run& run, int threads) {
+  WorkloadTime time;
+  time.name = run.workload();
+  time.threads = threads;
+  std::map<std::string, std::string> first_way;  // by part
+  double counted_ns = 0;
+  for (const proto::WorkloadLayer& layer : run.workload_layers()) {
+    LayerTime of_layer = TimeOfLayer(layer, run, threads);
+    if (!layer.part().empty()) {
+      const auto first = first_way.emplace(layer.part(), layer.way()).first;
+      of_layer.counts = first->second == layer.way();
+    }
+    if (of_layer.counts) {
+      ++time.counted;
+      counted_ns += of_layer.best_ns;
+      if (of_layer.default_ns > 0) {
+        ++time.measured;
+        time.default_ns += of_layer.default_ns;
+        time.tuned_ns +=
+            of_layer.tuned_ns > 0 ? of_layer.tuned_ns : of_layer.default_ns;
+        time.best_ns += of_layer.best_ns;
+      } else {
+        time.missing.push_back(
+            absl::StrCat(layer.operator_name(), " ", layer.shape()));
+      }
+    }
+    time.layers.push_back(std::move(of_layer));
+  }
+  for (LayerTime& layer : time.layers) {
+    if (layer.counts && counted_ns > 0)
+      layer.share = layer.best_ns / counted_ns;
+  }
+  std::stable_sort(time.layers.begin(), time.layers.end(),
+                   [](const LayerTime& a, const LayerTime& b) {
+                     return a.best_ns > b.best_ns;
+                   });
+  time.parts = PartsOf(time.layers);
+  return time;
+}
+
+}  // namespace
+
+std::vector<WorkloadTime> WorkloadTimes(const proto::Run& run) {
+  if (run.workload_layers().empty()) return {};
+  std::set<int> threads;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    threads.insert(result.key().threads());
+  }
+  std::vector<WorkloadTime> times;
+  for (const int count : threads) times.push_back(TimeOn(run, count));
+  return times;
+}
+
+Table WorkloadTable(const WorkloadTime& time) {
+  Table table({{"operator"},
+               {"shape"},
+               {"calls", Align::kRight},
+               {"default", Align::kRight, "default_ns"},
+               {"tuned", Align::kRight, "tuned_ns"},
+               {"best", Align::kRight, "best_ns"},
+               {"by"},
+               {"share", Align::kRight},
+               {"gain", Align::kRight}});
+  for (const LayerTime& layer : time.layers) {
+    const bool share = layer.counts && layer.best_ns > 0;
+    const bool gain = layer.default_ns > 0 && layer.best_ns > 0;
+    const auto number = [](double ns) {
+      return ns > 0 ? Cell::Number(ns, FormatDurationNs(ns)) : Cell::None();
+    };
+    table.AddRow(
+        {layer.layer.operator_name(), layer.layer.shape(),
+         Cell::Integer(CallsOf(layer.layer)), number(layer.default_ns),
+         number(layer.tuned_ns), number(layer.best_ns), layer.best_backend,
+         share ? Cell::Number(layer.share, FormatPercent(layer.share))
+               : Cell(layer.counts ? std::string()
+                                   : absl::StrCat("(", layer.layer.part(), ", ",
+                                                  layer.layer.way(), ")")),
+         gain ? Cell::Number(
+                    layer.default_ns / layer.best_ns,
+                    absl::StrFormat("%.2fx", layer.default_ns / layer.best_ns))
+              : Cell::None()});
+  }
+  return table;
+}
+
+std::string WorkloadSummary(const WorkloadTime& time) {
+  std::string text;
+  if (time.measured > 0) {
+    absl::StrAppendFormat(
+        &text,
+        "%s on %d thread%s, %d of %d layers: %s by default, %s tuned (%.2fx), "
+        "%s by the best backends (%.2fx)\n",
+        time.name, time.threads, time.threads == 1 ? "" : "s", time.measured,
+        time.counted, FormatDurationNs(time.default_ns),
+        FormatDurationNs(time.tuned_ns), time.default_ns / time.tuned_ns,
+        FormatDurationNs(time.best_ns), time.default_ns / time.best_ns);
+  }
+  if (!time.missing.empty()) {
+    absl::StrAppend(&text, "not measured: ", absl::StrJoin(time.missing, ", "),
+                    "\n");
+  }
+  for (const PartTime& part : time.parts) {
+    for (size_t i = 1; i < part.ways.size(); ++i) {
+      absl::StrAppendFormat(
+          &text, "%s: %s %s, %s %s (%.2fx)\n", part.part, part.ways[0].way,
+          FormatDurationNs(part.ways[0].best_ns), part.ways[i].way,
+          FormatDurationNs(part.ways[i].best_ns),
+          part.ways[i].best_ns / part.ways[0].best_ns);
+    }
+  }
+  return text;
+}
+
+}  // namespace optrail::tracker
