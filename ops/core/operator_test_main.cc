@@ -62,6 +62,10 @@ ABSL_FLAG(int, sampled_configs, 8,
 ABSL_FLAG(absl::Duration, config_deadline, absl::Seconds(60),
           "a config that has not answered by then hangs");
 
+ABSL_FLAG(bool, watched, true,
+          "in a process of their own, so that the config that ends it is named; "
+          "not for tools that look into one process");
+
 ABSL_FLAG(std::string, config, "",
           "knob=value,...: run this config alone, of the backends that have "
           "its knobs");
@@ -118,6 +122,7 @@ int Watch(const std::function<int()>& run_tests) {
   watched = static_cast<Watched*>(mmap(nullptr, sizeof(Watched),
                                        PROT_READ | PROT_WRITE,
                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (!absl::GetFlag(FLAGS_watched)) return run_tests();
   // Nothing has been started yet that a fork would leave behind.
   const pid_t child = fork();
   if (child == 0) {

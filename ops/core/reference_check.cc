@@ -339,8 +339,9 @@ int64_t CheckedOperands::page_bytes() const {
   return static_cast<int64_t>(smallest);
 }
 
-std::vector<double> CheckedOperands::ValuesOf(int index) const {
-  const std::vector<char>& bytes = cache_.front().inputs[index];
+std::vector<double> CheckedOperands::ValuesOf(const DataSet& data,
+                                              int index) const {
+  const std::vector<char>& bytes = data.inputs[index];
   std::vector<double> values(specs_[index].elements());
   InPieces(specs_[index].elements(), [&](int64_t begin, int64_t size) {
     DecodeValues(specs_[index].data_type, bytes.data(), begin,
@@ -353,17 +354,18 @@ void CheckedOperands::TrimCache() {
   const int64_t limit = std::max(kCacheBytes, kCachedFillings * bytes_per_set_);
   int64_t bytes = 0;
   for (auto it = cache_.begin(); it != cache_.end();) {
-    bytes += it->bytes();
+    bytes += (*it)->bytes();
     it = it != cache_.begin() && bytes > limit ? cache_.erase(it)
                                                : std::next(it);
   }
 }
 
-std::vector<std::vector<double>> CheckedOperands::AllValues() const {
+std::vector<std::vector<double>> CheckedOperands::AllValues(
+    const DataSet& data) const {
   // Values of outputs are empty: a reference cannot depend on them.
   std::vector<std::vector<double>> values(specs_.size());
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
-    if (specs_[i].role != Role::kOutput) values[i] = ValuesOf(i);
+    if (specs_[i].role != Role::kOutput) values[i] = ValuesOf(data, i);
   }
   return values;
 }
@@ -392,14 +394,14 @@ std::string CheckedOperands::SharedKey() const {
   std::string text =
       absl::StrCat(shared_build_, "\n", op_.name(), " ", op_.version(), " ",
                    tuning::CanonicalText(shape_), " ",
-                   cache_.front().values == Values::kHard ? "hard" : "typical");
+                   current().values == Values::kHard ? "hard" : "typical");
   // Of the inputs that the reference is of, whatever they were made of.
-  for (const std::vector<char>& bytes : cache_.front().inputs) {
+  for (const std::vector<char>& bytes : current().inputs) {
     absl::StrAppend(&text, " ",
                     Crc32c(absl::string_view(bytes.data(), bytes.size())));
   }
   return absl::StrCat(Fingerprint(text), Fingerprint(absl::StrCat("2 ", text)),
-                      "-", cache_.front().seed);
+                      "-", current().seed);
 }
 
 bool CheckedOperands::FindShared(const std::string& key) {
@@ -408,7 +410,7 @@ bool CheckedOperands::FindShared(const std::string& key) {
   const absl::optional<std::vector<std::vector<double>>> lists =
       DecodeLists(*bytes);
   if (!lists.has_value()) return false;
-  DataSet& data = cache_.front();
+  DataSet& data = current();
   if (const int index = PartialResult(); index >= 0) {
     if (lists->size() != 2) return false;
     const auto [rows, columns] = MatrixOf(specs_[index]);
@@ -437,7 +439,7 @@ bool CheckedOperands::FindShared(const std::string& key) {
 }
 
 void CheckedOperands::Share(const std::string& key) const {
-  const DataSet& data = cache_.front();
+  const DataSet& data = current();
   const std::string bytes =
       data.part ? EncodeLists({data.part->products, data.part->sampled_values})
                 : EncodeLists(data.reference);
@@ -447,7 +449,7 @@ void CheckedOperands::Share(const std::string& key) const {
 
 void CheckedOperands::ComputeReference() {
   OPTRAIL_CHECK(filled_) << "Fill() comes first";
-  DataSet& data = cache_.front();
+  DataSet& data = current();
   if (data.has_reference()) return;
   const std::string key = shared_ ? SharedKey() : "";
   if (shared_ && FindShared(key)) {
@@ -457,11 +459,11 @@ void CheckedOperands::ComputeReference() {
   if (const int index = PartialResult(); index >= 0) {
     const auto [rows, columns] = MatrixOf(specs_[index]);
     data.part =
-        ExpectPartially(PartOf(op_, shape_, [this] { return AllValues(); }),
+        ExpectPartially(PartOf(op_, shape_, [&] { return AllValues(data); }),
                         rows, columns, data.seed);
   } else {
     std::vector<std::vector<double>> reference =
-        op_.Reference(shape_, AllValues());
+        op_.Reference(shape_, AllValues(data));
     size_t result = 0;
     for (const OperandSpec& spec : specs_) {
       if (!IsResult(spec.role)) continue;
@@ -481,22 +483,10 @@ void CheckedOperands::ComputeReference() {
   TrimCache();
 }
 
-CompareResult CheckedOperands::CompareResultOf(int index, int result) const {
-  const DataSet& data = cache_.front();
-  const Tolerance tolerance = op_.ToleranceFor(shape_);
-  if (!data.part) {
-    return Compare(specs_[index].data_type, scratch_.data(),
-                   data.reference[result], tolerance);
-  }
-  return ComparePartially(specs_[index].data_type, scratch_.data(), *data.part,
-                          tolerance,
-                          PartOf(op_, shape_, [this] { return AllValues(); }));
-}
-
 absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
   const auto cached =
-      std::find_if(cache_.begin(), cache_.end(), [&](const DataSet& data) {
-        return data.seed == seed && data.values == values;
+      std::find_if(cache_.begin(), cache_.end(), [&](const auto& data) {
+        return data->seed == seed && data->values == values;
       });
   if (cached != cache_.end()) {
     cache_.splice(cache_.begin(), cache_, cached);
@@ -515,12 +505,12 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
               : Encoded(specs_[i],
                         RecordedValues(specs_[i], recorded, own_seed, values));
     }
-    cache_.push_front(std::move(data));
+    cache_.push_front(std::make_shared<DataSet>(std::move(data)));
     TrimCache();
   }
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     if (specs_[i].role == Role::kOutput) continue;
-    const std::vector<char>& bytes = cache_.front().inputs[i];
+    const std::vector<char>& bytes = current().inputs[i];
     if (specs_[i].role == Role::kInput && operands_[i].buffers[0]->far()) {
       OPTRAIL_RETURN_IF_ERROR(FillFar(i));
       continue;
@@ -539,7 +529,7 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
 }
 
 absl::Status CheckedOperands::FillFar(int index) {
-  DataSet& data = cache_.front();
+  DataSet& data = current();
   Buffer& operand = *operands_[index].buffers[0];
   data.kept.resize(specs_.size());
   if (data.kept[index] == nullptr) {
@@ -557,7 +547,7 @@ absl::Status CheckedOperands::FillFar(int index) {
 }
 
 absl::StatusOr<bool> CheckedOperands::InputIsUnchanged(int index) {
-  DataSet& data = cache_.front();
+  DataSet& data = current();
   Buffer& operand = *operands_[index].buffers[0];
   if (index < static_cast<int>(data.kept.size()) &&
       data.kept[index] != nullptr) {
@@ -618,24 +608,44 @@ absl::Status CheckedOperands::Arm() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> CheckedOperands::Verify(int set) {
+bool CheckedOperands::far() const { return buffer(0, 0).far(); }
+
+absl::StatusOr<CheckedOperands::Results> CheckedOperands::TakeResults(int set) {
   OPTRAIL_CHECK(filled_) << "Fill() comes first";
   OPTRAIL_RETURN_IF_ERROR(CheckInputsAndGuards());
   ComputeReference();
-  const Tolerance tolerance = op_.ToleranceFor(shape_);
-  const DataSet& data = cache_.front();
-  double max_error = 0;
-  int result = 0;
+  Results results(*this, cache_.front());
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
-    const OperandSpec& spec = specs_[i];
+    if (!IsResult(specs_[i].role)) continue;
+    std::vector<char>& bytes = results.bytes_.emplace_back();
+    bytes.resize(specs_[i].size_bytes());
+    OPTRAIL_RETURN_IF_ERROR(buffer(i, set).CopyToHost(bytes.data()));
+  }
+  return results;
+}
+
+absl::StatusOr<double> CheckedOperands::Results::Compare() const {
+  const CheckedOperands& all = *operands_;
+  const DataSet& data = *data_;
+  const Tolerance tolerance = all.op_.ToleranceFor(all.shape_);
+  double max_error = 0;
+  size_t result = 0;
+  for (int i = 0; i < static_cast<int>(all.specs_.size()); ++i) {
+    const OperandSpec& spec = all.specs_[i];
     if (!IsResult(spec.role)) continue;
-    scratch_.resize(spec.size_bytes());
-    OPTRAIL_RETURN_IF_ERROR(buffer(i, set).CopyToHost(scratch_.data()));
-    const CompareResult compared = CompareResultOf(i, result++);
+    const char* const bytes = bytes_[result].data();
+    const CompareResult compared =
+        data.part
+            ? ComparePartially(spec.data_type, bytes, *data.part, tolerance,
+                               PartOf(all.op_, all.shape_,
+                                      [&] { return all.AllValues(data); }))
+            : ops::Compare(spec.data_type, bytes, data.reference[result],
+                           tolerance);
+    ++result;
     max_error = std::max(max_error, compared.max_error_in_tolerances);
     if (!compared.ok()) {
       return absl::DataLossError(absl::StrCat(
-          Name(i), " is wrong in ", data.part ? "at least " : "",
+          all.Name(i), " is wrong in ", data.part ? "at least " : "",
           compared.wrong_count, " of ", spec.elements(),
           " elements; first at index ", compared.first_wrong_index, ": ",
           compared.first_wrong_value, ", expected ",
@@ -646,6 +656,11 @@ absl::StatusOr<double> CheckedOperands::Verify(int set) {
     }
   }
   return max_error;
+}
+
+absl::StatusOr<double> CheckedOperands::Verify(int set) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Results results, TakeResults(set));
+  return results.Compare();
 }
 
 absl::Status CheckedOperands::CheckInputsAndGuards() {
@@ -662,8 +677,8 @@ absl::Status CheckedOperands::CheckInputsAndGuards() {
     if (specs_[i].role != Role::kInput) continue;
     OPTRAIL_ASSIGN_OR_RETURN(const bool unchanged, InputIsUnchanged(i));
     if (unchanged) continue;
-    const CompareResult changed =
-        Compare(specs_[i].data_type, scratch_.data(), ValuesOf(i), {});
+    const CompareResult changed = Compare(specs_[i].data_type, scratch_.data(),
+                                          ValuesOf(current(), i), {});
     return absl::DataLossError(
         absl::StrCat(Name(i), " was changed in ", changed.wrong_count, " of ",
                      specs_[i].elements(), " elements; first at index ",
@@ -675,7 +690,7 @@ absl::Status CheckedOperands::CheckInputsAndGuards() {
 
 absl::Status CheckedOperands::Repair() {
   OPTRAIL_CHECK(filled_) << "Fill() comes first";
-  OPTRAIL_RETURN_IF_ERROR(Fill(cache_.front().seed, cache_.front().values));
+  OPTRAIL_RETURN_IF_ERROR(Fill(current().seed, current().values));
   return Arm();
 }
 

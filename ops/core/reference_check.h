@@ -24,6 +24,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -118,12 +119,22 @@ class CheckedOperands : public OperandSets {
   // fresh guard zones.
   absl::Status Arm();
 
-  // After exactly one call on `set`, since Arm(): returns the largest error in
-  // units of the operator's tolerance, at most 1. DataLoss names the operand,
-  // index, value and expectation if an output is wrong, an input was changed
-  // or memory next to an operand was overwritten. Other codes: the device
-  // failed.
+  // What a call left in outputs and in-out operands, on the host, beside what
+  // should be there. Needs the device no longer, so that it can be compared on
+  // another thread while the device goes on; must not outlive the operands.
+  class Results;
+
+  // After exactly one call on `set`, since Arm(). DataLoss if an input was
+  // changed or memory next to an operand was overwritten. Other codes: the
+  // device failed.
+  absl::StatusOr<Results> TakeResults(int set = 0);
+
+  // TakeResults(), compared.
   absl::StatusOr<double> Verify(int set = 0);
+
+  // Whether the operands lie in memory of a device of its own, which goes on
+  // while the host compares.
+  bool far() const;
 
   // What a call must not do at any time, also while it is being timed: changes
   // inputs or memory next to operands. Cheaper than Verify() and valid after
@@ -163,14 +174,14 @@ class CheckedOperands : public OperandSets {
 
   std::string Name(int index) const;
   Buffer& buffer(int index, int set) const;
-  std::vector<double> ValuesOf(int index) const;
-  std::vector<std::vector<double>> AllValues() const;
+  DataSet& current() const { return *cache_.front(); }
+  std::vector<double> ValuesOf(const DataSet& data, int index) const;
+  std::vector<std::vector<double>> AllValues(const DataSet& data) const;
   // The one result that is checked in part; -1: results are checked whole.
   int PartialResult() const;
   std::string SharedKey() const;
   bool FindShared(const std::string& key);
   void Share(const std::string& key) const;
-  CompareResult CompareResultOf(int index, int result) const;
   void TrimCache();
   // An input of a device that is far, from what is kept there.
   absl::Status FillFar(int index);
@@ -187,10 +198,27 @@ class CheckedOperands : public OperandSets {
   std::vector<std::vector<void*>> addresses_;  // [set][operand]
   std::vector<int64_t> bytes_;                 // of each operand
   bool filled_ = false;
-  std::list<DataSet> cache_;   // most recently used first; the current one
+  // Most recently used first: the current one. Results keep theirs.
+  std::list<std::shared_ptr<DataSet>> cache_;
   std::vector<char> scratch_;  // one operand as the host sees it
   absl::optional<FileCache> shared_;
   std::string shared_build_;
+};
+
+class CheckedOperands::Results {
+ public:
+  // The largest error in units of the operator's tolerance, at most 1. DataLoss
+  // names the operand, index, value and expectation if an output is wrong.
+  absl::StatusOr<double> Compare() const;
+
+ private:
+  friend class CheckedOperands;
+  Results(const CheckedOperands& operands, std::shared_ptr<const DataSet> data)
+      : operands_(&operands), data_(std::move(data)) {}
+
+  const CheckedOperands* operands_;
+  std::shared_ptr<const DataSet> data_;
+  std::vector<std::vector<char>> bytes_;  // of each result, in their order
 };
 
 }  // namespace optrail::ops

@@ -110,6 +110,25 @@ TEST_F(CheckedOperandsTest, AcceptsARightResult) {
   EXPECT_LE(*error, 1);
 }
 
+TEST_F(CheckedOperandsTest, ResultsAreThoseOfTheirCallWhateverFollows) {
+  RunRight();
+  const auto right = operands_->TakeResults();
+  ASSERT_TRUE(right.ok()) << right.status();
+  ASSERT_TRUE(operands_->Arm().ok());
+  RunRight();
+  Address(2)[17] += 1e-4f;
+  const auto wrong = operands_->TakeResults();
+  ASSERT_TRUE(wrong.ok()) << wrong.status();
+  // Other inputs, enough of them for the first to be forgotten.
+  for (uint64_t seed = 2; seed < 20; ++seed) {
+    ASSERT_TRUE(operands_->Fill(seed).ok());
+  }
+  ASSERT_TRUE(operands_->Arm().ok());
+  EXPECT_TRUE(right->Compare().ok());
+  EXPECT_THAT(std::string(wrong->Compare().status().message()),
+              HasSubstr("first at index 17"));
+}
+
 TEST_F(CheckedOperandsTest, RefusesWritingNothing) {
   EXPECT_THAT(Error(), HasSubstr("in-out operand \"state\" of scale n=100/f32 "
                                  "is wrong in 100 of 100 elements; first at "

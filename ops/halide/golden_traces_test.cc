@@ -4,8 +4,7 @@
 // ids are made of: Halide, LLVM, the rules' versions, the algorithm's source
 // and ours; then this says so and skips. After a change to one of those:
 //
-//   bazel run //ops/halide:golden_traces_test -- --record \
-//     > ops/halide/golden_traces.txt
+//   bazel run //ops/halide:golden_traces_test -- --record > golden_traces.txt
 
 #include <iostream>
 #include <string>

@@ -1,17 +1,22 @@
 // How much is lost by what tuning picks: tunes each shape several times from
 // nothing, then measures a fixed list of configs, the picks and the default
-// among them, in interleaved rounds.
+// among them, in interleaved rounds: all of them twice, those within
+// --contenders of the best of these, the picks and the default in --rounds
+// more, with samples as long as those of a proof.
 //
 //   bazel run //suites:regret -- --device=cuda --op=matmul --launch=graph
 //       --cache=cold --shape=m=1024,n=1024,k=1024/bf16 --tunings=10
 //
-// The best of the list is chosen on the even rounds, and all ratios are of the
-// odd ones: a config that was lucky once does not make everybody else look bad.
-// A pick's regret is its time over the best's there. Prints JSON, one object a
-// shape.
+// The best of the list is chosen on the even of these rounds, and all ratios
+// are of the odd ones, which have a process and inputs of their own: a config
+// that was lucky once does not make everybody else look bad. A pick's regret is
+// its time over the best's there; the winner flips in a tuning whose pick is
+// not the most frequent one, and `spread` is the slowest pick over the fastest.
+// Prints JSON, one object a shape.
 
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -21,6 +26,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/random.h"
@@ -45,7 +51,9 @@ ABSL_FLAG(std::string, launch, "", "stream or graph");
 ABSL_FLAG(int, tunings, 10, "of each shape, from nothing");
 ABSL_FLAG(int, trials, 72, "of each tuning");
 ABSL_FLAG(int, configs, 300, "in the list beside the picks");
-ABSL_FLAG(int, rounds, 6, "over the list");
+ABSL_FLAG(int, rounds, 8, "over the contenders, a process each");
+ABSL_FLAG(double, contenders, 1.25,
+          "how many times the best's time still is a contender's");
 ABSL_FLAG(std::string, record, "",
           "folder for the readings of each shape, as recordings that `optrail "
           "replay` reads; with more --configs than the space has, of all");
@@ -114,12 +122,13 @@ absl::StatusOr<Shape> Tune(const TaskEntry& task, RunContext context) {
   return shape;
 }
 
-absl::StatusOr<std::set<std::string>> ConfigsOf(
-    const Shape& shape, const proto::Hardware& hardware) {
+absl::StatusOr<std::set<std::string>> ConfigsOf(const Shape& shape,
+                                                const proto::Hardware& hardware,
+                                                std::string* default_config) {
   OPTRAIL_ASSIGN_OR_RETURN(const TaskSpace space,
                            BindTask(shape.task, hardware));
-  std::set<std::string> configs = {
-      tuning::CanonicalText(space.bound->default_config())};
+  *default_config = tuning::CanonicalText(space.bound->default_config());
+  std::set<std::string> configs = {*default_config};
   Rng rng(1);
   const auto wanted = static_cast<size_t>(absl::GetFlag(FLAGS_configs));
   for (int draws = 0; configs.size() < wanted && draws < 20 * wanted; ++draws) {
@@ -134,38 +143,82 @@ absl::StatusOr<std::set<std::string>> ConfigsOf(
 }
 
 struct Times {
-  std::vector<double> chosen_on, told_by;  // even rounds, odd rounds
+  std::vector<double> all;                 // of the list, twice
+  std::vector<double> chosen_on, told_by;  // of contenders
 };
+
+constexpr int kScreeningRounds = 2;  // in one process
+constexpr int64_t kContenderSampleNs = 1'000'000;
+
+// One round over `order`, in a shuffled order.
+absl::Status MeasureRound(std::vector<std::string> order, int process, Rng& rng,
+                          WorkerEvaluator& evaluator,
+                          std::map<std::string, Times>* times,
+                          std::vector<double> Times::*readings) {
+  rng.Shuffle(order);
+  for (const std::string& text : order) {
+    EvaluationOptions options;
+    options.sampling = DefaultSamplingOptions();
+    options.sampling.set_max_time_ns(20'000'000);
+    options.sampling.set_warm_up_ns(500'000);
+    if (process > 0) options.sampling.set_min_sample_ns(kContenderSampleNs);
+    options.process_of_round = process;
+    options.input_seed = process;
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Config config,
+                             tuning::ParseConfig(text));
+    const Evaluation one = evaluator.Evaluate(config, options);
+    if (one.outcome != proto::OK || !one.time_ns) continue;
+    ((*times)[text].*readings).push_back(*one.time_ns);
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::map<std::string, Times>> Measure(
     const Shape& shape, const std::set<std::string>& configs,
-    const RunContext& context) {
+    const std::string& default_config, const RunContext& context) {
   WorkerOptions worker;
   worker.shared_folder = context.state;
+  worker.hardware = context.hardware;
   worker.configs_per_worker = 1 << 20;
   WorkerEvaluator evaluator(shape.task.task, worker);
-  std::map<std::string, Times> times;
-  std::vector<std::string> order(configs.begin(), configs.end());
-  for (const std::string& text : order) {
+  for (const std::string& text : configs) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Config config,
                              tuning::ParseConfig(text));
     evaluator.Prepare(config);
   }
-  Rng rng(2);
-  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
-    rng.Shuffle(order);
-    for (const std::string& text : order) {
-      EvaluationOptions options;
-      options.sampling = DefaultSamplingOptions();
-      options.sampling.set_max_time_ns(20'000'000);
-      options.process_of_round = round;
-      OPTRAIL_ASSIGN_OR_RETURN(const proto::Config config,
-                               tuning::ParseConfig(text));
-      const Evaluation one = evaluator.Evaluate(config, options);
-      if (one.outcome != proto::OK || !one.time_ns) continue;
-      (round % 2 == 0 ? times[text].chosen_on : times[text].told_by)
-          .push_back(*one.time_ns);
+  if (evaluator.ProcessesAhead() > 0) {
+    for (int process = 0; process <= absl::GetFlag(FLAGS_rounds); ++process) {
+      ComingProcess coming;
+      coming.process_of_round = process;
+      coming.input_seeds = {static_cast<uint64_t>(process)};
+      evaluator.OpenAhead(coming);
     }
+  }
+  std::map<std::string, Times> times;
+  Rng rng(2);
+  for (int round = 0; round < kScreeningRounds; ++round) {
+    OPTRAIL_RETURN_IF_ERROR(MeasureRound({configs.begin(), configs.end()},
+                                         /*process=*/0, rng, evaluator, &times,
+                                         &Times::all));
+  }
+  double best_ns = std::numeric_limits<double>::infinity();
+  for (const auto& [text, one] : times) {
+    best_ns = std::min(best_ns, Median(one.all));
+  }
+  std::set<std::string> contenders = {default_config};
+  for (const std::string& pick : shape.picks) {
+    if (!pick.empty()) contenders.insert(pick);
+  }
+  for (const auto& [text, one] : times) {
+    if (Median(one.all) <= absl::GetFlag(FLAGS_contenders) * best_ns) {
+      contenders.insert(text);
+    }
+  }
+  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
+    OPTRAIL_RETURN_IF_ERROR(
+        MeasureRound({contenders.begin(), contenders.end()},
+                     /*process=*/1 + round, rng, evaluator, &times,
+                     round % 2 == 0 ? &Times::chosen_on : &Times::told_by));
   }
   return times;
 }
@@ -199,10 +252,7 @@ absl::Status Record(const Shape& shape, const std::set<std::string>& configs,
     }
     std::vector<double> all_ms;
     if (const auto found = times.find(text); found != times.end()) {
-      for (const auto* half :
-           {&found->second.chosen_on, &found->second.told_by}) {
-        for (const double ns : *half) all_ms.push_back(ns * 1e-6);
-      }
+      for (const double ns : found->second.all) all_ms.push_back(ns * 1e-6);
     }
     if (all_ms.empty()) {
       entry["time"] = "RuntimeFailedConfig";
@@ -220,10 +270,12 @@ absl::Status Record(const Shape& shape, const std::set<std::string>& configs,
       {"tune_params_keys", keys},
       {"tune_params", values},
       {"cache", cache}};
-  std::string name =
-      absl::StrCat(shape.task.task.operator_name(), "_",
-                   tuning::CanonicalText(shape.task.task.shape()), ".json");
-  std::replace(name.begin(), name.end(), '/', '_');
+  // As in m1024_n1024_k1024_bf16.
+  const std::string name = absl::StrCat(
+      shape.task.task.operator_name(), "_",
+      absl::StrReplaceAll(tuning::CanonicalText(shape.task.task.shape()),
+                          {{"=", ""}, {",", "_"}, {"/", "_"}}),
+      ".json");
   return WriteFileAtomically(JoinPath(absl::GetFlag(FLAGS_record), name),
                              file.dump());
 }
@@ -244,16 +296,20 @@ absl::Status Report(const Shape& shape,
   const double told_ns = Median(times.at(best).told_by);
   std::vector<double> regrets;
   std::map<std::string, int> winners;
+  int contenders = 0, most_frequent = 0;
+  for (const auto& [config, one] : times) contenders += !one.told_by.empty();
   for (const std::string& pick : shape.picks) {
     const auto found = times.find(pick);
     if (found == times.end() || found->second.told_by.empty()) continue;
     regrets.push_back(Median(found->second.told_by) / told_ns);
-    ++winners[pick];
+    most_frequent = std::max(most_frequent, ++winners[pick]);
   }
   std::cout << "{\"task\": \"" << ShortTaskText(shape.task.task)
-            << "\", \"configs\": " << times.size() << ", \"best\": \"" << best
+            << "\", \"configs\": " << times.size()
+            << ", \"contenders\": " << contenders << ", \"best\": \"" << best
             << "\", \"best_ns\": " << told_ns << ", " << CostText(shape)
-            << ", \"different_picks\": " << winners.size()
+            << ", \"different_picks\": " << winners.size() << ", \"flips\": "
+            << static_cast<int>(regrets.size()) - most_frequent
             << ", \"regrets\": [";
   for (size_t i = 0; i < regrets.size(); ++i) {
     std::cout << (i > 0 ? ", " : "") << regrets[i];
@@ -262,9 +318,10 @@ absl::Status Report(const Shape& shape,
   for (const double regret : regrets) sum += regret;
   std::cout << "]";
   if (!regrets.empty()) {
+    const auto [least, most] =
+        std::minmax_element(regrets.begin(), regrets.end());
     std::cout << ", \"mean\": " << sum / static_cast<double>(regrets.size())
-              << ", \"worst\": "
-              << *std::max_element(regrets.begin(), regrets.end());
+              << ", \"worst\": " << *most << ", \"spread\": " << *most / *least;
   }
   std::cout << "}" << std::endl;
   return absl::OkStatus();
@@ -291,10 +348,12 @@ absl::StatusOr<ExitCode> Run() {
                            SelectTasks(selection, context.hardware));
   for (const TaskEntry& task : tasks) {
     OPTRAIL_ASSIGN_OR_RETURN(const Shape shape, Tune(task, context));
-    OPTRAIL_ASSIGN_OR_RETURN(const std::set<std::string> configs,
-                             ConfigsOf(shape, context.hardware));
+    std::string default_config;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::set<std::string> configs,
+        ConfigsOf(shape, context.hardware, &default_config));
     OPTRAIL_ASSIGN_OR_RETURN(const auto times,
-                             Measure(shape, configs, context));
+                             Measure(shape, configs, default_config, context));
     if (!absl::GetFlag(FLAGS_record).empty()) {
       OPTRAIL_RETURN_IF_ERROR(Record(shape, configs, times, context));
     }

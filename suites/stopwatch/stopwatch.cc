@@ -248,7 +248,7 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
       if (fastest_ns > limit_ns) return finish(proto::CENSORED, fastest_ns);
     }
     if (options.has_decisive_above_ns() && !clean.empty() &&
-        elapsed_ns >= kLongCallNs &&
+        (elapsed_ns >= kLongCallNs || clean.size() >= kMinCleanSamples) &&
         *std::min_element(clean.begin(), clean.end()) >
             options.decisive_above_ns()) {
       return finish(proto::OK, Median(clean));

@@ -266,7 +266,7 @@ TEST(StopwatchTest, TheFirstSampleSaysWhetherALongConfigIsHopeless) {
   EXPECT_GE(many.measurement.sample_ns_size(), 7);
 }
 
-TEST(StopwatchTest, OneSampleOfALongCallDecidesWhereItIsClearlySlower) {
+TEST(StopwatchTest, FewSamplesDecideWhereACallIsClearlySlower) {
   proto::SamplingOptions options = DefaultSamplingOptions();
   options.set_max_time_ns(1);
   options.set_warm_up_ns(0);
@@ -277,11 +277,14 @@ TEST(StopwatchTest, OneSampleOfALongCallDecidesWhereItIsClearlySlower) {
   NoisyKernel better(.95e8, .01, 0, 2);
   EXPECT_EQ(TakeSamples(options, better, better)->outcome, proto::OK);
   EXPECT_EQ(better.total_calls_, kMinCleanSamples);
-  // Short calls vary too much for that.
+  // Short calls vary too much for one.
   NoisyKernel brief(1e5, .01, 0, 3);
-  options.set_decisive_above_ns(1);
+  options.set_decisive_above_ns(.9e5);
   options.set_max_time_ns(200'000'000);
-  EXPECT_GE(TakeSamples(options, brief, brief)->measurement.sample_ns_size(),
+  EXPECT_EQ(TakeSamples(options, brief, brief)->measurement.sample_ns_size(),
+            kMinCleanSamples);
+  NoisyKernel faster(.8e5, .01, 0, 4);
+  EXPECT_GE(TakeSamples(options, faster, faster)->measurement.sample_ns_size(),
             7);
 }
 

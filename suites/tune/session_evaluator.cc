@@ -33,7 +33,11 @@ SessionEvaluatorOptions SessionEvaluatorFor(
   SessionEvaluatorOptions options;
   options.sampling = sampling;
   options.compile_ahead = evaluator.CompileAhead(space.default_config());
+  if (options.compile_ahead > 0) {
+    options.default_config = space.default_config();
+  }
   options.processes_ahead = evaluator.ProcessesAhead();
+  options.processes_together = evaluator.ProcessesTogether();
   if (options.processes_ahead > 0 &&
       evaluator.OperandBytes() > kLargeInputBytes) {
     options.processes_ahead = kAheadWithLargeInputs;
@@ -64,20 +68,33 @@ absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
 void SessionEvaluator::Submit(tuning::Request request) {
   OpenAhead(request);
   evaluator_.Prepare(request.config);
+  PrepareDefault(request);
   waiting_.push_back(std::move(request));
 }
 
+void SessionEvaluator::PrepareDefault(const tuning::Request& request) {
+  if (!options_.default_config || default_prepared_) return;
+  // Behind what the search begins with.
+  if (request.purpose == Purpose::kSearch && answered_ == 0) return;
+  default_prepared_ = true;
+  evaluator_.Prepare(*options_.default_config);
+}
+
 void SessionEvaluator::OpenAhead(Purpose purpose, int64_t round) {
-  ComingProcess process;
   if (purpose == Purpose::kSearch) {
+    ComingProcess process;
     for (int set = 0; set < options_.input_sets; ++set) {
       process.input_seeds.push_back(SeedOf(purpose, set));
     }
+    evaluator_.OpenAhead(process);
   } else {
-    process.process_of_round = ProcessOf(purpose, round);
-    process.input_seeds = {SeedOf(purpose, round)};
+    evaluator_.OpenAhead(ComingFor(purpose, round));
   }
-  evaluator_.OpenAhead(process);
+}
+
+ComingProcess SessionEvaluator::ComingFor(Purpose purpose,
+                                          int64_t round) const {
+  return {ProcessOf(purpose, round), {SeedOf(purpose, round)}};
 }
 
 void SessionEvaluator::OpenAhead(const tuning::Request& request) {
@@ -164,6 +181,10 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   // A bound on what a meter reads says nothing of the stopwatch.
   const bool times =
       request.metrics.empty() || request.metrics.front() == tuning::kTimeMetric;
+  if (times && request.expected && options_.processes_ahead > 0 &&
+      request.purpose == Purpose::kSearch) {
+    options.sampling.set_decisive_above_ns(kClearlySlower * *request.expected);
+  }
   if (request.hopeless_above && times) {
     options.sampling.set_hopeless_above_ns(*request.hopeless_above);
     if (HasLongCalls(request) && longest_reading_ns_ > 0) {
@@ -189,6 +210,10 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   // What a process is like (where its pages lie) is shared by all that is read
   // in its round, and by no other round of a proof.
   options.process_of_round = ProcessOf(request.purpose, request.round);
+  for (int next = 1; next < options_.processes_together; ++next) {
+    options.next_rounds.push_back(
+        ComingFor(request.purpose, request.round + next));
+  }
   return options;
 }
 

@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/tune/screen.h"
 #include "suites/worker/evaluator.h"
@@ -60,8 +61,9 @@ inline constexpr int64_t kLargeInputBytes = int64_t{64} << 20;
 inline constexpr int kAheadWithLargeInputs = 2;
 
 // There, the search samples a kernel that follows others on a warm device, so
-// that its own first calls are all there is to warm up. What decides is sampled
-// so long that starting a batch does not show.
+// that its own first calls are all there is to warm up, and three samples are
+// enough of what is slower than the best by kClearlySlower. What decides is
+// sampled so long that starting a batch does not show.
 inline constexpr int64_t kSearchWarmUpNs = 500'000;
 inline constexpr int64_t kFinalSampleNs = 1'000'000;
 
@@ -70,12 +72,16 @@ struct SessionEvaluatorOptions {
   // How many processes may wait, open, while another is measured
   // (Evaluator::ProcessesAhead).
   int processes_ahead = 0;
+  // Else, how many are opened at the same time (Evaluator::ProcessesTogether).
+  int processes_together = 1;
   int input_sets = kInputSets;
   // Those of finalists already while the search goes on: not where other tasks
   // are tuned meanwhile.
   bool finalists_ahead = false;
   // How many requests may wait compiled (Evaluator::CompileAhead).
   int compile_ahead = 0;
+  // What the winner is going to meet, compiled by then.
+  absl::optional<proto::Config> default_config;
   // Whether a config may be launched, by what compiling it told; empty: all
   // may.
   std::function<absl::Status(const proto::Config&,
@@ -106,9 +112,12 @@ class SessionEvaluator : public tuning::Evaluator {
 
  private:
   tuning::Answer Evaluate(const tuning::Request& request);
+  // The default, which the search may never ask for.
+  void PrepareDefault(const tuning::Request& request);
   // Those of the rounds that come after the request, or after the search.
   void OpenAhead(const tuning::Request& request);
   void OpenAhead(tuning::Purpose purpose, int64_t round);
+  ComingProcess ComingFor(tuning::Purpose purpose, int64_t round) const;
   int64_t ProcessOf(tuning::Purpose purpose, int64_t round) const;
   uint64_t SeedOf(tuning::Purpose purpose, int64_t round) const;
 
@@ -119,6 +128,7 @@ class SessionEvaluator : public tuning::Evaluator {
   int64_t longest_reading_ns_ = 0;  // of the search, that was OK
   int64_t answered_ = 0;
   int64_t proof_rounds_opened_ = 0;
+  bool default_prepared_ = false;
 };
 
 }  // namespace optrail::suites

@@ -36,9 +36,13 @@ class Recording : public Evaluator {
   void OpenAhead(const ComingProcess& process) override {
     opened.push_back(process);
   }
+  void Prepare(const proto::Config& config) override {
+    prepared.push_back(tuning::CanonicalText(config));
+  }
   EvaluationOptions seen;
   Evaluation next;
   std::vector<ComingProcess> opened;
+  std::vector<std::string> prepared;
 };
 
 class SessionEvaluatorTest : public ::testing::Test {
@@ -96,6 +100,27 @@ TEST_F(SessionEvaluatorTest, WhereNothingWaitsNothingIsOpenedAhead) {
   EXPECT_TRUE(measured_.opened.empty());
 }
 
+TEST_F(SessionEvaluatorTest, ARoundNamesThoseThatMayBeOpenedWithIt) {
+  options_.processes_together = 3;
+  Ask();
+  EXPECT_TRUE(measured_.seen.next_rounds.empty()) << "the search has one";
+  for (const Purpose purpose : {Purpose::kRank, Purpose::kProve}) {
+    request_.purpose = purpose;
+    request_.round = 4;
+    Ask();
+    const std::vector<ComingProcess> next = measured_.seen.next_rounds;
+    ASSERT_EQ(next.size(), 2);
+    for (const ComingProcess& process : next) {
+      ++request_.round;
+      Ask();
+      EXPECT_EQ(process.process_of_round, measured_.seen.process_of_round);
+      EXPECT_EQ(process.input_seeds,
+                std::vector<uint64_t>{measured_.seen.input_seed});
+    }
+  }
+  EXPECT_TRUE(measured_.opened.empty()) << "beside one that is measured";
+}
+
 TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   options_.processes_ahead = 5;
   options_.finalists_ahead = true;
@@ -151,6 +176,36 @@ TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
   request_.purpose = Purpose::kRank;
   evaluator.Submit(request_);
   EXPECT_EQ(measured_.opened.size(), 1 + kInputSets + 5);
+}
+
+TEST_F(SessionEvaluatorTest, TheDefaultIsCompiledBehindTheFirstOfTheSearch) {
+  options_.default_config = *tuning::ParseConfig("x=0");
+  SessionEvaluator evaluator(measured_, options_);
+  evaluator.Submit(request_);
+  evaluator.Submit(request_);
+  EXPECT_EQ(measured_.prepared, (std::vector<std::string>{"x=1", "x=1"}));
+  evaluator.Poll(absl::InfiniteDuration());
+  for (int i = 0; i < 2; ++i) evaluator.Submit(request_);
+  EXPECT_EQ(measured_.prepared,
+            (std::vector<std::string>{"x=1", "x=1", "x=1", "x=0", "x=1"}));
+}
+
+TEST_F(SessionEvaluatorTest,
+       WhatIsClearlySlowerIsSampledLessWhereNobodyElseIs) {
+  request_.expected = 1e5;
+  Ask();
+  EXPECT_FALSE(measured_.seen.sampling.has_decisive_above_ns());
+  options_.processes_ahead = 5;
+  Ask();
+  EXPECT_EQ(measured_.seen.sampling.decisive_above_ns(), kClearlySlower * 1e5);
+  // A bound on joules is none on time; what decides is sampled in full.
+  request_.metrics = {"joules"};
+  Ask();
+  EXPECT_FALSE(measured_.seen.sampling.has_decisive_above_ns());
+  request_.metrics = {};
+  request_.purpose = Purpose::kRank;
+  Ask();
+  EXPECT_FALSE(measured_.seen.sampling.has_decisive_above_ns());
 }
 
 TEST_F(SessionEvaluatorTest, LongCallsAreNotRepeatedBeyondNeed) {

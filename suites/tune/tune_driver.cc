@@ -290,6 +290,7 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   const std::string objective = ObjectiveInStore(asked);
   WorkerOptions worker = options_.worker;
   worker.compilers = Compilers(tasks);
+  worker.hardware = context_.hardware;
   for (const TaskEntry& task : tasks) {
     TuneSummary summary;
     summary.task = task.task;

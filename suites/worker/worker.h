@@ -6,9 +6,8 @@
 // memory takes this process down and nothing else: worker_evaluator.h is the
 // outside.
 //
-//   int main(int argc, char** argv) {
-//     if (IsWorker(argc, argv)) return RunWorker(argc, argv);
-//     ...
+//   if (IsWorker(argc, argv)) {  // the first thing that main() does
+//     return RunWorker(argc, argv);
 //   }
 
 #include <cstdint>
@@ -46,8 +45,11 @@ inline constexpr char kReferencesFolder[] = "references";
 // Sorted by name.
 std::vector<proto::Fact> FactsOf(const ops::Artifact& artifact);
 
-// What this machine's device of `kind` is to a compiler.
-absl::StatusOr<ops::Target> LocalTarget(proto::DeviceKind kind);
+// What this machine's device of `kind` is to a compiler. With `hardware`, where
+// that is known already, its driver is not asked.
+absl::StatusOr<ops::Target> LocalTarget(
+    proto::DeviceKind kind,
+    const absl::optional<proto::Hardware>& hardware = absl::nullopt);
 
 // Or the guard of one that compiles (base/process_guard.h).
 bool IsWorker(int argc, char** argv);
@@ -67,10 +69,9 @@ class Worker {
 
   // The config's code, from the cache or compiled here.
   absl::StatusOr<ops::Artifact> ArtifactOf(const proto::Config& config) const;
-  // The largest error of one call with hard values, in tolerances; DataLoss
-  // says what is wrong.
-  absl::StatusOr<double> Check(uint64_t input_seed,
-                               ops::Invocation& invocation);
+  // What one call with hard values left; DataLoss says what it must not do.
+  absl::StatusOr<ops::CheckedOperands::Results> RunChecked(
+      uint64_t input_seed, ops::Invocation& invocation);
   // Where calls are long, one of them before any other; else nullopt.
   absl::StatusOr<absl::optional<Sampling>> FirstCall(
       const proto::WorkerRequest::Evaluate& request,

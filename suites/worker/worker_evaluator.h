@@ -27,6 +27,7 @@
 #include "suites/worker/compile_pool.h"
 #include "suites/worker/evaluator.h"
 #include "suites/worker/opened_worker.h"
+#include "tuning/proto/context.pb.h"
 #include "tuning/proto/trial.pb.h"
 
 namespace optrail::suites {
@@ -48,6 +49,8 @@ struct WorkerOptions {
   // Where workers keep what they share, compiled code and references; empty:
   // each makes its own.
   std::string shared_folder;
+  // Of the device, as the caller knows it; else it is asked.
+  absl::optional<proto::Hardware> hardware;
   // What a config may allocate beyond the operands and their references.
   int64_t max_config_bytes = int64_t{1} << 30;
   // A worker is replaced after this many configs, so that what one leaves
@@ -75,6 +78,7 @@ class WorkerEvaluator : public Evaluator {
   Evaluator* Smaller(const proto::Config& example, double fraction) override;
 
   int ProcessesAhead() override;
+  int ProcessesTogether() override;
   int64_t OperandBytes() override;
   void OpenAhead(const ComingProcess& process) override;
 
@@ -94,10 +98,15 @@ class WorkerEvaluator : public Evaluator {
     int64_t last_used = 0;
     bool ahead = false;
   };
+  static bool IsWaiting(const Slot& slot) {
+    return slot.ahead && slot.configs == 0;
+  }
 
   absl::StatusOr<std::unique_ptr<OpenedWorker>> StartOne(
       const std::vector<uint64_t>& seeds);
   absl::Status Start(Round round, const std::vector<uint64_t>& seeds);
+  // Opens those of the round and of the next ones, and waits for all.
+  void OpenTogether(Round round, const EvaluationOptions& options);
   // Waits until the round's process is ready for the inputs. OK, or what keeps
   // any config of the task from being measured.
   proto::WorkerReply Ready(Round round, uint64_t input_seed);

@@ -58,6 +58,10 @@ struct CompareOptions {
   // suite, hardware, toolchain and settings. Those of the sides don't count
   // twice.
   std::vector<const proto::Run*> history;
+  // What the level of a run may be off by if it was measured differently than
+  // the candidate: a standard deviation of the logarithm. A longer look alone
+  // finds faster samples.
+  double settings_error = .02;
   // The baseline is a window over a history: see Panel::window.
   bool window = false;
   // Benchmark and metric -> the id of the first run that may count as its

@@ -15,6 +15,7 @@
 #include "tracker/compare/process_log.h"
 #include "tracker/history/history.h"
 #include "tracker/series/series.h"
+#include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -23,6 +24,8 @@ using RunPointers = std::vector<const proto::Run*>;
 
 constexpr int kMostProcesses = 200;  // a side, that anybody is asked for
 constexpr int kMostRounds = 400;
+// A change of all is one of at least this share of the benchmarks.
+constexpr double kAll = .6;
 
 std::string PText(double p) {
   return p < .001 ? "p < 0.001" : absl::StrFormat("p = %.3f", p);
@@ -98,6 +101,12 @@ class MetricRows {
     const std::set<const proto::Run*> base(baseline.begin(), baseline.end());
     for (size_t r = 0; r < runs.size(); ++r) {
       run_ids_.push_back(runs[r]->run_id());
+      panel_.doubts.push_back(
+          tuning::DescribeSettingsChange(runs[r]->settings(),
+                                         candidate.back()->settings())
+                  .empty()
+              ? 0
+              : options.settings_error);
       if (base.count(runs[r]) > 0) {
         panel_.baseline.push_back(static_cast<int>(r));
       }
@@ -336,6 +345,13 @@ class Decider {
     } else if (p_better <= rate_ && -change >= counts) {
       decide(Verdict::kFaster,
              absl::StrCat(ChangeText(row), ", ", PText(p_better)));
+    } else if (some_.count(&row) > 0) {
+      row.processes_needed = ProcessesNeeded(metric, j, alpha, row);
+      decide(Verdict::kCannotTell,
+             absl::StrCat("slower together with ", some_.size() - 1,
+                          " others, which the machine's calibration does not "
+                          "explain and the rest do not follow: both sides in "
+                          "turn would tell"));
     } else if (at_most <= std::log1p(threshold.detect_effect)) {
       decide(Verdict::kUnchanged,
              absl::StrCat(
@@ -388,6 +404,19 @@ class Decider {
         WorseLog(row) < std::log1p(row.threshold.min_effect)) {
       return;
     }
+    std::vector<const Row*> moved;
+    int judged = 0;
+    for (const Row* other : metric.rows()) {
+      if (!other->ratio.has_value()) continue;
+      ++judged;
+      if (Sign(row) * RawChange(metric, *other) > WorseLog(row) / 2) {
+        moved.push_back(other);
+      }
+    }
+    if (static_cast<double>(moved.size()) < kAll * judged) {
+      some_.insert(moved.begin(), moved.end());
+      return;
+    }
     row.verdict = Verdict::kSlower;
     row.reason = absl::StrCat(
         "all benchmarks together: ", ChangeText(row),
@@ -401,6 +430,12 @@ class Decider {
     shared_.push_back(&metric);
   }
 
+  // The machine left in, but for what calibration explains.
+  static double RawChange(const MetricRows& metric, const Row& row) {
+    return row.ratio->log_ratio + std::log(row.ratio->machine) -
+           metric.shared().log_calibration;
+  }
+
   // A benchmark that follows the others less moves with them all the same
   // where all of them change alike.
   bool SharedWithAll(const MetricRows& metric, const Row& row) const {
@@ -408,9 +443,7 @@ class Decider {
       return false;
     }
     const SharedEstimate& shared = metric.shared();
-    const double raw = row.ratio->log_ratio + std::log(row.ratio->machine) -
-                       shared.log_calibration;
-    return std::abs(raw - shared.log_change) <
+    return std::abs(RawChange(metric, row) - shared.log_change) <
            3 * std::max(row.ratio->standard_error, .01);
   }
 
@@ -453,6 +486,7 @@ class Decider {
   const CompareOptions& options_;
   std::vector<MetricRows> metrics_;
   std::vector<const MetricRows*> shared_;  // those with a shared change
+  std::set<const Row*> some_;  // that changed together, and not all did
   double rate_ = 0;
   double bound_ = 0;
 };

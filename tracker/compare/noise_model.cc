@@ -285,7 +285,7 @@ class Model {
     const LowerLevel bound =
         FindLowerLevel(bounds, bound_variances, noise.slow);
     estimate.log_ratio_bound = bound.level - base.level.level;
-    double variance = base.level.variance;
+    double variance = base.level.variance + std::pow(DoubtOf(base), 2);
     if (factor_.exists()) {
       std::vector<double> base_shifts;
       for (const int r : base.runs) base_shifts.push_back(shifts_[r][j]);
@@ -313,6 +313,14 @@ class Model {
     estimate.standard_error = std::sqrt(variance);
     estimate.degrees_of_freedom = noise.degrees;
     return estimate;
+  }
+
+  // One error of all runs that have it: more of them make it no smaller.
+  double DoubtOf(const Base& base) const {
+    if (panel_.doubts.empty()) return 0;
+    std::vector<double> doubts;
+    for (const int r : base.runs) doubts.push_back(panel_.doubts[r]);
+    return Weighted(doubts, base.level.undisturbed);
   }
 
   static double Weighted(const std::vector<double>& values,
@@ -400,8 +408,12 @@ class Model {
       shared.log_calibration = Median(explained);
       slope_variance = Median(slope_variances);
     }
+    double doubt = 0;
+    for (const int r : panel_.baseline) {
+      doubt = std::max(doubt, panel_.doubts.empty() ? 0 : panel_.doubts[r]);
+    }
     shared.standard_error =
-        std::sqrt(base.variance + candidate.variance +
+        std::sqrt(base.variance + candidate.variance + doubt * doubt +
                   candidate_scores_.front().variance + slope_variance);
     shared.degrees_of_freedom =
         kFactorDegrees + static_cast<double>(factors_.size()) - 1;

@@ -6,7 +6,7 @@
 //
 //   Panel panel;                       // runs in series order, benchmarks
 //   panel.baseline = {5, 6, 7, 8, 9};  // in the same order in each
-//   panel.candidate = {run};
+//   panel.candidate.push_back(run);
 //   const PanelEstimate estimate = EstimateChanges(panel);
 //   // estimate.benchmarks[j].log_ratio, .standard_error, ...
 //
@@ -52,6 +52,10 @@ struct Panel {
   // The baseline is a window over a history: it begins anew where a benchmark
   // became better, and leaves out runs where it became worse for a while.
   bool window = false;
+  // By run, what its level may be off by because it was measured differently
+  // than the candidate: a standard deviation of the logarithm, the same error
+  // in all such runs. Empty: nothing.
+  std::vector<double> doubts;
   // By benchmark: the first of `runs` that may count as baseline, because a
   // change before it is known. Empty: all may.
   std::vector<int> level_starts;

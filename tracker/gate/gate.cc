@@ -226,10 +226,12 @@ class BaselineFinder {
     return found;
   }
 
-  // Newest first, until the window is full.
+  // Newest first, until the window is full. Where too few runs were measured
+  // like the candidate, others stand in, whose level is less sure.
   void FindWindow(const proto::Baseline::Window& window,
                   ResolvedBaseline* found) const {
-    int other_toolchain = 0, other_settings = 0, dirty = 0, no_ancestor = 0;
+    int other_toolchain = 0, dirty = 0, no_ancestor = 0;
+    std::vector<RunInfo> other_settings;
     std::set<std::string> other_branches;
     for (auto place = runs_.rbegin(); place != runs_.rend(); ++place) {
       if (static_cast<int>(found->runs.size()) == window.runs()) break;
@@ -241,19 +243,27 @@ class BaselineFinder {
       }
       if (!SameToolchain(run.header, candidate_)) {
         ++other_toolchain;
-      } else if (!MeasuredAlike(policy_, run.header, candidate_)) {
-        ++other_settings;
       } else if (run.header.commit().dirty()) {
         ++dirty;
       } else if (!past_.Has(run.header)) {
         ++no_ancestor;
+      } else if (!MeasuredAlike(policy_, run.header, candidate_)) {
+        other_settings.push_back(run);
       } else {
         found->runs.push_back(run);
       }
     }
-    std::reverse(found->runs.begin(), found->runs.end());
     const int needed =
         std::min(policy_.proto().min_baseline_runs(), window.runs());
+    if (static_cast<int>(found->runs.size()) < needed &&
+        policy_.proto().on_other_settings() != proto::FAIL) {
+      const size_t room = window.runs() - found->runs.size();
+      found->runs.insert(
+          found->runs.end(), other_settings.begin(),
+          other_settings.begin() +
+              static_cast<int64_t>(std::min(room, other_settings.size())));
+    }
+    SortInSeriesOrder(found->runs);
     if (static_cast<int>(found->runs.size()) >= needed) return;
     found->problem = absl::StrCat(
         found->runs.size(), " earlier runs of suite '", candidate_.suite(),
@@ -271,8 +281,8 @@ class BaselineFinder {
       absl::StrAppend(&found->problem, " (", other_toolchain,
                       " more are from another toolchain)");
     }
-    if (other_settings > 0) {
-      absl::StrAppend(&found->problem, " (", other_settings,
+    if (!other_settings.empty()) {
+      absl::StrAppend(&found->problem, " (", other_settings.size(),
                       " more were measured differently)");
     }
     if (no_ancestor > 0) {
@@ -552,6 +562,9 @@ CompareOptions CompareOptionsFor(const Policy& policy, int comparisons,
   options.looks = std::max(1, looks);
   options.power = policy.proto().power();
   options.min_processes = policy.proto().min_processes();
+  if (policy.proto().on_other_settings() == proto::IGNORE) {
+    options.settings_error = 0;
+  }
   options.threshold =
       [&policy](absl::string_view name,
                 absl::string_view metric) -> absl::optional<Threshold> {

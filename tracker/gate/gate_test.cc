@@ -173,15 +173,36 @@ proto::Run Measured(proto::Run run, int64_t min_sample_ns) {
   return run;
 }
 
-TEST_F(GateTest, AWindowLeavesOutRunsThatWereMeasuredDifferently) {
+TEST_F(GateTest, RunsThatWereMeasuredDifferentlyStandInWithAWiderError) {
   for (int i = 1; i <= 6; ++i) {
     Record(Measured(MakeRun(i, "main", {{"a", 100}}), 100'000));
   }
-  Record(Measured(MakeRun(7, "topic", {{"a", 300}}), 500'000));
-  EXPECT_EQ(Judged().exit_code, 3);
-  EXPECT_THAT(Judged().summary, HasSubstr("6 more were measured differently"));
+  Record(Measured(MakeRun(7, "topic", {{"a", 104.5}}), 500'000));
+  EXPECT_NE(Judged().exit_code, 1);
+  EXPECT_THAT(Judged().summary, HasSubstr("measured differently than window"));
   EXPECT_EQ(Judged("on_other_settings: FAIL").exit_code, 3);
+  EXPECT_THAT(Judged("on_other_settings: FAIL").summary,
+              HasSubstr("6 more were measured differently"));
   EXPECT_EQ(Judged("on_other_settings: IGNORE").exit_code, 1);
+  const double error = Judged().rows[0].row.ratio->standard_error;
+  EXPECT_GT(error, .02);
+  EXPECT_LT(error, .03);
+  // What no setting explains is red all the same.
+  Record(Measured(MakeRun(8, "topic", {{"a", 130}}), 500'000));
+  EXPECT_EQ(Judged().exit_code, 1);
+}
+
+TEST_F(GateTest, AWindowLeavesOutRunsThatWereMeasuredDifferently) {
+  for (int i = 1; i <= 6; ++i) {
+    Record(Measured(MakeRun(i, "main", {{"a", 300}}), 100'000));
+  }
+  for (int i = 7; i <= 11; ++i) {
+    Record(Measured(MakeRun(i, "main", {{"a", 100}}), 500'000));
+  }
+  Record(Measured(MakeRun(12, "topic", {{"a", 110}}), 500'000));
+  EXPECT_EQ(Judged().exit_code, 1);
+  EXPECT_EQ(Judged().baselines[0].runs.size(), 5);
+  EXPECT_THAT(Judged().summary, Not(HasSubstr("differently")));
 }
 
 TEST_F(GateTest, RecordsOlderThanSettingsAreABaselineForNewOnes) {

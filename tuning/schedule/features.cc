@@ -51,6 +51,9 @@ double Touched(const Program& program, int s, int d, size_t first) {
 
 struct StageFeatures {
   double work = 0;
+  // Of all definitions, each time that the stage is computed: turns of loops,
+  // and instructions on vectors, reads among them.
+  double turns = 0, instructions = 0, reads = 0;
   std::vector<float> values;
 };
 
@@ -101,6 +104,25 @@ StageFeatures Of(const Program& program, int s) {
     ++(!moves ? broadcast : first ? contiguous : gathered);
   }
   StageFeatures features;
+  for (size_t n = 0; n < plan.nests.size(); ++n) {
+    double turns = visits, calls = visits, wide = 1;
+    for (const Loop& loop : plan.nests[n]) {
+      const auto extent = static_cast<double>(loop.extent);
+      if (loop.kind == LoopKind::kVector) {
+        wide *= extent;
+      } else {
+        calls *= extent;
+        if (loop.kind != LoopKind::kUnrolled) turns *= extent;
+      }
+    }
+    calls *= std::ceil(wide * stage.element_bytes / 64);
+    const Definition& definition = stage.definitions[n];
+    features.turns += turns;
+    features.reads += calls * static_cast<double>(definition.reads.size());
+    features.instructions +=
+        calls *
+        (1 + definition.flop + static_cast<double>(definition.reads.size()));
+  }
   const double operations = visits * points;
   features.work = operations * std::max(1.0, stage.definitions[d].flop);
   features.values = {Log(features.work),
@@ -158,9 +180,16 @@ std::vector<float> FeaturesOf(const Program& program) {
                    [](const StageFeatures& a, const StageFeatures& b) {
                      return a.work > b.work;
                    });
-  double work = 0;
-  for (const StageFeatures& stage : stages) work += stage.work;
-  std::vector<float> features = {Log(work), static_cast<float>(stages.size())};
+  double work = 0, turns = 0, instructions = 0, reads = 0;
+  for (const StageFeatures& stage : stages) {
+    work += stage.work;
+    turns += stage.turns;
+    instructions += stage.instructions;
+    reads += stage.reads;
+  }
+  std::vector<float> features = {Log(work),  static_cast<float>(stages.size()),
+                                 Log(turns), Log(instructions),
+                                 Log(reads), Log(reads / instructions)};
   const size_t width = stages.empty() ? 0 : stages[0].values.size();
   for (size_t i = 0; i < kStages; ++i) {
     if (i < stages.size()) {

@@ -2,8 +2,9 @@
 #define OPTRAIL_TUNING_SCHEDULE_FEATURES_H_
 
 // Features of a program: the numbers of which a cost model makes a guess, read
-// off loops and access patterns, before anything is compiled. Of the stages
-// with the most work (the rest is small change), each:
+// off loops and access patterns, before anything is compiled. Of all stages
+// together: work, turns of loops, instructions on vectors and how many of them
+// read. Of the stages with the most work (the rest is small change), each:
 //
 //   work done, and how much of it more than once (computed again elsewhere)
 //   lanes, unrolled operations, vectors that are live in the innermost level
