@@ -9,7 +9,6 @@
 //   }
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 
 namespace optrail {
 
@@ -22,12 +21,10 @@ enum class ExitCode {
 
 constexpr int ToInt(ExitCode code) { return static_cast<int>(code); }
 
-// An error that means kCheckFailed, and one that means kNotEnoughData.
-absl::Status CheckFailedError(absl::string_view message);
-absl::Status NotEnoughDataError(absl::string_view message);
-
-// kOk for OK, what the two above say for their errors, else kBadInput.
-ExitCode ExitCodeOf(const absl::Status& status);
+// kOk for OK, else kBadInput: what a check finds is no error.
+inline ExitCode ExitCodeOf(const absl::Status& status) {
+  return status.ok() ? ExitCode::kOk : ExitCode::kBadInput;
+}
 
 }  // namespace optrail
 

@@ -1,8 +1,5 @@
 #include "base/hash.h"
 
-#include <algorithm>
-
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 
 namespace optrail {
@@ -30,20 +27,8 @@ uint64_t StableHash(absl::string_view text) {
   return Finalise(Fnv1a(kOffsetBasis, text));
 }
 
-uint64_t CombineHash(uint64_t hash, absl::string_view part) {
-  const std::string length = absl::StrFormat("%d:", part.size());
-  return Finalise(Fnv1a(Fnv1a(hash ^ kOffsetBasis, length), part));
-}
-
 std::string Fingerprint(absl::string_view text) {
   return absl::StrFormat("%016x", StableHash(text));
-}
-
-bool IsFingerprint(absl::string_view text) {
-  return text.size() == 16 && std::all_of(text.begin(), text.end(), [](char c) {
-           return absl::ascii_isdigit(static_cast<unsigned char>(c)) ||
-                  (c >= 'a' && c <= 'f');
-         });
 }
 
 }  // namespace optrail

@@ -21,15 +21,8 @@ namespace optrail {
 // on top, which spreads the last bytes over all bits.
 uint64_t StableHash(absl::string_view text);
 
-// The hash of a sequence built one part at a time; parts are length-prefixed so
-// that ("ab", "c") differs from ("a", "bc").
-uint64_t CombineHash(uint64_t hash, absl::string_view part);
-
 // StableHash in 16 lower-case hexadecimal digits.
 std::string Fingerprint(absl::string_view text);
-
-// Whether `text` looks like one.
-bool IsFingerprint(absl::string_view text);
 
 }  // namespace optrail
 

@@ -5,8 +5,10 @@
 // every round and stopped at any time, with no more false alarms for it.
 //
 //   PairedEvidence evidence = PairedTest(log_ratios, options);
-//   while (evidence.verdict == PairedVerdict::kCannotTell) { measure a round;
-//   ... }
+//   while (evidence.verdict == PairedVerdict::kCannotTell) {
+//     log_ratios.push_back(Round());
+//     evidence = PairedTest(log_ratios, options);
+//   }
 //
 // One round gives one value: log(B / A) of one fresh process of each. Values
 // are taken as normal around the true effect with an unknown spread. For every

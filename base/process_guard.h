@@ -5,10 +5,10 @@
 // command starts, also in sessions of its own (setsid, a daemon), ends with it,
 // with us, or when all of it together takes too much memory.
 //
-//   int main(int argc, char** argv) {
-//     if (IsProcessGuard(argc, argv)) return RunProcessGuard(argc, argv);
-//     ...
+//   if (IsProcessGuard(argc, argv)) {  // the first thing that main() does
+//     return RunProcessGuard(argc, argv);
 //   }
+//   ...
 //   CommandOptions options;
 //   options.guard = "/proc/self/exe";       // a binary with that main
 //   options.max_resident_bytes = 1 << 30;   // of the whole tree

@@ -15,7 +15,7 @@ TEST(RunningBinaryFingerprint, IsThatOfTheFileThatRuns) {
   ASSERT_TRUE(contents.ok()) << contents.status();
   ASSERT_FALSE(contents->empty());
   EXPECT_EQ(RunningBinaryFingerprint(), Fingerprint(*contents));
-  EXPECT_TRUE(IsFingerprint(RunningBinaryFingerprint()));
+  EXPECT_EQ(RunningBinaryFingerprint().size(), 16);
 }
 
 TEST(RunningBinaryFingerprint, IsComputedOnce) {

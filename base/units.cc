@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -87,22 +86,6 @@ std::string FormatShortPercent(double fraction, int digits) {
   const bool long_whole = std::abs(percent) >= std::pow(10, digits) - .5;
   return long_whole ? FormatPercent(fraction, 0)
                     : absl::StrFormat("%.*g%%", digits, percent);
-}
-
-absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
-  absl::Duration duration;
-  const absl::string_view trimmed = absl::StripAsciiWhitespace(text);
-  const bool has_unit =
-      !trimmed.empty() &&
-      absl::ascii_isalpha(static_cast<unsigned char>(trimmed.back()));
-  if (!has_unit || trimmed == "inf" || trimmed.front() == '-' ||
-      !absl::ParseDuration(trimmed, &duration)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", text,
-                     "\" is not a duration; expected a number and a unit, such "
-                     "as 90s, 2m, 1h30m or 250ms"));
-  }
-  return duration;
 }
 
 }  // namespace optrail

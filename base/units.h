@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 
 namespace optrail {
 
@@ -34,11 +32,6 @@ std::string FormatChange(double fraction, int decimals = 1);
 // A fraction for a sentence, to so many significant digits and never with an
 // exponent: "0.35%", "12%", "350%".
 std::string FormatShortPercent(double fraction, int digits = 2);
-
-// "90s", "2m", "1h30m", "250ms": numbers with units (ns, us, ms, s, m, h).
-// InvalidArgument, with the text and what was expected, for anything else, a
-// bare number and a negative one among it.
-absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text);
 
 }  // namespace optrail
 

@@ -2,9 +2,6 @@
 
 #include <cmath>
 
-#include "absl/status/status.h"
-#include "absl/time/time.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace optrail {
@@ -53,23 +50,6 @@ TEST(FormatShortPercent, HasSignificantDigitsAndNoExponent) {
   EXPECT_EQ(FormatShortPercent(3.5), "350%");
   EXPECT_EQ(FormatShortPercent(-3.5), "-350%");
   EXPECT_EQ(FormatShortPercent(0.12345, 4), "12.35%");
-}
-
-TEST(UnitsTest, ParsesDurations) {
-  EXPECT_EQ(ParseDuration("90s").value(), absl::Seconds(90));
-  EXPECT_EQ(ParseDuration("2m").value(), absl::Minutes(2));
-  EXPECT_EQ(ParseDuration("1h30m").value(), absl::Minutes(90));
-  EXPECT_EQ(ParseDuration(" 250ms ").value(), absl::Milliseconds(250));
-  EXPECT_EQ(ParseDuration("1.5us").value(), absl::Nanoseconds(1500));
-}
-
-TEST(UnitsTest, RefusesWhatIsNoDuration) {
-  for (const char* text :
-       {"", "90", "0", "-5s", "s", "2 minutes", "inf", "1d", "5s5"}) {
-    const absl::Status status = ParseDuration(text).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
-    EXPECT_THAT(status.message(), testing::HasSubstr("expected"));
-  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 set -uo pipefail
 
 optrail=$PWD/$1
+sources=$PWD/cli
 scratch=$(mktemp -d "$TEST_TMPDIR/trial_XXXXXX")
 export GIT_CEILING_DIRECTORIES=$TEST_TMPDIR
 export BUILD_WORKSPACE_DIRECTORY=$scratch BUILD_WORKING_DIRECTORY=$scratch
@@ -83,6 +84,12 @@ expect 0 "1.00 ns" show BM_x
 # Any command is tuned, recorded, and not tuned again until its program changes.
 expect 2 "--space is of a command that is tuned, and --command is missing" \
   tune --space=sleep.space.textproto
+expect 2 "--command_memory_mib is of a command that is tuned" \
+  tune --command_memory_mib=100
+expect 2 "--max_config_mib is of operators" tune --command=x --space=s \
+  --metric=time:min --max_config_mib=100
+expect 2 "--total_time is of operators" tune --command=x --space=s \
+  --metric=time:min --total_time=1m
 cat > sleep.space.textproto <<'END'
 knob { name: "x" ints: [1, 2, 40] }
 default { set { knob: "x" int: 1 } }
@@ -96,6 +103,53 @@ expect 0 "recorded: optrail show" "${tuned[@]}" --retune
 expect 0 "command_run_sh" log sessions
 echo '# changed' >> run.sh
 expect 0 "recorded: optrail show" "${tuned[@]}"
+
+# What it printed and what is proven is shown, of each metric that was named.
+newest() { "$optrail" log sessions --format=csv | sed -n '2s/,.*//p'; }
+expect 0 "rounds of both: " show "$(newest)"
+echo 'echo "{\"time\": $1, \"bytes\": $((4096 - $1))}"' > front.sh
+expect 0 "time  bytes  runs  config" tune --quiet \
+  --space=sleep.space.textproto --metric=time:min --metric=bytes:min \
+  --command='sh front.sh {x}'
+expect 0 "trial  outcome  time  bytes  config" show "$(newest)"
+expect 0 " 4056" show "$(newest)"
+
+# Also in sessions of their own, processes have their memory together.
+cat > crowd.sh <<'END'
+if [ "$1" = 2 ]; then
+  for i in 1 2 3 4; do
+    setsid sh -c 'x=$(head -c 40000000 /dev/zero | tr "\0" x); sleep 100' &
+  done
+  sleep 100
+fi
+echo "{\"time\": $((100 - $1))}"
+END
+expect 0 "1 x OUT_OF_MEMORY, first: x=2" tune --quiet --metric=time:min \
+  --space=sleep.space.textproto --command='sh crowd.sh {x}' \
+  --command_memory_mib=100
+
+# What a machine lacks is no failure of all backends, and what is proposed next
+# can be typed.
+bench=(bench --quiet --processes=1 --benchmark_min_time=0.001 --op=add
+  --shape=n=64/f32)
+output=$("$optrail" "${bench[@]}" --backend=all 2>&1)
+code=$?
+[[ $output == *UNSUPPORTED* ]] && ((code == 0)) ||
+  [[ $output == *CONTENDED* ]] ||
+  { echo "FAILED: --backend=all: $code: $output"; exit 1; }
+output=$("$optrail" "${bench[@]}" --backend=best 2>&1)
+grep -q "next: optrail tune .*--backend=all" <<<"$output" ||
+  { echo "FAILED: --backend=best: $output"; exit 1; }
+
+# A flag that no command takes is out of reach.
+for command in $("$optrail" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+  "$optrail" help "$command"
+done > helps.txt
+for flag in $(cat "$sources"/*.cc | tr '\n' ' ' |
+    grep -o 'ABSL_FLAG([^,]*, *[a-z_]*' | sed 's/.*[, ]//'); do
+  grep -q -- "^  --$flag\b" helps.txt ||
+    { echo "FAILED: no command takes --$flag"; exit 1; }
+done
 
 # Help names the exit codes that are not the usual ones.
 expect 0 "optrail gate" help compare

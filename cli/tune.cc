@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/running_binary.h"
@@ -23,7 +25,6 @@
 #include "tuning/command/tune_command.h"
 #include "tuning/proto/canonical.h"
 
-ABSL_DECLARE_FLAG(std::string, objective);
 ABSL_DECLARE_FLAG(bool, retune);
 ABSL_DECLARE_FLAG(bool, forget);
 
@@ -46,8 +47,8 @@ ABSL_FLAG(std::vector<std::string>, weights, {},
           "searching for the Pareto front.");
 ABSL_FLAG(absl::Duration, command_timeout, absl::Minutes(10),
           "A run of the command that takes longer is killed.");
-ABSL_FLAG(int64_t, command_memory_mb, 0,
-          "A run whose processes together have more than this resident is "
+ABSL_FLAG(int64_t, command_memory_mib, 0,
+          "A run whose processes together have more MiB than this resident is "
           "killed; 0: no limit.");
 ABSL_FLAG(int32_t, parallel, 1,
           "Runs of the command at the same time; more than one disturb each "
@@ -83,13 +84,11 @@ absl::Status CheckNumbers() {
 }
 
 absl::StatusOr<int64_t> MemoryLimit() {
-  const int64_t megabytes = absl::GetFlag(FLAGS_command_memory_mb);
-  if (megabytes < 0 || megabytes > (int64_t{1} << 40)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --command_memory_mb=", megabytes,
-                     ": expected megabytes, 0 for no limit"));
-  }
-  return megabytes << 20;
+  const int64_t mebibytes = absl::GetFlag(FLAGS_command_memory_mib);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      mebibytes >= 0 && mebibytes <= (int64_t{1} << 40), "command_memory_mib",
+      mebibytes, "MiB, 0 for no limit"));
+  return mebibytes << 20;
 }
 
 // What an earlier session of the very same command, program and metrics found;
@@ -111,19 +110,26 @@ absl::StatusOr<absl::optional<int>> PrintKnown(
   return absl::optional<int>();
 }
 
-// A space without its command would start tuning every operator there is.
-absl::Status CheckNoCommandFlags() {
-  std::string flag;
-  if (!absl::GetFlag(FLAGS_space).empty()) flag = "space";
-  if (!absl::GetFlag(FLAGS_program).empty()) flag = "program";
-  if (!absl::GetFlag(FLAGS_metric_pattern).empty()) flag = "metric_pattern";
-  if (!absl::GetFlag(FLAGS_weights).empty()) flag = "weights";
-  if (flag.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--", flag,
-      " is of a command that is tuned, and --command is missing: "
-      "tune --space=FILE --command='./program {knob}' --metric=NAME:min; "
-      "operators have spaces of their own: tune --op=REGEX"));
+// What says nothing of the other kind of task would go unheeded; a space
+// without its command would start tuning every operator there is.
+constexpr const char* kOfCommands[] = {
+    "space",    "program",         "metric_pattern",
+    "weights",  "command_timeout", "command_memory_mib",
+    "parallel", "target_value",    "min_expected_improvement"};
+constexpr const char* kOfOperators[] = {
+    "op",        "shape",        "workload",        "threads",
+    "device",    "backend",      "cache",           "launch",
+    "worker",    "objective",    "config_deadline", "max_config_mib",
+    "processes", "total_trials", "total_time",      "with_test_operators"};
+
+absl::Status CheckNoneGiven(absl::Span<const char* const> flags,
+                            absl::string_view why) {
+  for (const char* name : flags) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (flag->CurrentValue() == flag->DefaultValue()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--", name, " ", why));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> TuneAnyCommand() {
@@ -133,17 +139,11 @@ absl::StatusOr<int> TuneAnyCommand() {
     return absl::InvalidArgumentError(
         "--command needs --space=FILE and --metric=NAME:min or NAME:max");
   }
-  if (absl::GetFlag(FLAGS_total_trials) != 0 ||
-      absl::GetFlag(FLAGS_total_time) != absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        "--total_trials and --total_time divide a budget over several "
-        "operators; a command is one task: --trials, --time_budget");
-  }
-  if (absl::GetFlag(FLAGS_objective) != "time") {
-    return absl::InvalidArgumentError(
-        "--objective is of operators and what meters read; what a command "
-        "prints is named by --metric=NAME:min or NAME:max");
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckNoneGiven(
+      kOfOperators,
+      "is of operators; a command is one task: its budget is --trials and "
+      "--time_budget, its limits are --command_timeout and "
+      "--command_memory_mib, and what it prints is named by --metric"));
   OPTRAIL_RETURN_IF_ERROR(CheckNumbers());
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
                            suites::RunContextFromFlags());
@@ -241,18 +241,18 @@ suites::Command TuneCommand() {
       "  tune --space=train.space.textproto --trials=50 \\\n"
       "    --command='./train --batch={batch}' "
       "--metric=throughput:max\n";
-  for (const char* flag :
-       {"command", "space", "program", "metric", "metric_pattern", "weights",
-        "command_timeout", "parallel", "target_value",
-        "min_expected_improvement"}) {
-    command.flags.push_back(flag);
-  }
+  for (const char* flag : {"command", "metric"}) command.flags.push_back(flag);
+  for (const char* flag : kOfCommands) command.flags.push_back(flag);
   command.defaults.push_back({"metric", ""});
   command.run =
       [tune_operators = command.run](
           const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
     if (!absl::GetFlag(FLAGS_command).empty()) return TuneAnyCommand();
-    OPTRAIL_RETURN_IF_ERROR(CheckNoCommandFlags());
+    OPTRAIL_RETURN_IF_ERROR(CheckNoneGiven(
+        kOfCommands,
+        "is of a command that is tuned, and --command is missing: tune "
+        "--space=FILE --command='./program {knob}' --metric=NAME:min; "
+        "operators have spaces of their own: tune --op=REGEX"));
     return tune_operators(arguments);
   };
   return command;

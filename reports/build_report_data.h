@@ -4,7 +4,8 @@
 // Makes what a report shows out of the runs and sessions of a history, with the
 // tracker's series and change points.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded, LoadSeries(history));
+//   OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedSeries loaded,
+//                            tracker::LoadSeries(history));
 //   const ReportData data =
 //       BuildReportData(loaded.runs, loaded.series, sessions, {});
 //

@@ -4,7 +4,7 @@
 // What a report shows, as plain values: the one model that the HTML, Markdown
 // and JSON writers read.
 //
-//   const ReportData data = BuildReportData(runs, series, sessions, {});
+//   const ReportData data = BuildReportData(runs, sessions, {});
 //   std::string page = WriteHtmlReport(data, {});
 //
 // Series, points and epochs are the tracker's (tracker/series/series.h); here

@@ -67,6 +67,10 @@ class DeviceType {
   // another is measured: 0 where they would disturb it.
   virtual int processes_ahead() const { return 0; }
 
+  // Where opening would, but not waiting: how many processes may be opened at
+  // the same time, before any of them is measured.
+  virtual int processes_together() const { return 1; }
+
   // A cheap text that changes whenever Hardware() may: a fingerprint that took
   // long to read is kept under it. Empty: Hardware() is cheap, or nobody knows.
   virtual std::string Identity() const { return ""; }

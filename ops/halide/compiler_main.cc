@@ -38,7 +38,7 @@ constexpr absl::Duration kDeadline = absl::Seconds(5);
 constexpr int kPatience = 4;
 constexpr rlim_t kMaxDataBytes = rlim_t{1} << 30;
 // Autoschedulers search.
-constexpr absl::Duration kAutoschedulerDeadline = absl::Seconds(60);
+constexpr absl::Duration kAutoschedulerDeadline = absl::Seconds(30);
 constexpr rlim_t kAutoschedulerMaxDataBytes = rlim_t{4} << 30;
 
 // A file without a name, so that nothing stays behind whatever happens. Others

@@ -21,7 +21,7 @@ namespace optrail::halide {
 namespace {
 
 // Beyond the compiler's own deadlines.
-constexpr absl::Duration kAnswerWithin = absl::Seconds(270);
+constexpr absl::Duration kAnswerWithin = absl::Seconds(150);
 
 struct Processes {
   std::mutex mutex;

@@ -306,6 +306,14 @@ absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
   if (!dnn##_or.ok()) return dnn##_or.status();           \
   const OneDnn& dnn = *dnn##_or
 
+#else
+
+absl::Status WithoutHeaders() {
+  return absl::UnavailableError(
+      "unsupported here: built without the headers of oneDNN 2; on Debian: "
+      "apt install libdnnl-dev, then build anew");
+}
+
 #endif  // OPTRAIL_HAS_ONEDNN
 
 class OneDnnBackend : public LibraryBackend {
@@ -341,9 +349,7 @@ class OneDnnBackend : public LibraryBackend {
     OPTRAIL_ONEDNN_OR_RETURN(dnn);
     return dnn.version();
 #else
-    return absl::UnavailableError(
-        "unsupported here: built without the headers of oneDNN 2; on Debian: "
-        "apt install libdnnl-dev, then build anew");
+    return WithoutHeaders();
 #endif
   }
 
@@ -563,20 +569,18 @@ OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows) {
 
 #else
 
-OneDnnPrimitive OneDnnSoftmax(int64_t, int64_t) { return Version().status(); }
+OneDnnPrimitive OneDnnSoftmax(int64_t, int64_t) { return WithoutHeaders(); }
 OneDnnPrimitive OneDnnElementwise(OneDnnActivation, int64_t) {
-  return Version().status();
+  return WithoutHeaders();
 }
 OneDnnPrimitive OneDnnLayerNorm(int64_t, int64_t, double, bool) {
-  return Version().status();
+  return WithoutHeaders();
 }
-OneDnnPrimitive OneDnnMatmul(const OneDnnProduct&) {
-  return Version().status();
-}
+OneDnnPrimitive OneDnnMatmul(const OneDnnProduct&) { return WithoutHeaders(); }
 OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution&) {
-  return Version().status();
+  return WithoutHeaders();
 }
-OneDnnPrimitive OneDnnSum(int64_t, int64_t, bool) { return Version().status(); }
+OneDnnPrimitive OneDnnSum(int64_t, int64_t, bool) { return WithoutHeaders(); }
 
 #endif  // OPTRAIL_HAS_ONEDNN
 

@@ -3,9 +3,7 @@
 
 // Backends side by side: what one interleaved bench of all of them says.
 //
-//   for (const BackendComparison& comparison : CompareBackends(run)) {
-//     std::cout << FormatComparison(comparison);
-//   }
+//   std::cout << ComparisonTable(CompareBackends(run)).ToText();
 //
 // Backends are compared round by round: in each round every one of them had a
 // fresh process, close together in time, so that the machine's mood cancels.

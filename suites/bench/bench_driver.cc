@@ -275,11 +275,14 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   return run;
 }
 
-ExitCode ExitCodeOfRun(const proto::Run& run) {
+ExitCode ExitCodeOfRun(const proto::Run& run, bool peers_may_lack) {
   ExitCode code = ExitCode::kOk;
   for (const proto::BenchmarkResult& result : run.results()) {
     if (result.outcome() == proto::CONTENDED) {
       code = ExitCode::kNotEnoughData;
+    } else if (result.outcome() == proto::UNSUPPORTED && peers_may_lack &&
+               !result.key().backend().empty()) {
+      continue;
     } else if (result.outcome() != proto::OK) {
       return ExitCode::kCheckFailed;
     }

@@ -62,8 +62,9 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
                                          const BenchDriverOptions& options);
 
 // kCheckFailed if a benchmark failed; else kNotEnoughData if one was too
-// disturbed to be told; else kOk.
-ExitCode ExitCodeOfRun(const proto::Run& run);
+// disturbed to be told; else kOk. With `peers_may_lack`, a backend other than
+// the device's own that this machine lacks is no failure.
+ExitCode ExitCodeOfRun(const proto::Run& run, bool peers_may_lack);
 
 }  // namespace optrail::suites
 

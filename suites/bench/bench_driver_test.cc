@@ -51,7 +51,7 @@ ExitCode CodeOf(const std::vector<proto::Outcome>& outcomes) {
   for (const proto::Outcome outcome : outcomes) {
     run.add_results()->set_outcome(outcome);
   }
-  return ExitCodeOfRun(run);
+  return ExitCodeOfRun(run, /*peers_may_lack=*/true);
 }
 
 TEST(ExitCodeTest, ABusyMachineIsNoFailureAndNoSuccess) {
@@ -64,6 +64,20 @@ TEST(ExitCodeTest, ABusyMachineIsNoFailureAndNoSuccess) {
               ExitCode::kCheckFailed)
         << failure;
   }
+}
+
+TEST(ExitCodeTest, APeerThatTheMachineLacksIsNoFailureUnlessAskedFor) {
+  proto::Run run;
+  run.add_results()->set_outcome(proto::OK);
+  proto::BenchmarkResult& peer = *run.add_results();
+  peer.set_outcome(proto::UNSUPPORTED);
+  peer.mutable_key()->set_backend("onednn");
+  EXPECT_EQ(ExitCodeOfRun(run, /*peers_may_lack=*/true), ExitCode::kOk);
+  EXPECT_EQ(ExitCodeOfRun(run, /*peers_may_lack=*/false),
+            ExitCode::kCheckFailed);
+  peer.set_outcome(proto::CRASHED);
+  EXPECT_EQ(ExitCodeOfRun(run, /*peers_may_lack=*/true),
+            ExitCode::kCheckFailed);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 // so, the store keeps it with the ids that were compared, and a later bench or
 // service asks for "best". An answer whose ids are not today's is none.
 //
-//   KeepBest(run, context);                                  // --backend=all
-//   OPTRAIL_ASSIGN_OR_RETURN(tasks, ChooseBest(all_tasks, store));  // =best
+//   KeepBest(run, context);                // --backend=all
+//   tasks = ChooseBest(all_tasks, store);  // --backend=best
 
 #include <vector>
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "base/quote.h"
 #include "base/socket.h"
 #include "base/status_macros.h"
 #include "base/units.h"
@@ -204,7 +205,10 @@ std::string TuneCommandLine(const std::string& op,
   for (const std::string& name : SelectionFlags()) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     if (flag->CurrentValue() == flag->DefaultValue()) continue;
-    absl::StrAppend(&text, " --", name, "='", flag->CurrentValue(), "'");
+    std::string value = flag->CurrentValue();
+    // To know the best, all have to be tuned.
+    if (name == "backend" && value == kBestBackend) value = kAllBackends;
+    absl::StrAppend(&text, " --", name, "=", QuoteForShell(value));
   }
   return text;
 }

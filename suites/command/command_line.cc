@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <iostream>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
@@ -112,6 +114,7 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(
         << "default of --" << name << ": " << error;
   }
   std::vector<std::string> positional;
+  std::set<std::string> given;
   for (size_t i = 0; i < args.size(); ++i) {
     absl::string_view arg = args[i];
     if (arg == "--") {
@@ -153,6 +156,11 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(
             absl::StrCat("flag --", name, " needs a value: --", name, "=..."));
       }
       value = args[++i];
+    }
+    // A list that is given in parts is one.
+    if (!given.insert(name).second &&
+        flag->IsOfType<std::vector<std::string>>()) {
+      value = absl::StrCat(flag->CurrentValue(), ",", value);
     }
     std::string error;
     if (!flag->ParseFrom(value, &error)) {

@@ -38,6 +38,20 @@ std::vector<std::string> Concat(
   return all;
 }
 
+bool HasWinner(const TuneSummary& summary) {
+  return summary.session.has_value() && summary.session->has_winner();
+}
+
+// Nothing else came of any config.
+bool IsUnsupported(const TuneSummary& summary) {
+  return summary.session.has_value() && !summary.session->trials().empty() &&
+         std::all_of(summary.session->trials().begin(),
+                     summary.session->trials().end(),
+                     [](const proto::Trial& trial) {
+                       return trial.outcome() == proto::UNSUPPORTED;
+                     });
+}
+
 absl::StatusOr<int> Tune(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(
@@ -58,8 +72,8 @@ absl::StatusOr<int> Tune(const std::string& op) {
   }
   bool all_tuned = true;
   for (const TuneSummary& summary : summaries) {
-    all_tuned &= summary.skipped ||
-                 (summary.session.has_value() && summary.session->has_winner());
+    all_tuned &= summary.skipped || HasWinner(summary) ||
+                 (selection.backend == kAllBackends && IsUnsupported(summary));
   }
   return ToInt(all_tuned ? ExitCode::kOk : ExitCode::kCheckFailed);
 }
@@ -142,7 +156,7 @@ absl::StatusOr<int> Bench(const std::string& op) {
       SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
   selection.peers = {workload.peers().begin(), workload.peers().end()};
   const bool best = selection.backend == kBestBackend;
-  if (best) selection.backend = "all";
+  if (best) selection.backend = kAllBackends;
   OPTRAIL_ASSIGN_OR_RETURN(const BenchDriverOptions options,
                            BenchFromFlags(workload, op));
   OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
@@ -173,7 +187,10 @@ absl::StatusOr<int> Bench(const std::string& op) {
   if (absl::GetFlag(FLAGS_record)) {
     OPTRAIL_RETURN_IF_ERROR(Record(run, context));
   }
-  return ToInt(ExitCodeOfRun(run));
+  // What was asked for by name has to be there.
+  const bool peers_may_lack =
+      !best && (selection.backend.empty() || selection.backend == kAllBackends);
+  return ToInt(ExitCodeOfRun(run, peers_may_lack));
 }
 
 }  // namespace
@@ -317,7 +334,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   std::cout.flush();
   OPTRAIL_RETURN_IF_ERROR(Record(run, result.context));
   result.run_id = run.run_id();
-  result.exit_code = ExitCodeOfRun(run);
+  result.exit_code = ExitCodeOfRun(run, /*peers_may_lack=*/true);
   for (const TuneSummary& summary : summaries) {
     if (!summary.error.empty()) result.exit_code = ExitCode::kCheckFailed;
   }

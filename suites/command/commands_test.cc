@@ -11,7 +11,6 @@
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "suites/stopwatch/stopwatch.h"
@@ -155,7 +154,7 @@ TEST_F(CommandsTest, ASessionRecordsHowItMeasured) {
   EXPECT_EQ(settings.processes(), 1);
   EXPECT_GT(settings.attempts_per_process(), 0);
   EXPECT_GT(settings.race_ratio(), 1);
-  EXPECT_TRUE(IsFingerprint(settings.binary_fingerprint()));
+  EXPECT_EQ(settings.binary_fingerprint().size(), 16);
 }
 
 TEST_F(CommandsTest, AWarmStartIsStoredWithoutTheSamples) {
@@ -188,7 +187,7 @@ TEST_F(CommandsTest, ARunRecordsHowItMeasured) {
   EXPECT_EQ(settings.processes(), 2);
   EXPECT_GT(settings.attempts_per_process(), 0);
   EXPECT_FALSE(settings.has_race_ratio());
-  EXPECT_TRUE(IsFingerprint(settings.binary_fingerprint()));
+  EXPECT_EQ(settings.binary_fingerprint().size(), 16);
 }
 
 TEST_F(CommandsTest, RunsOfAPairingSayWhichAndEachProcessItsRound) {

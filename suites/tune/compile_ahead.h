@@ -7,8 +7,8 @@
 // one can compile for hardware that is elsewhere.
 //
 //   CompileAheadOptions options;
-//   options.shared_folder = context.state;
-//   const auto compiled = CompileAhead(tasks, context, options);
+//   options.worker.shared_folder = context.state;
+//   const auto compiled = CompileAhead(tasks, context, store, options);
 
 #include <cstdint>
 #include <string>

@@ -37,6 +37,7 @@ SessionEvaluatorOptions SessionEvaluatorFor(
     options.default_config = space.default_config();
   }
   options.processes_ahead = evaluator.ProcessesAhead();
+  options.processes_together = evaluator.ProcessesTogether();
   if (options.processes_ahead > 0 &&
       evaluator.OperandBytes() > kLargeInputBytes) {
     options.processes_ahead = kAheadWithLargeInputs;
@@ -80,16 +81,20 @@ void SessionEvaluator::PrepareDefault(const tuning::Request& request) {
 }
 
 void SessionEvaluator::OpenAhead(Purpose purpose, int64_t round) {
-  ComingProcess process;
   if (purpose == Purpose::kSearch) {
+    ComingProcess process;
     for (int set = 0; set < options_.input_sets; ++set) {
       process.input_seeds.push_back(SeedOf(purpose, set));
     }
+    evaluator_.OpenAhead(process);
   } else {
-    process.process_of_round = ProcessOf(purpose, round);
-    process.input_seeds = {SeedOf(purpose, round)};
+    evaluator_.OpenAhead(ComingFor(purpose, round));
   }
-  evaluator_.OpenAhead(process);
+}
+
+ComingProcess SessionEvaluator::ComingFor(Purpose purpose,
+                                          int64_t round) const {
+  return {ProcessOf(purpose, round), {SeedOf(purpose, round)}};
 }
 
 void SessionEvaluator::OpenAhead(const tuning::Request& request) {
@@ -205,6 +210,10 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   // What a process is like (where its pages lie) is shared by all that is read
   // in its round, and by no other round of a proof.
   options.process_of_round = ProcessOf(request.purpose, request.round);
+  for (int next = 1; next < options_.processes_together; ++next) {
+    options.next_rounds.push_back(
+        ComingFor(request.purpose, request.round + next));
+  }
   return options;
 }
 

@@ -72,6 +72,8 @@ struct SessionEvaluatorOptions {
   // How many processes may wait, open, while another is measured
   // (Evaluator::ProcessesAhead).
   int processes_ahead = 0;
+  // Else, how many are opened at the same time (Evaluator::ProcessesTogether).
+  int processes_together = 1;
   int input_sets = kInputSets;
   // Those of finalists already while the search goes on: not where other tasks
   // are tuned meanwhile.
@@ -115,6 +117,7 @@ class SessionEvaluator : public tuning::Evaluator {
   // Those of the rounds that come after the request, or after the search.
   void OpenAhead(const tuning::Request& request);
   void OpenAhead(tuning::Purpose purpose, int64_t round);
+  ComingProcess ComingFor(tuning::Purpose purpose, int64_t round) const;
   int64_t ProcessOf(tuning::Purpose purpose, int64_t round) const;
   uint64_t SeedOf(tuning::Purpose purpose, int64_t round) const;
 

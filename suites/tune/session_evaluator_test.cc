@@ -100,6 +100,27 @@ TEST_F(SessionEvaluatorTest, WhereNothingWaitsNothingIsOpenedAhead) {
   EXPECT_TRUE(measured_.opened.empty());
 }
 
+TEST_F(SessionEvaluatorTest, ARoundNamesThoseThatMayBeOpenedWithIt) {
+  options_.processes_together = 3;
+  Ask();
+  EXPECT_TRUE(measured_.seen.next_rounds.empty()) << "the search has one";
+  for (const Purpose purpose : {Purpose::kRank, Purpose::kProve}) {
+    request_.purpose = purpose;
+    request_.round = 4;
+    Ask();
+    const std::vector<ComingProcess> next = measured_.seen.next_rounds;
+    ASSERT_EQ(next.size(), 2);
+    for (const ComingProcess& process : next) {
+      ++request_.round;
+      Ask();
+      EXPECT_EQ(process.process_of_round, measured_.seen.process_of_round);
+      EXPECT_EQ(process.input_seeds,
+                std::vector<uint64_t>{measured_.seen.input_seed});
+    }
+  }
+  EXPECT_TRUE(measured_.opened.empty()) << "beside one that is measured";
+}
+
 TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   options_.processes_ahead = 5;
   options_.finalists_ahead = true;

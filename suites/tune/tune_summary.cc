@@ -124,10 +124,9 @@ std::string TimeText(const std::vector<TuneSummary>& summaries) {
   if (busy_ns > 0) {
     const double wall_ns = static_cast<double>(measure_ns + wait_ns + rank_ns +
                                                prove_ns + open_ns);
-    absl::StrAppend(
-        &text, "; the device worked ",
-        absl::StrFormat("%.0f%% of the time",
-                        100 * static_cast<double>(busy_ns) / wall_ns));
+    absl::StrAppend(&text, "; the device worked ",
+                    FormatPercent(static_cast<double>(busy_ns) / wall_ns, 0),
+                    " of the time");
   }
   return text + "\n";
 }

@@ -29,6 +29,13 @@
 
 namespace optrail::suites {
 
+// A process that evaluations are going to need.
+struct ComingProcess {
+  // As in EvaluationOptions; absent: the one that all others share.
+  absl::optional<int64_t> process_of_round;
+  std::vector<uint64_t> input_seeds;
+};
+
 struct EvaluationOptions {
   proto::SamplingOptions sampling;
   // In a process that has measured nothing yet.
@@ -36,6 +43,9 @@ struct EvaluationOptions {
   // In a process that measures nothing but evaluations with this number; it is
   // kept for the next of them.
   absl::optional<int64_t> process_of_round;
+  // Those of the next rounds: where several are opened at a time
+  // (ProcessesTogether), they are opened with this one.
+  std::vector<ComingProcess> next_rounds;
   // Which of the random input sets; any number.
   uint64_t input_seed = 0;
   // A config that has not answered by then is hopeless, and CENSORED at
@@ -46,13 +56,6 @@ struct EvaluationOptions {
   // Whether a config may be launched, by what compiling it told: what is
   // refused is INVALID. Empty: all may.
   std::function<absl::Status(const std::vector<proto::Fact>&)> accept_facts;
-};
-
-// A process that evaluations are going to need.
-struct ComingProcess {
-  // As in EvaluationOptions; absent: the one that all others share.
-  absl::optional<int64_t> process_of_round;
-  std::vector<uint64_t> input_seeds;
 };
 
 // Whatever goes wrong with a config is an outcome, never a failed call.
@@ -111,6 +114,8 @@ class Evaluator {
   // How many processes may be opened, and wait, while others are measured: it
   // disturbs nobody. 0: none.
   virtual int ProcessesAhead() { return 0; }
+  // Else, how many may be opened at the same time, while nothing is measured.
+  virtual int ProcessesTogether() { return 1; }
   // How much of the task's inputs each process has to make ready.
   virtual int64_t OperandBytes() { return 0; }
   // Begins to open one; returns at once. Where it is there, nothing happens.

@@ -4,9 +4,11 @@
 // One request to a worker process and its reply, or the outcome that stands for
 // how the process ended instead.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(auto process, StartWorkerProcess(binary,
-//   options)); const Exchanged answer = Exchange(request, deadline, max_bytes,
-//   *process); if (!answer.answered) process.reset();
+//   OPTRAIL_ASSIGN_OR_RETURN(auto process,
+//                            StartWorkerProcess(binary, options));
+//   const Exchanged answer =
+//       Exchange(request, deadline, max_bytes, *process);
+//   if (!answer.answered) process.reset();
 
 #include <cstdint>
 #include <memory>

@@ -5,7 +5,8 @@
 // device, operands, inputs and their references) while others are measured, and
 // is waited for once it is needed.
 //
-//   auto worker = OpenedWorker::Start(options, {seed});   // returns at once
+//   OPTRAIL_ASSIGN_OR_RETURN(const auto worker,  // returns at once
+//                            OpenedWorker::Start(options, {seed}));
 //   ...
 //   const proto::WorkerReply opened = worker->AwaitOpen();
 //   if (opened.outcome() == proto::OK) worker->Ask(request, deadline);

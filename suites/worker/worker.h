@@ -6,9 +6,8 @@
 // memory takes this process down and nothing else: worker_evaluator.h is the
 // outside.
 //
-//   int main(int argc, char** argv) {
-//     if (IsWorker(argc, argv)) return RunWorker(argc, argv);
-//     ...
+//   if (IsWorker(argc, argv)) {  // the first thing that main() does
+//     return RunWorker(argc, argv);
 //   }
 
 #include <cstdint>

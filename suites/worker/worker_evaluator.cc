@@ -30,6 +30,8 @@ constexpr int64_t kWaitingOwnBytes = int64_t{32} << 20;
 // back takes longer than keeping it.
 constexpr size_t kMaxKept = 12;
 constexpr size_t kMaxEnding = 4;
+// Of those that are opened together.
+constexpr int64_t kTogetherBytes = int64_t{1} << 30;
 // Begun so many configs before it is needed.
 constexpr int kConfigsBeforeNext = 30;
 
@@ -114,13 +116,13 @@ void WorkerEvaluator::Stop(Round round) {
 }
 
 void WorkerEvaluator::StopOthers(Round round) {
-  // Where nothing is opened ahead, one process at a time holds the machine.
+  // Elsewhere those that were used hold memory, and are not used again.
   const size_t kept = ProcessesAhead() == 0 ? 0 : kMaxKept;
   while (true) {
     auto oldest = slots_.end();
     size_t used = 0;
     for (auto it = slots_.begin(); it != slots_.end(); ++it) {
-      if (it->first == round || (kept > 0 && it->second.configs == 0)) continue;
+      if (it->first == round || IsWaiting(it->second)) continue;
       ++used;
       if (oldest == slots_.end() ||
           it->second.last_used < oldest->second.last_used) {
@@ -135,6 +137,17 @@ void WorkerEvaluator::StopOthers(Round round) {
 int WorkerEvaluator::ProcessesAhead() {
   const auto type = ops::FindDeviceType(task_.device_kind());
   return type.ok() ? (*type)->processes_ahead() : 0;
+}
+
+int WorkerEvaluator::ProcessesTogether() {
+  const auto type = ops::FindDeviceType(task_.device_kind());
+  if (!type.ok()) return 1;
+  const int64_t fit = kTogetherBytes / (kWaitingOwnBytes + TaskBytes(task_));
+  const int64_t together =
+      std::clamp<int64_t>(fit, 1, (*type)->processes_together());
+  // The sides of a pair take turns in being first: of an even number of rounds
+  // it would always be the same that is measured just after an opening.
+  return static_cast<int>(together % 2 == 0 ? together - 1 : together);
 }
 
 int64_t WorkerEvaluator::OperandBytes() {
@@ -177,7 +190,7 @@ void WorkerEvaluator::OpenAhead(const ComingProcess& process) {
 void WorkerEvaluator::StopAhead() {
   for (auto it = slots_.begin(); it != slots_.end();) {
     const auto here = it++;
-    if (here->second.ahead && here->second.configs == 0) Stop(here->first);
+    if (IsWaiting(here->second)) Stop(here->first);
   }
   ending_.clear();
 }
@@ -300,6 +313,19 @@ void WorkerEvaluator::Abandon(const proto::Config& config) {
   if (compilers_ != nullptr) compilers_->Drop(KeyOf(config));
 }
 
+void WorkerEvaluator::OpenTogether(Round round,
+                                   const EvaluationOptions& options) {
+  if (options.next_rounds.empty() || slots_.count(round) > 0) return;
+  // They were opened for rounds that did not come.
+  StopAhead();
+  OpenAhead({round, {options.input_seed}});
+  for (const ComingProcess& process : options.next_rounds) OpenAhead(process);
+  for (auto& [opened, slot] : slots_) {
+    // What does not open is said when it is needed.
+    if (IsWaiting(slot)) (void)slot.worker->AwaitOpen();
+  }
+}
+
 proto::WorkerReply WorkerEvaluator::Ready(Round round, uint64_t input_seed) {
   if (slots_.count(round) == 0) {
     if (const absl::Status started = Start(round, {input_seed});
@@ -365,6 +391,7 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
     }
   }
   StopOthers(round);
+  OpenTogether(round, options);
   const proto::WorkerReply opened = Ready(round, options.input_seed);
   if (opened.outcome() != proto::OK) return timed(EvaluationOf(opened));
   Slot& slot = slots_[round];

@@ -78,6 +78,7 @@ class WorkerEvaluator : public Evaluator {
   Evaluator* Smaller(const proto::Config& example, double fraction) override;
 
   int ProcessesAhead() override;
+  int ProcessesTogether() override;
   int64_t OperandBytes() override;
   void OpenAhead(const ComingProcess& process) override;
 
@@ -97,10 +98,15 @@ class WorkerEvaluator : public Evaluator {
     int64_t last_used = 0;
     bool ahead = false;
   };
+  static bool IsWaiting(const Slot& slot) {
+    return slot.ahead && slot.configs == 0;
+  }
 
   absl::StatusOr<std::unique_ptr<OpenedWorker>> StartOne(
       const std::vector<uint64_t>& seeds);
   absl::Status Start(Round round, const std::vector<uint64_t>& seeds);
+  // Opens those of the round and of the next ones, and waits for all.
+  void OpenTogether(Round round, const EvaluationOptions& options);
   // Waits until the round's process is ready for the inputs. OK, or what keeps
   // any config of the task from being measured.
   proto::WorkerReply Ready(Round round, uint64_t input_seed);

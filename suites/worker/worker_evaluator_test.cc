@@ -192,12 +192,38 @@ TEST_F(WorkerEvaluatorTest, AProcessThatWasOpenedAheadServesItsRound) {
   EXPECT_EQ(evaluator.workers_started(), 2);
   const Evaluation shared = evaluator.Evaluate(good, options_);
   EXPECT_NE(shared.outcome, proto::LAUNCH_ERROR) << shared.detail;
-  // A processor's cores are one at a time's.
   options_.process_of_round = 1;
   options_.input_seed = 7;
   evaluator.Evaluate(good, options_);
   evaluator.Evaluate(good, options_);
+  EXPECT_EQ(evaluator.workers_started(), 2);
+  // One that was used makes room on a processor.
+  options_.process_of_round.reset();
+  evaluator.Evaluate(good, options_);
   EXPECT_EQ(evaluator.workers_started(), 3);
+}
+
+TEST_F(WorkerEvaluatorTest, ProcessesOfTheNextRoundsAreOpenedWithTheFirst) {
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  EXPECT_EQ(evaluator.ProcessesTogether() % 2, 1)
+      << "the side of a pair that is first would always be the same";
+  const auto evaluate = [&](int64_t round) {
+    options_.process_of_round = round;
+    options_.next_rounds = {{round + 1, {0}}, {round + 2, {0}}};
+    return evaluator.Evaluate(*ParseConfig("behaviour=ok,work=1"), options_);
+  };
+  for (int64_t round = 0; round < 7; ++round) {
+    for (int side = 0; side < 2; ++side) {
+      const Evaluation evaluation = evaluate(round);
+      EXPECT_NE(evaluation.outcome, proto::LAUNCH_ERROR) << evaluation.detail;
+    }
+    EXPECT_EQ(evaluator.workers_started(), 3 * (1 + round / 3)) << round;
+  }
+  // Rounds of another purpose: those that wait are not theirs.
+  evaluate(100);
+  EXPECT_EQ(evaluator.workers_started(), 12);
+  evaluate(7);
+  EXPECT_EQ(evaluator.workers_started(), 15);
 }
 
 TEST_F(WorkerEvaluatorTest, AProcessThatDiesWhileItWaitsIsReplaced) {

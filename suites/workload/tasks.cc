@@ -76,7 +76,8 @@ absl::Status CheckRegex(absl::string_view flag, const RE2& regex) {
 
 std::vector<const ops::Backend*> BackendsFor(const ops::OperatorEntry& entry,
                                              const TaskSelection& selection) {
-  if (selection.backend == "all") return entry.BackendsOf(selection.device);
+  if (selection.backend == kAllBackends)
+    return entry.BackendsOf(selection.device);
   std::vector<std::string> names = {selection.backend};
   if (selection.backend.empty()) {
     names.insert(names.end(), selection.peers.begin(), selection.peers.end());
@@ -225,7 +226,7 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
         absl::StrCat("no operator matches --op=", selection.op_regex,
                      "; there are: ", absl::StrJoin(names, ", ")));
   }
-  if (!selection.backend.empty() && selection.backend != "all") {
+  if (!selection.backend.empty() && selection.backend != kAllBackends) {
     std::set<std::string> backends;
     for (const Candidate& candidate : candidates) {
       for (const ops::Backend* backend :

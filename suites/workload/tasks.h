@@ -20,6 +20,7 @@ namespace optrail::suites {
 
 // Stands for whichever backend an earlier bench of all of them found best.
 inline constexpr char kBestBackend[] = "best";
+inline constexpr char kAllBackends[] = "all";
 
 struct TaskSelection {
   std::string workload;  // name or path; empty: all shapes files

@@ -4,7 +4,8 @@
 // Interruptible lets a long command be stopped by Ctrl-C and still clean up.
 //
 //   Interruptible interruptible;         // first, so that it goes last
-//   TemporaryFolder folder = ...;        // removed before
+//   OPTRAIL_ASSIGN_OR_RETURN(            // removed before
+//       const auto folder, TemporaryFolder::Create("ab"));
 //   auto end = interruptible.Run({"bazel", "build", target}, {}, deadline);
 //   if (!end.ok()) return end.status();  // Cancelled: the user has had enough
 //

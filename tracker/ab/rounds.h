@@ -4,9 +4,8 @@
 // RunRounds compares two programs by running them in turns until it is clear
 // which benchmarks differ.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(
-//       const AbResult result,
-//       RunRounds(options, [&](Program program, int round) { ... }));
+//   OPTRAIL_ASSIGN_OR_RETURN(const AbResult result,
+//                            RunRounds(options, measure));
 //   std::cout << ComparisonTable(result.comparison, false).ToText();
 //
 // A round is one fresh process of each program, in random order, balanced over

@@ -5,7 +5,7 @@
 // goes.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const auto folder, TemporaryFolder::Create("ab"));
-//   WriteFile(JoinPath(folder->path(), "a.json"), ...);
+//   WriteFileAtomically(JoinPath(folder->path(), "a.json"), text);
 
 #include <memory>
 #include <string>

@@ -24,6 +24,7 @@
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
 #include "tuning/proto/stop_reason.h"
+#include "tuning/session/objective.h"
 
 namespace optrail::tracker {
 namespace {
@@ -96,6 +97,40 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
   PrintTable(table, format, out);
 }
 
+bool IsTimeAlone(const std::vector<proto::Objective>& objectives) {
+  return objectives.size() == 1 &&
+         objectives[0].metric() == tuning::kTimeMetric &&
+         objectives[0].unit() == tuning::TimeObjective().unit();
+}
+
+// A column for each of what was optimised.
+Table TrialsByObjective(const proto::Session& session,
+                        const std::vector<proto::Objective>& objectives) {
+  std::vector<Column> columns = {{"trial", Align::kRight}, {"outcome"}};
+  for (const proto::Objective& objective : objectives) {
+    columns.push_back({objective.metric(), Align::kRight});
+  }
+  columns.push_back({"config", Align::kLeft, "", Clip::kNever});
+  columns.push_back({"detail"});
+  Table table(std::move(columns));
+  for (int i = 0; i < session.trials_size(); ++i) {
+    const proto::Trial& trial = session.trials(i);
+    std::vector<Cell> row = {Cell::Integer(i + 1),
+                             tuning::OutcomeName(trial.outcome())};
+    for (const proto::Objective& objective : objectives) {
+      const absl::optional<double> value =
+          tuning::ValueOf(trial, objective.metric());
+      row.push_back(
+          value ? Cell::Number(*value, FormatValue(*value, objective.unit()))
+                : Cell::None());
+    }
+    row.push_back(tuning::CanonicalText(trial.config()));
+    row.push_back(trial.detail());
+    table.AddRow(std::move(row));
+  }
+  return table;
+}
+
 void ShowSession(const proto::Session& session, OutputFormat format,
                  std::ostream& out) {
   const int known = session.warm_start_trial_count();
@@ -115,8 +150,11 @@ void ShowSession(const proto::Session& session, OutputFormat format,
         << (session.has_winner()
                 ? EscapeForTerminal(tuning::CanonicalText(session.winner()))
                 : "none")
-        << "\n"
-        << MeasuredText(session.settings());
+        << "\n";
+    if (session.has_proof()) {
+      out << EscapeForTerminal(tuning::ProofText(session.proof())) << "\n";
+    }
+    out << MeasuredText(session.settings());
     if (known > 0) {
       out << "the first " << known << " trials are of earlier sessions\n";
     }
@@ -127,6 +165,12 @@ void ShowSession(const proto::Session& session, OutputFormat format,
           << "\n";
     }
     out << "\n";
+  }
+  const std::vector<proto::Objective> objectives =
+      tuning::ObjectivesOf(session);
+  if (!IsTimeAlone(objectives)) {
+    PrintTable(TrialsByObjective(session, objectives), format, out);
+    return;
   }
   Table table({{"trial", Align::kRight},
                {"outcome"},

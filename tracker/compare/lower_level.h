@@ -4,7 +4,7 @@
 // The level of times that others only ever make longer.
 //
 //   SlowValues slow = {.share = .3, .excess = .1};  // FitSlowValues() learns
-//   it const LowerLevel found = FindLowerLevel(logs, variances, slow);
+//   const LowerLevel found = FindLowerLevel(logs, variances, slow);
 //   // found.level, found.undisturbed[i]
 //
 // A neighbour on the same core, cache or memory delays a process; nothing makes

@@ -6,7 +6,7 @@
 //
 //   Panel panel;                       // runs in series order, benchmarks
 //   panel.baseline = {5, 6, 7, 8, 9};  // in the same order in each
-//   panel.candidate = {run};
+//   panel.candidate.push_back(run);
 //   const PanelEstimate estimate = EstimateChanges(panel);
 //   // estimate.benchmarks[j].log_ratio, .standard_error, ...
 //

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/statistics.h"
@@ -223,15 +222,6 @@ SessionAnalysis AnalyzeSession(const proto::Session& session) {
   AnalyzeProgress(analysis);
   AnalyzeCost(analysis);
   return analysis;
-}
-
-void SortByTime(std::vector<SessionAnalysis>& sessions) {
-  std::stable_sort(sessions.begin(), sessions.end(),
-                   [](const SessionAnalysis& a, const SessionAnalysis& b) {
-                     return std::make_tuple(a.header.started_unix_ns(),
-                                            a.id()) <
-                            std::make_tuple(b.header.started_unix_ns(), b.id());
-                   });
 }
 
 }  // namespace optrail::tracker

@@ -119,9 +119,6 @@ struct SessionAnalysis {
 
 SessionAnalysis AnalyzeSession(const proto::Session& session);
 
-// Sorts by start time, then id: the order in which sessions are compared.
-void SortByTime(std::vector<SessionAnalysis>& sessions);
-
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_CONVERGENCE_CONVERGENCE_H_

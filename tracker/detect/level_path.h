@@ -55,11 +55,6 @@ struct LevelProblem {
 // cheapest levels; the answer is the same on every machine.
 std::vector<int> SegmentLevels(const LevelProblem& problem);
 
-// The cost of a given segmentation: every segment at its best level, plus the
-// penalty for each but the first.
-int64_t SegmentationCost(const LevelProblem& problem,
-                         const std::vector<int>& changes);
-
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_DETECT_LEVEL_PATH_H_

@@ -13,6 +13,29 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+// Every segment at its best level, plus the penalty for each but the first.
+int64_t SegmentationCost(const LevelProblem& problem,
+                         const std::vector<int>& changes) {
+  const int reach = static_cast<int>(problem.loss.size() / 2);
+  std::vector<int> bounds = {0};
+  bounds.insert(bounds.end(), changes.begin(), changes.end());
+  bounds.push_back(static_cast<int>(problem.cells.size()));
+  int64_t total = static_cast<int64_t>(changes.size()) * problem.penalty;
+  for (size_t k = 0; k + 1 < bounds.size(); ++k) {
+    int64_t best = INT64_MAX;
+    for (int level = 0; level < problem.num_levels; ++level) {
+      int64_t cost = 0;
+      for (int i = bounds[k]; i < bounds[k + 1]; ++i) {
+        cost += problem.loss[reach + std::clamp(problem.cells[i] - level,
+                                                -reach, reach)];
+      }
+      best = std::min(best, cost);
+    }
+    total += best;
+  }
+  return total;
+}
+
 // The oracle: try every start of the last segment, every level for it.
 int64_t LeastCostSlowly(const LevelProblem& problem) {
   const int n = static_cast<int>(problem.cells.size());

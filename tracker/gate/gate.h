@@ -5,8 +5,9 @@
 //
 //   GateOptions options;
 //   options.candidate = "latest";
-//   OPTRAIL_ASSIGN_OR_RETURN(GateReport report, Gate(history, policy,
-//   options)); return report.exit_code;   // 0 fine, 1 red, 3 can't tell
+//   OPTRAIL_ASSIGN_OR_RETURN(GateReport report,
+//                            Gate(history, policy, options));
+//   return report.exit_code;   // 0 fine, 1 red, 3 can't tell
 //
 // Improvements are never red, and so is nothing that was not measured: without
 // a baseline, or where noise hides what the policy must find, the answer is 3.

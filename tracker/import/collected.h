@@ -5,7 +5,6 @@
 //
 //   CollectedResults results;
 //   Collected& sort = results.Of("BM_Sort");
-//   sort.AddTimeNs(1234.5);
 //   sort.AddMetric("B/op", 16);
 //   results.MoveTo(conditions, &run);
 //

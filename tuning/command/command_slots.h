@@ -5,7 +5,7 @@
 // with when a command is tuned: as many runs at the same time as there are
 // slots, each an answer when it ends.
 //
-//   const CommandEvaluator command(template, metrics, limits);
+//   const CommandEvaluator command(filled, metrics, limits);
 //   CommandSlots evaluator(command, /*slots=*/4);
 
 #include <condition_variable>

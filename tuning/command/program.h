@@ -6,7 +6,7 @@
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       const auto files, ProgramFiles("./train --batch={batch}", {}, ""));
-//   files[0].path(), files[0].fingerprint()
+//   files[0].path(), files[0].fingerprint();
 //
 // Found are the file that the command's first word stands for and, behind an
 // interpreter (sh, python3, ...), its script. What else the program reads is

@@ -32,9 +32,11 @@ TEST(StoredCommandJournalTest, IsNamedAndLeftOut) {
   options.journal_directory = folder;
   options.quiet = true;
   std::ostringstream out, log;
-  const auto code = RunTuneCommand(options, out, log);
-  ASSERT_TRUE(code.ok()) << code.status();
-  EXPECT_EQ(*code, 0);
+  const auto command = TuneCommand::Prepare(options);
+  ASSERT_TRUE(command.ok()) << command.status();
+  const auto session = (*command)->Run({}, log);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ((*command)->Print(*session, out, log), 0);
   EXPECT_THAT(log.str(), ::testing::HasSubstr(JoinPath(folder, kJournal) +
                                               " is of an earlier version"));
   EXPECT_THAT(log.str(), ::testing::HasSubstr("stopped after 8 trials"));

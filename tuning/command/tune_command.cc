@@ -313,15 +313,7 @@ void TuneCommand::PrintProof(const proto::Session& session,
           << OutcomeName(finalist.outcome()) << "\n";
     }
   }
-  if (!session.has_proof()) return;
-  const proto::Proof& proof = session.proof();
-  const std::string note = ProofEndNote(proof);
-  log << absl::StreamFormat(
-      "%s, in %d rounds of both: %s (%s to %s%s) %s over the default\n",
-      proof.claimed() ? "proven" : "no gain is proven, the default stays",
-      proof.rounds(), FormatChange(proof.gain()),
-      FormatChange(proof.gain_low()), FormatChange(proof.gain_high()),
-      note.empty() ? "" : "; " + note, proof.metric());
+  if (session.has_proof()) log << ProofText(session.proof()) << "\n";
 }
 
 int TuneCommand::Print(const proto::Session& session, std::ostream& out,
@@ -384,14 +376,6 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
         << "\n";
   }
   return 0;
-}
-
-absl::StatusOr<int> RunTuneCommand(const TuneCommandOptions& options,
-                                   std::ostream& out, std::ostream& log) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<TuneCommand> command,
-                           TuneCommand::Prepare(options));
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session, command->Run({}, log));
-  return command->Print(session, out, log);
 }
 
 }  // namespace optrail::tuning

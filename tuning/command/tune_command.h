@@ -10,8 +10,8 @@
 //   options.metrics = {"throughput:max"};
 //   options.budget.set_trials(100);
 //   OPTRAIL_ASSIGN_OR_RETURN(const auto command,
-//   TuneCommand::Prepare(options)); OPTRAIL_ASSIGN_OR_RETURN(const
-//   proto::Session session,
+//                            TuneCommand::Prepare(options));
+//   OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
 //                            command->Run({}, std::cerr));
 //   return command->Print(session, std::cout, std::cerr);
 //
@@ -110,10 +110,6 @@ class TuneCommand {
   std::unique_ptr<BoundSpace> space_;
   std::unique_ptr<CommandEvaluator> evaluator_;
 };
-
-// Prepares, runs and prints a session without a history.
-absl::StatusOr<int> RunTuneCommand(const TuneCommandOptions& options,
-                                   std::ostream& out, std::ostream& log);
 
 }  // namespace optrail::tuning
 

@@ -1,10 +1,12 @@
 #include "tuning/command/tune_command.h"
 
 #include <algorithm>
+#include <memory>
 #include <sstream>
 #include <string>
 
 #include "base/file.h"
+#include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -54,7 +56,11 @@ class TuneCommandTest : public ::testing::Test {
   absl::StatusOr<int> Tune() {
     out_.str("");
     log_.str("");
-    return RunTuneCommand(options_, out_, log_);
+    OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<TuneCommand> command,
+                             TuneCommand::Prepare(options_));
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
+                             command->Run({}, log_));
+    return command->Print(session, out_, log_);
   }
 
   std::string folder_;

@@ -2,6 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/units.h"
 
 namespace optrail::tuning {
 
@@ -24,6 +25,16 @@ std::string ProofEndNote(const proto::Proof& proof) {
     default:
       return "";
   }
+}
+
+std::string ProofText(const proto::Proof& proof) {
+  const std::string note = ProofEndNote(proof);
+  return absl::StrCat(
+      proof.claimed() ? "proven" : "no gain is proven, the default stays",
+      ", in ", proof.rounds(), " rounds of both: ", FormatChange(proof.gain()),
+      " (", FormatChange(proof.gain_low()), " to ",
+      FormatChange(proof.gain_high()), note.empty() ? "" : "; ", note, ") ",
+      proof.metric(), " over the default");
 }
 
 }  // namespace optrail::tuning

@@ -22,6 +22,10 @@ std::string StopReasonName(proto::StopReason reason);
 // say.
 std::string ProofEndNote(const proto::Proof& proof);
 
+// In a sentence: "proven, in 44 rounds of both: +22.4% (+20.8% to +24.0%; time
+// spent) time over the default".
+std::string ProofText(const proto::Proof& proof);
+
 }  // namespace optrail::tuning
 
 #endif  // OPTRAIL_TUNING_PROTO_STOP_REASON_H_

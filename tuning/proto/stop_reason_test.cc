@@ -36,5 +36,19 @@ TEST(StopReasonTest, AProofThatIsAsPreciseAsAskedNeedsNoNote) {
   EXPECT_EQ(ProofEndNote(proof), "disturbed");
 }
 
+TEST(StopReasonTest, AProofIsASentence) {
+  proto::Proof proof;
+  proof.set_metric("time");
+  proof.set_rounds(44);
+  proof.set_gain(.224);
+  proof.set_gain_low(.208);
+  proof.set_gain_high(.24);
+  proof.set_claimed(true);
+  proof.set_end(proto::PROOF_TIME_SPENT);
+  EXPECT_EQ(ProofText(proof),
+            "proven, in 44 rounds of both: +22.4% (+20.8% to +24.0%; time "
+            "spent) time over the default");
+}
+
 }  // namespace
 }  // namespace optrail::tuning

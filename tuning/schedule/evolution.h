@@ -42,7 +42,7 @@ struct EvolutionOptions {
   // Before the model is asked: half are drawn at random, half are what was
   // tried by then, varied. And the share of random ones later.
   int first_random = 16;
-  double exploring_share = 0.1;
+  double exploring_share = 0.2;
   int population = 128;
   int generations = 4;
 };

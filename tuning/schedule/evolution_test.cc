@@ -65,12 +65,13 @@ double BestAfter(const std::string& model, uint64_t seed, int trials) {
 }
 
 TEST(EvolutionTest, FindsBetterProgramsThanDrawing) {
+  constexpr int kSeeds = 8;
   double evolved = 0, drawn = 0;
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
-    evolved += std::log(BestAfter("trees", seed, 80));
-    drawn += std::log(BestAfter("", seed, 80));
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    evolved += std::log(BestAfter("trees", seed, 80)) / kSeeds;
+    drawn += std::log(BestAfter("", seed, 80)) / kSeeds;
   }
-  EXPECT_LT(evolved, drawn - 0.4);
+  EXPECT_LT(evolved, drawn - 0.1);
 }
 
 TEST(EvolutionTest, IsDeterministicAndNeverRepeats) {
@@ -170,13 +171,14 @@ TEST(TraceSourceTest, StartsFromTheFastestOfOtherSessions) {
   proto::Session begun, other;
   begun.set_strategy("evolution:trees");
   const double times_ns[] = {30, 10, 20};
+  const int64_t turns[] = {2, 8, 4};
   for (int i = 0; i < 3; ++i) {
     proto::Trial& trial = *other.add_trials();
     trial.set_outcome(i == 1 ? proto::WRONG_RESULT : proto::OK);
     trial.set_time_ns(times_ns[i]);
     proto::KnobValue& knob = *trial.mutable_config()->add_set();
     knob.set_knob("s0_rtile0");
-    knob.set_int_(int64_t{2} << i);
+    knob.set_int_(turns[i]);
   }
   ProposerOptions options;
   options.source_sessions = {other};
@@ -185,7 +187,7 @@ TEST(TraceSourceTest, StartsFromTheFastestOfOtherSessions) {
   // The rules' own, then the fastest.
   const std::vector<proto::Config> asked = (*proposer)->Ask(3);
   ASSERT_EQ(asked.size(), 3);
-  EXPECT_THAT(CanonicalText(asked[1]), HasSubstr("s0_rtile0=8,"));
+  EXPECT_THAT(CanonicalText(asked[1]), HasSubstr("s0_rtile0=4,"));
   EXPECT_THAT(CanonicalText(asked[2]), HasSubstr("s0_rtile0=2,"));
 }
 

@@ -164,6 +164,28 @@ std::vector<LoopPlace> Program::CommonLoops(int s) const {
   return common;
 }
 
+// How far the accesses of a definition to one stage lie apart in a dimension,
+// which their coefficients do not say: what all turns need of the stage beyond
+// what a single access does.
+int64_t Program::HaloOf(const Reader& reader, size_t d) const {
+  const Definition& definition =
+      stage(reader.stage).definitions[reader.definition];
+  const auto accesses =
+      absl::c_count_if(definition.reads, [&](const Access& access) {
+        return !access.of_input && access.source == reader.access->source;
+      });
+  const AccessIndex& index = reader.access->dims[d];
+  if (accesses < 2 || !index.affine) return 0;
+  std::vector<int64_t> ranges = stage(reader.stage).extents;
+  ranges.insert(ranges.end(), definition.reductions.begin(),
+                definition.reductions.end());
+  int64_t range = 1;
+  for (size_t r = 0; r < ranges.size(); ++r) {
+    range += Times(std::abs(index.coefficients[r]), ranges[r] - 1);
+  }
+  return std::max<int64_t>(0, stage(reader.access->source).extents[d] - range);
+}
+
 std::vector<int64_t> Program::FootprintAt(int s, const LoopPlace& place) const {
   const std::vector<int64_t>& extents = stage(s).extents;
   std::vector<int64_t> footprint(extents.size(), 1);
@@ -198,7 +220,7 @@ std::vector<int64_t> Program::FootprintAt(int s, const LoopPlace& place) const {
         range += Times(std::abs(index.coefficients[r]), ranges[r] - 1);
         range = std::min(range, extents[d]);
       }
-      if (!index.affine) range = extents[d];
+      range = index.affine ? range + HaloOf(reader, d) : extents[d];
       footprint[d] = std::max(footprint[d], std::min(range, extents[d]));
     }
   }

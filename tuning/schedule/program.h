@@ -154,6 +154,7 @@ class Program {
   std::string SketchText() const;
 
  private:
+  int64_t HaloOf(const Reader& reader, size_t d) const;
   Nest NestOf(int s, int definition) const;
   Nest* FindNest(int s, int definition);
   int FindLoop(const Nest& nest, absl::string_view name) const;

@@ -286,6 +286,14 @@ TEST(ProgramTest, FootprintFollowsTheAccesses) {
   const LoopNames names = program.Split(1, 0, "x0", 8);
   EXPECT_THAT(program.CommonLoops(0), testing::SizeIs(2));
   EXPECT_THAT(program.FootprintAt(0, {1, 0, 0}), ElementsAre(15));
+  // Neighbours on both sides: 8 and a halo of 2.
+  Program stencil(
+      Parsed("input x 4 100\nstage p 4 100\ndef 0 1\nread input 0 1\n"
+             "stage q 4 98\ndef 0 2\nread stage 0 1\nread stage 0 1\n"
+             "read stage 0 1\n"));
+  stencil.ComputeRoot(1);
+  stencil.Split(1, 0, "x0", 8);
+  EXPECT_THAT(stencil.FootprintAt(0, {1, 0, 0}), ElementsAre(10));
   program.Mark(1, 0, names.inner, LoopKind::kVector);
   EXPECT_THAT(program.CommonLoops(0), testing::SizeIs(1));
 }

@@ -141,7 +141,7 @@ class Rfactor : public SketchRule {
 class ComputeAt : public SketchRule {
  public:
   std::string name() const override { return "compute_at"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   void Apply(const Machine&, int s, Decisions& decisions,
              Program& program) const override {
     if (program.plan(s).where != Where::kUndecided) return;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/units.h"
 
 namespace optrail::tuning {
 
@@ -38,9 +39,9 @@ StopRule ExpectedImprovementBelow(double fraction, int trials) {
         p.quiet_trials < trials) {
       return absl::nullopt;
     }
-    return StopReason{
-        StopKind::kExpectedImprovement,
-        absl::StrCat("expected improvement below ", 100 * fraction, "%")};
+    return StopReason{StopKind::kExpectedImprovement,
+                      absl::StrCat("expected improvement below ",
+                                   FormatShortPercent(fraction))};
   };
 }
 

@@ -59,9 +59,6 @@ enum class TrialOutcome {
   kUnsupported,
 };
 
-// OK, INVALID, ...; as in the trial proto.
-absl::string_view TrialOutcomeName(TrialOutcome outcome);
-
 // Whether the config can't be a result: everything but OK, CENSORED, CONTENDED.
 bool IsFailure(TrialOutcome outcome);
 

@@ -107,13 +107,4 @@ void TaskScheduler::Report(int task, const TaskReport& report) {
 
 void TaskScheduler::Finish(int task) { states_[task].finished = true; }
 
-double TaskScheduler::TotalCost() const {
-  double total = 0;
-  for (const State& state : states_) {
-    if (state.progress.empty()) continue;
-    total += state.task.weight * state.progress.back().second;
-  }
-  return total;
-}
-
 }  // namespace optrail::tuning

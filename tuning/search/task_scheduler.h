@@ -83,9 +83,6 @@ class TaskScheduler {
   // Whether no task that is not finished is worth going on with.
   bool AllStalled() const;
 
-  // The sum of weight * best cost of the tasks that have one.
-  double TotalCost() const;
-
  private:
   struct State {
     TuningTask task;

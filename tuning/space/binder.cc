@@ -298,7 +298,7 @@ class Binder {
   // Of a condition that reads no knob. One without a value does not hold.
   static bool Holds(const Expression& condition) {
     Frame frame(0);
-    const Program program = frame.Compile(condition);
+    const SlotProgram program = frame.Compile(condition);
     std::vector<int64_t> slots = frame.slots();
     return program.Holds(slots.data());
   }

@@ -299,7 +299,7 @@ absl::Status BoundSpace::Validate(const proto::Config& config) const {
   };
   const ParsedSpace& parsed = tables_->parsed();
   for (size_t i = 0; i < tables_->constraints.size(); ++i) {
-    const Program& program = tables_->constraints[i];
+    const SlotProgram& program = tables_->constraints[i];
     const EvalError error = program.Run(slots.data());
     if (error == EvalError::kNone && slots[program.result()] != 0) continue;
     const ParsedExpression& source = parsed.constraints[i];
@@ -362,7 +362,7 @@ absl::Status BoundSpace::CheckFacts(
                                         })));
     }
     Frame frame(static_cast<int>(levels.size()));
-    const Program program = frame.Compile(bound);
+    const SlotProgram program = frame.Compile(bound);
     std::vector<int64_t> slots = frame.slots();
     for (size_t k = 0; k < levels.size(); ++k) {
       slots[k] = tables_->values[k][levels[k]];

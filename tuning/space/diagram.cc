@@ -61,9 +61,9 @@ class DiagramBuilder {
 
   struct Layer {
     // Decided once this layer's knob has a value.
-    std::vector<Program> checks;
+    std::vector<SlotProgram> checks;
     // What the open constraints know of the earlier knobs.
-    std::vector<Program> cuts;
+    std::vector<SlotProgram> cuts;
     absl::flat_hash_map<Key, uint32_t> nodes;
     std::vector<Diagram::Edge> edges;  // of the node under construction
   };
@@ -110,7 +110,7 @@ class DiagramBuilder {
   }
 
   bool Accepted(const Layer& layer) {
-    for (const Program& check : layer.checks) {
+    for (const SlotProgram& check : layer.checks) {
       const EvalError error = check.Run(slots_.data());
       const bool accepted =
           accept_ == Accept::kHolds
@@ -127,7 +127,7 @@ class DiagramBuilder {
     Key key;
     Key without_value;
     for (size_t i = 0; i < layer.cuts.size(); ++i) {
-      const Program& cut = layer.cuts[i];
+      const SlotProgram& cut = layer.cuts[i];
       if (cut.Run(slots_.data()) == EvalError::kNone) {
         key.push_back(slots_[cut.result()]);
       } else {

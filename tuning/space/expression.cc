@@ -267,7 +267,7 @@ Expression Expression::Bind(
   // string, except through ?:, which FoldLogic handles.
   if (!constant || node_->type == ExprType::kString) return bound;
   Frame frame(0);
-  const Program program = frame.Compile(bound);
+  const SlotProgram program = frame.Compile(bound);
   std::vector<int64_t> slots = frame.slots();
   // What has no value keeps its place and has none when it is evaluated.
   if (program.Run(slots.data()) != EvalError::kNone) return bound;
@@ -412,7 +412,7 @@ uint32_t Frame::Temporary() {
 }
 
 uint32_t Frame::Emit(const Node& node,
-                     std::vector<Program::Instruction>* code) {
+                     std::vector<SlotProgram::Instruction>* code) {
   if (node.op == Op::kConstant) return Constant(node.value);
   if (node.op == Op::kKnob) return static_cast<uint32_t>(node.value);
   const uint32_t to = Temporary();
@@ -421,7 +421,7 @@ uint32_t Frame::Emit(const Node& node,
 }
 
 void Frame::EmitInto(const Node& node, uint32_t to,
-                     std::vector<Program::Instruction>* code) {
+                     std::vector<SlotProgram::Instruction>* code) {
   const auto here = [&] { return static_cast<uint32_t>(code->size()); };
   const auto emit_value = [&](const NodePtr& arg) {
     if (IsConstant(arg) || arg->op == Op::kKnob) {
@@ -475,14 +475,14 @@ void Frame::EmitInto(const Node& node, uint32_t to,
   }
 }
 
-Program Frame::Compile(const Expression& expression) {
-  Program program;
+SlotProgram Frame::Compile(const Expression& expression) {
+  SlotProgram program;
   program.result_ = Emit(*expression.node_, &program.code_);
   program.code_.push_back({kReturn, 0, 0, 0});
   return program;
 }
 
-EvalError Program::Run(int64_t* s) const {
+EvalError SlotProgram::Run(int64_t* s) const {
   const Instruction* const code = code_.data();
   const Instruction* pc = code;
   const auto d = [s](uint32_t slot) { return DoubleFromBits(s[slot]); };

@@ -11,11 +11,12 @@
 //   ASSIGN_OR_RETURN(Expression expr, Expression::Parse(
 //       "unroll * dim.cols <= hw.l2_bytes", &scope, &offset));
 //   Frame frame(scope.knob_count());
-//   const Program program = frame.Compile(expr.Bind(values));
+//   const SlotProgram program = frame.Compile(expr.Bind(values));
 //   std::vector<int64_t> slots = frame.slots();
 //   slots[0] = 4;                                    // unroll
-//   if (program.Run(slots.data()) == EvalError::kNone)
-//   Use(slots[program.result()]);
+//   if (program.Run(slots.data()) == EvalError::kNone) {
+//     Use(slots[program.result()]);
+//   }
 //
 // Grammar and meaning: docs/space_format.md. It has no macros, maps, messages
 // or user functions.
@@ -155,7 +156,7 @@ class Expression {
 };
 
 // Straight-line code over slots of 64 bits.
-class Program {
+class SlotProgram {
  public:
   // Afterwards the value is in slots[result()]: an integer, a boolean (0, 1),
   // the number of a string, or the bits of a double.
@@ -186,7 +187,7 @@ class Frame {
   explicit Frame(int knobs) : slots_(knobs) {}
 
   // Of a bound expression.
-  Program Compile(const Expression& expression);
+  SlotProgram Compile(const Expression& expression);
 
   // With every constant in its place. Copy it to evaluate.
   const std::vector<int64_t>& slots() const { return slots_; }
@@ -195,9 +196,9 @@ class Frame {
   uint32_t Constant(int64_t value);
   uint32_t Temporary();
   uint32_t Emit(const internal_expression::Node& node,
-                std::vector<Program::Instruction>* code);
+                std::vector<SlotProgram::Instruction>* code);
   void EmitInto(const internal_expression::Node& node, uint32_t to,
-                std::vector<Program::Instruction>* code);
+                std::vector<SlotProgram::Instruction>* code);
 
   std::vector<int64_t> slots_;
   absl::flat_hash_map<int64_t, uint32_t> constants_;

@@ -21,9 +21,10 @@ void BM_Evaluate(benchmark::State& state, const char* text) {
     return;
   }
   Frame frame(scope.knob_count());
-  const Program program = frame.Compile(expr->Bind([](absl::string_view name) {
-    return name == "dim.cols" ? 384 : 1 << 20;
-  }));
+  const SlotProgram program =
+      frame.Compile(expr->Bind([](absl::string_view name) {
+        return name == "dim.cols" ? 384 : 1 << 20;
+      }));
   std::vector<int64_t> slots = frame.slots();
   int64_t i = 0;
   for (auto _ : state) {

@@ -49,7 +49,7 @@ Value Evaluate(const std::string& text) {
   EXPECT_TRUE(expr.ok()) << text << ": " << expr.status();
   if (!expr.ok()) return {EvalError::kNone, -1};
   Frame frame(scope.knob_count());
-  const Program program = frame.Compile(expr->Bind(Parameter));
+  const SlotProgram program = frame.Compile(expr->Bind(Parameter));
   std::vector<int64_t> slots = frame.slots();
   slots[0] = 6;
   slots[1] = 4;

@@ -86,7 +86,7 @@ Factoring Factor(absl::Span<const std::vector<int64_t>> values,
       continue;
     }
     Frame frame(static_cast<int>(values.size()));
-    const Program program = frame.Compile(constraint);
+    const SlotProgram program = frame.Compile(constraint);
     std::vector<int64_t> slots = frame.slots();
     const EvalError error = program.Run(slots.data());
     refused |= accept == Accept::kHolds

@@ -389,7 +389,7 @@ absl::StatusOr<std::vector<proto::Config>> Instantiations(const Space& space) {
                      " combinations, too many to look at"));
   }
   Frame frame(static_cast<int>(parsed.knobs.size()));
-  std::vector<Program> constraints;
+  std::vector<SlotProgram> constraints;
   for (const Expression& constraint : StaticConstraints(parsed, mask)) {
     constraints.push_back(frame.Compile(
         constraint.Bind([](absl::string_view) { return int64_t{0}; })));
@@ -402,9 +402,10 @@ absl::StatusOr<std::vector<proto::Config>> Instantiations(const Space& space) {
     for (size_t k = 0; k < knobs.size(); ++k) {
       slots[knobs[k]] = values[k][levels[k]];
     }
-    const bool valid = std::all_of(
-        constraints.begin(), constraints.end(),
-        [&](const Program& program) { return program.Holds(slots.data()); });
+    const bool valid = std::all_of(constraints.begin(), constraints.end(),
+                                   [&](const SlotProgram& program) {
+                                     return program.Holds(slots.data());
+                                   });
     if (valid && ++count <= limit) {
       proto::Config config;
       for (size_t k = 0; k < knobs.size(); ++k) {

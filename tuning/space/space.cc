@@ -128,7 +128,7 @@ class Lister {
   }
 
   bool Passes(size_t knob) {
-    for (const Program* filter : filters_at_[knob]) {
+    for (const SlotProgram* filter : filters_at_[knob]) {
       if (!filter->Holds(slots_.data())) return false;
     }
     return true;
@@ -137,7 +137,7 @@ class Lister {
   SpaceTables& tables_;
   Levels levels_;
   std::vector<uint32_t> nodes_;
-  std::vector<std::vector<const Program*>> filters_at_;
+  std::vector<std::vector<const SlotProgram*>> filters_at_;
   SpaceTables::Slots slots_;
   int64_t steps_ = 0;
 };

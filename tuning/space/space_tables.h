@@ -38,7 +38,7 @@ struct SpaceTables {
   int64_t superset_count = 0;
   // ... and what remains to be checked. Mostly there is nothing.
   struct Filter {
-    Program program;
+    SlotProgram program;
     int last_knob = 0;
   };
   std::vector<Filter> filters;
@@ -48,9 +48,9 @@ struct SpaceTables {
   std::vector<int64_t> ranks;
   absl::optional<int64_t> count;
 
-  Frame frame;                       // of what follows, and of the filters
-  std::vector<Program> constraints;  // as in ParsedSpace::constraints
-  absl::optional<Program> prior;
+  Frame frame;                           // of what follows, and of the filters
+  std::vector<SlotProgram> constraints;  // as in ParsedSpace::constraints
+  absl::optional<SlotProgram> prior;
   // As in ParsedSpace::fact_constraints, with facts alone unknown.
   std::vector<Expression> fact_constraints;
 

@@ -172,18 +172,6 @@ std::string DescribeRequest(const LookupRequest& request) {
 
 }  // namespace
 
-absl::string_view LookupSourceName(LookupSource source) {
-  switch (source) {
-    case LookupSource::kExact:
-      return "exact";
-    case LookupSource::kNearest:
-      return "nearest";
-    case LookupSource::kDefault:
-      return "default";
-  }
-  return "?";
-}
-
 LookupRequest RequestOf(const proto::Task& task) {
   LookupRequest request;
   request.operator_name = task.operator_name();

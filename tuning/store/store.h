@@ -56,7 +56,6 @@ enum class LookupSource {
   kNearest,  // tuned for another shape or on another hardware
   kDefault,  // nothing fits
 };
-absl::string_view LookupSourceName(LookupSource source);  // "exact", ...
 
 // Whether a config can run here: valid in the bound space and, for CPU kernels,
 // instantiated. It must be a pure function of shape, config and this process:

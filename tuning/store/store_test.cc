@@ -415,7 +415,10 @@ TEST(StoreTest, BackendsObjectivesAndDevicesAreEntriesOfTheirOwn) {
     query.request.launch_mode = mode;
     query.request.devices = devices;
     const LookupResult found = store.Lookup(query.request);
-    return absl::StrCat(LookupSourceName(found.source), " ", ConfigOf(found));
+    const char* source = found.source == LookupSource::kExact     ? "exact "
+                         : found.source == LookupSource::kNearest ? "nearest "
+                                                                  : "default ";
+    return absl::StrCat(source, ConfigOf(found));
   };
   const auto none = proto::LAUNCH_MODE_UNSPECIFIED;
   EXPECT_EQ(lookup("", "", none, 1), "exact u=1");

@@ -3,7 +3,8 @@
 
 // The limits of this machine as measured on it: what "% of roofline" refers to.
 //
-//   const proto::Ceilings ceilings = MeasureCeilings(*cpu);
+//   OPTRAIL_ASSIGN_OR_RETURN(const proto::Ceilings ceilings,
+//                            MeasureCeilings(*cpu));
 //   const double bound_ns = RooflineTimeNs(flop, bytes, ceilings, threads);
 //
 // Each number is the best of several short runs: a ceiling is what the machine

@@ -5,8 +5,7 @@
 // again and again (A/A), and how long others had its core meanwhile.
 //
 //   const NoiseReport noise = ProbeNoise(absl::Seconds(1));
-//   if (noise.run_delay_fraction > 0.02) Warn("other processes want this
-//   core");
+//   if (noise.run_delay_fraction > 0.02) Say("other processes want this core");
 //
 // The readers below are what the probe and the stopwatch look at.
 

@@ -19,6 +19,9 @@
 namespace optrail::ops {
 namespace {
 
+// Processes that wait hold memory; more of them bring little.
+constexpr int kMostTogether = 7;
+
 class CpuType : public DeviceType {
  public:
   proto::DeviceKind kind() const override { return proto::CPU; }
@@ -65,6 +68,11 @@ class CpuType : public DeviceType {
       if (taken.count(usable[i]) == 0) spare.push_back(usable[i]);
     }
     return spare;
+  }
+
+  int processes_together() const override {
+    const int cores = static_cast<int>(UsableCpus().size());
+    return cores > 1 ? std::min(kMostTogether, cores + 1) : 1;
   }
 
   std::string isa() const override { return "native"; }

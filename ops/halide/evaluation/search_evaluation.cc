@@ -20,14 +20,16 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "ops/core/backend.h"
 #include "ops/core/device_type.h"
@@ -35,6 +37,7 @@
 #include "ops/core/registry.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/schedule/evolution.h"
+#include "tuning/schedule/rule.h"
 #include "tuning/schedule/trace_source.h"
 
 ABSL_FLAG(std::string, op, "matmul", "operator");
@@ -44,8 +47,10 @@ ABSL_FLAG(std::string, from_shape, "",
 ABSL_FLAG(int, trials, 200, "of each search");
 ABSL_FLAG(int, seeds, 2, "searches of each strategy");
 ABSL_FLAG(std::vector<std::string>, strategies,
-          std::vector<std::string>({"trees", "none", "random"}),
-          "random, or names of cost models (tuning/schedule/cost_model.h)");
+          std::vector<std::string>({"trees", "none", "random", "template"}),
+          "random, template (one structure, the rules' own, and random sizes "
+          "of its tiles), or names of cost models "
+          "(tuning/schedule/cost_model.h)");
 ABSL_FLAG(int, held_out, 40, "programs that judge the cost model; 0: none");
 
 namespace optrail::ops {
@@ -152,21 +157,60 @@ struct Search {
   std::vector<std::pair<double, tuning::Trace>> sorted;
 };
 
+// What a hand-written template with knobs offers: the rules' own program with
+// tiles, blocks and turns of other sizes.
+class Template {
+ public:
+  Template(const tuning::Algorithm& algorithm, uint64_t seed)
+      : algorithm_(algorithm), rng_(seed) {
+    tuning::Decisions usual = tuning::Decisions::Default();
+    (void)tuning::Derive(algorithm_, tuning::Machine(), usual);
+    for (const auto& [name, value] : usual.trace()) {
+      const bool is_size =
+          absl::StrContains(name, "tile") || absl::StrContains(name, "block");
+      if (!is_size) structure_.emplace(name, value);
+    }
+  }
+
+  absl::optional<tuning::Candidate> Next() {
+    constexpr int kTries = 200;
+    for (int i = 0; i < kTries; ++i) {
+      tuning::Decisions decisions = tuning::Decisions::Vary(structure_, rng_);
+      const auto program =
+          tuning::Derive(algorithm_, tuning::Machine(), decisions);
+      if (!program.ok() || !seen_.insert(program->StepsText()).second) continue;
+      tuning::Candidate candidate;
+      candidate.trace = decisions.trace();
+      candidate.steps = program->StepsText();
+      return candidate;
+    }
+    return absl::nullopt;
+  }
+
+ private:
+  const tuning::Algorithm& algorithm_;
+  Rng rng_;
+  tuning::Trace structure_;
+  std::set<std::string> seen_;
+};
+
 Search Run(Bench& bench, const std::string& model, uint64_t seed, int trials,
            const std::vector<tuning::Trace>& seeds) {
   tuning::EvolutionOptions options;
-  options.model = model == "random" ? "" : model;
+  const bool is_template = model == "template";
+  options.model = model == "random" || is_template ? "" : model;
   options.seed = seed;
   options.seeds = seeds;
   tuning::Evolution evolution(bench.algorithm(), tuning::Machine(), options);
+  Template sizes(bench.algorithm(), seed);
   Search search;
   search.name = absl::StrCat(model, seeds.empty() ? "" : "+seeds", " #", seed);
   double best = kNever;
   for (int i = 0; i < trials; ++i) {
-    const auto next = evolution.Next();
+    const auto next = is_template ? sizes.Next() : evolution.Next();
     if (!next.has_value()) break;
     const absl::optional<double> cost = bench.CostOf(*next);
-    evolution.Tell(next->trace, cost);
+    if (!is_template) evolution.Tell(next->trace, cost);
     if (cost.has_value()) {
       best = std::min(best, *cost);
       search.sorted.emplace_back(*cost, next->trace);
@@ -293,7 +337,7 @@ absl::Status Evaluate() {
   for (const std::string& model : absl::GetFlag(FLAGS_strategies)) {
     for (int seed = 1; seed <= seeds; ++seed) {
       searches.push_back(Run(*bench, model, seed, trials, {}));
-      if (!winners.empty() && model != "random") {
+      if (!winners.empty() && model != "random" && model != "template") {
         searches.push_back(Run(*bench, model, seed, trials, winners));
       }
     }

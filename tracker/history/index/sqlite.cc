@@ -77,10 +77,6 @@ absl::string_view Statement::Bytes(int column) const {
   return {static_cast<const char*>(data), static_cast<size_t>(size)};
 }
 
-bool Statement::IsNull(int column) const {
-  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
-}
-
 absl::StatusOr<Database> Database::Open(const std::string& name, int flags) {
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(name.c_str(), &raw, flags, nullptr);

@@ -6,11 +6,11 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(Database db, Database::Open(path, flags));
 //   OPTRAIL_RETURN_IF_ERROR(db.Execute("BEGIN IMMEDIATE"));
 //   OPTRAIL_ASSIGN_OR_RETURN(Statement get, db.Prepare("SELECT ... = ?"));
-//   get.Bind(1, text);
+//   get.BindText(1, text);
 //   while (true) {
 //     OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
 //     if (!row) break;
-//     Use(get.Text(0));
+//     Use(get.Bytes(0));
 //   }
 //   get.Reset();
 //
@@ -47,7 +47,6 @@ class Statement {
   // Of the row, columns from 0; valid until the next Step or Reset.
   int64_t Int(int column) const;
   absl::string_view Bytes(int column) const;
-  bool IsNull(int column) const;
 
  private:
   friend class Database;
