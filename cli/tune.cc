@@ -244,6 +244,7 @@ suites::Command TuneCommand() {
   for (const char* flag : {"command", "metric"}) command.flags.push_back(flag);
   for (const char* flag : kOfCommands) command.flags.push_back(flag);
   command.defaults.push_back({"metric", ""});
+  command.lists = {"metric"};
   command.run =
       [tune_operators = command.run](
           const std::vector<std::string>& arguments) -> absl::StatusOr<int> {

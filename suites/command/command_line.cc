@@ -158,8 +158,10 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(
       value = args[++i];
     }
     // A list that is given in parts is one.
-    if (!given.insert(name).second &&
-        flag->IsOfType<std::vector<std::string>>()) {
+    const bool is_list = flag->IsOfType<std::vector<std::string>>() ||
+                         std::find(command.lists.begin(), command.lists.end(),
+                                   name) != command.lists.end();
+    if (!given.insert(name).second && is_list) {
       value = absl::StrCat(flag->CurrentValue(), ",", value);
     }
     std::string error;

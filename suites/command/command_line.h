@@ -29,6 +29,8 @@ struct Command {
   std::vector<std::string> flags;
   // Defaults of this command where they differ: {flag, value}.
   std::vector<std::pair<std::string, std::string>> defaults;
+  // Flags that are text, and lists between commas all the same.
+  std::vector<std::string> lists;
   int min_arguments = 0;
   int max_arguments = 0;  // -1: any number
   // Gets the positional arguments; returns the exit code. An error is printed
