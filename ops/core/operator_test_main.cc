@@ -62,9 +62,10 @@ ABSL_FLAG(int, sampled_configs, 8,
 ABSL_FLAG(absl::Duration, config_deadline, absl::Seconds(60),
           "a config that has not answered by then hangs");
 
-ABSL_FLAG(bool, watched, true,
-          "in a process of their own, so that the config that ends it is named; "
-          "not for tools that look into one process");
+ABSL_FLAG(
+    bool, watched, true,
+    "in a process of their own, so that the config that ends it is named; "
+    "not for tools that look into one process");
 
 ABSL_FLAG(std::string, config, "",
           "knob=value,...: run this config alone, of the backends that have "
