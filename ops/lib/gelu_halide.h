@@ -12,7 +12,8 @@ inline Halide::Expr Gelu(const Halide::Expr& x) {
   constexpr float kSqrtHalf = 0.70710678f;
   // It is 1 from 4 on, and Halide's polynomial NaN where it overflows.
   const Halide::Expr u = Halide::clamp(x * kSqrtHalf, -8.0f, 8.0f);
-  return 0.5f * x * (1.0f + Halide::erf(u));
+  // In this order: x times 2 would overflow.
+  return x * (0.5f * Halide::erf(u) + 0.5f);
 }
 
 }  // namespace optrail::ops
