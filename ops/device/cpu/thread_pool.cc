@@ -36,20 +36,22 @@ void Pause() {
 #endif
 }
 
-// Returns true as soon as `condition` holds, false after kSpinNs.
+// Returns true as soon as `condition` holds, false after kYieldNs.
 template <typename Condition>
 bool SpinUntil(const Condition& condition) {
   using Clock = std::chrono::steady_clock;
   if (condition()) return true;
-  const Clock::time_point deadline =
-      Clock::now() + std::chrono::nanoseconds(ThreadPool::kSpinNs);
+  const Clock::time_point start = Clock::now();
+  Clock::duration waited{};
   do {
     for (int i = 0; i < 16; ++i) {
       Pause();
       if (condition()) return true;
     }
-  } while (Clock::now() < deadline);
-  return false;
+    waited = Clock::now() - start;
+    if (waited > std::chrono::nanoseconds(ThreadPool::kSpinNs)) sched_yield();
+  } while (waited < std::chrono::nanoseconds(ThreadPool::kYieldNs));
+  return condition();
 }
 
 // True on a thread that is inside a loop body.

@@ -10,9 +10,9 @@
 // Why it does not collapse when it loses a core: iterations are claimed one by
 // one from a shared counter, by the caller too, so that a thread that does not
 // run holds up nothing but the iteration it has already claimed; and waiting
-// threads spin for at most kSpin, then sleep in the kernel and leave their core
-// to whoever has work. A barrier that only spins burns the time slice of the
-// very thread it waits for.
+// threads spin for at most kSpinNs, offer their core to whoever has work until
+// kYieldNs are over, then sleep in the kernel. A barrier that only spins burns
+// the time slice of the very thread it waits for.
 //
 // It is not a task scheduler: one loop runs at a time, and a loop inside a loop
 // body runs on the thread that meets it.
@@ -28,10 +28,12 @@ namespace optrail::ops {
 
 class ThreadPool {
  public:
-  // How long a thread looks for work, or for the end of a loop, before it
-  // sleeps: several times what waking a thread costs, so that back-to-back
-  // loops find everybody awake.
-  static constexpr int64_t kSpinNs = 20000;
+  // How long a thread looks for work, or for the end of a loop, without letting
+  // others have its core, and how long until it sleeps: several times what
+  // waking a thread costs (30 to 85 us on a virtual machine whose idle cores
+  // halt), so that back-to-back loops find everybody awake.
+  static constexpr int64_t kSpinNs = 20'000;
+  static constexpr int64_t kYieldNs = 300'000;
 
   // `threads` >= 1 includes the caller of ParallelFor; `cpus`, if not empty,
   // names the core of each worker thread (that is, of threads 1, 2, ...).
