@@ -192,6 +192,50 @@ absl::optional<std::vector<std::vector<double>>> DecodeLists(
 
 namespace {
 
+// Normal values of deviation 1, cut off at 4.1: piecewise uniform between
+// quantiles. Eight times as fast as exact ones, of which the operands of a
+// product take millions in every process that measures.
+class NormalValues {
+ public:
+  void Fill(Rng& rng, absl::Span<double> values) const {
+    uint64_t bits = 0;
+    for (size_t i = 0; i < values.size(); ++i, bits >>= 32) {
+      if (i % 2 == 0) bits = rng();
+      const auto half = static_cast<uint32_t>(bits);
+      const double* const node = &nodes_[half >> 20];
+      values[i] = node[0] + (node[1] - node[0]) * (half & 0xfffff) * 0x1p-20;
+    }
+  }
+
+  static const NormalValues& Get() {
+    static const auto* const normal = new NormalValues;
+    return *normal;
+  }
+
+ private:
+  static constexpr int kPieces = 1 << 12;  // the upper bits of 32
+  static constexpr double kEnd = 4.1;
+
+  NormalValues() : nodes_(kPieces + 1) {
+    double x = 0;
+    for (int i = kPieces / 2; i < kPieces; ++i) {
+      const double quantile = static_cast<double>(i) / kPieces;
+      // Newton's method, from the quantile before.
+      for (int step = 0; step < 8; ++step) {
+        const double density =
+            std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
+        x -= (std::erfc(-x / std::sqrt(2.0)) / 2 - quantile) / density;
+      }
+      nodes_[i] = x;
+      nodes_[kPieces - i] = -x;
+    }
+    nodes_[0] = -kEnd;
+    nodes_[kPieces] = kEnd;
+  }
+
+  std::vector<double> nodes_;
+};
+
 // Values of one piece of an operand, not yet rounded to its type.
 void FillPiece(const OperandSpec& spec, uint64_t seed, Values kind,
                int64_t begin, absl::Span<double> piece) {
@@ -206,7 +250,7 @@ void FillPiece(const OperandSpec& spec, uint64_t seed, Values kind,
                                std::pow(rng.UniformReal(), spec.index_skew));
     }
   } else if (spec.normal) {
-    for (double& value : piece) value = rng.Gaussian();
+    NormalValues::Get().Fill(rng, piece);
   } else {
     const double width = spec.high - spec.low;
     for (double& value : piece) value = spec.low + width * rng.UniformReal();

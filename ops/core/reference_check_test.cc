@@ -379,6 +379,27 @@ TEST(RandomValues, HaveARangeAndHardOnesAmongThem) {
 
 // Each meets a row or a column of the other operand of a product, and costs
 // many processors a hundred cycles there.
+TEST(RandomValues, AreNormalWhereTheOperandIs) {
+  OperandSpec spec{"a", proto::F32, {1000, 1001}, Role::kInput};
+  spec.normal = true;
+  const std::vector<double> values = RandomValues(spec, 1);
+  double sums[5] = {};
+  int beyond_two = 0;
+  for (const double value : values) {
+    double power = 1;
+    for (double& sum : sums) sum += power, power *= value;
+    beyond_two += std::abs(value) > 2;
+  }
+  for (double& sum : sums) sum /= static_cast<double>(values.size());
+  EXPECT_NEAR(sums[1], 0, .005);
+  EXPECT_NEAR(sums[2], 1, .005);
+  EXPECT_NEAR(sums[3], 0, .02);
+  EXPECT_NEAR(sums[4], 3, .05);
+  EXPECT_NEAR(beyond_two, .0455 * static_cast<double>(values.size()), 1500);
+  EXPECT_GT(*std::max_element(values.begin(), values.end()), 3.8);
+  EXPECT_LT(*std::min_element(values.begin(), values.end()), -3.8);
+}
+
 TEST(RandomValues, HaveFewDenormalsHoweverManyTheyAre) {
   const auto denormals = [](int64_t elements) {
     const OperandSpec spec{"x", proto::F32, {elements}, Role::kInput};

@@ -21,6 +21,13 @@ class LinearCublasLt : public CublasLtBackend {
     product.m = static_cast<int>(shape.dims(0).value());
     product.n = static_cast<int>(shape.dims(1).value());
     product.k = static_cast<int>(shape.dims(2).value());
+    // There the bias is added to sums that were rounded to 16 bits already.
+    if (shape.data_types(0) != proto::F32 &&
+        (product.n % 8 != 0 || product.k % 8 != 0)) {
+      return absl::UnimplementedError(
+          "cuBLASLt has no epilogue of its own where rows are no multiples of "
+          "16 bytes");
+    }
     product.bias = true;
     product.relu = activation == "relu";
     return product;

@@ -93,6 +93,7 @@ absl::StatusOr<Shape> Tune(const TaskEntry& task, RunContext context) {
   options.tune.sampling = DefaultSamplingOptions();
   options.tune.budget.set_trials(absl::GetFlag(FLAGS_trials));
   options.worker.shared_folder = context.state;
+  options.worker.used = std::make_shared<UsedWorkers>();
   options.retune = true;
   options.forget_trials = true;
   options.quiet = true;

@@ -14,6 +14,12 @@ using tuning::Purpose;
 constexpr uint64_t kFirstRankSeed = 1000;
 constexpr uint64_t kFirstProofSeed = 2000;
 
+// A bound on what a meter reads says nothing of the stopwatch.
+bool IsTimed(const tuning::Request& request) {
+  return request.metrics.empty() ||
+         request.metrics.front() == tuning::kTimeMetric;
+}
+
 bool HasLongCalls(const tuning::Request& request) {
   return request.expected && *request.expected >= kLongCallNs;
 }
@@ -178,9 +184,7 @@ EvaluationOptions SessionEvaluator::OptionsFor(
           std::min(options.sampling.warm_up_ns(), kSearchWarmUpNs));
     }
   }
-  // A bound on what a meter reads says nothing of the stopwatch.
-  const bool times =
-      request.metrics.empty() || request.metrics.front() == tuning::kTimeMetric;
+  const bool times = IsTimed(request);
   if (times && request.expected && options_.processes_ahead > 0 &&
       request.purpose == Purpose::kSearch) {
     options.sampling.set_decisive_above_ns(kClearlySlower * *request.expected);
@@ -217,7 +221,19 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   return options;
 }
 
-tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
+void SessionEvaluator::Tighten(tuning::Request* request) const {
+  if (request->purpose != Purpose::kSearch || options_.race_factor <= 0 ||
+      !best_ || !IsTimed(*request)) {
+    return;
+  }
+  if (request->expected && *request->expected <= best_time_ns_) return;
+  request->expected = best_time_ns_;
+  request->best = best_;
+  request->hopeless_above = best_time_ns_ * options_.race_factor;
+}
+
+tuning::Answer SessionEvaluator::Evaluate(tuning::Request request) {
+  Tighten(&request);
   const EvaluationOptions options = OptionsFor(request);
   ++answered_;
   tuning::Answer answer;
@@ -240,6 +256,10 @@ tuning::Answer SessionEvaluator::Evaluate(const tuning::Request& request) {
   Evaluation evaluation = evaluator_.Evaluate(request.config, options);
   if (request.purpose == Purpose::kSearch && evaluation.outcome == proto::OK) {
     longest_reading_ns_ = std::max(longest_reading_ns_, evaluation.elapsed_ns);
+    if (evaluation.time_ns && (!best_ || *evaluation.time_ns < best_time_ns_)) {
+      best_ = request.config;
+      best_time_ns_ = *evaluation.time_ns;
+    }
   }
   answer.lost = evaluation.lost;
   answer.unpaid_ns = screened.unpaid_ns + evaluation.unpaid_ns;

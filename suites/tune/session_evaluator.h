@@ -78,6 +78,10 @@ struct SessionEvaluatorOptions {
   // Those of finalists already while the search goes on: not where other tasks
   // are tuned meanwhile.
   bool finalists_ahead = false;
+  // Of the session: a config this many times slower than the best is raced out.
+  // Requests that wait compiled were submitted before the best so far was read,
+  // and are raced against that all the same. 0: none is.
+  double race_factor = 0;
   // How many requests may wait compiled (Evaluator::CompileAhead).
   int compile_ahead = 0;
   // What the winner is going to meet, compiled by then.
@@ -111,7 +115,9 @@ class SessionEvaluator : public tuning::Evaluator {
   EvaluationOptions OptionsFor(const tuning::Request& request) const;
 
  private:
-  tuning::Answer Evaluate(const tuning::Request& request);
+  tuning::Answer Evaluate(tuning::Request request);
+  // Against the best that was answered since it was submitted.
+  void Tighten(tuning::Request* request) const;
   // The default, which the search may never ask for.
   void PrepareDefault(const tuning::Request& request);
   // Those of the rounds that come after the request, or after the search.
@@ -125,7 +131,9 @@ class SessionEvaluator : public tuning::Evaluator {
   const SessionEvaluatorOptions options_;
   std::deque<tuning::Request> waiting_;
   Screen screen_;
-  int64_t longest_reading_ns_ = 0;  // of the search, that was OK
+  int64_t longest_reading_ns_ = 0;      // of the search, that was OK
+  absl::optional<proto::Config> best_;  // of the search
+  double best_time_ns_ = 0;
   int64_t answered_ = 0;
   int64_t proof_rounds_opened_ = 0;
   bool default_prepared_ = false;

@@ -208,6 +208,44 @@ TEST_F(SessionEvaluatorTest,
   EXPECT_FALSE(measured_.seen.sampling.has_decisive_above_ns());
 }
 
+TEST_F(SessionEvaluatorTest, WhatWaitedIsRacedAgainstTheBestSinceThen) {
+  options_.race_factor = 1.5;
+  SessionEvaluator evaluator(measured_, options_);
+  const auto poll = [&] { evaluator.Poll(absl::InfiniteDuration()); };
+  for (int i = 0; i < 4; ++i) evaluator.Submit(request_);
+  measured_.next.outcome = proto::OK;
+  measured_.next.time_ns = 2e5;
+  poll();
+  EXPECT_FALSE(measured_.seen.sampling.has_hopeless_above_ns());
+  measured_.next.time_ns = 1e5;
+  poll();
+  EXPECT_EQ(measured_.seen.sampling.hopeless_above_ns(), 3e5);
+  measured_.next.outcome = proto::CENSORED;
+  measured_.next.time_ns = 5e4;  // a lower bound
+  poll();
+  EXPECT_EQ(measured_.seen.sampling.hopeless_above_ns(), 1.5e5);
+  poll();
+  EXPECT_EQ(measured_.seen.sampling.hopeless_above_ns(), 1.5e5);
+
+  // What the session knows may be better, from an earlier sitting.
+  request_.expected = 5e4;
+  request_.hopeless_above = 7.5e4;
+  evaluator.Submit(request_);
+  poll();
+  EXPECT_EQ(measured_.seen.sampling.hopeless_above_ns(), 7.5e4);
+  // A bound on time is none on joules, and finalists are read in any case.
+  request_ = {};
+  request_.metrics = {"joules"};
+  evaluator.Submit(request_);
+  poll();
+  EXPECT_FALSE(measured_.seen.sampling.has_hopeless_above_ns());
+  request_.metrics = {};
+  request_.purpose = Purpose::kProve;
+  evaluator.Submit(request_);
+  poll();
+  EXPECT_FALSE(measured_.seen.sampling.has_hopeless_above_ns());
+}
+
 TEST_F(SessionEvaluatorTest, LongCallsAreNotRepeatedBeyondNeed) {
   request_.expected = 1e8;
   Ask();

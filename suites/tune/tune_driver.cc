@@ -290,6 +290,7 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   const std::string objective = ObjectiveInStore(asked);
   WorkerOptions worker = options_.worker;
   worker.compilers = Compilers(tasks);
+  if (worker.used == nullptr) worker.used = std::make_shared<UsedWorkers>();
   worker.hardware = context_.hardware;
   for (const TaskEntry& task : tasks) {
     TuneSummary summary;

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <thread>
 #include <utility>
 
 #include "base/running_binary.h"
@@ -14,6 +15,9 @@ namespace {
 // A request fits into a pipe; a process that does not even start is found out
 // when it is waited for.
 constexpr absl::Duration kWritePatience = absl::Seconds(2);
+
+// As many as a tuning session has of a device where processes are opened ahead.
+constexpr size_t kMaxUsed = 12;
 
 }  // namespace
 
@@ -28,19 +32,43 @@ absl::StatusOr<std::unique_ptr<OpenedWorker>> OpenedWorker::Start(
   std::unique_ptr<OpenedWorker> worker(new OpenedWorker(std::move(options)));
   OPTRAIL_ASSIGN_OR_RETURN(
       worker->process_, StartWorkerProcess(worker->options_.binary, process));
+  worker->memory_cap_bytes_ = worker->options_.memory_cap_bytes;
+  worker->SendOpen(input_seeds);
+  return worker;
+}
+
+void OpenedWorker::SendOpen(const std::vector<uint64_t>& input_seeds) {
   proto::WorkerRequest request;
   proto::WorkerRequest::Open& open = *request.mutable_open();
-  *open.mutable_task() = worker->options_.task;
-  open.set_shared_folder(worker->options_.shared_folder);
+  *open.mutable_task() = options_.task;
+  open.set_shared_folder(options_.shared_folder);
   open.set_build(RunningBinaryFingerprint());
   for (const uint64_t seed : input_seeds) {
     open.add_input_seeds(seed);
-    worker->ready_seeds_.insert(seed);
+    ready_seeds_.insert(seed);
   }
   // What became of it is told by the reply that does not come.
-  (void)worker->process_->WriteFrame(request.SerializeAsString(),
-                                     kWritePatience);
-  return worker;
+  (void)process_->WriteFrame(request.SerializeAsString(), kWritePatience);
+}
+
+bool OpenedWorker::IsIdle() const {
+  return awaited_ && alive_ && sound_ && opened_.outcome() == proto::OK;
+}
+
+bool OpenedWorker::Suits(const OpenedWorkerOptions& options) const {
+  return options.binary == options_.binary &&
+         options.task.device_kind() == options_.task.device_kind() &&
+         options.task.threads() == options_.task.threads() &&
+         options.task.devices() == options_.task.devices() &&
+         options.memory_cap_bytes <= memory_cap_bytes_;
+}
+
+void OpenedWorker::Reopen(OpenedWorkerOptions options,
+                          const std::vector<uint64_t>& input_seeds) {
+  options_ = std::move(options);
+  ready_seeds_.clear();
+  awaited_ = false;
+  SendOpen(input_seeds);
 }
 
 proto::WorkerReply OpenedWorker::AwaitOpen() {
@@ -67,6 +95,8 @@ proto::WorkerReply OpenedWorker::Ask(const proto::WorkerRequest& request,
   Exchanged exchanged =
       Exchange(request, deadline, options_.memory_cap_bytes, *process_);
   alive_ = exchanged.answered;
+  // After a failure nobody knows what the config left behind.
+  sound_ &= LeavesNothingBehind(exchanged.reply.outcome());
   return std::move(exchanged.reply);
 }
 
@@ -74,5 +104,41 @@ void OpenedWorker::Kill() {
   // Its whole group, as Subprocess does.
   if (process_->running()) kill(-process_->pid(), SIGKILL);
 }
+
+bool LeavesNothingBehind(proto::Outcome outcome) {
+  return outcome == proto::OK || outcome == proto::CENSORED ||
+         outcome == proto::CONTENDED || outcome == proto::INVALID;
+}
+
+void EndWorkers(std::vector<std::unique_ptr<OpenedWorker>> workers) {
+  if (workers.empty()) return;
+  for (const auto& worker : workers) worker->Kill();
+  std::thread([workers = std::move(workers)]() mutable {
+    workers.clear();
+  }).detach();
+}
+
+void UsedWorkers::Keep(std::unique_ptr<OpenedWorker> worker) {
+  workers_.push_back(std::move(worker));
+  std::vector<std::unique_ptr<OpenedWorker>> ended;
+  if (!workers_.back()->IsIdle() || workers_.size() > kMaxUsed) {
+    ended.push_back(std::move(workers_.back()));
+    workers_.pop_back();
+  }
+  EndWorkers(std::move(ended));
+}
+
+std::unique_ptr<OpenedWorker> UsedWorkers::Take(
+    const OpenedWorkerOptions& options) {
+  for (auto it = workers_.begin(); it != workers_.end(); ++it) {
+    if (!(*it)->Suits(options)) continue;
+    std::unique_ptr<OpenedWorker> worker = std::move(*it);
+    workers_.erase(it);
+    return worker;
+  }
+  return nullptr;
+}
+
+void UsedWorkers::Clear() { EndWorkers(std::exchange(workers_, {})); }
 
 }  // namespace optrail::suites

@@ -44,6 +44,15 @@ class OpenedWorker {
   static absl::StatusOr<std::unique_ptr<OpenedWorker>> Start(
       OpenedWorkerOptions options, const std::vector<uint64_t>& input_seeds);
 
+  // Whether it waits for a request, none of which went wrong so far, and can be
+  // told such a task next.
+  bool IsIdle() const;
+  bool Suits(const OpenedWorkerOptions& options) const;
+  // Tells it another task, in place of the one it had: the device is open
+  // already, which may have taken longer than all else.
+  void Reopen(OpenedWorkerOptions options,
+              const std::vector<uint64_t>& input_seeds);
+
   // OK, or what keeps any config of the task from being measured.
   proto::WorkerReply AwaitOpen();
 
@@ -64,13 +73,42 @@ class OpenedWorker {
   explicit OpenedWorker(OpenedWorkerOptions options)
       : options_(std::move(options)) {}
 
-  const OpenedWorkerOptions options_;
+  void SendOpen(const std::vector<uint64_t>& input_seeds);
+
+  OpenedWorkerOptions options_;
+  int64_t memory_cap_bytes_ = 0;  // of the process
   std::unique_ptr<Subprocess> process_;
   std::set<uint64_t> ready_seeds_;
   bool awaited_ = false;
   bool alive_ = true;
+  bool sound_ = true;
   proto::WorkerReply opened_;
 };
+
+// Whether a process that answered so can be asked again.
+bool LeavesNothingBehind(proto::Outcome outcome);
+
+// Processes that a task is done with, for tasks that come after it.
+class UsedWorkers {
+ public:
+  UsedWorkers() = default;
+  ~UsedWorkers() { Clear(); }
+  UsedWorkers(const UsedWorkers&) = delete;
+  UsedWorkers& operator=(const UsedWorkers&) = delete;
+
+  // Ends it where it is not idle or there are enough.
+  void Keep(std::unique_ptr<OpenedWorker> worker);
+  // nullptr: none suits.
+  std::unique_ptr<OpenedWorker> Take(const OpenedWorkerOptions& options);
+  void Clear();
+
+ private:
+  std::vector<std::unique_ptr<OpenedWorker>> workers_;
+};
+
+// Ends them without waiting: a second goes by until a driver has taken back
+// what eight processes had.
+void EndWorkers(std::vector<std::unique_ptr<OpenedWorker>> workers);
 
 }  // namespace optrail::suites
 

@@ -193,10 +193,14 @@ absl::Status Worker::Open(const proto::WorkerRequest::Open& request) {
   OPTRAIL_ASSIGN_OR_RETURN(target_, LocalTarget(task_.device_kind()));
   // What is missing here is said before anything is allocated.
   OPTRAIL_RETURN_IF_ERROR(backend_->Id(target_).status());
-  ops::DeviceOptions options;
-  options.threads = task_.threads();
-  OPTRAIL_ASSIGN_OR_RETURN(device_,
-                           ops::MakeDevice(task_.device_kind(), options));
+  // Of the task before, if there was one.
+  operands_.reset();
+  if (device_ == nullptr) {
+    ops::DeviceOptions options;
+    options.threads = task_.threads();
+    OPTRAIL_ASSIGN_OR_RETURN(device_,
+                             ops::MakeDevice(task_.device_kind(), options));
+  }
   OPTRAIL_ASSIGN_OR_RETURN(
       operands_,
       ops::CheckedOperands::Create(*entry_->op, task_.shape(), *device_));

@@ -1,7 +1,6 @@
 #include "suites/worker/worker_evaluator.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -93,15 +92,24 @@ int64_t WorkerEvaluator::waiting_bytes() const {
 void WorkerEvaluator::Rest() {
   std::vector<std::unique_ptr<OpenedWorker>> ended = std::move(ending_);
   ending_.clear();
-  for (auto& [round, slot] : slots_) ended.push_back(std::move(slot.worker));
+  for (auto& [round, slot] : slots_) {
+    // That of the search has served many configs.
+    if (options_.used != nullptr && ProcessesAhead() > 0 && round &&
+        slot.worker->IsIdle()) {
+      options_.used->Keep(std::move(slot.worker));
+    } else {
+      ended.push_back(std::move(slot.worker));
+    }
+  }
   slots_.clear();
   if (next_ != nullptr) ended.push_back(std::move(next_));
-  for (const auto& worker : ended) worker->Kill();
   if (smaller_ && *smaller_) (*smaller_)->Rest();
-  if (ended.empty() || ProcessesAhead() == 0) return;
-  // A second goes by until a driver has taken back what eight processes had;
-  // what was found out need not wait for it.
-  std::thread([ended = std::move(ended)]() mutable { ended.clear(); }).detach();
+  if (ProcessesAhead() > 0) {
+    // What was found out need not wait for them.
+    EndWorkers(std::move(ended));
+  } else {
+    for (const auto& worker : ended) worker->Kill();
+  }
 }
 
 void WorkerEvaluator::Stop(Round round) {
@@ -167,6 +175,12 @@ absl::StatusOr<std::unique_ptr<OpenedWorker>> WorkerEvaluator::StartOne(
   worker.memory_cap_bytes =
       kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes;
   worker.open_deadline = options_.open_deadline;
+  if (options_.used != nullptr) {
+    if (auto used = options_.used->Take(worker); used != nullptr) {
+      used->Reopen(std::move(worker), seeds);
+      return used;
+    }
+  }
   ++workers_started_;
   return OpenedWorker::Start(std::move(worker), seeds);
 }
@@ -347,6 +361,7 @@ proto::WorkerReply WorkerEvaluator::Ready(Round round, uint64_t input_seed) {
   if (!ahead) return reply;
   // There may have been too many at a time for the device.
   StopAhead();
+  if (options_.used != nullptr) options_.used->Clear();
   return Ready(round, input_seed);
 }
 
@@ -429,12 +444,8 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
     evaluation.prepare_ns = compiled->compile_ns;
     evaluation.facts = compiled->facts;
   }
-  // A fresh process serves one config; after a failure nobody knows what the
-  // config left behind.
-  const bool sound = evaluation.outcome == proto::OK ||
-                     evaluation.outcome == proto::CENSORED ||
-                     evaluation.outcome == proto::CONTENDED ||
-                     evaluation.outcome == proto::INVALID;
+  // A fresh process serves one config.
+  const bool sound = LeavesNothingBehind(evaluation.outcome);
   if (options.fresh_process || !sound || !slot.worker->alive()) Stop(round);
   return timed(evaluation);
 }

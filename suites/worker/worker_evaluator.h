@@ -46,6 +46,9 @@ struct WorkerOptions {
   // Who compiles, where several evaluators share it; null: each has its own,
   // once it needs one. Its limits are its own.
   std::shared_ptr<CompilePool> compilers;
+  // Processes that other tasks are done with, where processes may wait; null:
+  // none.
+  std::shared_ptr<UsedWorkers> used;
   // Where workers keep what they share, compiled code and references; empty:
   // each makes its own.
   std::string shared_folder;

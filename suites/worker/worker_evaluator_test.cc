@@ -83,6 +83,50 @@ TEST_F(WorkerEvaluatorTest, AGoodConfigIsCheckedAndMeasured) {
   EXPECT_EQ(evaluation.measurement->metrics(0).metric(), "cpu_time");
 }
 
+TEST_F(WorkerEvaluatorTest, AProcessServesOneTaskAfterAnotherWhileItIsSound) {
+  OpenedWorkerOptions options;
+  options.binary = "/proc/self/exe";
+  options.task = entry_.task;
+  options.memory_cap_bytes = int64_t{512} << 20;
+  options.open_deadline = absl::Minutes(2);
+  auto started = OpenedWorker::Start(options, {1});
+  ASSERT_TRUE(started.ok()) << started.status();
+  std::unique_ptr<OpenedWorker> worker = *std::move(started);
+  EXPECT_FALSE(worker->IsIdle()) << "it was not waited for";
+
+  const auto outcome_of = [&](OpenedWorker& worker,
+                              const std::string& behaviour) {
+    proto::WorkerRequest request;
+    *request.mutable_evaluate()->mutable_config() =
+        *ParseConfig(absl::StrCat("behaviour=", behaviour, ",work=1"));
+    *request.mutable_evaluate()->mutable_sampling() = options_.sampling;
+    request.mutable_evaluate()->set_input_seed(1);
+    return worker.Ask(request, absl::Minutes(2)).outcome();
+  };
+  UsedWorkers used;
+  ASSERT_EQ(worker->AwaitOpen().outcome(), proto::OK);
+  for (const int64_t n : {1000, 77, 4096}) {
+    EXPECT_TRUE(worker->IsIdle());
+    options.task.mutable_shape()->mutable_dims(0)->set_value(n);
+    OpenedWorkerOptions larger = options;
+    larger.memory_cap_bytes *= 2;
+    EXPECT_FALSE(worker->Suits(larger));
+    used.Keep(std::move(worker));
+    EXPECT_EQ(used.Take(larger), nullptr);
+    worker = used.Take(options);
+    ASSERT_NE(worker, nullptr);
+    worker->Reopen(options, {1});
+    EXPECT_FALSE(worker->IsIdle());
+    ASSERT_EQ(worker->AwaitOpen().outcome(), proto::OK);
+    EXPECT_TRUE(LeavesNothingBehind(outcome_of(*worker, "ok"))) << n;
+  }
+  EXPECT_EQ(outcome_of(*worker, "write_nan"), proto::WRONG_RESULT);
+  // What was wrong once is asked no more, by whomever.
+  EXPECT_FALSE(worker->IsIdle());
+  used.Keep(std::move(worker));
+  EXPECT_EQ(used.Take(options), nullptr);
+}
+
 TEST_F(WorkerEvaluatorTest, EachMisbehaviourBecomesItsOutcome) {
   const std::vector<std::pair<std::string, proto::Outcome>> expected = {
       {"crash", proto::CRASHED},

@@ -49,7 +49,10 @@ bool PairedProof::Open(absl::Duration spent) {
   }
   const double low = std::exp(evidence_.inner_low);
   const double high = std::exp(evidence_.inner_high);
-  if ((high - low) / 2 <= options_.half_width) {
+  const double gain = std::fabs(1 - std::exp(evidence_.log_ratio));
+  const double half_width =
+      std::max(options_.half_width, options_.part_of_gain * gain);
+  if ((high - low) / 2 <= half_width) {
     end_ = proto::PROOF_PRECISE;
     return false;
   }

@@ -31,9 +31,11 @@ struct ProofOptions {
   double false_gain_rate = .01;
   // Of the recorded interval, which holds whenever the rounds end.
   double confidence = .95;
-  // The rounds end when the interval is within this fraction on either side, or
-  // after so many rounds, or so much time; never before min_rounds.
+  // The rounds end when the interval is within this on either side, or within
+  // this part of a large gain: nobody asks of two thirds whether they are 68 or
+  // 69%. Or after so many rounds, or so much time; never before min_rounds.
   double half_width = .01;
+  double part_of_gain = .05;
   int min_rounds = 5;
   int max_rounds = 4000;
   absl::Duration max_time = absl::Minutes(1);

@@ -39,6 +39,17 @@ TEST(PairedProof, GoesOnUntilItsIntervalIsNarrow) {
   }
 }
 
+TEST(PairedProof, TakesALargeGainLessExactly) {
+  ProofOptions options;
+  options.max_time = absl::InfiniteDuration();
+  const proto::Proof proof = Prove(options, .6, .03);
+  EXPECT_EQ(proof.end(), proto::PROOF_PRECISE);
+  EXPECT_LE(HalfWidth(proof), .03);
+  EXPECT_TRUE(proof.claimed());
+  options.part_of_gain = 0;
+  EXPECT_GT(Prove(options, .6, .03).rounds(), proof.rounds());
+}
+
 TEST(PairedProof, SaysWhyItsIntervalIsWide) {
   ProofOptions options;
   options.max_time = absl::Seconds(20);

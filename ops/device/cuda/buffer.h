@@ -30,7 +30,13 @@ class MemoryComparer {
   // Of addresses that are multiples of 16. Waits for the answer.
   absl::StatusOr<bool> Equal(Address a, Address b, size_t size_bytes);
 
+  // Reads all of it once, as launched: what the L2 held is gone then, and
+  // nothing has to be written back for what came instead.
+  absl::Status Read(Address from, size_t size_bytes);
+
  private:
+  absl::Status Launch(Address a, Address b, size_t size_bytes);
+
   const Driver& driver_;
   const Stream stream_;
   Module module_ = nullptr;

@@ -162,6 +162,10 @@ absl::Status CudaDevice::FlushL2() {
       "cuMemsetD8Async");
 }
 
+absl::Status CudaDevice::ReadThroughL2(const void* from, size_t size_bytes) {
+  return comparer_->Read(reinterpret_cast<Address>(from), size_bytes);
+}
+
 absl::StatusOr<std::unique_ptr<Timer>> CudaDevice::MakeTimer(
     Invocation& invocation, OperandSets& operands, TimingMode mode) {
   return MakeCudaTimer(*this, invocation, operands, mode);

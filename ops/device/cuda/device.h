@@ -59,6 +59,8 @@ class CudaDevice : public Device {
 
   // Fills the L2 with something else; asynchronous.
   absl::Status FlushL2();
+  // With those bytes; asynchronous.
+  absl::Status ReadThroughL2(const void* from, size_t size_bytes);
 
  private:
   explicit CudaDevice(const Driver& driver) : driver_(driver) {}
