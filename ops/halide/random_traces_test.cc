@@ -5,7 +5,7 @@
 // nobody may touch, since a program that reads a little beyond its inputs would
 // match all the same. A campaign:
 //
-//   random_traces_test --gtest_filter=*Compile* --op=conv2d --traces=500
+//   random_traces_test --gtest_filter=*Compile*/conv2d --traces=500
 
 #include <malloc.h>
 #include <signal.h>
