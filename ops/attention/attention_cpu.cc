@@ -75,8 +75,7 @@ class TiledTask {
     blocking_.pack_b = false;
     keys_at_ = Lines(WorkspaceFloats(blocking_, {query_block_, most, most}));
     scores_at_ = keys_at_ + Lines(size.d * key_block_);
-    sums_at_ = scores_at_ + Lines(query_block_ * key_block_);
-    states_at_ = sums_at_ + Lines(query_block_ * size.d);
+    states_at_ = scores_at_ + Lines(query_block_ * key_block_);
     floats_ = states_at_ + Lines(2 * task_queries_);
   }
 
@@ -111,17 +110,15 @@ class TiledTask {
              int64_t key, int64_t cols, SoftmaxState* states, float* y,
              float* space) const {
     float* const scores = space + scores_at_;
-    // The first block's sums are the first that y holds.
-    float* const sums = key == 0 ? y : space + sums_at_;
     MultiplyBlocked(blocking_, {rows, cols, size_.d}, q, size_.d,
                     space + keys_at_, key_block_, scores, key_block_, space);
     int64_t seen[kMostQueries];
     for (int64_t r = 0; r < rows; ++r) seen[r] = size_.seen(query + r) - key;
     SoftmaxBlock(scores, rows, cols, key_block_, seen, size_.scale(), states, y,
                  size_.d);
-    MultiplyBlocked(blocking_, {rows, size_.d, cols}, scores, key_block_, v,
-                    size_.d, sums, size_.d, space);
-    if (key > 0) AddRows(sums, rows, size_.d, y);
+    MultiplyBlocked(blocking_, {rows, size_.d, cols}, scores, key_block_,
+                    Segments(), v, size_.d, y, size_.d, space,
+                    /*accumulate=*/key > 0);
   }
 
   const Size size_;
@@ -129,7 +126,7 @@ class TiledTask {
   const int64_t key_block_;
   const int64_t task_queries_;
   Blocking blocking_;
-  int64_t keys_at_, scores_at_, sums_at_, states_at_, floats_;
+  int64_t keys_at_, scores_at_, states_at_, floats_;
 };
 
 absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
