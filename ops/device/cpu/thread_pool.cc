@@ -36,19 +36,21 @@ void Pause() {
 #endif
 }
 
-// Returns true as soon as `condition` holds, false after kSpinNs.
+// Returns true as soon as `condition` holds, false after kAwakeNs.
 template <typename Condition>
-bool SpinUntil(const Condition& condition) {
+bool AwakeUntil(const Condition& condition) {
   using Clock = std::chrono::steady_clock;
   if (condition()) return true;
-  const Clock::time_point deadline =
-      Clock::now() + std::chrono::nanoseconds(ThreadPool::kSpinNs);
+  const Clock::time_point begin = Clock::now();
+  std::chrono::nanoseconds waited(0);
   do {
     for (int i = 0; i < 16; ++i) {
       Pause();
       if (condition()) return true;
     }
-  } while (Clock::now() < deadline);
+    if (waited.count() > ThreadPool::kSpinNs) sched_yield();
+    waited = Clock::now() - begin;
+  } while (waited.count() < ThreadPool::kAwakeNs);
   return false;
 }
 
@@ -92,7 +94,7 @@ void ThreadPool::Work(int thread) {
   uint32_t seen = 0;
   while (true) {
     const auto changed = [&] { return generation_.load() != seen; };
-    if (!SpinUntil(changed)) {
+    if (!AwakeUntil(changed)) {
       // The caller changes generation_ before it looks at sleeping_workers_,
       // and the kernel compares generation_ once more: no wake-up is lost.
       sleeping_workers_.fetch_add(1);
@@ -147,7 +149,7 @@ void ThreadPool::ClaimAndRun(int thread, uint32_t generation) {
 }
 
 void ThreadPool::WaitUntilDone(uint32_t count) {
-  if (SpinUntil([&] { return done_.load() == count; })) return;
+  if (AwakeUntil([&] { return done_.load() == count; })) return;
   caller_sleeps_.store(true);
   for (uint32_t done = done_.load(); done != count; done = done_.load()) {
     FutexWait(done_, done);

@@ -14,9 +14,9 @@
 // Why it does not collapse when it loses a core: iterations are claimed one by
 // one, and who is done with his share claims from others', so that a thread
 // that does not run holds up nothing but the iteration it has already claimed;
-// waiting threads spin for at most kSpin, then sleep in the kernel and leave
-// their core to whoever has work. A barrier that only spins burns the time
-// slice of the very thread it waits for.
+// waiting threads spin for at most kSpinNs, then offer their core to others
+// between looks, and from kAwakeNs on sleep in the kernel. A barrier that only
+// spins burns the time slice of the very thread it waits for.
 //
 // It is not a task scheduler: one loop runs at a time, and a loop inside a loop
 // body runs on the thread that meets it.
@@ -36,7 +36,9 @@ class ThreadPool {
   // How long a thread looks for work, or for the end of a loop, before it
   // sleeps: several times what waking a thread costs (28 to 47 us at the median
   // on a virtual machine), so that back-to-back loops find everybody awake.
-  static constexpr int64_t kSpinNs = 200000;
+  static constexpr int64_t kAwakeNs = 200000;
+  // How long of that it does not offer its core to whoever else could run.
+  static constexpr int64_t kSpinNs = 20000;
 
   // `threads` >= 1 includes the caller of ParallelFor; `cpus`, if not empty,
   // names the core of each worker thread (that is, of threads 1, 2, ...).
