@@ -16,6 +16,7 @@
 
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -23,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/memory_group.h"
 
 extern char** environ;
 
@@ -233,6 +235,11 @@ int RunProcessGuard(int argc, char** argv) {
   sigprocmask(SIG_BLOCK, &watched, nullptr);
   const int signals = signalfd(-1, &watched, SFD_CLOEXEC);
 
+  // Where the kernel limits the tree, nobody needs to look.
+  std::unique_ptr<MemoryGroup> group;
+  if (max_resident_bytes > 0) {
+    group = MemoryGroup::Enter(max_resident_bytes).value_or(nullptr);
+  }
   setenv(kParentPidVariable, absl::StrCat(getpid()).c_str(), 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -244,11 +251,17 @@ int RunProcessGuard(int argc, char** argv) {
   const int error_number =
       posix_spawnp(&child, argv[2], nullptr, &attributes, argv + 2, environ);
   posix_spawnattr_destroy(&attributes);
+  if (group != nullptr) (void)group->Leave();
   if (error_number != 0) {
     std::fprintf(stderr, "process guard: starting %s: %s\n", argv[2],
                  strerror(error_number));
     return 127;
   }
+  const auto is_above = [&] {
+    if (max_resident_bytes <= 0) return false;
+    return group != nullptr ? group->WasExceeded()
+                            : TreeBytes() > max_resident_bytes;
+  };
   while (true) {
     pollfd polled[2] = {{signals, POLLIN, 0}, {parent_fd, POLLIN, 0}};
     const int ready = poll(polled, 2, max_resident_bytes > 0 ? kLookMs : -1);
@@ -263,15 +276,19 @@ int RunProcessGuard(int argc, char** argv) {
       while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
         if (ended != child) continue;
         KillTree();
+        if (is_above()) break;
+        group.reset();
         EndAs(status);
       }
     }
-    if (max_resident_bytes > 0 && TreeBytes() > max_resident_bytes) {
+    if (is_above()) {
       KillTree();
+      group.reset();
       _exit(kGuardOutOfMemoryCode);
     }
   }
   KillTree();
+  group.reset();
   _exit(128 + SIGTERM);
 }
 

@@ -17,8 +17,10 @@
 // The guard is the reaper of all its descendants (PR_SET_CHILD_SUBREAPER), so
 // none of them is ever out of its sight, and it watches its parent (pidfd): a
 // parent that is killed by any signal takes the tree along within milliseconds.
-// A machine that permits no control groups is enough; resident sizes are summed
-// over the tree, so pages that its processes share count in each.
+// The limit is a control group where this process may make one
+// (memory_group.h). Elsewhere resident sizes are summed over the tree every 20
+// ms, so that pages that its processes share count in each, and what it had
+// beyond the limit by then depends on how fast it allocates.
 //
 // It is no sandbox: what may send it SIGKILL can part it from the tree.
 

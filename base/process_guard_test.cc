@@ -120,10 +120,11 @@ TEST_F(ProcessGuardTest, ADeadlineEndsTheWholeTree) {
 }
 
 TEST_F(ProcessGuardTest, TheMemoryOfTheTreeIsLimitedTogether) {
-  // Four processes of some 40 MB each, none of them above the limit.
+  // Four processes of 40 MB each (80 for a moment), none of them above the
+  // limit.
   options_.max_resident_bytes = int64_t{100} << 20;
   const std::string hog =
-      "sh -c 'x=$(head -c 20000000 /dev/zero | tr \"\\0\" x); sleep 600' & ";
+      "sh -c 'x=$(head -c 40000000 /dev/zero | tr \"\\0\" x); sleep 600' & ";
   const auto result = RunCommand(
       {"/bin/sh", "-c", absl::StrCat(hog, hog, hog, hog, "wait")}, options_);
   ASSERT_TRUE(result.ok()) << result.status();

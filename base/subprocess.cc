@@ -105,6 +105,9 @@ constexpr int kGuardPatienceMs = 1500;
 // both share one.
 constexpr int kRarestLooks = 5;
 
+// Of a deadline, before it is looked at whether the child waits for a core.
+constexpr double kUnwatchedShare = .1;
+
 // A pipe none of whose ends a concurrently started child inherits.
 struct Pipe {
   int read_fd = -1;
@@ -346,10 +349,41 @@ Subprocess::Wakeup Subprocess::WaitForDescriptor(int fd, short events,
   }
 }
 
+Subprocess::Wakeup Subprocess::WaitForDescriptor(int fd, short events,
+                                                 Deadline& deadline) {
+  while (true) {
+    const Wakeup wakeup = WaitForDescriptor(fd, events, deadline.next());
+    if (wakeup != Wakeup::kTimeout || deadline.IsOver()) return wakeup;
+  }
+}
+
+Subprocess::Deadline::Deadline(const Subprocess& process,
+                               absl::Duration timeout)
+    : process_(process),
+      timeout_(timeout),
+      start_(process.Now()),
+      next_(start_ +
+            (process.options_.deadline_stretch > 1 ? kUnwatchedShare : 1) *
+                timeout) {}
+
+bool Subprocess::Deadline::IsOver() {
+  const absl::Duration now = process_.Now();
+  if (now < next_) return false;
+  const double stretch = process_.options_.deadline_stretch;
+  if (stretch <= 1) return true;
+  if (waits_.has_value()) {
+    next_ = start_ + std::min(timeout_ + waits_->Longest(), stretch * timeout_);
+  } else {
+    waits_.emplace(process_.pid_);
+    next_ = start_ + timeout_;
+  }
+  return now >= next_;
+}
+
 absl::Status Subprocess::WriteFrame(absl::string_view payload,
                                     absl::Duration timeout) {
   OPTRAIL_RETURN_IF_ERROR(CheckFrameSize(payload.size()));
-  const absl::Duration deadline = Now() + timeout;
+  Deadline deadline(*this, timeout);
   std::string frame(kFrameHeaderBytes, '\0');
   EncodeLength(static_cast<uint32_t>(payload.size()), &frame[0]);
   frame.append(payload.data(), payload.size());
@@ -386,7 +420,7 @@ absl::Status Subprocess::WriteFrame(absl::string_view payload,
 }
 
 absl::StatusOr<std::string> Subprocess::ReadFrame(absl::Duration timeout) {
-  const absl::Duration deadline = Now() + timeout;
+  Deadline deadline(*this, timeout);
   char header[kFrameHeaderBytes];
   std::string payload;
   size_t received = 0;  // of header and payload together

@@ -35,7 +35,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/clock.h"
+#include "base/core_waits.h"
 
 namespace optrail {
 
@@ -79,6 +81,12 @@ struct SubprocessOptions {
   // of the machine neither kills a child nor keeps it alive. nullptr: the
   // machine's own. Must outlive the child.
   const Clock* clock = nullptr;
+  // Deadlines of frames are put off by what the child waited for a core
+  // (core_waits.h), to as many times themselves at most: neighbours on its core
+  // are no reason to kill a child that works, and one that hangs still ends. A
+  // tenth of a deadline passes before that is looked at, so that short
+  // exchanges cost nothing.
+  double deadline_stretch = 1;
 };
 
 // How a child ended.
@@ -174,6 +182,22 @@ class Subprocess {
   friend absl::StatusOr<CommandResult> RunCommand(
       const std::vector<std::string>& argv, const CommandOptions& options);
   enum class Wakeup { kReady, kTimeout, kOutOfMemory, kExited };
+  // That of a frame: see SubprocessOptions::deadline_stretch.
+  class Deadline {
+   public:
+    Deadline(const Subprocess& process, absl::Duration timeout);
+    // Not before then, by process.Now(), is it over.
+    absl::Duration next() const { return next_; }
+    // Whether it is. If not, next() is later than before.
+    bool IsOver();
+
+   private:
+    const Subprocess& process_;
+    const absl::Duration timeout_;
+    const absl::Duration start_;
+    absl::Duration next_;
+    absl::optional<CoreWaits> waits_;
+  };
 
   Subprocess() = default;
   // Steady, since the clock's arbitrary start; deadlines are such times.
@@ -181,6 +205,7 @@ class Subprocess {
   // Waits until `fd` is ready for `events`, draining stderr and watching the
   // child's memory meanwhile. fd -1: waits for the child's end only.
   Wakeup WaitForDescriptor(int fd, short events, absl::Duration deadline);
+  Wakeup WaitForDescriptor(int fd, short events, Deadline& deadline);
   bool IsAboveMemoryCap() const;
   void DrainStderr();
   void KillGroup(ExitInfo::Kind why);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/config.h"
 #include "absl/status/status.h"
@@ -18,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -289,6 +291,47 @@ TEST(SubprocessTest, SettingTheClockBackKeepsNoHangingChildAlive) {
   EXPECT_TRUE(
       absl::IsDeadlineExceeded(child->ReadFrame(absl::Seconds(10)).status()));
   EXPECT_EQ(child->Wait(absl::Seconds(10)).kind, Kind::kTimedOut);
+}
+
+// One core, and neighbours that keep it busy.
+class CoreWithNeighbours : public ::testing::Test {
+ protected:
+  static constexpr int kNeighbours = 4;
+  // Children that are started by now on share the core with all neighbours.
+  void SetUp() override {
+    usable_ = UsableCpus();
+    ASSERT_TRUE(UseCpus({usable_.front()}).ok());
+    for (int i = 0; i < kNeighbours; ++i) {
+      neighbours_.push_back(StartChild("frames"));
+      ASSERT_TRUE(neighbours_.back()->WriteFrame("spin", kAges).ok());
+    }
+  }
+  void TearDown() override { ASSERT_TRUE(UseCpus(usable_).ok()); }
+
+  std::vector<int> usable_;
+  std::vector<std::unique_ptr<Subprocess>> neighbours_;
+};
+
+// Half a second of work takes five times as long here.
+TEST_F(CoreWithNeighbours, ADeadlineDoesNotCountWhatTheChildWaitedForTheCore) {
+  SubprocessOptions options;
+  options.deadline_stretch = 100;
+  const std::unique_ptr<Subprocess> child = StartChild("frames", options);
+  ASSERT_TRUE(child->WriteFrame("compute", kAges).ok());
+  const absl::StatusOr<std::string> reply = child->ReadFrame(absl::Seconds(1));
+  EXPECT_TRUE(reply.ok()) << reply.status();
+}
+
+TEST_F(CoreWithNeighbours, OneThatHangsMissesItAllTheSame) {
+  SubprocessOptions options;
+  options.deadline_stretch = 3;
+  for (const char* how : {"hang", "spin"}) {
+    const std::unique_ptr<Subprocess> child = StartChild("frames", options);
+    ASSERT_TRUE(child->WriteFrame(how, kAges).ok());
+    EXPECT_TRUE(absl::IsDeadlineExceeded(
+        child->ReadFrame(absl::Milliseconds(300)).status()))
+        << how;
+  }
 }
 
 TEST(SubprocessTest, CrashIsUnavailableAndTheSignalIsKnown) {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -26,6 +27,13 @@ void Allocate() {
   pause();
 }
 
+// Computes for so long by the time that it has a core.
+void Compute(clock_t ticks) {
+  const clock_t end = clock() + ticks;
+  while (clock() < end) {
+  }
+}
+
 int ServeFrames() {
   optrail::DieWithParent();
   auto channel = optrail::FrameChannel::TakeStandardStreams().value();
@@ -33,6 +41,8 @@ int ServeFrames() {
     const absl::StatusOr<std::string> request = channel->Read();
     if (!request.ok()) return absl::IsOutOfRange(request.status()) ? 0 : 9;
     if (*request == "hang") pause();
+    if (*request == "spin") Compute(3600 * CLOCKS_PER_SEC);
+    if (*request == "compute") Compute(CLOCKS_PER_SEC / 2);
     if (*request == "crash") std::abort();
     if (*request == "exit") return 5;
     if (*request == "allocate") Allocate();

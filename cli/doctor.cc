@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/memory_group.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
@@ -95,6 +96,16 @@ std::string HereText(const ops::Backend& backend,
   return backend.library().empty() ? "yes" : backend.library();
 }
 
+// How --command_memory_mib and the limit of a compiler are kept.
+std::string MemoryLimitText() {
+  const auto group = MemoryGroup::Enter(int64_t{1} << 50);
+  if (group.ok() && (*group)->Leave().ok()) {
+    return "by the kernel (a control group)";
+  }
+  return absl::StrCat("watched, since there can be no control group: ",
+                      group.status().message());
+}
+
 void AddSupport(const suites::RunContext& context, Table& table) {
   std::vector<std::string> names;
   for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
@@ -106,6 +117,7 @@ void AddSupport(const suites::RunContext& context, Table& table) {
       table.AddRow({support.what, support.here});
     }
   }
+  table.AddRow({"memory limits", MemoryLimitText()});
   // By what is said of it, since a library serves many operators.
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> here;
   for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {

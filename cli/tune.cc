@@ -48,7 +48,7 @@ ABSL_FLAG(std::vector<std::string>, weights, {},
 ABSL_FLAG(absl::Duration, command_timeout, absl::Minutes(10),
           "A run of the command that takes longer is killed.");
 ABSL_FLAG(int64_t, command_memory_mib, 0,
-          "A run whose processes together have more MiB than this resident is "
+          "A run whose processes together take more MiB than this is "
           "killed; 0: no limit.");
 ABSL_FLAG(int32_t, parallel, 1,
           "Runs of the command at the same time; more than one disturb each "

@@ -74,6 +74,7 @@ absl::StatusOr<Lookup::Prepared> Lookup::Prepare(const Question& question,
   request.kernel_id = data->question.kernel_id;
   request.objective = data->question.objective;
   request.devices = question.devices;
+  request.exact_only = question.exact_only;
   OPTRAIL_ASSIGN_OR_RETURN(request.device_kind, ParseDevice(question.device));
   OPTRAIL_ASSIGN_OR_RETURN(request.cache_mode,
                            ParseCacheMode(question.cache_mode));

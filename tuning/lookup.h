@@ -50,6 +50,7 @@ class Lookup {
     std::string launch_mode;         // "", "stream", "graph"
     std::string objective;           // "": time
     int devices = 1;
+    bool exact_only = false;  // never the nearest: for decisions of schedules
   };
 
   // A question with its shape, checked and parsed once. Cheap to copy.

@@ -52,6 +52,12 @@ TEST(LookupTest, NearestIsSaidAndNothingIsTheKernelsDefault) {
       lookup.Find(*Lookup::Prepare(Matmul(), "m=64,n=48,k=32/f16"));
   EXPECT_EQ(none.config, nullptr);
   EXPECT_EQ(none.Int("mr", 4), 4);
+  Lookup::Question exact = Matmul();
+  exact.exact_only = true;
+  EXPECT_EQ(lookup.Find(*Lookup::Prepare(exact, "m=128,n=48,k=32/f32")).config,
+            nullptr);
+  EXPECT_NE(lookup.Find(*Lookup::Prepare(exact, "m=64,n=48,k=32/f32")).config,
+            nullptr);
   Lookup::Question blas = Matmul();
   blas.backend = "openblas";
   EXPECT_EQ(lookup.Find(*Lookup::Prepare(blas, "m=64,n=48,k=32/f32")).config,

@@ -26,6 +26,8 @@ namespace {
 constexpr int64_t kFewQueries = 3;
 // Of a few queries: a vector's sums across lanes.
 constexpr int64_t kKeysAtOnce = 16;
+// So far ahead they are prefetched into L2, whose misses are more than L1's.
+constexpr int64_t kKeysAhead = 32;
 
 struct Size {
   int64_t batch, heads, queries, keys, d;
@@ -75,8 +77,7 @@ class TiledTask {
     blocking_.pack_b = false;
     keys_at_ = Lines(WorkspaceFloats(blocking_, {query_block_, most, most}));
     scores_at_ = keys_at_ + Lines(size.d * key_block_);
-    sums_at_ = scores_at_ + Lines(query_block_ * key_block_);
-    states_at_ = sums_at_ + Lines(query_block_ * size.d);
+    states_at_ = scores_at_ + Lines(query_block_ * key_block_);
     floats_ = states_at_ + Lines(2 * task_queries_);
   }
 
@@ -111,17 +112,15 @@ class TiledTask {
              int64_t key, int64_t cols, SoftmaxState* states, float* y,
              float* space) const {
     float* const scores = space + scores_at_;
-    // The first block's sums are the first that y holds.
-    float* const sums = key == 0 ? y : space + sums_at_;
     MultiplyBlocked(blocking_, {rows, cols, size_.d}, q, size_.d,
                     space + keys_at_, key_block_, scores, key_block_, space);
     int64_t seen[kMostQueries];
     for (int64_t r = 0; r < rows; ++r) seen[r] = size_.seen(query + r) - key;
     SoftmaxBlock(scores, rows, cols, key_block_, seen, size_.scale(), states, y,
                  size_.d);
-    MultiplyBlocked(blocking_, {rows, size_.d, cols}, scores, key_block_, v,
-                    size_.d, sums, size_.d, space);
-    if (key > 0) AddRows(sums, rows, size_.d, y);
+    MultiplyBlocked(blocking_, {rows, size_.d, cols}, scores, key_block_,
+                    Segments(), v, size_.d, y, size_.d, space,
+                    /*accumulate=*/key > 0);
   }
 
   const Size size_;
@@ -129,7 +128,7 @@ class TiledTask {
   const int64_t key_block_;
   const int64_t task_queries_;
   Blocking blocking_;
-  int64_t keys_at_, scores_at_, sums_at_, states_at_, floats_;
+  int64_t keys_at_, scores_at_, states_at_, floats_;
 };
 
 absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
@@ -213,9 +212,15 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
           for (int64_t j = begin; j < end; j += block) {
             const int64_t keys = std::min(block, end - j);
             // Calls body(row, first key, keys) for a few keys after the other
-            // that stay in the L1 cache for all rows which see them.
-            const auto for_each = [&](const auto& body) {
+            // that stay in the L1 cache for all rows which see them, while
+            // those to come are on their way.
+            const auto for_each = [&](const float* from, const auto& body) {
               for (int64_t i = 0; i < keys; i += kKeysAtOnce) {
+                for (int64_t at = 0; at < kKeysAtOnce * size.d; at += 16) {
+                  __builtin_prefetch(from + (i + kKeysAhead) * size.d + at,
+                                     /*write=*/0,
+                                     /*locality=*/2);
+                }
                 for (int64_t r = 0; r < rows; ++r) {
                   const int64_t count =
                       std::min({kKeysAtOnce, keys - i,
@@ -224,7 +229,7 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
                 }
               }
             };
-            for_each([&](int64_t r, int64_t i, int64_t count) {
+            for_each(k + j * size.d, [&](int64_t r, int64_t i, int64_t count) {
               ScoreKeys(q + (head * rows + r) * size.d, k + (j + i) * size.d,
                         count, size.d, lease.data() + r * block + i);
             });
@@ -235,7 +240,7 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
               SoftmaxBlock(lease.data() + r * block, 1, count, block, &count,
                            size.scale(), state + r, sum + r * size.d, size.d);
             }
-            for_each([&](int64_t r, int64_t i, int64_t count) {
+            for_each(v + j * size.d, [&](int64_t r, int64_t i, int64_t count) {
               SumValues(lease.data() + r * block + i, v + (j + i) * size.d,
                         count, size.d, sum + r * size.d);
             });

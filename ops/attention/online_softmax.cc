@@ -88,18 +88,6 @@ void BlockForTarget(float* scores, int64_t rows, int64_t cols, int64_t stride,
   }
 }
 
-void AddForTarget(const float* add, int64_t rows, int64_t d, float* y) {
-  const D tag;
-  const int64_t lanes = hn::Lanes(tag);
-  const int64_t count = rows * d;
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(hn::Add(hn::LoadU(tag, add + i), hn::LoadU(tag, y + i)), tag,
-               y + i);
-  }
-  for (; i < count; ++i) y[i] += add[i];
-}
-
 void FinishForTarget(const SoftmaxState* states, int64_t rows, int64_t d,
                      float* y) {
   for (int64_t r = 0; r < rows; ++r) Scale(y + r * d, d, 1 / states[r].sum);
@@ -203,7 +191,6 @@ HWY_AFTER_NAMESPACE();
 namespace optrail::ops {
 namespace {
 HWY_EXPORT(BlockForTarget);
-HWY_EXPORT(AddForTarget);
 HWY_EXPORT(FinishForTarget);
 HWY_EXPORT(ScoreForTarget);
 HWY_EXPORT(SumForTarget);
@@ -217,10 +204,6 @@ void SoftmaxBlock(float* scores, int64_t rows, int64_t cols, int64_t stride,
                   float* y, int64_t d) {
   HWY_DYNAMIC_DISPATCH(BlockForTarget)
   (scores, rows, cols, stride, seen, scale, states, y, d);
-}
-
-void AddRows(const float* add, int64_t rows, int64_t d, float* y) {
-  HWY_DYNAMIC_DISPATCH(AddForTarget)(add, rows, d, y);
 }
 
 void FinishRows(const SoftmaxState* states, int64_t rows, int64_t d, float* y) {

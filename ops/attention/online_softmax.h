@@ -27,9 +27,6 @@ void SoftmaxBlock(float* scores, int64_t rows, int64_t cols, int64_t stride,
                   const int64_t* seen, float scale, SoftmaxState* states,
                   float* y, int64_t d);
 
-// y[r] += add[r].
-void AddRows(const float* add, int64_t rows, int64_t d, float* y);
-
 // y[r] /= the state's sum.
 void FinishRows(const SoftmaxState* states, int64_t rows, int64_t d, float* y);
 

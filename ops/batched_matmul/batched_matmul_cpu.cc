@@ -55,8 +55,7 @@ class BatchedMatmulCpu : public KnobKernel<BatchedMatmulKnobs> {
                 TransposeInto(from + column * k, columns, k, k, space, columns);
                 return BlockView{space, columns};
               },
-              static_cast<float*>(operands[2]),
-              [](float*, int64_t, int64_t, int64_t) {});
+              static_cast<float*>(operands[2]), Epilogue());
         },
         tasks.workspaces());
   }

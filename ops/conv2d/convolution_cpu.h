@@ -86,9 +86,15 @@ class ConvolutionInPlace {
     blocking.pack_a = false;
     plan.size_ = size;
     plan.blocking_ = blocking;
-    plan.task_lines_ =
-        std::clamp<int64_t>(task_rows / size.q, int64_t{1}, size.p);
-    plan.task_columns_ = std::min(task_columns, size.k);
+    // A pixel is read once for all places of the filter.
+    const TaskSize task = ShareOut(
+        size.n,
+        {size.p * size.q, size.q,
+         std::max(task_rows / size.q, int64_t{1}) * size.q,
+         12.0 / static_cast<double>(size.r * size.s)},
+        {size.k, blocking.tile.columns, task_columns}, device.threads());
+    plan.task_lines_ = task.rows / size.q;
+    plan.task_columns_ = std::min(task.columns, size.k);
     plan.filter_rows_ = std::clamp<int64_t>(blocking.kc / (size.s * size.c),
                                             int64_t{1}, size.r);
     const int64_t columns = std::min(blocking.nc, plan.task_columns_);
@@ -110,10 +116,8 @@ class ConvolutionInPlace {
 
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
 
-  // finish(y, rows, columns, first column) ends a block of y.
-  template <class Finish>
   void Run(CpuDevice& device, const float* x, const float* weights, float* y,
-           const Finish& finish) const {
+           const Epilogue& epilogue) const {
     device.ParallelFor(count(), [&](int64_t task) {
       const ConvolutionSize& s = size_;
       const int64_t column = task % column_parts() * task_columns_;
@@ -143,8 +147,8 @@ class ConvolutionInPlace {
                             from + (i * s.stride + r) * width(), s.stride * s.c,
                             {line_depth, width()},
                             weights + r * line_depth * s.k + j, s.k, out, s.k,
-                            lease.data(), /*accumulate=*/r > 0);
-            if (r + rows == s.r) finish(out, s.q, columns, j);
+                            lease.data(), /*accumulate=*/r > 0,
+                            r + rows == s.r ? epilogue.From(j) : Epilogue());
           }
         }
       }
@@ -176,9 +180,13 @@ class ConvolutionWinograd {
     ConvolutionWinograd plan;
     plan.size_ = size;
     plan.blocking_ = blocking;
+    // Lines of tiles, for all filters.
+    const int64_t line = plan.columns() * kOutputs * kOutputs;
     plan.task_lines_ =
-        std::clamp<int64_t>(task_rows / (kOutputs * plan.columns() * kOutputs),
-                            int64_t{1}, plan.lines());
+        ShareOut(size.n, {plan.lines() * line, line, task_rows / line * line},
+                 {size.k, size.k, size.k}, device.threads())
+            .rows /
+        line;
     // Every part begins on a cache line.
     const auto parts = [](int64_t floats) { return CeilDiv(floats, 16) * 16; };
     const int64_t tiles = plan.task_lines_ * plan.columns();
@@ -199,10 +207,8 @@ class ConvolutionWinograd {
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
   const std::shared_ptr<Workspaces>& filter_space() const { return filters_; }
 
-  // As of ConvolutionInPlace.
-  template <class Finish>
   void Run(CpuDevice& device, const float* x, const float* weights, float* y,
-           const Finish& finish) const {
+           const Epilogue& epilogue) const {
     const WinogradTransforms& winograd = FindWinograd();
     float* const u = filters_->at(0);
     ForBlocks(device, filters(), kFiltersAtOnce,
@@ -250,7 +256,8 @@ class ConvolutionWinograd {
       }
       const int64_t line = first * kOutputs;
       const int64_t out_lines = std::min(task_lines_ * kOutputs, s.p - line);
-      finish(y + (image * s.p + line) * s.q * s.k, out_lines * s.q, s.k, 0);
+      ScaleShiftActivate(epilogue, y + (image * s.p + line) * s.q * s.k,
+                         out_lines * s.q, s.k, s.k);
     });
   }
 
@@ -297,7 +304,7 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       return MakeInvocation(
           [=, &device](absl::Span<void* const> operands) {
             const Operands all(operands);
-            plan.Run(device, all.x, all.weights, all.y, all.Finish(size));
+            plan.Run(device, all.x, all.weights, all.y, all.epilogue);
           },
           plan.workspaces());
     }
@@ -312,7 +319,7 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       return MakeInvocation(
           [=, &device](absl::Span<void* const> operands) {
             const Operands all(operands);
-            plan.Run(device, all.x, all.weights, all.y, all.Finish(size));
+            plan.Run(device, all.x, all.weights, all.y, all.epilogue);
           },
           plan.workspaces(), plan.filter_space());
     }
@@ -339,7 +346,7 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
               [&](int64_t, int64_t column, int64_t, float*) {
                 return BlockView{all.weights + column, size.k};
               },
-              all.y, all.Finish(size));
+              all.y, all.epilogue);
         },
         tasks.workspaces());
   }
@@ -364,18 +371,6 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       epilogue.scale = static_cast<const float*>(operands[2]);
       epilogue.shift = static_cast<const float*>(operands[3]);
       epilogue.activation = Activation::kRelu;
-    }
-
-    // What ends a block of y.
-    auto Finish(const ConvolutionSize& size) const {
-      return [this, &size](float* block, int64_t rows, int64_t columns,
-                           int64_t column) {
-        if (!kFused) return;
-        Epilogue part = epilogue;
-        part.scale += column;
-        part.shift += column;
-        ScaleShiftActivate(part, block, rows, columns, size.k);
-      };
     }
 
     const float* x;

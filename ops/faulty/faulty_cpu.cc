@@ -33,6 +33,11 @@ using Behaviour = FaultyKnobs::Behaviour;
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
+[[noreturn]] void Spin() {
+  volatile int64_t turns = 0;
+  while (true) turns = turns + 1;
+}
+
 // Touches every page: memory that is only reserved costs nothing. Where a cap
 // makes an allocation fail, it stops the process as bad_alloc would.
 [[noreturn]] void AllocateWithoutEnd() {
@@ -63,6 +68,8 @@ class FaultyInvocation : public Invocation {
         std::_Exit(3);
       case Behaviour::kHang:
         Hang();
+      case Behaviour::kSpin:
+        Spin();
       case Behaviour::kAllocate:
         AllocateWithoutEnd();
       case Behaviour::kWriteNothing:

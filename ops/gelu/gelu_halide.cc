@@ -1,5 +1,7 @@
 // y = x P(N <= x): gelu.cc has the formulas.
 
+#include "ops/lib/gelu_halide.h"
+
 #include "ops/halide/algorithm.h"
 
 OPTRAIL_HALIDE_ALGORITHM(call) {
@@ -7,10 +9,7 @@ OPTRAIL_HALIDE_ALGORITHM(call) {
   Halide::Func gelu("gelu");
   const Halide::Expr x = call.input(0)(i);
   if (call.variant("approximation", "none") == "none") {
-    constexpr float kSqrtHalf = 0.70710678f;
-    // It is 1 from 4 on, and Halide's polynomial NaN where it overflows.
-    const Halide::Expr u = Halide::clamp(x * kSqrtHalf, -8.0f, 8.0f);
-    gelu(i) = 0.5f * x * (1.0f + Halide::erf(u));
+    gelu(i) = optrail::ops::Gelu(x);
     return gelu;
   }
   constexpr float kScale = 1.59576912f;  // 2 sqrt(2 / pi)

@@ -2,11 +2,12 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <iostream>
-#include <map>
 #include <mutex>
 #include <utility>
 
@@ -65,35 +66,44 @@ HalideType TypeOf(proto::DataType type) {
 }
 
 // Blocks that calls use, kept between them: a call asks for the same each time,
-// and fresh pages cost more than what is computed in them.
+// and fresh pages cost more than what is computed in them. A thread gets back
+// what it gave, without meeting others.
 class Workspace {
  public:
+  Workspace() = default;
   ~Workspace() {
-    for (const auto& [size, block] : free_) ::free(block);
+    for (Shard& shard : shards_) {
+      for (Block* const block : shard.free) ::free(block);
+    }
   }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
   void* Take(size_t size) {
     size = (size + kAlignment - 1) / kAlignment * kAlignment;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = free_.find(size);
-    if (found != free_.end()) {
-      void* const block = found->second;
-      free_.erase(found);
-      taken_[block] = size;
-      return block;
+    Shard& shard = ShardOfThisThread();
+    {
+      const std::lock_guard<std::mutex> lock(shard.mutex);
+      for (auto block = shard.free.rbegin(); block != shard.free.rend();
+           ++block) {
+        if ((*block)->size != size) continue;
+        void* const data = *block + 1;
+        *block = shard.free.back();
+        shard.free.pop_back();
+        return data;
+      }
     }
-    void* const block = aligned_alloc(kAlignment, size + kPadding);
-    if (block != nullptr) {
-      taken_[block] = size;
-      bytes_ += static_cast<int64_t>(size);
-    }
-    return block;
+    auto* const block = static_cast<Block*>(
+        aligned_alloc(kAlignment, sizeof(Block) + size + kPadding));
+    if (block == nullptr) return nullptr;
+    block->size = size;
+    bytes_ += static_cast<int64_t>(size);
+    return block + 1;
   }
-  void Give(void* block) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = taken_.find(block);
-    if (found == taken_.end()) return;
-    free_.emplace(found->second, block);
-    taken_.erase(found);
+  void Give(void* data) {
+    Shard& shard = ShardOfThisThread();
+    const std::lock_guard<std::mutex> lock(shard.mutex);
+    shard.free.push_back(static_cast<Block*>(data) - 1);
   }
   int64_t bytes() const { return bytes_; }
 
@@ -101,10 +111,66 @@ class Workspace {
   static constexpr size_t kAlignment = 128;
   // Vectors may be read across the end.
   static constexpr size_t kPadding = 256;
-  std::mutex mutex_;
-  std::multimap<size_t, void*> free_;
-  std::map<void*, size_t> taken_;
+  // What lies before the memory of a block.
+  struct alignas(kAlignment) Block {
+    size_t size;
+  };
+  // More threads than these share some.
+  static constexpr unsigned kShards = 16;
+  struct alignas(64) Shard {
+    std::mutex mutex;
+    std::vector<Block*> free;
+  };
+
+  Shard& ShardOfThisThread() {
+    static std::atomic<unsigned> threads{0};
+    thread_local const unsigned number = threads++;
+    return shards_[number % kShards];
+  }
+
+  std::array<Shard, kShards> shards_;
   std::atomic<int64_t> bytes_{0};
+};
+
+// The turns of a parallel loop. Every thread has a part of its own, the same in
+// every call, so that it finds in its caches what it had there; takes that
+// piece by piece; and then helps others with theirs, so that a thread that
+// loses its core holds up one piece.
+class Turns {
+ public:
+  Turns(int64_t count, int threads)
+      : parts_(threads),
+        piece_(std::max<int64_t>(1, count / threads / kPiecesOfPart)) {
+    for (int t = 0; t < threads; ++t) {
+      parts_[t].next = count * t / threads;
+      parts_[t].end = count * (t + 1) / threads;
+    }
+  }
+
+  // Calls run(i) for turns until all are taken, or until it returns false.
+  template <class Run>
+  void Take(int64_t own, const Run& run) {
+    const auto parts = static_cast<int64_t>(parts_.size());
+    for (int64_t p = 0; p < parts; ++p) {
+      Part& part = parts_[(own + p) % parts];
+      while (part.next.load(std::memory_order_relaxed) < part.end) {
+        const int64_t begin = part.next.fetch_add(piece_);
+        const int64_t end = std::min(begin + piece_, part.end);
+        for (int64_t i = begin; i < end; ++i) {
+          if (!run(i)) return;
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kPiecesOfPart = 16;
+  struct alignas(64) Part {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+  std::vector<Part> parts_;
+  const int64_t piece_;
 };
 
 class HalideCode : public Invocation {
@@ -226,12 +292,18 @@ class HalideCode : public Invocation {
 
   static int ParFor(void* context, Task task, int min, int size,
                     uint8_t* closure) {
+    CpuDevice& device = static_cast<HalideCode*>(context)->device_;
+    const int threads = std::min(device.threads(), size);
+    if (threads <= 0) return 0;
     std::atomic<int> failed{0};
-    static_cast<HalideCode*>(context)->device_.ParallelFor(
-        size, [&](int64_t i) {
-          const int status = task(context, min + static_cast<int>(i), closure);
-          if (status != 0) failed = status;
-        });
+    Turns turns(size, threads);
+    device.ParallelFor(threads, [&](int64_t thread) {
+      turns.Take(thread, [&](int64_t i) {
+        const int status = task(context, min + static_cast<int>(i), closure);
+        if (status != 0) failed = status;
+        return status == 0;
+      });
+    });
     return failed;
   }
   static void* Malloc(void* context, size_t size) {

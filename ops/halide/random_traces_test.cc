@@ -5,7 +5,7 @@
 // nobody may touch, since a program that reads a little beyond its inputs would
 // match all the same. A campaign:
 //
-//   random_traces_test --gtest_filter=*Compile* --op=conv2d --traces=500
+//   random_traces_test --gtest_filter=*Compile*/conv2d --traces=500
 
 #include <malloc.h>
 #include <signal.h>
@@ -18,10 +18,12 @@
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -354,82 +356,110 @@ TEST_F(RandomTracesTest, TheTraceOfTheFlag) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-TEST_F(RandomTracesTest, CompileAndMatchOrAreRefusedWithAReason) {
-  std::map<std::string, int> reasons;
-  Tally all;
-  for (const auto& [name, shapes] : Shapes()) {
-    if (!absl::GetFlag(FLAGS_op).empty() && absl::GetFlag(FLAGS_op) != name) {
-      continue;
+// One test for each operator, so that they may run side by side.
+class EveryOperatorTest : public RandomTracesTest,
+                          public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    RandomTracesTest::SetUp();
+    const std::string only = absl::GetFlag(FLAGS_op);
+    if (!only.empty() && only != GetParam()) GTEST_SKIP() << "--op=" << only;
+    ASSERT_NE(Registry::Get().Find(GetParam()), nullptr);
+    const std::string why = WhyUnsupported(GetParam());
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+
+  static void TearDownTestSuite() {
+    if (all_.drawn == 0) return;
+    std::cout << all_.ToText() << "\n";
+    for (const auto& [why, count] : reasons_) {
+      std::cout << "  " << count << " x " << why << "\n";
     }
-    ASSERT_NE(Registry::Get().Find(name), nullptr) << name;
-    if (const std::string why = WhyUnsupported(name); !why.empty()) {
-      GTEST_SKIP() << why;
-    }
-    for (const std::string& text : shapes) {
-      const std::string only = absl::GetFlag(FLAGS_shape);
-      if (!only.empty() && only != text) continue;
-      const auto problem = MakeProblem(name, text);
-      ASSERT_TRUE(problem.ok()) << problem.status().message();
-      Rng rng(absl::GetFlag(FLAGS_seed));
-      std::set<std::string> seen;
-      Tally tally;
-      // Small algorithms have few programs.
-      const int traces = absl::GetFlag(FLAGS_traces);
-      for (int tries = 0; tally.drawn < traces && tries < 20 * traces;
-           ++tries) {
-        tuning::Machine machine;
-        machine.threads = 2;
-        tuning::Decisions decisions = tries % 2 == 0
-                                          ? tuning::Decisions::Draw(rng)
-                                          : tuning::Decisions::DrawAny(rng);
-        const auto program =
-            tuning::Derive(problem->algorithm, machine, decisions);
-        const proto::Config config = tuning::ConfigOf(decisions.trace());
-        if (!seen.insert(program.ok() ? program->StepsText()
-                                      : tuning::CanonicalText(config))
-                 .second) {
-          continue;
-        }
-        ++tally.drawn;
-        const std::string what =
-            absl::StrCat(name, " ", text, " ", tuning::CanonicalText(config));
-        const auto artifact = Compile(*problem, config);
-        absl::Status status = artifact.status();
-        if (status.ok()) status = RunApart(*problem, *artifact, config);
-        if (status.ok()) {
-          ++tally.matched;
-          continue;
-        }
-        EXPECT_FALSE(status.message().empty()) << what;
-        ++reasons[std::string(status.message().substr(0, 100))];
-        if (absl::IsFailedPrecondition(status)) {
-          ++tally.by_assertion;
-        } else if (absl::IsDeadlineExceeded(status)) {
-          ++tally.slow;
-          std::cout << what << ": " << status.message() << "\n";
-        } else if (!program.ok()) {
-          EXPECT_EQ(status, program.status()) << what;
-          ++tally.by_trace;
-        } else if (absl::IsInvalidArgument(status)) {
-          ++(artifact.ok() ? tally.by_bounds : tally.by_halide);
-        } else {
-          ADD_FAILURE() << what << ": " << status.message();
-        }
+  }
+
+  static Tally all_;
+  static std::map<std::string, int> reasons_;
+};
+Tally EveryOperatorTest::all_;
+std::map<std::string, int> EveryOperatorTest::reasons_;
+
+TEST_P(EveryOperatorTest, CompileAndMatchOrAreRefusedWithAReason) {
+  Tally of_operator;
+  for (const std::string& text : Shapes().at(GetParam())) {
+    const std::string only = absl::GetFlag(FLAGS_shape);
+    if (!only.empty() && only != text) continue;
+    const auto problem = MakeProblem(GetParam(), text);
+    ASSERT_TRUE(problem.ok()) << problem.status().message();
+    Rng rng(absl::GetFlag(FLAGS_seed));
+    std::set<std::string> seen;
+    Tally tally;
+    // Small algorithms have few programs.
+    const int traces = absl::GetFlag(FLAGS_traces);
+    for (int tries = 0; tally.drawn < traces && tries < 20 * traces; ++tries) {
+      tuning::Machine machine;
+      machine.threads = 2;
+      tuning::Decisions decisions = tries % 2 == 0
+                                        ? tuning::Decisions::Draw(rng)
+                                        : tuning::Decisions::DrawAny(rng);
+      const auto program =
+          tuning::Derive(problem->algorithm, machine, decisions);
+      const proto::Config config = tuning::ConfigOf(decisions.trace());
+      if (!seen.insert(program.ok() ? program->StepsText()
+                                    : tuning::CanonicalText(config))
+               .second) {
+        continue;
       }
-      std::cout << name << " " << text << ": " << tally.ToText() << std::endl;
-      all.Add(tally);
+      ++tally.drawn;
+      const std::string what = absl::StrCat(GetParam(), " ", text, " ",
+                                            tuning::CanonicalText(config));
+      const auto artifact = Compile(*problem, config);
+      absl::Status status = artifact.status();
+      if (status.ok()) status = RunApart(*problem, *artifact, config);
+      if (status.ok()) {
+        ++tally.matched;
+        continue;
+      }
+      EXPECT_FALSE(status.message().empty()) << what;
+      ++reasons_[std::string(status.message().substr(0, 100))];
+      if (absl::IsFailedPrecondition(status)) {
+        ++tally.by_assertion;
+      } else if (absl::IsDeadlineExceeded(status)) {
+        ++tally.slow;
+        std::cout << what << ": " << status.message() << "\n";
+      } else if (!program.ok()) {
+        EXPECT_EQ(status, program.status()) << what;
+        ++tally.by_trace;
+      } else if (absl::IsInvalidArgument(status)) {
+        ++(artifact.ok() ? tally.by_bounds : tally.by_halide);
+      } else {
+        ADD_FAILURE() << what << ": " << status.message();
+      }
     }
+    std::cout << GetParam() << " " << text << ": " << tally.ToText()
+              << std::endl;
+    of_operator.Add(tally);
   }
-  std::cout << all.ToText() << "\n";
-  for (const auto& [why, count] : reasons) {
-    std::cout << "  " << count << " x " << why << "\n";
-  }
-  EXPECT_GT(all.matched, all.by_halide + all.by_bounds);
+  EXPECT_GT(of_operator.matched, of_operator.by_halide + of_operator.by_bounds);
+  all_.Add(of_operator);
 }
 
+std::vector<std::string> OperatorsOf(
+    const std::map<std::string, std::vector<std::string>>& shapes) {
+  std::vector<std::string> operators;
+  for (const auto& [name, unused] : shapes) operators.push_back(name);
+  return operators;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryOperatorTest,
+                         testing::ValuesIn(OperatorsOf(Shapes())),
+                         [](const auto& tested) {
+                           return std::string(tested.param);
+                         });
+
 // What nobody tuned must run, whatever the size.
-TEST_F(RandomTracesTest, TheDefaultFitsEverySize) {
-  const std::map<std::string, std::vector<std::string>> shapes = {
+const std::map<std::string, std::vector<std::string>>& OddShapes() {
+  static const auto& shapes = *new std::map<std::string,
+                                            std::vector<std::string>>{
       {"attention",
        {"batch=1,heads=1,queries=1,keys=1,d=1/f32",
         "batch=1,heads=2,queries=131,keys=257,d=67/causal=yes/f32"}},
@@ -464,22 +494,56 @@ TEST_F(RandomTracesTest, TheDefaultFitsEverySize) {
       {"sum", {"rows=1,cols=1/axis=all/f32", "rows=131,cols=257/axis=all/f32"}},
       {"transpose", {"rows=1,cols=1/f32", "rows=101,cols=1/f32"}},
   };
+  return shapes;
+}
+
+class EverySizeTest : public EveryOperatorTest {};
+
+TEST_P(EverySizeTest, TheDefaultFits) {
   const proto::Config config = *tuning::ParseConfig("algorithm=default");
-  for (const auto& [name, texts] : shapes) {
-    ASSERT_NE(Registry::Get().Find(name), nullptr) << name;
-    if (const std::string why = WhyUnsupported(name); !why.empty()) {
-      GTEST_SKIP() << why;
-    }
-    for (const std::string& text : texts) {
-      const auto problem = MakeProblem(name, text);
-      ASSERT_TRUE(problem.ok()) << text << ": " << problem.status().message();
-      const auto artifact = Compile(*problem, config);
-      ASSERT_TRUE(artifact.ok())
-          << name << " " << text << ": " << artifact.status().message();
-      const absl::Status status = RunApart(*problem, *artifact, config);
-      EXPECT_TRUE(status.ok())
-          << name << " " << text << ": " << status.message();
-    }
+  for (const std::string& text : OddShapes().at(GetParam())) {
+    const auto problem = MakeProblem(GetParam(), text);
+    ASSERT_TRUE(problem.ok()) << text << ": " << problem.status().message();
+    const auto artifact = Compile(*problem, config);
+    ASSERT_TRUE(artifact.ok()) << text << ": " << artifact.status().message();
+    const absl::Status status = RunApart(*problem, *artifact, config);
+    EXPECT_TRUE(status.ok()) << text << ": " << status.message();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EverySizeTest,
+                         testing::ValuesIn(OperatorsOf(OddShapes())),
+                         [](const auto& tested) {
+                           return std::string(tested.param);
+                         });
+
+// gelu is x or 0 there, whatever its error function overflows to; infinities
+// give what the formula gives.
+TEST_F(RandomTracesTest, GeluOfTheLargestValues) {
+  if (const std::string why = WhyUnsupported("linear"); !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> values = {
+      0,   -0.0, 5.7,  -5.7,  12,   -12,   1e4,      -1e4,
+      1e9, -1e9, 1e20, -1e20, 3e38, -3e38, infinity, -infinity};
+  const std::vector<double> zeros(values.size(), 0);
+  const std::vector<std::vector<double>> of_gelu = {values, {}};
+  const std::vector<std::vector<double>> of_linear = {{1}, values, zeros, {}};
+  for (const auto& [op, shape, inputs] :
+       {std::make_tuple("gelu", "n=16/f32", of_gelu),
+        std::make_tuple("linear", "m=1,n=16,k=1/activation=gelu/f32",
+                        of_linear)}) {
+    auto problem = MakeProblem(op, shape);
+    ASSERT_TRUE(problem.ok()) << problem.status().message();
+    ASSERT_EQ(problem->specs.size(), inputs.size());
+    problem->inputs = {
+        {inputs, problem->entry->op->Reference(problem->shape, inputs)}};
+    const proto::Config config = *tuning::ParseConfig("algorithm=default");
+    const auto artifact = Compile(*problem, config);
+    ASSERT_TRUE(artifact.ok()) << artifact.status().message();
+    const absl::Status status = RunApart(*problem, *artifact, config);
+    EXPECT_TRUE(status.ok()) << op << ": " << status.message();
   }
 }
 

@@ -74,27 +74,37 @@ void RoundForTarget(const float* x, int64_t rows, int64_t cols, int64_t ldx,
   }
 }
 
+// Some rows at a time, so that what belongs to a column is loaded once for all
+// of them and they still lie in few pages.
 template <class F>
-void ForEachRow(const Epilogue& epilogue, float* c, int64_t rows, int64_t cols,
+void MapColumns(const Epilogue& epilogue, float* c, int64_t rows, int64_t cols,
                 int64_t ldc, const F& activate) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
-  for (int64_t r = 0; r < rows; ++r) {
-    float* const row = c + r * ldc;
+  constexpr int64_t kRows = 8;
+  for (int64_t r = 0; r < rows; r += kRows) {
+    const int64_t count = rows - r < kRows ? rows - r : kRows;
     for (int64_t j = 0; j < cols; j += lanes) {
+      float* const first = c + r * ldc + j;
       const int64_t left = cols - j;
-      auto load = [&](const float* from) OPTRAIL_INLINE_LAMBDA {
-        return left >= lanes ? hn::LoadU(d, from)
-                             : LoadFirst(from, left, hn::Zero(d));
+      auto column = [&](const float* of, float otherwise) HWY_ATTR {
+        if (of == nullptr) return hn::Set(d, otherwise);
+        return left >= lanes ? hn::LoadU(d, of + j)
+                             : LoadFirst(of + j, left, hn::Zero(d));
       };
-      V v = load(row + j);
-      if (epilogue.scale != nullptr) v = hn::Mul(v, load(epilogue.scale + j));
-      if (epilogue.shift != nullptr) v = hn::Add(v, load(epilogue.shift + j));
-      v = activate(v);
+      const V scale = column(epilogue.scale, 1.0f);
+      const V shift = column(epilogue.shift, 0.0f);
       if (left >= lanes) {
-        hn::StoreU(v, d, row + j);
+        for (int64_t i = 0; i < count; ++i) {
+          const V v = hn::LoadU(d, first + i * ldc);
+          hn::StoreU(activate(hn::MulAdd(v, scale, shift)), d, first + i * ldc);
+        }
       } else {
-        StoreFirst(v, left, row + j);
+        for (int64_t i = 0; i < count; ++i) {
+          const V v = LoadFirst(first + i * ldc, left, hn::Zero(d));
+          StoreFirst(activate(hn::MulAdd(v, scale, shift)), left,
+                     first + i * ldc);
+        }
       }
     }
   }
@@ -104,16 +114,16 @@ void EpilogueForTarget(const Epilogue& epilogue, float* c, int64_t rows,
                        int64_t cols, int64_t ldc) {
   switch (epilogue.activation) {
     case Activation::kNone:
-      if (epilogue.scale == nullptr && epilogue.shift == nullptr) return;
-      return ForEachRow(epilogue, c, rows, cols, ldc,
+      if (epilogue.changes_nothing()) return;
+      return MapColumns(epilogue, c, rows, cols, ldc,
                         [](V v) OPTRAIL_INLINE_LAMBDA { return v; });
     case Activation::kRelu:
-      return ForEachRow(
+      return MapColumns(
           epilogue, c, rows, cols, ldc, [](V v) OPTRAIL_INLINE_LAMBDA {
             return hn::IfThenZeroElse(hn::Lt(v, hn::Zero(D())), v);
           });
     case Activation::kGelu:
-      return ForEachRow(epilogue, c, rows, cols, ldc,
+      return MapColumns(epilogue, c, rows, cols, ldc,
                         [](V v) OPTRAIL_INLINE_LAMBDA {
                           return hn::Mul(v, NormalCdf(D(), v));
                         });

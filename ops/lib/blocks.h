@@ -30,6 +30,17 @@ struct Epilogue {
   const float* scale = nullptr;  // nullptr: 1
   const float* shift = nullptr;  // nullptr: 0
   Activation activation = Activation::kNone;
+
+  bool changes_nothing() const {
+    return scale == nullptr && shift == nullptr &&
+           activation == Activation::kNone;
+  }
+
+  // Of the columns from `column` on.
+  Epilogue From(int64_t column) const {
+    return {scale == nullptr ? nullptr : scale + column,
+            shift == nullptr ? nullptr : shift + column, activation};
+  }
 };
 
 // In place; `epilogue` begins with the first of the columns.

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -26,34 +28,35 @@ namespace {
 #ifdef OPTRAIL_HAS_ONEDNN
 
 // The functions of the library that are needed here.
-#define OPTRAIL_ONEDNN_FUNCTIONS(X)             \
-  X(dnnl_convolution_forward_desc_init)         \
-  X(dnnl_eltwise_forward_desc_init)             \
-  X(dnnl_engine_create)                         \
-  X(dnnl_layer_normalization_forward_desc_init) \
-  X(dnnl_matmul_desc_init)                      \
-  X(dnnl_memory_create)                         \
-  X(dnnl_memory_desc_init_by_strides)           \
-  X(dnnl_memory_desc_init_by_tag)               \
-  X(dnnl_memory_destroy)                        \
-  X(dnnl_memory_set_data_handle)                \
-  X(dnnl_post_ops_append_binary)                \
-  X(dnnl_post_ops_append_eltwise)               \
-  X(dnnl_post_ops_create)                       \
-  X(dnnl_post_ops_destroy)                      \
-  X(dnnl_primitive_attr_create)                 \
-  X(dnnl_primitive_attr_destroy)                \
-  X(dnnl_primitive_attr_set_post_ops)           \
-  X(dnnl_primitive_create)                      \
-  X(dnnl_primitive_desc_create)                 \
-  X(dnnl_primitive_desc_destroy)                \
-  X(dnnl_primitive_desc_query_md)               \
-  X(dnnl_primitive_destroy)                     \
-  X(dnnl_primitive_execute)                     \
-  X(dnnl_reduction_desc_init)                   \
-  X(dnnl_reorder_primitive_desc_create)         \
-  X(dnnl_softmax_forward_desc_init)             \
-  X(dnnl_stream_create)                         \
+#define OPTRAIL_ONEDNN_FUNCTIONS(X)              \
+  X(dnnl_convolution_forward_desc_init)          \
+  X(dnnl_eltwise_forward_desc_init)              \
+  X(dnnl_engine_create)                          \
+  X(dnnl_layer_normalization_backward_desc_init) \
+  X(dnnl_layer_normalization_forward_desc_init)  \
+  X(dnnl_matmul_desc_init)                       \
+  X(dnnl_memory_create)                          \
+  X(dnnl_memory_desc_init_by_strides)            \
+  X(dnnl_memory_desc_init_by_tag)                \
+  X(dnnl_memory_destroy)                         \
+  X(dnnl_memory_set_data_handle)                 \
+  X(dnnl_post_ops_append_binary)                 \
+  X(dnnl_post_ops_append_eltwise)                \
+  X(dnnl_post_ops_create)                        \
+  X(dnnl_post_ops_destroy)                       \
+  X(dnnl_primitive_attr_create)                  \
+  X(dnnl_primitive_attr_destroy)                 \
+  X(dnnl_primitive_attr_set_post_ops)            \
+  X(dnnl_primitive_create)                       \
+  X(dnnl_primitive_desc_create)                  \
+  X(dnnl_primitive_desc_destroy)                 \
+  X(dnnl_primitive_desc_query_md)                \
+  X(dnnl_primitive_destroy)                      \
+  X(dnnl_primitive_execute)                      \
+  X(dnnl_reduction_desc_init)                    \
+  X(dnnl_reorder_primitive_desc_create)          \
+  X(dnnl_softmax_forward_desc_init)              \
+  X(dnnl_stream_create)                          \
   X(dnnl_version)
 
 class OneDnn {
@@ -217,7 +220,9 @@ class Primitive : public Invocation {
     const dnnl_memory_desc_t* per_channel = nullptr;
     float scale = 1;
   };
-  absl::Status Create(const_dnnl_op_desc_t desc, const Epilogue& epilogue);
+  // `forward`: of which `desc` is the gradient.
+  absl::Status Create(const_dnnl_op_desc_t desc, const Epilogue& epilogue,
+                      const_dnnl_op_desc_t forward = nullptr);
   absl::Status Create(const_dnnl_op_desc_t desc) {
     return Create(desc, Epilogue());
   }
@@ -268,7 +273,15 @@ dnnl_alg_kind_t AlgorithmOf(OneDnnActivation activation) {
 }
 
 absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
-                               const Epilogue& epilogue) {
+                               const Epilogue& epilogue,
+                               const_dnnl_op_desc_t forward) {
+  dnnl_primitive_desc_t hint = nullptr;
+  if (forward != nullptr) {
+    OPTRAIL_RETURN_IF_ERROR(
+        Check(dnn_.dnnl_primitive_desc_create(&hint, forward, nullptr,
+                                              dnn_.engine(), nullptr),
+              "dnnl_primitive_desc_create"));
+  }
   dnnl_primitive_attr_t attributes = nullptr;
   OPTRAIL_RETURN_IF_ERROR(Check(dnn_.dnnl_primitive_attr_create(&attributes),
                                 "dnnl_primitive_attr_create"));
@@ -293,8 +306,9 @@ absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
   dnnl_primitive_desc_t primitive_desc = nullptr;
   absl::Status status =
       Check(dnn_.dnnl_primitive_desc_create(&primitive_desc, desc, attributes,
-                                            dnn_.engine(), nullptr),
+                                            dnn_.engine(), hint),
             "dnnl_primitive_desc_create");
+  if (hint != nullptr) dnn_.dnnl_primitive_desc_destroy(hint);
   dnn_.dnnl_primitive_attr_destroy(attributes);
   OPTRAIL_RETURN_IF_ERROR(status);
   status = Check(dnn_.dnnl_primitive_create(&primitive_, primitive_desc),
@@ -450,6 +464,69 @@ OneDnnPrimitive OneDnnLayerNorm(int64_t rows, int64_t cols, double epsilon,
   return primitive;
 }
 
+// The library reads variances where the operator has 1 / their roots. They are
+// made with every call, of finite numbers, and the library adds an epsilon of
+// 0: with the operator's the variance of a row whose values are nearly equal
+// would be the small difference of two numbers, or below 0.
+class LayerNormGradients : public Primitive {
+ public:
+  // Beyond the operands of a call.
+  static constexpr int kVariances = 8;
+
+  LayerNormGradients(const OneDnn& dnn, int64_t rows)
+      : Primitive(dnn), variances_(rows) {}
+
+  void Run(absl::Span<void* const> operands) override {
+    const auto* const rstd = static_cast<const float*>(operands[4]);
+    for (size_t r = 0; r < variances_.size(); ++r) {
+      const float variance = 1 / (rstd[r] * rstd[r]);
+      constexpr float kLargest = std::numeric_limits<float>::max();
+      variances_[r] = variance > kLargest ? kLargest : variance;  // NaN stays
+    }
+    void* all[kVariances + 1];
+    std::copy(operands.begin(), operands.end(), all);
+    all[kVariances] = variances_.data();
+    Primitive::Run(all);
+  }
+
+ private:
+  std::vector<float> variances_;
+};
+
+OneDnnPrimitive OneDnnLayerNormBackward(int64_t rows, int64_t cols) {
+  OPTRAIL_ONEDNN_OR_RETURN(dnn);
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t data,
+                           Describe(dnn, Dense({rows, cols})));
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t per_row,
+                           Describe(dnn, Dense({rows})));
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t scale,
+                           Describe(dnn, Dense({cols})));
+  constexpr unsigned kFlags = dnnl_use_scale | dnnl_use_shift;
+  dnnl_layer_normalization_desc_t forward;
+  OPTRAIL_RETURN_IF_ERROR(
+      Check(dnn.dnnl_layer_normalization_forward_desc_init(
+                &forward, dnnl_forward_training, &data, &per_row, 0.0f, kFlags),
+            "dnnl_layer_normalization_forward_desc_init"));
+  dnnl_layer_normalization_desc_t desc;
+  OPTRAIL_RETURN_IF_ERROR(
+      Check(dnn.dnnl_layer_normalization_backward_desc_init(
+                &desc, dnnl_backward, &data, &data, &per_row, 0.0f, kFlags),
+            "dnnl_layer_normalization_backward_desc_init"));
+  auto primitive = std::make_unique<LayerNormGradients>(dnn, rows);
+  OPTRAIL_RETURN_IF_ERROR(
+      primitive->Create(&desc, Primitive::Epilogue(), &forward));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DIFF_DST, 0, data));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 1, data));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SCALE, 2, scale));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_MEAN, 3, per_row));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(
+      DNNL_ARG_VARIANCE, LayerNormGradients::kVariances, per_row));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DIFF_SRC, 5, data));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DIFF_SCALE, 6, scale));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DIFF_SHIFT, 7, scale));
+  return primitive;
+}
+
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
   OPTRAIL_ONEDNN_OR_RETURN(dnn);
   const auto& [batch, m, n, k, transposed_a, transposed_b, with_bias,
@@ -581,6 +658,9 @@ OneDnnPrimitive OneDnnElementwise(OneDnnActivation, int64_t) {
   return WithoutHeaders();
 }
 OneDnnPrimitive OneDnnLayerNorm(int64_t, int64_t, double, bool) {
+  return WithoutHeaders();
+}
+OneDnnPrimitive OneDnnLayerNormBackward(int64_t, int64_t) {
   return WithoutHeaders();
 }
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct&) { return WithoutHeaders(); }

@@ -44,6 +44,9 @@ OneDnnPrimitive OneDnnElementwise(OneDnnActivation activation, int64_t n);
 OneDnnPrimitive OneDnnLayerNorm(int64_t rows, int64_t cols, double epsilon,
                                 bool statistics);
 
+// dy, x, gamma, mean, rstd, dx, dgamma, dbeta.
+OneDnnPrimitive OneDnnLayerNormBackward(int64_t rows, int64_t cols);
+
 // a [batch, m, k] or, transposed, [batch, k, m]; b [batch, k, n] or [batch, n,
 // k]; then bias [n] if wanted; c [batch, m, n].
 struct OneDnnProduct {

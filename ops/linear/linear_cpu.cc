@@ -1,4 +1,4 @@
-// The CPU kernel of linear: matmul's product, whose blocks are finished while
+// The CPU kernel of linear: matmul's product, whose tiles are finished while
 // they are in cache.
 
 #include <cstdint>
@@ -52,11 +52,7 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
               [&](int64_t, int64_t column, int64_t, float*) {
                 return BlockView{w + column, size.n};
               },
-              static_cast<float*>(operands[3]),
-              [&](float* y, int64_t rows, int64_t columns, int64_t column) {
-                ScaleShiftActivate({nullptr, bias + column, activation}, y,
-                                   rows, columns, size.n);
-              });
+              static_cast<float*>(operands[3]), {nullptr, bias, activation});
         },
         tasks.workspaces());
   }
@@ -94,11 +90,7 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
           tasks.Run(device, static_cast<const uint16_t*>(operands[0]),
                     static_cast<const uint16_t*>(operands[1]),
                     static_cast<uint16_t*>(operands[3]),
-                    [&](float* y, int64_t rows, int64_t columns, int64_t stride,
-                        int64_t column) {
-                      ScaleShiftActivate({nullptr, bias + column, activation},
-                                         y, rows, columns, stride);
-                    });
+                    {nullptr, bias, activation});
         },
         tasks.workspaces(), widened);
   }

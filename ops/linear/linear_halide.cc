@@ -1,6 +1,7 @@
 // y[m, n] = f(x[m, k] * w[k, n] + bias[n]).
 
 #include "ops/halide/algorithm.h"
+#include "ops/lib/gelu_halide.h"
 
 OPTRAIL_HALIDE_ALGORITHM(call) {
   const Halide::ImageParam in = call.input(0), weights = call.input(1),
@@ -13,9 +14,8 @@ OPTRAIL_HALIDE_ALGORITHM(call) {
   product(x, y) += in(k, y) * weights(x, k);
   biased(x, y) = product(x, y) + bias(x);
   const Halide::Expr v = biased(x, y);
-  constexpr float kSqrtHalf = 0.70710678f;
   linear(x, y) = f == "relu"   ? Halide::select(v < 0.0f, 0.0f, v)
-                 : f == "gelu" ? 0.5f * v * (1.0f + Halide::erf(v * kSqrtHalf))
+                 : f == "gelu" ? optrail::ops::Gelu(v)
                                : v;
   return linear;
 }

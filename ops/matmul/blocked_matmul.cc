@@ -210,7 +210,8 @@ void CopyTile(const float* from, int64_t from_stride, int64_t rows,
 void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                    const MatmulSize& block, const PanelSource& a,
                    const LeftFactor& plain_a, const PanelSource& b, int64_t ldb,
-                   bool accumulate, float* c, int64_t ldc, float* edge_tile) {
+                   bool accumulate, const Epilogue& epilogue, float* c,
+                   int64_t ldc, float* edge_tile) {
   const int64_t row_panels = CeilDiv(block.m, tiles.rows);
   const int64_t column_panels = CeilDiv(block.n, tiles.columns);
 
@@ -240,6 +241,10 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
     (a.is_packed(i) ? tile.packed_a : tile.plain_a)(call);
     if (!whole) {
       CopyTile(edge_tile, tile.columns, rows, columns, accumulate, c_tile, ldc);
+    }
+    if (!epilogue.changes_nothing()) {
+      ScaleShiftActivate(epilogue.From(j * tiles.columns), c_tile, rows,
+                         columns, ldc);
     }
   };
 
@@ -296,7 +301,8 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
 void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const Segments& a_segments,
                      const float* b, int64_t ldb, float* c, int64_t ldc,
-                     float* workspace, bool accumulate) {
+                     float* workspace, bool accumulate,
+                     const Epilogue& epilogue) {
   const WorkspaceLayout layout = LayOut(blocking, size);
   float* const a_space = workspace + layout.a;
   float* const b_space = workspace + layout.b;
@@ -337,8 +343,9 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
           a_block = BlockOfA(blocking, tiles, block.m, k, left, a_space);
         }
         MultiplyBlock(blocking, tiles, block, a_block, left, b_block, ldb,
-                      accumulate || p > 0, c + row * ldc + column, ldc,
-                      edge_tile);
+                      accumulate || p > 0,
+                      p + k == size.k ? epilogue.From(column) : Epilogue(),
+                      c + row * ldc + column, ldc, edge_tile);
       }
     }
   }

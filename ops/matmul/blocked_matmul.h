@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "ops/lib/blocks.h"
 #include "ops/matmul/register_tile.h"
 
 namespace optrail::ops {
@@ -68,11 +69,13 @@ struct Segments {
   int64_t length = std::numeric_limits<int64_t>::max();
   int64_t step = 0;
 };
-// `accumulate`: C += A * B.
+// `accumulate`: C += A * B. `epilogue` begins with the first of the columns and
+// ends every tile right after its last step of k, while it is in L1.
 void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const Segments& a_segments,
                      const float* b, int64_t ldb, float* c, int64_t ldc,
-                     float* workspace, bool accumulate = false);
+                     float* workspace, bool accumulate = false,
+                     const Epilogue& epilogue = Epilogue());
 
 }  // namespace optrail::ops
 

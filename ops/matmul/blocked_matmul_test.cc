@@ -230,5 +230,62 @@ TEST(BlockedMatmul, ReadsRowsInSegmentsAndAddsToWhatIsThere) {
   }
 }
 
+// Ended twice, or before the last block of k, or beside the tile, it would
+// show.
+TEST(BlockedMatmul, EndsEveryElementOnce) {
+  Blocking blocking;
+  blocking.tile = FindRegisterTile(6, 2, 4);
+  ASSERT_NE(blocking.tile.packed_a, nullptr);
+  blocking.mc = 12;
+  blocking.nc = 2 * blocking.tile.columns;
+  blocking.kc = 8;
+  for (const MatmulSize& size :
+       {MatmulSize{1, 1, 1}, MatmulSize{13, 5 * blocking.tile.columns - 3, 19},
+        MatmulSize{29, 2 * blocking.tile.columns, 8}}) {
+    Rng rng(size.m);
+    const std::vector<float> a = WholeNumbers(size.m * size.k, rng);
+    const std::vector<float> b = WholeNumbers(size.k * size.n, rng);
+    const std::vector<float> scale = WholeNumbers(size.n, rng);
+    const std::vector<float> shift = WholeNumbers(size.n, rng);
+    for (const bool scales : {false, true}) {
+      for (const bool shifts : {false, true}) {
+        for (const Activation activation :
+             {Activation::kNone, Activation::kRelu}) {
+          const Epilogue epilogue = {scales ? scale.data() : nullptr,
+                                     shifts ? shift.data() : nullptr,
+                                     activation};
+          ForEachVariant(blocking, [&](const Blocking& variant) {
+            SCOPED_TRACE(Describe(variant, size));
+            std::vector<float> c(size.m * size.n, kGuard);
+            std::vector<float> memory(WorkspaceFloats(variant, size) + 16);
+            auto* workspace = memory.data();
+            while (reinterpret_cast<uintptr_t>(workspace) % 64 != 0) {
+              ++workspace;
+            }
+            MultiplyBlocked(variant, size, a.data(), size.k, Segments(),
+                            b.data(), size.n, c.data(), size.n, workspace,
+                            /*accumulate=*/false, epilogue);
+            for (int64_t i = 0; i < size.m; ++i) {
+              for (int64_t j = 0; j < size.n; ++j) {
+                float expected = 0;
+                for (int64_t p = 0; p < size.k; ++p) {
+                  expected += a[i * size.k + p] * b[p * size.n + j];
+                }
+                if (scales) expected *= scale[j];
+                if (shifts) expected += shift[j];
+                if (activation == Activation::kRelu && expected < 0) {
+                  expected = 0;
+                }
+                ASSERT_EQ(c[i * size.n + j], expected)
+                    << "at " << i << ", " << j;
+              }
+            }
+          });
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace optrail::ops

@@ -265,8 +265,7 @@ class MatmulCpu : public CpuKernel {
           [=, &device](absl::Span<void* const> operands) {
             tasks.Run(device, static_cast<const uint16_t*>(operands[0]),
                       static_cast<const uint16_t*>(operands[1]),
-                      static_cast<uint16_t*>(operands[2]),
-                      [](float*, int64_t, int64_t, int64_t, int64_t) {});
+                      static_cast<uint16_t*>(operands[2]), Epilogue());
           },
           tasks.workspaces());
     }

@@ -4,13 +4,15 @@
 // Operators that are matrix products at heart: linear, batched_matmul, conv2d.
 // A product is cut into tasks; each gets its rows of A and columns of B from
 // the operator (as they lie in memory, or gathered into a workspace), leaves
-// them to MultiplyBlocked, and finishes its block of C while that is in cache.
+// them to MultiplyBlocked, which finishes its tiles of C while they are in
+// cache.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(ProductTasks tasks, ProductTasks::Plan(...));
-//   tasks.Run(device, rows_of_a, columns_of_b, c, finish);
+//   tasks.Run(device, rows_of_a, columns_of_b, c, epilogue);
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -46,6 +48,54 @@ absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs) {
   return blocking;
 }
 
+// What of a product a task computes, at most.
+struct TaskSize {
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+// A dimension of a product that is shared out.
+struct Shared {
+  int64_t length = 0;
+  int64_t unit = 1;  // what is never taken apart
+  int64_t most = 0;  // of a task, roughly
+  // What reading one of them takes: as much as so many multiplications for each
+  // step of the sum.
+  double reading = 12;
+};
+
+// The tasks of `batch` products that end first on `threads` threads: as few as
+// `most` allows where that is one, else equal ones, so that none is waited for.
+inline TaskSize ShareOut(int64_t batch, const Shared& rows,
+                         const Shared& columns, int64_t threads) {
+  const auto least = [](const Shared& of) {
+    return CeilDiv(of.length, std::max(of.most, of.unit));
+  };
+  const auto size = [](const Shared& of, int64_t parts) {
+    return CeilDiv(CeilDiv(of.length, of.unit), parts) * of.unit;
+  };
+  TaskSize best;
+  double shortest = std::numeric_limits<double>::infinity();
+  for (int64_t r = least(rows); r < least(rows) + threads; ++r) {
+    for (int64_t c = least(columns); c < least(columns) + threads; ++c) {
+      const TaskSize task = {size(rows, r), size(columns, c)};
+      const int64_t tasks = batch * CeilDiv(rows.length, task.rows) *
+                            CeilDiv(columns.length, task.columns);
+      const auto down = static_cast<double>(std::min(task.rows, rows.length));
+      const auto across =
+          static_cast<double>(std::min(task.columns, columns.length));
+      const double time =
+          static_cast<double>(CeilDiv(tasks, threads)) *
+          (down * across + rows.reading * down + columns.reading * across);
+      if (time < shortest) {
+        shortest = time;
+        best = task;
+      }
+    }
+  }
+  return best;
+}
+
 // A block of an operand, row-major.
 struct BlockView {
   const float* data = nullptr;
@@ -57,7 +107,7 @@ class ProductTasks {
   struct Cut {
     int64_t batch = 1;
     MatmulSize size;        // of one of the batch
-    int64_t task_rows = 0;  // at most
+    int64_t task_rows = 0;  // at most, roughly
     int64_t task_columns = 0;
     bool gathers_a = false;  // [task_rows, k] floats for them
     bool gathers_b = false;  // [k, task_columns]
@@ -69,8 +119,12 @@ class ProductTasks {
     ProductTasks tasks;
     tasks.blocking_ = blocking;
     tasks.cut_ = cut;
-    tasks.cut_.task_rows = std::min(cut.task_rows, cut.size.m);
-    tasks.cut_.task_columns = std::min(cut.task_columns, cut.size.n);
+    const TaskSize task =
+        ShareOut(cut.batch, {cut.size.m, blocking.tile.rows, cut.task_rows},
+                 {cut.size.n, blocking.tile.columns, cut.task_columns},
+                 device.threads());
+    tasks.cut_.task_rows = std::min(task.rows, cut.size.m);
+    tasks.cut_.task_columns = std::min(task.columns, cut.size.n);
     const MatmulSize largest = {tasks.cut_.task_rows, tasks.cut_.task_columns,
                                 cut.size.k};
     // Every part begins on a cache line.
@@ -92,12 +146,11 @@ class ProductTasks {
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
 
   // rows_of_a(batch, row, rows, space) and columns_of_b(batch, column, columns,
-  // space) give a BlockView, of `space` or not; finish(block of C, rows,
-  // columns, first column) ends it. C is [batch, m, n].
-  template <class RowsOfA, class ColumnsOfB, class Finish>
+  // space) give a BlockView, of `space` or not. C is [batch, m, n].
+  template <class RowsOfA, class ColumnsOfB>
   void Run(CpuDevice& device, const RowsOfA& rows_of_a,
            const ColumnsOfB& columns_of_b, float* c,
-           const Finish& finish) const {
+           const Epilogue& epilogue) const {
     device.ParallelFor(count(), [&](int64_t task) {
       const MatmulSize& size = cut_.size;
       const int64_t column = task % column_parts() * cut_.task_columns;
@@ -111,8 +164,8 @@ class ProductTasks {
           columns_of_b(batch, column, columns, lease.data() + b_space_);
       float* const block = c + (batch * size.m + row) * size.n + column;
       MultiplyBlocked(blocking_, {rows, columns, size.k}, a.data, a.stride,
-                      b.data, b.stride, block, size.n, lease.data());
-      finish(block, rows, columns, column);
+                      Segments(), b.data, b.stride, block, size.n, lease.data(),
+                      /*accumulate=*/false, epilogue.From(column));
     });
   }
 

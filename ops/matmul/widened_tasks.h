@@ -8,7 +8,7 @@
 // 166 GFLOP/s in one run. They also flush denormals.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(WidenedTasks tasks, WidenedTasks::Plan(...));
-//   tasks.Run(device, a, b, c, finish);
+//   tasks.Run(device, a, b, c, epilogue);
 
 #include <algorithm>
 #include <cstdint>
@@ -33,7 +33,7 @@ class WidenedTasks {
                                            CpuDevice& device) {
     WidenedTasks tasks;
     tasks.size_ = size;
-    tasks.task_rows_ = std::min(task_rows, size.m);
+    tasks.task_rows_ = std::min({task_rows, size.m, kMostRows});
     tasks.task_columns_ = std::min(task_columns, size.n);
     // Widened blocks are copies already.
     blocking.pack_a = false;
@@ -58,11 +58,9 @@ class WidenedTasks {
 
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
 
-  // finish(block of floats, rows, columns, stride, first column) ends a block
-  // before it is rounded.
-  template <class Finish>
+  // `epilogue` ends what is not rounded yet.
   void Run(CpuDevice& device, const uint16_t* a, const uint16_t* b, uint16_t* c,
-           const Finish& finish) const {
+           const Epilogue& epilogue) const {
     device.ParallelFor(count(), [&](int64_t task) {
       const int64_t column = task % column_parts() * task_columns_;
       const int64_t row = task / column_parts() * task_rows_;
@@ -72,8 +70,8 @@ class WidenedTasks {
       for (int64_t j = column; j < end; j += blocking_.nc) {
         const int64_t columns = std::min(blocking_.nc, end - j);
         float* const sums = lease.data() + c_at_;
-        Sum(a + row * size_.k, b + j, rows, columns, lease.data());
-        finish(sums, rows, columns, columns, j);
+        Sum(a + row * size_.k, b + j, rows, columns, epilogue.From(j),
+            lease.data());
         RoundToBf16(sums, rows, columns, columns, c + row * size_.n + j,
                     size_.n);
       }
@@ -81,6 +79,9 @@ class WidenedTasks {
   }
 
  private:
+  // Their sums are near L2 until they are rounded.
+  static constexpr int64_t kMostRows = 1024;
+
   int64_t column_parts() const { return CeilDiv(size_.n, task_columns_); }
   int64_t count() const {
     return CeilDiv(size_.m, task_rows_) * column_parts();
@@ -88,7 +89,7 @@ class WidenedTasks {
 
   // A block of `rows` and `columns` of C in floats, all of k.
   void Sum(const uint16_t* a, const uint16_t* b, int64_t rows, int64_t columns,
-           float* space) const {
+           const Epilogue& epilogue, float* space) const {
     float* const a_space = space + a_at_;
     float* const b_space = space + b_at_;
     float* const c_space = space + c_at_;
@@ -100,7 +101,8 @@ class WidenedTasks {
         Widen(a + i * size_.k + p, count, k, size_.k, a_space, k);
         MultiplyBlocked(blocking_, {count, columns, k}, a_space, k, Segments(),
                         b_space, columns, c_space + i * columns, columns, space,
-                        /*accumulate=*/p > 0);
+                        /*accumulate=*/p > 0,
+                        p + k == size_.k ? epilogue : Epilogue());
       }
     }
   }

@@ -14,6 +14,7 @@ function headline(counts) {
   const parts = counts
       .map((n, v) => n > 0 ? `${count(n)} ${kVerdicts[v].name}` : '')
       .filter(Boolean);
+  if (report.series.length === 0) return 'No benchmark was recorded yet.';
   return `${count(report.series.length)} series: ${parts.join(', ')}.`;
 }
 

@@ -68,6 +68,7 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
                     const std::string& objective) {
   tuning::LookupRequest request = tuning::RequestOf(task.task);
   request.objective = objective;
+  request.exact_only = space.configs != nullptr;
   const auto is_valid = [&](const proto::Config& config) {
     return space.Validate(config).ok();
   };

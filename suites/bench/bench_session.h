@@ -4,7 +4,11 @@
 // RunBenchSession measures benchmarks in rounds: in each round every benchmark
 // gets one fresh process, so that a change of the machine's mood during the
 // session hits all benchmarks alike, and neighbours in the list (default and
-// tuned config of one task) are read close together.
+// tuned config of one task) are read close together. Afterwards processes whose
+// core was slow, as calibration loops beside them say (ops/device/cpu/
+// calibration.h), are measured again: a neighbour on the core's other hardware
+// thread often stays for longer than a process, and code takes 20% more there.
+// That is told by what the machine did, never by what the code took.
 //
 //   const std::vector<proto::BenchmarkResult> results =
 //       RunBenchSession(cases, options, MakeWorker);
@@ -23,7 +27,8 @@
 
 namespace optrail::suites {
 
-// How often a process that was disturbed is tried, in all.
+// How often a process that was disturbed is tried, in all. Of slow cores as
+// many processes are tried again as there are, at most.
 inline constexpr int kBenchAttempts = 3;
 
 // A process that was disturbed from beginning to end is evidence where as many
@@ -49,7 +54,8 @@ struct BenchOptions {
   // Rounds run the cases in an order of their own, drawn from the seed.
   bool random_interleaving = false;
   uint64_t seed = 1;
-  // Before each process: its number from 1, of how many, and which.
+  // Before each process: its number from 1, of how many, and which. Those that
+  // are measured again are all called the last.
   std::function<void(int done, int total, const std::string& name)> on_progress;
 };
 

@@ -14,10 +14,12 @@ using ::testing::UnorderedElementsAre;
 class ScriptedEvaluator : public Evaluator {
  public:
   ScriptedEvaluator(std::string name, std::vector<proto::Outcome> outcomes,
-                    int unwaited, std::vector<std::string>* log)
+                    int unwaited, std::vector<double>* core_loops_ns,
+                    std::vector<std::string>* log)
       : name_(std::move(name)),
         outcomes_(std::move(outcomes)),
         unwaited_(unwaited),
+        core_loops_ns_(core_loops_ns),
         log_(log) {}
 
   Evaluation Evaluate(const proto::Config&,
@@ -34,6 +36,13 @@ class ScriptedEvaluator : public Evaluator {
       for (int i = 0; i < unwaited_; ++i) {
         evaluation.measurement->add_unwaited_ns(100);
       }
+      if (!core_loops_ns_->empty()) {
+        proto::Calibration* loop =
+            evaluation.measurement->mutable_conditions()->add_calibrations();
+        loop->set_loop("l1");
+        loop->set_fastest_ns(core_loops_ns_->front());
+        core_loops_ns_->erase(core_loops_ns_->begin());
+      }
     }
     return evaluation;
   }
@@ -43,6 +52,7 @@ class ScriptedEvaluator : public Evaluator {
   std::vector<proto::Outcome> outcomes_;
   size_t next_ = 0;
   int unwaited_;
+  std::vector<double>* core_loops_ns_;
   std::vector<std::string>* log_;
 };
 
@@ -60,14 +70,24 @@ class BenchSessionTest : public ::testing::Test {
     return RunBenchSession(cases_, options_, [&](const proto::Task& task) {
       return std::make_unique<ScriptedEvaluator>(
           task.operator_name(), outcomes_[task.operator_name()], unwaited_,
-          &log_);
+          &core_loops_ns_, &log_);
     });
+  }
+
+  static std::vector<double> CoreLoopsOf(const proto::BenchmarkResult& result) {
+    std::vector<double> loops_ns;
+    for (const proto::Measurement& measurement : result.measurements()) {
+      EXPECT_EQ(measurement.round(), loops_ns.size() + 1);
+      loops_ns.push_back(measurement.conditions().calibrations(0).fastest_ns());
+    }
+    return loops_ns;
   }
 
   std::vector<BenchCase> cases_;
   std::map<std::string, std::vector<proto::Outcome>> outcomes_;
   BenchOptions options_;
-  int unwaited_ = 0;  // samples of each process
+  int unwaited_ = 0;                   // samples of each process
+  std::vector<double> core_loops_ns_;  // of the processes to come
   std::vector<std::string> log_;
 };
 
@@ -135,6 +155,36 @@ TEST_F(BenchSessionTest, ProcessesThatOnlyWaitedForACoreTell) {
   const auto results = Run();
   EXPECT_EQ(results[0].outcome(), proto::OK);
   EXPECT_EQ(results[0].measurements_size(), 3);
+}
+
+TEST_F(BenchSessionTest, ProcessesOnSlowCoresAreMeasuredAgainAtTheEnd) {
+  options_.processes = 2;
+  Add("a", {proto::OK});
+  Add("b", {proto::OK});
+  //               a    b    a    b, then a, b     and b
+  core_loops_ns_ = {120, 104, 100, 130, 101, 110, 99};
+  const auto results = Run();
+  EXPECT_THAT(log_, ElementsAre("a", "b", "a", "b", "a", "b", "b"));
+  EXPECT_THAT(CoreLoopsOf(results[0]), ElementsAre(101, 100));
+  EXPECT_THAT(CoreLoopsOf(results[1]), ElementsAre(104, 99));
+}
+
+TEST_F(BenchSessionTest, TheCalmerProcessStaysAndAFailureCounts) {
+  options_.processes = 2;
+  Add("a", {proto::OK});
+  core_loops_ns_ = {100, 120, 125, 115};
+  EXPECT_THAT(CoreLoopsOf(Run()[0]), ElementsAre(100, 115));
+  Add("b", {proto::OK, proto::OK, proto::CRASHED});
+  core_loops_ns_ = {100, 100, 100, 120};
+  EXPECT_EQ(Run()[1].outcome(), proto::CRASHED);
+}
+
+TEST_F(BenchSessionTest, NoMoreProcessesAreAddedThanThereAre) {
+  options_.processes = 3;
+  Add("a", {proto::OK});
+  core_loops_ns_ = {100, 120, 120, 120, 120, 120, 120, 120, 120};
+  Run();
+  EXPECT_EQ(log_.size(), 6);
 }
 
 }  // namespace

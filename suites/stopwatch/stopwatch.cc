@@ -30,9 +30,12 @@ constexpr double kCallsSlack = 2;
 constexpr double kFoundFraction = 0.003;
 
 // Where a hypervisor takes the core away, the kernel's account of who worked
-// and who waited errs by a tenth of a millisecond: nothing beside a longer
-// sample.
-constexpr int64_t kLeastUnwaitedNs = 2'000'000;
+// and who waited errs by a tenth of a millisecond: nothing beside samples of so
+// many calls that they work for longer. (Which of shorter samples happened to
+// work for as long says how they were disturbed, so that is no way to choose.)
+constexpr double kLeastUnwaitedNs = 2e6;
+// Samples that are made longer for that are by so much beyond it.
+constexpr double kUnwaitedMargin = 1.25;
 
 struct Batch {
   int64_t elapsed_ns = 0;
@@ -54,9 +57,7 @@ absl::StatusOr<Batch> TimeBatch(int64_t calls, ops::Timer& timer,
     // this, so neither makes it faster than it is.
     const int64_t unwaited_ns =
         std::max(batch.elapsed_ns - monitor.WaitedNs(), *worked_ns);
-    if (unwaited_ns >= kLeastUnwaitedNs && unwaited_ns < batch.elapsed_ns) {
-      batch.unwaited_ns = unwaited_ns;
-    }
+    if (unwaited_ns < batch.elapsed_ns) batch.unwaited_ns = unwaited_ns;
   }
   return batch;
 }
@@ -181,14 +182,36 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
 
   int64_t spent_ns = 0;
   std::vector<double> clean, unwaited;
+  // Per call, of both.
+  double fastest_ns = HUGE_VAL;
   // Sorting for each new sample would be quadratic: precision is looked at
   // when the number of samples has grown by a tenth.
   size_t next_look = options.min_samples();
+  const auto start_over = [&](int64_t more_calls) {
+    calls = std::min(timer.max_calls(), more_calls);
+    measurement.clear_sample_ns();
+    measurement.clear_contended_samples();
+    measurement.clear_unwaited_ns();
+    measurement.set_calls_per_sample(calls);
+    clean.clear();
+    unwaited.clear();
+    fastest_ns = HUGE_VAL;
+    next_look = options.min_samples();
+  };
+  // Whether samples work for so long that their waiting can be taken out.
+  const auto waiting_is_known = [&] {
+    return static_cast<double>(calls) * fastest_ns >= kLeastUnwaitedNs;
+  };
+  bool made_longer = false;
   const auto finish = [&](proto::Outcome outcome, double time_ns) {
     result.outcome = outcome;
     result.time_ns = time_ns;
     measurement.set_clean_sample_count(static_cast<int>(clean.size()));
     if (!clean.empty()) measurement.set_median_ns(Median(clean));
+    if (!waiting_is_known()) {
+      unwaited.clear();
+      for (int64_t& ns : *measurement.mutable_unwaited_ns()) ns = 0;
+    }
     if (clean.size() < kMinCleanSamples && !unwaited.empty()) {
       unwaited.insert(unwaited.end(), clean.begin(), clean.end());
       measurement.set_median_ns(Median(unwaited));
@@ -214,14 +237,7 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
         static_cast<double>(elapsed_ns) * kCallsSlack <
             static_cast<double>(options.min_sample_ns())) {
       // The warm-up was slower than the steady state: start over, longer.
-      calls = std::min(timer.max_calls(), calls * 2);
-      measurement.clear_sample_ns();
-      measurement.clear_contended_samples();
-      measurement.clear_unwaited_ns();
-      measurement.set_calls_per_sample(calls);
-      clean.clear();
-      unwaited.clear();
-      next_look = options.min_samples();
+      start_over(calls * 2);
       continue;
     }
     if (disturbed) {
@@ -231,21 +247,26 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
     if (unwaited_ns > 0) {
       unwaited.push_back(static_cast<double>(unwaited_ns) /
                          static_cast<double>(calls));
+      fastest_ns = std::min(fastest_ns, unwaited.back());
     }
     measurement.add_sample_ns(elapsed_ns);
     if (!disturbed) {
       clean.push_back(static_cast<double>(elapsed_ns) /
                       static_cast<double>(calls));
+      fastest_ns = std::min(fastest_ns, clean.back());
     }
 
     if (options.has_hopeless_above_ns() && !clean.empty()) {
-      const double fastest_ns = *std::min_element(clean.begin(), clean.end());
+      const double fastest_clean_ns =
+          *std::min_element(clean.begin(), clean.end());
       const double limit_ns =
           clean.size() >= kMinCleanSamples
               ? options.hopeless_above_ns()
               : (elapsed_ns >= kLongCallNs ? kLongSlower : kFarSlower) *
                     options.hopeless_above_ns();
-      if (fastest_ns > limit_ns) return finish(proto::CENSORED, fastest_ns);
+      if (fastest_clean_ns > limit_ns) {
+        return finish(proto::CENSORED, fastest_clean_ns);
+      }
     }
     if (options.has_decisive_above_ns() && !clean.empty() &&
         (elapsed_ns >= kLongCallNs || clean.size() >= kMinCleanSamples) &&
@@ -268,6 +289,15 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
     const bool capped = spent_ns >= options.max_time_ns() ||
                         clean.size() >= options.max_samples();
     if (enough && capped) return finish(proto::OK, Median(clean));
+    // Samples that are never left alone tell where they are longer.
+    if (!enough && spent_ns >= options.max_time_ns() && !made_longer &&
+        options.min_time_ns() > 0 && !unwaited.empty() && !waiting_is_known() &&
+        calls < timer.max_calls()) {
+      made_longer = true;
+      start_over(static_cast<int64_t>(
+          std::ceil(kUnwaitedMargin * kLeastUnwaitedNs / fastest_ns)));
+      continue;
+    }
     if (!enough && spent_ns >= 2 * options.max_time_ns() &&
         measurement.sample_ns_size() >= 2 * kMinCleanSamples) {
       return finish(proto::CONTENDED, 0);

@@ -54,8 +54,10 @@ struct Sampling {
 // until the second half of the samples has none that is faster than the first:
 // a neighbour that comes and goes then leaves some samples alone. Only clean
 // samples count: CONTENDED means that after max_time_ns twice over there were
-// too few of them. What is above decisive_above_ns is sampled three times, and
-// once if it is a long call. Errors are the device's.
+// too few of them. (With min_time_ns, samples too short for their waiting to be
+// known become longer after half of that: SamplesThatTell().) What is above
+// decisive_above_ns is sampled three times, and once if it is a long call.
+// Errors are the device's.
 //
 // `first`, if it is of a long call, is the first sample, and stands for the
 // warm-up.

@@ -158,6 +158,31 @@ TEST(StopwatchTest, ShortSamplesAreCleanOrNothing) {
   EXPECT_FALSE(result.measurement.has_median_ns());
 }
 
+TEST(StopwatchTest, ShortSamplesThatAreNeverCleanBecomeLonger) {
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_min_time_ns(40'000'000);
+  for (const double true_ns : {1e3, 1e5, 1e6}) {
+    NoisyKernel kernel(true_ns, 0.005, /*disturbed_share=*/1, 4);
+    kernel.knows_waiting_ = true;
+    const Sampling result = *TakeSamples(options, kernel, kernel);
+    EXPECT_EQ(result.outcome, proto::CONTENDED);
+    EXPECT_EQ(SamplesThatTell(result.measurement),
+              result.measurement.sample_ns_size());
+    EXPECT_GE(SamplesThatTell(result.measurement), options.min_samples());
+    EXPECT_NEAR(result.measurement.median_ns(), true_ns, .01 * true_ns);
+  }
+}
+
+// Some of the samples, those that caches kept busy for long, work for 2 ms,
+// too: what is fastest among these is twice what the code takes.
+TEST(StopwatchTest, LongOnesAmongShortSamplesAreNotChosen) {
+  NoisyKernel kernel(1e6, 0.5, /*disturbed_share=*/1, 4);
+  kernel.knows_waiting_ = true;
+  const Sampling result =
+      *TakeSamples(DefaultSamplingOptions(), kernel, kernel);
+  EXPECT_EQ(SamplesThatTell(result.measurement), 0);
+}
+
 TEST(StopwatchTest, CleanSamplesAloneMakeTheMedianWhereThereAreSome) {
   NoisyKernel kernel(4e6, 0.005, /*disturbed_share=*/0.4, 3);
   kernel.knows_waiting_ = true;

@@ -11,6 +11,9 @@ namespace {
 // Between closing its output and the end of a process.
 constexpr absl::Duration kEndPatience = absl::Seconds(2);
 
+// A worker beside builds with priority may get a tenth of a core.
+constexpr double kDeadlineStretch = 10;
+
 proto::WorkerReply Ended(const ExitInfo& exit, absl::string_view stderr_tail,
                          absl::Duration deadline, int64_t memory_cap_bytes) {
   proto::WorkerReply reply;
@@ -20,7 +23,8 @@ proto::WorkerReply Ended(const ExitInfo& exit, absl::string_view stderr_tail,
       reply.set_outcome(proto::TIMED_OUT);
       reply.set_detail(absl::StrCat("no answer within ",
                                     absl::FormatDuration(deadline),
-                                    "; the worker was killed"));
+                                    " beside waits for a core; the worker was "
+                                    "killed"));
       return reply;
     case ExitInfo::Kind::kOutOfMemory:
       reply.set_outcome(proto::OUT_OF_MEMORY);
@@ -40,7 +44,9 @@ proto::WorkerReply Ended(const ExitInfo& exit, absl::string_view stderr_tail,
 
 absl::StatusOr<std::unique_ptr<Subprocess>> StartWorkerProcess(
     const std::string& binary, const SubprocessOptions& options) {
-  return Subprocess::Start({binary, kWorkerFlag}, options);
+  SubprocessOptions stretched = options;
+  stretched.deadline_stretch = kDeadlineStretch;
+  return Subprocess::Start({binary, kWorkerFlag}, stretched);
 }
 
 namespace {

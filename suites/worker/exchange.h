@@ -23,7 +23,8 @@ namespace optrail::suites {
 
 inline constexpr int64_t kMaxWorkerStderrBytes = 2000;
 
-// `binary`: "/proc/self/exe" for the running one.
+// `binary`: "/proc/self/exe" for the running one. Its deadlines do not count
+// what it waits for a core, to ten times themselves.
 absl::StatusOr<std::unique_ptr<Subprocess>> StartWorkerProcess(
     const std::string& binary, const SubprocessOptions& options);
 

@@ -133,6 +133,7 @@ TEST_F(WorkerEvaluatorTest, EachMisbehaviourBecomesItsOutcome) {
       {"abort", proto::CRASHED},
       {"exit", proto::CRASHED},
       {"hang", proto::TIMED_OUT},
+      {"spin", proto::TIMED_OUT},
       {"allocate", proto::OUT_OF_MEMORY},
       {"write_nan", proto::WRONG_RESULT},
       {"write_nothing", proto::WRONG_RESULT},

@@ -53,18 +53,25 @@ absl::StatusOr<std::vector<Candidate>> FromShapesFiles(bool with_test_only) {
 }
 
 // A shape that is written in full, of the operators whose shape it may be.
+// Where there is none, `refused` is why, as far as one reason can be named.
 std::vector<Candidate> AsWritten(const std::string& text, const RE2& op_regex,
-                                 bool with_test_only) {
+                                 bool with_test_only, absl::Status* refused) {
   std::vector<Candidate> candidates;
   const absl::StatusOr<proto::Shape> shape = tuning::ParseShape(text);
+  *refused = shape.status();
   if (!shape.ok()) return candidates;
+  std::vector<absl::Status> refusals;
   for (const ops::OperatorEntry* entry :
        ops::Registry::Get().List(with_test_only)) {
-    if (RE2::FullMatch(entry->op->name(), op_regex) &&
-        ops::CheckShape(*entry->op, *shape).ok()) {
+    if (!RE2::FullMatch(entry->op->name(), op_regex)) continue;
+    const absl::Status fits = ops::CheckShape(*entry->op, *shape);
+    if (fits.ok()) {
       candidates.push_back({entry, *shape, 1, ""});
+    } else {
+      refusals.push_back(fits);
     }
   }
+  if (refusals.size() == 1) *refused = refusals[0];
   return candidates;
 }
 
@@ -176,9 +183,10 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
       chosen.push_back(candidate);
     }
   }
+  absl::Status refused;  // what was meant as a shape
   if (chosen.empty() && selection.workload.empty()) {
-    chosen =
-        AsWritten(selection.shape_regex, op_regex, selection.with_test_only);
+    chosen = AsWritten(selection.shape_regex, op_regex,
+                       selection.with_test_only, &refused);
   }
   for (const Candidate& candidate : chosen) {
     const std::string name = candidate.entry->op->name();
@@ -245,7 +253,8 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
       selection.op_regex.empty() ? "any operator" : selection.op_regex,
       " matches --shape=", selection.shape_regex, " on ", device->name(),
       "; one that no file lists is taken when it is written in full, with its "
-      "data type, such as m=64,n=64,k=64/f32"));
+      "data type, such as m=64,n=64,k=64/f32",
+      refused.ok() ? "" : "; this is none: ", refused.message()));
 }
 
 absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,

@@ -82,12 +82,16 @@ TEST(SelectTasks, AShapeThatIsWrittenInFullNeedsNoFile) {
   selection.shape_regex = "n=393216/f32";
   EXPECT_EQ(Select(selection).size(), 1);
   // Of no data type, of one that nobody has, of other dimensions.
-  for (const char* shape : {"rows=7,cols=11", "rows=7,cols=11/f64",
-                            "rows=7,lines=11/f32", "rows=0,cols=11/f32"}) {
+  selection.op_regex = "softmax";
+  for (const auto& [shape, why] :
+       std::vector<std::pair<const char*, const char*>>{
+           {"rows=7,cols=11", "expected DIM=SIZE,.../TYPE"},
+           {"rows=7,cols=11/f64", "f64"},
+           {"rows=7,lines=11/f32", "expected \"rows,cols\" in this order"},
+           {"rows=0,cols=11/f32", "expected a positive integer"}}) {
     selection.shape_regex = shape;
-    EXPECT_NE(
-        ErrorOf(selection, absl::StatusCode::kNotFound).find("written in full"),
-        std::string::npos);
+    EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+                AllOf(HasSubstr("written in full"), HasSubstr(why)));
   }
 }
 

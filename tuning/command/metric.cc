@@ -162,8 +162,10 @@ absl::Status SetPattern(absl::string_view text, std::vector<Metric>& metrics) {
 
 absl::StatusOr<double> ReadMetric(const Metric& metric,
                                   absl::string_view output) {
-  return metric.pattern == nullptr ? ReadFromJson(metric, output)
-                                   : ReadByPattern(metric, output);
+  // A program that prints a file's name in Latin-1 still prints its numbers.
+  const std::string text = ReplaceInvalidUtf8(output);
+  return metric.pattern == nullptr ? ReadFromJson(metric, text)
+                                   : ReadByPattern(metric, text);
 }
 
 }  // namespace optrail::tuning

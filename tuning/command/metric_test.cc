@@ -69,6 +69,11 @@ TEST(ReadMetricTest, ReadsTheLastMatchOfAPattern) {
   EXPECT_EQ(*ReadMetric(metric, "images/s: 10\nimages/s: 1.5e+2\n"), 150);
 }
 
+TEST(ReadMetricTest, BytesThatAreNoUtf8HideNoNumber) {
+  EXPECT_EQ(*ReadMetric(Named("t"), "{\"file\": \"caf\xe9\", \"t\": 3}\n"), 3);
+  EXPECT_EQ(*ReadMetric(WithPattern("caf.: ([0-9]+)"), "caf\xe9: 3"), 3);
+}
+
 TEST(ReadMetricTest, NonsenseIsAnErrorThatSaysWhatWasFound) {
   const auto message = [](const Metric& metric, const std::string& output) {
     return Message(ReadMetric(metric, output).status());

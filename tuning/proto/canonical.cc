@@ -392,21 +392,40 @@ std::string ObjectivesText(
 }
 
 std::string TaskText(const proto::Task& task) {
-  std::string text =
-      absl::StrCat(task.operator_name(), "/",
-                   DeviceAndBackend(task.device_kind(), task.backend()), "/",
-                   CanonicalText(task.shape()), "/threads=", task.threads(),
-                   "/", CacheModeName(task.cache_mode()));
-  if (task.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
-    absl::StrAppend(&text, "/", LaunchModeName(task.launch_mode()));
+  std::vector<std::string> parts = {
+      task.operator_name(),
+      DeviceAndBackend(task.device_kind(), task.backend())};
+  // A command has neither a shape nor threads that we know of.
+  if (task.shape().data_types_size() > 0) {
+    parts.push_back(CanonicalText(task.shape()));
   }
-  if (task.devices() > 1) absl::StrAppend(&text, "/devices=", task.devices());
-  return text;
+  if (task.threads() > 0) {
+    parts.push_back(absl::StrCat("threads=", task.threads()));
+  }
+  if (task.cache_mode() != proto::CACHE_MODE_UNSPECIFIED) {
+    parts.push_back(CacheModeName(task.cache_mode()));
+  }
+  if (task.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
+    parts.push_back(LaunchModeName(task.launch_mode()));
+  }
+  if (task.devices() > 1) {
+    parts.push_back(absl::StrCat("devices=", task.devices()));
+  }
+  return absl::StrJoin(parts, "/");
 }
 
 std::string TrialKey(const proto::Task& task, const proto::Config& config) {
-  return absl::StrCat(TaskText(task), "|", task.kernel_id(), "|",
-                      task.hardware_id(), "|", CanonicalText(config));
+  std::string text = TaskText(task);
+  // Journals are named by it, also those of commands from before TaskText left
+  // out what they lack.
+  if (task.shape().data_types_size() == 0) {
+    text = absl::StrCat(task.operator_name(), "/",
+                        DeviceAndBackend(task.device_kind(), task.backend()),
+                        "///threads=", task.threads(), "/",
+                        CacheModeName(task.cache_mode()));
+  }
+  return absl::StrCat(text, "|", task.kernel_id(), "|", task.hardware_id(), "|",
+                      CanonicalText(config));
 }
 
 }  // namespace optrail::tuning

@@ -136,6 +136,17 @@ TEST(CanonicalTest, WhatIsAbsentFromATaskIsNotWritten) {
             "devices=2");
 }
 
+TEST(CanonicalTest, ACommandHasNoShapeAndIsKnownByTheKeyOfItsJournals) {
+  proto::Task task;
+  task.set_operator_name("command_gemm");
+  task.set_device_kind(proto::CPU);
+  task.set_kernel_id("k");
+  task.set_hardware_id("h");
+  EXPECT_EQ(TaskText(task), "command_gemm/cpu");
+  EXPECT_EQ(TrialKey(task, proto::Config()),
+            "command_gemm/cpu///threads=0/unspecified|k|h|");
+}
+
 TEST(CanonicalTest, ObjectivesOfTimeAloneAreNotWritten) {
   proto::Session session;
   EXPECT_EQ(ObjectivesText(session.objectives()), "");

@@ -328,6 +328,16 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
                      return std::tie(a.foreign, a.distance) <
                             std::tie(b.foreign, b.distance);
                    });
+  if (request.exact_only && !candidates.empty()) {
+    const proto::TunedConfig& neighbour = candidates[0].entry->tuned;
+    LookupResult result;
+    result.warning = absl::StrCat(
+        warning, "nothing is tuned for exactly ", DescribeRequest(request),
+        ", ", request.threads, " threads, ", CacheModeName(request.cache_mode),
+        "; the default is used, and not what was tuned for ", neighbour.shape(),
+        ", ", neighbour.threads(), " threads");
+    return result;
+  }
   for (const Candidate& candidate : candidates) {
     const Entry& entry = *candidate.entry;
     if (!Accepts(request, entry.config)) continue;

@@ -76,6 +76,10 @@ struct LookupRequest {
   proto::LaunchMode launch_mode = proto::LAUNCH_MODE_UNSPECIFIED;
   absl::string_view objective;  // "": time
   int devices = 1;
+  // Only what was tuned for this very key on this hardware is an answer: the
+  // decisions of a schedule make another program of another shape, that may run
+  // and be half as fast as the default.
+  bool exact_only = false;
   // nullptr accepts every config.
   const ConfigPredicate* is_valid = nullptr;
 };
@@ -126,7 +130,7 @@ class TunedConfigStore {
   TunedConfigStore(TunedConfigStore&&) noexcept;
   TunedConfigStore& operator=(TunedConfigStore&&) noexcept;
 
-  // Exact; then the nearest shape (same operator, device kind, backend,
+  // Exact; unless only that is wanted, then the nearest shape (same operator, device kind, backend,
   // objective, devices, attributes, data types and hardware) whose config is
   // valid here; then the same on the nearest other hardware; then kDefault.
   // Thread-safe, lock-free; an exact lookup takes under 100 ns once warm.

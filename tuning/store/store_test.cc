@@ -150,6 +150,38 @@ TEST(StoreTest, FallsBackToTheNearestShapeThatIsValid) {
   EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "u=1");
 }
 
+TEST(StoreTest, WhatIsOnlyForItsOwnKeyHasNoNeighbours) {
+  StoreOptions options;
+  options.checked_in = {File("hw-a", {Tuned("m=64,n=64/f32", "u=1")}),
+                        File("hw-b", {Tuned("m=96,n=64/f32", "u=2")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query own("m=64,n=64/f32");
+  own.request.exact_only = true;
+  EXPECT_EQ(store.Lookup(own.request).source, LookupSource::kExact);
+  EXPECT_EQ(ConfigOf(store.Lookup(own.request)), "u=1");
+  own.request.threads = 2;
+  EXPECT_EQ(ConfigOf(store.Lookup(own.request)), "none");
+
+  // Neither of another shape nor of another machine; and it is said.
+  Query other("m=96,n=64/f32");
+  EXPECT_EQ(ConfigOf(store.Lookup(other.request)), "u=1");
+  other.request.exact_only = true;
+  const LookupResult found = store.Lookup(other.request);
+  EXPECT_EQ(found.source, LookupSource::kDefault);
+  EXPECT_EQ(ConfigOf(found), "none");
+  EXPECT_THAT(found.warning,
+              HasSubstr("nothing is tuned for exactly softmax m=96,n=64/f32"));
+  EXPECT_THAT(found.warning, HasSubstr("m=64,n=64/f32, 1 threads"));
+
+  const auto never = [](const proto::Config&) { return false; };
+  const ConfigPredicate predicate(never);
+  Query refused("m=64,n=64/f32");
+  refused.request.exact_only = true;
+  refused.request.is_valid = &predicate;
+  EXPECT_THAT(store.Lookup(refused.request).warning,
+              HasSubstr("is not valid here"));
+}
+
 TEST(StoreTest, AnInvalidExactConfigFallsBackAndSaysSo) {
   StoreOptions options;
   options.checked_in = {

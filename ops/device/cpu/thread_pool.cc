@@ -36,19 +36,21 @@ void Pause() {
 #endif
 }
 
-// Returns true as soon as `condition` holds, false after kSpinNs.
+// Returns true as soon as `condition` holds, false after kAwakeNs.
 template <typename Condition>
-bool SpinUntil(const Condition& condition) {
+bool AwakeUntil(const Condition& condition) {
   using Clock = std::chrono::steady_clock;
   if (condition()) return true;
-  const Clock::time_point deadline =
-      Clock::now() + std::chrono::nanoseconds(ThreadPool::kSpinNs);
+  const Clock::time_point begin = Clock::now();
+  std::chrono::nanoseconds waited(0);
   do {
     for (int i = 0; i < 16; ++i) {
       Pause();
       if (condition()) return true;
     }
-  } while (Clock::now() < deadline);
+    if (waited.count() > ThreadPool::kSpinNs) sched_yield();
+    waited = Clock::now() - begin;
+  } while (waited.count() < ThreadPool::kAwakeNs);
   return false;
 }
 
@@ -66,13 +68,16 @@ void PinThisThread(int cpu) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, const std::vector<int>& cpus) {
+ThreadPool::ThreadPool(int threads, const std::vector<int>& cpus)
+    : threads_(threads) {
   OPTRAIL_CHECK(threads >= 1) << threads;
+  shares_ = std::make_unique<Share[]>(threads);
+  workers_.reserve(threads - 1);
   for (int i = 1; i < threads; ++i) {
     const int cpu = i - 1 < static_cast<int>(cpus.size()) ? cpus[i - 1] : -1;
-    workers_.emplace_back([this, cpu] {
+    workers_.emplace_back([this, i, cpu] {
       if (cpu >= 0) PinThisThread(cpu);
-      Work();
+      Work(i);
     });
   }
 }
@@ -84,12 +89,12 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::Work() {
+void ThreadPool::Work(int thread) {
   inside_loop = true;
   uint32_t seen = 0;
   while (true) {
     const auto changed = [&] { return generation_.load() != seen; };
-    if (!SpinUntil(changed)) {
+    if (!AwakeUntil(changed)) {
       // The caller changes generation_ before it looks at sleeping_workers_,
       // and the kernel compares generation_ once more: no wake-up is lost.
       sleeping_workers_.fetch_add(1);
@@ -98,31 +103,53 @@ void ThreadPool::Work() {
     }
     if (stop_.load()) return;
     seen = generation_.load();
-    ClaimAndRun(seen);
+    ClaimAndRun(thread, seen);
   }
 }
 
-void ThreadPool::ClaimAndRun(uint32_t generation) {
-  uint64_t claim = claim_.load();
+uint32_t ThreadPool::BeginOf(int share, uint32_t count) const {
+  // With fewer iterations than threads, the first ones have one each.
+  const uint64_t shares = std::min<uint64_t>(threads_, count);
+  return static_cast<uint32_t>(std::min<uint64_t>(share, shares) * count /
+                               shares);
+}
+
+bool ThreadPool::ClaimFrom(int share, uint32_t generation) {
+  std::atomic<uint64_t>& next = shares_[share].claim;
+  uint32_t finished = 0;
+  uint64_t claim = next.load();
   while (static_cast<uint32_t>(claim >> 32) == generation) {
     const Body* const body = body_.load();
     const uint32_t count = count_.load();
     const int64_t offset = offset_.load();
     const auto index = static_cast<uint32_t>(claim);
-    if (index >= count) return;
-    if (!claim_.compare_exchange_weak(claim, claim + 1)) continue;
+    if (index >= BeginOf(share + 1, count)) {
+      // The loop ends when all iterations are added up, so it is still this one
+      // if there is something to add.
+      if (finished > 0 && done_.fetch_add(finished) + finished == count &&
+          caller_sleeps_.load()) {
+        FutexWake(done_, 1);
+      }
+      return true;
+    }
+    if (!next.compare_exchange_weak(claim, claim + 1)) continue;
 
     (*body)(offset + index);
 
-    if (done_.fetch_add(1) + 1 == count && caller_sleeps_.load()) {
-      FutexWake(done_, 1);
-    }
-    claim = claim_.load();
+    ++finished;
+    claim = next.load();
+  }
+  return false;
+}
+
+void ThreadPool::ClaimAndRun(int thread, uint32_t generation) {
+  for (int i = 0; i < threads_; ++i) {
+    if (!ClaimFrom((thread + i) % threads_, generation)) return;
   }
 }
 
 void ThreadPool::WaitUntilDone(uint32_t count) {
-  if (SpinUntil([&] { return done_.load() == count; })) return;
+  if (AwakeUntil([&] { return done_.load() == count; })) return;
   caller_sleeps_.store(true);
   for (uint32_t done = done_.load(); done != count; done = done_.load()) {
     FutexWait(done_, done);
@@ -135,19 +162,24 @@ void ThreadPool::RunLoop(uint32_t count, int64_t offset, const Body& body) {
   // First of all a claim that nobody can take: a thread that still looks at the
   // previous loop must not claim from it with the fields of this one.
   constexpr uint32_t kUsedUp = ~uint32_t{0};
-  claim_.store(static_cast<uint64_t>(generation) << 32 | kUsedUp);
+  for (int i = 0; i < threads_; ++i) {
+    shares_[i].claim.store(static_cast<uint64_t>(generation) << 32 | kUsedUp);
+  }
   done_.store(0);
   body_.store(&body);
   count_.store(count);
   offset_.store(offset);
-  claim_.store(static_cast<uint64_t>(generation) << 32);
+  for (int i = 0; i < threads_; ++i) {
+    shares_[i].claim.store(static_cast<uint64_t>(generation) << 32 |
+                           BeginOf(i, count));
+  }
   generation_.store(generation);
   if (sleeping_workers_.load() > 0) {
     FutexWake(generation_,
               static_cast<int>(std::min<uint32_t>(count - 1, INT_MAX)));
   }
   inside_loop = true;
-  ClaimAndRun(generation);
+  ClaimAndRun(/*thread=*/0, generation);
   inside_loop = false;
   WaitUntilDone(count);
 }

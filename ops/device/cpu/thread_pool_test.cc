@@ -63,6 +63,37 @@ TEST(ThreadPool, WakesThreadsThatSleep) {
   }
 }
 
+TEST(ThreadPool, AThreadBeginsWithTheSameShareEveryTime) {
+  constexpr int kThreads = 3;
+  ThreadPool pool(kThreads);
+  std::vector<std::thread::id> ran(kThreads);
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> begun{0};
+    pool.ParallelFor(kThreads, [&](int64_t i) {
+      // Nobody is free for another's iteration.
+      begun.fetch_add(1);
+      while (begun.load() < kThreads) std::this_thread::yield();
+      if (round == 0) ran[i] = std::this_thread::get_id();
+      EXPECT_EQ(ran[i], std::this_thread::get_id()) << "iteration " << i;
+    });
+  }
+  EXPECT_EQ(ran[0], std::this_thread::get_id());
+}
+
+TEST(ThreadPool, WhoIsDoneTakesFromOthers) {
+  ThreadPool pool(2);
+  std::atomic<int> done{0};
+  // The first iteration waits for all others, which are of both shares.
+  pool.ParallelFor(10, [&](int64_t i) {
+    if (i != 0) {
+      done.fetch_add(1);
+      return;
+    }
+    while (done.load() < 9) std::this_thread::yield();
+  });
+  EXPECT_EQ(done.load(), 9);
+}
+
 TEST(ThreadPool, ALoopInsideALoopRunsToo) {
   ThreadPool pool(2);
   std::atomic<int> calls{0};

@@ -1,9 +1,10 @@
 #ifndef OPTRAIL_OPS_DEVICE_CPU_TIMER_H_
 #define OPTRAIL_OPS_DEVICE_CPU_TIMER_H_
 
-// The steady clock around a batch of calls. With cold caches a batch is one
-// call, before which the operands are flushed from all caches; a kernel that
-// works in place gets as many prefilled operand sets as there are, one a call.
+// The steady clock around a batch of calls, which finds all threads awake. With
+// cold caches a batch is one call, before which the operands are flushed from
+// all caches; a kernel that works in place gets as many prefilled operand sets
+// as there are, one a call.
 //
 //   CpuTimer timer(invocation, operands, device, {proto::COLD});
 

@@ -1,0 +1,3 @@
+#include "norm_plain.jit.h"
+
+OPTRAIL_JIT_KERNEL(call) { DeriveNormPlainly</*kCentred=*/false>(call); }
