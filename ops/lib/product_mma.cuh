@@ -39,7 +39,7 @@ __device__ __forceinline__ void LoadTile(uint16_t* tile,
     // The asynchronous copy takes 4 bytes at least: through registers, several
     // at a time, since each batch takes a round trip to memory.
     static_assert(kThreads % kInRow == 0 || kInRow % kThreads == 0);
-    constexpr int kBatch = kPieces / kThreads < 8 ? kPieces / kThreads : 8;
+    constexpr int kBatch = kPieces / kThreads < 32 ? kPieces / kThreads : 32;
     static_assert(kPieces % (kThreads * kBatch) == 0);
     for (unsigned first = threadIdx.x; first < kPieces;
          first += kBatch * kThreads) {
