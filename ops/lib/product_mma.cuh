@@ -39,8 +39,9 @@ __device__ __forceinline__ void LoadTile(uint16_t* tile,
     // The asynchronous copy takes 4 bytes at least: through registers, several
     // at a time, since each batch takes a round trip to memory.
     static_assert(kThreads % kInRow == 0 || kInRow % kThreads == 0);
-    constexpr int kBatch = kPieces / kThreads < 32 ? kPieces / kThreads : 32;
+    constexpr int kBatch = kPieces / kThreads < 16 ? kPieces / kThreads : 16;
     static_assert(kPieces % (kThreads * kBatch) == 0);
+#pragma unroll 1
     for (unsigned first = threadIdx.x; first < kPieces;
          first += kBatch * kThreads) {
       uint16_t v[kBatch];
