@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_device.h"
 #include "ops/core/library_backend.h"
@@ -238,14 +239,22 @@ class Primitive : public Invocation {
                                        operands[weights_operand_]);
       const dnnl_exec_arg_t reorder[] = {{DNNL_ARG_FROM, as_they_lie_},
                                          {DNNL_ARG_TO, arguments_[i].memory}};
-      dnn_.dnnl_primitive_execute(reorder_, dnn_.stream(), 2, reorder);
+      Execute(reorder_, 2, reorder);
     }
-    dnn_.dnnl_primitive_execute(primitive_, dnn_.stream(),
-                                static_cast<int>(arguments_.size()),
-                                arguments_.data());
+    Execute(primitive_, static_cast<int>(arguments_.size()), arguments_.data());
   }
 
  private:
+  // What it refuses now, such as a call without an argument that it wants, it
+  // would leave undone.
+  void Execute(const_dnnl_primitive_t primitive, int count,
+               const dnnl_exec_arg_t* arguments) const {
+    const absl::Status status = Check(
+        dnn_.dnnl_primitive_execute(primitive, dnn_.stream(), count, arguments),
+        "dnnl_primitive_execute");
+    OPTRAIL_CHECK(status.ok()) << status.ToString();
+  }
+
   static constexpr int kNoOperand = -1;
 
   const OneDnn& dnn_;
@@ -518,6 +527,8 @@ OneDnnPrimitive OneDnnLayerNormBackward(int64_t rows, int64_t cols) {
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DIFF_DST, 0, data));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 1, data));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SCALE, 2, scale));
+  // Beta, which the operator does not have, is asked for and not read.
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SHIFT, 2, scale));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_MEAN, 3, per_row));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(
       DNNL_ARG_VARIANCE, LayerNormGradients::kVariances, per_row));

@@ -31,6 +31,11 @@ constexpr double kInflationOfMuchMemory = 2;
 // Where neighbours on both sides of a change correlate more than this, as few
 // points as this of a level and what follows it are a walk as well as a step.
 constexpr double kNeighboursOfWalk = 0.25;
+// By this over the number of points a correlation of .75 seems less than it is
+// beside two fitted levels (Kendall 1954: (1 + 3 rho) / n for each).
+constexpr double kFittedAway = 6.5;
+// Noise scales.
+constexpr double kReachOfWalk = 6;
 constexpr int kPointsOfWalk = 100;
 // How much better than a ramp a step has to fit, in squared noise scales.
 constexpr double kRampPenalty = 10;
@@ -280,14 +285,19 @@ bool OnlineDetector::HasMemory(absl::Span<const double> values,
          kInflationOfMuchMemory;
 }
 
-bool OnlineDetector::MayBeWalk(absl::Span<const double> values, int middle,
-                               double scale) const {
+bool OnlineDetector::MayBeWalk(absl::Span<const double> values,
+                               const ChangePoint& found, double scale) const {
   const int points = PointsOfLevel();
   if (points >= kPointsOfWalk) return false;
   const int begin = std::max(0, static_cast<int>(values.size()) - points);
-  const int change[] = {middle - begin};
-  return NeighbourCorrelation(SegmentResiduals(values.subspan(begin), change),
-                              scale) > kNeighboursOfWalk;
+  const int change[] = {found.index - begin};
+  const std::vector<double> residuals =
+      SegmentResiduals(values.subspan(begin), change);
+  // A walk of so few points hardly goes as far as the largest steps.
+  const bool within_reach = std::abs(found.level_after - found.level_before) <
+                            kReachOfWalk * ResidualScale(residuals);
+  return NeighbourCorrelation(residuals, scale) >
+         kNeighboursOfWalk - (within_reach ? kFittedAway / points : 0);
 }
 
 bool OnlineDetector::IsUncommon(absl::Span<const double> values,
@@ -464,7 +474,7 @@ void OnlineDetector::Look(OnlineUpdate& update) {
     bool confirm = sighting.looks >= kLooksToConfirm && after >= settled &&
                    found.confidence >= kSureEnough &&
                    RanksTell(values, found.index) &&
-                   !MayBeWalk(values, found.index, analysis.scale);
+                   !MayBeWalk(values, found, analysis.scale);
     if (confirm) {
       const bool memory = HasMemory(values, found.index);
       confirm = IsUncommon(values, found, memory ? 0 : analysis.scale);

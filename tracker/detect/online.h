@@ -95,9 +95,9 @@ class OnlineDetector {
   // Whether the noise before window_[middle], as far back as the level
   // reaches, has memory.
   bool HasMemory(absl::Span<const double> values, int middle) const;
-  // Whether the few points of the level and of what follows window_[middle]
-  // walk: neighbours on either side differ by less than others.
-  bool MayBeWalk(absl::Span<const double> values, int middle,
+  // Whether the few points of the level and of what follows `found`, a place in
+  // the window, walk: neighbours on either side differ by less than others.
+  bool MayBeWalk(absl::Span<const double> values, const ChangePoint& found,
                  double scale) const;
   // Whether the level before `found`, a place in the window, has made no such
   // step by itself, and nothing has since: a sawtooth and a level that
