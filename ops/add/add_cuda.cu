@@ -1,25 +1,16 @@
 // c = a + b on CUDA: nothing but memory.
 //
-// Compiled at run time with these knobs as macros:
-//   ELEMENT 0 f32, 1 f16, 2 bf16; THREADS; VECTOR (elements per access, which
+// Compiled at run time with these knobs as macros, beside elements.cuh's:
+//   THREADS; VECTOR (elements per access, which
 //   divides the count); UNROLL (accesses in flight per thread and operand);
 //   STREAMING 1 (stores that the caches evict first) or 0; LOADS 0 plain, 1 not
 //   kept in the L1, 2 the L2 also fetches 256 bytes at a time, 3 the L2 also
 //   evicts them first.
 
-typedef unsigned int uint32_t;
+#include "elements.cuh"
+
 typedef unsigned long long uint64_t;
-typedef unsigned short uint16_t;
-
-#if ELEMENT == 0
-typedef float Element;
-#else
-typedef uint16_t Element;
-#endif
-
-struct alignas(VECTOR * sizeof(Element)) Vector {
-  Element at[VECTOR];
-};
+typedef Elements<VECTOR> Vector;
 
 __device__ __forceinline__ Element Add(Element x, Element y) {
 #if ELEMENT == 0
@@ -37,7 +28,7 @@ __device__ __forceinline__ Element Add(Element x, Element y) {
 #endif
 }
 
-__device__ __forceinline__ Vector Load(const Vector* from) {
+__device__ __forceinline__ Vector LoadOnce(const Vector* from) {
   Vector v;
   if (sizeof(Vector) == 16 && LOADS > 0) {
     uint32_t* w = (uint32_t*)v.at;
@@ -64,17 +55,6 @@ __device__ __forceinline__ Vector Load(const Vector* from) {
   }
   return v;
 }
-__device__ __forceinline__ void Store(Vector* to, const Vector& v) {
-  if (sizeof(Vector) == 16 && STREAMING) {
-    const uint32_t* w = (const uint32_t*)v.at;
-    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to),
-                 "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3])
-                 : "memory");
-  } else {
-    *to = v;
-  }
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS)
     add(const Vector* a, const Vector* b, Vector* c, long long vectors) {
   const long long first =
@@ -82,17 +62,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   Vector x[UNROLL], y[UNROLL];
 #pragma unroll
   for (int i = 0; i < UNROLL; ++i)
-    if (first + i * THREADS < vectors) x[i] = Load(a + first + i * THREADS);
+    if (first + i * THREADS < vectors) x[i] = LoadOnce(a + first + i * THREADS);
 #pragma unroll
   for (int i = 0; i < UNROLL; ++i)
-    if (first + i * THREADS < vectors) y[i] = Load(b + first + i * THREADS);
+    if (first + i * THREADS < vectors) y[i] = LoadOnce(b + first + i * THREADS);
 #pragma unroll
   for (int i = 0; i < UNROLL; ++i) {
     if (first + i * THREADS < vectors) {
       Vector z;
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) z.at[j] = Add(x[i].at[j], y[i].at[j]);
-      Store(c + first + i * THREADS, z);
+      Store<STREAMING>(c + first + i * THREADS, z);
     }
   }
 }

@@ -2,7 +2,8 @@
 #define OPTRAIL_OPS_LIB_HOPPER_CUH_
 
 // What kernels on Hopper share (sm_90a): products of a warpgroup (wgmma), the
-// bulk copy engine (TMA), barriers, registers that move between warpgroups.
+// bulk copy engine (TMA), barriers, clusters, registers that move between
+// warpgroups.
 //
 // Compiled at run time with INPUT "bf16" or "f16" as a macro. Tiles in shared
 // memory have rows of 128 bytes, 64 elements, and the 128-byte swizzle; they
@@ -57,13 +58,32 @@ __device__ __forceinline__ void BarrierWait(uint32_t barrier, int phase) {
       "r"(phase)
       : "memory");
 }
+// Arrives at the barrier at the same place in block `rank` of the cluster.
+__device__ __forceinline__ void BarrierArriveAt(uint32_t barrier, int rank) {
+  asm volatile(
+      "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
 // Of one warpgroup; `id` from 1.
 __device__ __forceinline__ void WarpgroupSync(int id) {
   asm volatile("bar.sync %0, 128;" ::"r"(id) : "memory");
 }
 
+// Of all threads of a cluster; what they wrote to shared memory is visible then.
+__device__ __forceinline__ void ClusterSync() {
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+}
+
 // The bulk copy engine: boxes of tensors of two and three dimensions.
 
+__device__ __forceinline__ void PrefetchMap(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
 __device__ __forceinline__ void LoadTile(uint32_t to, const TensorMap* map,
                                          uint32_t barrier, int x, int y) {
   asm volatile(
@@ -79,6 +99,17 @@ __device__ __forceinline__ void LoadTile(uint32_t to, const TensorMap* map,
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_"
       "tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
       "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+// To the same place in all blocks of the cluster that `mask` names.
+__device__ __forceinline__ void LoadTileMulticast(uint32_t to,
+                                                  const TensorMap* map,
+                                                  uint32_t barrier, int x,
+                                                  int y, uint16_t mask) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_"
+      "tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
+      "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(mask)
       : "memory");
 }
 __device__ __forceinline__ void StoreTile(const TensorMap* map, uint32_t from,
@@ -155,12 +186,15 @@ __device__ __forceinline__ uint64_t DescriptorOfColumns(uint32_t tile,
 
 #define OPTRAIL_D4(i) \
   "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
-#define OPTRAIL_D16(i) \
-  OPTRAIL_D4(i), OPTRAIL_D4((i) + 4), OPTRAIL_D4((i) + 8), OPTRAIL_D4((i) + 12)
+#define OPTRAIL_D8(i) OPTRAIL_D4(i), OPTRAIL_D4((i) + 4)
+#define OPTRAIL_D16(i) OPTRAIL_D8(i), OPTRAIL_D8((i) + 8)
 #define OPTRAIL_D32(i) OPTRAIL_D16(i), OPTRAIL_D16((i) + 16)
+#define OPTRAIL_R4 "%0,%1,%2,%3"
+#define OPTRAIL_R8 OPTRAIL_R4 ",%4,%5,%6,%7"
+#define OPTRAIL_R16 OPTRAIL_R8 ",%8,%9,%10,%11,%12,%13,%14,%15"
 #define OPTRAIL_R32                                                         \
-  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,"  \
-  "%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+  OPTRAIL_R16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,"   \
+  "%30,%31"
 #define OPTRAIL_R64                                                         \
   OPTRAIL_R32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,"   \
   "%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
@@ -172,7 +206,8 @@ __device__ __forceinline__ uint64_t DescriptorOfColumns(uint32_t tile,
   "%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,"  \
   "%122,%123,%124,%125,%126,%127"
 
-// d (+)= a * b. `kColumnsOfB`: b's rows run along the columns.
+// d (+)= a * b. `kRowsOfA`: a's rows run along its 64 rows, that is, it lies
+// transposed. `kColumnsOfB`: b's rows run along the columns.
 #define OPTRAIL_WGMMA(columns, registers, a, b, flag, transposed, ...)   \
   asm volatile("{.reg .pred p; setp.ne.b32 p, " flag                     \
                ", 0; wgmma.mma_async.sync.aligned.m64n" #columns         \
@@ -180,25 +215,38 @@ __device__ __forceinline__ uint64_t DescriptorOfColumns(uint32_t tile,
                ", p, 1, 1, " transposed ";}"                             \
                : __VA_ARGS__)
 
-template <int kColumns, int kColumnsOfB>
+template <int kColumns, int kColumnsOfB, int kRowsOfA = 0>
 __device__ __forceinline__ void Multiply(float (&d)[kColumns / 2], uint64_t a,
                                          uint64_t b, int accumulate) {
-#define OPTRAIL_FROM "l"(a), "l"(b), "r"(accumulate), "n"(kColumnsOfB)
-  if constexpr (kColumns == 64) {
-    OPTRAIL_WGMMA(64, OPTRAIL_R32, "%32", "%33", "%34", "0, %35",
+#define OPTRAIL_FROM \
+  "l"(a), "l"(b), "r"(accumulate), "n"(kRowsOfA), "n"(kColumnsOfB)
+  if constexpr (kColumns == 8) {
+    OPTRAIL_WGMMA(8, OPTRAIL_R4, "%4", "%5", "%6", "%7, %8",
+                  OPTRAIL_D4(0)
+                  : OPTRAIL_FROM);
+  } else if constexpr (kColumns == 16) {
+    OPTRAIL_WGMMA(16, OPTRAIL_R8, "%8", "%9", "%10", "%11, %12",
+                  OPTRAIL_D8(0)
+                  : OPTRAIL_FROM);
+  } else if constexpr (kColumns == 32) {
+    OPTRAIL_WGMMA(32, OPTRAIL_R16, "%16", "%17", "%18", "%19, %20",
+                  OPTRAIL_D16(0)
+                  : OPTRAIL_FROM);
+  } else if constexpr (kColumns == 64) {
+    OPTRAIL_WGMMA(64, OPTRAIL_R32, "%32", "%33", "%34", "%35, %36",
                   OPTRAIL_D32(0)
                   : OPTRAIL_FROM);
   } else if constexpr (kColumns == 128) {
-    OPTRAIL_WGMMA(128, OPTRAIL_R64, "%64", "%65", "%66", "0, %67",
+    OPTRAIL_WGMMA(128, OPTRAIL_R64, "%64", "%65", "%66", "%67, %68",
                   OPTRAIL_D32(0), OPTRAIL_D32(32)
                   : OPTRAIL_FROM);
   } else if constexpr (kColumns == 192) {
-    OPTRAIL_WGMMA(192, OPTRAIL_R96, "%96", "%97", "%98", "0, %99",
+    OPTRAIL_WGMMA(192, OPTRAIL_R96, "%96", "%97", "%98", "%99, %100",
                   OPTRAIL_D32(0), OPTRAIL_D32(32), OPTRAIL_D32(64)
                   : OPTRAIL_FROM);
   } else {
-    static_assert(kColumns == 256, "64, 128, 192 or 256 columns");
-    OPTRAIL_WGMMA(256, OPTRAIL_R128, "%128", "%129", "%130", "0, %131",
+    static_assert(kColumns == 256, "8, 16, 32, 64, 128, 192 or 256 columns");
+    OPTRAIL_WGMMA(256, OPTRAIL_R128, "%128", "%129", "%130", "%131, %132",
                   OPTRAIL_D32(0), OPTRAIL_D32(32), OPTRAIL_D32(64),
                   OPTRAIL_D32(96)
                   : OPTRAIL_FROM);

@@ -1,9 +1,10 @@
 #ifndef OPTRAIL_OPS_LIB_PRODUCT_MMA_CUH_
 #define OPTRAIL_OPS_LIB_PRODUCT_MMA_CUH_
 
-// y[m, n] = f(x[m, k] * w[k, n]) on tensor cores from sm_80 on, any shape: the
-// kernel of ops/matmul/matmul_mma.cu, for operators that say where elements of
-// x lie and what becomes of the sums before they are rounded.
+// y[m, n] = f(x[m, k] * w[k, n]) on tensor cores from sm_80 on, any shape:
+// cp.async into a ring of shared tiles, ldmatrix, mma.sync m16n8k16, f32
+// accumulation. Operators say where elements of x lie and what becomes of the
+// sums before they are rounded.
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
 //   INPUT "bf16" or "f16"; TILE_M, TILE_N, TILE_K (multiples of 16);
@@ -33,27 +34,46 @@ __device__ __forceinline__ void LoadTile(uint16_t* tile,
                                          const uint16_t* somewhere,
                                          const At& at) {
   constexpr int kPieces = kRows * kColumns / kVector;
+  constexpr unsigned kInRow = kColumns / kVector;
+  if constexpr (kVector == 1) {
+    // The asynchronous copy takes 4 bytes at least: through registers, several
+    // at a time, since each batch takes a round trip to memory.
+    static_assert(kThreads % kInRow == 0 || kInRow % kThreads == 0);
+    constexpr int kBatch = kPieces / kThreads < 16 ? kPieces / kThreads : 16;
+    static_assert(kPieces % (kThreads * kBatch) == 0);
+#pragma unroll 1
+    for (unsigned first = threadIdx.x; first < kPieces;
+         first += kBatch * kThreads) {
+      uint16_t v[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const unsigned piece = first + i * kThreads;
+        const uint16_t* const from = at(piece / kInRow, piece % kInRow);
+        v[i] = from != nullptr ? __ldg(from) : 0;
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const unsigned piece = first + i * kThreads;
+        tile[piece / kInRow * kPitch + piece % kInRow] = v[i];
+      }
+    }
+  } else {
 #pragma unroll 4
-  for (int piece = threadIdx.x; piece < kPieces; piece += kThreads) {
-    const int row = piece / (kColumns / kVector);
-    const int column = piece % (kColumns / kVector) * kVector;
-    const uint16_t* from = at(row, column);
-    const bool inside = from != nullptr;
-    if (!inside) from = somewhere;
-    uint16_t* to = tile + row * kPitch + column;
-    if (kVector == 8) {
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                       SharedAddress(to)),
-                   "l"(from), "r"(inside ? 16 : 0)
-                   : "memory");
-    } else if (kVector > 1) {
-      asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
-                       SharedAddress(to)),
-                   "l"(from), "n"(kVector > 1 && kVector < 8 ? kVector * 2 : 4),
-                   "r"(inside ? kVector * 2 : 0)
-                   : "memory");
-    } else {
-      *to = inside ? *from : 0;
+    for (unsigned piece = threadIdx.x; piece < kPieces; piece += kThreads) {
+      const int row = piece / kInRow, column = piece % kInRow * kVector;
+      const uint16_t* from = at(row, column);
+      const bool inside = from != nullptr;
+      if (!inside) from = somewhere;
+      const uint32_t to = SharedAddress(tile + row * kPitch + column);
+      if constexpr (kVector == 8) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                     "l"(from), "r"(inside ? 16 : 0)
+                     : "memory");
+      } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to),
+                     "l"(from), "n"(kVector * 2), "r"(inside ? kVector * 2 : 0)
+                     : "memory");
+      }
     }
   }
 }
@@ -99,6 +119,7 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
   };
   for (int step = 0; step < STAGES - 1; ++step) load(step);
 
+#pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
     __syncthreads();

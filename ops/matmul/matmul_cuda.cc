@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "ops/core/registry.h"
 #include "ops/device/cuda/backend.h"
+#include "ops/lib/cuda_frame.h"
 
 namespace optrail::ops {
 namespace {
@@ -29,8 +30,6 @@ struct Size {
 Size SizeOf(const proto::Shape& shape) {
   return {shape.dims(0).value(), shape.dims(1).value(), shape.dims(2).value()};
 }
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Swizzled tiles begin at multiples of this.
 constexpr int64_t kAlign = 1024;
@@ -47,13 +46,14 @@ int64_t Multiprocessors(const proto::Hardware& hardware) {
 class MatmulCuda : public cuda::CudaBackend {
  public:
   std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::BF16}, {proto::F16}};
+    return HalfTypes();
   }
 
   absl::StatusOr<CudaPlan> Plan(
       const proto::Shape& shape, const proto::Config& config,
       const proto::Hardware& hardware) const override {
-    const proto::DataType type = shape.data_types(0);
+    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
+                             cuda::ElementOf(shape.data_types(0)));
     const std::string kernel = cuda::VariantKnob(config, "kernel");
     CudaPlan plan;
     if (kernel == "hopper") {
@@ -63,8 +63,8 @@ class MatmulCuda : public cuda::CudaBackend {
     } else {
       plan = Mma(shape, config);
     }
-    plan.defines.push_back(
-        absl::StrCat("INPUT=\"", type == proto::BF16 ? "bf16" : "f16", "\""));
+    plan.defines.push_back(InputOf(element));
+    plan.defines.push_back(absl::StrCat("ELEMENT=", element.code));
     return plan;
   }
 

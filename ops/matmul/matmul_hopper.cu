@@ -6,21 +6,18 @@
 // consume: each multiplies M_TILES times 64 rows. Results leave through shared
 // memory and TMA while the producer already loads the next tile.
 //
-// Compiled at run time with these knobs as macros:
-//   INPUT "bf16" or "f16"; CONSUMERS 1|2|3; M_TILES 1|2; BN 64|128|192|256;
+// Compiled at run time with these knobs as macros, beside hopper.cuh's:
+//   CONSUMERS 1|2|3; M_TILES 1|2; BN 64|128|192|256;
 //   STAGES; CLUSTER_M, CLUSTER_N 1|2; GROUP (rows of tiles walked together);
 //   SPLIT_K (parts of k that are summed in order, so that results repeat).
+//
+// Loops over tiles and steps stay as they are (unroll 1): the compiler would peel
+// steps off, which doubles the time that it takes and gains nothing.
 //
 // a and c may have any m; k and n must be multiples of 8 (TMA strides are
 // multiples of 16 bytes).
 
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-typedef unsigned short uint16_t;
-
-struct alignas(64) TensorMap {
-  uint64_t opaque[16];
-};
+#include "hopper.cuh"
 
 constexpr int kBm = 64 * CONSUMERS * M_TILES;
 constexpr int kBn = BN;
@@ -34,153 +31,6 @@ constexpr int kStoreSlots = 2;      // per consumer
 constexpr int kThreads = 128 * (CONSUMERS + 1);
 constexpr int kClusterSize = CLUSTER_M * CLUSTER_N;
 constexpr int kAccumulators = kBn / 2;
-
-#define D4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
-#define D16(i) D4(i), D4((i) + 4), D4((i) + 8), D4((i) + 12)
-#define D32(i) D16(i), D16((i) + 16)
-#define R0                                                                   \
-  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,"   \
-  "%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define R1                                                                   \
-  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,"    \
-  "%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#define R2                                                                   \
-  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,"    \
-  "%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
-#define R3                                                                   \
-  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110," \
-  "%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,"   \
-  "%125,%126,%127"
-#if BN == 64
-#define SHAPE "m64n64k16"
-#define REGISTERS R0
-#define OPERANDS D32(0)
-#define OTHERS "%32, %33, p"
-#define FLAG "%34"
-#elif BN == 128
-#define SHAPE "m64n128k16"
-#define REGISTERS R0 R1
-#define OPERANDS D32(0), D32(32)
-#define OTHERS "%64, %65, p"
-#define FLAG "%66"
-#elif BN == 192
-#define SHAPE "m64n192k16"
-#define REGISTERS R0 R1 R2
-#define OPERANDS D32(0), D32(32), D32(64)
-#define OTHERS "%96, %97, p"
-#define FLAG "%98"
-#else
-#define SHAPE "m64n256k16"
-#define REGISTERS R0 R1 R2 R3
-#define OPERANDS D32(0), D32(32), D32(64), D32(96)
-#define OTHERS "%128, %129, p"
-#define FLAG "%130"
-#endif
-
-// d (+)= a[64, 16] * b[16, BN], both in shared memory; b's rows run along n.
-__device__ __forceinline__ void Wgmma(float (&d)[kAccumulators], uint64_t a,
-                                      uint64_t b, int accumulate) {
-  asm volatile("{.reg .pred p; setp.ne.b32 p, " FLAG
-               ", 0;"
-               "wgmma.mma_async.sync.aligned." SHAPE ".f32." INPUT "." INPUT
-               " {" REGISTERS "}, " OTHERS ", 1, 1, 0, 1;}"
-               : OPERANDS
-               : "l"(a), "l"(b), "r"(accumulate));
-}
-
-// The compiler must not move accumulators across asynchronous products.
-__device__ __forceinline__ void Pin(float (&d)[kAccumulators]) {
-#pragma unroll
-  for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(d[i])::"memory");
-}
-__device__ __forceinline__ void WgmmaFence() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void WgmmaCommit() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-template <int kPending>
-__device__ __forceinline__ void WgmmaWait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
-}
-
-// A matrix descriptor: 128-byte swizzle (PTX ISA, "Asynchronous warpgroup level
-// matrix shared memory layout"). Offsets in bytes.
-__device__ __forceinline__ uint64_t Descriptor(uint32_t address,
-                                               uint32_t leading,
-                                               uint32_t stride) {
-  return (uint64_t)((address & 0x3ffff) >> 4) |
-         ((uint64_t)(leading >> 4) << 16) | ((uint64_t)(stride >> 4) << 32) |
-         (1ull << 62);
-}
-
-__device__ __forceinline__ uint32_t SharedAddress(const void* pointer) {
-  return (uint32_t)__cvta_generic_to_shared(pointer);
-}
-__device__ __forceinline__ void BarrierInit(uint32_t barrier, int count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier),
-               "r"(count));
-}
-__device__ __forceinline__ void BarrierExpect(uint32_t barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                   barrier),
-               "r"(bytes)
-               : "memory");
-}
-__device__ __forceinline__ void BarrierWait(uint32_t barrier, int phase) {
-  asm volatile(
-      "{.reg .pred p;"
-      "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;"
-      "@p bra done; bra again; done:}" ::"r"(barrier),
-      "r"(phase)
-      : "memory");
-}
-// Arrives at the barrier at the same place in block `rank` of the cluster.
-__device__ __forceinline__ void BarrierArriveAt(uint32_t barrier, int rank) {
-  asm volatile(
-      "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
-      "mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(
-          barrier),
-      "r"(rank)
-      : "memory");
-}
-__device__ __forceinline__ void LoadTile(uint32_t to, const TensorMap* map,
-                                         uint32_t barrier, int x, int y) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_"
-      "tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
-      "l"(map), "r"(barrier), "r"(x), "r"(y)
-      : "memory");
-}
-__device__ __forceinline__ void LoadTileMulticast(uint32_t to,
-                                                  const TensorMap* map,
-                                                  uint32_t barrier, int x,
-                                                  int y, uint16_t mask) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_"
-      "tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
-      "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(mask)
-      : "memory");
-}
-__device__ __forceinline__ void StoreTile(const TensorMap* map, uint32_t from,
-                                          int x, int y) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, "
-      "%3}], [%1];" ::"l"(map),
-      "r"(from), "r"(x), "r"(y)
-      : "memory");
-}
-__device__ __forceinline__ void ClusterSync() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
-}
-__device__ __forceinline__ uint32_t Pack(float low, float high) {
-  uint32_t packed;
-  asm("cvt.rn." INPUT "x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
-}
 
 // What the blocks do, in turns: for each tile of c and part of k.
 struct Work {
@@ -242,15 +92,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   const int warpgroup = threadIdx.x / 128;
 
   if (threadIdx.x == 0) {
-    asm volatile("prefetch.tensormap [%0];" ::"l"(&map_a) : "memory");
-    asm volatile("prefetch.tensormap [%0];" ::"l"(&map_b) : "memory");
-    asm volatile("prefetch.tensormap [%0];" ::"l"(&map_c) : "memory");
+    PrefetchMap(&map_a);
+    PrefetchMap(&map_b);
+    PrefetchMap(&map_c);
     for (int i = 0; i < STAGES; ++i) {
       BarrierInit(full + 8 * i, 1);
       // Whoever fills a slot here waits for all who still read its copy there.
       BarrierInit(empty + 8 * i, CONSUMERS * (CLUSTER_M + CLUSTER_N - 1));
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    BarrierInitDone();
   }
   if (kClusterSize > 1) {
     ClusterSync();
@@ -261,18 +111,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   int slot = 0, phase = 0;
 
   if (warpgroup == 0) {
-#if CONSUMERS == 2
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-#elif CONSUMERS == 3
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
-#endif
+    GiveRegisters<CONSUMERS, 1>();
     if (threadIdx.x == 0) {
       uint16_t mask_a = 0, mask_b = 0;
       for (int j = 0; j < CLUSTER_N; ++j) mask_a |= 1 << (rank_m + j * CLUSTER_M);
       for (int i = 0; i < CLUSTER_M; ++i) mask_b |= 1 << (i + rank_n * CLUSTER_M);
+#pragma unroll 1
       for (int item = blockIdx.x / kClusterSize; item < schedule.items;
            item += schedule.clusters) {
         const Work work = schedule.At(item, rank);
+#pragma unroll 1
         for (int step = work.k_begin; step < work.k_end; ++step) {
           BarrierWait(empty + 8 * slot, phase ^ 1);
           const uint32_t barrier = full + 8 * slot;
@@ -300,11 +148,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       }
     }
   } else {
-#if CONSUMERS == 2
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-#elif CONSUMERS == 3
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
-#endif
+    TakeRegisters<CONSUMERS, 1>();
     const int consumer = warpgroup - 1;
     const int thread = threadIdx.x % 128;
     const int lane = thread % 32, warp = thread / 32;
@@ -320,11 +164,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         BarrierArriveAt(empty + 8 * which, to);
       }
     };
+#pragma unroll 1
     for (int item = blockIdx.x / kClusterSize; item < schedule.items;
          item += schedule.clusters) {
       const Work work = schedule.At(item, rank);
       float d[M_TILES][kAccumulators];
       int previous = -1;
+#pragma unroll 1
       for (int step = work.k_begin; step < work.k_end; ++step) {
         BarrierWait(full + 8 * slot, phase);
         const uint32_t at_a = ring + slot * kStageBytes +
@@ -332,26 +178,24 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         const uint32_t at_b = ring + slot * kStageBytes + kBytesA;
 #pragma unroll
         for (int t = 0; t < M_TILES; ++t) Pin(d[t]);
-        WgmmaFence();
+        ProductFence();
 #pragma unroll
         for (int inner = 0; inner < kBk / 16; ++inner) {
-          const uint64_t b =
-              Descriptor(at_b + inner * 16 * 128, kBk * 128, 1024);
+          const uint64_t b = DescriptorOfColumns(at_b, kBk, inner);
 #pragma unroll
           for (int t = 0; t < M_TILES; ++t) {
-            const uint64_t a =
-                Descriptor(at_a + t * 64 * 128 + inner * 32, 16, 1024);
-            Wgmma(d[t], a, b, step > work.k_begin || inner > 0);
+            Multiply<kBn, 1>(d[t], DescriptorOfRows(at_a + t * 64 * 128, inner),
+                             b, step > work.k_begin || inner > 0);
           }
         }
-        WgmmaCommit();
+        ProductCommit();
         // The products of the step before are done: its slot is free.
-        WgmmaWait<1>();
+        ProductWait<1>();
         if (previous >= 0) release(previous);
         previous = slot;
         if (++slot == STAGES) slot = 0, phase ^= 1;
       }
-      WgmmaWait<0>();
+      ProductWait<0>();
 #pragma unroll
       for (int t = 0; t < M_TILES; ++t) Pin(d[t]);
       if (previous >= 0) release(previous);
@@ -375,13 +219,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           if (row0 + t * 64 + i / 2 % 2 * 8 < m)
             mine[(t * kAccumulators + i) * 128] = d[t][i];
       __threadfence();
-      asm volatile("bar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
+      WarpgroupSync(1 + consumer);
       if (thread == 0) {
         const int before = atomicAdd(&arrived[piece], 1);
         is_last[consumer] = before == SPLIT_K - 1;
         if (before == SPLIT_K - 1) arrived[piece] = 0;
       }
-      asm volatile("bar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
+      WarpgroupSync(1 + consumer);
       if (!is_last[consumer]) continue;
       __threadfence();
 #pragma unroll
@@ -404,12 +248,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
         for (int chunk = 0; chunk < kChunks; ++chunk) {
           const uint32_t box = store + store_slot * kBoxC;
-          if (thread == 0) {
-            asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(
-                             kStoreSlots - 1)
-                         : "memory");
-          }
-          asm volatile("bar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
+          if (thread == 0) StoreWaitRead<kStoreSlots - 1>();
+          WarpgroupSync(1 + consumer);
           const int row = warp * 16 + lane % 16;
 #pragma unroll
           for (int pair = 0; pair < 4; ++pair) {
@@ -423,18 +263,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
                 "r"(Pack(v[4], v[5])), "r"(Pack(v[6], v[7]))
                 : "memory");
           }
-          asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-          asm volatile("bar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
+          FenceAsync();
+          WarpgroupSync(1 + consumer);
           if (thread == 0) {
             StoreTile(&map_c, box, work.n0 + chunk * 64,
                       work.m0 + (consumer * M_TILES + t) * 64);
-            asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+            StoreCommit();
           }
           store_slot ^= 1;
         }
       }
     }
-    if (thread == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    if (thread == 0) StoreWaitAll();
   }
   // Nobody leaves while others may still write into its shared memory.
   if (kClusterSize > 1) ClusterSync();

@@ -4,19 +4,13 @@
 // cores' tiles lies along n and little is multiplied for nothing. Blocks of a
 // cluster share out k; their sums meet in distributed shared memory.
 //
-// Compiled at run time with these knobs as macros:
-//   INPUT "bf16" or "f16"; CONSUMERS (warpgroups, 64 columns of c each);
+// Compiled at run time with these knobs as macros, beside hopper.cuh's:
+//   CONSUMERS (warpgroups, 64 columns of c each);
 //   BM 8|16|32|64 (rows of c); STAGES; SPLIT_K 1|2|4|8 (blocks of a cluster).
 //
 // k and n must be multiples of 8 (TMA strides are multiples of 16 bytes).
 
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-typedef unsigned short uint16_t;
-
-struct alignas(64) TensorMap {
-  uint64_t opaque[16];
-};
+#include "hopper.cuh"
 
 constexpr int kBk = 64;
 constexpr int kBn = 64 * CONSUMERS;
@@ -26,88 +20,9 @@ constexpr int kStageBytes = kBytesB + (kBytesA + 1023) / 1024 * 1024;
 constexpr int kThreads = 128 * (CONSUMERS + 1);
 constexpr int kAccumulators = BM / 2;
 
-#define D4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
-#if BM == 8
-#define SHAPE "m64n8k16"
-#define REGISTERS "%0,%1,%2,%3"
-#define OPERANDS D4(0)
-#define OTHERS "%4, %5, p"
-#define FLAG "%6"
-#elif BM == 16
-#define SHAPE "m64n16k16"
-#define REGISTERS "%0,%1,%2,%3,%4,%5,%6,%7"
-#define OPERANDS D4(0), D4(4)
-#define OTHERS "%8, %9, p"
-#define FLAG "%10"
-#elif BM == 32
-#define SHAPE "m64n32k16"
-#define REGISTERS "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
-#define OPERANDS D4(0), D4(4), D4(8), D4(12)
-#define OTHERS "%16, %17, p"
-#define FLAG "%18"
-#else
-#define SHAPE "m64n64k16"
-#define REGISTERS                                                          \
-  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19," \
-  "%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define OPERANDS \
-  D4(0), D4(4), D4(8), D4(12), D4(16), D4(20), D4(24), D4(28)
-#define OTHERS "%32, %33, p"
-#define FLAG "%34"
-#endif
-
-// d (+)= b'[64, 16] * a'[16, BM]; b' runs along n in memory, a' along k.
-__device__ __forceinline__ void Wgmma(float (&d)[kAccumulators], uint64_t b,
-                                      uint64_t a, int accumulate) {
-  asm volatile("{.reg .pred p; setp.ne.b32 p, " FLAG
-               ", 0;"
-               "wgmma.mma_async.sync.aligned." SHAPE ".f32." INPUT "." INPUT
-               " {" REGISTERS "}, " OTHERS ", 1, 1, 1, 0;}"
-               : OPERANDS
-               : "l"(b), "l"(a), "r"(accumulate));
-}
-__device__ __forceinline__ uint64_t Descriptor(uint32_t address) {
-  return (uint64_t)((address & 0x3ffff) >> 4) | (1ull << 16) | (64ull << 32) |
-         (1ull << 62);
-}
-__device__ __forceinline__ uint32_t SharedAddress(const void* pointer) {
-  return (uint32_t)__cvta_generic_to_shared(pointer);
-}
-__device__ __forceinline__ void BarrierInit(uint32_t barrier, int count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier),
-               "r"(count));
-}
-__device__ __forceinline__ void BarrierExpect(uint32_t barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                   barrier),
-               "r"(bytes)
-               : "memory");
-}
-__device__ __forceinline__ void BarrierArrive(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier)
-               : "memory");
-}
-__device__ __forceinline__ void BarrierWait(uint32_t barrier, int phase) {
-  asm volatile(
-      "{.reg .pred p;"
-      "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;"
-      "@p bra done; bra again; done:}" ::"r"(barrier),
-      "r"(phase)
-      : "memory");
-}
-__device__ __forceinline__ void LoadTile(uint32_t to, const TensorMap* map,
-                                         uint32_t barrier, int x, int y) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_"
-      "tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
-      "l"(map), "r"(barrier), "r"(x), "r"(y)
-      : "memory");
-}
-__device__ __forceinline__ void ClusterSync() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
+// As both factors lie: b' runs along n in memory, a' along k.
+__device__ __forceinline__ uint64_t DescriptorOf(uint32_t address) {
+  return Descriptor(address, 16, 1024);
 }
 __device__ __forceinline__ uint16_t Round(float x) {
   uint16_t y;
@@ -140,13 +55,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   const int warpgroup = threadIdx.x / 128;
 
   if (threadIdx.x == 0) {
-    asm volatile("prefetch.tensormap [%0];" ::"l"(&map_a) : "memory");
-    asm volatile("prefetch.tensormap [%0];" ::"l"(&map_b) : "memory");
+    PrefetchMap(&map_a);
+    PrefetchMap(&map_b);
     for (int i = 0; i < STAGES; ++i) {
       BarrierInit(full + 8 * i, 1);
       BarrierInit(empty + 8 * i, CONSUMERS);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    BarrierInitDone();
   }
   __syncthreads();
   float d[kAccumulators];
@@ -173,25 +88,22 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     for (int step = begin; step < end; ++step) {
       BarrierWait(full + 8 * slot, phase);
       const uint32_t at = ring + slot * kStageBytes;
-#pragma unroll
-      for (int i = 0; i < kAccumulators; ++i)
-        asm volatile("" : "+f"(d[i])::"memory");
-      asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+      Pin(d);
+      ProductFence();
 #pragma unroll
       for (int inner = 0; inner < kBk / 16; ++inner)
-        Wgmma(d, Descriptor(at + warpgroup * kBk * 128 + inner * 16 * 128),
-              Descriptor(at + kBytesB + inner * 32), 1);
-      asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-      asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        Multiply<BM, 0, 1>(
+            d, DescriptorOf(at + warpgroup * kBk * 128 + inner * 16 * 128),
+            DescriptorOf(at + kBytesB + inner * 32), 1);
+      ProductCommit();
+      ProductWait<1>();
       if (previous >= 0 && threadIdx.x % 128 == 0)
         BarrierArrive(empty + 8 * previous);
       previous = slot;
       if (++slot == STAGES) slot = 0, phase ^= 1;
     }
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-#pragma unroll
-    for (int i = 0; i < kAccumulators; ++i)
-      asm volatile("" : "+f"(d[i])::"memory");
+    ProductWait<0>();
+    Pin(d);
   }
   // Sums go to shared memory as [row of c][column]; the ring is free by then.
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;

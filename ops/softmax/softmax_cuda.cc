@@ -1,15 +1,12 @@
 // The CUDA kernel of softmax: what to compile for a config, how to launch it.
 
-#include <string>
-#include <vector>
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "base/status_macros.h"
 #include "ops/core/registry.h"
-#include "ops/device/cuda/backend.h"
+#include "ops/lib/cuda_frame.h"
 
 namespace optrail::ops {
 namespace {
@@ -19,25 +16,19 @@ namespace {
 constexpr int64_t kMaxElements = 64 + 8;
 constexpr int64_t kInFlight = 4;
 
-class SoftmaxCuda : public cuda::CudaBackend {
- public:
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::F32}, {proto::F16}, {proto::BF16}};
-  }
-
-  absl::StatusOr<cuda::CudaPlan> Plan(
-      const proto::Shape& shape, const proto::Config& config,
-      const proto::Hardware& hardware) const override {
+class SoftmaxCuda : public ElementsCuda {
+ protected:
+  absl::StatusOr<cuda::CudaPlan> PlanFor(const proto::Shape& shape,
+                                         const proto::Config& config,
+                                         const proto::Hardware& hardware,
+                                         int64_t element_bytes) const override {
     const int64_t rows = shape.dims(0).value();
     const int64_t columns = shape.dims(1).value();
     const int64_t threads_per_row = cuda::Knob(config, "threads_per_row");
     const int64_t rows_per_block = cuda::Knob(config, "rows_per_block");
     const int64_t cluster = cuda::Knob(config, "cluster");
-    OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
-                             cuda::ElementOf(shape.data_types(0)));
-    const int64_t vector = cuda::VectorOf(columns, element.bytes);
-    const int64_t per_item = threads_per_row * cluster * vector;
-    const int64_t items = (columns + per_item - 1) / per_item;
+    const int64_t vector = cuda::VectorOf(columns, element_bytes);
+    const int64_t items = CeilDiv(columns, threads_per_row * cluster * vector);
     const bool resident = cuda::Knob(config, "resident") != 0;
     if (resident && items * vector > kMaxElements) {
       return absl::InvalidArgumentError(
@@ -47,8 +38,7 @@ class SoftmaxCuda : public cuda::CudaBackend {
     cuda::CudaPlan plan;
     plan.source = "softmax_cuda.cu";
     plan.function = "softmax";
-    plan.defines = {absl::StrCat("ELEMENT=", element.code),
-                    absl::StrCat("THREADS_PER_ROW=", threads_per_row),
+    plan.defines = {absl::StrCat("THREADS_PER_ROW=", threads_per_row),
                     absl::StrCat("ROWS_PER_BLOCK=", rows_per_block),
                     absl::StrCat("CLUSTER=", cluster),
                     absl::StrCat("VECTOR=", vector),
@@ -59,22 +49,16 @@ class SoftmaxCuda : public cuda::CudaBackend {
                     // Of rows that are read twice, those in flight.
                     absl::StrCat("ITEMS=", resident ? items : kInFlight)};
     plan.cluster = static_cast<int>(cluster);
-    plan.grid_x = static_cast<unsigned>((rows + rows_per_block - 1) /
-                                        rows_per_block * cluster);
+    plan.grid_x =
+        static_cast<unsigned>(CeilDiv(rows, rows_per_block) * cluster);
     plan.block_x = static_cast<unsigned>(threads_per_row * rows_per_block);
     return plan;
   }
 
-  absl::Status Arguments(const cuda::CudaPlan& plan, const proto::Shape& shape,
-                         const proto::Config& config,
-                         absl::Span<void* const> operands, void* workspace,
-                         const cuda::Driver& driver,
-                         cuda::CudaArguments* arguments) const override {
-    arguments->Add(operands[0]);
-    arguments->Add(operands[1]);
+  void AddNumbers(const proto::Shape& shape, int64_t element_bytes,
+                  cuda::CudaArguments* arguments) const override {
     arguments->Add<long long>(shape.dims(0).value());
     arguments->Add(static_cast<int>(shape.dims(1).value()));
-    return absl::OkStatus();
   }
 };
 

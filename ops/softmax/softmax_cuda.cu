@@ -7,56 +7,21 @@
 // (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018),
 // so that threads meet once.
 //
-// Compiled at run time with these knobs as macros:
-//   ELEMENT 0 f32, 1 f16, 2 bf16; THREADS_PER_ROW (a power of two from 32);
+// Compiled at run time with these knobs as macros, beside elements.cuh's:
+//   THREADS_PER_ROW (a power of two from 32);
 //   ROWS_PER_BLOCK; CLUSTER (blocks per row); VECTOR (elements per access);
 //   ITEMS (accesses per thread): THREADS_PER_ROW * CLUSTER * VECTOR * ITEMS
 //   covers a row; RESIDENT 0: a row is read twice, ITEMS accesses at a time;
 //   KEEP 1: exponentials are kept where they may be; STREAMING 1: stores that
 //   the caches evict first; PAST_L1 1: loads that the L1 does not keep.
 
-typedef unsigned int uint32_t;
-typedef unsigned short uint16_t;
+#include "elements.cuh"
 
-constexpr int kElementBytes = ELEMENT == 0 ? 4 : 2;
 constexpr int kWarpsPerRow = THREADS_PER_ROW / 32;
 
-#if ELEMENT == 0
-typedef float Element;
-#else
-typedef uint16_t Element;
-#endif
+typedef Elements<VECTOR> Vector;
 
-struct alignas(VECTOR * kElementBytes) Vector {
-  Element at[VECTOR];
-};
-
-__device__ __forceinline__ float ToFloat(Element x) {
-#if ELEMENT == 0
-  return x;
-#elif ELEMENT == 1
-  float y;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
-  return y;
-#else
-  return __uint_as_float((uint32_t)x << 16);
-#endif
-}
-__device__ __forceinline__ Element FromFloat(float x) {
-#if ELEMENT == 0
-  return x;
-#elif ELEMENT == 1
-  Element y;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
-  return y;
-#else
-  Element y;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
-  return y;
-#endif
-}
-
-__device__ __forceinline__ Vector Load(const Vector* from) {
+__device__ __forceinline__ Vector LoadOnce(const Vector* from) {
   Vector v;
 #if PAST_L1 && VECTOR * (ELEMENT == 0 ? 4 : 2) == 16
   uint32_t* w = (uint32_t*)v.at;
@@ -107,7 +72,7 @@ __device__ __forceinline__ void LoadItems(const Vector* from, int first,
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     const int index = first + i * THREADS_PER_ROW;
-    if (index < vectors) v[i] = Load(from + index);
+    if (index < vectors) v[i] = LoadOnce(from + index);
   }
 }
 
@@ -131,17 +96,6 @@ __device__ __forceinline__ Pair FoldItems(const Vector* v, int first,
     }
   }
   return mine;
-}
-
-__device__ __forceinline__ void Store(Vector* to, const Vector& v) {
-#if STREAMING && VECTOR * (ELEMENT == 0 ? 4 : 2) == 16
-  const uint32_t* w = (const uint32_t*)v.at;
-  asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to),
-               "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3])
-               : "memory");
-#else
-  *to = v;
-#endif
 }
 
 // The exponentials of 16-bit elements relative to the thread's own maximum may be
@@ -185,7 +139,7 @@ __device__ __forceinline__ void StoreKept(const float* kept, int first,
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j)
         out.at[j] = FromFloat(kept[i * VECTOR + j] * scale);
-      Store(to + index, out);
+      Store<STREAMING>(to + index, out);
     }
   }
 }
@@ -201,7 +155,7 @@ __device__ __forceinline__ void StoreItems(const Vector* v, int first,
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j)
         out.at[j] = FromFloat(Exp(ToFloat(v[i].at[j]) - all.max) * scale);
-      Store(to + index, out);
+      Store<STREAMING>(to + index, out);
     }
   }
 }

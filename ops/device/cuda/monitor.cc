@@ -69,7 +69,8 @@ class CudaMonitor : public Monitor {
   }
 
   // Workers of the same driver take turns: those that wait hold a context and
-  // compute nothing. Where a container does not let this process see itself
+  // compute nothing, and so does the driver, which may have measured ceilings.
+  // Where a container does not let this process see itself
   // among the others, nobody knows who they are.
   void Ask() {
     const int64_t now_ns = absl::GetCurrentTimeNanos();
@@ -82,7 +83,8 @@ class CudaMonitor : public Monitor {
       return;
     }
     for (const int pid : *pids) {
-      if (pid == getpid() || siblings_.count(pid) > 0) continue;
+      if (pid == getpid() || pid == getppid()) continue;
+      if (siblings_.count(pid) > 0) continue;
       if (ParentOf(pid) == getppid()) {
         siblings_.insert(pid);
       } else {
