@@ -6,6 +6,7 @@
 #include <cstring>
 #include <future>
 #include <iostream>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -193,6 +194,7 @@ absl::Status Worker::Open(const proto::WorkerRequest::Open& request) {
   OPTRAIL_ASSIGN_OR_RETURN(target_, LocalTarget(task_.device_kind()));
   // What is missing here is said before anything is allocated.
   OPTRAIL_RETURN_IF_ERROR(backend_->Id(target_).status());
+  taken_.emplace(std::random_device{}());
   ops::DeviceOptions options;
   options.threads = task_.threads();
   OPTRAIL_ASSIGN_OR_RETURN(device_,
