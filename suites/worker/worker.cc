@@ -6,6 +6,7 @@
 #include <cstring>
 #include <future>
 #include <iostream>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -196,6 +197,7 @@ absl::Status Worker::Open(const proto::WorkerRequest::Open& request) {
   // Of the task before, if there was one.
   operands_.reset();
   if (device_ == nullptr) {
+    taken_.emplace(std::random_device{}());
     ops::DeviceOptions options;
     options.threads = task_.threads();
     OPTRAIL_ASSIGN_OR_RETURN(device_,

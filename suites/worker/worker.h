@@ -24,6 +24,7 @@
 #include "ops/core/registry.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/stopwatch/stopwatch.h"
+#include "suites/worker/taken_pages.h"
 
 namespace optrail::suites {
 
@@ -87,6 +88,7 @@ class Worker {
   proto::Task task_;
   std::string shared_folder_;
   ops::Target target_;
+  absl::optional<TakenPages> taken_;
   std::unique_ptr<ops::Device> device_;
   std::unique_ptr<ops::CheckedOperands> operands_;
 };

@@ -39,6 +39,7 @@ ABSL_FLAG(std::string, history, "", "history to make a set from");
 ABSL_FLAG(std::string, export, "", "where to write it");
 ABSL_FLAG(int, shuffles, 12, "orders of each set beside that of time");
 ABSL_FLAG(uint64_t, seed, 1, "");
+ABSL_FLAG(bool, show, false, "print the rows that make a gate or a pair red");
 ABSL_FLAG(bool, gates_only, false, "leave out events, pairs, pull requests");
 
 namespace optrail::tracker {
@@ -132,6 +133,11 @@ struct Figures {
   }
 };
 
+void Show(const std::string& what, const Row& row) {
+  if (row.verdict != Verdict::kSlower || !absl::GetFlag(FLAGS_show)) return;
+  std::cout << what << ": " << row.name << " " << row.reason << "\n";
+}
+
 class Evaluation {
  public:
   Evaluation(const RecordedSet& set, Rng& rng) : set_(set), rng_(rng) {}
@@ -139,6 +145,10 @@ class Evaluation {
   Figures Run() {
     for (int order = 0; order <= absl::GetFlag(FLAGS_shuffles); ++order) {
       std::vector<proto::Run> runs = set_.runs;
+      // Runs are called by their place in time.
+      for (size_t i = 0; i < runs.size(); ++i) {
+        runs[i].set_elapsed_ns(static_cast<int64_t>(i));
+      }
       if (order > 0) rng_.Shuffle(runs);
       Gates(runs);
       if (!absl::GetFlag(FLAGS_gates_only)) Events(runs);
@@ -157,6 +167,9 @@ class Evaluation {
       figures_.red.Add(report.exit_code == 1);
       figures_.green.Add(report.exit_code == 0);
       for (const GateRow& row : report.rows) {
+        Show(absl::StrCat(set_.name, ", run ", runs[last].elapsed_ns(), " as ",
+                          last),
+             row.row);
         figures_.unclear[row.row.name].Add(row.row.verdict ==
                                            Verdict::kCannotTell);
       }
@@ -250,6 +263,9 @@ class Evaluation {
         OPTRAIL_CHECK(comparison.ok()) << comparison.status();
         figures_.pairs_slower.Add(comparison->Count(Verdict::kSlower) > 0);
         for (const Row& row : comparison->rows) {
+          Show(absl::StrCat(set_.name, ", runs ", a.run_id(), " and ",
+                            b.run_id()),
+               row);
           figures_.rows_unclear.Add(row.verdict == Verdict::kCannotTell);
         }
       }
