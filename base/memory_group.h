@@ -8,8 +8,8 @@
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<MemoryGroup> group,
 //                            MemoryGroup::Enter(1 << 30));
-//   const auto child = Subprocess::Start({"./program"});  // it and its children
-//   OPTRAIL_RETURN_IF_ERROR(group->Leave());              // not this process
+//   const auto child = Subprocess::Start({"./program"});  // and its children
+//   OPTRAIL_RETURN_IF_ERROR(group->Leave());             // not this process
 //   if (child.ok()) (*child)->Wait(absl::Minutes(1));
 //   if (group->WasExceeded()) return absl::ResourceExhaustedError("program");
 //

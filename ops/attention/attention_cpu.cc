@@ -26,8 +26,6 @@ namespace {
 constexpr int64_t kFewQueries = 3;
 // Of a few queries: a vector's sums across lanes.
 constexpr int64_t kKeysAtOnce = 16;
-// So far ahead they are prefetched into L2, whose misses are more than L1's.
-constexpr int64_t kKeysAhead = 32;
 
 struct Size {
   int64_t batch, heads, queries, keys, d;
@@ -211,27 +209,26 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
           const Workspaces::Lease lease(*scores);
           for (int64_t j = begin; j < end; j += block) {
             const int64_t keys = std::min(block, end - j);
-            // Calls body(row, first key, keys) for a few keys after the other
-            // that stay in the L1 cache for all rows which see them, while
-            // those to come are on their way.
-            const auto for_each = [&](const float* from, const auto& body) {
+            // Calls body(row, rows, first key, keys) for a few keys after the
+            // other that stay in the L1 cache for all rows which see them.
+            const auto for_each = [&](const auto& body) {
               for (int64_t i = 0; i < keys; i += kKeysAtOnce) {
-                for (int64_t at = 0; at < kKeysAtOnce * size.d; at += 16) {
-                  __builtin_prefetch(from + (i + kKeysAhead) * size.d + at,
-                                     /*write=*/0,
-                                     /*locality=*/2);
+                const int64_t most = std::min(kKeysAtOnce, keys - i);
+                if (size.seen(0) - j - i >= most) {
+                  body(0, rows, i, most);
+                  continue;
                 }
                 for (int64_t r = 0; r < rows; ++r) {
                   const int64_t count =
-                      std::min({kKeysAtOnce, keys - i,
-                                size.seen(r % size.queries) - j - i});
-                  if (count > 0) body(r, i, count);
+                      std::min(most, size.seen(r % size.queries) - j - i);
+                  if (count > 0) body(r, 1, i, count);
                 }
               }
             };
-            for_each(k + j * size.d, [&](int64_t r, int64_t i, int64_t count) {
-              ScoreKeys(q + (head * rows + r) * size.d, k + (j + i) * size.d,
-                        count, size.d, lease.data() + r * block + i);
+            for_each([&](int64_t r, int64_t count, int64_t i, int64_t keys) {
+              ScoreKeys(q + (head * rows + r) * size.d, count,
+                        k + (j + i) * size.d, keys, size.d,
+                        lease.data() + r * block + i, block);
             });
             for (int64_t r = 0; r < rows; ++r) {
               const int64_t count =
@@ -240,9 +237,9 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
               SoftmaxBlock(lease.data() + r * block, 1, count, block, &count,
                            size.scale(), state + r, sum + r * size.d, size.d);
             }
-            for_each(v + j * size.d, [&](int64_t r, int64_t i, int64_t count) {
-              SumValues(lease.data() + r * block + i, v + (j + i) * size.d,
-                        count, size.d, sum + r * size.d);
+            for_each([&](int64_t r, int64_t count, int64_t i, int64_t keys) {
+              SumValues(lease.data() + r * block + i, count, block,
+                        v + (j + i) * size.d, keys, size.d, sum + r * size.d);
             });
           }
         });

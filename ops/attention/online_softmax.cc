@@ -93,82 +93,141 @@ void FinishForTarget(const SoftmaxState* states, int64_t rows, int64_t d,
   for (int64_t r = 0; r < rows; ++r) Scale(y + r * d, d, 1 / states[r].sum);
 }
 
-// As many keys at a time as a vector has lanes: their sums are made across
-// lanes by one transposition.
-void ScoreForTarget(const float* q, const float* keys, int64_t count, int64_t d,
-                    float* scores) {
+// A few queries and keys whose products together have a vector's lanes, so that
+// one transposition makes all their sums across lanes, and every key is loaded
+// once for these queries.
+constexpr int kKeysTogether = kSquare < 4 ? kSquare : 4;
+constexpr int kQueriesTogether = kSquare / kKeysTogether;
+
+// kQueries queries and kSquare / kQueries keys, of which `left` exist.
+template <int kQueries>
+HWY_INLINE void ScorePart(const float* q, const float* keys, int64_t left,
+                          int64_t d, float* scores, int64_t stride) {
+  constexpr int kKeys = kSquare / kQueries;
   const D tag;
   const int64_t lanes = hn::Lanes(tag);
-  const int64_t whole = d / lanes * lanes;
-  for (int64_t j = 0; j < count; j += kSquare) {
-    const int64_t left = std::min<int64_t>(kSquare, count - j);
-    V acc[kSquare];
-    OPTRAIL_UNROLL for (int i = 0; i < kSquare; ++i) acc[i] = hn::Zero(tag);
-    // Beyond the last key its own is read again.
-    const float* row[kSquare];
-    for (int i = 0; i < kSquare; ++i) {
-      row[i] = keys + (j + std::min<int64_t>(i, left - 1)) * d;
-    }
-    for (int64_t c = 0; c < whole; c += lanes) {
-      const V v = hn::LoadU(tag, q + c);
-      OPTRAIL_UNROLL for (int i = 0; i < kSquare; ++i) {
-        acc[i] = hn::MulAdd(v, hn::LoadU(tag, row[i] + c), acc[i]);
+  V acc[kSquare];
+  OPTRAIL_UNROLL for (int i = 0; i < kSquare; ++i) acc[i] = hn::Zero(tag);
+  // Beyond the last key its own is read again.
+  const float* row[kKeys];
+  for (int k = 0; k < kKeys; ++k) {
+    row[k] = keys + std::min<int64_t>(k, left - 1) * d;
+  }
+  int64_t c = 0;
+  const auto add = [&](const auto& load) OPTRAIL_INLINE_LAMBDA {
+    V key[kKeys];
+    OPTRAIL_UNROLL for (int k = 0; k < kKeys; ++k) key[k] = load(row[k] + c);
+    OPTRAIL_UNROLL for (int r = 0; r < kQueries; ++r) {
+      const V v = load(q + r * d + c);
+      OPTRAIL_UNROLL for (int k = 0; k < kKeys; ++k) {
+        acc[r * kKeys + k] = hn::MulAdd(v, key[k], acc[r * kKeys + k]);
       }
     }
-    if (whole < d) {
-      const V v = LoadFirst(q + whole, d - whole, hn::Zero(tag));
-      OPTRAIL_UNROLL for (int i = 0; i < kSquare; ++i) {
-        acc[i] = hn::MulAdd(
-            v, LoadFirst(row[i] + whole, d - whole, hn::Zero(tag)), acc[i]);
-      }
-    }
-    TransposeSquare(acc);
-    V sum = acc[0];
-    OPTRAIL_UNROLL for (int i = 1; i < kSquare; ++i) sum = hn::Add(sum, acc[i]);
-    if (left == kSquare) {
-      hn::StoreU(sum, tag, scores + j);
-    } else {
-      StoreFirst(sum, left, scores + j);
-    }
+  };
+  for (; c + lanes <= d; c += lanes) {
+    add([&](const float* from)
+            OPTRAIL_INLINE_LAMBDA { return hn::LoadU(tag, from); });
+  }
+  if (c < d) {
+    add([&](const float* from) OPTRAIL_INLINE_LAMBDA {
+      return LoadFirst(from, d - c, hn::Zero(tag));
+    });
+  }
+  TransposeSquare(acc);
+  V sum = acc[0];
+  OPTRAIL_UNROLL for (int i = 1; i < kSquare; ++i) sum = hn::Add(sum, acc[i]);
+  HWY_ALIGN float sums[kSquare];
+  hn::Store(sum, tag, sums);
+  for (int r = 0; r < kQueries; ++r) {
+    std::copy_n(sums + r * kKeys, left, scores + r * stride);
   }
 }
 
-template <int kVectors>
-HWY_INLINE void SumPart(const float* weights, const float* values,
-                        int64_t count, int64_t d, float* y) {
+template <int kQueries>
+HWY_INLINE void ScoreRows(const float* q, const float* keys, int64_t count,
+                          int64_t d, float* scores, int64_t stride) {
+  constexpr int kKeys = kSquare / kQueries;
+  for (int64_t j = 0; j < count; j += kKeys) {
+    ScorePart<kQueries>(q, keys + j * d, std::min<int64_t>(kKeys, count - j), d,
+                        scores + j, stride);
+  }
+}
+
+void ScoreForTarget(const float* q, int64_t rows, const float* keys,
+                    int64_t count, int64_t d, float* scores, int64_t stride) {
+  int64_t r = 0;
+  for (; r + kQueriesTogether <= rows; r += kQueriesTogether) {
+    ScoreRows<kQueriesTogether>(q + r * d, keys, count, d, scores + r * stride,
+                                stride);
+  }
+  for (; r < rows; ++r) {
+    ScoreRows<1>(q + r * d, keys, count, d, scores + r * stride, stride);
+  }
+}
+
+template <int kRows, int kVectors>
+HWY_INLINE void SumPart(const float* weights, int64_t stride,
+                        const float* values, int64_t count, int64_t d,
+                        float* y) {
   const D tag;
   const int64_t lanes = hn::Lanes(tag);
-  V sum[kVectors];
-  OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
-    sum[v] = hn::LoadU(tag, y + v * lanes);
+  V sum[kRows][kVectors];
+  OPTRAIL_UNROLL for (int r = 0; r < kRows; ++r) {
+    OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
+      sum[r][v] = hn::LoadU(tag, y + r * d + v * lanes);
+    }
   }
   for (int64_t j = 0; j < count; ++j) {
-    const V weight = hn::Set(tag, weights[j]);
+    V value[kVectors];
     OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
-      sum[v] = hn::MulAdd(weight, hn::LoadU(tag, values + j * d + v * lanes),
-                          sum[v]);
+      value[v] = hn::LoadU(tag, values + j * d + v * lanes);
+    }
+    OPTRAIL_UNROLL for (int r = 0; r < kRows; ++r) {
+      const V weight = hn::Set(tag, weights[r * stride + j]);
+      OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
+        sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
+      }
     }
   }
-  OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
-    hn::StoreU(sum[v], tag, y + v * lanes);
+  OPTRAIL_UNROLL for (int r = 0; r < kRows; ++r) {
+    OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
+      hn::StoreU(sum[r][v], tag, y + r * d + v * lanes);
+    }
   }
 }
 
-void SumForTarget(const float* weights, const float* values, int64_t count,
-                  int64_t d, float* y) {
-  const D tag;
-  const int64_t lanes = hn::Lanes(tag);
+template <int kRows, int kVectors>
+HWY_INLINE void SumRows(const float* weights, int64_t stride,
+                        const float* values, int64_t count, int64_t d,
+                        float* y) {
+  const int64_t lanes = hn::Lanes(D());
   int64_t c = 0;
-  for (; c + 8 * lanes <= d; c += 8 * lanes) {
-    SumPart<8>(weights, values + c, count, d, y + c);
+  for (; c + kVectors * lanes <= d; c += kVectors * lanes) {
+    SumPart<kRows, kVectors>(weights, stride, values + c, count, d, y + c);
   }
   for (; c + lanes <= d; c += lanes) {
-    SumPart<1>(weights, values + c, count, d, y + c);
+    SumPart<kRows, 1>(weights, stride, values + c, count, d, y + c);
   }
   for (; c < d; ++c) {
-    float sum = y[c];
-    for (int64_t j = 0; j < count; ++j) sum += weights[j] * values[j * d + c];
-    y[c] = sum;
+    for (int r = 0; r < kRows; ++r) {
+      float sum = y[r * d + c];
+      for (int64_t j = 0; j < count; ++j) {
+        sum += weights[r * stride + j] * values[j * d + c];
+      }
+      y[r * d + c] = sum;
+    }
+  }
+}
+
+void SumForTarget(const float* weights, int64_t rows, int64_t stride,
+                  const float* values, int64_t count, int64_t d, float* y) {
+  int64_t r = 0;
+  for (; r + kQueriesTogether <= rows; r += kQueriesTogether) {
+    SumRows<kQueriesTogether, 4>(weights + r * stride, stride, values, count, d,
+                                 y + r * d);
+  }
+  for (; r < rows; ++r) {
+    SumRows<1, 8>(weights + r * stride, stride, values, count, d, y + r * d);
   }
 }
 
@@ -210,14 +269,15 @@ void FinishRows(const SoftmaxState* states, int64_t rows, int64_t d, float* y) {
   HWY_DYNAMIC_DISPATCH(FinishForTarget)(states, rows, d, y);
 }
 
-void ScoreKeys(const float* q, const float* keys, int64_t count, int64_t d,
-               float* scores) {
-  HWY_DYNAMIC_DISPATCH(ScoreForTarget)(q, keys, count, d, scores);
+void ScoreKeys(const float* q, int64_t rows, const float* keys, int64_t count,
+               int64_t d, float* scores, int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(ScoreForTarget)(q, rows, keys, count, d, scores, stride);
 }
 
-void SumValues(const float* weights, const float* values, int64_t count,
-               int64_t d, float* y) {
-  HWY_DYNAMIC_DISPATCH(SumForTarget)(weights, values, count, d, y);
+void SumValues(const float* weights, int64_t rows, int64_t stride,
+               const float* values, int64_t count, int64_t d, float* y) {
+  HWY_DYNAMIC_DISPATCH(SumForTarget)
+  (weights, rows, stride, values, count, d, y);
 }
 
 void MergeSoftmax(const SoftmaxState& b, const float* b_y, int64_t d,
