@@ -67,7 +67,7 @@ TEST(RecordedRuns, ACrowdedMachineIsHardlyEverRed) {
 
 // With calibration between samples, and processes on slow cores measured again.
 TEST(RecordedRuns, CalmCoresLeaveLittleUnsure) {
-  for (const char* name : {"quiet_4c", "pauses_4c", "load_4c"}) {
+  for (const char* name : {"quiet_4c", "busy_4c", "pauses_4c", "load_4c"}) {
     const Counts counts = Gates(RunsOf(name));
     EXPECT_LE(counts.red, 1) << name;
     EXPECT_GE(counts.green, counts.gates / 2) << name;
