@@ -3,7 +3,7 @@
 the tables of docs/schedules.md, from one interleaved `optrail bench` a pipeline.
 
   python3 beside_peers.py --optrail=bazel-bin/cli/optrail --threads=2 \\
-      --runs=/tmp/runs [--store=DIR] [--processes=3] [--only=REGEX]
+      --runs=/tmp/runs [--store=DIR] [--processes=3] [--only=REGEX] [--without=REGEX]
 
 --under is put before each command (taskset, nice). A run stands in a file of
 --runs; where that has one already, it is read instead of measured again.
@@ -20,7 +20,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Of peers only their default: none of them is tuned here.
-FILTER = (r"-(cpu:(plain|native|blis)/|"
+FILTER = (r"-(cpu:(plain|native|blis%s)/|"
           r"cpu:(onednn|openblas|halide_[a-z0-9]+)/.*/tuned)")
 SCHEDULERS = ["mullapudi2016", "adams2019", "li2018"]
 LIBRARIES = ["onednn", "openblas"]
@@ -39,7 +39,8 @@ def measure(args, op, shape, path):
         args.optrail, "bench", "--op=" + op, "--shape=" + shape,
         "--backend=all", "--threads=%d" % args.threads,
         "--processes=%d" % args.processes, "--config=parallelism=2",
-        "--config_name=p2", "--benchmark_filter=" + FILTER, "--quiet",
+        "--config_name=p2", "--quiet",
+        "--benchmark_filter=" + FILTER % args.without,
         "--benchmark_out=" + path + ".new"
     ]
     if args.store:
@@ -93,6 +94,8 @@ def main():
     parser.add_argument("--store", default="")
     parser.add_argument("--under", default="")
     parser.add_argument("--only", default="")
+    parser.add_argument("--without", default="",
+                        help="backends to leave out, such as |halide_.*")
     args = parser.parse_args()
     os.makedirs(args.runs, exist_ok=True)
     ratios = {"schedulers": [], "libraries": [], "fused": [], "ours": []}
