@@ -94,6 +94,8 @@ def main():
     parser.add_argument("--store", default="")
     parser.add_argument("--under", default="")
     parser.add_argument("--only", default="")
+    parser.add_argument("--read", action="store_true",
+                        help="only runs that are there")
     parser.add_argument("--without", default="",
                         help="backends to leave out, such as |halide_.*")
     args = parser.parse_args()
@@ -105,6 +107,8 @@ def main():
     for op, shape in pipelines(args.only):
         path = os.path.join(args.runs, "%s %s t%d.json" % (
             op, shape.replace("/", " "), args.threads))
+        if not os.path.exists(path) and args.read:
+            continue
         if not os.path.exists(path):
             measure(args, op, shape, path)
         times = medians(path)
