@@ -49,6 +49,7 @@
 #include "ops/core/registry.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/store.pb.h"
+#include "tuning/session/config_source.h"
 #include "tuning/space/shapes.h"
 #include "tuning/space/space.h"
 
