@@ -24,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/file.h"
 #include "base/memory_group.h"
 
 extern char** environ;
@@ -91,13 +92,9 @@ std::vector<pid_t> Descendants(pid_t root,
   return tree;
 }
 
-std::string SmallFile(const std::string& path) {
-  std::FILE* const file = std::fopen(path.c_str(), "re");
-  if (file == nullptr) return "";
-  char text[4096];
-  const size_t size = std::fread(text, 1, sizeof(text), file);
-  std::fclose(file);
-  return std::string(text, size);
+// "" where it is gone.
+std::string TextOf(const std::string& path) {
+  return ReadFile(path).value_or("");
 }
 
 // The tree below `root` as the kernel lists it, at a cost of its size and not
@@ -118,7 +115,7 @@ bool ListTree(pid_t root, std::vector<pid_t>* tree) {
         return false;
       }
       for (const absl::string_view text :
-           absl::StrSplit(SmallFile(path), ' ', absl::SkipEmpty())) {
+           absl::StrSplit(TextOf(path), ' ', absl::SkipEmpty())) {
         pid_t pid = 0;
         if (absl::SimpleAtoi(text, &pid)) tree->push_back(pid);
       }
@@ -136,8 +133,7 @@ int64_t TreeBytes() {
     const int64_t page_bytes = sysconf(_SC_PAGESIZE);
     for (const pid_t pid : tree) {
       long long resident_pages = 0;
-      const std::string sizes =
-          SmallFile(absl::StrCat("/proc/", pid, "/statm"));
+      const std::string sizes = TextOf(absl::StrCat("/proc/", pid, "/statm"));
       if (std::sscanf(sizes.c_str(), "%*d %lld", &resident_pages) == 1) {
         bytes += resident_pages * page_bytes;
       }
