@@ -19,7 +19,8 @@
 //
 // How many readings tell the members apart follows from how much they vary:
 //
-//   if (ReadingsWanted(ranking.Spread()) > read) ...  // more, of more members
+//   const int each = ReadingsWanted(ranking.Spread());
+//   SequentialHalving again(finalists.size(), finalists.size() * each);
 
 #include <map>
 #include <vector>
@@ -29,7 +30,7 @@ namespace optrail::tuning {
 // By how much a config has to be better for it to be worth finding: what a
 // proof tells apart.
 inline constexpr double kWorthFinding = .01;
-inline constexpr int kMostRankReadings = 32;
+inline constexpr int kMostRankReadings = 64;
 
 // Readings of each of two members so that the better one leads in nine of ten
 // rankings if it is better by kWorthFinding and the logarithm of a reading has
