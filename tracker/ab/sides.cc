@@ -114,6 +114,10 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
   } else {
     Judge(policy, result->comparison, sides.a.name,
           NowUnixNs(options.common) / 1'000'000'000, &report);
+    for (GateRow& row : report.rows) {
+      *row.row.baseline.commit.mutable_id() = result->base.commit().id();
+      *row.row.candidate.commit.mutable_id() = result->candidate.commit().id();
+    }
     report.notes.push_back(
         absl::StrCat(result->rounds, result->rounds == 1 ? " round" : " rounds",
                      ", a fresh process of each side in every one"));
