@@ -53,6 +53,8 @@ class Rules {
     ab.seed = options.seed;
     if (policy_.has_value()) {
       ab.test.false_alarm_rate = policy_->proto().run_false_alarm_rate();
+      ab.test.miss_rate = 1 - policy_->proto().power();
+      ab.test.upwards_only = true;
     }
     ab.threshold = [this, test = ab.test](
                        absl::string_view name,

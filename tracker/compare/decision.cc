@@ -501,7 +501,8 @@ void DecidePairs(const PairedLogs& pairs, const CompareOptions& options,
   for (Row* row : rows) {
     PairedTestOptions test;
     test.false_alarm_rate = options.false_alarm_rate / tests;
-    test.miss_rate = (1 - options.power) / 2;
+    test.miss_rate = 1 - options.power;
+    test.upwards_only = true;  // as of runs that are no pairs
     test.min_effect = row->threshold.min_effect;
     test.detect_effect = row->threshold.detect_effect;
     const bool renamed = row->verdict == Verdict::kRenamed;
