@@ -54,6 +54,8 @@ class Rules {
     ab.seed = options.seed;
     if (policy_.has_value()) {
       ab.test.false_alarm_rate = policy_->proto().run_false_alarm_rate();
+      ab.test.miss_rate = 1 - policy_->proto().power();
+      ab.test.upwards_only = true;
     }
     ab.threshold = [this, test = ab.test](
                        absl::string_view name,
@@ -115,6 +117,10 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
   } else {
     Judge(policy, result->comparison, sides.a.name,
           NowUnixNs(options.common) / 1'000'000'000, &report);
+    for (GateRow& row : report.rows) {
+      *row.row.baseline.commit.mutable_id() = result->base.commit().id();
+      *row.row.candidate.commit.mutable_id() = result->candidate.commit().id();
+    }
     report.notes.push_back(
         absl::StrCat(result->rounds, result->rounds == 1 ? " round" : " rounds",
                      ", a fresh process of each side in every one"));

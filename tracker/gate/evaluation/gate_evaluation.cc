@@ -100,7 +100,7 @@ struct Share {
 struct Figures {
   Share red, green;
   Share pairs_slower, rows_unclear;
-  Share found10, found5, found5_again;
+  Share found10, found5, found5_again, red_again, green_again;
   Share told_after, found20_after;
   Share paired_red, paired_green, paired_green_again;
   Share paired10, paired5, paired5_again;
@@ -115,6 +115,8 @@ struct Figures {
           {&found10, &other.found10},
           {&found5, &other.found5},
           {&found5_again, &other.found5_again},
+          {&red_again, &other.red_again},
+          {&green_again, &other.green_again},
           {&told_after, &other.told_after},
           {&found20_after, &other.found20_after},
           {&paired_red, &other.paired_red},
@@ -180,20 +182,21 @@ class Evaluation {
           RowOf(GateLast(Numbered(past), 1, 1), name).verdict ==
           Verdict::kSlower);
       past.back() = Slowed(runs[last], which, 1.05);
-      GateReport slowed = GateLast(Numbered(past), 1, 1);
-      figures_.found5.Add(RowOf(slowed, name).verdict == Verdict::kSlower);
-      // What the gate asks for: more runs, other ones of the set.
-      size_t candidates = 1;
-      for (int look = 2; look <= 3 && slowed.exit_code == 3; ++look) {
-        for (int more = 0; more < (look == 2 ? 4 : 8); ++more) {
-          past.push_back(
-              Slowed(runs[(last + candidates) % runs.size()], which, 1.05));
-          ++candidates;
-        }
-        slowed = GateLast(Numbered(past), candidates, 3);
+      figures_.found5.Add(RowOf(GateLast(Numbered(past), 1, 1), name).verdict ==
+                          Verdict::kSlower);
+      const GateReport same = GateAgain(runs, last, which, 1);
+      figures_.red_again.Add(same.exit_code == 1);
+      figures_.green_again.Add(same.exit_code == 0);
+      const GateReport slowed = GateAgain(runs, last, which, 1.05);
+      const Row& row = RowOf(slowed, name);
+      figures_.found5_again.Add(row.verdict == Verdict::kSlower);
+      if (row.verdict != Verdict::kSlower && absl::GetFlag(FLAGS_show)) {
+        std::cout << set_.name << ", run " << runs[last].elapsed_ns() << " as "
+                  << last << ": 5% missed, exit code " << slowed.exit_code
+                  << ", " << row.name << " " << InfoOf(row.verdict).name << ", "
+                  << row.candidate.processes << " processes, " << row.reason
+                  << "\n";
       }
-      figures_.found5_again.Add(RowOf(slowed, name).verdict ==
-                                Verdict::kSlower);
     }
   }
 
@@ -316,6 +319,9 @@ absl::Status Evaluate() {
   add_share("10% in one benchmark found", &Figures::found10);
   add_share("5% found", &Figures::found5);
   add_share("5% found after measuring again", &Figures::found5_again);
+  add("red after measuring again",
+      [](const Figures& f) { return f.red_again.UpperText(); });
+  add_share("exit 0 after measuring again", &Figures::green_again);
   add_share("told after a bad run or an improvement", &Figures::told_after);
   add_share("x1.2 found there", &Figures::found20_after);
   add_share("compare: pairs of runs with a row slower", &Figures::pairs_slower);

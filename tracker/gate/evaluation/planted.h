@@ -25,6 +25,12 @@ std::vector<proto::Run> Numbered(std::vector<proto::Run> runs);
 GateReport GateLast(const std::vector<proto::Run>& runs, size_t candidates,
                     int looks);
 
+// The gate of the run at `last`, which took benchmark `which` times `factor`,
+// against those before it; where that is not clear, measured again at most
+// twice: what the gate asks for, other ones of `runs`.
+GateReport GateAgain(const std::vector<proto::Run>& runs, size_t last,
+                     int which, double factor);
+
 // The gate of a pull request that took benchmark `which` times `factor`:
 // neighbours of `runs` as merge base and head, measured in turn, each process a
 // round. An even number of runs.

@@ -75,6 +75,27 @@ TEST(RecordedRuns, CalmCoresLeaveLittleUnsure) {
   }
 }
 
+// What it says of itself: that more processes tell.
+TEST(RecordedRuns, MeasuredAgainTheyAreGreenAndTellFivePercent) {
+  int gates = 0, green = 0, red = 0, found = 0;
+  for (const char* name : {"quiet_4c", "busy_4c", "pauses_4c", "load_4c"}) {
+    const std::vector<proto::Run> runs = RunsOf(name);
+    for (size_t last = kFewestRuns; last < runs.size(); last += 2) {
+      const int which = static_cast<int>(last / 2) % runs[0].results_size();
+      const int code = GateAgain(runs, last, which, 1).exit_code;
+      ++gates;
+      green += code == 0;
+      red += code == 1;
+      found += RowOf(GateAgain(runs, last, which, 1.05),
+                     runs[0].results(which).key().operator_name())
+                   .verdict == Verdict::kSlower;
+    }
+  }
+  EXPECT_LE(red, 2);
+  EXPECT_GE(green, 9 * gates / 10);
+  EXPECT_GE(found, 9 * gates / 10);
+}
+
 // Four processes of ten beside a neighbour on their core, none measured again.
 TEST(RecordedRuns, NeighboursOnTheCoreMakeThemUnsureAndNotRed) {
   const Counts counts = Gates(RunsOf("neighbours_4c"));
