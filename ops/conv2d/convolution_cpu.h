@@ -343,7 +343,7 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
                 GatherPixels(size, all.x, row, rows, space);
                 return BlockView{space, depth};
               },
-              [&](int64_t, int64_t column, int64_t, float*) {
+              [&](int64_t, int64_t column) {
                 return BlockView{all.weights + column, size.k};
               },
               all.y, all.epilogue);
