@@ -202,10 +202,10 @@ TEST(OnlineDetector, FindsAStepAfterSixPointsOnceTheDataShowIt) {
 // Also where neighbours happen to be alike: no walk goes so far at once.
 TEST(OnlineDetector, NeverTakesALargeStepForAWalk) {
   for (int seed = 1; seed <= 200; ++seed) {
-    EXPECT_EQ(DetectOnline(
-                  SyntheticSeries(NoiseKind::kNormal, 40, {{6, 1.3}}, seed))
-                  .confirmed.size(),
-              1)
+    EXPECT_EQ(
+        DetectOnline(SyntheticSeries(NoiseKind::kNormal, 40, {{6, 1.3}}, seed))
+            .confirmed.size(),
+        1)
         << seed;
   }
 }
