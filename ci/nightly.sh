@@ -39,16 +39,15 @@ cd "$(git rev-parse --show-toplevel)"
 ./bazelw build //:optrail
 optrail=bazel-bin/cli/optrail
 
-measure() { # measure FLAGS...
-  # 1: a benchmark failed, 3: one was disturbed; it is recorded so, for the gate
-  # to judge.
-  "$optrail" suite "$workload" --history="$history" --store="$store" \
-    --report="$report" --quiet "$@" ||
+# 1: a benchmark failed, 3: one was disturbed; it is recorded so, for the gate to
+# judge.
+measure() { # measure COMMAND...
+  "$optrail" "$@" --history="$history" --store="$store" --quiet ||
     case $? in 1 | 3) true ;; *) false ;; esac
 }
 verdict=.optrail/verdict.json
 mkdir -p .optrail
-measure
+measure suite "$workload" --report="$report"
 for look in $(seq "$looks"); do
   code=0
   "$optrail" gate --history="$history" --policy=ci/policy.textproto \
@@ -65,7 +64,9 @@ for look in $(seq "$looks"); do
   runs=$(((more + run_processes - 1) / run_processes))
   [ "$runs" -le "$max_runs" ] || runs=$max_runs
   echo "nightly: $(head -n 1 .optrail/gate.txt | cut -d: -f2-): $runs more runs" >&2
-  for _ in $(seq "$runs"); do measure --benchmark_filter="$filter"; done
+  for _ in $(seq "$runs"); do
+    measure bench --workload="$workload" --record --benchmark_filter="$filter"
+  done
 done
 cat .optrail/gate.txt
 # Five runs are needed before the past says anything. Noise is another matter.

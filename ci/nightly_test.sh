@@ -35,7 +35,7 @@ set -e
 mkdir -p bazel-bin/cli
 cat >bazel-bin/cli/optrail <<'IN'
 #!/usr/bin/env bash
-if [ "\$1" = suite ]; then exec "\$PLANTED_BENCH" "\$@"; fi
+case \$1 in suite | bench) exec "\$PLANTED_BENCH" "\$@" ;; esac
 exec "\$OPTRAIL" "\$@"
 IN
 chmod +x bazel-bin/cli/optrail
