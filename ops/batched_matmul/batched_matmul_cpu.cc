@@ -19,14 +19,15 @@ class BatchedMatmulCpu : public KnobKernel<BatchedMatmulKnobs> {
   absl::StatusOr<std::unique_ptr<Invocation>> Bind(
       const proto::Shape& shape, const BatchedMatmulKnobs& knobs,
       CpuDevice& device) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(Blocking blocking, BlockingOf(knobs));
+    OPTRAIL_ASSIGN_OR_RETURN(Blocking blocking,
+                             BlockingOf(knobs, shape.dims(3).value()));
     const std::string transposed =
         shape.attributes().empty() ? "" : shape.attributes(0).variant();
     const bool turn_a = transposed == "a";
     const bool turn_b = transposed == "b";
     blocking.a_transposed = turn_a;
     blocking.b_transposed = turn_b;
-    blocking.prefetch_a = knobs.prefetch_a;
+    blocking.prefetch_a |= knobs.prefetch_a;
     ProductTasks::Cut cut;
     cut.batch = shape.dims(0).value();
     cut.size = {shape.dims(1).value(), shape.dims(2).value(),

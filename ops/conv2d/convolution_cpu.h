@@ -295,7 +295,11 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       CpuDevice& device) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize size,
                              ConvolutionSizeOf(shape));
-    OPTRAIL_ASSIGN_OR_RETURN(const Blocking blocking, BlockingOf(knobs));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const Blocking blocking,
+        BlockingOf(knobs, knobs.pixels == Knobs::Pixels::kWinograd
+                              ? size.c
+                              : size.depth()));
     if (knobs.pixels == Knobs::Pixels::kInPlace && !size.is_product()) {
       OPTRAIL_ASSIGN_OR_RETURN(
           const ConvolutionInPlace plan,

@@ -22,8 +22,9 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
   absl::StatusOr<std::unique_ptr<Invocation>> Bind(
       const proto::Shape& shape, const LinearKnobs& knobs,
       CpuDevice& device) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(Blocking blocking, BlockingOf(knobs));
-    blocking.prefetch_a = knobs.prefetch_a;
+    OPTRAIL_ASSIGN_OR_RETURN(Blocking blocking,
+                             BlockingOf(knobs, shape.dims(2).value()));
+    blocking.prefetch_a |= knobs.prefetch_a;
     ProductTasks::Cut cut;
     cut.size = {shape.dims(0).value(), shape.dims(1).value(),
                 shape.dims(2).value()};

@@ -25,10 +25,10 @@
 
 namespace optrail::ops {
 
-// The knobs that these operators have in common. Tiles are those that matmul
-// instantiates.
+// The knobs that these operators have in common, for sums of `depth` steps.
+// Tiles are those that matmul instantiates.
 template <class Knobs>
-absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs) {
+absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs, int64_t depth) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(static_cast<int>(knobs.mr),
                                    static_cast<int>(knobs.nr_vectors),
@@ -43,8 +43,13 @@ absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs) {
   blocking.kc = knobs.kc;
   blocking.pack_a = knobs.pack_a;
   blocking.pack_b = knobs.pack_b;
-  // Copied, it streams well; as it lies, its panel had better stay.
-  blocking.a_panel_stays = !knobs.pack_a;
+  // Copied, the left factor streams well; as it lies, its panel had better stay
+  // unless that of the right one fits into L1 whole.
+  constexpr int64_t kMostOfL1 = (32 << 10) / sizeof(float);
+  const bool b_stays =
+      std::min(blocking.kc, depth) * blocking.tile.columns <= kMostOfL1;
+  blocking.a_panel_stays = !knobs.pack_a && !b_stays;
+  blocking.prefetch_a = !knobs.pack_a && b_stays;
   return blocking;
 }
 

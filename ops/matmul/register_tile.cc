@@ -128,10 +128,13 @@ void MultiplyTile(const TileCall& call) {
       acc[i][j] = hn::Zero(d);
     }
   }
-  // C is needed last; its rows lie on different pages.
-  for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kVectors; ++j) {
-      __builtin_prefetch(call.c + i * call.ldc + j * lanes, 1);
+  // What is added to is needed last; its rows lie on different pages. What is
+  // only written is not waited for: fetching it took 4% of a sum of 64 steps.
+  if (call.accumulate) {
+    for (int i = 0; i < kRows; ++i) {
+      for (int j = 0; j < kVectors; ++j) {
+        __builtin_prefetch(call.c + i * call.ldc + j * lanes, 1);
+      }
     }
   }
 
