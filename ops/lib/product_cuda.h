@@ -53,9 +53,6 @@ class ProductCuda : public cuda::CudaBackend {
     cuda::CudaPlan plan = cuda::VariantKnob(config, "kernel") == "hopper"
                               ? Hopper(size, config, hardware)
                               : Mma(size, config);
-    plan.defines.push_back(
-        absl::StrCat("STAGES=", cuda::Knob(config, "stages")));
-    plan.defines.push_back(absl::StrCat("GROUP=", cuda::Knob(config, "group")));
     plan.defines.push_back(absl::StrCat("ELEMENT=", element.code));
     plan.defines.push_back(InputOf(element));
     AddDefines(shape, &plan.defines);
@@ -90,9 +87,20 @@ class ProductCuda : public cuda::CudaBackend {
     return absl::OkStatus();
   }
 
-  // Where parts of sums meet: behind counters, which come second.
-  static void AddParts(const Size& size, const proto::Config& config,
-                       void* workspace, cuda::CudaArguments* arguments) {
+  // How tiles are walked; for Hopper where parts of sums meet, behind counters,
+  // which come second.
+  static void AddWalk(const Size& size, const proto::Config& config,
+                      void* workspace, cuda::CudaArguments* arguments) {
+    const auto group = static_cast<int>(cuda::Knob(config, "group"));
+    if (!IsHopper(config)) {
+      arguments->Add(group);
+      return;
+    }
+    struct Walk {
+      int stages, group, parts;
+    };
+    arguments->Add(Walk{static_cast<int>(cuda::Knob(config, "stages")), group,
+                        static_cast<int>(cuda::Knob(config, "split_k"))});
     arguments->Add(workspace == nullptr
                        ? nullptr
                        : static_cast<char*>(workspace) +
@@ -127,7 +135,7 @@ class ProductCuda : public cuda::CudaBackend {
     plan.architecture_specific = true;
     plan.defines = {absl::StrCat("CONSUMERS=", consumers),
                     absl::StrCat("BN=", tile_n),
-                    absl::StrCat("SPLIT_K=", split_k)};
+                    absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0)};
     plan.grid_x = static_cast<unsigned>(
         std::min<int64_t>(std::max(1, hardware.cores()), tiles * split_k));
     plan.block_x = static_cast<unsigned>(128 * (consumers + 1));
@@ -157,6 +165,7 @@ class ProductCuda : public cuda::CudaBackend {
                     absl::StrCat("TILE_K=", kMmaTileK),
                     absl::StrCat("WARPS_M=", warps_m),
                     absl::StrCat("WARPS_N=", warps_n),
+                    absl::StrCat("STAGES=", cuda::Knob(config, "stages")),
                     absl::StrCat("VECTOR_A=", size.vector),
                     absl::StrCat("VECTOR_B=", cuda::VectorOf(size.n, 2))};
     plan.grid_x = static_cast<unsigned>(Tiles(size, config));
