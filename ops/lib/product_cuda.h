@@ -52,7 +52,7 @@ class ProductCuda : public cuda::CudaBackend {
     OPTRAIL_ASSIGN_OR_RETURN(const Size size, SizeOf(shape));
     cuda::CudaPlan plan = cuda::VariantKnob(config, "kernel") == "hopper"
                               ? Hopper(size, config, hardware)
-                              : Mma(size, config);
+                              : Mma(size, VectorOfW(shape, size), config);
     plan.defines.push_back(absl::StrCat("ELEMENT=", element.code));
     plan.defines.push_back(InputOf(element));
     AddDefines(shape, &plan.defines);
@@ -65,6 +65,10 @@ class ProductCuda : public cuda::CudaBackend {
 
   // InvalidArgument for what is no shape of the operator.
   virtual absl::StatusOr<Size> SizeOf(const proto::Shape& shape) const = 0;
+  // Elements of w that lie together: they divide n.
+  virtual int64_t VectorOfW(const proto::Shape& shape, const Size& size) const {
+    return cuda::VectorOf(size.n, 2);
+  }
   // What the sources need beside the knobs.
   virtual void AddDefines(const proto::Shape& shape,
                           std::vector<std::string>* defines) const = 0;
@@ -150,7 +154,8 @@ class ProductCuda : public cuda::CudaBackend {
     return plan;
   }
 
-  cuda::CudaPlan Mma(const Size& size, const proto::Config& config) const {
+  cuda::CudaPlan Mma(const Size& size, int64_t vector_w,
+                     const proto::Config& config) const {
     constexpr int64_t kMmaTileK = 32;
     const int64_t tile_m = cuda::Knob(config, "tile_m");
     const int64_t tile_n = cuda::Knob(config, "tile_n");
@@ -167,7 +172,7 @@ class ProductCuda : public cuda::CudaBackend {
                     absl::StrCat("WARPS_N=", warps_n),
                     absl::StrCat("STAGES=", cuda::Knob(config, "stages")),
                     absl::StrCat("VECTOR_A=", size.vector),
-                    absl::StrCat("VECTOR_B=", cuda::VectorOf(size.n, 2))};
+                    absl::StrCat("VECTOR_B=", vector_w)};
     plan.grid_x = static_cast<unsigned>(Tiles(size, config));
     plan.block_x = static_cast<unsigned>(warps_m * warps_n * 32);
     plan.dynamic_shared_bytes = static_cast<unsigned>(

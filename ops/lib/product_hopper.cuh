@@ -16,10 +16,18 @@
 // Compiled at run time with these knobs as macros, beside hopper.cuh's:
 //   CONSUMERS 1|2|3 (64 rows each); BN 64|128|192|256; SPLIT 0|1 (the steps have
 //   several parts, which are added up in order, so that results repeat).
+//   TRANSPOSED_X, TRANSPOSED_W 0|1, by default 0: x lies as [64][m], w as [n][64].
 // What does not change the code of a step comes as an argument (Walk), so that
 // one compilation serves all configs that differ in these alone.
 
 #include "hopper.cuh"
+
+#ifndef TRANSPOSED_X
+#define TRANSPOSED_X 0
+#endif
+#ifndef TRANSPOSED_W
+#define TRANSPOSED_W 0
+#endif
 
 constexpr int kBm = 64 * CONSUMERS;
 constexpr int kBk = 64;  // 128 bytes: one row of the swizzle
@@ -115,11 +123,12 @@ __device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
 #endif
 
 // `load(to, barrier, work, step)` has the tiles of a step loaded, kStageBytes
-// in all: x to `to`, 64 columns of w after 64 behind it. `finish(column, sums)`
-// turns four sums into results: of the columns `column` and the next one, in
-// two rows.
-template <class Load, class Finish>
-__device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
+// in all: x to `to` (transposed, 64 of its columns after 64), 64 columns of w
+// after 64 behind it. `finish(column, sums)` turns four sums into results: of
+// the columns `column` and the next one, in two rows. `store(box, column, row)`
+// has 64 x 64 of them written.
+template <class Store, class Load, class Finish>
+__device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
                                         int steps, Walk walk,
                                         [[maybe_unused]] float* partial,
                                         [[maybe_unused]] int* arrived,
@@ -182,9 +191,12 @@ __device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
       ProductFence();
 #pragma unroll
       for (int at = 0; at < kBk / 16; ++at) {
-        Multiply<BN, 1>(d, DescriptorOfRows(at_x, at),
-                        DescriptorOfColumns(at_w, kBk, at),
-                        step > work.begin || at > 0);
+        const uint64_t x = TRANSPOSED_X ? DescriptorOfColumns(at_x, kBk, at)
+                                        : DescriptorOfRows(at_x, at);
+        const uint64_t w = TRANSPOSED_W ? DescriptorOfRows(at_w, at)
+                                        : DescriptorOfColumns(at_w, kBk, at);
+        Multiply<BN, !TRANSPOSED_W, TRANSPOSED_X>(
+            d, x, w, step > work.begin || at > 0);
       }
       ProductCommit();
       // The products of the step before are done: its slot is free.
@@ -214,13 +226,25 @@ __device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
       FenceAsync();
       WarpgroupSync(1 + consumer);
       if (thread == 0) {
-        StoreTile(map_y, box, work.n0 + chunk * 64, work.m0 + consumer * 64);
+        store_tile(box, work.n0 + chunk * 64, work.m0 + consumer * 64);
         StoreCommit();
       }
       store_slot ^= 1;
     }
   }
   if (thread == 0) StoreWaitAll();
+}
+
+// The same of one matrix, as the copy engine writes it.
+template <class Load, class Finish>
+__device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
+                                        int steps, Walk walk, float* partial,
+                                        int* arrived, const Load& load,
+                                        const Finish& finish) {
+  const auto store = [&](uint32_t box, int column, int row) {
+    StoreTile(map_y, box, column, row);
+  };
+  Product(store, m, n, steps, walk, partial, arrived, load, finish);
 }
 
 #endif  // OPTRAIL_OPS_LIB_PRODUCT_HOPPER_CUH_

@@ -78,12 +78,14 @@ __device__ __forceinline__ void LoadTile(uint16_t* tile,
 }
 
 // `at(row, k)`: where VECTOR_A elements of x begin, or null for zeros; both are
-// within tiles, and so may be beyond the matrix. `group` rows of tiles are walked
-// together. `finish(column, sum)` is a result.
-template <class At, class Finish>
+// within tiles, and so may be beyond the matrix. `at_w(k, column)`: the same of
+// w. `group` rows of tiles are walked together. `finish(column, sum)` is a
+// result.
+template <class At, class AtW, class Finish>
 __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
                                         uint16_t* y, int m, int n, int k,
-                                        int group, const At& at, const Finish& finish) {
+                                        int group, const At& at,
+                                        const AtW& at_w, const Finish& finish) {
   extern __shared__ __align__(16) uint16_t shared[];
   uint16_t* const tiles_a = shared;
   uint16_t* const tiles_b = shared + STAGES * kStageA;
@@ -109,9 +111,7 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
           [&](int row, int column) { return at(m0 + row, k0 + column); });
       LoadTile<TILE_K, TILE_N, kPitchB, VECTOR_B>(
           tiles_b + step % STAGES * kStageB, w, [&](int row, int column) {
-            return k0 + row < k && n0 + column < n
-                       ? w + (long long)(k0 + row) * n + n0 + column
-                       : nullptr;
+            return at_w(k0 + row, n0 + column);
           });
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -186,6 +186,18 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
       }
     }
   }
+}
+
+// The same where w lies as it is.
+template <class At, class Finish>
+__device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
+                                        uint16_t* y, int m, int n, int k,
+                                        int group, const At& at,
+                                        const Finish& finish) {
+  const auto at_w = [&](int row, int column) {
+    return row < k && column < n ? w + (long long)row * n + column : nullptr;
+  };
+  Product(x, w, y, m, n, k, group, at, at_w, finish);
 }
 
 #endif  // OPTRAIL_OPS_LIB_PRODUCT_MMA_CUH_
