@@ -109,8 +109,7 @@ void SessionEvaluator::OpenAhead(const tuning::Request& request) {
     // That of the search first, while its first config is compiled; the others
     // once it measures.
     if (answered_ == 0) OpenAhead(Purpose::kSearch, 0);
-    static const bool early = getenv("OPTRAIL_EARLY") != nullptr;  // TMP
-    if ((answered_ == 0 && !early) || !options_.finalists_ahead) return;
+    if (answered_ == 0 || !options_.finalists_ahead) return;
   }
   for (int i = 0; i < options_.input_sets; ++i) {
     if (request.purpose != Purpose::kProve) OpenAhead(Purpose::kRank, i);
