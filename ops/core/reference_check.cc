@@ -28,6 +28,8 @@ namespace {
 // Making them anew takes longer than everything else.
 constexpr int64_t kCacheBytes = int64_t{256} << 20;
 constexpr int64_t kCachedFillings = 8;
+// Of those, with a reference: the seeds of a search.
+constexpr int64_t kCachedReferences = 3;
 
 // Independent streams for the operands of one seed.
 uint64_t OperandSeed(uint64_t seed, int index) {
@@ -395,7 +397,15 @@ std::vector<double> CheckedOperands::ValuesOf(const DataSet& data,
 }
 
 void CheckedOperands::TrimCache() {
-  const int64_t limit = std::max(kCacheBytes, kCachedFillings * bytes_per_set_);
+  int64_t reference_bytes = 0;
+  for (const OperandSpec& spec : specs_) {
+    if (IsResult(spec.role) && PartialResult() < 0) {
+      reference_bytes += spec.elements() * static_cast<int64_t>(sizeof(double));
+    }
+  }
+  const int64_t limit =
+      std::max(kCacheBytes, kCachedFillings * bytes_per_set_ +
+                                kCachedReferences * reference_bytes);
   int64_t bytes = 0;
   for (auto it = cache_.begin(); it != cache_.end();) {
     bytes += (*it)->bytes();
