@@ -80,7 +80,7 @@ absl::StatusOr<int> Compile() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<suites::TaskEntry> tasks,
                            suites::SelectTasks(selection, context.hardware));
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                           suites::LoadStore(context));
+                           suites::LoadStore(context, tasks));
   suites::CompileAheadOptions options;
   options.trials = absl::GetFlag(FLAGS_trials);
   if (options.trials == 0) options.trials = kDefaultTrials;

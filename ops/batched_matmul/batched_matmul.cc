@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ops/core/data_type.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
 #include "ops/lib/reference.h"
@@ -27,6 +28,11 @@ class BatchedMatmul : public Operator {
     return {VariantAttribute("transposed", "none", {"none", "a", "b"})};
   }
 
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
+  // With 16 bits inputs are normal, as matmul's.
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const Size s = SizeOf(shape);
@@ -34,10 +40,14 @@ class BatchedMatmul : public Operator {
     std::vector<int64_t> b = {s.batch, s.k, s.n};
     if (s.transposed == "a") std::swap(a[1], a[2]);
     if (s.transposed == "b") std::swap(b[1], b[2]);
+    const proto::DataType type = shape.data_types(0);
+    OperandSpec of_a{"a", type, std::move(a), Role::kInput};
+    OperandSpec of_b{"b", type, std::move(b), Role::kInput};
+    of_a.normal = of_b.normal = type != proto::F32;
     return std::vector<OperandSpec>{
-        {"a", proto::F32, std::move(a), Role::kInput},
-        {"b", proto::F32, std::move(b), Role::kInput},
-        {"c", proto::F32, {s.batch, s.m, s.n}, Role::kOutput},
+        std::move(of_a),
+        std::move(of_b),
+        {"c", type, {s.batch, s.m, s.n}, Role::kOutput},
     };
   }
 
@@ -85,7 +95,11 @@ class BatchedMatmul : public Operator {
 
   // As of matmul.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
-    return {4.0 * static_cast<double>(SizeOf(shape).k) * 0x1.0p-24, 0};
+    const double summed =
+        4.0 * static_cast<double>(SizeOf(shape).k) * 0x1.0p-24;
+    if (shape.data_types(0) == proto::F32) return {summed, 0};
+    const Rounding rounding = RoundingOf(shape.data_types(0));
+    return {4.0 * summed + rounding.absolute, rounding.relative};
   }
 
  private:

@@ -94,7 +94,7 @@ class ConvolutionCuda : public ProductCuda {
     if (!IsHopper(config)) arguments->Add(operands.back());
     if (HasFewChannels(config)) return absl::OkStatus();
     arguments->Add(static_cast<int>(size.m));
-    if (IsHopper(config)) AddParts(size, config, workspace, arguments);
+    AddWalk(size, config, workspace, arguments);
     return absl::OkStatus();
   }
 

@@ -29,7 +29,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     convolution(const __grid_constant__ TensorMap map_x,
                 const __grid_constant__ TensorMap map_weights,
                 const __grid_constant__ TensorMap map_y, const float* scale,
-                const float* shift, int m, float* partial, int* arrived) {
+                const float* shift, int m, Walk walk, float* partial,
+                int* arrived) {
   const auto load = [&](uint32_t to, uint32_t barrier, const Work& work,
                         int step) {
     const int tap = step / kPieces, channel = step % kPieces * kBk;
@@ -47,5 +48,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       sums[j] = Finish(sums[j], scale, shift, column + j % 2);
     }
   };
-  Product(&map_y, m, K, R * S * kPieces, partial, arrived, load, finish);
+  Product(&map_y, m, K, R * S * kPieces, walk, partial, arrived, load, finish);
 }

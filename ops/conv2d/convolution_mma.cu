@@ -9,10 +9,10 @@
 extern "C" __global__ void __launch_bounds__(kThreads)
     convolution_mma(const uint16_t* x, const uint16_t* weights,
                     const float* scale, const float* shift, uint16_t* y,
-                    int m) {
+                    int m, int group) {
   constexpr int kDepth = R * S * C;
   Product(
-      x, weights, y, m, K, kDepth,
+      x, weights, y, m, K, kDepth, group,
       [&](int row, int depth) -> const uint16_t* {
         if (row >= m || depth >= kDepth) return nullptr;
         const Pixel pixel(row);

@@ -34,6 +34,17 @@
 
 namespace optrail::ops {
 
+// Sums over each row of a matrix, in double precision. Sum s of the first 16
+// takes an element as it is where bit s of the column's word is set, else its
+// negative; the last one is of squares of absolute + relative * |element|.
+struct RowSums {
+  proto::DataType data_type = proto::DATA_TYPE_UNSPECIFIED;  // a float
+  int64_t rows = 0;
+  std::vector<uint16_t> signs;  // one for each column
+  double absolute = 0, relative = 0;
+};
+inline constexpr int kRowSums = 17;
+
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -46,9 +57,9 @@ class Buffer {
   virtual absl::Status CopyFromHost(const void* source) = 0;
   virtual absl::Status CopyToHost(void* destination) = 0;
 
-  // Whether it lies far from the host: then these three never pass through it,
-  // and copies of what the host has are worth keeping on the device. Elsewhere
-  // they are Unimplemented.
+  // Whether it lies far from the host: then the next three never pass through
+  // it, and copies of what the host has are worth keeping on the device.
+  // Elsewhere they are Unimplemented.
   virtual bool far() const { return false; }
   // Fills it with an element of 1, 2 or 4 bytes.
   virtual absl::Status FillWith(const void* element, size_t element_bytes) {
@@ -60,6 +71,14 @@ class Buffer {
   }
   // Whether all bytes are the same.
   virtual absl::StatusOr<bool> Equals(Buffer& other) {
+    return absl::UnimplementedError("not far from the host");
+  }
+  // What a few of them can tell, where bringing all to the host takes long: the
+  // bytes from `from` on, and sums of rows, kRowSums for each.
+  virtual absl::Status CopyPartToHost(size_t from, absl::Span<char> part) {
+    return absl::UnimplementedError("not far from the host");
+  }
+  virtual absl::StatusOr<std::vector<double>> SumRows(const RowSums& sums) {
     return absl::UnimplementedError("not far from the host");
   }
 

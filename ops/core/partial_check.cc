@@ -4,6 +4,7 @@
 #include <cmath>
 #include <mutex>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/types/span.h"
@@ -22,13 +23,11 @@ constexpr double kDeviations = 8;
 constexpr double kLeastError = 0x1p-10;  // in tolerances
 
 std::vector<double> Signs(int64_t columns, uint64_t seed) {
-  Rng rng(seed ^ 0x5eed0f516e5);
-  std::vector<double> signs(columns * kProjections);
-  static_assert(kProjections <= 64);
-  for (int64_t j = 0; j < columns; ++j) {
-    uint64_t bits = rng();
-    for (int s = 0; s < kProjections; ++s, bits >>= 1) {
-      signs[j * kProjections + s] = (bits & 1) != 0 ? 1 : -1;
+  std::vector<double> signs;
+  signs.reserve(columns * kProjections);
+  for (const uint16_t word : SignWords(columns, seed)) {
+    for (int s = 0; s < kProjections; ++s) {
+      signs.push_back((word >> s & 1) != 0 ? 1 : -1);
     }
   }
   return signs;
@@ -70,26 +69,39 @@ double OffBy(const Row& row, const double* expected, double limit) {
   return worst;
 }
 
-// Adds what comparing the row `row` of the result found.
+// Adds what comparing `values`, the row `row` of the result, found.
 void AddRow(proto::DataType type, const char* values, int64_t row,
             absl::Span<const double> expected, Tolerance tolerance,
             CompareResult* result) {
-  const int64_t columns = static_cast<int64_t>(expected.size());
-  CompareResult compared =
-      Compare(type, values + row * columns * tuning::DataTypeBytes(type),
-              expected, tolerance);
-  if (!compared.ok()) compared.first_wrong_index += row * columns;
+  CompareResult compared = Compare(type, values, expected, tolerance);
+  if (!compared.ok()) {
+    compared.first_wrong_index += row * static_cast<int64_t>(expected.size());
+  }
   Take(compared, result);
 }
 
+// The sampled rows, one behind another.
+CompareResult CompareSampled(proto::DataType type, const char* sampled,
+                             const PartialExpectation& expected,
+                             Tolerance tolerance) {
+  const int64_t row_bytes = expected.columns * tuning::DataTypeBytes(type);
+  CompareResult result;
+  for (size_t i = 0; i < expected.sampled.size(); ++i) {
+    AddRow(type, sampled + i * row_bytes, expected.sampled[i],
+           absl::MakeConstSpan(expected.sampled_values)
+               .subspan(i * expected.columns, expected.columns),
+           tolerance, &result);
+  }
+  return result;
+}
+
 // Root mean square of the errors of the sampled rows, in tolerances.
-double UsualError(proto::DataType type, const char* values,
+double UsualError(proto::DataType type, const char* sampled,
                   const PartialExpectation& expected, Tolerance tolerance) {
   std::vector<double> got(expected.columns);
   double squares = 0;
   for (size_t i = 0; i < expected.sampled.size(); ++i) {
-    DecodeValues(type, values, expected.sampled[i] * expected.columns,
-                 absl::MakeSpan(got));
+    DecodeValues(type, sampled, i * expected.columns, absl::MakeSpan(got));
     for (int64_t j = 0; j < expected.columns; ++j) {
       const double want = expected.sampled_values[i * expected.columns + j];
       const double element =
@@ -104,7 +116,21 @@ double UsualError(proto::DataType type, const char* values,
   return std::clamp(std::sqrt(squares / count), kLeastError, 1.0);
 }
 
+// How many of its tolerances a row's products may be off.
+double LimitOf(proto::DataType type, const char* sampled,
+               const PartialExpectation& expected, Tolerance tolerance) {
+  return kDeviations * UsualError(type, sampled, expected, tolerance);
+}
+
 }  // namespace
+
+std::vector<uint16_t> SignWords(int64_t columns, uint64_t seed) {
+  static_assert(kProjections == 16);
+  Rng rng(seed ^ 0x5eed0f516e5);
+  std::vector<uint16_t> words(columns);
+  for (uint16_t& word : words) word = static_cast<uint16_t>(rng());
+  return words;
+}
 
 PartialExpectation PlanPartially(int64_t rows, int64_t columns, uint64_t seed,
                                  bool projects) {
@@ -151,17 +177,16 @@ CompareResult ComparePartially(proto::DataType type, const void* data,
                                Tolerance tolerance,
                                const PartialReference& reference) {
   const char* const values = static_cast<const char*>(data);
-  CompareResult result;
-  for (size_t i = 0; i < expected.sampled.size(); ++i) {
-    AddRow(type, values, expected.sampled[i],
-           absl::MakeConstSpan(expected.sampled_values)
-               .subspan(i * expected.columns, expected.columns),
-           tolerance, &result);
+  const int64_t row_bytes = expected.columns * tuning::DataTypeBytes(type);
+  std::string sampled;
+  for (const int64_t row : expected.sampled) {
+    sampled.append(values + row * row_bytes, row_bytes);
   }
+  CompareResult result =
+      CompareSampled(type, sampled.data(), expected, tolerance);
   if (!result.ok() || expected.products.empty()) return result;
 
-  const double limit =
-      kDeviations * UsualError(type, values, expected, tolerance);
+  const double limit = LimitOf(type, sampled.data(), expected, tolerance);
   const std::vector<double> signs = Signs(expected.columns, expected.seed);
   std::vector<std::pair<double, int64_t>> suspects;  // by how suspect
   std::mutex mutex;
@@ -181,10 +206,32 @@ CompareResult ComparePartially(proto::DataType type, const void* data,
   std::partial_sort(suspects.begin(), suspects.begin() + looked_at,
                     suspects.end());
   for (size_t i = 0; i < looked_at; ++i) {
-    AddRow(type, values, suspects[i].second, reference.Row(suspects[i].second),
-           tolerance, &result);
+    const int64_t row = suspects[i].second;
+    AddRow(type, values + row * row_bytes, row, reference.Row(row), tolerance,
+           &result);
   }
   return result;
+}
+
+absl::optional<double> ErrorByParts(proto::DataType type, const void* sampled,
+                                    absl::Span<const double> sums,
+                                    const PartialExpectation& expected,
+                                    Tolerance tolerance) {
+  const char* const rows = static_cast<const char*>(sampled);
+  const CompareResult compared =
+      CompareSampled(type, rows, expected, tolerance);
+  if (!compared.ok()) return absl::nullopt;
+  const double limit = LimitOf(type, rows, expected, tolerance);
+  for (int64_t i = 0; i < expected.rows; ++i) {
+    const double* const of_row = &sums[i * (kProjections + 1)];
+    Row row;
+    std::copy_n(of_row, kProjections, row.products);
+    row.tolerance = std::sqrt(of_row[kProjections]);
+    if (OffBy(row, &expected.products[i * kProjections], limit) != 0) {
+      return absl::nullopt;
+    }
+  }
+  return compared.max_error_in_tolerances;
 }
 
 }  // namespace optrail::ops

@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "ops/core/compare.h"
 #include "ops/core/operator.h"
@@ -75,6 +76,20 @@ PartialExpectation PlanPartially(int64_t rows, int64_t columns, uint64_t seed,
 PartialExpectation ExpectPartially(const PartialReference& reference,
                                    int64_t rows, int64_t columns,
                                    uint64_t seed);
+
+// The vectors of +1 and -1: a word for each column, whose bit s is set where
+// vector s has +1.
+std::vector<uint16_t> SignWords(int64_t columns, uint64_t seed);
+
+// The same for a result that lies where it is slow to read, by its sampled
+// rows, one behind another, and kProjections + 1 sums of each row: its products
+// with the vectors, and the squares of its elements' tolerances. The largest
+// error of the sampled rows; nullopt: it looks wrong, which ComparePartially
+// decides. Needs products.
+absl::optional<double> ErrorByParts(proto::DataType type, const void* sampled,
+                                    absl::Span<const double> sums,
+                                    const PartialExpectation& expected,
+                                    Tolerance tolerance);
 
 // `values`: rows * columns elements of `type`. Counts of wrong elements are of
 // the rows that were compared element by element. `reference` is asked for rows

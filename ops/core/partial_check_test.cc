@@ -63,6 +63,31 @@ class Known : public PartialReference {
   std::vector<double> values_;
 };
 
+// What a device tells of a result that it keeps.
+absl::optional<double> ErrorOf(const std::vector<float>& result,
+                               const PartialExpectation& expected) {
+  std::vector<float> sampled;
+  for (const int64_t row : expected.sampled) {
+    sampled.insert(sampled.end(), &result[row * kColumns],
+                   &result[row * kColumns] + kColumns);
+  }
+  const std::vector<uint16_t> words = SignWords(kColumns, expected.seed);
+  std::vector<double> sums(kRows * (kProjections + 1));
+  for (int64_t i = 0; i < kRows; ++i) {
+    double* const of_row = &sums[i * (kProjections + 1)];
+    for (int64_t j = 0; j < kColumns; ++j) {
+      const double value = result[i * kColumns + j];
+      for (int s = 0; s < kProjections; ++s) {
+        of_row[s] += (words[j] >> s & 1) != 0 ? value : -value;
+      }
+      const double element =
+          kTolerance.absolute + kTolerance.relative * std::fabs(value);
+      of_row[kProjections] += element * element;
+    }
+  }
+  return ErrorByParts(proto::F32, sampled.data(), sums, expected, kTolerance);
+}
+
 // In how many of `seeds` sets of inputs a kernel with `bug` is found.
 int Found(int seeds, const std::function<void(Rng&, std::vector<float>&)>& bug,
           bool projects = true) {
@@ -77,6 +102,10 @@ int Found(int seeds, const std::function<void(Rng&, std::vector<float>&)>& bug,
     const CompareResult compared = ComparePartially(
         proto::F32, result.data(), expected, kTolerance, reference);
     found += !compared.ok();
+    // What is found on the host looks wrong on the device.
+    if (projects && !compared.ok()) {
+      EXPECT_FALSE(ErrorOf(result, expected)) << seed;
+    }
   }
   return found;
 }
@@ -98,6 +127,18 @@ TEST(PartialCheck, NeverRefusesARightResult) {
       ASSERT_TRUE(compared.ok()) << seed << " " << compared.first_wrong_index;
       ASSERT_LE(compared.max_error_in_tolerances, 1);
     }
+  }
+}
+
+TEST(PartialCheck, ARightResultNeedNotLeaveTheDevice) {
+  for (int seed = 1; seed <= 200; ++seed) {
+    const Known reference(seed);
+    const absl::optional<double> error =
+        ErrorOf(reference.Result(seed),
+                ExpectPartially(reference, kRows, kColumns, seed));
+    ASSERT_TRUE(error.has_value()) << seed;
+    EXPECT_GT(*error, 0);
+    EXPECT_LE(*error, 1);
   }
 }
 

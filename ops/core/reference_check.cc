@@ -28,6 +28,8 @@ namespace {
 // Making them anew takes longer than everything else.
 constexpr int64_t kCacheBytes = int64_t{256} << 20;
 constexpr int64_t kCachedFillings = 8;
+// Of those, with a reference: the seeds of a search.
+constexpr int64_t kCachedReferences = 3;
 
 // Independent streams for the operands of one seed.
 uint64_t OperandSeed(uint64_t seed, int index) {
@@ -395,7 +397,15 @@ std::vector<double> CheckedOperands::ValuesOf(const DataSet& data,
 }
 
 void CheckedOperands::TrimCache() {
-  const int64_t limit = std::max(kCacheBytes, kCachedFillings * bytes_per_set_);
+  int64_t reference_bytes = 0;
+  for (const OperandSpec& spec : specs_) {
+    if (IsResult(spec.role) && PartialResult() < 0) {
+      reference_bytes += spec.elements() * static_cast<int64_t>(sizeof(double));
+    }
+  }
+  const int64_t limit =
+      std::max(kCacheBytes, kCachedFillings * bytes_per_set_ +
+                                kCachedReferences * reference_bytes);
   int64_t bytes = 0;
   for (auto it = cache_.begin(); it != cache_.end();) {
     bytes += (*it)->bytes();
@@ -654,14 +664,56 @@ absl::Status CheckedOperands::Arm() {
 
 bool CheckedOperands::far() const { return buffer(0, 0).far(); }
 
+absl::StatusOr<absl::optional<double>> CheckedOperands::ErrorWhereItLies(
+    int set) {
+  const DataSet& data = current();
+  if (!far() || !data.part || data.part->products.empty()) {
+    return absl::optional<double>();
+  }
+  const int index = PartialResult();
+  const OperandSpec& spec = specs_[index];
+  if (spec.data_type != proto::F32 && spec.data_type != proto::F16 &&
+      spec.data_type != proto::BF16) {
+    return absl::optional<double>();
+  }
+  const PartialExpectation& part = *data.part;
+  const Tolerance tolerance = op_.ToleranceFor(shape_);
+  RowSums sums;
+  sums.data_type = spec.data_type;
+  sums.rows = part.rows;
+  sums.signs = SignWords(part.columns, part.seed);
+  sums.absolute = tolerance.absolute;
+  sums.relative = tolerance.relative;
+  static_assert(kRowSums == kProjections + 1);
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<double> of_rows,
+                           buffer(index, set).SumRows(sums));
+  const size_t row_bytes = part.columns * tuning::DataTypeBytes(spec.data_type);
+  std::vector<char> sampled(part.sampled.size() * row_bytes);
+  for (size_t i = 0; i < part.sampled.size(); ++i) {
+    OPTRAIL_RETURN_IF_ERROR(buffer(index, set)
+                                .CopyPartToHost(part.sampled[i] * row_bytes,
+                                                absl::MakeSpan(sampled).subspan(
+                                                    i * row_bytes, row_bytes)));
+  }
+  return ErrorByParts(spec.data_type, sampled.data(), of_rows, part, tolerance);
+}
+
 absl::StatusOr<CheckedOperands::Results> CheckedOperands::TakeResults(int set) {
   OPTRAIL_CHECK(filled_) << "Fill() comes first";
   OPTRAIL_RETURN_IF_ERROR(CheckInputsAndGuards());
   ComputeReference();
   Results results(*this, cache_.front());
+  OPTRAIL_ASSIGN_OR_RETURN(results.error_, ErrorWhereItLies(set));
+  if (results.error_) return results;
+  // Memory that was used already: to get as much from the system may take
+  // longer than to copy.
+  if (taken_ == nullptr || taken_.use_count() > 1) {
+    taken_ = std::make_shared<std::vector<std::vector<char>>>(specs_.size());
+  }
+  results.bytes_ = taken_;
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     if (!IsResult(specs_[i].role)) continue;
-    std::vector<char>& bytes = results.bytes_.emplace_back();
+    std::vector<char>& bytes = (*taken_)[i];
     bytes.resize(specs_[i].size_bytes());
     OPTRAIL_RETURN_IF_ERROR(buffer(i, set).CopyToHost(bytes.data()));
   }
@@ -669,6 +721,7 @@ absl::StatusOr<CheckedOperands::Results> CheckedOperands::TakeResults(int set) {
 }
 
 absl::StatusOr<double> CheckedOperands::Results::Compare() const {
+  if (error_) return *error_;
   const CheckedOperands& all = *operands_;
   const DataSet& data = *data_;
   const Tolerance tolerance = all.op_.ToleranceFor(all.shape_);
@@ -677,7 +730,7 @@ absl::StatusOr<double> CheckedOperands::Results::Compare() const {
   for (int i = 0; i < static_cast<int>(all.specs_.size()); ++i) {
     const OperandSpec& spec = all.specs_[i];
     if (!IsResult(spec.role)) continue;
-    const char* const bytes = bytes_[result].data();
+    const char* const bytes = (*bytes_)[i].data();
     const CompareResult compared =
         data.part
             ? ComparePartially(spec.data_type, bytes, *data.part, tolerance,

@@ -120,8 +120,9 @@ class CheckedOperands : public OperandSets {
   absl::Status Arm();
 
   // What a call left in outputs and in-out operands, on the host, beside what
-  // should be there. Needs the device no longer, so that it can be compared on
-  // another thread while the device goes on; must not outlive the operands.
+  // should be there; or, of large ones, what the device found out about them.
+  // Needs the device no longer, so that it can be compared on another thread
+  // while the device goes on; must not outlive the operands.
   class Results;
 
   // After exactly one call on `set`, since Arm(). DataLoss if an input was
@@ -183,6 +184,9 @@ class CheckedOperands : public OperandSets {
   bool FindShared(const std::string& key);
   void Share(const std::string& key) const;
   void TrimCache();
+  // The error of a result of a device that is far, found out there; nullopt: it
+  // has to be brought to the host.
+  absl::StatusOr<absl::optional<double>> ErrorWhereItLies(int set);
   // An input of a device that is far, from what is kept there.
   absl::Status FillFar(int index);
   // If not, scratch_ has what it holds now.
@@ -201,6 +205,8 @@ class CheckedOperands : public OperandSets {
   // Most recently used first: the current one. Results keep theirs.
   std::list<std::shared_ptr<DataSet>> cache_;
   std::vector<char> scratch_;  // one operand as the host sees it
+  // Of the last Results, by operand; used again once they are gone.
+  std::shared_ptr<std::vector<std::vector<char>>> taken_;
   absl::optional<FileCache> shared_;
   std::string shared_build_;
 };
@@ -218,7 +224,9 @@ class CheckedOperands::Results {
 
   const CheckedOperands* operands_;
   std::shared_ptr<const DataSet> data_;
-  std::vector<std::vector<char>> bytes_;  // of each result, in their order
+  // Of each result, by operand; null where the device found the error out.
+  std::shared_ptr<const std::vector<std::vector<char>>> bytes_;
+  absl::optional<double> error_;
 };
 
 }  // namespace optrail::ops

@@ -656,7 +656,7 @@ class Pick : public Operator {
 class FarDevice : public Device {
  public:
   struct Counts {
-    int from_host = 0, to_host = 0, live = 0;
+    int from_host = 0, to_host = 0, live = 0, sums = 0;
     int most_live = 1000;
   };
   FarDevice() : here_(*MakeCpuDevice(1)) {}
@@ -710,6 +710,27 @@ class FarDevice : public Device {
     }
     absl::StatusOr<bool> Equals(Buffer& other) override {
       return std::memcmp(data(), other.data(), size_bytes()) == 0;
+    }
+    absl::Status CopyPartToHost(size_t from, absl::Span<char> part) override {
+      std::memcpy(part.data(), static_cast<char*>(data()) + from, part.size());
+      return absl::OkStatus();
+    }
+    absl::StatusOr<std::vector<double>> SumRows(const RowSums& sums) override {
+      ++counts_.sums;
+      std::vector<double> result(sums.rows * kRowSums);
+      const auto* value = static_cast<const float*>(data());
+      for (int64_t row = 0; row < sums.rows; ++row) {
+        for (const uint16_t signs : sums.signs) {
+          for (int s = 0; s < 16; ++s) {
+            result[row * kRowSums + s] +=
+                (signs >> s & 1) != 0 ? *value : -*value;
+          }
+          const double allowed =
+              sums.absolute + sums.relative * std::abs(*value++);
+          result[row * kRowSums + 16] += allowed * allowed;
+        }
+      }
+      return result;
     }
     void ArmGuards() override { memory_->ArmGuards(); }
     absl::Status CheckGuards() override { return memory_->CheckGuards(); }
@@ -793,6 +814,28 @@ TEST_F(FarOperandsTest, WithoutRoomInputsComeFromTheHost) {
   ExpectOk(Check(2));
   Address(0)[5] = 7;
   EXPECT_TRUE(absl::IsDataLoss(operands_->CheckInputsAndGuards()));
+}
+
+TEST_F(FarOperandsTest, ALargeResultIsBroughtToTheHostOnlyIfItLooksWrong) {
+  const Product op;
+  const auto operands =
+      *CheckedOperands::Create(op, Shape("n=48/f32"), device_);
+  for (const uint64_t seed : {1, 2, 3}) {
+    ExpectOk(operands->Fill(seed, Values::kHard));
+    ExpectOk(operands->Arm());
+    Multiply(operands->addresses(), 48);
+    device_.counts.to_host = 0;
+    const absl::StatusOr<double> right = operands->Verify();
+    ASSERT_TRUE(right.ok()) << right.status();
+    EXPECT_GT(*right, 0);
+    EXPECT_EQ(device_.counts.to_host, 0);
+    static_cast<float*>(operands->addresses()[2])[48 * 48 - 50] += 1;
+    EXPECT_THAT(std::string(operands->Verify().status().message()),
+                HasSubstr("is wrong in at least 1 of 2304 elements; first at "
+                          "index 2254"));
+    EXPECT_EQ(device_.counts.to_host, 1);
+  }
+  EXPECT_EQ(device_.counts.sums, 6);
 }
 
 TEST(RecordedInputs, ComeFromTheFileAndAreCheckedAgainstTheirLimit) {

@@ -78,6 +78,27 @@ def linear_cases():
                [(m, k), (k, n), (n,)], bf16)
 
 
+def batched_cases():
+    """Scores and context of attention (BERT-large), backward products."""
+    bf16 = torch.bfloat16
+    for batch, m, n, k, transposed in [(16, 384, 384, 64, "b"),
+                                       (16, 384, 64, 384, ""),
+                                       (128, 512, 512, 64, "b"),
+                                       (128, 512, 64, 512, ""),
+                                       (128, 512, 64, 512, "a"),
+                                       (512, 27, 27, 128, "b")]:
+
+        def multiply(a, b, transposed=transposed):
+            return torch.bmm(a.mT if transposed == "a" else a,
+                             b.mT if transposed == "b" else b)
+
+        attribute = f"/transposed={transposed}" if transposed else ""
+        yield ("batched_matmul",
+               f"batch={batch},m={m},n={n},k={k}{attribute}/bf16", multiply,
+               [(batch, k, m) if transposed == "a" else (batch, m, k),
+                (batch, n, k) if transposed == "b" else (batch, k, n)], bf16)
+
+
 def convolution_cases():
     """Channels last, as cuDNN wants filters: [k, r, s, c]."""
     f16 = torch.float16
@@ -134,6 +155,7 @@ def cases():
     yield from matrix_cases()
     yield from bag_cases()
     yield from linear_cases()
+    yield from batched_cases()
     yield from convolution_cases()
     yield from attention_cases()
 

@@ -52,10 +52,7 @@ class ProductCuda : public cuda::CudaBackend {
     OPTRAIL_ASSIGN_OR_RETURN(const Size size, SizeOf(shape));
     cuda::CudaPlan plan = cuda::VariantKnob(config, "kernel") == "hopper"
                               ? Hopper(size, config, hardware)
-                              : Mma(size, config);
-    plan.defines.push_back(
-        absl::StrCat("STAGES=", cuda::Knob(config, "stages")));
-    plan.defines.push_back(absl::StrCat("GROUP=", cuda::Knob(config, "group")));
+                              : Mma(size, VectorOfW(shape, size), config);
     plan.defines.push_back(absl::StrCat("ELEMENT=", element.code));
     plan.defines.push_back(InputOf(element));
     AddDefines(shape, &plan.defines);
@@ -68,6 +65,10 @@ class ProductCuda : public cuda::CudaBackend {
 
   // InvalidArgument for what is no shape of the operator.
   virtual absl::StatusOr<Size> SizeOf(const proto::Shape& shape) const = 0;
+  // Elements of w that lie together: they divide n.
+  virtual int64_t VectorOfW(const proto::Shape& shape, const Size& size) const {
+    return cuda::VectorOf(size.n, 2);
+  }
   // What the sources need beside the knobs.
   virtual void AddDefines(const proto::Shape& shape,
                           std::vector<std::string>* defines) const = 0;
@@ -90,9 +91,20 @@ class ProductCuda : public cuda::CudaBackend {
     return absl::OkStatus();
   }
 
-  // Where parts of sums meet: behind counters, which come second.
-  static void AddParts(const Size& size, const proto::Config& config,
-                       void* workspace, cuda::CudaArguments* arguments) {
+  // How tiles are walked; for Hopper where parts of sums meet, behind counters,
+  // which come second.
+  static void AddWalk(const Size& size, const proto::Config& config,
+                      void* workspace, cuda::CudaArguments* arguments) {
+    const auto group = static_cast<int>(cuda::Knob(config, "group"));
+    if (!IsHopper(config)) {
+      arguments->Add(group);
+      return;
+    }
+    struct Walk {
+      int stages, group, parts;
+    };
+    arguments->Add(Walk{static_cast<int>(cuda::Knob(config, "stages")), group,
+                        static_cast<int>(cuda::Knob(config, "split_k"))});
     arguments->Add(workspace == nullptr
                        ? nullptr
                        : static_cast<char*>(workspace) +
@@ -127,7 +139,7 @@ class ProductCuda : public cuda::CudaBackend {
     plan.architecture_specific = true;
     plan.defines = {absl::StrCat("CONSUMERS=", consumers),
                     absl::StrCat("BN=", tile_n),
-                    absl::StrCat("SPLIT_K=", split_k)};
+                    absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0)};
     plan.grid_x = static_cast<unsigned>(
         std::min<int64_t>(std::max(1, hardware.cores()), tiles * split_k));
     plan.block_x = static_cast<unsigned>(128 * (consumers + 1));
@@ -142,7 +154,8 @@ class ProductCuda : public cuda::CudaBackend {
     return plan;
   }
 
-  cuda::CudaPlan Mma(const Size& size, const proto::Config& config) const {
+  cuda::CudaPlan Mma(const Size& size, int64_t vector_w,
+                     const proto::Config& config) const {
     constexpr int64_t kMmaTileK = 32;
     const int64_t tile_m = cuda::Knob(config, "tile_m");
     const int64_t tile_n = cuda::Knob(config, "tile_n");
@@ -157,8 +170,9 @@ class ProductCuda : public cuda::CudaBackend {
                     absl::StrCat("TILE_K=", kMmaTileK),
                     absl::StrCat("WARPS_M=", warps_m),
                     absl::StrCat("WARPS_N=", warps_n),
+                    absl::StrCat("STAGES=", cuda::Knob(config, "stages")),
                     absl::StrCat("VECTOR_A=", size.vector),
-                    absl::StrCat("VECTOR_B=", cuda::VectorOf(size.n, 2))};
+                    absl::StrCat("VECTOR_B=", vector_w)};
     plan.grid_x = static_cast<unsigned>(Tiles(size, config));
     plan.block_x = static_cast<unsigned>(warps_m * warps_n * 32);
     plan.dynamic_shared_bytes = static_cast<unsigned>(

@@ -14,11 +14,20 @@
 // steps off, which doubles the time that it takes and gains nothing.
 //
 // Compiled at run time with these knobs as macros, beside hopper.cuh's:
-//   CONSUMERS 1|2|3 (64 rows each); BN 64|128|192|256; STAGES; GROUP (rows of
-//   tiles walked together); SPLIT_K (parts of the steps that are added up in
-//   order, so that results repeat).
+//   CONSUMERS 1|2|3 (64 rows each); BN 64|128|192|256; SPLIT 0|1 (the steps have
+//   several parts, which are added up in order, so that results repeat).
+//   TRANSPOSED_X, TRANSPOSED_W 0|1, by default 0: x lies as [64][m], w as [n][64].
+// What does not change the code of a step comes as an argument (Walk), so that
+// one compilation serves all configs that differ in these alone.
 
 #include "hopper.cuh"
+
+#ifndef TRANSPOSED_X
+#define TRANSPOSED_X 0
+#endif
+#ifndef TRANSPOSED_W
+#define TRANSPOSED_W 0
+#endif
 
 constexpr int kBm = 64 * CONSUMERS;
 constexpr int kBk = 64;  // 128 bytes: one row of the swizzle
@@ -28,6 +37,13 @@ constexpr int kStageBytes = kBytesX + kBk * BN * 2;
 constexpr int kBoxY = 64 * 64 * 2;  // what one store takes
 constexpr int kStoreSlots = 2;      // per consumer
 constexpr int kThreads = 128 * (CONSUMERS + 1);
+constexpr int kMaxStages = 12;
+
+// How many tiles are in flight, at most kMaxStages; rows of tiles that are
+// walked together; parts of the steps, where there is more than one.
+struct Walk {
+  int stages, group, parts;
+};
 
 // A tile of y and some of its steps.
 struct Work {
@@ -35,31 +51,33 @@ struct Work {
 };
 
 struct Schedule {
-  int tiles_m, tiles_n, steps;
+  int tiles_m, tiles_n, steps, group, parts;
 
-  __device__ Schedule(int m, int n, int steps)
+  __device__ Schedule(int m, int n, int steps, const Walk& walk)
       : tiles_m((m + kBm - 1) / kBm),
         tiles_n((n + BN - 1) / BN),
-        steps(steps) {}
-  __device__ int items() const { return tiles_m * tiles_n * SPLIT_K; }
-  // GROUP rows of tiles are walked together, column by column, so that what
+        steps(steps),
+        group(walk.group),
+        parts(SPLIT ? walk.parts : 1) {}
+  __device__ int items() const { return tiles_m * tiles_n * parts; }
+  // `group` rows of tiles are walked together, column by column, so that what
   // runs at once reads few different rows and columns.
   __device__ Work At(int item) const {
     Work work;
-    work.tile = item / SPLIT_K;
-    work.part = item % SPLIT_K;
-    const int in_group = GROUP * tiles_n;
-    const int first_m = work.tile / in_group * GROUP;
-    const int rows = min(tiles_m - first_m, GROUP);
+    work.tile = item / parts;
+    work.part = item % parts;
+    const int in_group = group * tiles_n;
+    const int first_m = work.tile / in_group * group;
+    const int rows = min(tiles_m - first_m, group);
     work.m0 = (first_m + work.tile % in_group % rows) * kBm;
     work.n0 = work.tile % in_group / rows * BN;
-    work.begin = (int)((long long)steps * work.part / SPLIT_K);
-    work.end = (int)((long long)steps * (work.part + 1) / SPLIT_K);
+    work.begin = (int)((long long)steps * work.part / parts);
+    work.end = (int)((long long)steps * (work.part + 1) / parts);
     return work;
   }
 };
 
-#if SPLIT_K > 1
+#if SPLIT
 // Every part leaves its sums of 64 rows in memory; the last one to arrive adds
 // them all up, in order, and returns true. `partial` has a piece for each
 // consumer of each tile and part; a thread has two rows, eight apart, and those
@@ -85,15 +103,15 @@ __device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
   WarpgroupSync(1 + consumer);
   if (thread == 0) {
     const int before = atomicAdd(&arrived[piece], 1);
-    is_last[consumer] = before == SPLIT_K - 1;
-    if (before == SPLIT_K - 1) arrived[piece] = 0;
+    is_last[consumer] = before == schedule.parts - 1;
+    if (before == schedule.parts - 1) arrived[piece] = 0;
   }
   WarpgroupSync(1 + consumer);
   if (!is_last[consumer]) return false;
   __threadfence();
 #pragma unroll
   for (int i = 0; i < BN / 2; ++i) d[i] = 0;
-  for (int p = 0; p < SPLIT_K; ++p) {
+  for (int p = 0; p < schedule.parts; ++p) {
     const float* const from = part(p);
 #pragma unroll
     for (int i = 0; i < BN / 2; ++i) {
@@ -105,33 +123,34 @@ __device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
 #endif
 
 // `load(to, barrier, work, step)` has the tiles of a step loaded, kStageBytes
-// in all: x to `to`, 64 columns of w after 64 behind it. `finish(column, sums)`
-// turns four sums into results: of the columns `column` and the next one, in
-// two rows.
-template <class Load, class Finish>
-__device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
-                                        int steps,
+// in all: x to `to` (transposed, 64 of its columns after 64), 64 columns of w
+// after 64 behind it. `finish(column, sums)` turns four sums into results: of
+// the columns `column` and the next one, in two rows. `store(box, column, row)`
+// has 64 x 64 of them written.
+template <class Store, class Load, class Finish>
+__device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
+                                        int steps, Walk walk,
                                         [[maybe_unused]] float* partial,
                                         [[maybe_unused]] int* arrived,
                                         const Load& load,
                                         const Finish& finish) {
   extern __shared__ char shared_raw[];
-  __shared__ uint64_t barriers[2 * STAGES];
+  __shared__ uint64_t barriers[2 * kMaxStages];
   const uint32_t ring = (SharedAddress(shared_raw) + 1023) & ~1023u;
-  const uint32_t full = SharedAddress(barriers), empty = full + 8 * STAGES;
+  const uint32_t full = SharedAddress(barriers), empty = full + 8 * kMaxStages;
   if (threadIdx.x == 0) {
-    for (int i = 0; i < STAGES; ++i) {
+    for (int i = 0; i < walk.stages; ++i) {
       BarrierInit(full + 8 * i, 1);
       BarrierInit(empty + 8 * i, CONSUMERS);
     }
     BarrierInitDone();
   }
   __syncthreads();
-  const Schedule schedule(m, n, steps);
+  const Schedule schedule(m, n, steps, walk);
   const int warpgroup = threadIdx.x / 128;
   int slot = 0, phase = 0;
   const auto advance = [&] {
-    if (++slot == STAGES) slot = 0, phase ^= 1;
+    if (++slot == walk.stages) slot = 0, phase ^= 1;
   };
 
   if (warpgroup == 0) {
@@ -156,7 +175,7 @@ __device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
   const int thread = threadIdx.x % 128;
   const int column = thread % 4 * 2;  // of each 8
   const uint32_t store =
-      ring + STAGES * kStageBytes + consumer * kStoreSlots * kBoxY;
+      ring + walk.stages * kStageBytes + consumer * kStoreSlots * kBoxY;
   int store_slot = 0;
 #pragma unroll 1
   for (int item = blockIdx.x; item < schedule.items(); item += gridDim.x) {
@@ -172,9 +191,12 @@ __device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
       ProductFence();
 #pragma unroll
       for (int at = 0; at < kBk / 16; ++at) {
-        Multiply<BN, 1>(d, DescriptorOfRows(at_x, at),
-                        DescriptorOfColumns(at_w, kBk, at),
-                        step > work.begin || at > 0);
+        const uint64_t x = TRANSPOSED_X ? DescriptorOfColumns(at_x, kBk, at)
+                                        : DescriptorOfRows(at_x, at);
+        const uint64_t w = TRANSPOSED_W ? DescriptorOfRows(at_w, at)
+                                        : DescriptorOfColumns(at_w, kBk, at);
+        Multiply<BN, !TRANSPOSED_W, TRANSPOSED_X>(
+            d, x, w, step > work.begin || at > 0);
       }
       ProductCommit();
       // The products of the step before are done: its slot is free.
@@ -186,7 +208,7 @@ __device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
     ProductWait<0>();
     Pin(d);
     if (thread == 0) BarrierArrive(empty + 8 * previous);
-#if SPLIT_K > 1
+#if SPLIT
     if (!AddParts(d, work, schedule, consumer, m, partial, arrived)) continue;
 #endif
 
@@ -204,13 +226,25 @@ __device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
       FenceAsync();
       WarpgroupSync(1 + consumer);
       if (thread == 0) {
-        StoreTile(map_y, box, work.n0 + chunk * 64, work.m0 + consumer * 64);
+        store_tile(box, work.n0 + chunk * 64, work.m0 + consumer * 64);
         StoreCommit();
       }
       store_slot ^= 1;
     }
   }
   if (thread == 0) StoreWaitAll();
+}
+
+// The same of one matrix, as the copy engine writes it.
+template <class Load, class Finish>
+__device__ __forceinline__ void Product(const TensorMap* map_y, int m, int n,
+                                        int steps, Walk walk, float* partial,
+                                        int* arrived, const Load& load,
+                                        const Finish& finish) {
+  const auto store = [&](uint32_t box, int column, int row) {
+    StoreTile(map_y, box, column, row);
+  };
+  Product(store, m, n, steps, walk, partial, arrived, load, finish);
 }
 
 #endif  // OPTRAIL_OPS_LIB_PRODUCT_HOPPER_CUH_

@@ -8,9 +8,8 @@
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
 //   INPUT "bf16" or "f16"; TILE_M, TILE_N, TILE_K (multiples of 16);
-//   WARPS_M, WARPS_N; STAGES; GROUP (rows of tiles walked together);
-//   VECTOR_A, VECTOR_B: elements per copy, 8, 4, 2 or 1, that lie together in x
-//   and w.
+//   WARPS_M, WARPS_N; STAGES; VECTOR_A, VECTOR_B: elements per copy, 8, 4, 2 or
+//   1, that lie together in x and w.
 
 #include "elements.cuh"
 
@@ -79,21 +78,23 @@ __device__ __forceinline__ void LoadTile(uint16_t* tile,
 }
 
 // `at(row, k)`: where VECTOR_A elements of x begin, or null for zeros; both are
-// within tiles, and so may be beyond the matrix. `finish(column, sum)` is a
+// within tiles, and so may be beyond the matrix. `at_w(k, column)`: the same of
+// w. `group` rows of tiles are walked together. `finish(column, sum)` is a
 // result.
-template <class At, class Finish>
+template <class At, class AtW, class Finish>
 __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
                                         uint16_t* y, int m, int n, int k,
-                                        const At& at, const Finish& finish) {
+                                        int group, const At& at,
+                                        const AtW& at_w, const Finish& finish) {
   extern __shared__ __align__(16) uint16_t shared[];
   uint16_t* const tiles_a = shared;
   uint16_t* const tiles_b = shared + STAGES * kStageA;
 
   const int tiles_n = (n + TILE_N - 1) / TILE_N;
   const int tiles_m = (m + TILE_M - 1) / TILE_M;
-  const int in_group = GROUP * tiles_n;
-  const int first = blockIdx.x / in_group * GROUP;
-  const int group_rows = min(tiles_m - first, GROUP);
+  const int in_group = group * tiles_n;
+  const int first = blockIdx.x / in_group * group;
+  const int group_rows = min(tiles_m - first, group);
   const int m0 = (first + blockIdx.x % in_group % group_rows) * TILE_M;
   const int n0 = blockIdx.x % in_group / group_rows * TILE_N;
 
@@ -110,9 +111,7 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
           [&](int row, int column) { return at(m0 + row, k0 + column); });
       LoadTile<TILE_K, TILE_N, kPitchB, VECTOR_B>(
           tiles_b + step % STAGES * kStageB, w, [&](int row, int column) {
-            return k0 + row < k && n0 + column < n
-                       ? w + (long long)(k0 + row) * n + n0 + column
-                       : nullptr;
+            return at_w(k0 + row, n0 + column);
           });
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -187,6 +186,18 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
       }
     }
   }
+}
+
+// The same where w lies as it is.
+template <class At, class Finish>
+__device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
+                                        uint16_t* y, int m, int n, int k,
+                                        int group, const At& at,
+                                        const Finish& finish) {
+  const auto at_w = [&](int row, int column) {
+    return row < k && column < n ? w + (long long)row * n + column : nullptr;
+  };
+  Product(x, w, y, m, n, k, group, at, at_w, finish);
 }
 
 #endif  // OPTRAIL_OPS_LIB_PRODUCT_MMA_CUH_

@@ -47,7 +47,7 @@ class LinearCuda : public ProductCuda {
     for (const int64_t value : {size.m, size.n, size.k}) {
       arguments->Add(static_cast<int>(value));
     }
-    if (IsHopper(config)) AddParts(size, config, workspace, arguments);
+    AddWalk(size, config, workspace, arguments);
     return absl::OkStatus();
   }
 

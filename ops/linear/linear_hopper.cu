@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     linear(const __grid_constant__ TensorMap map_x,
            const __grid_constant__ TensorMap map_w,
            const __grid_constant__ TensorMap map_y, const Element* bias, int m,
-           int n, int k, float* partial, int* arrived) {
+           int n, int k, Walk walk, float* partial, int* arrived) {
   const auto load = [&](uint32_t to, uint32_t barrier, const Work& work,
                         int step) {
     LoadTile(to, &map_x, barrier, step * kBk, work.m0);
@@ -30,5 +30,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       sums[j] = Activate<ACTIVATION>(sums[j] + pair[j % 2]);
     }
   };
-  Product(&map_y, m, n, (k + kBk - 1) / kBk, partial, arrived, load, finish);
+  Product(&map_y, m, n, (k + kBk - 1) / kBk, walk, partial, arrived, load,
+          finish);
 }

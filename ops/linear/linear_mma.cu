@@ -10,9 +10,9 @@
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     linear_mma(const uint16_t* x, const uint16_t* w, const Element* bias,
-               uint16_t* y, int m, int n, int k) {
+               uint16_t* y, int m, int n, int k, int group) {
   Product(
-      x, w, y, m, n, k,
+      x, w, y, m, n, k, group,
       [&](int row, int column) {
         return row < m && column < k ? x + (long long)row * k + column
                                      : nullptr;

@@ -76,9 +76,12 @@ class MatmulCuda : public cuda::CudaBackend {
     const Size size = SizeOf(shape);
     const proto::DataType type = shape.data_types(0);
     const int64_t tile_m = Knob(config, "tile_m");
+    const auto stages = static_cast<int>(Knob(config, "stages"));
+    const auto group = static_cast<int>(Knob(config, "group"));
     if (plan.function == "matmul_mma") {
       for (void* operand : operands) arguments->Add(operand);
       AddSizes(size, arguments);
+      arguments->Add(group);
       return absl::OkStatus();
     }
     const bool skinny = plan.function == "matmul_skinny";
@@ -94,12 +97,16 @@ class MatmulCuda : public cuda::CudaBackend {
     if (skinny) {
       arguments->Add(operands[2]);
       AddSizes(size, arguments);
+      arguments->Add(stages);
       return absl::OkStatus();
     }
     OPTRAIL_RETURN_IF_ERROR(cuda::EncodeMatrix(driver, operands[2], size.m,
                                                size.n, type, 64, &map_c));
     arguments->Add(map_c);
     AddSizes(size, arguments);
+    arguments->Add(stages);
+    arguments->Add(group);
+    arguments->Add(static_cast<int>(Knob(config, "split_k")));
     // Counters first, then partial sums.
     auto* const counters = static_cast<int*>(workspace);
     arguments->Add(workspace == nullptr
@@ -147,11 +154,9 @@ class MatmulCuda : public cuda::CudaBackend {
     plan.defines = {absl::StrCat("CONSUMERS=", consumers),
                     absl::StrCat("M_TILES=", tile_m / 64 / consumers),
                     absl::StrCat("BN=", tile_n),
-                    absl::StrCat("STAGES=", stages),
                     absl::StrCat("CLUSTER_M=", Knob(config, "cluster_m")),
                     absl::StrCat("CLUSTER_N=", Knob(config, "cluster_n")),
-                    absl::StrCat("GROUP=", Knob(config, "group")),
-                    absl::StrCat("SPLIT_K=", split_k)};
+                    absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0)};
     plan.cluster = static_cast<int>(cluster);
     const int64_t tiles = Tiles(size, config);
     plan.grid_x = static_cast<unsigned>(std::min(
@@ -178,9 +183,9 @@ class MatmulCuda : public cuda::CudaBackend {
     plan.source = "matmul_hopper_skinny.cu";
     plan.function = "matmul_skinny";
     plan.architecture_specific = true;
-    plan.defines = {
-        absl::StrCat("CONSUMERS=", tile_n / 64), absl::StrCat("BM=", tile_m),
-        absl::StrCat("STAGES=", stages), absl::StrCat("SPLIT_K=", split_k)};
+    plan.defines = {absl::StrCat("CONSUMERS=", tile_n / 64),
+                    absl::StrCat("BM=", tile_m),
+                    absl::StrCat("SPLIT_K=", split_k)};
     plan.cluster = static_cast<int>(split_k);
     plan.grid_x = static_cast<unsigned>(CeilDiv(size.n, tile_n) *
                                         CeilDiv(size.m, tile_m) * split_k);
@@ -211,7 +216,6 @@ class MatmulCuda : public cuda::CudaBackend {
                     absl::StrCat("WARPS_M=", warps_m),
                     absl::StrCat("WARPS_N=", warps_n),
                     absl::StrCat("STAGES=", stages),
-                    absl::StrCat("GROUP=", Knob(config, "group")),
                     absl::StrCat("VECTOR_A=", cuda::VectorOf(size.k, 2)),
                     absl::StrCat("VECTOR_B=", cuda::VectorOf(size.n, 2))};
     plan.grid_x = static_cast<unsigned>(CeilDiv(size.m, tile_m) *

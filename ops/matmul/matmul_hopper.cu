@@ -2,14 +2,16 @@
 // copy engine (TMA) through a ring of barriers, f32 accumulation, persistent.
 //
 // One warpgroup produces: its first thread loads tiles of a and b into a ring
-// of STAGES slots, b's (or a's) shared by the blocks of a cluster. The others
+// of `stages` slots, b's (or a's) shared by the blocks of a cluster. The others
 // consume: each multiplies M_TILES times 64 rows. Results leave through shared
 // memory and TMA while the producer already loads the next tile.
 //
 // Compiled at run time with these knobs as macros, beside hopper.cuh's:
-//   CONSUMERS 1|2|3; M_TILES 1|2; BN 64|128|192|256;
-//   STAGES; CLUSTER_M, CLUSTER_N 1|2; GROUP (rows of tiles walked together);
-//   SPLIT_K (parts of k that are summed in order, so that results repeat).
+//   CONSUMERS 1|2|3; M_TILES 1|2; BN 64|128|192|256; CLUSTER_M, CLUSTER_N 1|2;
+//   SPLIT 0|1 (k has several parts, summed in order, so that results repeat).
+// `stages`, at most kMaxStages, `group` (rows of tiles walked together) and
+// `parts` (of k) are arguments: one compilation serves all configs that differ
+// in these alone.
 //
 // Loops over tiles and steps stay as they are (unroll 1): the compiler would peel
 // steps off, which doubles the time that it takes and gains nothing.
@@ -31,6 +33,7 @@ constexpr int kStoreSlots = 2;      // per consumer
 constexpr int kThreads = 128 * (CONSUMERS + 1);
 constexpr int kClusterSize = CLUSTER_M * CLUSTER_N;
 constexpr int kAccumulators = kBn / 2;
+constexpr int kMaxStages = 12;
 
 // What the blocks do, in turns: for each tile of c and part of k.
 struct Work {
@@ -38,31 +41,32 @@ struct Work {
 };
 
 struct Schedule {
-  int tiles_m, tiles_n, steps_k, items, clusters;
+  int tiles_m, tiles_n, steps_k, items, clusters, group, parts;
 
-  __device__ Schedule(int m, int n, int k) {
+  __device__ Schedule(int m, int n, int k, int group, int parts)
+      : group(group), parts(SPLIT ? parts : 1) {
     tiles_m = (m + kBm * CLUSTER_M - 1) / (kBm * CLUSTER_M);
     tiles_n = (n + kBn * CLUSTER_N - 1) / (kBn * CLUSTER_N);
     steps_k = (k + kBk - 1) / kBk;
-    items = tiles_m * tiles_n * SPLIT_K;
+    items = tiles_m * tiles_n * this->parts;
     clusters = gridDim.x / kClusterSize;
   }
   __device__ Work At(int item, int rank) const {
     Work work;
-    const int tile = item / SPLIT_K;
-    work.part = item % SPLIT_K;
-    // GROUP rows of tiles are walked together, column by column, so that what
+    const int tile = item / parts;
+    work.part = item % parts;
+    // `group` rows of tiles are walked together, column by column, so that what
     // runs at once reads few different rows and columns.
-    const int in_group = GROUP * tiles_n;
-    const int first_m = tile / in_group * GROUP;
-    const int rows = min(tiles_m - first_m, GROUP);
+    const int in_group = group * tiles_n;
+    const int first_m = tile / in_group * group;
+    const int rows = min(tiles_m - first_m, group);
     const int m = first_m + tile % in_group % rows;
     const int n = tile % in_group / rows;
     work.m0 = (m * CLUSTER_M + rank % CLUSTER_M) * kBm;
     work.n0 = (n * CLUSTER_N + rank / CLUSTER_M) * kBn;
     work.tile = tile * kClusterSize + rank;
-    work.k_begin = (int)((long long)steps_k * work.part / SPLIT_K);
-    work.k_end = (int)((long long)steps_k * (work.part + 1) / SPLIT_K);
+    work.k_begin = (int)((long long)steps_k * work.part / parts);
+    work.k_end = (int)((long long)steps_k * (work.part + 1) / parts);
     return work;
   }
 };
@@ -74,16 +78,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         matmul(const __grid_constant__ TensorMap map_a,
                const __grid_constant__ TensorMap map_b,
                const __grid_constant__ TensorMap map_c, int m, int n, int k,
-               float* partial, int* arrived) {
+               int stages, int group, int parts, float* partial, int* arrived) {
   extern __shared__ char shared_raw[];
-  __shared__ uint64_t barriers[2 * STAGES];
-#if SPLIT_K > 1
+  __shared__ uint64_t barriers[2 * kMaxStages];
+#if SPLIT
   __shared__ int is_last[CONSUMERS];
 #endif
   // The swizzle pattern repeats every 1024 bytes.
   const uint32_t ring = (SharedAddress(shared_raw) + 1023) & ~1023u;
   const uint32_t full = SharedAddress(barriers);
-  const uint32_t empty = full + 8 * STAGES;
+  const uint32_t empty = full + 8 * kMaxStages;
   int rank = 0;
 #if CLUSTER_M * CLUSTER_N > 1
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -95,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     PrefetchMap(&map_a);
     PrefetchMap(&map_b);
     PrefetchMap(&map_c);
-    for (int i = 0; i < STAGES; ++i) {
+    for (int i = 0; i < stages; ++i) {
       BarrierInit(full + 8 * i, 1);
       // Whoever fills a slot here waits for all who still read its copy there.
       BarrierInit(empty + 8 * i, CONSUMERS * (CLUSTER_M + CLUSTER_N - 1));
@@ -107,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   } else {
     __syncthreads();
   }
-  const Schedule schedule(m, n, k);
+  const Schedule schedule(m, n, k, group, parts);
   int slot = 0, phase = 0;
 
   if (warpgroup == 0) {
@@ -143,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
                                 step * kBk, mask_b);
             }
           }
-          if (++slot == STAGES) slot = 0, phase ^= 1;
+          if (++slot == stages) slot = 0, phase ^= 1;
         }
       }
     }
@@ -153,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     const int thread = threadIdx.x % 128;
     const int lane = thread % 32, warp = thread / 32;
     const uint32_t store =
-        ring + STAGES * kStageBytes + consumer * kStoreSlots * kBoxC;
+        ring + stages * kStageBytes + consumer * kStoreSlots * kBoxC;
     int store_slot = 0;
     const auto release = [&](int which) {
       // One thread each for the blocks whose loads fill this block's slots.
@@ -193,14 +197,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         ProductWait<1>();
         if (previous >= 0) release(previous);
         previous = slot;
-        if (++slot == STAGES) slot = 0, phase ^= 1;
+        if (++slot == stages) slot = 0, phase ^= 1;
       }
       ProductWait<0>();
 #pragma unroll
       for (int t = 0; t < M_TILES; ++t) Pin(d[t]);
       if (previous >= 0) release(previous);
 
-#if SPLIT_K > 1
+#if SPLIT
       // All parts but the last to arrive leave theirs in memory; the last sums
       // them in order.
       constexpr int kMine = M_TILES * kAccumulators;
@@ -222,8 +226,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       WarpgroupSync(1 + consumer);
       if (thread == 0) {
         const int before = atomicAdd(&arrived[piece], 1);
-        is_last[consumer] = before == SPLIT_K - 1;
-        if (before == SPLIT_K - 1) arrived[piece] = 0;
+        is_last[consumer] = before == parts - 1;
+        if (before == parts - 1) arrived[piece] = 0;
       }
       WarpgroupSync(1 + consumer);
       if (!is_last[consumer]) continue;
@@ -232,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       for (int t = 0; t < M_TILES; ++t)
 #pragma unroll
         for (int i = 0; i < kAccumulators; ++i) d[t][i] = 0;
-      for (int part = 0; part < SPLIT_K; ++part) {
+      for (int part = 0; part < parts; ++part) {
         const float* from = partial + (piece + part * pieces) * kMine * 128 + thread;
 #pragma unroll
         for (int t = 0; t < M_TILES; ++t)

@@ -6,7 +6,9 @@
 //
 // Compiled at run time with these knobs as macros, beside hopper.cuh's:
 //   CONSUMERS (warpgroups, 64 columns of c each);
-//   BM 8|16|32|64 (rows of c); STAGES; SPLIT_K 1|2|4|8 (blocks of a cluster).
+//   BM 8|16|32|64 (rows of c); SPLIT_K 1|2|4|8 (blocks of a cluster).
+// `stages`, at most kMaxStages, is an argument, so that one compilation serves
+// all configs that differ in it alone.
 //
 // k and n must be multiples of 8 (TMA strides are multiples of 16 bytes).
 
@@ -19,6 +21,7 @@ constexpr int kBytesA = BM * kBk * 2;
 constexpr int kStageBytes = kBytesB + (kBytesA + 1023) / 1024 * 1024;
 constexpr int kThreads = 128 * (CONSUMERS + 1);
 constexpr int kAccumulators = BM / 2;
+constexpr int kMaxStages = 12;
 
 // As both factors lie: b' runs along n in memory, a' along k.
 __device__ __forceinline__ uint64_t DescriptorOf(uint32_t address) {
@@ -36,12 +39,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #endif
         matmul_skinny(const __grid_constant__ TensorMap map_a,
                       const __grid_constant__ TensorMap map_b, uint16_t* c,
-                      int m, int n, int k) {
+                      int m, int n, int k, int stages) {
   extern __shared__ char shared_raw[];
-  __shared__ uint64_t barriers[2 * STAGES];
+  __shared__ uint64_t barriers[2 * kMaxStages];
   const uint32_t ring = (SharedAddress(shared_raw) + 1023) & ~1023u;
   const uint32_t full = SharedAddress(barriers);
-  const uint32_t empty = full + 8 * STAGES;
+  const uint32_t empty = full + 8 * kMaxStages;
   int part = 0;
 #if SPLIT_K > 1
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(part));
@@ -57,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x == 0) {
     PrefetchMap(&map_a);
     PrefetchMap(&map_b);
-    for (int i = 0; i < STAGES; ++i) {
+    for (int i = 0; i < stages; ++i) {
       BarrierInit(full + 8 * i, 1);
       BarrierInit(empty + 8 * i, CONSUMERS);
     }
@@ -80,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           LoadTile(to + i * kBk * 128, &map_b, full + 8 * slot, n0 + i * 64,
                    step * kBk);
         LoadTile(to + kBytesB, &map_a, full + 8 * slot, step * kBk, m0);
-        if (++slot == STAGES) slot = 0, phase ^= 1;
+        if (++slot == stages) slot = 0, phase ^= 1;
       }
     }
   } else {
@@ -100,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       if (previous >= 0 && threadIdx.x % 128 == 0)
         BarrierArrive(empty + 8 * previous);
       previous = slot;
-      if (++slot == STAGES) slot = 0, phase ^= 1;
+      if (++slot == stages) slot = 0, phase ^= 1;
     }
     ProductWait<0>();
     Pin(d);

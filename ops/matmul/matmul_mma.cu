@@ -5,9 +5,9 @@
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     matmul_mma(const uint16_t* a, const uint16_t* b, uint16_t* c, int m, int n,
-               int k) {
+               int k, int group) {
   Product(
-      a, b, c, m, n, k,
+      a, b, c, m, n, k, group,
       [&](int row, int column) {
         return row < m && column < k ? a + (long long)row * k + column
                                      : nullptr;

@@ -135,7 +135,7 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
     const std::vector<TaskEntry>& tasks, const RunContext& context,
     const BenchDriverOptions& options) {
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                           LoadStore(context));
+                           LoadStore(context, tasks));
   std::vector<BenchCase> cases;
   int given_count = 0;        // shapes for which the given config is valid
   std::string given_problem;  // why it is not valid for the last of the others

@@ -154,7 +154,7 @@ absl::StatusOr<int> Bench(const std::string& op) {
                            SelectTasks(selection, context.hardware));
   if (best) {
     OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                             LoadStore(context));
+                             LoadStore(context, tasks));
     tasks = ChooseBest(tasks, store);
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<BenchCase> cases,

@@ -203,8 +203,6 @@ absl::StatusOr<ExitCode> Run() {
       FindRunContext(selection.device, absl::GetFlag(FLAGS_history),
                      absl::GetFlag(FLAGS_store)));
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(context.state));
-  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                           LoadStore(context));
   std::unique_ptr<LinePeer> peer;
   if (!absl::GetFlag(FLAGS_peer).empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(peer,
@@ -236,6 +234,8 @@ absl::StatusOr<ExitCode> Run() {
     }
   }
   for (const auto& [key, tasks] : groups) {
+    OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                             LoadStore(context, tasks));
     if (const absl::Status done = Compare(tasks, context, store, peer.get());
         !done.ok()) {
       std::cerr << key << ": " << done.message() << "\n";

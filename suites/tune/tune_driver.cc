@@ -4,6 +4,7 @@
 #include <iostream>
 #include <list>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -175,10 +176,12 @@ std::string ProgressDetail(const tuning::TuneProgress& progress) {
 
 }  // namespace
 
-absl::StatusOr<tuning::TunedConfigStore> LoadStore(const RunContext& context) {
+absl::StatusOr<tuning::TunedConfigStore> LoadStore(
+    const RunContext& context, const std::vector<TaskEntry>& tasks) {
   tuning::StoreOptions options;
-  for (const ops::OperatorEntry* entry :
-       ops::Registry::Get().List(/*with_test_only=*/true)) {
+  std::set<const ops::OperatorEntry*> entries;
+  for (const TaskEntry& task : tasks) entries.insert(task.entry);
+  for (const ops::OperatorEntry* entry : entries) {
     for (const ops::EmbeddedFile& file : entry->tuned) {
       options.checked_in.push_back({file.path, file.contents});
     }
@@ -229,7 +232,7 @@ class TuneCall {
     TuneOptions tune;
     size_t summary = 0;
     std::unique_ptr<WorkerEvaluator> evaluator;
-    std::unique_ptr<tuning::Session> session;  // together only
+    std::unique_ptr<tuning::Session> session;  // while it is open
     bool recorded = false;
   };
 
@@ -242,6 +245,10 @@ class TuneCall {
       const std::vector<TaskEntry>& tasks) const;
   absl::Status FindPending(const std::vector<TaskEntry>& tasks);
   absl::Status OneByOne();
+  // The search, ranking and proof of one task, and the first requests of the
+  // next as soon as this one needs no more compilers.
+  absl::StatusOr<proto::Session> SearchAlone(size_t i);
+  void AskAhead(size_t i);
   absl::Status Together();
   void OpenAll();
   void SearchAll();
@@ -281,7 +288,7 @@ std::shared_ptr<CompilePool> TuneCall::Compilers(
 
 absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                           LoadStore(context_));
+                           LoadStore(context_, tasks));
   // Without ceilings at hand the roofline is left out: measuring them takes
   // longer than what it is worth here.
   const proto::Ceilings ceilings = KeptCeilings(context_);
@@ -399,6 +406,36 @@ absl::Status TuneCall::Record(Pending& pending,
   return absl::OkStatus();
 }
 
+void TuneCall::AskAhead(size_t i) {
+  if (i >= pending_.size() || !options_.elsewhere.empty()) return;
+  Pending& pending = pending_[i];
+  // Elsewhere, whoever is opened or compiles disturbs what is measured.
+  if (pending.session != nullptr || pending.evaluator->ProcessesAhead() == 0) {
+    return;
+  }
+  Begin(pending);
+  absl::StatusOr<std::unique_ptr<tuning::Session>> session = OpenTuneSession(
+      pending.setup, pending.tune, *pending.evaluator, *Clock::Real());
+  // What goes wrong is said when its turn comes.
+  if (!session.ok() || !(*session)->AskAhead().ok()) return;
+  pending.session = *std::move(session);
+}
+
+absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
+  Pending& pending = pending_[i];
+  if (pending.session == nullptr) {
+    Begin(pending);
+    OPTRAIL_ASSIGN_OR_RETURN(
+        pending.session, OpenTuneSession(pending.setup, pending.tune,
+                                         *pending.evaluator, *Clock::Real()));
+  }
+  while (!pending.session->search_ended()) {
+    OPTRAIL_RETURN_IF_ERROR(pending.session->Advance());
+    if (pending.session->all_asked()) AskAhead(i + 1);
+  }
+  return pending.session->Finish();
+}
+
 absl::Status TuneCall::OneByOne() {
   // Progress is in milliseconds of the time budgets where there are any, else
   // in trials.
@@ -409,18 +446,19 @@ absl::Status TuneCall::OneByOne() {
   Progress progress("tuning", per_task * static_cast<int64_t>(pending_.size()),
                     ForProgress());
   for (size_t i = 0; i < pending_.size(); ++i) {
-    Pending& pending = pending_[i];
     const int64_t before = static_cast<int64_t>(i) * per_task;
-    pending.tune.on_progress = [&](const tuning::TuneProgress& now) {
+    pending_[i].tune.on_progress = [=, &progress](
+                                       const tuning::TuneProgress& now) {
       const int64_t spent = by_time ? now.elapsed_ns / kNsPerMs : now.trials;
       progress.Update(before + std::min(spent, per_task),
                       absl::StrCat(Title(i), ProgressDetail(now)));
     };
-    progress.Update(before, Title(i));
-    Begin(pending);
-    OPTRAIL_RETURN_IF_ERROR(
-        Record(pending, RunTuneSession(pending.setup, pending.tune,
-                                       *pending.evaluator, *Clock::Real())));
+  }
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    Pending& pending = pending_[i];
+    progress.Update(static_cast<int64_t>(i) * per_task, Title(i));
+    OPTRAIL_RETURN_IF_ERROR(Record(pending, SearchAlone(i)));
+    pending.session.reset();
     pending.evaluator->Rest();
     if (pending.recorded) {
       OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));

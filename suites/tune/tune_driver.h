@@ -42,8 +42,9 @@ absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
     const std::vector<TaskEntry>& tasks, const RunContext& context,
     const TuneDriverOptions& options);
 
-// The store of this binary's operators and the overlay.
-absl::StatusOr<tuning::TunedConfigStore> LoadStore(const RunContext& context);
+// The store of the tasks' operators, and the overlay.
+absl::StatusOr<tuning::TunedConfigStore> LoadStore(
+    const RunContext& context, const std::vector<TaskEntry>& tasks);
 
 // The exact, verified config of a task, tuned for `objective` ("": time);
 // nullptr if the store has none.

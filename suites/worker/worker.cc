@@ -196,6 +196,17 @@ absl::Status Worker::Open(const proto::WorkerRequest::Open& request) {
   OPTRAIL_RETURN_IF_ERROR(backend_->Id(target_).status());
   // Of the task before, if there was one.
   operands_.reset();
+  references_.reset();
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
+                           ops::FindDeviceType(task_.device_kind()));
+  const bool ahead = type->processes_ahead() > 0 && !shared_folder_.empty();
+  if (ahead) {
+    references_ = std::make_unique<ReferencesAhead>(
+        *entry_->op, task_.shape(), JoinPath(shared_folder_, kReferencesFolder),
+        request.build(),
+        std::vector<uint64_t>(request.input_seeds().begin(),
+                              request.input_seeds().end()));
+  }
   if (device_ == nullptr) {
     taken_.emplace(std::random_device{}());
     ops::DeviceOptions options;
@@ -219,11 +230,16 @@ absl::Status Worker::Open(const proto::WorkerRequest::Open& request) {
   }
   proto::WorkerRequest::MakeReady ready;
   *ready.mutable_input_seeds() = request.input_seeds();
+  // The first is enough to begin with; an evaluation makes its own ready.
+  if (ahead && ready.input_seeds_size() > 1) {
+    ready.mutable_input_seeds()->Truncate(1);
+  }
   return MakeReady(ready);
 }
 
 absl::Status Worker::MakeReady(const proto::WorkerRequest::MakeReady& request) {
   for (const uint64_t seed : request.input_seeds()) {
+    if (references_ != nullptr) references_->Await(seed);
     // Results are checked with hard values and timed with typical ones.
     OPTRAIL_RETURN_IF_ERROR(operands_->Fill(seed, ops::Values::kHard));
     operands_->ComputeReference();
@@ -256,6 +272,7 @@ absl::Status Worker::Meter(const proto::WorkerRequest::Evaluate& request,
 
 absl::StatusOr<ops::CheckedOperands::Results> Worker::RunChecked(
     uint64_t input_seed, ops::Invocation& invocation) {
+  if (references_ != nullptr) references_->Await(input_seed);
   OPTRAIL_RETURN_IF_ERROR(operands_->Fill(input_seed, ops::Values::kHard));
   OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
   invocation.Run(operands_->addresses());

@@ -24,6 +24,7 @@
 #include "ops/core/registry.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/stopwatch/stopwatch.h"
+#include "suites/worker/references_ahead.h"
 #include "suites/worker/taken_pages.h"
 
 namespace optrail::suites {
@@ -91,6 +92,8 @@ class Worker {
   absl::optional<TakenPages> taken_;
   std::unique_ptr<ops::Device> device_;
   std::unique_ptr<ops::CheckedOperands> operands_;
+  std::unique_ptr<ReferencesAhead>
+      references_;  // null: none are computed ahead
 };
 
 }  // namespace optrail::suites

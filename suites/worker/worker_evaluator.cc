@@ -368,7 +368,11 @@ proto::WorkerReply WorkerEvaluator::Ready(Round round, uint64_t input_seed) {
 Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
                                      const EvaluationOptions& options) {
   absl::optional<Compiled> compiled;
-  if (const std::string key = KeyOf(config); !key.empty()) {
+  // Told once: what is measured again, or another config's code, was not
+  // compiled again.
+  int64_t compile_ns = 0;
+  const std::string key = KeyOf(config);
+  if (!key.empty()) {
     Prepare(config);
     AwaitReady({config}, absl::InfiniteDuration());
     compiled = CompiledOf(key);
@@ -377,7 +381,8 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
     Evaluation evaluation;
     evaluation.outcome = compiled->outcome;
     evaluation.detail = compiled->detail;
-    evaluation.prepare_ns = compiled->compile_ns;
+    compile_ns = told_.insert(key).second ? compiled->compile_ns : 0;
+    evaluation.prepare_ns = compile_ns;
     evaluation.facts = compiled->facts;
     if (compiled->outcome != proto::OK) return evaluation;
     if (options.accept_facts) {
@@ -440,8 +445,7 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
   }
   evaluation.unpaid_ns = unpaid_ns;
   if (compiled.has_value()) {
-    // Told once: what is measured again was not compiled again.
-    evaluation.prepare_ns = compiled->compile_ns;
+    evaluation.prepare_ns = compile_ns;
     evaluation.facts = compiled->facts;
   }
   // A fresh process serves one config.

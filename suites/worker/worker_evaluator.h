@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -133,6 +134,7 @@ class WorkerEvaluator : public Evaluator {
   absl::optional<absl::StatusOr<ops::Target>> target_;
   std::shared_ptr<CompilePool> compilers_;
   absl::flat_hash_map<std::string, std::string> keys_;  // by the config's text
+  absl::flat_hash_set<std::string> told_;               // keys
   // Found in the cache.
   absl::flat_hash_map<std::string, Compiled> cached_;
   // That of the search, once the one that serves it nears its end.

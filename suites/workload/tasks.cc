@@ -38,10 +38,12 @@ absl::StatusOr<std::vector<Candidate>> FromWorkload(
   return candidates;
 }
 
-absl::StatusOr<std::vector<Candidate>> FromShapesFiles(bool with_test_only) {
+absl::StatusOr<std::vector<Candidate>> FromShapesFiles(const RE2& op_regex,
+                                                       bool with_test_only) {
   std::vector<Candidate> candidates;
   for (const ops::OperatorEntry* entry :
        ops::Registry::Get().List(with_test_only)) {
+    if (!RE2::FullMatch(entry->op->name(), op_regex)) continue;
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::vector<tuning::NamedShape> shapes,
         tuning::ParseShapes(entry->shapes.contents, entry->shapes.path));
@@ -130,8 +132,8 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
   std::vector<Candidate> candidates;
   std::vector<int> threads = selection.threads;
   if (selection.workload.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(candidates,
-                             FromShapesFiles(selection.with_test_only));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        candidates, FromShapesFiles(op_regex, selection.with_test_only));
   } else {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload,
                              FindWorkload(selection.workload));
@@ -236,9 +238,9 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
   }
   if (!selection.backend.empty() && selection.backend != kAllBackends) {
     std::set<std::string> backends;
-    for (const Candidate& candidate : candidates) {
-      for (const ops::Backend* backend :
-           candidate.entry->BackendsOf(selection.device)) {
+    for (const ops::OperatorEntry* entry :
+         ops::Registry::Get().List(selection.with_test_only)) {
+      for (const ops::Backend* backend : entry->BackendsOf(selection.device)) {
         backends.insert(backend->name());
       }
     }

@@ -296,14 +296,22 @@ absl::Status Session::Take(Answer answer) {
   return absl::OkStatus();
 }
 
-absl::Status Session::Advance() {
-  OPTRAIL_CHECK(!search_ended());
-  if (HasJournaledSteps()) return ReplayTrial();
-  if (journal_->finalists() != nullptr) {
-    in_flight_.clear();
-    session_.set_stop_reason(journal_->finalists()->stop_reason());
+bool Session::all_asked() const {
+  const int64_t limit = session_.budget().trials();
+  return session_.stop_reason() != proto::STOP_REASON_UNSPECIFIED ||
+         (limit > 0 &&
+          progress_.trials + static_cast<int64_t>(in_flight_.size()) >= limit);
+}
+
+absl::Status Session::AskAhead() {
+  // What an earlier sitting did comes first.
+  if (HasJournaledSteps() || journal_->finalists() != nullptr) {
     return absl::OkStatus();
   }
+  return AskWhatFits();
+}
+
+absl::Status Session::AskWhatFits() {
   const auto stopped = [this] {
     return session_.stop_reason() != proto::STOP_REASON_UNSPECIFIED;
   };
@@ -312,19 +320,28 @@ absl::Status Session::Advance() {
       session_.set_stop_reason(StoredReason(reason->kind));
     }
   }
-  if (window_ > 1 && accounted_ns_ == 0) accounted_ns_ = clock_.NowNs();
   // Those of an earlier sitting first; they were asked, so they are tried.
   for (auto& [ticket, flight] : in_flight_) {
     if (!flight.submitted) Submit(ticket);
   }
-  const int64_t limit = session_.budget().trials();
-  while (!stopped() && static_cast<int>(in_flight_.size()) < window_ &&
-         (limit == 0 ||
-          progress_.trials + static_cast<int64_t>(in_flight_.size()) < limit)) {
+  while (!all_asked() && static_cast<int>(in_flight_.size()) < window_) {
     const size_t before = in_flight_.size();
     OPTRAIL_RETURN_IF_ERROR(AskNext());
     if (in_flight_.size() == before) break;
   }
+  return absl::OkStatus();
+}
+
+absl::Status Session::Advance() {
+  OPTRAIL_CHECK(!search_ended());
+  if (HasJournaledSteps()) return ReplayTrial();
+  if (journal_->finalists() != nullptr) {
+    in_flight_.clear();
+    session_.set_stop_reason(journal_->finalists()->stop_reason());
+    return absl::OkStatus();
+  }
+  if (window_ > 1 && accounted_ns_ == 0) accounted_ns_ = clock_.NowNs();
+  OPTRAIL_RETURN_IF_ERROR(AskWhatFits());
   // What was asked is answered, also when the search is over.
   if (in_flight_.empty()) return absl::OkStatus();
   std::vector<Answer> answers = evaluator_.Poll(absl::InfiniteDuration());

@@ -109,6 +109,14 @@ class Session {
   // exhausted. Must not be called once the search has ended.
   absl::Status Advance();
 
+  // Submits what the evaluator's offer has room for and waits for no answer, so
+  // that it is compiled while something else is measured. Optional; Advance()
+  // goes on from there.
+  absl::Status AskAhead();
+
+  // Whether the search has asked for all that it is going to.
+  bool all_asked() const;
+
   bool search_ended() const {
     return session_.stop_reason() != proto::STOP_REASON_UNSPECIFIED &&
            in_flight_.empty();
@@ -159,6 +167,8 @@ class Session {
   // The asks up to the journal's next trial, and that.
   absl::Status ReplayTrial();
   absl::Status AskNext();
+  // Asks until the budget is spent or the evaluator has enough.
+  absl::Status AskWhatFits();
   void Submit(int64_t ticket);
   absl::Status Take(Answer answer);
   absl::Status Account(const JournaledTrial& trial);

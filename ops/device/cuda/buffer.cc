@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,12 +18,19 @@ constexpr size_t kGuardBytes = 16 << 10;
 // NaN for every floating-point type: it shows when it is read, too.
 constexpr char kGuardByte = '\xff';
 
-// Sets *p3 where p2 bytes differ between p0 and p1, 16 at a time; the last few
-// by one thread each. PTX, which any GPU's driver compiles: NVRTC may be
-// missing, and a process has this to do only once.
-constexpr char kDiffers[] = R"ptx(
+// PTX, which any GPU's driver compiles: NVRTC may be missing, and a process has
+// this to do only once.
+//
+// differs: sets *p3 where p2 bytes differ between p0 and p1, 16 at a time; the
+// last few by one thread each.
+//
+// project: a block has a row of p2 elements at p0, of the type p1 (0 f32, 1
+// f16, 2 bf16), and adds to its 17 values at p6. A lane each has a sum of the
+// elements, negative where its bit of the element's word at p3 is not set; the
+// seventeenth sums squares of p4 + p5 * |element|. Its warps take turns.
+constexpr char kKernels[] = R"ptx(
 .version 7.0
-.target sm_52
+.target sm_60
 .address_size 64
 
 .visible .entry differs(
@@ -95,6 +103,93 @@ L5:
 L7:
   ret;
 }
+
+.visible .entry project(
+  .param .u64 p0,
+  .param .u32 p1,
+  .param .u64 p2,
+  .param .u64 p3,
+  .param .f64 p4,
+  .param .f64 p5,
+  .param .u64 p6
+)
+{
+  .reg .pred   %p<7>;
+  .reg .b16   %rs<3>;
+  .reg .f32   %f<2>;
+  .reg .b32   %r<11>;
+  .reg .f64   %fd<8>;
+  .reg .b64   %rd<16>;
+  ld.param.u64   %rd13, [p0];
+  ld.param.u32   %r1, [p1];
+  ld.param.u64   %rd2, [p2];
+  ld.param.u64   %rd14, [p3];
+  ld.param.f64   %fd1, [p4];
+  ld.param.f64   %fd2, [p5];
+  ld.param.u64   %rd15, [p6];
+  cvta.to.global.u64   %rd1, %rd13;
+  cvta.to.global.u64   %rd3, %rd14;
+  cvta.to.global.u64   %rd4, %rd15;
+  mov.u32   %r2, %tid.x;
+  and.b32    %r3, %r2, 31;
+  shr.u32   %r4, %r2, 5;
+  cvt.u64.u32   %rd5, %r4;
+  mov.u32   %r5, %ntid.x;
+  shr.u32   %r5, %r5, 5;
+  cvt.u64.u32   %rd6, %r5;
+  mov.u32   %r6, %ctaid.x;
+  cvt.u64.u32   %rd7, %r6;
+  mul.lo.s64   %rd8, %rd7, %rd2;
+  and.b32    %r7, %r3, 15;
+  mov.u32   %r8, 1;
+  shl.b32   %r8, %r8, %r7;
+  setp.eq.u32   %p1, %r1, 0;
+  setp.eq.u32   %p2, %r1, 2;
+  setp.lt.u32   %p3, %r3, 16;
+  mov.f64   %fd3, 0d0000000000000000;
+  setp.ge.u64   %p4, %rd5, %rd2;
+  @%p4 bra   P2;
+P1:
+  add.s64   %rd9, %rd8, %rd5;
+  shl.b64   %rd10, %rd9, 1;
+  @%p1 shl.b64   %rd10, %rd9, 2;
+  add.s64   %rd10, %rd1, %rd10;
+  mov.u16   %rs1, 0;
+  @!%p1 ld.global.u16   %rs1, [%rd10];
+  cvt.f32.f16   %f1, %rs1;
+  cvt.u32.u16   %r9, %rs1;
+  shl.b32   %r9, %r9, 16;
+  @%p2 mov.b32   %f1, %r9;
+  @%p1 ld.global.f32   %f1, [%rd10];
+  cvt.f64.f32   %fd4, %f1;
+  abs.f64   %fd5, %fd4;
+  fma.rn.f64   %fd6, %fd5, %fd2, %fd1;
+  mul.f64   %fd6, %fd6, %fd6;
+  shl.b64   %rd11, %rd5, 1;
+  add.s64   %rd11, %rd3, %rd11;
+  ld.global.u16   %rs2, [%rd11];
+  cvt.u32.u16   %r10, %rs2;
+  and.b32    %r10, %r10, %r8;
+  setp.eq.u32   %p5, %r10, 0;
+  neg.f64   %fd7, %fd4;
+  selp.f64   %fd7, %fd7, %fd4, %p5;
+  selp.f64   %fd7, %fd7, %fd6, %p3;
+  add.f64   %fd3, %fd3, %fd7;
+  add.s64   %rd5, %rd5, %rd6;
+  setp.lt.u64   %p4, %rd5, %rd2;
+  @%p4 bra   P1;
+P2:
+  setp.gt.u32   %p6, %r3, 16;
+  @%p6 bra   P3;
+  mul.lo.s64   %rd12, %rd7, 17;
+  cvt.u64.u32   %rd9, %r3;
+  add.s64   %rd12, %rd12, %rd9;
+  shl.b64   %rd12, %rd12, 3;
+  add.s64   %rd12, %rd4, %rd12;
+  red.global.add.f64   [%rd12], %fd3;
+P3:
+  ret;
+}
 )ptx";
 constexpr unsigned kThreads = 256;
 constexpr size_t kMaxBlocks = 1024;
@@ -160,6 +255,15 @@ class CudaBuffer : public Buffer {
   absl::StatusOr<bool> Equals(Buffer& other) override {
     return comparer_.Equal(Data(), AddressOf(other), size_bytes_);
   }
+  absl::Status CopyPartToHost(size_t from, absl::Span<char> part) override {
+    OPTRAIL_RETURN_IF_ERROR(Wait());
+    return driver_.Check(
+        driver_.MemcpyDtoH(part.data(), Data() + from, part.size()),
+        "cuMemcpyDtoH");
+  }
+  absl::StatusOr<std::vector<double>> SumRows(const RowSums& sums) override {
+    return comparer_.Project(Data(), sums);
+  }
 
   // Failures show when the guards are checked.
   void ArmGuards() override {
@@ -211,6 +315,7 @@ class CudaBuffer : public Buffer {
 MemoryComparer::~MemoryComparer() {
   if (module_ != nullptr) driver_.ModuleUnload(module_);
   if (flag_ != 0) driver_.MemFree(flag_);
+  if (work_ != 0) driver_.MemFree(work_);
 }
 
 absl::Status MemoryComparer::Init() {
@@ -220,7 +325,10 @@ absl::Status MemoryComparer::Init() {
         driver_.MemAlloc(&flag_, sizeof(unsigned)), "cuMemAlloc"));
   }
   OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-      driver_.ModuleLoadData(&module_, kDiffers), "cuModuleLoadData"));
+      driver_.ModuleLoadData(&module_, kKernels), "cuModuleLoadData"));
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.ModuleGetFunction(&project_, module_, "project"),
+                    "cuModuleGetFunction project"));
   return driver_.Check(driver_.ModuleGetFunction(&differs_, module_, "differs"),
                        "cuModuleGetFunction differs");
 }
@@ -250,6 +358,48 @@ absl::StatusOr<bool> MemoryComparer::Equal(Address a, Address b,
   OPTRAIL_RETURN_IF_ERROR(driver_.Check(
       driver_.MemcpyDtoH(&differs, flag_, sizeof(differs)), "cuMemcpyDtoH"));
   return differs == 0;
+}
+
+absl::StatusOr<std::vector<double>> MemoryComparer::Project(
+    Address values, const RowSums& sums) {
+  OPTRAIL_RETURN_IF_ERROR(Init());
+  unsigned type = sums.data_type == proto::F32   ? 0
+                  : sums.data_type == proto::F16 ? 1
+                                                 : 2;
+  const size_t signs_bytes = sums.signs.size() * sizeof(uint16_t);
+  std::vector<double> result(sums.rows * kRowSums);
+  const size_t result_bytes = result.size() * sizeof(double);
+  const size_t result_at = (signs_bytes + 255) / 256 * 256;
+  if (work_bytes_ < result_at + result_bytes) {
+    if (work_ != 0) driver_.MemFree(std::exchange(work_, 0));
+    work_bytes_ = 0;
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.MemAlloc(&work_, result_at + result_bytes), "cuMemAlloc"));
+    work_bytes_ = result_at + result_bytes;
+  }
+  Address signs = work_, to = work_ + result_at;
+  // Nothing that was launched uses them, and the copy is over when it returns
+  // or is waited for in the default stream.
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.MemcpyHtoD(signs, sums.signs.data(), signs_bytes),
+                    "cuMemcpyHtoD"));
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.StreamSynchronize(nullptr), "cuStreamSynchronize"));
+  OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+      driver_.MemsetD8Async(to, 0, result_bytes, stream_), "cuMemsetD8Async"));
+  unsigned long long columns = sums.signs.size();
+  double absolute = sums.absolute, relative = sums.relative;
+  void* parameters[] = {&values,   &type,     &columns, &signs,
+                        &absolute, &relative, &to};
+  OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+      driver_.LaunchKernel(project_, static_cast<unsigned>(sums.rows), 1, 1,
+                           kThreads, 1, 1, 0, stream_, parameters, nullptr),
+      "cuLaunchKernel project"));
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize"));
+  OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+      driver_.MemcpyDtoH(result.data(), to, result_bytes), "cuMemcpyDtoH"));
+  return result;
 }
 
 absl::Status MemoryComparer::Read(Address from, size_t size_bytes) {

@@ -30,6 +30,10 @@ class MemoryComparer {
   // Of addresses that are multiples of 16. Waits for the answer.
   absl::StatusOr<bool> Equal(Address a, Address b, size_t size_bytes);
 
+  // Buffer::SumRows of what lies there.
+  absl::StatusOr<std::vector<double>> Project(Address values,
+                                              const RowSums& sums);
+
   // Reads all of it once, as launched: what the L2 held is gone then, and
   // nothing has to be written back for what came instead.
   absl::Status Read(Address from, size_t size_bytes);
@@ -40,8 +44,10 @@ class MemoryComparer {
   const Driver& driver_;
   const Stream stream_;
   Module module_ = nullptr;
-  Function differs_ = nullptr;
+  Function differs_ = nullptr, project_ = nullptr;
   Address flag_ = 0;
+  Address work_ = 0;  // of Project
+  size_t work_bytes_ = 0;
 };
 
 // ResourceExhausted if there is not enough memory. `comparer` must outlive the

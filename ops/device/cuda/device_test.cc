@@ -135,6 +135,36 @@ TEST_F(CudaDeviceTest, MemoryThatRunsOutIsResourceExhausted) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("OUT_OF_MEMORY"));
 }
 
+TEST_F(CudaDeviceTest, SumsOfRowsAreThoseOfTheirSigns) {
+  const auto buffer = *device_->Allocate(6 * sizeof(uint16_t));
+  // 1, 2, -4 and .5, 0, 1 in bf16.
+  const uint16_t values[] = {0x3f80, 0x4000, 0xc080, 0x3f00, 0, 0x3f80};
+  ASSERT_TRUE(buffer->CopyFromHost(values).ok());
+  RowSums sums;
+  sums.data_type = proto::BF16;
+  sums.rows = 2;
+  sums.signs = {1, 3, 0};
+  sums.absolute = 1;
+  sums.relative = .5;
+  const auto rows = buffer->SumRows(sums);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_EQ(rows->size(), 2 * kRowSums);
+  EXPECT_EQ((*rows)[0], 1 + 2 + 4);
+  EXPECT_EQ((*rows)[1], -1 + 2 + 4);
+  EXPECT_EQ((*rows)[2], -1 - 2 + 4);
+  EXPECT_EQ((*rows)[16], 1.5 * 1.5 + 2 * 2 + 3 * 3);
+  EXPECT_EQ((*rows)[kRowSums], .5 - 1);
+  EXPECT_EQ((*rows)[kRowSums + 16], 1.25 * 1.25 + 1 + 1.5 * 1.5);
+  uint16_t part[2];
+  ASSERT_TRUE(buffer
+                  ->CopyPartToHost(2 * sizeof(uint16_t),
+                                   absl::MakeSpan(reinterpret_cast<char*>(part),
+                                                  sizeof(part)))
+                  .ok());
+  EXPECT_EQ(part[0], 0xc080);
+  EXPECT_EQ(part[1], 0x3f00);
+}
+
 TEST_F(CudaDeviceTest, AnIllegalAddressIsReportedByName) {
   const Script script("cuStreamSynchronize=700");
   EXPECT_THAT(std::string(device_->Synchronize().message()),

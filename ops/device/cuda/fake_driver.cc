@@ -4,8 +4,9 @@
 // "cuMemAlloc=2,cuStreamSynchronize=700".
 //
 // Functions: "nothing"; "overrun" writes behind its first operand's buffer;
-// "differs" is that of buffer.cc.
+// "differs" and "project" are those of buffer.cc.
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -150,8 +151,8 @@ FAKE(cuFuncGetAttribute, int* value, int, void*) {
 FAKE(cuFuncSetAttribute, void*, int, int) {
   return Scripted("cuFuncSetAttribute");
 }
-FAKE(cuLaunchKernel, void* function, unsigned, unsigned, unsigned, unsigned,
-     unsigned, unsigned, unsigned, void*, void** parameters, void**) {
+FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned, unsigned,
+     unsigned, unsigned, unsigned, unsigned, void*, void** parameters, void**) {
   if (const int code = Scripted("cuLaunchKernel"); code != 0) return code;
   if (fake.capturing) {
     ++fake.captured;
@@ -165,6 +166,31 @@ FAKE(cuLaunchKernel, void* function, unsigned, unsigned, unsigned, unsigned,
     if (memcmp(reinterpret_cast<void*>(at(0)), reinterpret_cast<void*>(at(1)),
                at(2)) != 0) {
       *reinterpret_cast<unsigned*>(at(3)) = 1;
+    }
+    return 0;
+  }
+  if (strcmp(static_cast<const char*>(function), "project") == 0) {
+    // Of bf16 elements alone.
+    const auto at = [&](int i) {
+      return *static_cast<Address*>(parameters[i]);
+    };
+    const auto number = [&](int i) {
+      return *static_cast<double*>(parameters[i]);
+    };
+    const auto* element = reinterpret_cast<const unsigned short*>(at(0));
+    const auto* signs = reinterpret_cast<const unsigned short*>(at(3));
+    auto* sums = reinterpret_cast<double*>(at(6));
+    for (unsigned row = 0; row < grid_x; ++row, sums += 17) {
+      for (Address column = 0; column < at(2); ++column) {
+        const unsigned bits = static_cast<unsigned>(*element++) << 16;
+        float value;
+        memcpy(&value, &bits, sizeof(value));
+        for (int s = 0; s < 16; ++s) {
+          sums[s] += (signs[column] >> s & 1) != 0 ? value : -value;
+        }
+        const double allowed = number(4) + number(5) * fabs(value);
+        sums[16] += allowed * allowed;
+      }
     }
     return 0;
   }

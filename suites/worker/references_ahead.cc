@@ -1,0 +1,76 @@
+#include "suites/worker/references_ahead.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/cpus.h"
+#include "ops/core/device_type.h"
+#include "ops/core/reference_check.h"
+
+namespace optrail::suites {
+namespace {
+
+// Before compilers, of which there are many, and behind who launches.
+constexpr int kNiceness = 3;
+
+}  // namespace
+
+ReferencesAhead::ReferencesAhead(const ops::Operator& op, proto::Shape shape,
+                                 std::string folder, std::string build,
+                                 std::vector<uint64_t> seeds)
+    : op_(op),
+      shape_(std::move(shape)),
+      folder_(std::move(folder)),
+      build_(std::move(build)),
+      seeds_(std::move(seeds)),
+      thread_([this] { Compute(); }) {}
+
+ReferencesAhead::~ReferencesAhead() {
+  {
+    const absl::MutexLock lock(&mutex_);
+    ending_ = true;
+  }
+  thread_.join();
+}
+
+void ReferencesAhead::Await(uint64_t seed) {
+  const auto found = std::find(seeds_.begin(), seeds_.end(), seed);
+  if (found == seeds_.end()) return;
+  const auto index = static_cast<size_t>(found - seeds_.begin());
+  const absl::MutexLock lock(&mutex_);
+  const auto is_done = [this, index]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return done_ > index;
+  };
+  mutex_.Await(absl::Condition(&is_done));
+}
+
+void ReferencesAhead::Compute() {
+  setpriority(PRIO_PROCESS, 0, kNiceness);
+  // The host's memory is enough for that; a device of one thread keeps to one
+  // core, references need not.
+  const std::vector<int> cores = UsableCpus();
+  auto device = ops::MakeDevice(proto::CPU, {});
+  (void)UseCpus(cores);
+  absl::StatusOr<std::unique_ptr<ops::CheckedOperands>> operands =
+      absl::UnavailableError("no device");
+  if (device.ok()) {
+    operands = ops::CheckedOperands::Create(op_, shape_, **device);
+  }
+  if (operands.ok()) (*operands)->ShareReferences(folder_, build_);
+  for (const uint64_t seed : seeds_) {
+    if (operands.ok() && (*operands)->Fill(seed, ops::Values::kHard).ok()) {
+      (*operands)->ComputeReference();
+    }
+    const absl::MutexLock lock(&mutex_);
+    ++done_;
+    if (ending_) done_ = seeds_.size();
+    if (done_ >= seeds_.size()) return;
+  }
+}
+
+}  // namespace optrail::suites
