@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/table.h"
+#include "base/writable_folder.h"
 #include "re2/re2.h"
 #include "tracker/ab/rounds.h"
 #include "tracker/gate/gate.h"
@@ -248,6 +249,9 @@ absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,
                                  std::ostream& out) {
   OPTRAIL_RETURN_IF_ERROR(CheckOutputs(options.outputs));
   OPTRAIL_ASSIGN_OR_RETURN(const Rules rules, Rules::From(options));
+  if (options.record) {
+    OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(options.common.history));
+  }
   if (sides.identical) return ReportIdentical(options, sides, rules, out);
   OPTRAIL_ASSIGN_OR_RETURN(AbResult result,
                            Measure(options, rules.Options(options), sides));
