@@ -1,51 +1,25 @@
 #include "base/core_waits.h"
 
-#include <dirent.h>
-
 #include <algorithm>
 #include <fstream>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/process_tree.h"
 
 namespace optrail {
-namespace {
-
-// The folders of /proc that are named by numbers.
-std::vector<pid_t> NumbersIn(const std::string& folder) {
-  std::vector<pid_t> numbers;
-  DIR* const dir = opendir(folder.c_str());
-  if (dir == nullptr) return numbers;
-  while (const dirent* entry = readdir(dir)) {
-    pid_t number;
-    if (absl::SimpleAtoi(entry->d_name, &number)) numbers.push_back(number);
-  }
-  closedir(dir);
-  return numbers;
-}
-
-}  // namespace
-
 CoreWaits::CoreWaits(pid_t pid, std::string proc)
     : pid_(pid), proc_(std::move(proc)), before_(Read()) {}
 
 std::map<pid_t, int64_t> CoreWaits::Read() const {
   std::map<pid_t, int64_t> waited_ns;
-  std::vector<pid_t> processes = {pid_};
-  for (size_t i = 0; i < processes.size(); ++i) {
-    const std::string tasks = absl::StrCat(proc_, "/", processes[i], "/task");
-    for (const pid_t thread : NumbersIn(tasks)) {
-      const std::string task = absl::StrCat(tasks, "/", thread);
+  for (const TreeProcess& process : ListProcessTree(pid_, proc_).processes) {
+    for (const pid_t thread : process.threads) {
       // "time on a core, time waiting for one, time slices"
-      std::ifstream schedstat(task + "/schedstat");
+      std::ifstream schedstat(absl::StrCat(proc_, "/", process.pid, "/task/",
+                                           thread, "/schedstat"));
       int64_t run_ns = 0, wait_ns = 0;
-      if (!(schedstat >> run_ns >> wait_ns)) continue;
-      // Numbers are given anew: each thread is looked at once.
-      if (!waited_ns.emplace(thread, wait_ns).second) continue;
-      std::ifstream children(task + "/children");
-      for (pid_t child; children >> child;) processes.push_back(child);
+      if (schedstat >> run_ns >> wait_ns) waited_ns[thread] = wait_ns;
     }
   }
   return waited_ns;

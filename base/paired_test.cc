@@ -28,7 +28,8 @@ void Decide(const PairedTestOptions& options, PairedEvidence& evidence) {
     evidence.verdict = PairedVerdict::kHigher;
   } else if (evidence.high < 0 && evidence.log_ratio <= -counts) {
     evidence.verdict = PairedVerdict::kLower;
-  } else if (evidence.inner_low > -matters && evidence.inner_high < matters) {
+  } else if (evidence.inner_high < matters &&
+             (options.upwards_only || evidence.inner_low > -matters)) {
     evidence.verdict = PairedVerdict::kUnchanged;
   }
 }

@@ -52,6 +52,9 @@ struct PairedTestOptions {
   double miss_rate = .025;
   double min_effect = .03;     // smaller changes are never called a change
   double detect_effect = .05;  // larger ones must be excluded for "unchanged"
+  // "Unchanged" excludes larger effects upwards only: B is not slower, it may
+  // be faster. Who only asks whether anything got worse need not wait for more.
+  bool upwards_only = false;
   // Before that many values nothing is said: normality is an approximation.
   int min_rounds = 5;
   // No spread of a ratio is believed to be smaller: clocks have a resolution.
@@ -73,7 +76,8 @@ struct PairedEvidence {
   // The confidence sequence that decides higher and lower (at twice
   // false_alarm_rate, one rate on either side) ...
   double low = 0, high = 0;
-  // ... and the one that decides unchanged, at twice miss_rate.
+  // ... and the one that decides unchanged, at twice miss_rate: one rate on
+  // either side.
   double inner_low = 0, inner_high = 0;
   // Anytime-valid: the smallest two-sided level, at most 1, at which "no
   // change" would have been rejected now.

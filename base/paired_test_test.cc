@@ -113,6 +113,17 @@ TEST(PairedTestTest, AChangeSurelyThereButBelowTheEffectIsNoChange) {
   EXPECT_EQ(evidence.verdict, PairedVerdict::kUnchanged);
 }
 
+// Nothing got worse: how much better it became may stay open.
+TEST(PairedTestTest, UpwardsOnlyAnImprovementKeepsNothingOpen) {
+  PairedTestOptions options;
+  const std::vector<double> values = Draw(-.03, .03, 12, 1);
+  EXPECT_EQ(PairedTest(values, options).verdict, PairedVerdict::kCannotTell);
+  options.upwards_only = true;
+  EXPECT_EQ(PairedTest(values, options).verdict, PairedVerdict::kUnchanged);
+  EXPECT_EQ(PairedTest(Draw(.03, .03, 12, 1), options).verdict,
+            PairedVerdict::kCannotTell);
+}
+
 TEST(PairedTestTest, EqualReadingsDoNotMakeTheSpreadZero) {
   const PairedEvidence evidence =
       PairedTest(std::vector<double>(10, 0.), PairedTestOptions());

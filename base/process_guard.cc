@@ -22,10 +22,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "base/file.h"
 #include "base/memory_group.h"
+#include "base/process_tree.h"
 
 extern char** environ;
 
@@ -97,41 +98,22 @@ std::string TextOf(const std::string& path) {
   return ReadFile(path).value_or("");
 }
 
-// The tree below `root` as the kernel lists it, at a cost of its size and not
-// of the machine's; false where the kernel has no such lists. What is begun
-// meanwhile may be missing.
-bool ListTree(pid_t root, std::vector<pid_t>* tree) {
-  tree->assign(1, root);
-  for (size_t i = 0; i < tree->size(); ++i) {
-    const std::string tasks = absl::StrCat("/proc/", (*tree)[i], "/task");
-    DIR* const folder = opendir(tasks.c_str());
-    if (folder == nullptr) continue;  // it has ended
-    while (const dirent* const entry = readdir(folder)) {
-      if (entry->d_name[0] == '.') continue;
-      const std::string path =
-          absl::StrCat(tasks, "/", entry->d_name, "/children");
-      if (i == 0 && access(path.c_str(), R_OK) != 0) {
-        closedir(folder);
-        return false;
-      }
-      for (const absl::string_view text :
-           absl::StrSplit(TextOf(path), ' ', absl::SkipEmpty())) {
-        pid_t pid = 0;
-        if (absl::SimpleAtoi(text, &pid)) tree->push_back(pid);
-      }
-    }
-    closedir(folder);
+// What `root` started; nullopt where the kernel has no such lists.
+absl::optional<std::vector<pid_t>> ListBelow(pid_t root) {
+  const ProcessTree tree = ListProcessTree(root);
+  if (!tree.lists_children) return absl::nullopt;
+  std::vector<pid_t> below;
+  for (const TreeProcess& process : tree.processes) {
+    if (process.pid != root) below.push_back(process.pid);
   }
-  tree->erase(tree->begin());
-  return true;
+  return below;
 }
 
 int64_t TreeBytes() {
   int64_t bytes = 0;
-  std::vector<pid_t> tree;
-  if (ListTree(getpid(), &tree)) {
+  if (const auto tree = ListBelow(getpid())) {
     const int64_t page_bytes = sysconf(_SC_PAGESIZE);
-    for (const pid_t pid : tree) {
+    for (const pid_t pid : *tree) {
       long long resident_pages = 0;
       const std::string sizes = TextOf(absl::StrCat("/proc/", pid, "/statm"));
       if (std::sscanf(sizes.c_str(), "%*d %lld", &resident_pages) == 1) {
@@ -192,9 +174,8 @@ void SignalGuarded(pid_t guard, int number) {
   // One that is being started while its parent stops is seen the next time.
   for (size_t before = 1; before != signalled.size();) {
     before = signalled.size();
-    std::vector<pid_t> tree;
-    if (!ListTree(guard, &tree)) tree = Descendants(guard, Processes());
-    for (const pid_t pid : tree) {
+    const auto listed = ListBelow(guard);
+    for (const pid_t pid : listed ? *listed : Descendants(guard, Processes())) {
       if (signalled.insert(pid).second) kill(pid, number);
     }
     if (signalled.empty()) return;

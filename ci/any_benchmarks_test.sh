@@ -56,6 +56,7 @@ check 0 "39 measured before"
 # HEAD against HEAD~20 holds the culprit; the exit code stops a merge.
 run_command gate
 check 1 BM_hash
+grep -q 'at commit unknown' out && fail "gate: a row does not name its commit"
 grep -q 'BM_parse.*slower' out && fail "gate: a benchmark that did not change is slower"
 run_command bisect
 check 0 "${culprit:0:12}.*yes"

@@ -2,7 +2,7 @@
 # Gates a pull request: merge base and head are built, benchmarked in turn on
 # this machine, and judged as pairs: what the machine does to both cancels.
 # Where noise hides the answer, the benchmarks in question are measured in more
-# rounds, at most twice. Copy it and change the workload.
+# rounds, until it is clear or they are used up. Copy it and change the workload.
 #
 #   ci/gate.sh [BASE]        BASE: the branch to merge into, default origin/main
 #
@@ -10,7 +10,7 @@
 #   OPTRAIL_WORKLOAD       what to benchmark, default smoke
 #   OPTRAIL_ROUNDS         rounds of both sides, default 10; each is one pair
 #   OPTRAIL_PROCESSES      processes per benchmark, side and round, default 1
-#   OPTRAIL_MAX_ROUNDS     most to add when measuring again, default 40
+#   OPTRAIL_MAX_ROUNDS     most to add in all when measuring again, default 40
 #   OPTRAIL_VERDICT, OPTRAIL_MARKDOWN   where the results go
 #   OPTRAIL_BENCH_FLAGS, OPTRAIL_HEAD_FLAGS   more flags of `optrail bench`, for
 #                          both sides and for the head alone
@@ -25,7 +25,6 @@ workload=${OPTRAIL_WORKLOAD:-smoke}
 rounds=${OPTRAIL_ROUNDS:-10}
 processes=${OPTRAIL_PROCESSES:-1}
 max_rounds=${OPTRAIL_MAX_ROUNDS:-40}
-looks=3
 
 fail() { # fail MESSAGE [LOG]
   [ -z "${2:-}" ] || tail -20 "$2" >&2
@@ -102,21 +101,25 @@ measure() { # measure ROUNDS FLAGS...
 
 verdict=${OPTRAIL_VERDICT:-$root/.optrail/verdict.json}
 markdown=${OPTRAIL_MARKDOWN:-$root/.optrail/gate.md}
+# Pairs may be looked at as often as one likes; of others each look is paid for.
+looks=3
+[ -z "$pairing" ] || looks=$((max_rounds + 1))
 measure "$rounds"
 for look in $(seq "$looks"); do
   code=0
   "$work/optrail_head" gate --history="$history" \
     --policy="$root/ci/policy.textproto" \
-    --baseline="commit:$base" --candidate="$head" --looks="$looks" \
+    --baseline="commit:$base" --candidate="$head" --looks=3 \
     --verdict_out="$verdict" --markdown_out="$markdown" \
     --remeasure_out="$work/remeasure" >"$work/gate.txt" || code=$?
   # Only what can't be told is worth another look, and only if more helps.
   if [ "$code" -ne 3 ] || [ "$look" -eq "$looks" ] ||
-    [ ! -s "$work/remeasure" ]; then
+    [ "$max_rounds" -le 0 ] || [ ! -s "$work/remeasure" ]; then
     break
   fi
   { read -r more && IFS= read -r filter; } <"$work/remeasure"
   [ "$more" -le "$max_rounds" ] || more=$max_rounds
+  max_rounds=$((max_rounds - more))
   echo "gate: $(head -n 1 "$work/gate.txt" | cut -d: -f2-): measuring again" >&2
   measure "$more" --benchmark_filter="$filter"
 done

@@ -63,7 +63,6 @@ std::string FormatName();
 // --history and --format, for the tracker's commands.
 tracker::CommonOptions TrackerOptions();
 
-suites::Command SuiteCommand();
 suites::Command DoctorCommand();
 suites::Command TuneCommand();
 suites::Command CompileCommand();

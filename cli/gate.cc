@@ -20,8 +20,9 @@ ABSL_FLAG(std::string, remeasure_out, "",
           "add on\neach side, and on the next line their --benchmark_filter; "
           "empty if more\nwould not help.");
 ABSL_FLAG(int32_t, looks, 1,
-          "How often this gate may be asked while processes are added; the "
-          "looks share\nthe false-alarm rate.");
+          "How often this gate may be asked while processes are added: say so "
+          "from the\nfirst time on; the looks share the false-alarm rate and "
+          "what may be missed.");
 
 ABSL_FLAG(std::string, annotations, "",
           "Annotations for a CI service on standard error: github, azure or "

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "base/exit_code.h"
 #include "cli/flags.h"
+#include "cli/suite.h"
 #include "cli/version.h"
 #include "suites/command/command_line.h"
 #include "suites/command/commands.h"

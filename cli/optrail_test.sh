@@ -80,6 +80,16 @@ expect 0 "" import results.json
 [[ $("$optrail" history export --out=/dev/stdout 2>&1 | tail -1) == BM_x* ]] ||
   { echo "FAILED: a message in the exported points"; exit 1; }
 expect 0 "1.00 ns" show BM_x
+# As Google Benchmark names them, also where another name goes on from there.
+cat > arguments.json <<'END'
+{"context": {}, "benchmarks": [
+  {"name": "BM_sort/64", "real_time": 2, "iterations": 9},
+  {"name": "BM_sort/640", "real_time": 3, "iterations": 9}]}
+END
+expect 0 "" import arguments.json
+expect 0 "2.00 ns" show BM_sort/64
+expect 2 "could be any of" show BM_sort
+expect 2 "no benchmark's name begins so" show BM_sort/7
 
 # Any command is tuned, recorded, and not tuned again until its program changes.
 expect 2 "--space is of a command that is tuned, and --command is missing" \

@@ -1,6 +1,8 @@
 // `optrail suite`: the whole line for a workload: tune what the store lacks,
 // benchmark, record, report.
 
+#include "cli/suite.h"
+
 #include <iostream>
 
 #include "absl/flags/flag.h"
@@ -9,7 +11,6 @@
 #include "base/file.h"
 #include "base/git.h"
 #include "base/status_macros.h"
-#include "cli/flags.h"
 #include "reports/commands.h"
 #include "suites/command/commands.h"
 
@@ -29,7 +30,7 @@ absl::StatusOr<int> Suite(const std::string& workload) {
   report.out = path.empty()
                    ? JoinPath(WorkspaceDirectory(), ".optrail/reports",
                               absl::StrCat(FileNameOf(workload), ".html"))
-                   : UserPath(path);
+                   : JoinPath(WorkingDirectory(), path);
   report.title = absl::StrCat("Optrail: ", workload);
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(report.out)));
   OPTRAIL_ASSIGN_OR_RETURN(const int unused,

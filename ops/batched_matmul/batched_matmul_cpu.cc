@@ -1,5 +1,5 @@
 // The CPU kernel of batched_matmul: matmul's product per block; what lies
-// transposed is turned into a task's workspace first.
+// transposed is turned as its blocks are copied.
 
 #include <cstdint>
 #include <memory>
@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ops/batched_matmul/batched_matmul_knobs.h"
-#include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
 #include "ops/matmul/product_tasks.h"
 
@@ -20,19 +19,21 @@ class BatchedMatmulCpu : public KnobKernel<BatchedMatmulKnobs> {
   absl::StatusOr<std::unique_ptr<Invocation>> Bind(
       const proto::Shape& shape, const BatchedMatmulKnobs& knobs,
       CpuDevice& device) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(const Blocking blocking, BlockingOf(knobs));
+    OPTRAIL_ASSIGN_OR_RETURN(Blocking blocking,
+                             BlockingOf(knobs, shape.dims(3).value()));
     const std::string transposed =
         shape.attributes().empty() ? "" : shape.attributes(0).variant();
     const bool turn_a = transposed == "a";
     const bool turn_b = transposed == "b";
+    blocking.a_transposed = turn_a;
+    blocking.b_transposed = turn_b;
+    blocking.prefetch_a |= knobs.prefetch_a;
     ProductTasks::Cut cut;
     cut.batch = shape.dims(0).value();
     cut.size = {shape.dims(1).value(), shape.dims(2).value(),
                 shape.dims(3).value()};
     cut.task_rows = knobs.task_rows;
     cut.task_columns = knobs.task_columns;
-    cut.gathers_a = turn_a;
-    cut.gathers_b = turn_b;
     OPTRAIL_ASSIGN_OR_RETURN(const ProductTasks tasks,
                              ProductTasks::Plan(blocking, cut, device));
     const auto [m, n, k] = cut.size;
@@ -42,18 +43,15 @@ class BatchedMatmulCpu : public KnobKernel<BatchedMatmulKnobs> {
           const auto* b = static_cast<const float*>(operands[1]);
           tasks.Run(
               device,
-              [&](int64_t batch, int64_t row, int64_t rows, float* space) {
+              [&](int64_t batch, int64_t row, int64_t, float*) {
                 const float* const from = a + batch * m * k;
-                if (!turn_a) return BlockView{from + row * k, k};
-                TransposeInto(from + row, k, rows, m, space, k);
-                return BlockView{space, k};
+                return turn_a ? BlockView{from + row, m}
+                              : BlockView{from + row * k, k};
               },
-              [&](int64_t batch, int64_t column, int64_t columns,
-                  float* space) {
+              [&](int64_t batch, int64_t column) {
                 const float* const from = b + batch * k * n;
-                if (!turn_b) return BlockView{from + column, n};
-                TransposeInto(from + column * k, columns, k, k, space, columns);
-                return BlockView{space, columns};
+                return turn_b ? BlockView{from + column * k, k}
+                              : BlockView{from + column, n};
               },
               static_cast<float*>(operands[2]), Epilogue());
         },

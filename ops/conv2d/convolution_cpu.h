@@ -295,7 +295,11 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       CpuDevice& device) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize size,
                              ConvolutionSizeOf(shape));
-    OPTRAIL_ASSIGN_OR_RETURN(const Blocking blocking, BlockingOf(knobs));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const Blocking blocking,
+        BlockingOf(knobs, knobs.pixels == Knobs::Pixels::kWinograd
+                              ? size.c
+                              : size.depth()));
     if (knobs.pixels == Knobs::Pixels::kInPlace && !size.is_product()) {
       OPTRAIL_ASSIGN_OR_RETURN(
           const ConvolutionInPlace plan,
@@ -343,7 +347,7 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
                 GatherPixels(size, all.x, row, rows, space);
                 return BlockView{space, depth};
               },
-              [&](int64_t, int64_t column, int64_t, float*) {
+              [&](int64_t, int64_t column) {
                 return BlockView{all.weights + column, size.k};
               },
               all.y, all.epilogue);

@@ -15,8 +15,8 @@ namespace optrail::ops::HWY_NAMESPACE {
 namespace {
 
 void TransposeForTarget(const float* x, int64_t rows, int64_t cols, int64_t ldx,
-                        float* y, int64_t ldy) {
-  TransposeBlock<false>(x, rows, cols, ldx, y, ldy);
+                        float* y, int64_t ldy, bool pad) {
+  TransposeBlock<false>(x, rows, cols, ldx, y, ldy, pad);
 }
 
 void WidenForTarget(const uint16_t* x, int64_t rows, int64_t cols, int64_t ldx,
@@ -144,8 +144,8 @@ HWY_EXPORT(RoundForTarget);
 }  // namespace
 
 void TransposeInto(const float* x, int64_t rows, int64_t cols, int64_t ldx,
-                   float* y, int64_t ldy) {
-  HWY_DYNAMIC_DISPATCH(TransposeForTarget)(x, rows, cols, ldx, y, ldy);
+                   float* y, int64_t ldy, bool pad) {
+  HWY_DYNAMIC_DISPATCH(TransposeForTarget)(x, rows, cols, ldx, y, ldy, pad);
 }
 
 void Widen(const uint16_t* x, int64_t rows, int64_t cols, int64_t ldx, float* y,

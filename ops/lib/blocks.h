@@ -11,9 +11,10 @@
 
 namespace optrail::ops {
 
-// y[c * ldy + r] = x[r * ldx + c] for r < rows, c < cols.
+// y[c * ldy + r] = x[r * ldx + c] for r < rows, c < cols. `pad`: and 0 from
+// there to the next multiple of a vector.
 void TransposeInto(const float* x, int64_t rows, int64_t cols, int64_t ldx,
-                   float* y, int64_t ldy);
+                   float* y, int64_t ldy, bool pad = false);
 
 // y[r * ldy + c] = x[r * ldx + c], x being of bfloat16: exact.
 void Widen(const uint16_t* x, int64_t rows, int64_t cols, int64_t ldx, float* y,

@@ -5,6 +5,7 @@
 // formulas.
 
 #include "ops/halide/algorithm.h"
+#include "ops/lib/line_halide.h"
 
 namespace optrail::ops {
 
@@ -13,15 +14,16 @@ inline halide::Results NormBackward(const halide::Call& call, bool centred) {
                            gamma = call.input(2), rstd = call.inputs.back();
   const int cols = call.dim("cols");
   Halide::Var x("x"), y("y");
-  Halide::RDom c(0, cols, "c"), r(0, call.dim("rows"), "r");
-  Halide::Func h("h"), sum_g("sum_g"), sum_gh("sum_gh"), dx("dx"),
-      dgamma("dgamma"), dbeta("dbeta");
+  Halide::RDom r(0, call.dim("rows"), "r");
+  Halide::Func h("h"), dx("dx"), dgamma("dgamma"), dbeta("dbeta");
   h(x, y) = centred ? (in(x, y) - call.input(3)(y)) * rstd(y)
                     : Halide::Expr(in(x, y)) * rstd(y);
-  sum_g(y) = 0.0f;
-  sum_g(y) += dy(c, y) * gamma(c);
-  sum_gh(y) = 0.0f;
-  sum_gh(y) += dy(c, y) * gamma(c) * h(c, y);
+  const Halide::Func sum_g =
+      LineSum("sum_g", {y}, cols,
+              [&](const Halide::Expr& c) { return dy(c, y) * gamma(c); });
+  const Halide::Func sum_gh = LineSum(
+      "sum_gh", {y}, cols,
+      [&](const Halide::Expr& c) { return dy(c, y) * gamma(c) * h(c, y); });
   const float share = 1.0f / static_cast<float>(cols);
   const Halide::Expr mean_g = centred ? sum_g(y) * share : Halide::Expr(0.0f);
   dx(x, y) =

@@ -71,17 +71,18 @@ HWY_INLINE void TransposeSquare(V (&v)[kSquare]) {
 // them. No inline code: it is for edges.
 inline HWY_NOINLINE void TransposeEdge(const float* x, int64_t rows,
                                        int64_t cols, int64_t ldx, float* y,
-                                       int64_t ldy) {
+                                       int64_t ldy, bool pad) {
   const D d;
   V v[kSquare];
-  for (int64_t i = 0; i < kSquare; ++i) {
+  OPTRAIL_UNROLL for (int i = 0; i < kSquare; ++i) {
     v[i] = i >= rows        ? hn::Zero(d)
            : cols < kSquare ? LoadFirst(x + i * ldx, cols, hn::Zero(d))
                             : hn::LoadU(d, x + i * ldx);
   }
   TransposeSquare(v);
-  for (int64_t i = 0; i < cols; ++i) {
-    if (rows < kSquare) {
+  OPTRAIL_UNROLL for (int i = 0; i < kSquare; ++i) {
+    if (i == cols) return;
+    if (rows < kSquare && !pad) {
       StoreFirst(v[i], rows, y + i * ldy);
     } else {
       hn::StoreU(v[i], d, y + i * ldy);
@@ -90,10 +91,12 @@ inline HWY_NOINLINE void TransposeEdge(const float* x, int64_t rows,
 }
 
 // y[c * ldy + r] = x[r * ldx + c] for r < rows, c < cols. kStream needs every
-// row of y aligned to 64 bytes; hwy::FlushStream() is the caller's.
+// row of y aligned to 64 bytes; hwy::FlushStream() is the caller's. `pad`: 0 in
+// the rest of a last square's rows of y.
 template <bool kStream>
 HWY_INLINE void TransposeBlock(const float* x, int64_t rows, int64_t cols,
-                               int64_t ldx, float* y, int64_t ldy) {
+                               int64_t ldx, float* y, int64_t ldy,
+                               bool pad = false) {
   const D d;
   const int64_t whole_rows = rows / kSquare * kSquare;
   const int64_t whole_cols = cols / kSquare * kSquare;
@@ -115,14 +118,14 @@ HWY_INLINE void TransposeBlock(const float* x, int64_t rows, int64_t cols,
     }
     if (whole_rows < rows) {
       TransposeEdge(x + whole_rows * ldx + c, rows - whole_rows, kSquare, ldx,
-                    y + c * ldy + whole_rows, ldy);
+                    y + c * ldy + whole_rows, ldy, pad);
     }
   }
   if (whole_cols == cols) return;
   for (int64_t r = 0; r < rows; r += kSquare) {
     TransposeEdge(x + r * ldx + whole_cols,
                   rows - r < kSquare ? rows - r : kSquare, cols - whole_cols,
-                  ldx, y + whole_cols * ldy + r, ldy);
+                  ldx, y + whole_cols * ldy + r, ldy, pad);
   }
 }
 

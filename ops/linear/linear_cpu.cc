@@ -22,7 +22,9 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
   absl::StatusOr<std::unique_ptr<Invocation>> Bind(
       const proto::Shape& shape, const LinearKnobs& knobs,
       CpuDevice& device) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(const Blocking blocking, BlockingOf(knobs));
+    OPTRAIL_ASSIGN_OR_RETURN(Blocking blocking,
+                             BlockingOf(knobs, shape.dims(2).value()));
+    blocking.prefetch_a |= knobs.prefetch_a;
     ProductTasks::Cut cut;
     cut.size = {shape.dims(0).value(), shape.dims(1).value(),
                 shape.dims(2).value()};
@@ -49,7 +51,7 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
               [&](int64_t, int64_t row, int64_t, float*) {
                 return BlockView{x + row * size.k, size.k};
               },
-              [&](int64_t, int64_t column, int64_t, float*) {
+              [&](int64_t, int64_t column) {
                 return BlockView{w + column, size.n};
               },
               static_cast<float*>(operands[3]), {nullptr, bias, activation});

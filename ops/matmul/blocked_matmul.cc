@@ -17,21 +17,18 @@ constexpr int64_t kLineFloats = 16;
 struct Tiles {
   Tiles(const Blocking& blocking, const MatmulSize& size)
       : rows(blocking.tile.rows), columns(blocking.tile.columns) {
-    const int last_rows = SmallestRows(blocking.tile, size.m % rows);
-    const int last_vectors = static_cast<int>(CeilDiv(
-        size.n % columns == 0 ? columns : size.n % columns, TileLanes()));
     const int vectors = columns / TileLanes();
+    const int last_rows = SmallestRows(blocking.tile, size.m % rows);
+    const int last_vectors =
+        size.n % columns == 0
+            ? vectors
+            : static_cast<int>(CeilDiv(size.n % columns, TileLanes()));
+    // A tile of fewer vectors is instantiated wherever a wider one is.
     const int unroll = blocking.tile.k_unroll;
     tile[0][0] = blocking.tile;
-    tile[0][1] = Find(blocking.tile, rows, last_vectors, unroll);
-    tile[1][0] = Find(blocking.tile, last_rows, vectors, unroll);
-    tile[1][1] = Find(blocking.tile, last_rows,
-                      tile[0][1].columns / TileLanes(), unroll);
-    // Panels are packed for one height and one width each.
-    if (tile[1][1].rows != tile[1][0].rows ||
-        tile[1][1].columns != tile[0][1].columns) {
-      tile[0][1] = tile[1][0] = tile[1][1] = blocking.tile;
-    }
+    tile[0][1] = FindRegisterTile(rows, last_vectors, unroll);
+    tile[1][0] = FindRegisterTile(last_rows, vectors, unroll);
+    tile[1][1] = FindRegisterTile(last_rows, last_vectors, unroll);
   }
 
   const RegisterTile& For(bool whole_rows, bool whole_columns) const {
@@ -43,12 +40,6 @@ struct Tiles {
   RegisterTile tile[2][2];  // [fewer rows][fewer columns]
 
  private:
-  static RegisterTile Find(const RegisterTile& otherwise, int rows, int vectors,
-                           int unroll) {
-    const RegisterTile found = FindRegisterTile(rows, vectors, unroll);
-    return found.packed_a != nullptr ? found : otherwise;
-  }
-
   // The fewest rows of an instantiated tile that hold `rows`.
   static int SmallestRows(const RegisterTile& tile, int64_t rows) {
     if (rows == 0) return tile.rows;
@@ -79,10 +70,11 @@ struct PanelSource {
 };
 
 // Panels that can be read in place: all that a tile fits, unless all are
-// packed.
+// packed. `whole_last`: the last one, too, whatever it lacks.
 int64_t PlainPanels(bool pack, int64_t length, int64_t panel_length,
-                    int64_t last_length) {
+                    int64_t last_length, bool whole_last) {
   if (pack) return 0;
+  if (whole_last) return CeilDiv(length, panel_length);
   const int64_t left = length % panel_length;
   return length / panel_length + (left != 0 && left == last_length ? 1 : 0);
 }
@@ -144,15 +136,36 @@ void PackPanelA(const RegisterTile& tile, int64_t rows, int64_t k,
   }
 }
 
+// What lies transposed is turned into rows that are read like plain ones, a bit
+// longer than a power of two, lest they share sets of the cache.
+int64_t TurnedRow(int64_t k) { return RoundUp(k, kLineFloats) + kLineFloats; }
+
+// `a` becomes what is read of it where it is not packed.
 PanelSource BlockOfA(const Blocking& blocking, const Tiles& tiles, int64_t rows,
-                     int64_t k, const LeftFactor& a, float* workspace) {
+                     int64_t k, float* workspace, LeftFactor& a) {
   PanelSource source;
+  if (blocking.a_transposed) {
+    const int64_t stride = TurnedRow(k);
+    for (int64_t p = 0; p < k; p += kLineFloats) {  // a line of each row
+      TransposeInto(a.data + p * a.stride, std::min(kLineFloats, k - p), rows,
+                    a.stride, workspace + p, stride);
+    }
+    // The last tile reads rows that are not there.
+    const int64_t last = rows % tiles.rows;
+    if (last != 0) {
+      std::fill_n(workspace + rows * stride,
+                  (tiles.For(false, true).rows - last) * stride, 0.0f);
+    }
+    a.data = workspace;
+    a.stride = stride;
+  }
   source.plain = a.data;
   source.plain_step = tiles.rows * a.stride;
   source.packed = workspace;
   source.packed_step = tiles.rows * RoundUp(k, blocking.tile.k_unroll);
-  source.packed_from = PlainPanels(blocking.pack_a, rows, tiles.rows,
-                                   tiles.For(false, true).rows);
+  source.packed_from =
+      PlainPanels(blocking.pack_a && !blocking.a_transposed, rows, tiles.rows,
+                  tiles.For(false, true).rows, blocking.a_transposed);
   for (int64_t row = source.packed_from * tiles.rows; row < rows;
        row += tiles.rows, workspace += source.packed_step) {
     const int64_t count = std::min<int64_t>(tiles.rows, rows - row);
@@ -163,20 +176,36 @@ PanelSource BlockOfA(const Blocking& blocking, const Tiles& tiles, int64_t rows,
 }
 
 // Rows of the block are read one after the other, and each goes to all panels:
-// what lies together is read together.
+// what lies together is read together. What lies transposed is turned a panel
+// at a time.
 PanelSource BlockOfB(const Blocking& blocking, const Tiles& tiles,
                      int64_t columns, int64_t k, const float* b, int64_t ldb,
                      float* workspace) {
+  const RegisterTile& last_tile = tiles.For(true, false);
+  const int64_t last_width = last_tile.columns;
   PanelSource source;
   source.plain = b;
   source.plain_step = tiles.columns;
   source.packed = workspace;
   source.packed_step = tiles.columns * k;
-  source.packed_from = PlainPanels(blocking.pack_b, columns, tiles.columns,
-                                   tiles.For(true, false).columns);
+  source.packed_from = PlainPanels(blocking.pack_b || blocking.b_transposed,
+                                   columns, tiles.columns, last_tile.columns,
+                                   last_tile.plain_a_edge != nullptr);
+  if (blocking.b_transposed) {
+    for (int64_t j = 0; j < columns;
+         j += tiles.columns, workspace += source.packed_step) {
+      const int64_t count = std::min<int64_t>(tiles.columns, columns - j);
+      const int64_t width = count == tiles.columns ? count : last_width;
+      const int64_t lanes = TileLanes();
+      for (int64_t row = 0; row < count; row += lanes) {
+        TransposeInto(b + (j + row) * ldb, std::min(lanes, count - row), k, ldb,
+                      workspace + row, width, /*pad=*/true);
+      }
+    }
+    return source;
+  }
   const int64_t whole = columns / tiles.columns;
   const int64_t last = columns - whole * tiles.columns;
-  const int64_t last_width = tiles.For(true, false).columns;
   if (source.packed_from * tiles.columns >= columns) return source;
   for (int64_t p = 0; p < k; ++p, b += ldb) {
     float* to = workspace + p * tiles.columns;
@@ -193,25 +222,12 @@ PanelSource BlockOfB(const Blocking& blocking, const Tiles& tiles,
   return source;
 }
 
-// A tile that hangs over the edge of C is computed beside it; its valid part is
-// copied.
-void CopyTile(const float* from, int64_t from_stride, int64_t rows,
-              int64_t columns, bool accumulate, float* c, int64_t ldc) {
-  for (int64_t i = 0; i < rows; ++i, from += from_stride, c += ldc) {
-    if (accumulate) {
-      for (int64_t j = 0; j < columns; ++j) c[j] += from[j];
-    } else {
-      std::copy_n(from, columns, c);
-    }
-  }
-}
-
 // C block += or = A block * B block, both within the caches.
 void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                    const MatmulSize& block, const PanelSource& a,
                    const LeftFactor& plain_a, const PanelSource& b, int64_t ldb,
                    bool accumulate, const Epilogue& epilogue, float* c,
-                   int64_t ldc, float* edge_tile) {
+                   int64_t ldc) {
   const int64_t row_panels = CeilDiv(block.m, tiles.rows);
   const int64_t column_panels = CeilDiv(block.n, tiles.columns);
 
@@ -222,7 +238,6 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
         std::min<int64_t>(tiles.columns, block.n - j * tiles.columns);
     const RegisterTile& tile =
         tiles.For(rows == tiles.rows, columns == tiles.columns);
-    const bool whole = rows == tile.rows && columns == tile.columns;
     float* c_tile = c + i * tiles.rows * ldc + j * tiles.columns;
 
     TileCall call;
@@ -234,14 +249,22 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
     call.segment_gap = plain_a.gap;
     call.b = b.panel(j);
     call.ldb = b.is_packed(j) ? tile.columns : ldb;
-    call.c = whole ? c_tile : edge_tile;
-    call.ldc = whole ? ldc : tile.columns;
-    call.accumulate = whole && accumulate;
+    call.c = c_tile;
+    call.ldc = ldc;
+    call.rows = rows;
+    call.columns = columns;
+    call.accumulate = accumulate;
     call.prefetch = blocking.prefetch;
-    (a.is_packed(i) ? tile.packed_a : tile.plain_a)(call);
-    if (!whole) {
-      CopyTile(edge_tile, tile.columns, rows, columns, accumulate, c_tile, ldc);
+    const bool edge = columns < tile.columns && !b.is_packed(j);
+    // While the first tile of these rows is computed, or every one.
+    if (blocking.prefetch_a && i + 1 < row_panels && !a.is_packed(i + 1) &&
+        (j == 0 || !blocking.a_panel_stays)) {
+      call.next_a = a.panel(i + 1);
     }
+    const TileFunction multiply =
+        a.is_packed(i) ? (edge ? tile.packed_a_edge : tile.packed_a)
+                       : (edge ? tile.plain_a_edge : tile.plain_a);
+    multiply(call);
     if (!epilogue.changes_nothing()) {
       ScaleShiftActivate(epilogue.From(j * tiles.columns), c_tile, rows,
                          columns, ldc);
@@ -263,7 +286,6 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
 struct WorkspaceLayout {
   int64_t a = 0;
   int64_t b = 0;
-  int64_t edge_tile = 0;
   int64_t size = 0;
 };
 
@@ -271,17 +293,18 @@ WorkspaceLayout LayOut(const Blocking& blocking, const MatmulSize& size) {
   const RegisterTile& tile = blocking.tile;
   const int64_t kc = RoundUp(std::min(blocking.kc, size.k), tile.k_unroll);
   // Without packing, room for the one ragged panel.
-  const int64_t rows = blocking.pack_a
+  const int64_t rows = blocking.pack_a || blocking.a_transposed
                            ? RoundUp(std::min(blocking.mc, size.m), tile.rows)
                            : tile.rows;
   const int64_t columns =
-      blocking.pack_b ? RoundUp(std::min(blocking.nc, size.n), tile.columns)
-                      : tile.columns;
+      blocking.pack_b || blocking.b_transposed
+          ? RoundUp(std::min(blocking.nc, size.n), tile.columns)
+          : tile.columns;
   WorkspaceLayout layout;
-  layout.b = layout.a + RoundUp(rows * kc, kLineFloats);
-  layout.edge_tile = layout.b + RoundUp(columns * kc, kLineFloats);
-  layout.size =
-      layout.edge_tile + RoundUp(tile.rows * tile.columns, kLineFloats);
+  layout.b =
+      layout.a +
+      RoundUp(rows * (blocking.a_transposed ? TurnedRow(kc) : kc), kLineFloats);
+  layout.size = layout.b + RoundUp(columns * kc, kLineFloats);
   return layout;
 }
 
@@ -306,7 +329,6 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
   const WorkspaceLayout layout = LayOut(blocking, size);
   float* const a_space = workspace + layout.a;
   float* const b_space = workspace + layout.b;
-  float* const edge_tile = workspace + layout.edge_tile;
   const Tiles tiles(blocking, size);
   // The loops are written once: `outer` runs over the dimension whose block
   // stays, `inner` over the one whose blocks stream past it.
@@ -316,17 +338,26 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
   const int64_t inner_size = rows_outer ? size.n : size.m;
   const int64_t inner_block = rows_outer ? blocking.nc : blocking.mc;
 
+  const auto left_factor = [&](int64_t row, int64_t p) {
+    return blocking.a_transposed
+               ? LeftFactor(a + p * lda + row, lda, Segments(), 0, 0)
+               : LeftFactor(a, lda, a_segments, row, p);
+  };
+  const auto right = [&](int64_t p, int64_t column) {
+    return blocking.b_transposed ? b + column * ldb + p : b + p * ldb + column;
+  };
+
   for (int64_t outer = 0; outer < outer_size; outer += outer_block) {
     const int64_t outer_length = std::min(outer_block, outer_size - outer);
     for (int64_t p = 0; p < size.k; p += blocking.kc) {
       const int64_t k = std::min(blocking.kc, size.k - p);
       PanelSource a_block, b_block;
-      LeftFactor left(a, lda, a_segments, rows_outer ? outer : 0, p);
+      LeftFactor left = left_factor(rows_outer ? outer : 0, p);
       if (rows_outer) {
-        a_block = BlockOfA(blocking, tiles, outer_length, k, left, a_space);
+        a_block = BlockOfA(blocking, tiles, outer_length, k, a_space, left);
       } else {
-        b_block = BlockOfB(blocking, tiles, outer_length, k,
-                           b + p * ldb + outer, ldb, b_space);
+        b_block = BlockOfB(blocking, tiles, outer_length, k, right(p, outer),
+                           ldb, b_space);
       }
       for (int64_t inner = 0; inner < inner_size; inner += inner_block) {
         const int64_t inner_length = std::min(inner_block, inner_size - inner);
@@ -336,16 +367,16 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
         if (rows_outer) {
           std::swap(row, column);
           std::swap(block.m, block.n);
-          b_block = BlockOfB(blocking, tiles, block.n, k, b + p * ldb + column,
-                             ldb, b_space);
+          b_block = BlockOfB(blocking, tiles, block.n, k, right(p, column), ldb,
+                             b_space);
         } else {
-          left = LeftFactor(a, lda, a_segments, row, p);
-          a_block = BlockOfA(blocking, tiles, block.m, k, left, a_space);
+          left = left_factor(row, p);
+          a_block = BlockOfA(blocking, tiles, block.m, k, a_space, left);
         }
         MultiplyBlock(blocking, tiles, block, a_block, left, b_block, ldb,
                       accumulate || p > 0,
                       p + k == size.k ? epilogue.From(column) : Epilogue(),
-                      c + row * ldc + column, ldc, edge_tile);
+                      c + row * ldc + column, ldc);
       }
     }
   }

@@ -12,8 +12,8 @@
 //   std::vector<float> workspace(WorkspaceFloats(blocking, {m, n, k}));
 //   MultiplyBlocked(blocking, {m, n, k}, a, k, b, n, c, n, workspace.data());
 //
-// Every m, n, k >= 1 works with every blocking. It is not a BLAS: no
-// transposition, no alpha and beta, and C is overwritten.
+// Every m, n, k >= 1 works with every blocking. It is not a BLAS: no alpha and
+// beta.
 
 #include <cstdint>
 #include <limits>
@@ -38,9 +38,16 @@ struct Blocking {
   int64_t kc = 0;
 
   // Copies the block into consecutive micro-panels (contiguous, few pages).
-  // Without it only a ragged last panel is copied, padded with zeros.
+  // Without it only a ragged last panel is copied, padded with zeros; of B
+  // where tiles have no edge (register_tile.h).
   bool pack_a = true;
   bool pack_b = true;
+
+  // A lies as [k, m], B as [n, k], `lda` and `ldb` being the floats from one of
+  // those rows to the next. Their blocks are turned as they are copied, always:
+  // pack_a and pack_b say nothing then. A has no segments.
+  bool a_transposed = false;
+  bool b_transposed = false;
 
   // Which block stays while the other streams past it. False: columns, then k,
   // then rows, so that a block of B is packed once and A once per block of
@@ -50,6 +57,10 @@ struct Blocking {
   // Which micro-panel stays in L1 within a block. False: that of B, while those
   // of A stream from L2. True: that of A.
   bool a_panel_stays = false;
+
+  // While a tile is computed, the rows of A of the next one are prefetched:
+  // where they lie apart and beyond the caches, hardware does not.
+  bool prefetch_a = false;
 
   // How many steps of k ahead rows of B are prefetched; 0 for none.
   int64_t prefetch = 0;

@@ -28,7 +28,10 @@ std::string Describe(const Blocking& blocking, const MatmulSize& size) {
          " pack_a=" + std::to_string(blocking.pack_a) +
          " pack_b=" + std::to_string(blocking.pack_b) +
          " rows_outermost=" + std::to_string(blocking.rows_outermost) +
-         " a_panel_stays=" + std::to_string(blocking.a_panel_stays);
+         " a_panel_stays=" + std::to_string(blocking.a_panel_stays) +
+         " prefetch_a=" + std::to_string(blocking.prefetch_a) +
+         " a_transposed=" + std::to_string(blocking.a_transposed) +
+         " b_transposed=" + std::to_string(blocking.b_transposed);
 }
 
 // Operands hold small whole numbers: every sum is exact in any order, so that
@@ -37,6 +40,16 @@ std::vector<float> WholeNumbers(int64_t count, Rng& rng) {
   std::vector<float> values(count);
   for (float& v : values) v = static_cast<float>(rng.UniformInt(9) - 4);
   return values;
+}
+
+// [rows, columns] row by row, as [columns, rows].
+std::vector<float> Transposed(const std::vector<float>& x, int64_t rows,
+                              int64_t columns) {
+  std::vector<float> y(x.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) y[j * rows + i] = x[i * columns + j];
+  }
+  return y;
 }
 
 void ExpectExact(const Blocking& blocking, const MatmulSize& size) {
@@ -56,8 +69,14 @@ void ExpectExact(const Blocking& blocking, const MatmulSize& size) {
   // Stale contents must not show.
   std::fill_n(workspace, floats, std::numeric_limits<float>::quiet_NaN());
 
-  MultiplyBlocked(blocking, size, a.data(), size.k, b.data(), size.n, c.data(),
-                  ldc, workspace);
+  const std::vector<float> a_lies =
+      blocking.a_transposed ? Transposed(a, size.m, size.k) : a;
+  const std::vector<float> b_lies =
+      blocking.b_transposed ? Transposed(b, size.k, size.n) : b;
+  MultiplyBlocked(blocking, size, a_lies.data(),
+                  blocking.a_transposed ? size.m : size.k, b_lies.data(),
+                  blocking.b_transposed ? size.k : size.n, c.data(), ldc,
+                  workspace);
 
   for (int64_t i = 0; i < size.m; ++i) {
     for (int64_t j = 0; j < size.n; ++j) {
@@ -88,14 +107,25 @@ std::vector<RegisterTile> AllTiles() {
   return tiles;
 }
 
+// How a product is computed; with how its factors lie: ForEachLayout.
 template <class Visit>
 void ForEachVariant(Blocking blocking, const Visit& visit) {
-  for (int bits = 0; bits < 16; ++bits) {
+  for (int bits = 0; bits < 32; ++bits) {
     blocking.pack_a = bits & 1;
     blocking.pack_b = bits & 2;
     blocking.rows_outermost = bits & 4;
     blocking.a_panel_stays = bits & 8;
+    blocking.prefetch_a = bits & 16;
     visit(blocking);
+  }
+}
+
+template <class Visit>
+void ForEachLayout(Blocking blocking, const Visit& visit) {
+  for (int bits = 0; bits < 4; ++bits) {
+    blocking.a_transposed = bits & 1;
+    blocking.b_transposed = bits & 2;
+    ForEachVariant(blocking, visit);
   }
 }
 
@@ -103,12 +133,25 @@ TEST(RegisterTile, IsFoundForWhatIsInstantiatedOnly) {
   EXPECT_GE(AllTiles().size(), 16u);
   EXPECT_EQ(FindRegisterTile(5, 1, 1).packed_a, nullptr);
   EXPECT_EQ(FindRegisterTile(1, 1, 3).packed_a, nullptr);
+  EXPECT_EQ(FindRegisterTile(-1, 1, 4).packed_a, nullptr);
+  EXPECT_EQ(FindRegisterTile(1, 1000, 4).packed_a, nullptr);
   const RegisterTile tile = FindRegisterTile(6, 2, 4);
   ASSERT_NE(tile.packed_a, nullptr);
   ASSERT_NE(tile.plain_a, nullptr);
   EXPECT_EQ(tile.rows, 6);
   EXPECT_EQ(tile.columns, 2 * TileLanes());
   EXPECT_EQ(tile.k_unroll, 4);
+}
+
+// What is left of a product's columns takes one.
+TEST(RegisterTile, IsFoundForFewerVectorsToo) {
+  for (const RegisterTile& tile : AllTiles()) {
+    for (int vectors = tile.columns / TileLanes(); vectors > 0; --vectors) {
+      EXPECT_NE(FindRegisterTile(tile.rows, vectors, tile.k_unroll).packed_a,
+                nullptr)
+          << tile.rows << " x " << vectors << " by " << tile.k_unroll;
+    }
+  }
 }
 
 TEST(BlockedMatmul, IsExactWithEveryTileAndVariant) {
@@ -120,7 +163,7 @@ TEST(BlockedMatmul, IsExactWithEveryTileAndVariant) {
     blocking.kc = 8;
     // Several blocks each way; the last of each is ragged.
     const MatmulSize size = {3 * tile.rows + 1, 2 * tile.columns + 5, 19};
-    ForEachVariant(blocking, [&](const Blocking& b) { ExpectExact(b, size); });
+    ForEachLayout(blocking, [&](const Blocking& b) { ExpectExact(b, size); });
   }
 }
 
@@ -136,7 +179,7 @@ TEST(BlockedMatmul, IsExactForSizesAroundTheTile) {
     for (const int64_t n :
          {int64_t{1}, nr - 1, nr, nr + 1, 2 * nr, 2 * nr + 1}) {
       for (const int64_t k : {1, 3, 4, 5, 8, 9, 17}) {
-        ForEachVariant(blocking, [&](const Blocking& b) {
+        ForEachLayout(blocking, [&](const Blocking& b) {
           ExpectExact(b, {m, n, k});
         });
       }
@@ -154,7 +197,7 @@ TEST(BlockedMatmul, IsExactForPrimesAndVectors) {
   for (const MatmulSize& size :
        {MatmulSize{1, 1, 1}, MatmulSize{1, 211, 127}, MatmulSize{211, 1, 127},
         MatmulSize{101, 103, 1}, MatmulSize{101, 103, 107}}) {
-    ForEachVariant(blocking, [&](const Blocking& b) { ExpectExact(b, size); });
+    ForEachLayout(blocking, [&](const Blocking& b) { ExpectExact(b, size); });
   }
 }
 

@@ -250,6 +250,7 @@ class MatmulCpu : public CpuKernel {
     blocking.pack_b = knobs.pack_b;
     blocking.rows_outermost = knobs.outer_loop == MatmulKnobs::OuterLoop::kRows;
     blocking.a_panel_stays = knobs.stays_in_l1 == MatmulKnobs::StaysInL1::kA;
+    blocking.prefetch_a = knobs.prefetch_a;
     blocking.prefetch = knobs.prefetch_steps;
 
     const MatmulSize size = {shape.dims(0).value(), shape.dims(1).value(),

@@ -17,7 +17,8 @@ namespace {
 std::string ConfigText(const std::string& split, int tasks_per_thread) {
   return absl::StrCat(
       "mr=4,nr_vectors=1,k_unroll=4,m_tiles=2,n_tiles=2,kc=16,pack_a=true,"
-      "pack_b=true,outer_loop=columns,stays_in_l1=b,prefetch_steps=0,"
+      "pack_b=true,outer_loop=columns,stays_in_l1=b,prefetch_a=false,prefetch_"
+      "steps=0,"
       "thread_split=",
       split, ",tasks_per_thread=", tasks_per_thread);
 }

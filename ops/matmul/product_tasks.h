@@ -25,10 +25,10 @@
 
 namespace optrail::ops {
 
-// The knobs that these operators have in common. Tiles are those that matmul
-// instantiates.
+// The knobs that these operators have in common, for sums of `depth` steps.
+// Tiles are those that matmul instantiates.
 template <class Knobs>
-absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs) {
+absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs, int64_t depth) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(static_cast<int>(knobs.mr),
                                    static_cast<int>(knobs.nr_vectors),
@@ -43,8 +43,13 @@ absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs) {
   blocking.kc = knobs.kc;
   blocking.pack_a = knobs.pack_a;
   blocking.pack_b = knobs.pack_b;
-  // Copied, it streams well; as it lies, its panel had better stay.
-  blocking.a_panel_stays = !knobs.pack_a;
+  // Copied, the left factor streams well; as it lies, its panel had better stay
+  // unless that of the right one fits into L1 whole.
+  constexpr int64_t kMostOfL1 = (32 << 10) / sizeof(float);
+  const bool b_stays =
+      std::min(blocking.kc, depth) * blocking.tile.columns <= kMostOfL1;
+  blocking.a_panel_stays = !knobs.pack_a && !b_stays;
+  blocking.prefetch_a = !knobs.pack_a && b_stays;
   return blocking;
 }
 
@@ -96,7 +101,7 @@ inline TaskSize ShareOut(int64_t batch, const Shared& rows,
   return best;
 }
 
-// A block of an operand, row-major.
+// A block of an operand.
 struct BlockView {
   const float* data = nullptr;
   int64_t stride = 0;  // floats from one row to the next
@@ -110,7 +115,6 @@ class ProductTasks {
     int64_t task_rows = 0;  // at most, roughly
     int64_t task_columns = 0;
     bool gathers_a = false;  // [task_rows, k] floats for them
-    bool gathers_b = false;  // [k, task_columns]
   };
 
   // ResourceExhausted if there is not enough memory for the workspaces.
@@ -130,10 +134,8 @@ class ProductTasks {
     // Every part begins on a cache line.
     const auto lines = [](int64_t floats) { return CeilDiv(floats, 16) * 16; };
     tasks.a_space_ = lines(WorkspaceFloats(blocking, largest));
-    tasks.b_space_ =
-        tasks.a_space_ + (cut.gathers_a ? lines(largest.m * largest.k) : 0);
     const int64_t floats =
-        tasks.b_space_ + (cut.gathers_b ? lines(largest.k * largest.n) : 0);
+        tasks.a_space_ + (cut.gathers_a ? lines(largest.m * largest.k) : 0);
     OPTRAIL_ASSIGN_OR_RETURN(
         tasks.workspaces_,
         Workspaces::Create(device,
@@ -145,8 +147,9 @@ class ProductTasks {
   int64_t count() const { return cut_.batch * row_parts() * column_parts(); }
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
 
-  // rows_of_a(batch, row, rows, space) and columns_of_b(batch, column, columns,
-  // space) give a BlockView, of `space` or not. C is [batch, m, n].
+  // rows_of_a(batch, row, rows, space) gives a BlockView, of `space` or not,
+  // columns_of_b(batch, column) another; both lie as the blocking says. C is
+  // [batch, m, n].
   template <class RowsOfA, class ColumnsOfB>
   void Run(CpuDevice& device, const RowsOfA& rows_of_a,
            const ColumnsOfB& columns_of_b, float* c,
@@ -160,8 +163,7 @@ class ProductTasks {
       const int64_t columns = std::min(cut_.task_columns, size.n - column);
       const Workspaces::Lease lease(*workspaces_);
       const BlockView a = rows_of_a(batch, row, rows, lease.data() + a_space_);
-      const BlockView b =
-          columns_of_b(batch, column, columns, lease.data() + b_space_);
+      const BlockView b = columns_of_b(batch, column);
       float* const block = c + (batch * size.m + row) * size.n + column;
       MultiplyBlocked(blocking_, {rows, columns, size.k}, a.data, a.stride,
                       Segments(), b.data, b.stride, block, size.n, lease.data(),
@@ -178,7 +180,6 @@ class ProductTasks {
   Blocking blocking_;
   Cut cut_;
   int64_t a_space_ = 0;  // where gathered rows begin in a workspace
-  int64_t b_space_ = 0;
   std::shared_ptr<Workspaces> workspaces_;
 };
 

@@ -3,6 +3,7 @@
 #include "ops/matmul/register_tile.h"
 
 #include <algorithm>
+#include <array>
 
 // Targets between plain C++ and AVX2 cost compile time and serve hardly anyone.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
@@ -22,60 +23,65 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = HWY_FULL(float);
 using V = hn::Vec<D>;
+using M = hn::Mask<D>;
 
 constexpr int kVectorRegisters = HWY_TARGET == HWY_AVX3 ? 32 : 16;
+constexpr bool kMasks = HWY_TARGET == HWY_AVX3;
 
 // Accumulators have to become registers, so the loops over them must vanish.
 #define OPTRAIL_UNROLL _Pragma("GCC unroll 16")
 
-// The values of A for the next steps. Rows of plain A are reached from every
-// third, by multiples of the stride that addresses can have. The compiler must
-// not see through them: it would keep an address for every row and step, which
-// is more than there are registers, in memory.
+// The values of A for the next steps. Rows of plain A are reached by odd
+// multiples of the stride, which addresses can have once, twice, four and eight
+// times, from one pointer: more of them would be kept in memory, and to wait
+// for these 10 ns at the end of every segment. The compiler must not see
+// through them, or it would keep an address for every row and step.
 template <int kRows, int kUnroll, bool kPackedA>
 class ColumnsOfA {
  public:
-  HWY_INLINE ColumnsOfA(const float* a, int64_t stride) : stride_(stride) {
-    OPTRAIL_UNROLL for (int i = 0; i < kPointers; ++i) {
-      first_[i] = a + 3 * i * stride;
+  HWY_INLINE ColumnsOfA(const float* a, int64_t stride) : next_(a) {
+    OPTRAIL_UNROLL for (int i = 0; i < kMultiples; ++i) {
+      multiples_[i] = (2 * i + 1) * stride * int64_t{sizeof(float)};
+      asm("" : "+r"(multiples_[i]));
     }
-    Forget();
   }
 
   // The value of row i, `u` steps ahead; both are constants.
   HWY_INLINE float At(int i, int u) const {
-    return kPackedA ? first_[0][i * kUnroll + u]
-                    : first_[i / 3][i % 3 * stride_ + u];
+    if (kPackedA) return next_[i * kUnroll + u];
+    if (i == 0) return next_[u];
+    const int power = i & -i;
+    const auto* const row =
+        reinterpret_cast<const float*>(reinterpret_cast<const char*>(next_) +
+                                       multiples_[i / power / 2] * power);
+    return row[u];
   }
 
   HWY_INLINE void Advance(int64_t floats) {
-    OPTRAIL_UNROLL for (int i = 0; i < kPointers; ++i) first_[i] += floats;
-    Forget();
+    next_ += floats;
+    asm("" : "+r"(next_));
   }
 
  private:
-  static constexpr int kPointers = kPackedA ? 1 : (kRows + 2) / 3;
+  static constexpr int kMultiples = kPackedA ? 0 : kRows / 2;
 
-  HWY_INLINE void Forget() {
-    OPTRAIL_UNROLL for (int i = 0; i < kPointers; ++i) {
-      asm("" : "+r"(first_[i]));
-    }
-  }
-
-  const float* first_[kPointers];
-  int64_t stride_;
+  const float* next_;
+  int64_t multiples_[kMultiples + 1];  // in bytes
 };
 
-// acc += a column of A times a row of B.
-template <int kRows, int kVectors, class Columns>
+// acc += a column of A times a row of B, whose last vector is `last`. (To load
+// a whole one with a mask takes a port that multiplies: 4% of a tile of 6 x 4.)
+template <bool kEdge, int kRows, int kVectors, class Columns>
 HWY_INLINE void AddOuterProduct(const Columns& a, int u,
-                                const float* HWY_RESTRICT b,
+                                const float* HWY_RESTRICT b, M last,
                                 V (&acc)[kRows][kVectors]) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
   V b_row[kVectors];
   OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-    b_row[j] = hn::LoadU(d, b + j * lanes);
+    b_row[j] = kEdge && j == kVectors - 1
+                   ? hn::MaskedLoad(last, d, b + j * lanes)
+                   : hn::LoadU(d, b + j * lanes);
   }
   OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
     const V a_value = hn::Set(d, a.At(i, u));
@@ -85,26 +91,57 @@ HWY_INLINE void AddOuterProduct(const Columns& a, int u,
   }
 }
 
-template <int kRows, int kVectors, int kUnroll, bool kPackedA>
+// C = or += the tile, as far as C goes.
+template <int kRows, int kVectors>
+HWY_INLINE void StoreEdge(const TileCall& call, M last,
+                          const V (&acc)[kRows][kVectors]) {
+  const D d;
+  const int64_t lanes = hn::Lanes(d);
+  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+    if (i == call.rows) return;
+    float* const c = call.c + i * call.ldc;
+    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+      float* const to = c + j * lanes;
+      if (j < kVectors - 1) {
+        hn::StoreU(
+            call.accumulate ? hn::Add(acc[i][j], hn::LoadU(d, to)) : acc[i][j],
+            d, to);
+      } else {
+        hn::BlendedStore(call.accumulate
+                             ? hn::Add(acc[i][j], hn::MaskedLoad(last, d, to))
+                             : acc[i][j],
+                         last, d, to);
+      }
+    }
+  }
+}
+
+template <int kRows, int kVectors, int kUnroll, bool kPackedA, bool kEdge>
 void MultiplyTile(const TileCall& call) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
+  const M last =
+      hn::FirstN(d, static_cast<size_t>(call.columns - (kVectors - 1) * lanes));
   V acc[kRows][kVectors];
   OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
     OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
       acc[i][j] = hn::Zero(d);
     }
   }
-  // C is needed last; its rows lie on different pages.
-  for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kVectors; ++j) {
-      __builtin_prefetch(call.c + i * call.ldc + j * lanes, 1);
+  // What is added to is needed last; its rows lie on different pages. What is
+  // only written is not waited for: fetching it took 4% of a sum of 64 steps.
+  if (call.accumulate) {
+    for (int i = 0; i < kRows; ++i) {
+      for (int j = 0; j < kVectors; ++j) {
+        __builtin_prefetch(call.c + i * call.ldc + j * lanes, 1);
+      }
     }
   }
 
   ColumnsOfA<kRows, kUnroll, kPackedA> a(call.a, call.lda);
   const float* HWY_RESTRICT b = call.b;
   const int64_t ldb = call.ldb;
+  const float* next = call.next_a;
   const int64_t ahead = call.prefetch * ldb;
   int64_t left = call.k;
   int64_t segment = kPackedA ? left : std::min(left, call.first_segment);
@@ -118,15 +155,23 @@ void MultiplyTile(const TileCall& call) {
           }
         }
       }
+      if (!kPackedA && next != nullptr) {
+        if (reinterpret_cast<uintptr_t>(next) % 64 < kUnroll * sizeof(float)) {
+          OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+            __builtin_prefetch(next + i * call.lda);
+          }
+        }
+        next += kUnroll;
+      }
       OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-        AddOuterProduct(a, u, b, acc);
+        AddOuterProduct<kEdge>(a, u, b, last, acc);
         b += ldb;
         asm("" : "+r"(b));
       }
       a.Advance(kPackedA ? kRows * kUnroll : kUnroll);
     }
     for (; segment > 0; --segment) {
-      AddOuterProduct(a, 0, b, acc);
+      AddOuterProduct<kEdge>(a, 0, b, last, acc);
       b += ldb;
       a.Advance(1);
     }
@@ -135,6 +180,10 @@ void MultiplyTile(const TileCall& call) {
     segment = std::min(left, call.segment);
   }
 
+  if (call.rows < kRows || call.columns < kVectors * lanes) {
+    StoreEdge(call, last, acc);
+    return;
+  }
   OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
     float* c = call.c + i * call.ldc;
     if (call.accumulate) {
@@ -158,14 +207,18 @@ RegisterTile Instantiate() {
     tile.rows = kRows;
     tile.columns = kVectors * static_cast<int>(hn::Lanes(D()));
     tile.k_unroll = kUnroll;
-    tile.packed_a = &MultiplyTile<kRows, kVectors, kUnroll, true>;
-    tile.plain_a = &MultiplyTile<kRows, kVectors, kUnroll, false>;
+    tile.packed_a = &MultiplyTile<kRows, kVectors, kUnroll, true, false>;
+    tile.plain_a = &MultiplyTile<kRows, kVectors, kUnroll, false, false>;
+    if constexpr (kMasks) {
+      tile.packed_a_edge = &MultiplyTile<kRows, kVectors, kUnroll, true, true>;
+      tile.plain_a_edge = &MultiplyTile<kRows, kVectors, kUnroll, false, true>;
+    }
   }
   return tile;
 }
 
-RegisterTile FindForTarget(int instantiation) {
-  switch (instantiation) {
+RegisterTile Instantiation(int index) {
+  switch (index) {
 #define OPTRAIL_CASE(index, rows, vectors, k_unroll) \
   case index:                                        \
     if constexpr (k_unroll == OPTRAIL_K_UNROLL) {    \
@@ -178,6 +231,32 @@ RegisterTile FindForTarget(int instantiation) {
       break;
   }
   return RegisterTile();
+}
+
+// [rows][vectors]; any more do not fit into registers.
+using TileTable = std::array<std::array<RegisterTile, 9>, 33>;
+
+TileTable AllTiles() {
+  TileTable tiles;
+  MatmulKnobs knobs;
+  knobs.k_unroll = OPTRAIL_K_UNROLL;
+  for (knobs.mr = 1; knobs.mr < tiles.size(); ++knobs.mr) {
+    for (knobs.nr_vectors = 1; knobs.nr_vectors < tiles[0].size();
+         ++knobs.nr_vectors) {
+      tiles[knobs.mr][knobs.nr_vectors] =
+          Instantiation(knobs.InstantiationIndex());
+    }
+  }
+  return tiles;
+}
+
+RegisterTile FindForTarget(int rows, int vectors) {
+  static const TileTable tiles = AllTiles();
+  if (rows < 1 || rows >= tiles.size() || vectors < 1 ||
+      vectors >= tiles[0].size()) {
+    return RegisterTile();
+  }
+  return tiles[rows][vectors];
 }
 
 int LanesForTarget() { return static_cast<int>(hn::Lanes(D())); }
@@ -195,11 +274,7 @@ HWY_EXPORT(LanesForTarget);
 
 template <>
 RegisterTile FindUnrolledTile<OPTRAIL_K_UNROLL>(int rows, int vectors) {
-  MatmulKnobs knobs;
-  knobs.mr = rows;
-  knobs.nr_vectors = vectors;
-  knobs.k_unroll = OPTRAIL_K_UNROLL;
-  return HWY_DYNAMIC_DISPATCH(FindForTarget)(knobs.InstantiationIndex());
+  return HWY_DYNAMIC_DISPATCH(FindForTarget)(rows, vectors);
 }
 
 #if OPTRAIL_K_UNROLL == 1

@@ -29,10 +29,14 @@ struct TileCall {
   int64_t first_segment = std::numeric_limits<int64_t>::max();
   int64_t segment = std::numeric_limits<int64_t>::max();
   int64_t segment_gap = 0;
+  const float* next_a = nullptr;  // rows to be prefetched, `lda` apart
   const float* b = nullptr;
   int64_t ldb = 0;
   float* c = nullptr;
   int64_t ldc = 0;
+  // What C has of the tile: the rest is not written.
+  int64_t rows = 0;
+  int64_t columns = 0;
   bool accumulate = false;  // C += instead of C =
   int64_t prefetch = 0;     // steps of k ahead for rows of B; 0 for none
 };
@@ -43,14 +47,20 @@ struct RegisterTile {
   int rows = 0;
   int columns = 0;  // floats: vectors times the lanes of this machine's SIMD
   int k_unroll = 0;
-  // nullptr if this machine has too few registers for the tile.
+  // Both read all rows of the tile from A and all columns from B. nullptr if
+  // this machine has too few registers for the tile.
   TileFunction packed_a = nullptr;
   TileFunction plain_a = nullptr;
+  // The same for the edge of B, of which they read TileCall::columns; nullptr
+  // where vectors have no masks.
+  TileFunction packed_a_edge = nullptr;
+  TileFunction plain_a_edge = nullptr;
 };
 
 // The tile for the best SIMD target of this machine. `packed_a` is nullptr
 // where no tile of that size was instantiated, or it would not fit into the
-// registers. Compiled once for each k_unroll that there is, in parallel.
+// registers. Remembered from the first call on; compiled once for each k_unroll
+// that there is, in parallel.
 template <int kUnroll>
 RegisterTile FindUnrolledTile(int rows, int vectors);
 template <>

@@ -88,7 +88,8 @@ ABSL_FLAG(absl::Duration, total_time, absl::ZeroDuration(),
 ABSL_FLAG(int64_t, patience, 0,
           "Stop after this many trials without improvement; 0: never.");
 ABSL_FLAG(int32_t, finalists, 4,
-          "How many of the best are measured again before one wins.");
+          "How many of the best are measured again before one wins; up to four "
+          "times as many where their readings vary.");
 ABSL_FLAG(bool, retune, false, "Tune what the store has, too.");
 ABSL_FLAG(bool, forget, false,
           "Do not start from the trials of earlier sessions, of this task or "

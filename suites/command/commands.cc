@@ -11,6 +11,7 @@
 #include "base/exit_code.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/writable_folder.h"
 #include "suites/bench/backend_comparison.h"
 #include "suites/bench/bench_driver.h"
 #include "suites/bench/best_backend.h"
@@ -85,17 +86,6 @@ void PrintHeader(const RunContext& context) {
   if (!context.commit_note.empty()) {
     std::cerr << "note: " << context.commit_note << "\n";
   }
-}
-
-// A history that cannot be written is better known before an hour of measuring
-// than after it.
-absl::Status CheckWritable(const std::string& history) {
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(history));
-  const std::string probe = JoinPath(
-      history,
-      absl::StrCat(".probe-", tracker::NewRecordId(Clock::Real()->WallNs())));
-  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(probe, "probe"));
-  return RemoveFile(probe);
 }
 
 // Keeps a run that its history refused, so that it is not measured in vain.
@@ -176,7 +166,7 @@ absl::StatusOr<int> Bench(const std::string& op) {
     return 0;
   }
   if (absl::GetFlag(FLAGS_record)) {
-    OPTRAIL_RETURN_IF_ERROR(CheckWritable(context.history));
+    OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context.history));
   }
   PrintHeader(context);
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
@@ -302,7 +292,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   tune_options.worker.shared_folder = result.context.state;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
                            SelectTasks(selection, result.context.hardware));
-  OPTRAIL_RETURN_IF_ERROR(CheckWritable(result.context.history));
+  OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(result.context.history));
   PrintHeader(result.context);
 
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,

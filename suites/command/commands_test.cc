@@ -222,6 +222,17 @@ TEST_F(CommandsTest, ATotalOfTimeEnds) {
   EXPECT_THAT(Sessions(), SizeIs(3)) << err_;
 }
 
+TEST_F(CommandsTest, WhereResultsFindNoPlaceNothingIsTuned) {
+  const std::string file = JoinPath(folder_, "file");
+  ASSERT_TRUE(WriteFileAtomically(file, "").ok());
+  for (const char* place : {"history", "store"}) {
+    const std::string below = JoinPath(file, place);
+    EXPECT_NE(Tune({absl::StrCat("--", place, "=", below)}), 0);
+    EXPECT_THAT(err_, HasSubstr(below));
+    EXPECT_THAT(Journals(), IsEmpty());
+  }
+}
+
 TEST_F(CommandsTest, ATotalThatIsNoneIsRefusedAndNothingIsTuned) {
   const struct {
     const char* flag;

@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/units.h"
+#include "base/writable_folder.h"
 #include "ops/core/backend_space.h"
 #include "ops/core/operator.h"
 #include "ops/device/roofline.h"
@@ -579,6 +580,8 @@ absl::StatusOr<std::vector<TuneSummary>> TuneCall::Run(
     const std::vector<TaskEntry>& tasks) {
   OPTRAIL_RETURN_IF_ERROR(FindPending(tasks));
   if (!pending_.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context_.history));
+    OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context_.store));
     OPTRAIL_RETURN_IF_ERROR(together() ? Together() : OneByOne());
   }
   return std::move(summaries_);

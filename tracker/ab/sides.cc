@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/table.h"
+#include "base/writable_folder.h"
 #include "re2/re2.h"
 #include "tracker/ab/rounds.h"
 #include "tracker/gate/gate.h"
@@ -53,6 +54,8 @@ class Rules {
     ab.seed = options.seed;
     if (policy_.has_value()) {
       ab.test.false_alarm_rate = policy_->proto().run_false_alarm_rate();
+      ab.test.miss_rate = 1 - policy_->proto().power();
+      ab.test.upwards_only = true;
     }
     ab.threshold = [this, test = ab.test](
                        absl::string_view name,
@@ -114,6 +117,10 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
   } else {
     Judge(policy, result->comparison, sides.a.name,
           NowUnixNs(options.common) / 1'000'000'000, &report);
+    for (GateRow& row : report.rows) {
+      *row.row.baseline.commit.mutable_id() = result->base.commit().id();
+      *row.row.candidate.commit.mutable_id() = result->candidate.commit().id();
+    }
     report.notes.push_back(
         absl::StrCat(result->rounds, result->rounds == 1 ? " round" : " rounds",
                      ", a fresh process of each side in every one"));
@@ -242,6 +249,9 @@ absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,
                                  std::ostream& out) {
   OPTRAIL_RETURN_IF_ERROR(CheckOutputs(options.outputs));
   OPTRAIL_ASSIGN_OR_RETURN(const Rules rules, Rules::From(options));
+  if (options.record) {
+    OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(options.common.history));
+  }
   if (sides.identical) return ReportIdentical(options, sides, rules, out);
   OPTRAIL_ASSIGN_OR_RETURN(AbResult result,
                            Measure(options, rules.Options(options), sides));

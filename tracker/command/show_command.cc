@@ -243,14 +243,16 @@ absl::StatusOr<std::vector<Series>> FindSeries(
   return std::move(loaded.series);
 }
 
-// The one series of the benchmark `name`, or whose key begins with it; of its
-// metrics the time. None, or InvalidArgument that lists them, if it is not one.
+// The one series of the benchmark `name`, or whose name or key begins with it;
+// of its metrics the time. None, or InvalidArgument that lists them, if it is
+// not one.
 absl::StatusOr<absl::optional<Series>> SeriesNamed(const History& history,
                                                    const std::string& name) {
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<Series> found,
-                           FindSeries(history, [&](const SeriesKey& key) {
-                             return absl::StartsWith(CanonicalText(key), name);
-                           }));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      std::vector<Series> found, FindSeries(history, [&](const SeriesKey& key) {
+        return absl::StartsWith(CanonicalText(key), name) ||
+               absl::StartsWith(DisplayName(key.benchmark), name);
+      }));
   const auto narrow = [&found](const auto& is_meant) {
     if (!std::any_of(found.begin(), found.end(), is_meant)) return;
     found.erase(
@@ -313,6 +315,10 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
       ShowSeries(*series, options.common.format, out);
       return 0;
     }
+    return absl::NotFoundError(
+        absl::StrCat(infos.status().message(),
+                     "; and no benchmark's name begins so: optrail log series "
+                     "lists them"));
   }
   if (!infos.ok()) return infos.status();
   PrintNotices(notes);

@@ -42,7 +42,7 @@ struct Threshold {
 struct CompareOptions {
   double false_alarm_rate = .01;  // of the whole comparison
   // How often it may be asked while processes are added: the looks share the
-  // rate. Pairs pay for their looks themselves.
+  // rate, and 1 - power. Pairs pay for their looks themselves.
   int looks = 1;
   // With which a worsening of detect_effect, of whichever benchmark, is not
   // called unchanged.

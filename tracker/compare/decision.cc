@@ -236,8 +236,10 @@ class MetricRows {
 
 // The bound, in standard errors above an estimate, below which a worsening of
 // detect_effect is excluded: such that one of whichever benchmark is taken for
-// unchanged with probability 1 - power. Quiet benchmarks leave room to others.
-double ExclusionBound(const std::vector<MetricRows>& metrics, double power) {
+// unchanged with probability `miss_rate`. Quiet benchmarks leave room to
+// others.
+double ExclusionBound(const std::vector<MetricRows>& metrics,
+                      double miss_rate) {
   double low = 0, high = 10;
   for (int i = 0; i < 50; ++i) {
     const double bound = (low + high) / 2;
@@ -258,7 +260,7 @@ double ExclusionBound(const std::vector<MetricRows>& metrics, double power) {
       }
     }
     if (count == 0) break;
-    (missed > (1 - power) * count ? low : high) = bound;
+    (missed > miss_rate * count ? low : high) = bound;
   }
   return high;
 }
@@ -269,9 +271,11 @@ class Decider {
       : options_(options), metrics_(std::move(metrics)) {}
 
   void Decide(Comparison* comparison) {
-    rate_ = options_.false_alarm_rate / std::max(1, options_.looks);
+    // Every look may call a change by mistake, or call none.
+    const int looks = std::max(1, options_.looks);
+    rate_ = options_.false_alarm_rate / looks;
     for (MetricRows& metric : metrics_) metric.SetRatios(options_.confidence);
-    bound_ = ExclusionBound(metrics_, options_.power);
+    bound_ = ExclusionBound(metrics_, (1 - options_.power) / looks);
     std::vector<Row> shared;
     for (const MetricRows& metric : metrics_) DecideShared(metric, &shared);
     DecideEach();
@@ -497,7 +501,8 @@ void DecidePairs(const PairedLogs& pairs, const CompareOptions& options,
   for (Row* row : rows) {
     PairedTestOptions test;
     test.false_alarm_rate = options.false_alarm_rate / tests;
-    test.miss_rate = (1 - options.power) / 2;
+    test.miss_rate = 1 - options.power;
+    test.upwards_only = true;  // as of runs that are no pairs
     test.min_effect = row->threshold.min_effect;
     test.detect_effect = row->threshold.detect_effect;
     const bool renamed = row->verdict == Verdict::kRenamed;

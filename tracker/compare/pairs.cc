@@ -165,9 +165,15 @@ int JudgePairs(absl::Span<const double> log_ratios,
           rounds, " rounds", ratios);
       return rounds;
     case Verdict::kUnchanged:
-      row->reason =
-          absl::StrCat("less than ", FormatShortPercent(test.detect_effect),
-                       " either way", ratios);
+      row->reason = absl::StrCat(
+          test.upwards_only
+              ? absl::StrCat("worse by at most ",
+                             FormatShortPercent(
+                                 std::max(0., std::expm1(evidence.inner_high))))
+              : absl::StrCat("less than ",
+                             FormatShortPercent(test.detect_effect),
+                             " either way"),
+          ratios);
       return rounds;
     default:
       break;

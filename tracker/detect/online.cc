@@ -37,6 +37,11 @@ constexpr double kFittedAway = 6.5;
 // Noise scales.
 constexpr double kReachOfWalk = 6;
 constexpr int kPointsOfWalk = 100;
+// A walk goes far in many steps: medians of so few neighbours that are so many
+// noise scales apart, most of the way between the levels, are none of its own.
+constexpr int kPointsOfJump = 3;
+constexpr double kJump = 12;
+constexpr double kShareOfJump = .7;
 // How much better than a ramp a step has to fit, in squared noise scales.
 constexpr double kRampPenalty = 10;
 // Changes closer to each other are not told apart online, and a level is not
@@ -289,13 +294,17 @@ bool OnlineDetector::MayBeWalk(absl::Span<const double> values,
                                const ChangePoint& found, double scale) const {
   const int points = PointsOfLevel();
   if (points >= kPointsOfWalk) return false;
+  const double step = std::abs(found.level_after - found.level_before);
+  const double jump = std::abs(
+      MedianOf(values.subspan(found.index, kPointsOfJump)) -
+      MedianOf(values.subspan(found.index - kPointsOfJump, kPointsOfJump)));
+  if (jump > kJump * scale && jump > kShareOfJump * step) return false;
   const int begin = std::max(0, static_cast<int>(values.size()) - points);
   const int change[] = {found.index - begin};
   const std::vector<double> residuals =
       SegmentResiduals(values.subspan(begin), change);
   // A walk of so few points hardly goes as far as the largest steps.
-  const bool within_reach = std::abs(found.level_after - found.level_before) <
-                            kReachOfWalk * ResidualScale(residuals);
+  const bool within_reach = step < kReachOfWalk * ResidualScale(residuals);
   return NeighbourCorrelation(residuals, scale) >
          kNeighboursOfWalk - (within_reach ? kFittedAway / points : 0);
 }

@@ -199,6 +199,17 @@ TEST(OnlineDetector, FindsAStepAfterSixPointsOnceTheDataShowIt) {
   EXPECT_GE(found, 45);
 }
 
+// Also where neighbours happen to be alike: no walk goes so far at once.
+TEST(OnlineDetector, NeverTakesALargeStepForAWalk) {
+  for (int seed = 1; seed <= 200; ++seed) {
+    EXPECT_EQ(
+        DetectOnline(SyntheticSeries(NoiseKind::kNormal, 40, {{6, 1.3}}, seed))
+            .confirmed.size(),
+        1)
+        << seed;
+  }
+}
+
 TEST(OnlineDetector, LevelsThatAlternateAtRandomAreNoNews) {
   for (const double ratio : {1.05, 1.1, 1.3}) {
     int confirmed = 0;

@@ -22,7 +22,8 @@
 namespace optrail::tracker {
 namespace {
 
-// Runs that noise is learned from.
+// Runs that noise is learned from, and that are looked at for benchmarks that
+// the last ones lack.
 constexpr int kLearningRuns = 60;
 // A clock may be ahead by as much; a run that started later is not to be
 // believed.
@@ -114,6 +115,23 @@ class BaselineFinder {
                              FindRuns(baseline, history, filter));
     LookAtSettings(&found);
     return found;
+  }
+
+  // What a full window left out: runs before its first, newest first.
+  std::vector<RunInfo> Before(const proto::Baseline::Window& window,
+                              const ResolvedBaseline& found) const {
+    const std::set<std::string> in_window = Ids(found.runs);
+    std::vector<RunInfo> older;
+    size_t passed = 0;
+    for (auto run = runs_.rbegin();
+         run != runs_.rend() && older.size() < kLearningRuns; ++run) {
+      if (in_window.count(run->id()) > 0) {
+        ++passed;
+      } else if (passed == in_window.size() && IsOfWindow(window, *run)) {
+        older.push_back(*run);
+      }
+    }
+    return older;
   }
 
  private:
@@ -226,6 +244,16 @@ class BaselineFinder {
     return found;
   }
 
+  // Whether a run is one of the window's that was measured like the candidate.
+  bool IsOfWindow(const proto::Baseline::Window& window,
+                  const RunInfo& run) const {
+    const proto::Run& header = run.header;
+    return candidate_ids_.count(run.id()) == 0 &&
+           header.commit().branch() == window.branch() &&
+           SameToolchain(header, candidate_) && !header.commit().dirty() &&
+           MeasuredAlike(policy_, header, candidate_) && past_.Has(header);
+  }
+
   // Newest first, until the window is full. Where too few runs were measured
   // like the candidate, others stand in, whose level is less sure.
   void FindWindow(const proto::Baseline::Window& window,
@@ -336,6 +364,47 @@ absl::StatusOr<std::vector<proto::Run>> ReadFailures(
     if (!results->empty()) failed.push_back(std::move(run));
   }
   return failed;
+}
+
+// The last runs may have measured a part of the suite (`--benchmark_filter`).
+// Of a benchmark that they lack the window holds runs before them, with nothing
+// else in them: without these it would be new, and never worse.
+absl::Status FillWindow(const BaselineFinder& finder, const History& history,
+                        const proto::Baseline::Window& window,
+                        const std::vector<proto::Run>& candidates,
+                        ResolvedBaseline* found,
+                        std::vector<proto::Run>* baseline) {
+  std::map<std::string, int> lacking;  // runs, by benchmark
+  for (const proto::Run& run : candidates) {
+    for (const proto::BenchmarkResult& result : run.results()) {
+      lacking[CanonicalText(result.key())] = window.runs();
+    }
+  }
+  const auto count = [&lacking](const proto::Run& run) {
+    for (const proto::BenchmarkResult& result : run.results()) {
+      const auto place = lacking.find(CanonicalText(result.key()));
+      if (place != lacking.end() && --place->second <= 0) lacking.erase(place);
+    }
+  };
+  for (const proto::Run& run : *baseline) count(run);
+  if (lacking.empty()) return absl::OkStatus();
+  for (const RunInfo& info : finder.Before(window, *found)) {
+    if (lacking.empty()) break;
+    OPTRAIL_ASSIGN_OR_RETURN(proto::Run run, history.ReadRun(info.id()));
+    auto* results = run.mutable_results();
+    results->erase(
+        std::remove_if(results->begin(), results->end(),
+                       [&lacking](const proto::BenchmarkResult& result) {
+                         return result.config_source() == proto::GIVEN ||
+                                lacking.count(CanonicalText(result.key())) == 0;
+                       }),
+        results->end());
+    if (results->empty()) continue;
+    count(run);
+    found->runs.insert(found->runs.begin(), info);
+    baseline->insert(baseline->begin(), std::move(run));
+  }
+  return absl::OkStatus();
 }
 
 // A config that somebody forced (`bench --config`) is judged as a candidate and
@@ -699,6 +768,11 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
       OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> baseline_whole,
                                ReadAll(history, found.runs));
       DropGivenConfigs(baseline_whole);
+      if (baseline.has_window()) {
+        OPTRAIL_RETURN_IF_ERROR(FillWindow(finder, history, baseline.window(),
+                                           candidate_whole, &found,
+                                           &baseline_whole));
+      }
       CompareOptions compare = CompareOptionsFor(
           policy, static_cast<int>(baselines.size()), options.looks);
       OPTRAIL_ASSIGN_OR_RETURN(

@@ -44,7 +44,7 @@ struct GateOptions {
   // For exemptions, and for runs from the future; 0: unknown.
   int64_t now_unix_s = 0;
   // How often the gate may be asked about this candidate while processes are
-  // added; the looks share the false-alarm rate.
+  // added; the looks share the false-alarm rate and 1 - power.
   int looks = 1;
   GitLookup git;
 };
@@ -96,7 +96,7 @@ void Judge(const Policy& policy, const Comparison& comparison,
 void Conclude(GateReport* report);
 
 // How a policy makes two sets of runs be compared, in one of `comparisons` that
-// share the false-alarm rate, as do the `looks`.
+// share the false-alarm rate, as do the `looks`, which share 1 - power, too.
 CompareOptions CompareOptionsFor(const Policy& policy, int comparisons,
                                  int looks = 1);
 

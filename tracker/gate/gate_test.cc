@@ -113,6 +113,24 @@ TEST_F(GateTest, IdenticalRunsAreGreen) {
   EXPECT_EQ(report.baselines[0].runs.size(), 6);
 }
 
+// Benchmarks measured again, or with a filter, push the others out of the last
+// ten runs and not out of the window.
+TEST_F(GateTest, OfABenchmarkThatTheLastRunsLackEarlierOnesAreTheWindow) {
+  for (int i = 1; i <= 14; ++i) {
+    Record(MakeRun(i, "main", {{"a", 100}, {"b", 200}}));
+  }
+  for (int i = 15; i <= 24; ++i) Record(MakeRun(i, "main", {{"b", 200}}));
+  Record(MakeRun(25, "main", {{"a", 120}, {"b", 200}, {"c", 300}}));
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 1) << GateText(report);
+  EXPECT_EQ(RowOf(report, "a").row.verdict, Verdict::kSlower);
+  EXPECT_EQ(RowOf(report, "a").row.baseline.run_ids.size(), 10);
+  EXPECT_EQ(RowOf(report, "b").row.verdict, Verdict::kUnchanged);
+  EXPECT_EQ(RowOf(report, "b").row.baseline.run_ids.size(), 10);
+  EXPECT_EQ(RowOf(report, "c").row.verdict, Verdict::kNew);
+  EXPECT_EQ(report.baselines[0].runs.size(), 20);
+}
+
 TEST_F(GateTest, ASlowDownIsRedAndNamesTheEvidence) {
   RecordMain(6);
   proto::Run candidate = MakeRun(7, "topic", {{"a", 120}, {"b", 200}});

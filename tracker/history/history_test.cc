@@ -243,6 +243,20 @@ TEST_F(HistoryTest, ResolvesWhatPeopleType) {
   EXPECT_FALSE(history.Resolve("").ok());
 }
 
+// Imported files have dates of a second, or of a day: commits decide, whatever
+// the ids draw.
+TEST_F(HistoryTest, OfDatesThatTieTheLatestIsOfTheLastCommit) {
+  const History history = Open();
+  for (const int position : {2, 5, 1, 4, 3}) {
+    ASSERT_TRUE(
+        history.AppendRun(MakeRun(0, absl::StrCat("c", position), position))
+            .ok());
+  }
+  EXPECT_EQ(history.FindRun("latest")->header.commit().id(), "c5");
+  EXPECT_EQ(history.FindRun("latest~1")->header.commit().id(), "c4");
+  EXPECT_EQ(history.FindRun("latest~4")->header.commit().id(), "c1");
+}
+
 TEST_F(HistoryTest, MergesByCopyingWhatIsMissing) {
   const History a = Open("a"), b = Open("b");
   const proto::Run shared = MakeRun(0, "aaaa"), only_b = MakeRun(1, "bbbb"),

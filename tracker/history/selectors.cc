@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -58,14 +57,15 @@ absl::Status Ambiguous(absl::string_view selector,
       "'", selector, "' could be any of: ", absl::StrJoin(shown, ", ")));
 }
 
-// The run that `selector` ("latest~N") names among those that are not dated in
-// the future: one of 2199 would be the latest for good.
+// The run that `selector` ("latest~N") names among `runs`, which are in series
+// order, without those dated in the future: one of 2199 would be the latest for
+// good.
 absl::StatusOr<std::vector<RunInfo>> BeforeLatest(
     int steps, absl::string_view selector, const std::string& where,
     int64_t now_unix_ns, std::vector<RunInfo> runs,
     std::vector<std::string>* notes) {
   const auto ahead =
-      std::partition(runs.begin(), runs.end(), [&](const RunInfo& run) {
+      std::stable_partition(runs.begin(), runs.end(), [&](const RunInfo& run) {
         return !IsInTheFuture(run.header.started_unix_ns(), now_unix_ns);
       });
   std::string left_out;
@@ -87,11 +87,13 @@ absl::StatusOr<std::vector<RunInfo>> BeforeLatest(
         absl::StrCat("'", selector, "': not that many runs in ", where,
                      left_out.empty() ? "" : "; ", left_out));
   }
-  std::sort(runs.begin(), runs.end(), [](const RunInfo& a, const RunInfo& b) {
-    return std::make_tuple(a.header.started_unix_ns(), a.id()) >
-           std::make_tuple(b.header.started_unix_ns(), b.id());
-  });
-  return std::vector<RunInfo>{std::move(runs[static_cast<size_t>(steps)])};
+  // Dates of files that are imported may tie: the order of the series decides.
+  std::stable_sort(
+      runs.begin(), runs.end(), [](const RunInfo& a, const RunInfo& b) {
+        return a.header.started_unix_ns() < b.header.started_unix_ns();
+      });
+  return std::vector<RunInfo>{
+      std::move(runs[runs.size() - 1 - static_cast<size_t>(steps)])};
 }
 
 }  // namespace

@@ -2,10 +2,11 @@
 
 #include <iostream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
-#include "base/table.h"
+#include "base/utf8.h"
 
 namespace optrail::tracker {
 
@@ -18,13 +19,16 @@ absl::Status RunAlert(const std::string& command, const std::string& json,
   OPTRAIL_ASSIGN_OR_RETURN(const CommandResult result,
                            RunCommand({"/bin/sh", "-c", command}, options));
   if (!result.stdout_text.empty()) {
-    std::cerr << EscapeForTerminal(result.stdout_text) << "\n";
+    std::cerr << SanitiseText(
+                     absl::StripTrailingAsciiWhitespace(result.stdout_text))
+              << "\n";
   }
   if (result.exit.ok()) return absl::OkStatus();
   return absl::UnknownError(
       absl::StrCat("--alert_command ", result.exit.ToString(),
                    result.stderr_text.empty() ? "" : ": ",
-                   EscapeForTerminal(result.stderr_text.substr(0, 500))));
+                   EscapeForTerminal(absl::StripTrailingAsciiWhitespace(
+                       TruncateUtf8(result.stderr_text, 500)))));
 }
 
 }  // namespace optrail::tracker

@@ -69,6 +69,11 @@ TEST(Alert, GetsJsonAndFailsWithItsLastWords) {
                                    absl::Milliseconds(50))
                               .message()),
               HasSubstr("timed out"));
+  // Its words are shown as lines, and do nothing to a terminal.
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(RunAlert("printf 'told\\nthree \\033[2Jpeople\\n'", "{}").ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "told\nthree \\x1b[2Jpeople\n");
   // A command that does not read is no failure.
   EXPECT_TRUE(RunAlert("true", std::string(1 << 20, 'x')).ok());
 }

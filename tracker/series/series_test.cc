@@ -156,6 +156,29 @@ TEST(BuildSeries, OrdersByCommitWhateverTheClockSaid) {
   EXPECT_THAT(commits, ElementsAre("a", "b", "c"));
 }
 
+// As an import may bring them; were each looked for among the others, this
+// would not end.
+TEST(BuildSeries, AHundredThousandCountersOfABenchmarkAreAsManySeries) {
+  constexpr int kCounters = 100000;
+  std::vector<proto::Run> runs;
+  for (int i = 0; i < 3; ++i) {
+    proto::Run run = MakeRun(i, std::string(1, 'a' + i), i + 1, {10});
+    proto::Measurement* measurement =
+        run.mutable_results(0)->mutable_measurements(0);
+    for (int j = 0; j < kCounters; ++j) {
+      proto::MeterWindow* window = measurement->add_windows();
+      window->set_metric("counter_" + std::to_string(j));
+      window->set_direction(proto::LOWER_IS_BETTER);
+      window->set_value(j);
+      window->set_calls(1);
+    }
+    runs.push_back(run);
+  }
+  const std::vector<Series> all = BuildSeries(runs);
+  ASSERT_EQ(all.size(), kCounters + 1);
+  for (const Series& series : all) EXPECT_EQ(series.points.size(), 3);
+}
+
 TEST(BuildSeries, SplitsByVersionHardwareAndBranchButNotByConfig) {
   proto::Run tuned = MakeRun(0, "a", 1, {10});
   tuned.mutable_results(0)->set_config("unroll=2");

@@ -9,8 +9,17 @@
 
 namespace optrail::tuning {
 
+int ReadingsWanted(double spread) {
+  constexpr double kQuantile95 = 1.645;
+  const double in_units = kQuantile95 * spread / kWorthFinding;
+  return static_cast<int>(
+      std::ceil(std::min<double>(2 * in_units * in_units, kMostRankReadings)));
+}
+
+double Doubt(double spread) { return 3 * std::sqrt(2.) * spread; }
+
 SequentialHalving::SequentialHalving(int members, int readings)
-    : log_costs_(members), readings_left_(readings) {
+    : readings_left_(readings) {
   alive_.resize(members);
   std::iota(alive_.begin(), alive_.end(), 0);
   for (int n = members; n > 1; n = (n + 1) / 2) ++stages_left_;
@@ -30,10 +39,10 @@ void SequentialHalving::StartStage() {
 
 void SequentialHalving::EndStage() {
   --stages_left_;
-  std::vector<double> scores(log_costs_.size());
+  std::map<int, double> scores;
   for (const int member : alive_) scores[member] = Score(member);
   std::stable_sort(alive_.begin(), alive_.end(),
-                   [&](int a, int b) { return scores[a] < scores[b]; });
+                   [&](int a, int b) { return scores.at(a) < scores.at(b); });
   const size_t half = (alive_.size() + 1) / 2;
   left_.insert(left_.begin(), alive_.begin() + half, alive_.end());
   alive_.resize(half);
@@ -42,17 +51,17 @@ void SequentialHalving::EndStage() {
 std::vector<int> SequentialHalving::NextRound() const {
   if (done()) return {};
   std::vector<int> round = alive_;
-  std::rotate(round.begin(), round.begin() + rounds_ % round.size(),
+  std::rotate(round.begin(), round.begin() + rounds() % round.size(),
               round.end());
   return round;
 }
 
 void SequentialHalving::AddRound(const std::map<int, double>& costs) {
+  log_costs_.emplace_back();
   for (const auto& [member, cost] : costs) {
-    log_costs_[member].push_back(std::log(cost));
+    log_costs_.back()[member] = std::log(cost);
   }
   readings_left_ -= static_cast<int>(alive_.size());
-  ++rounds_;
   if (--rounds_left_ > 0 && !alive_.empty()) return;
   EndStage();
   StartStage();
@@ -65,7 +74,11 @@ void SequentialHalving::Disqualify(int member) {
 }
 
 double SequentialHalving::Score(int member) const {
-  const std::vector<double>& values = log_costs_[member];
+  std::vector<double> values;
+  for (const std::map<int, double>& round : log_costs_) {
+    const auto found = round.find(member);
+    if (found != round.end()) values.push_back(found->second);
+  }
   if (values.empty()) return std::numeric_limits<double>::infinity();
   std::vector<double> means;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -74,6 +87,29 @@ double SequentialHalving::Score(int member) const {
     }
   }
   return Median(means);
+}
+
+double SequentialHalving::Spread() const {
+  // How the difference of two members changes from one round to the next holds
+  // neither what the members are like nor what a round is.
+  std::vector<double> changes;
+  for (size_t r = 1; r < log_costs_.size(); ++r) {
+    const std::map<int, double>& before = log_costs_[r - 1];
+    const std::map<int, double>& after = log_costs_[r];
+    for (auto a = after.begin(); a != after.end(); ++a) {
+      for (auto b = after.begin(); b != a; ++b) {
+        if (before.count(a->first) == 0 || before.count(b->first) == 0) {
+          continue;
+        }
+        changes.push_back(
+            std::abs((a->second - b->second) -
+                     (before.at(a->first) - before.at(b->first))));
+      }
+    }
+  }
+  // The median of |N(0, 1)|; four readings make a change.
+  constexpr double kMedianOfNormal = .6745;
+  return changes.empty() ? 0 : Median(changes) / kMedianOfNormal / 2;
 }
 
 std::vector<int> SequentialHalving::Order() const {

@@ -16,11 +16,30 @@
 //
 // What it finds best was chosen for its readings: how good it is must be read
 // anew (proof.h).
+//
+// How many readings tell the members apart follows from how much they vary:
+//
+//   const int each = ReadingsWanted(ranking.Spread());
+//   SequentialHalving again(finalists.size(), finalists.size() * each);
 
 #include <map>
 #include <vector>
 
 namespace optrail::tuning {
+
+// By how much a config has to be better for it to be worth finding: what a
+// proof tells apart.
+inline constexpr double kWorthFinding = .01;
+inline constexpr int kMostRankReadings = 64;
+
+// Readings of each of two members so that the better one leads in nine of ten
+// rankings if it is better by kWorthFinding and the logarithm of a reading has
+// the standard deviation `spread`; kMostRankReadings at most.
+int ReadingsWanted(double spread);
+// How far, as a logarithm, the first reading of one that is no worse than the
+// best may be above the lowest of them all: three standard deviations of a
+// difference.
+double Doubt(double spread);
 
 class SequentialHalving {
  public:
@@ -39,7 +58,10 @@ class SequentialHalving {
 
   // Best first: those left, then the others by when they left.
   std::vector<int> Order() const;
-  int rounds() const { return rounds_; }
+  int rounds() const { return static_cast<int>(log_costs_.size()); }
+  // Standard deviation of the logarithm of a reading beside the others of its
+  // round, by the median (an outlier does not move it); 0: too few to say.
+  double Spread() const;
 
  private:
   void StartStage();
@@ -49,13 +71,12 @@ class SequentialHalving {
   // and unmoved by a reading that is twice too slow (Hodges and Lehmann, 1963).
   double Score(int member) const;
 
-  std::vector<int> alive_;  // best first after a stage
-  std::vector<int> left_;   // those that left, best first
-  std::vector<std::vector<double>> log_costs_;
+  std::vector<int> alive_;                        // best first after a stage
+  std::vector<int> left_;                         // those that left, best first
+  std::vector<std::map<int, double>> log_costs_;  // of each round, by member
   int readings_left_;
   int stages_left_ = 0;
   int rounds_left_ = 0;  // of this stage
-  int rounds_ = 0;
 };
 
 }  // namespace optrail::tuning

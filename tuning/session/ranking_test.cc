@@ -91,5 +91,63 @@ TEST(SequentialHalvingTest, FindsTheBestThroughNoise) {
   EXPECT_GE(found, 175);
 }
 
+TEST(SequentialHalvingTest, ItsSpreadIsThatOfOneReadingBesideTheOthers) {
+  for (const double noise : {.003, .05}) {
+    SequentialHalving ranking(8, 400);
+    Rng rng(7);
+    int round = 0;
+    while (!ranking.done()) {
+      // What a round shares is no noise between its members, and neither is an
+      // outlier.
+      const double shared = std::exp(.3 * rng.Gaussian());
+      std::map<int, double> costs;
+      for (const int member : ranking.NextRound()) {
+        costs[member] =
+            shared * (10. + member) * std::exp(noise * rng.Gaussian());
+      }
+      if (++round % 7 == 0) costs.begin()->second *= 2;
+      ranking.AddRound(costs);
+    }
+    EXPECT_NEAR(ranking.Spread(), noise, .2 * noise);
+  }
+}
+
+TEST(SequentialHalvingTest, OneMemberOrOneRoundHasNoSpread) {
+  SequentialHalving alone(1, 100);
+  EXPECT_EQ(alone.Spread(), 0);
+  SequentialHalving once(4, 4);
+  once.AddRound({{0, 1.}, {1, 2.}, {2, 3.}, {3, 4.}});
+  EXPECT_EQ(once.Spread(), 0);
+}
+
+TEST(ReadingsWanted, GrowWithTheSquareOfTheSpreadAndEnd) {
+  EXPECT_EQ(ReadingsWanted(0), 0);
+  EXPECT_EQ(ReadingsWanted(.003), 1);
+  EXPECT_EQ(ReadingsWanted(.01), 6);
+  EXPECT_EQ(ReadingsWanted(.02), 22);
+  EXPECT_EQ(ReadingsWanted(10), kMostRankReadings);
+}
+
+// What ReadingsWanted promises: two that differ by what is worth finding are
+// told apart in more than nine of ten rankings.
+TEST(ReadingsWanted, TellsTwoApart) {
+  constexpr double kSpread = .02;
+  int right = 0;
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+    Rng rng(seed);
+    SequentialHalving ranking(2, 2 * ReadingsWanted(kSpread));
+    while (!ranking.done()) {
+      std::map<int, double> costs;
+      for (const int member : ranking.NextRound()) {
+        costs[member] = std::exp(member == 0 ? kWorthFinding : 0) *
+                        std::exp(kSpread * rng.Gaussian());
+      }
+      ranking.AddRound(costs);
+    }
+    right += ranking.Order()[0] == 1;
+  }
+  EXPECT_GT(right, 900);
+}
+
 }  // namespace
 }  // namespace optrail::tuning

@@ -1,8 +1,12 @@
 #include "tuning/session/session.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -403,18 +407,20 @@ absl::Status Session::ChooseFinalists() {
     };
     add(setup_.default_config, /*is_default=*/true);
     const bool has_winner = NamesWinner(objectives_);
+    const int most = kMostFinalists * setup_.finalists;
     const bool by_proposer =
         objectives_.size() == 1 || objectives_[0].has_weight();
-    for (const proto::Config& config :
-         !has_winner   ? proposer_->Front()
-         : by_proposer ? proposer_->Finalists(setup_.finalists)
-                       : BestByLimits(setup_.finalists)) {
+    for (const proto::Config& config : !has_winner ? proposer_->Front()
+                                       : by_proposer
+                                           ? proposer_->Finalists(most)
+                                           : BestByLimits(most)) {
       add(config, /*is_default=*/false);
     }
     OPTRAIL_RETURN_IF_ERROR(journal_->AppendFinalists(session_.finalists(),
                                                       session_.stop_reason()));
   }
   disqualified_.assign(session_.finalists_size(), false);
+  read_.assign(session_.finalists_size(), false);
   return absl::OkStatus();
 }
 
@@ -431,6 +437,7 @@ void Session::AccountReading(const Reading& reading) {
 
 absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
                                                int finalist) {
+  read_[finalist] = true;
   const auto journaled = journaled_readings_.find({of_proof, round, finalist});
   if (journaled != journaled_readings_.end()) {
     Reading reading = std::move(journaled->second);
@@ -544,15 +551,10 @@ bool Session::SetVerified(
   return WithinLimits(objectives_, values);
 }
 
-absl::StatusOr<std::vector<int>> Session::Rank() {
-  std::vector<int> candidates;
-  for (int i = 0; i < session_.finalists_size(); ++i) {
-    if (!session_.finalists(i).is_default()) candidates.push_back(i);
-  }
-  const int count = static_cast<int>(candidates.size());
-  SequentialHalving ranking(count, count * setup_.rank_rounds);
+absl::Status Session::ReadAll(const std::vector<int>& candidates,
+                              int first_round, SequentialHalving& ranking) {
   while (!ranking.done()) {
-    const int round = ranking.rounds();
+    const int round = first_round + ranking.rounds();
     Report(absl::StrCat("rank ", round + 1));
     std::map<int, double> costs;
     for (const int i : ranking.NextRound()) {
@@ -565,26 +567,103 @@ absl::StatusOr<std::vector<int>> Session::Rank() {
       }
     }
     ranking.AddRound(costs);
-    for (int i = 0; i < count; ++i) {
-      if (Disqualified(candidates[i])) ranking.Disqualify(i);
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (Disqualified(candidates[i])) ranking.Disqualify(static_cast<int>(i));
     }
   }
-  for (const int finalist : candidates) {
+  return absl::OkStatus();
+}
+
+std::vector<int> Session::InDoubt(const std::vector<int>& candidates,
+                                  double spread) const {
+  absl::flat_hash_map<std::string, double> first_costs;
+  for (const proto::Trial& trial : session_.trials()) {
+    const auto cost = Cost(objectives_, ValuesOf(objectives_, trial));
+    if (trial.outcome() == proto::OK && cost.has_value()) {
+      first_costs[CanonicalText(trial.config())] = *cost;
+    }
+  }
+  const auto first_cost = [&](int candidate) {
+    const auto found =
+        first_costs.find(CanonicalText(session_.finalists(candidate).config()));
+    return found == first_costs.end() ? std::numeric_limits<double>::infinity()
+                                      : found->second;
+  };
+  double least = std::numeric_limits<double>::infinity();
+  for (const int candidate : candidates) {
+    least = std::min(least, first_cost(candidate));
+  }
+  std::vector<int> in_doubt;
+  for (const int candidate : candidates) {
+    if (!Disqualified(candidate) &&
+        first_cost(candidate) <= least * std::exp(Doubt(spread))) {
+      in_doubt.push_back(candidate);
+    }
+  }
+  return in_doubt;
+}
+
+absl::Duration Session::MostProofTime() const {
+  return std::min(setup_.proof.max_time,
+                  std::max(kLeastProofTime, progress_.elapsed));
+}
+
+absl::StatusOr<std::vector<int>> Session::Rank() {
+  std::vector<int> all;
+  for (int i = 0; i < session_.finalists_size(); ++i) {
+    if (!session_.finalists(i).is_default()) all.push_back(i);
+  }
+  std::vector<int> few = all;
+  if (NamesWinner(objectives_) &&
+      static_cast<int>(few.size()) > setup_.finalists) {
+    few.resize(setup_.finalists);
+  }
+  const int64_t began_ns = session_.elapsed_ns();
+  const int few_readings = static_cast<int>(few.size()) * setup_.rank_rounds;
+  SequentialHalving ranking(static_cast<int>(few.size()), few_readings);
+  OPTRAIL_RETURN_IF_ERROR(ReadAll(few, /*first_round=*/0, ranking));
+  std::vector<int> order;
+  for (const int i : ranking.Order()) order.push_back(few[i]);
+
+  // Where readings vary more than that tells apart, the best of the search may
+  // be any of more configs: these are read again, and more often, from nothing.
+  const int wanted = ReadingsWanted(ranking.Spread());
+  if (wanted >= 2 * setup_.rank_rounds && ranking.rounds() > 0) {
+    std::vector<int> many = InDoubt(all, ranking.Spread());
+    const double per_reading_ns =
+        std::max<double>(1, session_.elapsed_ns() - began_ns) / few_readings;
+    const double affordable =
+        absl::ToDoubleNanoseconds(MostProofTime()) / 4 / per_reading_ns;
+    const int readings = static_cast<int>(std::min<double>(
+        affordable, static_cast<double>(many.size()) * wanted));
+    many.resize(std::min<size_t>(many.size(), readings / setup_.rank_rounds));
+    if (many.size() >= 2 && readings >= 2 * few_readings) {
+      SequentialHalving wider(static_cast<int>(many.size()), readings);
+      OPTRAIL_RETURN_IF_ERROR(ReadAll(many, ranking.rounds(), wider));
+      std::vector<int> wider_order;
+      for (const int i : wider.Order()) wider_order.push_back(many[i]);
+      // Those that were in no doubt come last.
+      for (const int i : order) {
+        if (!absl::c_linear_search(many, i) && !Disqualified(i)) {
+          wider_order.push_back(i);
+        }
+      }
+      order = std::move(wider_order);
+    }
+  }
+  for (const int finalist : all) {
     const proto::Finalist& read = session_.finalists(finalist);
     if (Disqualified(finalist) || read.measurements().empty()) continue;
     const auto measurements = read.measurements();
     SetVerified(finalist, measurements);
   }
-  std::vector<int> order;
-  for (const int i : ranking.Order()) order.push_back(candidates[i]);
   return order;
 }
 
 absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
   constexpr int kDefault = 0;  // the first finalist
   ProofOptions options = setup_.proof;
-  options.max_time =
-      std::min(options.max_time, std::max(kLeastProofTime, progress_.elapsed));
+  options.max_time = MostProofTime();
   PairedProof paired(options);
   proto::Proof proof;
   *proof.mutable_candidate() = session_.finalists(candidate).config();
@@ -670,6 +749,16 @@ absl::StatusOr<proto::Session> Session::Finish() {
     OPTRAIL_RETURN_IF_ERROR(EndSearch(proto::INTERRUPTED));
   }
   if (!NamesWinner(objectives_)) return session_;
+  OPTRAIL_RETURN_IF_ERROR(DeclareWinner());
+  // Chosen in case that readings vary, and never looked at.
+  auto* finalists = session_.mutable_finalists();
+  for (int i = finalists->size() - 1; i > 0; --i) {
+    if (!read_[i]) finalists->DeleteSubrange(i, 1);
+  }
+  return session_;
+}
+
+absl::Status Session::DeclareWinner() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<int> order, Rank());
   bool default_failed = false;
   for (const int candidate : order) {
@@ -677,7 +766,7 @@ absl::StatusOr<proto::Session> Session::Finish() {
     if (!default_failed) {
       OPTRAIL_ASSIGN_OR_RETURN(proven, Prove(candidate));
     }
-    if (proven == Proven::kDecided) return session_;
+    if (proven == Proven::kDecided) return absl::OkStatus();
     session_.clear_proof();
     if (proven == Proven::kCandidateFailed) continue;
     // There is nothing to be better than.
@@ -685,13 +774,13 @@ absl::StatusOr<proto::Session> Session::Finish() {
     OPTRAIL_ASSIGN_OR_RETURN(const bool works, VerifyAlone(candidate));
     if (!works) continue;
     *session_.mutable_winner() = session_.finalists(candidate).config();
-    return session_;
+    return absl::OkStatus();
   }
   if (!default_failed) {
     OPTRAIL_ASSIGN_OR_RETURN(const bool works, VerifyAlone(0));
     if (works) *session_.mutable_winner() = session_.finalists(0).config();
   }
-  return session_;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<proto::Session> RunSession(const SessionSetup& setup,

@@ -38,6 +38,8 @@
 
 namespace optrail::tuning {
 
+class SequentialHalving;
+
 struct TuneProgress {
   int64_t trials = 0;
   int64_t trial_limit = 0;  // 0: none
@@ -54,6 +56,9 @@ inline constexpr int kReadingAttempts = 3;
 // be resumed.
 inline constexpr int kMaxLost = 5;
 
+// Where readings vary, so many times as many configs are ranked at most.
+inline constexpr int kMostFinalists = 4;
+
 struct SessionSetup {
   // Everything that is known before the first trial: the task, hardware, space,
   // strategy, seed, budget, objectives (none: time).
@@ -68,7 +73,9 @@ struct SessionSetup {
       const proto::Session& begun, int batch)>
       propose;
 
-  // How many of the best are ranked, and by how many readings each on average.
+  // How many of the best are ranked, and by how many readings each on average;
+  // up to kMostFinalists times as many where these cannot be told apart by so
+  // few, within a quarter of the time that their proof may take.
   int finalists = 4;
   int rank_rounds = 8;
   ProofOptions proof;
@@ -169,7 +176,16 @@ class Session {
 
   absl::Status ChooseFinalists();
   std::vector<proto::Config> BestByLimits(int count) const;
+  absl::Status DeclareWinner();
   absl::StatusOr<std::vector<int>> Rank();
+  // Reads `candidates` until `ranking`, which is of these, is done.
+  absl::Status ReadAll(const std::vector<int>& candidates, int first_round,
+                       SequentialHalving& ranking);
+  // Those of `candidates` that may still be the best beside readings of this
+  // spread, as far as the search told.
+  std::vector<int> InDoubt(const std::vector<int>& candidates,
+                           double spread) const;
+  absl::Duration MostProofTime() const;
   absl::StatusOr<Proven> Prove(int candidate);
   // Enough readings of one that has nothing to be compared with.
   absl::StatusOr<bool> VerifyAlone(int finalist);
@@ -208,7 +224,7 @@ class Session {
   absl::optional<proto::Config> best_config_;
 
   std::map<std::tuple<bool, int, int>, Reading> journaled_readings_;
-  std::vector<bool> disqualified_;
+  std::vector<bool> disqualified_, read_;  // of the finalists
   int proof_round_ = 0;
 };
 

@@ -366,6 +366,45 @@ TEST_F(SessionTest, ReadingAgainCorrectsTheWinnersCurse) {
   EXPECT_EQ(CanonicalText(session->winner()), "tile=16,unroll=5");
 }
 
+// Where readings vary so much that the best of the search may be any of many,
+// more of them are read again than the few that led, and the best is found
+// though the search put it behind these.
+TEST_F(SessionTest, WhereReadingsVaryMoreConfigsAreRanked) {
+  setup_.header.mutable_budget()->set_trials(1000);
+  setup_.finalists = 2;
+  class Vague : public FakeEvaluator {
+   public:
+    Answer Evaluate(const Request& request) override {
+      Answer answer = FakeEvaluator::Evaluate(request);
+      if (request.purpose == Purpose::kSearch &&
+          CanonicalText(request.config) == "tile=16,unroll=5") {
+        SetTime(answer.trial.time_ns() * 1.1, answer.trial);
+      }
+      // A small part of what the search took.
+      if (request.purpose == Purpose::kRank) answer.trial.set_elapsed_ns(1);
+      return answer;
+    }
+  };
+  setup_.rank_rounds = 4;
+  for (const double noise : {.001, .06}) {
+    ASSERT_TRUE(RemoveSessionJournal(setup_).ok());
+    Vague evaluator;
+    evaluator.again_noise = noise;
+    const auto session = Run(evaluator);
+    ASSERT_TRUE(session.ok()) << session.status();
+    for (const proto::Finalist& finalist : session->finalists()) {
+      EXPECT_TRUE(finalist.is_default() || finalist.measurements_size() > 0);
+    }
+    if (noise < .01) {
+      EXPECT_EQ(session->finalists_size(), 3);  // two and the default
+    } else {
+      EXPECT_GT(session->finalists_size(), 3);
+      EXPECT_EQ(CanonicalText(session->proof().candidate()),
+                "tile=16,unroll=5");
+    }
+  }
+}
+
 // At every point at which a session can be killed, resuming gives the session
 // of an uninterrupted run and measures nothing twice.
 TEST_F(SessionTest, ResumesAtEveryPointWithTheSameTrials) {

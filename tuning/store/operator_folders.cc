@@ -70,6 +70,11 @@ class BuildText {
   size_t position_ = 0;
 };
 
+// The macro, or one that calls it, such as elementwise_operator.
+bool DeclaresOperators(absl::string_view macro) {
+  return macro == "operator" || absl::EndsWith(macro, "_operator");
+}
+
 }  // namespace
 
 std::vector<std::string> OperatorsDeclaredIn(absl::string_view build_file) {
@@ -89,7 +94,7 @@ std::vector<std::string> OperatorsDeclaredIn(absl::string_view build_file) {
       previous = text.TakeName();
     } else if (c == '(' || c == '[' || c == '{') {
       ++depth;
-      if (c == '(' && depth == 1 && previous == "operator") call = depth;
+      if (c == '(' && depth == 1 && DeclaresOperators(previous)) call = depth;
       text.Step();
       previous.clear();
     } else if (c == ')' || c == ']' || c == '}') {

@@ -2,9 +2,10 @@
 #define OPTRAIL_TUNING_STORE_OPERATOR_FOLDERS_H_
 
 // Where the operators of a source tree live: the folders whose BUILD files
-// declare them with the `operator` macro. So tuned configs find their way to
-// the operator in any workspace, whatever its folders are called, and without
-// the operator being part of this binary.
+// declare them with the `operator` macro, or with one whose name ends in
+// `_operator` and which calls it. So tuned configs find their way to the
+// operator in any workspace, whatever its folders are called, and without the
+// operator being part of this binary.
 //
 //   ASSIGN_OR_RETURN(const OperatorFolders folders,
 //                    OperatorFolders::Find("/home/me/kernels"));

@@ -31,10 +31,15 @@ cc_library(name = "lib", srcs = ["operator(name = 'in_a_string')"])
 operator(name = "in_a_docstring")
 """
 operator(name="second",srcs=[])
-my_operator(name = "another_macro")
+elementwise_operator(
+    name = "of_a_macro_that_calls_it",
+    cuda = True,
+)
+operators(name = "another_macro")
+operator_test(name = "a_test")
 [operator(name = n) for n in NAMES]
 )bzl"),
-              ElementsAre("soft)max", "second"));
+              ElementsAre("soft)max", "second", "of_a_macro_that_calls_it"));
   EXPECT_THAT(OperatorsDeclaredIn("operator(name = \"cut off"),
               ElementsAre("cut off"));
   EXPECT_THAT(OperatorsDeclaredIn("operator(name"), IsEmpty());

@@ -61,6 +61,26 @@ TEST(SequentialErrorRateTest, HoldsForTheWholeComparisonOfManyBenchmarks) {
   EXPECT_LE(Simulate(options).any_slower, 28);
 }
 
+// As a gate asks: 5% worse is called unchanged with 1 - power at most, whenever
+// that ends it.
+TEST(SequentialErrorRateTest, AGateRarelyMissesWhatMatters) {
+  for (const Noise noise : {Noise::kNormal, Noise::kOutliers, Noise::kSkewed}) {
+    for (const double spread : {.02, .05}) {
+      SimulationOptions options;
+      options.noise = noise;
+      options.spread = spread;
+      options.comparisons = 150;
+      options.max_rounds = 40;
+      options.effect = options.test.detect_effect;
+      options.test.miss_rate = .05;
+      options.test.upwards_only = true;
+      // 0.05 would exceed 17 of 150 with a probability below 0.001.
+      EXPECT_LE(Simulate(options).unchanged, 17. / 150)
+          << "noise " << static_cast<int>(noise) << ", spread " << spread;
+    }
+  }
+}
+
 TEST(SequentialErrorRateTest, FindsWhatIsThereWithFewRounds) {
   SimulationOptions options;
   options.comparisons = 500;

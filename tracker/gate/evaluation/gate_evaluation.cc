@@ -5,7 +5,8 @@
 //   bazel run :gate_evaluation -- --sets=$PWD/runs_calm_2c.tsv
 //
 // A set is a file (recorded_set.h). --history=DIR --export=FILE makes one of a
-// history whose runs are of the same code. --simulate=N adds N simulated sets
+// history whose runs are of the same code. --rounds=FILE takes runs of one
+// process for the rounds of pull requests. --simulate=N adds N simulated sets
 // whose noise is made to be like that of a machine with a drift of 3.2% that
 // six of eight benchmarks share.
 
@@ -34,6 +35,8 @@
 #include "tracker/gate/gate.h"
 
 ABSL_FLAG(std::vector<std::string>, sets, {}, "recorded sets, see above");
+ABSL_FLAG(std::vector<std::string>, rounds, {},
+          "recorded runs of one process, as rounds of pull requests");
 ABSL_FLAG(int, simulate, 0, "simulated sets");
 ABSL_FLAG(std::string, history, "", "history to make a set from");
 ABSL_FLAG(std::string, export, "", "where to write it");
@@ -100,29 +103,22 @@ struct Share {
 struct Figures {
   Share red, green;
   Share pairs_slower, rows_unclear;
-  Share found10, found5, found5_again;
+  Share found10, found5, found5_again, red_again, green_again;
   Share told_after, found20_after;
-  Share paired_red, paired_green, paired_green_again;
-  Share paired10, paired5, paired5_again;
   std::map<std::string, Share> unclear;  // by benchmark, in gates
 
   void Add(const Figures& other) {
-    for (const auto& [mine, its] :
-         {std::make_pair(&red, &other.red),
-          {&green, &other.green},
-          {&pairs_slower, &other.pairs_slower},
-          {&rows_unclear, &other.rows_unclear},
-          {&found10, &other.found10},
-          {&found5, &other.found5},
-          {&found5_again, &other.found5_again},
-          {&told_after, &other.told_after},
-          {&found20_after, &other.found20_after},
-          {&paired_red, &other.paired_red},
-          {&paired_green, &other.paired_green},
-          {&paired_green_again, &other.paired_green_again},
-          {&paired10, &other.paired10},
-          {&paired5, &other.paired5},
-          {&paired5_again, &other.paired5_again}}) {
+    for (const auto& [mine, its] : {std::make_pair(&red, &other.red),
+                                    {&green, &other.green},
+                                    {&pairs_slower, &other.pairs_slower},
+                                    {&rows_unclear, &other.rows_unclear},
+                                    {&found10, &other.found10},
+                                    {&found5, &other.found5},
+                                    {&found5_again, &other.found5_again},
+                                    {&red_again, &other.red_again},
+                                    {&green_again, &other.green_again},
+                                    {&told_after, &other.told_after},
+                                    {&found20_after, &other.found20_after}}) {
       mine->part += its->part;
       mine->whole += its->whole;
     }
@@ -155,7 +151,6 @@ class Evaluation {
     }
     if (absl::GetFlag(FLAGS_gates_only)) return figures_;
     Pairs();
-    PullRequests();
     return figures_;
   }
 
@@ -180,20 +175,21 @@ class Evaluation {
           RowOf(GateLast(Numbered(past), 1, 1), name).verdict ==
           Verdict::kSlower);
       past.back() = Slowed(runs[last], which, 1.05);
-      GateReport slowed = GateLast(Numbered(past), 1, 1);
-      figures_.found5.Add(RowOf(slowed, name).verdict == Verdict::kSlower);
-      // What the gate asks for: more runs, other ones of the set.
-      size_t candidates = 1;
-      for (int look = 2; look <= 3 && slowed.exit_code == 3; ++look) {
-        for (int more = 0; more < (look == 2 ? 4 : 8); ++more) {
-          past.push_back(
-              Slowed(runs[(last + candidates) % runs.size()], which, 1.05));
-          ++candidates;
-        }
-        slowed = GateLast(Numbered(past), candidates, 3);
+      figures_.found5.Add(RowOf(GateLast(Numbered(past), 1, 1), name).verdict ==
+                          Verdict::kSlower);
+      const GateReport same = GateAgain(runs, last, which, 1);
+      figures_.red_again.Add(same.exit_code == 1);
+      figures_.green_again.Add(same.exit_code == 0);
+      const GateReport slowed = GateAgain(runs, last, which, 1.05);
+      const Row& row = RowOf(slowed, name);
+      figures_.found5_again.Add(row.verdict == Verdict::kSlower);
+      if (row.verdict != Verdict::kSlower && absl::GetFlag(FLAGS_show)) {
+        std::cout << set_.name << ", run " << runs[last].elapsed_ns() << " as "
+                  << last << ": 5% missed, exit code " << slowed.exit_code
+                  << ", " << row.name << " " << InfoOf(row.verdict).name << ", "
+                  << row.candidate.processes << " processes, " << row.reason
+                  << "\n";
       }
-      figures_.found5_again.Add(RowOf(slowed, name).verdict ==
-                                Verdict::kSlower);
     }
   }
 
@@ -216,37 +212,6 @@ class Evaluation {
         figures_.found20_after.Add(
             RowOf(GateLast(Numbered(past), 1, 1), name).verdict ==
             Verdict::kSlower);
-      }
-    }
-  }
-
-  // Neighbours in time as merge base and head, ten rounds, and twenty more
-  // where that is not clear.
-  void PullRequests() {
-    constexpr size_t kLook = 4, kAllLooks = 12;
-    const std::vector<proto::Run>& all = set_.runs;
-    for (size_t at = 0; at + kAllLooks <= all.size(); at += 2) {
-      const std::vector<proto::Run> first(all.begin() + at,
-                                          all.begin() + at + kLook);
-      const std::vector<proto::Run> more(all.begin() + at,
-                                         all.begin() + at + kAllLooks);
-      const GateReport same = GatePairs(first, -1, 1);
-      const GateReport again =
-          same.exit_code == 3 ? GatePairs(more, -1, 1) : same;
-      figures_.paired_red.Add(again.exit_code == 1);
-      figures_.paired_green.Add(same.exit_code == 0);
-      figures_.paired_green_again.Add(again.exit_code == 0);
-      for (int j = 0; j < all[at].results_size(); ++j) {
-        const std::string name = all[at].results(j).key().operator_name();
-        const auto found = [&](const std::vector<proto::Run>& runs,
-                               double factor) {
-          return RowOf(GatePairs(runs, j, factor), name).verdict ==
-                 Verdict::kSlower;
-        };
-        figures_.paired10.Add(found(first, 1.1));
-        const bool five = found(first, 1.05);
-        figures_.paired5.Add(five);
-        figures_.paired5_again.Add(five || found(more, 1.05));
       }
     }
   }
@@ -277,7 +242,61 @@ class Evaluation {
   Figures figures_;
 };
 
+// Pull requests that begin at every third round, by how many rounds they begin
+// with.
+absl::Status EvaluateRounds() {
+  for (const std::string& path : absl::GetFlag(FLAGS_rounds)) {
+    OPTRAIL_ASSIGN_OR_RETURN(const RecordedSet set, ReadRecordedSet(path));
+    const int recorded = static_cast<int>(set.runs.size()) / 2;
+    Table table({{set.name},
+                 {"gates", Align::kRight},
+                 {"red", Align::kRight},
+                 {"exit 0 at once", Align::kRight},
+                 {"exit 0", Align::kRight},
+                 {"rounds in all", Align::kRight},
+                 {"10% found at once", Align::kRight},
+                 {"10% found", Align::kRight},
+                 {"5% found at once", Align::kRight},
+                 {"5% found", Align::kRight},
+                 {"rounds in all", Align::kRight}});
+    for (const int rounds : {10, 15, 20, 30}) {
+      Share red, green_first, green, ten_first, ten, five_first, five;
+      double same_rounds = 0, five_rounds = 0;
+      int gates = 0;
+      for (int at = 0; at < recorded; at += 3) {
+        const PullRequest same = GatePullRequest(set.runs, at, rounds, -1, 1);
+        red.Add(same.last.exit_code == 1);
+        green_first.Add(same.first.exit_code == 0);
+        green.Add(same.last.exit_code == 0);
+        same_rounds += same.rounds;
+        const int which = at / 3 % set.runs[0].results_size();
+        const std::string name =
+            set.runs[0].results(which).key().operator_name();
+        const auto found = [&name](const GateReport& report) {
+          return RowOf(report, name).verdict == Verdict::kSlower;
+        };
+        PullRequest slowed = GatePullRequest(set.runs, at, rounds, which, 1.1);
+        ten_first.Add(found(slowed.first));
+        ten.Add(found(slowed.last));
+        slowed = GatePullRequest(set.runs, at, rounds, which, 1.05);
+        five_first.Add(found(slowed.first));
+        five.Add(found(slowed.last));
+        five_rounds += slowed.rounds;
+        ++gates;
+      }
+      table.AddRow({absl::StrCat(rounds, " rounds"), Cell::Integer(gates),
+                    red.Text(), green_first.Text(), green.Text(),
+                    absl::StrFormat("%.1f", same_rounds / gates),
+                    ten_first.Text(), ten.Text(), five_first.Text(),
+                    five.Text(), absl::StrFormat("%.1f", five_rounds / gates)});
+    }
+    std::cout << table.ToMarkdown() << "\n";
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Evaluate() {
+  if (!absl::GetFlag(FLAGS_rounds).empty()) return EvaluateRounds();
   Rng rng(absl::GetFlag(FLAGS_seed));
   std::vector<RecordedSet> sets;
   for (const std::string& path : absl::GetFlag(FLAGS_sets)) {
@@ -316,19 +335,13 @@ absl::Status Evaluate() {
   add_share("10% in one benchmark found", &Figures::found10);
   add_share("5% found", &Figures::found5);
   add_share("5% found after measuring again", &Figures::found5_again);
+  add("red after measuring again",
+      [](const Figures& f) { return f.red_again.UpperText(); });
+  add_share("exit 0 after measuring again", &Figures::green_again);
   add_share("told after a bad run or an improvement", &Figures::told_after);
   add_share("x1.2 found there", &Figures::found20_after);
   add_share("compare: pairs of runs with a row slower", &Figures::pairs_slower);
   add_share("compare: rows that can't tell", &Figures::rows_unclear);
-  add("pull requests",
-      [](const Figures& f) { return absl::StrCat(f.paired_red.whole); });
-  add("red, after at most thirty rounds",
-      [](const Figures& f) { return f.paired_red.UpperText(); });
-  add_share("exit 0 after ten rounds", &Figures::paired_green);
-  add_share("exit 0 after at most thirty", &Figures::paired_green_again);
-  add_share("10% in one benchmark found after ten", &Figures::paired10);
-  add_share("5% found after ten", &Figures::paired5);
-  add_share("5% found after at most thirty", &Figures::paired5_again);
   for (const auto& [name, share] : all.unclear) {
     add(absl::StrCat("can't tell ", name), [&](const Figures& f) {
       const auto found = f.unclear.find(name);

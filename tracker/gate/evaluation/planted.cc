@@ -1,9 +1,11 @@
 #include "tracker/gate/evaluation/planted.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "re2/re2.h"
 #include "tracker/gate/policy.h"
 
 namespace optrail::tracker {
@@ -65,26 +67,78 @@ GateReport GateLast(const std::vector<proto::Run>& runs, size_t candidates,
   return Judged(comparison);
 }
 
-GateReport GatePairs(const std::vector<proto::Run>& runs, int which,
-                     double factor) {
-  static const Policy policy = Policy::Default();
-  std::vector<proto::Run> measured;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const bool head = IsHead(i);
-    proto::Run run = head ? Slowed(runs[i], which, factor) : runs[i];
-    run.set_run_id(absl::StrFormat("%04d", i));
-    run.set_pairing_id("a pull request");
-    for (proto::BenchmarkResult& result : *run.mutable_results()) {
-      int round = static_cast<int>(i / 2) * kProcesses;
-      for (auto& m : *result.mutable_measurements()) m.set_round(++round);
+GateReport GateAgain(const std::vector<proto::Run>& runs, size_t last,
+                     int which, double factor) {
+  constexpr int kLooks = 3;
+  constexpr size_t kMostCandidates = 13;  // of 30, none is in the window, too
+  std::vector<proto::Run> measured(runs.begin(), runs.begin() + last);
+  size_t candidates = 0;
+  const auto measure = [&](size_t more) {
+    for (; more > 0 && candidates < kMostCandidates; --more, ++candidates) {
+      measured.push_back(
+          Slowed(runs[(last + candidates) % runs.size()], which, factor));
     }
-    measured.push_back(std::move(run));
+    return GateLast(Numbered(measured), candidates, kLooks);
+  };
+  GateReport report = measure(1);
+  for (int look = 2; look <= kLooks && report.exit_code == 3; ++look) {
+    const absl::optional<Remeasure> request = RemeasureRequest(report);
+    if (!request.has_value()) break;
+    report =
+        measure((request->additional_processes + kProcesses - 1) / kProcesses);
   }
-  std::vector<const proto::Run*> sides[2];
-  for (size_t i = 0; i < measured.size(); ++i) {
-    sides[IsHead(i)].push_back(&measured[i]);
+  return report;
+}
+
+PullRequest GatePullRequest(const std::vector<proto::Run>& runs, int at,
+                            int rounds, int which, double factor) {
+  static const Policy policy = Policy::Default();
+  const int recorded = static_cast<int>(runs.size()) / 2;
+  std::vector<proto::Run> sides[2];  // base and head, by round
+  int measured = 0;
+  PullRequest request;
+  const auto measure = [&](int more, const std::string& filter) {
+    const RE2 wanted(filter);
+    for (; more > 0 && measured < recorded; --more, ++measured) {
+      const int round = (at + measured) % recorded;
+      for (const int turn : {0, 1}) {
+        const size_t i = 2 * static_cast<size_t>(round) + turn;
+        const bool head = IsHead(i);
+        proto::Run run = head ? Slowed(runs[i], which, factor) : runs[i];
+        run.set_run_id(absl::StrFormat("%04d", 2 * measured + turn));
+        run.set_pairing_id("a pull request");
+        auto* results = run.mutable_results();
+        const int all = results->size();
+        results->erase(
+            std::remove_if(results->begin(), results->end(),
+                           [&wanted](const proto::BenchmarkResult& result) {
+                             return !RE2::PartialMatch(
+                                 result.key().operator_name(), wanted);
+                           }),
+            results->end());
+        for (proto::BenchmarkResult& result : *results) {
+          for (auto& m : *result.mutable_measurements()) {
+            m.set_round(measured + 1);
+          }
+        }
+        request.rounds += .5 * results->size() / all;
+        sides[head].push_back(std::move(run));
+      }
+    }
+    return Judged(Compare(Pointers(sides[0], 0, sides[0].size()),
+                          Pointers(sides[1], 0, sides[1].size()),
+                          CompareOptionsFor(policy, 1)));
+  };
+  request.first = request.last = measure(rounds, "");
+  int left = 40;
+  while (request.last.exit_code == 3 && left > 0) {
+    const absl::optional<Remeasure> more = RemeasureRequest(request.last);
+    if (!more.has_value()) break;
+    const int added = std::min(more->additional_processes, left);
+    request.last = measure(added, more->filter);
+    left -= added;
   }
-  return Judged(Compare(sides[0], sides[1], CompareOptionsFor(policy, 1)));
+  return request;
 }
 
 const Row& RowOf(const GateReport& report, const std::string& name) {

@@ -25,11 +25,22 @@ std::vector<proto::Run> Numbered(std::vector<proto::Run> runs);
 GateReport GateLast(const std::vector<proto::Run>& runs, size_t candidates,
                     int looks);
 
-// The gate of a pull request that took benchmark `which` times `factor`:
-// neighbours of `runs` as merge base and head, measured in turn, each process a
-// round. An even number of runs.
-GateReport GatePairs(const std::vector<proto::Run>& runs, int which,
-                     double factor);
+// The gate of the run at `last`, which took benchmark `which` times `factor`,
+// against those before it; where that is not clear, measured again at most
+// twice: what the gate asks for, other ones of `runs`.
+GateReport GateAgain(const std::vector<proto::Run>& runs, size_t last,
+                     int which, double factor);
+
+// ci/gate.sh on a pull request that took benchmark `which` times `factor`, by
+// `runs` of one process that were recorded one after another: from round `at`
+// on (the last is followed by the first) as many rounds, and then those that
+// the gate asks for, of what it asks for, at most 40.
+struct PullRequest {
+  GateReport first, last;
+  double rounds = 0;  // in all; those of a part of the suite are a part of one
+};
+PullRequest GatePullRequest(const std::vector<proto::Run>& runs, int at,
+                            int rounds, int which, double factor);
 
 const Row& RowOf(const GateReport& report, const std::string& name);
 

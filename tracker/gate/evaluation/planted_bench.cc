@@ -1,12 +1,14 @@
-// Stands in for `optrail bench` where a script is judged and no machine
-// (ci/gate_test.sh): four benchmarks whose times are noise of 1% around a level
-// that drifts from round to round and is slowed by what the commit says.
+// Stands in for `optrail bench` and `optrail suite WORKLOAD` where a script is
+// judged and no machine (ci/gate_test.sh, ci/nightly_test.sh): four benchmarks
+// whose times are noise around a level that drifts from round to round, where
+// there are rounds, and is slowed by what the commit says.
 //
 //   planted_bench bench --history=DIR --pairing=ID --round=3 --processes=1
 //
 // The working directory is a commit's tree; its file `slow` holds a benchmark
-// and a factor ("BM_2 1.1") or is absent. It takes the flags that scripts pass
-// to `optrail bench` and records as that does.
+// and a factor ("BM_2 1.1") or is absent, its file `noise` what processes vary
+// by (".04") if that is not 1%. It takes the flags that scripts pass and
+// records as those commands do.
 
 #include <cmath>
 #include <cstdint>
@@ -33,6 +35,7 @@
 ABSL_FLAG(std::string, workload, "", "the suite");
 ABSL_FLAG(std::string, history, "", "");
 ABSL_FLAG(std::string, store, "", "ignored");
+ABSL_FLAG(std::string, report, "", "ignored");
 ABSL_FLAG(std::string, pairing, "", "");
 ABSL_FLAG(int, round, 0, "");
 ABSL_FLAG(int, processes, 5, "");
@@ -51,7 +54,7 @@ constexpr double kDrift = .15;  // far more than what is to be found
 // Of both sides of a round alike.
 double DriftOf(int round) { return kDrift * std::sin(1.7 * round); }
 
-absl::Status Record() {
+absl::Status Record(const std::string& suite) {
   OPTRAIL_ASSIGN_OR_RETURN(const GitFacts facts, FindGitFacts("."));
   std::string slow_name;
   double factor = 1;
@@ -64,15 +67,35 @@ absl::Status Record() {
     }
     slow_name = words[0];
   }
-  const int round = absl::GetFlag(FLAGS_round);
+  double noise = kNoise;
+  if (const auto text = ReadFile("noise"); text.ok()) {
+    if (!absl::SimpleAtod(*text, &noise)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("noise: '", *text, "', expected a number"));
+    }
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(absl::GetFlag(FLAGS_history)));
+  // Runs in turn differ by their round, others by what was recorded before.
+  const bool in_turn = !absl::GetFlag(FLAGS_pairing).empty();
+  int round = absl::GetFlag(FLAGS_round);
+  if (!in_turn) {
+    OPTRAIL_ASSIGN_OR_RETURN(const RunList before, history.ListRuns());
+    round = static_cast<int>(before.runs.size());
+  }
   Rng rng(StableHash(absl::StrCat(facts.commit, "/", round)));
   proto::Run run;
   run.set_started_unix_ns(Clock::Real()->WallNs());
   run.set_run_id(NewRecordId(run.started_unix_ns()));
-  run.set_suite(absl::GetFlag(FLAGS_workload));
+  run.set_suite(suite);
   run.set_source("optrail");
   run.mutable_commit()->set_id(facts.commit);
   run.mutable_commit()->set_dirty(facts.dirty);
+  run.mutable_commit()->set_branch(facts.branch);
+  if (facts.first_parent_position.has_value()) {
+    run.mutable_commit()->set_first_parent_position(
+        *facts.first_parent_position);
+  }
   run.mutable_hardware()->set_id("planted");
   run.set_pairing_id(absl::GetFlag(FLAGS_pairing));
   const RE2 filter(absl::GetFlag(FLAGS_benchmark_filter));
@@ -84,19 +107,17 @@ absl::Status Record() {
     result->set_outcome(proto::OK);
     for (int p = 0; p < absl::GetFlag(FLAGS_processes); ++p) {
       proto::Measurement* measurement = result->add_measurements();
-      measurement->set_round(round);
+      if (in_turn) measurement->set_round(round);
       measurement->set_calls_per_sample(1);
-      const double level = std::log(1e5 * (j + 1)) + DriftOf(round) +
-                           kNoise * rng.Gaussian() +
-                           (name == slow_name ? std::log(factor) : 0);
+      const double level =
+          std::log(1e5 * (j + 1)) + (in_turn ? DriftOf(round) : 0) +
+          noise * rng.Gaussian() + (name == slow_name ? std::log(factor) : 0);
       for (int i = 0; i < kSamples; ++i) {
         measurement->add_sample_ns(std::llround(
-            std::exp(level + .1 * kNoise * std::abs(rng.Gaussian()))));
+            std::exp(level + .1 * noise * std::abs(rng.Gaussian()))));
       }
     }
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const History history,
-                           History::Open(absl::GetFlag(FLAGS_history)));
   return history.AppendRun(run);
 }
 
@@ -104,8 +125,10 @@ absl::Status Record() {
 }  // namespace optrail::tracker
 
 int main(int argc, char** argv) {
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status done = optrail::tracker::Record();
+  // "planted_bench", "suite", "smoke"
+  const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
+  const absl::Status done = optrail::tracker::Record(
+      words.size() > 2 ? words[2] : absl::GetFlag(FLAGS_workload));
   if (done.ok()) return 0;
   std::cerr << "error: " << done.message() << "\n";
   return 2;

@@ -19,6 +19,10 @@ ABSL_FLAG(std::string, processes, "", "Table of process medians.");
 ABSL_FLAG(std::string, recordings, "", "Folder of recorded spaces.");
 ABSL_FLAG(int, sessions, 2000, "Sessions per line.");
 ABSL_FLAG(uint64_t, seed, 1, "Of the first session.");
+ABSL_FLAG(int, finalists, optrail::tuning::SessionSetup().finalists,
+          "How many configs are ranked.");
+ABSL_FLAG(int, rank_rounds, optrail::tuning::SessionSetup().rank_rounds,
+          "Readings of each of them, on average.");
 ABSL_FLAG(int, max_rounds, optrail::tuning::ProofOptions().max_rounds,
           "Cap on the rounds of a proof.");
 
@@ -38,11 +42,13 @@ void Print(const char* name, const RecordedNoise& noise, Half half) {
       options.seed = absl::GetFlag(FLAGS_seed);
       options.gain = gain;
       options.all_gain = all_gain;
+      options.finalists = absl::GetFlag(FLAGS_finalists);
+      options.rank_rounds = absl::GetFlag(FLAGS_rank_rounds);
       options.proof.max_rounds = absl::GetFlag(FLAGS_max_rounds);
       const auto result = Simulate(noise, options);
       std::printf(
           "| %s, %s | %.0f%% | %s | %.2f%% | %.2f%% | %.1f%% | %.1f%% | %.1f%% "
-          "| %.2f%% | %.0f | %.0f |\n",
+          "| %.2f%% | %.0f | %.0f | %.0f |\n",
           name, half == Half::kFit ? "fitted" : "judged", 100 * gain,
           gain == 0  ? "none"
           : all_gain ? "15 of 15"
@@ -53,7 +59,7 @@ void Print(const char* name, const RecordedNoise& noise, Half half) {
           Percent(result.old_rule, result.sessions),
           Percent(result.covering, result.proofs),
           Percent(result.narrow, result.proofs), 100 * result.mean_half_width,
-          result.mean_rounds, result.p95_rounds);
+          result.mean_rounds, result.p95_rounds, result.mean_rank_readings);
       std::fflush(stdout);
     }
   }
@@ -65,8 +71,8 @@ int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
   std::printf(
       "| noise | true gain | of | claimed | upper 95%% | before | covered | "
-      "within 1%% | half width | rounds | p95 |\n"
-      "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+      "within 1%% | half width | rounds | p95 | rank readings |\n"
+      "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   for (const Half half : {Half::kFit, Half::kJudge}) {
     for (const bool processes : {true, false}) {
       const std::string path =

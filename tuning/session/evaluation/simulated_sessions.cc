@@ -147,6 +147,8 @@ SimulationResult Simulate(const RecordedNoise& noise,
       return MakeProposer(**bound, begun, proposer);
     };
     setup.race_factor = 0;
+    setup.finalists = options.finalists;
+    setup.rank_rounds = options.rank_rounds;
     setup.proof = options.proof;
     const auto session = RunSession(setup, table, clock);
     OPTRAIL_CHECK(session.ok());

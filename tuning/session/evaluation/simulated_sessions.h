@@ -9,6 +9,7 @@
 
 #include "tuning/session/evaluation/recorded_noise.h"
 #include "tuning/session/proof.h"
+#include "tuning/session/session.h"
 
 namespace optrail::tuning {
 
@@ -20,6 +21,8 @@ struct SimulationOptions {
   // `all_gain`, else nothing.
   double gain = 0;
   bool all_gain = false;
+  int finalists = SessionSetup().finalists;
+  int rank_rounds = SessionSetup().rank_rounds;
   ProofOptions proof;
 };
 

@@ -45,5 +45,13 @@ TEST_F(SimulatedSessionsTest, AGainThatIsThereIsClaimed) {
   EXPECT_GE(result.covering, 184);
 }
 
+// With four finalists and eight readings each it was a third of them.
+TEST_F(SimulatedSessionsTest, OneInFifteenIsFoundBesideNoise) {
+  options_.gain = .02;
+  const SimulationResult result = Simulate(noise_, options_);
+  EXPECT_GE(result.claimed, 130);
+  EXPECT_EQ(result.right, result.claimed);
+}
+
 }  // namespace
 }  // namespace optrail::tuning
