@@ -6,7 +6,7 @@
 // For devices beside which the host may work.
 //
 //   ReferencesAhead references(op, shape, folder, build, {0, 1, 2});
-//   OpenDevice();
+//   ... open the device ...
 //   references.Await(0);   // CheckedOperands finds it in the folder now
 
 #include <cstdint>
