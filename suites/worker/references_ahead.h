@@ -10,7 +10,6 @@
 //   references.Await(0);   // CheckedOperands finds it in the folder now
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>

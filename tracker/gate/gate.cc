@@ -127,7 +127,8 @@ class BaselineFinder {
          run != runs_.rend() && older.size() < kLearningRuns; ++run) {
       if (in_window.count(run->id()) > 0) {
         ++passed;
-      } else if (passed == in_window.size() && IsOfWindow(window, *run)) {
+      } else if (passed == in_window.size() &&
+                 StandingOf(window, *run) == Standing::kOfWindow) {
         older.push_back(*run);
       }
     }
@@ -244,14 +245,29 @@ class BaselineFinder {
     return found;
   }
 
-  // Whether a run is one of the window's that was measured like the candidate.
-  bool IsOfWindow(const proto::Baseline::Window& window,
-                  const RunInfo& run) const {
+  // What a run is to a window.
+  enum class Standing {
+    kCandidate,
+    kOtherBranch,
+    kOtherToolchain,
+    kDirty,
+    kNoAncestor,
+    kOtherSettings,
+    kOfWindow,
+  };
+  Standing StandingOf(const proto::Baseline::Window& window,
+                      const RunInfo& run) const {
     const proto::Run& header = run.header;
-    return candidate_ids_.count(run.id()) == 0 &&
-           header.commit().branch() == window.branch() &&
-           SameToolchain(header, candidate_) && !header.commit().dirty() &&
-           MeasuredAlike(policy_, header, candidate_) && past_.Has(header);
+    if (candidate_ids_.count(run.id()) > 0) return Standing::kCandidate;
+    if (header.commit().branch() != window.branch()) {
+      return Standing::kOtherBranch;
+    }
+    if (!SameToolchain(header, candidate_)) return Standing::kOtherToolchain;
+    if (header.commit().dirty()) return Standing::kDirty;
+    if (!past_.Has(header)) return Standing::kNoAncestor;
+    return MeasuredAlike(policy_, header, candidate_)
+               ? Standing::kOfWindow
+               : Standing::kOtherSettings;
   }
 
   // Newest first, until the window is full. Where too few runs were measured
@@ -264,21 +280,27 @@ class BaselineFinder {
     for (auto place = runs_.rbegin(); place != runs_.rend(); ++place) {
       if (static_cast<int>(found->runs.size()) == window.runs()) break;
       const RunInfo& run = *place;
-      if (candidate_ids_.count(run.id()) > 0) continue;
-      if (run.header.commit().branch() != window.branch()) {
-        other_branches.insert(run.header.commit().branch());
-        continue;
-      }
-      if (!SameToolchain(run.header, candidate_)) {
-        ++other_toolchain;
-      } else if (run.header.commit().dirty()) {
-        ++dirty;
-      } else if (!past_.Has(run.header)) {
-        ++no_ancestor;
-      } else if (!MeasuredAlike(policy_, run.header, candidate_)) {
-        other_settings.push_back(run);
-      } else {
-        found->runs.push_back(run);
+      switch (StandingOf(window, run)) {
+        case Standing::kCandidate:
+          break;
+        case Standing::kOtherBranch:
+          other_branches.insert(run.header.commit().branch());
+          break;
+        case Standing::kOtherToolchain:
+          ++other_toolchain;
+          break;
+        case Standing::kDirty:
+          ++dirty;
+          break;
+        case Standing::kNoAncestor:
+          ++no_ancestor;
+          break;
+        case Standing::kOtherSettings:
+          other_settings.push_back(run);
+          break;
+        case Standing::kOfWindow:
+          found->runs.push_back(run);
+          break;
       }
     }
     const int needed =

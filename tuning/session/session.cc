@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -393,16 +392,19 @@ absl::Status Session::ChooseFinalists() {
     *session_.mutable_finalists() = journal_->finalists()->finalists();
   } else {
     absl::flat_hash_set<std::string> chosen;
+    const auto times_ns = FirstReadings([](const proto::Trial& trial) {
+      return trial.has_time_ns() ? absl::make_optional(trial.time_ns())
+                                 : absl::nullopt;
+    });
     const auto add = [&](const proto::Config& config, bool is_default) {
-      if (!chosen.insert(CanonicalText(config)).second) return;
+      const std::string text = CanonicalText(config);
+      if (!chosen.insert(text).second) return;
       proto::Finalist* finalist = session_.add_finalists();
       *finalist->mutable_config() = config;
       finalist->set_is_default(is_default);
-      for (const proto::Trial& trial : session_.trials()) {
-        if (trial.outcome() == proto::OK && trial.has_time_ns() &&
-            CanonicalText(trial.config()) == CanonicalText(config)) {
-          finalist->set_first_time_ns(trial.time_ns());
-        }
+      const auto time_ns = times_ns.find(text);
+      if (time_ns != times_ns.end()) {
+        finalist->set_first_time_ns(time_ns->second);
       }
     };
     add(setup_.default_config, /*is_default=*/true);
@@ -574,15 +576,24 @@ absl::Status Session::ReadAll(const std::vector<int>& candidates,
   return absl::OkStatus();
 }
 
-std::vector<int> Session::InDoubt(const std::vector<int>& candidates,
-                                  double spread) const {
-  absl::flat_hash_map<std::string, double> first_costs;
+absl::flat_hash_map<std::string, double> Session::FirstReadings(
+    absl::FunctionRef<absl::optional<double>(const proto::Trial&)> value)
+    const {
+  absl::flat_hash_map<std::string, double> readings;
   for (const proto::Trial& trial : session_.trials()) {
-    const auto cost = Cost(objectives_, ValuesOf(objectives_, trial));
-    if (trial.outcome() == proto::OK && cost.has_value()) {
-      first_costs[CanonicalText(trial.config())] = *cost;
+    if (trial.outcome() != proto::OK) continue;
+    if (const auto known = value(trial)) {
+      readings[CanonicalText(trial.config())] = *known;
     }
   }
+  return readings;
+}
+
+std::vector<int> Session::InDoubt(const std::vector<int>& candidates,
+                                  double spread) const {
+  const auto first_costs = FirstReadings([this](const proto::Trial& trial) {
+    return Cost(objectives_, ValuesOf(objectives_, trial));
+  });
   const auto first_cost = [&](int candidate) {
     const auto found =
         first_costs.find(CanonicalText(session_.finalists(candidate).config()));
@@ -614,43 +625,18 @@ absl::StatusOr<std::vector<int>> Session::Rank() {
     if (!session_.finalists(i).is_default()) all.push_back(i);
   }
   std::vector<int> few = all;
-  if (NamesWinner(objectives_) &&
-      static_cast<int>(few.size()) > setup_.finalists) {
+  if (static_cast<int>(few.size()) > setup_.finalists) {
     few.resize(setup_.finalists);
   }
   const int64_t began_ns = session_.elapsed_ns();
-  const int few_readings = static_cast<int>(few.size()) * setup_.rank_rounds;
-  SequentialHalving ranking(static_cast<int>(few.size()), few_readings);
+  SequentialHalving ranking(static_cast<int>(few.size()),
+                            static_cast<int>(few.size()) * setup_.rank_rounds);
   OPTRAIL_RETURN_IF_ERROR(ReadAll(few, /*first_round=*/0, ranking));
   std::vector<int> order;
   for (const int i : ranking.Order()) order.push_back(few[i]);
-
-  // Where readings vary more than that tells apart, the best of the search may
-  // be any of more configs: these are read again, and more often, from nothing.
-  const int wanted = ReadingsWanted(ranking.Spread());
-  if (wanted >= 2 * setup_.rank_rounds && ranking.rounds() > 0) {
-    std::vector<int> many = InDoubt(all, ranking.Spread());
-    const double per_reading_ns =
-        std::max<double>(1, session_.elapsed_ns() - began_ns) / few_readings;
-    const double affordable =
-        absl::ToDoubleNanoseconds(MostProofTime()) / 4 / per_reading_ns;
-    const int readings = static_cast<int>(std::min<double>(
-        affordable, static_cast<double>(many.size()) * wanted));
-    many.resize(std::min<size_t>(many.size(), readings / setup_.rank_rounds));
-    if (many.size() >= 2 && readings >= 2 * few_readings) {
-      SequentialHalving wider(static_cast<int>(many.size()), readings);
-      OPTRAIL_RETURN_IF_ERROR(ReadAll(many, ranking.rounds(), wider));
-      std::vector<int> wider_order;
-      for (const int i : wider.Order()) wider_order.push_back(many[i]);
-      // Those that were in no doubt come last.
-      for (const int i : order) {
-        if (!absl::c_linear_search(many, i) && !Disqualified(i)) {
-          wider_order.push_back(i);
-        }
-      }
-      order = std::move(wider_order);
-    }
-  }
+  OPTRAIL_RETURN_IF_ERROR(
+      RankMore(all, ranking, static_cast<int>(few.size()) * setup_.rank_rounds,
+               absl::Nanoseconds(session_.elapsed_ns() - began_ns), &order));
   for (const int finalist : all) {
     const proto::Finalist& read = session_.finalists(finalist);
     if (Disqualified(finalist) || read.measurements().empty()) continue;
@@ -658,6 +644,39 @@ absl::StatusOr<std::vector<int>> Session::Rank() {
     SetVerified(finalist, measurements);
   }
   return order;
+}
+
+absl::Status Session::RankMore(const std::vector<int>& all,
+                               const SequentialHalving& ranking,
+                               int readings_so_far, absl::Duration took,
+                               std::vector<int>* order) {
+  const int wanted = ReadingsWanted(ranking.Spread());
+  if (wanted < 2 * setup_.rank_rounds || ranking.rounds() == 0) {
+    return absl::OkStatus();
+  }
+  std::vector<int> many = InDoubt(all, ranking.Spread());
+  const double per_reading_ns =
+      std::max(1., absl::ToDoubleNanoseconds(took)) / readings_so_far;
+  const double affordable =
+      absl::ToDoubleNanoseconds(MostProofTime()) / 4 / per_reading_ns;
+  const int readings = static_cast<int>(
+      std::min(affordable, static_cast<double>(many.size()) * wanted));
+  many.resize(std::min<size_t>(many.size(), readings / setup_.rank_rounds));
+  if (many.size() < 2 || readings < 2 * readings_so_far) {
+    return absl::OkStatus();
+  }
+  SequentialHalving wider(static_cast<int>(many.size()), readings);
+  OPTRAIL_RETURN_IF_ERROR(ReadAll(many, ranking.rounds(), wider));
+  std::vector<int> wider_order;
+  for (const int i : wider.Order()) wider_order.push_back(many[i]);
+  // Those that were in no doubt come last.
+  for (const int i : *order) {
+    if (!absl::c_linear_search(many, i) && !Disqualified(i)) {
+      wider_order.push_back(i);
+    }
+  }
+  *order = std::move(wider_order);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Session::Proven> Session::Prove(int candidate) {

@@ -24,6 +24,8 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
@@ -181,6 +183,16 @@ class Session {
   // Reads `candidates` until `ranking`, which is of these, is done.
   absl::Status ReadAll(const std::vector<int>& candidates, int first_round,
                        SequentialHalving& ranking);
+  // Where readings vary more than `ranking` tells apart, the best of the search
+  // may be any of more configs: these are read again, and more often, from
+  // nothing, and *order is then theirs.
+  absl::Status RankMore(const std::vector<int>& all,
+                        const SequentialHalving& ranking, int readings_so_far,
+                        absl::Duration took, std::vector<int>* order);
+  // What the search read of each config that worked, by canonical text.
+  absl::flat_hash_map<std::string, double> FirstReadings(
+      absl::FunctionRef<absl::optional<double>(const proto::Trial&)> value)
+      const;
   // Those of `candidates` that may still be the best beside readings of this
   // spread, as far as the search told.
   std::vector<int> InDoubt(const std::vector<int>& candidates,
