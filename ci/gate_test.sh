@@ -8,50 +8,14 @@
 #   bazel test //ci:gate_test
 set -euo pipefail
 
-export OPTRAIL=$PWD/$1 PLANTED_BENCH=$PWD/$2
-gate=$PWD/$3
-
-failed=0
-fail() {
-  echo "FAILED: $1" >&2
-  failed=1
-}
-
-scratch=$TEST_TMPDIR/project
-mkdir -p "$scratch/ci"
-cd "$scratch"
-export GIT_CONFIG_NOSYSTEM=1 HOME=$TEST_TMPDIR
-export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com
-export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.com
-# Ids of commits are what planted_bench draws its noise by: always the same.
-export GIT_AUTHOR_DATE='2026-01-01T00:00:00Z'
-export GIT_COMMITTER_DATE='2026-01-01T00:00:00Z'
-
-# A build that takes no time.
-cat >bazelw <<EOF
-#!/usr/bin/env bash
-set -e
-[ "\$1" = build ] || exit 0
-[ ! -e broken ] || { echo "error: no such thing"; exit 1; }
-mkdir -p bazel-bin/cli
-cat >bazel-bin/cli/optrail <<'IN'
-#!/usr/bin/env bash
-if [ "\$1" = bench ]; then exec "\$PLANTED_BENCH" "\$@"; fi
-exec "\$OPTRAIL" "\$@"
-IN
-chmod +x bazel-bin/cli/optrail
-EOF
-chmod +x bazelw
-printf 'bazel-bin\n.optrail\n' >.gitignore
-printf '# the defaults: 3%% counts, 5%% must be found\n' >ci/policy.textproto
-git init -q -b main .
+. "$(dirname "$0")/planted_project.sh" "$@"
 git add .
 git commit -qm "base"
 git checkout -qb head
 
 pull_request() { # pull_request NAME EXPECTED_CODE
   local code=0
-  "$gate" main >"$TEST_TMPDIR/$1.txt" 2>"$TEST_TMPDIR/$1.log" || code=$?
+  "$script" main >"$TEST_TMPDIR/$1.txt" 2>"$TEST_TMPDIR/$1.log" || code=$?
   echo "== $1: exit $code"
   cat "$TEST_TMPDIR/$1.txt"
   [ "$code" -eq "$2" ] || {

@@ -8,42 +8,8 @@
 #   bazel test //ci:nightly_test
 set -euo pipefail
 
-export OPTRAIL=$PWD/$1 PLANTED_BENCH=$PWD/$2
-nightly=$PWD/$3
-
-failed=0
-fail() {
-  echo "FAILED: $1" >&2
-  failed=1
-}
-
-scratch=$TEST_TMPDIR/project
+. "$(dirname "$0")/planted_project.sh" "$@"
 history=$TEST_TMPDIR/history
-mkdir -p "$scratch/ci"
-cd "$scratch"
-export GIT_CONFIG_NOSYSTEM=1 HOME=$TEST_TMPDIR
-export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com
-export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.com
-# Ids of commits are what planted_bench draws its noise by: always the same.
-export GIT_AUTHOR_DATE='2026-01-01T00:00:00Z'
-export GIT_COMMITTER_DATE='2026-01-01T00:00:00Z'
-
-# A build that takes no time.
-cat >bazelw <<EOF
-#!/usr/bin/env bash
-set -e
-mkdir -p bazel-bin/cli
-cat >bazel-bin/cli/optrail <<'IN'
-#!/usr/bin/env bash
-case \$1 in suite | bench) exec "\$PLANTED_BENCH" "\$@" ;; esac
-exec "\$OPTRAIL" "\$@"
-IN
-chmod +x bazel-bin/cli/optrail
-EOF
-chmod +x bazelw
-printf 'bazel-bin\n.optrail\n' >.gitignore
-printf '# the defaults: 3%% counts, 5%% must be found\n' >ci/policy.textproto
-git init -q -b main .
 
 runs() {
   "$OPTRAIL" log --limit=1000 --format=csv --history="$history" | tail -n +2 | wc -l
@@ -52,7 +18,7 @@ night() { # night NAME EXPECTED_CODE
   local code=0
   git add -A
   git commit -qm "$1"
-  "$nightly" "$history" "$TEST_TMPDIR/report.html" >"$TEST_TMPDIR/$1.txt" \
+  "$script" "$history" "$TEST_TMPDIR/report.html" >"$TEST_TMPDIR/$1.txt" \
     2>"$TEST_TMPDIR/$1.log" || code=$?
   echo "== $1: exit $code, $(runs) runs"
   tail -n 5 "$TEST_TMPDIR/$1.txt"
