@@ -154,11 +154,12 @@ suites::Command StoreCommand() {
   command.details =
       "`show` lists what was tuned, and which backend was best where several "
       "were\n"
-      "compared, for the operators of --op. Tuning writes its winners to an "
-      "overlay, .optrail/store, which wins "
-      "over\n"
-      "the checked-in files. `diff` shows where they differ; `promote` moves\n"
-      "them into tuned/HARDWARE.textproto in the folder of each operator,\n"
+      "compared. Tuning writes its winners to an overlay, .optrail/store, "
+      "which\n"
+      "wins over the checked-in files. `diff` shows where they differ; "
+      "`promote`\n"
+      "moves them into tuned/HARDWARE.textproto in the folder of each "
+      "operator,\n"
       "wherever a BUILD file declares it, to be reviewed like code.\n";
   command.flags = {"store", "tree", "op", "format"};
   command.min_arguments = 1;

@@ -143,7 +143,9 @@ proto::BestBackend BestOf(const BackendComparison& comparison,
   best.set_date(date);
   for (BackendReading reading : comparison.readings) {
     const proto::Outcome outcome = reading.result->outcome();
-    if (outcome != proto::OK && outcome != proto::CONTENDED) {
+    // What is not here at all has no id.
+    if (outcome != proto::OK && outcome != proto::CONTENDED &&
+        !reading.result->kernel_id().empty()) {
       proto::BestBackend::Refused* refused = best.add_refused();
       refused->set_backend(reading.result->key().backend());
       refused->set_id(reading.result->kernel_id());
