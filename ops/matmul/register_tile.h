@@ -38,6 +38,7 @@ struct TileCall {
   int64_t rows = 0;
   int64_t columns = 0;
   bool accumulate = false;  // C += instead of C =
+  bool prefetch_c = false;  // a row at a time, while the sums grow
   int64_t prefetch = 0;     // steps of k ahead for rows of B; 0 for none
 };
 

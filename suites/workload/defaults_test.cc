@@ -60,8 +60,7 @@ int ExpectValidDefaults(const std::string& workload,
   selection.workload = workload;
   selection.backend = kAllBackends;
   selection.threads = {1};
-  if (hardware.cores() > 1) selection.threads.push_back(2);
-  if (hardware.cores() > 2) selection.threads.push_back(hardware.cores());
+  if (hardware.cores() > 1) selection.threads.push_back(hardware.cores());
   const auto tasks = SelectTasks(selection, hardware);
   EXPECT_TRUE(tasks.ok()) << tasks.status();
   if (!tasks.ok()) return 0;
