@@ -227,12 +227,36 @@ PanelSource BlockOfB(const Blocking& blocking, const Tiles& tiles,
   return source;
 }
 
+// The block of B that is copied after this one. While tiles are computed it is
+// brought near, some rows of a panel with each: copying would wait for memory,
+// 3% of a product of 384 rows.
+struct NextBlock {
+  const float* data = nullptr;
+  int64_t stride = 0;
+  int64_t steps = 0;  // of k
+  int64_t panels = 0;
+  int64_t rows_per_tile = 0;
+  int64_t panel = 0;  // where the next tile goes on
+  int64_t row = 0;
+
+  void PrefetchDuring(int64_t panel_columns, TileCall& call) {
+    call.next_rows = panel < panels ? std::min(rows_per_tile, steps - row) : 0;
+    if (call.next_rows == 0) return;
+    call.next = data + row * stride + panel * panel_columns;
+    call.next_stride = stride;
+    row += call.next_rows;
+    if (row < steps) return;
+    row = 0;
+    ++panel;
+  }
+};
+
 // C block += or = A block * B block, both within the caches.
 void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                    const MatmulSize& block, const PanelSource& a,
                    const LeftFactor& plain_a, const PanelSource& b, int64_t ldb,
                    bool accumulate, const Epilogue& epilogue, float* c,
-                   int64_t ldc) {
+                   int64_t ldc, NextBlock& next) {
   const int64_t row_panels = CeilDiv(block.m, tiles.rows);
   const int64_t column_panels = CeilDiv(block.n, tiles.columns);
   const int64_t whole_rows = block.m / tiles.rows;
@@ -262,6 +286,7 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                           (j == 0 || !blocking.a_panel_stays)
                       ? a.panel(i + 1)
                       : nullptr;
+    next.PrefetchDuring(tiles.columns, call);
     multiply(call);
     if (finishes) {
       ScaleShiftActivate(epilogue.From(j * tiles.columns), call.c, call.rows,
@@ -371,17 +396,41 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
     return blocking.b_transposed ? b + column * ldb + p : b + p * ldb + column;
   };
 
+  // After the block of `columns` at (p, column).
+  const auto next_right = [&](int64_t p, int64_t column, int64_t columns) {
+    NextBlock next;
+    const int64_t tile_count =
+        CeilDiv(size.m, tiles.rows) * CeilDiv(columns, tiles.columns);
+    p += blocking.kc;
+    if (p >= size.k) {
+      p = 0;
+      column += columns;
+      columns = std::min(blocking.nc, size.n - column);
+    }
+    if (columns <= 0) return next;
+    next.data = right(p, column);
+    next.stride = ldb;
+    next.steps = std::min(blocking.kc, size.k - p);
+    next.panels = CeilDiv(columns, tiles.columns);
+    next.rows_per_tile = CeilDiv(next.panels * next.steps, tile_count);
+    return next;
+  };
+
   for (int64_t outer = 0; outer < outer_size; outer += outer_block) {
     const int64_t outer_length = std::min(outer_block, outer_size - outer);
     for (int64_t p = 0; p < size.k; p += blocking.kc) {
       const int64_t k = std::min(blocking.kc, size.k - p);
       PanelSource a_block, b_block;
+      NextBlock next;
       LeftFactor left = left_factor(rows_outer ? outer : 0, p);
       if (rows_outer) {
         a_block = BlockOfA(blocking, tiles, outer_length, k, a_space, left);
       } else {
         b_block = BlockOfB(blocking, tiles, outer_length, k, right(p, outer),
                            ldb, b_space);
+        if (blocking.pack_b && !blocking.b_transposed) {
+          next = next_right(p, outer, outer_length);
+        }
       }
       for (int64_t inner = 0; inner < inner_size; inner += inner_block) {
         const int64_t inner_length = std::min(inner_block, inner_size - inner);
@@ -400,7 +449,7 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
         MultiplyBlock(blocking, tiles, block, a_block, left, b_block, ldb,
                       accumulate || p > 0,
                       p + k == size.k ? epilogue.From(column) : Epilogue(),
-                      c + row * ldc + column, ldc);
+                      c + row * ldc + column, ldc, next);
       }
     }
   }
