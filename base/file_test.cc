@@ -327,7 +327,9 @@ TEST(FileFaultTest, PowerLossAtEveryPointLeavesOldOrNewContents) {
         const bool finished = fs.operations() <= start + i;
         fs.Restart(loss);
         const std::string a = ReadFile("/d/a", &fs).value();
-        if (replaced) EXPECT_EQ(a, new_text);
+        if (replaced) {
+          EXPECT_EQ(a, new_text);
+        }
         EXPECT_THAT(a, AnyOf(old_text, new_text));
         if (created || FileExists("/d/b", &fs)) {
           EXPECT_EQ(ReadFile("/d/b", &fs).value(), new_text);

@@ -1,8 +1,13 @@
 // Every operator of //ops:all is complete: a folder that lacks its macro, or a
 // kernel that the macro does not know, shows here.
 
+#include <set>
+#include <vector>
+
 #include "gtest/gtest.h"
+#include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::ops {
 namespace {
@@ -28,6 +33,35 @@ TEST(AllOperators, AreListedWithFilesAndKernels) {
     EXPECT_EQ(id->size(), 16);
     ASSERT_NE((*own)->space(), nullptr);
     EXPECT_EQ((*own)->space()->path, entry->space.path);
+  }
+}
+
+// Of a table only the rows that indices name are read.
+TEST(AllOperators, SayHowManyRowsOfATableAreTouched) {
+  const OperatorEntry* entry = Registry::Get().Find("embedding_bag");
+  ASSERT_NE(entry, nullptr);
+  for (const char* text :
+       {"rows=1000000,cols=64,bags=2048,lookups=32/f32",
+        "rows=1000000,cols=64,bags=2048,lookups=32/indices=skewed/f32",
+        "rows=1000,cols=64,bags=512,lookups=8/f32",
+        "rows=1000,cols=64,bags=512,lookups=8/indices=skewed/f32",
+        "rows=7,cols=64,bags=1,lookups=3/f32"}) {
+    SCOPED_TRACE(text);
+    const auto shape = tuning::ParseShape(text);
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    const auto operands = entry->op->Operands(*shape);
+    ASSERT_TRUE(operands.ok()) << operands.status();
+    // The mean of what is really drawn.
+    constexpr int kDraws = 20;
+    double rows = 0;
+    for (int seed = 0; seed < kDraws; ++seed) {
+      const std::vector<double> indices =
+          RandomValues((*operands)[1], seed, Values::kTypical);
+      rows += static_cast<double>(
+          std::set<double>(indices.begin(), indices.end()).size());
+    }
+    rows /= kDraws;
+    EXPECT_NEAR((*operands)[0].touched_elements, rows * 64, .05 * rows * 64);
   }
 }
 

@@ -117,8 +117,9 @@ struct Trial {
   double time_ns = 0;       // NaN if there is none; a lower bound if CENSORED
   std::vector<int> levels;  // per knob an index into Knob::levels; -1: unset
   std::string detail;
-  int64_t elapsed_ns = 0;      // compiling, checking and measuring
-  std::vector<double> values;  // of TuningSession::objectives; NaN: unknown
+  int64_t elapsed_ns = 0;  // compiling, checking and measuring
+  // Of TuningSession::objectives; NaN: unknown.
+  std::vector<double> values = {};
 };
 
 // What a session optimised, where that is not time alone.

@@ -31,7 +31,10 @@ double Operator::MovedBytes(const proto::Shape& shape) const {
   double bytes = 0;
   for (const OperandSpec& operand : *operands) {
     const double times = operand.role == Role::kInOut ? 2 : 1;
-    bytes += times * static_cast<double>(operand.size_bytes());
+    const double elements = operand.touched_elements < 0
+                                ? static_cast<double>(operand.elements())
+                                : operand.touched_elements;
+    bytes += times * elements * tuning::DataTypeBytes(operand.data_type);
   }
   return bytes;
 }

@@ -52,6 +52,9 @@ struct OperandSpec {
   // Integer types: an index is index_limit u^index_skew for u uniform in [0,
   // 1), so that above 1 small ones come more often, as users' favourites do.
   double index_skew = 1;
+  // How many of its elements a call touches, where that depends on indices:
+  // the mean over their distribution. Negative: all.
+  double touched_elements = -1;
 
   int64_t elements() const;
   size_t size_bytes() const;
@@ -95,9 +98,9 @@ class Operator {
   // Per call; a fused multiply-add counts two.
   virtual double Flop(const proto::Shape& shape) const = 0;
 
-  // Compulsory traffic per call: every input read once, every output written
-  // once, what is updated in place both. Follows from Operands(); 0 for a shape
-  // that those refuse.
+  // Compulsory traffic per call: what is touched of every input read once, of
+  // every output written once, what is updated in place both. Follows from
+  // Operands(); 0 for a shape that those refuse.
   double MovedBytes(const proto::Shape& shape) const;
 
   // Computes the outputs in double precision. `operands` hold the values

@@ -27,6 +27,21 @@ namespace {
 // recommendation", 2020, figure 14, lies between this and uniform).
 constexpr double kSkew = 8;
 
+// How many of `rows` rows are among `lookups` draws of rows u^skew: of n rows
+// that share a slice of u, each is missed with probability e^(-draws / n).
+double DistinctRows(int64_t rows, double skew, double lookups) {
+  constexpr int kSlices = 1000;
+  double distinct = 0;
+  double begin = 0;
+  for (int slice = 1; slice <= kSlices; ++slice) {
+    const double end = static_cast<double>(rows) *
+                       std::pow(static_cast<double>(slice) / kSlices, skew);
+    distinct -= (end - begin) * std::expm1(-lookups / kSlices / (end - begin));
+    begin = end;
+  }
+  return distinct;
+}
+
 class EmbeddingBag : public Operator {
  public:
   std::string name() const override { return "embedding_bag"; }
@@ -55,8 +70,13 @@ class EmbeddingBag : public Operator {
     if (VariantAttributeOf(*this, shape, "indices") == "skewed") {
       indices.index_skew = kSkew;
     }
+    OperandSpec table = {"table", type, {rows, cols}};
+    table.touched_elements =
+        static_cast<double>(cols) *
+        DistinctRows(rows, indices.index_skew,
+                     static_cast<double>(bags) * static_cast<double>(lookups));
     return std::vector<OperandSpec>{
-        {"table", type, {rows, cols}, Role::kInput},
+        std::move(table),
         std::move(indices),
         {"y", type, {bags, cols}, Role::kOutput},
     };

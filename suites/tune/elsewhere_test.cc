@@ -320,7 +320,7 @@ TEST_F(ElsewhereTest, AKilledDriverIsForgottenByItsWorkerAndLosesNothing) {
 
 TEST_F(ElsewhereTest, WhoSpeaksInTonguesIsLeftAndTheNextIsServed) {
   const auto worker = Start();
-  for (const std::string bytes :
+  for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(4, '\xff'),
         std::string("\0\0", 2), std::string("\4\0\0\0junk", 8)}) {
     const auto fd = ConnectTo(address_);

@@ -576,6 +576,8 @@ std::string EscapeForRegex(absl::string_view text) {
     }
     if (c == '\0') {
       escaped += "\\x00";
+    } else if (c == '\n') {  // the filter is one line of --remeasure_out
+      escaped += "\\n";
     } else {
       escaped += c;
     }

@@ -573,7 +573,7 @@ TEST_F(GateTest, LongConfigsShowWhatDiffers) {
 // nothing else.
 TEST_F(GateTest, TheFilterToMeasureAgainIsReadable) {
   const std::vector<double> noisy = {92, 100, 108, 103};
-  const std::string names[] = {"add/cpu/n=4,m=2/f32", "BM_<a'b>(1.5)"};
+  const std::string names[] = {"add/cpu/n=4,m=2/f32", "BM_<a'b>\n(1.5)"};
   for (int i = 1; i <= 2; ++i) {
     proto::Run run = MakeRun(i, "main", {{names[0], 1}, {names[1], 1}});
     for (proto::BenchmarkResult& result : *run.mutable_results()) {
@@ -589,7 +589,7 @@ TEST_F(GateTest, TheFilterToMeasureAgainIsReadable) {
   const GateReport report = Judged("", options);
   const absl::optional<Remeasure> request = RemeasureRequest(report);
   ASSERT_TRUE(request.has_value());
-  EXPECT_EQ(request->filter, "^(BM_<a'b>\\(1\\.5\\)|add/cpu/n=4,m=2/f32)$");
+  EXPECT_EQ(request->filter, "^(BM_<a'b>\\n\\(1\\.5\\)|add/cpu/n=4,m=2/f32)$");
   EXPECT_EQ(request->additional_processes, request->processes - 4);
   const std::string text = GateText(report);
   EXPECT_THAT(text, AllOf(HasSubstr("RERUN"), Not(HasSubstr("FAIL")),

@@ -58,8 +58,8 @@ struct TriageKind {
         "effect is ", record.effect(), ", expected a finite number"));
   }
 };
-static_assert(proto::TriageRecord::kChecksumFieldNumber ==
-              proto::Run::kChecksumFieldNumber);
+static_assert(int{proto::TriageRecord::kChecksumFieldNumber} ==
+              int{proto::Run::kChecksumFieldNumber});
 
 struct TombstonesKind {
   using Message = proto::Tombstones;
@@ -79,8 +79,8 @@ struct TombstonesKind {
     return absl::OkStatus();
   }
 };
-static_assert(proto::Tombstones::kChecksumFieldNumber ==
-              proto::Run::kChecksumFieldNumber);
+static_assert(int{proto::Tombstones::kChecksumFieldNumber} ==
+              int{proto::Run::kChecksumFieldNumber});
 
 // `bad` with the path and the reason of a failed read.
 inline BadFile Named(BadFile bad, const std::string& path,

@@ -296,7 +296,9 @@ TEST(Importers, SurviveDamage) {
       if (kind == 2)
         changed.insert(at, whole, rng.UniformInt(whole.size()), 20);
       const auto runs = ImportContents({{name, changed}}, {});
-      if (runs.ok()) EXPECT_TRUE(ValidateRun((*runs)[0]).ok()) << changed;
+      if (runs.ok()) {
+        EXPECT_TRUE(ValidateRun((*runs)[0]).ok()) << changed;
+      }
     }
   }
 }

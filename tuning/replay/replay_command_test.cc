@@ -68,7 +68,9 @@ TEST(ReplayCommandTest, FindsTheOptimumWithAsManyTrialsAsConfigs) {
   const auto rows = RunReplay(SmallCommand());
   ASSERT_TRUE(rows.ok()) << rows.status();
   for (const ReplayRow& row : *rows) {
-    if (row.budget == 48) EXPECT_NEAR(row.mean_fraction, 1, 1e-12);
+    if (row.budget == 48) {
+      EXPECT_NEAR(row.mean_fraction, 1, 1e-12);
+    }
     EXPECT_GE(row.ev5, 1);
     EXPECT_LE(row.ev5, 48);
   }
@@ -189,7 +191,9 @@ TEST(ReplayCommandTest, TwoObjectivesScoreTheHypervolume) {
   ASSERT_TRUE(rows.ok()) << rows.status();
   for (const ReplayRow& row : *rows) {
     EXPECT_LE(row.mean_fraction, 1 + 1e-9);
-    if (row.budget == 48) EXPECT_NEAR(row.mean_fraction, 1, 1e-9);
+    if (row.budget == 48) {
+      EXPECT_NEAR(row.mean_fraction, 1, 1e-9);
+    }
   }
 }
 

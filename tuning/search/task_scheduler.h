@@ -51,9 +51,9 @@ struct TaskSchedulerOptions {
 struct TaskReport {
   int trials = 1;  // in the batch, at least one
   // Of the task so far; nullopt while nothing succeeded.
-  absl::optional<double> best_cost;
+  absl::optional<double> best_cost = absl::nullopt;
   // The strategy's, as a fraction of the best cost; nullopt without a model.
-  absl::optional<double> expected_improvement;
+  absl::optional<double> expected_improvement = absl::nullopt;
   // What the batch took (seconds, say), if not all trials cost the budget the
   // same; 0: one per trial. The same unit for all tasks.
   double effort = 0;
@@ -90,7 +90,7 @@ class TaskScheduler {
     double effort = 0;
     int idle_trials = 0;
     bool finished = false;
-    absl::optional<double> expected_improvement;
+    absl::optional<double> expected_improvement = absl::nullopt;
     // Trials and best cost at the end of each batch, from the first success on.
     std::vector<std::pair<int, double>> progress;
   };

@@ -276,14 +276,14 @@ absl::StatusOr<Levels> BoundSpace::ToLevels(const proto::Config& config) const {
     }
     found[index] = static_cast<int>(level);
   }
-  Levels levels;
+  Levels levels(found.size());
   for (size_t k = 0; k < found.size(); ++k) {
     if (found[k] < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("config \"", CanonicalText(config), "\" lacks knob \"",
                        parsed[k].name, "\""));
     }
-    levels.push_back(static_cast<uint16_t>(found[k]));
+    levels[k] = static_cast<uint16_t>(found[k]);
   }
   return levels;
 }

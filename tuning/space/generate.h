@@ -13,9 +13,9 @@
 //     static absl::StatusOr<SoftmaxKnobs> From(const proto::Config& config);
 //     int InstantiationIndex() const;  // -1: not instantiated
 //   };
-//   #define OPTRAIL_SOFTMAX_INSTANTIATIONS(X)        \
-//     X(0, 1, SoftmaxKnobs::Algorithm::kTwoPass)     \
-//     X(1, 1, SoftmaxKnobs::Algorithm::kOnline) ...
+//   // OPTRAIL_SOFTMAX_INSTANTIATIONS(X) is
+//   //   X(0, 1, SoftmaxKnobs::Algorithm::kTwoPass)
+//   //   X(1, 1, SoftmaxKnobs::Algorithm::kOnline) ...
 //
 // What else the header holds: docs/space_format.md.
 

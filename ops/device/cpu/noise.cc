@@ -90,7 +90,7 @@ NoiseReport SummarizeNoise(const std::vector<double>& sample_ns) {
 }
 
 NoiseReport ProbeNoise(absl::Duration duration) {
-  static volatile uint64_t sink;
+  [[maybe_unused]] static volatile uint64_t sink;
   uint64_t x = 88172645463325252;
   // Turns for about 0.1 ms, from the fastest of a few tries.
   constexpr int64_t kTrialTurns = 10000;

@@ -1,8 +1,8 @@
 // Measures the detector on labelled series and prints the tables of
 // docs/detection.md.
 //
-//   bazel run -c opt //tracker/detect/evaluation:evaluate -- \
-//       --perf_series=perf_series.csv.gz --perf_labels=perf_labels.csv \
+//   bazel run -c opt //tracker/detect/evaluation:evaluate --
+//       --perf_series=perf_series.csv.gz --perf_labels=perf_labels.csv
 //       --tcpd=DIR
 //
 // --perf_series: CSV id,t,value. --perf_labels: CSV id,kind,n,index,rel_change,

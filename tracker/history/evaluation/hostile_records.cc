@@ -252,6 +252,11 @@ void Plant(Rng& rng, const Lures& lures, const std::string& dir,
   (void)WriteFileAtomically(path, bytes).ok();
 }
 
+// A link that cannot be made is one oddity less.
+void Link(const std::string& target, const std::string& path) {
+  if (symlink(target.c_str(), path.c_str()) != 0) return;
+}
+
 // What is no file, or no file of ours.
 void PlantOddity(Rng& rng, const Lures& lures, const std::string& dir) {
   static constexpr const char* kFolders[] = {"runs", "sessions", "triage",
@@ -269,13 +274,13 @@ void PlantOddity(Rng& rng, const Lures& lures, const std::string& dir) {
       (void)mkdir(path.c_str(), 0700);
       return;
     case 2:
-      (void)symlink(lures.outside.c_str(), path.c_str());
+      Link(lures.outside, path);
       return;
     case 3:
-      (void)symlink("..", JoinPath(folder, "loop").c_str());
+      Link("..", JoinPath(folder, "loop"));
       return;
     case 4:
-      (void)symlink("/dev/zero", path.c_str());
+      Link("/dev/zero", path);
       return;
     default:
       (void)WriteFileAtomically(path, std::string(10, '\0')).ok();

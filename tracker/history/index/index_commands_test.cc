@@ -42,7 +42,9 @@ class IndexCommandsTest : public ::testing::Test {
     std::ostringstream out;
     const auto result = run(command, out);
     EXPECT_TRUE(result.ok()) << result.status();
-    if (result.ok()) EXPECT_EQ(*result, exit_code);
+    if (result.ok()) {
+      EXPECT_EQ(*result, exit_code);
+    }
     return out.str();
   }
 
