@@ -14,6 +14,10 @@ using tuning::Purpose;
 constexpr uint64_t kFirstRankSeed = 1000;
 constexpr uint64_t kFirstProofSeed = 2000;
 
+// Of a proof that has used what was opened while the search went on: as many
+// rounds take as long as opening a process.
+constexpr int kProofsAhead = 3;
+
 // A bound on what a meter reads says nothing of the stopwatch.
 bool IsTimed(const tuning::Request& request) {
   return request.metrics.empty() ||
@@ -114,12 +118,14 @@ void SessionEvaluator::OpenAhead(const tuning::Request& request) {
   for (int i = 0; i < options_.input_sets; ++i) {
     if (request.purpose != Purpose::kProve) OpenAhead(Purpose::kRank, i);
   }
-  // Most proofs need no more than the first few; where one does, the next few
-  // are opened beside the first of them.
-  const bool needs_more = request.purpose == Purpose::kProve &&
-                          request.round >= proof_rounds_opened_;
-  if (proof_rounds_opened_ > 0 && !needs_more) return;
-  for (int i = 0; i < options_.processes_ahead; ++i) {
+  // Most proofs need no more than the first few; where one does, a few are
+  // opened beside each round.
+  int64_t opened = options_.processes_ahead;
+  if (request.purpose == Purpose::kProve && request.round >= opened) {
+    opened = request.round + std::min(options_.processes_ahead, kProofsAhead);
+    proof_rounds_opened_ = std::max(proof_rounds_opened_, request.round);
+  }
+  while (proof_rounds_opened_ < opened) {
     OpenAhead(Purpose::kProve, proof_rounds_opened_++);
   }
 }
@@ -130,12 +136,32 @@ int64_t SessionEvaluator::ProcessOf(Purpose purpose, int64_t round) const {
          (options_.processes_ahead > 0 ? round % options_.input_sets : round);
 }
 
+std::deque<tuning::Request>::iterator SessionEvaluator::FirstReady() {
+  return std::find_if(waiting_.begin(), waiting_.end(),
+                      [this](const tuning::Request& request) {
+                        return evaluator_.IsReady(request.config);
+                      });
+}
+
+void SessionEvaluator::BeginNext() {
+  if (options_.processes_ahead == 0) return;
+  const auto next = FirstReady();
+  if (next == waiting_.end() || next->purpose != Purpose::kSearch) return;
+  Begun begun{*next, {}};
+  Tighten(&begun.request);
+  if (HasLongCalls(begun.request)) return;
+  begun.options = OptionsFor(begun.request);
+  if (!evaluator_.Begin(begun.request.config, begun.options)) return;
+  waiting_.erase(next);
+  begun_ = std::move(begun);
+}
+
 std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
+  if (begun_) {
+    return Answered(*std::exchange(begun_, absl::nullopt));
+  }
   if (waiting_.empty()) return {};
-  const auto is_ready = [this](const tuning::Request& request) {
-    return evaluator_.IsReady(request.config);
-  };
-  auto next = std::find_if(waiting_.begin(), waiting_.end(), is_ready);
+  auto next = FirstReady();
   if (next == waiting_.end()) {
     std::vector<proto::Config> configs;
     for (const tuning::Request& request : waiting_) {
@@ -143,15 +169,21 @@ std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
       configs.push_back(request.config);
     }
     evaluator_.AwaitReady(configs, wait);
-    next = std::find_if(waiting_.begin(), waiting_.end(), is_ready);
+    next = FirstReady();
     if (next == waiting_.end()) return {};
   }
-  const tuning::Request request = std::move(*next);
+  Begun begun{std::move(*next), {}};
   waiting_.erase(next);
-  tuning::Answer answer = Evaluate(request);
-  answer.ticket = request.ticket;
-  *answer.trial.mutable_config() = request.config;
-  return {std::move(answer)};
+  Tighten(&begun.request);
+  begun.options = OptionsFor(begun.request);
+  return Answered(begun);
+}
+
+std::vector<tuning::Answer> SessionEvaluator::Answered(const Begun& begun) {
+  std::vector<tuning::Answer> answers;
+  answers.push_back(Evaluate(begun));
+  BeginNext();
+  return answers;
 }
 
 void SessionEvaluator::Cancel(int64_t ticket) {
@@ -232,12 +264,13 @@ void SessionEvaluator::Tighten(tuning::Request* request) const {
   request->hopeless_above = best_time_ns_ * options_.race_factor;
 }
 
-tuning::Answer SessionEvaluator::Evaluate(tuning::Request request) {
-  Tighten(&request);
-  const EvaluationOptions options = OptionsFor(request);
+tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {
+  const auto& [request, options] = begun;
   ++answered_;
   tuning::Answer answer;
+  answer.ticket = request.ticket;
   proto::Trial& trial = answer.trial;
+  *trial.mutable_config() = request.config;
   Screened screened;
   if (HasLongCalls(request) && request.best &&
       options.sampling.has_hopeless_above_ns()) {
@@ -275,7 +308,9 @@ tuning::Answer SessionEvaluator::Evaluate(tuning::Request request) {
   }
   if (evaluation.load_ns.has_value()) trial.set_load_ns(*evaluation.load_ns);
   trial.mutable_facts()->Add(evaluation.facts.begin(), evaluation.facts.end());
-  trial.mutable_effort()->set_open_ns(evaluation.unpaid_ns);
+  trial.mutable_effort()->set_open_ns(evaluation.unpaid_ns -
+                                      evaluation.turn_ns);
+  trial.mutable_effort()->set_turn_ns(evaluation.turn_ns);
   trial.mutable_effort()->set_check_ns(evaluation.check_ns);
   if (evaluation.busy_ns)
     trial.mutable_effort()->set_busy_ns(*evaluation.busy_ns);

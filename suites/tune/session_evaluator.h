@@ -13,8 +13,10 @@
 //
 // It measures one config at a time, when it is polled. Where configs are
 // compiled at run time, those that wait are compiled meanwhile, and whichever
-// is ready first is measured first. Where calls are long, configs that are
-// clearly slower on a smaller problem are not called (screen.h).
+// is ready first is measured first; where processes are opened ahead, it is
+// begun before the session has been told of the one before it. Where calls are
+// long, configs that are clearly slower on a smaller problem are not called
+// (screen.h).
 
 #include <cstdint>
 #include <deque>
@@ -115,7 +117,17 @@ class SessionEvaluator : public tuning::Evaluator {
   EvaluationOptions OptionsFor(const tuning::Request& request) const;
 
  private:
-  tuning::Answer Evaluate(tuning::Request request);
+  // A request, and what it is measured with.
+  struct Begun {
+    tuning::Request request;
+    EvaluationOptions options;
+  };
+  tuning::Answer Evaluate(const Begun& begun);
+  std::vector<tuning::Answer> Answered(const Begun& begun);
+  // So that the device need not wait until the session has thought.
+  void BeginNext();
+  // The first that is ready.
+  std::deque<tuning::Request>::iterator FirstReady();
   // Against the best that was answered since it was submitted.
   void Tighten(tuning::Request* request) const;
   // The default, which the search may never ask for.
@@ -130,6 +142,7 @@ class SessionEvaluator : public tuning::Evaluator {
   suites::Evaluator& evaluator_;
   const SessionEvaluatorOptions options_;
   std::deque<tuning::Request> waiting_;
+  absl::optional<Begun> begun_;
   Screen screen_;
   int64_t longest_reading_ns_ = 0;      // of the search, that was OK
   absl::optional<proto::Config> best_;  // of the search

@@ -31,8 +31,18 @@ class Recording : public Evaluator {
   Evaluation Evaluate(const proto::Config& config,
                       const EvaluationOptions& options) override {
     seen = options;
+    evaluated.push_back(tuning::CanonicalText(config));
     return next;
   }
+  bool Begin(const proto::Config& config,
+             const EvaluationOptions& options) override {
+    begun.push_back(tuning::CanonicalText(config));
+    begun_seed = options.input_seed;
+    return can_begin;
+  }
+  std::vector<std::string> evaluated, begun;
+  uint64_t begun_seed = 0;
+  bool can_begin = true;
   void OpenAhead(const ComingProcess& process) override {
     opened.push_back(process);
   }
@@ -98,6 +108,50 @@ TEST_F(SessionEvaluatorTest, WhereNothingWaitsNothingIsOpenedAhead) {
   request_.purpose = Purpose::kProve;
   Ask();
   EXPECT_TRUE(measured_.opened.empty());
+}
+
+TEST_F(SessionEvaluatorTest, TheNextIsBegunBeforeTheSessionHasThought) {
+  const std::vector<std::string> configs = {"x=1", "x=2", "x=3"};
+  for (const bool can_begin : {true, false}) {
+    for (const int processes_ahead : {0, 2}) {
+      measured_ = Recording();
+      measured_.can_begin = can_begin;
+      options_.processes_ahead = processes_ahead;
+      SessionEvaluator evaluator(measured_, options_);
+      for (size_t i = 0; i < configs.size(); ++i) {
+        request_.ticket = static_cast<int64_t>(i);
+        request_.round = static_cast<int64_t>(i);
+        request_.config = *tuning::ParseConfig(configs[i]);
+        evaluator.Submit(request_);
+      }
+      for (size_t i = 0; i < configs.size(); ++i) {
+        const auto answers = evaluator.Poll(absl::InfiniteDuration());
+        ASSERT_EQ(answers.size(), 1);
+        EXPECT_EQ(answers[0].ticket, i);
+        EXPECT_EQ(tuning::CanonicalText(answers[0].trial.config()), configs[i]);
+        const bool begins = processes_ahead > 0 && i + 1 < configs.size();
+        ASSERT_EQ(measured_.begun.size(),
+                  processes_ahead == 0 ? 0 : std::min<size_t>(i + 1, 2));
+        if (begins) {
+          EXPECT_EQ(measured_.begun.back(), configs[i + 1]);
+          EXPECT_EQ(measured_.begun_seed, i + 1);
+        }
+      }
+      EXPECT_EQ(measured_.evaluated, configs);
+      EXPECT_TRUE(evaluator.Poll(absl::InfiniteDuration()).empty());
+    }
+  }
+}
+
+// What is read in rounds is asked for one by one.
+TEST_F(SessionEvaluatorTest, OnlyTheSearchBeginsAhead) {
+  options_.processes_ahead = 2;
+  SessionEvaluator evaluator(measured_, options_);
+  evaluator.Submit(request_);
+  request_.purpose = Purpose::kRank;
+  evaluator.Submit(request_);
+  evaluator.Poll(absl::InfiniteDuration());
+  EXPECT_TRUE(measured_.begun.empty());
 }
 
 TEST_F(SessionEvaluatorTest, ARoundNamesThoseThatMayBeOpenedWithIt) {

@@ -37,6 +37,7 @@ bool IsRaced(const std::vector<proto::Objective>& objectives) {
 void AddEffort(const proto::Effort& one, proto::Effort* all) {
   all->set_open_ns(all->open_ns() + one.open_ns());
   all->set_check_ns(all->check_ns() + one.check_ns());
+  all->set_turn_ns(all->turn_ns() + one.turn_ns());
   if (one.has_busy_ns()) all->set_busy_ns(all->busy_ns() + one.busy_ns());
 }
 

@@ -24,16 +24,10 @@ class CudaInvocation : public Invocation {
         config_(std::move(config)),
         device_(device),
         driver_(device.driver()) {}
-  ~CudaInvocation() override {
-    if (module_ != nullptr) driver_.ModuleUnload(module_);
-  }
-
   absl::Status Init(const Artifact& artifact) {
-    OPTRAIL_RETURN_IF_ERROR(
-        driver_.Check(driver_.ModuleLoadData(&module_, artifact.bytes.data()),
-                      "cuModuleLoadData"));
+    OPTRAIL_ASSIGN_OR_RETURN(const Module module, device_.Load(artifact.bytes));
     OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-        driver_.ModuleGetFunction(&function_, module_, plan_.function.c_str()),
+        driver_.ModuleGetFunction(&function_, module, plan_.function.c_str()),
         absl::StrCat("cuModuleGetFunction ", plan_.function)));
     if (plan_.dynamic_shared_bytes > 0) {
       const absl::Status shared = driver_.Check(
@@ -92,7 +86,6 @@ class CudaInvocation : public Invocation {
   const proto::Config config_;
   CudaDevice& device_;
   const Driver& driver_;
-  Module module_ = nullptr;
   Function function_ = nullptr;
   std::unique_ptr<Buffer> workspace_;
 };

@@ -4,15 +4,23 @@
 
 #include "ops/device/cuda/device.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"
 #include "ops/device/cuda/driver.h"
+#include "ops/device/cuda/monitor.h"
+#include "ops/device/cuda/nvml.h"
+#include "ops/device/cuda/turns.h"
 
 namespace optrail::ops::cuda {
 namespace {
@@ -100,6 +108,7 @@ TEST(CudaType, SaysWhyThereIsNoDeviceHere) {
 class CudaDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    setenv("XDG_CACHE_HOME", ::testing::TempDir().c_str(), 1);
     auto driver = FakeDriver();
     ASSERT_TRUE(driver.ok()) << driver.status();
     driver_ = std::make_unique<Driver>(*driver);
@@ -257,6 +266,76 @@ TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
       }
     }
   }
+}
+
+TEST_F(CudaDeviceTest, CodeIsLoadedOnce) {
+  const auto first = device_->Load("some code");
+  ASSERT_TRUE(first.ok()) << first.status();
+  const Script script("cuModuleLoadData=2");
+  EXPECT_EQ(*device_->Load("some code"), *first);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(device_->Load("other code").status().code(),
+              absl::StatusCode::kResourceExhausted);
+  }
+}
+
+// Another process, of another session, with a device of its own.
+TEST_F(CudaDeviceTest, TwoProcessesTakeTurnsAndAreNoDisturbance) {
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    auto device = CudaDevice::Make(*driver_);
+    if (!device.ok()) _exit(1);
+    const auto turn = (*device)->TakeTurn([] {});
+    (void)!write(told[1], turn != nullptr ? "t" : "n", 1);
+    while (true) pause();
+  }
+  char has_turn = 0;
+  ASSERT_EQ(read(told[0], &has_turn, 1), 1);
+  EXPECT_EQ(has_turn, 't');
+
+  const auto nvml =
+      Nvml::Open("0000:00:00.0", "ops/device/cuda/libfake_cuda.so");
+  ASSERT_TRUE(nvml.ok()) << nvml.status();
+  const auto turns =
+      Turns::Join(Turns::PathOf("00112233445566778899aabbccddeeff"));
+  ASSERT_TRUE(turns.ok()) << turns.status();
+  const auto is_disturbed = [&](const std::string& script, const Turns* turns) {
+    const Script scripted(script.c_str());
+    GpuWatch watch(*nvml, turns);
+    // Waits for the first answer, unless the machine is very busy.
+    for (int i = 0; i < 100 && watch.clock_hz() == 0; ++i) {
+      watch.End();
+      watch.Begin();
+    }
+    const auto monitor = MakeCudaMonitor(&watch);
+    monitor->Begin();
+    return monitor->End(1000);
+  };
+  EXPECT_FALSE(is_disturbed("", &*turns));
+  const std::string process = absl::StrCat("process=", other);
+  EXPECT_FALSE(is_disturbed(process, &*turns));
+  // One that takes none.
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    while (true) pause();
+  }
+  EXPECT_TRUE(is_disturbed(absl::StrCat("process=", stranger), &*turns));
+  kill(stranger, SIGKILL);
+  waitpid(stranger, nullptr, 0);
+  EXPECT_TRUE(is_disturbed("reasons=64", &*turns)) << "heat";
+  EXPECT_FALSE(is_disturbed("reasons=4", &*turns)) << "its own power";
+
+  // The other one dies while this one waits.
+  bool waited = false;
+  const auto turn = device_->TakeTurn([&] {
+    waited = true;
+    kill(other, SIGKILL);
+  });
+  EXPECT_TRUE(waited);
+  EXPECT_NE(turn, nullptr);
+  waitpid(other, nullptr, 0);
 }
 
 TEST_F(CudaDeviceTest, ABatchThatFailsIsNoTime) {

@@ -182,21 +182,30 @@ class CudaTimer : public Timer {
     for (const int64_t operand : bytes) aligned_bytes += Aligned(operand);
     OPTRAIL_ASSIGN_OR_RETURN(
         char* at, device_.Scratch(static_cast<size_t>(count * aligned_bytes)));
-    for (int64_t copy = 0; copy < count; ++copy) {
-      std::vector<void*> addresses;
-      for (size_t i = 0; i < bytes.size(); ++i) {
-        OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-            driver_.MemcpyDtoDAsync(
-                reinterpret_cast<Address>(at),
-                reinterpret_cast<Address>(operands_.addresses(0)[i]), bytes[i],
-                device_.stream()),
-            "cuMemcpyDtoDAsync"));
+    const auto copy = [this](void* to, const void* from, int64_t size) {
+      device_.Note(
+          driver_.Check(driver_.MemcpyDtoDAsync(reinterpret_cast<Address>(to),
+                                                reinterpret_cast<Address>(from),
+                                                size, device_.stream()),
+                        "cuMemcpyDtoDAsync"));
+    };
+    char* const first = at;
+    for (int64_t i = 0; i < count; ++i) {
+      std::vector<void*>& addresses = copies_.emplace_back();
+      for (const int64_t operand : bytes) {
         addresses.push_back(at);
-        at += Aligned(bytes[i]);
+        at += Aligned(operand);
       }
-      copies_.push_back(std::move(addresses));
     }
     copies_end_ = at;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      copy(copies_[0][i], operands_.addresses(0)[i], bytes[i]);
+    }
+    // As many again as there are: to launch a copy may take longer than it.
+    for (int64_t there = 1; there < count; there *= 2) {
+      copy(copies_[there][0], first,
+           std::min(there, count - there) * aligned_bytes);
+    }
     return device_.Synchronize();
   }
 
