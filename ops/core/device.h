@@ -74,6 +74,16 @@ class Buffer {
   virtual absl::StatusOr<bool> Equals(Buffer& other) {
     return absl::UnimplementedError("not far from the host");
   }
+  // Begins to find out whether the guard zones are intact and, with `other`,
+  // all bytes are the same. EndCheck() waits and tells whether that is so of
+  // all buffers of the device for which it was begun: at a stroke, and not
+  // where something is wrong.
+  virtual absl::Status BeginCheck(Buffer* other) {
+    return absl::UnimplementedError("not far from the host");
+  }
+  virtual absl::StatusOr<bool> EndCheck() {
+    return absl::UnimplementedError("not far from the host");
+  }
   // What a few of them can tell, where bringing all to the host takes long: the
   // bytes from `from` on, and sums of rows, kRowSums for each.
   virtual absl::Status CopyPartToHost(size_t from, absl::Span<char> part) {

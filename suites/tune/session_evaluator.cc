@@ -72,6 +72,7 @@ SessionEvaluator::SessionEvaluator(suites::Evaluator& evaluator,
 absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
   tuning::Offer offer;
   offer.compile_ahead = options_.compile_ahead;
+  offer.begins_ahead = options_.processes_ahead > 0;
   return offer;
 }
 
@@ -146,7 +147,7 @@ std::deque<tuning::Request>::iterator SessionEvaluator::FirstReady() {
 void SessionEvaluator::BeginNext() {
   if (options_.processes_ahead == 0) return;
   const auto next = FirstReady();
-  if (next == waiting_.end() || next->purpose != Purpose::kSearch) return;
+  if (next == waiting_.end()) return;
   Begun begun{*next, {}};
   Tighten(&begun.request);
   if (HasLongCalls(begun.request)) return;

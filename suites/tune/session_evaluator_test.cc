@@ -143,13 +143,13 @@ TEST_F(SessionEvaluatorTest, TheNextIsBegunBeforeTheSessionHasThought) {
   }
 }
 
-// What is read in rounds is asked for one by one.
-TEST_F(SessionEvaluatorTest, OnlyTheSearchBeginsAhead) {
+TEST_F(SessionEvaluatorTest, OfLongCallsNoneIsBegunAhead) {
   options_.processes_ahead = 2;
+  request_.expected = 2 * kLongCallNs;
   SessionEvaluator evaluator(measured_, options_);
-  evaluator.Submit(request_);
-  request_.purpose = Purpose::kRank;
-  evaluator.Submit(request_);
+  for (int i = 0; i < 2; ++i) {
+    evaluator.Submit(request_);
+  }
   evaluator.Poll(absl::InfiniteDuration());
   EXPECT_TRUE(measured_.begun.empty());
 }

@@ -406,9 +406,8 @@ absl::optional<Evaluation> WorkerEvaluator::Refused(
 bool WorkerEvaluator::Begin(const proto::Config& config,
                             const EvaluationOptions& options) {
   OPTRAIL_CHECK(!begun_);
-  const auto slot = slots_.find(absl::nullopt);
-  if (ProcessesAhead() == 0 || options.process_of_round ||
-      options.fresh_process || slot == slots_.end() ||
+  const auto slot = slots_.find(options.process_of_round);
+  if (ProcessesAhead() == 0 || options.fresh_process || slot == slots_.end() ||
       slot->second.configs == 0 ||
       slot->second.configs >= options_.configs_per_worker ||
       !slot->second.worker->IsReadyFor(options.input_seed)) {

@@ -146,7 +146,7 @@ class WorkerEvaluator : public Evaluator {
   // That of the search, once the one that serves it nears its end.
   std::unique_ptr<OpenedWorker> next_;
   int64_t uses_ = 0;
-  bool begun_ = false;  // the process of the search has a config
+  bool begun_ = false;  // a process has the config that is asked for next
   // Of the smaller problem, once somebody asked for one; null: there is none.
   absl::optional<std::unique_ptr<WorkerEvaluator>> smaller_;
   int workers_started_ = 0;

@@ -66,6 +66,9 @@ struct Offer {
   // Requests that are measured at the same time. They belong to the device:
   // more than one only where they do not disturb each other.
   int measure_slots = 1;
+  // What waits is begun before the session has thought about the answer before
+  // it: readings that belong together are asked for at once.
+  bool begins_ahead = false;
 };
 
 class Evaluator {

@@ -30,6 +30,12 @@ class MemoryComparer {
   // Of addresses that are multiples of 16. Waits for the answer.
   absl::StatusOr<bool> Equal(Address a, Address b, size_t size_bytes);
 
+  // The same of several, and of guard zones, at a stroke: each is begun, and
+  // then it is asked whether there was no difference.
+  absl::Status BeginEqual(Address a, Address b, size_t size_bytes);
+  absl::Status BeginGuard(Address guard);
+  absl::StatusOr<bool> AreAllEqual();
+
   // Buffer::SumRows of what lies there.
   absl::StatusOr<std::vector<double>> Project(Address values,
                                               const RowSums& sums);
@@ -39,13 +45,16 @@ class MemoryComparer {
   absl::Status Read(Address from, size_t size_bytes);
 
  private:
+  // Before the first of what AreAllEqual() tells of.
+  absl::Status BeginComparing();
   absl::Status Launch(Address a, Address b, size_t size_bytes);
 
   const Driver& driver_;
   const Stream stream_;
   Module module_ = nullptr;
-  Function differs_ = nullptr, project_ = nullptr;
+  Function differs_ = nullptr, stray_ = nullptr, project_ = nullptr;
   Address flag_ = 0;
+  bool comparing_ = false;
   Address work_ = 0;  // of Project
   size_t work_bytes_ = 0;
 };

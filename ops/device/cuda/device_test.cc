@@ -229,6 +229,40 @@ TEST_F(CudaDeviceTest, MemoryIsFilledCopiedAndComparedWhereItLies) {
   EXPECT_FALSE((*one)->Equals(**other).ok());
 }
 
+TEST_F(CudaDeviceTest, GuardsAndContentsAreCheckedAtAStroke) {
+  // No multiple of 16.
+  constexpr size_t kBytes = 1007;
+  auto one = device_->Allocate(kBytes), other = device_->Allocate(kBytes);
+  ASSERT_TRUE(one.ok() && other.ok());
+  const auto is_sound = [&] {
+    EXPECT_TRUE((*one)->BeginCheck(&**other).ok());
+    EXPECT_TRUE((*other)->BeginCheck(nullptr).ok());
+    const auto sound = (*one)->EndCheck();
+    EXPECT_TRUE(sound.ok()) << sound.status();
+    return *sound;
+  };
+  EXPECT_TRUE(is_sound());
+  const unsigned char value = 7;
+  ASSERT_TRUE((*other)->FillWith(&value, 1).ok());
+  EXPECT_FALSE(is_sound());
+  ASSERT_TRUE((*one)->FillWith(&value, 1).ok());
+  EXPECT_TRUE(is_sound());
+  LaunchesOnce kernel(*device_, "overrun");
+  void* const operands[] = {(*other)->data()};
+  kernel.Run(operands);
+  EXPECT_FALSE(is_sound());
+  (*other)->ArmGuards();
+  EXPECT_TRUE(is_sound());
+  // The first byte behind it.
+  static_cast<unsigned char*>((*one)->data())[kBytes] = 0;
+  EXPECT_FALSE(is_sound());
+  (*one)->ArmGuards();
+  // What was begun and not asked about is not lost.
+  ASSERT_TRUE((*one)->BeginCheck(nullptr).ok());
+  static_cast<unsigned char*>((*one)->data())[-1] = 0;
+  EXPECT_FALSE(is_sound());
+}
+
 TEST_F(CudaDeviceTest, ItWorksFromALaunchUntilItWasWaitedFor) {
   LaunchesOnce kernel(*device_, "nothing");
   ASSERT_TRUE(device_->Synchronize().ok());

@@ -5,7 +5,7 @@
 // process computes and the one that the pair "process=PID" names.
 //
 // Functions: "nothing"; "overrun" writes behind its first operand's buffer;
-// "differs" and "project" are those of buffer.cc.
+// "differs", "stray" and "project" are those of buffer.cc.
 
 #include <unistd.h>
 
@@ -173,6 +173,16 @@ FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned, unsigned,
     if (memcmp(reinterpret_cast<void*>(at(0)), reinterpret_cast<void*>(at(1)),
                at(2)) != 0) {
       *reinterpret_cast<unsigned*>(at(3)) = 1;
+    }
+    return 0;
+  }
+  if (strcmp(static_cast<const char*>(function), "stray") == 0) {
+    const auto at = [&](int i) {
+      return *static_cast<Address*>(parameters[i]);
+    };
+    const auto* guard = reinterpret_cast<const unsigned char*>(at(0));
+    for (Address i = 0; i < at(1); ++i) {
+      if (guard[i] != 0xff) *reinterpret_cast<unsigned*>(at(2)) = 1;
     }
     return 0;
   }
