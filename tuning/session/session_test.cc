@@ -843,7 +843,6 @@ TEST_F(SessionTest, ReadingsOfARoundThatAreAskedForAtOnceAreTheSame) {
   for (const bool begins_ahead : {false, true}) {
     ManySlots evaluator(1, 5);
     evaluator.begins_ahead = begins_ahead;
-    evaluator.losses = begins_ahead ? 20 : 0;
     const auto session = RunSession(setup_, evaluator, clock_);
     ASSERT_TRUE(session.ok()) << session.status();
     EXPECT_EQ(evaluator.most_of_round, begins_ahead ? setup_.finalists : 1);
@@ -859,6 +858,13 @@ TEST_F(SessionTest, ReadingsOfARoundThatAreAskedForAtOnceAreTheSame) {
     EXPECT_EQ(sessions[0].finalists(i).measurements_size(),
               sessions[1].finalists(i).measurements_size());
   }
+  ManySlots loses(1, 5);
+  loses.begins_ahead = true;
+  loses.losses = 15;
+  const auto session = RunSession(setup_, loses, clock_);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(loses.losses, 0);
+  EXPECT_TRUE(session->has_proof());
 }
 
 TEST_F(SessionTest, GivesUpOnAnEvaluatorThatLosesEverything) {
