@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "suites/stopwatch/stopwatch.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {

@@ -16,6 +16,11 @@ namespace {
 // Of its processes: nobody waits for them as for what is measured.
 constexpr int kNiceness = 5;
 
+// Nothing can be measured before the first config is compiled. Two that share a
+// core, each at half its speed, would take as long as both after each other: so
+// many begin, or half of them if that is more.
+constexpr size_t kFirst = 4;
+
 }  // namespace
 
 int64_t CompilePool::PausableClock::NowNs() const {
@@ -41,6 +46,7 @@ CompilePool::CompilePool(CompilePoolOptions options)
   for (size_t i = 0; i < count; ++i) {
     slots_.push_back(std::make_unique<Slot>());
     if (!options_.cores.empty()) slots_.back()->core = options_.cores[i];
+    slots_.back()->first = i < std::max(kFirst, (count + 1) / 2);
   }
 }
 
@@ -117,8 +123,9 @@ void CompilePool::Serve(Slot& slot) {
     Job job;
     {
       const absl::MutexLock lock(&mutex_);
-      const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return ending_ || (!paused_ && !waiting_.empty());
+      const auto has_work = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return ending_ ||
+               (!paused_ && !waiting_.empty() && (slot.first || has_done_));
       };
       mutex_.Await(absl::Condition(&has_work));
       if (ending_) return;
@@ -128,6 +135,7 @@ void CompilePool::Serve(Slot& slot) {
     Compiled compiled = Compile(job, slot, &process);
     const absl::MutexLock lock(&mutex_);
     known_[job.key] = std::move(compiled);
+    has_done_ = true;
   }
 }
 

@@ -847,6 +847,7 @@ TEST_F(SessionTest, ReadingsOfARoundThatAreAskedForAtOnceAreTheSame) {
     ASSERT_TRUE(session.ok()) << session.status();
     EXPECT_EQ(evaluator.most_of_round, begins_ahead ? setup_.finalists : 1);
     sessions.push_back(*session);
+    ASSERT_TRUE(RemoveSessionJournal(setup_).ok());
   }
   ASSERT_TRUE(sessions[0].has_proof());
   EXPECT_EQ(CanonicalText(sessions[0].winner()),

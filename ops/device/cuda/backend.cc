@@ -24,6 +24,9 @@ class CudaInvocation : public Invocation {
         config_(std::move(config)),
         device_(device),
         driver_(device.driver()) {}
+  ~CudaInvocation() override {
+    if (workspace_ != nullptr) device_.GiveWorkspace(std::move(workspace_));
+  }
   absl::Status Init(const Artifact& artifact) {
     OPTRAIL_ASSIGN_OR_RETURN(const Module module, device_.Load(artifact.bytes));
     OPTRAIL_RETURN_IF_ERROR(driver_.Check(
@@ -48,7 +51,7 @@ class CudaInvocation : public Invocation {
     }
     if (plan_.workspace_bytes > 0) {
       OPTRAIL_ASSIGN_OR_RETURN(workspace_,
-                               device_.Allocate(plan_.workspace_bytes));
+                               device_.TakeWorkspace(plan_.workspace_bytes));
       OPTRAIL_RETURN_IF_ERROR(driver_.Check(
           driver_.MemsetD8Async(reinterpret_cast<Address>(workspace_->data()),
                                 0, plan_.workspace_bytes, device_.stream()),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 
 namespace optrail::ops::cuda {
@@ -26,6 +27,9 @@ constexpr char kGuardByte = '\xff';
 //
 // stray: sets *p2 where one of p1 bytes at p0 is none of a guard zone's, by one
 // thread each.
+//
+// repeat: copies p1 bytes at p0, a multiple of 16, behind themselves, once for
+// each row of blocks.
 //
 // project: a block has a row of p2 elements at p0, of the type p1 (0 f32, 1
 // f16, 2 bf16), and adds to its 17 values at p6. A lane each has a sum of the
@@ -138,6 +142,38 @@ L7:
   mov.u32   %r5, 1;
   st.global.u32   [%rd6], %r5;
 S1:
+  ret;
+}
+
+.visible .entry repeat(
+  .param .u64 p0,
+  .param .u64 p1
+)
+{
+  .reg .pred   %p<2>;
+  .reg .b32   %r<10>;
+  .reg .b64   %rd<9>;
+  ld.param.u64   %rd1, [p0];
+  ld.param.u64   %rd2, [p1];
+  mov.u32   %r1, %ctaid.x;
+  mov.u32   %r2, %ntid.x;
+  mul.wide.u32   %rd3, %r1, %r2;
+  mov.u32   %r3, %tid.x;
+  cvt.u64.u32   %rd4, %r3;
+  add.s64   %rd3, %rd3, %rd4;
+  shl.b64   %rd3, %rd3, 4;
+  setp.ge.u64   %p1, %rd3, %rd2;
+  @%p1 bra   R1;
+  cvta.to.global.u64   %rd5, %rd1;
+  add.s64   %rd5, %rd5, %rd3;
+  mov.u32   %r4, %ctaid.y;
+  add.s32   %r4, %r4, 1;
+  cvt.u64.u32   %rd6, %r4;
+  mul.lo.s64   %rd7, %rd6, %rd2;
+  add.s64   %rd8, %rd5, %rd7;
+  ld.global.v4.u32   {%r5, %r6, %r7, %r8}, [%rd5];
+  st.global.v4.u32   [%rd8], {%r5, %r6, %r7, %r8};
+R1:
   ret;
 }
 
@@ -376,6 +412,9 @@ absl::Status MemoryComparer::Init() {
   OPTRAIL_RETURN_IF_ERROR(
       driver_.Check(driver_.ModuleGetFunction(&stray_, module_, "stray"),
                     "cuModuleGetFunction stray"));
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.ModuleGetFunction(&repeat_, module_, "repeat"),
+                    "cuModuleGetFunction repeat"));
   return driver_.Check(driver_.ModuleGetFunction(&differs_, module_, "differs"),
                        "cuModuleGetFunction differs");
 }
@@ -424,10 +463,17 @@ absl::StatusOr<bool> MemoryComparer::Equal(Address a, Address b,
   return AreAllEqual();
 }
 
+absl::Status MemoryComparer::Wait() {
+  const int64_t start_ns = Clock::Real()->NowNs();
+  const absl::Status waited =
+      driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize");
+  busy_ns_ += Clock::Real()->NowNs() - start_ns;
+  return waited;
+}
+
 absl::StatusOr<bool> MemoryComparer::AreAllEqual() {
   comparing_ = false;
-  OPTRAIL_RETURN_IF_ERROR(
-      driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize"));
+  OPTRAIL_RETURN_IF_ERROR(Wait());
   unsigned differs = 0;
   OPTRAIL_RETURN_IF_ERROR(driver_.Check(
       driver_.MemcpyDtoH(&differs, flag_, sizeof(differs)), "cuMemcpyDtoH"));
@@ -469,11 +515,24 @@ absl::StatusOr<std::vector<double>> MemoryComparer::Project(
       driver_.LaunchKernel(project_, static_cast<unsigned>(sums.rows), 1, 1,
                            kThreads, 1, 1, 0, stream_, parameters, nullptr),
       "cuLaunchKernel project"));
-  OPTRAIL_RETURN_IF_ERROR(
-      driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize"));
+  OPTRAIL_RETURN_IF_ERROR(Wait());
   OPTRAIL_RETURN_IF_ERROR(driver_.Check(
       driver_.MemcpyDtoH(result.data(), to, result_bytes), "cuMemcpyDtoH"));
   return result;
+}
+
+absl::Status MemoryComparer::Repeat(Address first, size_t size_bytes,
+                                    int64_t times) {
+  OPTRAIL_RETURN_IF_ERROR(Init());
+  if (times < 2) return absl::OkStatus();
+  unsigned long long bytes = size_bytes;
+  void* parameters[] = {&first, &bytes};
+  const size_t blocks = (size_bytes / 16 + kThreads - 1) / kThreads;
+  return driver_.Check(
+      driver_.LaunchKernel(repeat_, static_cast<unsigned>(blocks),
+                           static_cast<unsigned>(times - 1), 1, kThreads, 1, 1,
+                           0, stream_, parameters, nullptr),
+      "cuLaunchKernel repeat");
 }
 
 absl::Status MemoryComparer::Read(Address from, size_t size_bytes) {

@@ -128,6 +128,7 @@ CudaDevice::~CudaDevice() {
   for (const auto& [code, module] : modules_) driver_.ModuleUnload(module);
   flush_.reset();
   scratch_.reset();
+  workspace_.reset();
   comparer_.reset();
   if (stream_ != nullptr) driver_.StreamDestroy(stream_);
 }
@@ -171,6 +172,21 @@ absl::StatusOr<char*> CudaDevice::Scratch(size_t size_bytes) {
   return static_cast<char*>(scratch_->data());
 }
 
+absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::TakeWorkspace(
+    size_t size_bytes) {
+  if (workspace_ != nullptr && workspace_->size_bytes() >= size_bytes) {
+    return std::move(workspace_);
+  }
+  return Allocate(size_bytes);
+}
+
+void CudaDevice::GiveWorkspace(std::unique_ptr<Buffer> workspace) {
+  if (workspace_ == nullptr ||
+      workspace_->size_bytes() < workspace->size_bytes()) {
+    workspace_ = std::move(workspace);
+  }
+}
+
 absl::Status CudaDevice::FlushL2() {
   const size_t bytes = static_cast<size_t>(2 * l2_bytes());
   if (flush_ == nullptr) {
@@ -180,6 +196,10 @@ absl::Status CudaDevice::FlushL2() {
       driver_.MemsetD8Async(reinterpret_cast<Address>(flush_->data()), 1, bytes,
                             stream_),
       "cuMemsetD8Async");
+}
+
+void CudaDevice::Repeat(void* first, size_t size_bytes, int64_t times) {
+  Note(comparer_->Repeat(reinterpret_cast<Address>(first), size_bytes, times));
 }
 
 absl::Status CudaDevice::ReadThroughL2(const void* from, size_t size_bytes) {

@@ -54,7 +54,9 @@ class CudaDevice : public Device {
   // Keeps the first failure of a launch until Synchronize() reports it.
   void Note(absl::Status launched);
 
-  absl::optional<int64_t> busy_ns() const override { return busy_ns_; }
+  absl::optional<int64_t> busy_ns() const override {
+    return busy_ns_ + comparer_->busy_ns();
+  }
   // What is noted while a graph is captured does not run yet.
   void SetCapturing(bool capturing) { capturing_ = capturing; }
 
@@ -65,6 +67,14 @@ class CudaDevice : public Device {
   // Memory for one use at a time, kept for the next: allocating takes longer
   // than most kernels. Valid until the next call.
   absl::StatusOr<char*> Scratch(size_t size_bytes);
+
+  // At least so many bytes, which are kept when they are given back.
+  absl::StatusOr<std::unique_ptr<Buffer>> TakeWorkspace(size_t size_bytes);
+  void GiveWorkspace(std::unique_ptr<Buffer> workspace);
+
+  // Copies `size_bytes` behind themselves, so that they lie there `times`
+  // times.
+  void Repeat(void* first, size_t size_bytes, int64_t times);
 
   // Fills the L2 with something else; asynchronous.
   absl::Status FlushL2();
@@ -82,8 +92,9 @@ class CudaDevice : public Device {
   int64_t busy_ns_ = 0;
   absl::optional<int64_t> busy_since_ns_;  // nothing was waited for since
   std::unique_ptr<MemoryComparer> comparer_;
-  std::unique_ptr<Buffer> flush_;    // made when it is first needed
-  std::unique_ptr<Buffer> scratch_;  // the largest so far
+  std::unique_ptr<Buffer> flush_;      // made when it is first needed
+  std::unique_ptr<Buffer> scratch_;    // the largest so far
+  std::unique_ptr<Buffer> workspace_;  // likewise, unless it is taken
   absl::flat_hash_map<std::string, Module> modules_;  // by their code
   absl::StatusOr<Turns> turns_ = absl::UnavailableError("not asked");
   absl::StatusOr<Nvml> nvml_ = absl::UnavailableError("not asked");

@@ -302,6 +302,33 @@ TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
   }
 }
 
+TEST_F(CudaDeviceTest, WhatIsRepeatedLiesBehindItself) {
+  std::string held(1024, 0);
+  for (int i = 0; i < 256; ++i) held[i] = static_cast<char>(i);
+  const auto buffer = *device_->Allocate(held.size());
+  ASSERT_TRUE(buffer->CopyFromHost(held.data()).ok());
+  device_->Repeat(buffer->data(), 256, 3);
+  ASSERT_TRUE(device_->Synchronize().ok());
+  ASSERT_TRUE(buffer->CopyToHost(&held[0]).ok());
+  EXPECT_EQ(held.substr(256, 256), held.substr(0, 256));
+  EXPECT_EQ(held.substr(512, 256), held.substr(0, 256));
+  EXPECT_EQ(held.substr(768), std::string(256, 0));
+}
+
+TEST_F(CudaDeviceTest, WorkspacesAreKept) {
+  auto workspace = device_->TakeWorkspace(1000);
+  ASSERT_TRUE(workspace.ok()) << workspace.status();
+  void* const address = (*workspace)->data();
+  device_->GiveWorkspace(*std::move(workspace));
+  const Script script("cuMemAlloc=2");
+  workspace = device_->TakeWorkspace(500);
+  ASSERT_TRUE(workspace.ok()) << workspace.status();
+  EXPECT_EQ((*workspace)->data(), address);
+  EXPECT_FALSE(device_->TakeWorkspace(500).ok()) << "it is taken";
+  device_->GiveWorkspace(*std::move(workspace));
+  EXPECT_FALSE(device_->TakeWorkspace(2000).ok());
+}
+
 TEST_F(CudaDeviceTest, CodeIsLoadedOnce) {
   const auto first = device_->Load("some code");
   ASSERT_TRUE(first.ok()) << first.status();

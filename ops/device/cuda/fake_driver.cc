@@ -5,7 +5,7 @@
 // process computes and the one that the pair "process=PID" names.
 //
 // Functions: "nothing"; "overrun" writes behind its first operand's buffer;
-// "differs", "stray" and "project" are those of buffer.cc.
+// "differs", "stray", "repeat" and "project" are those of buffer.cc.
 
 #include <unistd.h>
 
@@ -158,7 +158,7 @@ FAKE(cuFuncGetAttribute, int* value, int, void*) {
 FAKE(cuFuncSetAttribute, void*, int, int) {
   return Scripted("cuFuncSetAttribute");
 }
-FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned, unsigned,
+FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned grid_y, unsigned,
      unsigned, unsigned, unsigned, unsigned, void*, void** parameters, void**) {
   if (const int code = Scripted("cuLaunchKernel"); code != 0) return code;
   if (fake.capturing) {
@@ -173,6 +173,15 @@ FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned, unsigned,
     if (memcmp(reinterpret_cast<void*>(at(0)), reinterpret_cast<void*>(at(1)),
                at(2)) != 0) {
       *reinterpret_cast<unsigned*>(at(3)) = 1;
+    }
+    return 0;
+  }
+  if (strcmp(static_cast<const char*>(function), "repeat") == 0) {
+    const Address first = *static_cast<Address*>(parameters[0]);
+    const Address bytes = *static_cast<Address*>(parameters[1]);
+    for (Address time = 1; time <= grid_y; ++time) {
+      memcpy(reinterpret_cast<void*>(first + time * bytes),
+             reinterpret_cast<void*>(first), bytes);
     }
     return 0;
   }
