@@ -114,7 +114,10 @@ void SessionEvaluator::OpenAhead(const tuning::Request& request) {
     // That of the search first, while its first config is compiled; the others
     // once it measures.
     if (answered_ == 0) OpenAhead(Purpose::kSearch, 0);
-    if (answered_ == 0 || !options_.finalists_ahead) return;
+    if (answered_ == 0 || !options_.finalists_ahead ||
+        !options_.finalists_ahead()) {
+      return;
+    }
   }
   for (int i = 0; i < options_.input_sets; ++i) {
     if (request.purpose != Purpose::kProve) OpenAhead(Purpose::kRank, i);
@@ -185,6 +188,10 @@ std::vector<tuning::Answer> SessionEvaluator::Answered(const Begun& begun) {
   answers.push_back(Evaluate(begun));
   BeginNext();
   return answers;
+}
+
+bool SessionEvaluator::IsReady() {
+  return begun_ || waiting_.empty() || FirstReady() != waiting_.end();
 }
 
 void SessionEvaluator::Cancel(int64_t ticket) {

@@ -77,9 +77,9 @@ struct SessionEvaluatorOptions {
   // Else, how many are opened at the same time (Evaluator::ProcessesTogether).
   int processes_together = 1;
   int input_sets = kInputSets;
-  // Those of finalists already while the search goes on: not where other tasks
-  // are tuned meanwhile.
-  bool finalists_ahead = false;
+  // Whether those of finalists may be opened now, while the search goes on: not
+  // while another task is tuned. Empty: no.
+  std::function<bool()> finalists_ahead;
   // Of the session: a config this many times slower than the best is raced out.
   // Requests that wait compiled were submitted before the best so far was read,
   // and are raced against that all the same. 0: none is.
@@ -111,6 +111,7 @@ class SessionEvaluator : public tuning::Evaluator {
   void Submit(tuning::Request request) override;
   // Waits for compilers up to `wait`; measuring takes as long as it takes.
   std::vector<tuning::Answer> Poll(absl::Duration wait) override;
+  bool IsReady() override;
   void Cancel(int64_t ticket) override;
 
   // Public, for tests and benches.

@@ -144,6 +144,16 @@ TEST_F(SessionEvaluatorTest, TheNextIsBegunBeforeTheSessionHasThought) {
   }
 }
 
+TEST_F(SessionEvaluatorTest, IsReadyOnceAConfigIsCompiled) {
+  SessionEvaluator evaluator(measured_, options_);
+  EXPECT_TRUE(evaluator.IsReady()) << "nothing to wait for";
+  measured_.ready = false;
+  evaluator.Submit(request_);
+  EXPECT_FALSE(evaluator.IsReady());
+  measured_.ready = true;
+  EXPECT_TRUE(evaluator.IsReady());
+}
+
 TEST_F(SessionEvaluatorTest, OfLongCallsNoneIsBegunAhead) {
   options_.processes_ahead = 2;
   request_.expected = 2 * kLongCallNs;
@@ -178,7 +188,7 @@ TEST_F(SessionEvaluatorTest, ARoundNamesThoseThatMayBeOpenedWithIt) {
 
 TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   options_.processes_ahead = 5;
-  options_.finalists_ahead = true;
+  options_.finalists_ahead = [] { return true; };
   SessionEvaluator evaluator(measured_, options_);
   const auto ask = [&](Purpose purpose, int64_t round) {
     request_.purpose = purpose;

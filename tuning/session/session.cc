@@ -304,6 +304,10 @@ bool Session::all_asked() const {
           progress_.trials + static_cast<int64_t>(in_flight_.size()) >= limit);
 }
 
+bool Session::IsReady() const {
+  return HasJournaledSteps() || in_flight_.empty() || evaluator_.IsReady();
+}
+
 absl::Status Session::AskAhead() {
   // What an earlier sitting did comes first.
   if (HasJournaledSteps() || journal_->finalists() != nullptr) {

@@ -116,6 +116,13 @@ class Session {
   // goes on from there.
   absl::Status AskAhead();
 
+  // False: Advance() would wait for a compiler, and somebody else may have the
+  // device meanwhile.
+  bool IsReady() const;
+  // Something else was done since Advance(), which is none of this session's
+  // time.
+  void GoOn() { accounted_ns_ = 0; }
+
   // Whether the search has asked for all that it is going to.
   bool all_asked() const;
 
