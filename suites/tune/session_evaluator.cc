@@ -14,6 +14,13 @@ using tuning::Purpose;
 constexpr uint64_t kFirstRankSeed = 1000;
 constexpr uint64_t kFirstProofSeed = 2000;
 
+// Opening processes takes the processors, and the driver does it one at a time:
+// those of finalists are opened one after the other in the course of the
+// search, as fast as that goes, and while no more than half of what waits is
+// compiled not even that.
+constexpr int kAnswersAnOpening = 8;
+constexpr int64_t kOpeningNs = 40'000'000;
+
 // Of a proof that has used what was opened while the search went on: as many
 // rounds take as long as opening a process.
 constexpr int kProofsAhead = 3;
@@ -111,25 +118,47 @@ ComingProcess SessionEvaluator::ComingFor(Purpose purpose,
 void SessionEvaluator::OpenAhead(const tuning::Request& request) {
   if (options_.processes_ahead == 0) return;
   if (request.purpose == Purpose::kSearch) {
-    // That of the search first, while its first config is compiled; the others
-    // once it measures.
+    // While its first config is compiled.
     if (answered_ == 0) OpenAhead(Purpose::kSearch, 0);
-    if (answered_ == 0 || !options_.finalists_ahead ||
-        !options_.finalists_ahead()) {
-      return;
-    }
+    return;
   }
-  for (int i = 0; i < options_.input_sets; ++i) {
-    if (request.purpose != Purpose::kProve) OpenAhead(Purpose::kRank, i);
+  if (request.purpose == Purpose::kRank) {
+    while (rank_processes_opened_ < options_.input_sets) {
+      OpenAhead(Purpose::kRank, rank_processes_opened_++);
+    }
   }
   // Most proofs need no more than the first few; where one does, a few are
   // opened beside each round.
   int64_t opened = options_.processes_ahead;
-  if (request.purpose == Purpose::kProve && request.round >= opened) {
+  if (request.purpose == Purpose::kProve && request.round + 2 >= opened) {
     opened = request.round + std::min(options_.processes_ahead, kProofsAhead);
     proof_rounds_opened_ = std::max(proof_rounds_opened_, request.round);
   }
   while (proof_rounds_opened_ < opened) {
+    OpenAhead(Purpose::kProve, proof_rounds_opened_++);
+  }
+}
+
+void SessionEvaluator::OpenFinalists(const Begun& begun, int64_t elapsed_ns) {
+  if (begun.request.purpose != Purpose::kSearch || !options_.finalists_ahead ||
+      !options_.finalists_ahead()) {
+    return;
+  }
+  ++answers_since_opening_;
+  ns_since_opening_ += elapsed_ns;
+  if (answers_since_opening_ < kAnswersAnOpening &&
+      ns_since_opening_ < kOpeningNs) {
+    return;
+  }
+  const auto compiling = std::count_if(
+      waiting_.begin(), waiting_.end(),
+      [this](const auto& one) { return !evaluator_.IsReady(one.config); });
+  if (2 * compiling > static_cast<int64_t>(waiting_.size())) return;
+  answers_since_opening_ = 0;
+  ns_since_opening_ = 0;
+  if (rank_processes_opened_ < options_.input_sets) {
+    OpenAhead(Purpose::kRank, rank_processes_opened_++);
+  } else if (proof_rounds_opened_ < options_.processes_ahead) {
     OpenAhead(Purpose::kProve, proof_rounds_opened_++);
   }
 }
@@ -187,6 +216,7 @@ std::vector<tuning::Answer> SessionEvaluator::Answered(const Begun& begun) {
   std::vector<tuning::Answer> answers;
   answers.push_back(Evaluate(begun));
   BeginNext();
+  OpenFinalists(begun, answers.back().trial.elapsed_ns());
   return answers;
 }
 

@@ -136,6 +136,8 @@ class SessionEvaluator : public tuning::Evaluator {
   // Those of the rounds that come after the request, or after the search.
   void OpenAhead(const tuning::Request& request);
   void OpenAhead(tuning::Purpose purpose, int64_t round);
+  // The next one of them, if it is time, after an answer of the search.
+  void OpenFinalists(const Begun& begun, int64_t elapsed_ns);
   ComingProcess ComingFor(tuning::Purpose purpose, int64_t round) const;
   int64_t ProcessOf(tuning::Purpose purpose, int64_t round) const;
   uint64_t SeedOf(tuning::Purpose purpose, int64_t round) const;
@@ -149,7 +151,10 @@ class SessionEvaluator : public tuning::Evaluator {
   absl::optional<proto::Config> best_;  // of the search
   double best_time_ns_ = 0;
   int64_t answered_ = 0;
+  int rank_processes_opened_ = 0;
   int64_t proof_rounds_opened_ = 0;
+  int answers_since_opening_ = 0;
+  int64_t ns_since_opening_ = 0;
   bool default_prepared_ = false;
 };
 

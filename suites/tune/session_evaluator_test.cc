@@ -26,13 +26,14 @@ class Recording : public Evaluator {
   Evaluator* Smaller(const proto::Config& example, double) override {
     return smaller;
   }
-  bool ready = true;
+  bool ready = true, ready_after = true;  // an evaluation
   absl::Duration waited;
   Recording* smaller = nullptr;
   Evaluation Evaluate(const proto::Config& config,
                       const EvaluationOptions& options) override {
     seen = options;
     evaluated.push_back(tuning::CanonicalText(config));
+    ready &= ready_after;
     return next;
   }
   bool Begin(const proto::Config& config,
@@ -202,7 +203,16 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   ASSERT_EQ(measured_.opened.size(), 1);
   EXPECT_FALSE(measured_.opened[0].process_of_round.has_value());
   EXPECT_EQ(measured_.opened[0].input_seeds.size(), kInputSets);
-  ask(Purpose::kSearch, 1);
+  // Then one after the other, by how many answers there were.
+  int64_t searched = 1;
+  for (; measured_.opened.size() < 2; ++searched) {
+    ASSERT_LT(searched, 20);
+    ask(Purpose::kSearch, searched);
+  }
+  EXPECT_GT(searched, 4);
+  // Or by how long they took.
+  measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
+  for (int i = 0; i < 20; ++i) ask(Purpose::kSearch, searched++);
   ASSERT_EQ(measured_.opened.size(), 1 + kInputSets + 5);
   const std::vector<ComingProcess> opened = measured_.opened;
   const auto is_open = [&](const EvaluationOptions& options) {
@@ -227,6 +237,22 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
     proof.insert(*seen.process_of_round);
   }
   EXPECT_EQ(proof.size(), 8);
+}
+
+// Compilers have the processors first.
+TEST_F(SessionEvaluatorTest, NoFinalistIsOpenedWhileMostOfWhatWaitsCompiles) {
+  options_.processes_ahead = 5;
+  options_.finalists_ahead = [] { return true; };
+  measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
+  SessionEvaluator evaluator(measured_, options_);
+  for (int i = 0; i < 4; ++i) evaluator.Submit(request_);
+  const size_t of_search = measured_.opened.size();
+  measured_.ready_after = false;
+  evaluator.Poll(absl::InfiniteDuration());
+  EXPECT_EQ(measured_.opened.size(), of_search);
+  measured_.ready = measured_.ready_after = true;
+  evaluator.Poll(absl::InfiniteDuration());
+  EXPECT_EQ(measured_.opened.size(), of_search + 1);
 }
 
 TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {

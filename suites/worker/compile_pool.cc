@@ -16,11 +16,6 @@ namespace {
 // Of its processes: nobody waits for them as for what is measured.
 constexpr int kNiceness = 5;
 
-// Nothing can be measured before the first config is compiled. Two that share a
-// core, each at half its speed, would take as long as both after each other: so
-// many begin, or half of them if that is more.
-constexpr size_t kFirst = 4;
-
 }  // namespace
 
 int64_t CompilePool::PausableClock::NowNs() const {
@@ -46,7 +41,6 @@ CompilePool::CompilePool(CompilePoolOptions options)
   for (size_t i = 0; i < count; ++i) {
     slots_.push_back(std::make_unique<Slot>());
     if (!options_.cores.empty()) slots_.back()->core = options_.cores[i];
-    slots_.back()->first = i < std::max(kFirst, (count + 1) / 2);
   }
 }
 
@@ -123,9 +117,8 @@ void CompilePool::Serve(Slot& slot) {
     Job job;
     {
       const absl::MutexLock lock(&mutex_);
-      const auto has_work = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return ending_ ||
-               (!paused_ && !waiting_.empty() && (slot.first || has_done_));
+      const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return ending_ || (!paused_ && !waiting_.empty());
       };
       mutex_.Await(absl::Condition(&has_work));
       if (ending_) return;
@@ -135,7 +128,6 @@ void CompilePool::Serve(Slot& slot) {
     Compiled compiled = Compile(job, slot, &process);
     const absl::MutexLock lock(&mutex_);
     known_[job.key] = std::move(compiled);
-    has_done_ = true;
   }
 }
 

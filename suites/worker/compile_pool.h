@@ -104,7 +104,6 @@ class CompilePool {
   };
   struct Slot {
     int core = -1;       // -1: any
-    bool first = false;  // of those that do not wait until one is compiled
     std::thread thread;  // begun with the first job that it can take
     // As long as it lives: one that was stopped just as its job ended has to go
     // on, too. 0: none.
@@ -127,7 +126,6 @@ class CompilePool {
       ABSL_GUARDED_BY(mutex_);
   bool paused_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  bool has_done_ ABSL_GUARDED_BY(mutex_) = false;  // one is compiled
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 
