@@ -56,6 +56,32 @@ expect "an operator declared twice" "conflicts with existing.*BUILD:[0-9]+"
 
 echo "$checks wrong declarations were refused"
 
+# Configs that misbehave ----------------------------------------------------------
+# Each is an outcome, the session goes on, and what wins is right.
+kernel=$package/axpy_cpu.cc
+sed -i 's|^    const int64_t block = knobs_.block_elements;|&\
+    if (block == 1024) y[n_ - 1] += 1;                    // wrong\
+    if (block == 2048) std::abort();                      // crashes\
+    for (volatile bool stuck = block == 4096; stuck;) {}  // hangs\
+    if (block == 8192) y[n_] = 1;                         // outside|' "$kernel"
+sed -i 's|^#include <cstdint>|&\n#include <cstdlib>|' "$kernel"
+bazel build "//$package:axpy_tune"
+"bazel-bin/$package/axpy_tune" --shape=n=16384/f32 --trials=15 --retune \
+  --config_deadline=1s --processes=2 --quiet >"$TEST_TMPDIR/tuned" 2>&1 ||
+  tail -n 20 "$TEST_TMPDIR/tuned"
+for said in "6 x WRONG_RESULT, first .*block_elements=(1024|8192)" \
+  "3 x CRASHED, first .*block_elements=2048" \
+  "3 x TIMED_OUT, first .*block_elements=4096" \
+  "^axpy n=16384/f32 .*block_elements=16384,"; do
+  if ! grep -qE "$said" "$TEST_TMPDIR/tuned"; then
+    echo "FAILED: configs that misbehave: no line matches \"$said\":"
+    cat "$TEST_TMPDIR/tuned"
+    exit 1
+  fi
+done
+echo "ok: wrong, crashing and hanging configs are outcomes and never win"
+cp saved/* "$package/"
+
 # A test that fails ---------------------------------------------------------------
 # Says why on the console: nobody should have to look for a file.
 mkdir failing

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "base/check.h"
 #include "base/crc32c.h"
+#include "base/distributions.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/status_macros.h"
@@ -219,17 +220,9 @@ class NormalValues {
   static constexpr double kEnd = 4.1;
 
   NormalValues() : nodes_(kPieces + 1) {
-    double x = 0;
     for (int i = kPieces / 2; i < kPieces; ++i) {
-      const double quantile = static_cast<double>(i) / kPieces;
-      // Newton's method, from the quantile before.
-      for (int step = 0; step < 8; ++step) {
-        const double density =
-            std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
-        x -= (std::erfc(-x / std::sqrt(2.0)) / 2 - quantile) / density;
-      }
-      nodes_[i] = x;
-      nodes_[kPieces - i] = -x;
+      nodes_[i] = NormalQuantile(static_cast<double>(i) / kPieces);
+      nodes_[kPieces - i] = -nodes_[i];
     }
     nodes_[0] = -kEnd;
     nodes_[kPieces] = kEnd;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "base/cpus.h"
 #include "base/file.h"
 #include "base/running_binary.h"
@@ -75,7 +76,8 @@ absl::StatusOr<std::vector<CompiledTask>> CompileAhead(
       JoinPath(options.worker.shared_folder, kCompiledFolder));
 
   std::vector<CompiledTask> all;
-  std::map<std::string, size_t> started;  // by key: whose it is
+  // By key: whose it is. What was known before is nobody's.
+  std::map<std::string, absl::optional<size_t>> asked;
   for (const TaskEntry& task : tasks) {
     CompiledTask& compiled = all.emplace_back();
     compiled.task = task.task;
@@ -91,13 +93,13 @@ absl::StatusOr<std::vector<CompiledTask>> CompileAhead(
           task.backend->Describe({task.task.shape(), config, target});
       if (!recipe.ok() || !recipe->NeedsCompiler()) continue;
       const std::string key = recipe->Key();
-      if (started.count(key) > 0) continue;
+      if (asked.count(key) > 0) continue;
       if (cache.Get(key).ok()) {
         ++compiled.known;
-        started[key] = all.size();  // nobody's
+        asked[key] = absl::nullopt;
         continue;
       }
-      started[key] = all.size() - 1;
+      asked[key] = all.size() - 1;
       proto::WorkerRequest::Compile request;
       *request.mutable_task() = task.task;
       *request.mutable_config() = config;
@@ -107,11 +109,11 @@ absl::StatusOr<std::vector<CompiledTask>> CompileAhead(
       pool.Start(key, std::move(request));
     }
   }
-  for (const auto& [key, index] : started) {
-    if (index == all.size()) continue;
+  for (const auto& [key, index] : asked) {
+    if (!index.has_value()) continue;
     pool.WaitForAny({key});
     const absl::optional<Compiled> one = pool.Find(key);
-    CompiledTask& compiled = all[index];
+    CompiledTask& compiled = all[*index];
     compiled.compile_ns += one->compile_ns;
     if (one->outcome == proto::OK) {
       ++compiled.compiled;

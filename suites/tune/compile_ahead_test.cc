@@ -40,6 +40,18 @@ TEST(CompileAhead, FillsTheCacheAndTellsWhatFailed) {
   EXPECT_EQ(compiled->at(0).compiled, 1) << compiled->at(0).first_failure;
   EXPECT_EQ(compiled->at(0).failed, 0);
   EXPECT_GT(compiled->at(0).compile_ns, 0);
+  // Again, and beside a task that was not compiled.
+  selection.shape_regex = "n=100/f32";
+  const auto others = SelectTasks(selection, context.hardware);
+  ASSERT_TRUE(others.ok()) << others.status();
+  compiled =
+      CompileAhead({tasks->at(0), others->at(0)}, context, *store, options);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  ASSERT_EQ(compiled->size(), 2);
+  EXPECT_EQ(compiled->at(0).known, 1);
+  EXPECT_EQ(compiled->at(0).compiled, 0);
+  EXPECT_EQ(compiled->at(1).error, "");
+  EXPECT_EQ(compiled->at(1).failed, 0) << compiled->at(1).first_failure;
   // The whole space: what is known is not compiled again, and what fails keeps
   // nothing from the others.
   options.trials = 49;
