@@ -19,14 +19,55 @@ std::vector<double> Sorted(Samples x) {
   return sorted;
 }
 
-// Reorders `x`.
-double MedianInPlace(std::vector<double>& x) {
-  if (x.empty()) return kNan;
-  const auto middle = x.begin() + static_cast<int64_t>(x.size() / 2);
-  std::nth_element(x.begin(), middle, x.end());
-  if (x.size() % 2 == 1) return *middle;
-  const double below = *std::max_element(x.begin(), middle);
-  return below + (*middle - below) / 2;
+// Medians of up to so many values need no memory.
+constexpr size_t kMedianBuffer = 256;
+// What is sorted rather than split, and after how many splits something is
+// wrong with the pivots.
+constexpr size_t kFewToSelect = 8;
+constexpr int kMostSplits = 64;
+
+// The value of rank `rank` (from 0) of the `n` at `values`, by quickselect into
+// `scratch`. Each round counts and copies without a branch that depends on the
+// values: mispredicted ones are what std::nth_element spends its time on.
+double Select(const double* values, size_t n, size_t rank, double* scratch) {
+  const double* in = values;
+  for (int split = 0; n > kFewToSelect && split < kMostSplits; ++split) {
+    const double a = in[0], b = in[n / 2], c = in[n - 1];
+    const double pivot = std::max(std::min(a, b), std::min(std::max(a, b), c));
+    size_t smaller = 0;
+    for (size_t i = 0; i < n; ++i) smaller += in[i] < pivot;
+    size_t kept = 0;
+    if (rank < smaller) {
+      for (size_t i = 0; i < n; ++i) {
+        const double v = in[i];
+        scratch[kept] = v;
+        kept += v < pivot;
+      }
+    } else if (smaller > 0) {
+      for (size_t i = 0; i < n; ++i) {
+        const double v = in[i];
+        scratch[kept] = v;
+        kept += !(v < pivot);
+      }
+      rank -= smaller;
+    } else {
+      // The pivot is the smallest, perhaps many times.
+      size_t larger = 0;
+      for (size_t i = 0; i < n; ++i) larger += in[i] > pivot;
+      if (rank < n - larger) return pivot;
+      for (size_t i = 0; i < n; ++i) {
+        const double v = in[i];
+        scratch[kept] = v;
+        kept += v > pivot;
+      }
+      rank -= n - larger;
+    }
+    n = kept;
+    in = scratch;
+  }
+  if (in != scratch) std::copy(in, in + n, scratch);
+  std::nth_element(scratch, scratch + rank, scratch + n);
+  return scratch[rank];
 }
 
 // counts[u]: the ways to choose m of m + n ranks with statistic u. The
@@ -52,8 +93,24 @@ double Mean(Samples x) {
 }
 
 double Median(Samples x) {
-  std::vector<double> copy(x.begin(), x.end());
-  return MedianInPlace(copy);
+  const size_t n = x.size();
+  if (n == 0) return kNan;
+  double buffer[kMedianBuffer];
+  std::vector<double> large;
+  if (n > kMedianBuffer) large.resize(n);
+  const size_t middle = n / 2;
+  const double upper =
+      Select(x.data(), n, middle, large.empty() ? buffer : large.data());
+  if (n % 2 == 1) return upper;
+  // Its neighbour below: the same again, if fewer are smaller.
+  size_t smaller = 0;
+  double below = -HUGE_VAL;
+  for (const double v : x) {
+    smaller += v < upper;
+    below = std::max(below, v < upper ? v : -HUGE_VAL);
+  }
+  if (smaller < middle) return upper;
+  return below + (upper - below) / 2;
 }
 
 double Quantile(Samples x, double p) {
@@ -84,7 +141,7 @@ double MedianAbsoluteDeviation(Samples x, bool consistent) {
   std::vector<double> distances;
   distances.reserve(x.size());
   for (const double value : x) distances.push_back(std::abs(value - center));
-  return MedianInPlace(distances) * (consistent ? 1.4826 : 1.0);
+  return Median(distances) * (consistent ? 1.4826 : 1.0);
 }
 
 Interval MedianInterval(Samples x, double confidence) {

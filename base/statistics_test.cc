@@ -59,6 +59,34 @@ TEST(StatisticsTest, SpreadSurvivesALargeOffset) {
   EXPECT_NEAR(Variance({1e9 + 1, 1e9 + 2, 1e9 + 3}), 1, 1e-6);
 }
 
+TEST(StatisticsTest, MedianIsThatOfTheSortedValues) {
+  Rng rng(1);
+  for (int n = 1; n < 700; n += 1 + n / 20) {
+    for (const uint64_t levels : {1, 2, 7, 100000}) {  // few: many ties
+      for (const bool ascending : {false, true}) {
+        std::vector<double> values;
+        for (int i = 0; i < n; ++i) {
+          values.push_back(rng.UniformInt(levels) * .1 - 1);
+        }
+        std::vector<double> sorted = values;
+        std::sort(sorted.begin(), sorted.end());
+        if (ascending) values = sorted;
+        const double upper = sorted[n / 2];
+        const double below = n % 2 == 1 ? upper : sorted[n / 2 - 1];
+        const double expected = below + (upper - below) / 2;
+        EXPECT_EQ(Median(values), expected) << n << " of " << levels;
+      }
+    }
+  }
+}
+
+TEST(StatisticsTest, MedianSurvivesValuesThatSplitBadly) {
+  // The three that the pivot comes from are the smallest each time.
+  std::vector<double> values;
+  for (int i = 0; i < 3000; ++i) values.push_back(std::abs(i - 1500));
+  EXPECT_EQ(Median(values), 750);
+}
+
 TEST(StatisticsTest, MedianIntervalUsesTheTabulatedRanks) {
   // Conover's and others' tables: n = 10 at 95% is [x(2), x(9)], which covers
   // 97.85%; n = 6 is the least for 95% (96.88%).

@@ -10,7 +10,8 @@ take minutes, SHORTENED adds flags that the page does not show. A block is left
 out by an HTML comment on the line before it, `<!-- not run: REASON -->`, or
 `<!-- run by TEST -->`. Commands of bazel are not run inside bazel: that their
 targets are declared is checked. Besides, every `optrail COMMAND --flag` within
-a sentence must name flags that `optrail help COMMAND` knows.
+a sentence must name flags that `optrail help COMMAND` knows, and every `bazel
+run` a target and flags that exist.
 """
 
 import glob
@@ -188,6 +189,15 @@ def main():
                 stderr=subprocess.STDOUT).stdout.decode()
         return helps[command]
 
+    flags_of_programs = set()
+    for folder in ('base', 'tuning', 'ops', 'suites', 'tracker', 'reports',
+                   'cli'):
+        for path in glob.glob(os.path.join(root, folder, '**/*.cc'),
+                              recursive=True):
+            flags_of_programs |= set(
+                re.findall(r'ABSL_FLAG\(\s*[^,]*?,\s*(\w+),',
+                           open(path).read()))
+
     # A history to read from, before any page asks for it.
     for i in range(1, 6):
         subprocess.run(['optrail', 'import', 'run%d.json' % i, '--again'],
@@ -244,8 +254,24 @@ def main():
             else:
                 left_out += 1
                 print('not run, no command of ours: ' + place)
-        # Flags that sentences name.
+        # Targets, and flags of theirs, that sentences and tables name.
         prose = re.sub(r'```.*?```', '', text, flags=re.S)
+        for label, rest in re.findall(
+                r'\bbazelw? run (//[\w/]+(?::\w+)?)([^`\n]*)', prose):
+            if where in FOLLOWED:
+                continue
+            checked += 1
+            if not check_target(root, label):
+                failures.append('%s: `bazel run %s`: no target' %
+                                (where, label))
+            own = re.sub(r'"[^"]*"', '""', rest)
+            for flag in re.findall(r'(?<!\S)--([a-z_]+)', own):
+                checked += 1
+                if flag not in flags_of_programs and \
+                        not flag.startswith(('benchmark_', 'gtest_')):
+                    failures.append('%s: `bazel run %s --%s`: no program has '
+                                    'such a flag' % (where, label, flag))
+        # Flags that sentences name.
         for code in re.findall(r'`optrail ([^`]*)`', prose):
             words = code.split()
             if not words or not re.fullmatch(r'[a-z]+', words[0]):

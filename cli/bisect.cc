@@ -31,10 +31,10 @@ suites::Command BisectCommand() {
       "touched. Exit codes: 0 found, 3 not sure, or nothing is slower at "
       "BAD.\n"
       "\n"
-      "  optrail bisect v1.2 HEAD --target=//sort:sort_benchmark "
-      "--filter=BM_Sort -- --benchmark_filter=BM_Sort\n"
-      "  optrail bisect v1.2 HEAD --build='make -s bench' "
-      "--run='./bench --benchmark_format=json'\n";
+      "  optrail bisect v1.2 HEAD --target=//sort:sort_benchmark \\\n"
+      "    --filter=BM_Sort -- --benchmark_filter=BM_Sort\n"
+      "  optrail bisect v1.2 HEAD --build='make -s bench' \\\n"
+      "    --run='./bench --benchmark_format=json'\n";
   command.flags = WithBuildFlags({"format", "filter", "metric", "min_effect",
                                   "false_alarm_rate", "max_rounds", "rounds",
                                   "confidence", "seed", "quiet"});

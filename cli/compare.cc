@@ -44,11 +44,12 @@ suites::Command CompareCommand() {
       "  optrail compare HEAD~1 HEAD\n"
       "  optrail compare old1.json,old2.json,old3.json new1.json,new2.json,"
       "new3.json\n"
-      "  optrail compare --binaries old/sort_benchmark new/sort_benchmark -- "
-      "--benchmark_filter=BM_Sort\n"
+      "  optrail compare --binaries old/sort_benchmark new/sort_benchmark "
+      "\\\n"
+      "    -- --benchmark_filter=BM_Sort\n"
       "  optrail compare --commits main HEAD --target=//sort:sort_benchmark\n"
-      "  optrail compare --commits main HEAD --build='make -s bench' "
-      "--run='./bench --benchmark_format=json'\n";
+      "  optrail compare --commits main HEAD --build='make -s bench' \\\n"
+      "    --run='./bench --benchmark_format=json'\n";
   command.flags = WithBuildFlags(
       {"history", "format", "filter", "metric", "min_effect", "detect_effect",
        "false_alarm_rate", "only_changes", "binaries", "commits", "max_rounds",

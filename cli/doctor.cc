@@ -128,9 +128,11 @@ void AddSupport(const suites::RunContext& context, Table& table) {
     }
   }
   for (const auto& [backend, operators] : here) {
+    const std::string of = operators.size() == names.size()
+                               ? "all operators"
+                               : absl::StrJoin(operators, ", ");
     table.AddRow({absl::StrCat("backend ", backend.first),
-                  absl::StrCat(backend.second, " (",
-                               absl::StrJoin(operators, ", "), ")")});
+                  absl::StrCat(backend.second, " (", of, ")")});
   }
 }
 

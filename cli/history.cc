@@ -27,7 +27,7 @@ namespace optrail::cli {
 suites::Command HistoryCommand() {
   suites::Command command;
   command.name = "history";
-  command.arguments = "verify | repair | merge FOLDER | thin | export | index";
+  command.arguments = "verify|repair|merge FOLDER|thin|export|index";
   command.summary = "Checks, repairs, merges, thins or exports a history.";
   command.details =
       "  verify        names every file that is damaged or odd; of the odd "

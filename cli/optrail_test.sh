@@ -61,6 +61,21 @@ operator_name: "add" hardware_id: "hw" device_kind: CPU
 tuned { shape: "n=1/f32" config: "u=1" threads: 1 cache_mode: HOT }
 END
 expect 2 "declares operator \"add\"" store promote
+mkdir -p .optrail/store/scan
+cat >.optrail/store/scan/hw.textproto <<'END'
+operator_name: "scan" hardware_id: "hw" device_kind: CPU
+best {
+  shape: "n=1/f32" threads: 1 cache_mode: HOT
+  entries { backend: "plain" id: "1" time_ns: 10 ratio: 1 }
+  entries { id: "2" time_ns: 15 ratio: 1.5 }
+  refused { backend: "halide" id: "3" why: "UNSUPPORTED" }
+}
+END
+expect 0 "best: plain" store show
+expect 0 "1.50x" store show --op=scan
+[[ $("$optrail" store show --op=scan) != *u=1* ]] ||
+  { echo "FAILED: store show --op"; exit 1; }
+rm -r .optrail/store/scan
 mkdir -p kernels/sum
 echo 'operator(name = "add")' >kernels/sum/BUILD
 expect 0 "kernels/sum/tuned/hw.textproto" store promote
@@ -113,6 +128,20 @@ expect 0 "recorded: optrail show" "${tuned[@]}" --retune
 expect 0 "command_run_sh" log sessions
 echo '# changed' >> run.sh
 expect 0 "recorded: optrail show" "${tuned[@]}"
+# Also behind what only starts it, and with a word to whoever has to name it.
+for started in "nice -n 1 sh run.sh {x}" "cd . && sh run.sh {x}" \
+  "sh -c 'sh run.sh {x}'"; do
+  tuned=(tune --quiet --space=sleep.space.textproto --metric=time:min
+    --trials=1 --command="$started")
+  expect 0 "recorded: optrail show" "${tuned[@]}"
+  expect 0 "tuned already, by session" "${tuned[@]}"
+  echo '# changed' >> run.sh
+  expect 0 "recorded: optrail show" "${tuned[@]}"
+done
+printf '#!/bin/sh\nexec sh run.sh "$1"\n' > made.sh && chmod +x made.sh
+expect 0 "note: ./made.sh may be made by the command itself" tune --quiet \
+  --space=sleep.space.textproto --metric=time:min --trials=1 \
+  --command='true && ./made.sh {x}'
 
 # What it printed and what is proven is shown, of each metric that was named.
 newest() { "$optrail" log sessions --format=csv | sed -n '2s/,.*//p'; }
@@ -153,6 +182,12 @@ output=$("$optrail" "${bench[@]}" --backend=best 2>&1)
 grep -q "next: optrail tune .*--backend=all" <<<"$output" ||
   { echo "FAILED: --backend=best: $output"; exit 1; }
 
+# What cannot be is said before anything is measured.
+expect 2 "--backend=best: which backend is best follows from tuned ones" tune \
+  --op=add --backend=best
+expect 2 "--launch=graph: there is one way to call what runs on cpu" tune \
+  --op=add --launch=graph
+
 # A flag that no command takes is out of reach.
 for command in $("$optrail" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
   "$optrail" help "$command"
@@ -162,6 +197,13 @@ for flag in $(cat "$sources"/*.cc | tr '\n' ' ' |
   grep -q -- "^  --$flag\b" helps.txt ||
     { echo "FAILED: no command takes --$flag"; exit 1; }
 done
+
+# Help fits a terminal.
+"$optrail" help >> helps.txt
+if awk 'length > 80' helps.txt | grep .; then
+  echo "FAILED: help of more than 80 columns"
+  exit 1
+fi
 
 # Help names the exit codes that are not the usual ones.
 expect 0 "optrail gate" help compare

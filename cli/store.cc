@@ -31,7 +31,36 @@ absl::StatusOr<tuning::OperatorFolders> FindOperators() {
       absl::StrCat("--tree=", tree, ": ", folders.status().message()));
 }
 
+// Which backend `bench --backend=best` takes, as a row among tuned configs:
+// what its config gains over the device's own backend.
+std::vector<Cell> RowOf(const proto::TunedConfigs& file,
+                        const proto::BestBackend& best, const char* layer) {
+  const auto name = [&](const std::string& backend) {
+    return backend.empty() ? tuning::DeviceName(file.device_kind()) : backend;
+  };
+  const proto::BestBackend::Entry& first = best.entries(0);
+  double over_own = 0;
+  for (const proto::BestBackend::Entry& entry : best.entries()) {
+    if (entry.backend().empty()) over_own = entry.ratio();
+  }
+  return {file.operator_name(),
+          file.hardware_id(),
+          best.shape(),
+          Cell::Integer(best.threads()),
+          tuning::CacheModeName(best.cache_mode()),
+          absl::StrCat("best: ", name(first.backend())),
+          best.objective().empty() ? "time" : best.objective(),
+          Cell::Number(first.time_ns(), FormatDurationNs(first.time_ns())),
+          over_own > 0
+              ? Cell::Number(over_own, absl::StrFormat("%.2fx", over_own))
+              : Cell::None(),
+          layer,
+          first.config()};
+}
+
 absl::StatusOr<int> ShowStore() {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
   Table table({{"operator", Align::kLeft, "", Clip::kNever},
                {"hardware", Align::kLeft, "", Clip::kNever},
                {"shape", Align::kLeft, "", Clip::kNever},
@@ -46,6 +75,7 @@ absl::StatusOr<int> ShowStore() {
   const auto add = [&](const std::vector<proto::TunedConfigs>& files,
                        const char* layer) {
     for (const proto::TunedConfigs& file : files) {
+      if (!tracker::MatchesWhole(*op, file.operator_name())) continue;
       for (const proto::TunedConfig& tuned : file.tuned()) {
         const double speedup = tuned.default_time_ns() / tuned.time_ns();
         table.AddRow(
@@ -61,6 +91,9 @@ absl::StatusOr<int> ShowStore() {
                  : Cell::None(),
              layer, tuned.config()});
       }
+      for (const proto::BestBackend& best : file.best()) {
+        table.AddRow(RowOf(file, best, layer));
+      }
     }
   };
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
@@ -74,10 +107,13 @@ absl::StatusOr<int> ShowStore() {
 }
 
 absl::StatusOr<int> DiffStore() {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
   OPTRAIL_ASSIGN_OR_RETURN(const auto differences,
                            tuning::DiffStore(folders, StoreFolder()));
   for (const tuning::StoreDifference& difference : differences) {
+    if (!tracker::MatchesWhole(*op, difference.operator_name)) continue;
     std::cout << tuning::FormatDifference(difference);
   }
   if (differences.empty()) {
@@ -116,10 +152,14 @@ suites::Command StoreCommand() {
   command.arguments = "show | diff | promote";
   command.summary = "Shows tuned configs, or moves them into the source tree.";
   command.details =
-      "Tuning writes its winners to an overlay, .optrail/store, which wins "
-      "over\n"
-      "the checked-in files. `diff` shows where they differ; `promote` moves\n"
-      "them into tuned/HARDWARE.textproto in the folder of each operator,\n"
+      "`show` lists what was tuned, and which backend was best where several "
+      "were\n"
+      "compared. Tuning writes its winners to an overlay, .optrail/store, "
+      "which\n"
+      "wins over the checked-in files. `diff` shows where they differ; "
+      "`promote`\n"
+      "moves them into tuned/HARDWARE.textproto in the folder of each "
+      "operator,\n"
       "wherever a BUILD file declares it, to be reviewed like code.\n";
   command.flags = {"store", "tree", "op", "format"};
   command.min_arguments = 1;

@@ -27,12 +27,11 @@ suites::Command TriageCommand() {
   suites::Command command;
   command.name = "triage";
   command.arguments = "[undo ID]";
-  command.summary =
-      "Lists what was acknowledged, expected, muted and noted, or takes one "
-      "back.";
+  command.summary = "Lists the answers to changes, or takes one back.";
   command.details =
-      "Nothing is ever deleted: undo adds a record, which can be undone "
-      "too.\n";
+      "What was acknowledged, expected, muted and noted. Nothing is ever "
+      "deleted:\n"
+      "undo adds a record, which can be undone too.\n";
   command.flags = {"history", "format", "only_active", "reason"};
   command.max_arguments = 2;
   command.run =

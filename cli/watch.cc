@@ -57,8 +57,9 @@ suites::Command WatchCommand() {
       "commits\n"
       "failed; 3 none could be measured.\n"
       "\n"
-      "  optrail watch v1.2..HEAD --build='cmake -B build && cmake --build "
-      "build' --run='build/bench --benchmark_out={out}'\n"
+      "  optrail watch v1.2..HEAD \\\n"
+      "    --build='cmake -B build && cmake --build build' \\\n"
+      "    --run='build/bench --benchmark_out={out}'\n"
       "  optrail watch --target=//sort:sort_benchmark --limit=10\n";
   command.flags = WithBuildFlags({"history", "format", "suite", "hardware",
                                   "branch", "processes", "limit",

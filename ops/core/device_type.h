@@ -58,6 +58,9 @@ class DeviceType {
   virtual absl::StatusOr<std::unique_ptr<Device>> Make(
       const DeviceOptions& options) const = 0;
 
+  // How its calls can be launched, where there is a choice; else empty.
+  virtual std::vector<proto::LaunchMode> launch_modes() const { return {}; }
+
   // Cores of the host on which others may work while such a device is being
   // measured, without changing what is read there; empty: none. By default all
   // that this process may use but the first, which launches.

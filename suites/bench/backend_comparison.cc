@@ -142,9 +142,16 @@ proto::BestBackend BestOf(const BackendComparison& comparison,
   best.set_run_id(run.run_id());
   best.set_date(date);
   for (BackendReading reading : comparison.readings) {
-    if (reading.median_ns <= 0 || reading.result->outcome() != proto::OK) {
-      continue;
+    const proto::Outcome outcome = reading.result->outcome();
+    // What is not here at all has no id.
+    if (outcome != proto::OK && outcome != proto::CONTENDED &&
+        !reading.result->kernel_id().empty()) {
+      proto::BestBackend::Refused* refused = best.add_refused();
+      refused->set_backend(reading.result->key().backend());
+      refused->set_id(reading.result->kernel_id());
+      refused->set_why(tuning::OutcomeName(outcome));
     }
+    if (reading.median_ns <= 0 || outcome != proto::OK) continue;
     SetRatio(*comparison.readings[0].result, &reading);
     proto::BestBackend::Entry* entry = best.add_entries();
     entry->set_backend(reading.result->key().backend());

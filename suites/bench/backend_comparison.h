@@ -44,8 +44,9 @@ std::vector<BackendComparison> CompareBackends(const proto::Run& run);
 // All comparisons as one table.
 Table ComparisonTable(const std::vector<BackendComparison>& comparisons);
 
-// What the store keeps of a comparison: ratios over the best one. Entries
-// without a time are left out; empty if none is left. `date` as in TunedConfig.
+// What the store keeps of a comparison: ratios over the best one, and who could
+// not take part. Whom only disturbance left without a time is left out. `date`
+// as in TunedConfig.
 proto::BestBackend BestOf(const BackendComparison& comparison,
                           const proto::Run& run, const std::string& date);
 

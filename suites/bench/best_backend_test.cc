@@ -168,6 +168,32 @@ TEST_F(BestBackendTest, OneThatHasComeSinceIsNoAnswer) {
   EXPECT_THAT(note_, HasSubstr("onednn was not among those"));
 }
 
+// It was compared as much as one can; a next bench would tell no more.
+TEST_F(BestBackendTest, OneThatCannotDoItIsNotAskedForAgain) {
+  ASSERT_TRUE(
+      KeepBest(Run({{"", 100}, {"openblas", 90}, {"halide", 0}}), context_)
+          .ok());
+  EXPECT_EQ(Choose({Entry(""), Entry("openblas"), Entry("halide")}),
+            "openblas");
+  EXPECT_EQ(note_, "");
+  EXPECT_EQ(Choose({Entry(""), Entry("openblas")}), "openblas");
+  EXPECT_EQ(note_, "");
+  // Another version of it may.
+  TaskEntry changed = Entry("halide");
+  changed.task.set_kernel_id("id-new");
+  EXPECT_EQ(Choose({Entry(""), Entry("openblas"), changed}), "");
+  EXPECT_THAT(note_, HasSubstr("halide was id-halide when it could not be "
+                               "compared (UNSUPPORTED), now id-new"));
+}
+
+TEST_F(BestBackendTest, OneThatWasOnlyDisturbedIsAskedForAgain) {
+  proto::Run run = Run({{"", 100}, {"openblas", 90}, {"halide", 0}});
+  run.mutable_results(2)->set_outcome(proto::CONTENDED);
+  ASSERT_TRUE(KeepBest(run, context_).ok());
+  EXPECT_EQ(Choose({Entry(""), Entry("openblas"), Entry("halide")}), "");
+  EXPECT_THAT(note_, HasSubstr("halide was not among those"));
+}
+
 TEST_F(BestBackendTest, OneThatWorksIsNoComparison) {
   ASSERT_TRUE(KeepBest(Run({{"", 100}, {"openblas", 0}}), context_).ok());
   EXPECT_TRUE(std::filesystem::is_empty(context_.store));

@@ -58,6 +58,12 @@ absl::StatusOr<int> Tune(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const TaskSelection selection,
       SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
+  if (selection.backend == kBestBackend) {
+    return absl::InvalidArgumentError(
+        "--backend=best: which backend is best follows from tuned ones: tune "
+        "them (--backend=all), let `bench --backend=all` compare them, and "
+        "`bench --backend=best` takes what it found");
+  }
   OPTRAIL_ASSIGN_OR_RETURN(TuneDriverOptions options, TuneFromFlags(workload));
   OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
   options.worker.shared_folder = context.state;

@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
@@ -33,7 +34,8 @@ constexpr int kNicenessBeside = 5;
 proto::WorkerReply Failed(proto::Outcome outcome, absl::string_view detail) {
   proto::WorkerReply reply;
   reply.set_outcome(outcome);
-  reply.set_detail(std::string(detail));
+  // Compilers end what they say with a line break.
+  reply.set_detail(std::string(absl::StripTrailingAsciiWhitespace(detail)));
   return reply;
 }
 

@@ -119,6 +119,23 @@ class BackendIds {
   std::map<const ops::Backend*, absl::StatusOr<std::string>> ids_;
 };
 
+// Beforehand, not once for every task.
+absl::Status CheckLaunchMode(proto::LaunchMode mode,
+                             const ops::DeviceType& device) {
+  if (mode == proto::LAUNCH_MODE_UNSPECIFIED) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const proto::LaunchMode known : device.launch_modes()) {
+    if (known == mode) return absl::OkStatus();
+    names.push_back(tuning::LaunchModeName(known));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--launch=", tuning::LaunchModeName(mode), ": ",
+      names.empty() ? absl::StrCat("there is one way to call what runs on ",
+                                   device.name())
+                    : absl::StrCat("expected ", absl::StrJoin(names, " or "),
+                                   " on ", device.name())));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
@@ -170,6 +187,7 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
                           absl::StrCat("--threads: ", possible.message()));
     }
   }
+  OPTRAIL_RETURN_IF_ERROR(CheckLaunchMode(selection.launch_mode, *device));
   BackendIds ids(selection.device, device->isa(), hardware);
 
   std::vector<TaskEntry> tasks;

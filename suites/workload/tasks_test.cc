@@ -70,6 +70,14 @@ TEST(SelectTasks, MoreThreadsThanCoresAreRefusedWithTheirNumber) {
       << error;
 }
 
+TEST(SelectTasks, ALaunchModeThatTheDeviceLacksIsRefusedBeforehand) {
+  TaskSelection selection;
+  selection.op_regex = "add";
+  selection.launch_mode = proto::GRAPH;
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("--launch=graph"), HasSubstr("cpu")));
+}
+
 TEST(SelectTasks, AShapeThatIsWrittenInFullNeedsNoFile) {
   TaskSelection selection;
   selection.op_regex = "softmax|add";

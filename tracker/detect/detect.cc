@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/statistics.h"
 #include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/level_path.h"
 #include "tracker/detect/noise.h"
@@ -169,8 +170,8 @@ std::vector<ChangePoint> Describe(absl::Span<const double> values,
     const int begin = k > 0 ? steps[k - 1] : 0;
     const int middle = steps[k];
     const int end = k + 1 < steps.size() ? steps[k + 1] : n;
-    const double before = MedianOf(values.subspan(begin, middle - begin));
-    const double after = MedianOf(values.subspan(middle, end - middle));
+    const double before = Median(values.subspan(begin, middle - begin));
+    const double after = Median(values.subspan(middle, end - middle));
     const double base = drift.empty() ? 0 : drift[middle];
     // Of the points on either side, and of the difference of their means.
     const double variance_before =

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "base/statistics.h"
+
 namespace optrail::tracker {
 namespace {
 
@@ -15,82 +17,11 @@ constexpr double kKernelScales = 0.3;
 constexpr int kLongestMemory = 30;
 constexpr double kLeastCorrelation = 0.1;
 
-// Medians of up to so many values need no memory.
-constexpr size_t kMedianBuffer = 256;
-// What is sorted rather than split, and after how many splits something is
-// wrong with the pivots.
-constexpr size_t kFewToSelect = 8;
-constexpr int kMostSplits = 64;
-
-// The value of rank `rank` (from 0) of the `n` at `values`, by quickselect into
-// `scratch`. Each round counts and copies without a branch that depends on the
-// values: mispredicted ones are what std::nth_element spends its time on.
-double Select(const double* values, size_t n, size_t rank, double* scratch) {
-  const double* in = values;
-  for (int split = 0; n > kFewToSelect && split < kMostSplits; ++split) {
-    const double a = in[0], b = in[n / 2], c = in[n - 1];
-    const double pivot = std::max(std::min(a, b), std::min(std::max(a, b), c));
-    size_t smaller = 0;
-    for (size_t i = 0; i < n; ++i) smaller += in[i] < pivot;
-    size_t kept = 0;
-    if (rank < smaller) {
-      for (size_t i = 0; i < n; ++i) {
-        const double v = in[i];
-        scratch[kept] = v;
-        kept += v < pivot;
-      }
-    } else if (smaller > 0) {
-      for (size_t i = 0; i < n; ++i) {
-        const double v = in[i];
-        scratch[kept] = v;
-        kept += !(v < pivot);
-      }
-      rank -= smaller;
-    } else {
-      // The pivot is the smallest, perhaps many times.
-      size_t larger = 0;
-      for (size_t i = 0; i < n; ++i) larger += in[i] > pivot;
-      if (rank < n - larger) return pivot;
-      for (size_t i = 0; i < n; ++i) {
-        const double v = in[i];
-        scratch[kept] = v;
-        kept += v > pivot;
-      }
-      rank -= n - larger;
-    }
-    n = kept;
-    in = scratch;
-  }
-  if (in != scratch) std::copy(in, in + n, scratch);
-  std::nth_element(scratch, scratch + rank, scratch + n);
-  return scratch[rank];
-}
-
 int32_t ToLossUnits(double loss) {
   return static_cast<int32_t>(std::lround(loss * kLossUnit));
 }
 
 }  // namespace
-
-double MedianOf(absl::Span<const double> values) {
-  const size_t n = values.size();
-  if (n == 0) return 0;
-  double buffer[kMedianBuffer];
-  std::vector<double> large;
-  if (n > kMedianBuffer) large.resize(n);
-  const size_t middle = n / 2;
-  const double upper =
-      Select(values.data(), n, middle, large.empty() ? buffer : large.data());
-  if (n % 2 == 1) return upper;
-  // Its neighbour below: the same again, if fewer are smaller.
-  size_t smaller = 0;
-  double below = -HUGE_VAL;
-  for (const double v : values) {
-    smaller += v < upper;
-    below = std::max(below, v < upper ? v : -HUGE_VAL);
-  }
-  return (upper + (smaller == middle ? below : upper)) / 2;
-}
 
 double PowerOfTwoUnit(absl::Span<const double> values) {
   double largest = 0;
@@ -111,18 +42,19 @@ double DifferenceScale(absl::Span<const double> values) {
   double sum = 0;
   for (const double d : distances) sum += std::abs(d);
   const double mean = sum / distances.size();
-  const double center = MedianOf(distances);
+  const double center = Median(distances);
   for (double& d : distances) d = std::abs(d - center);
-  const double median = MedianOf(distances);
+  const double median = Median(distances);
   if (median > 0) return kMadToSigma * median / std::sqrt(2.0);
   return mean * std::sqrt(M_PI) / 2;  // E|x - y| is 2 sigma / sqrt(pi)
 }
 
 double ResidualScale(absl::Span<const double> residuals) {
+  if (residuals.empty()) return 0;
   std::vector<double> distances;
   distances.reserve(residuals.size());
   for (const double r : residuals) distances.push_back(std::abs(r));
-  return kMadToSigma * MedianOf(distances);
+  return kMadToSigma * Median(distances);
 }
 
 std::vector<double> SegmentResiduals(absl::Span<const double> values,
@@ -131,7 +63,7 @@ std::vector<double> SegmentResiduals(absl::Span<const double> values,
   size_t begin = 0;
   for (size_t k = 0; k <= changes.size(); ++k) {
     const size_t end = k < changes.size() ? changes[k] : values.size();
-    const double median = MedianOf(values.subspan(begin, end - begin));
+    const double median = Median(values.subspan(begin, end - begin));
     for (size_t i = begin; i < end; ++i) residuals[i] -= median;
     begin = end;
   }

@@ -11,11 +11,6 @@
 
 namespace optrail::tracker {
 
-// The median; the mean of the middle two for an even number. 0 for none. As
-// base/statistics.h has it, but several times as fast: detection spends much of
-// its time on medians of some hundred points.
-double MedianOf(absl::Span<const double> values);
-
 // The power of two just below the largest absolute value, 1 if all are 0: what
 // to divide by so that squares neither overflow nor vanish, exactly.
 double PowerOfTwoUnit(absl::Span<const double> values);

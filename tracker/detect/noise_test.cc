@@ -13,35 +13,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(MedianOf, IsThatOfTheSortedValues) {
-  Rng rng(1);
-  for (int n = 0; n < 700; n += 1 + n / 20) {
-    for (const uint64_t levels : {1, 2, 7, 100000}) {  // few: many ties
-      for (const bool ascending : {false, true}) {
-        std::vector<double> values;
-        for (int i = 0; i < n; ++i) {
-          values.push_back(rng.UniformInt(levels) * .1 - 1);
-        }
-        std::vector<double> sorted = values;
-        std::sort(sorted.begin(), sorted.end());
-        if (ascending) values = sorted;
-        const double expected = n == 0 ? 0
-                                : n % 2 == 1
-                                    ? sorted[n / 2]
-                                    : (sorted[n / 2] + sorted[n / 2 - 1]) / 2;
-        EXPECT_EQ(MedianOf(values), expected) << n << " of " << levels;
-      }
-    }
-  }
-}
-
-TEST(MedianOf, SurvivesValuesThatSplitBadly) {
-  // The three that the pivot comes from are the smallest each time.
-  std::vector<double> values;
-  for (int i = 0; i < 3000; ++i) values.push_back(std::abs(i - 1500));
-  EXPECT_EQ(MedianOf(values), 750);
-}
-
 TEST(DifferenceScale, IsTheStandardDeviationWhateverTheLevelsDo) {
   const std::vector<double> values = SyntheticSeries(
       NoiseKind::kNormal, 4000, {{1000, 1.3}, {2000, 1 / 1.3}, {3000, 1.1}}, 1);

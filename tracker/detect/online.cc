@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/statistics.h"
 #include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/noise.h"
 #include "tracker/detect/place.h"
@@ -284,7 +285,7 @@ bool OnlineDetector::HasMemory(absl::Span<const double> values,
       std::max(0, static_cast<int>(values.size()) - PointsOfLevel());
   std::vector<double> residuals(values.begin() + begin,
                                 values.begin() + middle);
-  const double level = MedianOf(residuals);
+  const double level = Median(residuals);
   for (double& r : residuals) r -= level;
   return VarianceInflation(residuals, ResidualScale(residuals)) >
          kInflationOfMuchMemory;
@@ -296,8 +297,8 @@ bool OnlineDetector::MayBeWalk(absl::Span<const double> values,
   if (points >= kPointsOfWalk) return false;
   const double step = std::abs(found.level_after - found.level_before);
   const double jump = std::abs(
-      MedianOf(values.subspan(found.index, kPointsOfJump)) -
-      MedianOf(values.subspan(found.index - kPointsOfJump, kPointsOfJump)));
+      Median(values.subspan(found.index, kPointsOfJump)) -
+      Median(values.subspan(found.index - kPointsOfJump, kPointsOfJump)));
   if (jump > kJump * scale && jump > kShareOfJump * step) return false;
   const int begin = std::max(0, static_cast<int>(values.size()) - points);
   const int change[] = {found.index - begin};
@@ -316,7 +317,7 @@ bool OnlineDetector::IsUncommon(absl::Span<const double> values,
   }
   const double sign = found.level_after > found.level_before ? 1 : -1;
   const auto median_from = [&](int place) {
-    return sign * MedianOf(values.subspan(place, kCommonPoints));
+    return sign * Median(values.subspan(place, kCommonPoints));
   };
   const auto step_at = [&](int place) {
     return median_from(place) - median_from(place - kCommonPoints);
@@ -364,7 +365,7 @@ void OnlineDetector::LookForSudden(OnlineUpdate& update) {
     }
     double buffer[kRankedPoints];
     std::copy(recent, recent + history, buffer);
-    const double level = MedianOf(absl::MakeConstSpan(buffer, history));
+    const double level = Median(absl::MakeConstSpan(buffer, history));
     double farthest = 0;
     for (int i = 0; i < history; ++i) {
       farthest = std::max(farthest, std::abs(recent[i] - level));
@@ -409,7 +410,7 @@ void OnlineDetector::LookForSudden(OnlineUpdate& update) {
 
     double values[kMostSuspects];
     for (int i = 0; i < m; ++i) values[i] = window_[middle + i].value;
-    const double level_after = MedianOf(absl::MakeConstSpan(values, m));
+    const double level_after = Median(absl::MakeConstSpan(values, m));
     if (WasVisited(level, level_after, of_level - m)) continue;
     ChangePoint change;
     change.index = static_cast<int>(window_[middle].index);
@@ -535,7 +536,7 @@ void OnlineDetector::UpdateRegime(absl::Span<const double> values,
   regime_.suspicion = analysis.inflation > kInflationOfMemory
                           ? kSuspicionWithMemory
                           : kSuspicion;
-  regime_.level = MedianOf(values.subspan(begin));
+  regime_.level = Median(values.subspan(begin));
   regime_.loss =
       DensityLoss(residuals, regime_.scale, kCellsPerScale, kLossCap);
 }
@@ -565,12 +566,12 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
     if (cost_regime <= most) continue;
     double buffer[kMostSuspects];
     for (int i = 0; i < m; ++i) buffer[i] = suspects[i].value;
-    const double own = MedianOf(absl::MakeSpan(buffer, m));
+    const double own = Median(absl::MakeSpan(buffer, m));
     double local_values[kLocalPoints];
     for (int i = 0; i < kLocalPoints; ++i) {
       local_values[i] = window_[n - m - kLocalPoints + i].value;
     }
-    const double local = MedianOf(local_values);
+    const double local = Median(local_values);
     double cost_own = 0, cost_local = 0;
     for (int i = 0; i < m; ++i) {
       cost_own += cost(suspects[i].value, own);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "base/statistics.h"
 #include "tracker/detect/noise.h"
 
 namespace optrail::tracker {
@@ -62,7 +63,7 @@ Season SeasonOfPeriod(absl::Span<const double> values, int period) {
   Season season;
   double mean = 0;
   for (std::vector<double>& phase : by_phase) {
-    season.shape.push_back(MedianOf(phase));
+    season.shape.push_back(phase.empty() ? 0 : Median(phase));
     mean += season.shape.back() / period;
   }
   for (double& s : season.shape) s -= mean;

@@ -471,26 +471,6 @@ std::string ChangeText(const Change& change) {
   return "unknown";
 }
 
-absl::string_view StandingName(Standing standing) {
-  switch (standing) {
-    case Standing::kNoBaseline:
-      return "no baseline";
-    case Standing::kCannotTell:
-      return "can't tell";
-    case Standing::kUnchanged:
-      return "unchanged";
-    case Standing::kImproved:
-      return "improved";
-    case Standing::kProvisional:
-      return "provisional";
-    case Standing::kRegressed:
-      return "regressed";
-    case Standing::kFailed:
-      return "failed";
-  }
-  return "unknown";
-}
-
 Judgement JudgeSeries(const Series& series, const TriageBook& book,
                       const JudgeOptions& options) {
   return Case(series, book, options).Take();

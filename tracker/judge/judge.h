@@ -85,7 +85,6 @@ enum class Standing {
   kRegressed,    // a confirmed change for the worse that nobody has answered
   kFailed,       // the newest point crashed, timed out or was wrong
 };
-absl::string_view StandingName(Standing standing);
 
 struct Judgement {
   // Ascending by place.

@@ -5,12 +5,14 @@
 // was measured to do says nothing of it once it has changed.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(
-//       const auto files, ProgramFiles("./train --batch={batch}", {}, ""));
-//   files[0].path(), files[0].fingerprint();
+//       const CommandProgram program, FindProgram("./train --batch={batch}",
+//       {}, ""));
+//   program.files[0].path(), program.files[0].fingerprint();
 //
-// Found are the file that the command's first word stands for and, behind an
-// interpreter (sh, python3, ...), its script. What else the program reads is
-// the caller's to name.
+// Found are the file that the command's first word stands for, behind what
+// only starts programs (nice, env, taskset, `cd folder &&`, `sh -c`) that which
+// is started, and behind interpreters (sh, python3, ...) their scripts. What
+// else the program reads is the caller's to name.
 
 #include <string>
 #include <vector>
@@ -21,10 +23,17 @@
 
 namespace optrail::tuning {
 
+struct CommandProgram {
+  std::vector<proto::TunedCommand::File> files;
+  // Words that stand for files which an earlier part of the command may have
+  // made (`make && ./bench`), and so do not count unless they are named.
+  std::vector<std::string> left_out;
+};
+
 // `named` are files beside those that are found; NotFound if one is missing. A
 // first word that stands for no file (a part of the shell) is left out.
 // Relative paths are of `directory` (empty: the current one).
-absl::StatusOr<std::vector<proto::TunedCommand::File>> ProgramFiles(
+absl::StatusOr<CommandProgram> FindProgram(
     absl::string_view command, const std::vector<std::string>& named,
     const std::string& directory);
 

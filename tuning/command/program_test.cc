@@ -34,11 +34,15 @@ class ProgramTest : public ::testing::Test {
   }
   std::vector<std::string> Paths(const std::string& command,
                                  const std::vector<std::string>& named = {}) {
-    const auto files = ProgramFiles(command, named, folder_);
-    EXPECT_TRUE(files.ok()) << files.status();
+    const auto program = FindProgram(command, named, folder_);
+    EXPECT_TRUE(program.ok()) << program.status();
     std::vector<std::string> paths;
-    for (const auto& file : *files) paths.push_back(file.path());
+    for (const auto& file : program->files) paths.push_back(file.path());
     return paths;
+  }
+  std::vector<std::string> LeftOut(const std::string& command,
+                                   const std::vector<std::string>& named = {}) {
+    return FindProgram(command, named, folder_)->left_out;
   }
 
   std::string folder_;
@@ -57,6 +61,39 @@ TEST_F(ProgramTest, BehindAnInterpreterTheScriptCounts) {
               ElementsAre(EndsWith("/sh"), EndsWith("/train.py")));
 }
 
+TEST_F(ProgramTest, WhatOnlyStartsProgramsIsNoneOfThem) {
+  for (const char* command :
+       {"time ./train {x}", "nice -n 5 ./train {x}", "/usr/bin/env ./train",
+        "taskset -c 0,2-3 ./train", "A=1 timeout -s 9 10s nice ./train",
+        "cd . && ./train", "ulimit -n 100; ./train", "\"./train\" {x}",
+        "(./train {x})", "./train 2>&1", "env -i A=1 ./train"}) {
+    EXPECT_THAT(Paths(command), ElementsAre(EndsWith("/train"))) << command;
+  }
+}
+
+TEST_F(ProgramTest, ScriptsAreFoundBehindFlagsAndInsideCommandLines) {
+  for (const char* command :
+       {"bash -c 'sh train.py {x}'", "sh -c \"sh train.py {x}\" {x}",
+        "sh -W ignore train.py {x}", "nice sh train.py", "sh -m train",
+        "true && sh train.py {x}"}) {
+    EXPECT_THAT(Paths(command), testing::Contains(EndsWith("/train.py")))
+        << command;
+  }
+  ASSERT_TRUE(CreateDirectories(JoinPath(folder_, "sub")).ok());
+  Write("sub/train.py", "three");
+  EXPECT_THAT(Paths("cd sub && sh train.py"),
+              ElementsAre(EndsWith("/sh"), EndsWith("/sub/train.py")));
+}
+
+TEST_F(ProgramTest, WhatTheCommandMayHaveMadeCountsWhereItIsNamed) {
+  EXPECT_THAT(LeftOut("true -s OPT={x} && ./train"), ElementsAre("./train"));
+  EXPECT_THAT(LeftOut("true && ./train", {"./train"}), IsEmpty());
+  EXPECT_THAT(LeftOut("sh -e gen {x} > train.py && sh train.py"),
+              ElementsAre("train.py"));
+  EXPECT_THAT(Paths("true {x}.c -o train.py && sh train.py").size(), 1);
+  EXPECT_THAT(LeftOut("./train {x} > log"), IsEmpty());
+}
+
 TEST_F(ProgramTest, PartsOfTheShellAreNoFile) {
   EXPECT_THAT(Paths("[ {x} = 1 ] || nosuchprogram").size(), 1);
   EXPECT_THAT(Paths("nosuchprogram {x}"), IsEmpty());
@@ -64,17 +101,17 @@ TEST_F(ProgramTest, PartsOfTheShellAreNoFile) {
 }
 
 TEST_F(ProgramTest, TheFingerprintIsOfTheContents) {
-  const auto before = ProgramFiles("./train {x}", {}, folder_);
+  const auto before = FindProgram("./train {x}", {}, folder_);
   Write("train", "changed");
-  const auto after = ProgramFiles("./train {x}", {}, folder_);
-  EXPECT_NE((*before)[0].fingerprint(), (*after)[0].fingerprint());
-  EXPECT_EQ((*before)[0].path(), (*after)[0].path());
+  const auto after = FindProgram("./train {x}", {}, folder_);
+  EXPECT_NE(before->files[0].fingerprint(), after->files[0].fingerprint());
+  EXPECT_EQ(before->files[0].path(), after->files[0].path());
 }
 
 TEST_F(ProgramTest, NamedFilesCountAndMustBeThere) {
   EXPECT_THAT(Paths("nosuchprogram {x}", {"train.py"}),
               ElementsAre(EndsWith("/train.py")));
-  const auto missing = ProgramFiles("./train", {"nowhere.bin"}, folder_);
+  const auto missing = FindProgram("./train", {"nowhere.bin"}, folder_);
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.status().message()),
               HasSubstr("nowhere.bin"));

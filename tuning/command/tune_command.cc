@@ -192,11 +192,12 @@ absl::StatusOr<std::unique_ptr<TuneCommand>> TuneCommand::Prepare(
   for (const std::string& pattern : options.metric_patterns) {
     stored.add_metric_patterns(SanitiseText(pattern));
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::TunedCommand::File> files,
-                           ProgramFiles(options.command, options.programs,
-                                        options.limits.working_directory));
+  OPTRAIL_ASSIGN_OR_RETURN(const CommandProgram program,
+                           FindProgram(options.command, options.programs,
+                                       options.limits.working_directory));
+  tuned->left_out_ = program.left_out;
   std::string contents;
-  for (const proto::TunedCommand::File& file : files) {
+  for (const proto::TunedCommand::File& file : program.files) {
     *stored.add_programs() = file;
     absl::StrAppend(&contents, file.fingerprint(), "\n");
   }
@@ -269,6 +270,11 @@ absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
     log << "note: no file was found that the command runs; name it with "
            "--program=FILE, so that readings of it are not taken for those of "
            "a later version\n";
+  }
+  for (const std::string& word : left_out_) {
+    log << "note: " << SanitiseText(word)
+        << " may be made by the command itself: that its contents change is "
+           "not noticed unless it is named with --program\n";
   }
   NoteOldJournal(log);
   SessionSetup setup = setup_;

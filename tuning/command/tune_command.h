@@ -107,6 +107,7 @@ class TuneCommand {
 
   TuneCommandOptions options_;
   SessionSetup setup_;
+  std::vector<std::string> left_out_;  // of program.h
   std::unique_ptr<BoundSpace> space_;
   std::unique_ptr<CommandEvaluator> evaluator_;
 };

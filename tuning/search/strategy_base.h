@@ -66,7 +66,6 @@ class StrategyBase : public Strategy {
   bool Seen(absl::Span<const uint16_t> levels) const {
     return seen_.contains(Levels(levels.begin(), levels.end()));
   }
-  int seen_count() const { return static_cast<int>(seen_.size()); }
   // Asked and not yet answered, in the order asked.
   const std::vector<Levels>& outstanding() const { return outstanding_; }
   // Everything told, warm start first.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tuning/session/objective.h"
 
@@ -23,8 +24,11 @@ PairedTestOptions TestOptions(const ProofOptions& options) {
 
 }  // namespace
 
-PairedProof::PairedProof(const ProofOptions& options)
-    : options_(options), test_(TestOptions(options)) {
+PairedProof::PairedProof(const ProofOptions& options,
+                         std::vector<proto::Objective> objectives)
+    : options_(options),
+      objectives_(std::move(objectives)),
+      test_(TestOptions(options)) {
   Look();
 }
 
@@ -39,6 +43,13 @@ void PairedProof::Look() {
   next_look_ = rounds() + std::max(1, rounds() / 20);
 }
 
+bool PairedProof::Narrow() const {
+  const double high = GainOf(objectives_, std::exp(evidence_.inner_low));
+  const double low = GainOf(objectives_, std::exp(evidence_.inner_high));
+  const double gain = GainOf(objectives_, std::exp(evidence_.log_ratio));
+  return (high - low) / 2 <= options_.half_width * std::max(1., gain);
+}
+
 bool PairedProof::Open(absl::Duration spent) {
   if (rounds() < options_.min_rounds) return true;
   const bool all_rounds = rounds() >= options_.max_rounds;
@@ -47,12 +58,7 @@ bool PairedProof::Open(absl::Duration spent) {
     if (!last) return true;
     Look();
   }
-  const double low = std::exp(evidence_.inner_low);
-  const double high = std::exp(evidence_.inner_high);
-  const double gain = std::fabs(1 - std::exp(evidence_.log_ratio));
-  const double half_width =
-      std::max(options_.half_width, options_.part_of_gain * gain);
-  if ((high - low) / 2 <= half_width) {
+  if (Narrow()) {
     end_ = proto::PROOF_PRECISE;
     return false;
   }
@@ -66,18 +72,17 @@ bool PairedProof::Claimed() const {
          1 - std::exp(evidence_.log_ratio) >= options_.min_gain;
 }
 
-void PairedProof::Fill(const std::vector<proto::Objective>& objectives,
-                       proto::Proof* proof) const {
-  proof->set_metric(objectives[0].metric());
+void PairedProof::Fill(proto::Proof* proof) const {
+  proof->set_metric(objectives_[0].metric());
   proof->set_confidence(options_.confidence);
   proof->set_rounds(rounds());
   proof->set_claimed(Claimed());
   proof->set_end(end_);
   if (rounds() == 0) return;
-  proof->set_gain(GainOf(objectives, std::exp(evidence_.log_ratio)));
+  proof->set_gain(GainOf(objectives_, std::exp(evidence_.log_ratio)));
   if (std::isfinite(evidence_.inner_low)) {
-    proof->set_gain_low(GainOf(objectives, std::exp(evidence_.inner_high)));
-    proof->set_gain_high(GainOf(objectives, std::exp(evidence_.inner_low)));
+    proof->set_gain_low(GainOf(objectives_, std::exp(evidence_.inner_high)));
+    proof->set_gain_high(GainOf(objectives_, std::exp(evidence_.inner_low)));
   }
 }
 

@@ -7,7 +7,7 @@
 // and an anytime-valid test of these pairs (base/paired_test.h) says what the
 // candidate gains.
 //
-//   PairedProof proof(ProofOptions{});
+//   PairedProof proof(ProofOptions{}, {TimeObjective()});
 //   while (proof.Open(spent)) {
 //     ... read both in a fresh round ...
 //     proof.Add(candidate_cost, default_cost);
@@ -31,11 +31,11 @@ struct ProofOptions {
   double false_gain_rate = .01;
   // Of the recorded interval, which holds whenever the rounds end.
   double confidence = .95;
-  // The rounds end when the interval is within this on either side, or within
-  // this part of a large gain: nobody asks of two thirds whether they are 68 or
-  // 69%. Or after so many rounds, or so much time; never before min_rounds.
+  // The rounds end when the interval of the gain is within this on either side
+  // (of a gain that is more than the whole, as of a throughput, within this
+  // part of it). Or after so many rounds, or so much time; never before
+  // min_rounds.
   double half_width = .01;
-  double part_of_gain = .05;
   int min_rounds = 5;
   int max_rounds = 4000;
   absl::Duration max_time = absl::Minutes(1);
@@ -45,7 +45,9 @@ struct ProofOptions {
 
 class PairedProof {
  public:
-  explicit PairedProof(const ProofOptions& options);
+  // The gain is told in the first of `objectives` (GainOf in objective.h).
+  PairedProof(const ProofOptions& options,
+              std::vector<proto::Objective> objectives);
 
   // Positive costs of one round; both sides were read.
   void Add(double candidate_cost, double default_cost);
@@ -59,13 +61,14 @@ class PairedProof {
   // Of the logarithm of candidate over default.
   const PairedEvidence& evidence() const { return evidence_; }
   // Fills in gain, interval, confidence, rounds, claimed and why they ended.
-  void Fill(const std::vector<proto::Objective>& objectives,
-            proto::Proof* proof) const;
+  void Fill(proto::Proof* proof) const;
 
  private:
   void Look();
+  bool Narrow() const;
 
   const ProofOptions options_;
+  const std::vector<proto::Objective> objectives_;
   const PairedTestOptions test_;
   std::vector<double> log_ratios_;
   int next_look_ = 0;

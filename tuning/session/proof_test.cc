@@ -1,5 +1,6 @@
 #include "tuning/session/proof.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/random.h"
@@ -9,16 +10,17 @@
 namespace optrail::tuning {
 namespace {
 
-// Rounds of a candidate that gains `gain`, with normal noise of `spread` in a
-// ratio, each of a second.
-proto::Proof Prove(const ProofOptions& options, double gain, double spread) {
+// Rounds of a candidate that costs `1 - gain` of the default, with normal noise
+// of `spread` in a ratio, each of a second.
+proto::Proof Prove(const ProofOptions& options, double gain, double spread,
+                   const proto::Objective& objective = TimeObjective()) {
   Rng rng(1);
-  PairedProof proof(options);
+  PairedProof proof(options, {objective});
   while (proof.Open(absl::Seconds(proof.rounds()))) {
     proof.Add((1 - gain) * std::exp(spread * rng.Gaussian()), 1);
   }
   proto::Proof stored;
-  proof.Fill({TimeObjective()}, &stored);
+  proof.Fill(&stored);
   return stored;
 }
 
@@ -39,15 +41,34 @@ TEST(PairedProof, GoesOnUntilItsIntervalIsNarrow) {
   }
 }
 
-TEST(PairedProof, TakesALargeGainLessExactly) {
+TEST(PairedProof, TakesALargeGainAsExactly) {
   ProofOptions options;
   options.max_time = absl::InfiniteDuration();
-  const proto::Proof proof = Prove(options, .6, .03);
-  EXPECT_EQ(proof.end(), proto::PROOF_PRECISE);
-  EXPECT_LE(HalfWidth(proof), .03);
-  EXPECT_TRUE(proof.claimed());
-  options.part_of_gain = 0;
-  EXPECT_GT(Prove(options, .6, .03).rounds(), proof.rounds());
+  for (const double gain : {.3, .67, .95}) {
+    const proto::Proof proof = Prove(options, gain, .05);
+    EXPECT_EQ(proof.end(), proto::PROOF_PRECISE) << gain;
+    EXPECT_LE(HalfWidth(proof), .01) << gain;
+    EXPECT_TRUE(proof.claimed()) << gain;
+    EXPECT_LE(proof.gain_low(), gain);
+    EXPECT_GE(proof.gain_high(), gain);
+  }
+}
+
+// Half the cost is twice the throughput: +100%, and that is what is told.
+TEST(PairedProof, IsAsExactWhereMoreIsBetter) {
+  ProofOptions options;
+  options.max_time = absl::InfiniteDuration();
+  proto::Objective throughput;
+  throughput.set_metric("throughput");
+  throughput.set_direction(proto::HIGHER_IS_BETTER);
+  for (const double gain : {.05, .5, .97}) {
+    const proto::Proof proof = Prove(options, gain, .05, throughput);
+    const double told = 1 / (1 - gain) - 1;
+    EXPECT_EQ(proof.end(), proto::PROOF_PRECISE) << gain;
+    EXPECT_LE(HalfWidth(proof), .01 * std::max(1., proof.gain())) << gain;
+    EXPECT_LE(proof.gain_low(), told);
+    EXPECT_GE(proof.gain_high(), told);
+  }
 }
 
 TEST(PairedProof, SaysWhyItsIntervalIsWide) {
@@ -65,9 +86,9 @@ TEST(PairedProof, SaysWhyItsIntervalIsWide) {
   EXPECT_EQ(proof.rounds(), 10);
 
   // Rounds in which nothing could be read are not added.
-  PairedProof disturbed(options);
+  PairedProof disturbed(options, {TimeObjective()});
   EXPECT_TRUE(disturbed.Open(absl::Hours(1)));
-  disturbed.Fill({TimeObjective()}, &proof);
+  disturbed.Fill(&proof);
   EXPECT_EQ(proof.end(), proto::PROOF_DISTURBED);
 }
 

@@ -23,7 +23,7 @@ namespace {
 constexpr double kNoise = 0.002;
 
 // A proof may take as long as the search took, or the least.
-constexpr absl::Duration kLeastProofTime = absl::Seconds(3);
+constexpr absl::Duration kLeastProofTime = absl::Seconds(6);
 
 // Rounds of a proof that give nothing are repeated so often beyond those that
 // give something.
@@ -683,7 +683,7 @@ absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
   constexpr int kDefault = 0;  // the first finalist
   ProofOptions options = setup_.proof;
   options.max_time = MostProofTime();
-  PairedProof paired(options);
+  PairedProof paired(options, objectives_);
   proto::Proof proof;
   *proof.mutable_candidate() = session_.finalists(candidate).config();
   const int64_t began_ns = session_.elapsed_ns();
@@ -718,7 +718,7 @@ absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
     *proof.add_default_measurements() = first.measurement();
     paired.Add(*cost, *default_cost);
   }
-  paired.Fill(objectives_, &proof);
+  paired.Fill(&proof);
   *session_.mutable_proof() = proof;
   if (paired.rounds() < options.min_rounds) {
     session_.mutable_finalists(kDefault)->set_outcome(proto::CONTENDED);

@@ -299,9 +299,6 @@ std::vector<std::string> Space::knob_names() const {
   return names;
 }
 std::vector<std::string> Space::dims() const { return parsed_->dims; }
-const proto::Config& Space::declared_default() const {
-  return parsed_->default_config;
-}
 
 absl::StatusOr<Diagnosis> Space::Diagnose(const proto::Shape& shape,
                                           const proto::Hardware& hardware,

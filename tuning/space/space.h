@@ -87,9 +87,6 @@ class Space {
   // The dimensions a shape must have, sorted.
   std::vector<std::string> dims() const;
 
-  // The default as declared; see BoundSpace::default_config().
-  const proto::Config& declared_default() const;
-
   // InvalidArgument, with FILE:LINE:COLUMN, if the shape lacks a dimension that
   // the space reads, has an attribute of another type, or if the hardware has
   // no attribute of a name; and if no config is valid (with a diagnosis).

@@ -459,6 +459,17 @@ BestResult TunedConfigStore::FindBest(
     }
     if (now != left.end()) left.erase(now);
   }
+  for (const proto::BestBackend::Refused& refused : result.best->refused()) {
+    // One that has gone since could not have won.
+    const auto now = left.find(refused.backend());
+    if (now == left.end()) continue;
+    if (now->second != refused.id()) {
+      result.why = absl::StrCat(name(refused.backend()), " was ", refused.id(),
+                                " when it could not be compared (",
+                                refused.why(), "), now ", now->second);
+    }
+    left.erase(now);
+  }
   if (result.why.empty() && !left.empty()) {
     result.why = absl::StrCat(name(left.begin()->first),
                               " was not among those that were compared");

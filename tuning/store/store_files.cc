@@ -160,6 +160,16 @@ absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
           "best first");
     }
   }
+  for (int i = 0; i < best->refused_size(); ++i) {
+    proto::BestBackend::Refused& refused = *best->mutable_refused(i);
+    const TextProtoPlace at = place.Child("refused", i);
+    OPTRAIL_RETURN_IF_ERROR(
+        NormaliseBackend(at, device, refused.mutable_backend()));
+    if (!seen.insert(refused.backend()).second) {
+      return at.Error(
+          absl::StrCat("backend \"", refused.backend(), "\" occurs twice"));
+    }
+  }
   return absl::OkStatus();
 }
 

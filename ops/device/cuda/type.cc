@@ -53,6 +53,10 @@ class CudaType : public DeviceType {
     return HardwareOf(*driver, 0);
   }
 
+  std::vector<proto::LaunchMode> launch_modes() const override {
+    return {proto::STREAM, proto::GRAPH};
+  }
+
   // A context that waits takes memory and no time.
   int processes_ahead() const override { return 5; }
 

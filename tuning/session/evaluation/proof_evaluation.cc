@@ -25,6 +25,13 @@ ABSL_FLAG(int, rank_rounds, optrail::tuning::SessionSetup().rank_rounds,
           "Readings of each of them, on average.");
 ABSL_FLAG(int, max_rounds, optrail::tuning::ProofOptions().max_rounds,
           "Cap on the rounds of a proof.");
+ABSL_FLAG(absl::Duration, search_time, absl::ZeroDuration(),
+          "What a search takes; its proof ends when its time is spent. 0: "
+          "proofs are never short of time.");
+ABSL_FLAG(absl::Duration, reading_time,
+          optrail::tuning::SimulationOptions().reading_time,
+          "What a reading after the search takes, with opening its process; a "
+          "round of a proof is two.");
 
 namespace {
 
@@ -34,9 +41,10 @@ using optrail::tuning::RecordedNoise;
 double Percent(int part, int all) { return 100. * part / all; }
 
 void Print(const char* name, const RecordedNoise& noise, Half half) {
-  for (const double gain : {0., .02, .05}) {
+  for (const double gain : {0., .02, .05, .3, .67}) {
     for (const bool all_gain : {true, false}) {
-      if (gain == 0 && all_gain) continue;
+      // Large gains: what their proof costs; they are found.
+      if (all_gain ? gain == 0 : gain > .05) continue;
       optrail::tuning::SimulationOptions options;
       options.sessions = absl::GetFlag(FLAGS_sessions);
       options.seed = absl::GetFlag(FLAGS_seed);
@@ -45,10 +53,12 @@ void Print(const char* name, const RecordedNoise& noise, Half half) {
       options.finalists = absl::GetFlag(FLAGS_finalists);
       options.rank_rounds = absl::GetFlag(FLAGS_rank_rounds);
       options.proof.max_rounds = absl::GetFlag(FLAGS_max_rounds);
+      options.search_time = absl::GetFlag(FLAGS_search_time);
+      options.reading_time = absl::GetFlag(FLAGS_reading_time);
       const auto result = Simulate(noise, options);
       std::printf(
           "| %s, %s | %.0f%% | %s | %.2f%% | %.2f%% | %.1f%% | %.1f%% | %.1f%% "
-          "| %.2f%% | %.0f | %.0f | %.0f |\n",
+          "| %.2f%% | %.0f | %.0f | %.1f | %.0f |\n",
           name, half == Half::kFit ? "fitted" : "judged", 100 * gain,
           gain == 0  ? "none"
           : all_gain ? "15 of 15"
@@ -59,7 +69,9 @@ void Print(const char* name, const RecordedNoise& noise, Half half) {
           Percent(result.old_rule, result.sessions),
           Percent(result.covering, result.proofs),
           Percent(result.narrow, result.proofs), 100 * result.mean_half_width,
-          result.mean_rounds, result.p95_rounds, result.mean_rank_readings);
+          result.mean_rounds, result.p95_rounds,
+          absl::ToDoubleSeconds(result.mean_proof_time),
+          result.mean_rank_readings);
       std::fflush(stdout);
     }
   }
@@ -71,8 +83,8 @@ int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
   std::printf(
       "| noise | true gain | of | claimed | upper 95%% | before | covered | "
-      "within 1%% | half width | rounds | p95 | rank readings |\n"
-      "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+      "within 1%% | half width | rounds | p95 | s | rank readings |\n"
+      "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   for (const Half half : {Half::kFit, Half::kJudge}) {
     for (const bool processes : {true, false}) {
       const std::string path =

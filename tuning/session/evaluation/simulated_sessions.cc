@@ -62,12 +62,19 @@ class NoisyTable : public OneAtATime {
     in_round_.pop_back();
     answer.trial.set_outcome(proto::OK);
     answer.trial.set_time_ns(time_ns);
-    answer.trial.set_elapsed_ns(1);
+    answer.trial.set_elapsed_ns(ElapsedNs(request.purpose));
     answer.trial.add_measurements()->set_median_ns(time_ns);
     return answer;
   }
 
  private:
+  int64_t ElapsedNs(Purpose purpose) const {
+    if (options_.search_time <= absl::ZeroDuration()) return 1;
+    return absl::ToInt64Nanoseconds(
+        purpose == Purpose::kSearch ? options_.search_time / options_.configs
+                                    : options_.reading_time);
+  }
+
   const RecordedNoise::Source& source_;
   const SimulationOptions& options_;
   Rng rng_;
@@ -166,6 +173,7 @@ SimulationResult Simulate(const RecordedNoise& noise,
     result.narrow += half <= .01 + 1e-9;
     result.mean_half_width += half;
     rounds.push_back(proof.rounds());
+    result.mean_proof_time += absl::Nanoseconds(session->time().prove_ns());
     for (const proto::Finalist& finalist : session->finalists()) {
       result.mean_rank_readings += finalist.measurements_size();
     }
@@ -173,6 +181,7 @@ SimulationResult Simulate(const RecordedNoise& noise,
   }
   result.mean_half_width /= result.sessions;
   result.mean_rank_readings /= result.sessions;
+  result.mean_proof_time /= result.sessions;
   result.mean_rounds = Mean(rounds);
   result.p95_rounds = Quantile(rounds, .95);
   return result;

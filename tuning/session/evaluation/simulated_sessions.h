@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "absl/time/time.h"
 #include "tuning/session/evaluation/recorded_noise.h"
 #include "tuning/session/proof.h"
 #include "tuning/session/session.h"
@@ -23,6 +24,10 @@ struct SimulationOptions {
   bool all_gain = false;
   int finalists = SessionSetup().finalists;
   int rank_rounds = SessionSetup().rank_rounds;
+  // What a search and a reading after it take: proofs may end for want of time.
+  // Zero: they never do.
+  absl::Duration search_time = absl::ZeroDuration();
+  absl::Duration reading_time = absl::Milliseconds(40);
   ProofOptions proof;
 };
 
@@ -36,6 +41,7 @@ struct SimulationResult {
   int narrow = 0;    // intervals within 1% either way
   double mean_half_width = 0;
   double mean_rounds = 0, p95_rounds = 0;
+  absl::Duration mean_proof_time;  // zero without a clock
   double mean_rank_readings = 0;
 };
 
