@@ -38,6 +38,10 @@ constexpr int64_t kNsPerMs = 1'000'000;
 // task look finished.
 constexpr double kTrustInRoofline = 0.9;
 
+// Where it disturbs nobody, so many searches behind the one whose turn it is
+// may have begun.
+constexpr size_t kSearchedAhead = 2;
+
 // Workers that wait for their task's next turn may hold this share of the
 // memory.
 constexpr double kShareOfMemory = 0.25;
@@ -248,9 +252,13 @@ class TuneCall {
   // The search, ranking and proof of one task, and the first requests of the
   // next as soon as this one needs no more compilers.
   absl::StatusOr<proto::Session> SearchAlone(size_t i);
+  bool MayAskAhead(size_t i);
   void AskAhead(size_t i);
-  // A turn of the search after that of task i, where it has something to do.
-  bool AdvanceNext(size_t i);
+  // The first behind task i of which none asked yet, once those between have
+  // asked for all of their own.
+  void AskAheadOf(size_t i);
+  // A turn of a search behind that of task i, where one has something to do.
+  bool AdvanceOther(size_t i);
   absl::Status Together();
   void OpenAll();
   void SearchAll();
@@ -413,13 +421,16 @@ absl::Status TuneCall::Record(Pending& pending,
   return absl::OkStatus();
 }
 
-void TuneCall::AskAhead(size_t i) {
-  if (i >= pending_.size() || !options_.elsewhere.empty()) return;
-  Pending& pending = pending_[i];
+bool TuneCall::MayAskAhead(size_t i) {
   // Elsewhere, whoever is opened or compiles disturbs what is measured.
-  if (pending.session != nullptr || pending.evaluator->ProcessesAhead() == 0) {
-    return;
-  }
+  return i < pending_.size() && options_.elsewhere.empty() &&
+         pending_[i].session == nullptr &&
+         pending_[i].evaluator->ProcessesAhead() > 0;
+}
+
+void TuneCall::AskAhead(size_t i) {
+  if (!MayAskAhead(i)) return;
+  Pending& pending = pending_[i];
   Begin(pending);
   absl::StatusOr<std::unique_ptr<tuning::Session>> session = OpenTuneSession(
       pending.setup, pending.tune, *pending.evaluator, *Clock::Real());
@@ -428,13 +439,25 @@ void TuneCall::AskAhead(size_t i) {
   pending.session = *std::move(session);
 }
 
-bool TuneCall::AdvanceNext(size_t i) {
-  if (i + 1 >= pending_.size()) return false;
-  tuning::Session* const next = pending_[i + 1].session.get();
-  if (next == nullptr || next->search_ended() || !next->IsReady()) return false;
-  next->GoOn();
-  // What goes wrong is said when its turn comes: it goes wrong again.
-  return next->Advance().ok();
+void TuneCall::AskAheadOf(size_t i) {
+  for (size_t next = i + 1; next <= i + kSearchedAhead; ++next) {
+    if (next >= pending_.size()) return;
+    if (pending_[next].session == nullptr) return AskAhead(next);
+    if (!pending_[next].session->all_asked()) return;
+  }
+}
+
+bool TuneCall::AdvanceOther(size_t i) {
+  for (size_t other = i + 1; other <= i + kSearchedAhead; ++other) {
+    if (other >= pending_.size()) return false;
+    tuning::Session* const session = pending_[other].session.get();
+    if (session == nullptr) return false;
+    if (session->search_ended() || !session->IsReady()) continue;
+    session->GoOn();
+    // What goes wrong is said when its turn comes: it goes wrong again.
+    return session->Advance().ok();
+  }
+  return false;
 }
 
 absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
@@ -446,16 +469,22 @@ absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
         pending.session, OpenTuneSession(pending.setup, pending.tune,
                                          *pending.evaluator, *Clock::Real()));
   }
+  // Whichever of the first two is compiled first is measured first.
+  if (i == 0 && MayAskAhead(1)) {
+    OPTRAIL_RETURN_IF_ERROR(pending.session->AskAhead());
+    AskAhead(1);
+  }
   pending.session->GoOn();
   while (!pending.session->search_ended()) {
-    // While all that is left of this search compiles, the next one measures.
-    if (!pending.session->IsReady() && AdvanceNext(i)) {
+    // While all that is left of this search compiles, others measure.
+    if (!pending.session->IsReady() && AdvanceOther(i)) {
       pending.session->GoOn();
       continue;
     }
     OPTRAIL_RETURN_IF_ERROR(pending.session->Advance());
-    if (pending.session->all_asked()) AskAhead(i + 1);
+    if (pending.session->all_asked()) AskAheadOf(i);
   }
+  AskAheadOf(i);
   return pending.session->Finish();
 }
 
