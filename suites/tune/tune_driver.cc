@@ -38,10 +38,6 @@ constexpr int64_t kNsPerMs = 1'000'000;
 // task look finished.
 constexpr double kTrustInRoofline = 0.9;
 
-// Where it disturbs nobody, so many searches behind the one whose turn it is
-// may have begun.
-constexpr size_t kSearchedAhead = 2;
-
 // Workers that wait for their task's next turn may hold this share of the
 // memory.
 constexpr double kShareOfMemory = 0.25;
@@ -252,13 +248,9 @@ class TuneCall {
   // The search, ranking and proof of one task, and the first requests of the
   // next as soon as this one needs no more compilers.
   absl::StatusOr<proto::Session> SearchAlone(size_t i);
-  bool MayAskAhead(size_t i);
   void AskAhead(size_t i);
-  // The first behind task i of which none asked yet, once those between have
-  // asked for all of their own.
-  void AskAheadOf(size_t i);
-  // A turn of a search behind that of task i, where one has something to do.
-  bool AdvanceOther(size_t i);
+  // A turn of the search after that of task i, where it has something to do.
+  bool AdvanceNext(size_t i);
   absl::Status Together();
   void OpenAll();
   void SearchAll();
@@ -421,16 +413,13 @@ absl::Status TuneCall::Record(Pending& pending,
   return absl::OkStatus();
 }
 
-bool TuneCall::MayAskAhead(size_t i) {
-  // Elsewhere, whoever is opened or compiles disturbs what is measured.
-  return i < pending_.size() && options_.elsewhere.empty() &&
-         pending_[i].session == nullptr &&
-         pending_[i].evaluator->ProcessesAhead() > 0;
-}
-
 void TuneCall::AskAhead(size_t i) {
-  if (!MayAskAhead(i)) return;
+  if (i >= pending_.size() || !options_.elsewhere.empty()) return;
   Pending& pending = pending_[i];
+  // Elsewhere, whoever is opened or compiles disturbs what is measured.
+  if (pending.session != nullptr || pending.evaluator->ProcessesAhead() == 0) {
+    return;
+  }
   Begin(pending);
   absl::StatusOr<std::unique_ptr<tuning::Session>> session = OpenTuneSession(
       pending.setup, pending.tune, *pending.evaluator, *Clock::Real());
@@ -439,25 +428,13 @@ void TuneCall::AskAhead(size_t i) {
   pending.session = *std::move(session);
 }
 
-void TuneCall::AskAheadOf(size_t i) {
-  for (size_t next = i + 1; next <= i + kSearchedAhead; ++next) {
-    if (next >= pending_.size()) return;
-    if (pending_[next].session == nullptr) return AskAhead(next);
-    if (!pending_[next].session->all_asked()) return;
-  }
-}
-
-bool TuneCall::AdvanceOther(size_t i) {
-  for (size_t other = i + 1; other <= i + kSearchedAhead; ++other) {
-    if (other >= pending_.size()) return false;
-    tuning::Session* const session = pending_[other].session.get();
-    if (session == nullptr) return false;
-    if (session->search_ended() || !session->IsReady()) continue;
-    session->GoOn();
-    // What goes wrong is said when its turn comes: it goes wrong again.
-    return session->Advance().ok();
-  }
-  return false;
+bool TuneCall::AdvanceNext(size_t i) {
+  if (i + 1 >= pending_.size()) return false;
+  tuning::Session* const next = pending_[i + 1].session.get();
+  if (next == nullptr || next->search_ended() || !next->IsReady()) return false;
+  next->GoOn();
+  // What goes wrong is said when its turn comes: it goes wrong again.
+  return next->Advance().ok();
 }
 
 absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
@@ -469,22 +446,16 @@ absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
         pending.session, OpenTuneSession(pending.setup, pending.tune,
                                          *pending.evaluator, *Clock::Real()));
   }
-  // Whichever of the first two is compiled first is measured first.
-  if (i == 0 && MayAskAhead(1)) {
-    OPTRAIL_RETURN_IF_ERROR(pending.session->AskAhead());
-    AskAhead(1);
-  }
   pending.session->GoOn();
   while (!pending.session->search_ended()) {
-    // While all that is left of this search compiles, others measure.
-    if (!pending.session->IsReady() && AdvanceOther(i)) {
+    // While all that is left of this search compiles, the next one measures.
+    if (!pending.session->IsReady() && AdvanceNext(i)) {
       pending.session->GoOn();
       continue;
     }
     OPTRAIL_RETURN_IF_ERROR(pending.session->Advance());
-    if (pending.session->all_asked()) AskAheadOf(i);
+    if (pending.session->all_asked()) AskAhead(i + 1);
   }
-  AskAheadOf(i);
   return pending.session->Finish();
 }
 

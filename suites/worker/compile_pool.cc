@@ -65,7 +65,6 @@ void CompilePool::Start(const std::string& key,
   if (!known_.emplace(key, absl::nullopt).second) return;
   Job job;
   job.key = key;
-  job.task = request.task().SerializeAsString();
   *job.request.mutable_compile() = std::move(request);
   waiting_.push_back(std::move(job));
   for (const auto& slot : slots_) {
@@ -108,17 +107,6 @@ void CompilePool::Drop(const std::string& key) {
   known_.erase(key);
 }
 
-CompilePool::Job CompilePool::TakeJob() {
-  auto next =
-      std::find_if(waiting_.begin(), waiting_.end(),
-                   [&](const Job& job) { return job.task != last_task_; });
-  if (next == waiting_.end()) next = waiting_.begin();
-  Job job = std::move(*next);
-  waiting_.erase(next);
-  last_task_ = job.task;
-  return job;
-}
-
 void CompilePool::Serve(Slot& slot) {
   // Inherited by the processes that this thread starts. What cannot be had is
   // no reason not to compile.
@@ -134,7 +122,8 @@ void CompilePool::Serve(Slot& slot) {
       };
       mutex_.Await(absl::Condition(&has_work));
       if (ending_) return;
-      job = TakeJob();
+      job = std::move(waiting_.front());
+      waiting_.pop_front();
     }
     Compiled compiled = Compile(job, slot, &process);
     const absl::MutexLock lock(&mutex_);

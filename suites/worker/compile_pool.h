@@ -16,9 +16,8 @@
 // lives.
 //
 // Results are known by the key of their recipe for as long as the pool lives,
-// failures too: nothing is compiled twice in vain. What is started runs in the
-// order in which it came, but tasks take turns: whichever is measured waits for
-// no other. Used by one thread.
+// failures too: nothing is compiled twice in vain. It chooses nothing: what is
+// started runs in the order in which it came. Used by one thread.
 
 #include <cstdint>
 #include <deque>
@@ -100,7 +99,7 @@ class CompilePool {
     absl::optional<int64_t> stopped_at_ns_ ABSL_GUARDED_BY(mutex_);
   };
   struct Job {
-    std::string key, task;
+    std::string key;
     proto::WorkerRequest request;
   };
   struct Slot {
@@ -112,7 +111,6 @@ class CompilePool {
   };
 
   void Serve(Slot& slot);
-  Job TakeJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Compiled Compile(const Job& job, Slot& slot,
                    std::unique_ptr<Subprocess>* process);
   absl::StatusOr<std::unique_ptr<Subprocess>> StartProcess() const;
@@ -124,7 +122,6 @@ class CompilePool {
   PausableClock clock_;
   mutable absl::Mutex mutex_;
   std::deque<Job> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::string last_task_ ABSL_GUARDED_BY(mutex_);  // of the last job taken
   std::map<std::string, absl::optional<Compiled>> known_
       ABSL_GUARDED_BY(mutex_);
   bool paused_ ABSL_GUARDED_BY(mutex_) = false;
