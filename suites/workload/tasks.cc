@@ -258,14 +258,17 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
     std::set<std::string> backends;
     for (const ops::OperatorEntry* entry :
          ops::Registry::Get().List(selection.with_test_only)) {
+      if (!RE2::FullMatch(entry->op->name(), op_regex)) continue;
       for (const ops::Backend* backend : entry->BackendsOf(selection.device)) {
         backends.insert(backend->name());
       }
     }
     if (backends.count(selection.backend) == 0) {
       return absl::NotFoundError(absl::StrCat(
-          "no operator has a backend ", selection.backend, " for ",
-          device->name(), "; there are: ", absl::StrJoin(backends, ", ")));
+          selection.op_regex.empty() ? "no operator" : selection.op_regex,
+          " has ", selection.op_regex.empty() ? "a" : "no", " backend ",
+          selection.backend, " for ", device->name(),
+          "; there are: ", absl::StrJoin(backends, ", ")));
     }
   }
   return absl::NotFoundError(absl::StrCat(

@@ -78,6 +78,20 @@ TEST(SelectTasks, ALaunchModeThatTheDeviceLacksIsRefusedBeforehand) {
               AllOf(HasSubstr("--launch=graph"), HasSubstr("cpu")));
 }
 
+TEST(SelectTasks, ABackendThatTheOperatorLacksIsNamedAndNotItsShape) {
+  TaskSelection selection;
+  selection.op_regex = "add";
+  selection.backend = "openblas";
+  EXPECT_THAT(
+      ErrorOf(selection, absl::StatusCode::kNotFound),
+      AllOf(HasSubstr("add has no backend openblas for cpu; there are: "),
+            HasSubstr("cpu")));
+  selection.op_regex = "";
+  selection.backend = "nosuch";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+              HasSubstr("no operator has a backend nosuch for cpu"));
+}
+
 TEST(SelectTasks, AShapeThatIsWrittenInFullNeedsNoFile) {
   TaskSelection selection;
   selection.op_regex = "softmax|add";
