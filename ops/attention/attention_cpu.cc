@@ -142,6 +142,7 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
         "query_block=",
         knobs.query_block, " is beyond ", TiledTask::kMostQueries));
   }
+  blocking.prefetch_c = false;  // scores and sums are near
   const auto task = std::make_shared<const TiledTask>(size, knobs, blocking);
   const int64_t parts = CeilDiv(size.queries, task->task_queries());
   const int64_t heads = size.batch * size.heads;

@@ -22,6 +22,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -71,6 +72,16 @@ class Buffer {
   }
   // Whether all bytes are the same.
   virtual absl::StatusOr<bool> Equals(Buffer& other) {
+    return absl::UnimplementedError("not far from the host");
+  }
+  // Begins to find out whether the guard zones are intact and, with `other`,
+  // all bytes are the same. EndCheck() waits and tells whether that is so of
+  // all buffers of the device for which it was begun: at a stroke, and not
+  // where something is wrong.
+  virtual absl::Status BeginCheck(Buffer* other) {
+    return absl::UnimplementedError("not far from the host");
+  }
+  virtual absl::StatusOr<bool> EndCheck() {
     return absl::UnimplementedError("not far from the host");
   }
   // What a few of them can tell, where bringing all to the host takes long: the
@@ -166,6 +177,13 @@ class Meter {
   virtual absl::StatusOr<proto::MeterWindow> End(int64_t calls) = 0;
 };
 
+// Of the processes that share a device and take turns, one has it until this
+// is gone.
+class Turn {
+ public:
+  virtual ~Turn() = default;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -179,6 +197,13 @@ class Device {
 
   // Waits for everything launched so far; reports a failed launch.
   virtual absl::Status Synchronize() = 0;
+
+  // What is launched here until it is gone meets nobody else who takes turns;
+  // processes of other sessions do. Calls `waits`, once, if it has to wait.
+  // nullptr where nobody takes turns.
+  virtual std::unique_ptr<Turn> TakeTurn(absl::FunctionRef<void()> waits) {
+    return nullptr;
+  }
 
   // Unimplemented for a mode that the device does not have. Invocation,
   // operands and device must outlive the timer.

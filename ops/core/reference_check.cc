@@ -753,9 +753,28 @@ absl::StatusOr<double> CheckedOperands::Verify(int set) {
   return results.Compare();
 }
 
+absl::StatusOr<bool> CheckedOperands::AreSoundWhereTheyLie() {
+  if (!far()) return false;
+  DataSet& data = current();
+  data.kept.resize(specs_.size());
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i].role == Role::kInput && data.kept[i] == nullptr) return false;
+  }
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    for (const auto& buffer : operands_[i].buffers) {
+      OPTRAIL_RETURN_IF_ERROR(buffer->BeginCheck(
+          specs_[i].role == Role::kInput ? data.kept[i].get() : nullptr));
+    }
+  }
+  return buffer(0, 0).EndCheck();
+}
+
 absl::Status CheckedOperands::CheckInputsAndGuards() {
   OPTRAIL_CHECK(filled_) << "Fill() comes first";
   OPTRAIL_RETURN_IF_ERROR(device_.Synchronize());
+  OPTRAIL_ASSIGN_OR_RETURN(const bool sound, AreSoundWhereTheyLie());
+  if (sound) return absl::OkStatus();
+  // One by one, to say what is wrong.
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     for (const auto& buffer : operands_[i].buffers) {
       if (const absl::Status guards = buffer->CheckGuards(); !guards.ok()) {

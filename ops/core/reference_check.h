@@ -191,6 +191,9 @@ class CheckedOperands : public OperandSets {
   absl::Status FillFar(int index);
   // If not, scratch_ has what it holds now.
   absl::StatusOr<bool> InputIsUnchanged(int index);
+  // Inputs and guard zones of a device that is far; false also where there is
+  // no telling.
+  absl::StatusOr<bool> AreSoundWhereTheyLie();
 
   const Operator& op_;
   const proto::Shape shape_;

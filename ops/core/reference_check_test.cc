@@ -658,6 +658,7 @@ class FarDevice : public Device {
   struct Counts {
     int from_host = 0, to_host = 0, live = 0, sums = 0;
     int most_live = 1000;
+    bool all_sound = true;  // of what was begun
   };
   FarDevice() : here_(*MakeCpuDevice(1)) {}
 
@@ -710,6 +711,14 @@ class FarDevice : public Device {
     }
     absl::StatusOr<bool> Equals(Buffer& other) override {
       return std::memcmp(data(), other.data(), size_bytes()) == 0;
+    }
+    absl::Status BeginCheck(Buffer* other) override {
+      counts_.all_sound &= memory_->CheckGuards().ok();
+      if (other != nullptr) counts_.all_sound &= *Equals(*other);
+      return absl::OkStatus();
+    }
+    absl::StatusOr<bool> EndCheck() override {
+      return std::exchange(counts_.all_sound, true);
     }
     absl::Status CopyPartToHost(size_t from, absl::Span<char> part) override {
       std::memcpy(part.data(), static_cast<char*>(data()) + from, part.size());

@@ -4,14 +4,16 @@
 //
 #include "ops/gelu/gelu_knobs.h"
 #include "ops/lib/elementwise-inl.h"
+#include "ops/lib/gelu-inl.h"
 #include "ops/lib/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops::HWY_NAMESPACE {
 namespace {
 
-struct Gelu {
-  HWY_INLINE V operator()(V x) const { return hn::Mul(x, NormalCdf(D(), x)); }
+struct GeluErf {
+  HWY_INLINE V operator()(V x) const { return Gelu(D(), pieces, x); }
+  const NormalCdfPieces& pieces = NormalCdfPieces::Get();
 };
 
 struct GeluTanh {
@@ -26,7 +28,7 @@ struct GeluTanh {
 
 MapFunction Choose(const proto::Shape& shape, int64_t unroll, bool stream) {
   // None but the attribute that is not the default is in a shape.
-  return shape.attributes().empty() ? ChooseMap<Gelu>(unroll, stream)
+  return shape.attributes().empty() ? ChooseMap<GeluErf>(unroll, stream)
                                     : ChooseMap<GeluTanh>(unroll, stream);
 }
 

@@ -6,9 +6,9 @@
 #define HWY_TARGET_INCLUDE "ops/lib/blocks.cc"
 #include "ops/lib/simd_targets.h"
 //
+#include "ops/lib/gelu-inl.h"
 #include "ops/lib/simd-inl.h"
 #include "ops/lib/transpose-inl.h"
-#include "ops/lib/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops::HWY_NAMESPACE {
@@ -122,11 +122,12 @@ void EpilogueForTarget(const Epilogue& epilogue, float* c, int64_t rows,
           epilogue, c, rows, cols, ldc, [](V v) OPTRAIL_INLINE_LAMBDA {
             return hn::IfThenZeroElse(hn::Lt(v, hn::Zero(D())), v);
           });
-    case Activation::kGelu:
-      return MapColumns(epilogue, c, rows, cols, ldc,
-                        [](V v) OPTRAIL_INLINE_LAMBDA {
-                          return hn::Mul(v, NormalCdf(D(), v));
-                        });
+    case Activation::kGelu: {
+      const NormalCdfPieces& pieces = NormalCdfPieces::Get();
+      return MapColumns(
+          epilogue, c, rows, cols, ldc,
+          [&](V v) OPTRAIL_INLINE_LAMBDA { return GeluOfSum(D(), pieces, v); });
+    }
   }
 }
 

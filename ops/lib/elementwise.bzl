@@ -35,6 +35,9 @@ def elementwise_operator(name, onednn = False, cuda = False, deps = [], **kwargs
         uses = [
             str(Label("//ops/lib:cpu_frame.h")),
             str(Label("//ops/lib:elementwise-inl.h")),
+            str(Label("//ops/lib:gelu-inl.h")),
+            str(Label("//ops/lib:normal_cdf_pieces.cc")),
+            str(Label("//ops/lib:normal_cdf_pieces.h")),
             str(Label("//ops/lib:simd-inl.h")),
             str(Label("//ops/lib:vector_math-inl.h")),
         ],

@@ -122,6 +122,8 @@ class ProductTasks {
                                            const Cut& cut, CpuDevice& device) {
     ProductTasks tasks;
     tasks.blocking_ = blocking;
+    tasks.blocking_.prefetch_c =
+        PrefetchPays(cut.batch * cut.size.m * cut.size.n, cut.size.k);
     tasks.cut_ = cut;
     const TaskSize task =
         ShareOut(cut.batch, {cut.size.m, blocking.tile.rows, cut.task_rows},

@@ -38,7 +38,13 @@ struct TileCall {
   int64_t rows = 0;
   int64_t columns = 0;
   bool accumulate = false;  // C += instead of C =
-  int64_t prefetch = 0;     // steps of k ahead for rows of B; 0 for none
+  // While the sums grow, rows of C are prefetched, one at a time, and then
+  // `next_rows` of what is copied next: as wide, `next_stride` apart.
+  bool prefetch_c = false;
+  const float* next = nullptr;
+  int64_t next_stride = 0;
+  int64_t next_rows = 0;
+  int64_t prefetch = 0;  // steps of k ahead for rows of B; 0 for none
 };
 
 using TileFunction = void (*)(const TileCall&);

@@ -40,8 +40,11 @@ class WidenedTasks {
     blocking.pack_b = false;
     blocking.rows_outermost = false;
     blocking.mc = std::min(blocking.mc, tasks.task_rows_);
-    blocking.nc = std::min(blocking.nc, tasks.task_columns_);
-    blocking.kc = std::min(blocking.kc, size.k);
+    // A is widened anew for each block of columns, so that broad and short ones
+    // are better here than for floats.
+    blocking.nc =
+        std::min(std::max(blocking.nc, kLeastColumns), tasks.task_columns_);
+    blocking.kc = std::min({blocking.kc, size.k, kMostSteps});
     tasks.blocking_ = blocking;
     const auto lines = [](int64_t floats) { return CeilDiv(floats, 16) * 16; };
     tasks.a_at_ = lines(
@@ -81,6 +84,8 @@ class WidenedTasks {
  private:
   // Their sums are near L2 until they are rounded.
   static constexpr int64_t kMostRows = 1024;
+  static constexpr int64_t kLeastColumns = 512;
+  static constexpr int64_t kMostSteps = 512;
 
   int64_t column_parts() const { return CeilDiv(size_.n, task_columns_); }
   int64_t count() const {

@@ -7,6 +7,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/file.h"
@@ -69,10 +71,12 @@ absl::StatusOr<int> Tune(const std::string& op) {
   options.worker.shared_folder = context.state;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
                            SelectTasks(selection, context.hardware));
+  const absl::Time start = absl::Now();
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
                            TuneTasks(tasks, context, options));
   std::cout << FormatTuneSummaries(summaries, absl::GetFlag(FLAGS_format));
-  std::cerr << FailuresText(summaries) << TimeText(summaries);
+  std::cerr << FailuresText(summaries)
+            << TimeText(summaries, absl::Now() - start);
   if (!workload.name().empty() || options.total_trials > 0 ||
       options.total_time_ns > 0) {
     std::cerr << WorkloadTotalText(summaries);
@@ -301,6 +305,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(result.context.history));
   PrintHeader(result.context);
 
+  const absl::Time start = absl::Now();
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
                            TuneTasks(tasks, result.context, tune_options));
   const int64_t skipped =
@@ -311,7 +316,8 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
               << " tasks are in the store\n";
   } else {
     std::cout << FormatTuneSummaries(summaries, OutputFormat::kTable) << "\n";
-    std::cerr << FailuresText(summaries) << TimeText(summaries);
+    std::cerr << FailuresText(summaries)
+              << TimeText(summaries, absl::Now() - start);
     std::cerr << WorkloadTotalText(summaries);
   }
 

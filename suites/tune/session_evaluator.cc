@@ -14,6 +14,17 @@ using tuning::Purpose;
 constexpr uint64_t kFirstRankSeed = 1000;
 constexpr uint64_t kFirstProofSeed = 2000;
 
+// Opening processes takes the processors, and the driver does it one at a time:
+// those of finalists are opened one after the other in the course of the
+// search, as fast as that goes, and while no more than half of what waits is
+// compiled not even that.
+constexpr int kAnswersAnOpening = 8;
+constexpr int64_t kOpeningNs = 40'000'000;
+
+// Of a proof that has used what was opened while the search went on: as many
+// rounds take as long as opening a process.
+constexpr int kProofsAhead = 3;
+
 // A bound on what a meter reads says nothing of the stopwatch.
 bool IsTimed(const tuning::Request& request) {
   return request.metrics.empty() ||
@@ -68,6 +79,7 @@ SessionEvaluator::SessionEvaluator(suites::Evaluator& evaluator,
 absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
   tuning::Offer offer;
   offer.compile_ahead = options_.compile_ahead;
+  offer.begins_ahead = options_.processes_ahead > 0;
   return offer;
 }
 
@@ -106,20 +118,47 @@ ComingProcess SessionEvaluator::ComingFor(Purpose purpose,
 void SessionEvaluator::OpenAhead(const tuning::Request& request) {
   if (options_.processes_ahead == 0) return;
   if (request.purpose == Purpose::kSearch) {
-    // That of the search first, while its first config is compiled; the others
-    // once it measures.
+    // While its first config is compiled.
     if (answered_ == 0) OpenAhead(Purpose::kSearch, 0);
-    if (answered_ == 0 || !options_.finalists_ahead) return;
+    return;
   }
-  for (int i = 0; i < options_.input_sets; ++i) {
-    if (request.purpose != Purpose::kProve) OpenAhead(Purpose::kRank, i);
+  if (request.purpose == Purpose::kRank) {
+    while (rank_processes_opened_ < options_.input_sets) {
+      OpenAhead(Purpose::kRank, rank_processes_opened_++);
+    }
   }
-  // Most proofs need no more than the first few; where one does, the next few
-  // are opened beside the first of them.
-  const bool needs_more = request.purpose == Purpose::kProve &&
-                          request.round >= proof_rounds_opened_;
-  if (proof_rounds_opened_ > 0 && !needs_more) return;
-  for (int i = 0; i < options_.processes_ahead; ++i) {
+  // Most proofs need no more than the first few; where one does, a few are
+  // opened beside each round.
+  int64_t opened = options_.processes_ahead;
+  if (request.purpose == Purpose::kProve && request.round + 2 >= opened) {
+    opened = request.round + std::min(options_.processes_ahead, kProofsAhead);
+    proof_rounds_opened_ = std::max(proof_rounds_opened_, request.round);
+  }
+  while (proof_rounds_opened_ < opened) {
+    OpenAhead(Purpose::kProve, proof_rounds_opened_++);
+  }
+}
+
+void SessionEvaluator::OpenFinalists(const Begun& begun, int64_t elapsed_ns) {
+  if (begun.request.purpose != Purpose::kSearch || !options_.finalists_ahead ||
+      !options_.finalists_ahead()) {
+    return;
+  }
+  ++answers_since_opening_;
+  ns_since_opening_ += elapsed_ns;
+  if (answers_since_opening_ < kAnswersAnOpening &&
+      ns_since_opening_ < kOpeningNs) {
+    return;
+  }
+  const auto compiling = std::count_if(
+      waiting_.begin(), waiting_.end(),
+      [this](const auto& one) { return !evaluator_.IsReady(one.config); });
+  if (2 * compiling > static_cast<int64_t>(waiting_.size())) return;
+  answers_since_opening_ = 0;
+  ns_since_opening_ = 0;
+  if (rank_processes_opened_ < options_.input_sets) {
+    OpenAhead(Purpose::kRank, rank_processes_opened_++);
+  } else if (proof_rounds_opened_ < options_.processes_ahead) {
     OpenAhead(Purpose::kProve, proof_rounds_opened_++);
   }
 }
@@ -130,12 +169,32 @@ int64_t SessionEvaluator::ProcessOf(Purpose purpose, int64_t round) const {
          (options_.processes_ahead > 0 ? round % options_.input_sets : round);
 }
 
+std::deque<tuning::Request>::iterator SessionEvaluator::FirstReady() {
+  return std::find_if(waiting_.begin(), waiting_.end(),
+                      [this](const tuning::Request& request) {
+                        return evaluator_.IsReady(request.config);
+                      });
+}
+
+void SessionEvaluator::BeginNext() {
+  if (options_.processes_ahead == 0) return;
+  const auto next = FirstReady();
+  if (next == waiting_.end()) return;
+  Begun begun{*next, {}};
+  Tighten(&begun.request);
+  if (HasLongCalls(begun.request)) return;
+  begun.options = OptionsFor(begun.request);
+  if (!evaluator_.Begin(begun.request.config, begun.options)) return;
+  waiting_.erase(next);
+  begun_ = std::move(begun);
+}
+
 std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
+  if (begun_) {
+    return Answered(*std::exchange(begun_, absl::nullopt));
+  }
   if (waiting_.empty()) return {};
-  const auto is_ready = [this](const tuning::Request& request) {
-    return evaluator_.IsReady(request.config);
-  };
-  auto next = std::find_if(waiting_.begin(), waiting_.end(), is_ready);
+  auto next = FirstReady();
   if (next == waiting_.end()) {
     std::vector<proto::Config> configs;
     for (const tuning::Request& request : waiting_) {
@@ -143,15 +202,26 @@ std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
       configs.push_back(request.config);
     }
     evaluator_.AwaitReady(configs, wait);
-    next = std::find_if(waiting_.begin(), waiting_.end(), is_ready);
+    next = FirstReady();
     if (next == waiting_.end()) return {};
   }
-  const tuning::Request request = std::move(*next);
+  Begun begun{std::move(*next), {}};
   waiting_.erase(next);
-  tuning::Answer answer = Evaluate(request);
-  answer.ticket = request.ticket;
-  *answer.trial.mutable_config() = request.config;
-  return {std::move(answer)};
+  Tighten(&begun.request);
+  begun.options = OptionsFor(begun.request);
+  return Answered(begun);
+}
+
+std::vector<tuning::Answer> SessionEvaluator::Answered(const Begun& begun) {
+  std::vector<tuning::Answer> answers;
+  answers.push_back(Evaluate(begun));
+  BeginNext();
+  OpenFinalists(begun, answers.back().trial.elapsed_ns());
+  return answers;
+}
+
+bool SessionEvaluator::IsReady() {
+  return begun_ || waiting_.empty() || FirstReady() != waiting_.end();
 }
 
 void SessionEvaluator::Cancel(int64_t ticket) {
@@ -232,12 +302,13 @@ void SessionEvaluator::Tighten(tuning::Request* request) const {
   request->hopeless_above = best_time_ns_ * options_.race_factor;
 }
 
-tuning::Answer SessionEvaluator::Evaluate(tuning::Request request) {
-  Tighten(&request);
-  const EvaluationOptions options = OptionsFor(request);
+tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {
+  const auto& [request, options] = begun;
   ++answered_;
   tuning::Answer answer;
+  answer.ticket = request.ticket;
   proto::Trial& trial = answer.trial;
+  *trial.mutable_config() = request.config;
   Screened screened;
   if (HasLongCalls(request) && request.best &&
       options.sampling.has_hopeless_above_ns()) {
@@ -275,7 +346,9 @@ tuning::Answer SessionEvaluator::Evaluate(tuning::Request request) {
   }
   if (evaluation.load_ns.has_value()) trial.set_load_ns(*evaluation.load_ns);
   trial.mutable_facts()->Add(evaluation.facts.begin(), evaluation.facts.end());
-  trial.mutable_effort()->set_open_ns(evaluation.unpaid_ns);
+  trial.mutable_effort()->set_open_ns(evaluation.unpaid_ns -
+                                      evaluation.turn_ns);
+  trial.mutable_effort()->set_turn_ns(evaluation.turn_ns);
   trial.mutable_effort()->set_check_ns(evaluation.check_ns);
   if (evaluation.busy_ns)
     trial.mutable_effort()->set_busy_ns(*evaluation.busy_ns);

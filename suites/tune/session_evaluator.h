@@ -13,8 +13,10 @@
 //
 // It measures one config at a time, when it is polled. Where configs are
 // compiled at run time, those that wait are compiled meanwhile, and whichever
-// is ready first is measured first. Where calls are long, configs that are
-// clearly slower on a smaller problem are not called (screen.h).
+// is ready first is measured first; where processes are opened ahead, it is
+// begun before the session has been told of the one before it. Where calls are
+// long, configs that are clearly slower on a smaller problem are not called
+// (screen.h).
 
 #include <cstdint>
 #include <deque>
@@ -75,9 +77,9 @@ struct SessionEvaluatorOptions {
   // Else, how many are opened at the same time (Evaluator::ProcessesTogether).
   int processes_together = 1;
   int input_sets = kInputSets;
-  // Those of finalists already while the search goes on: not where other tasks
-  // are tuned meanwhile.
-  bool finalists_ahead = false;
+  // Whether those of finalists may be opened now, while the search goes on: not
+  // while another task is tuned. Empty: no.
+  std::function<bool()> finalists_ahead;
   // Of the session: a config this many times slower than the best is raced out.
   // Requests that wait compiled were submitted before the best so far was read,
   // and are raced against that all the same. 0: none is.
@@ -109,13 +111,24 @@ class SessionEvaluator : public tuning::Evaluator {
   void Submit(tuning::Request request) override;
   // Waits for compilers up to `wait`; measuring takes as long as it takes.
   std::vector<tuning::Answer> Poll(absl::Duration wait) override;
+  bool IsReady() override;
   void Cancel(int64_t ticket) override;
 
   // Public, for tests and benches.
   EvaluationOptions OptionsFor(const tuning::Request& request) const;
 
  private:
-  tuning::Answer Evaluate(tuning::Request request);
+  // A request, and what it is measured with.
+  struct Begun {
+    tuning::Request request;
+    EvaluationOptions options;
+  };
+  tuning::Answer Evaluate(const Begun& begun);
+  std::vector<tuning::Answer> Answered(const Begun& begun);
+  // So that the device need not wait until the session has thought.
+  void BeginNext();
+  // The first that is ready.
+  std::deque<tuning::Request>::iterator FirstReady();
   // Against the best that was answered since it was submitted.
   void Tighten(tuning::Request* request) const;
   // The default, which the search may never ask for.
@@ -123,6 +136,8 @@ class SessionEvaluator : public tuning::Evaluator {
   // Those of the rounds that come after the request, or after the search.
   void OpenAhead(const tuning::Request& request);
   void OpenAhead(tuning::Purpose purpose, int64_t round);
+  // The next one of them, if it is time, after an answer of the search.
+  void OpenFinalists(const Begun& begun, int64_t elapsed_ns);
   ComingProcess ComingFor(tuning::Purpose purpose, int64_t round) const;
   int64_t ProcessOf(tuning::Purpose purpose, int64_t round) const;
   uint64_t SeedOf(tuning::Purpose purpose, int64_t round) const;
@@ -130,12 +145,16 @@ class SessionEvaluator : public tuning::Evaluator {
   suites::Evaluator& evaluator_;
   const SessionEvaluatorOptions options_;
   std::deque<tuning::Request> waiting_;
+  absl::optional<Begun> begun_;
   Screen screen_;
   int64_t longest_reading_ns_ = 0;      // of the search, that was OK
   absl::optional<proto::Config> best_;  // of the search
   double best_time_ns_ = 0;
   int64_t answered_ = 0;
+  int rank_processes_opened_ = 0;
   int64_t proof_rounds_opened_ = 0;
+  int answers_since_opening_ = 0;
+  int64_t ns_since_opening_ = 0;
   bool default_prepared_ = false;
 };
 

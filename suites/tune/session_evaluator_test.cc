@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "suites/stopwatch/stopwatch.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
@@ -25,14 +26,25 @@ class Recording : public Evaluator {
   Evaluator* Smaller(const proto::Config& example, double) override {
     return smaller;
   }
-  bool ready = true;
+  bool ready = true, ready_after = true;  // an evaluation
   absl::Duration waited;
   Recording* smaller = nullptr;
   Evaluation Evaluate(const proto::Config& config,
                       const EvaluationOptions& options) override {
     seen = options;
+    evaluated.push_back(tuning::CanonicalText(config));
+    ready &= ready_after;
     return next;
   }
+  bool Begin(const proto::Config& config,
+             const EvaluationOptions& options) override {
+    begun.push_back(tuning::CanonicalText(config));
+    begun_seed = options.input_seed;
+    return can_begin;
+  }
+  std::vector<std::string> evaluated, begun;
+  uint64_t begun_seed = 0;
+  bool can_begin = true;
   void OpenAhead(const ComingProcess& process) override {
     opened.push_back(process);
   }
@@ -100,6 +112,60 @@ TEST_F(SessionEvaluatorTest, WhereNothingWaitsNothingIsOpenedAhead) {
   EXPECT_TRUE(measured_.opened.empty());
 }
 
+TEST_F(SessionEvaluatorTest, TheNextIsBegunBeforeTheSessionHasThought) {
+  const std::vector<std::string> configs = {"x=1", "x=2", "x=3"};
+  for (const bool can_begin : {true, false}) {
+    for (const int processes_ahead : {0, 2}) {
+      measured_ = Recording();
+      measured_.can_begin = can_begin;
+      options_.processes_ahead = processes_ahead;
+      SessionEvaluator evaluator(measured_, options_);
+      for (size_t i = 0; i < configs.size(); ++i) {
+        request_.ticket = static_cast<int64_t>(i);
+        request_.round = static_cast<int64_t>(i);
+        request_.config = *tuning::ParseConfig(configs[i]);
+        evaluator.Submit(request_);
+      }
+      for (size_t i = 0; i < configs.size(); ++i) {
+        const auto answers = evaluator.Poll(absl::InfiniteDuration());
+        ASSERT_EQ(answers.size(), 1);
+        EXPECT_EQ(answers[0].ticket, i);
+        EXPECT_EQ(tuning::CanonicalText(answers[0].trial.config()), configs[i]);
+        const bool begins = processes_ahead > 0 && i + 1 < configs.size();
+        ASSERT_EQ(measured_.begun.size(),
+                  processes_ahead == 0 ? 0 : std::min<size_t>(i + 1, 2));
+        if (begins) {
+          EXPECT_EQ(measured_.begun.back(), configs[i + 1]);
+          EXPECT_EQ(measured_.begun_seed, i + 1);
+        }
+      }
+      EXPECT_EQ(measured_.evaluated, configs);
+      EXPECT_TRUE(evaluator.Poll(absl::InfiniteDuration()).empty());
+    }
+  }
+}
+
+TEST_F(SessionEvaluatorTest, IsReadyOnceAConfigIsCompiled) {
+  SessionEvaluator evaluator(measured_, options_);
+  EXPECT_TRUE(evaluator.IsReady()) << "nothing to wait for";
+  measured_.ready = false;
+  evaluator.Submit(request_);
+  EXPECT_FALSE(evaluator.IsReady());
+  measured_.ready = true;
+  EXPECT_TRUE(evaluator.IsReady());
+}
+
+TEST_F(SessionEvaluatorTest, OfLongCallsNoneIsBegunAhead) {
+  options_.processes_ahead = 2;
+  request_.expected = 2 * kLongCallNs;
+  SessionEvaluator evaluator(measured_, options_);
+  for (int i = 0; i < 2; ++i) {
+    evaluator.Submit(request_);
+  }
+  evaluator.Poll(absl::InfiniteDuration());
+  EXPECT_TRUE(measured_.begun.empty());
+}
+
 TEST_F(SessionEvaluatorTest, ARoundNamesThoseThatMayBeOpenedWithIt) {
   options_.processes_together = 3;
   Ask();
@@ -123,7 +189,7 @@ TEST_F(SessionEvaluatorTest, ARoundNamesThoseThatMayBeOpenedWithIt) {
 
 TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   options_.processes_ahead = 5;
-  options_.finalists_ahead = true;
+  options_.finalists_ahead = [] { return true; };
   SessionEvaluator evaluator(measured_, options_);
   const auto ask = [&](Purpose purpose, int64_t round) {
     request_.purpose = purpose;
@@ -137,7 +203,16 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   ASSERT_EQ(measured_.opened.size(), 1);
   EXPECT_FALSE(measured_.opened[0].process_of_round.has_value());
   EXPECT_EQ(measured_.opened[0].input_seeds.size(), kInputSets);
-  ask(Purpose::kSearch, 1);
+  // Then one after the other, by how many answers there were.
+  int64_t searched = 1;
+  for (; measured_.opened.size() < 2; ++searched) {
+    ASSERT_LT(searched, 20);
+    ask(Purpose::kSearch, searched);
+  }
+  EXPECT_GT(searched, 4);
+  // Or by how long they took.
+  measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
+  for (int i = 0; i < 20; ++i) ask(Purpose::kSearch, searched++);
   ASSERT_EQ(measured_.opened.size(), 1 + kInputSets + 5);
   const std::vector<ComingProcess> opened = measured_.opened;
   const auto is_open = [&](const EvaluationOptions& options) {
@@ -162,6 +237,22 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
     proof.insert(*seen.process_of_round);
   }
   EXPECT_EQ(proof.size(), 8);
+}
+
+// Compilers have the processors first.
+TEST_F(SessionEvaluatorTest, NoFinalistIsOpenedWhileMostOfWhatWaitsCompiles) {
+  options_.processes_ahead = 5;
+  options_.finalists_ahead = [] { return true; };
+  measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
+  SessionEvaluator evaluator(measured_, options_);
+  for (int i = 0; i < 4; ++i) evaluator.Submit(request_);
+  const size_t of_search = measured_.opened.size();
+  measured_.ready_after = false;
+  evaluator.Poll(absl::InfiniteDuration());
+  EXPECT_EQ(measured_.opened.size(), of_search);
+  measured_.ready = measured_.ready_after = true;
+  evaluator.Poll(absl::InfiniteDuration());
+  EXPECT_EQ(measured_.opened.size(), of_search + 1);
 }
 
 TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {

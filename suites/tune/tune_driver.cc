@@ -249,6 +249,8 @@ class TuneCall {
   // next as soon as this one needs no more compilers.
   absl::StatusOr<proto::Session> SearchAlone(size_t i);
   void AskAhead(size_t i);
+  // A turn of the search after that of task i, where it has something to do.
+  bool AdvanceNext(size_t i);
   absl::Status Together();
   void OpenAll();
   void SearchAll();
@@ -271,6 +273,7 @@ class TuneCall {
   const tracker::History history_;
   std::vector<TuneSummary> summaries_;
   std::vector<Pending> pending_;
+  size_t turn_ = 0;  // whose search it is, one by one
   // Sessions of the history, oldest first, those of this call included.
   std::vector<tracker::SessionInfo> earlier_;
   Progress* verifying_ = nullptr;  // while finalists are verified
@@ -322,7 +325,11 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     pending.task = &task;
     pending.tune = options_.tune;
     pending.tune.journal_directory = JoinPath(context_.state, "tuning");
-    pending.tune.finalists_ahead = !together();
+    if (!together()) {
+      pending.tune.finalists_ahead = [this, i = pending_.size()] {
+        return turn_ == i;
+      };
+    }
     pending.setup.header =
         HeaderFor(task, *space, context_, options_, ceilings);
     pending.setup.space = space->bound.get();
@@ -421,7 +428,17 @@ void TuneCall::AskAhead(size_t i) {
   pending.session = *std::move(session);
 }
 
+bool TuneCall::AdvanceNext(size_t i) {
+  if (i + 1 >= pending_.size()) return false;
+  tuning::Session* const next = pending_[i + 1].session.get();
+  if (next == nullptr || next->search_ended() || !next->IsReady()) return false;
+  next->GoOn();
+  // What goes wrong is said when its turn comes: it goes wrong again.
+  return next->Advance().ok();
+}
+
 absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
+  turn_ = i;
   Pending& pending = pending_[i];
   if (pending.session == nullptr) {
     Begin(pending);
@@ -429,7 +446,13 @@ absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
         pending.session, OpenTuneSession(pending.setup, pending.tune,
                                          *pending.evaluator, *Clock::Real()));
   }
+  pending.session->GoOn();
   while (!pending.session->search_ended()) {
+    // While all that is left of this search compiles, the next one measures.
+    if (!pending.session->IsReady() && AdvanceNext(i)) {
+      pending.session->GoOn();
+      continue;
+    }
     OPTRAIL_RETURN_IF_ERROR(pending.session->Advance());
     if (pending.session->all_asked()) AskAhead(i + 1);
   }

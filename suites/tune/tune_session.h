@@ -64,9 +64,8 @@ struct TuneOptions {
   // A config this many times slower than the best is raced out.
   double race_factor = 1.5;
   proto::SamplingOptions sampling;
-  // Whether finalists' processes may be opened while the search goes on: no
-  // other task is tuned meanwhile.
-  bool finalists_ahead = false;
+  // SessionEvaluatorOptions::finalists_ahead.
+  std::function<bool()> finalists_ahead;
   // Where journals of unfinished sessions are; created if missing.
   std::string journal_directory;
   std::function<void(const tuning::TuneProgress&)> on_progress;  // may be empty

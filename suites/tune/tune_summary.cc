@@ -87,11 +87,12 @@ std::string FailuresText(const std::vector<TuneSummary>& summaries) {
   return text;
 }
 
-std::string TimeText(const std::vector<TuneSummary>& summaries) {
+std::string TimeText(const std::vector<TuneSummary>& summaries,
+                     absl::Duration elapsed) {
   // Less is no compiler's: kernels that are built in are made ready.
   constexpr int64_t kLeastCompileNs = 100'000'000;
   int64_t measure_ns = 0, compile_ns = 0, wait_ns = 0, rank_ns = 0,
-          prove_ns = 0, open_ns = 0, check_ns = 0, busy_ns = 0;
+          prove_ns = 0, open_ns = 0, turn_ns = 0, check_ns = 0, busy_ns = 0;
   for (const TuneSummary& summary : summaries) {
     if (!summary.session.has_value()) continue;
     const proto::SessionTime& time = summary.session->time();
@@ -101,6 +102,7 @@ std::string TimeText(const std::vector<TuneSummary>& summaries) {
     rank_ns += time.rank_ns();
     prove_ns += time.prove_ns();
     open_ns += time.effort().open_ns();
+    turn_ns += time.effort().turn_ns();
     check_ns += time.effort().check_ns();
     busy_ns += time.effort().busy_ns();
   }
@@ -110,6 +112,10 @@ std::string TimeText(const std::vector<TuneSummary>& summaries) {
       FormatDurationNs(wait_ns), " choosing and waiting, ",
       FormatDurationNs(rank_ns), " ranking, ", FormatDurationNs(prove_ns),
       " proving, ", FormatDurationNs(open_ns), " opening processes");
+  if (turn_ns > 0) {
+    absl::StrAppend(&text, ", ", FormatDurationNs(turn_ns),
+                    " waiting for other sessions on the device");
+  }
   if (check_ns > 0) {
     absl::StrAppend(&text, "; ", FormatDurationNs(check_ns),
                     " of it checking results");
@@ -122,11 +128,10 @@ std::string TimeText(const std::vector<TuneSummary>& summaries) {
                     FormatPercent(beside, 0), " of it beside them");
   }
   if (busy_ns > 0) {
-    const double wall_ns = static_cast<double>(measure_ns + wait_ns + rank_ns +
-                                               prove_ns + open_ns);
+    const double wall_ns = absl::ToDoubleNanoseconds(elapsed);
     absl::StrAppend(&text, "; the device worked ",
                     FormatPercent(static_cast<double>(busy_ns) / wall_ns, 0),
-                    " of the time");
+                    " of ", FormatDurationNs(wall_ns));
   }
   return text + "\n";
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/table.h"
 #include "tuning/proto/session.pb.h"
@@ -31,9 +32,11 @@ const proto::Finalist* DefaultFinalist(const proto::Session& session);
 std::string FailuresText(const std::vector<TuneSummary>& summaries);
 
 // Where the time of the sessions went: measuring, waiting, ranking, proving,
-// opening processes; how much of it was checking; how much of the compiling was
-// done meanwhile; how busy the device was. "" if none was run.
-std::string TimeText(const std::vector<TuneSummary>& summaries);
+// opening processes, waiting for other sessions; how much of it was checking;
+// how much of the compiling was done meanwhile; how much of `elapsed`, by the
+// clock, the device was busy. "" if none was run.
+std::string TimeText(const std::vector<TuneSummary>& summaries,
+                     absl::Duration elapsed);
 
 // Time of the default and of the winner, speed-up, the proven gain, trials, why
 // it stopped.

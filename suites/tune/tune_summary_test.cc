@@ -89,7 +89,7 @@ TEST(TuneSummaryTest, NoTotalWhereNothingWasTuned) {
 }
 
 TEST(TuneSummaryTest, SaysWhereTheTimeWent) {
-  EXPECT_EQ(TimeText({TuneSummary()}), "");
+  EXPECT_EQ(TimeText({TuneSummary()}, absl::Seconds(20)), "");
   std::vector<TuneSummary> summaries(2);
   for (TuneSummary& summary : summaries) {
     proto::SessionTime& time = *summary.session.emplace().mutable_time();
@@ -99,19 +99,21 @@ TEST(TuneSummaryTest, SaysWhereTheTimeWent) {
     time.set_rank_ns(500'000'000);
     time.set_prove_ns(2'000'000'000);
     time.mutable_effort()->set_open_ns(1'500'000'000);
+    time.mutable_effort()->set_turn_ns(250'000'000);
     time.mutable_effort()->set_check_ns(1'000'000'000);
     time.mutable_effort()->set_busy_ns(5'000'000'000);
   }
-  const std::string text = TimeText(summaries);
+  const std::string text = TimeText(summaries, absl::Seconds(20));
   EXPECT_EQ(
       text,
       "time: 10.0 s measuring, 2.00 s choosing and waiting, 1.00 s "
-      "ranking, 4.00 s proving, 3.00 s opening processes; 2.00 s of it "
-      "checking results; 20.0 s compiling, 90% of it beside them; the device "
-      "worked 50% of the time\n");
+      "ranking, 4.00 s proving, 3.00 s opening processes, 500 ms waiting for "
+      "other sessions on the device; 2.00 s of it checking results; 20.0 s "
+      "compiling, 90% of it beside them; the device worked 50% of 20.0 s\n");
   summaries[0].session->mutable_time()->set_compile_ns(0);
   summaries[1].session->mutable_time()->set_compile_ns(5'000'000);
-  EXPECT_EQ(TimeText(summaries).find("compiling"), std::string::npos);
+  EXPECT_EQ(TimeText(summaries, absl::Seconds(20)).find("compiling"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ class Together {
     const int64_t trials_before = session.trials();
     const int64_t elapsed_before_ns = session.elapsed_ns();
     absl::Status& status = statuses_[task];
+    session.GoOn();
     for (int64_t i = 0; i < TurnTrials() && !TotalSpent(); ++i) {
       const int64_t trials = session.trials();
       const int64_t elapsed_ns = session.elapsed_ns();

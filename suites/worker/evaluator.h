@@ -76,8 +76,10 @@ struct Evaluation {
   std::vector<proto::Fact> facts;  // that compiling told
   // Everything but compiling and what no budget pays for: ...
   int64_t elapsed_ns = 0;
-  // ... waiting for processes, operands and references to be ready.
+  // ... waiting for processes, operands and references to be ready, and for
+  // other sessions on the device,
   int64_t unpaid_ns = 0;
+  int64_t turn_ns = 0;   // which is this much of it.
   int64_t check_ns = 0;  // of elapsed_ns: comparing with the reference
   // How long the device worked; absent where nobody knows.
   absl::optional<int64_t> busy_ns;
@@ -88,6 +90,13 @@ class Evaluator {
   virtual ~Evaluator() = default;
   virtual Evaluation Evaluate(const proto::Config& config,
                               const EvaluationOptions& options) = 0;
+  // Begins to measure and returns at once, where a process waits for nothing
+  // else: the next call of Evaluate() has to be the same, and finds it done or
+  // under way. False: nothing was begun.
+  virtual bool Begin(const proto::Config& config,
+                     const EvaluationOptions& options) {
+    return false;
+  }
 
   // How many configs like `example` should wait, compiled or about to be, while
   // others are measured; 0: none of them needs a compiler.

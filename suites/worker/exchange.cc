@@ -68,21 +68,35 @@ Exchanged Answered(const absl::StatusOr<std::string>& frame,
   return exchanged;
 }
 
+// While it waits for its turn no deadline runs.
+Exchanged Answer(absl::Duration deadline, int64_t memory_cap_bytes,
+                 Subprocess& process) {
+  absl::Duration patience = deadline;
+  while (true) {
+    Exchanged exchanged = Answered(process.ReadFrame(patience), deadline,
+                                   memory_cap_bytes, process);
+    const proto::WorkerReply::Turn turn = exchanged.reply.turn();
+    if (!exchanged.answered || turn == proto::WorkerReply::TURN_UNSPECIFIED) {
+      return exchanged;
+    }
+    patience =
+        turn == proto::WorkerReply::WAITS ? absl::InfiniteDuration() : deadline;
+  }
+}
+
 }  // namespace
 
 Exchanged Exchange(const proto::WorkerRequest& request, absl::Duration deadline,
                    int64_t memory_cap_bytes, Subprocess& process) {
   const absl::Status sent =
       process.WriteFrame(request.SerializeAsString(), deadline);
-  return Answered(sent.ok() ? process.ReadFrame(deadline)
-                            : absl::StatusOr<std::string>(sent),
-                  deadline, memory_cap_bytes, process);
+  if (sent.ok()) return Answer(deadline, memory_cap_bytes, process);
+  return Answered(sent, deadline, memory_cap_bytes, process);
 }
 
 Exchanged Receive(absl::Duration deadline, int64_t memory_cap_bytes,
                   Subprocess& process) {
-  return Answered(process.ReadFrame(deadline), deadline, memory_cap_bytes,
-                  process);
+  return Answer(deadline, memory_cap_bytes, process);
 }
 
 }  // namespace optrail::suites

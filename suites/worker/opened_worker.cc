@@ -7,7 +7,6 @@
 
 #include "base/running_binary.h"
 #include "base/status_macros.h"
-#include "suites/worker/exchange.h"
 
 namespace optrail::suites {
 namespace {
@@ -63,19 +62,23 @@ bool OpenedWorker::Suits(const OpenedWorkerOptions& options) const {
          options.memory_cap_bytes <= memory_cap_bytes_;
 }
 
-void OpenedWorker::Reopen(OpenedWorkerOptions options,
+bool OpenedWorker::Reopen(OpenedWorkerOptions options,
                           const std::vector<uint64_t>& input_seeds) {
+  // Of the task that it was told before, about which nobody asked.
+  (void)AwaitOpen();
+  if (!IsIdle()) return false;
   options_ = std::move(options);
   ready_seeds_.clear();
   awaited_ = false;
   SendOpen(input_seeds);
+  return true;
 }
 
 proto::WorkerReply OpenedWorker::AwaitOpen() {
   if (awaited_) return opened_;
   awaited_ = true;
-  Exchanged exchanged =
-      Receive(options_.open_deadline, options_.memory_cap_bytes, *process_);
+  Exchanged exchanged = suites::Receive(options_.open_deadline,
+                                        options_.memory_cap_bytes, *process_);
   alive_ = exchanged.answered;
   opened_ = std::move(exchanged.reply);
   return opened_;
@@ -92,8 +95,19 @@ proto::WorkerReply OpenedWorker::MakeReady(uint64_t input_seed) {
 
 proto::WorkerReply OpenedWorker::Ask(const proto::WorkerRequest& request,
                                      absl::Duration deadline) {
-  Exchanged exchanged =
-      Exchange(request, deadline, options_.memory_cap_bytes, *process_);
+  return Note(
+      Exchange(request, deadline, options_.memory_cap_bytes, *process_));
+}
+
+absl::Status OpenedWorker::Send(const proto::WorkerRequest& request) {
+  return process_->WriteFrame(request.SerializeAsString(), kWritePatience);
+}
+
+proto::WorkerReply OpenedWorker::Receive(absl::Duration deadline) {
+  return Note(suites::Receive(deadline, options_.memory_cap_bytes, *process_));
+}
+
+proto::WorkerReply OpenedWorker::Note(Exchanged exchanged) {
   alive_ = exchanged.answered;
   // After a failure nobody knows what the config left behind.
   sound_ &= LeavesNothingBehind(exchanged.reply.outcome());
@@ -121,7 +135,7 @@ void EndWorkers(std::vector<std::unique_ptr<OpenedWorker>> workers) {
 void UsedWorkers::Keep(std::unique_ptr<OpenedWorker> worker) {
   workers_.push_back(std::move(worker));
   std::vector<std::unique_ptr<OpenedWorker>> ended;
-  if (!workers_.back()->IsIdle() || workers_.size() > kMaxUsed) {
+  if (!workers_.back()->MayGoOn() || workers_.size() > kMaxUsed) {
     ended.push_back(std::move(workers_.back()));
     workers_.pop_back();
   }
@@ -130,11 +144,14 @@ void UsedWorkers::Keep(std::unique_ptr<OpenedWorker> worker) {
 
 std::unique_ptr<OpenedWorker> UsedWorkers::Take(
     const OpenedWorkerOptions& options) {
-  for (auto it = workers_.begin(); it != workers_.end(); ++it) {
-    if (!(*it)->Suits(options)) continue;
-    std::unique_ptr<OpenedWorker> worker = std::move(*it);
-    workers_.erase(it);
-    return worker;
+  // Those that are still making ready last.
+  for (const bool idle : {true, false}) {
+    for (auto it = workers_.begin(); it != workers_.end(); ++it) {
+      if ((*it)->IsIdle() != idle || !(*it)->Suits(options)) continue;
+      std::unique_ptr<OpenedWorker> worker = std::move(*it);
+      workers_.erase(it);
+      return worker;
+    }
   }
   return nullptr;
 }

@@ -20,10 +20,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/subprocess.h"
 #include "suites/proto/worker.pb.h"
+#include "suites/worker/exchange.h"
 #include "tuning/proto/trial.pb.h"
 
 namespace optrail::suites {
@@ -47,10 +49,13 @@ class OpenedWorker {
   // Whether it waits for a request, none of which went wrong so far, and can be
   // told such a task next.
   bool IsIdle() const;
+  // Idle, or still making ready for a task that nobody asks about any more.
+  bool MayGoOn() const { return !awaited_ || IsIdle(); }
   bool Suits(const OpenedWorkerOptions& options) const;
   // Tells it another task, in place of the one it had: the device is open
-  // already, which may have taken longer than all else.
-  void Reopen(OpenedWorkerOptions options,
+  // already, which may have taken longer than all else. False: it came to
+  // nothing.
+  bool Reopen(OpenedWorkerOptions options,
               const std::vector<uint64_t>& input_seeds);
 
   // OK, or what keeps any config of the task from being measured.
@@ -61,6 +66,13 @@ class OpenedWorker {
   proto::WorkerReply MakeReady(uint64_t input_seed);
   proto::WorkerReply Ask(const proto::WorkerRequest& request,
                          absl::Duration deadline);
+
+  // The same in two steps, for one that waits with these inputs at hand.
+  bool IsReadyFor(uint64_t input_seed) const {
+    return IsIdle() && ready_seeds_.count(input_seed) > 0;
+  }
+  absl::Status Send(const proto::WorkerRequest& request);
+  proto::WorkerReply Receive(absl::Duration deadline);
 
   // False once a process ended instead of answering.
   bool alive() const { return alive_; }
@@ -74,6 +86,7 @@ class OpenedWorker {
       : options_(std::move(options)) {}
 
   void SendOpen(const std::vector<uint64_t>& input_seeds);
+  proto::WorkerReply Note(Exchanged exchanged);
 
   OpenedWorkerOptions options_;
   int64_t memory_cap_bytes_ = 0;  // of the process

@@ -312,7 +312,29 @@ absl::StatusOr<absl::optional<Sampling>> Worker::FirstCall(
   return absl::make_optional(std::move(first));
 }
 
+void Worker::TellTurn(proto::WorkerReply::Turn turn) const {
+  if (!tell_) return;
+  proto::WorkerReply reply;
+  reply.set_turn(turn);
+  tell_(reply);
+}
+
 proto::WorkerReply Worker::Evaluate(
+    const proto::WorkerRequest::Evaluate& request) {
+  const int64_t start_ns = Clock::Real()->NowNs();
+  bool waited = false;
+  const std::unique_ptr<ops::Turn> turn = device_->TakeTurn([&] {
+    waited = true;
+    TellTurn(proto::WorkerReply::WAITS);
+  });
+  const int64_t turn_ns = Clock::Real()->NowNs() - start_ns;
+  if (waited) TellTurn(proto::WorkerReply::HAS_IT);
+  proto::WorkerReply reply = EvaluateInTurn(request);
+  if (waited) reply.set_turn_ns(turn_ns);
+  return reply;
+}
+
+proto::WorkerReply Worker::EvaluateInTurn(
     const proto::WorkerRequest::Evaluate& request) {
   const int64_t prepare_start_ns = Clock::Real()->NowNs();
   const absl::StatusOr<ops::Artifact> artifact = ArtifactOf(request.config());
@@ -447,7 +469,10 @@ int RunWorker(int argc, char** argv) {
     std::cerr << "worker: " << channel.status().message() << "\n";
     return ToInt(ExitCode::kBadInput);
   }
-  Worker worker;
+  // Who does not listen any more is found out by the reply.
+  Worker worker([&channel](const proto::WorkerReply& reply) {
+    (void)(*channel)->Write(reply.SerializeAsString());
+  });
   while (true) {
     const absl::StatusOr<std::string> frame = (*channel)->Read();
     if (absl::IsOutOfRange(frame.status())) return 0;

@@ -11,8 +11,10 @@
 //   }
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -62,12 +64,20 @@ int RunWorker(int argc, char** argv);
 // What RunWorker does with each request, without the process around it.
 class Worker {
  public:
+  // `tell` takes what is said before a reply (WorkerReply.turn); empty: nobody
+  // listens.
+  explicit Worker(std::function<void(const proto::WorkerReply&)> tell = {})
+      : tell_(std::move(tell)) {}
+
   proto::WorkerReply Answer(const proto::WorkerRequest& request);
 
  private:
   absl::Status Open(const proto::WorkerRequest::Open& request);
   absl::Status MakeReady(const proto::WorkerRequest::MakeReady& request);
   proto::WorkerReply Evaluate(const proto::WorkerRequest::Evaluate& request);
+  proto::WorkerReply EvaluateInTurn(
+      const proto::WorkerRequest::Evaluate& request);
+  void TellTurn(proto::WorkerReply::Turn turn) const;
 
   // The config's code, from the cache or compiled here.
   absl::StatusOr<ops::Artifact> ArtifactOf(const proto::Config& config) const;
@@ -84,6 +94,7 @@ class Worker {
   absl::Status Meter(const proto::WorkerRequest::Evaluate& request,
                      ops::Timer& timer, proto::Measurement* measurement);
 
+  const std::function<void(const proto::WorkerReply&)> tell_;
   const ops::OperatorEntry* entry_ = nullptr;
   const ops::Backend* backend_ = nullptr;
   proto::Task task_;

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/cpus.h"
 #include "base/file.h"
 #include "base/running_binary.h"
@@ -31,8 +32,9 @@ constexpr size_t kMaxKept = 12;
 constexpr size_t kMaxEnding = 4;
 // Of those that are opened together.
 constexpr int64_t kTogetherBytes = int64_t{1} << 30;
-// Begun so many configs before it is needed.
-constexpr int kConfigsBeforeNext = 30;
+// Begun so many configs before it is needed: opening takes as long as some
+// fifteen readings.
+constexpr int kConfigsBeforeNext = 20;
 
 // Operands, and up to three cached references in double precision with the
 // inputs they came from. 0 for a task that the worker is going to refuse.
@@ -67,6 +69,7 @@ Evaluation EvaluationOf(const proto::WorkerReply& reply) {
   if (reply.has_load_ns()) evaluation.load_ns = reply.load_ns();
   evaluation.check_ns = reply.check_ns();
   if (reply.has_busy_ns()) evaluation.busy_ns = reply.busy_ns();
+  evaluation.turn_ns = reply.turn_ns();
   evaluation.facts.assign(reply.facts().begin(), reply.facts().end());
   return evaluation;
 }
@@ -92,10 +95,11 @@ int64_t WorkerEvaluator::waiting_bytes() const {
 void WorkerEvaluator::Rest() {
   std::vector<std::unique_ptr<OpenedWorker>> ended = std::move(ending_);
   ending_.clear();
+  begun_ = false;
   for (auto& [round, slot] : slots_) {
     // That of the search has served many configs.
     if (options_.used != nullptr && ProcessesAhead() > 0 && round &&
-        slot.worker->IsIdle()) {
+        slot.worker->MayGoOn()) {
       options_.used->Keep(std::move(slot.worker));
     } else {
       ended.push_back(std::move(slot.worker));
@@ -176,8 +180,8 @@ absl::StatusOr<std::unique_ptr<OpenedWorker>> WorkerEvaluator::StartOne(
       kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes;
   worker.open_deadline = options_.open_deadline;
   if (options_.used != nullptr) {
-    if (auto used = options_.used->Take(worker); used != nullptr) {
-      used->Reopen(std::move(worker), seeds);
+    while (auto used = options_.used->Take(worker)) {
+      if (!used->Reopen(worker, seeds)) continue;
       return used;
     }
   }
@@ -365,6 +369,58 @@ proto::WorkerReply WorkerEvaluator::Ready(Round round, uint64_t input_seed) {
   return Ready(round, input_seed);
 }
 
+namespace {
+
+proto::WorkerRequest RequestFor(const proto::Config& config,
+                                const EvaluationOptions& options) {
+  proto::WorkerRequest request;
+  proto::WorkerRequest::Evaluate& evaluate = *request.mutable_evaluate();
+  *evaluate.mutable_config() = config;
+  *evaluate.mutable_sampling() = options.sampling;
+  evaluate.set_input_seed(options.input_seed);
+  for (const std::string& metric : options.metrics) {
+    evaluate.add_metrics(metric);
+  }
+  return request;
+}
+
+}  // namespace
+
+absl::optional<Evaluation> WorkerEvaluator::Refused(
+    const EvaluationOptions& options,
+    const absl::optional<Compiled>& compiled) const {
+  if (!compiled.has_value()) return absl::nullopt;
+  Evaluation evaluation;
+  evaluation.outcome = compiled->outcome;
+  evaluation.detail = compiled->detail;
+  evaluation.facts = compiled->facts;
+  if (compiled->outcome != proto::OK) return evaluation;
+  if (!options.accept_facts) return absl::nullopt;
+  const absl::Status accepted = options.accept_facts(compiled->facts);
+  if (accepted.ok()) return absl::nullopt;
+  evaluation.outcome = proto::INVALID;
+  evaluation.detail = std::string(accepted.message());
+  return evaluation;
+}
+
+bool WorkerEvaluator::Begin(const proto::Config& config,
+                            const EvaluationOptions& options) {
+  OPTRAIL_CHECK(!begun_);
+  const auto slot = slots_.find(options.process_of_round);
+  if (ProcessesAhead() == 0 || options.fresh_process || slot == slots_.end() ||
+      slot->second.configs == 0 ||
+      slot->second.configs >= options_.configs_per_worker ||
+      !slot->second.worker->IsReadyFor(options.input_seed)) {
+    return false;
+  }
+  const std::string key = KeyOf(config);
+  const absl::optional<Compiled> compiled =
+      key.empty() ? absl::nullopt : CompiledOf(key);
+  if ((!key.empty() && !compiled) || Refused(options, compiled)) return false;
+  begun_ = slot->second.worker->Send(RequestFor(config, options)).ok();
+  return begun_;
+}
+
 Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
                                      const EvaluationOptions& options) {
   absl::optional<Compiled> compiled;
@@ -378,30 +434,22 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
     compiled = CompiledOf(key);
   }
   if (compiled.has_value()) {
-    Evaluation evaluation;
-    evaluation.outcome = compiled->outcome;
-    evaluation.detail = compiled->detail;
     compile_ns = told_.insert(key).second ? compiled->compile_ns : 0;
-    evaluation.prepare_ns = compile_ns;
-    evaluation.facts = compiled->facts;
-    if (compiled->outcome != proto::OK) return evaluation;
-    if (options.accept_facts) {
-      const absl::Status accepted = options.accept_facts(compiled->facts);
-      if (!accepted.ok()) {
-        evaluation.outcome = proto::INVALID;
-        evaluation.detail = std::string(accepted.message());
-        return evaluation;
-      }
-    }
+  }
+  if (auto refused = Refused(options, compiled)) {
+    refused->prepare_ns = compile_ns;
+    return *std::move(refused);
   }
   int64_t start_ns = Clock::Real()->NowNs();
   const auto timed = [&](Evaluation evaluation) {
-    evaluation.elapsed_ns = Clock::Real()->NowNs() - start_ns;
+    evaluation.elapsed_ns = std::max<int64_t>(
+        0, Clock::Real()->NowNs() - start_ns - evaluation.turn_ns);
+    evaluation.unpaid_ns += evaluation.turn_ns;
     return evaluation;
   };
   const Round round = options.process_of_round;
   if (const auto slot = slots_.find(round);
-      slot != slots_.end() &&
+      slot != slots_.end() && !begun_ &&
       ((options.fresh_process && slot->second.configs > 0) ||
        slot->second.configs >= options_.configs_per_worker)) {
     Stop(round);
@@ -410,20 +458,15 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
       slots_[round].ahead = true;
     }
   }
-  StopOthers(round);
-  OpenTogether(round, options);
-  const proto::WorkerReply opened = Ready(round, options.input_seed);
-  if (opened.outcome() != proto::OK) return timed(EvaluationOf(opened));
+  if (!begun_) {
+    StopOthers(round);
+    OpenTogether(round, options);
+    const proto::WorkerReply opened = Ready(round, options.input_seed);
+    if (opened.outcome() != proto::OK) return timed(EvaluationOf(opened));
+  }
   Slot& slot = slots_[round];
   const int64_t unpaid_ns = Clock::Real()->NowNs() - start_ns;
   start_ns += unpaid_ns;
-  proto::WorkerRequest request;
-  *request.mutable_evaluate()->mutable_config() = config;
-  *request.mutable_evaluate()->mutable_sampling() = options.sampling;
-  request.mutable_evaluate()->set_input_seed(options.input_seed);
-  for (const std::string& metric : options.metrics) {
-    request.mutable_evaluate()->add_metrics(metric);
-  }
   ++slot.configs;
   slot.last_used = ++uses_;
   if (!round && ProcessesAhead() > 0 && next_ == nullptr &&
@@ -435,8 +478,12 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
   Evaluation evaluation;
   {
     const CompilePause pause(compilers_.get());
-    evaluation = EvaluationOf(slot.worker->Ask(
-        request, std::min(options_.config_deadline, options.hopeless_after)));
+    const absl::Duration deadline =
+        std::min(options_.config_deadline, options.hopeless_after);
+    evaluation = EvaluationOf(
+        std::exchange(begun_, false)
+            ? slot.worker->Receive(deadline)
+            : slot.worker->Ask(RequestFor(config, options), deadline));
   }
   if (evaluation.outcome == proto::TIMED_OUT &&
       options.hopeless_after < options_.config_deadline) {

@@ -73,6 +73,8 @@ class WorkerEvaluator : public Evaluator {
 
   Evaluation Evaluate(const proto::Config& config,
                       const EvaluationOptions& options) override;
+  bool Begin(const proto::Config& config,
+             const EvaluationOptions& options) override;
   int CompileAhead(const proto::Config& example) override;
   void Prepare(const proto::Config& config) override;
   bool IsReady(const proto::Config& config) override;
@@ -114,6 +116,10 @@ class WorkerEvaluator : public Evaluator {
   // Waits until the round's process is ready for the inputs. OK, or what keeps
   // any config of the task from being measured.
   proto::WorkerReply Ready(Round round, uint64_t input_seed);
+  // nullopt: it can be launched. Else what became of it, as compiling told.
+  absl::optional<Evaluation> Refused(
+      const EvaluationOptions& options,
+      const absl::optional<Compiled>& compiled) const;
   void Stop(Round round);
   // Those that were opened ahead and not used yet.
   void StopAhead();
@@ -140,6 +146,7 @@ class WorkerEvaluator : public Evaluator {
   // That of the search, once the one that serves it nears its end.
   std::unique_ptr<OpenedWorker> next_;
   int64_t uses_ = 0;
+  bool begun_ = false;  // a process has the config that is asked for next
   // Of the smaller problem, once somebody asked for one; null: there is none.
   absl::optional<std::unique_ptr<WorkerEvaluator>> smaller_;
   int workers_started_ = 0;

@@ -66,6 +66,9 @@ struct Offer {
   // Requests that are measured at the same time. They belong to the device:
   // more than one only where they do not disturb each other.
   int measure_slots = 1;
+  // What waits is begun before the session has thought about the answer before
+  // it: readings that belong together are asked for at once.
+  bool begins_ahead = false;
 };
 
 class Evaluator {
@@ -79,6 +82,9 @@ class Evaluator {
   // What has finished, in any order; waits up to `wait` for the first. Empty
   // only if nothing finished in time or nothing is under way.
   virtual std::vector<Answer> Poll(absl::Duration wait) = 0;
+  // Whether Poll() would have something to do, as far as that is known. False:
+  // all that was submitted is still being compiled.
+  virtual bool IsReady() { return true; }
   // The answer is not wanted any more, and may come all the same.
   virtual void Cancel(int64_t ticket) = 0;
 };

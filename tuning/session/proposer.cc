@@ -1,5 +1,6 @@
 #include "tuning/session/proposer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -88,8 +89,9 @@ absl::StatusOr<std::unique_ptr<Proposer>> MakeProposer(
   strategy_options.budget = static_cast<int>(begun.budget().trials());
   strategy_options.sources = options.sources;
   strategy_options.objectives = static_cast<int>(objectives.size());
+  // Whoever pays for more trials than that gets them.
   if (const int top_k = static_cast<int>(space.top_k()); top_k > 0) {
-    strategy_options.top_k = top_k;
+    strategy_options.top_k = std::max(top_k, strategy_options.budget);
   }
   for (size_t i = 0; i < objectives.size(); ++i) {
     if (objectives[i].has_weight()) {

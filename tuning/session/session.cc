@@ -37,6 +37,7 @@ bool IsRaced(const std::vector<proto::Objective>& objectives) {
 void AddEffort(const proto::Effort& one, proto::Effort* all) {
   all->set_open_ns(all->open_ns() + one.open_ns());
   all->set_check_ns(all->check_ns() + one.check_ns());
+  all->set_turn_ns(all->turn_ns() + one.turn_ns());
   if (one.has_busy_ns()) all->set_busy_ns(all->busy_ns() + one.busy_ns());
 }
 
@@ -116,6 +117,7 @@ absl::Status Session::Start() {
   OPTRAIL_ASSIGN_OR_RETURN(const Offer offer,
                            evaluator_.Open(setup_.header.task()));
   window_ = std::max(1, offer.compile_ahead + offer.measure_slots);
+  begins_ahead_ = offer.begins_ahead;
   session_ = setup_.header;
   const auto add_known = [this] {
     for (const proto::Trial& known : setup_.known)
@@ -302,6 +304,10 @@ bool Session::all_asked() const {
           progress_.trials + static_cast<int64_t>(in_flight_.size()) >= limit);
 }
 
+bool Session::IsReady() const {
+  return HasJournaledSteps() || in_flight_.empty() || evaluator_.IsReady();
+}
+
 absl::Status Session::AskAhead() {
   // What an earlier sitting did comes first.
   if (HasJournaledSteps() || journal_->finalists() != nullptr) {
@@ -452,36 +458,30 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
   reading.set_finalist(finalist);
   reading.set_of_proof(of_proof);
   for (int attempt = 0; attempt < kReadingAttempts;) {
-    Request request;
-    request.ticket = ++last_ticket_;
-    request.config = session_.finalists(finalist).config();
-    request.purpose = of_proof ? Purpose::kProve : Purpose::kRank;
-    request.round = round;
-    request.metrics = MetricsOf(objectives_);
-    if (session_.finalists(finalist).has_time_ns()) {
-      request.expected = session_.finalists(finalist).time_ns();
-    } else if (session_.finalists(finalist).first_time_ns() > 0) {
-      request.expected = session_.finalists(finalist).first_time_ns();
+    const auto expected = expected_readings_.find({of_proof, round, finalist});
+    int64_t ticket = 0;
+    if (expected != expected_readings_.end()) {
+      ticket = expected->second;
+      expected_readings_.erase(expected);
+    } else {
+      ticket = SubmitReading(of_proof, round, finalist);
     }
-    const int64_t ticket = request.ticket;
-    evaluator_.Submit(std::move(request));
-    absl::optional<Answer> answer;
-    while (!answer) {
+    while (answers_.count(ticket) == 0) {
       std::vector<Answer> answers = evaluator_.Poll(absl::InfiniteDuration());
       if (answers.empty()) {
         return absl::InternalError("the evaluator has nothing under way");
       }
-      for (Answer& one : answers) {
-        if (one.ticket == ticket) answer = std::move(one);
-      }
+      for (Answer& one : answers) answers_[one.ticket] = std::move(one);
     }
-    if (answer->lost) {
-      OPTRAIL_RETURN_IF_ERROR(NoteLost(answer->trial));
+    const Answer answer = std::move(answers_[ticket]);
+    answers_.erase(ticket);
+    if (answer.lost) {
+      OPTRAIL_RETURN_IF_ERROR(NoteLost(answer.trial));
       continue;
     }
     lost_in_a_row_ = 0;
     ++attempt;
-    proto::Trial& trial = answer->trial;
+    const proto::Trial& trial = answer.trial;
     reading.set_outcome(trial.outcome());
     reading.set_detail(trial.detail());
     reading.set_elapsed_ns(reading.elapsed_ns() + trial.elapsed_ns());
@@ -499,6 +499,32 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
   OPTRAIL_RETURN_IF_ERROR(journal_->AppendReading(reading));
   AccountReading(reading);
   return reading;
+}
+
+void Session::ExpectReadings(bool of_proof, int round,
+                             const std::vector<int>& finalists) {
+  if (!begins_ahead_) return;
+  for (const int finalist : finalists) {
+    const std::tuple<bool, int, int> key = {of_proof, round, finalist};
+    if (journaled_readings_.count(key) > 0) continue;
+    expected_readings_[key] = SubmitReading(of_proof, round, finalist);
+  }
+}
+
+int64_t Session::SubmitReading(bool of_proof, int round, int finalist) {
+  Request request;
+  request.ticket = ++last_ticket_;
+  request.config = session_.finalists(finalist).config();
+  request.purpose = of_proof ? Purpose::kProve : Purpose::kRank;
+  request.round = round;
+  request.metrics = MetricsOf(objectives_);
+  if (session_.finalists(finalist).has_time_ns()) {
+    request.expected = session_.finalists(finalist).time_ns();
+  } else if (session_.finalists(finalist).first_time_ns() > 0) {
+    request.expected = session_.finalists(finalist).first_time_ns();
+  }
+  evaluator_.Submit(std::move(request));
+  return last_ticket_;
 }
 
 absl::optional<double> Session::CostOfReading(const Reading& reading) {
@@ -559,6 +585,9 @@ absl::Status Session::ReadAll(const std::vector<int>& candidates,
     const int round = first_round + ranking.rounds();
     Report(absl::StrCat("rank ", round + 1));
     std::map<int, double> costs;
+    std::vector<int> finalists;
+    for (const int i : ranking.NextRound()) finalists.push_back(candidates[i]);
+    ExpectReadings(/*of_proof=*/false, round, finalists);
     for (const int i : ranking.NextRound()) {
       OPTRAIL_ASSIGN_OR_RETURN(const Reading reading,
                                Read(/*of_proof=*/false, round, candidates[i]));
@@ -695,6 +724,9 @@ absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
     // In turns, so that neither side always runs first.
     const bool default_first = round % 2 == 0;
     Reading first, second;
+    ExpectReadings(/*of_proof=*/true, round,
+                   default_first ? std::vector<int>{kDefault, candidate}
+                                 : std::vector<int>{candidate, kDefault});
     OPTRAIL_ASSIGN_OR_RETURN(first, Read(/*of_proof=*/true, round,
                                          default_first ? kDefault : candidate));
     OPTRAIL_ASSIGN_OR_RETURN(

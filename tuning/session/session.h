@@ -116,6 +116,13 @@ class Session {
   // goes on from there.
   absl::Status AskAhead();
 
+  // False: Advance() would wait for a compiler, and somebody else may have the
+  // device meanwhile.
+  bool IsReady() const;
+  // Something else was done since Advance(), which is none of this session's
+  // time.
+  void GoOn() { accounted_ns_ = 0; }
+
   // Whether the search has asked for all that it is going to.
   bool all_asked() const;
 
@@ -202,6 +209,12 @@ class Session {
   // Enough readings of one that has nothing to be compared with.
   absl::StatusOr<bool> VerifyAlone(int finalist);
   absl::StatusOr<Reading> Read(bool of_proof, int round, int finalist);
+  // Those that Read() is going to be called for, in this order, where the
+  // evaluator begins ahead.
+  void ExpectReadings(bool of_proof, int round,
+                      const std::vector<int>& finalists);
+  // The request's ticket.
+  int64_t SubmitReading(bool of_proof, int round, int finalist);
   void AccountReading(const Reading& reading);
   // The cost of a reading; nullopt if it has none. A failure disqualifies.
   absl::optional<double> CostOfReading(const Reading& reading);
@@ -224,6 +237,7 @@ class Session {
   std::unique_ptr<Proposer> proposer_;
   proto::Session session_;
   int window_ = 1;
+  bool begins_ahead_ = false;
 
   int64_t last_ticket_ = 0;
   std::map<int64_t, InFlight> in_flight_;
@@ -236,6 +250,10 @@ class Session {
   absl::optional<proto::Config> best_config_;
 
   std::map<std::tuple<bool, int, int>, Reading> journaled_readings_;
+  // Tickets of readings that were asked for, and the answers of others that
+  // came while one was waited for.
+  std::map<std::tuple<bool, int, int>, int64_t> expected_readings_;
+  std::map<int64_t, Answer> answers_;
   std::vector<bool> disqualified_, read_;  // of the finalists
   int proof_round_ = 0;
 };

@@ -768,11 +768,17 @@ class ManySlots : public Evaluator {
     Offer offer;
     offer.compile_ahead = 1;
     offer.measure_slots = slots_;
+    offer.begins_ahead = begins_ahead;
     return offer;
   }
   void Submit(Request request) override {
     submitted.push_back(CanonicalText(request.config));
+    const bool of_round = request.purpose != Purpose::kSearch;
     waiting_.push_back(std::move(request));
+    if (of_round) {
+      most_of_round =
+          std::max(most_of_round, static_cast<int>(waiting_.size()));
+    }
     most_in_flight =
         std::max(most_in_flight, static_cast<int>(waiting_.size()));
   }
@@ -795,7 +801,8 @@ class ManySlots : public Evaluator {
   }
   void Cancel(int64_t) override {}
 
-  int most_in_flight = 0;
+  bool begins_ahead = false;
+  int most_in_flight = 0, most_of_round = 0;
   int losses = 0;
   int stop_after = -1;
   std::vector<std::string> submitted;
@@ -829,6 +836,36 @@ TEST_F(SessionTest, WhatAnEvaluatorLosesIsSubmittedAgainAndNeverTold) {
   for (const proto::Trial& trial : session->trials()) {
     EXPECT_NE(trial.outcome(), proto::OUTCOME_UNSPECIFIED);
   }
+}
+
+TEST_F(SessionTest, ReadingsOfARoundThatAreAskedForAtOnceAreTheSame) {
+  std::vector<proto::Session> sessions;
+  for (const bool begins_ahead : {false, true}) {
+    ManySlots evaluator(1, 5);
+    evaluator.begins_ahead = begins_ahead;
+    const auto session = RunSession(setup_, evaluator, clock_);
+    ASSERT_TRUE(session.ok()) << session.status();
+    EXPECT_EQ(evaluator.most_of_round, begins_ahead ? setup_.finalists : 1);
+    sessions.push_back(*session);
+    ASSERT_TRUE(RemoveSessionJournal(setup_).ok());
+  }
+  ASSERT_TRUE(sessions[0].has_proof());
+  EXPECT_EQ(CanonicalText(sessions[0].winner()),
+            CanonicalText(sessions[1].winner()));
+  EXPECT_EQ(sessions[0].proof().rounds(), sessions[1].proof().rounds());
+  EXPECT_EQ(sessions[0].proof().gain(), sessions[1].proof().gain());
+  ASSERT_EQ(sessions[0].finalists_size(), sessions[1].finalists_size());
+  for (int i = 0; i < sessions[0].finalists_size(); ++i) {
+    EXPECT_EQ(sessions[0].finalists(i).measurements_size(),
+              sessions[1].finalists(i).measurements_size());
+  }
+  ManySlots loses(1, 5);
+  loses.begins_ahead = true;
+  loses.losses = 15;
+  const auto session = RunSession(setup_, loses, clock_);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(loses.losses, 0);
+  EXPECT_TRUE(session->has_proof());
 }
 
 TEST_F(SessionTest, GivesUpOnAnEvaluatorThatLosesEverything) {

@@ -1,5 +1,8 @@
 #include "ops/device/cpu/timer.h"
 
+#include <time.h>
+
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <vector>
@@ -61,6 +64,43 @@ TEST(CpuTimer, MakesTheCallsItWasPreparedFor) {
   timer.Fill(&measurement);
   ASSERT_EQ(measurement.metrics_size(), 1);
   EXPECT_EQ(measurement.metrics(0).metric(), "cpu_time");
+}
+
+int64_t ThreadCpuNs() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+// Every task works for the same time, whoever takes it.
+class Working : public Invocation {
+ public:
+  explicit Working(CpuDevice& device) : device_(device) {}
+  void Run(absl::Span<void* const>) override {
+    device_.ParallelFor(kTasks, [](int64_t) {
+      const int64_t start_ns = ThreadCpuNs();
+      while (ThreadCpuNs() - start_ns < kTaskNs) {
+      }
+    });
+  }
+  static constexpr int64_t kTasks = 3;
+  static constexpr int64_t kTaskNs = 1'000'000;
+
+ private:
+  CpuDevice& device_;
+};
+
+TEST(CpuTimer, CountsTheWorkOfThreadsThatAreStillRunning) {
+  const auto device = MakeCpuDevice(3);
+  ASSERT_TRUE(device.ok()) << device.status();
+  CountingSets sets(1);
+  Working work(**device);
+  CpuTimer timer(work, sets, **device, {proto::HOT});
+  for (int batch = 0; batch < 20; ++batch) {
+    ASSERT_TRUE(timer.Prepare(1).ok());
+    ASSERT_TRUE(timer.TimeNs().ok());
+    EXPECT_GE(*timer.WorkedNs(), Working::kTasks * Working::kTaskNs);
+  }
 }
 
 TEST(CpuTimer, AKernelThatWorksInPlaceGetsASetForEachCall) {

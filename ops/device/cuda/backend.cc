@@ -25,15 +25,12 @@ class CudaInvocation : public Invocation {
         device_(device),
         driver_(device.driver()) {}
   ~CudaInvocation() override {
-    if (module_ != nullptr) driver_.ModuleUnload(module_);
+    if (workspace_ != nullptr) device_.GiveWorkspace(std::move(workspace_));
   }
-
   absl::Status Init(const Artifact& artifact) {
-    OPTRAIL_RETURN_IF_ERROR(
-        driver_.Check(driver_.ModuleLoadData(&module_, artifact.bytes.data()),
-                      "cuModuleLoadData"));
+    OPTRAIL_ASSIGN_OR_RETURN(const Module module, device_.Load(artifact.bytes));
     OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-        driver_.ModuleGetFunction(&function_, module_, plan_.function.c_str()),
+        driver_.ModuleGetFunction(&function_, module, plan_.function.c_str()),
         absl::StrCat("cuModuleGetFunction ", plan_.function)));
     if (plan_.dynamic_shared_bytes > 0) {
       const absl::Status shared = driver_.Check(
@@ -54,7 +51,7 @@ class CudaInvocation : public Invocation {
     }
     if (plan_.workspace_bytes > 0) {
       OPTRAIL_ASSIGN_OR_RETURN(workspace_,
-                               device_.Allocate(plan_.workspace_bytes));
+                               device_.TakeWorkspace(plan_.workspace_bytes));
       OPTRAIL_RETURN_IF_ERROR(driver_.Check(
           driver_.MemsetD8Async(reinterpret_cast<Address>(workspace_->data()),
                                 0, plan_.workspace_bytes, device_.stream()),
@@ -92,7 +89,6 @@ class CudaInvocation : public Invocation {
   const proto::Config config_;
   CudaDevice& device_;
   const Driver& driver_;
-  Module module_ = nullptr;
   Function function_ = nullptr;
   std::unique_ptr<Buffer> workspace_;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 
 namespace optrail::ops::cuda {
@@ -23,6 +24,12 @@ constexpr char kGuardByte = '\xff';
 //
 // differs: sets *p3 where p2 bytes differ between p0 and p1, 16 at a time; the
 // last few by one thread each.
+//
+// stray: sets *p2 where one of p1 bytes at p0 is none of a guard zone's, by one
+// thread each.
+//
+// repeat: copies p1 bytes at p0, a multiple of 16, behind themselves, once for
+// each row of blocks.
 //
 // project: a block has a row of p2 elements at p0, of the type p1 (0 f32, 1
 // f16, 2 bf16), and adds to its 17 values at p6. A lane each has a sum of the
@@ -101,6 +108,72 @@ L5:
   mov.u32   %r35, 1;
   st.global.u32   [%rd24], %r35;
 L7:
+  ret;
+}
+
+.visible .entry stray(
+  .param .u64 p0,
+  .param .u64 p1,
+  .param .u64 p2
+)
+{
+  .reg .pred   %p<3>;
+  .reg .b16   %rs<2>;
+  .reg .b32   %r<6>;
+  .reg .b64   %rd<7>;
+  ld.param.u64   %rd1, [p0];
+  ld.param.u64   %rd2, [p1];
+  mov.u32   %r1, %ctaid.x;
+  mov.u32   %r2, %ntid.x;
+  mul.wide.u32   %rd3, %r1, %r2;
+  mov.u32   %r3, %tid.x;
+  cvt.u64.u32   %rd4, %r3;
+  add.s64   %rd3, %rd3, %rd4;
+  setp.ge.u64   %p1, %rd3, %rd2;
+  @%p1 bra   S1;
+  cvta.to.global.u64   %rd5, %rd1;
+  add.s64   %rd5, %rd5, %rd3;
+  ld.global.u8   %rs1, [%rd5];
+  cvt.u32.u16   %r4, %rs1;
+  setp.eq.u32   %p2, %r4, 255;
+  @%p2 bra   S1;
+  ld.param.u64   %rd6, [p2];
+  cvta.to.global.u64   %rd6, %rd6;
+  mov.u32   %r5, 1;
+  st.global.u32   [%rd6], %r5;
+S1:
+  ret;
+}
+
+.visible .entry repeat(
+  .param .u64 p0,
+  .param .u64 p1
+)
+{
+  .reg .pred   %p<2>;
+  .reg .b32   %r<10>;
+  .reg .b64   %rd<9>;
+  ld.param.u64   %rd1, [p0];
+  ld.param.u64   %rd2, [p1];
+  mov.u32   %r1, %ctaid.x;
+  mov.u32   %r2, %ntid.x;
+  mul.wide.u32   %rd3, %r1, %r2;
+  mov.u32   %r3, %tid.x;
+  cvt.u64.u32   %rd4, %r3;
+  add.s64   %rd3, %rd3, %rd4;
+  shl.b64   %rd3, %rd3, 4;
+  setp.ge.u64   %p1, %rd3, %rd2;
+  @%p1 bra   R1;
+  cvta.to.global.u64   %rd5, %rd1;
+  add.s64   %rd5, %rd5, %rd3;
+  mov.u32   %r4, %ctaid.y;
+  add.s32   %r4, %r4, 1;
+  cvt.u64.u32   %rd6, %r4;
+  mul.lo.s64   %rd7, %rd6, %rd2;
+  add.s64   %rd8, %rd5, %rd7;
+  ld.global.v4.u32   {%r5, %r6, %r7, %r8}, [%rd5];
+  st.global.v4.u32   [%rd8], {%r5, %r6, %r7, %r8};
+R1:
   ret;
 }
 
@@ -255,6 +328,13 @@ class CudaBuffer : public Buffer {
   absl::StatusOr<bool> Equals(Buffer& other) override {
     return comparer_.Equal(Data(), AddressOf(other), size_bytes_);
   }
+  absl::Status BeginCheck(Buffer* other) override {
+    OPTRAIL_RETURN_IF_ERROR(comparer_.BeginGuard(base_));
+    OPTRAIL_RETURN_IF_ERROR(comparer_.BeginGuard(After()));
+    if (other == nullptr) return absl::OkStatus();
+    return comparer_.BeginEqual(Data(), AddressOf(*other), size_bytes_);
+  }
+  absl::StatusOr<bool> EndCheck() override { return comparer_.AreAllEqual(); }
   absl::Status CopyPartToHost(size_t from, absl::Span<char> part) override {
     OPTRAIL_RETURN_IF_ERROR(Wait());
     return driver_.Check(
@@ -329,6 +409,12 @@ absl::Status MemoryComparer::Init() {
   OPTRAIL_RETURN_IF_ERROR(
       driver_.Check(driver_.ModuleGetFunction(&project_, module_, "project"),
                     "cuModuleGetFunction project"));
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.ModuleGetFunction(&stray_, module_, "stray"),
+                    "cuModuleGetFunction stray"));
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.ModuleGetFunction(&repeat_, module_, "repeat"),
+                    "cuModuleGetFunction repeat"));
   return driver_.Check(driver_.ModuleGetFunction(&differs_, module_, "differs"),
                        "cuModuleGetFunction differs");
 }
@@ -345,15 +431,49 @@ absl::Status MemoryComparer::Launch(Address a, Address b, size_t size_bytes) {
       "cuLaunchKernel differs");
 }
 
+absl::Status MemoryComparer::BeginComparing() {
+  OPTRAIL_RETURN_IF_ERROR(Init());
+  if (comparing_) return absl::OkStatus();
+  comparing_ = true;
+  return driver_.Check(
+      driver_.MemsetD8Async(flag_, 0, sizeof(unsigned), stream_),
+      "cuMemsetD8Async");
+}
+
+absl::Status MemoryComparer::BeginEqual(Address a, Address b,
+                                        size_t size_bytes) {
+  OPTRAIL_RETURN_IF_ERROR(BeginComparing());
+  return Launch(a, b, size_bytes);
+}
+
+absl::Status MemoryComparer::BeginGuard(Address guard) {
+  OPTRAIL_RETURN_IF_ERROR(BeginComparing());
+  unsigned long long bytes = kGuardBytes;
+  void* parameters[] = {&guard, &bytes, &flag_};
+  return driver_.Check(
+      driver_.LaunchKernel(stray_, kGuardBytes / kThreads, 1, 1, kThreads, 1, 1,
+                           0, stream_, parameters, nullptr),
+      "cuLaunchKernel stray");
+}
+
 absl::StatusOr<bool> MemoryComparer::Equal(Address a, Address b,
                                            size_t size_bytes) {
-  OPTRAIL_RETURN_IF_ERROR(Init());
-  OPTRAIL_RETURN_IF_ERROR(
-      driver_.Check(driver_.MemsetD8Async(flag_, 0, sizeof(unsigned), stream_),
-                    "cuMemsetD8Async"));
-  OPTRAIL_RETURN_IF_ERROR(Launch(a, b, size_bytes));
-  OPTRAIL_RETURN_IF_ERROR(
-      driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize"));
+  comparing_ = false;
+  OPTRAIL_RETURN_IF_ERROR(BeginEqual(a, b, size_bytes));
+  return AreAllEqual();
+}
+
+absl::Status MemoryComparer::Wait() {
+  const int64_t start_ns = Clock::Real()->NowNs();
+  const absl::Status waited =
+      driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize");
+  busy_ns_ += Clock::Real()->NowNs() - start_ns;
+  return waited;
+}
+
+absl::StatusOr<bool> MemoryComparer::AreAllEqual() {
+  comparing_ = false;
+  OPTRAIL_RETURN_IF_ERROR(Wait());
   unsigned differs = 0;
   OPTRAIL_RETURN_IF_ERROR(driver_.Check(
       driver_.MemcpyDtoH(&differs, flag_, sizeof(differs)), "cuMemcpyDtoH"));
@@ -395,11 +515,24 @@ absl::StatusOr<std::vector<double>> MemoryComparer::Project(
       driver_.LaunchKernel(project_, static_cast<unsigned>(sums.rows), 1, 1,
                            kThreads, 1, 1, 0, stream_, parameters, nullptr),
       "cuLaunchKernel project"));
-  OPTRAIL_RETURN_IF_ERROR(
-      driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize"));
+  OPTRAIL_RETURN_IF_ERROR(Wait());
   OPTRAIL_RETURN_IF_ERROR(driver_.Check(
       driver_.MemcpyDtoH(result.data(), to, result_bytes), "cuMemcpyDtoH"));
   return result;
+}
+
+absl::Status MemoryComparer::Repeat(Address first, size_t size_bytes,
+                                    int64_t times) {
+  OPTRAIL_RETURN_IF_ERROR(Init());
+  if (times < 2) return absl::OkStatus();
+  unsigned long long bytes = size_bytes;
+  void* parameters[] = {&first, &bytes};
+  const size_t blocks = (size_bytes / 16 + kThreads - 1) / kThreads;
+  return driver_.Check(
+      driver_.LaunchKernel(repeat_, static_cast<unsigned>(blocks),
+                           static_cast<unsigned>(times - 1), 1, kThreads, 1, 1,
+                           0, stream_, parameters, nullptr),
+      "cuLaunchKernel repeat");
 }
 
 absl::Status MemoryComparer::Read(Address from, size_t size_bytes) {

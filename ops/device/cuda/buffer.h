@@ -3,8 +3,10 @@
 
 // One operand in the GPU's memory, between guard zones.
 
+#include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ops/core/device.h"
 #include "ops/device/cuda/driver.h"
@@ -30,22 +32,42 @@ class MemoryComparer {
   // Of addresses that are multiples of 16. Waits for the answer.
   absl::StatusOr<bool> Equal(Address a, Address b, size_t size_bytes);
 
+  // The same of several, and of guard zones, at a stroke: each is begun, and
+  // then it is asked whether there was no difference.
+  absl::Status BeginEqual(Address a, Address b, size_t size_bytes);
+  absl::Status BeginGuard(Address guard);
+  absl::StatusOr<bool> AreAllEqual();
+
+  // How long it was waited for so far.
+  int64_t busy_ns() const { return busy_ns_; }
+
   // Buffer::SumRows of what lies there.
   absl::StatusOr<std::vector<double>> Project(Address values,
                                               const RowSums& sums);
+
+  // Copies what lies there behind itself, so that it lies there so often; of a
+  // multiple of 16 bytes, as launched. The driver's own copies of some
+  // megabytes take ten times as long (an H200, 13.0).
+  absl::Status Repeat(Address first, size_t size_bytes, int64_t times);
 
   // Reads all of it once, as launched: what the L2 held is gone then, and
   // nothing has to be written back for what came instead.
   absl::Status Read(Address from, size_t size_bytes);
 
  private:
+  // Before the first of what AreAllEqual() tells of.
+  absl::Status BeginComparing();
   absl::Status Launch(Address a, Address b, size_t size_bytes);
+  absl::Status Wait();
 
   const Driver& driver_;
   const Stream stream_;
   Module module_ = nullptr;
-  Function differs_ = nullptr, project_ = nullptr;
+  Function differs_ = nullptr, stray_ = nullptr, repeat_ = nullptr,
+           project_ = nullptr;
   Address flag_ = 0;
+  bool comparing_ = false;
+  int64_t busy_ns_ = 0;
   Address work_ = 0;  // of Project
   size_t work_bytes_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
@@ -92,6 +93,12 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(
   Context context = nullptr;
   OPTRAIL_RETURN_IF_ERROR(
       driver.Check(driver.DeviceGet(&device, 0), "cuDeviceGet"));
+  unsigned char uuid[16] = "";
+  OPTRAIL_RETURN_IF_ERROR(
+      driver.Check(driver.DeviceGetUuid(uuid, device), "cuDeviceGetUuid"));
+  // Before others see a context of this process.
+  made->turns_ = Turns::Join(Turns::PathOf(absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<char*>(uuid), sizeof(uuid)))));
   OPTRAIL_RETURN_IF_ERROR(driver.Check(
       driver.PrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain"));
   OPTRAIL_RETURN_IF_ERROR(
@@ -107,6 +114,8 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(
                    "cuDeviceGetPCIBusId"));
   made->nvml_ = Nvml::Open(bus_id);
   if (made->nvml_.ok()) {
+    made->watch_ = std::make_unique<GpuWatch>(
+        *made->nvml_, made->turns_.ok() ? &*made->turns_ : nullptr);
     if (auto meter = MakeCudaEnergyMeter(*made->nvml_); meter.ok()) {
       made->energy_ = *std::move(meter);
       made->meters_.push_back(made->energy_.get());
@@ -116,8 +125,10 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(
 }
 
 CudaDevice::~CudaDevice() {
+  for (const auto& [code, module] : modules_) driver_.ModuleUnload(module);
   flush_.reset();
   scratch_.reset();
+  workspace_.reset();
   comparer_.reset();
   if (stream_ != nullptr) driver_.StreamDestroy(stream_);
 }
@@ -143,12 +154,37 @@ absl::Status CudaDevice::Synchronize() {
   return waited;
 }
 
+absl::StatusOr<Module> CudaDevice::Load(const std::string& code) {
+  const auto [found, is_new] = modules_.try_emplace(code, nullptr);
+  if (!is_new) return found->second;
+  const absl::Status loaded = driver_.Check(
+      driver_.ModuleLoadData(&found->second, code.data()), "cuModuleLoadData");
+  if (loaded.ok()) return found->second;
+  modules_.erase(found);
+  return loaded;
+}
+
 absl::StatusOr<char*> CudaDevice::Scratch(size_t size_bytes) {
   if (scratch_ == nullptr || scratch_->size_bytes() < size_bytes) {
     scratch_.reset();
     OPTRAIL_ASSIGN_OR_RETURN(scratch_, Allocate(size_bytes));
   }
   return static_cast<char*>(scratch_->data());
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::TakeWorkspace(
+    size_t size_bytes) {
+  if (workspace_ != nullptr && workspace_->size_bytes() >= size_bytes) {
+    return std::move(workspace_);
+  }
+  return Allocate(size_bytes);
+}
+
+void CudaDevice::GiveWorkspace(std::unique_ptr<Buffer> workspace) {
+  if (workspace_ == nullptr ||
+      workspace_->size_bytes() < workspace->size_bytes()) {
+    workspace_ = std::move(workspace);
+  }
 }
 
 absl::Status CudaDevice::FlushL2() {
@@ -162,6 +198,10 @@ absl::Status CudaDevice::FlushL2() {
       "cuMemsetD8Async");
 }
 
+void CudaDevice::Repeat(void* first, size_t size_bytes, int64_t times) {
+  Note(comparer_->Repeat(reinterpret_cast<Address>(first), size_bytes, times));
+}
+
 absl::Status CudaDevice::ReadThroughL2(const void* from, size_t size_bytes) {
   return comparer_->Read(reinterpret_cast<Address>(from), size_bytes);
 }
@@ -172,10 +212,23 @@ absl::StatusOr<std::unique_ptr<Timer>> CudaDevice::MakeTimer(
 }
 
 std::unique_ptr<Monitor> CudaDevice::MakeMonitor() {
-  return MakeCudaMonitor(nvml_.ok() ? &*nvml_ : nullptr);
+  return MakeCudaMonitor(watch_.get());
+}
+
+std::unique_ptr<Turn> CudaDevice::TakeTurn(absl::FunctionRef<void()> waits) {
+  class Taken : public Turn {
+   public:
+    explicit Taken(Turns::Turn turn) : turn_(std::move(turn)) {}
+
+   private:
+    const Turns::Turn turn_;
+  };
+  if (!turns_.ok()) return nullptr;
+  return std::make_unique<Taken>(turns_->Take(waits));
 }
 
 absl::StatusOr<proto::Ceilings> CudaDevice::MeasureCeilings() {
+  const std::unique_ptr<Turn> turn = TakeTurn([] {});
   return MeasureCudaCeilings(*this);
 }
 

@@ -15,11 +15,15 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "ops/core/device.h"
 #include "ops/device/cuda/buffer.h"
 #include "ops/device/cuda/driver.h"
+#include "ops/device/cuda/monitor.h"
 #include "ops/device/cuda/nvml.h"
+#include "ops/device/cuda/turns.h"
 
 namespace optrail::ops::cuda {
 
@@ -39,6 +43,7 @@ class CudaDevice : public Device {
                                                    TimingMode mode) override;
   std::unique_ptr<Monitor> MakeMonitor() override;
   absl::Span<Meter* const> meters() override { return meters_; }
+  std::unique_ptr<Turn> TakeTurn(absl::FunctionRef<void()> waits) override;
   absl::StatusOr<proto::Ceilings> MeasureCeilings() override;
 
   const Driver& driver() const { return driver_; }
@@ -49,13 +54,27 @@ class CudaDevice : public Device {
   // Keeps the first failure of a launch until Synchronize() reports it.
   void Note(absl::Status launched);
 
-  absl::optional<int64_t> busy_ns() const override { return busy_ns_; }
+  absl::optional<int64_t> busy_ns() const override {
+    return busy_ns_ + comparer_->busy_ns();
+  }
   // What is noted while a graph is captured does not run yet.
   void SetCapturing(bool capturing) { capturing_ = capturing; }
+
+  // Compiled code, loaded once: many configs of a search have the same, and
+  // while another process opens a context loading and unloading wait for it.
+  absl::StatusOr<Module> Load(const std::string& code);
 
   // Memory for one use at a time, kept for the next: allocating takes longer
   // than most kernels. Valid until the next call.
   absl::StatusOr<char*> Scratch(size_t size_bytes);
+
+  // At least so many bytes, which are kept when they are given back.
+  absl::StatusOr<std::unique_ptr<Buffer>> TakeWorkspace(size_t size_bytes);
+  void GiveWorkspace(std::unique_ptr<Buffer> workspace);
+
+  // Copies `size_bytes` behind themselves, so that they lie there `times`
+  // times.
+  void Repeat(void* first, size_t size_bytes, int64_t times);
 
   // Fills the L2 with something else; asynchronous.
   absl::Status FlushL2();
@@ -73,9 +92,13 @@ class CudaDevice : public Device {
   int64_t busy_ns_ = 0;
   absl::optional<int64_t> busy_since_ns_;  // nothing was waited for since
   std::unique_ptr<MemoryComparer> comparer_;
-  std::unique_ptr<Buffer> flush_;    // made when it is first needed
-  std::unique_ptr<Buffer> scratch_;  // the largest so far
+  std::unique_ptr<Buffer> flush_;      // made when it is first needed
+  std::unique_ptr<Buffer> scratch_;    // the largest so far
+  std::unique_ptr<Buffer> workspace_;  // likewise, unless it is taken
+  absl::flat_hash_map<std::string, Module> modules_;  // by their code
+  absl::StatusOr<Turns> turns_ = absl::UnavailableError("not asked");
   absl::StatusOr<Nvml> nvml_ = absl::UnavailableError("not asked");
+  std::unique_ptr<GpuWatch> watch_;  // uses these two
   std::unique_ptr<Meter> energy_;
   std::vector<Meter*> meters_;
 };

@@ -4,15 +4,23 @@
 
 #include "ops/device/cuda/device.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"
 #include "ops/device/cuda/driver.h"
+#include "ops/device/cuda/monitor.h"
+#include "ops/device/cuda/nvml.h"
+#include "ops/device/cuda/turns.h"
 
 namespace optrail::ops::cuda {
 namespace {
@@ -100,6 +108,7 @@ TEST(CudaType, SaysWhyThereIsNoDeviceHere) {
 class CudaDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    setenv("XDG_CACHE_HOME", ::testing::TempDir().c_str(), 1);
     auto driver = FakeDriver();
     ASSERT_TRUE(driver.ok()) << driver.status();
     driver_ = std::make_unique<Driver>(*driver);
@@ -220,6 +229,40 @@ TEST_F(CudaDeviceTest, MemoryIsFilledCopiedAndComparedWhereItLies) {
   EXPECT_FALSE((*one)->Equals(**other).ok());
 }
 
+TEST_F(CudaDeviceTest, GuardsAndContentsAreCheckedAtAStroke) {
+  // No multiple of 16.
+  constexpr size_t kBytes = 1007;
+  auto one = device_->Allocate(kBytes), other = device_->Allocate(kBytes);
+  ASSERT_TRUE(one.ok() && other.ok());
+  const auto is_sound = [&] {
+    EXPECT_TRUE((*one)->BeginCheck(&**other).ok());
+    EXPECT_TRUE((*other)->BeginCheck(nullptr).ok());
+    const auto sound = (*one)->EndCheck();
+    EXPECT_TRUE(sound.ok()) << sound.status();
+    return *sound;
+  };
+  EXPECT_TRUE(is_sound());
+  const unsigned char value = 7;
+  ASSERT_TRUE((*other)->FillWith(&value, 1).ok());
+  EXPECT_FALSE(is_sound());
+  ASSERT_TRUE((*one)->FillWith(&value, 1).ok());
+  EXPECT_TRUE(is_sound());
+  LaunchesOnce kernel(*device_, "overrun");
+  void* const operands[] = {(*other)->data()};
+  kernel.Run(operands);
+  EXPECT_FALSE(is_sound());
+  (*other)->ArmGuards();
+  EXPECT_TRUE(is_sound());
+  // The first byte behind it.
+  static_cast<unsigned char*>((*one)->data())[kBytes] = 0;
+  EXPECT_FALSE(is_sound());
+  (*one)->ArmGuards();
+  // What was begun and not asked about is not lost.
+  ASSERT_TRUE((*one)->BeginCheck(nullptr).ok());
+  static_cast<unsigned char*>((*one)->data())[-1] = 0;
+  EXPECT_FALSE(is_sound());
+}
+
 TEST_F(CudaDeviceTest, ItWorksFromALaunchUntilItWasWaitedFor) {
   LaunchesOnce kernel(*device_, "nothing");
   ASSERT_TRUE(device_->Synchronize().ok());
@@ -257,6 +300,103 @@ TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
       }
     }
   }
+}
+
+TEST_F(CudaDeviceTest, WhatIsRepeatedLiesBehindItself) {
+  std::string held(1024, 0);
+  for (int i = 0; i < 256; ++i) held[i] = static_cast<char>(i);
+  const auto buffer = *device_->Allocate(held.size());
+  ASSERT_TRUE(buffer->CopyFromHost(held.data()).ok());
+  device_->Repeat(buffer->data(), 256, 3);
+  ASSERT_TRUE(device_->Synchronize().ok());
+  ASSERT_TRUE(buffer->CopyToHost(&held[0]).ok());
+  EXPECT_EQ(held.substr(256, 256), held.substr(0, 256));
+  EXPECT_EQ(held.substr(512, 256), held.substr(0, 256));
+  EXPECT_EQ(held.substr(768), std::string(256, 0));
+}
+
+TEST_F(CudaDeviceTest, WorkspacesAreKept) {
+  auto workspace = device_->TakeWorkspace(1000);
+  ASSERT_TRUE(workspace.ok()) << workspace.status();
+  void* const address = (*workspace)->data();
+  device_->GiveWorkspace(*std::move(workspace));
+  const Script script("cuMemAlloc=2");
+  workspace = device_->TakeWorkspace(500);
+  ASSERT_TRUE(workspace.ok()) << workspace.status();
+  EXPECT_EQ((*workspace)->data(), address);
+  EXPECT_FALSE(device_->TakeWorkspace(500).ok()) << "it is taken";
+  device_->GiveWorkspace(*std::move(workspace));
+  EXPECT_FALSE(device_->TakeWorkspace(2000).ok());
+}
+
+TEST_F(CudaDeviceTest, CodeIsLoadedOnce) {
+  const auto first = device_->Load("some code");
+  ASSERT_TRUE(first.ok()) << first.status();
+  const Script script("cuModuleLoadData=2");
+  EXPECT_EQ(*device_->Load("some code"), *first);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(device_->Load("other code").status().code(),
+              absl::StatusCode::kResourceExhausted);
+  }
+}
+
+// Another process, of another session, with a device of its own.
+TEST_F(CudaDeviceTest, TwoProcessesTakeTurnsAndAreNoDisturbance) {
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    auto device = CudaDevice::Make(*driver_);
+    if (!device.ok()) _exit(1);
+    const auto turn = (*device)->TakeTurn([] {});
+    (void)!write(told[1], turn != nullptr ? "t" : "n", 1);
+    while (true) pause();
+  }
+  char has_turn = 0;
+  ASSERT_EQ(read(told[0], &has_turn, 1), 1);
+  EXPECT_EQ(has_turn, 't');
+
+  const auto nvml =
+      Nvml::Open("0000:00:00.0", "ops/device/cuda/libfake_cuda.so");
+  ASSERT_TRUE(nvml.ok()) << nvml.status();
+  const auto turns =
+      Turns::Join(Turns::PathOf("00112233445566778899aabbccddeeff"));
+  ASSERT_TRUE(turns.ok()) << turns.status();
+  const auto is_disturbed = [&](const std::string& script, const Turns* turns) {
+    const Script scripted(script.c_str());
+    GpuWatch watch(*nvml, turns);
+    // Waits for the first answer, unless the machine is very busy.
+    for (int i = 0; i < 100 && watch.clock_hz() == 0; ++i) {
+      watch.End();
+      watch.Begin();
+    }
+    const auto monitor = MakeCudaMonitor(&watch);
+    monitor->Begin();
+    return monitor->End(1000);
+  };
+  EXPECT_FALSE(is_disturbed("", &*turns));
+  const std::string process = absl::StrCat("process=", other);
+  EXPECT_FALSE(is_disturbed(process, &*turns));
+  // One that takes none.
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    while (true) pause();
+  }
+  EXPECT_TRUE(is_disturbed(absl::StrCat("process=", stranger), &*turns));
+  kill(stranger, SIGKILL);
+  waitpid(stranger, nullptr, 0);
+  EXPECT_TRUE(is_disturbed("reasons=64", &*turns)) << "heat";
+  EXPECT_FALSE(is_disturbed("reasons=4", &*turns)) << "its own power";
+
+  // The other one dies while this one waits.
+  bool waited = false;
+  const auto turn = device_->TakeTurn([&] {
+    waited = true;
+    kill(other, SIGKILL);
+  });
+  EXPECT_TRUE(waited);
+  EXPECT_NE(turn, nullptr);
+  waitpid(other, nullptr, 0);
 }
 
 TEST_F(CudaDeviceTest, ABatchThatFailsIsNoTime) {

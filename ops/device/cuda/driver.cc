@@ -53,6 +53,7 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   symbols.Get("cuDeviceGetAttribute", driver.DeviceGetAttribute);
   symbols.Get("cuDeviceTotalMem_v2", driver.DeviceTotalMem);
   symbols.Get("cuDeviceGetPCIBusId", driver.DeviceGetPciBusId);
+  symbols.Get("cuDeviceGetUuid_v2", driver.DeviceGetUuid);
   symbols.Get("cuDevicePrimaryCtxRetain", driver.PrimaryCtxRetain);
   symbols.Get("cuCtxSetCurrent", driver.CtxSetCurrent);
   symbols.Get("cuCtxSynchronize", driver.CtxSynchronize);

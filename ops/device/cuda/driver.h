@@ -91,6 +91,7 @@ class Driver {
   int (*DeviceGetAttribute)(int* value, int attribute, int device);
   int (*DeviceTotalMem)(size_t* bytes, int device);
   int (*DeviceGetPciBusId)(char* id, int length, int device);
+  int (*DeviceGetUuid)(unsigned char* uuid, int device);  // 16 bytes
   int (*PrimaryCtxRetain)(Context* context, int device);
   int (*CtxSetCurrent)(Context context);
   int (*CtxSynchronize)();

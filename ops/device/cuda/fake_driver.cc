@@ -1,10 +1,13 @@
 // A CUDA driver without a GPU, for tests: memory is the host's, launches do
 // what their function's name says, and time passes by 10 us a launch. It fails
 // where $OPTRAIL_FAKE_CUDA says: "call=code" pairs separated by commas, such as
-// "cuMemAlloc=2,cuStreamSynchronize=700".
+// "cuMemAlloc=2,cuStreamSynchronize=700". It is NVML, too, for which this
+// process computes and the one that the pair "process=PID" names.
 //
 // Functions: "nothing"; "overrun" writes behind its first operand's buffer;
-// "differs" and "project" are those of buffer.cc.
+// "differs", "stray", "repeat" and "project" are those of buffer.cc.
+
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -84,6 +87,10 @@ FAKE(cuDeviceGetPCIBusId, char* id, int length, int) {
   strncpy(id, "0000:00:00.0", length);
   return 0;
 }
+FAKE(cuDeviceGetUuid_v2, unsigned char* uuid, int) {
+  for (int i = 0; i < 16; ++i) uuid[i] = static_cast<unsigned char>(16 * i + i);
+  return 0;
+}
 FAKE(cuDevicePrimaryCtxRetain, void** context, int) {
   *context = &fake;
   return Scripted("cuDevicePrimaryCtxRetain");
@@ -151,7 +158,7 @@ FAKE(cuFuncGetAttribute, int* value, int, void*) {
 FAKE(cuFuncSetAttribute, void*, int, int) {
   return Scripted("cuFuncSetAttribute");
 }
-FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned, unsigned,
+FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned grid_y, unsigned,
      unsigned, unsigned, unsigned, unsigned, void*, void** parameters, void**) {
   if (const int code = Scripted("cuLaunchKernel"); code != 0) return code;
   if (fake.capturing) {
@@ -166,6 +173,25 @@ FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned, unsigned,
     if (memcmp(reinterpret_cast<void*>(at(0)), reinterpret_cast<void*>(at(1)),
                at(2)) != 0) {
       *reinterpret_cast<unsigned*>(at(3)) = 1;
+    }
+    return 0;
+  }
+  if (strcmp(static_cast<const char*>(function), "repeat") == 0) {
+    const Address first = *static_cast<Address*>(parameters[0]);
+    const Address bytes = *static_cast<Address*>(parameters[1]);
+    for (Address time = 1; time <= grid_y; ++time) {
+      memcpy(reinterpret_cast<void*>(first + time * bytes),
+             reinterpret_cast<void*>(first), bytes);
+    }
+    return 0;
+  }
+  if (strcmp(static_cast<const char*>(function), "stray") == 0) {
+    const auto at = [&](int i) {
+      return *static_cast<Address*>(parameters[i]);
+    };
+    const auto* guard = reinterpret_cast<const unsigned char*>(at(0));
+    for (Address i = 0; i < at(1); ++i) {
+      if (guard[i] != 0xff) *reinterpret_cast<unsigned*>(at(2)) = 1;
     }
     return 0;
   }
@@ -256,3 +282,37 @@ FAKE(cuEventElapsedTime, float* milliseconds, void* start, void* end) {
                   1e-6f;
   return 0;
 }
+
+FAKE(nvmlInit_v2) { return 0; }
+FAKE(nvmlDeviceGetHandleByPciBusId_v2, const char*, void** device) {
+  *device = &fake;
+  return 0;
+}
+FAKE(nvmlDeviceGetClockInfo, void*, int, unsigned* mhz) {
+  *mhz = 1980;
+  return 0;
+}
+FAKE(nvmlDeviceGetCurrentClocksThrottleReasons, void*,
+     unsigned long long* reasons) {
+  *reasons = Scripted("reasons");
+  return 0;
+}
+FAKE(nvmlDeviceGetTemperature, void*, int, unsigned*) { return 3; }
+FAKE(nvmlDeviceGetPowerUsage, void*, unsigned*) { return 3; }
+FAKE(nvmlDeviceGetTotalEnergyConsumption, void*, unsigned long long*) {
+  return 3;  // NVML_ERROR_NOT_SUPPORTED
+}
+FAKE(nvmlDeviceGetComputeRunningProcesses_v3, void*, unsigned* count,
+     void* infos) {
+  struct Info {
+    unsigned pid;
+    unsigned long long memory_bytes;
+    unsigned gpu_instance, compute_instance;
+  };
+  auto* const info = static_cast<Info*>(infos);
+  info[0].pid = static_cast<unsigned>(getpid());
+  info[1].pid = static_cast<unsigned>(Scripted("process"));
+  *count = info[1].pid == 0 ? 1 : 2;
+  return 0;
+}
+FAKE(nvmlSystemGetDriverVersion, char*, unsigned) { return 3; }

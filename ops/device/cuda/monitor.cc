@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <set>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace optrail::ops::cuda {
 namespace {
@@ -19,11 +19,13 @@ namespace {
 constexpr uint64_t kDisturbing =
     kHardwareSlowdown | kSoftwareThermal | kHardwareThermal | kPowerBrake;
 
-// Asking for the list of processes takes longer than most samples.
-constexpr int64_t kAskEveryNs = 20'000'000;
-// So does asking for clocks and what slows them down, which the driver looks at
-// every few milliseconds itself.
-constexpr int64_t kLookEveryNs = 1'000'000;
+// The driver looks at clocks, and at what slows them down, every few
+// milliseconds itself; asking for the list of processes takes longer than most
+// samples.
+constexpr absl::Duration kLookEvery = absl::Milliseconds(5);
+constexpr absl::Duration kAskEvery = absl::Milliseconds(20);
+// Some ten times what an answer takes.
+constexpr absl::Duration kPatience = absl::Milliseconds(2);
 
 int ParentOf(int pid) {
   std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
@@ -40,66 +42,25 @@ int ParentOf(int pid) {
 
 class CudaMonitor : public Monitor {
  public:
-  explicit CudaMonitor(const Nvml* nvml) : nvml_(nvml) {}
-
-  void Begin() override {
-    if (nvml_ != nullptr) Ask();
+  explicit CudaMonitor(GpuWatch* watch) : watch_(watch) {
+    if (watch_ != nullptr) watch_->Begin();
+  }
+  ~CudaMonitor() override {
+    if (watch_ != nullptr) watch_->End();
   }
 
+  void Begin() override {}
   bool End(int64_t elapsed_ns) override {
-    if (nvml_ == nullptr) return false;
-    Look();
-    Ask();
-    return others_ || slowed_;
+    return watch_ != nullptr && watch_->disturbed();
   }
-
   void Fill(proto::Conditions* conditions) override {
-    if (clock_hz_ > 0) conditions->set_clock_hz(clock_hz_);
+    if (watch_ != nullptr && watch_->clock_hz() > 0) {
+      conditions->set_clock_hz(watch_->clock_hz());
+    }
   }
 
  private:
-  void Look() {
-    const int64_t now_ns = absl::GetCurrentTimeNanos();
-    if (now_ns - looked_ns_ < kLookEveryNs) return;
-    looked_ns_ = now_ns;
-    if (const auto clock_hz = nvml_->SmClockHz(); clock_hz.has_value()) {
-      clock_hz_ = *clock_hz;
-    }
-    slowed_ = (nvml_->ThrottleReasons().value_or(0) & kDisturbing) != 0;
-  }
-
-  // Workers of the same driver take turns: those that wait hold a context and
-  // compute nothing, and so does the driver, which may have measured ceilings.
-  // Where a container does not let this process see itself
-  // among the others, nobody knows who they are.
-  void Ask() {
-    const int64_t now_ns = absl::GetCurrentTimeNanos();
-    if (now_ns - asked_ns_ < kAskEveryNs) return;
-    asked_ns_ = now_ns;
-    const auto pids = nvml_->ComputeProcesses();
-    others_ = false;
-    if (!pids.has_value() ||
-        std::find(pids->begin(), pids->end(), getpid()) == pids->end()) {
-      return;
-    }
-    for (const int pid : *pids) {
-      if (pid == getpid() || pid == getppid()) continue;
-      if (siblings_.count(pid) > 0) continue;
-      if (ParentOf(pid) == getppid()) {
-        siblings_.insert(pid);
-      } else {
-        others_ = true;
-      }
-    }
-  }
-
-  const Nvml* const nvml_;
-  int64_t looked_ns_ = 0;
-  bool slowed_ = false;
-  int64_t asked_ns_ = 0;
-  bool others_ = false;
-  std::set<int> siblings_;
-  int64_t clock_hz_ = 0;
+  GpuWatch* const watch_;
 };
 
 class EnergyMeter : public Meter {
@@ -143,8 +104,81 @@ class EnergyMeter : public Meter {
 
 }  // namespace
 
-std::unique_ptr<Monitor> MakeCudaMonitor(const Nvml* nvml) {
-  return std::make_unique<CudaMonitor>(nvml);
+GpuWatch::GpuWatch(const Nvml& nvml, const Turns* turns)
+    : nvml_(nvml), turns_(turns), thread_([this] { Watch(); }) {}
+
+GpuWatch::~GpuWatch() {
+  {
+    const absl::MutexLock lock(&mutex_);
+    ending_ = true;
+  }
+  thread_.join();
+}
+
+void GpuWatch::Begin() {
+  const absl::MutexLock lock(&mutex_);
+  measuring_ = true;
+  const absl::Time now = absl::Now();
+  if (now - asked_ < kAskEvery) return;
+  const auto is_answered = [this, now]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return asked_ >= now;
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&is_answered), kPatience);
+}
+
+void GpuWatch::End() {
+  const absl::MutexLock lock(&mutex_);
+  measuring_ = false;
+}
+
+void GpuWatch::Watch() {
+  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return measuring_ || ending_;
+  };
+  absl::Time asked = absl::InfinitePast();
+  while (true) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&has_work));
+      if (ending_) return;
+    }
+    const absl::Time now = absl::Now();
+    clock_hz_ = nvml_.SmClockHz().value_or(clock_hz_);
+    slowed_ = (nvml_.ThrottleReasons().value_or(0) & kDisturbing) != 0;
+    if (now - asked >= kAskEvery) {
+      others_ = AreOthersHere();
+      asked = now;
+    }
+    const absl::MutexLock lock(&mutex_);
+    if (asked == now) asked_ = absl::Now();
+    mutex_.AwaitWithTimeout(absl::Condition(&ending_), kLookEvery);
+  }
+}
+
+// Processes that take turns wait for theirs: those of this session hold a
+// context and compute nothing, and so do those of others. The driver's other
+// children are measured in turns with this one, and it may have measured
+// ceilings itself. Where a container does not let this process see itself among
+// the others, nobody knows who they are.
+bool GpuWatch::AreOthersHere() {
+  const auto pids = nvml_.ComputeProcesses();
+  if (!pids.has_value() ||
+      std::find(pids->begin(), pids->end(), getpid()) == pids->end()) {
+    return false;
+  }
+  return std::any_of(pids->begin(), pids->end(), [this](int pid) {
+    if (pid == getpid() || pid == getppid() || siblings_.count(pid) > 0) {
+      return false;
+    }
+    if (turns_ != nullptr && turns_->TakesPart(pid)) return false;
+    if (ParentOf(pid) != getppid()) return true;
+    siblings_.insert(pid);
+    return false;
+  });
+}
+
+std::unique_ptr<Monitor> MakeCudaMonitor(GpuWatch* watch) {
+  return std::make_unique<CudaMonitor>(watch);
 }
 
 absl::StatusOr<std::unique_ptr<Meter>> MakeCudaEnergyMeter(const Nvml& nvml) {

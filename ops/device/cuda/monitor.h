@@ -2,22 +2,68 @@
 #define OPTRAIL_OPS_DEVICE_CUDA_MONITOR_H_
 
 // Was a sample on the GPU disturbed: by heat or a power brake, or by another
-// process that computes there. A kernel that runs into the power limit by
-// itself is no disturbance: it is measured as it will run.
+// process that computes there and takes no turns (turns.h). A kernel that runs
+// into the power limit by itself is no disturbance: it is measured as it will
+// run.
 //
 // Also the energy that the GPU counted, as a meter.
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
+#include <set>
+#include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "ops/core/device.h"
 #include "ops/device/cuda/nvml.h"
+#include "ops/device/cuda/turns.h"
 
 namespace optrail::ops::cuda {
 
-// `nvml` must outlive them. nullptr: nothing is known, nothing is disturbed.
-std::unique_ptr<Monitor> MakeCudaMonitor(const Nvml* nvml);
+// What NVML tells while something is measured, asked by a thread of its own:
+// while a process opens a context the driver answers nobody else, for .4 s
+// where eight do, and samples need not wait for that.
+class GpuWatch {
+ public:
+  // They must outlive it; without `turns`, nobody takes any.
+  GpuWatch(const Nvml& nvml, const Turns* turns);
+  ~GpuWatch();
+  GpuWatch(const GpuWatch&) = delete;
+  GpuWatch& operator=(const GpuWatch&) = delete;
 
-// Unavailable where the GPU does not count energy.
+  // Between these it asks. Begin() waits for an answer, if the last one is old,
+  // as long as one usually takes.
+  void Begin();
+  void End();
+
+  // As last seen.
+  bool disturbed() const { return others_ || slowed_; }
+  int64_t clock_hz() const { return clock_hz_; }  // 0: unknown
+
+ private:
+  void Watch();
+  bool AreOthersHere();
+
+  const Nvml& nvml_;
+  const Turns* const turns_;
+  std::set<int> siblings_;  // the thread's
+  std::atomic<bool> others_{false}, slowed_{false};
+  std::atomic<int64_t> clock_hz_{0};
+  absl::Mutex mutex_;
+  absl::Time asked_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  bool measuring_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+// `watch` must outlive it. nullptr: nothing is known, nothing is disturbed.
+std::unique_ptr<Monitor> MakeCudaMonitor(GpuWatch* watch);
+
+// `nvml` must outlive it. Unavailable where the GPU does not count energy.
 absl::StatusOr<std::unique_ptr<Meter>> MakeCudaEnergyMeter(const Nvml& nvml);
 
 }  // namespace optrail::ops::cuda

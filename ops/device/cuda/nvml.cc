@@ -7,22 +7,22 @@
 namespace optrail::ops::cuda {
 namespace {
 
-constexpr char kLibrary[] = "libnvidia-ml.so.1";
 constexpr int kSmClock = 1;         // NVML_CLOCK_SM
 constexpr int kGpuTemperature = 0;  // NVML_TEMPERATURE_GPU
 
 }  // namespace
 
-absl::StatusOr<Nvml> Nvml::Open(const std::string& pci_bus_id) {
-  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return absl::UnavailableError(absl::StrCat("unsupported here: ", kLibrary,
+absl::StatusOr<Nvml> Nvml::Open(const std::string& pci_bus_id,
+                                const std::string& library) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return absl::UnavailableError(absl::StrCat("unsupported here: ", library,
                                                " not found (", dlerror(), ")"));
   }
   Nvml nvml;
   const auto get = [&](const char* name, auto& function) {
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(
-        dlsym(library, name));
+    function =
+        reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(handle, name));
     return function != nullptr;
   };
   int (*init)() = nullptr;
@@ -39,7 +39,7 @@ absl::StatusOr<Nvml> Nvml::Open(const std::string& pci_bus_id) {
            nvml.GetComputeProcesses) ||
       !get("nvmlSystemGetDriverVersion", nvml.SystemGetDriverVersion)) {
     return absl::UnavailableError(absl::StrCat(
-        "unsupported here: ", kLibrary, " lacks functions that are needed"));
+        "unsupported here: ", library, " lacks functions that are needed"));
   }
   if (const int result = init(); result != 0) {
     return absl::UnavailableError(

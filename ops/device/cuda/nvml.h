@@ -29,8 +29,10 @@ inline constexpr uint64_t kPowerBrake = 1 << 7;
 class Nvml {
  public:
   // The device with this PCI bus id, as the driver writes it. Unavailable where
-  // there is no NVML.
-  static absl::StatusOr<Nvml> Open(const std::string& pci_bus_id);
+  // there is no NVML. Another library: for tests.
+  static absl::StatusOr<Nvml> Open(
+      const std::string& pci_bus_id,
+      const std::string& library = "libnvidia-ml.so.1");
 
   // Absent where the device does not tell.
   absl::optional<int64_t> SmClockHz() const;

@@ -67,7 +67,8 @@ TEST(RecordedRuns, ACrowdedMachineIsHardlyEverRed) {
 
 // With calibration between samples, and processes on slow cores measured again.
 TEST(RecordedRuns, CalmCoresLeaveLittleUnsure) {
-  for (const char* name : {"quiet_4c", "busy_4c", "pauses_4c", "load_4c"}) {
+  for (const char* name : {"quiet_4c", "busy_4c", "pauses_4c", "load_4c",
+                           "still_4c", "compilers_4c", "crowd_4c"}) {
     const Counts counts = Gates(RunsOf(name));
     EXPECT_LE(counts.red, 1) << name;
     EXPECT_GE(counts.green, counts.gates / 2) << name;
@@ -78,7 +79,8 @@ TEST(RecordedRuns, CalmCoresLeaveLittleUnsure) {
 // What it says of itself: that more processes tell.
 TEST(RecordedRuns, MeasuredAgainTheyAreGreenAndTellFivePercent) {
   int gates = 0, green = 0, red = 0, found = 0;
-  for (const char* name : {"quiet_4c", "busy_4c", "pauses_4c", "load_4c"}) {
+  for (const char* name : {"quiet_4c", "busy_4c", "pauses_4c", "load_4c",
+                           "still_4c", "compilers_4c", "crowd_4c"}) {
     const std::vector<proto::Run> runs = RunsOf(name);
     for (size_t last = kFewestRuns; last < runs.size(); last += 2) {
       const int which = static_cast<int>(last / 2) % runs[0].results_size();
@@ -91,7 +93,7 @@ TEST(RecordedRuns, MeasuredAgainTheyAreGreenAndTellFivePercent) {
                    .verdict == Verdict::kSlower;
     }
   }
-  EXPECT_LE(red, 2);
+  EXPECT_LE(red, 3);
   EXPECT_GE(green, 9 * gates / 10);
   EXPECT_GE(found, 9 * gates / 10);
 }

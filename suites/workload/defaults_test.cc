@@ -1,0 +1,93 @@
+// The default config that a space declares is valid for every shape that a file
+// or a workload lists, on the processors that figures are of, on others and on
+// this one. Where it is not, the nearest valid config stands in, which may have
+// smaller register tiles and take twice as long, and nobody is told.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ops/core/device_type.h"
+#include "suites/workload/embedded_workloads.h"
+#include "suites/workload/tasks.h"
+
+namespace optrail::suites {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+proto::Hardware Processor(const std::string& id, int cores, int64_t l1d_kib,
+                          int64_t l2_kib, int64_t l3_mib, int simd_bits) {
+  proto::Hardware hardware;
+  hardware.set_id(id);
+  hardware.set_device_kind(proto::CPU);
+  hardware.set_cores(cores);
+  hardware.set_l1d_bytes(l1d_kib << 10);
+  hardware.set_l2_bytes(l2_kib << 10);
+  hardware.set_l3_bytes(l3_mib << 20);
+  hardware.set_memory_bytes(int64_t{16} << 30);
+  hardware.set_simd_bits(simd_bits);
+  return hardware;
+}
+
+std::vector<proto::Hardware> Processors() {
+  std::vector<proto::Hardware> all = {
+      // Those of docs/measured.md, with as many cores as a run was given.
+      Processor("intel-xeon-emerald-rapids-1c", 1, 48, 2048, 260, 512),
+      Processor("intel-xeon-emerald-rapids-2c", 2, 48, 2048, 260, 512),
+      Processor("intel-xeon-emerald-rapids-4c", 4, 48, 2048, 260, 512),
+      Processor("intel-xeon-sapphire-rapids-2c", 2, 48, 2048, 105, 512),
+      // Smaller caches and narrower vectors, as elsewhere.
+      Processor("amd-epyc-zen4-2c", 2, 32, 1024, 32, 512),
+      Processor("amd-zen3-8c", 8, 32, 512, 32, 256),
+      Processor("intel-core-skylake-4c", 4, 32, 256, 8, 256),
+      Processor("x86-64-2c", 2, 32, 256, 4, 128),
+  };
+  const auto here = ops::HardwareOf(proto::CPU);
+  EXPECT_TRUE(here.ok()) << here.status();
+  if (here.ok()) all.push_back(*here);
+  return all;
+}
+
+// Of the shapes files ("") or of a workload. Returns how many were looked at.
+int ExpectValidDefaults(const std::string& workload,
+                        const proto::Hardware& hardware) {
+  TaskSelection selection;
+  selection.workload = workload;
+  selection.backend = kAllBackends;
+  selection.threads = {1};
+  if (hardware.cores() > 1) selection.threads.push_back(hardware.cores());
+  const auto tasks = SelectTasks(selection, hardware);
+  EXPECT_TRUE(tasks.ok()) << tasks.status();
+  if (!tasks.ok()) return 0;
+  for (const TaskEntry& task : *tasks) {
+    SCOPED_TRACE(ShortTaskText(task.task) + " on " + hardware.id());
+    const auto space = BindTask(task, hardware);
+    EXPECT_TRUE(space.ok()) << space.status();
+    if (!space.ok()) continue;
+    EXPECT_THAT(space->bound->notes(),
+                Not(Contains(HasSubstr("the declared default"))));
+  }
+  return static_cast<int>(tasks->size());
+}
+
+TEST(Defaults, AreValidForEveryListedShape) {
+  for (const proto::Hardware& hardware : Processors()) {
+    EXPECT_GT(ExpectValidDefaults("", hardware), 100);
+  }
+}
+
+TEST(Defaults, AreValidForEveryLayerOfEveryWorkload) {
+  for (const EmbeddedWorkload& workload : EmbeddedWorkloads()) {
+    for (const proto::Hardware& hardware : Processors()) {
+      EXPECT_GT(ExpectValidDefaults(workload.name, hardware), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace optrail::suites
