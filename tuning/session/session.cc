@@ -23,7 +23,7 @@ namespace {
 constexpr double kNoise = 0.002;
 
 // A proof may take as long as the search took, or the least.
-constexpr absl::Duration kLeastProofTime = absl::Seconds(6);
+constexpr absl::Duration kLeastProofTime = absl::Seconds(3);
 
 // Rounds of a proof that give nothing are repeated so often beyond those that
 // give something.
