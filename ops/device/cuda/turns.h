@@ -5,7 +5,7 @@
 // to, so that two sessions share it and neither disturbs the other.
 //
 //   const absl::StatusOr<Turns> turns = Turns::Join(Turns::PathOf(gpu_uuid));
-//   const Turns::Turn turn = turns->Take([] { SayThatItWaits(); });
+//   const Turns::Turn turn = turns->Take(SayThatItWaits);
 //   ... nobody else who takes part measures now ...
 //
 // A turn goes to whoever waits before it comes back to the one that had it. Who
