@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/cpus.h"
 #include "base/file.h"
+#include "base/machine_memory.h"
 #include "base/running_binary.h"
 #include "base/status_macros.h"
 #include "ops/core/compile_cache.h"
@@ -25,6 +26,10 @@ constexpr int64_t kWorkerOwnBytes = int64_t{256} << 20;
 
 // Of that, what stays resident in a worker that waits.
 constexpr int64_t kWaitingOwnBytes = int64_t{32} << 20;
+
+// Nobody may have more of the machine's memory: what takes it all ends by its
+// own limit, and not whom the kernel chooses.
+int64_t MostBytes() { return MachineMemoryBytes() / 8 * 7; }
 
 // Where processes are opened ahead, of those that were used: giving a device
 // back takes longer than keeping it.
@@ -177,7 +182,8 @@ absl::StatusOr<std::unique_ptr<OpenedWorker>> WorkerEvaluator::StartOne(
   worker.task = task_;
   worker.shared_folder = options_.shared_folder;
   worker.memory_cap_bytes =
-      kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes;
+      std::min(kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes,
+               MostBytes());
   worker.open_deadline = options_.open_deadline;
   if (options_.used != nullptr) {
     while (auto used = options_.used->Take(worker)) {
