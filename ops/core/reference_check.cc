@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "absl/hash/hash.h"
@@ -134,7 +135,8 @@ std::pair<int64_t, int64_t> MatrixOf(const OperandSpec& spec) {
   return {spec.elements() / columns, columns};
 }
 
-// The operator's parts of a reference; operands are made when they are needed.
+// The operator's parts of a reference, on several threads at a time; operands
+// are made when they are needed.
 class PartOf : public PartialReference {
  public:
   using Values = std::vector<std::vector<double>>;
@@ -152,14 +154,15 @@ class PartOf : public PartialReference {
 
  private:
   const Values& values() const {
-    if (!values_) values_ = make_values_();
-    return *values_;
+    std::call_once(once_, [this] { values_ = make_values_(); });
+    return values_;
   }
 
   const Operator& op_;
   const proto::Shape& shape_;
   const std::function<Values()> make_values_;
-  mutable absl::optional<Values> values_;
+  mutable std::once_flag once_;
+  mutable Values values_;
 };
 
 // Each list behind its length, as they lie in memory: for this machine alone.
