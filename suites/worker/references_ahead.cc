@@ -15,8 +15,9 @@
 namespace optrail::suites {
 namespace {
 
-// Before compilers, of which there are many, and behind who launches.
-constexpr int kNiceness = 3;
+// Far before compilers, of which there are many and which are not waited for as
+// much, and behind who launches.
+constexpr int kNiceness = 1;
 
 }  // namespace
 
