@@ -578,6 +578,32 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
   return absl::OkStatus();
 }
 
+CheckedOperands::Made CheckedOperands::TakeMade(uint64_t seed) {
+  Made made;
+  for (auto it = cache_.begin(); it != cache_.end();) {
+    const auto here = it++;
+    if ((*here)->seed != seed) continue;
+    made.data_.push_back(std::move(*here));
+    cache_.erase(here);
+  }
+  filled_ &= !cache_.empty();
+  return made;
+}
+
+void CheckedOperands::Adopt(Made made) {
+  for (std::shared_ptr<DataSet>& data : made.data_) {
+    const bool known =
+        std::any_of(cache_.begin(), cache_.end(), [&](const auto& other) {
+          return other->seed == data->seed && other->values == data->values;
+        });
+    if (known) continue;
+    // The current inputs stay so.
+    cache_.insert(cache_.empty() ? cache_.begin() : std::next(cache_.begin()),
+                  std::move(data));
+  }
+  TrimCache();
+}
+
 absl::Status CheckedOperands::FillFar(int index) {
   DataSet& data = current();
   Buffer& operand = *operands_[index].buffers[0];
