@@ -17,7 +17,7 @@ constexpr uint64_t kFirstProofSeed = 2000;
 // Opening processes takes the processors, and the driver does it one at a time:
 // those of finalists are opened one after the other in the course of the
 // search, as fast as that goes, and while no more than half of what waits is
-// compiled not even that.
+// compiled each only once the one before it is open.
 constexpr int kAnswersAnOpening = 8;
 constexpr int64_t kOpeningNs = 40'000'000;
 
@@ -106,7 +106,9 @@ void SessionEvaluator::OpenAhead(Purpose purpose, int64_t round) {
     }
     evaluator_.OpenAhead(process);
   } else {
-    evaluator_.OpenAhead(ComingFor(purpose, round));
+    const ComingProcess process = ComingFor(purpose, round);
+    last_opened_ = process.process_of_round;
+    evaluator_.OpenAhead(process);
   }
 }
 
@@ -169,7 +171,10 @@ void SessionEvaluator::OpenFinalists(const Begun& begun, int64_t elapsed_ns) {
   const auto compiling = std::count_if(
       waiting_.begin(), waiting_.end(),
       [this](const auto& one) { return !evaluator_.IsReady(one.config); });
-  if (2 * compiling > static_cast<int64_t>(waiting_.size())) return;
+  if (2 * compiling > static_cast<int64_t>(waiting_.size()) && last_opened_ &&
+      !evaluator_.IsOpen(last_opened_)) {
+    return;
+  }
   answers_since_opening_ = 0;
   ns_since_opening_ = 0;
   if (rank_processes_opened_ < options_.input_sets) {

@@ -157,6 +157,7 @@ class SessionEvaluator : public tuning::Evaluator {
   int64_t answered_ = 0;
   int rank_processes_opened_ = 0;
   int64_t proof_rounds_opened_ = 0;
+  absl::optional<int64_t> last_opened_;  // of finalists
   int answers_since_opening_ = 0;
   int64_t ns_since_opening_ = 0;
   bool default_prepared_ = false;

@@ -273,19 +273,31 @@ TEST_F(SessionEvaluatorTest, AProofThatGoesOnHasItsProcessesInTime) {
 }
 
 // Compilers have the processors first.
-TEST_F(SessionEvaluatorTest, NoFinalistIsOpenedWhileMostOfWhatWaitsCompiles) {
+TEST_F(SessionEvaluatorTest,
+       FinalistsAreOpenedSinglyWhileMostOfWhatWaitsCompiles) {
   options_.processes_ahead = 5;
   options_.finalists_ahead = [] { return true; };
   measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
   SessionEvaluator evaluator(measured_, options_);
-  for (int i = 0; i < 4; ++i) evaluator.Submit(request_);
+  for (int i = 0; i < 6; ++i) evaluator.Submit(request_);
   const size_t of_search = measured_.opened.size();
   measured_.ready_after = false;
-  evaluator.Poll(absl::InfiniteDuration());
-  EXPECT_EQ(measured_.opened.size(), of_search);
-  measured_.ready = measured_.ready_after = true;
-  evaluator.Poll(absl::InfiniteDuration());
+  const auto poll = [&] {
+    measured_.ready = true;
+    evaluator.Poll(absl::InfiniteDuration());
+  };
+  poll();
   EXPECT_EQ(measured_.opened.size(), of_search + 1);
+  measured_.open = false;
+  poll();
+  EXPECT_EQ(measured_.opened.size(), of_search + 1);
+  measured_.open = true;
+  poll();
+  EXPECT_EQ(measured_.opened.size(), of_search + 2);
+  measured_.open = false;
+  measured_.ready_after = true;
+  poll();
+  EXPECT_EQ(measured_.opened.size(), of_search + 3);
 }
 
 TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
