@@ -533,7 +533,7 @@ void CheckedOperands::ComputeReference() {
   TrimCache();
 }
 
-absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
+void CheckedOperands::Make(uint64_t seed, Values values) {
   const auto cached =
       std::find_if(cache_.begin(), cache_.end(), [&](const auto& data) {
         return data->seed == seed && data->values == values;
@@ -558,6 +558,11 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
     cache_.push_front(std::make_shared<DataSet>(std::move(data)));
     TrimCache();
   }
+  filled_ = true;
+}
+
+absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
+  Make(seed, values);
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     if (specs_[i].role == Role::kOutput) continue;
     const std::vector<char>& bytes = current().inputs[i];
@@ -574,7 +579,6 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
       operands_[i].initial = bytes;
     }
   }
-  filled_ = true;
   return absl::OkStatus();
 }
 

@@ -90,9 +90,11 @@ class CheckedOperands : public OperandSets {
   // shared folder. It may take long; Verify() does it where nobody did before.
   void ComputeReference();
 
-  // Inputs of a seed that were made here, with their reference if there is one,
-  // for operands of the same operator and shape that lie elsewhere. They are
-  // made anew here when they are needed again.
+  // Inputs are made for other operands of the same operator and shape: Make()
+  // is Fill() but for the device, to which nothing is written.
+  void Make(uint64_t seed, Values values);
+  // Those of the seed, with their reference if it was computed. They are made
+  // anew here when they are needed again.
   class Made;
   Made TakeMade(uint64_t seed);
   // Fill() and ComputeReference() find them from now on.

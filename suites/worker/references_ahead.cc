@@ -66,9 +66,10 @@ void ReferencesAhead::Compute() {
   if (operands.ok()) (*operands)->ShareReferences(folder_, build_);
   for (const uint64_t seed : seeds_) {
     ops::CheckedOperands::Made made;
-    if (operands.ok() && (*operands)->Fill(seed, ops::Values::kHard).ok()) {
+    if (operands.ok()) {
+      (*operands)->Make(seed, ops::Values::kHard);
       (*operands)->ComputeReference();
-      (void)(*operands)->Fill(seed);
+      (*operands)->Make(seed, ops::Values::kTypical);
       made = (*operands)->TakeMade(seed);
     }
     const absl::MutexLock lock(&mutex_);
