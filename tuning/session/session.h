@@ -116,8 +116,8 @@ class Session {
   // goes on from there.
   absl::Status AskAhead();
 
-  // False: Advance() would wait for a compiler, and somebody else may have the
-  // device meanwhile.
+  // False: Advance() would wait for a compiler or a process, and somebody else
+  // may have the device meanwhile.
   bool IsReady() const;
   // Something else was done since Advance(), which is none of this session's
   // time.

@@ -297,8 +297,6 @@ FAKE(nvmlDeviceGetCurrentClocksThrottleReasons, void*,
   *reasons = Scripted("reasons");
   return 0;
 }
-FAKE(nvmlDeviceGetTemperature, void*, int, unsigned*) { return 3; }
-FAKE(nvmlDeviceGetPowerUsage, void*, unsigned*) { return 3; }
 FAKE(nvmlDeviceGetTotalEnergyConsumption, void*, unsigned long long*) {
   return 3;  // NVML_ERROR_NOT_SUPPORTED
 }
@@ -315,4 +313,3 @@ FAKE(nvmlDeviceGetComputeRunningProcesses_v3, void*, unsigned* count,
   *count = info[1].pid == 0 ? 1 : 2;
   return 0;
 }
-FAKE(nvmlSystemGetDriverVersion, char*, unsigned) { return 3; }
