@@ -54,15 +54,19 @@ class CudnnTest : public ::testing::Test {
 
   absl::StatusOr<std::unique_ptr<Invocation>> Load(const std::string& op,
                                                    const std::string& shape,
-                                                   int plan) {
+                                                   int plan,
+                                                   const char* sums = "f32") {
     entry_ = Registry::Get().Find(op);
     const auto backend = entry_->FindBackend(proto::CUDA, "cudnn");
     if (!backend.ok()) return backend.status();
     shape_ = *tuning::ParseShape(shape);
     proto::Config config;
-    proto::KnobValue& knob = *config.add_set();
-    knob.set_knob("plan");
-    knob.set_int_(plan);
+    proto::KnobValue* knob = config.add_set();
+    knob->set_knob("plan");
+    knob->set_int_(plan);
+    knob = config.add_set();
+    knob->set_knob("sums");
+    knob->set_variant(sums);
     return (*backend)->Load(Artifact(), shape_, config, *device_);
   }
 
@@ -76,28 +80,46 @@ class CudnnTest : public ::testing::Test {
   proto::Shape shape_;
 };
 
+// Also of types that the library would turn down: what graphs say is the same.
 TEST_F(CudnnTest, GraphsComputeWhatOperatorsMean) {
-  for (const char* const op : {"conv2d", "conv_bn_relu"}) {
-    for (const char* const shape :
-         {kSmall, "n=1,h=7,w=3,c=5,k=2,r=3,s=3/padding=2/f32",
-          "n=3,h=4,w=4,c=6,k=5,r=1,s=1/f32"}) {
-      // The favourite that can be built, with and without the one that cannot
-      // before it, and the fallback, which has a workspace.
-      for (const int plan : {0, 1, 2}) {
-        SCOPED_TRACE(absl::StrCat(op, " ", shape, " plan ", plan));
-        const auto invocation = Load(op, shape, plan);
-        ASSERT_TRUE(invocation.ok()) << invocation.status();
-        EXPECT_EQ((*invocation)->workspace_bytes(), plan == 2 ? 4096 : 0);
-        const auto operands = Operands();
-        for (const uint64_t seed : {1, 2}) {
-          ASSERT_TRUE(operands->Fill(seed).ok());
-          ASSERT_TRUE(operands->Arm().ok());
-          (*invocation)->Pack(operands->addresses());
-          (*invocation)->Run(operands->addresses());
-          ASSERT_TRUE(device_->Synchronize().ok());
-          const auto error = operands->Verify();
-          EXPECT_TRUE(error.ok()) << error.status();
-        }
+  struct Case {
+    const char* op;
+    const char* shape;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"conv2d", kSmall},
+           {"conv2d", "n=1,h=7,w=3,c=5,k=2,r=3,s=3/padding=2/f32"},
+           {"conv2d", "n=3,h=4,w=4,c=6,k=5,r=1,s=1/f32"},
+           {"conv_bn_relu", kSmall},
+           {"attention", "batch=2,heads=3,queries=5,keys=7,d=4/f32"},
+           {"attention",
+            "batch=1,heads=4,queries=6,keys=6,d=8/"
+            "causal=yes,group=2/f32"},
+           {"attention", "batch=1,heads=2,queries=3,keys=8,d=4/causal=yes/f32"},
+           {"attention", "batch=1,heads=2,queries=1,keys=8,d=4/causal=yes/f32"},
+           {"layer_norm", "rows=3,cols=70/f32"},
+           {"layer_norm", "rows=3,cols=70/statistics=written/f32"},
+           {"rms_norm", "rows=2,cols=65/f32"},
+           {"rms_norm", "rows=2,cols=65/statistics=written/f32"},
+           {"layer_norm_backward", "rows=3,cols=66/f32"},
+           {"rms_norm_backward", "rows=3,cols=66/f32"}}) {
+    // The favourite that can be built, with and without the one that cannot
+    // before it, and the fallback, which has a workspace.
+    for (const int plan : {0, 1, 2}) {
+      SCOPED_TRACE(absl::StrCat(c.op, " ", c.shape, " plan ", plan));
+      const auto invocation = Load(c.op, c.shape, plan);
+      ASSERT_TRUE(invocation.ok()) << invocation.status();
+      EXPECT_EQ((*invocation)->workspace_bytes(), plan == 2 ? 4096 : 0);
+      const auto operands = Operands();
+      for (const uint64_t seed : {1, 2}) {
+        ASSERT_TRUE(operands->Fill(seed).ok());
+        ASSERT_TRUE(operands->Arm().ok());
+        (*invocation)->Pack(operands->addresses());
+        (*invocation)->Run(operands->addresses());
+        const absl::Status ran = device_->Synchronize();
+        ASSERT_TRUE(ran.ok()) << ran;
+        const auto error = operands->Verify();
+        EXPECT_TRUE(error.ok()) << error.status();
       }
     }
   }
@@ -108,6 +130,10 @@ TEST_F(CudnnTest, ThereIsNoPlanBehindTheLast) {
   EXPECT_EQ(last.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(last.message()),
               HasSubstr("proposes 3 plans, number 3"));
+  // One of the favourites rounds sums, which is not what one gets unasked.
+  EXPECT_TRUE(Load("conv2d", kSmall, 0, "rounded").ok());
+  EXPECT_EQ(Load("conv2d", kSmall, 1, "rounded").status().code(),
+            absl::StatusCode::kInvalidArgument);
   // With favourites that round or cannot be built alone, it is the fallback.
   const Script script("favourites=3");
   const auto fallback = Load("conv2d", kSmall, 0);

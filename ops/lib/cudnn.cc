@@ -35,6 +35,8 @@ enum Kind : int {  // CUDNN_BACKEND_*_DESCRIPTOR
   kProductOperation = 19,
   kReduction = 21,
   kReductionOperation = 22,
+  kNormForward = 29,
+  kNormBackward = 30,
 };
 enum Type : int {  // CUDNN_TYPE_*
   kHandleType = 0,
@@ -49,6 +51,8 @@ enum Type : int {  // CUDNN_TYPE_*
   kPointwiseMode = 14,
   kDescriptor = 15,
   kReductionMode = 18,
+  kNormMode = 27,
+  kNormPhase = 28,
 };
 enum Name : int {  // CUDNN_ATTR_*
   kPointwiseModeOf = 0,
@@ -102,13 +106,33 @@ enum Name : int {  // CUDNN_ATTR_*
   kReductionX = 1610,
   kReductionY = 1611,
   kReductionOf = 1612,
+  kNormForwardMode = 2000,
+  kNormForwardPhase = 2001,
+  kNormForwardX = 2002,
+  kNormForwardMean = 2003,
+  kNormForwardRstd = 2004,
+  kNormForwardGamma = 2005,
+  kNormForwardBeta = 2006,
+  kNormForwardEpsilon = 2007,
+  kNormForwardY = 2013,
+  kNormBackwardMode = 2100,
+  kNormBackwardX = 2101,
+  kNormBackwardMean = 2102,
+  kNormBackwardRstd = 2103,
+  kNormBackwardDy = 2104,
+  kNormBackwardGamma = 2105,
+  kNormBackwardDgamma = 2107,
+  kNormBackwardDbeta = 2108,
+  kNormBackwardDx = 2109,
 };
 // ... and values of enumerations.
 constexpr int kTypeF32 = 0, kTypeF16 = 2, kTypeI32 = 4, kTypeBf16 = 9,
               kTypeBool = 11;
 constexpr int kCrossCorrelation = 1;
-constexpr int kIndex = 501;                    // CUDNN_POINTWISE_GEN_INDEX
-constexpr int kSum = 0, kMax = 3;              // CUDNN_REDUCE_TENSOR_*
+constexpr int kIndex = 501;        // CUDNN_POINTWISE_GEN_INDEX
+constexpr int kSum = 0, kMax = 3;  // CUDNN_REDUCE_TENSOR_*
+constexpr int kLayerNorm = 0, kRmsNorm = 4;
+constexpr int kInference = 0, kTraining = 1;   // CUDNN_NORM_FWD_*
 constexpr int kFavourites = 3, kFallback = 2;  // CUDNN_HEUR_MODE_*
 // CUDNN_NUMERICAL_NOTE_*
 constexpr int kTensorCores = 0, kRoundsInputs = 1, kRoundsSums = 2;
@@ -153,7 +177,7 @@ int ModeOf(CudnnGraph::Function function) {
     case Function::kExp:
       return 13;
     case Function::kLog:
-      return 14;
+      return 15;
     case Function::kRelu:
       return 100;
     case Function::kAtLeast:
@@ -479,6 +503,47 @@ void CudnnGraph::Index(int dim, Tensor x, Tensor y) {
                  {Values<int64_t>(kPointwiseAxis, kInt64, {dim})});
 }
 
+std::vector<CudnnGraph::Attribute> CudnnGraph::Existing(
+    const std::vector<std::pair<int, Tensor>>& tensors) {
+  std::vector<Attribute> attributes;
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor != kNone) attributes.push_back(Nodes(name, {tensor}));
+  }
+  return attributes;
+}
+
+void CudnnGraph::NormForward(const Norm& norm) {
+  std::vector<Attribute> attributes =
+      Existing({{kNormForwardX, norm.x},
+                {kNormForwardGamma, norm.gamma},
+                {kNormForwardBeta, norm.beta},
+                {kNormForwardEpsilon, norm.epsilon},
+                {kNormForwardY, norm.y},
+                {kNormForwardMean, norm.mean},
+                {kNormForwardRstd, norm.rstd}});
+  attributes.push_back(Values<int>(kNormForwardMode, kNormMode,
+                                   {norm.centred ? kLayerNorm : kRmsNorm}));
+  attributes.push_back(
+      Values<int>(kNormForwardPhase, kNormPhase,
+                  {norm.rstd == kNone ? kInference : kTraining}));
+  AddOperation(kNormForward, std::move(attributes));
+}
+
+void CudnnGraph::NormBackward(const Norm& norm) {
+  std::vector<Attribute> attributes =
+      Existing({{kNormBackwardX, norm.x},
+                {kNormBackwardMean, norm.mean},
+                {kNormBackwardRstd, norm.rstd},
+                {kNormBackwardDy, norm.dy},
+                {kNormBackwardGamma, norm.gamma},
+                {kNormBackwardDgamma, norm.dgamma},
+                {kNormBackwardDbeta, norm.dbeta},
+                {kNormBackwardDx, norm.dx}});
+  attributes.push_back(Values<int>(kNormBackwardMode, kNormMode,
+                                   {norm.centred ? kLayerNorm : kRmsNorm}));
+  AddOperation(kNormBackward, std::move(attributes));
+}
+
 void CudnnGraph::AddElementwise(int mode, const std::vector<Tensor>& inputs,
                                 Tensor y, std::vector<Attribute> more) {
   const proto::DataType type = nodes_[y].type;
@@ -510,14 +575,15 @@ class CudnnInvocation : public Invocation {
     if (handle_ != nullptr) dnn_.DestroyHandle(handle_);
   }
 
-  // `rank` in the heuristics' list; `type` of the operands.
-  absl::Status Init(int64_t rank, proto::DataType type) {
+  // `rank` in the heuristics' list of plans that round sums, or not; `type` of
+  // the operands.
+  absl::Status Init(int64_t rank, bool rounds, proto::DataType type) {
     OPTRAIL_RETURN_IF_ERROR(
         dnn_.Check(dnn_.CreateHandle(&handle_), "cudnnCreate"));
     OPTRAIL_RETURN_IF_ERROR(dnn_.Check(
         dnn_.SetStream(handle_, device_.stream()), "cudnnSetStream"));
     OPTRAIL_RETURN_IF_ERROR(MakeGraph());
-    OPTRAIL_RETURN_IF_ERROR(FindPlan(rank, type));
+    OPTRAIL_RETURN_IF_ERROR(FindPlan(rank, rounds, type));
     if (workspace_bytes_ > 0) {
       OPTRAIL_ASSIGN_OR_RETURN(workspace_,
                                device_.TakeWorkspace(workspace_bytes_));
@@ -606,8 +672,9 @@ class CudnnInvocation : public Invocation {
     return proposals;
   }
 
+  // Whether the proposal's sums are in f32, or may not be where `rounds`.
   absl::StatusOr<bool> ComputesAsWanted(const Descriptor& proposal,
-                                        proto::DataType type) {
+                                        proto::DataType type, bool rounds) {
     OPTRAIL_ASSIGN_OR_RETURN(Descriptor engine,
                              Descriptor::Make(dnn_, kEngine));
     void* filled = engine.get();
@@ -617,11 +684,13 @@ class CudnnInvocation : public Invocation {
     OPTRAIL_ASSIGN_OR_RETURN(
         const int64_t count,
         engine.Get(kEngineNotes, kNumericalNote, kNotes, notes));
+    bool has_rounded = false;
     for (int64_t i = 0; i < count; ++i) {
-      if (notes[i] == kRoundsInputs || notes[i] == kRoundsSums) return false;
+      has_rounded |= notes[i] == kRoundsSums;
+      if (notes[i] == kRoundsInputs) return false;
       if (type == proto::F32 && notes[i] == kTensorCores) return false;
     }
-    return true;
+    return has_rounded == rounds;
   }
 
   absl::Status Build(const Descriptor& proposal) {
@@ -640,7 +709,7 @@ class CudnnInvocation : public Invocation {
     return absl::OkStatus();
   }
 
-  absl::Status FindPlan(int64_t rank, proto::DataType type) {
+  absl::Status FindPlan(int64_t rank, bool rounds, proto::DataType type) {
     int64_t proposed = 0;
     absl::Status why = absl::UnimplementedError("cuDNN proposes no plan");
     for (const int mode : {kFavourites, kFallback}) {
@@ -649,16 +718,22 @@ class CudnnInvocation : public Invocation {
         why = proposals.status();
         continue;
       }
+      if (proposals->empty()) {
+        char text[256] = "";
+        dnn_.GetLastError(text, sizeof(text));
+        why = absl::UnimplementedError(
+            absl::StrCat("cuDNN proposes no plan: ", text));
+      }
       for (const Descriptor& proposal : *proposals) {
         OPTRAIL_ASSIGN_OR_RETURN(const bool wanted,
-                                 ComputesAsWanted(proposal, type));
+                                 ComputesAsWanted(proposal, type, rounds));
         if (!wanted || proposed++ < rank) continue;
         const absl::Status built = Build(proposal);
         if (built.ok()) return built;
         why = built;
       }
     }
-    if (rank == 0) return absl::UnimplementedError(why.message());
+    if (rank == 0 && !rounds) return absl::UnimplementedError(why.message());
     return absl::InvalidArgumentError(absl::StrCat(
         "cuDNN proposes ", proposed, " plans, number ", rank, " is asked for"));
   }
@@ -745,8 +820,9 @@ absl::StatusOr<std::unique_ptr<Invocation>> CudnnBackend::Load(
   OPTRAIL_ASSIGN_OR_RETURN(CudnnGraph graph, GraphOf(shape));
   auto made = std::make_unique<CudnnInvocation>(*Cudnn::Library(),
                                                 std::move(graph), *gpu);
-  OPTRAIL_RETURN_IF_ERROR(
-      made->Init(cuda::Knob(config, "plan"), shape.data_types(0)));
+  OPTRAIL_RETURN_IF_ERROR(made->Init(
+      cuda::Knob(config, "plan"),
+      cuda::VariantKnob(config, "sums") == "rounded", shape.data_types(0)));
   return made;
 }
 

@@ -12,13 +12,15 @@
 //   };
 //   OPTRAIL_REGISTER_BACKEND("conv2d", Conv2dCudnn)
 //
-// Products of floats are computed as such, without TF32, and sums of 16-bit
-// products in f32, as everybody else here does: plans that do otherwise are
-// left out.
+// Products of floats are computed as such, without TF32. Sums of 16-bit
+// products are f32, as everybody's here; plans that may round parts of them on
+// the way are there for the asking ("sums"), and are measured only where their
+// results are right all the same.
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -76,6 +78,17 @@ class CudnnGraph {
                    Tensor y);
   // The index along `dim` of every element; x is of the same shape.
   void Index(int dim, Tensor x, Tensor y);
+  // The norms of lib/norm.h over all dimensions but the first, centred or not.
+  // kNone: a tensor that the norm does not have or nobody asks for.
+  static constexpr Tensor kNone = -1;
+  struct Norm {
+    bool centred = true;
+    Tensor x = kNone, gamma = kNone, beta = kNone, epsilon = kNone;
+    Tensor y = kNone, mean = kNone, rstd = kNone;
+    Tensor dy = kNone, dx = kNone, dgamma = kNone, dbeta = kNone;
+  };
+  void NormForward(const Norm& norm);
+  void NormBackward(const Norm& norm);
 
  private:
   friend class CudnnInvocation;
@@ -106,6 +119,8 @@ class CudnnGraph {
   template <typename T>
   static Attribute Values(int name, int type, const std::vector<T>& values);
   static Attribute Nodes(int name, std::vector<int> nodes);
+  static std::vector<Attribute> Existing(
+      const std::vector<std::pair<int, Tensor>>& tensors);
   int Add(int kind, std::vector<Attribute> attributes);
   void AddOperation(int kind, std::vector<Attribute> attributes);
   Tensor AddTensor(proto::DataType type, const Layout& layout, int where);
