@@ -213,12 +213,21 @@ struct Cudnn {
     return *library;
   }
 
+  // Of the lines that it says about its last error, the one with the reason.
+  std::string LastError() const {
+    char text[4096] = "";
+    GetLastError(text, sizeof(text));
+    constexpr absl::string_view kReason = "Reason: ";
+    absl::string_view why = text;
+    const size_t reason = why.find(kReason);
+    if (reason != why.npos) why.remove_prefix(reason + kReason.size());
+    return std::string(why.substr(0, why.find('\n')));
+  }
+
   absl::Status Check(int status, absl::string_view what) const {
     if (status == 0) return absl::OkStatus();
-    char why[256] = "";
-    GetLastError(why, sizeof(why));
     const std::string message =
-        absl::StrCat(what, ": cuDNN status ", status, " ", why);
+        absl::StrCat(what, ": cuDNN status ", status, " (", LastError(), ")");
     constexpr int kNoHostMemory = 4003, kNoDeviceMemory = 4004;
     constexpr int kNotHere = 1, kNotSupported = 3;  // thousands
     if (status == kNoHostMemory || status == kNoDeviceMemory) {
@@ -711,7 +720,9 @@ class CudnnInvocation : public Invocation {
 
   absl::Status FindPlan(int64_t rank, bool rounds, proto::DataType type) {
     int64_t proposed = 0;
-    absl::Status why = absl::UnimplementedError("cuDNN proposes no plan");
+    const std::string kind = rounds ? "may round sums" : "adds up in f32";
+    absl::Status why = absl::UnimplementedError(
+        absl::StrCat("cuDNN proposes no plan that ", kind));
     for (const int mode : {kFavourites, kFallback}) {
       const absl::StatusOr<std::vector<Descriptor>> proposals = Proposals(mode);
       if (!proposals.ok()) {
@@ -719,10 +730,8 @@ class CudnnInvocation : public Invocation {
         continue;
       }
       if (proposals->empty()) {
-        char text[256] = "";
-        dnn_.GetLastError(text, sizeof(text));
         why = absl::UnimplementedError(
-            absl::StrCat("cuDNN proposes no plan: ", text));
+            absl::StrCat("cuDNN proposes no plan: ", dnn_.LastError()));
       }
       for (const Descriptor& proposal : *proposals) {
         OPTRAIL_ASSIGN_OR_RETURN(const bool wanted,
@@ -733,9 +742,12 @@ class CudnnInvocation : public Invocation {
         why = built;
       }
     }
-    if (rank == 0 && !rounds) return absl::UnimplementedError(why.message());
-    return absl::InvalidArgumentError(absl::StrCat(
-        "cuDNN proposes ", proposed, " plans, number ", rank, " is asked for"));
+    if (proposed == 0 || proposed > rank) {
+      return absl::UnimplementedError(why.message());
+    }
+    return absl::UnimplementedError(
+        absl::StrCat("number ", rank, " is asked for of ", proposed,
+                     " plans of cuDNN each of which ", kind));
   }
 
   absl::Status Turn(const CudnnGraph::Bound& bound, const void* from) {

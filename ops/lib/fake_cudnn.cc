@@ -324,7 +324,7 @@ class Call {
 
 FAKE(size_t, cudnnGetVersion) { return Scripted("version", 91900); }
 FAKE(void, cudnnGetLastErrorString, char* text, size_t bytes) {
-  strncpy(text, "scripted", bytes);
+  strncpy(text, "what it is about\nWarning; Reason: because\nmore", bytes);
 }
 FAKE(int, cudnnCreate, void** handle) {
   *handle = new int(0);
