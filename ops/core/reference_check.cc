@@ -15,6 +15,7 @@
 #include "base/crc32c.h"
 #include "base/distributions.h"
 #include "base/hash.h"
+#include "base/machine_memory.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "ops/core/data_type.h"
@@ -32,6 +33,8 @@ constexpr int64_t kCacheBytes = int64_t{256} << 20;
 constexpr int64_t kCachedFillings = 8;
 // Of those, with a reference: the seeds of a search.
 constexpr int64_t kCachedReferences = 3;
+// And of the machine's memory no more than this part: others need some, too.
+constexpr int64_t kPartOfMemory = 4;
 
 // Independent streams for the operands of one seed.
 uint64_t OperandSeed(uint64_t seed, int index) {
@@ -400,8 +403,9 @@ void CheckedOperands::TrimCache() {
     }
   }
   const int64_t limit =
-      std::max(kCacheBytes, kCachedFillings * bytes_per_set_ +
-                                kCachedReferences * reference_bytes);
+      std::max(kCacheBytes, std::min(MachineMemoryBytes() / kPartOfMemory,
+                                     kCachedFillings * bytes_per_set_ +
+                                         kCachedReferences * reference_bytes));
   int64_t bytes = 0;
   for (auto it = cache_.begin(); it != cache_.end();) {
     bytes += (*it)->bytes();

@@ -9,11 +9,6 @@
 namespace optrail::suites {
 namespace {
 
-// Of a gain, where each round of a proof takes a process that opens for longer
-// than the round lasts: defaults that are rules by shape are often as good as
-// anything, and nobody needs to know by how little they are not.
-constexpr double kDismissedBelow = .02;
-
 tuning::SessionSetup SetupOf(const TuneSetup& setup,
                              const TuneOptions& options) {
   tuning::SessionSetup session;
@@ -43,9 +38,6 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
     Clock& clock) {
   const tuning::BoundSpace& space = *setup.space;
   tuning::SessionSetup session = SetupOf(setup, options);
-  if (evaluator.ProcessesAhead() > 0) {
-    session.proof.dismissed_below = kDismissedBelow;
-  }
   session.default_config = space.default_config();
   for (const proto::Trial& known : setup.known_trials) {
     // The space may have lost configs since; their trials help nobody here.

@@ -281,6 +281,7 @@ absl::StatusOr<ops::CheckedOperands::Results> Worker::RunChecked(
   TakeMadeAhead(input_seed);
   OPTRAIL_RETURN_IF_ERROR(operands_->Fill(input_seed, ops::Values::kHard));
   OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
+  invocation.Pack(operands_->addresses());
   invocation.Run(operands_->addresses());
   OPTRAIL_RETURN_IF_ERROR(device_->Synchronize());
   auto results = operands_->TakeResults();

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/cpus.h"
 #include "base/file.h"
+#include "base/machine_memory.h"
 #include "base/running_binary.h"
 #include "base/status_macros.h"
 #include "ops/core/compile_cache.h"
@@ -25,6 +26,10 @@ constexpr int64_t kWorkerOwnBytes = int64_t{256} << 20;
 
 // Of that, what stays resident in a worker that waits.
 constexpr int64_t kWaitingOwnBytes = int64_t{32} << 20;
+
+// Nobody may have more of the machine's memory: what takes it all ends by its
+// own limit, and not whom the kernel chooses.
+int64_t MostBytes() { return MachineMemoryBytes() / 8 * 7; }
 
 // Where processes are opened ahead, of those that were used: giving a device
 // back takes longer than keeping it.
@@ -97,7 +102,9 @@ int64_t WorkerEvaluator::waiting_bytes() const {
 }
 
 int64_t WorkerEvaluator::OwnMemoryCap() const {
-  return kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes;
+  return std::min(
+      kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes,
+      MostBytes());
 }
 
 bool WorkerEvaluator::KeepForOthers(std::unique_ptr<OpenedWorker>& worker) {

@@ -50,12 +50,6 @@ bool PairedProof::Narrow() const {
   return (high - low) / 2 <= options_.half_width * std::max(1., gain);
 }
 
-bool PairedProof::Dismissed() const {
-  return options_.dismissed_below > 0 &&
-         GainOf(objectives_, std::exp(evidence_.inner_low)) <
-             options_.dismissed_below;
-}
-
 bool PairedProof::Open(absl::Duration spent) {
   if (rounds() < options_.min_rounds) return true;
   const bool all_rounds = rounds() >= options_.max_rounds;
@@ -64,7 +58,7 @@ bool PairedProof::Open(absl::Duration spent) {
     if (!last) return true;
     Look();
   }
-  if (Narrow() || Dismissed()) {
+  if (Narrow()) {
     end_ = proto::PROOF_PRECISE;
     return false;
   }

@@ -36,10 +36,6 @@ struct ProofOptions {
   // part of it). Or after so many rounds, or so much time; never before
   // min_rounds.
   double half_width = .01;
-  // Or when the whole interval lies below this gain, which is worth no more
-  // rounds; 0: never. Where the default is about as good, rounds end four times
-  // as early at twice half_width.
-  double dismissed_below = 0;
   int min_rounds = 5;
   int max_rounds = 4000;
   absl::Duration max_time = absl::Minutes(1);
@@ -70,7 +66,6 @@ class PairedProof {
  private:
   void Look();
   bool Narrow() const;
-  bool Dismissed() const;
 
   const ProofOptions options_;
   const std::vector<proto::Objective> objectives_;

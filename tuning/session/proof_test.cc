@@ -71,26 +71,6 @@ TEST(PairedProof, IsAsExactWhereMoreIsBetter) {
   }
 }
 
-TEST(PairedProof, EndsEarlyWhereHardlyAnythingCanBeGained) {
-  ProofOptions options;
-  options.max_time = absl::InfiniteDuration();
-  ProofOptions dismissing = options;
-  dismissing.dismissed_below = .02;
-  for (const double gain : {0., -.02, -.3}) {
-    const proto::Proof proof = Prove(dismissing, gain, .03);
-    EXPECT_FALSE(proof.claimed()) << gain;
-    EXPECT_LT(proof.gain_high(), .02) << gain;
-    EXPECT_EQ(proof.end(), proto::PROOF_PRECISE);
-    EXPECT_LT(2 * proof.rounds(), Prove(options, gain, .03).rounds()) << gain;
-  }
-  // What can be more is told as exactly as ever.
-  for (const double gain : {.03, .3}) {
-    const proto::Proof proof = Prove(dismissing, gain, .03);
-    EXPECT_TRUE(proof.claimed()) << gain;
-    EXPECT_EQ(proof.rounds(), Prove(options, gain, .03).rounds()) << gain;
-  }
-}
-
 TEST(PairedProof, SaysWhyItsIntervalIsWide) {
   ProofOptions options;
   options.max_time = absl::Seconds(20);

@@ -5,7 +5,8 @@
 // process computes and the one that the pair "process=PID" names.
 //
 // Functions: "nothing"; "overrun" writes behind its first operand's buffer;
-// "differs", "stray", "repeat" and "project" are those of buffer.cc.
+// "differs", "stray", "repeat" and "project" are those of buffer.cc, "turn"
+// that of ops/lib/cudnn.cc.
 
 #include <unistd.h>
 
@@ -182,6 +183,19 @@ FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned grid_y, unsigned,
     for (Address time = 1; time <= grid_y; ++time) {
       memcpy(reinterpret_cast<void*>(first + time * bytes),
              reinterpret_cast<void*>(first), bytes);
+    }
+    return 0;
+  }
+  if (strcmp(static_cast<const char*>(function), "turn") == 0) {
+    const auto at = [&](int i) {
+      return *static_cast<Address*>(parameters[i]);
+    };
+    for (Address row = 0; row < at(2); ++row) {
+      for (Address column = 0; column < at(3); ++column) {
+        memcpy(reinterpret_cast<char*>(at(1)) + (column * at(2) + row) * at(4),
+               reinterpret_cast<char*>(at(0)) + (row * at(3) + column) * at(4),
+               at(4));
+      }
     }
     return 0;
   }

@@ -15,8 +15,6 @@
 #include "tuning/session/evaluation/recorded_noise.h"
 #include "tuning/session/evaluation/simulated_sessions.h"
 
-ABSL_FLAG(double, dismissed_below, 0,
-          "Proofs end where they can gain no more; 0: they go on.");
 ABSL_FLAG(std::string, processes, "", "Table of process medians.");
 ABSL_FLAG(std::string, recordings, "", "Folder of recorded spaces.");
 ABSL_FLAG(int, sessions, 2000, "Sessions per line.");
@@ -55,7 +53,6 @@ void Print(const char* name, const RecordedNoise& noise, Half half) {
       options.finalists = absl::GetFlag(FLAGS_finalists);
       options.rank_rounds = absl::GetFlag(FLAGS_rank_rounds);
       options.proof.max_rounds = absl::GetFlag(FLAGS_max_rounds);
-      options.proof.dismissed_below = absl::GetFlag(FLAGS_dismissed_below);
       options.search_time = absl::GetFlag(FLAGS_search_time);
       options.reading_time = absl::GetFlag(FLAGS_reading_time);
       const auto result = Simulate(noise, options);
