@@ -1,5 +1,5 @@
 // A backend whose compiler misbehaves on request. What it makes is right, and
-// takes as long as `work` says.
+// takes as long as `work` says; or says itself that it came to nothing.
 
 #include <chrono>
 #include <csignal>
@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/subprocess.h"
 #include "ops/core/backend.h"
+#include "ops/core/fallible_invocation.h"
 #include "ops/core/registry.h"
 #include "tuning/proto/canonical.h"
 
@@ -29,11 +30,13 @@ namespace {
   }
 }
 
-class CompiledInvocation : public Invocation {
+class CompiledInvocation : public FallibleInvocation {
  public:
-  CompiledInvocation(int64_t n, int64_t work) : n_(n), work_(work) {}
+  CompiledInvocation(int64_t n, int64_t work, bool fails)
+      : n_(n), work_(work), fails_(fails) {}
 
   void Run(absl::Span<void* const> operands) override {
+    if (fails_) return;
     const auto* const x = static_cast<const float*>(operands[0]);
     auto* const y = static_cast<volatile float*>(operands[1]);
     for (int64_t turn = 0; turn < work_; ++turn) {
@@ -41,8 +44,14 @@ class CompiledInvocation : public Invocation {
     }
   }
 
+  absl::Status TakeError() override {
+    return fails_ ? absl::InvalidArgumentError("an assertion of the code")
+                  : absl::OkStatus();
+  }
+
  private:
   const int64_t n_, work_;
+  const bool fails_;
 };
 
 std::string VariantOf(const proto::Config& config) {
@@ -113,7 +122,8 @@ class FaultyCompiled : public Backend {
     if (!absl::SimpleAtoi(artifact.bytes, &work)) {
       return absl::InternalError("not what the compiler made");
     }
-    return std::make_unique<CompiledInvocation>(shape.dims(0).value(), work);
+    return std::make_unique<CompiledInvocation>(
+        shape.dims(0).value(), work, VariantOf(config) == "no_result");
   }
 };
 

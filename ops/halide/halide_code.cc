@@ -7,13 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <iostream>
 #include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "ops/core/fallible_invocation.h"
 #include "ops/core/loaded_library.h"
 #include "ops/halide/entry_point.h"
 
@@ -173,7 +173,7 @@ class Turns {
   const int64_t piece_;
 };
 
-class HalideCode : public Invocation {
+class HalideCode : public FallibleInvocation {
  public:
   HalideCode(std::unique_ptr<LoadedLibrary> library,
              const std::vector<OperandSpec>& operands, CpuDevice& device)
@@ -228,15 +228,19 @@ class HalideCode : public Invocation {
       }
     }
     const int status = Call(buffers);
-    if (status != 0) std::cerr << "halide: " << TakeError() << "\n";
     for (size_t b = inputs_; b < buffers.size(); ++b) {
       void* const wanted = operands[order_[b]];
       if (buffers[b].host == wanted) continue;
-      // An output of a failed call stays as it was, which the check of results
-      // sees.
+      // An output of a failed call stays as it was.
       if (status == 0) std::memcpy(wanted, buffers[b].host, bytes_[b]);
       workspace_.Give(buffers[b].host);
     }
+  }
+
+  absl::Status TakeError() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (error_.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(std::exchange(error_, std::string()));
   }
 
   int64_t workspace_bytes() const override { return workspace_.bytes(); }
@@ -257,7 +261,12 @@ class HalideCode : public Invocation {
     void* self = this;
     std::vector<void*> arguments = {&self};
     for (HalideBuffer& buffer : buffers) arguments.push_back(&buffer);
-    return entry_(arguments.data());
+    const int status = entry_(arguments.data());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (status != 0 && error_.empty()) {
+      error_ = absl::StrCat("the code returned ", status);
+    }
+    return status;
   }
 
   // Inputs without memory make the code say what it would read of them.
@@ -270,7 +279,7 @@ class HalideCode : public Invocation {
       }
       buffers[b].dim = asked[b].data();
     }
-    if (Call(buffers) != 0) return absl::InvalidArgumentError(TakeError());
+    if (Call(buffers) != 0) return TakeError();
     for (size_t b = 0; b < buffers.size(); ++b) {
       for (size_t d = 0; d < dims_[b].size(); ++d) {
         const HalideDimension& needs = asked[b][d];
@@ -283,11 +292,6 @@ class HalideCode : public Invocation {
       }
     }
     return absl::OkStatus();
-  }
-
-  std::string TakeError() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::exchange(error_, std::string());
   }
 
   static int ParFor(void* context, Task task, int min, int size,

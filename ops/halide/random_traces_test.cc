@@ -38,6 +38,7 @@
 #include "ops/core/compare.h"
 #include "ops/core/data_type.h"
 #include "ops/core/device_type.h"
+#include "ops/core/fallible_invocation.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
 #include "tuning/proto/canonical.h"
@@ -116,9 +117,6 @@ class FencedMemory {
     bytes_ = bytes;
   }
   char* data() { return data_; }
-  bool Untouched() const {
-    return std::all_of(begin_, begin_ + usable_, IsNan);
-  }
   bool IntactBeside() const {
     for (const char* p = begin_; p < begin_ + usable_; ++p) {
       if (p >= data_ && p < data_ + bytes_) continue;
@@ -193,6 +191,10 @@ absl::Status RunOnce(const Problem& problem, const Problem::Inputs& inputs,
     addresses.push_back(operands[i].data());
   }
   invocation.Run(addresses);
+  if (const absl::Status error = TakeErrorOf(invocation); !error.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("ended by its own assertions: ", error.message()));
+  }
   size_t output = 0;
   for (size_t i = 0; i < problem.specs.size(); ++i) {
     const OperandSpec& spec = problem.specs[i];
@@ -201,9 +203,6 @@ absl::Status RunOnce(const Problem& problem, const Problem::Inputs& inputs,
           absl::StrCat("memory beside ", spec.name, " was overwritten"));
     }
     if (spec.role == Role::kInput) continue;
-    if (operands[i].Untouched()) {
-      return absl::FailedPreconditionError("ended by its own assertions");
-    }
     const CompareResult compared =
         Compare(spec.data_type, operands[i].data(), inputs.reference[output++],
                 problem.entry->op->ToleranceFor(problem.shape));

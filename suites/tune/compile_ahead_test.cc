@@ -54,7 +54,7 @@ TEST(CompileAhead, FillsTheCacheAndTellsWhatFailed) {
   EXPECT_EQ(compiled->at(1).failed, 0) << compiled->at(1).first_failure;
   // The whole space: what is known is not compiled again, and what fails keeps
   // nothing from the others.
-  options.trials = 49;
+  options.trials = 56;
   options.strategy = "random";
   compiled = CompileAhead({tasks->at(0)}, context, *store, options);
   ASSERT_TRUE(compiled.ok()) << compiled.status();

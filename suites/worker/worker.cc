@@ -20,6 +20,7 @@
 #include "base/subprocess.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/device_type.h"
+#include "ops/core/fallible_invocation.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "tuning/proto/canonical.h"
 
@@ -284,6 +285,7 @@ absl::StatusOr<ops::CheckedOperands::Results> Worker::RunChecked(
   invocation.Pack(operands_->addresses());
   invocation.Run(operands_->addresses());
   OPTRAIL_RETURN_IF_ERROR(device_->Synchronize());
+  OPTRAIL_RETURN_IF_ERROR(ops::TakeErrorOf(invocation));
   auto results = operands_->TakeResults();
   if (!results.ok()) (void)operands_->Repair();
   return results;

@@ -418,6 +418,13 @@ TEST_F(CompilingTest, EachMisbehaviourOfACompilerBecomesItsOutcome) {
   }
 }
 
+TEST_F(CompilingTest, CodeThatSaysThatItFailedIsNotCalledWrong) {
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  const Evaluation failed = evaluator.Evaluate(ConfigOf("no_result"), options_);
+  EXPECT_EQ(failed.outcome, proto::LAUNCH_ERROR) << failed.detail;
+  EXPECT_THAT(failed.detail, HasSubstr("an assertion of the code"));
+}
+
 TEST_F(CompilingTest, WhatTheCompilerToldIsInTheTrialAlsoFromTheCache) {
   for (const bool cached : {false, true}) {
     WorkerEvaluator evaluator(entry_.task, worker_);

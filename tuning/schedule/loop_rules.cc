@@ -424,6 +424,16 @@ class MultiLevelTiling : public SketchRule {
     if (!blocks.empty()) {
       const int64_t usual = UsualBlock(number, blocks, cut, program);
       std::vector<int64_t> drawn = blocks;
+      // A vector's product with a matrix uses each element once: a few rows of
+      // that, along all their length, are read as fast as memory gives them.
+      if (cut.rows_at_most == 1) {
+        for (const int64_t few : {4, 8, 16}) {
+          if (loop.extent % few == 0) {
+            blocks.push_back(few);
+            drawn.insert(drawn.end(), 2, few);
+          }
+        }
+      }
       blocks.insert(blocks.begin(), 0);
       drawn.insert(drawn.end(), 8, usual);
       const int64_t block = decisions.Choose(DecisionName(s, "rblock", number),

@@ -14,8 +14,8 @@ namespace {
 using Where = StagePlan::Where;
 
 // Products that only decide whether something is too much.
+constexpr int64_t kMost = int64_t{1} << 61;
 int64_t Times(int64_t a, int64_t b) {
-  constexpr int64_t kMost = int64_t{1} << 62;
   return b != 0 && a > kMost / b ? kMost : a * b;
 }
 
@@ -50,6 +50,18 @@ Access Composed(const Access& outer, const Access& inner) {
     }
   }
   return access;
+}
+
+// How far apart the first and the last element lie that are read by loops with
+// so many turns, and one more.
+int64_t RangeOf(const AccessIndex& index, const std::vector<int64_t>& turns) {
+  int64_t range = 1;
+  const size_t loops = std::min(turns.size(), index.coefficients.size());
+  for (size_t loop = 0; loop < loops; ++loop) {
+    range += Times(std::abs(index.coefficients[loop]), turns[loop] - 1);
+    range = std::min(range, kMost);
+  }
+  return range;
 }
 
 absl::string_view KindName(LoopKind kind) {
@@ -179,11 +191,8 @@ int64_t Program::HaloOf(const Reader& reader, size_t d) const {
   std::vector<int64_t> ranges = stage(reader.stage).extents;
   ranges.insert(ranges.end(), definition.reductions.begin(),
                 definition.reductions.end());
-  int64_t range = 1;
-  for (size_t r = 0; r < ranges.size(); ++r) {
-    range += Times(std::abs(index.coefficients[r]), ranges[r] - 1);
-  }
-  return std::max<int64_t>(0, stage(reader.access->source).extents[d] - range);
+  return std::max<int64_t>(
+      0, stage(reader.access->source).extents[d] - RangeOf(index, ranges));
 }
 
 std::vector<int64_t> Program::FootprintAt(int s, const LoopPlace& place) const {
@@ -215,16 +224,111 @@ std::vector<int64_t> Program::FootprintAt(int s, const LoopPlace& place) const {
     }
     for (size_t d = 0; d < extents.size(); ++d) {
       const AccessIndex& index = reader.access->dims[d];
-      int64_t range = 1;
-      for (size_t r = 0; r < ranges.size() && index.affine; ++r) {
-        range += Times(std::abs(index.coefficients[r]), ranges[r] - 1);
-        range = std::min(range, extents[d]);
-      }
-      range = index.affine ? range + HaloOf(reader, d) : extents[d];
+      const int64_t range = index.affine
+                                ? RangeOf(index, ranges) + HaloOf(reader, d)
+                                : extents[d];
       footprint[d] = std::max(footprint[d], std::min(range, extents[d]));
     }
   }
   return footprint;
+}
+
+std::vector<int64_t> Program::UsedIn(int s, const LoopPlace* place,
+                                     int known_to) const {
+  const std::vector<int64_t>& extents = stage(s).extents;
+  std::vector<int64_t> used(extents.size(), 1);
+  for (const Reader& reader : Readers(s)) {
+    const StagePlan& plan = plans_[reader.stage];
+    const auto& reductions =
+        stage(reader.stage).definitions[reader.definition].reductions;
+    std::vector<int64_t> ranges;
+    if (place != nullptr && reader.stage == place->stage &&
+        reader.definition == place->definition) {
+      ranges.assign(plan.region.size() + reductions.size(), 1);
+      const Nest& loops = nest(reader.stage, reader.definition);
+      for (size_t l = place->loop + 1; l < loops.size(); ++l) {
+        if (loops[l].axis == Loop::kFused) continue;
+        ranges[loops[l].axis] = Times(ranges[loops[l].axis], loops[l].extent);
+      }
+      // Turns that overlap stay within.
+      for (size_t axis = 0; axis < plan.region.size(); ++axis) {
+        ranges[axis] = std::min(ranges[axis], plan.region[axis]);
+      }
+    } else {
+      ranges = ComputedIn(reader.stage, place, known_to);
+      ranges.insert(ranges.end(), reductions.begin(), reductions.end());
+    }
+    for (size_t d = 0; d < extents.size(); ++d) {
+      const AccessIndex& index = reader.access->dims[d];
+      const int64_t range = index.affine ? RangeOf(index, ranges) : extents[d];
+      const int64_t with_halo = std::min(range + HaloOf(reader, d), extents[d]);
+      used[d] = std::max({used[d], range, with_halo});
+    }
+  }
+  return used;
+}
+
+std::vector<int64_t> Program::ComputedIn(int s, const LoopPlace* place,
+                                         int known_to) const {
+  const StagePlan& plan = plans_[s];
+  if (plan.where == Where::kRoot) {
+    return IsOutput(s) ? plan.region : UsedIn(s, nullptr, s);
+  }
+  if (known_to != kAll) {
+    const std::vector<LoopPlace> around = LoopsAround(known_to, -1);
+    if (!absl::c_linear_search(around, plan.at)) {
+      return UsedIn(s, place, known_to);
+    }
+  }
+  std::vector<int64_t> computed = UsedIn(s, place, s);
+  const std::vector<int64_t> wanted = UsedIn(s, &plan.at, s);
+  for (size_t d = 0; d < computed.size(); ++d) {
+    if (!plan.bounded[d]) continue;
+    computed[d] += std::max<int64_t>(0, plan.region[d] - wanted[d]);
+  }
+  return computed;
+}
+
+// An assertion of the code, or its bounds, would refuse the same once it is
+// compiled.
+absl::Status Program::CheckReads() const {
+  for (int s = 0; s < stage_count(); ++s) {
+    const StagePlan& plan = plans_[s];
+    if (plan.where == Where::kInline) continue;
+    const auto refused = [&](absl::string_view what, size_t d, int64_t used,
+                             int64_t has) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "stage ", s, " (", stage(s).name, "): ", what, " axis ", d, " of ",
+          has, " would be read as ", used, ": tiles overlap"));
+    };
+    if (plan.where == Where::kAt) {
+      const std::vector<int64_t> used = UsedIn(s, &plan.at, kAll);
+      for (size_t d = 0; d < used.size(); ++d) {
+        if (plan.bounded[d] && used[d] > plan.region[d]) {
+          return refused("its", d, used[d], plan.region[d]);
+        }
+      }
+    }
+    const std::vector<int64_t> computed = ComputedIn(s, nullptr, kAll);
+    for (const Definition& definition : stage(s).definitions) {
+      std::vector<int64_t> ranges = computed;
+      ranges.insert(ranges.end(), definition.reductions.begin(),
+                    definition.reductions.end());
+      for (const Access& access : definition.reads) {
+        if (!access.of_input) continue;
+        const Extents& input = algorithm_.inputs[access.source];
+        for (size_t d = 0; d < access.dims.size(); ++d) {
+          if (!access.dims[d].affine) continue;
+          const int64_t used = RangeOf(access.dims[d], ranges);
+          if (used > input.extents[d]) {
+            return refused(absl::StrCat(input.name, "'s"), d, used,
+                           input.extents[d]);
+          }
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 Nest Program::NestOf(int s, int definition) const {
@@ -243,6 +347,7 @@ Nest Program::NestOf(int s, int definition) const {
 
 void Program::BecomePlaced(int s, std::vector<int64_t> region) {
   StagePlan& plan = plans_[s];
+  plan.bounded.assign(region.size(), false);
   plan.region = std::move(region);
   for (size_t d = 0; d < stage(s).definitions.size(); ++d) {
     plan.nests.push_back(NestOf(s, static_cast<int>(d)));
@@ -293,6 +398,7 @@ void Program::ComputeAt(int s, const LoopPlace& place) {
   if (readers.size() != 1) return;
   for (size_t d = 0; d < readers[0].access->dims.size(); ++d) {
     if (!readers[0].access->dims[d].affine) continue;
+    plans_[s].bounded[d] = true;
     Step(absl::StrCat("extent ", s, " ", d, " ", plans_[s].region[d]));
   }
 }
@@ -552,7 +658,7 @@ absl::Status Program::Check() const {
       }
     }
   }
-  return absl::OkStatus();
+  return CheckReads();
 }
 
 std::string Program::StepsText() const {

@@ -68,6 +68,8 @@ struct StagePlan {
   LoopPlace at;
   // What is computed each time, axis by axis.
   std::vector<int64_t> region;
+  // Axes of which the compiler was told so: it keeps no more.
+  std::vector<bool> bounded;
   std::vector<Nest> nests;  // of each definition
   // The axes from the innermost in memory on; empty: as declared.
   std::vector<int> storage;
@@ -142,7 +144,8 @@ class Program {
 
   // --- Result --------------------------------------------------------------
 
-  // InvalidArgument: which stage and loop, what it has and the limit.
+  // InvalidArgument: which stage and loop, what it has and the limit; or which
+  // axis, what is kept or there is of it and what would be read.
   absl::Status Check() const;
   // One step a line.
   std::string StepsText() const;
@@ -155,6 +158,19 @@ class Program {
 
  private:
   int64_t HaloOf(const Reader& reader, size_t d) const;
+  // What the readers of `s` use of it, and what is computed of it, in one turn
+  // of a loop around all of that, or all in all (nullptr). Other than a
+  // footprint it may be more than there is: where tiles overlap a footprint
+  // counts them one after the other, so that a stage that is bounded to it
+  // computes more than is wanted. The compiler takes that into account where it
+  // infers what to compute of a stage, `known_to`, only as far as it happens in
+  // the same loop or outside of it; of what is really read, all.
+  static constexpr int kAll = -1;
+  std::vector<int64_t> UsedIn(int s, const LoopPlace* place,
+                              int known_to) const;
+  std::vector<int64_t> ComputedIn(int s, const LoopPlace* place,
+                                  int known_to) const;
+  absl::Status CheckReads() const;
   Nest NestOf(int s, int definition) const;
   Nest* FindNest(int s, int definition);
   int FindLoop(const Nest& nest, absl::string_view name) const;

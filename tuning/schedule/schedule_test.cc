@@ -313,6 +313,77 @@ TEST(ProgramTest, RefusesTooManyLanesAndTooMuchUnrolling) {
               HasSubstr("unrolled operations 2000, at most 1000"));
 }
 
+// Three stages of 32 columns and 512 rows: q by blocks of 64 rows, of which
+// tiles of `rows` do not leave it, and p for all tiles of a block together.
+Program OverlappingTiles(int64_t rows, int64_t rows_of_input) {
+  Program program(Parsed(
+      absl::StrCat("input x 4 32 ", rows_of_input,
+                   "\nstage p 4 32 512\ndef 0 1\nread input 0 1,0 0,1\n"
+                   "stage q 4 32 512\ndef 0 1\nread stage 0 1,0 0,1\n"
+                   "stage r 4 32 512\ndef 0 1\nread stage 1 1,0 0,1\n")));
+  program.ComputeRoot(2);
+  program.Split(2, 0, "x1", 64);
+  program.Reorder(2, 0, {"x1o", "x1i", "x0"});
+  program.ComputeAt(1, {2, 0, 0});
+  program.Split(1, 0, "x1", rows);
+  program.Reorder(1, 0, {"x0", "x1o", "x1i"});
+  program.ComputeAt(0, {1, 0, 0});
+  return program;
+}
+
+TEST(ProgramTest, RefusesToReadMoreThanThereIs) {
+  EXPECT_TRUE(OverlappingTiles(4, 512).Check().ok());
+  // 22 tiles of 3 rows are 66, two of them for nobody.
+  EXPECT_THAT(OverlappingTiles(3, 512).plan(0).region, ElementsAre(1, 66));
+  EXPECT_THAT(std::string(OverlappingTiles(3, 512).Check().message()),
+              HasSubstr("stage 0 (p): x's axis 1 of 512 would be read as 514"));
+  EXPECT_TRUE(OverlappingTiles(3, 514).Check().ok());
+}
+
+// The smallest of a program of 38 decisions that was called wrong: its code
+// ended by an assertion about the copy of the left operand, and left no result.
+TEST(DeriveTest, RefusesACopyOfWhichMoreIsReadThanIsMade) {
+  const Algorithm linear = Parsed(
+      "input a 4 64 512\n"
+      "input b 4 96 64\n"
+      "stage product 4 96 512\n"
+      "def 0 0\n"
+      "def 1 2 64\n"
+      "read input 0 0,0,1 0,1,0\n"
+      "read input 1 1,0,0 0,0,1\n"
+      "stage biased 4 96 512\n"
+      "def 0 1\n"
+      "read stage 0 1,0 0,1\n"
+      "stage linear 4 96 512\n"
+      "def 0 1\n"
+      "read stage 1 1,0 0,1\n");
+  const auto derive = [&](Trace changed) {
+    // Rows by blocks of 64, all columns; what has a bias by tiles within, and
+    // products for a column of those; the left operand once for a block.
+    Trace trace = {{"s2_tile0", 96}, {"s2_tile1", 2},  {"s2_block1", 32},
+                   {"s1_inline", 0}, {"s1_at", 1},     {"s1_tile0", 48},
+                   {"s1_tile1", 3},  {"s1_order1", 1}, {"s0_at", 2},
+                   {"s0_pack0", 1},  {"s0_pack1", 0},  {"s3_at", 1}};
+    for (const auto& [name, value] : changed) trace[name] = value;
+    Decisions decisions = Decisions::Prefer(trace);
+    const auto program = Derive(linear, Machine(), decisions);
+    for (const auto& [name, value] : trace) {
+      if (name == "s3_at" && trace["s0_pack0"] == 0) continue;
+      EXPECT_EQ(decisions.trace().at(name), value) << name;
+    }
+    return program.status();
+  };
+  EXPECT_THAT(
+      std::string(derive({}).message()),
+      HasSubstr("stage 3 (a.in): its axis 1 of 64 would be read as 66"));
+  EXPECT_THAT(std::string(derive({{"s0_pack0", 0}}).message()),
+              HasSubstr("stage 0 (product): a's axis 1 of 512 would be read as "
+                        "514"));
+  // Tiles that fit; and products for each tile.
+  EXPECT_TRUE(derive({{"s1_tile1", 4}}).ok());
+  EXPECT_TRUE(derive({{"s0_at", 3}}).ok());
+}
+
 TEST(ProgramTest, RemembersAPrimitiveThatCannotBe) {
   Program program(Parsed("stage p 4 10\ndef 0 1\n"));
   program.ComputeRoot(0);
