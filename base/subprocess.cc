@@ -440,6 +440,11 @@ absl::Status Subprocess::WriteFrame(absl::string_view payload,
   return absl::OkStatus();
 }
 
+bool Subprocess::HasOutput() const {
+  pollfd ready = {stdout_fd_, POLLIN, 0};
+  return poll(&ready, 1, /*timeout=*/0) != 0;
+}
+
 absl::StatusOr<std::string> Subprocess::ReadFrame(absl::Duration timeout) {
   Deadline deadline(*this, timeout);
   char header[kFrameHeaderBytes];

@@ -168,6 +168,10 @@ class Subprocess {
   // ended in the middle of one or announced more than kMaxFrameBytes.
   absl::StatusOr<std::string> ReadFrame(absl::Duration timeout);
 
+  // Whether ReadFrame() would find something: a message, at least its
+  // beginning, or the child's end.
+  bool HasOutput() const;
+
   // Tells the child by an end of file that no message will come.
   void CloseInput();
 

@@ -245,6 +245,23 @@ TEST(SubprocessTest, ExchangesMessages) {
   EXPECT_FALSE(child->running());
 }
 
+TEST(SubprocessTest, TellsWithoutWaitingWhetherThereIsSomethingToRead) {
+  const std::unique_ptr<Subprocess> child = StartChild("frames");
+  const auto comes = [&] {
+    for (int i = 0; i < 12000 && !child->HasOutput(); ++i) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    return child->HasOutput();
+  };
+  EXPECT_FALSE(child->HasOutput());
+  ASSERT_TRUE(child->WriteFrame("a", kAges).ok());
+  EXPECT_TRUE(comes());
+  EXPECT_EQ(child->ReadFrame(kAges).value(), "got a");
+  EXPECT_FALSE(child->HasOutput());
+  child->CloseInput();
+  EXPECT_TRUE(comes()) << "its end";
+}
+
 TEST(SubprocessTest, StrayOutputDoesNotGarbleMessages) {
   SubprocessOptions options;
   options.stderr_mode = StderrMode::kCapture;
