@@ -1,5 +1,6 @@
 #include "base/memory_group.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <iostream>
@@ -97,6 +98,10 @@ TEST_F(MemoryGroupTest, TheKernelKillsWhatTakesMore) {
   if (group == nullptr) GTEST_SKIP();
   EXPECT_TRUE(group->WasExceeded());
   EXPECT_FALSE(exit_.ok());
+  // Of what ran in it, it may have killed another than the shell.
+  if (exit_.signal == SIGKILL) {
+    EXPECT_EQ(exit_.kind, ExitInfo::Kind::kMachineOutOfMemory);
+  }
 }
 
 TEST_F(MemoryGroupTest, WhatTakesLessAndReadsFilesMayGoOn) {

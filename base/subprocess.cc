@@ -15,12 +15,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "absl/base/config.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/process_guard.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 
 namespace optrail {
 namespace {
@@ -164,6 +166,17 @@ absl::Duration ToDuration(const timeval& time) {
   return absl::Seconds(time.tv_sec) + absl::Microseconds(time.tv_usec);
 }
 
+// How many processes the kernel has killed for want of memory.
+absl::optional<int64_t> KernelKills(const std::string& counts) {
+  std::ifstream file(counts);
+  std::string name;
+  int64_t count = 0;
+  while (file >> name >> count) {
+    if (name == "oom_kill") return count;
+  }
+  return absl::nullopt;
+}
+
 }  // namespace
 
 std::string ExitInfo::ToString() const {
@@ -176,7 +189,14 @@ std::string ExitInfo::ToString() const {
     case Kind::kTimedOut:
       return "timed out and was killed";
     case Kind::kOutOfMemory:
-      return "exceeded its memory limit and was killed";
+      return absl::StrCat("exceeded its memory limit of ",
+                          FormatBytes(static_cast<double>(memory_limit_bytes)),
+                          " and was killed");
+    case Kind::kMachineOutOfMemory:
+      return absl::StrCat(
+          "was killed by the kernel, which had no memory left for it or for "
+          "others; it held ",
+          FormatBytes(static_cast<double>(max_resident_bytes)));
     case Kind::kKilled:
       return "was killed";
   }
@@ -241,6 +261,7 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
   std::unique_ptr<Subprocess> process(new Subprocess);
   process->options_ = options;
   process->start_ = process->Now();
+  process->kernel_kills_at_start_ = KernelKills(options.kernel_counts);
   pid_t pid = -1;
   const int error_number =
       posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes,
@@ -419,6 +440,11 @@ absl::Status Subprocess::WriteFrame(absl::string_view payload,
   return absl::OkStatus();
 }
 
+bool Subprocess::HasOutput() const {
+  pollfd ready = {stdout_fd_, POLLIN, 0};
+  return poll(&ready, 1, /*timeout=*/0) != 0;
+}
+
 absl::StatusOr<std::string> Subprocess::ReadFrame(absl::Duration timeout) {
   Deadline deadline(*this, timeout);
   char header[kFrameHeaderBytes];
@@ -487,6 +513,12 @@ void Subprocess::KillGroup(ExitInfo::Kind why) {
   kill(-pid_, SIGKILL);
 }
 
+bool Subprocess::KernelRanOutOfMemory() const {
+  const absl::optional<int64_t> kills = KernelKills(options_.kernel_counts);
+  return kills.has_value() && kernel_kills_at_start_.has_value() &&
+         *kills > *kernel_kills_at_start_;
+}
+
 bool Subprocess::TryReap() {
   if (reaped_) return true;
   siginfo_t info = {};
@@ -521,6 +553,7 @@ void Subprocess::FinishReaping(int wait_status, const void* usage) {
   exit_.wall_time = Now() - start_;
   exit_.cpu_time = ToDuration(used.ru_utime) + ToDuration(used.ru_stime);
   exit_.max_resident_bytes = int64_t{used.ru_maxrss} * 1024;
+  exit_.memory_limit_bytes = options_.max_resident_bytes;
   if (WIFEXITED(wait_status)) {
     exit_.kind = ExitInfo::Kind::kExited;
     exit_.code = WEXITSTATUS(wait_status);
@@ -534,8 +567,13 @@ void Subprocess::FinishReaping(int wait_status, const void* usage) {
     return;
   }
   exit_.signal = WTERMSIG(wait_status);
-  exit_.kind = killed_ && exit_.signal == SIGKILL ? kill_reason_
-                                                  : ExitInfo::Kind::kSignaled;
+  exit_.kind = ExitInfo::Kind::kSignaled;
+  if (exit_.signal != SIGKILL) return;
+  if (killed_) {
+    exit_.kind = kill_reason_;
+  } else if (KernelRanOutOfMemory()) {
+    exit_.kind = ExitInfo::Kind::kMachineOutOfMemory;
+  }
 }
 
 ExitInfo Subprocess::Wait(absl::Duration timeout) {

@@ -87,6 +87,10 @@ struct SubprocessOptions {
   // tenth of a deadline passes before that is looked at, so that short
   // exchanges cost nothing.
   double deadline_stretch = 1;
+  // Where the kernel counts the processes that it killed for want of memory,
+  // the machine's or a control group's ("oom_kill" in proc(5)). Without such a
+  // count a child that it kills is one that somebody killed.
+  std::string kernel_counts = "/proc/vmstat";
 };
 
 // How a child ended.
@@ -96,11 +100,13 @@ struct ExitInfo {
     kSignaled,     // killed by `signal`, not by us for one of the reasons below
     kTimedOut,     // killed by us: past its deadline
     kOutOfMemory,  // killed by us: above max_resident_bytes
-    kKilled,       // killed by us: KillAndWait or the destructor
+    kMachineOutOfMemory,  // killed by the kernel, which had none left
+    kKilled,              // killed by us: KillAndWait or the destructor
   };
   Kind kind = Kind::kExited;
   int code = 0;
   int signal = 0;
+  int64_t memory_limit_bytes = 0;  // max_resident_bytes
   absl::Duration cpu_time;  // user and system, with its waited-for children
   absl::Duration wall_time;
   int64_t max_resident_bytes = 0;
@@ -162,6 +168,10 @@ class Subprocess {
   // ended in the middle of one or announced more than kMaxFrameBytes.
   absl::StatusOr<std::string> ReadFrame(absl::Duration timeout);
 
+  // Whether ReadFrame() would find something: a message, at least its
+  // beginning, or the child's end.
+  bool HasOutput() const;
+
   // Tells the child by an end of file that no message will come.
   void CloseInput();
 
@@ -209,6 +219,7 @@ class Subprocess {
   bool IsAboveMemoryCap() const;
   void DrainStderr();
   void KillGroup(ExitInfo::Kind why);
+  bool KernelRanOutOfMemory() const;
   bool TryReap();
   void Reap();
   void FinishReaping(int wait_status, const void* usage);
@@ -221,6 +232,7 @@ class Subprocess {
   int stderr_fd_ = -1;
   std::string stderr_tail_;
   absl::Duration start_;
+  absl::optional<int64_t> kernel_kills_at_start_;
   bool reaped_ = false;
   bool killed_ = false;
   ExitInfo::Kind kill_reason_ = ExitInfo::Kind::kKilled;

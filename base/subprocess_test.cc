@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -170,7 +171,35 @@ TEST(RunCommandTest, WatchdogStopsAllocation) {
       RunCommand({ChildBinary(), "allocate"}, options);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->exit.kind, Kind::kOutOfMemory);
-  EXPECT_THAT(result->exit.ToString(), HasSubstr("memory"));
+  EXPECT_EQ(result->exit.ToString(),
+            "exceeded its memory limit of 64.0 MiB and was killed");
+}
+
+// The kernel's counts before and after somebody killed a child.
+ExitInfo Killed(const std::string& before, const std::string& after) {
+  SubprocessOptions options;
+  options.kernel_counts = JoinPath(::testing::TempDir(), "vmstat");
+  EXPECT_TRUE(WriteFileAtomically(options.kernel_counts, before).ok());
+  const std::unique_ptr<Subprocess> child = StartChild("frames", options);
+  EXPECT_TRUE(WriteFileAtomically(options.kernel_counts, after).ok());
+  kill(child->pid(), SIGKILL);
+  return child->Wait(kAges);
+}
+
+TEST(SubprocessTest, WhatTheKernelKillsForWantOfMemorySaysSo) {
+  const ExitInfo exit = Killed("nr_dirty 7\noom_kill 3\nnr_free 1\n",
+                               "nr_dirty 9\noom_kill 4\nnr_free 0\n");
+  EXPECT_EQ(exit.kind, Kind::kMachineOutOfMemory);
+  EXPECT_THAT(exit.ToString(), HasSubstr("no memory left"));
+  EXPECT_THAT(exit.ToString(), HasSubstr("iB"));
+}
+
+TEST(SubprocessTest, WhatSomebodyElseKillsSaysSo) {
+  for (const char* counts : {"oom_kill 3\n", "nr_free 1\n", "oom_kill x\n"}) {
+    const ExitInfo exit = Killed(counts, counts);
+    EXPECT_EQ(exit.kind, Kind::kSignaled) << counts;
+    EXPECT_EQ(exit.signal, SIGKILL) << counts;
+  }
 }
 
 TEST(RunCommandTest, DataLimitMakesAllocationsFail) {
@@ -214,6 +243,23 @@ TEST(SubprocessTest, ExchangesMessages) {
   child->CloseInput();
   EXPECT_TRUE(child->Wait(kAges).ok());
   EXPECT_FALSE(child->running());
+}
+
+TEST(SubprocessTest, TellsWithoutWaitingWhetherThereIsSomethingToRead) {
+  const std::unique_ptr<Subprocess> child = StartChild("frames");
+  const auto comes = [&] {
+    for (int i = 0; i < 12000 && !child->HasOutput(); ++i) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    return child->HasOutput();
+  };
+  EXPECT_FALSE(child->HasOutput());
+  ASSERT_TRUE(child->WriteFrame("a", kAges).ok());
+  EXPECT_TRUE(comes());
+  EXPECT_EQ(child->ReadFrame(kAges).value(), "got a");
+  EXPECT_FALSE(child->HasOutput());
+  child->CloseInput();
+  EXPECT_TRUE(comes()) << "its end";
 }
 
 TEST(SubprocessTest, StrayOutputDoesNotGarbleMessages) {

@@ -136,50 +136,40 @@ void AddSupport(const suites::RunContext& context, Table& table) {
   }
 }
 
+// What is known of them, in the device's own terms.
 void AddCeilings(const proto::Ceilings& ceilings,
                  const proto::Hardware& hardware, Table& table) {
-  const auto add = [&](const char* what, bool known, double value,
-                       const char* unit) {
-    table.AddRow({what, Known(known, FormatRate(value, unit))});
+  const auto add = [&](absl::string_view what, double value,
+                       absl::string_view unit) {
+    if (value > 0) table.AddRow({std::string(what), FormatRate(value, unit)});
   };
-  if (hardware.device_kind() == proto::CUDA) {
-    // Its kernels have it whole.
-    add("peak, 16-bit products", ceilings.has_flop_per_s_all_threads(),
-        ceilings.flop_per_s_all_threads(), "FLOP/s");
-    add("memory read", ceilings.has_memory_read_bytes_per_s_all_threads(),
-        ceilings.memory_read_bytes_per_s_all_threads(), "B/s");
-    add("memory copy", ceilings.has_memory_copy_bytes_per_s_all_threads(),
-        ceilings.memory_copy_bytes_per_s_all_threads(), "B/s");
-    return;
+  const auto add_by_threads = [&](absl::string_view what, double one,
+                                  double all, absl::string_view unit) {
+    if (one == all) return add(what, all, unit);  // a kernel has it whole
+    add(absl::StrCat(what, ", one thread"), one, unit);
+    add(absl::StrCat(what, ", all threads"), all, unit);
+  };
+  add_by_threads(
+      absl::StrCat("peak ",
+                   ceilings.flop_of().empty() ? "f32" : ceilings.flop_of()),
+      ceilings.flop_per_s_one_thread(), ceilings.flop_per_s_all_threads(),
+      "FLOP/s");
+  add("L1 read, one thread", ceilings.l1_read_bytes_per_s(), "B/s");
+  add("L2 read, one thread", ceilings.l2_read_bytes_per_s(), "B/s");
+  add("L3 read, one thread", ceilings.l3_read_bytes_per_s(), "B/s");
+  add_by_threads("memory read", ceilings.memory_read_bytes_per_s_one_thread(),
+                 ceilings.memory_read_bytes_per_s_all_threads(), "B/s");
+  if (ceilings.has_memory_buffer_bytes()) {
+    table.AddRow(
+        {"memory read from",
+         absl::StrCat(
+             FormatBytes(static_cast<double>(ceilings.memory_buffer_bytes())),
+             ceilings.memory_buffer_bytes() < 2 * hardware.l3_bytes()
+                 ? ", bounded by memory: some of it lies in the L3"
+                 : "")});
   }
-  add("peak f32, one thread", ceilings.has_flop_per_s_one_thread(),
-      ceilings.flop_per_s_one_thread(), "FLOP/s");
-  add("peak f32, all threads", ceilings.has_flop_per_s_all_threads(),
-      ceilings.flop_per_s_all_threads(), "FLOP/s");
-  add("L1 read, one thread", ceilings.has_l1_read_bytes_per_s(),
-      ceilings.l1_read_bytes_per_s(), "B/s");
-  add("L2 read, one thread", ceilings.has_l2_read_bytes_per_s(),
-      ceilings.l2_read_bytes_per_s(), "B/s");
-  add("L3 read, one thread", ceilings.has_l3_read_bytes_per_s(),
-      ceilings.l3_read_bytes_per_s(), "B/s");
-  add("memory read, one thread",
-      ceilings.has_memory_read_bytes_per_s_one_thread(),
-      ceilings.memory_read_bytes_per_s_one_thread(), "B/s");
-  add("memory read, all threads",
-      ceilings.has_memory_read_bytes_per_s_all_threads(),
-      ceilings.memory_read_bytes_per_s_all_threads(), "B/s");
-  table.AddRow(
-      {"memory read from",
-       Known(
-           ceilings.has_memory_buffer_bytes(),
-           absl::StrCat(
-               FormatBytes(static_cast<double>(ceilings.memory_buffer_bytes())),
-               ceilings.memory_buffer_bytes() < 2 * hardware.l3_bytes()
-                   ? ", bounded by memory: some of it lies in the L3"
-                   : ""))});
-  add("memory copy, all threads",
-      ceilings.has_memory_copy_bytes_per_s_all_threads(),
-      ceilings.memory_copy_bytes_per_s_all_threads(), "B/s");
+  add_by_threads("memory copy", ceilings.memory_copy_bytes_per_s_one_thread(),
+                 ceilings.memory_copy_bytes_per_s_all_threads(), "B/s");
 }
 
 std::string Percent(absl::optional<double> fraction) {

@@ -75,13 +75,14 @@ std::string Embedded(const std::string& argument) {
                       "}");
 }
 
-std::string SourcesHash(const std::vector<std::string>& arguments) {
+std::string SourcesHash(std::vector<std::string> arguments, bool with_headers) {
+  if (with_headers) {
+    const std::vector<std::string> headers = absl::GetFlag(FLAGS_headers);
+    arguments.insert(arguments.end(), headers.begin(), headers.end());
+  }
   std::vector<std::string> contents;
   for (const std::string& argument : arguments) {
     contents.push_back(ReadFile(argument).contents);
-  }
-  for (const std::string& header : absl::GetFlag(FLAGS_headers)) {
-    contents.push_back(ReadFile(header).contents);
   }
   return KernelSourcesHash(absl::GetFlag(FLAGS_version),
                            absl::GetFlag(FLAGS_options), contents);
@@ -93,6 +94,9 @@ struct BackendSources {
   std::string space;
   bool jit = false;
   bool halide = false;
+  // Its kernels are .cu files, which see no header but those among their own
+  // sources: what is for processors alone must not change their id.
+  bool cuda = false;
 };
 
 bool EndsWithOneOf(absl::string_view argument,
@@ -116,6 +120,7 @@ std::map<std::string, BackendSources> Backends() {
     backend.hashed.push_back(parts.second);
     backend.jit |= absl::EndsWith(parts.second, ".jit.cc");
     backend.halide |= absl::EndsWith(parts.second, "_halide.cc");
+    backend.cuda |= absl::EndsWith(parts.second, ".cu");
     if (EndsWithOneOf(parts.second,
                       {".jit.cc", ".jit.h", ".cu", ".cuh", "_halide.cc"})) {
       backend.embedded.push_back(parts.second);
@@ -150,7 +155,7 @@ std::string BackendText(const std::string& name,
                     ");\n");
   }
   absl::StrAppend(&text, "    backend.sources_hash = \"",
-                  SourcesHash(backend.hashed),
+                  SourcesHash(backend.hashed, /*with_headers=*/!backend.cuda),
                   "\";\n    backend.compiler = __VERSION__;\n  }\n");
   return text;
 }

@@ -18,6 +18,12 @@ class Invocation {
  public:
   virtual ~Invocation() = default;
 
+  // Brings what a user keeps from call to call, a layer's weights, into a
+  // layout of the invocation's own. It comes before the calls of these
+  // operands, again once what they hold has changed, and is no part of a call:
+  // its time is not measured.
+  virtual void Pack(absl::Span<void* const> operands) {}
+
   // Launches one call. `operands` are device addresses in the order of
   // Operator::Operands(). Called many times, also with other addresses.
   virtual void Run(absl::Span<void* const> operands) = 0;

@@ -7,7 +7,8 @@
 //
 //   const std::string hash = KernelSourcesHash(version, options, contents);
 //
-// Of sources it takes the kernel's own and their headers. The operator's
+// Of sources it takes the kernel's own and their headers (a CUDA kernel's are
+// among its own, those of processors are none of it). The operator's
 // definition and its reference are no part of it: they decide what is right,
 // not what is fast. Registry's KernelId() adds the compiler.
 

@@ -328,6 +328,7 @@ class OperatorTest : public testing::Test {
       if (status.ok()) status = (*operands)->Arm();
       if (!status.ok()) return status;
       const int set = static_cast<int>(seed % (*operands)->sets());
+      (*invocation)->Pack((*operands)->addresses(set));
       (*invocation)->Run((*operands)->addresses(set));
       status = device.Synchronize();
       if (!status.ok()) return status;

@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 #include "base/check.h"
+#include "base/parallel_for.h"
 #include "base/random.h"
 #include "ops/core/data_type.h"
 #include "ops/core/pieces.h"
@@ -161,14 +162,16 @@ PartialExpectation ExpectPartially(const PartialReference& reference,
   PartialExpectation expected =
       PlanPartially(rows, columns, seed, !products.empty());
   expected.products = std::move(products);
-  for (const int64_t row : expected.sampled) {
-    const std::vector<double> values = reference.Row(row);
+  const auto rows_sampled = static_cast<int64_t>(expected.sampled.size());
+  expected.sampled_values.resize(rows_sampled * columns);
+  ParallelFor(rows_sampled, /*threads=*/0, [&](int64_t i) {
+    const std::vector<double> values = reference.Row(expected.sampled[i]);
     OPTRAIL_CHECK(static_cast<int64_t>(values.size()) == columns)
         << "PartialReference::Row() gives " << values.size()
         << " values, expected " << columns;
-    expected.sampled_values.insert(expected.sampled_values.end(),
-                                   values.begin(), values.end());
-  }
+    std::copy(values.begin(), values.end(),
+              expected.sampled_values.begin() + i * columns);
+  });
   return expected;
 }
 

@@ -48,7 +48,7 @@ inline constexpr int kSampledRowsAlone = 64;
 // Of those that look wrong, so many are looked at, the worst first.
 inline constexpr int kSuspectRows = 16;
 
-// Of a result that is a matrix.
+// Of a result that is a matrix. Asked by several threads at a time.
 class PartialReference {
  public:
   virtual ~PartialReference() = default;

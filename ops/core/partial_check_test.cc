@@ -1,6 +1,7 @@
 #include "ops/core/partial_check.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -56,7 +57,7 @@ class Known : public PartialReference {
     }
     return result;
   }
-  mutable int rows_asked = 0;
+  mutable std::atomic<int> rows_asked = 0;
 
  private:
   const bool projects_;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "absl/hash/hash.h"
@@ -14,6 +15,7 @@
 #include "base/crc32c.h"
 #include "base/distributions.h"
 #include "base/hash.h"
+#include "base/machine_memory.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "ops/core/data_type.h"
@@ -31,6 +33,8 @@ constexpr int64_t kCacheBytes = int64_t{256} << 20;
 constexpr int64_t kCachedFillings = 8;
 // Of those, with a reference: the seeds of a search.
 constexpr int64_t kCachedReferences = 3;
+// And of the machine's memory no more than this part: others need some, too.
+constexpr int64_t kPartOfMemory = 4;
 
 // Independent streams for the operands of one seed.
 uint64_t OperandSeed(uint64_t seed, int index) {
@@ -134,7 +138,8 @@ std::pair<int64_t, int64_t> MatrixOf(const OperandSpec& spec) {
   return {spec.elements() / columns, columns};
 }
 
-// The operator's parts of a reference; operands are made when they are needed.
+// The operator's parts of a reference, on several threads at a time; operands
+// are made when they are needed.
 class PartOf : public PartialReference {
  public:
   using Values = std::vector<std::vector<double>>;
@@ -152,14 +157,15 @@ class PartOf : public PartialReference {
 
  private:
   const Values& values() const {
-    if (!values_) values_ = make_values_();
-    return *values_;
+    std::call_once(once_, [this] { values_ = make_values_(); });
+    return values_;
   }
 
   const Operator& op_;
   const proto::Shape& shape_;
   const std::function<Values()> make_values_;
-  mutable absl::optional<Values> values_;
+  mutable std::once_flag once_;
+  mutable Values values_;
 };
 
 // Each list behind its length, as they lie in memory: for this machine alone.
@@ -397,8 +403,9 @@ void CheckedOperands::TrimCache() {
     }
   }
   const int64_t limit =
-      std::max(kCacheBytes, kCachedFillings * bytes_per_set_ +
-                                kCachedReferences * reference_bytes);
+      std::max(kCacheBytes, std::min(MachineMemoryBytes() / kPartOfMemory,
+                                     kCachedFillings * bytes_per_set_ +
+                                         kCachedReferences * reference_bytes));
   int64_t bytes = 0;
   for (auto it = cache_.begin(); it != cache_.end();) {
     bytes += (*it)->bytes();
@@ -530,7 +537,7 @@ void CheckedOperands::ComputeReference() {
   TrimCache();
 }
 
-absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
+void CheckedOperands::Make(uint64_t seed, Values values) {
   const auto cached =
       std::find_if(cache_.begin(), cache_.end(), [&](const auto& data) {
         return data->seed == seed && data->values == values;
@@ -555,6 +562,11 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
     cache_.push_front(std::make_shared<DataSet>(std::move(data)));
     TrimCache();
   }
+  filled_ = true;
+}
+
+absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
+  Make(seed, values);
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     if (specs_[i].role == Role::kOutput) continue;
     const std::vector<char>& bytes = current().inputs[i];
@@ -571,8 +583,33 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
       operands_[i].initial = bytes;
     }
   }
-  filled_ = true;
   return absl::OkStatus();
+}
+
+CheckedOperands::Made CheckedOperands::TakeMade(uint64_t seed) {
+  Made made;
+  for (auto it = cache_.begin(); it != cache_.end();) {
+    const auto here = it++;
+    if ((*here)->seed != seed) continue;
+    made.data_.push_back(std::move(*here));
+    cache_.erase(here);
+  }
+  filled_ &= !cache_.empty();
+  return made;
+}
+
+void CheckedOperands::Adopt(Made made) {
+  for (std::shared_ptr<DataSet>& data : made.data_) {
+    const bool known =
+        std::any_of(cache_.begin(), cache_.end(), [&](const auto& other) {
+          return other->seed == data->seed && other->values == data->values;
+        });
+    if (known) continue;
+    // The current inputs stay so.
+    cache_.insert(cache_.empty() ? cache_.begin() : std::next(cache_.begin()),
+                  std::move(data));
+  }
+  TrimCache();
 }
 
 absl::Status CheckedOperands::FillFar(int index) {

@@ -90,6 +90,16 @@ class CheckedOperands : public OperandSets {
   // shared folder. It may take long; Verify() does it where nobody did before.
   void ComputeReference();
 
+  // Inputs are made for other operands of the same operator and shape: Make()
+  // is Fill() but for the device, to which nothing is written.
+  void Make(uint64_t seed, Values values);
+  // Those of the seed, with their reference if it was computed. They are made
+  // anew here when they are needed again.
+  class Made;
+  Made TakeMade(uint64_t seed);
+  // Fill() and ComputeReference() find them from now on.
+  void Adopt(Made made);
+
   // Device addresses in the order of Operator::Operands(), for
   // Invocation::Run().
   absl::Span<void* const> addresses(int set) const override {
@@ -212,6 +222,12 @@ class CheckedOperands : public OperandSets {
   std::shared_ptr<std::vector<std::vector<char>>> taken_;
   absl::optional<FileCache> shared_;
   std::string shared_build_;
+};
+
+class CheckedOperands::Made {
+ private:
+  friend class CheckedOperands;
+  std::vector<std::shared_ptr<DataSet>> data_;
 };
 
 class CheckedOperands::Results {

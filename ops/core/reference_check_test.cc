@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -495,7 +496,7 @@ class Product : public Operator {
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     return {1e-4, 0};
   }
-  mutable int rows = 0;
+  mutable std::atomic<int> rows = 0;
   mutable int times = 0;
 };
 

@@ -16,8 +16,13 @@ V MinusInfinity() {
   return hn::BitCast(D(), hn::Set(hn::RebindToUnsigned<D>(), 0xff800000u));
 }
 
+// Exponentials go to `exponentials`, which may be y. Where it is not, y is
+// written past the caches. While they are computed, as many columns of `ahead`
+// are prefetched, unless it is nullptr: the other passes take no time to speak
+// of, and memory would stand still in this one.
 template <int kUnroll>
-HWY_INLINE void ThreePassRow(const float* x, int64_t cols, float* y) {
+HWY_INLINE void ThreePassRow(const float* x, int64_t cols, const float* ahead,
+                             float* exponentials, float* y) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
   const V filler = MinusInfinity();
@@ -37,21 +42,22 @@ HWY_INLINE void ThreePassRow(const float* x, int64_t cols, float* y) {
   int64_t j = 0;
   for (; j + kUnroll * lanes <= cols; j += kUnroll * lanes) {
     OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
+      if (ahead != nullptr) hwy::Prefetch(ahead + j + u * lanes);
       const V e = ExpOfNonPositive(
           d, hn::Sub(hn::LoadU(d, x + j + u * lanes), row_max));
-      hn::StoreU(e, d, y + j + u * lanes);
+      hn::StoreU(e, d, exponentials + j + u * lanes);
       sum[u] = hn::Add(sum[u], e);
     }
   }
   for (; j + lanes <= cols; j += lanes) {
     const V e = ExpOfNonPositive(d, hn::Sub(hn::LoadU(d, x + j), row_max));
-    hn::StoreU(e, d, y + j);
+    hn::StoreU(e, d, exponentials + j);
     sum[0] = hn::Add(sum[0], e);
   }
   if (j < cols) {
     const V e = ExpOfNonPositive(
         d, hn::Sub(LoadFirst(x + j, cols - j, filler), row_max));
-    StoreFirst(e, cols - j, y + j);
+    StoreFirst(e, cols - j, exponentials + j);
     sum[0] = hn::Add(sum[0], e);
   }
   OPTRAIL_UNROLL for (int u = 1; u < kUnroll; ++u) {
@@ -59,7 +65,7 @@ HWY_INLINE void ThreePassRow(const float* x, int64_t cols, float* y) {
   }
 
   const V scale = hn::Div(hn::Set(d, 1.0f), hn::SumOfLanes(d, sum[0]));
-  MapRow<kUnroll>(y, cols, /*stream=*/false, y,
+  MapRow<kUnroll>(exponentials, cols, /*stream=*/exponentials != y, y,
                   [&](V v) OPTRAIL_INLINE_LAMBDA { return hn::Mul(v, scale); });
 }
 
@@ -175,7 +181,7 @@ HWY_INLINE void TwoPassRow(const float* x, int64_t cols, bool stream,
     largest[0] = hn::Max(largest[0], largest[u]);
   }
   if (!(hn::GetLane(hn::MaxOfLanes(d, largest[0])) <= kTwoPassLimit)) {
-    ThreePassRow<kUnroll>(x, cols, y);
+    ThreePassRow<kUnroll>(x, cols, /*ahead=*/nullptr, y, y);
     return;
   }
 
@@ -197,7 +203,10 @@ void SoftmaxOfRows(const SoftmaxRows& work) {
     const float* x = work.x + i * work.cols;
     float* y = work.y + i * work.cols;
     if constexpr (kAlgorithm == SoftmaxAlgorithm::kThreePass) {
-      ThreePassRow<kUnroll>(x, work.cols, y);
+      HWY_ALIGN float row[kMostStreamedCols];
+      ThreePassRow<kUnroll>(x, work.cols,
+                            i + 1 < work.rows_left ? x + work.cols : nullptr,
+                            work.stream ? row : y, y);
     } else if constexpr (kAlgorithm == SoftmaxAlgorithm::kOnline) {
       OnlineRow<kUnroll>(x, work.cols, work.stream, y);
     } else {

@@ -15,7 +15,8 @@
 
 namespace optrail::ops {
 
-// kThreePass: maximum; exponentials and their sum; scaling. Reads y back.
+// kThreePass: maximum; exponentials and their sum; scaling. Reads y back, or
+//   what it keeps in place of it where stores go past the caches.
 // kOnline: maximum and sum together, the sum being rescaled whenever a new
 //   maximum turns up; then the exponentials again. (Milakov and Gimelshein,
 //   "Online normalizer calculation for softmax", 2018.)
@@ -25,14 +26,19 @@ namespace optrail::ops {
 //   kThreePass.
 using SoftmaxAlgorithm = SoftmaxKnobs::Algorithm;
 
+// Rows of as many floats stay in L1, twice.
+inline constexpr int64_t kMostStreamedCols = 4096;
+
 struct SoftmaxRows {
   const float* x = nullptr;
   float* y = nullptr;
   int64_t rows = 0;
   int64_t cols = 0;
-  // Writes past the caches. Needs every row of y aligned to 64 bytes;
-  // kThreePass ignores it.
+  // Writes past the caches. Needs every row of y aligned to 64 bytes, and for
+  // kThreePass at most kMostStreamedCols columns.
   bool stream = false;
+  // Of the matrix, from the first of these on: kThreePass prefetches the next.
+  int64_t rows_left = 0;
 };
 
 using RowSoftmax = void (*)(const SoftmaxRows&);

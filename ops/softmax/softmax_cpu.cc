@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_kernel.h"
@@ -42,6 +43,7 @@ class SoftmaxCpuInvocation : public Invocation {
       work.rows = std::min(rows_per_task_, rows_ - row);
       work.cols = cols_;
       work.stream = stream;
+      work.rows_left = rows_ - row;
       softmax_(work);
     });
   }
@@ -84,6 +86,13 @@ class SoftmaxCpu : public CpuKernel {
     if (knobs.stores == SoftmaxKnobs::Stores::kStreaming && cols % 16 != 0) {
       return absl::InvalidArgumentError(
           "streaming stores need rows of whole cache lines");
+    }
+    if (knobs.stores == SoftmaxKnobs::Stores::kStreaming &&
+        knobs.algorithm == SoftmaxAlgorithm::kThreePass &&
+        cols > kMostStreamedCols) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "three passes keep a row in place of y where they stream: at most ",
+          kMostStreamedCols, " columns"));
     }
     const RowSoftmax softmax =
         FindRowSoftmax(knobs.algorithm, static_cast<int>(knobs.unroll));

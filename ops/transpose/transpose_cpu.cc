@@ -1,11 +1,15 @@
 // The CPU kernel of transpose: blocks for the caches, squares in registers
-// (ops/lib/transpose-inl.h).
+// (ops/lib/transpose-inl.h). Where rows of y begin in the middle of a line,
+// what a block gives to a row is put together first, so that whole lines are
+// written but for the first and the last.
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ops/lib/cpu_frame.h"
 #include "ops/transpose/transpose_knobs.h"
@@ -23,6 +27,14 @@ namespace optrail::ops {
 using BlockTranspose = void (*)(const float* x, int64_t rows, int64_t cols,
                                 int64_t ldx, float* y, int64_t ldy);
 
+struct BlockTransposes {
+  BlockTranspose aligned = nullptr;    // every row of y, to 64 bytes
+  BlockTranspose unaligned = nullptr;  // at most kMostBlockRows rows
+};
+
+// As the space has it.
+constexpr int64_t kMostBlockRows = 512;
+
 }  // namespace optrail::ops
 #endif  // OPTRAIL_TRANSPOSE_ONCE
 
@@ -30,23 +42,70 @@ HWY_BEFORE_NAMESPACE();
 namespace optrail::ops::HWY_NAMESPACE {
 namespace {
 
-template <TransposeKnobs::Stores kStores>
-void Block(const float* x, int64_t rows, int64_t cols, int64_t ldx, float* y,
-           int64_t ldy) {
-  constexpr bool kStream = kStores == TransposeKnobs::Stores::kStreaming;
+template <bool kStream>
+void AlignedBlock(const float* x, int64_t rows, int64_t cols, int64_t ldx,
+                  float* y, int64_t ldy) {
   TransposeBlock<kStream>(x, rows, cols, ldx, y, ldy);
   if (kStream) hwy::FlushStream();
 }
 
-BlockTranspose Choose(int instantiation) {
+// y[i] = x[i], in whole vectors of y but for the first and the last.
+template <bool kStream>
+HWY_INLINE void CopyToLines(const float* x, int64_t count, float* y) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto beyond = static_cast<int64_t>(reinterpret_cast<uintptr_t>(y) /
+                                           sizeof(float) % hn::Lanes(d));
+  int64_t i = beyond == 0 ? 0 : std::min(lanes - beyond, count);
+  if (i > 0) StoreFirst(LoadFirst(x, i, hn::Zero(d)), i, y);
+  for (; i + lanes <= count; i += lanes) {
+    const V v = hn::LoadU(d, x + i);
+    if (kStream) {
+      hn::Stream(v, d, y + i);
+    } else {
+      hn::Store(v, d, y + i);
+    }
+  }
+  if (i < count) {
+    StoreFirst(LoadFirst(x + i, count - i, hn::Zero(d)), count - i, y + i);
+  }
+}
+
+template <bool kStream>
+void UnalignedBlock(const float* x, int64_t rows, int64_t cols, int64_t ldx,
+                    float* y, int64_t ldy) {
+  // Of few rows there is hardly a whole line.
+  if (rows < 4 * kSquare) {
+    return TransposeBlock<false>(x, rows, cols, ldx, y, ldy);
+  }
+  // A line more than the rows need, so that they fall into different sets.
+  constexpr int64_t kStride = kMostBlockRows + 16;
+  HWY_ALIGN float strip[kSquare * kStride];
+  for (int64_t c = 0; c < cols; c += kSquare) {
+    const int64_t count = std::min<int64_t>(kSquare, cols - c);
+    TransposeBlock<false>(x + c, rows, count, ldx, strip, kStride);
+    for (int64_t i = 0; i < count; ++i) {
+      CopyToLines<kStream>(strip + i * kStride, rows, y + (c + i) * ldy);
+    }
+  }
+  if (kStream) hwy::FlushStream();
+}
+
+template <TransposeKnobs::Stores kStores>
+BlockTransposes BlocksFor() {
+  constexpr bool kStream = kStores == TransposeKnobs::Stores::kStreaming;
+  return {&AlignedBlock<kStream>, &UnalignedBlock<kStream>};
+}
+
+BlockTransposes Choose(int instantiation) {
   switch (instantiation) {
 #define OPTRAIL_CASE(index, stores) \
   case index:                       \
-    return &Block<stores>;
+    return BlocksFor<stores>();
     OPTRAIL_TRANSPOSE_INSTANTIATIONS(OPTRAIL_CASE)
 #undef OPTRAIL_CASE
     default:
-      return nullptr;
+      return {};
   }
 }
 
@@ -68,23 +127,22 @@ class TransposeCpu : public KnobKernel<TransposeKnobs> {
       CpuDevice& device) const override {
     const int64_t rows = shape.dims(0).value();
     const int64_t cols = shape.dims(1).value();
-    TransposeKnobs cached = knobs;
-    cached.stores = TransposeKnobs::Stores::kCached;
-    const BlockTranspose unaligned =
-        HWY_DYNAMIC_DISPATCH(Choose)(cached.InstantiationIndex());
-    // A row of y may start anywhere in a cache line.
-    const BlockTranspose block =
-        rows % 16 == 0
-            ? HWY_DYNAMIC_DISPATCH(Choose)(knobs.InstantiationIndex())
-            : unaligned;
-    if (block == nullptr || unaligned == nullptr) return NotCompiled();
+    const BlockTransposes blocks =
+        HWY_DYNAMIC_DISPATCH(Choose)(knobs.InstantiationIndex());
+    if (blocks.aligned == nullptr) return NotCompiled();
+    if (knobs.block_rows > kMostBlockRows) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("at most ", kMostBlockRows, " rows of x in a task"));
+    }
     const int64_t block_rows = knobs.block_rows;
     const int64_t block_cols = knobs.block_cols;
     const bool down = knobs.order == TransposeKnobs::Order::kDown;
     return MakeInvocation([=, &device](absl::Span<void* const> operands) {
       const auto* x = static_cast<const float*>(operands[0]);
       auto* y = static_cast<float*>(operands[1]);
-      const BlockTranspose run = IsAligned(y) ? block : unaligned;
+      // A row of y may start anywhere in a cache line.
+      const BlockTranspose run =
+          rows % 16 == 0 && IsAligned(y) ? blocks.aligned : blocks.unaligned;
       const int64_t across = CeilDiv(cols, block_cols);
       const int64_t along = CeilDiv(rows, block_rows);
       device.ParallelFor(across * along, [&](int64_t task) {

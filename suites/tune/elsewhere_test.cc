@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -236,6 +237,8 @@ TEST_F(ElsewhereTest, ADriverThatHasToWaitSaysSoAndIsServed) {
     proto::EvaluatorReply reply;
     ASSERT_TRUE(reply.ParseFromString(channel.Read().value_or("")));
     before = reply.waiting().sessions_before();
+    // The worker tells of each of them, into a pipe that nobody reads.
+    absl::SleepFor(absl::Milliseconds(10));
   }
   first.reset();
   driver.join();

@@ -17,13 +17,13 @@ constexpr uint64_t kFirstProofSeed = 2000;
 // Opening processes takes the processors, and the driver does it one at a time:
 // those of finalists are opened one after the other in the course of the
 // search, as fast as that goes, and while no more than half of what waits is
-// compiled not even that.
+// compiled each only once the one before it is open.
 constexpr int kAnswersAnOpening = 8;
 constexpr int64_t kOpeningNs = 40'000'000;
 
-// Of a proof that has used what was opened while the search went on: as many
+// Of a proof that needs more than was opened while the search went on: as many
 // rounds take as long as opening a process.
-constexpr int kProofsAhead = 3;
+constexpr int kProofsAhead = 5;
 
 // A bound on what a meter reads says nothing of the stopwatch.
 bool IsTimed(const tuning::Request& request) {
@@ -106,7 +106,9 @@ void SessionEvaluator::OpenAhead(Purpose purpose, int64_t round) {
     }
     evaluator_.OpenAhead(process);
   } else {
-    evaluator_.OpenAhead(ComingFor(purpose, round));
+    const ComingProcess process = ComingFor(purpose, round);
+    last_opened_ = process.process_of_round;
+    evaluator_.OpenAhead(process);
   }
 }
 
@@ -127,6 +129,7 @@ void SessionEvaluator::OpenAhead(const tuning::Request& request) {
       OpenAhead(Purpose::kRank, rank_processes_opened_++);
     }
   }
+  if (request.purpose == Purpose::kProve) ReleaseRankProcesses();
   // Most proofs need no more than the first few; where one does, a few are
   // opened beside each round.
   int64_t opened = options_.processes_ahead;
@@ -136,6 +139,21 @@ void SessionEvaluator::OpenAhead(const tuning::Request& request) {
   }
   while (proof_rounds_opened_ < opened) {
     OpenAhead(Purpose::kProve, proof_rounds_opened_++);
+  }
+}
+
+bool SessionEvaluator::IsUnderWay(Purpose purpose) const {
+  return (begun_ && begun_->request.purpose == purpose) ||
+         std::any_of(waiting_.begin(), waiting_.end(),
+                     [purpose](const tuning::Request& request) {
+                       return request.purpose == purpose;
+                     });
+}
+
+void SessionEvaluator::ReleaseRankProcesses() {
+  if (IsUnderWay(Purpose::kRank)) return;
+  for (; rank_processes_opened_ > 0; --rank_processes_opened_) {
+    evaluator_.Release(ProcessOf(Purpose::kRank, rank_processes_opened_ - 1));
   }
 }
 
@@ -153,7 +171,10 @@ void SessionEvaluator::OpenFinalists(const Begun& begun, int64_t elapsed_ns) {
   const auto compiling = std::count_if(
       waiting_.begin(), waiting_.end(),
       [this](const auto& one) { return !evaluator_.IsReady(one.config); });
-  if (2 * compiling > static_cast<int64_t>(waiting_.size())) return;
+  if (2 * compiling > static_cast<int64_t>(waiting_.size()) && last_opened_ &&
+      !evaluator_.IsOpen(last_opened_)) {
+    return;
+  }
   answers_since_opening_ = 0;
   ns_since_opening_ = 0;
   if (rank_processes_opened_ < options_.input_sets) {
@@ -221,7 +242,10 @@ std::vector<tuning::Answer> SessionEvaluator::Answered(const Begun& begun) {
 }
 
 bool SessionEvaluator::IsReady() {
-  return begun_ || waiting_.empty() || FirstReady() != waiting_.end();
+  if (begun_ || waiting_.empty()) return true;
+  const auto next = FirstReady();
+  return next != waiting_.end() &&
+         evaluator_.IsOpen(OptionsFor(*next).process_of_round);
 }
 
 void SessionEvaluator::Cancel(int64_t ticket) {

@@ -56,7 +56,8 @@ inline constexpr double kCallsOfAReading = 12;
 inline constexpr double kLongestReadings = 2;
 
 // Where processes are opened ahead, one for each set of inputs serves all
-// rounds in which finalists are ranked, in turn; the proof has new ones. There,
+// rounds in which finalists are ranked, in turn; the proof has others, one for
+// each of its rounds, those of the ranking with new operands at last. There,
 // inputs beyond this are one set, and fewer wait: making them ready takes
 // longer than anything else, and what is random in them is much already.
 inline constexpr int64_t kLargeInputBytes = int64_t{64} << 20;
@@ -133,6 +134,9 @@ class SessionEvaluator : public tuning::Evaluator {
   void Tighten(tuning::Request* request) const;
   // The default, which the search may never ask for.
   void PrepareDefault(const tuning::Request& request);
+  bool IsUnderWay(tuning::Purpose purpose) const;
+  // Those in which finalists were ranked, once a proof has begun.
+  void ReleaseRankProcesses();
   // Those of the rounds that come after the request, or after the search.
   void OpenAhead(const tuning::Request& request);
   void OpenAhead(tuning::Purpose purpose, int64_t round);
@@ -153,6 +157,7 @@ class SessionEvaluator : public tuning::Evaluator {
   int64_t answered_ = 0;
   int rank_processes_opened_ = 0;
   int64_t proof_rounds_opened_ = 0;
+  absl::optional<int64_t> last_opened_;  // of finalists
   int answers_since_opening_ = 0;
   int64_t ns_since_opening_ = 0;
   bool default_prepared_ = false;

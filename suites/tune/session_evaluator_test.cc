@@ -51,6 +51,12 @@ class Recording : public Evaluator {
   void Prepare(const proto::Config& config) override {
     prepared.push_back(tuning::CanonicalText(config));
   }
+  bool IsOpen(absl::optional<int64_t>) override { return open; }
+  void Release(int64_t process_of_round) override {
+    released.insert(process_of_round);
+  }
+  bool open = true;
+  std::set<int64_t> released;
   EvaluationOptions seen;
   Evaluation next;
   std::vector<ComingProcess> opened;
@@ -153,6 +159,9 @@ TEST_F(SessionEvaluatorTest, IsReadyOnceAConfigIsCompiled) {
   EXPECT_FALSE(evaluator.IsReady());
   measured_.ready = true;
   EXPECT_TRUE(evaluator.IsReady());
+  // And the process that measures it is open.
+  measured_.open = false;
+  EXPECT_FALSE(evaluator.IsReady());
 }
 
 TEST_F(SessionEvaluatorTest, OfLongCallsNoneIsBegunAhead) {
@@ -230,6 +239,7 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
     rank.insert(*seen.process_of_round);
   }
   EXPECT_EQ(rank.size(), kInputSets);
+  EXPECT_TRUE(measured_.released.empty());
   for (int64_t round = 0; round < 8; ++round) {
     const EvaluationOptions seen = ask(Purpose::kProve, round);
     EXPECT_EQ(is_open(seen), round < 5) << round;
@@ -237,22 +247,57 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
     proof.insert(*seen.process_of_round);
   }
   EXPECT_EQ(proof.size(), 8);
+  EXPECT_EQ(measured_.released, rank);
+}
+
+TEST_F(SessionEvaluatorTest, AProofThatGoesOnHasItsProcessesInTime) {
+  options_.processes_ahead = 5;
+  SessionEvaluator evaluator(measured_, options_);
+  request_.purpose = Purpose::kRank;
+  evaluator.Submit(request_);
+  request_.purpose = Purpose::kProve;
+  // The ranking is not over.
+  evaluator.Submit(request_);
+  EXPECT_TRUE(measured_.released.empty());
+  for (int i = 0; i < 2; ++i) evaluator.Poll(absl::InfiniteDuration());
+  for (int64_t round = 1; round < 12; ++round) {
+    request_.round = round;
+    evaluator.Submit(request_);
+    EXPECT_EQ(measured_.released.size(), kInputSets);
+    evaluator.Poll(absl::InfiniteDuration());
+    // Rounds that most proofs need, then as many more as open meanwhile.
+    const int64_t proofs =
+        static_cast<int64_t>(measured_.opened.size()) - kInputSets;
+    EXPECT_EQ(proofs, round < 3 ? 5 : round + 5) << round;
+  }
 }
 
 // Compilers have the processors first.
-TEST_F(SessionEvaluatorTest, NoFinalistIsOpenedWhileMostOfWhatWaitsCompiles) {
+TEST_F(SessionEvaluatorTest,
+       FinalistsAreOpenedSinglyWhileMostOfWhatWaitsCompiles) {
   options_.processes_ahead = 5;
   options_.finalists_ahead = [] { return true; };
   measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
   SessionEvaluator evaluator(measured_, options_);
-  for (int i = 0; i < 4; ++i) evaluator.Submit(request_);
+  for (int i = 0; i < 6; ++i) evaluator.Submit(request_);
   const size_t of_search = measured_.opened.size();
   measured_.ready_after = false;
-  evaluator.Poll(absl::InfiniteDuration());
-  EXPECT_EQ(measured_.opened.size(), of_search);
-  measured_.ready = measured_.ready_after = true;
-  evaluator.Poll(absl::InfiniteDuration());
+  const auto poll = [&] {
+    measured_.ready = true;
+    evaluator.Poll(absl::InfiniteDuration());
+  };
+  poll();
   EXPECT_EQ(measured_.opened.size(), of_search + 1);
+  measured_.open = false;
+  poll();
+  EXPECT_EQ(measured_.opened.size(), of_search + 1);
+  measured_.open = true;
+  poll();
+  EXPECT_EQ(measured_.opened.size(), of_search + 2);
+  measured_.open = false;
+  measured_.ready_after = true;
+  poll();
+  EXPECT_EQ(measured_.opened.size(), of_search + 3);
 }
 
 TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {

@@ -27,6 +27,7 @@ proto::WorkerReply Ended(const ExitInfo& exit, absl::string_view stderr_tail,
                                     "killed"));
       return reply;
     case ExitInfo::Kind::kOutOfMemory:
+    case ExitInfo::Kind::kMachineOutOfMemory:
       reply.set_outcome(proto::OUT_OF_MEMORY);
       break;
     default:

@@ -1,8 +1,9 @@
 // This binary is its own worker: it says that it waits for its turn, and for
-// how long its one argument tells.
+// how long its one argument tells; or it is killed.
 
 #include "suites/worker/exchange.h"
 
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -10,16 +11,22 @@
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace optrail::suites {
 namespace {
 
-constexpr char kWaits[] = "--waits_ms", kHangs[] = "--hangs";
+using ::testing::HasSubstr;
+
+constexpr char kWaits[] = "--waits_ms", kHangs[] = "--hangs",
+               kKilled[] = "--killed";
 constexpr absl::Duration kDeadline = absl::Milliseconds(500);
 
 int Serve(FrameChannel& channel, const char* how, int milliseconds) {
   if (!channel.Read().ok()) return 1;
+  if (std::strcmp(how, kKilled) == 0) std::raise(SIGKILL);
   const auto tell = [&](proto::WorkerReply::Turn turn) {
     proto::WorkerReply reply;
     reply.set_turn(turn);
@@ -46,6 +53,40 @@ Exchanged Ask(const char* how, absl::Duration waits) {
                   **process);
 }
 
+// What becomes of a worker that is killed, while the kernel counts what it
+// kills from `before` to `after`.
+proto::WorkerReply Killed(const std::string& before, const std::string& after) {
+  SubprocessOptions options;
+  options.kernel_counts = JoinPath(::testing::TempDir(), "vmstat");
+  EXPECT_TRUE(WriteFileAtomically(options.kernel_counts, before).ok());
+  auto process = Subprocess::Start({"/proc/self/exe", kKilled, "0"}, options);
+  EXPECT_TRUE(process.ok()) << process.status();
+  EXPECT_TRUE(WriteFileAtomically(options.kernel_counts, after).ok());
+  return Exchange(proto::WorkerRequest(), kDeadline, int64_t{1} << 30,
+                  **process)
+      .reply;
+}
+
+TEST(Exchange, TellsWhatTheKernelKillsForWantOfMemoryFromACrash) {
+  const proto::WorkerReply reply = Killed("oom_kill 0\n", "oom_kill 1\n");
+  EXPECT_EQ(reply.outcome(), proto::OUT_OF_MEMORY);
+  EXPECT_THAT(reply.detail(), HasSubstr("the worker was killed by the kernel"));
+  EXPECT_EQ(Killed("oom_kill 1\n", "oom_kill 1\n").outcome(), proto::CRASHED);
+}
+
+TEST(Exchange, NamesTheLimitOfMemory) {
+  SubprocessOptions options;
+  options.max_resident_bytes = 1 << 20;  // less than it begins with
+  auto process = Subprocess::Start({"/proc/self/exe", kHangs, "0"}, options);
+  ASSERT_TRUE(process.ok()) << process.status();
+  const proto::WorkerReply reply =
+      Exchange(proto::WorkerRequest(), absl::Minutes(1),
+               options.max_resident_bytes, **process)
+          .reply;
+  EXPECT_EQ(reply.outcome(), proto::OUT_OF_MEMORY);
+  EXPECT_THAT(reply.detail(), HasSubstr("its memory limit of 1.00 MiB"));
+}
+
 TEST(Exchange, ADeadlineStandsStillWhileItWaitsForItsTurn) {
   const Exchanged exchanged = Ask(kWaits, 3 * kDeadline);
   EXPECT_TRUE(exchanged.answered);
@@ -57,6 +98,7 @@ TEST(Exchange, AndGoesOnOnceItHasIt) {
   const Exchanged exchanged = Ask(kHangs, absl::ZeroDuration());
   EXPECT_FALSE(exchanged.answered);
   EXPECT_EQ(exchanged.reply.outcome(), proto::TIMED_OUT);
+  EXPECT_THAT(exchanged.reply.detail(), HasSubstr("within 500ms"));
 }
 
 }  // namespace
@@ -64,9 +106,11 @@ TEST(Exchange, AndGoesOnOnceItHasIt) {
 
 int main(int argc, char** argv) {
   using optrail::suites::kHangs;
+  using optrail::suites::kKilled;
   using optrail::suites::kWaits;
-  if (argc == 3 && (std::strcmp(argv[1], kWaits) == 0 ||
-                    std::strcmp(argv[1], kHangs) == 0)) {
+  if (argc == 3 &&
+      (std::strcmp(argv[1], kWaits) == 0 || std::strcmp(argv[1], kHangs) == 0 ||
+       std::strcmp(argv[1], kKilled) == 0)) {
     optrail::DieWithParent();
     auto channel = optrail::FrameChannel::TakeStandardStreams();
     int milliseconds = 0;

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -132,28 +133,38 @@ void EndWorkers(std::vector<std::unique_ptr<OpenedWorker>> workers) {
   }).detach();
 }
 
+void UsedWorkers::Expect(int64_t memory_cap_bytes) {
+  memory_cap_bytes_ = std::max(memory_cap_bytes_, memory_cap_bytes);
+}
+
 void UsedWorkers::Keep(std::unique_ptr<OpenedWorker> worker) {
   workers_.push_back(std::move(worker));
-  std::vector<std::unique_ptr<OpenedWorker>> ended;
-  if (!workers_.back()->MayGoOn() || workers_.size() > kMaxUsed) {
-    ended.push_back(std::move(workers_.back()));
-    workers_.pop_back();
+  auto ended = workers_.end();
+  if (!workers_.back()->MayGoOn()) {
+    --ended;
+  } else if (workers_.size() > kMaxUsed) {
+    ended = std::min_element(
+        workers_.begin(), workers_.end(), [](const auto& a, const auto& b) {
+          return a->memory_cap_bytes() < b->memory_cap_bytes();
+        });
   }
-  EndWorkers(std::move(ended));
+  if (ended == workers_.end()) return;
+  std::vector<std::unique_ptr<OpenedWorker>> list;
+  list.push_back(std::move(*ended));
+  workers_.erase(ended);
+  EndWorkers(std::move(list));
 }
 
 std::unique_ptr<OpenedWorker> UsedWorkers::Take(
     const OpenedWorkerOptions& options) {
-  // Those that are still making ready last.
-  for (const bool idle : {true, false}) {
-    for (auto it = workers_.begin(); it != workers_.end(); ++it) {
-      if ((*it)->IsIdle() != idle || !(*it)->Suits(options)) continue;
-      std::unique_ptr<OpenedWorker> worker = std::move(*it);
-      workers_.erase(it);
-      return worker;
-    }
-  }
-  return nullptr;
+  const auto found = std::find_if(
+      workers_.begin(), workers_.end(), [&options](const auto& worker) {
+        return worker->HasOpened() && worker->Suits(options);
+      });
+  if (found == workers_.end()) return nullptr;
+  std::unique_ptr<OpenedWorker> worker = std::move(*found);
+  workers_.erase(found);
+  return worker;
 }
 
 void UsedWorkers::Clear() { EndWorkers(std::exchange(workers_, {})); }

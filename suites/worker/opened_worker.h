@@ -49,6 +49,8 @@ class OpenedWorker {
   // Whether it waits for a request, none of which went wrong so far, and can be
   // told such a task next.
   bool IsIdle() const;
+  // Whether AwaitOpen() would not wait.
+  bool HasOpened() const { return awaited_ || process_->HasOutput(); }
   // Idle, or still making ready for a task that nobody asks about any more.
   bool MayGoOn() const { return !awaited_ || IsIdle(); }
   bool Suits(const OpenedWorkerOptions& options) const;
@@ -76,6 +78,8 @@ class OpenedWorker {
 
   // False once a process ended instead of answering.
   bool alive() const { return alive_; }
+  // Of the process, whatever task it has.
+  int64_t memory_cap_bytes() const { return memory_cap_bytes_; }
 
   // Begins to end it; the destructor waits. Several end faster so than one
   // after the other: giving a device back takes its time.
@@ -101,7 +105,8 @@ class OpenedWorker {
 // Whether a process that answered so can be asked again.
 bool LeavesNothingBehind(proto::Outcome outcome);
 
-// Processes that a task is done with, for tasks that come after it.
+// Processes that a task is done with, for tasks that come after it. All tasks
+// that share it are expected first, so that the processes of each suit all.
 class UsedWorkers {
  public:
   UsedWorkers() = default;
@@ -109,14 +114,21 @@ class UsedWorkers {
   UsedWorkers(const UsedWorkers&) = delete;
   UsedWorkers& operator=(const UsedWorkers&) = delete;
 
-  // Ends it where it is not idle or there are enough.
+  // A task is going to need processes of this cap.
+  void Expect(int64_t memory_cap_bytes);
+  // The largest that was expected.
+  int64_t memory_cap_bytes() const { return memory_cap_bytes_; }
+
+  // Ends it where it is not idle. Where there are enough, the one with the
+  // smallest cap goes, which suits fewest.
   void Keep(std::unique_ptr<OpenedWorker> worker);
-  // nullptr: none suits.
+  // One that need not be waited for; nullptr: none suits.
   std::unique_ptr<OpenedWorker> Take(const OpenedWorkerOptions& options);
   void Clear();
 
  private:
   std::vector<std::unique_ptr<OpenedWorker>> workers_;
+  int64_t memory_cap_bytes_ = 0;
 };
 
 // Ends them without waiting: a second goes by until a driver has taken back

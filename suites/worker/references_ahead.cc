@@ -10,13 +10,13 @@
 #include "absl/status/statusor.h"
 #include "base/cpus.h"
 #include "ops/core/device_type.h"
-#include "ops/core/reference_check.h"
 
 namespace optrail::suites {
 namespace {
 
-// Before compilers, of which there are many, and behind who launches.
-constexpr int kNiceness = 3;
+// Far before compilers, of which there are many and which are not waited for as
+// much, and behind who launches.
+constexpr int kNiceness = 1;
 
 }  // namespace
 
@@ -38,15 +38,17 @@ ReferencesAhead::~ReferencesAhead() {
   thread_.join();
 }
 
-void ReferencesAhead::Await(uint64_t seed) {
+ops::CheckedOperands::Made ReferencesAhead::Await(uint64_t seed) {
   const auto found = std::find(seeds_.begin(), seeds_.end(), seed);
-  if (found == seeds_.end()) return;
+  if (found == seeds_.end()) return {};
   const auto index = static_cast<size_t>(found - seeds_.begin());
   const absl::MutexLock lock(&mutex_);
   const auto is_done = [this, index]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return done_ > index;
   };
   mutex_.Await(absl::Condition(&is_done));
+  return index < made_.size() ? std::exchange(made_[index], {})
+                              : ops::CheckedOperands::Made();
 }
 
 void ReferencesAhead::Compute() {
@@ -63,10 +65,15 @@ void ReferencesAhead::Compute() {
   }
   if (operands.ok()) (*operands)->ShareReferences(folder_, build_);
   for (const uint64_t seed : seeds_) {
-    if (operands.ok() && (*operands)->Fill(seed, ops::Values::kHard).ok()) {
+    ops::CheckedOperands::Made made;
+    if (operands.ok()) {
+      (*operands)->Make(seed, ops::Values::kHard);
       (*operands)->ComputeReference();
+      (*operands)->Make(seed, ops::Values::kTypical);
+      made = (*operands)->TakeMade(seed);
     }
     const absl::MutexLock lock(&mutex_);
+    made_.push_back(std::move(made));
     ++done_;
     if (ending_) done_ = seeds_.size();
     if (done_ >= seeds_.size()) return;

@@ -66,6 +66,28 @@ TEST(ReferencesAhead, AreFoundByWhoeverNeedsThem) {
   EXPECT_EQ(op.computed, 2);
 }
 
+TEST(ReferencesAhead, AreAdoptedByThoseThatWait) {
+  const Double op;
+  const proto::Shape shape = *tuning::ParseShape("n=1000/f32");
+  ReferencesAhead ahead(op, shape, NewFolder(), "build", {3, 5});
+  const auto device = *ops::MakeDevice(proto::CPU, {});
+  const auto operands = *ops::CheckedOperands::Create(op, shape, *device);
+  for (int round = 0; round < 2; ++round) {
+    for (const uint64_t seed : {5, 3}) {
+      operands->Adopt(ahead.Await(seed));
+      ASSERT_TRUE(operands->Fill(seed, ops::Values::kHard).ok());
+      operands->ComputeReference();
+      ASSERT_TRUE(operands->Arm().ok());
+      const auto* const x = static_cast<float*>(operands->addresses()[0]);
+      auto* const y = static_cast<float*>(operands->addresses()[1]);
+      for (int i = 0; i < 1000; ++i) y[i] = 2 * x[i];
+      EXPECT_TRUE(operands->Verify().ok());
+      ASSERT_TRUE(operands->Fill(seed).ok());
+    }
+  }
+  EXPECT_EQ(op.computed, 2) << "without a folder in common";
+}
+
 TEST(ReferencesAhead, NobodyWaitsForWhatIsNotComing) {
   const Double op;
   const proto::Shape shape = *tuning::ParseShape("n=10/f32");

@@ -240,9 +240,13 @@ absl::Status Worker::Open(const proto::WorkerRequest::Open& request) {
   return MakeReady(ready);
 }
 
+void Worker::TakeMadeAhead(uint64_t input_seed) {
+  if (references_ != nullptr) operands_->Adopt(references_->Await(input_seed));
+}
+
 absl::Status Worker::MakeReady(const proto::WorkerRequest::MakeReady& request) {
   for (const uint64_t seed : request.input_seeds()) {
-    if (references_ != nullptr) references_->Await(seed);
+    TakeMadeAhead(seed);
     // Results are checked with hard values and timed with typical ones.
     OPTRAIL_RETURN_IF_ERROR(operands_->Fill(seed, ops::Values::kHard));
     operands_->ComputeReference();
@@ -275,9 +279,10 @@ absl::Status Worker::Meter(const proto::WorkerRequest::Evaluate& request,
 
 absl::StatusOr<ops::CheckedOperands::Results> Worker::RunChecked(
     uint64_t input_seed, ops::Invocation& invocation) {
-  if (references_ != nullptr) references_->Await(input_seed);
+  TakeMadeAhead(input_seed);
   OPTRAIL_RETURN_IF_ERROR(operands_->Fill(input_seed, ops::Values::kHard));
   OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
+  invocation.Pack(operands_->addresses());
   invocation.Run(operands_->addresses());
   OPTRAIL_RETURN_IF_ERROR(device_->Synchronize());
   OPTRAIL_RETURN_IF_ERROR(ops::TakeErrorOf(invocation));

@@ -74,6 +74,8 @@ class Worker {
  private:
   absl::Status Open(const proto::WorkerRequest::Open& request);
   absl::Status MakeReady(const proto::WorkerRequest::MakeReady& request);
+  // What another thread makes of the seed, if it does.
+  void TakeMadeAhead(uint64_t input_seed);
   proto::WorkerReply Evaluate(const proto::WorkerRequest::Evaluate& request);
   proto::WorkerReply EvaluateInTurn(
       const proto::WorkerRequest::Evaluate& request);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/cpus.h"
 #include "base/file.h"
+#include "base/machine_memory.h"
 #include "base/running_binary.h"
 #include "base/status_macros.h"
 #include "ops/core/compile_cache.h"
@@ -25,6 +26,10 @@ constexpr int64_t kWorkerOwnBytes = int64_t{256} << 20;
 
 // Of that, what stays resident in a worker that waits.
 constexpr int64_t kWaitingOwnBytes = int64_t{32} << 20;
+
+// Nobody may have more of the machine's memory: what takes it all ends by its
+// own limit, and not whom the kernel chooses.
+int64_t MostBytes() { return MachineMemoryBytes() / 8 * 7; }
 
 // Where processes are opened ahead, of those that were used: giving a device
 // back takes longer than keeping it.
@@ -83,7 +88,11 @@ std::string BinaryOf(const WorkerOptions& worker) {
 WorkerEvaluator::WorkerEvaluator(proto::Task task, WorkerOptions options)
     : task_(std::move(task)),
       options_(std::move(options)),
-      compilers_(options_.compilers) {}
+      compilers_(options_.compilers) {
+  if (options_.used != nullptr && ProcessesAhead() > 0) {
+    options_.used->Expect(OwnMemoryCap());
+  }
+}
 
 WorkerEvaluator::~WorkerEvaluator() { Rest(); }
 
@@ -92,18 +101,28 @@ int64_t WorkerEvaluator::waiting_bytes() const {
   return smaller_ && *smaller_ ? own + (*smaller_)->waiting_bytes() : own;
 }
 
+int64_t WorkerEvaluator::OwnMemoryCap() const {
+  return std::min(
+      kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes,
+      MostBytes());
+}
+
+bool WorkerEvaluator::KeepForOthers(std::unique_ptr<OpenedWorker>& worker) {
+  if (options_.used == nullptr || ProcessesAhead() == 0 || !worker->MayGoOn()) {
+    return false;
+  }
+  options_.used->Keep(std::move(worker));
+  return true;
+}
+
 void WorkerEvaluator::Rest() {
   std::vector<std::unique_ptr<OpenedWorker>> ended = std::move(ending_);
   ending_.clear();
   begun_ = false;
   for (auto& [round, slot] : slots_) {
     // That of the search has served many configs.
-    if (options_.used != nullptr && ProcessesAhead() > 0 && round &&
-        slot.worker->MayGoOn()) {
-      options_.used->Keep(std::move(slot.worker));
-    } else {
-      ended.push_back(std::move(slot.worker));
-    }
+    if (round && KeepForOthers(slot.worker)) continue;
+    ended.push_back(std::move(slot.worker));
   }
   slots_.clear();
   if (next_ != nullptr) ended.push_back(std::move(next_));
@@ -176,8 +195,10 @@ absl::StatusOr<std::unique_ptr<OpenedWorker>> WorkerEvaluator::StartOne(
   worker.binary = BinaryOf(options_);
   worker.task = task_;
   worker.shared_folder = options_.shared_folder;
-  worker.memory_cap_bytes =
-      kWorkerOwnBytes + TaskBytes(task_) + options_.max_config_bytes;
+  worker.memory_cap_bytes = OwnMemoryCap();
+  if (options_.used != nullptr && ProcessesAhead() > 0) {
+    worker.memory_cap_bytes = options_.used->memory_cap_bytes();
+  }
   worker.open_deadline = options_.open_deadline;
   if (options_.used != nullptr) {
     while (auto used = options_.used->Take(worker)) {
@@ -203,6 +224,18 @@ void WorkerEvaluator::OpenAhead(const ComingProcess& process) {
     // Said when it is needed.
     slots_.erase(process.process_of_round);
   }
+}
+
+bool WorkerEvaluator::IsOpen(absl::optional<int64_t> process_of_round) {
+  const auto found = slots_.find(process_of_round);
+  return found == slots_.end() || found->second.worker->HasOpened();
+}
+
+void WorkerEvaluator::Release(int64_t process_of_round) {
+  const auto found = slots_.find(process_of_round);
+  // One of them may be the one that has begun.
+  if (found == slots_.end() || begun_) return;
+  if (KeepForOthers(found->second.worker)) slots_.erase(found);
 }
 
 void WorkerEvaluator::StopAhead() {

@@ -48,7 +48,7 @@ struct WorkerOptions {
   // once it needs one. Its limits are its own.
   std::shared_ptr<CompilePool> compilers;
   // Processes that other tasks are done with, where processes may wait; null:
-  // none.
+  // none. Their caps are then those of the largest of the tasks.
   std::shared_ptr<UsedWorkers> used;
   // Where workers keep what they share, compiled code and references; empty:
   // each makes its own.
@@ -87,6 +87,8 @@ class WorkerEvaluator : public Evaluator {
   int ProcessesTogether() override;
   int64_t OperandBytes() override;
   void OpenAhead(const ComingProcess& process) override;
+  bool IsOpen(absl::optional<int64_t> process_of_round) override;
+  void Release(int64_t process_of_round) override;
 
   // Ends its processes and those of the smaller problem; the next config starts
   // another.
@@ -104,6 +106,10 @@ class WorkerEvaluator : public Evaluator {
     int64_t last_used = 0;
     bool ahead = false;
   };
+  // Gives it to the tasks that come after this one; false: it has to be ended.
+  bool KeepForOthers(std::unique_ptr<OpenedWorker>& worker);
+  // Of a process that has no other task to serve.
+  int64_t OwnMemoryCap() const;
   static bool IsWaiting(const Slot& slot) {
     return slot.ahead && slot.configs == 0;
   }

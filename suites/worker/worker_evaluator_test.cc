@@ -127,6 +127,67 @@ TEST_F(WorkerEvaluatorTest, AProcessServesOneTaskAfterAnotherWhileItIsSound) {
   EXPECT_EQ(used.Take(options), nullptr);
 }
 
+TEST_F(WorkerEvaluatorTest, OfUsedProcessesThoseThatSuitMostAreKept) {
+  OpenedWorkerOptions small;
+  small.binary = "/proc/self/exe";
+  small.task = entry_.task;
+  small.memory_cap_bytes = int64_t{512} << 20;
+  small.open_deadline = absl::Minutes(2);
+  OpenedWorkerOptions large = small;
+  large.memory_cap_bytes *= 2;
+  UsedWorkers used;
+  used.Expect(large.memory_cap_bytes);
+  used.Expect(small.memory_cap_bytes);
+  EXPECT_EQ(used.memory_cap_bytes(), large.memory_cap_bytes);
+
+  const auto keep = [&](const OpenedWorkerOptions& options) {
+    auto worker = OpenedWorker::Start(options, {1});
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    const absl::Time begin = absl::Now();
+    while (!(*worker)->HasOpened() && absl::Now() - begin < absl::Minutes(2)) {
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    ASSERT_TRUE((*worker)->HasOpened());
+    used.Keep(*std::move(worker));
+  };
+  // More than are kept, so that of the small ones hardly any is left.
+  for (int i = 0; i < 12; ++i) keep(small);
+  for (int i = 0; i < 11; ++i) keep(large);
+  for (int i = 0; i < 11; ++i) {
+    std::unique_ptr<OpenedWorker> worker = used.Take(large);
+    ASSERT_NE(worker, nullptr) << i;
+    // Nobody has asked about what it made ready.
+    EXPECT_TRUE(worker->Reopen(large, {1}));
+  }
+  EXPECT_EQ(used.Take(large), nullptr);
+  EXPECT_NE(used.Take(small), nullptr);
+  EXPECT_EQ(used.Take(small), nullptr);
+
+  // One that would have to be waited for is no gain.
+  auto opening = OpenedWorker::Start(small, {1});
+  ASSERT_TRUE(opening.ok()) << opening.status();
+  const bool opened = (*opening)->HasOpened();
+  used.Keep(*std::move(opening));
+  EXPECT_TRUE(opened || used.Take(small) == nullptr);
+}
+
+TEST_F(WorkerEvaluatorTest, TellsWhetherAProcessThatWasOpenedAheadIsOpen) {
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  EXPECT_TRUE(evaluator.IsOpen(1)) << "nobody opens it";
+  evaluator.OpenAhead({int64_t{1}, {7}});
+  const absl::Time begin = absl::Now();
+  while (!evaluator.IsOpen(1) && absl::Now() - begin < absl::Minutes(2)) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_TRUE(evaluator.IsOpen(1));
+  // Where nobody takes it, it stays.
+  evaluator.Release(1);
+  options_.process_of_round = 1;
+  options_.input_seed = 7;
+  evaluator.Evaluate(*ParseConfig("behaviour=ok,work=1"), options_);
+  EXPECT_EQ(evaluator.workers_started(), 1);
+}
+
 TEST_F(WorkerEvaluatorTest, EachMisbehaviourBecomesItsOutcome) {
   const std::vector<std::pair<std::string, proto::Outcome>> expected = {
       {"crash", proto::CRASHED},

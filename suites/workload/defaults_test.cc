@@ -1,12 +1,15 @@
 // The default config that a space declares is valid for every shape that a file
-// or a workload lists, on the processors that figures are of, on others and on
-// this one. Where it is not, the nearest valid config stands in, which may have
-// smaller register tiles and take twice as long, and nobody is told.
+// or a workload lists, on the processors and GPUs that figures are of, on
+// others and on this one. Where it is not, the nearest valid config stands in,
+// which may have smaller register tiles and take twice as long, and nobody is
+// told.
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"
@@ -53,15 +56,49 @@ std::vector<proto::Hardware> Processors() {
   return all;
 }
 
-// Of the shapes files ("") or of a workload. Returns how many were looked at.
+proto::Hardware Gpu(const std::string& id, int compute_capability,
+                    int multiprocessors, int64_t shared_kib) {
+  const auto type = ops::FindDeviceType(proto::CUDA);
+  EXPECT_TRUE(type.ok()) << type.status();
+  proto::Hardware hardware = (*type)->Declared();
+  hardware.set_id(id);
+  hardware.set_cores(multiprocessors);
+  const std::map<std::string, int64_t> own = {
+      {"compute_capability", compute_capability},
+      {"multiprocessors", multiprocessors},
+      {"shared_bytes_per_block", shared_kib << 10}};
+  for (proto::HardwareAttribute& attribute : *hardware.mutable_attributes()) {
+    const auto found = own.find(attribute.name());
+    if (found != own.end()) attribute.set_int_(found->second);
+  }
+  return hardware;
+}
+
+std::vector<proto::Hardware> Gpus() {
+  return {
+      // That of docs/measured.md.
+      Gpu("nvidia-h200", 90, 132, 227),
+      // Fewer multiprocessors, no copy engine, less shared memory.
+      Gpu("nvidia-h100-pcie", 90, 114, 227),
+      Gpu("nvidia-a100", 80, 108, 163),
+      Gpu("nvidia-rtx-4090", 89, 128, 99),
+  };
+}
+
+// Of the shapes files ("") or of a workload. Returns how many were looked at;
+// none, where the device's kernels compute none of its types.
 int ExpectValidDefaults(const std::string& workload,
                         const proto::Hardware& hardware) {
   TaskSelection selection;
+  selection.device = hardware.device_kind();
   selection.workload = workload;
   selection.backend = kAllBackends;
   selection.threads = {1};
-  if (hardware.cores() > 1) selection.threads.push_back(hardware.cores());
+  if (hardware.device_kind() == proto::CPU && hardware.cores() > 1) {
+    selection.threads.push_back(hardware.cores());
+  }
   const auto tasks = SelectTasks(selection, hardware);
+  if (absl::IsUnimplemented(tasks.status())) return 0;
   EXPECT_TRUE(tasks.ok()) << tasks.status();
   if (!tasks.ok()) return 0;
   for (const TaskEntry& task : *tasks) {
@@ -79,12 +116,18 @@ TEST(Defaults, AreValidForEveryListedShape) {
   for (const proto::Hardware& hardware : Processors()) {
     EXPECT_GT(ExpectValidDefaults("", hardware), 100);
   }
+  for (const proto::Hardware& hardware : Gpus()) {
+    EXPECT_GT(ExpectValidDefaults("", hardware), 50);
+  }
 }
 
 TEST(Defaults, AreValidForEveryLayerOfEveryWorkload) {
   for (const EmbeddedWorkload& workload : EmbeddedWorkloads()) {
     for (const proto::Hardware& hardware : Processors()) {
       EXPECT_GT(ExpectValidDefaults(workload.name, hardware), 0);
+    }
+    for (const proto::Hardware& hardware : Gpus()) {
+      ExpectValidDefaults(workload.name, hardware);
     }
   }
 }

@@ -15,6 +15,7 @@ TrialOutcome OutcomeOf(const ExitInfo& exit) {
     case ExitInfo::Kind::kTimedOut:
       return TrialOutcome::kTimedOut;
     case ExitInfo::Kind::kOutOfMemory:
+    case ExitInfo::Kind::kMachineOutOfMemory:
       return TrialOutcome::kOutOfMemory;
     default:
       return exit.ok() ? TrialOutcome::kOk : TrialOutcome::kCrashed;

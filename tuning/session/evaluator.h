@@ -83,7 +83,7 @@ class Evaluator {
   // only if nothing finished in time or nothing is under way.
   virtual std::vector<Answer> Poll(absl::Duration wait) = 0;
   // Whether Poll() would have something to do, as far as that is known. False:
-  // all that was submitted is still being compiled.
+  // all that was submitted is still being compiled, or what measures it opened.
   virtual bool IsReady() { return true; }
   // The answer is not wanted any more, and may come all the same.
   virtual void Cancel(int64_t ticket) = 0;

@@ -16,8 +16,6 @@ int ReadingsWanted(double spread) {
       std::ceil(std::min<double>(2 * in_units * in_units, kMostRankReadings)));
 }
 
-double Doubt(double spread) { return 3 * std::sqrt(2.) * spread; }
-
 SequentialHalving::SequentialHalving(int members, int readings)
     : readings_left_(readings) {
   alive_.resize(members);

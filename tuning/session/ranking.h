@@ -36,11 +36,6 @@ inline constexpr int kMostRankReadings = 64;
 // rankings if it is better by kWorthFinding and the logarithm of a reading has
 // the standard deviation `spread`; kMostRankReadings at most.
 int ReadingsWanted(double spread);
-// How far, as a logarithm, the first reading of one that is no worse than the
-// best may be above the lowest of them all: three standard deviations of a
-// difference.
-double Doubt(double spread);
-
 class SequentialHalving {
  public:
   // `readings` in all; what does not fill a round of all that are left is not

@@ -24,6 +24,9 @@ constexpr double kNoise = 0.002;
 
 // A proof may take as long as the search took, or the least.
 constexpr absl::Duration kLeastProofTime = absl::Seconds(3);
+// A busy machine makes a reading twice too slow now and then, and the least of
+// many is a lucky one: what took this many times as long is not read again.
+constexpr double kHopeless = 4;
 
 // Rounds of a proof that give nothing are repeated so often beyond those that
 // give something.
@@ -618,8 +621,7 @@ absl::flat_hash_map<std::string, double> Session::FirstReadings(
   return readings;
 }
 
-std::vector<int> Session::InDoubt(const std::vector<int>& candidates,
-                                  double spread) const {
+std::vector<int> Session::InDoubt(const std::vector<int>& candidates) const {
   const auto first_costs = FirstReadings([this](const proto::Trial& trial) {
     return Cost(objectives_, ValuesOf(objectives_, trial));
   });
@@ -636,7 +638,7 @@ std::vector<int> Session::InDoubt(const std::vector<int>& candidates,
   std::vector<int> in_doubt;
   for (const int candidate : candidates) {
     if (!Disqualified(candidate) &&
-        first_cost(candidate) <= least * std::exp(Doubt(spread))) {
+        first_cost(candidate) <= least * kHopeless) {
       in_doubt.push_back(candidate);
     }
   }
@@ -683,7 +685,7 @@ absl::Status Session::RankMore(const std::vector<int>& all,
   if (wanted < 2 * setup_.rank_rounds || ranking.rounds() == 0) {
     return absl::OkStatus();
   }
-  std::vector<int> many = InDoubt(all, ranking.Spread());
+  std::vector<int> many = InDoubt(all);
   const double per_reading_ns =
       std::max(1., absl::ToDoubleNanoseconds(took)) / readings_so_far;
   const double affordable =

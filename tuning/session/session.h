@@ -116,8 +116,8 @@ class Session {
   // goes on from there.
   absl::Status AskAhead();
 
-  // False: Advance() would wait for a compiler, and somebody else may have the
-  // device meanwhile.
+  // False: Advance() would wait for a compiler or a process, and somebody else
+  // may have the device meanwhile.
   bool IsReady() const;
   // Something else was done since Advance(), which is none of this session's
   // time.
@@ -200,10 +200,8 @@ class Session {
   absl::flat_hash_map<std::string, double> FirstReadings(
       absl::FunctionRef<absl::optional<double>(const proto::Trial&)> value)
       const;
-  // Those of `candidates` that may still be the best beside readings of this
-  // spread, as far as the search told.
-  std::vector<int> InDoubt(const std::vector<int>& candidates,
-                           double spread) const;
+  // Those of `candidates` that one reading, the search's, does not rule out.
+  std::vector<int> InDoubt(const std::vector<int>& candidates) const;
   absl::Duration MostProofTime() const;
   absl::StatusOr<Proven> Prove(int candidate);
   // Enough readings of one that has nothing to be compared with.

@@ -276,16 +276,14 @@ absl::StatusOr<Levels> BoundSpace::ToLevels(const proto::Config& config) const {
     }
     found[index] = static_cast<int>(level);
   }
-  Levels levels(found.size());
   for (size_t k = 0; k < found.size(); ++k) {
     if (found[k] < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("config \"", CanonicalText(config), "\" lacks knob \"",
                        parsed[k].name, "\""));
     }
-    levels[k] = static_cast<uint16_t>(found[k]);
   }
-  return levels;
+  return Levels(found.begin(), found.end());
 }
 
 absl::Status BoundSpace::Validate(const proto::Config& config) const {

@@ -22,7 +22,11 @@ class CpuTimer : public Timer {
       : invocation_(invocation),
         operands_(operands),
         device_(device),
-        cold_(mode.cache == proto::COLD) {}
+        cold_(mode.cache == proto::COLD) {
+    for (int set = 0; set < operands.sets(); ++set) {
+      invocation.Pack(operands.addresses(set));
+    }
+  }
 
   absl::Status Prepare(int64_t calls) override;
   absl::StatusOr<int64_t> TimeNs() override;

@@ -40,12 +40,16 @@ class CountingSets : public OperandSets {
 
 class Counting : public Invocation {
  public:
+  void Pack(absl::Span<void* const> operands) override {
+    packed_.insert(operands[0]);
+  }
   void Run(absl::Span<void* const> operands) override {
     ++calls_;
     seen_.insert(operands[0]);
   }
   int calls_ = 0;
   std::set<void*> seen_;
+  std::set<void*> packed_;
 };
 
 TEST(CpuTimer, MakesTheCallsItWasPreparedFor) {
@@ -112,6 +116,7 @@ TEST(CpuTimer, AKernelThatWorksInPlaceGetsASetForEachCall) {
   ASSERT_TRUE(timer.Prepare(4).ok());
   ASSERT_TRUE(timer.TimeNs().ok());
   EXPECT_EQ(calls.seen_.size(), 4);
+  EXPECT_EQ(calls.packed_, calls.seen_);
   EXPECT_EQ(sets.restored_, 1);
 }
 

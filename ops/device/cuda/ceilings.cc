@@ -101,6 +101,7 @@ class Measuring {
         (wgmma_ ? kWgmmaFlop : kMmaFlop) * rounds * blocks / Median(products);
     ceilings.set_flop_per_s_one_thread(flops);
     ceilings.set_flop_per_s_all_threads(flops);
+    ceilings.set_flop_of("16-bit products");
     return ceilings;
   }
 

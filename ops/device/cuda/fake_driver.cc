@@ -5,7 +5,8 @@
 // process computes and the one that the pair "process=PID" names.
 //
 // Functions: "nothing"; "overrun" writes behind its first operand's buffer;
-// "differs", "stray", "repeat" and "project" are those of buffer.cc.
+// "differs", "stray", "repeat" and "project" are those of buffer.cc, "turn"
+// that of ops/lib/cudnn.cc.
 
 #include <unistd.h>
 
@@ -185,6 +186,19 @@ FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned grid_y, unsigned,
     }
     return 0;
   }
+  if (strcmp(static_cast<const char*>(function), "turn") == 0) {
+    const auto at = [&](int i) {
+      return *static_cast<Address*>(parameters[i]);
+    };
+    for (Address row = 0; row < at(2); ++row) {
+      for (Address column = 0; column < at(3); ++column) {
+        memcpy(reinterpret_cast<char*>(at(1)) + (column * at(2) + row) * at(4),
+               reinterpret_cast<char*>(at(0)) + (row * at(3) + column) * at(4),
+               at(4));
+      }
+    }
+    return 0;
+  }
   if (strcmp(static_cast<const char*>(function), "stray") == 0) {
     const auto at = [&](int i) {
       return *static_cast<Address*>(parameters[i]);
@@ -297,8 +311,6 @@ FAKE(nvmlDeviceGetCurrentClocksThrottleReasons, void*,
   *reasons = Scripted("reasons");
   return 0;
 }
-FAKE(nvmlDeviceGetTemperature, void*, int, unsigned*) { return 3; }
-FAKE(nvmlDeviceGetPowerUsage, void*, unsigned*) { return 3; }
 FAKE(nvmlDeviceGetTotalEnergyConsumption, void*, unsigned long long*) {
   return 3;  // NVML_ERROR_NOT_SUPPORTED
 }
@@ -315,4 +327,3 @@ FAKE(nvmlDeviceGetComputeRunningProcesses_v3, void*, unsigned* count,
   *count = info[1].pid == 0 ? 1 : 2;
   return 0;
 }
-FAKE(nvmlSystemGetDriverVersion, char*, unsigned) { return 3; }

@@ -7,9 +7,7 @@
 namespace optrail::ops::cuda {
 namespace {
 
-constexpr int kSmClock = 1;         // NVML_CLOCK_SM
-constexpr int kGpuTemperature = 0;  // NVML_TEMPERATURE_GPU
-
+constexpr int kSmClock = 1;
 }  // namespace
 
 absl::StatusOr<Nvml> Nvml::Open(const std::string& pci_bus_id,
@@ -32,12 +30,9 @@ absl::StatusOr<Nvml> Nvml::Open(const std::string& pci_bus_id,
       !get("nvmlDeviceGetClockInfo", nvml.GetClockInfo) ||
       !get("nvmlDeviceGetCurrentClocksThrottleReasons",
            nvml.GetThrottleReasons) ||
-      !get("nvmlDeviceGetTemperature", nvml.GetTemperature) ||
-      !get("nvmlDeviceGetPowerUsage", nvml.GetPowerUsage) ||
       !get("nvmlDeviceGetTotalEnergyConsumption", nvml.GetTotalEnergy) ||
       !get("nvmlDeviceGetComputeRunningProcesses_v3",
-           nvml.GetComputeProcesses) ||
-      !get("nvmlSystemGetDriverVersion", nvml.SystemGetDriverVersion)) {
+           nvml.GetComputeProcesses)) {
     return absl::UnavailableError(absl::StrCat(
         "unsupported here: ", library, " lacks functions that are needed"));
   }
@@ -66,20 +61,6 @@ absl::optional<uint64_t> Nvml::ThrottleReasons() const {
   return reasons;
 }
 
-absl::optional<int64_t> Nvml::TemperatureCelsius() const {
-  unsigned celsius = 0;
-  if (GetTemperature(device_, kGpuTemperature, &celsius) != 0) {
-    return absl::nullopt;
-  }
-  return celsius;
-}
-
-absl::optional<int64_t> Nvml::PowerMilliwatts() const {
-  unsigned milliwatts = 0;
-  if (GetPowerUsage(device_, &milliwatts) != 0) return absl::nullopt;
-  return milliwatts;
-}
-
 absl::optional<int64_t> Nvml::EnergyMillijoules() const {
   unsigned long long millijoules = 0;
   if (GetTotalEnergy(device_, &millijoules) != 0) return absl::nullopt;
@@ -101,12 +82,6 @@ absl::optional<std::vector<int>> Nvml::ComputeProcesses() const {
     pids.push_back(static_cast<int>(infos[i].pid));
   }
   return pids;
-}
-
-std::string Nvml::DriverVersion() const {
-  char version[80] = "";
-  if (SystemGetDriverVersion(version, sizeof(version)) != 0) return "";
-  return version;
 }
 
 }  // namespace optrail::ops::cuda

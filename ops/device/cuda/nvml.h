@@ -37,23 +37,17 @@ class Nvml {
   // Absent where the device does not tell.
   absl::optional<int64_t> SmClockHz() const;
   absl::optional<uint64_t> ThrottleReasons() const;
-  absl::optional<int64_t> TemperatureCelsius() const;
-  absl::optional<int64_t> PowerMilliwatts() const;
   // Since the driver was loaded.
   absl::optional<int64_t> EnergyMillijoules() const;
   // Processes that compute on the device, this one included.
   absl::optional<std::vector<int>> ComputeProcesses() const;
-  std::string DriverVersion() const;  // empty if unknown
 
  private:
   void* device_ = nullptr;
   int (*GetClockInfo)(void* device, int type, unsigned* mhz);
   int (*GetThrottleReasons)(void* device, unsigned long long* reasons);
-  int (*GetTemperature)(void* device, int sensor, unsigned* celsius);
-  int (*GetPowerUsage)(void* device, unsigned* milliwatts);
   int (*GetTotalEnergy)(void* device, unsigned long long* millijoules);
   int (*GetComputeProcesses)(void* device, unsigned* count, void* infos);
-  int (*SystemGetDriverVersion)(char* version, unsigned length);
 };
 
 }  // namespace optrail::ops::cuda

@@ -49,7 +49,13 @@ class CudaTimer : public Timer {
         driver_.Check(driver_.EventCreate(&start_, 0), "cuEventCreate"));
     OPTRAIL_RETURN_IF_ERROR(
         driver_.Check(driver_.EventCreate(&end_, 0), "cuEventCreate"));
-    return cold() ? MakeCopies() : absl::OkStatus();
+    if (cold()) OPTRAIL_RETURN_IF_ERROR(MakeCopies());
+    for (const std::vector<void*>& copy : copies_) invocation_.Pack(copy);
+    if (!copies_.empty()) return absl::OkStatus();
+    for (int set = 0; set < operands_.sets(); ++set) {
+      invocation_.Pack(operands_.addresses(set));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Prepare(int64_t calls) override {
