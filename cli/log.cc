@@ -6,7 +6,7 @@
 #include "cli/flags.h"
 #include "tracker/command/log_command.h"
 
-ABSL_FLAG(int32_t, limit, 20, "How many to list, newest first; 0: all.");
+ABSL_FLAG(int32_t, limit, 20, "How many, newest first; 0: all.");
 
 namespace optrail::cli {
 

@@ -23,16 +23,18 @@ namespace {
 
 absl::StatusOr<std::string> FormatOf(const ReportCommand& options) {
   const std::pair<const char*, const char*> kEndings[] = {
-      {".md", "markdown"},
-      {".markdown", "markdown"},
-      {".json", "json"},
-      {".pdf", "pdf"},
+      {".md", "markdown"}, {".markdown", "markdown"}, {".json", "json"},
+      {".pdf", "pdf"},     {".html", "html"},         {".htm", "html"},
   };
   if (options.format.empty()) {
     for (const auto& [ending, format] : kEndings) {
       if (absl::EndsWithIgnoreCase(options.out, ending)) return format;
     }
-    return "html";
+    if (!absl::StrContains(FileNameOf(options.out), '.')) return "html";
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--out=", options.out,
+        ": expected a name that ends in .html, .md, .json or .pdf, or "
+        "--report_format"));
   }
   for (const char* known : {"html", "markdown", "json", "pdf"}) {
     if (options.format == known) return options.format;

@@ -89,6 +89,12 @@ TEST(RunReportTest, WritesTheFormatThatTheFileNameAsksFor) {
     EXPECT_THAT(log.str(), HasSubstr("42 series, 1 tuning sessions"));
     EXPECT_THAT(*ReadFile(options.out), HasSubstr(expected));
   }
+  options.out = JoinPath(dir, "r.foo");
+  std::ostringstream log;
+  const absl::StatusOr<int> code = RunReport(options, log);
+  EXPECT_EQ(code.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(code.status().message(), HasSubstr("r.foo: expected a name"));
+  EXPECT_FALSE(ReadFile(options.out).ok());
 }
 
 TEST(RunReportTest, AnEmptyHistoryGivesAnHonestPage) {

@@ -111,8 +111,8 @@ ABSL_FLAG(std::string, config_name, "",
           "Run --config beside the others, as a series of this name.");
 ABSL_FLAG(bool, record, false, "Add the run to the history.");
 ABSL_FLAG(std::string, suite, "",
-          "Name of the run in the history; by default the workload, else the "
-          "operator.");
+          "Name of the run in the history; by default the workload, the "
+          "operator, or of imported results what made them.");
 ABSL_FLAG(std::string, pairing, "",
           "Id of the runs that are measured in turn with this one; they are "
           "judged as pairs of a --round.");
