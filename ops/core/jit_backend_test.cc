@@ -108,6 +108,32 @@ TEST_F(JitBackendTest, CompilesKnobsAsMacrosAndRunsOnTheDevicesThreads) {
   EXPECT_EQ(*minus, std::vector<float>({-2, -4, -6, -8, -10}));
 }
 
+// Loaded from files without names, of which a later one must not be taken for
+// an earlier one that is still there.
+TEST_F(JitBackendTest, SeveralKernelsAreThereAtOnce) {
+  const auto backend = Make(kScale);
+  const auto device = MakeCpuDevice(1);
+  ASSERT_TRUE(device.ok()) << device.status();
+  std::vector<std::unique_ptr<Invocation>> invocations;
+  for (const char* const config : {"sign=plus,times=3", "sign=plus,times=5"}) {
+    const auto recipe = Describe(*backend, config);
+    ASSERT_TRUE(recipe.ok()) << recipe.status();
+    const auto artifact = backend->Compile(*recipe);
+    ASSERT_TRUE(artifact.ok()) << artifact.status();
+    auto invocation = backend->Load(*artifact, *tuning::ParseShape("n=1/f32"),
+                                    *tuning::ParseConfig(config), **device);
+    ASSERT_TRUE(invocation.ok()) << invocation.status();
+    invocations.push_back(*std::move(invocation));
+  }
+  float x = 1, y[2] = {0, 0};
+  for (int i : {0, 1}) {
+    void* const operands[] = {&x, &y[i]};
+    invocations[i]->Run(operands);
+  }
+  EXPECT_EQ(y[0], 6);
+  EXPECT_EQ(y[1], 10);
+}
+
 TEST_F(JitBackendTest, TheKeyCoversKnobsHeadersAndCompiler) {
   const auto backend = Make(kScale);
   const auto recipe = Describe(*backend, "sign=plus,times=3");

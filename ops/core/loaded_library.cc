@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -32,16 +33,19 @@ absl::StatusOr<std::unique_ptr<LoadedLibrary>> LoadedLibrary::Load(
   }
   void* const handle =
       dlopen(absl::StrCat("/proc/self/fd/", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
-  const char* const why = handle == nullptr ? dlerror() : "";
-  close(fd);
   if (handle == nullptr) {
+    const std::string why = dlerror();
+    close(fd);
     return absl::InternalError(
         absl::StrCat("cannot load what was compiled: ", why));
   }
-  return std::unique_ptr<LoadedLibrary>(new LoadedLibrary(handle));
+  return std::unique_ptr<LoadedLibrary>(new LoadedLibrary(handle, fd));
 }
 
-LoadedLibrary::~LoadedLibrary() { dlclose(handle_); }
+LoadedLibrary::~LoadedLibrary() {
+  dlclose(handle_);
+  close(fd_);
+}
 
 void* LoadedLibrary::Symbol(const char* name) const {
   return dlsym(handle_, name);

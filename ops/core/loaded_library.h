@@ -27,8 +27,11 @@ class LoadedLibrary {
   void* Symbol(const char* name) const;
 
  private:
-  explicit LoadedLibrary(void* handle) : handle_(handle) {}
+  LoadedLibrary(void* handle, int fd) : handle_(handle), fd_(fd) {}
   void* const handle_;
+  // Open as long as the library is there: its number is part of the name by
+  // which the loader would take another library for this one.
+  const int fd_;
 };
 
 }  // namespace optrail::ops
