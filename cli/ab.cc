@@ -6,6 +6,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "base/paired_test.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
 #include "suites/worker/run_context.h"
@@ -26,7 +27,7 @@ ABSL_FLAG(std::string, run, "",
           "tree. It prints results that `optrail import` reads, or writes them "
           "to the file {out} or to files in the folder {out_dir}.");
 ABSL_FLAG(int32_t, max_rounds, 40,
-          "Most rounds; one is a fresh process of each program.");
+          "Most rounds, at least 5; one is a fresh process of each program.");
 ABSL_FLAG(absl::Duration, process_deadline, absl::Minutes(10),
           "A process that has not ended by then is killed and has failed.");
 ABSL_FLAG(absl::Duration, build_deadline, absl::Hours(1),
@@ -42,6 +43,12 @@ absl::StatusOr<tracker::BuildOptions> BuildOptionsFromFlags(
   OPTRAIL_RETURN_IF_ERROR(CheckDuration("build_deadline",
                                         absl::GetFlag(FLAGS_build_deadline),
                                         absl::Milliseconds(1)));
+  const int least = PairedTestOptions().min_rounds;
+  if (absl::GetFlag(FLAGS_max_rounds) < least) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--max_rounds=", absl::GetFlag(FLAGS_max_rounds),
+                     ": expected at least ", least));
+  }
   tracker::BuildOptions build;
   build.target = absl::GetFlag(FLAGS_target);
   build.args = args;

@@ -40,6 +40,7 @@ expect 0 "optrail import FILE" changes
 expect 2 "optrail import FILE" compare
 expect 2 "optrail import FILE" gate
 expect 2 "--looks: means nothing with --run" gate --run=true --looks=3
+expect 2 "--max_rounds=0: expected at least 5" gate --run=true --max_rounds=0
 expect 2 "--remeasure_out: means nothing with --run" gate --run=true \
   --remeasure_out=again.txt
 expect 2 "optrail import FILE" show
