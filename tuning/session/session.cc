@@ -24,6 +24,7 @@ constexpr double kNoise = 0.002;
 
 // A proof may take as long as the search took, or the least.
 constexpr absl::Duration kLeastProofTime = absl::Seconds(3);
+constexpr absl::Duration kMostProofTime = absl::Minutes(1);
 // A busy machine makes a reading twice too slow now and then, and the least of
 // many is a lucky one: what took this many times as long is not read again.
 constexpr double kHopeless = 4;
@@ -646,8 +647,8 @@ std::vector<int> Session::InDoubt(const std::vector<int>& candidates) const {
 }
 
 absl::Duration Session::MostProofTime() const {
-  return std::min(setup_.proof.max_time,
-                  std::max(kLeastProofTime, progress_.elapsed));
+  return setup_.proof.max_time.value_or(
+      std::min(kMostProofTime, std::max(kLeastProofTime, progress_.elapsed)));
 }
 
 absl::StatusOr<std::vector<int>> Session::Rank() {
