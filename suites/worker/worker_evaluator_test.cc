@@ -550,7 +550,7 @@ TEST_F(CompilingTest, APoolThatEndsTakesItsCompilersAlong) {
 
 // One hangs for as long as it is let; the others are all measured before.
 TEST_F(CompilingTest, AnOutlierHoldsUpNobodyButItself) {
-  worker_.compile_deadline = absl::Seconds(15);
+  worker_.compile_deadline = absl::Seconds(6);
   CompilePoolOptions pool = CompilePoolFor(proto::CPU, 1, worker_);
   pool.cores.resize(1);
   pool.cores.push_back(pool.cores[0]);  // two processes on any machine
