@@ -78,6 +78,23 @@ std::vector<BackendComparison> CompareBackends(const proto::Run& run) {
     reading.median_ns = MedianTimeNs(result);
     all[found->second].readings.push_back(reading);
   }
+  for (BackendComparison& comparison : all) {
+    if (comparison.key.selection() != proto::TUNED) continue;
+    proto::BenchmarkKey key = comparison.key;
+    key.set_selection(proto::DEFAULT);
+    key.clear_objective();
+    const auto by_default = index.find(tracker::CanonicalText(key));
+    if (by_default == index.end()) continue;
+    for (const BackendReading& reading : all[by_default->second].readings) {
+      const auto same_backend = [&](const BackendReading& tuned) {
+        return tuned.result->key().backend() == reading.result->key().backend();
+      };
+      if (std::none_of(comparison.readings.begin(), comparison.readings.end(),
+                       same_backend)) {
+        comparison.readings.push_back(reading);
+      }
+    }
+  }
   std::vector<BackendComparison> comparisons;
   for (BackendComparison& comparison : all) {
     std::vector<BackendReading>& readings = comparison.readings;
@@ -100,7 +117,7 @@ std::vector<BackendComparison> CompareBackends(const proto::Run& run) {
 }
 
 Table ComparisonTable(const std::vector<BackendComparison>& comparisons) {
-  Table table({{"benchmark"},
+  Table table({{"benchmark", Align::kLeft, "", Clip::kFold},
                {"backend"},
                {"time", Align::kRight, "time"},
                {"ratio", Align::kRight, "ratio"},

@@ -305,6 +305,10 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
   return result;
 }
 
+bool TaskSpace::has_choice() const {
+  return configs != nullptr || !bound->knobs().empty();
+}
+
 absl::Status TaskSpace::Validate(const proto::Config& config) const {
   const absl::Status listed = bound->Validate(config);
   return listed.ok() || configs == nullptr ? listed : configs->Validate(config);

@@ -69,6 +69,9 @@ struct TaskSpace {
   // are valid beside them.
   std::shared_ptr<const tuning::ConfigSource> configs;
 
+  // A library's one way to call it: nothing to tune.
+  bool has_choice() const;
+
   // OK for a config of either.
   absl::Status Validate(const proto::Config& config) const;
 };
