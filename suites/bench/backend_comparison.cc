@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/statistics.h"
@@ -122,7 +123,7 @@ Table ComparisonTable(const std::vector<BackendComparison>& comparisons) {
                {"time", Align::kRight, "time"},
                {"ratio", Align::kRight, "ratio"},
                {"95% interval", Align::kRight, "interval"},
-               {"by", Align::kLeft, "by"}});
+               {"by", Align::kLeft, "by", Clip::kFold}});
   for (const BackendComparison& comparison : comparisons) {
     std::string name = tracker::DisplayName(comparison.key);
     for (const BackendReading& reading : comparison.readings) {
@@ -130,8 +131,11 @@ Table ComparisonTable(const std::vector<BackendComparison>& comparisons) {
       const bool timed = reading.median_ns > 0;
       std::string by = result.library();
       if (result.outcome() != proto::OK) {
-        by = absl::StrCat(tuning::OutcomeName(result.outcome()), ": ",
-                          result.detail());
+        const bool says_it = absl::StartsWith(result.detail(), "unsupported");
+        by = absl::StrCat(
+            says_it ? ""
+                    : absl::StrCat(tuning::OutcomeName(result.outcome()), ": "),
+            result.detail());
       }
       table.AddRow(
           {name, BackendName(result),

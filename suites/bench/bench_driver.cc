@@ -162,9 +162,9 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
     }
     // What has no choice is one benchmark, not the same one twice.
     if (options.with_tuned && !given_replaces_tuned &&
-        (space.has_choice() || !options.with_default)) {
+        (space.has_choice || !options.with_default)) {
       of_task.push_back(TunedCase(task, space, store, options.objective));
-      of_task.back().has_choice = space.has_choice();
+      of_task.back().has_choice = space.has_choice;
     }
     if (given_runs) {
       BenchCase given =

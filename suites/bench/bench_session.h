@@ -44,7 +44,7 @@ struct BenchCase {
   proto::Config config;
   // Key and attributes, filled in but for outcome and measurements.
   proto::BenchmarkResult result;
-  bool has_choice = true;  // TaskSpace::has_choice
+  bool has_choice = true;  // as TaskSpace says
 };
 
 struct BenchOptions {

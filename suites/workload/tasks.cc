@@ -302,11 +302,9 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
         result.configs,
         task.backend->Configs(task.task.shape(), task.task.threads()));
   }
+  result.has_choice =
+      task.backend->space() != nullptr || result.configs != nullptr;
   return result;
-}
-
-bool TaskSpace::has_choice() const {
-  return configs != nullptr || !bound->knobs().empty();
 }
 
 absl::Status TaskSpace::Validate(const proto::Config& config) const {

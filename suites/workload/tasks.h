@@ -69,8 +69,7 @@ struct TaskSpace {
   // are valid beside them.
   std::shared_ptr<const tuning::ConfigSource> configs;
 
-  // A library's one way to call it: nothing to tune.
-  bool has_choice() const;
+  bool has_choice = true;  // else there is nothing to tune
 
   // OK for a config of either.
   absl::Status Validate(const proto::Config& config) const;

@@ -210,8 +210,7 @@ std::vector<WorkloadTime> WorkloadTimes(const proto::Run& run) {
 }
 
 Table WorkloadTable(const WorkloadTime& time) {
-  Table table({{"operator"},
-               {"shape", Align::kLeft, "", Clip::kFold},
+  Table table({{"layer", Align::kLeft, "", Clip::kFold},
                {"calls", Align::kRight},
                {"default", Align::kRight, "default_ns"},
                {"tuned", Align::kRight, "tuned_ns"},
@@ -221,20 +220,19 @@ Table WorkloadTable(const WorkloadTime& time) {
                {"share", Align::kRight},
                {"gain", Align::kRight}});
   for (const LayerTime& layer : time.layers) {
-    const bool share = layer.counts && layer.best_ns > 0;
+    if (layer.best_ns <= 0) continue;  // the summary names it
     const bool gain = layer.default_ns > 0 && layer.best_ns > 0;
     const auto number = [](double ns) {
       return ns > 0 ? Cell::Number(ns, FormatDurationNs(ns)) : Cell::None();
     };
     table.AddRow(
-        {layer.layer.operator_name(), layer.layer.shape(),
+        {absl::StrCat(layer.layer.operator_name(), " ", layer.layer.shape()),
          Cell::Integer(CallsOf(layer.layer)), number(layer.default_ns),
          number(layer.tuned_ns), number(layer.best_ns), layer.best_backend,
          number(layer.limit_ns),
-         share ? Cell::Number(layer.share, FormatPercent(layer.share))
-               : Cell(layer.counts ? std::string()
-                                   : absl::StrCat("(", layer.layer.part(), ", ",
-                                                  layer.layer.way(), ")")),
+         layer.counts ? Cell::Number(layer.share, FormatPercent(layer.share))
+                      : Cell(absl::StrCat("(", layer.layer.part(), ", ",
+                                          layer.layer.way(), ")")),
          gain ? Cell::Number(
                     layer.default_ns / layer.best_ns,
                     absl::StrFormat("%.2fx", layer.default_ns / layer.best_ns))

@@ -78,6 +78,7 @@ struct WorkloadTime {
 // run of no workload.
 std::vector<WorkloadTime> WorkloadTimes(const proto::Run& run);
 
+// Layers that were measured.
 Table WorkloadTable(const WorkloadTime& time);
 
 // The totals, also by libraries and what the machine allows; what fusion gains,
