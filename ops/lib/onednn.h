@@ -12,8 +12,8 @@
 //
 // Each function makes a primitive over dense row-major float operands (products
 // also of bfloat16), as the operator has them, in its order. A layout of the
-// library's own choice is used for a convolution's weights alone, which every
-// call brings into it.
+// library's own choice is used for a convolution's weights alone, which
+// Invocation::Pack() brings into it, as a layer would keep them.
 
 #include <cstdint>
 #include <functional>
@@ -71,7 +71,8 @@ struct OneDnnConvolution {
   int64_t padding = 0;
   bool fused = false;
 };
-OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& convolution);
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& convolution,
+                             CpuDevice& device);
 
 // x [rows, cols] and the sums over its columns or its rows.
 OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows);

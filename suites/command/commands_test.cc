@@ -243,13 +243,14 @@ TEST_F(CommandsTest, ATotalThatIsNoneIsRefusedAndNothingIsTuned) {
     const char* message;
   } cases[] = {
       {"--total_trials=-1", "--total_trials=-1: expected 0 to 100000000"},
-      {"--total_trials=many", "total_trials"},
+      {"--total_trials=many", "--total_trials=many: expected a whole number"},
       {"--total_trials=2",
        "a total of 2 trials (--total_trials) for 3 tasks; expected at least "
        "one each"},
       {"--total_time=-5s", "--total_time=-5s: expected a duration such as 10m"},
       {"--total_time=inf", "expected a duration such as 10m"},
-      {"--total_time=soon", "total_time"},
+      {"--total_time=soon",
+       "--total_time=soon: expected a duration such as 10m"},
       {"--proof_time=-1s", "--proof_time=-1s: expected a duration such as 30s"},
   };
   for (const auto& bad : cases) {
