@@ -53,26 +53,46 @@ __device__ __forceinline__ Words LoadWords(const uint16_t* from, bool exists) {
   return words;
 }
 
-// Merges `count` parts of a row, `step` floats apart, in order: the value at
-// column c, not yet divided, and the state. `read` loads a float.
-template <typename Read>
-__device__ __forceinline__ float Merge(const float* parts, int count,
-                                       long long step, int c, float scale,
-                                       float* max, float* sum, Read read) {
-  float all_max = kNone;
-  for (int i = 0; i < count; ++i) {
-    all_max = fmaxf(all_max, read(parts + i * step));
+// Of a row: the largest score, the sum of weights, the weighted values of two
+// columns.
+struct State {
+  float max = kNone, sum = 0, values[2] = {0, 0};
+};
+
+// Merges kCount parts of a row, `step` floats apart, in order: the values at
+// columns c and c + 1, not yet divided. `read` loads two floats; what is read of
+// 16 parts is on its way together.
+template <int kCount, typename Read>
+__device__ __forceinline__ State Merge(const float* parts, int step, int c,
+                                       float scale, Read read) {
+  constexpr int kTogether = kCount < 16 ? kCount : 16;
+  State all;
+#pragma unroll 1
+  for (int first = 0; first < kCount; first += kTogether) {
+    float state[kTogether][2], values[kTogether][2];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const float* const part = parts + (first + i) * step;
+      read(part, state[i]);
+      read(part + 2 + c, values[i]);
+    }
+    float max = all.max;
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) max = fmaxf(max, state[i][0]);
+    const float rescale = Exp2((all.max - max) * scale);
+    all.max = max;
+    all.sum *= rescale;
+#pragma unroll
+    for (int j = 0; j < 2; ++j) all.values[j] *= rescale;
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const float weight = Exp2((state[i][0] - max) * scale);
+      all.sum += state[i][1] * weight;
+#pragma unroll
+      for (int j = 0; j < 2; ++j) all.values[j] += values[i][j] * weight;
+    }
   }
-  float value = 0;
-  *sum = 0;
-  for (int i = 0; i < count; ++i) {
-    const float* const part = parts + i * step;
-    const float weight = Exp2((read(part) - all_max) * scale);
-    *sum += read(part + 1) * weight;
-    value += read(part + 2 + c) * weight;
-  }
-  *max = all_max;
-  return value;
+  return all;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
@@ -216,33 +236,43 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     }
   }
   __syncthreads();
+#if PARTS > 1
   // Counters come first, then parts[head][part][row].
   float* const parts =
       (float*)(counters + (gridDim.x / PARTS + 63) / 64 * 64) +
       head * PARTS * ROWS * kPitch;
-  const auto from_shared = [](const float* at) { return *at; };
-  for (int i = threadIdx.x; i < ROWS * D; i += kThreads) {
+#endif
+  const auto from_shared = [](const float* at, float (&pair)[2]) {
+    pair[0] = at[0], pair[1] = at[1];
+  };
+  const auto store = [&](int r, int c, const State& all) {
+    *(uint32_t*)(y + r * D + c) =
+        Pack(all.values[0] / all.sum, all.values[1] / all.sum);
+  };
+  for (int i = threadIdx.x * 2; i < ROWS * D; i += kThreads * 2) {
     const int r = i / D, c = i % D;
-    float all_max, all_sum;
-    const float value = Merge(of_warps + r * kPitch, WARPS, ROWS * kPitch, c,
-                              scale, &all_max, &all_sum, from_shared);
+    const State all = Merge<WARPS>(of_warps + r * kPitch, ROWS * kPitch, c,
+                                   scale, from_shared);
 #if PARTS == 1
-    y[r * D + c] = FromFloat(value / all_sum);
+    store(r, c, all);
 #else
     float* const mine = parts + (part * ROWS + r) * kPitch;
-    mine[2 + c] = value;
-    if (c == 0) mine[0] = all_max, mine[1] = all_sum;
+    mine[2 + c] = all.values[0], mine[3 + c] = all.values[1];
+    if (c == 0) mine[0] = all.max, mine[1] = all.sum;
 #endif
   }
 #if PARTS > 1
   if (!LastToArrive(&counters[head], PARTS)) return;
-  const auto from_memory = [](const float* at) { return __ldcg(at); };
-  for (int i = threadIdx.x; i < ROWS * D; i += kThreads) {
+  const auto from_memory = [](const float* at, float (&pair)[2]) {
+    asm volatile("ld.global.cg.v2.f32 {%0, %1}, [%2];"
+                 : "=f"(pair[0]), "=f"(pair[1])
+                 : "l"(at)
+                 : "memory");
+  };
+  for (int i = threadIdx.x * 2; i < ROWS * D; i += kThreads * 2) {
     const int r = i / D, c = i % D;
-    float all_max, all_sum;
-    const float value = Merge(parts + r * kPitch, PARTS, ROWS * kPitch, c,
-                              scale, &all_max, &all_sum, from_memory);
-    y[r * D + c] = FromFloat(value / all_sum);
+    store(r, c, Merge<PARTS>(parts + r * kPitch, ROWS * kPitch, c, scale,
+                             from_memory));
   }
 #endif
 }
