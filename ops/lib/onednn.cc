@@ -587,29 +587,37 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
   // outputs, inputs, height, width; strides say how they lie in memory.
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t x,
-      Describe(dnn, {{conv.n, conv.c, conv.h, conv.w},
-                     {conv.h * conv.w * conv.c, 1, conv.w * conv.c, conv.c}}));
+      Describe(dnn,
+               {{conv.n, conv.c, conv.h, conv.w},
+                {conv.h * conv.w * conv.c, 1, conv.w * conv.c, conv.c}},
+               conv.type));
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t weights,
-      Describe(dnn, {{conv.k, conv.c, conv.r, conv.s},
-                     {1, conv.k, conv.s * conv.c * conv.k, conv.c * conv.k}}));
+      Describe(dnn,
+               {{conv.k, conv.c, conv.r, conv.s},
+                {1, conv.k, conv.s * conv.c * conv.k, conv.c * conv.k}},
+               conv.type));
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t per_channel,
       Describe(dnn, {{1, conv.k, 1, 1}, {conv.k, 1, conv.k, conv.k}}));
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t y,
-      Describe(dnn, {{conv.n, conv.k, conv.p, conv.q},
-                     {conv.p * conv.q * conv.k, 1, conv.q * conv.k, conv.k}}));
+      Describe(dnn,
+               {{conv.n, conv.k, conv.p, conv.q},
+                {conv.p * conv.q * conv.k, 1, conv.q * conv.k, conv.k}},
+               conv.type));
   // The fast convolutions want weights in a layout of their own, into which
   // every call brings them: they are operands. Where they serve few pixels that
   // takes longer than it saves; but post-operations are slow without it.
-  const bool reorders = conv.fused || conv.n * conv.p * conv.q >= 128;
+  // Those of bfloat16 have no fast kernel for weights as they lie.
+  const bool reorders =
+      conv.fused || conv.type == proto::BF16 || conv.n * conv.p * conv.q >= 128;
   dnnl_memory_desc_t chosen = weights;
   if (reorders) {
-    OPTRAIL_RETURN_IF_ERROR(Check(
-        dnn.dnnl_memory_desc_init_by_tag(&chosen, weights.ndims, weights.dims,
-                                         dnnl_f32, dnnl_format_tag_any),
-        "dnnl_memory_desc_init_by_tag"));
+    OPTRAIL_RETURN_IF_ERROR(Check(dnn.dnnl_memory_desc_init_by_tag(
+                                      &chosen, weights.ndims, weights.dims,
+                                      weights.data_type, dnnl_format_tag_any),
+                                  "dnnl_memory_desc_init_by_tag"));
   }
   const dnnl_dims_t strides = {conv.stride, conv.stride};
   const dnnl_dims_t before = {conv.padding, conv.padding};
