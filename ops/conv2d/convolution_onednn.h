@@ -26,6 +26,7 @@ inline OneDnnPrimitive ConvolutionByOneDnn(const proto::Shape& shape,
   convolution.stride = size.stride;
   convolution.padding = size.padding;
   convolution.fused = fused;
+  convolution.type = shape.data_types(0);
   return OneDnnConv2d(convolution, device);
 }
 

@@ -600,24 +600,30 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv, CpuDevice& device) {
   // outputs, inputs, height, width; strides say how they lie in memory.
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t x,
-      Describe(dnn, {{conv.n, conv.c, conv.h, conv.w},
-                     {conv.h * conv.w * conv.c, 1, conv.w * conv.c, conv.c}}));
+      Describe(dnn,
+               {{conv.n, conv.c, conv.h, conv.w},
+                {conv.h * conv.w * conv.c, 1, conv.w * conv.c, conv.c}},
+               conv.type));
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t weights,
-      Describe(dnn, {{conv.k, conv.c, conv.r, conv.s},
-                     {1, conv.k, conv.s * conv.c * conv.k, conv.c * conv.k}}));
+      Describe(dnn,
+               {{conv.k, conv.c, conv.r, conv.s},
+                {1, conv.k, conv.s * conv.c * conv.k, conv.c * conv.k}},
+               conv.type));
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t per_channel,
       Describe(dnn, {{1, conv.k, 1, 1}, {conv.k, 1, conv.k, conv.k}}));
   OPTRAIL_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t y,
-      Describe(dnn, {{conv.n, conv.k, conv.p, conv.q},
-                     {conv.p * conv.q * conv.k, 1, conv.q * conv.k, conv.k}}));
+      Describe(dnn,
+               {{conv.n, conv.k, conv.p, conv.q},
+                {conv.p * conv.q * conv.k, 1, conv.q * conv.k, conv.k}},
+               conv.type));
   // The fast convolutions want weights in a layout of their own.
   dnnl_memory_desc_t chosen;
   OPTRAIL_RETURN_IF_ERROR(Check(
       dnn.dnnl_memory_desc_init_by_tag(&chosen, weights.ndims, weights.dims,
-                                       dnnl_f32, dnnl_format_tag_any),
+                                       weights.data_type, dnnl_format_tag_any),
       "dnnl_memory_desc_init_by_tag"));
   const dnnl_dims_t strides = {conv.stride, conv.stride};
   const dnnl_dims_t before = {conv.padding, conv.padding};

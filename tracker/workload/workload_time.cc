@@ -37,7 +37,8 @@ LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,
                       int threads, LibraryTimes* libraries) {
   LayerTime time;
   time.layer = layer;
-  std::string default_config, tuned_config;
+  std::string default_config, tuned_config, other_backend;
+  double own_ns = 0, other_ns = 0;  // the best of each
   for (const proto::BenchmarkResult& result : run.results()) {
     const proto::BenchmarkKey& key = result.key();
     if (result.outcome() != proto::OK || key.threads() != threads ||
@@ -66,19 +67,25 @@ LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,
       time.tuned_ns = all_ns;
       tuned_config = result.config();
     }
-    if (time.best_ns == 0 || all_ns < time.best_ns) {
-      time.best_ns = all_ns;
-      time.best_backend =
-          own ? tuning::DeviceName(key.device_kind()) : key.backend();
+    if (own && (own_ns == 0 || all_ns < own_ns)) {
+      own_ns = all_ns;
+      time.best_backend = tuning::DeviceName(key.device_kind());
+    }
+    if (!own && (other_ns == 0 || all_ns < other_ns)) {
+      other_ns = all_ns;
+      other_backend = key.backend();
     }
   }
   // Two readings of one config differ by noise alone: no gain of tuning.
   if (!default_config.empty() && default_config == tuned_config) {
     const double mean_ns = std::sqrt(time.default_ns * time.tuned_ns);
-    if (time.best_ns == std::min(time.default_ns, time.tuned_ns)) {
-      time.best_ns = mean_ns;
-    }
+    if (own_ns == std::min(time.default_ns, time.tuned_ns)) own_ns = mean_ns;
     time.default_ns = time.tuned_ns = mean_ns;
+  }
+  time.best_ns = own_ns;
+  if (other_ns > 0 && (own_ns == 0 || other_ns < own_ns)) {
+    time.best_ns = other_ns;
+    time.best_backend = other_backend;
   }
   time.limit_ns = std::min(time.limit_ns, time.best_ns);
   return time;

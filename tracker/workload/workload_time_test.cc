@@ -101,6 +101,20 @@ TEST_F(WorkloadTimeTest, OneConfigReadTwiceGainsNothing) {
   EXPECT_NEAR(add->default_ns, 48 * 1.1e3, 1);
   EXPECT_EQ(add->tuned_ns, add->default_ns);
   EXPECT_EQ(add->best_ns, add->default_ns);
+  EXPECT_EQ(add->best_backend, "cpu");
+}
+
+TEST_F(WorkloadTimeTest, ALibraryBetweenTwoReadingsOfOneConfigIsTheBest) {
+  AddResult(run_, "add", "n=8/f32", proto::TUNED, "", 1.21e3);
+  for (proto::BenchmarkResult& result : *run_.mutable_results()) {
+    if (result.key().operator_name() == "add") result.set_config("unroll=1");
+  }
+  AddResult(run_, "add", "n=8/f32", proto::DEFAULT, "onednn", 1.05e3);
+  const WorkloadTime time = this->time();
+  const LayerTime& add = time.layers.back();
+  EXPECT_EQ(add.layer.operator_name(), "add");
+  EXPECT_EQ(add.best_backend, "onednn");
+  EXPECT_NEAR(add.best_ns, 48 * 1.05e3, 1);
 }
 
 TEST_F(WorkloadTimeTest, AnotherWayIsComparedAndNotCounted) {
