@@ -203,7 +203,7 @@ void SessionEvaluator::BeginNext() {
   if (next == waiting_.end()) return;
   Begun begun{*next, {}};
   Tighten(&begun.request);
-  if (HasLongCalls(begun.request)) return;
+  if (HasLongCalls(begun.request) || IsReadTogether(begun.request)) return;
   begun.options = OptionsFor(begun.request);
   if (!evaluator_.Begin(begun.request.config, begun.options)) return;
   waiting_.erase(next);
@@ -228,9 +228,42 @@ std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
   }
   Begun begun{std::move(*next), {}};
   waiting_.erase(next);
+  if (IsReadTogether(begun.request)) return AnswerRound(begun.request);
   Tighten(&begun.request);
   begun.options = OptionsFor(begun.request);
   return Answered(begun);
+}
+
+bool SessionEvaluator::IsReadTogether(const tuning::Request& request) const {
+  // Rounds tell more than samples of long calls, and those are few.
+  return options_.processes_ahead > 0 && request.purpose != Purpose::kSearch &&
+         IsTimed(request) && request.metrics.size() <= 1 &&
+         !HasLongCalls(request);
+}
+
+std::vector<tuning::Answer> SessionEvaluator::AnswerRound(
+    const tuning::Request& first) {
+  std::vector<tuning::Request> round = {first};
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    if (it->purpose == first.purpose && it->round == first.round &&
+        IsReadTogether(*it)) {
+      round.push_back(std::move(*it));
+      it = waiting_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  std::vector<proto::Config> configs;
+  for (const tuning::Request& request : round) {
+    configs.push_back(request.config);
+  }
+  std::vector<Evaluation> evaluations =
+      evaluator_.EvaluateTogether(configs, OptionsFor(first));
+  std::vector<tuning::Answer> answers;
+  for (size_t i = 0; i < round.size(); ++i) {
+    answers.push_back(AnswerOf(round[i], std::move(evaluations[i])));
+  }
+  return answers;
 }
 
 std::vector<tuning::Answer> SessionEvaluator::Answered(const Begun& begun) {
@@ -294,13 +327,7 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   for (const std::string& metric : request.metrics) {
     if (metric != tuning::kTimeMetric) options.metrics.push_back(metric);
   }
-  if (options_.accept_facts) {
-    options.accept_facts =
-        [accept = options_.accept_facts,
-         config = request.config](const std::vector<proto::Fact>& facts) {
-          return accept(config, facts);
-        };
-  }
+  options.accept_facts = options_.accept_facts;
   options.input_seed = SeedOf(request.purpose, request.round);
   if (request.purpose == Purpose::kSearch) return options;
   options.sampling.set_max_time_ns(
@@ -328,23 +355,23 @@ void SessionEvaluator::Tighten(tuning::Request* request) const {
 
 tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {
   const auto& [request, options] = begun;
-  ++answered_;
-  tuning::Answer answer;
-  answer.ticket = request.ticket;
-  proto::Trial& trial = answer.trial;
-  *trial.mutable_config() = request.config;
   Screened screened;
   if (HasLongCalls(request) && request.best &&
       options.sampling.has_hopeless_above_ns()) {
     screened = screen_.Compare(request.config, *request.best, *request.expected,
                                options);
     if (screened.hopeless) {
+      tuning::Answer answer;
+      answer.ticket = request.ticket;
       answer.unpaid_ns = screened.unpaid_ns;
+      proto::Trial& trial = answer.trial;
+      *trial.mutable_config() = request.config;
       trial.set_outcome(proto::CENSORED);
       trial.set_fidelity(1);
       trial.set_detail("clearly slower than the best on a smaller problem");
       trial.set_time_ns(screened.ratio * *request.expected);
       trial.set_elapsed_ns(screened.elapsed_ns);
+      ++answered_;
       return answer;
     }
   }
@@ -356,11 +383,24 @@ tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {
       best_time_ns_ = *evaluation.time_ns;
     }
   }
+  tuning::Answer answer = AnswerOf(request, std::move(evaluation));
+  answer.unpaid_ns += screened.unpaid_ns;
+  answer.trial.set_elapsed_ns(answer.trial.elapsed_ns() + screened.elapsed_ns);
+  return answer;
+}
+
+tuning::Answer SessionEvaluator::AnswerOf(const tuning::Request& request,
+                                          Evaluation evaluation) {
+  ++answered_;
+  tuning::Answer answer;
+  answer.ticket = request.ticket;
   answer.lost = evaluation.lost;
-  answer.unpaid_ns = screened.unpaid_ns + evaluation.unpaid_ns;
+  answer.unpaid_ns = evaluation.unpaid_ns;
+  proto::Trial& trial = answer.trial;
+  *trial.mutable_config() = request.config;
+  trial.set_elapsed_ns(evaluation.elapsed_ns);
   trial.set_outcome(evaluation.outcome);
   trial.set_detail(std::move(evaluation.detail));
-  trial.set_elapsed_ns(screened.elapsed_ns + evaluation.elapsed_ns);
   if (evaluation.measurement.has_value()) {
     *trial.add_measurements() = *std::move(evaluation.measurement);
   }

@@ -11,7 +11,8 @@
 //       SessionEvaluatorFor(*space, DefaultSamplingOptions(), workers));
 //   const auto session = tuning::RunSession(setup, evaluator, clock);
 //
-// It measures one config at a time, when it is polled. Where configs are
+// It measures one config at a time, when it is polled; where processes are
+// opened ahead, those of a round of finalists together. Where configs are
 // compiled at run time, those that wait are compiled meanwhile, and whichever
 // is ready first is measured first; where processes are opened ahead, it is
 // begun before the session has been told of the one before it. Where calls are
@@ -125,6 +126,12 @@ class SessionEvaluator : public tuning::Evaluator {
     EvaluationOptions options;
   };
   tuning::Answer Evaluate(const Begun& begun);
+  // Of `request`, but for what a smaller problem told of it.
+  tuning::Answer AnswerOf(const tuning::Request& request,
+                          Evaluation evaluation);
+  // Whether it is sampled in turns with others of its round.
+  bool IsReadTogether(const tuning::Request& request) const;
+  std::vector<tuning::Answer> AnswerRound(const tuning::Request& first);
   std::vector<tuning::Answer> Answered(const Begun& begun);
   // So that the device need not wait until the session has thought.
   void BeginNext();
