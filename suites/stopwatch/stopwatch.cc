@@ -376,14 +376,12 @@ absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
       spent_ns += static_cast<double>(
           *member.sampling.measurement.sample_ns().rbegin());
     }
-    // Of an even number of rounds the middle is the same for all.
+    // As often forwards as backwards.
     if (rounds % 2 == 1) continue;
-    const size_t fewest =
-        std::min_element(members.begin(), members.end(),
-                         [](const InTurns& a, const InTurns& b) {
-                           return a.clean.size() < b.clean.size();
-                         })
-            ->clean.size();
+    size_t fewest = rounds;
+    for (const InTurns& member : members) {
+      fewest = std::min(fewest, RatiosOf(member, members[0]).size());
+    }
     const bool enough = fewest >= static_cast<size_t>(options.min_samples());
     if (enough &&
         (precise() || spent_ns >= most_ns || rounds >= options.max_samples())) {
@@ -398,13 +396,14 @@ absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
   std::vector<Sampling> samplings;
   for (InTurns& member : members) {
     Sampling& sampling = member.sampling;
-    const bool known = member.clean.size() >= kMinCleanSamples;
-    sampling.outcome = known ? proto::OK : proto::CONTENDED;
-    sampling.time_ns = known ? Median(member.clean) : 0;
+    sampling.outcome = proto::CONTENDED;
     sampling.measurement.set_clean_sample_count(
         static_cast<int>(member.clean.size()));
-    if (!member.clean.empty()) {
-      sampling.measurement.set_median_ns(Median(member.clean));
+    const std::vector<double> ratios = RatiosOf(member, members[0]);
+    if (ratios.size() >= kMinCleanSamples) {
+      sampling.outcome = proto::OK;
+      sampling.time_ns = Median(ratios) * Median(members[0].clean);
+      sampling.measurement.set_median_ns(sampling.time_ns);
     }
     samplings.push_back(std::move(sampling));
   }

@@ -74,6 +74,10 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
 // samples as the others: until the ratio of each to the first, sample by
 // sample, is as precise as a median in TakeSamples(), or max_samples, or
 // max_time_ns for each on average. None is raced out. `monitor` serves all.
+//
+// The first one's time is its median; another's is that times the median of its
+// ratios to the first, also where a power limit makes every other sample half
+// as long again, of which two medians may be one here and one there.
 absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
     const proto::SamplingOptions& options, absl::Span<ops::Timer* const> timers,
     ops::Monitor& monitor);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/random.h"
+#include "base/statistics.h"
 #include "gtest/gtest.h"
 
 namespace optrail::suites {
@@ -158,6 +159,45 @@ TEST(StopwatchTest, WhatChangesMeanwhileIsTheSameForAllInTurns) {
   }
   EXPECT_LT(worst_in_turns, .001);
   EXPECT_GT(worst_after_another, .003);
+}
+
+// Beyond the power limit a millisecond in two is half as long again.
+TEST(StopwatchTest, InTurnsALimitThatComesAndGoesMovesFewRatios) {
+  class Limited : public KernelThere {
+   public:
+    Limited(double true_ns, FallingClock* clock, Rng* rng)
+        : KernelThere(true_ns, clock, 1), rng_(rng) {}
+    absl::StatusOr<int64_t> TimeNs() override {
+      const int64_t ns = *KernelThere::TimeNs();
+      return rng_->UniformInt(2) == 0 ? ns : ns * 3 / 2;
+    }
+
+   private:
+    Rng* const rng_;
+  };
+  Rng rng(1);
+  Quiet monitor;
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_min_sample_ns(1'000'000);
+  options.set_max_time_ns(20'000'000);
+  int right = 0, medians_right = 0;
+  constexpr int kTimes = 100;
+  for (int i = 0; i < kTimes; ++i) {
+    FallingClock clock;
+    Limited one(1e5, &clock, &rng), other(1.02e5, &clock, &rng);
+    const auto result = *TakeSamplesInTurns(options, {&one, &other}, monitor);
+    std::vector<double> medians;
+    for (const Sampling& sampling : result) {
+      const auto& samples = sampling.measurement.sample_ns();
+      medians.push_back(
+          Median(std::vector<double>(samples.begin(), samples.end())) /
+          static_cast<double>(sampling.measurement.calls_per_sample()));
+    }
+    right += std::abs(result[1].time_ns / result[0].time_ns - 1.02) < .01;
+    medians_right += std::abs(medians[1] / medians[0] - 1.02) < .01;
+  }
+  EXPECT_GE(right, 80);
+  EXPECT_LE(medians_right, 60);
 }
 
 TEST(StopwatchTest, InTurnsNothingIsConcludedWhereNoneIsLeftAlone) {

@@ -144,11 +144,13 @@ class SessionEvaluator : public tuning::Evaluator {
   bool IsUnderWay(tuning::Purpose purpose) const;
   // Those in which finalists were ranked, once a proof has begun.
   void ReleaseRankProcesses();
-  // Those of the rounds that come after the request, or after the search.
+  // That of the request, where nobody has begun to open it.
   void OpenAhead(const tuning::Request& request);
   void OpenAhead(tuning::Purpose purpose, int64_t round);
-  // The next one of them, if it is time, after an answer of the search.
-  void OpenFinalists(const Begun& begun, int64_t elapsed_ns);
+  // Those after it, as far as it is time, once an answer took so long.
+  void OpenFinalists(const tuning::Request& answered, int64_t elapsed_ns);
+  // False: enough are.
+  bool OpenNext(const tuning::Request& answered);
   ComingProcess ComingFor(tuning::Purpose purpose, int64_t round) const;
   int64_t ProcessOf(tuning::Purpose purpose, int64_t round) const;
   uint64_t SeedOf(tuning::Purpose purpose, int64_t round) const;
@@ -164,7 +166,7 @@ class SessionEvaluator : public tuning::Evaluator {
   int64_t answered_ = 0;
   int rank_processes_opened_ = 0;
   int64_t proof_rounds_opened_ = 0;
-  absl::optional<int64_t> last_opened_;  // of finalists
+  std::vector<int64_t> opening_;  // of finalists, as far as is known
   int answers_since_opening_ = 0;
   int64_t ns_since_opening_ = 0;
   bool default_prepared_ = false;

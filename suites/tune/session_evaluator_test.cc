@@ -323,36 +323,36 @@ TEST_F(SessionEvaluatorTest, AProofThatGoesOnHasItsProcessesInTime) {
     // Rounds that most proofs need, then as many more as open meanwhile.
     const int64_t proofs =
         static_cast<int64_t>(measured_.opened.size()) - kInputSets;
-    EXPECT_EQ(proofs, round < 3 ? 5 : round + 5) << round;
+    EXPECT_EQ(proofs, round < 3 ? 5 : round + 4) << round;
   }
 }
 
-// Compilers have the processors first.
-TEST_F(SessionEvaluatorTest,
-       FinalistsAreOpenedSinglyWhileMostOfWhatWaitsCompiles) {
+// Of many that open together the first is open as late as the last.
+TEST_F(SessionEvaluatorTest, NoMoreThanTwoAreOpenedAtATime) {
   options_.processes_ahead = 5;
   options_.finalists_ahead = [] { return true; };
   measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
   SessionEvaluator evaluator(measured_, options_);
-  for (int i = 0; i < 6; ++i) evaluator.Submit(request_);
+  for (int i = 0; i < 8; ++i) evaluator.Submit(request_);
   const size_t of_search = measured_.opened.size();
-  measured_.ready_after = false;
-  const auto poll = [&] {
-    measured_.ready = true;
+  const auto opened = [&] {
     evaluator.Poll(absl::InfiniteDuration());
+    return measured_.opened.size() - of_search;
   };
-  poll();
-  EXPECT_EQ(measured_.opened.size(), of_search + 1);
   measured_.open = false;
-  poll();
-  EXPECT_EQ(measured_.opened.size(), of_search + 1);
+  EXPECT_EQ(opened(), 1);
+  EXPECT_EQ(opened(), 2);
+  EXPECT_EQ(opened(), 2);
   measured_.open = true;
-  poll();
-  EXPECT_EQ(measured_.opened.size(), of_search + 2);
+  EXPECT_EQ(opened(), 3);
   measured_.open = false;
-  measured_.ready_after = true;
-  poll();
-  EXPECT_EQ(measured_.opened.size(), of_search + 3);
+  EXPECT_EQ(opened(), 4);
+  EXPECT_EQ(opened(), 4);
+  // What a round needs is opened for it in any case.
+  request_.purpose = Purpose::kProve;
+  request_.round = 2;
+  evaluator.Submit(request_);
+  EXPECT_EQ(measured_.opened.size() - of_search, 6);
 }
 
 TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
@@ -365,8 +365,11 @@ TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
   }
   EXPECT_EQ(measured_.opened.size(), 1);
   request_.purpose = Purpose::kRank;
+  request_.round = 0;
   evaluator.Submit(request_);
-  EXPECT_EQ(measured_.opened.size(), 1 + kInputSets + 5);
+  EXPECT_EQ(measured_.opened.size(), 2) << "that of the round";
+  evaluator.Poll(absl::InfiniteDuration());
+  EXPECT_EQ(measured_.opened.size(), 4);
 }
 
 TEST_F(SessionEvaluatorTest, TheDefaultIsCompiledBehindTheFirstOfTheSearch) {
