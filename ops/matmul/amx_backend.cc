@@ -24,7 +24,6 @@ absl::StatusOr<AmxKnobs> AmxKnobsFrom(const proto::Config& config) {
   knobs.kc = value("kc");
   knobs.pack_a = value("pack_a") != 0;
   knobs.prefetch_a = value("prefetch_a") != 0;
-  knobs.prefetch_b = value("prefetch_b");
   knobs.task_rows = value("task_rows");
   knobs.task_columns = value("task_columns");
   OPTRAIL_RETURN_IF_ERROR(missing);

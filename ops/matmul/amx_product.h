@@ -4,7 +4,8 @@
 // C = A * B of bfloat16 by AMX's tiles, sums in float, rounded once. Panels of
 // 32 rows of A meet panels of 32 columns of B in four tiles of sums, so that
 // every tile that is loaded is used twice. A block of B is copied as pairs into
-// L2, past which panels of A stream.
+// L2, past which panels of A stream. Sums are rounded while the next ones are
+// made: apart from that, the tiles would wait.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const auto product,
 //                            AmxProduct<AmxTiles>::Plan(knobs, size, device));
@@ -33,7 +34,6 @@ struct AmxKnobs {
   int64_t kc = 1024;
   bool pack_a = false;
   bool prefetch_a = false;
-  int64_t prefetch_b = 0;
   int64_t task_rows = 0;
   int64_t task_columns = 0;
 
@@ -61,7 +61,8 @@ class AmxProduct {
     product.nc_ = std::min(knobs.nc(), RoundUp(product.task_columns_, kPanel));
     product.kc_ = std::min(knobs.kc, RoundUp(size.k, kTileSteps));
     product.mc_ = product.task_rows_;
-    int64_t sums = kPanel * kPanel;
+    // Of one panel by another, and those that are being rounded.
+    int64_t sums = 2 * kPanel * kPanel;
     if (product.kc_ < size.k) {
       // Sums of a block wait for the next steps near L2.
       constexpr int64_t kMostSums = (512 << 10) / sizeof(float);
@@ -70,13 +71,18 @@ class AmxProduct {
                    std::max(kPanel, kMostSums / product.nc_ / kPanel * kPanel));
       sums = RoundUp(product.mc_, kPanel) * product.nc_;
     }
-    // Where several blocks of rows meet a block of columns it stays packed.
+    // Where several blocks of rows meet a block of columns it stays packed, and
+    // the other way round.
+    product.keeps_a_ = knobs.pack_a && product.nc_ < product.task_columns_;
     product.keeps_b_ = product.mc_ < product.task_rows_;
+    int64_t of_a = PackedElements(kTileSteps, kPanel);
+    if (knobs.pack_a) {
+      of_a = product.keeps_a_ ? PackedElements(size.k, product.task_rows_)
+                              : PackedElements(product.kc_, kPanel);
+    }
     const auto floats = [](int64_t elements) { return elements / 2; };
-    product.panel_at_ = sums;
-    product.b_at_ =
-        product.panel_at_ +
-        floats(PackedElements(knobs.pack_a ? product.kc_ : kTileSteps, kPanel));
+    product.a_at_ = sums;
+    product.b_at_ = product.a_at_ + floats(of_a);
     const int64_t depth = product.keeps_b_ ? size.k : product.kc_;
     OPTRAIL_ASSIGN_OR_RETURN(
         product.workspaces_,
@@ -124,12 +130,21 @@ class AmxProduct {
     const uint16_t* tail = nullptr;
   };
 
-  // What is fetched meanwhile: `rows` lines of the next panel for each step.
+  // What is fetched meanwhile: for each step, `rows` lines of the next panel.
   struct Ahead {
-    const uint16_t* rows_of_a = nullptr;
+    const uint16_t* data = nullptr;
     int64_t stride = 0;
+    int64_t step = 0;
     int64_t rows = 0;
-    int64_t steps_of_b = 0;
+  };
+
+  // Sums that are complete, of which `rows` are still to be rounded.
+  struct Finished {
+    float* sums = nullptr;
+    int64_t rows = 0;
+    int64_t columns = 0;
+    Epilogue epilogue;
+    uint16_t* to = nullptr;
   };
 
   // What one thread computes: [rows, columns] of C.
@@ -146,8 +161,8 @@ class AmxProduct {
           c_(c),
           epilogue_(epilogue),
           sums_(space),
-          panel_(reinterpret_cast<uint16_t*>(space + product.panel_at_)),
-          packed_(reinterpret_cast<uint16_t*>(space + product.b_at_)) {}
+          packed_a_(reinterpret_cast<uint16_t*>(space + product.a_at_)),
+          packed_b_(reinterpret_cast<uint16_t*>(space + product.b_at_)) {}
 
     void Run() {
       for (int64_t j = 0; j < size_.columns; j += product_.nc_) {
@@ -157,7 +172,8 @@ class AmxProduct {
           for (int64_t p = 0; p < k_; p += product_.kc_) {
             const int64_t depth = std::min(product_.kc_, k_ - p);
             uint16_t* const block =
-                packed_ + (product_.keeps_b_ ? PackedElements(p, columns) : 0);
+                packed_b_ +
+                (product_.keeps_b_ ? PackedElements(p, columns) : 0);
             if (i == 0 || !product_.keeps_b_) {
               PackPairs(b_ + p * n_ + j, depth, columns, n_, block);
             }
@@ -165,6 +181,7 @@ class AmxProduct {
           }
         }
       }
+      Finish(kPanel);
       tiles_.Release();
     }
 
@@ -178,35 +195,46 @@ class AmxProduct {
       for (int64_t r = 0; r < rows; r += kPanel) {
         const int64_t count = std::min(kPanel, rows - r);
         Configure(count);
-        const uint16_t* const from = a_ + (i + r) * k_ + p;
-        const Panel panel = PanelOf(from, count, depth);
+        const Panel panel = PanelOf(i + r, count, p, depth, /*pack=*/j == 0);
         const int64_t next = std::min(kPanel, rows - r - count);
         for (int64_t q = 0; q < panels; ++q) {
-          const int64_t width = std::min(kPanel, columns - q * kPanel);
-          float* const sums =
-              first && last
-                  ? sums_
-                  : sums_ + (r / kPanel * panels + q) * kPanel * kPanel;
           Ahead ahead;
           if (product_.knobs_.prefetch_a && next > 0) {
             const int64_t begin = next * q / panels;
-            ahead.rows_of_a = from + (kPanel + begin) * k_;
-            ahead.stride = k_;
+            ahead = AheadOf(i + r + kPanel, begin, p, /*packed=*/j > 0);
             ahead.rows = next * (q + 1) / panels - begin;
           }
-          ahead.steps_of_b = product_.knobs_.prefetch_b;
+          float* sums = sums_ + (r / kPanel * panels + q) * kPanel * kPanel;
+          if (first && last) {
+            sums = sums_;
+            sums += parity_ * kPanel * kPanel;
+            parity_ = 1 - parity_;
+          }
+          const int64_t width = std::min(kPanel, columns - q * kPanel);
           Multiply(panel, count, block + q * steps * kPanelStep, width, !first,
                    ahead, sums);
           if (!last) continue;
           const int64_t column = j + q * kPanel;
-          const Epilogue epilogue = epilogue_.From(column);
-          if (!epilogue.changes_nothing()) {
-            ScaleShiftActivate(epilogue, sums, count, width, kPanel);
-          }
-          Tiles::Round(sums, count, width, kPanel, c_ + (i + r) * n_ + column,
-                       n_);
+          finished_ = {sums, count, width, epilogue_.From(column),
+                       c_ + (i + r) * n_ + column};
         }
       }
+    }
+
+    // Ends some rows of the finished sums. Done between steps of the next ones,
+    // it takes no time of the tiles, which would otherwise wait a third of that
+    // of 16 steps.
+    void Finish(int64_t rows) {
+      rows = std::min(rows, finished_.rows);
+      if (rows == 0) return;
+      const Finished& of = finished_;
+      if (!of.epilogue.changes_nothing()) {
+        ScaleShiftActivate(of.epilogue, of.sums, rows, of.columns, kPanel);
+      }
+      Tiles::Round(of.sums, rows, of.columns, kPanel, of.to, n_);
+      finished_.sums += rows * kPanel;
+      finished_.to += rows * n_;
+      finished_.rows -= rows;
     }
 
     // Tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B.
@@ -219,13 +247,21 @@ class AmxProduct {
       tiles_.Configure({top, top, bottom, bottom, top, bottom, b, b});
     }
 
-    Panel PanelOf(const uint16_t* from, int64_t rows, int64_t depth) {
+    uint16_t* PackedPanel(int64_t row, int64_t p) {
+      if (!product_.keeps_a_) return packed_a_;
+      return packed_a_ + PackedElements(k_, row) + p / kTileSteps * kPanelStep;
+    }
+
+    Panel PanelOf(int64_t row, int64_t rows, int64_t p, int64_t depth,
+                  bool pack) {
+      const uint16_t* const from = a_ + row * k_ + p;
       Panel panel;
       panel.steps = depth / kTileSteps;
       const int64_t left = depth % kTileSteps;
       if (product_.knobs_.pack_a) {
-        PackTileRows(from, rows, depth, k_, panel_);
-        panel.data = panel_;
+        uint16_t* const to = PackedPanel(row, p);
+        if (pack) PackTileRows(from, rows, depth, k_, to);
+        panel.data = to;
         panel.stride = kTileSteps;
         panel.second = kTileRows * kTileSteps;
         panel.step = kPanelStep;
@@ -237,10 +273,19 @@ class AmxProduct {
       panel.second = kTileRows * k_;
       panel.step = kTileSteps;
       if (left > 0) {
-        PackTileRows(from + depth - left, rows, left, k_, panel_);
-        panel.tail = panel_;
+        PackTileRows(from + depth - left, rows, left, k_, packed_a_);
+        panel.tail = packed_a_;
       }
       return panel;
+    }
+
+    // From the row `begin` of a panel on.
+    Ahead AheadOf(int64_t row, int64_t begin, int64_t p, bool packed) {
+      if (packed && product_.keeps_a_) {
+        return {PackedPanel(row, p) + begin * kTileSteps, kTileSteps,
+                kPanelStep};
+      }
+      return {a_ + (row + begin) * k_ + p, k_, kTileSteps};
     }
 
     void Multiply(const Panel& a, int64_t rows, const uint16_t* b,
@@ -283,26 +328,31 @@ class AmxProduct {
       }
       // In variables of their own, which no store can change.
       const auto [from, row, second, step, steps, tail] = a;
-      const auto [rows_ahead, row_ahead, count_ahead, steps_ahead] = ahead;
+      const auto [lines, line, line_step, line_count] = ahead;
       const int64_t stride = row * static_cast<int64_t>(sizeof(uint16_t));
+      const int64_t finish = CeilDiv(kPanel, std::max<int64_t>(steps, 1));
       for (int64_t s = 0; s < steps; ++s, b += kPanelStep) {
         const uint16_t* const top = from + s * step;
         Step<kBottom, kRight>(tiles, top, stride, top + second, b);
-        for (int64_t r = 0; r < count_ahead; ++r) {
-          __builtin_prefetch(rows_ahead + r * row_ahead + s * kTileSteps, 0,
-                             /*L2*/ 2);
+        for (int64_t i = 0; i < line_count; ++i) {
+          __builtin_prefetch(lines + i * line + s * line_step, 0, /*L2*/ 2);
         }
-        if (steps_ahead > 0) {
-          const uint16_t* const later = b + steps_ahead * kPanelStep;
-          for (int64_t i = 0; i < kPanelStep; i += kTileSteps) {
-            __builtin_prefetch(later + i);
+        // The sums that come next, of 64 bytes for each half of a row.
+        if (accumulate) {
+          const float* const next = sums + kPanel * kPanel;
+          const int64_t end = std::min(kPanel, (s + 1) * finish);
+          for (int64_t i = s * finish; i < end; ++i) {
+            __builtin_prefetch(next + i * kPanel, 1);
+            __builtin_prefetch(next + i * kPanel + kTileColumns, 1);
           }
         }
+        Finish(finish);
       }
       if (tail != nullptr) {
         Step<kBottom, kRight>(tiles, tail, kTileBytes,
                               tail + kTileRows * kTileSteps, b);
       }
+      Finish(kPanel);
       tiles.template Store<0>(sums, kRowBytes);
       if (kRight) tiles.template Store<1>(right, kRowBytes);
       if (kBottom) tiles.template Store<2>(below, kRowBytes);
@@ -337,9 +387,11 @@ class AmxProduct {
     uint16_t* const c_;
     const Epilogue epilogue_;
     float* const sums_;
-    uint16_t* const panel_;   // of A, or its last steps
-    uint16_t* const packed_;  // of B
+    uint16_t* const packed_a_;  // panels, or last steps of one
+    uint16_t* const packed_b_;
     int64_t configured_ = 0;
+    Finished finished_;
+    int64_t parity_ = 0;  // which one of two places for sums is next
     Tiles tiles_;
   };
 
@@ -356,9 +408,10 @@ class AmxProduct {
   int64_t mc_ = 0;
   int64_t nc_ = 0;
   int64_t kc_ = 0;
+  bool keeps_a_ = false;
   bool keeps_b_ = false;
-  // Where a panel of A and packed blocks begin in a workspace, in floats.
-  int64_t panel_at_ = 0;
+  // Where panels of A and packed blocks of B begin in a workspace, in floats.
+  int64_t a_at_ = 0;
   int64_t b_at_ = 0;
   std::shared_ptr<Workspaces> workspaces_;
 };
