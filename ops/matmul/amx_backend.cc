@@ -24,6 +24,7 @@ absl::StatusOr<AmxKnobs> AmxKnobsFrom(const proto::Config& config) {
   knobs.kc = value("kc");
   knobs.pack_a = value("pack_a") != 0;
   knobs.prefetch_a = value("prefetch_a") != 0;
+  knobs.round_between = value("round_between") != 0;
   knobs.task_rows = value("task_rows");
   knobs.task_columns = value("task_columns");
   OPTRAIL_RETURN_IF_ERROR(missing);

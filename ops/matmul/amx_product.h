@@ -4,8 +4,8 @@
 // C = A * B of bfloat16 by AMX's tiles, sums in float, rounded once. Panels of
 // 32 rows of A meet panels of 32 columns of B in four tiles of sums, so that
 // every tile that is loaded is used twice. A block of B is copied as pairs into
-// L2, past which panels of A stream. Sums are rounded while the next ones are
-// made: apart from that, the tiles would wait.
+// L2, past which panels of A stream. Sums are rounded panel by panel, or
+// between the steps of the next ones.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const auto product,
 //                            AmxProduct<AmxTiles>::Plan(knobs, size, device));
@@ -34,6 +34,7 @@ struct AmxKnobs {
   int64_t kc = 1024;
   bool pack_a = false;
   bool prefetch_a = false;
+  bool round_between = false;
   int64_t task_rows = 0;
   int64_t task_columns = 0;
 
@@ -61,8 +62,7 @@ class AmxProduct {
     product.nc_ = std::min(knobs.nc(), RoundUp(product.task_columns_, kPanel));
     product.kc_ = std::min(knobs.kc, RoundUp(size.k, kTileSteps));
     product.mc_ = product.task_rows_;
-    // Of one panel by another, and those that are being rounded.
-    int64_t sums = 2 * kPanel * kPanel;
+    int64_t sums = kPanel * kPanel;
     if (product.kc_ < size.k) {
       // Sums of a block wait for the next steps near L2.
       constexpr int64_t kMostSums = (512 << 10) / sizeof(float);
@@ -174,7 +174,7 @@ class AmxProduct {
             uint16_t* const block =
                 packed_b_ +
                 (product_.keeps_b_ ? PackedElements(p, columns) : 0);
-            if (i == 0 || !product_.keeps_b_) {
+            if (i == 0) {
               PackPairs(b_ + p * n_ + j, depth, columns, n_, block);
             }
             Block(i, rows, j, columns, p, depth, block);
@@ -204,12 +204,10 @@ class AmxProduct {
             ahead = AheadOf(i + r + kPanel, begin, p, /*packed=*/j > 0);
             ahead.rows = next * (q + 1) / panels - begin;
           }
-          float* sums = sums_ + (r / kPanel * panels + q) * kPanel * kPanel;
-          if (first && last) {
-            sums = sums_;
-            sums += parity_ * kPanel * kPanel;
-            parity_ = 1 - parity_;
-          }
+          float* const sums =
+              first && last
+                  ? sums_
+                  : sums_ + (r / kPanel * panels + q) * kPanel * kPanel;
           const int64_t width = std::min(kPanel, columns - q * kPanel);
           Multiply(panel, count, block + q * steps * kPanelStep, width, !first,
                    ahead, sums);
@@ -217,13 +215,12 @@ class AmxProduct {
           const int64_t column = j + q * kPanel;
           finished_ = {sums, count, width, epilogue_.From(column),
                        c_ + (i + r) * n_ + column};
+          if (!product_.knobs_.round_between) Finish(kPanel);
         }
       }
     }
 
-    // Ends some rows of the finished sums. Done between steps of the next ones,
-    // it takes no time of the tiles, which would otherwise wait a third of that
-    // of 16 steps.
+    // Ends some rows of the finished sums.
     void Finish(int64_t rows) {
       rows = std::min(rows, finished_.rows);
       if (rows == 0) return;
@@ -337,22 +334,13 @@ class AmxProduct {
         for (int64_t i = 0; i < line_count; ++i) {
           __builtin_prefetch(lines + i * line + s * line_step, 0, /*L2*/ 2);
         }
-        // The sums that come next, of 64 bytes for each half of a row.
-        if (accumulate) {
-          const float* const next = sums + kPanel * kPanel;
-          const int64_t end = std::min(kPanel, (s + 1) * finish);
-          for (int64_t i = s * finish; i < end; ++i) {
-            __builtin_prefetch(next + i * kPanel, 1);
-            __builtin_prefetch(next + i * kPanel + kTileColumns, 1);
-          }
-        }
         Finish(finish);
       }
       if (tail != nullptr) {
         Step<kBottom, kRight>(tiles, tail, kTileBytes,
                               tail + kTileRows * kTileSteps, b);
       }
-      Finish(kPanel);
+      Finish(kPanel);  // it may lie where the next sums go
       tiles.template Store<0>(sums, kRowBytes);
       if (kRight) tiles.template Store<1>(right, kRowBytes);
       if (kBottom) tiles.template Store<2>(below, kRowBytes);
@@ -391,7 +379,6 @@ class AmxProduct {
     uint16_t* const packed_b_;
     int64_t configured_ = 0;
     Finished finished_;
-    int64_t parity_ = 0;  // which one of two places for sums is next
     Tiles tiles_;
   };
 
