@@ -3,6 +3,7 @@
 //   bazel run //ops/lib:amx_benchmark
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "benchmark/benchmark.h"
@@ -60,6 +61,33 @@ BENCHMARK(BM_TilesFromRegisters)->Arg(32 << 10);
 
 void BM_TilesFromBlocks(benchmark::State& state) { RunSteps(state, true); }
 BENCHMARK(BM_TilesFromBlocks)->Arg(32 << 10)->Arg(256 << 10)->Arg(1 << 20);
+
+// Sums of 32 x 32 that are stored and rounded, for which products wait.
+void BM_StoreAndRound(benchmark::State& state) {
+  const absl::Status here = AmxForBf16();
+  if (!here.ok()) {
+    state.SkipWithError(std::string(here.message()).c_str());
+    return;
+  }
+  alignas(64) static float sums[kPanel * kPanel];
+  alignas(64) static uint16_t rounded[kPanel * kPanel];
+  AmxTiles tiles;
+  tiles.Configure({16, 16, 16, 16, 16, 16, 16, 16});
+  for (auto _ : state) {
+    tiles.MultiplyAdd<0, 4, 6>();
+    tiles.MultiplyAdd<1, 4, 7>();
+    tiles.MultiplyAdd<2, 5, 6>();
+    tiles.MultiplyAdd<3, 5, 7>();
+    tiles.Store<0>(sums, kPanel * 4);
+    tiles.Store<1>(sums + 16, kPanel * 4);
+    tiles.Store<2>(sums + 16 * kPanel, kPanel * 4);
+    tiles.Store<3>(sums + 16 * kPanel + 16, kPanel * 4);
+    AmxTiles::Round(sums, kPanel, kPanel, kPanel, rounded, kPanel);
+    benchmark::DoNotOptimize(rounded);
+  }
+  tiles.Release();
+}
+BENCHMARK(BM_StoreAndRound);
 
 #endif
 

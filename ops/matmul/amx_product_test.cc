@@ -2,19 +2,20 @@
 // processor where it has them. Packing, tails, blocks, threads and rounding are
 // the same code in both.
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
 #include "ops/device/cpu/device.h"
+#include "ops/lib/blocks.h"
 #include "ops/lib/emulated_tiles.h"
 #include "ops/matmul/amx_backend.h"
 #include "tuning/proto/canonical.h"
