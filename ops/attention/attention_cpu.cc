@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
   Blocking blocking;
   blocking.tile = FindRegisterTile(static_cast<int>(knobs.mr),
                                    static_cast<int>(knobs.nr_vectors), 4);
-  if (blocking.tile.packed_a == nullptr ||
+  if (blocking.tile.plain_a == nullptr ||
       knobs.query_block > TiledTask::kMostQueries) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a register tile of mr=", knobs.mr, " by nr_vectors=", knobs.nr_vectors,

@@ -5,9 +5,12 @@
 namespace optrail::ops {
 namespace {
 
-OPTRAIL_REGISTER_ONEDNN("conv2d", [](const proto::Shape& shape) {
-  return ConvolutionByOneDnn(shape, /*fused=*/false);
-})
+OPTRAIL_REGISTER_ONEDNN("conv2d",
+                        [](const proto::Shape& shape, CpuDevice& device) {
+                          return ConvolutionByOneDnn(shape, device,
+                                                     /*fused=*/false);
+                        },
+                        {{proto::F32}, {proto::BF16}})
 
 }  // namespace
 }  // namespace optrail::ops

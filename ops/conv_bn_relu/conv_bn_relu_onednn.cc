@@ -5,9 +5,12 @@
 namespace optrail::ops {
 namespace {
 
-OPTRAIL_REGISTER_ONEDNN("conv_bn_relu", [](const proto::Shape& shape) {
-  return ConvolutionByOneDnn(shape, /*fused=*/true);
-})
+OPTRAIL_REGISTER_ONEDNN("conv_bn_relu",
+                        [](const proto::Shape& shape, CpuDevice& device) {
+                          return ConvolutionByOneDnn(shape, device,
+                                                     /*fused=*/true);
+                        },
+                        {{proto::F32}, {proto::BF16}})
 
 }  // namespace
 }  // namespace optrail::ops

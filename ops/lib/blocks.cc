@@ -19,6 +19,29 @@ void TransposeForTarget(const float* x, int64_t rows, int64_t cols, int64_t ldx,
   TransposeBlock<false>(x, rows, cols, ldx, y, ldy, pad);
 }
 
+// Row by row: what lies together is read together.
+void CopyPanelsForTarget(const float* x, int64_t rows, int64_t panels,
+                         int64_t width, int64_t ldx, float* y, int64_t ldy,
+                         int64_t step) {
+  const D d;
+  const int64_t lanes = hn::Lanes(d);
+  const int64_t whole = width / lanes * lanes;
+  const M rest = hn::FirstN(d, static_cast<size_t>(width - whole));
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* from = x + r * ldx;
+    float* to = y + r * ldy;
+    for (int64_t i = 0; i < panels; ++i, from += width, to += step) {
+      for (int64_t c = 0; c < whole; c += lanes) {
+        hn::StoreU(hn::LoadU(d, from + c), d, to + c);
+      }
+      if (whole < width) {
+        hn::BlendedStore(hn::MaskedLoad(rest, d, from + whole), rest, d,
+                         to + whole);
+      }
+    }
+  }
+}
+
 void WidenForTarget(const uint16_t* x, int64_t rows, int64_t cols, int64_t ldx,
                     float* y, int64_t ldy) {
   const D d;
@@ -140,6 +163,7 @@ namespace optrail::ops {
 namespace {
 HWY_EXPORT(TransposeForTarget);
 HWY_EXPORT(EpilogueForTarget);
+HWY_EXPORT(CopyPanelsForTarget);
 HWY_EXPORT(WidenForTarget);
 HWY_EXPORT(RoundForTarget);
 }  // namespace
@@ -147,6 +171,12 @@ HWY_EXPORT(RoundForTarget);
 void TransposeInto(const float* x, int64_t rows, int64_t cols, int64_t ldx,
                    float* y, int64_t ldy, bool pad) {
   HWY_DYNAMIC_DISPATCH(TransposeForTarget)(x, rows, cols, ldx, y, ldy, pad);
+}
+
+void CopyPanels(const float* x, int64_t rows, int64_t panels, int64_t width,
+                int64_t ldx, float* y, int64_t ldy, int64_t step) {
+  HWY_DYNAMIC_DISPATCH(CopyPanelsForTarget)
+  (x, rows, panels, width, ldx, y, ldy, step);
 }
 
 void Widen(const uint16_t* x, int64_t rows, int64_t cols, int64_t ldx, float* y,

@@ -16,6 +16,11 @@ namespace optrail::ops {
 void TransposeInto(const float* x, int64_t rows, int64_t cols, int64_t ldx,
                    float* y, int64_t ldy, bool pad = false);
 
+// `width` columns into each of `panels`, which are `step` floats apart:
+// y[panel * step + r * ldy + c] = x[r * ldx + panel * width + c].
+void CopyPanels(const float* x, int64_t rows, int64_t panels, int64_t width,
+                int64_t ldx, float* y, int64_t ldy, int64_t step);
+
 // y[r * ldy + c] = x[r * ldx + c], x being of bfloat16: exact.
 void Widen(const uint16_t* x, int64_t rows, int64_t cols, int64_t ldx, float* y,
            int64_t ldy);

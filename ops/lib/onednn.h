@@ -11,9 +11,9 @@
 //   })
 //
 // Each function makes a primitive over dense row-major float operands (products
-// also of bfloat16), as the operator has them, in its order. A layout of the
-// library's own choice is used for a convolution's weights alone, which every
-// call brings into it.
+// and convolutions also of bfloat16), as the operator has them, in its order. A
+// layout of the library's own choice is used for a convolution's weights alone,
+// which Invocation::Pack() brings into it, as a layer would keep them.
 
 #include <cstdint>
 #include <functional>
@@ -70,8 +70,10 @@ struct OneDnnConvolution {
   int64_t stride = 1;
   int64_t padding = 0;
   bool fused = false;
+  proto::DataType type = proto::F32;  // or BF16, of x, weights and y
 };
-OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& convolution);
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& convolution,
+                             CpuDevice& device);
 
 // x [rows, cols] and the sums over its columns or its rows.
 OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows);

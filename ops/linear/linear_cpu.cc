@@ -78,13 +78,8 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
   static absl::StatusOr<std::unique_ptr<Invocation>> BindWidened(
       const Blocking& blocking, const ProductTasks::Cut& cut,
       Activation activation, CpuDevice& device) {
-    const TaskSize task =
-        ShareOut(cut.batch, {cut.size.m, blocking.tile.rows, cut.task_rows},
-                 {cut.size.n, blocking.tile.columns, cut.task_columns},
-                 device.threads());
     OPTRAIL_ASSIGN_OR_RETURN(const WidenedTasks tasks,
-                             WidenedTasks::Plan(blocking, cut.size, task.rows,
-                                                task.columns, device));
+                             WidenedTasks::Plan(blocking, cut, device));
     const int64_t n = cut.size.n;
     OPTRAIL_ASSIGN_OR_RETURN(const auto widened,
                              Workspaces::Create(device, 1, n));

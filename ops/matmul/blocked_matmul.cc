@@ -50,7 +50,7 @@ struct Tiles {
     if (rows == 0) return tile.rows;
     const int vectors = tile.columns / TileLanes();
     for (int r = static_cast<int>(rows); r < tile.rows; ++r) {
-      if (FindRegisterTile(r, vectors, tile.k_unroll).packed_a != nullptr) {
+      if (FindRegisterTile(r, vectors, tile.k_unroll).plain_a != nullptr) {
         return r;
       }
     }
@@ -100,56 +100,41 @@ struct LeftFactor {
   int64_t first_segment;  // what is left of the segment that `data` is in
   int64_t segment;
   int64_t gap;  // from the end of one segment to the beginning of the next
+  bool by_columns = false;  // register_tile.h
 };
 
-// Copies `rows` <= tile.rows rows of A into one micro-panel (register_tile.h).
-void PackPanelA(const RegisterTile& tile, int64_t rows, int64_t k,
-                const LeftFactor& a, int64_t row, float* to) {
-  const int64_t unroll = tile.k_unroll;
-  const int64_t whole = k / unroll * unroll;
-  for (int64_t i = 0; i < tile.rows; ++i) {
-    float* out = to + i * unroll;
-    if (i >= rows) {
-      for (int64_t p = 0; p < k; p += unroll, out += tile.rows * unroll) {
-        std::fill_n(out, unroll, 0.0f);
-      }
-      continue;
-    }
-    const float* in = a.data + (row + i) * a.stride;
-    if (k > a.first_segment) {
-      int64_t left = a.first_segment;
-      for (int64_t p = 0; p < k; ++p, --left) {
-        if (left == 0) {
-          in += a.gap;
-          left = a.segment;
-        }
-        out[p / unroll * tile.rows * unroll + p % unroll] = in[p];
-      }
-      continue;
-    }
-    int64_t p = 0;
-    if (unroll == 4) {  // a copy of constant size is one instruction
-      for (; p < whole; p += 4, out += tile.rows * 4) {
-        std::memcpy(out, in + p, 4 * sizeof(float));
-      }
-    } else {
-      for (; p < whole; p += unroll, out += tile.rows * unroll) {
-        std::copy_n(in + p, unroll, out);
-      }
-    }
-    std::copy_n(in + p, k - p, out);
-  }
+// Copies rows of a block, `stride` apart, into panels of `width` columns from
+// the first one that `source` has packed. What the last one lacks of
+// `last_width` becomes 0.
+void CopyIntoPanels(const PanelSource& source, const float* from,
+                    int64_t stride, int64_t rows, int64_t columns,
+                    int64_t width, int64_t last_width, float* to) {
+  const int64_t whole = columns / width;
+  const int64_t last = columns - whole * width;
+  if (source.packed_from * width >= columns) return;
+  from += source.packed_from * width;
+  const int64_t panels = std::max<int64_t>(whole - source.packed_from, 0);
+  CopyPanels(from, rows, panels, width, stride, to, width, source.packed_step);
+  if (last == 0) return;
+  to += panels * source.packed_step;
+  if (last < last_width) std::fill_n(to, rows * last_width, 0.0f);
+  CopyPanels(from + panels * width, rows, 1, last, stride, to, last_width, 0);
 }
 
-// What lies transposed is turned into rows that are read like plain ones, a bit
-// longer than a power of two, lest they share sets of the cache.
-int64_t TurnedRow(int64_t k) { return RoundUp(k, kLineFloats) + kLineFloats; }
+// From one packed panel of A to the next, and from one turned row to the next,
+// is a line more than a power of two, lest they share sets of the cache.
+int64_t StepOfPanels(int64_t rows, int64_t k) {
+  return RoundUp(rows * k, kLineFloats) + kLineFloats;
+}
+int64_t TurnedRow(int64_t k) { return StepOfPanels(1, k); }
 
-// `a` becomes what is read of it where it is not packed.
+// `a` becomes what is read of it where it is not packed. What lies transposed
+// is turned into plain rows if it is to be copied: panels would take longer.
 PanelSource BlockOfA(const Blocking& blocking, const Tiles& tiles, int64_t rows,
                      int64_t k, float* workspace, LeftFactor& a) {
-  PanelSource source;
-  if (blocking.a_transposed) {
+  const int64_t last_rows = tiles.For(false, true).rows;
+  const bool turns = blocking.a_transposed && blocking.pack_a;
+  if (turns) {
     const int64_t stride = TurnedRow(k);
     for (int64_t p = 0; p < k; p += kLineFloats) {  // a line of each row
       TransposeInto(a.data + p * a.stride, std::min(kLineFloats, k - p), rows,
@@ -158,31 +143,43 @@ PanelSource BlockOfA(const Blocking& blocking, const Tiles& tiles, int64_t rows,
     // The last tile reads rows that are not there.
     const int64_t last = rows % tiles.rows;
     if (last != 0) {
-      std::fill_n(workspace + rows * stride,
-                  (tiles.For(false, true).rows - last) * stride, 0.0f);
+      std::fill_n(workspace + rows * stride, (last_rows - last) * stride, 0.0f);
     }
     a.data = workspace;
     a.stride = stride;
+    a.by_columns = false;
   }
+  PanelSource source;
   source.plain = a.data;
-  source.plain_step = tiles.rows * a.stride;
+  source.plain_step = a.by_columns ? tiles.rows : tiles.rows * a.stride;
   source.packed = workspace;
-  source.packed_step = tiles.rows * RoundUp(k, blocking.tile.k_unroll);
-  source.packed_from =
-      PlainPanels(blocking.pack_a && !blocking.a_transposed, rows, tiles.rows,
-                  tiles.For(false, true).rows, blocking.a_transposed);
+  source.packed_step = StepOfPanels(tiles.rows, k);
+  source.packed_from = PlainPanels(blocking.pack_a && !turns, rows, tiles.rows,
+                                   last_rows, turns);
+  if (a.by_columns) {
+    CopyIntoPanels(source, a.data, a.stride, k, rows, tiles.rows, last_rows,
+                   workspace);
+    return source;
+  }
   for (int64_t row = source.packed_from * tiles.rows; row < rows;
        row += tiles.rows, workspace += source.packed_step) {
     const int64_t count = std::min<int64_t>(tiles.rows, rows - row);
-    PackPanelA(tiles.For(count == tiles.rows, true), count, k, a, row,
-               workspace);
+    const int64_t width = count == tiles.rows ? count : last_rows;
+    if (count < width) std::fill_n(workspace, width * k, 0.0f);
+    const float* from = a.data + row * a.stride;
+    int64_t segment = std::min(k, a.first_segment);
+    for (int64_t p = 0; p < k;) {
+      TransposeInto(from, count, segment, a.stride, workspace + p * width,
+                    width);
+      p += segment;
+      from += segment + a.gap;
+      segment = std::min(k - p, a.segment);
+    }
   }
   return source;
 }
 
-// Rows of the block are read one after the other, and each goes to all panels:
-// what lies together is read together. What lies transposed is turned a panel
-// at a time.
+// What lies transposed is turned a panel at a time.
 PanelSource BlockOfB(const Blocking& blocking, const Tiles& tiles,
                      int64_t columns, int64_t k, const float* b, int64_t ldb,
                      float* workspace) {
@@ -196,59 +193,63 @@ PanelSource BlockOfB(const Blocking& blocking, const Tiles& tiles,
   source.packed_from = PlainPanels(blocking.pack_b || blocking.b_transposed,
                                    columns, tiles.columns, last_tile.columns,
                                    last_tile.plain_a_edge != nullptr);
-  if (blocking.b_transposed) {
-    for (int64_t j = 0; j < columns;
-         j += tiles.columns, workspace += source.packed_step) {
-      const int64_t count = std::min<int64_t>(tiles.columns, columns - j);
-      const int64_t width = count == tiles.columns ? count : last_width;
-      const int64_t lanes = TileLanes();
-      for (int64_t row = 0; row < count; row += lanes) {
-        TransposeInto(b + (j + row) * ldb, std::min(lanes, count - row), k, ldb,
-                      workspace + row, width, /*pad=*/true);
-      }
-    }
+  if (!blocking.b_transposed) {
+    CopyIntoPanels(source, b, ldb, k, columns, tiles.columns, last_width,
+                   workspace);
     return source;
   }
-  const int64_t whole = columns / tiles.columns;
-  const int64_t last = columns - whole * tiles.columns;
-  if (source.packed_from * tiles.columns >= columns) return source;
-  for (int64_t p = 0; p < k; ++p, b += ldb) {
-    float* to = workspace + p * tiles.columns;
-    const float* from = b + source.packed_from * tiles.columns;
-    for (int64_t panel = source.packed_from; panel < whole;
-         ++panel, to += source.packed_step, from += tiles.columns) {
-      std::memcpy(to, from, tiles.columns * sizeof(float));
+  for (int64_t j = 0; j < columns;
+       j += tiles.columns, workspace += source.packed_step) {
+    const int64_t count = std::min<int64_t>(tiles.columns, columns - j);
+    const int64_t width = count == tiles.columns ? count : last_width;
+    const int64_t lanes = TileLanes();
+    for (int64_t row = 0; row < count; row += lanes) {
+      TransposeInto(b + (j + row) * ldb, std::min(lanes, count - row), k, ldb,
+                    workspace + row, width, /*pad=*/true);
     }
-    if (last == 0) continue;
-    to += p * (last_width - tiles.columns);
-    std::memcpy(to, from, last * sizeof(float));
-    std::fill(to + last, to + last_width, 0.0f);
   }
   return source;
 }
 
-// The block of B that is copied after this one. While tiles are computed it is
+// A block that is read or copied after this one. While tiles are computed it is
 // brought near, some rows of a panel with each: copying would wait for memory,
 // 3% of a product of 384 rows.
-struct NextBlock {
-  const float* data = nullptr;
-  int64_t stride = 0;
-  int64_t steps = 0;  // of k
-  int64_t panels = 0;
-  int64_t rows_per_tile = 0;
-  int64_t panel = 0;  // where the next tile goes on
-  int64_t row = 0;
+class NextBlock {
+ public:
+  NextBlock() = default;
+  // `rows` times `columns`, to be brought while `tiles` are computed, each as
+  // wide as `panel_columns`.
+  NextBlock(const float* data, int64_t stride, int64_t rows, int64_t columns,
+            int64_t panel_columns, int64_t tiles)
+      : data_(data),
+        stride_(stride),
+        rows_(rows),
+        panel_columns_(panel_columns),
+        panels_(CeilDiv(columns, panel_columns)),
+        rows_per_tile_(CeilDiv(panels_ * rows, tiles)) {}
 
-  void PrefetchDuring(int64_t panel_columns, TileCall& call) {
-    call.next_rows = panel < panels ? std::min(rows_per_tile, steps - row) : 0;
+  bool is_near() const { return panel_ == panels_; }
+
+  void PrefetchDuring(TileCall& call) {
+    call.next_rows = is_near() ? 0 : std::min(rows_per_tile_, rows_ - row_);
     if (call.next_rows == 0) return;
-    call.next = data + row * stride + panel * panel_columns;
-    call.next_stride = stride;
-    row += call.next_rows;
-    if (row < steps) return;
-    row = 0;
-    ++panel;
+    call.next = data_ + row_ * stride_ + panel_ * panel_columns_;
+    call.next_stride = stride_;
+    row_ += call.next_rows;
+    if (row_ < rows_) return;
+    row_ = 0;
+    ++panel_;
   }
+
+ private:
+  const float* data_ = nullptr;
+  int64_t stride_ = 0;
+  int64_t rows_ = 0;
+  int64_t panel_columns_ = 0;
+  int64_t panels_ = 0;
+  int64_t rows_per_tile_ = 0;
+  int64_t panel_ = 0;  // where the next tile goes on
+  int64_t row_ = 0;
 };
 
 // C block += or = A block * B block, both within the caches.
@@ -256,7 +257,7 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                    const MatmulSize& block, const PanelSource& a,
                    const LeftFactor& plain_a, const PanelSource& b, int64_t ldb,
                    bool accumulate, const Epilogue& epilogue, float* c,
-                   int64_t ldc, NextBlock& next) {
+                   int64_t ldc, NextBlock& next_a, NextBlock& next_b) {
   const int64_t row_panels = CeilDiv(block.m, tiles.rows);
   const int64_t column_panels = CeilDiv(block.n, tiles.columns);
   const int64_t whole_rows = block.m / tiles.rows;
@@ -265,7 +266,6 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
 
   TileCall call;
   call.k = block.k;
-  call.lda = plain_a.stride;
   call.first_segment = plain_a.first_segment;
   call.segment = plain_a.segment;
   call.segment_gap = plain_a.gap;
@@ -286,7 +286,7 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                           (j == 0 || !blocking.a_panel_stays)
                       ? a.panel(i + 1)
                       : nullptr;
-    next.PrefetchDuring(tiles.columns, call);
+    (next_a.is_near() ? next_b : next_a).PrefetchDuring(call);
     multiply(call);
     if (finishes) {
       ScaleShiftActivate(epilogue.From(j * tiles.columns), call.c, call.rows,
@@ -297,11 +297,13 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
   // What whole tiles have in common is said once: a tile of 64 steps takes
   // 770 cycles, and to say all of it anew 40 more.
   TileCall whole = call;
+  whole.lda = a.is_packed(0) ? tiles.rows : plain_a.stride;
   whole.ldb = b.is_packed(0) ? tiles.columns : ldb;
   whole.rows = tiles.rows;
   whole.columns = tiles.columns;
-  const TileFunction multiply_whole =
-      a.is_packed(0) ? blocking.tile.packed_a : blocking.tile.plain_a;
+  const TileFunction multiply_whole = a.is_packed(0) || plain_a.by_columns
+                                          ? blocking.tile.columns_of_a
+                                          : blocking.tile.plain_a;
 
   const auto multiply_tile = [&](int64_t i, int64_t j) {
     if (i < whole_rows && j < whole_columns) {
@@ -312,11 +314,13 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
     call.columns =
         std::min<int64_t>(tiles.columns, block.n - j * tiles.columns);
     const RegisterTile& tile = tiles.For(i < whole_rows, j < whole_columns);
+    call.lda = a.is_packed(i) ? tile.rows : plain_a.stride;
     call.ldb = b.is_packed(j) ? tile.columns : ldb;
     const bool edge = call.columns < tile.columns && !b.is_packed(j);
     multiply_panels(call,
-                    a.is_packed(i) ? (edge ? tile.packed_a_edge : tile.packed_a)
-                                   : (edge ? tile.plain_a_edge : tile.plain_a),
+                    a.is_packed(i) || plain_a.by_columns
+                        ? (edge ? tile.columns_of_a_edge : tile.columns_of_a)
+                        : (edge ? tile.plain_a_edge : tile.plain_a),
                     i, j);
   };
 
@@ -340,19 +344,18 @@ struct WorkspaceLayout {
 
 WorkspaceLayout LayOut(const Blocking& blocking, const MatmulSize& size) {
   const RegisterTile& tile = blocking.tile;
-  const int64_t kc = RoundUp(std::min(blocking.kc, size.k), tile.k_unroll);
+  const int64_t kc = std::min(blocking.kc, size.k);
   // Without packing, room for the one ragged panel.
-  const int64_t rows = blocking.pack_a || blocking.a_transposed
-                           ? RoundUp(std::min(blocking.mc, size.m), tile.rows)
-                           : tile.rows;
+  const int64_t row_panels =
+      blocking.pack_a ? CeilDiv(std::min(blocking.mc, size.m), tile.rows) : 1;
   const int64_t columns =
       blocking.pack_b || blocking.b_transposed
           ? RoundUp(std::min(blocking.nc, size.n), tile.columns)
           : tile.columns;
   WorkspaceLayout layout;
-  layout.b =
-      layout.a +
-      RoundUp(rows * (blocking.a_transposed ? TurnedRow(kc) : kc), kLineFloats);
+  layout.b = layout.a + row_panels * (blocking.a_transposed
+                                          ? tile.rows * TurnedRow(kc)
+                                          : StepOfPanels(tile.rows, kc));
   layout.size = layout.b + RoundUp(columns * kc, kLineFloats);
   return layout;
 }
@@ -388,17 +391,33 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
   const int64_t inner_block = rows_outer ? blocking.nc : blocking.mc;
 
   const auto left_factor = [&](int64_t row, int64_t p) {
-    return blocking.a_transposed
-               ? LeftFactor(a + p * lda + row, lda, Segments(), 0, 0)
-               : LeftFactor(a, lda, a_segments, row, p);
+    if (!blocking.a_transposed) return LeftFactor(a, lda, a_segments, row, p);
+    LeftFactor left(a + p * lda + row, lda, Segments(), 0, 0);
+    left.by_columns = true;
+    return left;
   };
   const auto right = [&](int64_t p, int64_t column) {
     return blocking.b_transposed ? b + column * ldb + p : b + p * ldb + column;
   };
 
-  // After the block of `columns` at (p, column).
+  // Of A, after the block of `rows` at (row, p), and of B, after that of
+  // `columns` at (p, column), where they are copied or lie transposed; blocks
+  // of columns, then of k, then of rows.
+  const auto next_left = [&](int64_t p, int64_t row, int64_t rows,
+                             int64_t columns) {
+    const int64_t tile_count =
+        CeilDiv(rows, tiles.rows) * CeilDiv(columns, tiles.columns);
+    row += rows;
+    if (row == size.m) {
+      row = 0;
+      p += blocking.kc;
+    }
+    if (p >= size.k) return NextBlock();
+    return NextBlock(a + p * lda + row, lda, std::min(blocking.kc, size.k - p),
+                     std::min(blocking.mc, size.m - row), tiles.columns,
+                     tile_count);
+  };
   const auto next_right = [&](int64_t p, int64_t column, int64_t columns) {
-    NextBlock next;
     const int64_t tile_count =
         CeilDiv(size.m, tiles.rows) * CeilDiv(columns, tiles.columns);
     p += blocking.kc;
@@ -407,13 +426,9 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
       column += columns;
       columns = std::min(blocking.nc, size.n - column);
     }
-    if (columns <= 0) return next;
-    next.data = right(p, column);
-    next.stride = ldb;
-    next.steps = std::min(blocking.kc, size.k - p);
-    next.panels = CeilDiv(columns, tiles.columns);
-    next.rows_per_tile = CeilDiv(next.panels * next.steps, tile_count);
-    return next;
+    if (columns <= 0) return NextBlock();
+    return NextBlock(right(p, column), ldb, std::min(blocking.kc, size.k - p),
+                     columns, tiles.columns, tile_count);
   };
 
   for (int64_t outer = 0; outer < outer_size; outer += outer_block) {
@@ -421,7 +436,7 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
     for (int64_t p = 0; p < size.k; p += blocking.kc) {
       const int64_t k = std::min(blocking.kc, size.k - p);
       PanelSource a_block, b_block;
-      NextBlock next;
+      NextBlock next_a, next_b;
       LeftFactor left = left_factor(rows_outer ? outer : 0, p);
       if (rows_outer) {
         a_block = BlockOfA(blocking, tiles, outer_length, k, a_space, left);
@@ -429,7 +444,7 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
         b_block = BlockOfB(blocking, tiles, outer_length, k, right(p, outer),
                            ldb, b_space);
         if (blocking.pack_b && !blocking.b_transposed) {
-          next = next_right(p, outer, outer_length);
+          next_b = next_right(p, outer, outer_length);
         }
       }
       for (int64_t inner = 0; inner < inner_size; inner += inner_block) {
@@ -445,11 +460,14 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
         } else {
           left = left_factor(row, p);
           a_block = BlockOfA(blocking, tiles, block.m, k, a_space, left);
+          if (blocking.a_transposed) {
+            next_a = next_left(p, row, block.m, block.n);
+          }
         }
         MultiplyBlock(blocking, tiles, block, a_block, left, b_block, ldb,
                       accumulate || p > 0,
                       p + k == size.k ? epilogue.From(column) : Epilogue(),
-                      c + row * ldc + column, ldc, next);
+                      c + row * ldc + column, ldc, next_a, next_b);
       }
     }
   }

@@ -44,8 +44,8 @@ struct Blocking {
   bool pack_b = true;
 
   // A lies as [k, m], B as [n, k], `lda` and `ldb` being the floats from one of
-  // those rows to the next. Their blocks are turned as they are copied, always:
-  // pack_a and pack_b say nothing then. A has no segments.
+  // those rows to the next. A has no segments then, and is turned if it is
+  // copied; blocks of B are, always: pack_b says nothing.
   bool a_transposed = false;
   bool b_transposed = false;
 

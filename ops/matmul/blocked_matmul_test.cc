@@ -100,7 +100,7 @@ std::vector<RegisterTile> AllTiles() {
     for (int vectors = 1; vectors <= 8; ++vectors) {
       for (int k_unroll = 1; k_unroll <= 16; ++k_unroll) {
         const RegisterTile tile = FindRegisterTile(rows, vectors, k_unroll);
-        if (tile.packed_a != nullptr) tiles.push_back(tile);
+        if (tile.plain_a != nullptr) tiles.push_back(tile);
       }
     }
   }
@@ -131,12 +131,12 @@ void ForEachLayout(Blocking blocking, const Visit& visit) {
 
 TEST(RegisterTile, IsFoundForWhatIsInstantiatedOnly) {
   EXPECT_GE(AllTiles().size(), 16u);
-  EXPECT_EQ(FindRegisterTile(5, 1, 1).packed_a, nullptr);
-  EXPECT_EQ(FindRegisterTile(1, 1, 3).packed_a, nullptr);
-  EXPECT_EQ(FindRegisterTile(-1, 1, 4).packed_a, nullptr);
-  EXPECT_EQ(FindRegisterTile(1, 1000, 4).packed_a, nullptr);
+  EXPECT_EQ(FindRegisterTile(5, 1, 1).plain_a, nullptr);
+  EXPECT_EQ(FindRegisterTile(1, 1, 3).plain_a, nullptr);
+  EXPECT_EQ(FindRegisterTile(-1, 1, 4).plain_a, nullptr);
+  EXPECT_EQ(FindRegisterTile(1, 1000, 4).plain_a, nullptr);
   const RegisterTile tile = FindRegisterTile(6, 2, 4);
-  ASSERT_NE(tile.packed_a, nullptr);
+  ASSERT_NE(tile.plain_a, nullptr);
   ASSERT_NE(tile.plain_a, nullptr);
   EXPECT_EQ(tile.rows, 6);
   EXPECT_EQ(tile.columns, 2 * TileLanes());
@@ -147,7 +147,7 @@ TEST(RegisterTile, IsFoundForWhatIsInstantiatedOnly) {
 TEST(RegisterTile, IsFoundForFewerVectorsToo) {
   for (const RegisterTile& tile : AllTiles()) {
     for (int vectors = tile.columns / TileLanes(); vectors > 0; --vectors) {
-      EXPECT_NE(FindRegisterTile(tile.rows, vectors, tile.k_unroll).packed_a,
+      EXPECT_NE(FindRegisterTile(tile.rows, vectors, tile.k_unroll).plain_a,
                 nullptr)
           << tile.rows << " x " << vectors << " by " << tile.k_unroll;
     }
@@ -170,7 +170,7 @@ TEST(BlockedMatmul, IsExactWithEveryTileAndVariant) {
 TEST(BlockedMatmul, IsExactForSizesAroundTheTile) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(4, 2, 4);
-  ASSERT_NE(blocking.tile.packed_a, nullptr);
+  ASSERT_NE(blocking.tile.plain_a, nullptr);
   blocking.mc = 8;
   blocking.nc = 2 * blocking.tile.columns;
   blocking.kc = 8;
@@ -190,7 +190,7 @@ TEST(BlockedMatmul, IsExactForSizesAroundTheTile) {
 TEST(BlockedMatmul, IsExactForPrimesAndVectors) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(6, 2, 1);
-  ASSERT_NE(blocking.tile.packed_a, nullptr);
+  ASSERT_NE(blocking.tile.plain_a, nullptr);
   blocking.mc = 24;
   blocking.nc = 4 * blocking.tile.columns;
   blocking.kc = 32;
@@ -204,7 +204,7 @@ TEST(BlockedMatmul, IsExactForPrimesAndVectors) {
 TEST(BlockedMatmul, PrefetchingChangesNothing) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(2, 1, 4);
-  ASSERT_NE(blocking.tile.packed_a, nullptr);
+  ASSERT_NE(blocking.tile.plain_a, nullptr);
   blocking.mc = 8;
   blocking.nc = 64;
   blocking.kc = 16;
@@ -278,7 +278,7 @@ TEST(BlockedMatmul, ReadsRowsInSegmentsAndAddsToWhatIsThere) {
 TEST(BlockedMatmul, EndsEveryElementOnce) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(6, 2, 4);
-  ASSERT_NE(blocking.tile.packed_a, nullptr);
+  ASSERT_NE(blocking.tile.plain_a, nullptr);
   blocking.mc = 12;
   blocking.nc = 2 * blocking.tile.columns;
   blocking.kc = 8;

@@ -18,6 +18,7 @@
 #include "ops/core/cpu_kernel.h"
 #include "ops/matmul/blocked_matmul.h"
 #include "ops/matmul/matmul_knobs.h"
+#include "ops/matmul/product_tasks.h"
 #include "ops/matmul/register_tile.h"
 #include "ops/matmul/widened_tasks.h"
 
@@ -237,7 +238,7 @@ class MatmulCpu : public CpuKernel {
     blocking.tile = FindRegisterTile(static_cast<int>(knobs.mr),
                                      static_cast<int>(knobs.nr_vectors),
                                      static_cast<int>(knobs.k_unroll));
-    if (blocking.tile.packed_a == nullptr) {
+    if (blocking.tile.plain_a == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
           "a register tile of mr=", knobs.mr, " by nr_vectors=",
           knobs.nr_vectors, " with k_unroll=", knobs.k_unroll,
@@ -258,11 +259,12 @@ class MatmulCpu : public CpuKernel {
     blocking.prefetch_c = PrefetchPays(size.m * size.n, size.k);
     const Split split = SplitFor(knobs, blocking.tile, size, device.threads());
     if (shape.data_types(0) == proto::BF16) {
-      OPTRAIL_ASSIGN_OR_RETURN(
-          const WidenedTasks tasks,
-          WidenedTasks::Plan(blocking, size, CeilDiv(size.m, split.rows),
-                             CeilDiv(size.n, split.columns * split.depth),
-                             device));
+      ProductTasks::Cut cut;
+      cut.size = size;
+      cut.task_rows = CeilDiv(size.m, split.rows);
+      cut.task_columns = CeilDiv(size.n, split.columns * split.depth);
+      OPTRAIL_ASSIGN_OR_RETURN(const WidenedTasks tasks,
+                               WidenedTasks::Plan(blocking, cut, device));
       return MakeInvocation(
           [=, &device](absl::Span<void* const> operands) {
             tasks.Run(device, static_cast<const uint16_t*>(operands[0]),

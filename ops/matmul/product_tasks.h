@@ -33,7 +33,7 @@ absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs, int64_t depth) {
   blocking.tile = FindRegisterTile(static_cast<int>(knobs.mr),
                                    static_cast<int>(knobs.nr_vectors),
                                    /*k_unroll=*/4);
-  if (blocking.tile.packed_a == nullptr) {
+  if (blocking.tile.plain_a == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a register tile of mr=", knobs.mr, " by nr_vectors=", knobs.nr_vectors,
         " does not fit into the vector registers of this machine"));
@@ -43,12 +43,12 @@ absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs, int64_t depth) {
   blocking.kc = knobs.kc;
   blocking.pack_a = knobs.pack_a;
   blocking.pack_b = knobs.pack_b;
-  // Copied, the left factor streams well; as it lies, its panel had better stay
-  // unless that of the right one fits into L1 whole.
+  // The panel of the left factor had better stay unless that of the right one
+  // fits into L1 whole.
   constexpr int64_t kMostOfL1 = (32 << 10) / sizeof(float);
   const bool b_stays =
       std::min(blocking.kc, depth) * blocking.tile.columns <= kMostOfL1;
-  blocking.a_panel_stays = !knobs.pack_a && !b_stays;
+  blocking.a_panel_stays = !b_stays;
   blocking.prefetch_a = !knobs.pack_a && b_stays;
   return blocking;
 }

@@ -31,15 +31,17 @@ constexpr bool kMasks = HWY_TARGET == HWY_AVX3;
 // Accumulators have to become registers, so the loops over them must vanish.
 #define OPTRAIL_UNROLL _Pragma("GCC unroll 16")
 
-// The values of A for the next steps. Rows of plain A are reached by odd
-// multiples of the stride, which addresses can have once, twice, four and eight
-// times, from one pointer: more of them would be kept in memory, and to wait
-// for these 10 ns at the end of every segment. The compiler must not see
-// through them, or it would keep an address for every row and step.
-template <int kRows, int kUnroll, bool kPackedA>
-class ColumnsOfA {
+// The values of A for the next steps. Rows of plain A, or columns of the
+// other, are reached by odd multiples of the stride, which addresses can have
+// once, twice, four and eight times, from one pointer: more of them would be
+// kept in memory, and to wait for these 10 ns at the end of every segment. The
+// compiler must not see through them, or it would keep an address for every row
+// and step.
+template <int kRows, int kUnroll, bool kColumns>
+class ValuesOfA {
  public:
-  HWY_INLINE ColumnsOfA(const float* a, int64_t stride) : next_(a) {
+  HWY_INLINE ValuesOfA(const float* a, int64_t stride)
+      : next_(a), stride_(stride) {
     OPTRAIL_UNROLL for (int i = 0; i < kMultiples; ++i) {
       multiples_[i] = (2 * i + 1) * stride * int64_t{sizeof(float)};
       asm("" : "+r"(multiples_[i]));
@@ -48,31 +50,37 @@ class ColumnsOfA {
 
   // The value of row i, `u` steps ahead; both are constants.
   HWY_INLINE float At(int i, int u) const {
-    if (kPackedA) return next_[i * kUnroll + u];
-    if (i == 0) return next_[u];
-    const int power = i & -i;
-    const auto* const row =
+    const int far = kColumns ? u : i;
+    const int near = kColumns ? i : u;
+    if (far == 0) return next_[near];
+    const int power = far & -far;
+    const auto* const line =
         reinterpret_cast<const float*>(reinterpret_cast<const char*>(next_) +
-                                       multiples_[i / power / 2] * power);
-    return row[u];
+                                       multiples_[far / power / 2] * power);
+    return line[near];
   }
 
-  HWY_INLINE void Advance(int64_t floats) {
+  HWY_INLINE void Advance(int64_t steps) {
+    Skip(kColumns ? steps * stride_ : steps);
+  }
+
+  HWY_INLINE void Skip(int64_t floats) {
     next_ += floats;
     asm("" : "+r"(next_));
   }
 
  private:
-  static constexpr int kMultiples = kPackedA ? 0 : kRows / 2;
+  static constexpr int kMultiples = (kColumns ? kUnroll : kRows) / 2;
 
   const float* next_;
+  const int64_t stride_;
   int64_t multiples_[kMultiples + 1];  // in bytes
 };
 
 // acc += a column of A times a row of B, whose last vector is `last`. (To load
 // a whole one with a mask takes a port that multiplies: 4% of a tile of 6 x 4.)
-template <bool kEdge, int kRows, int kVectors, class Columns>
-HWY_INLINE void AddOuterProduct(const Columns& a, int u,
+template <bool kEdge, int kRows, int kVectors, class Values>
+HWY_INLINE void AddOuterProduct(const Values& a, int u,
                                 const float* HWY_RESTRICT b, M last,
                                 V (&acc)[kRows][kVectors]) {
   const D d;
@@ -116,7 +124,7 @@ HWY_INLINE void StoreEdge(const TileCall& call, M last,
   }
 }
 
-template <int kRows, int kVectors, int kUnroll, bool kPackedA, bool kEdge>
+template <int kRows, int kVectors, int kUnroll, bool kColumns, bool kEdge>
 void MultiplyTile(const TileCall& call) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
@@ -141,13 +149,13 @@ void MultiplyTile(const TileCall& call) {
   int64_t rows_left = kRows + call.next_rows;
   const float* prefetched = call.c;
 
-  ColumnsOfA<kRows, kUnroll, kPackedA> a(call.a, call.lda);
+  ValuesOfA<kRows, kUnroll, kColumns> a(call.a, call.lda);
   const float* HWY_RESTRICT b = call.b;
   const int64_t ldb = call.ldb;
   const float* next = call.next_a;
   const int64_t ahead = call.prefetch * ldb;
   int64_t left = call.k;
-  int64_t segment = kPackedA ? left : std::min(left, call.first_segment);
+  int64_t segment = kColumns ? left : std::min(left, call.first_segment);
   for (;;) {
     left -= segment;
     for (; segment >= kUnroll; segment -= kUnroll) {
@@ -158,7 +166,14 @@ void MultiplyTile(const TileCall& call) {
           }
         }
       }
-      if (!kPackedA && next != nullptr) {
+      if (kColumns && next != nullptr) {
+        // Where a line begins within a column, it is that of the last row.
+        OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
+          __builtin_prefetch(next + kRows - 1);
+          next += call.lda;
+        }
+      }
+      if (!kColumns && next != nullptr) {
         if (reinterpret_cast<uintptr_t>(next) % 64 < kUnroll * sizeof(float)) {
           OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
             __builtin_prefetch(next + i * call.lda);
@@ -185,15 +200,15 @@ void MultiplyTile(const TileCall& call) {
         b += ldb;
         asm("" : "+r"(b));
       }
-      a.Advance(kPackedA ? kRows * kUnroll : kUnroll);
+      a.Advance(kUnroll);
     }
     for (; segment > 0; --segment) {
       AddOuterProduct<kEdge>(a, 0, b, last, acc);
       b += ldb;
       a.Advance(1);
     }
-    if (kPackedA || left == 0) break;
-    a.Advance(call.segment_gap);
+    if (kColumns || left == 0) break;
+    a.Skip(call.segment_gap);
     segment = std::min(left, call.segment);
   }
 
@@ -224,10 +239,11 @@ RegisterTile Instantiate() {
     tile.rows = kRows;
     tile.columns = kVectors * static_cast<int>(hn::Lanes(D()));
     tile.k_unroll = kUnroll;
-    tile.packed_a = &MultiplyTile<kRows, kVectors, kUnroll, true, false>;
+    tile.columns_of_a = &MultiplyTile<kRows, kVectors, kUnroll, true, false>;
     tile.plain_a = &MultiplyTile<kRows, kVectors, kUnroll, false, false>;
     if constexpr (kMasks) {
-      tile.packed_a_edge = &MultiplyTile<kRows, kVectors, kUnroll, true, true>;
+      tile.columns_of_a_edge =
+          &MultiplyTile<kRows, kVectors, kUnroll, true, true>;
       tile.plain_a_edge = &MultiplyTile<kRows, kVectors, kUnroll, false, true>;
     }
   }

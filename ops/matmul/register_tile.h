@@ -6,13 +6,11 @@
 // updates are added to it. Each step broadcasts one value per row of A and
 // loads `vectors` vectors of B.
 //
-// Because values of A are broadcast one at a time, a packed panel of A need not
-// be transposed: it holds, for every `k_unroll` steps of k, the `k_unroll`
-// neighbouring values of each row. Packing then copies short runs, and all
-// addresses inside an unrolled step are constants.
+// Values of A are broadcast one at a time, so that A may lie row by row, or
+// column by column as in a packed panel and where it is stored transposed:
 //
-//   a[(p / k_unroll) * rows * k_unroll + i * k_unroll + p % k_unroll]   packed
-//   a[i * lda + p]                                                      plain
+//   a[i * lda + p]   plain
+//   a[p * lda + i]   columns: packed with lda = rows, or as it lies
 //
 // Rows of plain A may lie in segments, as the pixels under a filter do: after
 // `segment` steps of k the next value is `segment_gap` further on.
@@ -25,11 +23,12 @@ namespace optrail::ops {
 struct TileCall {
   int64_t k = 0;
   const float* a = nullptr;
-  int64_t lda = 0;  // plain A only, as the next three
+  int64_t lda = 0;
+  // Plain A only, as the next two.
   int64_t first_segment = std::numeric_limits<int64_t>::max();
   int64_t segment = std::numeric_limits<int64_t>::max();
   int64_t segment_gap = 0;
-  const float* next_a = nullptr;  // rows to be prefetched, `lda` apart
+  const float* next_a = nullptr;  // to be prefetched, lies as `a` does
   const float* b = nullptr;
   int64_t ldb = 0;
   float* c = nullptr;
@@ -55,15 +54,15 @@ struct RegisterTile {
   int k_unroll = 0;
   // Both read all rows of the tile from A and all columns from B. nullptr if
   // this machine has too few registers for the tile.
-  TileFunction packed_a = nullptr;
+  TileFunction columns_of_a = nullptr;
   TileFunction plain_a = nullptr;
   // The same for the edge of B, of which they read TileCall::columns; nullptr
   // where vectors have no masks.
-  TileFunction packed_a_edge = nullptr;
+  TileFunction columns_of_a_edge = nullptr;
   TileFunction plain_a_edge = nullptr;
 };
 
-// The tile for the best SIMD target of this machine. `packed_a` is nullptr
+// The tile for the best SIMD target of this machine. `plain_a` is nullptr
 // where no tile of that size was instantiated, or it would not fit into the
 // registers. Remembered from the first call on; compiled once for each k_unroll
 // that there is, in parallel.

@@ -19,22 +19,26 @@
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
 #include "ops/matmul/blocked_matmul.h"
+#include "ops/matmul/product_tasks.h"
 
 namespace optrail::ops {
 
 class WidenedTasks {
  public:
-  // Tasks have at most so many rows and columns of C. ResourceExhausted if
-  // there is not enough memory for the workspaces.
+  // One product, whose tasks are at most as large as `cut` says, roughly.
+  // ResourceExhausted if there is not enough memory for the workspaces.
   static absl::StatusOr<WidenedTasks> Plan(Blocking blocking,
-                                           const MatmulSize& size,
-                                           int64_t task_rows,
-                                           int64_t task_columns,
+                                           const ProductTasks::Cut& cut,
                                            CpuDevice& device) {
     WidenedTasks tasks;
+    const MatmulSize& size = cut.size;
     tasks.size_ = size;
-    tasks.task_rows_ = std::min({task_rows, size.m, kMostRows});
-    tasks.task_columns_ = std::min(task_columns, size.n);
+    const TaskSize task = ShareOut(
+        /*batch=*/1,
+        {size.m, blocking.tile.rows, std::min(cut.task_rows, kMostRows)},
+        {size.n, blocking.tile.columns, cut.task_columns}, device.threads());
+    tasks.task_rows_ = std::min(task.rows, size.m);
+    tasks.task_columns_ = std::min(task.columns, size.n);
     // Widened blocks are copies already.
     blocking.pack_a = false;
     blocking.pack_b = false;
@@ -61,9 +65,12 @@ class WidenedTasks {
 
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
 
-  // `epilogue` ends what is not rounded yet.
-  void Run(CpuDevice& device, const uint16_t* a, const uint16_t* b, uint16_t* c,
-           const Epilogue& epilogue) const {
+  // widen_a(row, rows, step, steps, to) gives steps [step, step + steps) of
+  // some rows of A, one after the other. `epilogue` ends what is not rounded
+  // yet.
+  template <class WidenA>
+  void Run(CpuDevice& device, const WidenA& widen_a, const uint16_t* b,
+           uint16_t* c, const Epilogue& epilogue) const {
     device.ParallelFor(count(), [&](int64_t task) {
       const int64_t column = task % column_parts() * task_columns_;
       const int64_t row = task / column_parts() * task_rows_;
@@ -73,12 +80,22 @@ class WidenedTasks {
       for (int64_t j = column; j < end; j += blocking_.nc) {
         const int64_t columns = std::min(blocking_.nc, end - j);
         float* const sums = lease.data() + c_at_;
-        Sum(a + row * size_.k, b + j, rows, columns, epilogue.From(j),
-            lease.data());
+        Sum(widen_a, b + j, row, rows, columns, epilogue.From(j), lease.data());
         RoundToBf16(sums, rows, columns, columns, c + row * size_.n + j,
                     size_.n);
       }
     });
+  }
+
+  // A as it lies.
+  void Run(CpuDevice& device, const uint16_t* a, const uint16_t* b, uint16_t* c,
+           const Epilogue& epilogue) const {
+    Run(
+        device,
+        [&](int64_t row, int64_t rows, int64_t step, int64_t steps, float* to) {
+          Widen(a + row * size_.k + step, rows, steps, size_.k, to, steps);
+        },
+        b, c, epilogue);
   }
 
  private:
@@ -93,8 +110,9 @@ class WidenedTasks {
   }
 
   // A block of `rows` and `columns` of C in floats, all of k.
-  void Sum(const uint16_t* a, const uint16_t* b, int64_t rows, int64_t columns,
-           const Epilogue& epilogue, float* space) const {
+  template <class WidenA>
+  void Sum(const WidenA& widen_a, const uint16_t* b, int64_t row, int64_t rows,
+           int64_t columns, const Epilogue& epilogue, float* space) const {
     float* const a_space = space + a_at_;
     float* const b_space = space + b_at_;
     float* const c_space = space + c_at_;
@@ -103,7 +121,7 @@ class WidenedTasks {
       Widen(b + p * size_.n, k, columns, size_.n, b_space, columns);
       for (int64_t i = 0; i < rows; i += blocking_.mc) {
         const int64_t count = std::min(blocking_.mc, rows - i);
-        Widen(a + i * size_.k + p, count, k, size_.k, a_space, k);
+        widen_a(row + i, count, p, k, a_space);
         MultiplyBlocked(blocking_, {count, columns, k}, a_space, k, Segments(),
                         b_space, columns, c_space + i * columns, columns, space,
                         /*accumulate=*/p > 0,

@@ -318,6 +318,38 @@ TEST_F(SessionTest, PrefersTheDefaultToAGainTooSmallToMatter) {
   EXPECT_NEAR(session->proof().gain(), .001, .0005);
 }
 
+TEST_F(SessionTest, AProofEndsWithTheTimeThatItWasGiven) {
+  // Ratios of rounds vary by a fifth: nothing is known within 1% soon.
+  class Noisy : public FakeEvaluator {
+   public:
+    Answer Evaluate(const Request& request) override {
+      Answer answer = FakeEvaluator::Evaluate(request);
+      if (request.purpose == Purpose::kProve) {
+        SetTime(answer.trial.time_ns() * (1 + .2 * (++readings_ % 3)),
+                answer.trial);
+      }
+      return answer;
+    }
+
+   private:
+    int readings_ = 0;
+  };
+  std::vector<int> rounds;
+  for (const absl::Duration time : {absl::Nanoseconds(1), absl::Seconds(1)}) {
+    Noisy evaluator;
+    setup_.proof.max_time = time;
+    setup_.journal_directory += "x";
+    const auto session = Run(evaluator);
+    ASSERT_TRUE(session.ok()) << session.status();
+    if (rounds.empty()) {
+      EXPECT_EQ(session->proof().end(), proto::PROOF_TIME_SPENT);
+    }
+    rounds.push_back(session->proof().rounds());
+  }
+  EXPECT_EQ(rounds[0], setup_.proof.min_rounds);
+  EXPECT_GT(rounds[1], rounds[0]);
+}
+
 TEST_F(SessionTest, TheProofIsOfRoundsThatHadNoPartInTheChoice) {
   setup_.header.mutable_budget()->set_trials(1000);
   // Whatever chooses sees the best as twice as fast as it is.
