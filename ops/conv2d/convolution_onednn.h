@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_OPS_CONV2D_CONVOLUTION_ONEDNN_H_
 #define OPTRAIL_OPS_CONV2D_CONVOLUTION_ONEDNN_H_
 
-// The convolutions by oneDNN, weights as they lie.
+// The convolutions by oneDNN, which packs the weights untimed.
 
 #include "base/status_macros.h"
 #include "ops/conv2d/convolution.h"
@@ -10,7 +10,7 @@
 namespace optrail::ops {
 
 inline OneDnnPrimitive ConvolutionByOneDnn(const proto::Shape& shape,
-                                           bool fused) {
+                                           CpuDevice& device, bool fused) {
   OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize size,
                            ConvolutionSizeOf(shape));
   OneDnnConvolution convolution;
@@ -27,7 +27,7 @@ inline OneDnnPrimitive ConvolutionByOneDnn(const proto::Shape& shape,
   convolution.padding = size.padding;
   convolution.fused = fused;
   convolution.type = shape.data_types(0);
-  return OneDnnConv2d(convolution);
+  return OneDnnConv2d(convolution, device);
 }
 
 }  // namespace optrail::ops

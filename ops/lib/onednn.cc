@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ namespace {
   X(dnnl_layer_normalization_forward_desc_init)  \
   X(dnnl_matmul_desc_init)                       \
   X(dnnl_memory_create)                          \
+  X(dnnl_memory_desc_get_size)                   \
   X(dnnl_memory_desc_init_by_strides)            \
   X(dnnl_memory_desc_init_by_tag)                \
   X(dnnl_memory_destroy)                         \
@@ -187,21 +189,17 @@ class Primitive : public Invocation {
     return absl::OkStatus();
   }
 
-  // The weights, which every call brings from `desc` into the layout that the
+  // The weights, which Pack() brings from `desc` into the layout that the
   // primitive, created by now, has chosen.
-  absl::Status BindWeights(int operand, const dnnl_memory_desc_t& desc) {
+  absl::Status BindWeights(int operand, const dnnl_memory_desc_t& desc,
+                           CpuDevice& device) {
     OPTRAIL_RETURN_IF_ERROR(
         Check(dnn_.dnnl_memory_create(&as_they_lie_, &desc, dnn_.engine(),
                                       DNNL_MEMORY_NONE),
               "dnnl_memory_create"));
-    dnnl_memory_t chosen = nullptr;
-    OPTRAIL_RETURN_IF_ERROR(
-        Check(dnn_.dnnl_memory_create(&chosen, &weights_, dnn_.engine(),
-                                      DNNL_MEMORY_ALLOCATE),
-              "dnnl_memory_create"));
-    arguments_.push_back({DNNL_ARG_WEIGHTS, chosen});
-    operands_.push_back(kNoOperand);
-    weights_operand_ = operand;
+    OPTRAIL_RETURN_IF_ERROR(Bind(DNNL_ARG_WEIGHTS, operand, weights_));
+    weights_argument_ = arguments_.size() - 1;
+    device_ = &device;
     dnnl_primitive_desc_t reorder = nullptr;
     OPTRAIL_RETURN_IF_ERROR(Check(
         dnn_.dnnl_reorder_primitive_desc_create(
@@ -228,18 +226,33 @@ class Primitive : public Invocation {
     return Create(desc, Epilogue());
   }
 
+  void Pack(absl::Span<void* const> operands) override {
+    if (reorder_ == nullptr) return;
+    void* const from = operands[operands_[weights_argument_]];
+    std::unique_ptr<Buffer>& packed = packed_[from];
+    if (packed == nullptr) {
+      absl::StatusOr<std::unique_ptr<Buffer>> allocated =
+          device_->Allocate(dnn_.dnnl_memory_desc_get_size(&weights_));
+      OPTRAIL_CHECK(allocated.ok()) << allocated.status().ToString();
+      packed = *std::move(allocated);
+    }
+    const dnnl_memory_t to = arguments_[weights_argument_].memory;
+    dnn_.dnnl_memory_set_data_handle(as_they_lie_, from);
+    dnn_.dnnl_memory_set_data_handle(to, packed->data());
+    const dnnl_exec_arg_t reorder[] = {{DNNL_ARG_FROM, as_they_lie_},
+                                       {DNNL_ARG_TO, to}};
+    Execute(reorder_, 2, reorder);
+  }
+
   void Run(absl::Span<void* const> operands) override {
     for (size_t i = 0; i < arguments_.size(); ++i) {
-      if (operands_[i] != kNoOperand) {
-        dnn_.dnnl_memory_set_data_handle(arguments_[i].memory,
-                                         operands[operands_[i]]);
-        continue;
+      void* address = operands[operands_[i]];
+      if (reorder_ != nullptr && i == weights_argument_) {
+        const auto packed = packed_.find(address);
+        OPTRAIL_CHECK(packed != packed_.end()) << "weights never packed";
+        address = packed->second->data();
       }
-      dnn_.dnnl_memory_set_data_handle(as_they_lie_,
-                                       operands[weights_operand_]);
-      const dnnl_exec_arg_t reorder[] = {{DNNL_ARG_FROM, as_they_lie_},
-                                         {DNNL_ARG_TO, arguments_[i].memory}};
-      Execute(reorder_, 2, reorder);
+      dnn_.dnnl_memory_set_data_handle(arguments_[i].memory, address);
     }
     Execute(primitive_, static_cast<int>(arguments_.size()), arguments_.data());
   }
@@ -255,14 +268,14 @@ class Primitive : public Invocation {
     OPTRAIL_CHECK(status.ok()) << status.ToString();
   }
 
-  static constexpr int kNoOperand = -1;
-
   const OneDnn& dnn_;
   dnnl_primitive_t primitive_ = nullptr;
   std::vector<dnnl_exec_arg_t> arguments_;
   std::vector<int> operands_;
   dnnl_memory_desc_t weights_ = {};  // as the primitive wants them
-  int weights_operand_ = kNoOperand;
+  size_t weights_argument_ = 0;      // of arguments_, where they are packed
+  CpuDevice* device_ = nullptr;
+  std::map<const void*, std::unique_ptr<Buffer>> packed_;  // by where they lie
   dnnl_memory_t as_they_lie_ = nullptr;
   dnnl_primitive_t reorder_ = nullptr;
 };
@@ -581,7 +594,7 @@ OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
   return primitive;
 }
 
-OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv, CpuDevice& device) {
   OPTRAIL_ONEDNN_OR_RETURN(dnn);
   // The library's dimensions are batch, channels, height, width, and of weights
   // outputs, inputs, height, width; strides say how they lie in memory.
@@ -606,19 +619,12 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
                {{conv.n, conv.k, conv.p, conv.q},
                 {conv.p * conv.q * conv.k, 1, conv.q * conv.k, conv.k}},
                conv.type));
-  // The fast convolutions want weights in a layout of their own, into which
-  // every call brings them: they are operands. Where they serve few pixels that
-  // takes longer than it saves; but post-operations are slow without it.
-  // Those of bfloat16 have no fast kernel for weights as they lie.
-  const bool reorders =
-      conv.fused || conv.type == proto::BF16 || conv.n * conv.p * conv.q >= 128;
-  dnnl_memory_desc_t chosen = weights;
-  if (reorders) {
-    OPTRAIL_RETURN_IF_ERROR(Check(dnn.dnnl_memory_desc_init_by_tag(
-                                      &chosen, weights.ndims, weights.dims,
-                                      weights.data_type, dnnl_format_tag_any),
-                                  "dnnl_memory_desc_init_by_tag"));
-  }
+  // The fast convolutions want weights in a layout of their own.
+  dnnl_memory_desc_t chosen;
+  OPTRAIL_RETURN_IF_ERROR(Check(
+      dnn.dnnl_memory_desc_init_by_tag(&chosen, weights.ndims, weights.dims,
+                                       weights.data_type, dnnl_format_tag_any),
+      "dnnl_memory_desc_init_by_tag"));
   const dnnl_dims_t strides = {conv.stride, conv.stride};
   const dnnl_dims_t before = {conv.padding, conv.padding};
   // Beyond the end there may be less padding, where strides do not fit.
@@ -644,9 +650,7 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
     OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
   }
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, x));
-  OPTRAIL_RETURN_IF_ERROR(reorders
-                              ? primitive->BindWeights(1, weights)
-                              : primitive->Bind(DNNL_ARG_WEIGHTS, 1, weights));
+  OPTRAIL_RETURN_IF_ERROR(primitive->BindWeights(1, weights, device));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, conv.fused ? 4 : 2, y));
   return primitive;
 }
@@ -683,7 +687,7 @@ OneDnnPrimitive OneDnnLayerNormBackward(int64_t, int64_t) {
   return WithoutHeaders();
 }
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct&) { return WithoutHeaders(); }
-OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution&) {
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution&, CpuDevice&) {
   return WithoutHeaders();
 }
 OneDnnPrimitive OneDnnSum(int64_t, int64_t, bool) { return WithoutHeaders(); }

@@ -13,7 +13,7 @@
 // Each function makes a primitive over dense row-major float operands (products
 // and convolutions also of bfloat16), as the operator has them, in its order. A
 // layout of the library's own choice is used for a convolution's weights alone,
-// which every call brings into it.
+// which Invocation::Pack() brings into it, as a layer would keep them.
 
 #include <cstdint>
 #include <functional>
@@ -72,7 +72,8 @@ struct OneDnnConvolution {
   bool fused = false;
   proto::DataType type = proto::F32;  // or BF16, of x, weights and y
 };
-OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& convolution);
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& convolution,
+                             CpuDevice& device);
 
 // x [rows, cols] and the sums over its columns or its rows.
 OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows);
