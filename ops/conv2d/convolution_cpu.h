@@ -10,8 +10,9 @@
 // step apart and consist of as many segments as the filter has rows. Where
 // there is padding, the lines of the image are copied with a border of zeros
 // first. Filters of 3 x 3 may go by Winograd's algorithm instead (winograd.h).
-// Pixels and filters of bfloat16 are widened to float as they are copied, in
-// blocks; sums of a task are rounded once, when they are whole.
+// Filters are packed before calls, as a layer would keep them: in panels, or
+// transformed. Pixels and filters of bfloat16 are widened to float as they are
+// copied, in blocks; sums of a task are rounded once, when they are whole.
 //
 //   class Conv2dCpu : public ConvolutionCpu<Conv2dKnobs, /*kFused=*/false> {};
 
@@ -20,6 +21,7 @@
 #include <cstring>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -27,6 +29,7 @@
 #include "ops/conv2d/winograd.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
+#include "ops/lib/packed_operand.h"
 #include "ops/matmul/product_tasks.h"
 #include "ops/matmul/widened_tasks.h"
 
@@ -109,6 +112,8 @@ class ConvolutionInPlace {
                                                  CpuDevice& device) {
     ConvolutionInPlace plan;
     blocking.pack_a = false;
+    blocking.pack_b = false;
+    blocking.b_in_panels = !kWidens;
     blocking.prefetch_a = false;  // knows no segments
     plan.size_ = size;
     plan.blocking_ = blocking;
@@ -146,6 +151,7 @@ class ConvolutionInPlace {
 
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
 
+  // `weights` as they lie, or floats in panels.
   void Run(CpuDevice& device, const T* x, const T* weights, T* y,
            const Epilogue& epilogue) const {
     device.ParallelFor(count(), [&](int64_t task) {
@@ -176,9 +182,10 @@ class ConvolutionInPlace {
         T* const out = y + ((image * s.p + line) * s.q) * s.k + j;
         for (int64_t r = 0; r < s.r; r += filter_rows_) {
           const int64_t rows = std::min(filter_rows_, s.r - r);
-          const T* const filters = weights + r * line_depth * s.k + j;
+          // next_of(line) is brought near meanwhile.
           const auto multiply = [&](const float* filters, int64_t ldb,
-                                    float* to, int64_t ldc) {
+                                    float* to, int64_t ldc,
+                                    const auto& next_of) {
             for (int64_t i = 0; i < lines; ++i) {
               copy_lines(i * s.stride + s.r);
               MultiplyBlocked(blocking_, {s.q, columns, rows * line_depth},
@@ -186,15 +193,39 @@ class ConvolutionInPlace {
                               s.stride * s.c, {line_depth, width()}, filters,
                               ldb, to + i * s.q * ldc, ldc, lease.data(),
                               /*accumulate=*/r > 0,
-                              r + rows == s.r ? epilogue.From(j) : Epilogue());
+                              r + rows == s.r ? epilogue.From(j) : Epilogue(),
+                              next_of(i));
             }
           };
           if constexpr (kWidens) {
             float* const widened = lease.data() + filters_at_;
-            Widen(filters, rows * line_depth, columns, s.k, widened, columns);
-            multiply(widened, columns, lease.data() + sums_at_, columns);
+            Widen(weights + r * line_depth * s.k + j, rows * line_depth,
+                  columns, s.k, widened, columns);
+            multiply(widened, columns, lease.data() + sums_at_, columns,
+                     [](int64_t) { return NextBlock(); });
           } else {
-            multiply(filters, s.k, out, s.k);
+            const int64_t step = PanelFloats(blocking_.tile, s.depth());
+            const int64_t width = blocking_.tile.columns;
+            const auto block = [&](int64_t r, int64_t j) {
+              return weights + j / width * step + r * line_depth * width;
+            };
+            // The next rows of the filters, the next filters, or the first.
+            const bool last_rows = r + rows == s.r;
+            const int64_t next_j = !last_rows          ? j
+                                   : j + columns < end ? j + columns
+                                                       : column;
+            const int64_t next_r = last_rows ? 0 : r + rows;
+            const int64_t steps =
+                std::min(filter_rows_, s.r - next_r) * line_depth;
+            const int64_t share = CeilDiv(steps, lines);
+            const int64_t next_columns = std::min(blocking_.nc, end - next_j);
+            const int64_t tiles =
+                CeilDiv(s.q, blocking_.tile.rows) * CeilDiv(columns, width);
+            multiply(block(r, j), step, out, s.k, [&](int64_t line) {
+              return NextBlock(block(next_r, next_j) + line * share * width,
+                               width, std::min(share, steps - line * share),
+                               next_columns, width, step, tiles);
+            });
           }
         }
         if constexpr (kWidens) {
@@ -261,34 +292,34 @@ class ConvolutionWinograd {
             device, std::min<int64_t>(device.threads(), plan.count()),
             plan.outputs_at_ +
                 (kWidens ? WholeLines(lines * size.q * size.k) : 0)));
-    plan.widened_at_ = kPoints * plan.filters();
-    OPTRAIL_ASSIGN_OR_RETURN(
-        plan.filters_,
-        Workspaces::Create(
-            device, 1,
-            plan.widened_at_ +
-                (kWidens ? size.r * size.s * plan.filters() : 0)));
     return plan;
   }
 
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
-  const std::shared_ptr<Workspaces>& filter_space() const { return filters_; }
+  int64_t filter_floats() const { return kPoints * filters(); }
 
-  void Run(CpuDevice& device, const T* x, const T* weights, T* y,
-           const Epilogue& epilogue) const {
+  void TransformFilters(CpuDevice& device, const T* weights, float* u) const {
     const WinogradTransforms& winograd = FindWinograd();
-    float* const u = filters_->at(0);
+    const int64_t places = size_.r * size_.s;
+    std::vector<float> widened(kWidens ? places * filters() : 0);
     ForBlocks(device, filters(), kFiltersAtOnce,
               [&](int64_t begin, int64_t count) {
+                const float* from;
                 if constexpr (kWidens) {
-                  float* const widened = u + widened_at_;
-                  Widen(weights + begin, size_.r * size_.s, count, filters(),
-                        widened + begin, filters());
-                  winograd.filters(widened, filters(), begin, begin + count, u);
+                  Widen(weights + begin, places, count, filters(),
+                        widened.data() + begin, filters());
+                  from = widened.data();
                 } else {
-                  winograd.filters(weights, filters(), begin, begin + count, u);
+                  from = weights;
                 }
+                winograd.filters(from, filters(), begin, begin + count, u);
               });
+  }
+
+  // `u`: filters, transformed.
+  void Run(CpuDevice& device, const T* x, const float* u, T* y,
+           const Epilogue& epilogue) const {
+    const WinogradTransforms& winograd = FindWinograd();
     device.ParallelFor(count(), [&](int64_t task) {
       const ConvolutionSize& s = size_;
       const int64_t first = task % line_parts() * task_lines_;
@@ -375,16 +406,14 @@ class ConvolutionWinograd {
   int64_t task_lines_ = 0;  // of tiles, at most
   // Where the parts of a workspace begin: transformed pixels, products, zeros
   // for pixels outside, room for outputs that do not exist, and, where they are
-  // widened, pixels and outputs; then widened filters in theirs.
+  // widened, pixels and outputs.
   int64_t inputs_at_ = 0;
   int64_t products_at_ = 0;
   int64_t outside_at_ = 0;
   int64_t nowhere_at_ = 0;
   int64_t pixels_at_ = 0;
   int64_t outputs_at_ = 0;
-  int64_t widened_at_ = 0;
   std::shared_ptr<Workspaces> workspaces_;
-  std::shared_ptr<Workspaces> filters_;
 };
 
 template <class Knobs, bool kFused>
@@ -447,12 +476,21 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
           const auto plan,
           ConvolutionInPlace<T>::Plan(size, blocking, knobs.task_rows,
                                       knobs.task_columns, device));
-      return MakeInvocation(
-          [=, &device](absl::Span<void* const> operands) {
-            const Operands<T> all(operands);
-            plan.Run(device, all.x, all.weights, all.y, all.epilogue);
-          },
-          plan.workspaces());
+      if constexpr (std::is_same_v<T, float>) {
+        return WithPanels(
+            size, blocking.tile, device,
+            [=, &device](const Operands<T>& all, const float* panels) {
+              plan.Run(device, all.x, panels, all.y, all.epilogue);
+            },
+            plan.workspaces());
+      } else {
+        return MakeInvocation(
+            [=, &device](absl::Span<void* const> operands) {
+              const Operands<T> all(operands);
+              plan.Run(device, all.x, all.weights, all.y, all.epilogue);
+            },
+            plan.workspaces());
+      }
     }
     if (knobs.pixels == Knobs::Pixels::kWinograd) {
       if (size.r != 3 || size.s != 3 || size.stride != 1) {
@@ -462,12 +500,20 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       OPTRAIL_ASSIGN_OR_RETURN(const auto plan,
                                ConvolutionWinograd<T>::Plan(
                                    size, blocking, knobs.task_rows, device));
-      return MakeInvocation(
+      const auto filters =
+          std::make_shared<PackedOperand>(device, plan.filter_floats());
+      return MakePackingInvocation(
           [=, &device](absl::Span<void* const> operands) {
             const Operands<T> all(operands);
-            plan.Run(device, all.x, all.weights, all.y, all.epilogue);
+            plan.TransformFilters(device, all.weights,
+                                  filters->Keep(all.weights));
           },
-          plan.workspaces(), plan.filter_space());
+          [=, &device](absl::Span<void* const> operands) {
+            const Operands<T> all(operands);
+            plan.Run(device, all.x, filters->Find(all.weights), all.y,
+                     all.epilogue);
+          },
+          plan.workspaces());
     }
     ProductTasks::Cut cut;
     cut.size = {size.rows(), size.k, size.depth()};
@@ -480,16 +526,38 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
     }
   }
 
+  // run(operands, panels), filters being packed before.
+  template <class Run>
+  static std::unique_ptr<Invocation> WithPanels(
+      const ConvolutionSize& size, const RegisterTile& tile, CpuDevice& device,
+      const Run& run, const std::shared_ptr<Workspaces>& workspaces) {
+    const auto panels = std::make_shared<PackedOperand>(
+        device, RightFactorFloats(tile, size.k, size.depth()));
+    return MakePackingInvocation(
+        [=](absl::Span<void* const> operands) {
+          const Operands<float> all(operands);
+          PackRightFactor(tile, size.k, size.depth(), all.weights, size.k,
+                          panels->Keep(all.weights));
+        },
+        [=](absl::Span<void* const> operands) {
+          const Operands<float> all(operands);
+          run(all, panels->Find(all.weights));
+        },
+        workspaces);
+  }
+
   // Pixels gathered, or a product of what is there.
   static absl::StatusOr<std::unique_ptr<Invocation>> BindProduct(
-      const ConvolutionSize& size, const Blocking& blocking,
-      ProductTasks::Cut cut, CpuDevice& device) {
+      const ConvolutionSize& size, Blocking blocking, ProductTasks::Cut cut,
+      CpuDevice& device) {
+    blocking.pack_b = false;
+    blocking.b_in_panels = true;
     cut.gathers_a = !size.is_product();
     OPTRAIL_ASSIGN_OR_RETURN(const ProductTasks tasks,
                              ProductTasks::Plan(blocking, cut, device));
-    return MakeInvocation(
-        [=, &device](absl::Span<void* const> operands) {
-          const Operands<float> all(operands);
+    return WithPanels(
+        size, blocking.tile, device,
+        [=, &device](const Operands<float>& all, const float* panels) {
           tasks.Run(
               device,
               [&](int64_t, int64_t row, int64_t rows, float* space) {
@@ -501,7 +569,9 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
                 return BlockView{space, depth};
               },
               [&](int64_t, int64_t column) {
-                return BlockView{all.weights + column, size.k};
+                const int64_t step = PanelFloats(blocking.tile, size.depth());
+                return BlockView{panels + column / blocking.tile.columns * step,
+                                 step};
               },
               all.y, all.epilogue);
         },

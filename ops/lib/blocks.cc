@@ -84,7 +84,7 @@ void RoundForTarget(const float* x, int64_t rows, int64_t cols, int64_t ldx,
       // What is left of a NaN must not be an infinity.
       const auto nan = hn::Or(hn::ShiftRight<16>(bits), hn::Set(d32, 0x40));
       const auto high =
-          hn::IfThenElse(hn::RebindMask(d32, hn::Ne(v, v)), nan, rounded);
+          hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), nan, rounded);
       const auto narrow = hn::DemoteTo(d16, hn::BitCast(i32, high));
       if (left >= lanes) {
         hn::StoreU(narrow, d16, to + c);

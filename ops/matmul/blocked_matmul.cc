@@ -183,6 +183,13 @@ PanelSource BlockOfA(const Blocking& blocking, const Tiles& tiles, int64_t rows,
 PanelSource BlockOfB(const Blocking& blocking, const Tiles& tiles,
                      int64_t columns, int64_t k, const float* b, int64_t ldb,
                      float* workspace) {
+  if (blocking.b_in_panels) {
+    PanelSource source;
+    source.plain = b;
+    source.plain_step = ldb;
+    source.packed_from = CeilDiv(columns, tiles.columns);
+    return source;
+  }
   const RegisterTile& last_tile = tiles.For(true, false);
   const int64_t last_width = last_tile.columns;
   PanelSource source;
@@ -210,47 +217,6 @@ PanelSource BlockOfB(const Blocking& blocking, const Tiles& tiles,
   }
   return source;
 }
-
-// A block that is read or copied after this one. While tiles are computed it is
-// brought near, some rows of a panel with each: copying would wait for memory,
-// 3% of a product of 384 rows.
-class NextBlock {
- public:
-  NextBlock() = default;
-  // `rows` times `columns`, to be brought while `tiles` are computed, each as
-  // wide as `panel_columns`.
-  NextBlock(const float* data, int64_t stride, int64_t rows, int64_t columns,
-            int64_t panel_columns, int64_t tiles)
-      : data_(data),
-        stride_(stride),
-        rows_(rows),
-        panel_columns_(panel_columns),
-        panels_(CeilDiv(columns, panel_columns)),
-        rows_per_tile_(CeilDiv(panels_ * rows, tiles)) {}
-
-  bool is_near() const { return panel_ == panels_; }
-
-  void PrefetchDuring(TileCall& call) {
-    call.next_rows = is_near() ? 0 : std::min(rows_per_tile_, rows_ - row_);
-    if (call.next_rows == 0) return;
-    call.next = data_ + row_ * stride_ + panel_ * panel_columns_;
-    call.next_stride = stride_;
-    row_ += call.next_rows;
-    if (row_ < rows_) return;
-    row_ = 0;
-    ++panel_;
-  }
-
- private:
-  const float* data_ = nullptr;
-  int64_t stride_ = 0;
-  int64_t rows_ = 0;
-  int64_t panel_columns_ = 0;
-  int64_t panels_ = 0;
-  int64_t rows_per_tile_ = 0;
-  int64_t panel_ = 0;  // where the next tile goes on
-  int64_t row_ = 0;
-};
 
 // C block += or = A block * B block, both within the caches.
 void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
@@ -298,7 +264,7 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
   // 770 cycles, and to say all of it anew 40 more.
   TileCall whole = call;
   whole.lda = a.is_packed(0) ? tiles.rows : plain_a.stride;
-  whole.ldb = b.is_packed(0) ? tiles.columns : ldb;
+  whole.ldb = b.is_packed(0) || blocking.b_in_panels ? tiles.columns : ldb;
   whole.rows = tiles.rows;
   whole.columns = tiles.columns;
   const TileFunction multiply_whole = a.is_packed(0) || plain_a.by_columns
@@ -315,8 +281,11 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
         std::min<int64_t>(tiles.columns, block.n - j * tiles.columns);
     const RegisterTile& tile = tiles.For(i < whole_rows, j < whole_columns);
     call.lda = a.is_packed(i) ? tile.rows : plain_a.stride;
-    call.ldb = b.is_packed(j) ? tile.columns : ldb;
-    const bool edge = call.columns < tile.columns && !b.is_packed(j);
+    call.ldb = b.is_packed(j)         ? tile.columns
+               : blocking.b_in_panels ? tiles.columns
+                                      : ldb;
+    const bool edge =
+        call.columns < tile.columns && !b.is_packed(j) && !blocking.b_in_panels;
     multiply_panels(call,
                     a.is_packed(i) || plain_a.by_columns
                         ? (edge ? tile.columns_of_a_edge : tile.columns_of_a)
@@ -349,7 +318,8 @@ WorkspaceLayout LayOut(const Blocking& blocking, const MatmulSize& size) {
   const int64_t row_panels =
       blocking.pack_a ? CeilDiv(std::min(blocking.mc, size.m), tile.rows) : 1;
   const int64_t columns =
-      blocking.pack_b || blocking.b_transposed
+      blocking.b_in_panels ? 0
+      : blocking.pack_b || blocking.b_transposed
           ? RoundUp(std::min(blocking.nc, size.n), tile.columns)
           : tile.columns;
   WorkspaceLayout layout;
@@ -366,6 +336,13 @@ int64_t WorkspaceFloats(const Blocking& blocking, const MatmulSize& size) {
   return LayOut(blocking, size).size;
 }
 
+void PackRightFactor(const RegisterTile& tile, int64_t n, int64_t k,
+                     const float* b, int64_t ldb, float* panels) {
+  PanelSource source;
+  source.packed_step = PanelFloats(tile, k);
+  CopyIntoPanels(source, b, ldb, k, n, tile.columns, tile.columns, panels);
+}
+
 void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, float* workspace) {
@@ -377,7 +354,7 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const Segments& a_segments,
                      const float* b, int64_t ldb, float* c, int64_t ldc,
                      float* workspace, bool accumulate,
-                     const Epilogue& epilogue) {
+                     const Epilogue& epilogue, NextBlock next_product) {
   const WorkspaceLayout layout = LayOut(blocking, size);
   float* const a_space = workspace + layout.a;
   float* const b_space = workspace + layout.b;
@@ -397,6 +374,9 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
     return left;
   };
   const auto right = [&](int64_t p, int64_t column) {
+    if (blocking.b_in_panels) {
+      return b + column / tiles.columns * ldb + p * tiles.columns;
+    }
     return blocking.b_transposed ? b + column * ldb + p : b + p * ldb + column;
   };
 
@@ -415,7 +395,7 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
     if (p >= size.k) return NextBlock();
     return NextBlock(a + p * lda + row, lda, std::min(blocking.kc, size.k - p),
                      std::min(blocking.mc, size.m - row), tiles.columns,
-                     tile_count);
+                     tiles.columns, tile_count);
   };
   const auto next_right = [&](int64_t p, int64_t column, int64_t columns) {
     const int64_t tile_count =
@@ -427,8 +407,10 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
       columns = std::min(blocking.nc, size.n - column);
     }
     if (columns <= 0) return NextBlock();
-    return NextBlock(right(p, column), ldb, std::min(blocking.kc, size.k - p),
-                     columns, tiles.columns, tile_count);
+    return NextBlock(right(p, column),
+                     blocking.b_in_panels ? tiles.columns : ldb,
+                     std::min(blocking.kc, size.k - p), columns, tiles.columns,
+                     blocking.b_in_panels ? ldb : tiles.columns, tile_count);
   };
 
   for (int64_t outer = 0; outer < outer_size; outer += outer_block) {
@@ -443,7 +425,7 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
       } else {
         b_block = BlockOfB(blocking, tiles, outer_length, k, right(p, outer),
                            ldb, b_space);
-        if (blocking.pack_b && !blocking.b_transposed) {
+        if (blocking.b_in_panels || blocking.pack_b && !blocking.b_transposed) {
           next_b = next_right(p, outer, outer_length);
         }
       }
@@ -467,7 +449,8 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
         MultiplyBlock(blocking, tiles, block, a_block, left, b_block, ldb,
                       accumulate || p > 0,
                       p + k == size.k ? epilogue.From(column) : Epilogue(),
-                      c + row * ldc + column, ldc, next_a, next_b);
+                      c + row * ldc + column, ldc, next_a,
+                      next_b.is_near() ? next_product : next_b);
       }
     }
   }

@@ -31,7 +31,8 @@ std::string Describe(const Blocking& blocking, const MatmulSize& size) {
          " a_panel_stays=" + std::to_string(blocking.a_panel_stays) +
          " prefetch_a=" + std::to_string(blocking.prefetch_a) +
          " a_transposed=" + std::to_string(blocking.a_transposed) +
-         " b_transposed=" + std::to_string(blocking.b_transposed);
+         " b_transposed=" + std::to_string(blocking.b_transposed) +
+         " b_in_panels=" + std::to_string(blocking.b_in_panels);
 }
 
 // Operands hold small whole numbers: every sum is exact in any order, so that
@@ -71,12 +72,19 @@ void ExpectExact(const Blocking& blocking, const MatmulSize& size) {
 
   const std::vector<float> a_lies =
       blocking.a_transposed ? Transposed(a, size.m, size.k) : a;
-  const std::vector<float> b_lies =
+  std::vector<float> b_lies =
       blocking.b_transposed ? Transposed(b, size.k, size.n) : b;
+  int64_t ldb = blocking.b_transposed ? size.k : size.n;
+  if (blocking.b_in_panels) {
+    b_lies.assign(RightFactorFloats(blocking.tile, size.n, size.k),
+                  std::numeric_limits<float>::quiet_NaN());
+    PackRightFactor(blocking.tile, size.n, size.k, b.data(), size.n,
+                    b_lies.data());
+    ldb = PanelFloats(blocking.tile, size.k);
+  }
   MultiplyBlocked(blocking, size, a_lies.data(),
-                  blocking.a_transposed ? size.m : size.k, b_lies.data(),
-                  blocking.b_transposed ? size.k : size.n, c.data(), ldc,
-                  workspace);
+                  blocking.a_transposed ? size.m : size.k, b_lies.data(), ldb,
+                  c.data(), ldc, workspace);
 
   for (int64_t i = 0; i < size.m; ++i) {
     for (int64_t j = 0; j < size.n; ++j) {
@@ -122,9 +130,10 @@ void ForEachVariant(Blocking blocking, const Visit& visit) {
 
 template <class Visit>
 void ForEachLayout(Blocking blocking, const Visit& visit) {
-  for (int bits = 0; bits < 4; ++bits) {
+  for (int bits = 0; bits < 6; ++bits) {
     blocking.a_transposed = bits & 1;
     blocking.b_transposed = bits & 2;
+    blocking.b_in_panels = bits & 4;
     ForEachVariant(blocking, visit);
   }
 }
