@@ -238,6 +238,10 @@ std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
     next = FirstReady();
     if (next == waiting_.end()) return {};
   }
+  // Those that come from elsewhere come one by one.
+  if (IsReadTogether(*next) && WaitingOfRound(*next) < next->of_round) {
+    return {};
+  }
   Begun begun{std::move(*next), {}};
   waiting_.erase(next);
   if (IsReadTogether(begun.request)) return AnswerRound(begun.request);
@@ -253,12 +257,24 @@ bool SessionEvaluator::IsReadTogether(const tuning::Request& request) const {
          !HasLongCalls(request);
 }
 
+bool SessionEvaluator::AreReadTogether(const tuning::Request& one,
+                                       const tuning::Request& other) const {
+  return one.purpose == other.purpose && one.round == other.round &&
+         IsReadTogether(one) && IsReadTogether(other);
+}
+
+int64_t SessionEvaluator::WaitingOfRound(const tuning::Request& one) const {
+  return std::count_if(waiting_.begin(), waiting_.end(),
+                       [&](const tuning::Request& other) {
+                         return AreReadTogether(one, other);
+                       });
+}
+
 std::vector<tuning::Answer> SessionEvaluator::AnswerRound(
     const tuning::Request& first) {
   std::vector<tuning::Request> round = {first};
   for (auto it = waiting_.begin(); it != waiting_.end();) {
-    if (it->purpose == first.purpose && it->round == first.round &&
-        IsReadTogether(*it)) {
+    if (AreReadTogether(first, *it)) {
       round.push_back(std::move(*it));
       it = waiting_.erase(it);
     } else {

@@ -131,6 +131,9 @@ class SessionEvaluator : public tuning::Evaluator {
                           Evaluation evaluation);
   // Whether it is sampled in turns with others of its round.
   bool IsReadTogether(const tuning::Request& request) const;
+  bool AreReadTogether(const tuning::Request& one,
+                       const tuning::Request& other) const;
+  int64_t WaitingOfRound(const tuning::Request& one) const;
   std::vector<tuning::Answer> AnswerRound(const tuning::Request& first);
   std::vector<tuning::Answer> Answered(const Begun& begun);
   // So that the device need not wait until the session has thought.

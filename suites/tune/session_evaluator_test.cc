@@ -185,6 +185,15 @@ TEST_F(SessionEvaluatorTest, ARoundOfFinalistsIsReadTogether) {
   EXPECT_EQ(measured_.together, (std::vector<size_t>{3, 2}));
   EXPECT_TRUE(evaluator.Poll(absl::InfiniteDuration()).empty());
 
+  // Once all of them are here.
+  request_.of_round = 2;
+  request_.round = 9;
+  evaluator.Submit(request_);
+  EXPECT_TRUE(evaluator.Poll(absl::ZeroDuration()).empty());
+  evaluator.Submit(request_);
+  EXPECT_EQ(evaluator.Poll(absl::ZeroDuration()).size(), 2);
+  request_.of_round = 1;
+
   // Elsewhere, where calls are long, and where a meter reads: one by one.
   const auto is_single = [&] {
     measured_.together.clear();

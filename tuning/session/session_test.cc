@@ -810,6 +810,7 @@ class ManySlots : public Evaluator {
   void Submit(Request request) override {
     submitted.push_back(CanonicalText(request.config));
     const bool of_round = request.purpose != Purpose::kSearch;
+    most_asked_at_once = std::max(most_asked_at_once, request.of_round);
     waiting_.push_back(std::move(request));
     if (of_round) {
       most_of_round =
@@ -838,7 +839,7 @@ class ManySlots : public Evaluator {
   void Cancel(int64_t) override {}
 
   bool begins_ahead = false;
-  int most_in_flight = 0, most_of_round = 0;
+  int most_in_flight = 0, most_of_round = 0, most_asked_at_once = 0;
   int losses = 0;
   int stop_after = -1;
   std::vector<std::string> submitted;
@@ -882,6 +883,7 @@ TEST_F(SessionTest, ReadingsOfARoundThatAreAskedForAtOnceAreTheSame) {
     const auto session = RunSession(setup_, evaluator, clock_);
     ASSERT_TRUE(session.ok()) << session.status();
     EXPECT_EQ(evaluator.most_of_round, begins_ahead ? setup_.finalists : 1);
+    EXPECT_EQ(evaluator.most_asked_at_once, evaluator.most_of_round);
     sessions.push_back(*session);
     ASSERT_TRUE(RemoveSessionJournal(setup_).ok());
   }
