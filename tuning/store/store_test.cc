@@ -154,16 +154,17 @@ TEST(StoreTest, WhatIsFarAwayIsNotUsed) {
   StoreOptions options;
   options.checked_in = {File("hw-a", {Tuned("m=64,n=64/f32", "u=1")})};
   const TunedConfigStore store = LoadOrDie(options);
-  EXPECT_EQ(ConfigOf(store.Lookup(Query("m=128,n=128/f32").request)), "u=1");
+  Query near("m=128,n=128/f32");
+  EXPECT_EQ(ConfigOf(store.Lookup(near.request)), "u=1");
+  // Nor what was measured otherwise, at the same distance.
+  near.request.threads = 2;
+  EXPECT_EQ(ConfigOf(store.Lookup(near.request)), "none");
+
   Query far("m=128,n=129/f32");
   const LookupResult found = store.Lookup(far.request);
   EXPECT_EQ(found.source, LookupSource::kDefault);
   EXPECT_THAT(found.warning, HasSubstr("(the next one, of m=64,n=64/f32, is "
                                        "too far); the default is used"));
-  // So is what was measured otherwise, at the same distance.
-  far = Query("m=128,n=128/f32");
-  far.request.threads = 2;
-  EXPECT_EQ(ConfigOf(store.Lookup(far.request)), "none");
 }
 
 TEST(StoreTest, WhatIsOnlyForItsOwnKeyHasNoNeighbours) {
