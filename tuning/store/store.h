@@ -132,9 +132,9 @@ class TunedConfigStore {
 
   // Exact; unless only that is wanted, then the nearest shape (same operator,
   // device kind, backend, objective, devices, attributes, data types and
-  // hardware), at most kFarthest away, whose config is valid here; then the same on the nearest other
-  // hardware; then kDefault. Thread-safe, lock-free; an exact lookup takes
-  // under 100 ns once warm.
+  // hardware), at most kFarthest away, whose config is valid here; then the
+  // same on the nearest other hardware; then kDefault. Thread-safe, lock-free;
+  // an exact lookup takes under 100 ns once warm.
   LookupResult Lookup(const LookupRequest& request) const;
 
   // Which backend was fastest for exactly this request (whose backend and
