@@ -47,6 +47,19 @@ std::string Known(bool known, std::string text) {
   return known ? std::move(text) : "unknown";
 }
 
+std::string ValueText(const proto::HardwareAttribute& attribute) {
+  switch (attribute.value_case()) {
+    case proto::HardwareAttribute::kInt:
+      return absl::StrCat(attribute.int_());
+    case proto::HardwareAttribute::kReal:
+      return absl::StrCat(attribute.real());
+    case proto::HardwareAttribute::kBool:
+      return attribute.bool_() ? "true" : "false";
+    default:
+      return attribute.text();
+  }
+}
+
 void AddHardware(const suites::RunContext& context, Table& table) {
   const proto::Hardware& hardware = context.hardware;
   const auto bytes = [](bool known, int64_t value) {
@@ -59,16 +72,25 @@ void AddHardware(const suites::RunContext& context, Table& table) {
                     hardware.virtual_machine() ? " (virtual machine)" : "")});
   table.AddRow(
       {"cores", Known(hardware.has_cores(), absl::StrCat(hardware.cores()))});
+  const std::string l2 = bytes(hardware.has_l2_bytes(), hardware.l2_bytes());
+  // Of other devices the operators' spaces say what counts (hw.*).
+  const bool is_cpu = hardware.device_kind() == proto::CPU;
   table.AddRow(
       {"caches",
-       absl::StrCat(
-           "L1d ", bytes(hardware.has_l1d_bytes(), hardware.l1d_bytes()),
-           ", L2 ", bytes(hardware.has_l2_bytes(), hardware.l2_bytes()),
-           " per core; L3 ",
-           bytes(hardware.has_l3_bytes(), hardware.l3_bytes()))});
+       !is_cpu
+           ? absl::StrCat("L2 ", l2)
+           : absl::StrCat(
+                 "L1d ", bytes(hardware.has_l1d_bytes(), hardware.l1d_bytes()),
+                 ", L2 ", l2, " per core; L3 ",
+                 bytes(hardware.has_l3_bytes(), hardware.l3_bytes()))});
   table.AddRow(
       {"memory", bytes(hardware.has_memory_bytes(), hardware.memory_bytes())});
-  table.AddRow({"vectors", absl::StrCat(hardware.simd_bits(), " bits")});
+  if (is_cpu) {
+    table.AddRow({"vectors", absl::StrCat(hardware.simd_bits(), " bits")});
+  }
+  for (const proto::HardwareAttribute& attribute : hardware.attributes()) {
+    table.AddRow({absl::StrCat("hw.", attribute.name()), ValueText(attribute)});
+  }
   table.AddRow({"system", absl::StrCat(context.toolchain.os(), ", kernel ",
                                        context.toolchain.os_kernel())});
   table.AddRow({"build", absl::StrCat(context.toolchain.compiler(), ", ",
@@ -222,7 +244,8 @@ absl::StatusOr<int> Doctor() {
       "probe_time", absl::GetFlag(FLAGS_probe_time), absl::Milliseconds(1)));
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
                            suites::RunContextFromFlags());
-  Table table({{"what"}, {"here", Align::kLeft, "value"}});
+  Table table({{"what", Align::kLeft, "", Clip::kNever},
+               {"here", Align::kLeft, "value", Clip::kFold}});
   AddHardware(context, table);
   AddSupport(context, table);
   if (isatty(STDERR_FILENO)) std::cerr << "measuring ceilings and noise ...\r";
@@ -249,7 +272,7 @@ absl::StatusOr<int> Doctor() {
   }
   const OutputFormat format = absl::GetFlag(FLAGS_format);
   // Advice is worth more than a table that fits.
-  std::cout << table.Format(format, 0);
+  std::cout << table.Format(format, TerminalWidth());
   return 0;
 }
 
