@@ -105,8 +105,11 @@ std::vector<std::string> Fold(const std::string& text, int width) {
       lines.push_back(begun);
       used = DisplayWidth(begun);
     }
-    absl::StrAppend(&lines.back(), rest.substr(0, c.size_bytes));
-    used += WidthOf(c.value);
+    // A space between two words that are on two lines is none.
+    if (used > 0 || lines.size() == 1 || c.value != ' ') {
+      absl::StrAppend(&lines.back(), rest.substr(0, c.size_bytes));
+      used += WidthOf(c.value);
+    }
     rest.remove_prefix(c.size_bytes);
   }
   return lines;

@@ -97,6 +97,17 @@ TEST(TableTest, NoLineIsWiderThanTheTerminal) {
   }
 }
 
+TEST(TableTest, ALineThatIsFoldedBeginsWithAWord) {
+  Table table({{"what"}, {"here", Align::kLeft, "", Clip::kFold}});
+  table.AddRow({"operators", "add, attention, gelu"});
+  // The second line is full to the comma.
+  EXPECT_EQ(table.ToText(26),
+            "what       here\n"
+            "---------  ---------------\n"
+            "operators  add, attention,\n"
+            "           gelu\n");
+}
+
 TEST(TableTest, HostileTextStaysInItsCell) {
   Table table({{kHostile, Align::kLeft, "key"}, {"other"}});
   table.AddRow({kHostile, "x"});
