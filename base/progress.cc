@@ -104,12 +104,13 @@ std::string Progress::Line() const {
     const auto filled = static_cast<size_t>(share * kBarWidth);
     absl::StrAppend(&line, "  [", std::string(filled, '#'),
                     std::string(kBarWidth - filled, '-'), "]");
-    absl::StrAppendFormat(&line, "  %3.0f%%  %d/%d", 100 * share, done_,
-                          total_);
-    if (done_ > 0 && done_ < total_) {
+    absl::StrAppendFormat(&line, "  %3.0f%%", 100 * share);
+    if (options_.counts) absl::StrAppend(&line, "  ", done_, "/", total_);
+    if (done_ > earlier_ && done_ < total_) {
       absl::StrAppend(&line, "  ETA ",
                       FormatDurationNs(static_cast<double>(elapsed_ns) *
-                                       (1 - share) / share));
+                                       static_cast<double>(total_ - done_) /
+                                       static_cast<double>(done_ - earlier_)));
     } else if (done_ >= total_) {
       absl::StrAppend(&line, "  in ",
                       FormatDurationNs(static_cast<double>(elapsed_ns)));

@@ -27,6 +27,8 @@ struct ProgressOptions {
   bool quiet = false;  // shows nothing
   // Unset (-1): asks standard error.
   int is_terminal = -1;
+  // "74/200" beside the share, where the units say something to people.
+  bool counts = true;
   int width = 0;  // of the terminal; 0: asks it
   absl::Duration terminal_interval = absl::Milliseconds(100);
   absl::Duration log_interval = absl::Seconds(30);
@@ -48,6 +50,10 @@ class Progress {
   void Update(int64_t done, absl::string_view detail = "");
   // Changes the amount of work; shows with the next Update.
   void SetTotal(int64_t total) { total_ = total; }
+  int64_t total() const { return total_; }
+  // Of what is done this much was before: it took none of this job's time, so
+  // the ETA leaves it out.
+  void SetEarlier(int64_t done) { earlier_ = done; }
 
   // Draws the last state, ends the line. Later calls do nothing.
   void Finish();
@@ -70,6 +76,7 @@ class Progress {
   bool stale_ = false;    // the last update was not drawn
   bool finished_ = false;
   int64_t done_ = 0;
+  int64_t earlier_ = 0;
   std::string detail_;
 };
 

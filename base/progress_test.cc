@@ -41,6 +41,23 @@ TEST_F(ProgressTest, ShowsShareCountEtaAndDetail) {
             "ETA 2 min 30 s  best 81 us");
 }
 
+TEST_F(ProgressTest, TheEtaLeavesOutWhatWasDoneBefore) {
+  Progress progress("tuning", 200, Options(true), &clock_);
+  progress.SetEarlier(100);
+  clock_.Advance(absl::Seconds(50));
+  progress.Update(150);
+  EXPECT_THAT(output_, HasSubstr("75%  150/200  ETA 50.0 s"));
+}
+
+TEST_F(ProgressTest, CountsThatSayNothingAreLeftOut) {
+  ProgressOptions options = Options(true);
+  options.counts = false;
+  Progress progress("tuning", 1000, options, &clock_);
+  clock_.Advance(absl::Seconds(10));
+  progress.Update(500, "[2/4]");
+  EXPECT_THAT(output_, HasSubstr("]   50%  ETA 10.0 s  [2/4]"));
+}
+
 TEST_F(ProgressTest, RedrawsAtMostTenTimesASecond) {
   Progress progress("tuning", 1000, Options(true), &clock_);
   for (int i = 0; i < 1000; ++i) {

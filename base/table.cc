@@ -28,6 +28,7 @@ constexpr int kMinColumnWidth = 4;
 // Beside columns that are never cut: a line that the terminal wraps anyway
 // should not lose its numbers too.
 constexpr int kMinWidthBesideUncut = 20;
+constexpr int kMinFoldedWidth = 12;
 
 bool IsBetween(char32_t c, char32_t low, char32_t high) {
   return c >= low && c <= high;
@@ -76,13 +77,39 @@ void Shrink(int width, const std::vector<Column>& columns,
   while (total > width) {
     int* widest = nullptr;
     for (size_t i = 0; i < widths->size(); ++i) {
-      if (columns[i].clip == Clip::kNever) continue;
+      const Clip clip = columns[i].clip;
+      if (clip == Clip::kNever ||
+          (*widths)[i] <= (clip == Clip::kFold ? kMinFoldedWidth : least)) {
+        continue;
+      }
       if (widest == nullptr || (*widths)[i] > *widest) widest = &(*widths)[i];
     }
-    if (widest == nullptr || *widest <= least) return;
+    if (widest == nullptr) return;
     --*widest;
     --total;
   }
+}
+
+// Lines of at most `width` columns, which end after a comma or slash where they
+// can.
+std::vector<std::string> Fold(const std::string& text, int width) {
+  std::vector<std::string> lines(1);
+  int used = 0;
+  for (absl::string_view rest = text; !rest.empty();) {
+    const CodePoint c = FirstCodePoint(rest);
+    if (used + WidthOf(c.value) > width && used > 0) {
+      const size_t end = lines.back().find_last_of(",/ ");
+      std::string begun;
+      if (end != std::string::npos) begun = lines.back().substr(end + 1);
+      lines.back().resize(lines.back().size() - begun.size());
+      lines.push_back(begun);
+      used = DisplayWidth(begun);
+    }
+    absl::StrAppend(&lines.back(), rest.substr(0, c.size_bytes));
+    used += WidthOf(c.value);
+    rest.remove_prefix(c.size_bytes);
+  }
+  return lines;
 }
 
 // The shortest digits that read back as the same double.
@@ -184,20 +211,31 @@ std::string Table::ToText(int width) const {
 
   std::string text;
   for (size_t row = 0; row < lines.size(); ++row) {
-    std::string line;
+    std::vector<std::vector<std::string>> cells;  // lines of each
+    size_t height = 1;
     for (size_t i = 0; i < columns_.size(); ++i) {
-      const std::string cell = Shorten(lines[row][i], widths[i]);
-      const std::string padding(
-          static_cast<size_t>(std::max(0, widths[i] - DisplayWidth(cell))),
-          ' ');
-      if (i > 0) absl::StrAppend(&line, kGap);
-      if (columns_[i].align == Align::kRight) {
-        absl::StrAppend(&line, padding, cell);
-      } else {
-        absl::StrAppend(&line, cell, padding);
-      }
+      cells.push_back(
+          columns_[i].clip == Clip::kFold
+              ? Fold(lines[row][i], widths[i])
+              : std::vector<std::string>{Shorten(lines[row][i], widths[i])});
+      height = std::max(height, cells.back().size());
     }
-    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
+    for (size_t below = 0; below < height; ++below) {
+      std::string line;
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        const std::string cell = below < cells[i].size() ? cells[i][below] : "";
+        const std::string padding(
+            static_cast<size_t>(std::max(0, widths[i] - DisplayWidth(cell))),
+            ' ');
+        if (i > 0) absl::StrAppend(&line, kGap);
+        if (columns_[i].align == Align::kRight) {
+          absl::StrAppend(&line, padding, cell);
+        } else {
+          absl::StrAppend(&line, cell, padding);
+        }
+      }
+      absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
+    }
     if (row > 0) continue;
     std::vector<std::string> rules;
     for (const int w : widths) rules.emplace_back(static_cast<size_t>(w), '-');

@@ -25,8 +25,9 @@ namespace optrail {
 enum class Align { kLeft, kRight };
 
 // Whether a table that is to fit a terminal may shorten a column's text: not
-// what people copy from it, such as ids.
-enum class Clip { kMay, kNever };
+// what people copy from it, such as ids. What tells rows apart is folded: it
+// goes on below.
+enum class Clip { kMay, kNever, kFold };
 
 struct Column {
   Column(std::string header, Align align = Align::kLeft, std::string key = "",
@@ -70,9 +71,10 @@ class Table {
   int num_rows() const { return static_cast<int>(rows_.size()); }
 
   // Aligned columns; lines are at most `width` columns wide if that leaves
-  // every column four (0: no limit). The widest columns are shortened first;
-  // those that are never cut keep their text, beside them twenty columns are
-  // the least, and the terminal wraps the line.
+  // every column four, and those that are folded twelve (0: no limit). The
+  // widest columns are shortened first; those that are never cut keep their
+  // text, beside them twenty columns are the least, and the terminal wraps the
+  // line.
   std::string ToText(int width = 0) const;
   // A table of GitHub-flavoured Markdown.
   std::string ToMarkdown() const;

@@ -48,6 +48,27 @@ TEST(TableTest, ShortensTheWidestColumnToFit) {
             "add\n");
 }
 
+TEST(TableTest, WhatTellsRowsApartGoesOnBelow) {
+  Table table(
+      {{"shape", Align::kLeft, "", Clip::kFold}, {"time", Align::kRight}});
+  table.AddRow({"n=1,h=224,w=224,c=3,k=64/padding=3,stride=2/f32", "12 us"});
+  table.AddRow({"a-name-without-a-place-to-break", "3 us"});
+  table.AddRow({"n=1/f32", "1 us"});
+  EXPECT_EQ(table.ToText(30),
+            "shape                     time\n"
+            "-----------------------  -----\n"
+            "n=1,h=224,w=224,c=3,     12 us\n"
+            "k=64/padding=3,\n"
+            "stride=2/f32\n"
+            "a-name-without-a-place-   3 us\n"
+            "to-break\n"
+            "n=1/f32                   1 us\n");
+  // Twelve columns are the least.
+  EXPECT_THAT(table.ToText(1),
+              HasSubstr("n=1,h=224,    12 \xe2\x80\xa6\nw=224,c=3,\nk=64/\n"));
+  EXPECT_THAT(table.ToText(), HasSubstr("k=64/padding=3,stride=2/f32  12 us"));
+}
+
 TEST(TableTest, WhatIsNeverCutMakesTheLineWider) {
   const std::string id = "20261120T090807Z-1a2b3c4d5e6f";
   Table table({{"id", Align::kLeft, "", Clip::kNever},

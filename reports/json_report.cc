@@ -242,7 +242,15 @@ Json WorkloadJson(const ReportData& data, const WorkloadView& workload) {
                       {"tuned_ns", time_ns(layer.tuned_ns)},
                       {"best_ns", time_ns(layer.best_ns)},
                       {"best_backend", layer.best_backend},
+                      {"limit_ns", time_ns(layer.limit_ns)},
                       {"share", Number(layer.share)}});
+  }
+  Json libraries = Json::array();
+  for (const tracker::LibraryTime& library : time.libraries) {
+    libraries.push_back({{"backend", library.backend},
+                         {"library", library.library},
+                         {"layers", library.layers},
+                         {"time_ns", Number(library.time_ns)}});
   }
   Json parts = Json::array();
   for (const tracker::PartTime& part : time.parts) {
@@ -263,6 +271,8 @@ Json WorkloadJson(const ReportData& data, const WorkloadView& workload) {
           {"default_ns", time_ns(time.default_ns)},
           {"tuned_ns", time_ns(time.tuned > 0 ? time.tuned_ns : 0)},
           {"best_ns", time_ns(time.best_ns)},
+          {"limit_ns", time_ns(time.limit_ns)},
+          {"libraries", std::move(libraries)},
           {"layers", std::move(layers)},
           {"parts", std::move(parts)},
           {"not_measured", time.missing}};

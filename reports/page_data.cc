@@ -393,6 +393,11 @@ Json WorkloadJson(const WorkloadView& workload) {
                       layer.counts ? "" : layer.layer.way(),
                       layer.layer.doc().substr(0, 200)});
   }
+  Json libraries = Json::array();
+  for (const tracker::LibraryTime& library : time.libraries) {
+    libraries.push_back(
+        {library.library, library.layers, Rounded(library.time_ns)});
+  }
   Json parts = Json::array();
   for (const tracker::PartTime& part : time.parts) {
     Json ways = Json::array();
@@ -411,7 +416,8 @@ Json WorkloadJson(const WorkloadView& workload) {
           {"tuned", time.tuned},
           {"total",
            {Rounded(time.default_ns), Rounded(time.tuned_ns),
-            Rounded(time.best_ns)}},
+            Rounded(time.best_ns), Rounded(time.limit_ns)}},
+          {"libraries", std::move(libraries)},
           {"layers", std::move(layers)},
           {"parts", std::move(parts)},
           {"missing", time.missing}};

@@ -46,8 +46,15 @@ function fusionItem([part, ways]) {
                                        ` (${times(ns / own)})`]));
 }
 
+// "oneDNN 2.6.3 60.1 ms, 25 layers its own, ours the others".
+function libraryItem([library, layers, ns], measured) {
+  return el('li', {}, 'By ', data(library), ': ', amount(ns, 'ns'),
+            `, ${count(layers)} layer${layers === 1 ? '' : 's'} its own`,
+            layers < measured ? ', ours the others' : '');
+}
+
 function workloadCard(workload) {
-  const [defaultTime, tunedTime, bestTime] = workload.total;
+  const [defaultTime, tunedTime, bestTime, limit] = workload.total;
   const [id, , , , dirty] = workload.commit;
   const shown = 12;
   const row = layer => workloadRow(workload, layer);
@@ -69,12 +76,18 @@ function workloadCard(workload) {
                        `, ${count(workload.tuned)} layers tuned` : '')) :
              fact('Tuned', kNotMeasured),
          fact('By the best backends', amount(bestTime, 'ns'), gain(bestTime)),
+         limit > 0 ?
+             fact('Limit by the ceilings', amount(limit, 'ns'), gain(limit)) :
+             null,
          fact('Measured', `${count(workload.measured)} of ${
                               count(workload.counted)} layers`,
               workload.missing.length ?
                   ['not measured: ', data(workload.missing.join(', '))] : '')),
-      workload.parts.length ?
-          el('ul', {class: 'fusion'}, workload.parts.map(fusionItem)) : null,
+      workload.libraries.length + workload.parts.length ?
+          el('ul', {class: 'fusion'},
+             workload.libraries.map(
+                 library => libraryItem(library, workload.measured)),
+             workload.parts.map(fusionItem)) : null,
       el('div', {class: 'scroll-x'},
          el('table', {class: 'plain'},
             el('thead', {}, el('tr', {},

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/statistics.h"
@@ -78,6 +79,23 @@ std::vector<BackendComparison> CompareBackends(const proto::Run& run) {
     reading.median_ns = MedianTimeNs(result);
     all[found->second].readings.push_back(reading);
   }
+  for (BackendComparison& comparison : all) {
+    if (comparison.key.selection() != proto::TUNED) continue;
+    proto::BenchmarkKey key = comparison.key;
+    key.set_selection(proto::DEFAULT);
+    key.clear_objective();
+    const auto by_default = index.find(tracker::CanonicalText(key));
+    if (by_default == index.end()) continue;
+    for (const BackendReading& reading : all[by_default->second].readings) {
+      const auto same_backend = [&](const BackendReading& tuned) {
+        return tuned.result->key().backend() == reading.result->key().backend();
+      };
+      if (std::none_of(comparison.readings.begin(), comparison.readings.end(),
+                       same_backend)) {
+        comparison.readings.push_back(reading);
+      }
+    }
+  }
   std::vector<BackendComparison> comparisons;
   for (BackendComparison& comparison : all) {
     std::vector<BackendReading>& readings = comparison.readings;
@@ -100,12 +118,12 @@ std::vector<BackendComparison> CompareBackends(const proto::Run& run) {
 }
 
 Table ComparisonTable(const std::vector<BackendComparison>& comparisons) {
-  Table table({{"benchmark"},
+  Table table({{"benchmark", Align::kLeft, "", Clip::kFold},
                {"backend"},
                {"time", Align::kRight, "time"},
                {"ratio", Align::kRight, "ratio"},
                {"95% interval", Align::kRight, "interval"},
-               {"by", Align::kLeft, "by"}});
+               {"by", Align::kLeft, "by", Clip::kFold}});
   for (const BackendComparison& comparison : comparisons) {
     std::string name = tracker::DisplayName(comparison.key);
     for (const BackendReading& reading : comparison.readings) {
@@ -113,8 +131,11 @@ Table ComparisonTable(const std::vector<BackendComparison>& comparisons) {
       const bool timed = reading.median_ns > 0;
       std::string by = result.library();
       if (result.outcome() != proto::OK) {
-        by = absl::StrCat(tuning::OutcomeName(result.outcome()), ": ",
-                          result.detail());
+        const bool says_it = absl::StartsWith(result.detail(), "unsupported");
+        by = absl::StrCat(
+            says_it ? ""
+                    : absl::StrCat(tuning::OutcomeName(result.outcome()), ": "),
+            result.detail());
       }
       table.AddRow(
           {name, BackendName(result),

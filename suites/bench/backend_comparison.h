@@ -37,8 +37,10 @@ struct BackendComparison {
 };
 
 // One comparison for each benchmark that differs in nothing but the backend and
-// has at least two of them. Ratios are over the device kind's own backend, or
-// the first where that is not there. `run` must outlive the result.
+// has at least two of them. A backend that was measured by default alone, since
+// it has nothing to tune, stands beside tuned ones, too. Ratios are over the
+// device kind's own backend, or the first where that is not there. `run` must
+// outlive the result.
 std::vector<BackendComparison> CompareBackends(const proto::Run& run);
 
 // All comparisons as one table.

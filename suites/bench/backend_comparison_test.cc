@@ -85,6 +85,24 @@ TEST_F(BackendComparisonTest, WhatCannotRunHereIsSaidAndComesLast) {
   EXPECT_EQ(BestOf(comparisons[0], run_, "").entries_size(), 1);
 }
 
+TEST_F(BackendComparisonTest, WhatHasNothingToTuneStandsBesideTunedOnes) {
+  Add("", {100, 100});
+  Add("openblas", {120, 120});
+  Add("halide", {300, 300});
+  for (proto::BenchmarkResult& result : *run_.mutable_results()) {
+    result.mutable_key()->set_selection(proto::DEFAULT);
+  }
+  Add("", {80, 80});
+  Add("halide", {160, 160});
+  const auto comparisons = CompareBackends(run_);
+  ASSERT_EQ(comparisons.size(), 2);
+  EXPECT_EQ(comparisons[1].key.selection(), proto::TUNED);
+  ASSERT_EQ(comparisons[1].readings.size(), 3);
+  EXPECT_EQ(comparisons[1].readings[1].result->key().backend(), "openblas");
+  EXPECT_NEAR(comparisons[1].readings[1].ratio, 1.5, 1e-9);
+  EXPECT_NEAR(comparisons[1].readings[2].ratio, 2, 1e-9) << "as it was tuned";
+}
+
 TEST_F(BackendComparisonTest, OneBackendIsNoComparison) {
   Add("", {100, 100});
   Add("", {100, 100}, "m=9,n=9,k=9/f32");

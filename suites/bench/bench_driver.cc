@@ -160,8 +160,11 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
                                  space.bound->default_config(),
                                  proto::FALLBACK_TO_DEFAULT));
     }
-    if (options.with_tuned && !given_replaces_tuned) {
+    // What has no choice is one benchmark, not the same one twice.
+    if (options.with_tuned && !given_replaces_tuned &&
+        (space.has_choice || !options.with_default)) {
       of_task.push_back(TunedCase(task, space, store, options.objective));
+      of_task.back().has_choice = space.has_choice;
     }
     if (given_runs) {
       BenchCase given =
@@ -201,7 +204,9 @@ std::string UntunedNote(const std::vector<BenchCase>& cases,
   int tuned = 0;
   std::vector<std::string> missing;
   for (const BenchCase& bench : cases) {
-    if (bench.result.key().selection() != proto::TUNED) continue;
+    if (bench.result.key().selection() != proto::TUNED || !bench.has_choice) {
+      continue;
+    }
     ++tuned;
     if (bench.result.config_source() == proto::FALLBACK_TO_DEFAULT) {
       missing.push_back(ShortTaskText(bench.task));
@@ -246,14 +251,17 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   Progress progress("benchmarking",
                     static_cast<int64_t>(cases.size()) * bench.processes,
                     progress_options);
+  const int64_t planned = progress.total();
   bench.on_progress = [&](int done, int total, const std::string& name) {
-    progress.Update(done - 1, name);
+    progress.SetTotal(total);
+    progress.Update(done - 1,
+                    absl::StrCat(done > planned ? "again " : "", name));
   };
   std::vector<proto::BenchmarkResult> results = RunBenchSession(
       cases, bench, [&](const proto::Task& task) -> std::unique_ptr<Evaluator> {
         return std::make_unique<WorkerEvaluator>(task, worker);
       });
-  progress.Update(static_cast<int64_t>(cases.size()) * bench.processes);
+  progress.Update(progress.total());
   progress.Finish();
 
   run.set_pairing_id(options.pairing_id);

@@ -38,6 +38,12 @@ TEST(UntunedNoteTest, IsOneLineForAllTasksAndNamesTheCommand) {
   EXPECT_EQ(std::count(note.begin(), note.end(), '\n'), 2);
 }
 
+TEST(UntunedNoteTest, WhatHasNothingToTuneIsNotNamed) {
+  BenchCase library = Case("a", proto::TUNED, proto::FALLBACK_TO_DEFAULT);
+  library.has_choice = false;
+  EXPECT_EQ(UntunedNote({library}, "optrail tune"), "");
+}
+
 TEST(UntunedNoteTest, NothingIsSaidWhereAllAreTunedOrNoneShouldBe) {
   EXPECT_EQ(UntunedNote({Case("a", proto::DEFAULT, proto::FALLBACK_TO_DEFAULT),
                          Case("a", proto::TUNED, proto::NEAREST_SHAPE),

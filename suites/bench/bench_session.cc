@@ -88,7 +88,7 @@ class Session {
   // What a fresh process tells, if it does; what failed is the result's.
   absl::optional<proto::Measurement> Measure(size_t i, int round) {
     proto::BenchmarkResult& result = results_[i];
-    done_ = std::min(done_ + 1, total_);
+    total_ = std::max(total_, ++done_);  // more, where some are read again
     if (options_.on_progress) {
       options_.on_progress(done_, total_, tracker::DisplayName(result.key()));
     }
@@ -153,7 +153,7 @@ class Session {
   const BenchOptions& options_;
   std::vector<std::unique_ptr<Evaluator>> evaluators_;
   std::vector<proto::BenchmarkResult> results_;
-  const int total_;
+  int total_;
   int done_ = 0;
 };
 

@@ -44,6 +44,7 @@ struct BenchCase {
   proto::Config config;
   // Key and attributes, filled in but for outcome and measurements.
   proto::BenchmarkResult result;
+  bool has_choice = true;  // as TaskSpace says
 };
 
 struct BenchOptions {
@@ -55,7 +56,7 @@ struct BenchOptions {
   bool random_interleaving = false;
   uint64_t seed = 1;
   // Before each process: its number from 1, of how many, and which. Those that
-  // are measured again are all called the last.
+  // are measured again come on top.
   std::function<void(int done, int total, const std::string& name)> on_progress;
 };
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "base/check.h"
 #include "base/exit_code.h"
 
@@ -105,6 +106,25 @@ std::string Help(absl::string_view program, const Command& command,
 bool IsBool(const absl::CommandLineFlag& flag) { return flag.IsOfType<bool>(); }
 
 // Checks and sets the flags in `args`, and takes the positional arguments out.
+// What the flag's type has to say beyond "Illegal value", else what it expects.
+std::string WhyRefused(const absl::CommandLineFlag& flag,
+                       absl::string_view value, absl::string_view error) {
+  absl::ConsumePrefix(
+      &error, absl::StrCat("Illegal value '", value, "' specified for flag '",
+                           flag.Name(), "'"));
+  absl::ConsumePrefix(&error, "; ");
+  error = absl::StripAsciiWhitespace(error);
+  if (!error.empty()) return std::string(error);
+  if (flag.IsOfType<absl::Duration>()) {
+    return "expected a duration such as 10m";
+  }
+  if (flag.IsOfType<bool>()) return "expected true or false";
+  if (flag.IsOfType<double>() || flag.IsOfType<float>()) {
+    return "expected a number";
+  }
+  return "expected a whole number";
+}
+
 absl::StatusOr<std::vector<std::string>> ParseFlags(
     const Command& command, const std::vector<std::string>& args) {
   for (const auto& [name, value] : command.defaults) {
@@ -166,9 +186,8 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(
     }
     std::string error;
     if (!flag->ParseFrom(value, &error)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("flag --", name, "=", value, ": ",
-                       absl::StripAsciiWhitespace(error)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --", name, "=", value, ": ", WhyRefused(*flag, value, error)));
     }
   }
   const int count = static_cast<int>(positional.size());

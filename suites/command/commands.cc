@@ -131,7 +131,7 @@ void PrintWorkloadTime(const proto::Run& run) {
   std::ostream& out = BenchmarkFormatIsConsole() ? std::cout : std::cerr;
   for (const tracker::WorkloadTime& time : tracker::WorkloadTimes(run)) {
     out << "\n"
-        << tracker::WorkloadTable(time).ToText()
+        << tracker::WorkloadTable(time).ToText(TerminalWidth())
         << tracker::WorkloadSummary(time);
   }
 }
@@ -143,7 +143,7 @@ void PrintBackends(const proto::Run& run, const RunContext& context) {
   // Beside a format for programs, it is for the person who watches.
   (BenchmarkFormatIsConsole() ? std::cout : std::cerr)
       << "\n"
-      << ComparisonTable(comparisons).ToText();
+      << ComparisonTable(comparisons).ToText(TerminalWidth());
   // What was measured stands, kept or not.
   const absl::Status kept = KeepBest(run, context);
   if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";

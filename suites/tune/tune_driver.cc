@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/interrupt_note.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/units.h"
@@ -262,9 +263,10 @@ class TuneCall {
     return absl::StrCat("[", i + 1, "/", pending_.size(), "] ",
                         ShortTaskText(pending_[i].task->task), ": ");
   }
-  ProgressOptions ForProgress() const {
+  ProgressOptions ForProgress(bool counts) const {
     ProgressOptions progress;
     progress.quiet = options_.quiet;
+    progress.counts = counts;
     return progress;
   }
 
@@ -460,33 +462,36 @@ absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
 }
 
 absl::Status TuneCall::OneByOne() {
-  // Progress is in milliseconds of the time budgets where there are any, else
-  // in trials.
-  const proto::Budget& budget = options_.tune.budget;
-  const bool by_time = budget.time_ns() > 0;
-  const int64_t per_task =
-      by_time ? budget.time_ns() / kNsPerMs : budget.trials();
-  Progress progress("tuning", per_task * static_cast<int64_t>(pending_.size()),
-                    ForProgress());
+  constexpr int64_t kPerTask = 10'000;
+  Progress progress("tuning", kPerTask * static_cast<int64_t>(pending_.size()),
+                    ForProgress(/*counts=*/false));
+  std::vector<double> shares(pending_.size());  // of each task that is done
+  std::vector<double> earlier(pending_.size());
+  const auto units = [&](const std::vector<double>& of_tasks) {
+    return static_cast<int64_t>(
+        kPerTask * std::accumulate(of_tasks.begin(), of_tasks.end(), 0.0));
+  };
   for (size_t i = 0; i < pending_.size(); ++i) {
-    const int64_t before = static_cast<int64_t>(i) * per_task;
-    pending_[i].tune.on_progress = [=, &progress](
-                                       const tuning::TuneProgress& now) {
-      const int64_t spent = by_time ? now.elapsed_ns / kNsPerMs : now.trials;
-      progress.Update(before + std::min(spent, per_task),
+    pending_[i].tune.on_progress = [&, i](const tuning::TuneProgress& now) {
+      shares[i] = now.share;
+      earlier[i] = now.earlier_share;
+      progress.SetEarlier(units(earlier));
+      progress.Update(units(shares),
                       absl::StrCat(Title(i), ProgressDetail(now)));
     };
   }
   for (size_t i = 0; i < pending_.size(); ++i) {
     Pending& pending = pending_[i];
-    progress.Update(static_cast<int64_t>(i) * per_task, Title(i));
+    progress.Update(units(shares), Title(i));
     OPTRAIL_RETURN_IF_ERROR(Record(pending, SearchAlone(i)));
+    shares[i] = 1;
     pending.session.reset();
     pending.evaluator->Rest();
     if (pending.recorded) {
       OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
     }
   }
+  progress.Update(progress.total());
   progress.Finish();
   return absl::OkStatus();
 }
@@ -537,7 +542,7 @@ void TuneCall::SearchAll() {
   Progress progress(
       "tuning",
       by_time ? options_.total_time_ns / kNsPerMs : options_.total_trials,
-      ForProgress());
+      ForProgress(/*counts=*/!by_time));
   WaitingWorkers workers(context_.hardware);
   TogetherOptions together;
   together.total_trials = options_.total_trials;
@@ -567,7 +572,7 @@ void TuneCall::SearchAll() {
 
 absl::Status TuneCall::FinishAll() {
   Progress progress("verifying", static_cast<int64_t>(pending_.size()),
-                    ForProgress());
+                    ForProgress(/*counts=*/true));
   verifying_ = &progress;
   for (size_t i = 0; i < pending_.size(); ++i) {
     Pending& pending = pending_[i];
@@ -605,6 +610,7 @@ absl::StatusOr<std::vector<TuneSummary>> TuneCall::Run(
   if (!pending_.empty()) {
     OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context_.history));
     OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context_.store));
+    const InterruptNote note(tuning::kInterruptedTuning);
     OPTRAIL_RETURN_IF_ERROR(together() ? Together() : OneByOne());
   }
   return std::move(summaries_);

@@ -136,24 +136,32 @@ std::string TimeText(const std::vector<TuneSummary>& summaries,
   return text + "\n";
 }
 
-std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
-                                OutputFormat format) {
-  Table table({{"task"},
-               {"default", Align::kRight, "default_time_ns"},
-               {"tuned", Align::kRight, "tuned_time_ns"},
-               {"speed-up", Align::kRight, "speedup"},
-               {"gain", Align::kRight, "proven_gain"},
-               {"trials", Align::kRight},
-               {"failed", Align::kRight},
-               {"stopped"},
-               {"config"}});
+namespace {
+
+Table SummaryTable(const std::vector<TuneSummary>& summaries,
+                   bool with_configs) {
+  std::vector<Column> columns = {
+      {"task", Align::kLeft, "", Clip::kFold},
+      {"default", Align::kRight, "default_time_ns"},
+      {"tuned", Align::kRight, "tuned_time_ns"},
+      {"speed-up", Align::kRight, "speedup"},
+      {"gain", Align::kRight, "proven_gain", Clip::kFold},
+      {"trials", Align::kRight},
+      {"failed", Align::kRight},
+      {"stopped"}};
+  if (with_configs) columns.push_back({"config"});
+  Table table(columns);
+  const auto add = [&](std::vector<Cell> row) {
+    if (!with_configs) row.resize(columns.size(), Cell::None());
+    table.AddRow(std::move(row));
+  };
   for (const TuneSummary& summary : summaries) {
     std::vector<Cell> row = {ShortTaskText(summary.task)};
     if (!summary.session.has_value()) {
       row.insert(row.end(), 6, Cell::None());
       row.push_back(summary.skipped ? "in the store" : "failed");
       row.push_back(summary.error);
-      table.AddRow(std::move(row));
+      add(std::move(row));
       continue;
     }
     const proto::Session& session = *summary.session;
@@ -190,9 +198,25 @@ std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                       ? contended ? "machine too busy" : "no config works"
                       : tuning::StopReasonName(session.stop_reason()));
     row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");
-    table.AddRow(std::move(row));
+    add(std::move(row));
   }
-  return table.Format(format, TerminalWidth());
+  return table;
+}
+
+}  // namespace
+
+std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
+                                OutputFormat format) {
+  // What fits beside the rest of a terminal's line tells nothing of a config;
+  // errors stand in that column, too.
+  constexpr int kRoomForConfigs = 150;
+  const int width = format == OutputFormat::kTable ? TerminalWidth() : 0;
+  const bool with_configs = width == 0 || width >= kRoomForConfigs ||
+                            std::any_of(summaries.begin(), summaries.end(),
+                                        [](const TuneSummary& summary) {
+                                          return !summary.error.empty();
+                                        });
+  return SummaryTable(summaries, with_configs).Format(format, width);
 }
 
 std::string WorkloadTotalText(const std::vector<TuneSummary>& summaries) {

@@ -302,6 +302,8 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
         result.configs,
         task.backend->Configs(task.task.shape(), task.task.threads()));
   }
+  result.has_choice =
+      task.backend->space() != nullptr || result.configs != nullptr;
   return result;
 }
 

@@ -69,6 +69,8 @@ struct TaskSpace {
   // are valid beside them.
   std::shared_ptr<const tuning::ConfigSource> configs;
 
+  bool has_choice = true;  // else there is nothing to tune
+
   // OK for a config of either.
   absl::Status Validate(const proto::Config& config) const;
 };

@@ -30,11 +30,15 @@ int CallsOf(const proto::WorkloadLayer& layer) {
   return std::max<int32_t>(layer.count(), 1);
 }
 
+// Of all calls of the layer, by backend.
+using LibraryTimes = std::map<std::string, LibraryTime>;
+
 LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,
-                      int threads) {
+                      int threads, LibraryTimes* libraries) {
   LayerTime time;
   time.layer = layer;
-  std::string default_config, tuned_config;
+  std::string default_config, tuned_config, other_backend;
+  double own_ns = 0, other_ns = 0;  // the best of each
   for (const proto::BenchmarkResult& result : run.results()) {
     const proto::BenchmarkKey& key = result.key();
     if (result.outcome() != proto::OK || key.threads() != threads ||
@@ -45,6 +49,16 @@ LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,
     const double all_ns = MedianNs(result) * CallsOf(layer);
     if (all_ns <= 0) continue;
     const bool own = key.backend().empty();
+    const double limit_ns = all_ns * result.roofline_fraction();
+    if (time.limit_ns == 0 || (limit_ns > 0 && limit_ns < time.limit_ns)) {
+      time.limit_ns = limit_ns;
+    }
+    if (!own && !result.library().empty()) {
+      LibraryTime& library = (*libraries)[key.backend()];
+      if (library.layers == 0 || all_ns < library.time_ns) {
+        library = {key.backend(), result.library(), 1, all_ns};
+      }
+    }
     if (own && key.selection() == proto::DEFAULT) {
       time.default_ns = all_ns;
       default_config = result.config();
@@ -53,21 +67,56 @@ LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,
       time.tuned_ns = all_ns;
       tuned_config = result.config();
     }
-    if (time.best_ns == 0 || all_ns < time.best_ns) {
-      time.best_ns = all_ns;
-      time.best_backend =
-          own ? tuning::DeviceName(key.device_kind()) : key.backend();
+    if (own && (own_ns == 0 || all_ns < own_ns)) {
+      own_ns = all_ns;
+      time.best_backend = tuning::DeviceName(key.device_kind());
+    }
+    if (!own && (other_ns == 0 || all_ns < other_ns)) {
+      other_ns = all_ns;
+      other_backend = key.backend();
     }
   }
   // Two readings of one config differ by noise alone: no gain of tuning.
   if (!default_config.empty() && default_config == tuned_config) {
     const double mean_ns = std::sqrt(time.default_ns * time.tuned_ns);
-    if (time.best_ns == std::min(time.default_ns, time.tuned_ns)) {
-      time.best_ns = mean_ns;
-    }
+    if (own_ns == std::min(time.default_ns, time.tuned_ns)) own_ns = mean_ns;
     time.default_ns = time.tuned_ns = mean_ns;
   }
+  time.best_ns = own_ns;
+  if (other_ns > 0 && (own_ns == 0 || other_ns < own_ns)) {
+    time.best_ns = other_ns;
+    time.best_backend = other_backend;
+  }
+  time.limit_ns = std::min(time.limit_ns, time.best_ns);
   return time;
+}
+
+// Layers by libraries, in the order of the layers that count and were measured;
+// `own_ns` is what ours takes for each.
+std::vector<LibraryTime> TotalsOf(const std::vector<LibraryTimes>& layers,
+                                  const std::vector<double>& own_ns) {
+  LibraryTimes totals;
+  for (const LibraryTimes& layer : layers) {
+    for (const auto& [backend, library] : layer) {
+      totals[backend].library = library.library;
+    }
+  }
+  std::vector<LibraryTime> sorted;
+  for (auto& [backend, total] : totals) {
+    total.backend = backend;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const auto found = layers[i].find(backend);
+      const bool has = found != layers[i].end();
+      total.layers += has;
+      total.time_ns += has ? found->second.time_ns : own_ns[i];
+    }
+    sorted.push_back(total);
+  }
+  std::sort(sorted.begin(), sorted.end(),
+            [](const LibraryTime& a, const LibraryTime& b) {
+              return a.time_ns < b.time_ns;
+            });
+  return sorted;
 }
 
 std::vector<PartTime> PartsOf(const std::vector<LayerTime>& layers) {
@@ -109,8 +158,12 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
   time.threads = threads;
   std::map<std::string, std::string> first_way;  // by part
   double counted_ns = 0;
+  std::vector<LibraryTimes> libraries;
+  std::vector<double> own_ns;
+  bool limits_known = true;
   for (const proto::WorkloadLayer& layer : run.workload_layers()) {
-    LayerTime of_layer = TimeOfLayer(layer, run, threads);
+    LibraryTimes of_libraries;
+    LayerTime of_layer = TimeOfLayer(layer, run, threads, &of_libraries);
     if (!layer.part().empty()) {
       const auto first = first_way.emplace(layer.part(), layer.way()).first;
       of_layer.counts = first->second == layer.way();
@@ -121,10 +174,14 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
       if (of_layer.default_ns > 0) {
         ++time.measured;
         if (of_layer.tuned_ns > 0) ++time.tuned;
+        libraries.push_back(std::move(of_libraries));
+        own_ns.push_back(of_layer.tuned_ns > 0 ? of_layer.tuned_ns
+                                               : of_layer.default_ns);
         time.default_ns += of_layer.default_ns;
-        time.tuned_ns +=
-            of_layer.tuned_ns > 0 ? of_layer.tuned_ns : of_layer.default_ns;
+        time.tuned_ns += own_ns.back();
         time.best_ns += of_layer.best_ns;
+        time.limit_ns += of_layer.limit_ns;
+        limits_known = limits_known && of_layer.limit_ns > 0;
       } else {
         time.missing.push_back(
             absl::StrCat(layer.operator_name(), " ", layer.shape()));
@@ -140,6 +197,8 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
                    [](const LayerTime& a, const LayerTime& b) {
                      return a.best_ns > b.best_ns;
                    });
+  if (!limits_known) time.limit_ns = 0;
+  time.libraries = TotalsOf(libraries, own_ns);
   time.parts = PartsOf(time.layers);
   return time;
 }
@@ -158,29 +217,29 @@ std::vector<WorkloadTime> WorkloadTimes(const proto::Run& run) {
 }
 
 Table WorkloadTable(const WorkloadTime& time) {
-  Table table({{"operator"},
-               {"shape"},
+  Table table({{"layer", Align::kLeft, "", Clip::kFold},
                {"calls", Align::kRight},
                {"default", Align::kRight, "default_ns"},
                {"tuned", Align::kRight, "tuned_ns"},
                {"best", Align::kRight, "best_ns"},
                {"by"},
+               {"limit", Align::kRight, "limit_ns"},
                {"share", Align::kRight},
                {"gain", Align::kRight}});
   for (const LayerTime& layer : time.layers) {
-    const bool share = layer.counts && layer.best_ns > 0;
+    if (layer.best_ns <= 0) continue;  // the summary names it
     const bool gain = layer.default_ns > 0 && layer.best_ns > 0;
     const auto number = [](double ns) {
       return ns > 0 ? Cell::Number(ns, FormatDurationNs(ns)) : Cell::None();
     };
     table.AddRow(
-        {layer.layer.operator_name(), layer.layer.shape(),
+        {absl::StrCat(layer.layer.operator_name(), " ", layer.layer.shape()),
          Cell::Integer(CallsOf(layer.layer)), number(layer.default_ns),
          number(layer.tuned_ns), number(layer.best_ns), layer.best_backend,
-         share ? Cell::Number(layer.share, FormatPercent(layer.share))
-               : Cell(layer.counts ? std::string()
-                                   : absl::StrCat("(", layer.layer.part(), ", ",
-                                                  layer.layer.way(), ")")),
+         number(layer.limit_ns),
+         layer.counts ? Cell::Number(layer.share, FormatPercent(layer.share))
+                      : Cell(absl::StrCat("(", layer.layer.part(), ", ",
+                                          layer.layer.way(), ")")),
          gain ? Cell::Number(
                     layer.default_ns / layer.best_ns,
                     absl::StrFormat("%.2fx", layer.default_ns / layer.best_ns))
@@ -207,6 +266,18 @@ std::string WorkloadSummary(const WorkloadTime& time) {
     absl::StrAppendFormat(&text, ", %s by the best backends (%.2fx)\n",
                           FormatDurationNs(time.best_ns),
                           time.default_ns / time.best_ns);
+    if (time.limit_ns > 0) {
+      absl::StrAppendFormat(
+          &text, "limit: %s by this machine's ceilings (%.2fx)\n",
+          FormatDurationNs(time.limit_ns), time.default_ns / time.limit_ns);
+    }
+    for (const LibraryTime& library : time.libraries) {
+      absl::StrAppendFormat(
+          &text, "%s: %s, %d of the layers its own%s (%.2f of our time)\n",
+          library.library, FormatDurationNs(library.time_ns), library.layers,
+          library.layers < time.measured ? ", ours the others" : "",
+          library.time_ns / time.tuned_ns);
+    }
   }
   if (!time.missing.empty()) {
     absl::StrAppend(&text, "not measured: ", absl::StrJoin(time.missing, ", "),

@@ -27,6 +27,9 @@ struct LayerTime {
   double tuned_ns = 0;
   double best_ns = 0;  // of all backends and configs
   std::string best_backend;
+  // By the ceilings of the machine, for the work as the operator counts it; no
+  // more than best_ns, where an algorithm does less of it.
+  double limit_ns = 0;
   // Whether the model's time has it; else it is another way to compute a part.
   bool counts = true;
   double share = 0;  // of best_ns in that of all layers that count
@@ -43,6 +46,14 @@ struct PartTime {
   std::vector<Way> ways;  // at least two, the one that counts first
 };
 
+// The model by a library, ours where it has no such operator.
+struct LibraryTime {
+  std::string backend;  // "onednn"
+  std::string library;  // "oneDNN 2.6.3"
+  int layers = 0;       // that are its own
+  double time_ns = 0;
+};
+
 struct WorkloadTime {
   std::string name;
   int threads = 0;
@@ -56,7 +67,9 @@ struct WorkloadTime {
   double default_ns = 0;
   double tuned_ns = 0;
   double best_ns = 0;
+  double limit_ns = 0;  // 0: not known of every layer
 
+  std::vector<LibraryTime> libraries;  // by time
   std::vector<PartTime> parts;  // by name, of ways that were measured whole
   std::vector<std::string> missing;  // "softmax rows=1,cols=2/f32"
 };
@@ -65,9 +78,11 @@ struct WorkloadTime {
 // run of no workload.
 std::vector<WorkloadTime> WorkloadTimes(const proto::Run& run);
 
+// Layers that were measured.
 Table WorkloadTable(const WorkloadTime& time);
 
-// The totals; what fusion gains, part by part; layers that lack a time.
+// The totals, also by libraries and what the machine allows; what fusion gains,
+// part by part; layers that lack a time.
 std::string WorkloadSummary(const WorkloadTime& time);
 
 }  // namespace optrail::tracker

@@ -101,6 +101,20 @@ TEST_F(WorkloadTimeTest, OneConfigReadTwiceGainsNothing) {
   EXPECT_NEAR(add->default_ns, 48 * 1.1e3, 1);
   EXPECT_EQ(add->tuned_ns, add->default_ns);
   EXPECT_EQ(add->best_ns, add->default_ns);
+  EXPECT_EQ(add->best_backend, "cpu");
+}
+
+TEST_F(WorkloadTimeTest, ALibraryBetweenTwoReadingsOfOneConfigIsTheBest) {
+  AddResult(run_, "add", "n=8/f32", proto::TUNED, "", 1.21e3);
+  for (proto::BenchmarkResult& result : *run_.mutable_results()) {
+    if (result.key().operator_name() == "add") result.set_config("unroll=1");
+  }
+  AddResult(run_, "add", "n=8/f32", proto::DEFAULT, "onednn", 1.05e3);
+  const WorkloadTime time = this->time();
+  const LayerTime& add = time.layers.back();
+  EXPECT_EQ(add.layer.operator_name(), "add");
+  EXPECT_EQ(add.best_backend, "onednn");
+  EXPECT_NEAR(add.best_ns, 48 * 1.05e3, 1);
 }
 
 TEST_F(WorkloadTimeTest, AnotherWayIsComparedAndNotCounted) {
@@ -143,6 +157,39 @@ TEST_F(WorkloadTimeTest, NothingTunedIsNotCalledTuned) {
   }
   EXPECT_EQ(time().tuned, 0);
   EXPECT_THAT(WorkloadSummary(time()), Not(HasSubstr("tuned")));
+}
+
+TEST_F(WorkloadTimeTest, LibrariesHaveTotalsWithOursWhereTheyLack) {
+  EXPECT_TRUE(time().libraries.empty());  // nobody says that one did the work
+  for (proto::BenchmarkResult& result : *run_.mutable_results()) {
+    if (result.key().backend() == "onednn") result.set_library("oneDNN 2");
+  }
+  AddResult(run_, "gelu", "n=8/f32", proto::DEFAULT, "blis", 1e3);
+  run_.mutable_results()->rbegin()->set_library("BLIS 1");  // does not count
+  const WorkloadTime time = this->time();
+  ASSERT_EQ(time.libraries.size(), 1);
+  EXPECT_EQ(time.libraries[0].backend, "onednn");
+  EXPECT_EQ(time.libraries[0].layers, 1);
+  EXPECT_DOUBLE_EQ(time.libraries[0].time_ns, 24 * 50e3 + 48 * 1e3);
+  EXPECT_THAT(WorkloadSummary(time),
+              HasSubstr("oneDNN 2: 1.25 ms, 1 of the layers its own, ours the "
+                        "others (0.63 of our time)"));
+}
+
+TEST_F(WorkloadTimeTest, TheLimitIsThatOfTheCeilingsOrTheBest) {
+  EXPECT_EQ(time().limit_ns, 0);
+  for (proto::BenchmarkResult& result : *run_.mutable_results()) {
+    if (result.key().backend().empty() &&
+        result.key().selection() == proto::DEFAULT) {
+      result.set_roofline_fraction(.9);
+    }
+  }
+  const WorkloadTime time = this->time();
+  EXPECT_DOUBLE_EQ(time.layers[3].limit_ns, 48 * .9e3);
+  // oneDNN takes less than the 90 us that the ceilings are said to allow.
+  EXPECT_DOUBLE_EQ(time.layers[1].limit_ns, 24 * 50e3);
+  EXPECT_DOUBLE_EQ(time.limit_ns, 24 * 50e3 + 48 * .9e3);
+  EXPECT_THAT(WorkloadSummary(time), HasSubstr("limit: 1.24 ms by this"));
 }
 
 TEST_F(WorkloadTimeTest, ThreadsAreToldApart) {

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/interrupt_note.h"
 #include "base/pareto.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
@@ -296,6 +297,7 @@ absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
                                            : "nothing worked yet"));
   };
   CommandSlots slots(*evaluator_, options_.parallel);
+  const InterruptNote note(kInterruptedTuning);
   const bool resumed = !setup.journal_directory.empty() && has_journal();
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::unique_ptr<Session> session,

@@ -24,6 +24,7 @@ constexpr double kNoise = 0.002;
 
 // A proof may take as long as the search took, or the least.
 constexpr absl::Duration kLeastProofTime = absl::Seconds(3);
+constexpr absl::Duration kMostProofTime = absl::Minutes(1);
 // A busy machine makes a reading twice too slow now and then, and the least of
 // many is a lucky one: what took this many times as long is not read again.
 constexpr double kHopeless = 4;
@@ -203,7 +204,33 @@ void Session::Report(const std::string& phase) const {
   progress.time_limit_ns = session_.budget().time_ns();
   progress.best_value = best_value_;
   progress.phase = phase;
+  progress.share = Share();
+  progress.earlier_share = earlier_share_;
   setup_.on_progress(progress);
+}
+
+double Session::Share() const {
+  // Ranking takes half as long as the proof, about.
+  constexpr double kVerification = 1.5;
+  // A proof that is decided late still has something to do.
+  constexpr double kMost = .99;
+  const proto::Budget& budget = session_.budget();
+  absl::Duration search = progress_.elapsed;
+  if (!search_ended()) {
+    search = absl::InfiniteDuration();
+    if (budget.time_ns() > 0) search = absl::Nanoseconds(budget.time_ns());
+    if (budget.trials() > 0 && progress_.trials > 0) {
+      search = std::min(search, progress_.elapsed *
+                                    static_cast<double>(budget.trials()) /
+                                    static_cast<double>(progress_.trials));
+    }
+  }
+  const absl::Duration whole = search + kVerification * MostProofTime(search);
+  return whole > absl::ZeroDuration()
+             ? std::min(kMost,
+                        absl::FDivDuration(
+                            absl::Nanoseconds(session_.elapsed_ns()), whole))
+             : 0;
 }
 
 bool Session::HasJournaledSteps() const {
@@ -215,7 +242,9 @@ absl::Status Session::ReplayTrial() {
     const JournaledStep& step = journal_->steps()[replayed_++];
     if (const auto* trial = absl::get_if<JournaledTrial>(&step)) {
       in_flight_.erase(trial->ticket);
-      return Account(*trial);
+      OPTRAIL_RETURN_IF_ERROR(Account(*trial));
+      earlier_share_ = Share();
+      return absl::OkStatus();
     }
     // Draws what the interrupted session drew. A strategy of another version
     // may draw something else: the journal's word counts.
@@ -454,6 +483,7 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
     Reading reading = std::move(journaled->second);
     journaled_readings_.erase(journaled);
     AccountReading(reading);
+    earlier_share_ = Share();
     return reading;
   }
   Reading reading;
@@ -467,7 +497,7 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
       ticket = expected->second;
       expected_readings_.erase(expected);
     } else {
-      ticket = SubmitReading(of_proof, round, finalist);
+      ticket = SubmitReading(of_proof, round, finalist, /*of_round=*/1);
     }
     while (answers_.count(ticket) == 0) {
       std::vector<Answer> answers = evaluator_.Poll(absl::InfiniteDuration());
@@ -507,19 +537,26 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
 void Session::ExpectReadings(bool of_proof, int round,
                              const std::vector<int>& finalists) {
   if (!begins_ahead_) return;
+  std::vector<int> unread;
   for (const int finalist : finalists) {
-    const std::tuple<bool, int, int> key = {of_proof, round, finalist};
-    if (journaled_readings_.count(key) > 0) continue;
-    expected_readings_[key] = SubmitReading(of_proof, round, finalist);
+    if (journaled_readings_.count({of_proof, round, finalist}) == 0) {
+      unread.push_back(finalist);
+    }
+  }
+  for (const int finalist : unread) {
+    expected_readings_[{of_proof, round, finalist}] = SubmitReading(
+        of_proof, round, finalist, static_cast<int>(unread.size()));
   }
 }
 
-int64_t Session::SubmitReading(bool of_proof, int round, int finalist) {
+int64_t Session::SubmitReading(bool of_proof, int round, int finalist,
+                               int of_round) {
   Request request;
   request.ticket = ++last_ticket_;
   request.config = session_.finalists(finalist).config();
   request.purpose = of_proof ? Purpose::kProve : Purpose::kRank;
   request.round = round;
+  request.of_round = of_round;
   request.metrics = MetricsOf(objectives_);
   if (session_.finalists(finalist).has_time_ns()) {
     request.expected = session_.finalists(finalist).time_ns();
@@ -645,9 +682,9 @@ std::vector<int> Session::InDoubt(const std::vector<int>& candidates) const {
   return in_doubt;
 }
 
-absl::Duration Session::MostProofTime() const {
-  return std::min(setup_.proof.max_time,
-                  std::max(kLeastProofTime, progress_.elapsed));
+absl::Duration Session::MostProofTime(absl::Duration search) const {
+  return setup_.proof.max_time.value_or(
+      std::min(kMostProofTime, std::max(kLeastProofTime, search)));
 }
 
 absl::StatusOr<std::vector<int>> Session::Rank() {
@@ -689,7 +726,8 @@ absl::Status Session::RankMore(const std::vector<int>& all,
   const double per_reading_ns =
       std::max(1., absl::ToDoubleNanoseconds(took)) / readings_so_far;
   const double affordable =
-      absl::ToDoubleNanoseconds(MostProofTime()) / 4 / per_reading_ns;
+      absl::ToDoubleNanoseconds(MostProofTime(progress_.elapsed)) / 4 /
+      per_reading_ns;
   const int readings = static_cast<int>(
       std::min(affordable, static_cast<double>(many.size()) * wanted));
   many.resize(std::min<size_t>(many.size(), readings / setup_.rank_rounds));
@@ -713,7 +751,7 @@ absl::Status Session::RankMore(const std::vector<int>& all,
 absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
   constexpr int kDefault = 0;  // the first finalist
   ProofOptions options = setup_.proof;
-  options.max_time = MostProofTime();
+  options.max_time = MostProofTime(progress_.elapsed);
   PairedProof paired(options, objectives_);
   proto::Proof proof;
   *proof.mutable_candidate() = session_.finalists(candidate).config();

@@ -48,8 +48,16 @@ struct TuneProgress {
   int64_t elapsed_ns = 0;
   int64_t time_limit_ns = 0;          // 0: none
   absl::optional<double> best_value;  // of the first objective
-  std::string phase;                  // "search", "rank 3/8", "prove round 7"
+  std::string phase;                  // "search", "rank 3", "prove round 7"
+  // Of the whole session, verification included, 0 to 1: a guess, since a proof
+  // ends when it has decided. And how much of it was there from the journal.
+  double share = 0;
+  double earlier_share = 0;
 };
+
+// What commands that tune say when they are interrupted (InterruptNote).
+inline constexpr char kInterruptedTuning[] =
+    "interrupted: the same command goes on with the trials made so far";
 
 // A reading that was disturbed is repeated, this often in all.
 inline constexpr int kReadingAttempts = 3;
@@ -202,7 +210,8 @@ class Session {
       const;
   // Those of `candidates` that one reading, the search's, does not rule out.
   std::vector<int> InDoubt(const std::vector<int>& candidates) const;
-  absl::Duration MostProofTime() const;
+  // After a search of that length.
+  absl::Duration MostProofTime(absl::Duration search) const;
   absl::StatusOr<Proven> Prove(int candidate);
   // Enough readings of one that has nothing to be compared with.
   absl::StatusOr<bool> VerifyAlone(int finalist);
@@ -212,7 +221,7 @@ class Session {
   void ExpectReadings(bool of_proof, int round,
                       const std::vector<int>& finalists);
   // The request's ticket.
-  int64_t SubmitReading(bool of_proof, int round, int finalist);
+  int64_t SubmitReading(bool of_proof, int round, int finalist, int of_round);
   void AccountReading(const Reading& reading);
   // The cost of a reading; nullopt if it has none. A failure disqualifies.
   absl::optional<double> CostOfReading(const Reading& reading);
@@ -222,6 +231,7 @@ class Session {
       int finalist,
       const google::protobuf::RepeatedPtrField<proto::Measurement>& readings);
   void Report(const std::string& phase) const;
+  double Share() const;
 
   const SessionSetup setup_;
   std::unique_ptr<Evaluator> owned_evaluator_;  // may be null
@@ -244,6 +254,7 @@ class Session {
 
   SessionProgress progress_;
   absl::optional<double> improved_to_;
+  double earlier_share_ = 0;
   absl::optional<double> best_value_;
   absl::optional<proto::Config> best_config_;
 
