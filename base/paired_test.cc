@@ -12,11 +12,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-double LogBayesFactor(double t, int n, double g) {
+double LogBayesFactor(double t_squared, double log1p_t, int n, double g) {
   const double v = n - 1;
   const double shrink = 1 + n * g;
   return -.5 * std::log(shrink) +
-         .5 * n * (std::log1p(t * t / v) - std::log1p(t * t / (v * shrink)));
+         .5 * n * (log1p_t - std::log1p(t_squared / (v * shrink)));
 }
 
 void Decide(const PairedTestOptions& options, PairedEvidence& evidence) {
@@ -89,13 +89,18 @@ void Conclude(const PairedTestOptions& options, PairedEvidence& evidence) {
 }  // namespace
 
 double LogMixture(double t, int n, absl::Span<const double> variances) {
-  double largest = -kInfinity;
+  const double t_squared = t * t;
+  const double log1p_t = std::log1p(t_squared / (n - 1));
+  // The sum over exp(largest), both as they grow.
+  double largest = -kInfinity, sum = 0;
   for (const double g : variances) {
-    largest = std::max(largest, LogBayesFactor(t, n, g));
-  }
-  double sum = 0;
-  for (const double g : variances) {
-    sum += std::exp(LogBayesFactor(t, n, g) - largest);
+    const double log_factor = LogBayesFactor(t_squared, log1p_t, n, g);
+    if (log_factor > largest) {
+      sum = sum * std::exp(largest - log_factor) + 1;
+      largest = log_factor;
+    } else {
+      sum += std::exp(log_factor - largest);
+    }
   }
   return largest + std::log(sum / static_cast<double>(variances.size()));
 }

@@ -24,16 +24,18 @@ LIMIT_SECONDS = 120
 
 # Prefix of a command -> flags that make it short.
 SHORTENED = {
-    'optrail tune --op=softmax': '--trials=3',
-    'optrail tune --op': '--shape=m=512,n=512,k=512 --trials=3',
-    'optrail tune --workload': '--total_trials=10 --total_time=20s --quiet',
+    'optrail tune --op=softmax': '--trials=3 --proof_time=1s',
+    'optrail tune --op': '--shape=m=512,n=512,k=512 --trials=3 --proof_time=1s',
+    'optrail tune --workload': '--total_trials=10 --total_time=20s --quiet '
+                               '--proof_time=50ms',
     'optrail tune --space': '--trials=4',
     'optrail bench --op': '--processes=1 --benchmark_min_time=0.001 --quiet',
     'optrail doctor': '--probe_time=1s',
     'optrail replay': '--strategies=random --seeds=1 --budgets=20',
     'optrail compare --binaries': '--max_rounds=5',
     'optrail watch': '--processes=1',
-    'optrail suite': '--total_trials=3 --total_time=20s --processes=1',
+    'optrail suite': '--total_trials=3 --total_time=20s --processes=1 '
+                     '--proof_time=50ms',
 }
 # Commands that need what no scratch workspace has.
 EXCEPTIONS = {

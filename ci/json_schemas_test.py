@@ -98,7 +98,7 @@ def main():
 
     tune = subprocess.run(
         [optrail, 'tune', '--op=add', '--total_trials=4', '--total_time=20s',
-         '--quiet'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+         '--proof_time=50ms', '--quiet'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(tune.stdout.decode()[-500:])
     series = output('log', 'series', '--limit=1')[0]['series']
     sessions = output('log', 'sessions')

@@ -30,6 +30,7 @@ ABSL_DECLARE_FLAG(int64_t, patience);
 ABSL_DECLARE_FLAG(int64_t, total_trials);
 ABSL_DECLARE_FLAG(absl::Duration, total_time);
 ABSL_DECLARE_FLAG(int32_t, finalists);
+ABSL_DECLARE_FLAG(absl::Duration, proof_time);
 
 // Shared by commands of this folder; defined in flags.cc.
 ABSL_DECLARE_FLAG(std::string, out);

@@ -77,6 +77,8 @@ absl::Status CheckNumbers() {
                            improvement, "at least 0"),
         CheckDuration("time_budget", absl::GetFlag(FLAGS_time_budget),
                       absl::ZeroDuration()),
+        CheckDuration("proof_time", absl::GetFlag(FLAGS_proof_time),
+                      absl::ZeroDuration()),
         CheckDuration("command_timeout", absl::GetFlag(FLAGS_command_timeout),
                       absl::Milliseconds(1))}) {
     OPTRAIL_RETURN_IF_ERROR(status);
@@ -200,6 +202,10 @@ absl::StatusOr<int> TuneAnyCommand() {
     options.programs.push_back(UserPath(program));
   }
   options.finalists = absl::GetFlag(FLAGS_finalists);
+  if (const absl::Duration proof_time = absl::GetFlag(FLAGS_proof_time);
+      proof_time > absl::ZeroDuration()) {
+    options.proof.max_time = proof_time;
+  }
   options.journal_directory = JoinPath(context.state, "commands");
   options.format = absl::GetFlag(FLAGS_format);
   options.quiet = absl::GetFlag(FLAGS_quiet);

@@ -113,6 +113,7 @@ class SpecialValuesTest : public testing::TestWithParam<Case> {
       }
       const std::vector<std::vector<double>> expected =
           entry_->op->Reference(shape_, values_);
+      (*invocation)->Pack(addresses);
       (*invocation)->Run(addresses);
       size_t result = 0;
       for (size_t i = 0; i < specs_.size(); ++i) {

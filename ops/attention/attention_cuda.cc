@@ -171,6 +171,7 @@ class AttentionCuda : public cuda::CudaBackend {
   static CudaPlan Decode(const Size& size, const proto::Config& config) {
     const int64_t warps = Knob(config, "warps");
     const int64_t parts = Knob(config, "parts");
+    const bool cluster = Knob(config, "cluster") != 0;
     // Of a row of a part: its state and its sums.
     const int64_t part_bytes = 4 * (size.d + 2) * size.rows();
     CudaPlan plan;
@@ -178,11 +179,13 @@ class AttentionCuda : public cuda::CudaBackend {
     plan.function = "attention_decode";
     plan.defines = {absl::StrCat("ROWS=", size.rows()),
                     absl::StrCat("WARPS=", warps),
-                    absl::StrCat("PARTS=", parts)};
+                    absl::StrCat("PARTS=", parts),
+                    absl::StrCat("CLUSTER=", cluster ? 1 : 0)};
+    plan.cluster = static_cast<int>(cluster ? parts : 1);
     plan.grid_x = static_cast<unsigned>(size.kv_heads() * parts);
     plan.block_x = static_cast<unsigned>(32 * warps);
     plan.dynamic_shared_bytes = static_cast<unsigned>(warps * part_bytes);
-    if (parts > 1) {
+    if (parts > 1 && !cluster) {
       // Counters, in whole pieces of 256 bytes, and parts.
       plan.workspace_bytes =
           static_cast<size_t>(CeilDiv(size.kv_heads(), 64) * 256 +

@@ -3,17 +3,20 @@
 //
 // The heads that share keys are rows of one product, at most 16 of them. Warps
 // and blocks divide the keys; each goes through its own, 16 at a time, with the
-// online softmax of online_softmax.h, and what they found is merged in order.
+// online softmax of online_softmax.h, and what they found is merged in order: by
+// the block that comes last, or each block of a cluster merges some columns.
 // Keys and values go from memory to the operands of mma.sync without shared
 // memory: the order of the columns of a product's depth, and of its results,
 // is ours to choose, so that each thread loads 16 bytes.
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
 //   INPUT "bf16" or "f16", as ELEMENT; D: 64|128; ROWS; WARPS; PARTS (blocks
-//   that share a head); CAUSAL 0|1.
+//   that share a head); CLUSTER 0|1 (they are a cluster, as Hopper has them);
+//   CAUSAL 0|1.
 
 #include "elements.cuh"
 #include "functions.cuh"
+#include "hopper.cuh"
 
 constexpr int kThreads = WARPS * 32;
 constexpr int kChunks = D / 64;
@@ -22,13 +25,6 @@ constexpr float kNone = -3.402823466e38f;  // smaller than any score but -inf
 // weighted values.
 constexpr int kPitch = D + 2;
 
-__device__ __forceinline__ uint32_t Pack(float low, float high) {
-  uint32_t packed;
-  asm("cvt.rn." INPUT "x2.f32 %0, %1, %2;"
-      : "=r"(packed)
-      : "f"(high), "f"(low));
-  return packed;
-}
 __device__ __forceinline__ void Multiply(float (&sum)[4], uint32_t a0,
                                          uint32_t a1, uint32_t a2, uint32_t a3,
                                          uint32_t b0, uint32_t b1) {
@@ -53,29 +49,50 @@ __device__ __forceinline__ Words LoadWords(const uint16_t* from, bool exists) {
   return words;
 }
 
-// Merges `count` parts of a row, `step` floats apart, in order: the value at
-// column c, not yet divided, and the state. `read` loads a float.
-template <typename Read>
-__device__ __forceinline__ float Merge(const float* parts, int count,
-                                       long long step, int c, float scale,
-                                       float* max, float* sum, Read read) {
-  float all_max = kNone;
-  for (int i = 0; i < count; ++i) {
-    all_max = fmaxf(all_max, read(parts + i * step));
+// Of a row: the largest score, the sum of weights, the weighted values of two
+// columns.
+struct State {
+  float max = kNone, sum = 0, values[2] = {0, 0};
+};
+
+// Merges kCount parts of a row in order: the values at columns c and c + 1, not
+// yet divided. `read(part, at, pair)` loads two floats of the row in a part; what
+// is read of 16 parts is on its way together.
+template <int kCount, typename Read>
+__device__ __forceinline__ State Merge(int c, float scale, Read read) {
+  constexpr int kTogether = kCount < 16 ? kCount : 16;
+  State all;
+#pragma unroll 1
+  for (int first = 0; first < kCount; first += kTogether) {
+    float state[kTogether][2], values[kTogether][2];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      read(first + i, 0, state[i]);
+      read(first + i, 2 + c, values[i]);
+    }
+    float max = all.max;
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) max = fmaxf(max, state[i][0]);
+    const float rescale = Exp2((all.max - max) * scale);
+    all.max = max;
+    all.sum *= rescale;
+#pragma unroll
+    for (int j = 0; j < 2; ++j) all.values[j] *= rescale;
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const float weight = Exp2((state[i][0] - max) * scale);
+      all.sum += state[i][1] * weight;
+#pragma unroll
+      for (int j = 0; j < 2; ++j) all.values[j] += values[i][j] * weight;
+    }
   }
-  float value = 0;
-  *sum = 0;
-  for (int i = 0; i < count; ++i) {
-    const float* const part = parts + i * step;
-    const float weight = Exp2((read(part) - all_max) * scale);
-    *sum += read(part + 1) * weight;
-    value += read(part + 2 + c) * weight;
-  }
-  *max = all_max;
-  return value;
+  return all;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
+#if CLUSTER
+    __cluster_dims__(PARTS, 1, 1)
+#endif
     attention_decode(const uint16_t* q, const uint16_t* k, const uint16_t* v,
                      uint16_t* y, int queries, int keys, float scale,
                      int* counters) {
@@ -216,33 +233,62 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     }
   }
   __syncthreads();
+  const auto store = [&](int r, int c, const State& all) {
+    *(uint32_t*)(y + r * D + c) =
+        Pack(all.values[0] / all.sum, all.values[1] / all.sum);
+  };
+#if CLUSTER
+  __shared__ __align__(8) float of_block[ROWS * kPitch];
+#elif PARTS > 1
   // Counters come first, then parts[head][part][row].
   float* const parts =
       (float*)(counters + (gridDim.x / PARTS + 63) / 64 * 64) +
       head * PARTS * ROWS * kPitch;
-  const auto from_shared = [](const float* at) { return *at; };
-  for (int i = threadIdx.x; i < ROWS * D; i += kThreads) {
+  float* const of_block = parts + part * ROWS * kPitch;
+#endif
+  for (int i = threadIdx.x * 2; i < ROWS * D; i += kThreads * 2) {
     const int r = i / D, c = i % D;
-    float all_max, all_sum;
-    const float value = Merge(of_warps + r * kPitch, WARPS, ROWS * kPitch, c,
-                              scale, &all_max, &all_sum, from_shared);
+    const State all =
+        Merge<WARPS>(c, scale, [&](int warp, int at, float(&pair)[2]) {
+          const float* const from = of_warps + (warp * ROWS + r) * kPitch + at;
+          pair[0] = from[0], pair[1] = from[1];
+        });
 #if PARTS == 1
-    y[r * D + c] = FromFloat(value / all_sum);
+    store(r, c, all);
 #else
-    float* const mine = parts + (part * ROWS + r) * kPitch;
-    mine[2 + c] = value;
-    if (c == 0) mine[0] = all_max, mine[1] = all_sum;
+    float* const mine = of_block + r * kPitch;
+    mine[2 + c] = all.values[0], mine[3 + c] = all.values[1];
+    if (c == 0) mine[0] = all.max, mine[1] = all.sum;
 #endif
   }
-#if PARTS > 1
+#if CLUSTER
+  ClusterSync();
+  const uint32_t here = (uint32_t)__cvta_generic_to_shared(of_block);
+  constexpr int kMine = (ROWS * D / 2 + PARTS - 1) / PARTS;  // pairs of columns
+  for (int i = threadIdx.x; i < kMine; i += kThreads) {
+    const int r = (part * kMine + i) * 2 / D, c = (part * kMine + i) * 2 % D;
+    if (r >= ROWS) break;
+    store(r, c, Merge<PARTS>(c, scale, [&](int from, int at, float(&pair)[2]) {
+            asm volatile(
+                "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %2, %3;"
+                "ld.shared::cluster.v2.f32 {%0, %1}, [remote];}"
+                : "=f"(pair[0]), "=f"(pair[1])
+                : "r"(here + (r * kPitch + at) * 4), "r"(from)
+                : "memory");
+          }));
+  }
+  __syncwarp();
+  ClusterSync();  // nobody leaves while others may still read what it found
+#elif PARTS > 1
   if (!LastToArrive(&counters[head], PARTS)) return;
-  const auto from_memory = [](const float* at) { return __ldcg(at); };
-  for (int i = threadIdx.x; i < ROWS * D; i += kThreads) {
+  for (int i = threadIdx.x * 2; i < ROWS * D; i += kThreads * 2) {
     const int r = i / D, c = i % D;
-    float all_max, all_sum;
-    const float value = Merge(parts + r * kPitch, PARTS, ROWS * kPitch, c,
-                              scale, &all_max, &all_sum, from_memory);
-    y[r * D + c] = FromFloat(value / all_sum);
+    store(r, c, Merge<PARTS>(c, scale, [&](int from, int at, float(&pair)[2]) {
+            asm volatile("ld.global.cg.v2.f32 {%0, %1}, [%2];"
+                         : "=f"(pair[0]), "=f"(pair[1])
+                         : "l"(parts + (from * ROWS + r) * kPitch + at)
+                         : "memory");
+          }));
   }
 #endif
 }

@@ -42,10 +42,13 @@ class BatchedMatmulCuda : public ProductCuda {
       return plan;
     }
     OPTRAIL_ASSIGN_OR_RETURN(const Size size, SizeOf(shape));
+    const int64_t blocks = batch * Cluster(config) *
+                           CeilDiv(size.m, TileRows(config)) *
+                           CeilDiv(size.n, cuda::Knob(config, "tile_n"));
     plan.grid_x = static_cast<unsigned>(
-        std::min<int64_t>(std::max(1, hardware.cores()),
-                          batch * CeilDiv(size.m, TileRows(config)) *
-                              CeilDiv(size.n, cuda::Knob(config, "tile_n"))));
+        Cluster(config) > 1
+            ? blocks
+            : std::min<int64_t>(std::max(1, hardware.cores()), blocks));
     return plan;
   }
 
@@ -98,6 +101,9 @@ class BatchedMatmulCuda : public ProductCuda {
     return NamedVariant(shape, "transposed") == "b"
                ? 1
                : ProductCuda::VectorOfW(shape, size);
+  }
+  int64_t Cluster(const proto::Config& config) const override {
+    return cuda::Knob(config, "cluster");
   }
   void AddDefines(const proto::Shape& shape,
                   std::vector<std::string>* defines) const override {

@@ -5,7 +5,7 @@
 
 #include "product_hopper.cuh"
 
-extern "C" __global__ void __launch_bounds__(kThreads, 1)
+extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
     batched_matmul(const __grid_constant__ TensorMap map_a,
                    const __grid_constant__ TensorMap map_b,
                    const __grid_constant__ TensorMap map_c, int batch, int m,

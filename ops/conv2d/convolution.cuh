@@ -18,13 +18,19 @@ struct Pixel {
         w(row % Q * STRIDE - PADDING) {}
 };
 
+__device__ __forceinline__ float Finish(float sum, float scale, float shift) {
+  float y;
+  asm("max.NaN.f32 %0, %1, 0f00000000;"
+      : "=f"(y)
+      : "f"(fmaf(sum, scale, shift)));
+  return y;
+}
 __device__ __forceinline__ float Finish(float sum,
                                         [[maybe_unused]] const float* scale,
                                         [[maybe_unused]] const float* shift,
                                         [[maybe_unused]] int k) {
 #if FUSED
-  const float y = fmaf(sum, __ldg(scale + k), __ldg(shift + k));
-  return y < 0 ? 0 : y;
+  return Finish(sum, __ldg(scale + k), __ldg(shift + k));
 #else
   return sum;
 #endif

@@ -103,6 +103,9 @@ class ConvolutionCuda : public ProductCuda {
     OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize s, ConvolutionSizeOf(shape));
     return Size{s.rows(), s.k, s.depth(), cuda::VectorOf(s.c, 2)};
   }
+  int64_t Cluster(const proto::Config& config) const override {
+    return cuda::Knob(config, "cluster");
+  }
   void AddDefines(const proto::Shape& shape,
                   std::vector<std::string>* defines) const override {
     const ConvolutionSize s = *ConvolutionSizeOf(shape);

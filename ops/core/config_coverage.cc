@@ -9,12 +9,10 @@
 namespace optrail::ops {
 namespace {
 
-int CountNew(const std::set<std::string>& items,
-             const std::set<std::string>& covered) {
-  int count = 0;
-  for (const std::string& item : items) count += covered.count(item) == 0;
-  return count;
-}
+struct Candidate {
+  proto::Config config;
+  std::vector<int> uncovered;  // items
+};
 
 }  // namespace
 
@@ -48,38 +46,46 @@ std::vector<proto::Config> ConfigCoverage::Choose(
   for (const auto& knob : space.space().proto().knob()) {
     if (knob.compile_time()) compile_time.insert(knob.name());
   }
-  struct Candidate {
-    proto::Config config;
-    std::set<std::string> items;
-  };
   std::vector<Candidate> candidates;
   std::set<std::string> seen;
   const auto add = [&](const proto::Config& config) {
     if (!seen.insert(tuning::CanonicalText(config)).second) return;
-    candidates.push_back({config, CoveredBy(config, compile_time)});
+    candidates.push_back({config, {}});
+    for (const std::string& item : CoveredBy(config, compile_time)) {
+      const auto [known, is_new] =
+          items_.try_emplace(item, static_cast<int>(items_.size()));
+      if (is_new) covered_.push_back(false);
+      candidates.back().uncovered.push_back(known->second);
+    }
   };
   add(space.default_config());
   for (int i = 0; i < options.draws; ++i) {
     add(space.ToConfig(space.Sample(rng)));
   }
 
-  std::vector<proto::Config> chosen = {candidates[0].config};
-  covered_.insert(candidates[0].items.begin(), candidates[0].items.end());
-  while (static_cast<int>(chosen.size()) < options.most) {
-    const Candidate* best = nullptr;
-    int most_new = 0;
-    for (const Candidate& candidate : candidates) {
-      const int count = CountNew(candidate.items, covered_);
-      if (count > most_new) {
-        most_new = count;
-        best = &candidate;
+  std::vector<proto::Config> chosen;
+  const Candidate* next = &candidates[0];
+  while (true) {
+    chosen.push_back(next->config);
+    for (const int item : next->uncovered) covered_[item] = true;
+    if (static_cast<int>(chosen.size()) >= options.most) break;
+    next = nullptr;
+    for (Candidate& candidate : candidates) {
+      auto& items = candidate.uncovered;
+      items.erase(std::remove_if(items.begin(), items.end(),
+                                 [&](int item) { return covered_[item]; }),
+                  items.end());
+      if (items.size() > (next == nullptr ? 0 : next->uncovered.size())) {
+        next = &candidate;
       }
     }
-    if (best == nullptr) break;
-    chosen.push_back(best->config);
-    covered_.insert(best->items.begin(), best->items.end());
+    if (next == nullptr) break;
   }
   return chosen;
+}
+
+int ConfigCoverage::covered() const {
+  return static_cast<int>(std::count(covered_.begin(), covered_.end(), true));
 }
 
 }  // namespace optrail::ops

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/random.h"
 #include "tuning/proto/config.pb.h"
 #include "tuning/space/space.h"
@@ -38,10 +39,11 @@ class ConfigCoverage {
                                     const Options& options, Rng& rng);
 
   // Pairs of values and instantiations that some chosen config has.
-  int covered() const { return static_cast<int>(covered_.size()); }
+  int covered() const;
 
  private:
-  std::set<std::string> covered_;
+  absl::flat_hash_map<std::string, int> items_;
+  std::vector<bool> covered_;  // by item
 };
 
 // What a config covers: "a=1&b=x" for every pair of knobs, sorted, and

@@ -4,6 +4,7 @@
 // Code that is ready to run, and what it runs on: the two things that a device
 // needs to know in order to time calls.
 //
+//   invocation.Pack(sets.addresses(0));   // layers keep their weights packed
 //   invocation.Run(sets.addresses(0));
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 //       CheckedOperands::Create(op, shape, device));
 //   OPTRAIL_RETURN_IF_ERROR(operands->Fill(seed));  // computes the reference
 //   OPTRAIL_RETURN_IF_ERROR(operands->Arm());       // poisons and restores
+//   invocation->Pack(operands->addresses());
 //   invocation->Run(operands->addresses());
 //   OPTRAIL_ASSIGN_OR_RETURN(double error, operands->Verify());
 //

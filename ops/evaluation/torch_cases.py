@@ -66,7 +66,8 @@ def bag_cases():
 
 def linear_cases():
     bf16 = torch.bfloat16
-    for m, n, k, activation in [(4096, 4096, 1024, "gelu"),
+    for m, n, k, activation in [(4096, 1024, 1024, "none"),
+                                (4096, 4096, 1024, "gelu"),
                                 (4096, 1024, 4096, "none"),
                                 (4096, 4096, 1024, "relu"),
                                 (384, 4096, 1024, "gelu"),
@@ -97,6 +98,33 @@ def batched_cases():
                f"batch={batch},m={m},n={n},k={k}{attribute}/bf16", multiply,
                [(batch, k, m) if transposed == "a" else (batch, m, k),
                 (batch, n, k) if transposed == "b" else (batch, k, n)], bf16)
+
+
+def training_cases():
+    """What a training step of BERT-large has beside (bert_large_half)."""
+    bf16 = torch.bfloat16
+    for m, n, k, transposed in [(4096, 1024, 1024, "b"),
+                                (1024, 1024, 4096, "a"),
+                                (4096, 1024, 4096, "b"),
+                                (1024, 4096, 4096, "a"),
+                                (4096, 4096, 1024, "b"),
+                                (4096, 1024, 4096, "a")]:
+
+        def multiply(a, b, transposed=transposed):
+            return torch.mm(a.mT, b) if transposed == "a" else torch.mm(a, b.mT)
+
+        yield ("batched_matmul",
+               f"batch=1,m={m},n={n},k={k}/transposed={transposed}/bf16",
+               multiply, [(k, m) if transposed == "a" else (m, k),
+                          (n, k) if transposed == "b" else (k, n)], bf16)
+    yield ("layer_norm", "rows=4096,cols=1024/statistics=written/bf16",
+           lambda x, g, b: torch.ops.aten.native_layer_norm(
+               x, [x.shape[1]], g, b, 1e-5),
+           [(4096, 1024), (1024,), (1024,)], bf16)
+    yield ("sum", "rows=4096,cols=4096/axis=rows/bf16", lambda x: x.sum(0),
+           [(4096, 4096)], bf16)
+    yield "gelu", "n=16777216/bf16", F.gelu, [(16777216,)], bf16
+    yield "add", "n=4194304/bf16", torch.add, [(4194304,)] * 2, bf16
 
 
 def convolution_cases():
@@ -137,7 +165,8 @@ def attention_cases():
             (4, 16, 4096, 4096, 128, True, 1),
             (1, 32, 8192, 8192, 128, True, 1),
             (1, 16, 16384, 16384, 128, False, 1),
-            (1, 32, 512, 512, 128, True, 4), (8, 32, 1, 8192, 128, False, 4)]:
+            (1, 32, 512, 512, 128, True, 4), (1, 32, 1, 2048, 128, False, 4),
+            (8, 32, 1, 8192, 128, False, 4)]:
         attributes = (["causal=yes"] if causal else []) + (
             [f"group={group}"] if group > 1 else [])
         yield ("attention",
@@ -156,6 +185,7 @@ def cases():
     yield from bag_cases()
     yield from linear_cases()
     yield from batched_cases()
+    yield from training_cases()
     yield from convolution_cases()
     yield from attention_cases()
 

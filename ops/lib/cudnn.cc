@@ -416,13 +416,14 @@ void CudnnGraph::AddOperation(int kind, std::vector<Attribute> attributes) {
 
 CudnnGraph::Tensor CudnnGraph::AddTensor(proto::DataType type,
                                          const Layout& layout, int where) {
-  // Its place among the nodes is its name among the tensors.
+  // Its place among the nodes, from 1 on, is its name among the tensors: plans
+  // of norms' gradients take 0 for none.
   const Tensor tensor =
       Add(kTensor, {Values<int>(kTensorType, kDataType, {CudnnType(type)}),
                     Values(kTensorDims, kInt64, layout.dims),
                     Values(kTensorStrides, kInt64, layout.strides),
                     Values<int64_t>(kTensorId, kInt64,
-                                    {static_cast<int64_t>(nodes_.size())}),
+                                    {static_cast<int64_t>(nodes_.size()) + 1}),
                     Values<int64_t>(kTensorAlignment, kInt64, {kAlignment}),
                     Values<char>(kTensorIsVirtual, kBool, {where == kNowhere}),
                     Values<char>(kTensorIsNumber, kBool, {where == kByValue})});
@@ -440,7 +441,7 @@ CudnnGraph::Tensor CudnnGraph::TurnedOperand(int operand, proto::DataType type,
                                              int64_t columns) {
   const Tensor tensor = AddTensor(type, layout, kInMemory);
   bound_.push_back(
-      {tensor, operand, rows, columns, type == proto::F32 ? 4 : 2, ""});
+      {tensor + 1, operand, rows, columns, type == proto::F32 ? 4 : 2, ""});
   return tensor;
 }
 
@@ -448,7 +449,7 @@ CudnnGraph::Tensor CudnnGraph::AddNumber(proto::DataType type, int rank,
                                          std::string number) {
   const std::vector<int64_t> ones(rank, 1);
   const Tensor tensor = AddTensor(type, {ones, ones}, kByValue);
-  bound_.push_back({tensor, 0, 0, 0, 0, std::move(number)});
+  bound_.push_back({tensor + 1, 0, 0, 0, 0, std::move(number)});
   return tensor;
 }
 

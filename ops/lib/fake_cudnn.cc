@@ -281,6 +281,10 @@ class Call {
         return true;
       }
       case kNormBackward:
+        // Of the number 0 the library says that it is none.
+        for (const int name : {2101, 2103, 2104, 2105, 2107, 2109}) {
+          if (operation.Other(name).One<int64_t>(906) == 0) return false;
+        }
         if ((operation.One<int>(2100) == 0) != operation.Has(2108)) {
           return false;
         }

@@ -69,6 +69,9 @@ class ProductCuda : public cuda::CudaBackend {
   virtual int64_t VectorOfW(const proto::Shape& shape, const Size& size) const {
     return cuda::VectorOf(size.n, 2);
   }
+  // Blocks of a cluster that share the steps of a tile, for sources that are
+  // OPTRAIL_CLUSTER (product_hopper.cuh).
+  virtual int64_t Cluster(const proto::Config& config) const { return 1; }
   // What the sources need beside the knobs.
   virtual void AddDefines(const proto::Shape& shape,
                           std::vector<std::string>* defines) const = 0;
@@ -133,15 +136,20 @@ class ProductCuda : public cuda::CudaBackend {
     const int64_t split_k = cuda::Knob(config, "split_k");
     const int64_t consumers = tile_m / 64;
     const int64_t tiles = Tiles(size, config);
+    const int64_t cluster = Cluster(config);
     cuda::CudaPlan plan;
     plan.source = absl::StrCat(stem_, "_hopper.cu");
     plan.function = stem_;
     plan.architecture_specific = true;
     plan.defines = {absl::StrCat("CONSUMERS=", consumers),
                     absl::StrCat("BN=", tile_n),
-                    absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0)};
+                    absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0),
+                    absl::StrCat("CLUSTER=", cluster)};
+    plan.cluster = static_cast<int>(cluster);
     plan.grid_x = static_cast<unsigned>(
-        std::min<int64_t>(std::max(1, hardware.cores()), tiles * split_k));
+        cluster > 1 ? tiles * cluster
+                    : std::min<int64_t>(std::max(1, hardware.cores()),
+                                        tiles * split_k));
     plan.block_x = static_cast<unsigned>(128 * (consumers + 1));
     // Two tiles of results for each consumer.
     plan.dynamic_shared_bytes = static_cast<unsigned>(

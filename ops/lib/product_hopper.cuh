@@ -2,9 +2,9 @@
 #define OPTRAIL_OPS_LIB_PRODUCT_HOPPER_CUH_
 
 // y[m, n] = f(the sum over steps of x_step[m, 64] * w_step[64, n]) on Hopper:
-// the persistent kernel of ops/matmul/matmul_hopper.cu without clusters, for
-// operators that say where the tiles of a step come from and what becomes of
-// the sums before they are rounded.
+// the persistent kernel of ops/matmul/matmul_hopper.cu for operators that say
+// where the tiles of a step come from and what becomes of the sums before they
+// are rounded.
 //
 // One warpgroup produces: its first thread has tiles of x and w loaded into a
 // ring. The others consume, 64 rows each. While the sums of one tile are turned
@@ -15,7 +15,10 @@
 //
 // Compiled at run time with these knobs as macros, beside hopper.cuh's:
 //   CONSUMERS 1|2|3 (64 rows each); BN 64|128|192|256; SPLIT 0|1 (the steps have
-//   several parts, which are added up in order, so that results repeat).
+//   several parts, which are added up in order, so that results repeat);
+//   CLUSTER 1|2|4, by default 1: the same by blocks of a cluster, whose sums meet
+//   in shared memory. A block has one tile then, and BN is a multiple of
+//   64 * CLUSTER. Kernels say OPTRAIL_CLUSTER after their launch bounds.
 //   TRANSPOSED_X, TRANSPOSED_W 0|1, by default 0: x lies as [64][m], w as [n][64].
 // What does not change the code of a step comes as an argument (Walk), so that
 // one compilation serves all configs that differ in these alone.
@@ -27,6 +30,14 @@
 #endif
 #ifndef TRANSPOSED_W
 #define TRANSPOSED_W 0
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1
+#endif
+#if CLUSTER > 1
+#define OPTRAIL_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define OPTRAIL_CLUSTER
 #endif
 
 constexpr int kBm = 64 * CONSUMERS;
@@ -58,7 +69,7 @@ struct Schedule {
         tiles_n((n + BN - 1) / BN),
         steps(steps),
         group(walk.group),
-        parts(SPLIT ? walk.parts : 1) {}
+        parts(SPLIT ? walk.parts : CLUSTER) {}
   __device__ int items() const { return tiles_m * tiles_n * parts; }
   // `group` rows of tiles are walked together, column by column, so that what
   // runs at once reads few different rows and columns.
@@ -122,6 +133,65 @@ __device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
 }
 #endif
 
+#if CLUSTER > 1
+// Of the columns of a tile each block of the cluster finishes as many: it gets
+// the others' sums of them and adds all up, in order of parts. `at`: shared
+// memory that nobody needs any more, kBm * BN floats. Blocks meet twice, the
+// producer's threads, too.
+constexpr int kShare = BN / 2 / CLUSTER;  // of a thread's sums
+constexpr int kSharedChunks = kChunks / CLUSTER;
+static_assert(kSharedChunks * CLUSTER == kChunks, "BN: 64 * CLUSTER times n");
+
+__device__ __forceinline__ void AddShares(float (&d)[BN / 2], int part,
+                                          int consumer, uint32_t at) {
+  // Of four sums of all threads of a consumer.
+  const auto piece = [&](int from, int i) {
+    return at + ((from * CONSUMERS + consumer) * kShare + i) * 512 +
+           threadIdx.x % 128 * 16;
+  };
+  ClusterSync();
+#pragma unroll
+  for (int to = 0; to < CLUSTER; ++to) {
+    if (to == part) continue;
+#pragma unroll
+    for (int i = 0; i < kShare; i += 4) {
+      const float* const v = d + to * kShare + i;
+      asm volatile(
+          "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
+          "st.shared::cluster.v4.f32 [remote], {%2, %3, %4, %5};}" ::"r"(
+              piece(part, i)),
+          "r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+          : "memory");
+    }
+  }
+  ClusterSync();
+#pragma unroll
+  for (int mine = 0; mine < CLUSTER; ++mine) {
+    if (mine != part) continue;
+#pragma unroll
+    for (int i = 0; i < kShare; i += 4) {
+      float sum[4] = {};
+#pragma unroll
+      for (int from = 0; from < CLUSTER; ++from) {
+        float v[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) v[j] = d[mine * kShare + i + j];
+        if (from != mine) {
+          asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                       : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+                       : "r"(piece(from, i))
+                       : "memory");
+        }
+#pragma unroll
+        for (int j = 0; j < 4; ++j) sum[j] += v[j];
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) d[mine * kShare + i + j] = sum[j];
+    }
+  }
+}
+#endif
+
 // `load(to, barrier, work, step)` has the tiles of a step loaded, kStageBytes
 // in all: x to `to` (transposed, 64 of its columns after 64), 64 columns of w
 // after 64 behind it. `finish(column, sums)` turns four sums into results: of
@@ -155,18 +225,25 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
 
   if (warpgroup == 0) {
     GiveRegisters<CONSUMERS, 1>();
-    if (threadIdx.x != 0) return;
+    if (threadIdx.x == 0) {
 #pragma unroll 1
-    for (int item = blockIdx.x; item < schedule.items(); item += gridDim.x) {
-      const Work work = schedule.At(item);
+      for (int item = blockIdx.x; item < schedule.items(); item += gridDim.x) {
+        const Work work = schedule.At(item);
 #pragma unroll 1
-      for (int step = work.begin; step < work.end; ++step) {
-        BarrierWait(empty + 8 * slot, phase ^ 1);
-        BarrierExpect(full + 8 * slot, kStageBytes);
-        load(ring + slot * kStageBytes, full + 8 * slot, work, step);
-        advance();
+        for (int step = work.begin; step < work.end; ++step) {
+          BarrierWait(empty + 8 * slot, phase ^ 1);
+          BarrierExpect(full + 8 * slot, kStageBytes);
+          load(ring + slot * kStageBytes, full + 8 * slot, work, step);
+          advance();
+        }
       }
     }
+#if CLUSTER > 1
+    // As the consumers do.
+    __syncwarp();
+    ClusterSync();
+    ClusterSync();
+#endif
     return;
   }
 
@@ -211,10 +288,16 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
 #if SPLIT
     if (!AddParts(d, work, schedule, consumer, m, partial, arrived)) continue;
 #endif
+#if CLUSTER > 1
+    AddShares(d, work.part, consumer, ring);
+#endif
 
       // 64 rows of 64 columns at a time: registers, shared memory, memory.
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
+#if CLUSTER > 1
+      if (chunk / kSharedChunks != work.part) continue;
+#endif
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         finish(work.n0 + chunk * 64 + i * 8 + column, d + chunk * 32 + i * 4);

@@ -57,6 +57,9 @@ class LinearCuda : public ProductCuda {
     return Size{shape.dims(0).value(), shape.dims(1).value(), k,
                 cuda::VectorOf(k, 2)};
   }
+  int64_t Cluster(const proto::Config& config) const override {
+    return cuda::Knob(config, "cluster");
+  }
   void AddDefines(const proto::Shape& shape,
                   std::vector<std::string>* defines) const override {
     const std::string f = NamedVariant(shape, "activation");

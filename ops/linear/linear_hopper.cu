@@ -8,7 +8,7 @@
 #include "functions.cuh"
 #include "product_hopper.cuh"
 
-extern "C" __global__ void __launch_bounds__(kThreads, 1)
+extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
     linear(const __grid_constant__ TensorMap map_x,
            const __grid_constant__ TensorMap map_w,
            const __grid_constant__ TensorMap map_y, const Element* bias, int m,

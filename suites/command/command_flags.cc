@@ -90,6 +90,10 @@ ABSL_FLAG(int64_t, patience, 0,
 ABSL_FLAG(int32_t, finalists, 4,
           "How many of the best are measured again before one wins; up to four "
           "times as many where their readings vary.");
+ABSL_FLAG(absl::Duration, proof_time, absl::ZeroDuration(),
+          "Longest proof of a task's winner against its default, such as 30s; "
+          "it ends sooner once the gain is known within 1%. 0: as long as the "
+          "search took, at least 3s and at most 1m.");
 ABSL_FLAG(bool, retune, false, "Tune what the store has, too.");
 ABSL_FLAG(bool, forget, false,
           "Do not start from the trials of earlier sessions, of this task or "
@@ -149,6 +153,16 @@ absl::StatusOr<WorkerOptions> WorkerFromFlags() {
                                      int64_t{1} << 24));
   worker.max_config_bytes = absl::GetFlag(FLAGS_max_config_mib) << 20;
   return worker;
+}
+
+// --proof_time, where it is given.
+absl::StatusOr<absl::optional<absl::Duration>> ProofTimeFromFlags() {
+  const absl::Duration time = absl::GetFlag(FLAGS_proof_time);
+  if (time == absl::ZeroDuration()) return absl::optional<absl::Duration>();
+  if (time > absl::ZeroDuration()) return absl::make_optional(time);
+  return absl::InvalidArgumentError(
+      absl::StrCat("flag --proof_time=", absl::FormatDuration(time),
+                   ": expected a duration such as 30s"));
 }
 
 absl::Status SetTotalFromFlags(TuneDriverOptions& options) {
@@ -225,10 +239,10 @@ const std::vector<std::string>& SelectionFlags() {
 
 const std::vector<std::string>& TuneFlags() {
   static const auto* const flags = new std::vector<std::string>{
-      "strategy",       "seed",       "trials",    "time_budget",
-      "total_trials",   "total_time", "patience",  "finalists",
-      "retune",         "forget",     "processes", "config_deadline",
-      "max_config_mib", "worker"};
+      "strategy",        "seed",           "trials",   "time_budget",
+      "total_trials",    "total_time",     "patience", "finalists",
+      "proof_time",      "retune",         "forget",   "processes",
+      "config_deadline", "max_config_mib", "worker"};
   return *flags;
 }
 
@@ -338,6 +352,7 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
     options.tune.objectives = {objective};
   }
   options.tune.finalists = absl::GetFlag(FLAGS_finalists);
+  OPTRAIL_ASSIGN_OR_RETURN(options.tune.proof.max_time, ProofTimeFromFlags());
   const int processes = absl::GetFlag(FLAGS_processes);
   options.tune.rank_rounds = processes > 0 ? processes : kDefaultProcesses;
   options.tune.sampling = DefaultSamplingOptions();

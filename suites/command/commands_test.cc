@@ -47,9 +47,13 @@ class CommandsTest : public ::testing::Test {
 
   // The exit code; what was printed is in `out_` and `err_`.
   int Tune(const std::vector<std::string>& flags) {
-    std::vector<std::string> args = {"tune",          "--quiet",
-                                     "--format=csv",  "--processes=1",
-                                     "--finalists=1", "--strategy=random"};
+    std::vector<std::string> args = {"tune",
+                                     "--quiet",
+                                     "--format=csv",
+                                     "--processes=1",
+                                     "--finalists=1",
+                                     "--strategy=random",
+                                     "--proof_time=50ms"};
     args.insert(args.end(), flags.begin(), flags.end());
     return Call(TuneCommand(""), args);
   }
@@ -247,6 +251,7 @@ TEST_F(CommandsTest, ATotalThatIsNoneIsRefusedAndNothingIsTuned) {
       {"--total_time=inf", "expected a duration such as 10m"},
       {"--total_time=soon",
        "--total_time=soon: expected a duration such as 10m"},
+      {"--proof_time=-1s", "--proof_time=-1s: expected a duration such as 30s"},
   };
   for (const auto& bad : cases) {
     EXPECT_EQ(Tune({bad.flag}), 2) << bad.flag;

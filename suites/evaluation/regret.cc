@@ -151,25 +151,41 @@ struct Times {
 constexpr int kScreeningRounds = 2;  // in one process
 constexpr int64_t kContenderSampleNs = 1'000'000;
 
-// One round over `order`, in a shuffled order.
+EvaluationOptions OptionsFor(int process) {
+  EvaluationOptions options;
+  options.sampling = DefaultSamplingOptions();
+  options.sampling.set_max_time_ns(20'000'000);
+  options.sampling.set_warm_up_ns(500'000);
+  if (process > 0) options.sampling.set_min_sample_ns(kContenderSampleNs);
+  options.process_of_round = process;
+  options.input_seed = process;
+  return options;
+}
+
+// One round over `order`, in a shuffled order: contenders, which are compared
+// with each other, together.
 absl::Status MeasureRound(std::vector<std::string> order, int process, Rng& rng,
                           WorkerEvaluator& evaluator,
                           std::map<std::string, Times>* times,
                           std::vector<double> Times::*readings) {
   rng.Shuffle(order);
+  const EvaluationOptions options = OptionsFor(process);
+  std::vector<proto::Config> configs;
   for (const std::string& text : order) {
-    EvaluationOptions options;
-    options.sampling = DefaultSamplingOptions();
-    options.sampling.set_max_time_ns(20'000'000);
-    options.sampling.set_warm_up_ns(500'000);
-    if (process > 0) options.sampling.set_min_sample_ns(kContenderSampleNs);
-    options.process_of_round = process;
-    options.input_seed = process;
-    OPTRAIL_ASSIGN_OR_RETURN(const proto::Config config,
-                             tuning::ParseConfig(text));
-    const Evaluation one = evaluator.Evaluate(config, options);
+    OPTRAIL_ASSIGN_OR_RETURN(configs.emplace_back(), tuning::ParseConfig(text));
+  }
+  std::vector<Evaluation> evaluations;
+  if (process > 0 && evaluator.ProcessesAhead() > 0) {
+    evaluations = evaluator.EvaluateTogether(configs, options);
+  } else {
+    for (const proto::Config& config : configs) {
+      evaluations.push_back(evaluator.Evaluate(config, options));
+    }
+  }
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Evaluation& one = evaluations[i];
     if (one.outcome != proto::OK || !one.time_ns) continue;
-    ((*times)[text].*readings).push_back(*one.time_ns);
+    ((*times)[order[i]].*readings).push_back(*one.time_ns);
   }
   return absl::OkStatus();
 }

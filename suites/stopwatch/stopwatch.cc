@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -303,6 +304,110 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
       return finish(proto::CONTENDED, 0);
     }
   }
+}
+
+namespace {
+
+// One of those that are sampled in turns.
+struct InTurns {
+  ops::Timer* timer = nullptr;
+  Sampling sampling;
+  std::vector<double> per_call_ns;  // of each round; of clean samples > 0
+  std::vector<double> clean;
+
+  absl::Status TakeOne(ops::Monitor& monitor) {
+    proto::Measurement& measurement = sampling.measurement;
+    const int64_t calls = measurement.calls_per_sample();
+    OPTRAIL_ASSIGN_OR_RETURN(const Batch batch,
+                             TimeBatch(calls, *timer, monitor));
+    const double ns =
+        static_cast<double>(std::max<int64_t>(1, batch.elapsed_ns)) /
+        static_cast<double>(calls);
+    if (batch.disturbed) {
+      measurement.add_contended_samples(measurement.sample_ns_size());
+      measurement.add_unwaited_ns(batch.unwaited_ns);
+    } else {
+      clean.push_back(ns);
+    }
+    per_call_ns.push_back(batch.disturbed ? 0 : ns);
+    measurement.add_sample_ns(batch.elapsed_ns);
+    return absl::OkStatus();
+  }
+};
+
+// Of the rounds in which both were left alone.
+std::vector<double> RatiosOf(const InTurns& one, const InTurns& other) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < one.per_call_ns.size(); ++i) {
+    if (one.per_call_ns[i] > 0 && other.per_call_ns[i] > 0) {
+      ratios.push_back(one.per_call_ns[i] / other.per_call_ns[i]);
+    }
+  }
+  return ratios;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
+    const proto::SamplingOptions& options, absl::Span<ops::Timer* const> timers,
+    ops::Monitor& monitor) {
+  std::vector<InTurns> members(timers.size());
+  for (size_t i = 0; i < members.size(); ++i) {
+    members[i].timer = timers[i];
+    OPTRAIL_ASSIGN_OR_RETURN(const WarmedUp warmed_up,
+                             WarmUp(options, *timers[i], monitor));
+    members[i].sampling.measurement.set_calls_per_sample(warmed_up.calls);
+  }
+  const auto most_ns = static_cast<double>(options.max_time_ns()) *
+                       static_cast<double>(members.size());
+  double spent_ns = 0;
+  // Whether all have been told apart from the first by so many samples.
+  const auto precise = [&] {
+    return std::all_of(
+        members.begin() + 1, members.end(), [&](const InTurns& member) {
+          return PreciseEnough(RatiosOf(member, members[0]),
+                               options.target_relative_half_width());
+        });
+  };
+  for (int rounds = 1; !members.empty(); ++rounds) {
+    for (size_t i = 0; i < members.size(); ++i) {
+      InTurns& member = members[rounds % 2 == 1 ? i : members.size() - 1 - i];
+      OPTRAIL_RETURN_IF_ERROR(member.TakeOne(monitor));
+      spent_ns += static_cast<double>(
+          *member.sampling.measurement.sample_ns().rbegin());
+    }
+    // As often forwards as backwards.
+    if (rounds % 2 == 1) continue;
+    size_t fewest = rounds;
+    for (const InTurns& member : members) {
+      fewest = std::min(fewest, RatiosOf(member, members[0]).size());
+    }
+    const bool enough = fewest >= static_cast<size_t>(options.min_samples());
+    if (enough &&
+        (precise() || spent_ns >= most_ns || rounds >= options.max_samples())) {
+      break;
+    }
+    // Long calls get by with a few; what is never left alone says nothing.
+    if (spent_ns >= (fewest >= kMinCleanSamples ? 1 : 2) * most_ns &&
+        rounds >= 2 * kMinCleanSamples) {
+      break;
+    }
+  }
+  std::vector<Sampling> samplings;
+  for (InTurns& member : members) {
+    Sampling& sampling = member.sampling;
+    sampling.outcome = proto::CONTENDED;
+    sampling.measurement.set_clean_sample_count(
+        static_cast<int>(member.clean.size()));
+    const std::vector<double> ratios = RatiosOf(member, members[0]);
+    if (ratios.size() >= kMinCleanSamples) {
+      sampling.outcome = proto::OK;
+      sampling.time_ns = Median(ratios) * Median(members[0].clean);
+      sampling.measurement.set_median_ns(sampling.time_ns);
+    }
+    samplings.push_back(std::move(sampling));
+  }
+  return samplings;
 }
 
 int SamplesThatTell(const proto::Measurement& measurement) {

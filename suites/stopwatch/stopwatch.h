@@ -15,8 +15,10 @@
 // suites/worker/evaluator.h.
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ops/core/device.h"
 #include "suites/proto/worker.pb.h"
 #include "tuning/proto/trial.pb.h"
@@ -64,6 +66,21 @@ struct Sampling {
 absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
                                      ops::Timer& timer, ops::Monitor& monitor,
                                      const Sampling* first = nullptr);
+
+// Samples of several, which are compared with each other: one of each at a
+// time, forwards and backwards in turns. What the device is like changes from
+// one millisecond to the next (the clock of a GPU falls by a fifth within half
+// a second of products), and is the same for all that way. Each has as many
+// samples as the others: until the ratio of each to the first, sample by
+// sample, is as precise as a median in TakeSamples(), or max_samples, or
+// max_time_ns for each on average. None is raced out. `monitor` serves all.
+//
+// The first one's time is its median; another's is that times the median of its
+// ratios to the first, also where a power limit makes every other sample half
+// as long again, of which two medians may be one here and one there.
+absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
+    const proto::SamplingOptions& options, absl::Span<ops::Timer* const> timers,
+    ops::Monitor& monitor);
 
 // One call, for tasks whose calls are known to be long: CENSORED if that shows
 // that the config is hopeless, or above decisive_above_ns whatever a cold start

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/random.h"
+#include "base/statistics.h"
 #include "gtest/gtest.h"
 
 namespace optrail::suites {
@@ -94,6 +95,122 @@ TEST(StopwatchTest, StopsEarlyOnAQuietKernelAndLateOnANoisyOne) {
   EXPECT_LT(a.measurement.sample_ns_size(), 12);
   EXPECT_GT(b.measurement.sample_ns_size(), 100);
   EXPECT_NEAR(b.time_ns, 1e5, 3e3);
+}
+
+// A device whose clock falls by a fifth while half a second is measured on it.
+struct FallingClock {
+  double now_ns = 0;
+  double Slowness() const { return 1 / (1 - .2 * std::min(1., now_ns / 5e8)); }
+};
+
+class KernelThere : public ops::Timer {
+ public:
+  KernelThere(double true_ns, FallingClock* clock, uint64_t seed)
+      : true_ns_(true_ns), clock_(clock), rng_(seed) {}
+  absl::Status Prepare(int64_t calls) override {
+    calls_ = calls;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<int64_t> TimeNs() override {
+    const double ns = true_ns_ * static_cast<double>(calls_) *
+                      clock_->Slowness() * std::exp(.0003 * rng_.Gaussian());
+    clock_->now_ns += ns;
+    return static_cast<int64_t>(ns);
+  }
+
+ private:
+  const double true_ns_;
+  FallingClock* const clock_;
+  Rng rng_;
+  int64_t calls_ = 0;
+};
+
+class Quiet : public ops::Monitor {
+ public:
+  void Begin() override {}
+  bool End(int64_t) override { return disturbed; }
+  void Fill(proto::Conditions*) override {}
+  bool disturbed = false;
+};
+
+TEST(StopwatchTest, WhatChangesMeanwhileIsTheSameForAllInTurns) {
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_min_sample_ns(1'000'000);
+  Quiet monitor;
+  double worst_in_turns = 0, worst_after_another = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const double truth = seed % 2 == 0 ? .98 : 1.1;
+    FallingClock clock;
+    KernelThere one(1e5, &clock, seed), other(truth * 1e5, &clock, seed + 100);
+    const auto in_turns = *TakeSamplesInTurns(options, {&one, &other}, monitor);
+    ASSERT_EQ(in_turns.size(), 2);
+    EXPECT_EQ(in_turns[0].measurement.sample_ns_size(),
+              in_turns[1].measurement.sample_ns_size());
+    EXPECT_GE(in_turns[0].measurement.sample_ns_size(), options.min_samples());
+    worst_in_turns = std::max(
+        worst_in_turns,
+        std::abs(in_turns[1].time_ns / in_turns[0].time_ns / truth - 1));
+    clock.now_ns = 0;
+    const Sampling first = *TakeSamples(options, one, monitor);
+    const Sampling second = *TakeSamples(options, other, monitor);
+    worst_after_another =
+        std::max(worst_after_another,
+                 std::abs(second.time_ns / first.time_ns / truth - 1));
+  }
+  EXPECT_LT(worst_in_turns, .001);
+  EXPECT_GT(worst_after_another, .003);
+}
+
+// Beyond the power limit a millisecond in two is half as long again.
+TEST(StopwatchTest, InTurnsALimitThatComesAndGoesMovesFewRatios) {
+  class Limited : public KernelThere {
+   public:
+    Limited(double true_ns, FallingClock* clock, Rng* rng)
+        : KernelThere(true_ns, clock, 1), rng_(rng) {}
+    absl::StatusOr<int64_t> TimeNs() override {
+      const int64_t ns = *KernelThere::TimeNs();
+      return rng_->UniformInt(2) == 0 ? ns : ns * 3 / 2;
+    }
+
+   private:
+    Rng* const rng_;
+  };
+  Rng rng(1);
+  Quiet monitor;
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_min_sample_ns(1'000'000);
+  options.set_max_time_ns(20'000'000);
+  int right = 0, medians_right = 0;
+  constexpr int kTimes = 100;
+  for (int i = 0; i < kTimes; ++i) {
+    FallingClock clock;
+    Limited one(1e5, &clock, &rng), other(1.02e5, &clock, &rng);
+    const auto result = *TakeSamplesInTurns(options, {&one, &other}, monitor);
+    std::vector<double> medians;
+    for (const Sampling& sampling : result) {
+      const auto& samples = sampling.measurement.sample_ns();
+      medians.push_back(
+          Median(std::vector<double>(samples.begin(), samples.end())) /
+          static_cast<double>(sampling.measurement.calls_per_sample()));
+    }
+    right += std::abs(result[1].time_ns / result[0].time_ns - 1.02) < .01;
+    medians_right += std::abs(medians[1] / medians[0] - 1.02) < .01;
+  }
+  EXPECT_GE(right, 80);
+  EXPECT_LE(medians_right, 60);
+}
+
+TEST(StopwatchTest, InTurnsNothingIsConcludedWhereNoneIsLeftAlone) {
+  FallingClock clock;
+  KernelThere one(1e5, &clock, 1), other(1e5, &clock, 2);
+  Quiet monitor;
+  monitor.disturbed = true;
+  const auto samplings =
+      TakeSamplesInTurns(DefaultSamplingOptions(), {&one, &other}, monitor);
+  for (const Sampling& sampling : *samplings) {
+    EXPECT_EQ(sampling.outcome, proto::CONTENDED);
+    EXPECT_GT(sampling.measurement.sample_ns_size(), 0);
+  }
 }
 
 TEST(StopwatchTest, LeavesDisturbedSamplesOutButKeepsThem) {

@@ -14,16 +14,17 @@ using tuning::Purpose;
 constexpr uint64_t kFirstRankSeed = 1000;
 constexpr uint64_t kFirstProofSeed = 2000;
 
-// Opening processes takes the processors, and the driver does it one at a time:
-// those of finalists are opened one after the other in the course of the
-// search, as fast as that goes, and while no more than half of what waits is
-// compiled each only once the one before it is open.
+// Opening processes takes the processors, and the driver's lock, for which
+// readings wait: beside the search one is begun now and then, and never are
+// more than two under way. Eight that are begun at once are open together at
+// the end; of eight in turn, the one that is needed first is open first.
 constexpr int kAnswersAnOpening = 8;
 constexpr int64_t kOpeningNs = 40'000'000;
+constexpr size_t kOpeningTogether = 2;
 
-// Of a proof that needs more than was opened while the search went on: as many
-// rounds take as long as opening a process.
-constexpr int kProofsAhead = 5;
+// Of a proof that needs more than was opened ahead of it: so many rounds take
+// longer than opening a process, and those of the ranking are there for three.
+constexpr int kProofsAhead = 4;
 
 // A bound on what a meter reads says nothing of the stopwatch.
 bool IsTimed(const tuning::Request& request) {
@@ -107,7 +108,7 @@ void SessionEvaluator::OpenAhead(Purpose purpose, int64_t round) {
     evaluator_.OpenAhead(process);
   } else {
     const ComingProcess process = ComingFor(purpose, round);
-    last_opened_ = process.process_of_round;
+    opening_.push_back(*process.process_of_round);
     evaluator_.OpenAhead(process);
   }
 }
@@ -125,19 +126,14 @@ void SessionEvaluator::OpenAhead(const tuning::Request& request) {
     return;
   }
   if (request.purpose == Purpose::kRank) {
-    while (rank_processes_opened_ < options_.input_sets) {
+    const int64_t needed = 1 + request.round % options_.input_sets;
+    while (rank_processes_opened_ < needed) {
       OpenAhead(Purpose::kRank, rank_processes_opened_++);
     }
+    return;
   }
-  if (request.purpose == Purpose::kProve) ReleaseRankProcesses();
-  // Most proofs need no more than the first few; where one does, a few are
-  // opened beside each round.
-  int64_t opened = options_.processes_ahead;
-  if (request.purpose == Purpose::kProve && request.round + 2 >= opened) {
-    opened = request.round + std::min(options_.processes_ahead, kProofsAhead);
-    proof_rounds_opened_ = std::max(proof_rounds_opened_, request.round);
-  }
-  while (proof_rounds_opened_ < opened) {
+  ReleaseRankProcesses();
+  while (proof_rounds_opened_ <= request.round) {
     OpenAhead(Purpose::kProve, proof_rounds_opened_++);
   }
 }
@@ -157,31 +153,47 @@ void SessionEvaluator::ReleaseRankProcesses() {
   }
 }
 
-void SessionEvaluator::OpenFinalists(const Begun& begun, int64_t elapsed_ns) {
-  if (begun.request.purpose != Purpose::kSearch || !options_.finalists_ahead ||
-      !options_.finalists_ahead()) {
-    return;
+void SessionEvaluator::OpenFinalists(const tuning::Request& answered,
+                                     int64_t elapsed_ns) {
+  if (options_.processes_ahead == 0) return;
+  if (answered.purpose == Purpose::kSearch) {
+    if (!options_.finalists_ahead || !options_.finalists_ahead()) return;
+    ++answers_since_opening_;
+    ns_since_opening_ += elapsed_ns;
+    if (answers_since_opening_ < kAnswersAnOpening &&
+        ns_since_opening_ < kOpeningNs) {
+      return;
+    }
   }
-  ++answers_since_opening_;
-  ns_since_opening_ += elapsed_ns;
-  if (answers_since_opening_ < kAnswersAnOpening &&
-      ns_since_opening_ < kOpeningNs) {
-    return;
+  opening_.erase(std::remove_if(opening_.begin(), opening_.end(),
+                                [this](int64_t process) {
+                                  return evaluator_.IsOpen(process);
+                                }),
+                 opening_.end());
+  // Beside the search one, which is waited for by nobody yet.
+  const size_t most = answered.purpose == Purpose::kSearch
+                          ? std::min(opening_.size() + 1, kOpeningTogether)
+                          : kOpeningTogether;
+  while (opening_.size() < most && OpenNext(answered)) {
+    answers_since_opening_ = 0;
+    ns_since_opening_ = 0;
   }
-  const auto compiling = std::count_if(
-      waiting_.begin(), waiting_.end(),
-      [this](const auto& one) { return !evaluator_.IsReady(one.config); });
-  if (2 * compiling > static_cast<int64_t>(waiting_.size()) && last_opened_ &&
-      !evaluator_.IsOpen(last_opened_)) {
-    return;
-  }
-  answers_since_opening_ = 0;
-  ns_since_opening_ = 0;
-  if (rank_processes_opened_ < options_.input_sets) {
+}
+
+bool SessionEvaluator::OpenNext(const tuning::Request& answered) {
+  const bool proves = answered.purpose == Purpose::kProve;
+  if (!proves && rank_processes_opened_ < options_.input_sets) {
     OpenAhead(Purpose::kRank, rank_processes_opened_++);
-  } else if (proof_rounds_opened_ < options_.processes_ahead) {
-    OpenAhead(Purpose::kProve, proof_rounds_opened_++);
+    return true;
   }
+  // Most proofs need no more than the first few.
+  int64_t rounds = options_.processes_ahead;
+  if (proves && answered.round + 2 >= rounds) {
+    rounds = answered.round + std::min(options_.processes_ahead, kProofsAhead);
+  }
+  if (proof_rounds_opened_ >= rounds) return false;
+  OpenAhead(Purpose::kProve, proof_rounds_opened_++);
+  return true;
 }
 
 int64_t SessionEvaluator::ProcessOf(Purpose purpose, int64_t round) const {
@@ -203,7 +215,7 @@ void SessionEvaluator::BeginNext() {
   if (next == waiting_.end()) return;
   Begun begun{*next, {}};
   Tighten(&begun.request);
-  if (HasLongCalls(begun.request)) return;
+  if (HasLongCalls(begun.request) || IsReadTogether(begun.request)) return;
   begun.options = OptionsFor(begun.request);
   if (!evaluator_.Begin(begun.request.config, begun.options)) return;
   waiting_.erase(next);
@@ -226,18 +238,68 @@ std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
     next = FirstReady();
     if (next == waiting_.end()) return {};
   }
+  // Those that come from elsewhere come one by one.
+  if (IsReadTogether(*next) && WaitingOfRound(*next) < next->of_round) {
+    return {};
+  }
   Begun begun{std::move(*next), {}};
   waiting_.erase(next);
+  if (IsReadTogether(begun.request)) return AnswerRound(begun.request);
   Tighten(&begun.request);
   begun.options = OptionsFor(begun.request);
   return Answered(begun);
+}
+
+bool SessionEvaluator::IsReadTogether(const tuning::Request& request) const {
+  // Rounds tell more than samples of long calls, and those are few.
+  return options_.processes_ahead > 0 && request.purpose != Purpose::kSearch &&
+         IsTimed(request) && request.metrics.size() <= 1 &&
+         !HasLongCalls(request);
+}
+
+bool SessionEvaluator::AreReadTogether(const tuning::Request& one,
+                                       const tuning::Request& other) const {
+  return one.purpose == other.purpose && one.round == other.round &&
+         IsReadTogether(one) && IsReadTogether(other);
+}
+
+int64_t SessionEvaluator::WaitingOfRound(const tuning::Request& one) const {
+  return std::count_if(waiting_.begin(), waiting_.end(),
+                       [&](const tuning::Request& other) {
+                         return AreReadTogether(one, other);
+                       });
+}
+
+std::vector<tuning::Answer> SessionEvaluator::AnswerRound(
+    const tuning::Request& first) {
+  std::vector<tuning::Request> round = {first};
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    if (AreReadTogether(first, *it)) {
+      round.push_back(std::move(*it));
+      it = waiting_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  std::vector<proto::Config> configs;
+  for (const tuning::Request& request : round) {
+    configs.push_back(request.config);
+  }
+  std::vector<Evaluation> evaluations =
+      evaluator_.EvaluateTogether(configs, OptionsFor(first));
+  std::vector<tuning::Answer> answers;
+  for (size_t i = 0; i < round.size(); ++i) {
+    answers.push_back(AnswerOf(round[i], std::move(evaluations[i])));
+  }
+  OpenFinalists(first, /*elapsed_ns=*/0);
+  return answers;
 }
 
 std::vector<tuning::Answer> SessionEvaluator::Answered(const Begun& begun) {
   std::vector<tuning::Answer> answers;
   answers.push_back(Evaluate(begun));
   BeginNext();
-  OpenFinalists(begun, answers.back().trial.elapsed_ns());
+  OpenFinalists(begun.request, answers.back().trial.elapsed_ns());
   return answers;
 }
 
@@ -294,13 +356,7 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   for (const std::string& metric : request.metrics) {
     if (metric != tuning::kTimeMetric) options.metrics.push_back(metric);
   }
-  if (options_.accept_facts) {
-    options.accept_facts =
-        [accept = options_.accept_facts,
-         config = request.config](const std::vector<proto::Fact>& facts) {
-          return accept(config, facts);
-        };
-  }
+  options.accept_facts = options_.accept_facts;
   options.input_seed = SeedOf(request.purpose, request.round);
   if (request.purpose == Purpose::kSearch) return options;
   options.sampling.set_max_time_ns(
@@ -328,23 +384,23 @@ void SessionEvaluator::Tighten(tuning::Request* request) const {
 
 tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {
   const auto& [request, options] = begun;
-  ++answered_;
-  tuning::Answer answer;
-  answer.ticket = request.ticket;
-  proto::Trial& trial = answer.trial;
-  *trial.mutable_config() = request.config;
   Screened screened;
   if (HasLongCalls(request) && request.best &&
       options.sampling.has_hopeless_above_ns()) {
     screened = screen_.Compare(request.config, *request.best, *request.expected,
                                options);
     if (screened.hopeless) {
+      tuning::Answer answer;
+      answer.ticket = request.ticket;
       answer.unpaid_ns = screened.unpaid_ns;
+      proto::Trial& trial = answer.trial;
+      *trial.mutable_config() = request.config;
       trial.set_outcome(proto::CENSORED);
       trial.set_fidelity(1);
       trial.set_detail("clearly slower than the best on a smaller problem");
       trial.set_time_ns(screened.ratio * *request.expected);
       trial.set_elapsed_ns(screened.elapsed_ns);
+      ++answered_;
       return answer;
     }
   }
@@ -356,11 +412,24 @@ tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {
       best_time_ns_ = *evaluation.time_ns;
     }
   }
+  tuning::Answer answer = AnswerOf(request, std::move(evaluation));
+  answer.unpaid_ns += screened.unpaid_ns;
+  answer.trial.set_elapsed_ns(answer.trial.elapsed_ns() + screened.elapsed_ns);
+  return answer;
+}
+
+tuning::Answer SessionEvaluator::AnswerOf(const tuning::Request& request,
+                                          Evaluation evaluation) {
+  ++answered_;
+  tuning::Answer answer;
+  answer.ticket = request.ticket;
   answer.lost = evaluation.lost;
-  answer.unpaid_ns = screened.unpaid_ns + evaluation.unpaid_ns;
+  answer.unpaid_ns = evaluation.unpaid_ns;
+  proto::Trial& trial = answer.trial;
+  *trial.mutable_config() = request.config;
+  trial.set_elapsed_ns(evaluation.elapsed_ns);
   trial.set_outcome(evaluation.outcome);
   trial.set_detail(std::move(evaluation.detail));
-  trial.set_elapsed_ns(screened.elapsed_ns + evaluation.elapsed_ns);
   if (evaluation.measurement.has_value()) {
     *trial.add_measurements() = *std::move(evaluation.measurement);
   }

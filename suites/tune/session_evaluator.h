@@ -11,7 +11,8 @@
 //       SessionEvaluatorFor(*space, DefaultSamplingOptions(), workers));
 //   const auto session = tuning::RunSession(setup, evaluator, clock);
 //
-// It measures one config at a time, when it is polled. Where configs are
+// It measures one config at a time, when it is polled; where processes are
+// opened ahead, those of a round of finalists together. Where configs are
 // compiled at run time, those that wait are compiled meanwhile, and whichever
 // is ready first is measured first; where processes are opened ahead, it is
 // begun before the session has been told of the one before it. Where calls are
@@ -125,6 +126,15 @@ class SessionEvaluator : public tuning::Evaluator {
     EvaluationOptions options;
   };
   tuning::Answer Evaluate(const Begun& begun);
+  // Of `request`, but for what a smaller problem told of it.
+  tuning::Answer AnswerOf(const tuning::Request& request,
+                          Evaluation evaluation);
+  // Whether it is sampled in turns with others of its round.
+  bool IsReadTogether(const tuning::Request& request) const;
+  bool AreReadTogether(const tuning::Request& one,
+                       const tuning::Request& other) const;
+  int64_t WaitingOfRound(const tuning::Request& one) const;
+  std::vector<tuning::Answer> AnswerRound(const tuning::Request& first);
   std::vector<tuning::Answer> Answered(const Begun& begun);
   // So that the device need not wait until the session has thought.
   void BeginNext();
@@ -137,11 +147,13 @@ class SessionEvaluator : public tuning::Evaluator {
   bool IsUnderWay(tuning::Purpose purpose) const;
   // Those in which finalists were ranked, once a proof has begun.
   void ReleaseRankProcesses();
-  // Those of the rounds that come after the request, or after the search.
+  // That of the request, where nobody has begun to open it.
   void OpenAhead(const tuning::Request& request);
   void OpenAhead(tuning::Purpose purpose, int64_t round);
-  // The next one of them, if it is time, after an answer of the search.
-  void OpenFinalists(const Begun& begun, int64_t elapsed_ns);
+  // Those after it, as far as it is time, once an answer took so long.
+  void OpenFinalists(const tuning::Request& answered, int64_t elapsed_ns);
+  // False: enough are.
+  bool OpenNext(const tuning::Request& answered);
   ComingProcess ComingFor(tuning::Purpose purpose, int64_t round) const;
   int64_t ProcessOf(tuning::Purpose purpose, int64_t round) const;
   uint64_t SeedOf(tuning::Purpose purpose, int64_t round) const;
@@ -157,7 +169,7 @@ class SessionEvaluator : public tuning::Evaluator {
   int64_t answered_ = 0;
   int rank_processes_opened_ = 0;
   int64_t proof_rounds_opened_ = 0;
-  absl::optional<int64_t> last_opened_;  // of finalists
+  std::vector<int64_t> opening_;  // of finalists, as far as is known
   int answers_since_opening_ = 0;
   int64_t ns_since_opening_ = 0;
   bool default_prepared_ = false;

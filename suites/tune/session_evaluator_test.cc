@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "suites/stopwatch/stopwatch.h"
@@ -42,6 +43,13 @@ class Recording : public Evaluator {
     begun_seed = options.input_seed;
     return can_begin;
   }
+  std::vector<Evaluation> EvaluateTogether(
+      const std::vector<proto::Config>& configs,
+      const EvaluationOptions& options) override {
+    together.push_back(configs.size());
+    return Evaluator::EvaluateTogether(configs, options);
+  }
+  std::vector<size_t> together;
   std::vector<std::string> evaluated, begun;
   uint64_t begun_seed = 0;
   bool can_begin = true;
@@ -149,6 +157,62 @@ TEST_F(SessionEvaluatorTest, TheNextIsBegunBeforeTheSessionHasThought) {
       EXPECT_TRUE(evaluator.Poll(absl::InfiniteDuration()).empty());
     }
   }
+}
+
+TEST_F(SessionEvaluatorTest, ARoundOfFinalistsIsReadTogether) {
+  const auto submit = [&](SessionEvaluator& evaluator) {
+    request_.purpose = Purpose::kRank;
+    for (int i = 0; i < 5; ++i) {
+      request_.ticket = i;
+      request_.round = i < 3 ? 7 : 8;
+      request_.config = *tuning::ParseConfig(absl::StrCat("x=", i));
+      evaluator.Submit(request_);
+    }
+  };
+  options_.processes_ahead = 2;
+  SessionEvaluator evaluator(measured_, options_);
+  submit(evaluator);
+  auto answers = evaluator.Poll(absl::InfiniteDuration());
+  ASSERT_EQ(answers.size(), 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(answers[i].ticket, i);
+    EXPECT_EQ(tuning::CanonicalText(answers[i].trial.config()),
+              absl::StrCat("x=", i));
+  }
+  EXPECT_EQ(measured_.together, std::vector<size_t>{3});
+  EXPECT_TRUE(measured_.begun.empty());
+  EXPECT_EQ(evaluator.Poll(absl::InfiniteDuration()).size(), 2);
+  EXPECT_EQ(measured_.together, (std::vector<size_t>{3, 2}));
+  EXPECT_TRUE(evaluator.Poll(absl::InfiniteDuration()).empty());
+
+  // Once all of them are here.
+  request_.of_round = 2;
+  request_.round = 9;
+  evaluator.Submit(request_);
+  EXPECT_TRUE(evaluator.Poll(absl::ZeroDuration()).empty());
+  evaluator.Submit(request_);
+  EXPECT_EQ(evaluator.Poll(absl::ZeroDuration()).size(), 2);
+  request_.of_round = 1;
+
+  // Elsewhere, where calls are long, and where a meter reads: one by one.
+  const auto is_single = [&] {
+    measured_.together.clear();
+    SessionEvaluator single(measured_, options_);
+    submit(single);
+    return single.Poll(absl::InfiniteDuration()).size() == 1 &&
+           measured_.together.empty();
+  };
+  request_.metrics = {"time", "joules"};
+  EXPECT_TRUE(is_single());
+  request_.metrics = {"joules"};
+  EXPECT_TRUE(is_single());
+  request_.metrics = {"time"};
+  request_.expected = 2 * kLongCallNs;
+  EXPECT_TRUE(is_single());
+  request_.expected = 1000;
+  EXPECT_FALSE(is_single());
+  options_.processes_ahead = 0;
+  EXPECT_TRUE(is_single());
 }
 
 TEST_F(SessionEvaluatorTest, IsReadyOnceAConfigIsCompiled) {
@@ -268,36 +332,36 @@ TEST_F(SessionEvaluatorTest, AProofThatGoesOnHasItsProcessesInTime) {
     // Rounds that most proofs need, then as many more as open meanwhile.
     const int64_t proofs =
         static_cast<int64_t>(measured_.opened.size()) - kInputSets;
-    EXPECT_EQ(proofs, round < 3 ? 5 : round + 5) << round;
+    EXPECT_EQ(proofs, round < 3 ? 5 : round + 4) << round;
   }
 }
 
-// Compilers have the processors first.
-TEST_F(SessionEvaluatorTest,
-       FinalistsAreOpenedSinglyWhileMostOfWhatWaitsCompiles) {
+// Of many that open together the first is open as late as the last.
+TEST_F(SessionEvaluatorTest, NoMoreThanTwoAreOpenedAtATime) {
   options_.processes_ahead = 5;
   options_.finalists_ahead = [] { return true; };
   measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
   SessionEvaluator evaluator(measured_, options_);
-  for (int i = 0; i < 6; ++i) evaluator.Submit(request_);
+  for (int i = 0; i < 8; ++i) evaluator.Submit(request_);
   const size_t of_search = measured_.opened.size();
-  measured_.ready_after = false;
-  const auto poll = [&] {
-    measured_.ready = true;
+  const auto opened = [&] {
     evaluator.Poll(absl::InfiniteDuration());
+    return measured_.opened.size() - of_search;
   };
-  poll();
-  EXPECT_EQ(measured_.opened.size(), of_search + 1);
   measured_.open = false;
-  poll();
-  EXPECT_EQ(measured_.opened.size(), of_search + 1);
+  EXPECT_EQ(opened(), 1);
+  EXPECT_EQ(opened(), 2);
+  EXPECT_EQ(opened(), 2);
   measured_.open = true;
-  poll();
-  EXPECT_EQ(measured_.opened.size(), of_search + 2);
+  EXPECT_EQ(opened(), 3);
   measured_.open = false;
-  measured_.ready_after = true;
-  poll();
-  EXPECT_EQ(measured_.opened.size(), of_search + 3);
+  EXPECT_EQ(opened(), 4);
+  EXPECT_EQ(opened(), 4);
+  // What a round needs is opened for it in any case.
+  request_.purpose = Purpose::kProve;
+  request_.round = 2;
+  evaluator.Submit(request_);
+  EXPECT_EQ(measured_.opened.size() - of_search, 6);
 }
 
 TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
@@ -310,8 +374,11 @@ TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
   }
   EXPECT_EQ(measured_.opened.size(), 1);
   request_.purpose = Purpose::kRank;
+  request_.round = 0;
   evaluator.Submit(request_);
-  EXPECT_EQ(measured_.opened.size(), 1 + kInputSets + 5);
+  EXPECT_EQ(measured_.opened.size(), 2) << "that of the round";
+  evaluator.Poll(absl::InfiniteDuration());
+  EXPECT_EQ(measured_.opened.size(), 4);
 }
 
 TEST_F(SessionEvaluatorTest, TheDefaultIsCompiledBehindTheFirstOfTheSearch) {

@@ -211,11 +211,11 @@ std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
   // errors stand in that column, too.
   constexpr int kRoomForConfigs = 150;
   const int width = format == OutputFormat::kTable ? TerminalWidth() : 0;
-  const bool with_configs =
-      width == 0 || width >= kRoomForConfigs ||
-      std::any_of(
-          summaries.begin(), summaries.end(),
-          [](const TuneSummary& summary) { return !summary.error.empty(); });
+  const bool with_configs = width == 0 || width >= kRoomForConfigs ||
+                            std::any_of(summaries.begin(), summaries.end(),
+                                        [](const TuneSummary& summary) {
+                                          return !summary.error.empty();
+                                        });
   return SummaryTable(summaries, with_configs).Format(format, width);
 }
 

@@ -55,7 +55,9 @@ struct EvaluationOptions {
   std::vector<std::string> metrics;
   // Whether a config may be launched, by what compiling it told: what is
   // refused is INVALID. Empty: all may.
-  std::function<absl::Status(const std::vector<proto::Fact>&)> accept_facts;
+  std::function<absl::Status(const proto::Config&,
+                             const std::vector<proto::Fact>&)>
+      accept_facts;
 };
 
 // Whatever goes wrong with a config is an outcome, never a failed call.
@@ -90,6 +92,18 @@ class Evaluator {
   virtual ~Evaluator() = default;
   virtual Evaluation Evaluate(const proto::Config& config,
                               const EvaluationOptions& options) = 0;
+  // Several that are compared with each other, in their order: sampled in turns
+  // by one process, where that can be done, so that what changes meanwhile is
+  // the same for all.
+  virtual std::vector<Evaluation> EvaluateTogether(
+      const std::vector<proto::Config>& configs,
+      const EvaluationOptions& options) {
+    std::vector<Evaluation> evaluations;
+    for (const proto::Config& config : configs) {
+      evaluations.push_back(Evaluate(config, options));
+    }
+    return evaluations;
+  }
   // Begins to measure and returns at once, where a process waits for nothing
   // else: the next call of Evaluate() has to be the same, and finds it done or
   // under way. False: nothing was begun.

@@ -54,6 +54,10 @@ proto::Outcome OutcomeOfPrepare(const absl::Status& status) {
   }
 }
 
+proto::Outcome OutcomeOfRun(const absl::Status& status) {
+  return absl::IsDataLoss(status) ? proto::WRONG_RESULT : proto::LAUNCH_ERROR;
+}
+
 // The device has no such way of timing; or it failed.
 proto::Outcome OutcomeOfTimer(const absl::Status& status) {
   const proto::Outcome outcome = OutcomeOfPrepare(status);
@@ -326,8 +330,8 @@ void Worker::TellTurn(proto::WorkerReply::Turn turn) const {
   tell_(reply);
 }
 
-proto::WorkerReply Worker::Evaluate(
-    const proto::WorkerRequest::Evaluate& request) {
+proto::WorkerReply Worker::InTurn(
+    absl::FunctionRef<proto::WorkerReply()> evaluate) const {
   const int64_t start_ns = Clock::Real()->NowNs();
   bool waited = false;
   const std::unique_ptr<ops::Turn> turn = device_->TakeTurn([&] {
@@ -336,37 +340,70 @@ proto::WorkerReply Worker::Evaluate(
   });
   const int64_t turn_ns = Clock::Real()->NowNs() - start_ns;
   if (waited) TellTurn(proto::WorkerReply::HAS_IT);
-  proto::WorkerReply reply = EvaluateInTurn(request);
+  proto::WorkerReply reply = evaluate();
   if (waited) reply.set_turn_ns(turn_ns);
   return reply;
 }
 
-proto::WorkerReply Worker::EvaluateInTurn(
-    const proto::WorkerRequest::Evaluate& request) {
+proto::WorkerReply Worker::Load(const proto::Config& config,
+                                std::unique_ptr<ops::Invocation>* invocation) {
   const int64_t prepare_start_ns = Clock::Real()->NowNs();
-  const absl::StatusOr<ops::Artifact> artifact = ArtifactOf(request.config());
+  const absl::StatusOr<ops::Artifact> artifact = ArtifactOf(config);
   if (!artifact.ok()) {
     return Failed(OutcomeOfPrepare(artifact.status()),
                   artifact.status().message());
   }
   const int64_t load_start_ns = Clock::Real()->NowNs();
-  absl::StatusOr<std::unique_ptr<ops::Invocation>> invocation =
-      backend_->Load(*artifact, task_.shape(), request.config(), *device_);
-  if (!invocation.ok()) {
-    return Failed(OutcomeOfPrepare(invocation.status()),
-                  invocation.status().message());
+  absl::StatusOr<std::unique_ptr<ops::Invocation>> loaded =
+      backend_->Load(*artifact, task_.shape(), config, *device_);
+  if (!loaded.ok()) {
+    return Failed(OutcomeOfPrepare(loaded.status()), loaded.status().message());
   }
-  proto::WorkerReply reply;
+  *invocation = *std::move(loaded);
+  proto::WorkerReply reply = Failed(proto::OK, "");
   const int64_t loaded_ns = Clock::Real()->NowNs();
   reply.set_prepare_ns(loaded_ns - prepare_start_ns);
   reply.set_load_ns(loaded_ns - load_start_ns);
   AddFacts(*artifact, &reply);
   reply.set_workspace_bytes((*invocation)->workspace_bytes());
+  return reply;
+}
+
+absl::optional<proto::WorkerReply> Worker::TooShort(
+    const Sampling& sampling) const {
+  if (task_.cache_mode() != proto::COLD || sampling.outcome != proto::OK ||
+      sampling.time_ns >= kMinColdCallNs) {
+    return absl::nullopt;
+  }
+  return Failed(
+      proto::UNSUPPORTED,
+      absl::StrCat("a call takes ", sampling.time_ns,
+                   " ns, too short to be timed with cold caches (at least ",
+                   kMinColdCallNs, " ns)"));
+}
+
+void Worker::FillReply(int64_t started_unix_ns, Sampling sampling,
+                       proto::WorkerReply* reply) const {
+  reply->set_outcome(sampling.outcome);
+  if (sampling.outcome != proto::CONTENDED) {
+    reply->set_time_ns(sampling.time_ns);
+  }
+  sampling.measurement.set_started_unix_ns(started_unix_ns);
+  sampling.measurement.mutable_conditions()->set_page_bytes(
+      operands_->page_bytes());
+  *reply->mutable_measurement() = std::move(sampling.measurement);
+}
+
+proto::WorkerReply Worker::EvaluateInTurn(
+    const proto::WorkerRequest::Evaluate& request) {
+  std::unique_ptr<ops::Invocation> invocation;
+  proto::WorkerReply reply = Load(request.config(), &invocation);
+  if (reply.outcome() != proto::OK) return reply;
   const int64_t sampling_started_unix_ns = Clock::Real()->WallNs();
   const absl::optional<int64_t> busy_before_ns = device_->busy_ns();
   // The first long call of a hopeless config is its last.
   const absl::StatusOr<absl::optional<Sampling>> first =
-      FirstCall(request, **invocation);
+      FirstCall(request, *invocation);
   if (!first.ok()) {
     return Failed(OutcomeOfTimer(first.status()), first.status().message());
   }
@@ -374,11 +411,9 @@ proto::WorkerReply Worker::EvaluateInTurn(
   if (sampling->outcome != proto::CENSORED) {
     // Right first: nothing counts of what was not checked.
     int64_t check_start_ns = Clock::Real()->NowNs();
-    const auto results = RunChecked(request.input_seed(), **invocation);
+    const auto results = RunChecked(request.input_seed(), *invocation);
     if (!results.ok()) {
-      return Failed(absl::IsDataLoss(results.status()) ? proto::WRONG_RESULT
-                                                       : proto::LAUNCH_ERROR,
-                    results.status().message());
+      return Failed(OutcomeOfRun(results.status()), results.status().message());
     }
     // Where the device is far, it is timed meanwhile.
     const std::shared_future<absl::StatusOr<double>> error =
@@ -388,7 +423,7 @@ proto::WorkerReply Worker::EvaluateInTurn(
       return Failed(proto::WRONG_RESULT, error.get().status().message());
     }
     const absl::StatusOr<std::unique_ptr<ops::Timer>> timer =
-        MakeTimer(request.input_seed(), **invocation);
+        MakeTimer(request.input_seed(), *invocation);
     const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
     if (timer.ok()) {
       sampling = TakeSamples(request.sampling(), **timer, *monitor,
@@ -409,14 +444,7 @@ proto::WorkerReply Worker::EvaluateInTurn(
     }
     monitor->Fill(sampling->measurement.mutable_conditions());
     (*timer)->Fill(&sampling->measurement);
-    if (task_.cache_mode() == proto::COLD && sampling->outcome == proto::OK &&
-        sampling->time_ns < kMinColdCallNs) {
-      return Failed(proto::UNSUPPORTED,
-                    absl::StrCat("a call takes ", sampling->time_ns,
-                                 " ns, too short to be timed with cold caches "
-                                 "(at least ",
-                                 kMinColdCallNs, " ns)"));
-    }
+    if (const auto too_short = TooShort(*sampling)) return *too_short;
     if (sampling->outcome == proto::OK) {
       const absl::Status status =
           Meter(request, **timer, &sampling->measurement);
@@ -436,15 +464,82 @@ proto::WorkerReply Worker::EvaluateInTurn(
   if (const auto busy_ns = device_->busy_ns(); busy_ns && busy_before_ns) {
     reply.set_busy_ns(*busy_ns - *busy_before_ns);
   }
-  reply.set_outcome(sampling->outcome);
-  if (sampling->outcome != proto::CONTENDED) {
-    reply.set_time_ns(sampling->time_ns);
-  }
-  sampling->measurement.set_started_unix_ns(sampling_started_unix_ns);
-  sampling->measurement.mutable_conditions()->set_page_bytes(
-      operands_->page_bytes());
-  *reply.mutable_measurement() = std::move(sampling->measurement);
+  FillReply(sampling_started_unix_ns, *std::move(sampling), &reply);
   return reply;
+}
+
+proto::WorkerReply Worker::EvaluateTogetherInTurn(
+    const proto::WorkerRequest::EvaluateTogether& request) {
+  struct Member {
+    proto::WorkerReply reply;
+    std::unique_ptr<ops::Invocation> invocation;
+    absl::optional<ops::CheckedOperands::Results> results;
+    std::shared_future<absl::StatusOr<double>> error;
+    std::unique_ptr<ops::Timer> timer;
+  };
+  std::vector<Member> members(request.configs_size());
+  const int64_t started_unix_ns = Clock::Real()->WallNs();
+  const absl::optional<int64_t> busy_before_ns = device_->busy_ns();
+  const int64_t check_start_ns = Clock::Real()->NowNs();
+  for (size_t i = 0; i < members.size(); ++i) {
+    Member& member = members[i];
+    member.reply =
+        Load(request.configs(static_cast<int>(i)), &member.invocation);
+    if (member.reply.outcome() != proto::OK) return member.reply;
+    auto results = RunChecked(request.input_seed(), *member.invocation);
+    if (!results.ok()) {
+      return Failed(OutcomeOfRun(results.status()), results.status().message());
+    }
+    member.results = *std::move(results);
+    member.error = Compared(*member.results, /*beside=*/operands_->far());
+  }
+  int64_t check_ns = Clock::Real()->NowNs() - check_start_ns;
+  std::vector<ops::Timer*> timers;
+  for (Member& member : members) {
+    auto timer = MakeTimer(request.input_seed(), *member.invocation);
+    if (!timer.ok()) {
+      return Failed(OutcomeOfTimer(timer.status()), timer.status().message());
+    }
+    member.timer = *std::move(timer);
+    timers.push_back(member.timer.get());
+  }
+  const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
+  absl::StatusOr<std::vector<Sampling>> samplings =
+      TakeSamplesInTurns(request.sampling(), timers, *monitor);
+  const int64_t last_check_start_ns = Clock::Real()->NowNs();
+  for (const Member& member : members) {
+    if (!member.error.get().ok()) {
+      return Failed(proto::WRONG_RESULT, member.error.get().status().message());
+    }
+  }
+  if (!samplings.ok()) {
+    return Failed(proto::LAUNCH_ERROR, samplings.status().message());
+  }
+  if (const absl::Status sound = operands_->CheckInputsAndGuards();
+      !sound.ok()) {
+    (void)operands_->Repair();
+    return Failed(proto::WRONG_RESULT, sound.message());
+  }
+  check_ns += Clock::Real()->NowNs() - last_check_start_ns;
+  proto::WorkerReply together = Failed(proto::OK, "");
+  const auto count = static_cast<int64_t>(members.size());
+  const absl::optional<int64_t> busy_ns = device_->busy_ns();
+  for (size_t i = 0; i < members.size(); ++i) {
+    Sampling& sampling = (*samplings)[i];
+    const absl::optional<proto::WorkerReply> too_short = TooShort(sampling);
+    if (too_short) return *too_short;
+    proto::WorkerReply& reply = *together.add_together();
+    reply = std::move(members[i].reply);
+    reply.set_error_in_tolerances(*members[i].error.get());
+    reply.set_check_ns(check_ns / count);
+    if (busy_ns && busy_before_ns) {
+      reply.set_busy_ns((*busy_ns - *busy_before_ns) / count);
+    }
+    monitor->Fill(sampling.measurement.mutable_conditions());
+    members[i].timer->Fill(&sampling.measurement);
+    FillReply(started_unix_ns, std::move(sampling), &reply);
+  }
+  return together;
 }
 
 proto::WorkerReply Worker::Answer(const proto::WorkerRequest& request) {
@@ -464,7 +559,11 @@ proto::WorkerReply Worker::Answer(const proto::WorkerRequest& request) {
     return status.ok() ? Failed(proto::OK, "")
                        : Failed(proto::LAUNCH_ERROR, status.message());
   }
-  return Evaluate(request.evaluate());
+  return InTurn([&] {
+    return request.has_evaluate_together()
+               ? EvaluateTogetherInTurn(request.evaluate_together())
+               : EvaluateInTurn(request.evaluate());
+  });
 }
 
 int RunWorker(int argc, char** argv) {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
@@ -76,10 +77,17 @@ class Worker {
   absl::Status MakeReady(const proto::WorkerRequest::MakeReady& request);
   // What another thread makes of the seed, if it does.
   void TakeMadeAhead(uint64_t input_seed);
-  proto::WorkerReply Evaluate(const proto::WorkerRequest::Evaluate& request);
   proto::WorkerReply EvaluateInTurn(
       const proto::WorkerRequest::Evaluate& request);
+  proto::WorkerReply EvaluateTogetherInTurn(
+      const proto::WorkerRequest::EvaluateTogether& request);
+  // What `evaluate` answers once the device is this process's.
+  proto::WorkerReply InTurn(
+      absl::FunctionRef<proto::WorkerReply()> evaluate) const;
   void TellTurn(proto::WorkerReply::Turn turn) const;
+  // OK, with what loading it took and told, or why it cannot be launched.
+  proto::WorkerReply Load(const proto::Config& config,
+                          std::unique_ptr<ops::Invocation>* invocation);
 
   // The config's code, from the cache or compiled here.
   absl::StatusOr<ops::Artifact> ArtifactOf(const proto::Config& config) const;
@@ -92,6 +100,10 @@ class Worker {
       ops::Invocation& invocation);
   absl::StatusOr<std::unique_ptr<ops::Timer>> MakeTimer(
       uint64_t input_seed, ops::Invocation& invocation);
+  // What is to be said instead of a time with cold caches, if it is too short.
+  absl::optional<proto::WorkerReply> TooShort(const Sampling& sampling) const;
+  void FillReply(int64_t started_unix_ns, Sampling sampling,
+                 proto::WorkerReply* reply) const;
   // Adds what the meters say of `request.metrics` to a measurement that is OK.
   absl::Status Meter(const proto::WorkerRequest::Evaluate& request,
                      ops::Timer& timer, proto::Measurement* measurement);

@@ -420,7 +420,7 @@ proto::WorkerRequest RequestFor(const proto::Config& config,
 }  // namespace
 
 absl::optional<Evaluation> WorkerEvaluator::Refused(
-    const EvaluationOptions& options,
+    const proto::Config& config, const EvaluationOptions& options,
     const absl::optional<Compiled>& compiled) const {
   if (!compiled.has_value()) return absl::nullopt;
   Evaluation evaluation;
@@ -429,7 +429,7 @@ absl::optional<Evaluation> WorkerEvaluator::Refused(
   evaluation.facts = compiled->facts;
   if (compiled->outcome != proto::OK) return evaluation;
   if (!options.accept_facts) return absl::nullopt;
-  const absl::Status accepted = options.accept_facts(compiled->facts);
+  const absl::Status accepted = options.accept_facts(config, compiled->facts);
   if (accepted.ok()) return absl::nullopt;
   evaluation.outcome = proto::INVALID;
   evaluation.detail = std::string(accepted.message());
@@ -449,27 +449,97 @@ bool WorkerEvaluator::Begin(const proto::Config& config,
   const std::string key = KeyOf(config);
   const absl::optional<Compiled> compiled =
       key.empty() ? absl::nullopt : CompiledOf(key);
-  if ((!key.empty() && !compiled) || Refused(options, compiled)) return false;
+  if ((!key.empty() && !compiled) || Refused(config, options, compiled))
+    return false;
   begun_ = slot->second.worker->Send(RequestFor(config, options)).ok();
   return begun_;
 }
 
+absl::optional<Compiled> WorkerEvaluator::AwaitCompiled(
+    const proto::Config& config) {
+  const std::string key = KeyOf(config);
+  if (key.empty()) return absl::nullopt;
+  Prepare(config);
+  AwaitReady({config}, absl::InfiniteDuration());
+  return CompiledOf(key);
+}
+
+int64_t WorkerEvaluator::CompileTimeOf(const proto::Config& config,
+                                       const Compiled& compiled) {
+  return told_.insert(KeyOf(config)).second ? compiled.compile_ns : 0;
+}
+
+std::vector<Evaluation> WorkerEvaluator::EvaluateTogether(
+    const std::vector<proto::Config>& configs,
+    const EvaluationOptions& options) {
+  if (auto together = TryTogether(configs, options)) return *together;
+  return Evaluator::EvaluateTogether(configs, options);
+}
+
+absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
+    const std::vector<proto::Config>& configs,
+    const EvaluationOptions& options) {
+  // Windows of a meter are long, and one config's alone.
+  if (configs.size() < 2 || !options.metrics.empty() || options.fresh_process) {
+    return absl::nullopt;
+  }
+  OPTRAIL_CHECK(!begun_);
+  std::vector<absl::optional<Compiled>> compiled;
+  for (const proto::Config& config : configs) {
+    compiled.push_back(AwaitCompiled(config));
+    if (Refused(config, options, compiled.back())) return absl::nullopt;
+  }
+  const int64_t start_ns = Clock::Real()->NowNs();
+  const Round round = options.process_of_round;
+  StopOthers(round);
+  OpenTogether(round, options);
+  if (Ready(round, options.input_seed).outcome() != proto::OK) {
+    return absl::nullopt;
+  }
+  Slot& slot = slots_[round];
+  const int64_t ready_ns = Clock::Real()->NowNs();
+  const auto count = static_cast<int64_t>(configs.size());
+  slot.configs += static_cast<int>(count);
+  slot.last_used = ++uses_;
+  proto::WorkerRequest request;
+  proto::WorkerRequest::EvaluateTogether& together =
+      *request.mutable_evaluate_together();
+  for (const proto::Config& config : configs) *together.add_configs() = config;
+  *together.mutable_sampling() = options.sampling;
+  together.set_input_seed(options.input_seed);
+  proto::WorkerReply reply;
+  {
+    const CompilePause pause(compilers_.get());
+    reply = slot.worker->Ask(request, count * options_.config_deadline);
+  }
+  if (reply.outcome() != proto::OK || reply.together_size() != count) {
+    Stop(round);
+    return absl::nullopt;
+  }
+  const int64_t turn_ns = reply.turn_ns();
+  const int64_t took_ns = Clock::Real()->NowNs() - ready_ns - turn_ns;
+  std::vector<Evaluation> evaluations;
+  for (size_t i = 0; i < configs.size(); ++i) {
+    Evaluation evaluation = EvaluationOf(reply.together(static_cast<int>(i)));
+    evaluation.elapsed_ns = std::max<int64_t>(0, took_ns / count);
+    if (i == 0) {
+      evaluation.turn_ns = turn_ns;
+      evaluation.unpaid_ns = ready_ns - start_ns + turn_ns;
+    }
+    if (compiled[i].has_value()) {
+      evaluation.prepare_ns = CompileTimeOf(configs[i], *compiled[i]);
+      evaluation.facts = compiled[i]->facts;
+    }
+    evaluations.push_back(std::move(evaluation));
+  }
+  return evaluations;
+}
+
 Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
                                      const EvaluationOptions& options) {
-  absl::optional<Compiled> compiled;
-  // Told once: what is measured again, or another config's code, was not
-  // compiled again.
-  int64_t compile_ns = 0;
-  const std::string key = KeyOf(config);
-  if (!key.empty()) {
-    Prepare(config);
-    AwaitReady({config}, absl::InfiniteDuration());
-    compiled = CompiledOf(key);
-  }
-  if (compiled.has_value()) {
-    compile_ns = told_.insert(key).second ? compiled->compile_ns : 0;
-  }
-  if (auto refused = Refused(options, compiled)) {
+  const absl::optional<Compiled> compiled = AwaitCompiled(config);
+  const int64_t compile_ns = compiled ? CompileTimeOf(config, *compiled) : 0;
+  if (auto refused = Refused(config, options, compiled)) {
     refused->prepare_ns = compile_ns;
     return *std::move(refused);
   }

@@ -73,6 +73,11 @@ class WorkerEvaluator : public Evaluator {
 
   Evaluation Evaluate(const proto::Config& config,
                       const EvaluationOptions& options) override;
+  // One after the other where something goes wrong with any of them: nobody
+  // could say with which.
+  std::vector<Evaluation> EvaluateTogether(
+      const std::vector<proto::Config>& configs,
+      const EvaluationOptions& options) override;
   bool Begin(const proto::Config& config,
              const EvaluationOptions& options) override;
   int CompileAhead(const proto::Config& example) override;
@@ -124,8 +129,17 @@ class WorkerEvaluator : public Evaluator {
   proto::WorkerReply Ready(Round round, uint64_t input_seed);
   // nullopt: it can be launched. Else what became of it, as compiling told.
   absl::optional<Evaluation> Refused(
-      const EvaluationOptions& options,
+      const proto::Config& config, const EvaluationOptions& options,
       const absl::optional<Compiled>& compiled) const;
+  // nullopt: something was wrong with one of them, or with all.
+  absl::optional<std::vector<Evaluation>> TryTogether(
+      const std::vector<proto::Config>& configs,
+      const EvaluationOptions& options);
+  // Waits for the compiler; nullopt where none is needed.
+  absl::optional<Compiled> AwaitCompiled(const proto::Config& config);
+  // Told once: what is measured again, or another config's code, was not
+  // compiled again.
+  int64_t CompileTimeOf(const proto::Config& config, const Compiled& compiled);
   void Stop(Round round);
   // Those that were opened ahead and not used yet.
   void StopAhead();

@@ -342,6 +342,41 @@ TEST_F(WorkerEvaluatorTest, AProcessThatDiesWhileItWaitsIsReplaced) {
   EXPECT_EQ(evaluator.workers_started(), 2);
 }
 
+TEST_F(WorkerEvaluatorTest, ThoseThatAreComparedShareAProcess) {
+  options_.process_of_round = 3;
+  const auto config = [](const std::string& behaviour, int work) {
+    return *ParseConfig(absl::StrCat("behaviour=", behaviour, ",work=", work));
+  };
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  const std::vector<Evaluation> sound =
+      evaluator.EvaluateTogether({config("ok", 1), config("ok", 4)}, options_);
+  ASSERT_EQ(sound.size(), 2);
+  EXPECT_EQ(evaluator.workers_started(), 1);
+  for (const Evaluation& one : sound) {
+    ASSERT_TRUE(LeavesNothingBehind(one.outcome)) << one.detail;
+    EXPECT_LE(*one.error_in_tolerances, 1);
+    EXPECT_GT(one.elapsed_ns, 0);
+  }
+  // One of each at a time.
+  EXPECT_EQ(sound[0].measurement->sample_ns_size(),
+            sound[1].measurement->sample_ns_size());
+  EXPECT_EQ(sound[0].measurement->started_unix_ns(),
+            sound[1].measurement->started_unix_ns());
+  // What goes wrong is the outcome of the one that did it, and of no other.
+  for (const auto& [behaviour, outcome] :
+       {std::pair<std::string, proto::Outcome>("write_nan",
+                                               proto::WRONG_RESULT),
+        {"crash", proto::CRASHED},
+        {"write_before", proto::WRONG_RESULT}}) {
+    const std::vector<Evaluation> mixed = evaluator.EvaluateTogether(
+        {config("ok", 1), config(behaviour, 1), config("ok", 4)}, options_);
+    ASSERT_EQ(mixed.size(), 3);
+    EXPECT_TRUE(LeavesNothingBehind(mixed[0].outcome)) << mixed[0].detail;
+    EXPECT_EQ(mixed[1].outcome, outcome) << behaviour;
+    EXPECT_TRUE(LeavesNothingBehind(mixed[2].outcome)) << mixed[2].detail;
+  }
+}
+
 TEST_F(WorkerEvaluatorTest, AConfigThatIsNoneOfTheSpaceIsInvalid) {
   WorkerEvaluator evaluator(entry_.task, worker_);
   const Evaluation evaluation =
@@ -440,7 +475,8 @@ TEST_F(CompilingTest, WhatTheCompilerToldIsInTheTrialAlsoFromTheCache) {
 
 TEST_F(CompilingTest, FactsKeepAConfigFromBeingLaunched) {
   WorkerEvaluator evaluator(entry_.task, worker_);
-  options_.accept_facts = [](const std::vector<proto::Fact>& facts) {
+  options_.accept_facts = [](const proto::Config&,
+                             const std::vector<proto::Fact>& facts) {
     return facts[0].value() <= 32
                ? absl::OkStatus()
                : absl::InvalidArgumentError("too many registers");
@@ -550,7 +586,7 @@ TEST_F(CompilingTest, APoolThatEndsTakesItsCompilersAlong) {
 
 // One hangs for as long as it is let; the others are all measured before.
 TEST_F(CompilingTest, AnOutlierHoldsUpNobodyButItself) {
-  worker_.compile_deadline = absl::Seconds(15);
+  worker_.compile_deadline = absl::Seconds(6);
   CompilePoolOptions pool = CompilePoolFor(proto::CPU, 1, worker_);
   pool.cores.resize(1);
   pool.cores.push_back(pool.cores[0]);  // two processes on any machine

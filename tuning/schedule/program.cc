@@ -52,6 +52,15 @@ Access Composed(const Access& outer, const Access& inner) {
   return access;
 }
 
+bool Same(const Access& a, const Access& b) {
+  return a.of_input == b.of_input && a.source == b.source &&
+         std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+                    [](const AccessIndex& i, const AccessIndex& j) {
+                      return i.affine == j.affine &&
+                             i.coefficients == j.coefficients;
+                    });
+}
+
 // How far apart the first and the last element lie that are read by loops with
 // so many turns, and one more.
 int64_t RangeOf(const AccessIndex& index, const std::vector<int64_t>& turns) {
@@ -109,8 +118,17 @@ std::vector<Reader> Program::Readers(int s) const {
 }
 
 bool Program::ReadsReduction(int s) const {
+  // A chain of stencils reads its first stage on thousands of paths, which come
+  // to a few accesses.
+  std::vector<Access> seen;
   const std::function<bool(const Access&)> along = [&](const Access& access) {
     if (access.of_input) return false;
+    if (std::any_of(seen.begin(), seen.end(), [&](const Access& earlier) {
+          return Same(earlier, access);
+        })) {
+      return false;
+    }
+    seen.push_back(access);
     const Stage& source = stage(access.source);
     if (!source.HasReduction()) {
       // Through what may be inlined.

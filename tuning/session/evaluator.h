@@ -36,6 +36,9 @@ struct Request {
   // round shares its conditions (one fresh process that measures nothing else,
   // one set of inputs), and no two rounds do.
   int64_t round = 0;
+  // How many readings of the round are asked for at once, this one included:
+  // they may be taken together, once all of them are here.
+  int of_round = 1;
   // What is to be read; the first is raced on.
   std::vector<std::string> metrics;
   // In the first metric, which is to be minimised: what is surely beyond is

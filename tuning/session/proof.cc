@@ -53,7 +53,8 @@ bool PairedProof::Narrow() const {
 bool PairedProof::Open(absl::Duration spent) {
   if (rounds() < options_.min_rounds) return true;
   const bool all_rounds = rounds() >= options_.max_rounds;
-  const bool last = all_rounds || spent >= options_.max_time;
+  const bool last =
+      all_rounds || (options_.max_time && spent >= *options_.max_time);
   if (evidence_.rounds < rounds()) {
     if (!last) return true;
     Look();

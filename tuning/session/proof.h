@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/paired_test.h"
 #include "tuning/proto/session.pb.h"
 
@@ -33,12 +34,13 @@ struct ProofOptions {
   double confidence = .95;
   // The rounds end when the interval of the gain is within this on either side
   // (of a gain that is more than the whole, as of a throughput, within this
-  // part of it). Or after so many rounds, or so much time; never before
-  // min_rounds.
+  // part of it). Or after so many rounds, or so much time (by default a session
+  // says: as long as its search took, 3 s at least and a minute at most); never
+  // before min_rounds.
   double half_width = .01;
   int min_rounds = 5;
   int max_rounds = 4000;
-  absl::Duration max_time = absl::Minutes(1);
+  absl::optional<absl::Duration> max_time;
   // Gains below this are not worth another config.
   double min_gain = .005;
 };

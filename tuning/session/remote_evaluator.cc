@@ -39,6 +39,7 @@ proto::EvaluatorRequest ToProto(const Request& request) {
   *submit.mutable_config() = request.config;
   submit.set_purpose(static_cast<int>(request.purpose));
   submit.set_round(request.round);
+  submit.set_of_round(request.of_round);
   for (const std::string& metric : request.metrics) submit.add_metrics(metric);
   if (request.hopeless_above) {
     submit.set_hopeless_above(*request.hopeless_above);
@@ -54,6 +55,7 @@ Request FromProto(const proto::EvaluatorRequest::Submit& submit) {
   request.config = submit.config();
   request.purpose = static_cast<Purpose>(submit.purpose());
   request.round = submit.round();
+  request.of_round = submit.of_round();
   request.metrics.assign(submit.metrics().begin(), submit.metrics().end());
   if (submit.has_hopeless_above()) {
     request.hopeless_above = submit.hopeless_above();
@@ -146,6 +148,7 @@ absl::StatusOr<Offer> RemoteEvaluator::Connect() {
   Offer offer;
   offer.compile_ahead = opened.compile_ahead();
   offer.measure_slots = opened.measure_slots();
+  offer.begins_ahead = opened.begins_ahead();
   return offer;
 }
 
@@ -240,6 +243,7 @@ absl::Status ServeEvaluator(FrameChannel& channel, Evaluator& evaluator,
           if (offer.ok()) {
             opened.set_compile_ahead(offer->compile_ahead);
             opened.set_measure_slots(offer->measure_slots);
+            opened.set_begins_ahead(offer->begins_ahead);
           } else {
             opened.set_refused(std::string(offer.status().message()));
           }

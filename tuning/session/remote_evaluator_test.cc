@@ -67,6 +67,23 @@ class Scripted : public OneAtATime {
   }
 };
 
+// Takes readings of a round at once: one that comes alone fails.
+class Together : public Scripted {
+ public:
+  absl::StatusOr<Offer> Open(const proto::Task& task) override {
+    Offer offer;
+    offer.begins_ahead = true;
+    return offer;
+  }
+  Answer Evaluate(const Request& request) override {
+    Answer answer = Scripted::Evaluate(request);
+    if (request.purpose != Purpose::kSearch && request.of_round == 1) {
+      answer.trial.set_outcome(proto::CRASHED);
+    }
+    return answer;
+  }
+};
+
 // Breaks the connection after so many answers.
 class Breaking : public Scripted {
  public:
@@ -96,10 +113,12 @@ int Serve(const std::string& how) {
   const proto::WorkerIdentity who = Who(words[1]);
   int answers = -1;
   OPTRAIL_CHECK(absl::SimpleAtoi(words[2], &answers));
-  if (words[0] == "pipe") {
+  if (words[0] == "pipe" || words[0] == "together") {
     Scripted scripted;
+    Together together;
+    Scripted& served = words[0] == "pipe" ? scripted : together;
     auto channel = FrameChannel::TakeStandardStreams();
-    return ServeEvaluator(**channel, scripted, who).ok() ? 0 : 1;
+    return ServeEvaluator(**channel, served, who).ok() ? 0 : 1;
   }
   const auto listener = ListenOn(words[0]);
   if (!listener.ok()) return 1;
@@ -163,11 +182,12 @@ class RemoteEvaluatorTest : public ::testing::Test {
     children_.push_back(pid);
   }
 
-  ConnectFunction ByPipe(const std::string& build) {
-    return [this, build]() -> absl::StatusOr<std::unique_ptr<FrameChannel>> {
+  ConnectFunction ByPipe(const std::string& build,
+                         const std::string& how = "pipe") {
+    return [=]() -> absl::StatusOr<std::unique_ptr<FrameChannel>> {
       int to[2], from[2];
       OPTRAIL_CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0);
-      Start(absl::StrCat("pipe,", build, ",-1"), to[0], from[1]);
+      Start(absl::StrCat(how, ",", build, ",-1"), to[0], from[1]);
       close(to[0]);
       close(from[1]);
       return std::make_unique<FrameChannel>(from[0], to[1]);
@@ -219,6 +239,17 @@ TEST_F(RemoteEvaluatorTest, PipeAndSocketGiveTheSameSessionToTheByte) {
   const auto socketed = Run(by_socket);
   ASSERT_TRUE(socketed.ok()) << socketed.status();
   EXPECT_TRUE(socketed->SerializeAsString() == expected->SerializeAsString());
+}
+
+TEST_F(RemoteEvaluatorTest, WhatIsReadTogetherIsAskedForAtOnceElsewhereToo) {
+  Together here;
+  const auto expected = Run(here);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  RemoteEvaluator there("pipe", ByPipe("one", "together"), Who("one"));
+  const auto session = Run(there);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_GE(session->proof().rounds(), 5) << "none was read alone";
+  EXPECT_TRUE(session->SerializeAsString() == expected->SerializeAsString());
 }
 
 TEST_F(RemoteEvaluatorTest, AWorkerOfAnotherBuildIsRefusedByName) {

@@ -24,6 +24,7 @@ constexpr double kNoise = 0.002;
 
 // A proof may take as long as the search took, or the least.
 constexpr absl::Duration kLeastProofTime = absl::Seconds(3);
+constexpr absl::Duration kMostProofTime = absl::Minutes(1);
 // A busy machine makes a reading twice too slow now and then, and the least of
 // many is a lucky one: what took this many times as long is not read again.
 constexpr double kHopeless = 4;
@@ -496,7 +497,7 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
       ticket = expected->second;
       expected_readings_.erase(expected);
     } else {
-      ticket = SubmitReading(of_proof, round, finalist);
+      ticket = SubmitReading(of_proof, round, finalist, /*of_round=*/1);
     }
     while (answers_.count(ticket) == 0) {
       std::vector<Answer> answers = evaluator_.Poll(absl::InfiniteDuration());
@@ -536,19 +537,26 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
 void Session::ExpectReadings(bool of_proof, int round,
                              const std::vector<int>& finalists) {
   if (!begins_ahead_) return;
+  std::vector<int> unread;
   for (const int finalist : finalists) {
-    const std::tuple<bool, int, int> key = {of_proof, round, finalist};
-    if (journaled_readings_.count(key) > 0) continue;
-    expected_readings_[key] = SubmitReading(of_proof, round, finalist);
+    if (journaled_readings_.count({of_proof, round, finalist}) == 0) {
+      unread.push_back(finalist);
+    }
+  }
+  for (const int finalist : unread) {
+    expected_readings_[{of_proof, round, finalist}] = SubmitReading(
+        of_proof, round, finalist, static_cast<int>(unread.size()));
   }
 }
 
-int64_t Session::SubmitReading(bool of_proof, int round, int finalist) {
+int64_t Session::SubmitReading(bool of_proof, int round, int finalist,
+                               int of_round) {
   Request request;
   request.ticket = ++last_ticket_;
   request.config = session_.finalists(finalist).config();
   request.purpose = of_proof ? Purpose::kProve : Purpose::kRank;
   request.round = round;
+  request.of_round = of_round;
   request.metrics = MetricsOf(objectives_);
   if (session_.finalists(finalist).has_time_ns()) {
     request.expected = session_.finalists(finalist).time_ns();
@@ -675,7 +683,8 @@ std::vector<int> Session::InDoubt(const std::vector<int>& candidates) const {
 }
 
 absl::Duration Session::MostProofTime(absl::Duration search) const {
-  return std::min(setup_.proof.max_time, std::max(kLeastProofTime, search));
+  return setup_.proof.max_time.value_or(
+      std::min(kMostProofTime, std::max(kLeastProofTime, search)));
 }
 
 absl::StatusOr<std::vector<int>> Session::Rank() {

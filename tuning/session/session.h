@@ -221,7 +221,7 @@ class Session {
   void ExpectReadings(bool of_proof, int round,
                       const std::vector<int>& finalists);
   // The request's ticket.
-  int64_t SubmitReading(bool of_proof, int round, int finalist);
+  int64_t SubmitReading(bool of_proof, int round, int finalist, int of_round);
   void AccountReading(const Reading& reading);
   // The cost of a reading; nullopt if it has none. A failure disqualifies.
   absl::optional<double> CostOfReading(const Reading& reading);

@@ -318,6 +318,38 @@ TEST_F(SessionTest, PrefersTheDefaultToAGainTooSmallToMatter) {
   EXPECT_NEAR(session->proof().gain(), .001, .0005);
 }
 
+TEST_F(SessionTest, AProofEndsWithTheTimeThatItWasGiven) {
+  // Ratios of rounds vary by a fifth: nothing is known within 1% soon.
+  class Noisy : public FakeEvaluator {
+   public:
+    Answer Evaluate(const Request& request) override {
+      Answer answer = FakeEvaluator::Evaluate(request);
+      if (request.purpose == Purpose::kProve) {
+        SetTime(answer.trial.time_ns() * (1 + .2 * (++readings_ % 3)),
+                answer.trial);
+      }
+      return answer;
+    }
+
+   private:
+    int readings_ = 0;
+  };
+  std::vector<int> rounds;
+  for (const absl::Duration time : {absl::Nanoseconds(1), absl::Seconds(1)}) {
+    Noisy evaluator;
+    setup_.proof.max_time = time;
+    setup_.journal_directory += "x";
+    const auto session = Run(evaluator);
+    ASSERT_TRUE(session.ok()) << session.status();
+    if (rounds.empty()) {
+      EXPECT_EQ(session->proof().end(), proto::PROOF_TIME_SPENT);
+    }
+    rounds.push_back(session->proof().rounds());
+  }
+  EXPECT_EQ(rounds[0], setup_.proof.min_rounds);
+  EXPECT_GT(rounds[1], rounds[0]);
+}
+
 TEST_F(SessionTest, TheProofIsOfRoundsThatHadNoPartInTheChoice) {
   setup_.header.mutable_budget()->set_trials(1000);
   // Whatever chooses sees the best as twice as fast as it is.
@@ -778,6 +810,7 @@ class ManySlots : public Evaluator {
   void Submit(Request request) override {
     submitted.push_back(CanonicalText(request.config));
     const bool of_round = request.purpose != Purpose::kSearch;
+    most_asked_at_once = std::max(most_asked_at_once, request.of_round);
     waiting_.push_back(std::move(request));
     if (of_round) {
       most_of_round =
@@ -806,7 +839,7 @@ class ManySlots : public Evaluator {
   void Cancel(int64_t) override {}
 
   bool begins_ahead = false;
-  int most_in_flight = 0, most_of_round = 0;
+  int most_in_flight = 0, most_of_round = 0, most_asked_at_once = 0;
   int losses = 0;
   int stop_after = -1;
   std::vector<std::string> submitted;
@@ -850,6 +883,7 @@ TEST_F(SessionTest, ReadingsOfARoundThatAreAskedForAtOnceAreTheSame) {
     const auto session = RunSession(setup_, evaluator, clock_);
     ASSERT_TRUE(session.ok()) << session.status();
     EXPECT_EQ(evaluator.most_of_round, begins_ahead ? setup_.finalists : 1);
+    EXPECT_EQ(evaluator.most_asked_at_once, evaluator.most_of_round);
     sessions.push_back(*session);
     ASSERT_TRUE(RemoveSessionJournal(setup_).ok());
   }

@@ -30,6 +30,16 @@ class Cursor {
       ++column_;
     }
   }
+  // To the begin of a line, or the end of the text.
+  void SkipToLine(int line) {
+    while (line_ < line && !AtEnd()) {
+      const size_t end = text_.find('\n', position_);
+      if (end == absl::string_view::npos) return Advance(text_.size());
+      position_ = end + 1;
+      ++line_;
+      column_ = 1;
+    }
+  }
   void Advance(size_t count) {
     for (size_t i = 0; i < count; ++i) Advance();
   }
@@ -90,6 +100,7 @@ TextLocation LocateInString(absl::string_view text, TextLocation field,
     return at.line < field.line ||
            (at.line == field.line && at.column < field.column);
   };
+  cursor.SkipToLine(field.line);
   while (!cursor.AtEnd() && before()) cursor.Advance();
   while (absl::ascii_isalnum(cursor.Peek()) || cursor.Peek() == '_') {
     cursor.Advance();

@@ -338,8 +338,13 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
         ", ", neighbour.threads(), " threads");
     return result;
   }
+  const Entry* beyond = nullptr;  // the first that is too far
   for (const Candidate& candidate : candidates) {
     const Entry& entry = *candidate.entry;
+    if (candidate.distance > kFarthest) {
+      if (beyond == nullptr) beyond = &entry;
+      continue;
+    }
     if (!Accepts(request, entry.config)) continue;
     LookupResult result = Found(LookupSource::kNearest, entry, request);
     result.shape_distance = candidate.shape_distance;
@@ -358,9 +363,12 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
     return result;
   }
   LookupResult result;
-  result.warning =
-      absl::StrCat(warning, "no tuned config fits ", DescribeRequest(request),
-                   "; the default is used");
+  result.warning = absl::StrCat(
+      warning, "no tuned config fits ", DescribeRequest(request),
+      beyond == nullptr ? ""
+                        : absl::StrCat(" (the next one, of ",
+                                       beyond->tuned.shape(), ", is too far)"),
+      "; the default is used");
   return result;
 }
 

@@ -130,7 +130,7 @@ TEST(StoreTest, AnotherKernelIsUnverified) {
 TEST(StoreTest, FallsBackToTheNearestShapeThatIsValid) {
   StoreOptions options;
   options.checked_in = {File(
-      "hw-a", {Tuned("m=64,n=64/f32", "u=1"), Tuned("m=256,n=64/f32", "u=2"),
+      "hw-a", {Tuned("m=128,n=64/f32", "u=1"), Tuned("m=256,n=64/f32", "u=2"),
                Tuned("m=120,n=64/f16", "u=3")})};
   const TunedConfigStore store = LoadOrDie(options);
   Query query("m=128,n=128/f32");
@@ -148,6 +148,23 @@ TEST(StoreTest, FallsBackToTheNearestShapeThatIsValid) {
   const ConfigPredicate predicate(not_two);
   query.request.is_valid = &predicate;
   EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "u=1");
+}
+
+TEST(StoreTest, WhatIsFarAwayIsNotUsed) {
+  StoreOptions options;
+  options.checked_in = {File("hw-a", {Tuned("m=64,n=64/f32", "u=1")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query near("m=128,n=128/f32");
+  EXPECT_EQ(ConfigOf(store.Lookup(near.request)), "u=1");
+  // Nor what was measured otherwise, at the same distance.
+  near.request.threads = 2;
+  EXPECT_EQ(ConfigOf(store.Lookup(near.request)), "none");
+
+  Query far("m=128,n=129/f32");
+  const LookupResult found = store.Lookup(far.request);
+  EXPECT_EQ(found.source, LookupSource::kDefault);
+  EXPECT_THAT(found.warning, HasSubstr("(the next one, of m=64,n=64/f32, is "
+                                       "too far); the default is used"));
 }
 
 TEST(StoreTest, WhatIsOnlyForItsOwnKeyHasNoNeighbours) {
@@ -208,7 +225,7 @@ TEST(StoreTest, AnInvalidExactConfigFallsBackAndSaysSo) {
 TEST(StoreTest, FallsBackToSimilarHardwareAndNamesIt) {
   StoreOptions options;
   options.checked_in = {File("intel-xeon-2c", {Tuned("n=64/f32", "u=1")}),
-                        File("amd-epyc-zen4-4c", {Tuned("n=1024/f32", "u=2")})};
+                        File("amd-epyc-zen4-4c", {Tuned("n=128/f32", "u=2")})};
   const TunedConfigStore store = LoadOrDie(options);
   Query query("n=64/f32", "amd-epyc-zen4-2c");
   const LookupResult found = store.Lookup(query.request);

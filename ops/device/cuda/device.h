@@ -65,7 +65,8 @@ class CudaDevice : public Device {
   absl::StatusOr<Module> Load(const std::string& code);
 
   // Memory for one use at a time, kept for the next: allocating takes longer
-  // than most kernels. Valid until the next call.
+  // than most kernels. Valid until the next call that asks for more; one that
+  // does not has the same.
   absl::StatusOr<char*> Scratch(size_t size_bytes);
 
   // At least so many bytes, which are kept when they are given back.

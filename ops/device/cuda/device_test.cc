@@ -302,6 +302,29 @@ TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
   }
 }
 
+TEST_F(CudaDeviceTest, TimersOfTheSameOperandsTakeTurns) {
+  const auto buffer = *device_->Allocate(1000);
+  LaunchesOnce one(*device_, "nothing"), other(*device_, "nothing");
+  OneOperand operands(*buffer);
+  for (const proto::LaunchMode launch : {proto::STREAM, proto::GRAPH}) {
+    std::vector<std::unique_ptr<Timer>> timers;
+    for (LaunchesOnce* const kernel : {&one, &other}) {
+      auto timer = device_->MakeTimer(*kernel, operands, {proto::COLD, launch});
+      ASSERT_TRUE(timer.ok()) << timer.status();
+      timers.push_back(*std::move(timer));
+    }
+    for (int round = 0; round < 3; ++round) {
+      for (size_t i = 0; i < timers.size(); ++i) {
+        const int64_t calls = i == 0 ? 2 : 5;
+        ASSERT_TRUE(timers[i]->Prepare(calls).ok());
+        const auto elapsed_ns = timers[i]->TimeNs();
+        ASSERT_TRUE(elapsed_ns.ok()) << elapsed_ns.status();
+        EXPECT_NEAR(static_cast<double>(*elapsed_ns), 10'000.0 * calls, 100);
+      }
+    }
+  }
+}
+
 TEST_F(CudaDeviceTest, WhatIsRepeatedLiesBehindItself) {
   std::string held(1024, 0);
   for (int i = 0; i < 256; ++i) held[i] = static_cast<char>(i);

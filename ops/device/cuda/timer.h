@@ -12,6 +12,9 @@
 // batch has operands of its own, copies that together exceed the L2 several
 // times, and untimed calls go through the rest of them before the batch. What
 // works in place has its sets; there the L2 is filled with something else.
+//
+// Timers of the same operands may take turns: their copies are the same memory
+// with the same contents, the results of calls apart.
 
 #include <cstdint>
 #include <memory>

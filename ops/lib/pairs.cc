@@ -1,0 +1,111 @@
+#include "ops/lib/pairs.h"
+
+#include <algorithm>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/lib/pairs.cc"
+#include "ops/lib/simd_targets.h"
+//
+
+HWY_BEFORE_NAMESPACE();
+namespace optrail::ops::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr int64_t kColumns = 16;  // of a tile
+constexpr int64_t kSteps = 32;
+
+// A row of a tile of whole columns.
+HWY_INLINE void PackRow(const uint16_t* first, const uint16_t* second,
+                        uint16_t* to) {
+  const HWY_CAPPED(uint32_t, kColumns) d32;
+  const hn::Rebind<uint16_t, decltype(d32)> d16;
+  const int64_t lanes = hn::Lanes(d32);
+  auto* const pairs = reinterpret_cast<uint32_t*>(to);
+  for (int64_t c = 0; c < kColumns; c += lanes) {
+    const auto low = hn::PromoteTo(d32, hn::LoadU(d16, first + c));
+    const auto high = hn::PromoteTo(d32, hn::LoadU(d16, second + c));
+    hn::StoreU(hn::Or(low, hn::ShiftLeft<16>(high)), d32, pairs + c);
+  }
+}
+
+// The same of what is there.
+void PackPartOfRow(const uint16_t* first, const uint16_t* second,
+                   int64_t columns, uint16_t* to) {
+  for (int64_t c = 0; c < kColumns; ++c) {
+    to[2 * c] = first != nullptr && c < columns ? first[c] : 0;
+    to[2 * c + 1] = second != nullptr && c < columns ? second[c] : 0;
+  }
+}
+
+// Steps outermost: a few rows are read side by side as far as they go, which is
+// what prefetchers of hardware follow.
+void PackPairsForTarget(const uint16_t* b, int64_t depth, int64_t columns,
+                        int64_t ldb, uint16_t* to) {
+  const int64_t steps = (depth + kSteps - 1) / kSteps;
+  for (int64_t step = 0; step < steps; ++step) {
+    const uint16_t* const rows = b + step * kSteps * ldb;
+    const int64_t left = std::min(kSteps, depth - step * kSteps);
+    for (int64_t column = 0; column < columns; column += kColumns) {
+      uint16_t* const tile = to +
+                             (column / kPanel * steps + step) * kPanelStep +
+                             column % kPanel * kSteps;
+      const int64_t count = std::min(kColumns, columns - column);
+      for (int64_t row = 0; row < kSteps; row += 2) {
+        const uint16_t* const first = rows + row * ldb + column;
+        uint16_t* const pairs = tile + row * kColumns;
+        if (count == kColumns && row + 1 < left) {
+          PackRow(first, first + ldb, pairs);
+        } else {
+          PackPartOfRow(row < left ? first : nullptr,
+                        row + 1 < left ? first + ldb : nullptr, count, pairs);
+        }
+      }
+    }
+  }
+}
+
+void PackTileRowsForTarget(const uint16_t* a, int64_t rows, int64_t depth,
+                           int64_t lda, uint16_t* to) {
+  const HWY_CAPPED(uint16_t, kSteps) d;
+  const int64_t lanes = hn::Lanes(d);
+  for (int64_t row = 0; row < rows; ++row) {
+    const uint16_t* const from = a + row * lda;
+    uint16_t* line = to + row * kSteps;
+    int64_t step = 0;
+    for (; step + kSteps <= depth; step += kSteps, line += kPanelStep) {
+      for (int64_t i = 0; i < kSteps; i += lanes) {
+        hn::StoreU(hn::LoadU(d, from + step + i), d, line + i);
+      }
+    }
+    if (step == depth) continue;
+    std::memcpy(line, from + step, (depth - step) * sizeof(uint16_t));
+    std::fill(line + (depth - step), line + kSteps, uint16_t{0});
+  }
+}
+
+}  // namespace
+}  // namespace optrail::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace optrail::ops {
+namespace {
+HWY_EXPORT(PackPairsForTarget);
+HWY_EXPORT(PackTileRowsForTarget);
+}  // namespace
+
+void PackPairs(const uint16_t* b, int64_t depth, int64_t columns, int64_t ldb,
+               uint16_t* to) {
+  HWY_DYNAMIC_DISPATCH(PackPairsForTarget)(b, depth, columns, ldb, to);
+}
+
+void PackTileRows(const uint16_t* a, int64_t rows, int64_t depth, int64_t lda,
+                  uint16_t* to) {
+  HWY_DYNAMIC_DISPATCH(PackTileRowsForTarget)(a, rows, depth, lda, to);
+}
+
+}  // namespace optrail::ops
+#endif  // HWY_ONCE

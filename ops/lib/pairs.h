@@ -1,0 +1,36 @@
+#ifndef OPTRAIL_OPS_LIB_PAIRS_H_
+#define OPTRAIL_OPS_LIB_PAIRS_H_
+
+// Factors of bfloat16 as AMX's tiles want them (amx.h), for the best SIMD
+// target of this machine.
+//
+//   PackPairs(b, k, n, n, block);        // [panel][step][tile][pair][column]
+//   PackTileRows(a, rows, k, lda, panel);  // [step][row][32]
+
+#include <cstdint>
+
+namespace optrail::ops {
+
+// A panel is of so many columns or rows, two tiles side by side.
+inline constexpr int64_t kPanel = 32;
+// What a panel takes for 32 steps of the sum, in elements.
+inline constexpr int64_t kPanelStep = kPanel * 32;
+
+// Elements that a block takes.
+inline int64_t PackedElements(int64_t depth, int64_t lines) {
+  return (depth + 31) / 32 * ((lines + kPanel - 1) / kPanel) * kPanelStep;
+}
+
+// A block of a right factor, rows `ldb` elements apart: 16 columns of steps 2 i
+// and 2 i + 1 are a row of a tile. What 32 does not divide is filled up with
+// zeros; a second tile that would hold no column is left as it is.
+void PackPairs(const uint16_t* b, int64_t depth, int64_t columns, int64_t ldb,
+               uint16_t* to);
+
+// At most kPanel rows of a left factor, filled up with zeros to whole steps.
+void PackTileRows(const uint16_t* a, int64_t rows, int64_t depth, int64_t lda,
+                  uint16_t* to);
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_LIB_PAIRS_H_

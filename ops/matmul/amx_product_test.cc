@@ -1,0 +1,212 @@
+// Products by AMX's tiles: emulated ones on every machine, those of the
+// processor where it has them. Packing, tails, blocks, threads and rounding are
+// the same code in both.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "ops/core/reference_check.h"
+#include "ops/core/registry.h"
+#include "ops/device/cpu/device.h"
+#include "ops/lib/blocks.h"
+#include "ops/lib/emulated_tiles.h"
+#include "ops/matmul/amx_backend.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/space/space.h"
+
+namespace optrail::ops {
+namespace {
+
+constexpr uint64_t kSeed = 11;
+
+template <class Tiles>
+class AmxProductTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::is_same<Tiles, EmulatedTiles>::value) return;
+    const absl::Status here = AmxForBf16();
+    if (!here.ok()) GTEST_SKIP() << here.message();
+  }
+
+  static absl::StatusOr<std::unique_ptr<Invocation>> Bind(
+      const std::string& op, const proto::Shape& shape, const AmxKnobs& knobs,
+      CpuDevice& device) {
+    Activation activation = Activation::kNone;
+    if (!shape.attributes().empty()) {
+      activation = shape.attributes(0).variant() == "relu" ? Activation::kRelu
+                                                           : Activation::kGelu;
+    }
+    return BindAmxProduct<Tiles>(shape, knobs, op == "linear", activation,
+                                 device);
+  }
+
+  static absl::Status RunOnce(const std::string& op, const proto::Shape& shape,
+                              const proto::Config& config, CpuDevice& device) {
+    const auto knobs = AmxKnobsFrom(config);
+    if (!knobs.ok()) return knobs.status();
+    auto invocation = Bind(op, shape, *knobs, device);
+    if (!invocation.ok()) return invocation.status();
+    const OperatorEntry* const entry = Registry::Get().Find(op);
+    auto operands = CheckedOperands::Create(*entry->op, shape, device);
+    if (!operands.ok()) return operands.status();
+    // Twice: workspaces must come back, and nothing of the first call be seen.
+    for (const Values values : {Values::kHard, Values::kTypical}) {
+      absl::Status status = (*operands)->Fill(kSeed, values);
+      if (status.ok()) status = (*operands)->Arm();
+      if (!status.ok()) return status;
+      (*invocation)->Run((*operands)->addresses());
+      status = (*operands)->Verify().status();
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // The default and some other configs of the backend's space.
+  static void ExpectComputes(const std::string& op, const std::string& text,
+                             int configs) {
+    const OperatorEntry* const entry = Registry::Get().Find(op);
+    const auto backend = entry->FindBackend(proto::CPU, "amx");
+    ASSERT_TRUE(backend.ok()) << backend.status();
+    const auto space =
+        tuning::Space::Parse((*backend)->space()->contents, "space");
+    ASSERT_TRUE(space.ok()) << space.status();
+    const auto shape = tuning::ParseShape(text);
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    Rng rng(kSeed);
+    for (const int threads : {1, 2, 3}) {
+      const auto device = MakeCpuDevice(threads);
+      ASSERT_TRUE(device.ok());
+      tuning::BindOptions options;
+      options.threads = threads;
+      const auto bound = space->Bind(*shape, (*device)->hardware(), options);
+      ASSERT_TRUE(bound.ok()) << bound.status();
+      for (int i = 0; i < configs; ++i) {
+        const proto::Config config =
+            i == 0 ? (*bound)->default_config()
+                   : (*bound)->ToConfig((*bound)->Sample(rng));
+        const absl::Status status = RunOnce(op, *shape, config, **device);
+        EXPECT_TRUE(status.ok())
+            << op << " " << text << " " << tuning::CanonicalText(config)
+            << " on " << threads << " threads: " << status.message();
+      }
+    }
+  }
+};
+
+#if defined(__x86_64__)
+using AllTiles = testing::Types<EmulatedTiles, AmxTiles>;
+#else
+using AllTiles = testing::Types<EmulatedTiles>;
+#endif
+TYPED_TEST_SUITE(AmxProductTest, AllTiles);
+
+TYPED_TEST(AmxProductTest, ComputesSmallAndRaggedProducts) {
+  for (const int m : {1, 2, 15, 16, 17, 31, 32, 33, 65}) {
+    for (const int n : {1, 16, 17, 33}) {
+      for (const int k : {1, 2, 31, 33, 64}) {
+        this->ExpectComputes(
+            "matmul", absl::StrCat("m=", m, ",n=", n, ",k=", k, "/bf16"), 2);
+      }
+    }
+  }
+}
+
+TYPED_TEST(AmxProductTest, ComputesProductsOfSeveralBlocks) {
+  this->ExpectComputes("matmul", "m=130,n=67,k=150/bf16", 12);
+  this->ExpectComputes("matmul", "m=3,n=300,k=300/bf16", 12);
+  this->ExpectComputes("matmul", "m=300,n=5,k=129/bf16", 12);
+  this->ExpectComputes("matmul", "m=1,n=1,k=4096/bf16", 8);
+}
+
+TYPED_TEST(AmxProductTest, ComputesLayers) {
+  for (const char* activation : {"", "/activation=relu", "/activation=gelu"}) {
+    this->ExpectComputes(
+        "linear", absl::StrCat("m=37,n=81,k=70", activation, "/bf16"), 6);
+    this->ExpectComputes("linear",
+                         absl::StrCat("m=1,n=3,k=5", activation, "/bf16"), 2);
+  }
+}
+
+// Sums of several blocks of steps, whose rows are cut into several blocks, too:
+// more than emulation can be asked for, so that whole numbers are compared
+// which a double sums up exactly.
+TYPED_TEST(AmxProductTest, KeepsPackedBlocksForAllRows) {
+  const auto device = MakeCpuDevice(1);
+  ASSERT_TRUE(device.ok());
+  AmxKnobs knobs;
+  knobs.n_panels = 128;  // so that sums of 32 rows alone may wait
+  knobs.kc = 64;
+  knobs.task_rows = knobs.task_columns = 1 << 20;
+  constexpr int64_t kM = 40, kN = 4000, kK = 130;
+  const auto shape = tuning::ParseShape("m=40,n=4000,k=130/bf16");
+  ASSERT_TRUE(shape.ok());
+  auto invocation = this->Bind("matmul", *shape, knobs, **device);
+  ASSERT_TRUE(invocation.ok()) << invocation.status();
+  const auto bf16 = [](int x) {  // of a small whole number
+    const auto value = static_cast<float>(x);
+    uint16_t bits = 0;
+    RoundToBf16(&value, 1, 1, 1, &bits, 1);
+    return bits;
+  };
+  std::vector<uint16_t> a(kM * kK), b(kK * kN), c(kM * kN);
+  // One value that is not 0 in every row of A, in another block of steps each.
+  for (int64_t i = 0; i < kM; ++i) a[i * kK + (i * 37) % kK] = bf16(i % 5 + 1);
+  for (int64_t p = 0; p < kK; ++p) {
+    for (int64_t j = 0; j < kN; ++j) b[p * kN + j] = bf16((p * 3 + j) % 41);
+  }
+  (*invocation)->Run({a.data(), b.data(), c.data()});
+  for (int64_t i = 0; i < kM; ++i) {
+    for (int64_t j = 0; j < kN; ++j) {
+      const int expected =
+          static_cast<int>((i % 5 + 1) * (((i * 37) % kK * 3 + j) % 41));
+      ASSERT_EQ(c[i * kN + j], bf16(expected)) << i << ", " << j;
+    }
+  }
+}
+
+// What is fetched with the last steps of a row lies beyond it, and what fills a
+// block up is 0: neither may reach sums as NaN.
+TYPED_TEST(AmxProductTest, NanSpoilsItsRowAndColumnAlone) {
+  constexpr uint16_t kNan = 0x7FC0, kInfinity = 0x7F80, kOne = 0x3F80;
+  constexpr int64_t kM = 35, kN = 19, kK = 37;
+  const auto device = MakeCpuDevice(1);
+  ASSERT_TRUE(device.ok());
+  const auto shape = tuning::ParseShape("m=35,n=19,k=37/bf16");
+  ASSERT_TRUE(shape.ok());
+  for (const bool pack_a : {false, true}) {
+    for (const uint16_t special : {kNan, kInfinity}) {
+      AmxKnobs knobs;
+      knobs.pack_a = pack_a;
+      knobs.task_rows = knobs.task_columns = 1 << 20;
+      auto invocation = this->Bind("matmul", *shape, knobs, **device);
+      ASSERT_TRUE(invocation.ok()) << invocation.status();
+      std::vector<uint16_t> a(kM * kK, kOne), b(kK * kN, kOne), c(kM * kN);
+      a[20 * kK] = special;  // the row after the end of row 19
+      b[36 * kN + 7] = special;
+      (*invocation)->Run({a.data(), b.data(), c.data()});
+      for (int64_t i = 0; i < kM; ++i) {
+        for (int64_t j = 0; j < kN; ++j) {
+          const bool spoiled = i == 20 || j == 7;
+          ASSERT_EQ(c[i * kN + j], spoiled ? special : 0x4214)  // 37
+              << i << ", " << j << ", pack_a " << pack_a;
+        }
+      }
+    }
+  }
+}
+
+TEST(AmxKnobs, AreRefusedWhereOneIsMissing) {
+  const auto config = tuning::ParseConfig("kc=64,n_panels=1");
+  ASSERT_TRUE(config.ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(AmxKnobsFrom(*config).status()));
+}
+
+}  // namespace
+}  // namespace optrail::ops
