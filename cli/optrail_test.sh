@@ -186,6 +186,11 @@ grep -Eq "next: optrail (tune|bench) .*--backend=all" <<<"$output" ||
 # What cannot be is said before anything is measured.
 expect 2 "--backend=best: which backend is best follows from tuned ones" tune \
   --op=add --backend=best
+# What cannot run here is not tried.
+if ! grep -q amx_bf16 /proc/cpuinfo; then
+  expect 2 "unsupported here: this processor has no AMX" tune --op=matmul \
+    --shape=m=64,n=64,k=64/bf16 --backend=amx --trials=1
+fi
 expect 2 "--launch=graph: there is one way to call what runs on cpu" tune \
   --op=add --launch=graph
 

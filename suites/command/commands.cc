@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
@@ -55,6 +58,26 @@ bool IsUnsupported(const TuneSummary& summary) {
                      });
 }
 
+// What cannot run here is known before anything is tried and recorded. Fails if
+// nothing can.
+absl::Status LeaveOutUnavailable(std::vector<TaskEntry>& tasks) {
+  std::vector<TaskEntry> available;
+  std::set<std::string> why;
+  for (const TaskEntry& task : tasks) {
+    if (task.available.ok()) {
+      available.push_back(task);
+    } else {
+      why.insert(absl::StrCat(task.task.operator_name(), " by ",
+                              task.backend->name(), ": ",
+                              task.available.message()));
+    }
+  }
+  if (available.empty()) return tasks[0].available;
+  for (const std::string& line : why) std::cerr << "left out: " << line << "\n";
+  tasks = std::move(available);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> Tune(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(
@@ -69,8 +92,12 @@ absl::StatusOr<int> Tune(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(TuneDriverOptions options, TuneFromFlags(workload));
   OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
   options.worker.shared_folder = context.state;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
                            SelectTasks(selection, context.hardware));
+  const size_t selected = tasks.size();
+  if (options.elsewhere.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(LeaveOutUnavailable(tasks));
+  }
   const absl::Time start = absl::Now();
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
                            TuneTasks(tasks, context, options));
@@ -81,7 +108,8 @@ absl::StatusOr<int> Tune(const std::string& op) {
       options.total_time_ns > 0) {
     std::cerr << WorkloadTotalText(summaries);
   }
-  bool all_tuned = true;
+  bool all_tuned =
+      selection.backend == kAllBackends || tasks.size() == selected;
   for (const TuneSummary& summary : summaries) {
     all_tuned &= summary.skipped || HasWinner(summary) ||
                  (selection.backend == kAllBackends && IsUnsupported(summary));
