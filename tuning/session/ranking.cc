@@ -109,7 +109,9 @@ bool SequentialHalving::IsSettled() const {
   const double its_mean = means[first - alive_.begin()];
   means.erase(means.begin() + (first - alive_.begin()));
   const double next = *std::min_element(means.begin(), means.end());
-  return its_mean - next + StudentTQuantile(.975, freedom) * error <=
+  // A lead is no excuse for noise: that of three rounds may be luck.
+  return std::max(0., its_mean - next) +
+             StudentTQuantile(.975, freedom) * error <=
          kSettledWithin;
 }
 

@@ -14,8 +14,7 @@
 //   }
 //   Prove(finalists[ranking.Order()[0]]);
 //
-// It ends early once no member that is left can be better than the first by
-// what matters.
+// It ends early once differences are known as well as they matter.
 //
 // What it finds best was chosen for its readings: how good it is must be read
 // anew (proof.h).
@@ -35,10 +34,10 @@ namespace optrail::tuning {
 inline constexpr double kWorthFinding = .01;
 inline constexpr int kMostRankReadings = 64;
 
-// A ranking ends where no other that is left is better than the first by this,
-// a gain that wins nothing (ProofOptions::min_gain), at 97.5% one-sided (t, of
-// the logarithms; what neither a member nor a round explains is noise). After
-// so many rounds at least.
+// A ranking ends where differences are known within this, a gain that wins
+// nothing (ProofOptions::min_gain), at 97.5% one-sided (t, of the logarithms;
+// what neither a member nor a round explains is noise). After so many rounds at
+// least.
 inline constexpr double kSettledWithin = .005;
 inline constexpr int kLeastRankRounds = 3;
 

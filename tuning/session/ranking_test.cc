@@ -37,12 +37,15 @@ TEST(SequentialHalvingTest, EveryStageHasAnEqualShareOfTheReadings) {
   EXPECT_EQ(ranking.readings(), 32);
 }
 
-TEST(SequentialHalvingTest, EndsOnceNobodyCanBeBetterByWhatMatters) {
+TEST(SequentialHalvingTest, EndsOnceDifferencesAreKnownAsWellAsTheyMatter) {
   SequentialHalving clear(4, 32);
-  // The next is 10% slower.
-  EXPECT_THAT(ReadAll(clear, 4, .01, 1), ElementsAre(3, 3, 3, 3));
+  EXPECT_THAT(ReadAll(clear, 4, .001, 1), ElementsAre(3, 3, 3, 3));
   EXPECT_EQ(clear.readings(), 12);
   EXPECT_THAT(clear.Order(), ElementsAre(0, 1, 2, 3));
+  // Where they vary, a lead of 10% is no reason to.
+  SequentialHalving noisy(4, 32);
+  ReadAll(noisy, 4, .01, 1);
+  EXPECT_GT(noisy.readings(), 20);
   // Two that are as good as each other, however often they may be read.
   SequentialHalving equal(2, 200);
   for (int round = 0; !equal.done(); ++round) {
