@@ -336,11 +336,11 @@ int64_t WorkspaceFloats(const Blocking& blocking, const MatmulSize& size) {
   return LayOut(blocking, size).size;
 }
 
-void PackRightFactor(const RegisterTile& tile, int64_t n, int64_t k,
-                     const float* b, int64_t ldb, float* panels) {
+void PackRightFactor(int64_t columns, int64_t n, int64_t k, const float* b,
+                     int64_t ldb, float* panels) {
   PanelSource source;
-  source.packed_step = PanelFloats(tile, k);
-  CopyIntoPanels(source, b, ldb, k, n, tile.columns, tile.columns, panels);
+  source.packed_step = PanelFloats(columns, k);
+  CopyIntoPanels(source, b, ldb, k, n, columns, columns, panels);
 }
 
 void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,

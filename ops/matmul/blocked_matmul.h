@@ -131,17 +131,14 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, float* workspace);
 
-// All of a right factor, kept in panels of as many columns as a tile has, all
-// steps of k of each; the last is filled up with zeros.
-inline int64_t PanelFloats(const RegisterTile& tile, int64_t k) {
-  return k * tile.columns;
+// All of a right factor, kept in panels of so many columns, those of a tile,
+// all steps of k of each; the last is filled up with zeros.
+inline int64_t PanelFloats(int64_t columns, int64_t k) { return k * columns; }
+inline int64_t RightFactorFloats(int64_t columns, int64_t n, int64_t k) {
+  return (n + columns - 1) / columns * PanelFloats(columns, k);
 }
-inline int64_t RightFactorFloats(const RegisterTile& tile, int64_t n,
-                                 int64_t k) {
-  return (n + tile.columns - 1) / tile.columns * PanelFloats(tile, k);
-}
-void PackRightFactor(const RegisterTile& tile, int64_t n, int64_t k,
-                     const float* b, int64_t ldb, float* panels);
+void PackRightFactor(int64_t columns, int64_t n, int64_t k, const float* b,
+                     int64_t ldb, float* panels);
 
 // Rows of A in segments of `length` values (register_tile.h), `step` floats
 // from the beginning of one to that of the next.

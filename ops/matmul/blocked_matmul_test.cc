@@ -76,11 +76,11 @@ void ExpectExact(const Blocking& blocking, const MatmulSize& size) {
       blocking.b_transposed ? Transposed(b, size.k, size.n) : b;
   int64_t ldb = blocking.b_transposed ? size.k : size.n;
   if (blocking.b_in_panels) {
-    b_lies.assign(RightFactorFloats(blocking.tile, size.n, size.k),
+    b_lies.assign(RightFactorFloats(blocking.tile.columns, size.n, size.k),
                   std::numeric_limits<float>::quiet_NaN());
-    PackRightFactor(blocking.tile, size.n, size.k, b.data(), size.n,
+    PackRightFactor(blocking.tile.columns, size.n, size.k, b.data(), size.n,
                     b_lies.data());
-    ldb = PanelFloats(blocking.tile, size.k);
+    ldb = PanelFloats(blocking.tile.columns, size.k);
   }
   MultiplyBlocked(blocking, size, a_lies.data(),
                   blocking.a_transposed ? size.m : size.k, b_lies.data(), ldb,

@@ -42,7 +42,6 @@ absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs, int64_t depth) {
   blocking.nc = knobs.n_tiles * blocking.tile.columns;
   blocking.kc = knobs.kc;
   blocking.pack_a = knobs.pack_a;
-  blocking.pack_b = knobs.pack_b;
   // The panel of the left factor had better stay unless that of the right one
   // fits into L1 whole.
   constexpr int64_t kMostOfL1 = (32 << 10) / sizeof(float);
