@@ -167,7 +167,7 @@ class ProductTasks {
       const BlockView b = columns_of_b(batch, column);
       float* const block = c + (batch * size.m + row) * size.n + column;
       MultiplyBlocked(blocking_, {rows, columns, size.k}, a.data, a.stride,
-                      Segments(), b.data, b.stride, block, size.n, lease.data(),
+                      b.data, b.stride, block, size.n, lease.data(),
                       /*accumulate=*/false, epilogue.From(column));
     });
   }
