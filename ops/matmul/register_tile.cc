@@ -1,4 +1,5 @@
-// Compiled once for each OPTRAIL_K_UNROLL.
+// Compiled once for each OPTRAIL_K_UNROLL and OPTRAIL_WIDE, whether tiles have
+// more than two vectors.
 
 #include "ops/matmul/register_tile.h"
 
@@ -257,7 +258,8 @@ RegisterTile Instantiation(int index) {
   switch (index) {
 #define OPTRAIL_CASE(index, rows, vectors, k_unroll) \
   case index:                                        \
-    if constexpr (k_unroll == OPTRAIL_K_UNROLL) {    \
+    if constexpr (k_unroll == OPTRAIL_K_UNROLL &&    \
+                  vectors > 2 == OPTRAIL_WIDE) {     \
       return Instantiate<rows, vectors, k_unroll>(); \
     }                                                \
     break;
@@ -309,11 +311,11 @@ HWY_EXPORT(FindForTarget);
 HWY_EXPORT(LanesForTarget);
 
 template <>
-RegisterTile FindUnrolledTile<OPTRAIL_K_UNROLL>(int rows, int vectors) {
+RegisterTile FindTileOf<OPTRAIL_K_UNROLL, OPTRAIL_WIDE>(int rows, int vectors) {
   return HWY_DYNAMIC_DISPATCH(FindForTarget)(rows, vectors);
 }
 
-#if OPTRAIL_K_UNROLL == 1
+#if OPTRAIL_K_UNROLL == 1 && !OPTRAIL_WIDE
 int TileLanes() { return HWY_DYNAMIC_DISPATCH(LanesForTarget)(); }
 #endif
 

@@ -66,17 +66,28 @@ struct RegisterTile {
 // The tile for the best SIMD target of this machine. `plain_a` is nullptr
 // where no tile of that size was instantiated, or it would not fit into the
 // registers. Remembered from the first call on; compiled once for each k_unroll
-// that there is, in parallel.
-template <int kUnroll>
-RegisterTile FindUnrolledTile(int rows, int vectors);
+// that there is, tiles of more than two vectors apart, in parallel.
+template <int kUnroll, bool kWide>
+RegisterTile FindTileOf(int rows, int vectors);
 template <>
-RegisterTile FindUnrolledTile<1>(int rows, int vectors);
+RegisterTile FindTileOf<1, false>(int rows, int vectors);
 template <>
-RegisterTile FindUnrolledTile<4>(int rows, int vectors);
+RegisterTile FindTileOf<1, true>(int rows, int vectors);
+template <>
+RegisterTile FindTileOf<4, false>(int rows, int vectors);
+template <>
+RegisterTile FindTileOf<4, true>(int rows, int vectors);
 
 inline RegisterTile FindRegisterTile(int rows, int vectors, int k_unroll) {
-  if (k_unroll == 1) return FindUnrolledTile<1>(rows, vectors);
-  if (k_unroll == 4) return FindUnrolledTile<4>(rows, vectors);
+  const bool wide = vectors > 2;
+  if (k_unroll == 1) {
+    return wide ? FindTileOf<1, true>(rows, vectors)
+                : FindTileOf<1, false>(rows, vectors);
+  }
+  if (k_unroll == 4) {
+    return wide ? FindTileOf<4, true>(rows, vectors)
+                : FindTileOf<4, false>(rows, vectors);
+  }
   return RegisterTile();
 }
 
