@@ -24,6 +24,7 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
       CpuDevice& device) const override {
     OPTRAIL_ASSIGN_OR_RETURN(Blocking blocking,
                              BlockingOf(knobs, shape.dims(2).value()));
+    blocking.pack_b = knobs.pack_b;
     blocking.prefetch_a |= knobs.prefetch_a;
     ProductTasks::Cut cut;
     cut.size = {shape.dims(0).value(), shape.dims(1).value(),
