@@ -34,12 +34,33 @@ constexpr int kResults = CENTRED ? 2 : 1;  // dgamma and dbeta
 struct Sums {
   float g, gh;
 };
+// In half as many steps as one sum after the other: the lower half of a warp
+// adds up one of them, the upper half the other.
+__device__ __forceinline__ bool HasG() { return threadIdx.x % 32 < 16; }
+__device__ __forceinline__ float Halves(Sums s) {
+  if (!CENTRED) return s.gh;
+  const float others = __shfl_xor_sync(0xffffffff, HasG() ? s.gh : s.g, 16);
+  return (HasG() ? s.g : s.gh) + others;
+}
+__device__ __forceinline__ Sums FromHalves(float sum) {
+  if (!CENTRED) return {0, sum};
+  const float other = __shfl_xor_sync(0xffffffff, sum, 16);
+  return HasG() ? Sums{sum, other} : Sums{other, sum};
+}
 __device__ __forceinline__ Sums OfWarp(Sums s) {
-  return {CENTRED ? SumOfLanes<32>(s.g) : 0, SumOfLanes<32>(s.gh)};
+  return FromHalves(SumOfLanes<CENTRED ? 16 : 32>(Halves(s)));
 }
 
+// h is x * rstd + shift: one multiplication and addition. Elements of 16 bits
+// whose mean is so far from 0 that this loses digits have none to lose; of 32
+// bits the difference is taken first.
 struct Row {
-  float mean, rstd;
+  float mean, rstd, shift;
+
+  __device__ __forceinline__ float Normalized(float x) const {
+    if (ELEMENT == 0) return (x - mean) * rstd;
+    return CENTRED ? fmaf(x, rstd, shift) : x * rstd;
+  }
 };
 
 struct Operands {
@@ -55,7 +76,8 @@ struct Operands {
     return i == 0 ? dgamma : dbeta;
   }
   __device__ __forceinline__ Row At(long long row) const {
-    return {CENTRED ? __ldg(mean + row) : 0, __ldg(rstd + row)};
+    const float m = CENTRED ? __ldg(mean + row) : 0, r = __ldg(rstd + row);
+    return {m, r, -m * r};
   }
 };
 
@@ -69,10 +91,9 @@ __device__ __forceinline__ void AddSums(const Vector& dy, const Vector& x,
   ToFloats(gamma, scale);
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) {
-    h[j] = (h[j] - row.mean) * row.rstd;
     const float g = d[j] * scale[j];
     if (CENTRED) of_row->g += g;
-    of_row->gh = fmaf(g, h[j], of_row->gh);
+    of_row->gh = fmaf(g, row.Normalized(h[j]), of_row->gh);
   }
 }
 
@@ -84,12 +105,13 @@ __device__ __forceinline__ void AddColumns(const Vector& dy, const Vector& x,
   ToFloats(x, h);
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) {
-    sums[0][j] = fmaf(d[j], (h[j] - row.mean) * row.rstd, sums[0][j]);
+    sums[0][j] = fmaf(d[j], row.Normalized(h[j]), sums[0][j]);
     if (CENTRED) sums[kResults - 1][j] += d[j];
   }
 }
 
-// `means`: the sums of the whole row over its length.
+// `means`: the sums of the whole row over its length. rstd (g - mean of g - h
+// times mean of g h), of 16-bit elements as g rstd + (x factor + constant).
 __device__ __forceinline__ Vector Gradient(const Vector& dy, const Vector& x,
                                            const Vector& gamma, const Row& row,
                                            const Sums& means) {
@@ -97,10 +119,18 @@ __device__ __forceinline__ Vector Gradient(const Vector& dy, const Vector& x,
   ToFloats(dy, d);
   ToFloats(x, h);
   ToFloats(gamma, scale);
+  const float factor = -row.rstd * means.gh * row.rstd;
+  const float constant = -row.rstd * fmaf(means.gh, row.shift, means.g);
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) {
-    h[j] = (h[j] - row.mean) * row.rstd;
-    d[j] = row.rstd * (fmaf(d[j], scale[j], -means.g) - h[j] * means.gh);
+    const float g = d[j] * scale[j];
+    if (ELEMENT == 0) {
+      d[j] = row.rstd * (fmaf(d[j], scale[j], -means.g) -
+                         row.Normalized(h[j]) * means.gh);
+    } else {
+      const float rest = CENTRED ? fmaf(h[j], factor, constant) : h[j] * factor;
+      d[j] = fmaf(g, row.rstd, rest);
+    }
   }
   return FromFloats(d);
 }
@@ -110,21 +140,19 @@ __device__ __forceinline__ Vector Gradient(const Vector& dy, const Vector& x,
 // The sums over the threads of this group's row, in all of them. `turn` differs
 // from that of the call before.
 __device__ __forceinline__ Sums OfRow(Sums s, int turn) {
-  s = OfWarp(s);
-  if (THREADS_PER_ROW == 32) return s;
-  __shared__ Sums parts[2][GROUPS][kWarpsPerRow];
+  if (THREADS_PER_ROW == 32) return OfWarp(s);
+  __shared__ float parts[2][GROUPS][2][kWarpsPerRow];
   const int in_row = threadIdx.x % THREADS_PER_ROW;
   const int group = threadIdx.x / THREADS_PER_ROW;
-  if (in_row % 32 == 0) parts[turn][group][in_row / 32] = s;
+  const int which = CENTRED && HasG();
+  const float of_warp = SumOfLanes<CENTRED ? 16 : 32>(Halves(s));
+  if (in_row % (CENTRED ? 16 : 32) == 0) {
+    parts[turn][group][which][in_row / 32] = of_warp;
+  }
   asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(THREADS_PER_ROW)
                : "memory");
-  s = {};
-#pragma unroll
-  for (int i = 0; i < kWarpsPerRow; ++i) {
-    s.g += parts[turn][group][i].g;
-    s.gh += parts[turn][group][i].gh;
-  }
-  return s;
+  return FromHalves(SumOfLanes<kWarpsPerRow>(
+      parts[turn][group][which][in_row % kWarpsPerRow]));
 }
 
 __device__ __forceinline__ void LoadRow(const Element* from, int in_row,
@@ -234,6 +262,7 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
     if (index < vectors) scale[i] = o.gamma[index];
   }
   float sums[ITEMS][kResults][VECTOR] = {};
+  const float inverse = 1.0f / o.columns;
   const long long step = (long long)gridDim.x * GROUPS;
   long long row = (long long)blockIdx.x * GROUPS + group;
   Vector dy[ITEMS], x[ITEMS];
@@ -289,7 +318,7 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
       AddColumns(dy[i], x[i], of_row, sums[i]);
     }
     mine = OfRow(mine, turn);
-    const Sums means = {mine.g / o.columns, mine.gh / o.columns};
+    const Sums means = {mine.g * inverse, mine.gh * inverse};
     Vector* const to = (Vector*)(o.dx + row * o.columns);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
