@@ -228,9 +228,9 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
                              (kWidens ? kv_heads * rows * size.d : 0)));
   OPTRAIL_ASSIGN_OR_RETURN(
       auto scores,
-      Workspaces::Create(
-          device, std::min<int64_t>(device.threads(), kv_heads * parts),
-          Lines(rows * block) + (kWidens ? kKeysAtOnce * size.d : 0)));
+      Workspaces::Create(device,
+                         std::min<int64_t>(device.threads(), kv_heads * parts),
+                         rows * block));
   return MakeInvocation(
       [=, &device](absl::Span<void* const> operands) {
         auto* const states = reinterpret_cast<SoftmaxState*>(partial->at(0));
@@ -251,32 +251,28 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
           std::fill_n(state, rows, EmptySoftmax());
           std::fill_n(sum, rows * size.d, 0.0f);
           const Workspaces::Lease lease(*scores);
-          float* const widened = lease.data() + Lines(rows * block);
           for (int64_t j = begin; j < end; j += block) {
             const int64_t keys = std::min(block, end - j);
-            // Calls body(row, rows, what x has of the first key, its place,
-            // keys) for a few keys after the other that stay in the L1 cache
-            // for all rows which see them.
-            const auto for_each = [&](const T* x, const auto& body) {
+            // Calls body(row, rows, first key, keys) for a few keys after the
+            // other that stay in the L1 cache for all rows which see them.
+            const auto for_each = [&](const auto& body) {
               for (int64_t i = 0; i < keys; i += kKeysAtOnce) {
                 const int64_t most = std::min(kKeysAtOnce, keys - i);
-                const float* const of_keys =
-                    Floats(x + (j + i) * size.d, most * size.d, widened);
                 if (size.seen(0) - j - i >= most) {
-                  body(0, rows, of_keys, i, most);
+                  body(0, rows, i, most);
                   continue;
                 }
                 for (int64_t r = 0; r < rows; ++r) {
                   const int64_t count =
                       std::min(most, size.seen(r % size.queries) - j - i);
-                  if (count > 0) body(r, 1, of_keys, i, count);
+                  if (count > 0) body(r, 1, i, count);
                 }
               }
             };
-            for_each(k, [&](int64_t r, int64_t count, const float* of_keys,
-                            int64_t i, int64_t keys) {
-              ScoreKeys(q + (head * rows + r) * size.d, count, of_keys, keys,
-                        size.d, lease.data() + r * block + i, block);
+            for_each([&](int64_t r, int64_t count, int64_t i, int64_t keys) {
+              ScoreKeys(q + (head * rows + r) * size.d, count,
+                        k + (j + i) * size.d, keys, size.d,
+                        lease.data() + r * block + i, block);
             });
             for (int64_t r = 0; r < rows; ++r) {
               const int64_t count =
@@ -285,10 +281,9 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
               SoftmaxBlock(lease.data() + r * block, 1, count, block, &count,
                            size.scale(), state + r, sum + r * size.d, size.d);
             }
-            for_each(v, [&](int64_t r, int64_t count, const float* of_keys,
-                            int64_t i, int64_t keys) {
-              SumValues(lease.data() + r * block + i, count, block, of_keys,
-                        keys, size.d, sum + r * size.d);
+            for_each([&](int64_t r, int64_t count, int64_t i, int64_t keys) {
+              SumValues(lease.data() + r * block + i, count, block,
+                        v + (j + i) * size.d, keys, size.d, sum + r * size.d);
             });
           }
         });
