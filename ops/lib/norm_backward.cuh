@@ -34,21 +34,8 @@ constexpr int kResults = CENTRED ? 2 : 1;  // dgamma and dbeta
 struct Sums {
   float g, gh;
 };
-// In half as many steps as one sum after the other: the lower half of a warp
-// adds up one of them, the upper half the other.
-__device__ __forceinline__ bool HasG() { return threadIdx.x % 32 < 16; }
-__device__ __forceinline__ float Halves(Sums s) {
-  if (!CENTRED) return s.gh;
-  const float others = __shfl_xor_sync(0xffffffff, HasG() ? s.gh : s.g, 16);
-  return (HasG() ? s.g : s.gh) + others;
-}
-__device__ __forceinline__ Sums FromHalves(float sum) {
-  if (!CENTRED) return {0, sum};
-  const float other = __shfl_xor_sync(0xffffffff, sum, 16);
-  return HasG() ? Sums{sum, other} : Sums{other, sum};
-}
 __device__ __forceinline__ Sums OfWarp(Sums s) {
-  return FromHalves(SumOfLanes<CENTRED ? 16 : 32>(Halves(s)));
+  return {CENTRED ? SumOfLanes<32>(s.g) : 0, SumOfLanes<32>(s.gh)};
 }
 
 // h is x * rstd + shift: one multiplication and addition. Elements of 16 bits
@@ -140,19 +127,21 @@ __device__ __forceinline__ Vector Gradient(const Vector& dy, const Vector& x,
 // The sums over the threads of this group's row, in all of them. `turn` differs
 // from that of the call before.
 __device__ __forceinline__ Sums OfRow(Sums s, int turn) {
-  if (THREADS_PER_ROW == 32) return OfWarp(s);
-  __shared__ float parts[2][GROUPS][2][kWarpsPerRow];
+  s = OfWarp(s);
+  if (THREADS_PER_ROW == 32) return s;
+  __shared__ Sums parts[2][GROUPS][kWarpsPerRow];
   const int in_row = threadIdx.x % THREADS_PER_ROW;
   const int group = threadIdx.x / THREADS_PER_ROW;
-  const int which = CENTRED && HasG();
-  const float of_warp = SumOfLanes<CENTRED ? 16 : 32>(Halves(s));
-  if (in_row % (CENTRED ? 16 : 32) == 0) {
-    parts[turn][group][which][in_row / 32] = of_warp;
-  }
+  if (in_row % 32 == 0) parts[turn][group][in_row / 32] = s;
   asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(THREADS_PER_ROW)
                : "memory");
-  return FromHalves(SumOfLanes<kWarpsPerRow>(
-      parts[turn][group][which][in_row % kWarpsPerRow]));
+  s = {};
+#pragma unroll
+  for (int i = 0; i < kWarpsPerRow; ++i) {
+    s.g += parts[turn][group][i].g;
+    s.gh += parts[turn][group][i].gh;
+  }
+  return s;
 }
 
 __device__ __forceinline__ void LoadRow(const Element* from, int in_row,

@@ -128,11 +128,17 @@ class NormBackwardCuda : public ElementsCuda {
     const int64_t vectors = columns / vector;
     const int64_t blocks = cuda::Knob(config, "blocks");
     const int64_t resident_blocks = blocks * std::max(1, hardware.cores());
-    const NormThreads threads = NormThreadsOf(config, vectors, /*items=*/2);
+    NormThreads threads = NormThreadsOf(config, vectors, /*items=*/2);
+    const bool wants_rows = cuda::VariantKnob(config, "method") == "rows";
+    // The space counts elements of 16 bits: of wider ones a row takes more.
+    while (wants_rows && threads.groups > 1 &&
+           CeilDiv(vectors, threads.per_row) > kMaxItems) {
+      threads.per_row *= 2;
+      threads.groups /= 2;
+    }
     const int64_t block_x = threads.per_row * threads.groups;
     int64_t items = CeilDiv(vectors, threads.per_row);
-    const bool by_rows =
-        cuda::VariantKnob(config, "method") == "rows" && items <= kMaxItems;
+    const bool by_rows = wants_rows && items <= kMaxItems;
     cuda::CudaPlan plan;
     int64_t at_once = 16;
     int64_t prefetch = cuda::Knob(config, "prefetch");
