@@ -54,17 +54,26 @@ TEST(PackPairs, PutsTwoStepsSideBySideAndZerosWhereNothingIs) {
   }
 }
 
+// The last row ends where the factor does. Rows may overlap.
 TEST(PackTileRows, CutsRowsIntoStepsAndFillsUpWithZeros) {
-  const auto a = RandomBits(32 * 100);
-  for (const int64_t rows : {1, 16, 17, 32}) {
-    for (const int64_t depth : {1, 31, 32, 33, 96, 99}) {
-      std::vector<uint16_t> packed(PackedElements(depth, rows), 0xABCD);
-      PackTileRows(a.data(), rows, depth, 100, packed.data());
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t k = 0; k < (depth + 31) / 32 * 32; ++k) {
-          ASSERT_EQ(packed[k / 32 * kPanelStep + r * 32 + k % 32],
-                    k < depth ? a[r * 100 + k] : 0)
-              << rows << " x " << depth << ": " << r << ", " << k;
+  for (const int64_t lda : {6, 100, 128}) {
+    for (const int64_t rows : {1, 16, 17, 32, 50}) {
+      for (const int64_t depth : {1, 21, 31, 32, 33, 96, 99}) {
+        const auto a = RandomBits((rows - 1) * lda + depth);
+        const int64_t step = rows * 32 + 7;
+        const int64_t steps = (depth + 31) / 32;
+        std::vector<uint16_t> packed(steps * step, 0xABCD);
+        PackTileRows(a.data(), rows, depth, lda, step, packed.data());
+        for (int64_t s = 0; s < steps; ++s) {
+          for (int64_t i = 0; i < step; ++i) {
+            const int64_t r = i / 32, k = s * 32 + i % 32;
+            const uint16_t expected = r == rows   ? 0xABCD
+                                      : k < depth ? a[r * lda + k]
+                                                  : 0;
+            ASSERT_EQ(packed[s * step + i], expected)
+                << rows << " x " << depth << ", " << lda << " apart: " << r
+                << ", " << k;
+          }
         }
       }
     }

@@ -1,0 +1,209 @@
+#ifndef OPTRAIL_OPS_LIB_TILE_PANELS_H_
+#define OPTRAIL_OPS_LIB_TILE_PANELS_H_
+
+// The loop that products by AMX's tiles (amx.h) have at heart: a panel of 32
+// rows of a left factor meets one of 32 columns of a right one in four tiles of
+// sums, so that every tile that is loaded is used twice. Whole sums get their
+// epilogue and are rounded to bfloat16, at once or between the steps of the
+// next ones, so that the tiles need not wait for it.
+//
+//   TilePanels<AmxTiles> panels(round_between);
+//   panels.Multiply(left, rows, right, columns, /*accumulate=*/false, {},
+//   sums); panels.Finish({sums, rows, columns, epilogue, result, stride});
+//   ...
+//   panels.End();
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "ops/lib/amx.h"
+#include "ops/lib/blocks.h"
+#include "ops/lib/pairs.h"
+
+namespace optrail::ops {
+
+// Rows of a left factor, in elements: 32 steps of the sum begin at steps[s],
+// for which `count` rows, `stride` apart, are read.
+struct LeftPanel {
+  const uint16_t* data = nullptr;
+  int64_t stride = 0;
+  const int64_t* steps = nullptr;
+  int64_t step_count = 0;
+  // The last steps, where rows have no more than a part of them, as
+  // PackTileRows leaves them; nullptr: none.
+  const uint16_t* tail = nullptr;
+};
+
+// What is fetched into L2 meanwhile: for each step so many lines.
+struct LinesAhead {
+  const uint16_t* data = nullptr;
+  int64_t stride = 0;
+  int64_t step = 0;
+  int64_t lines = 0;
+};
+
+// Whole sums, rows of kPanel floats, and where they go when they are rounded.
+struct WholeSums {
+  static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+
+  float* sums = nullptr;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  Epilogue epilogue;  // begins with the first of the columns
+  uint16_t* to = nullptr;
+  int64_t stride = 0;  // elements from one row of the result to the next
+  // Of every `period` rows the first `kept` are rows of the result; the first
+  // row is `phase` of them.
+  int64_t kept = kAll;
+  int64_t period = kAll;
+  int64_t phase = 0;
+};
+
+template <class Tiles>
+class TilePanels {
+ public:
+  explicit TilePanels(bool round_between) : round_between_(round_between) {}
+
+  // `b`: a panel as PackPairs leaves it. `sums` may be those of Finish()
+  // before.
+  void Multiply(const LeftPanel& a, int64_t rows, const uint16_t* b,
+                int64_t columns, bool accumulate, const LinesAhead& ahead,
+                float* sums) {
+    Configure(rows);
+    if (rows > kTileRows) {
+      if (columns > kTileColumns) {
+        MultiplyTiles<true, true>(a, b, accumulate, ahead, sums);
+      } else {
+        MultiplyTiles<true, false>(a, b, accumulate, ahead, sums);
+      }
+    } else {
+      if (columns > kTileColumns) {
+        MultiplyTiles<false, true>(a, b, accumulate, ahead, sums);
+      } else {
+        MultiplyTiles<false, false>(a, b, accumulate, ahead, sums);
+      }
+    }
+  }
+
+  void Finish(const WholeSums& whole) {
+    whole_ = whole;
+    if (!round_between_) FinishRows(kPanel);
+  }
+
+  // When all sums have been given to Finish().
+  void End() {
+    FinishRows(kPanel);
+    configured_ = 0;
+    tiles_.Release();
+  }
+
+ private:
+  static constexpr int64_t kRowBytes = kPanel * sizeof(float);  // of sums
+
+  // Tiles 0 to 3 are sums, 4 and 5 of the left factor, 6 and 7 of the right.
+  void Configure(int64_t rows) {
+    if (rows == configured_) return;
+    configured_ = rows;
+    const auto top = static_cast<uint8_t>(std::min(rows, kTileRows));
+    const auto bottom = static_cast<uint8_t>(rows - top);
+    const auto b = static_cast<uint8_t>(kTileRows);
+    tiles_.Configure({top, top, bottom, bottom, top, bottom, b, b});
+  }
+
+  // Of those that are waiting.
+  void FinishRows(int64_t rows) {
+    WholeSums& of = whole_;
+    rows = std::min(rows, of.rows);
+    of.rows -= rows;
+    while (rows > 0) {
+      const bool kept = of.phase < of.kept;
+      const int64_t count =
+          std::min(rows, (kept ? of.kept : of.period) - of.phase);
+      if (kept) {
+        if (!of.epilogue.changes_nothing()) {
+          ScaleShiftActivate(of.epilogue, of.sums, count, of.columns, kPanel);
+        }
+        Tiles::Round(of.sums, count, of.columns, kPanel, of.to, of.stride);
+        of.to += count * of.stride;
+      }
+      of.sums += count * kPanel;
+      of.phase += count;
+      if (of.phase == of.period) of.phase = 0;
+      rows -= count;
+    }
+  }
+
+  template <bool kBottom, bool kRight>
+  void MultiplyTiles(const LeftPanel& a, const uint16_t* b, bool accumulate,
+                     const LinesAhead& ahead, float* sums) {
+    Tiles& tiles = tiles_;
+    float* const right = sums + kTileColumns;
+    float* const below = sums + kTileRows * kPanel;
+    if (accumulate) {
+      tiles.template Load<0>(sums, kRowBytes);
+      if (kRight) tiles.template Load<1>(right, kRowBytes);
+      if (kBottom) tiles.template Load<2>(below, kRowBytes);
+      if (kBottom && kRight) {
+        tiles.template Load<3>(below + kTileColumns, kRowBytes);
+      }
+    } else {
+      tiles.template Zero<0>();
+      if (kRight) tiles.template Zero<1>();
+      if (kBottom) tiles.template Zero<2>();
+      if (kBottom && kRight) tiles.template Zero<3>();
+    }
+    // In variables of their own, which no store can change.
+    const auto [from, row, steps, step_count, tail] = a;
+    const auto [lines, line, line_step, line_count] = ahead;
+    const int64_t stride = row * static_cast<int64_t>(sizeof(uint16_t));
+    const int64_t second = kTileRows * row;
+    const int64_t finish =
+        (kPanel + step_count - 1) / std::max<int64_t>(step_count, 1);
+    for (int64_t s = 0; s < step_count; ++s, b += kPanelStep) {
+      const uint16_t* const top = from + steps[s];
+      Step<kBottom, kRight>(tiles, top, stride, top + second, b);
+      for (int64_t i = 0; i < line_count; ++i) {
+        __builtin_prefetch(lines + i * line + s * line_step, 0, /*L2*/ 2);
+      }
+      if (round_between_) FinishRows(finish);
+    }
+    if (tail != nullptr) {
+      Step<kBottom, kRight>(tiles, tail, kTileBytes,
+                            tail + kTileRows * kTileSteps, b);
+    }
+    FinishRows(kPanel);  // it may lie where the next sums go
+    tiles.template Store<0>(sums, kRowBytes);
+    if (kRight) tiles.template Store<1>(right, kRowBytes);
+    if (kBottom) tiles.template Store<2>(below, kRowBytes);
+    if (kBottom && kRight) {
+      tiles.template Store<3>(below + kTileColumns, kRowBytes);
+    }
+  }
+
+  template <bool kBottom, bool kRight>
+  static void Step(Tiles& tiles, const uint16_t* top, int64_t stride,
+                   const uint16_t* bottom, const uint16_t* b) {
+    tiles.template Load<6>(b, kTileBytes);
+    tiles.template Load<4>(top, stride);
+    tiles.template MultiplyAdd<0, 4, 6>();
+    if (kRight) {
+      tiles.template Load<7>(b + kTileRows * kTileSteps, kTileBytes);
+      tiles.template MultiplyAdd<1, 4, 7>();
+    }
+    if (kBottom) {
+      tiles.template Load<5>(bottom, stride);
+      tiles.template MultiplyAdd<2, 5, 6>();
+      if (kRight) tiles.template MultiplyAdd<3, 5, 7>();
+    }
+  }
+
+  const bool round_between_;
+  int64_t configured_ = 0;  // rows
+  WholeSums whole_;
+  Tiles tiles_;
+};
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_LIB_TILE_PANELS_H_
