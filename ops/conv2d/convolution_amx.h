@@ -190,18 +190,14 @@ class ConvolutionAmx {
       left.stride = plan_.direct_ ? s_.c : kTileSteps;
       const uint16_t* const from =
           plan_.direct_ ? image_ + line_ * s_.w * s_.c : copy_;
-      // The next block of filters, a share with each step of this one.
       const uint16_t* const block = filters_ + j / kPanel * panel_step;
-      const uint16_t* next = block + panels * panel_step;
-      const int64_t next_panels =
-          plan_.knobs_.prefetch_filters
-              ? CeilDiv(std::min(plan_.columns_, columns_ - j - columns),
-                        kPanel)
-              : 0;
-      const uint16_t* const next_end = next + next_panels * panel_step;
-      constexpr int64_t kLines = kPanelStep / kTileSteps;  // of a panel's step
-      const int64_t lines =
-          CeilDiv(next_panels * kLines, CeilDiv(rows_, kPanel) * panels);
+      LinesAhead ahead;
+      if (plan_.knobs_.prefetch_filters && j + columns < columns_) {
+        const int64_t next = std::min(plan_.columns_, columns_ - j - columns);
+        ahead = {block + panels * panel_step, 1,
+                 CeilDiv(next, kPanel) * panel_step, 0,
+                 CeilDiv(rows_, kPanel) * panels * step_count};
+      }
       for (int64_t row = 0; row < rows_; row += kPanel) {
         const int64_t rows = std::min(kPanel, rows_ - row);
         if (j == 0 && !plan_.direct_) {
@@ -213,11 +209,6 @@ class ConvolutionAmx {
             row / plan_.pitch_ * s_.q + std::min(phase, s_.q);
         for (int64_t q = 0; q < panels; ++q) {
           const int64_t width = std::min(kPanel, columns - q * kPanel);
-          LinesAhead ahead;
-          if (next < next_end) {
-            ahead = {next, kTileSteps, lines * kTileSteps, lines};
-            next += lines * step_count * kTileSteps;
-          }
           panels_.Multiply(left, rows, block + q * panel_step, width,
                            /*accumulate=*/false, ahead, sums_);
           const int64_t column = j + q * kPanel;

@@ -35,12 +35,42 @@ struct LeftPanel {
   const uint16_t* tail = nullptr;
 };
 
-// What is fetched into L2 meanwhile: for each step so many lines.
-struct LinesAhead {
-  const uint16_t* data = nullptr;
-  int64_t stride = 0;
-  int64_t step = 0;
-  int64_t lines = 0;
+// What is fetched into L2 meanwhile, some lines with each step, in the order in
+// which they lie in memory: prefetchers of hardware then run ahead of it.
+class LinesAhead {
+ public:
+  LinesAhead() = default;
+  // Rows of `count` elements, `stride` apart, for so many steps to share.
+  LinesAhead(const uint16_t* data, int64_t rows, int64_t count, int64_t stride,
+             int64_t steps)
+      : next_(data),
+        row_lines_((count + kLine - 1) / kLine),
+        gap_(stride - row_lines_ * kLine),
+        in_row_(row_lines_),
+        left_(rows * row_lines_),
+        for_step_((left_ + steps - 1) / steps) {}
+
+  void FetchForStep() {
+    for (int64_t i = std::min(for_step_, left_); i > 0; --i) {
+      __builtin_prefetch(next_, 0, /*L2*/ 2);
+      next_ += kLine;
+      if (--in_row_ == 0) {
+        next_ += gap_;
+        in_row_ = row_lines_;
+      }
+    }
+    left_ -= std::min(for_step_, left_);
+  }
+
+ private:
+  static constexpr int64_t kLine = 32;  // elements
+
+  const uint16_t* next_ = nullptr;
+  int64_t row_lines_ = 0;
+  int64_t gap_ = 0;
+  int64_t in_row_ = 0;
+  int64_t left_ = 0;
+  int64_t for_step_ = 0;
 };
 
 // Whole sums, rows of kPanel floats, and where they go when they are rounded.
@@ -68,7 +98,7 @@ class TilePanels {
   // `b`: a panel as PackPairs leaves it. `sums` may be those of Finish()
   // before.
   void Multiply(const LeftPanel& a, int64_t rows, const uint16_t* b,
-                int64_t columns, bool accumulate, const LinesAhead& ahead,
+                int64_t columns, bool accumulate, LinesAhead& ahead,
                 float* sums) {
     Configure(rows);
     if (rows > kTileRows) {
@@ -136,7 +166,7 @@ class TilePanels {
 
   template <bool kBottom, bool kRight>
   void MultiplyTiles(const LeftPanel& a, const uint16_t* b, bool accumulate,
-                     const LinesAhead& ahead, float* sums) {
+                     LinesAhead& all_ahead, float* sums) {
     Tiles& tiles = tiles_;
     float* const right = sums + kTileColumns;
     float* const below = sums + kTileRows * kPanel;
@@ -155,7 +185,7 @@ class TilePanels {
     }
     // In variables of their own, which no store can change.
     const auto [from, row, steps, step_count, tail] = a;
-    const auto [lines, line, line_step, line_count] = ahead;
+    LinesAhead ahead = all_ahead;
     const int64_t stride = row * static_cast<int64_t>(sizeof(uint16_t));
     const int64_t second = kTileRows * row;
     const int64_t finish =
@@ -163,15 +193,14 @@ class TilePanels {
     for (int64_t s = 0; s < step_count; ++s, b += kPanelStep) {
       const uint16_t* const top = from + steps[s];
       Step<kBottom, kRight>(tiles, top, stride, top + second, b);
-      for (int64_t i = 0; i < line_count; ++i) {
-        __builtin_prefetch(lines + i * line + s * line_step, 0, /*L2*/ 2);
-      }
+      ahead.FetchForStep();
       if (round_between_) FinishRows(finish);
     }
     if (tail != nullptr) {
       Step<kBottom, kRight>(tiles, tail, kTileBytes,
                             tail + kTileRows * kTileSteps, b);
     }
+    all_ahead = ahead;
     FinishRows(kPanel);  // it may lie where the next sums go
     tiles.template Store<0>(sums, kRowBytes);
     if (kRight) tiles.template Store<1>(right, kRowBytes);

@@ -184,14 +184,13 @@ class AmxProduct {
         const int64_t count = std::min(kPanel, rows - r);
         const LeftPanel panel =
             PanelOf(i + r, count, p, depth, /*pack=*/j == 0);
+        LinesAhead ahead;
         const int64_t next = std::min(kPanel, rows - r - count);
+        if (product_.knobs_.prefetch_a && next > 0) {
+          ahead = AheadOf(i + r + kPanel, next, p, depth, /*packed=*/j > 0,
+                          panels * panel.step_count);
+        }
         for (int64_t q = 0; q < panels; ++q) {
-          LinesAhead ahead;
-          if (product_.knobs_.prefetch_a && next > 0) {
-            const int64_t begin = next * q / panels;
-            ahead = AheadOf(i + r + kPanel, begin, p, /*packed=*/j > 0);
-            ahead.lines = next * (q + 1) / panels - begin;
-          }
           float* const sums =
               first && last
                   ? sums_
@@ -237,13 +236,14 @@ class AmxProduct {
       return panel;
     }
 
-    // From the row `begin` of a panel on.
-    LinesAhead AheadOf(int64_t row, int64_t begin, int64_t p, bool packed) {
+    LinesAhead AheadOf(int64_t row, int64_t rows, int64_t p, int64_t depth,
+                       bool packed, int64_t steps) {
+      steps = std::max<int64_t>(steps, 1);
       if (packed && product_.keeps_a_) {
-        return {PackedPanel(row, p) + begin * kTileSteps, kTileSteps,
-                kPanelStep, 0};
+        return {PackedPanel(row, p), 1, PackedElements(depth, kPanel), 0,
+                steps};
       }
-      return {a_ + (row + begin) * k_ + p, k_, kTileSteps, 0};
+      return {a_ + row * k_ + p, rows, depth, k_, steps};
     }
 
     const AmxProduct& product_;
