@@ -73,8 +73,7 @@ class ConvolutionAmx {
     }
     plan.direct_ = !knobs.unrolled && s.padding == 0 && s.stride == 1 &&
                    s.c % kTileSteps == 0;
-    const int64_t run = plan.run();
-    plan.planes_ = CeilDiv(run, kTileSteps);
+    plan.planes_ = CeilDiv(plan.run(), kTileSteps);
     plan.pitch_ = knobs.unrolled ? s.q : s.q + (s.s - 1) / s.stride;
     const TaskSize task = ShareOut(
         s.n,
@@ -99,19 +98,19 @@ class ConvolutionAmx {
         }
       }
     }
-    // Sums, the copy, and a row of a filter's pixels that lie at the border.
+    // Sums, the copy, and a line with its padding.
     const auto lines = [](int64_t elements) {
       return CeilDiv(elements, kTileSteps) * kTileSteps / 2;
     };
     plan.copy_at_ = kPanel * kPanel;
-    plan.border_at_ =
+    plan.padded_at_ =
         plan.copy_at_ +
         (plan.direct_ ? 0 : lines(plan.PhaseAt(plan.row_phases(), 0)));
     OPTRAIL_ASSIGN_OR_RETURN(
         plan.workspaces_,
         Workspaces::Create(device,
                            std::min<int64_t>(device.threads(), plan.count()),
-                           plan.border_at_ + lines(run)));
+                           plan.padded_at_ + lines(plan.padded_line())));
     return plan;
   }
 
@@ -166,12 +165,15 @@ class ConvolutionAmx {
           filters_(filters),
           y_(y),
           epilogue_(epilogue),
-          panels_(plan.knobs_.round_between),
+          panels_(plan.knobs_.round_between, plan.kept_rows()),
           sums_(space),
           copy_(reinterpret_cast<uint16_t*>(space + plan.copy_at_)),
-          border_(reinterpret_cast<uint16_t*>(space + plan.border_at_)) {}
+          padded_(reinterpret_cast<uint16_t*>(space + plan.padded_at_)) {}
 
     void Run() {
+      if (plan_.knobs_.unrolled) {
+        std::fill_n(padded_, plan_.padded_line(), uint16_t{0});
+      }
       for (int64_t j = 0; j < columns_; j += plan_.columns_) {
         Block(j, std::min(plan_.columns_, columns_ - j));
       }
@@ -212,9 +214,8 @@ class ConvolutionAmx {
           panels_.Multiply(left, rows, block + q * panel_step, width,
                            /*accumulate=*/false, ahead, sums_);
           const int64_t column = j + q * kPanel;
-          panels_.Finish({sums_, rows, width, epilogue_.From(column),
-                          y_ + output * s_.k + column, s_.k, s_.q, plan_.pitch_,
-                          phase});
+          panels_.Finish(sums_, rows, width, epilogue_.From(column),
+                         y_ + output * s_.k + column, s_.k, phase);
         }
       }
     }
@@ -241,39 +242,25 @@ class ConvolutionAmx {
         FillWithZeros(to, pitch);
         return;
       }
+      const int64_t step = s_.stride * s_.c;
       const uint16_t* const from = image_ + line * s_.w * s_.c;
-      // Those whose pixels are there, and all of them.
-      const int64_t pixels = plan_.knobs_.unrolled ? s_.s : 1;
-      const int64_t begin =
-          std::min(CeilDiv(std::max<int64_t>(-column, 0), s_.stride), pitch);
-      const int64_t last = s_.w - pixels - column;
-      const int64_t end =
-          last < 0 ? begin : std::clamp(last / s_.stride + 1, begin, pitch);
-      for (int64_t i = 0; i < begin; ++i) CopyAtBorder(from, column, i, to);
-      if (begin < end) {
-        PackTileRows(from + (begin * s_.stride + column) * s_.c, end - begin,
-                     plan_.run(), s_.stride * s_.c, plan_.plane_,
-                     to + begin * kTileSteps);
-      }
-      for (int64_t i = end; i < pitch; ++i) CopyAtBorder(from, column, i, to);
-    }
-
-    // A position that has pixels of the line and zeros, or zeros alone.
-    void CopyAtBorder(const uint16_t* line, int64_t column, int64_t position,
-                      uint16_t* to) {
-      to += position * kTileSteps;
-      column += position * s_.stride;
-      const int64_t pixels = plan_.knobs_.unrolled ? s_.s : 1;
-      const int64_t begin = std::clamp<int64_t>(-column, 0, pixels);
-      const int64_t end = std::clamp(s_.w - column, begin, pixels);
-      if (begin == end) {
-        FillWithZeros(to, 1);
+      if (plan_.knobs_.unrolled) {
+        // With zeros on both sides, and some to be read beyond.
+        std::copy_n(from, s_.w * s_.c, padded_ + s_.padding * s_.c);
+        PackTileRows(padded_, pitch, plan_.run(), step, plan_.padded_line(),
+                     plan_.plane_, to);
         return;
       }
-      std::fill_n(border_, plan_.run(), uint16_t{0});
-      std::copy_n(line + (column + begin) * s_.c, (end - begin) * s_.c,
-                  border_ + begin * s_.c);
-      PackTileRows(border_, 1, plan_.run(), plan_.run(), plan_.plane_, to);
+      const int64_t begin =
+          std::min(CeilDiv(std::max<int64_t>(-column, 0), s_.stride), pitch);
+      const int64_t end =
+          std::clamp(CeilDiv(s_.w - column, s_.stride), begin, pitch);
+      FillWithZeros(to, begin);
+      const int64_t at = (begin * s_.stride + column) * s_.c;
+      PackTileRows(from + at, end - begin, s_.c, step,
+                   (s_.h - line) * s_.w * s_.c - at, plan_.plane_,
+                   to + begin * kTileSteps);
+      FillWithZeros(to + end * kTileSteps, pitch - end);
     }
 
     void FillWithZeros(uint16_t* to, int64_t positions) {
@@ -295,12 +282,18 @@ class ConvolutionAmx {
     TilePanels<Tiles> panels_;
     float* const sums_;
     uint16_t* const copy_;
-    uint16_t* const border_;
+    uint16_t* const padded_;
     int64_t copied_ = 0;  // lines of the copy
   };
 
   // Values of a position.
   int64_t run() const { return (knobs_.unrolled ? size_.s : 1) * size_.c; }
+  // Values of a line with its padding, and of a step beyond.
+  int64_t padded_line() const {
+    return knobs_.unrolled
+               ? (size_.w + 2 * size_.padding) * size_.c + kTileSteps
+               : 0;
+  }
   // Of a row of the filter that are apart.
   int64_t places() const { return knobs_.unrolled ? 1 : size_.s; }
   // Of the sum, with what it is filled up by.
@@ -308,6 +301,10 @@ class ConvolutionAmx {
   // Lines and columns that are copied apart.
   int64_t row_phases() const { return std::min(size_.stride, size_.r); }
   int64_t column_phases() const { return std::min(size_.stride, places()); }
+  // Of the sums, those that are an output's.
+  KeptRows kept_rows() const {
+    return pitch_ > size_.q ? KeptRows{size_.q, pitch_} : KeptRows();
+  }
   // Where they begin in the copy.
   int64_t PhaseAt(int64_t a, int64_t b) const {
     return (a * column_phases() + b) * planes_ * plane_;
@@ -327,9 +324,9 @@ class ConvolutionAmx {
   int64_t task_lines_ = 0;  // of output, at most
   int64_t task_columns_ = 0;
   std::vector<int64_t> steps_;
-  // Where the copy and the border begin in a workspace, in floats.
+  // Where the copy and a padded line begin in a workspace, in floats.
   int64_t copy_at_ = 0;
-  int64_t border_at_ = 0;
+  int64_t padded_at_ = 0;
   std::shared_ptr<Workspaces> workspaces_;
 };
 

@@ -156,7 +156,7 @@ void BM_StoreAndRound(benchmark::State& state) {
     tiles.Store<1>(sums + 16, kPanel * 4);
     tiles.Store<2>(sums + 16 * kPanel, kPanel * 4);
     tiles.Store<3>(sums + 16 * kPanel + 16, kPanel * 4);
-    AmxTiles::Round(sums, kPanel, kPanel, kPanel, rounded, kPanel);
+    AmxTiles::Round(Epilogue(), sums, kPanel, kPanel, kPanel, rounded, kPanel);
     benchmark::DoNotOptimize(rounded);
   }
   tiles.Release();

@@ -59,11 +59,12 @@ TEST(PackTileRows, CutsRowsIntoStepsAndFillsUpWithZeros) {
   for (const int64_t lda : {6, 100, 128}) {
     for (const int64_t rows : {1, 16, 17, 32, 50}) {
       for (const int64_t depth : {1, 21, 31, 32, 33, 96, 99}) {
-        const auto a = RandomBits((rows - 1) * lda + depth);
+        const int64_t taken = (rows - 1) * lda + depth;
+        const auto a = RandomBits(taken);
         const int64_t step = rows * 32 + 7;
         const int64_t steps = (depth + 31) / 32;
         std::vector<uint16_t> packed(steps * step, 0xABCD);
-        PackTileRows(a.data(), rows, depth, lda, step, packed.data());
+        PackTileRows(a.data(), rows, depth, lda, taken, step, packed.data());
         for (int64_t s = 0; s < steps; ++s) {
           for (int64_t i = 0; i < step; ++i) {
             const int64_t r = i / 32, k = s * 32 + i % 32;
@@ -157,14 +158,33 @@ TEST(RoundTilesToBf16, RoundsAsEverybody) {
   for (const int64_t columns : {1, 8, 15, 16, 17, 31, 32}) {
     std::vector<uint16_t> expected(4 * 33, 7), rounded(4 * 33, 7);
     RoundToBf16(x.data(), 4, columns, 40, expected.data(), 33);
-    RoundTilesToBf16(x.data(), 4, columns, 40, rounded.data(), 33);
+    RoundTilesToBf16(Epilogue(), x.data(), 4, columns, 40, rounded.data(), 33);
     EXPECT_EQ(rounded, expected) << columns;
+  }
+  // After an epilogue, of which no more than the columns may be read.
+  for (const bool scales : {false, true}) {
+    for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
+      for (const int64_t columns : {1, 16, 17, 32}) {
+        const std::vector<float> scale(columns, 3), shift(columns, -0.5f);
+        Epilogue epilogue;
+        if (scales) epilogue.scale = scale.data();
+        epilogue.shift = shift.data();
+        epilogue.activation = activation;
+        std::vector<float> ended = x;
+        ScaleShiftActivate(epilogue, ended.data(), 4, columns, 40);
+        std::vector<uint16_t> expected(4 * 33, 7), rounded(4 * 33, 7);
+        RoundToBf16(ended.data(), 4, columns, 40, expected.data(), 33);
+        RoundTilesToBf16(epilogue, x.data(), 4, columns, 40, rounded.data(),
+                         33);
+        EXPECT_EQ(rounded, expected) << columns;
+      }
+    }
   }
   // What is left of a NaN is no infinity.
   const uint32_t low_payload = 0x7F800001;
   std::memcpy(x.data(), &low_payload, sizeof(low_payload));
   uint16_t rounded = 0;
-  RoundTilesToBf16(x.data(), 1, 1, 40, &rounded, 1);
+  RoundTilesToBf16(Epilogue(), x.data(), 1, 1, 40, &rounded, 1);
   EXPECT_EQ(rounded, 0x7FC0);
 }
 

@@ -73,27 +73,20 @@ class LinesAhead {
   int64_t for_step_ = 0;
 };
 
-// Whole sums, rows of kPanel floats, and where they go when they are rounded.
-struct WholeSums {
+// Which rows of sums are rows of the result: the first `kept` of every
+// `period`.
+struct KeptRows {
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 
-  float* sums = nullptr;
-  int64_t rows = 0;
-  int64_t columns = 0;
-  Epilogue epilogue;  // begins with the first of the columns
-  uint16_t* to = nullptr;
-  int64_t stride = 0;  // elements from one row of the result to the next
-  // Of every `period` rows the first `kept` are rows of the result; the first
-  // row is `phase` of them.
   int64_t kept = kAll;
   int64_t period = kAll;
-  int64_t phase = 0;
 };
 
 template <class Tiles>
 class TilePanels {
  public:
-  explicit TilePanels(bool round_between) : round_between_(round_between) {}
+  explicit TilePanels(bool round_between, const KeptRows& rows = {})
+      : round_between_(round_between), lines_(rows) {}
 
   // `b`: a panel as PackPairs leaves it. `sums` may be those of Finish()
   // before.
@@ -101,6 +94,7 @@ class TilePanels {
                 int64_t columns, bool accumulate, LinesAhead& ahead,
                 float* sums) {
     Configure(rows);
+    if (a.step_count != step_count_) Spread(a.step_count);
     if (rows > kTileRows) {
       if (columns > kTileColumns) {
         MultiplyTiles<true, true>(a, b, accumulate, ahead, sums);
@@ -116,8 +110,22 @@ class TilePanels {
     }
   }
 
-  void Finish(const WholeSums& whole) {
-    whole_ = whole;
+  // Sums that are whole, and where they go when they are rounded: rows `stride`
+  // elements apart. `epilogue` begins with the first of the columns. The first
+  // row is `phase` of a period.
+  void Finish(float* sums, int64_t rows, int64_t columns,
+              const Epilogue& epilogue, uint16_t* to, int64_t stride,
+              int64_t phase = 0) {
+    // One by one: what is stored in halves and loaded whole has to wait.
+    whole_.sums = sums;
+    whole_.rows = rows;
+    whole_.columns = columns;
+    whole_.epilogue.scale = epilogue.scale;
+    whole_.epilogue.shift = epilogue.shift;
+    whole_.epilogue.activation = epilogue.activation;
+    whole_.to = to;
+    whole_.stride = stride;
+    whole_.phase = phase;
     if (!round_between_) FinishRows(kPanel);
   }
 
@@ -131,6 +139,16 @@ class TilePanels {
  private:
   static constexpr int64_t kRowBytes = kPanel * sizeof(float);  // of sums
 
+  struct WholeSums {
+    float* sums = nullptr;  // rows of kPanel
+    int64_t rows = 0;       // that are not rounded yet
+    int64_t columns = 0;
+    Epilogue epilogue;
+    uint16_t* to = nullptr;
+    int64_t stride = 0;
+    int64_t phase = 0;
+  };
+
   // Tiles 0 to 3 are sums, 4 and 5 of the left factor, 6 and 7 of the right.
   void Configure(int64_t rows) {
     if (rows == configured_) return;
@@ -141,32 +159,45 @@ class TilePanels {
     tiles_.Configure({top, top, bottom, bottom, top, bottom, b, b});
   }
 
+  // Rounding, a few rows at a time, over so many steps.
+  void Spread(int64_t step_count) {
+    constexpr int64_t kFewRows = 8;
+    step_count_ = step_count;
+    at_once_ = std::max(
+        kFewRows, (kPanel + step_count - 1) / std::max<int64_t>(step_count, 1));
+    pause_ = std::max<int64_t>(step_count * at_once_ / kPanel, 1);
+  }
+
   // Of those that are waiting.
   void FinishRows(int64_t rows) {
     WholeSums& of = whole_;
     rows = std::min(rows, of.rows);
     of.rows -= rows;
     while (rows > 0) {
-      const bool kept = of.phase < of.kept;
+      const bool kept = of.phase < lines_.kept;
       const int64_t count =
-          std::min(rows, (kept ? of.kept : of.period) - of.phase);
+          std::min(rows, (kept ? lines_.kept : lines_.period) - of.phase);
       if (kept) {
-        if (!of.epilogue.changes_nothing()) {
+        if (of.epilogue.activation == Activation::kGelu) {
           ScaleShiftActivate(of.epilogue, of.sums, count, of.columns, kPanel);
+          Tiles::Round(Epilogue(), of.sums, count, of.columns, kPanel, of.to,
+                       of.stride);
+        } else {
+          Tiles::Round(of.epilogue, of.sums, count, of.columns, kPanel, of.to,
+                       of.stride);
         }
-        Tiles::Round(of.sums, count, of.columns, kPanel, of.to, of.stride);
         of.to += count * of.stride;
       }
       of.sums += count * kPanel;
       of.phase += count;
-      if (of.phase == of.period) of.phase = 0;
+      if (of.phase == lines_.period) of.phase = 0;
       rows -= count;
     }
   }
 
   template <bool kBottom, bool kRight>
   void MultiplyTiles(const LeftPanel& a, const uint16_t* b, bool accumulate,
-                     LinesAhead& all_ahead, float* sums) {
+                     LinesAhead& ahead, float* sums) {
     Tiles& tiles = tiles_;
     float* const right = sums + kTileColumns;
     float* const below = sums + kTileRows * kPanel;
@@ -185,22 +216,22 @@ class TilePanels {
     }
     // In variables of their own, which no store can change.
     const auto [from, row, steps, step_count, tail] = a;
-    LinesAhead ahead = all_ahead;
     const int64_t stride = row * static_cast<int64_t>(sizeof(uint16_t));
     const int64_t second = kTileRows * row;
-    const int64_t finish =
-        (kPanel + step_count - 1) / std::max<int64_t>(step_count, 1);
+    int64_t until_rounding = round_between_ ? pause_ : step_count + 1;
     for (int64_t s = 0; s < step_count; ++s, b += kPanelStep) {
       const uint16_t* const top = from + steps[s];
       Step<kBottom, kRight>(tiles, top, stride, top + second, b);
       ahead.FetchForStep();
-      if (round_between_) FinishRows(finish);
+      if (--until_rounding == 0) {
+        FinishRows(at_once_);
+        until_rounding = pause_;
+      }
     }
     if (tail != nullptr) {
       Step<kBottom, kRight>(tiles, tail, kTileBytes,
                             tail + kTileRows * kTileSteps, b);
     }
-    all_ahead = ahead;
     FinishRows(kPanel);  // it may lie where the next sums go
     tiles.template Store<0>(sums, kRowBytes);
     if (kRight) tiles.template Store<1>(right, kRowBytes);
@@ -228,7 +259,11 @@ class TilePanels {
   }
 
   const bool round_between_;
+  const KeptRows lines_;
   int64_t configured_ = 0;  // rows
+  int64_t step_count_ = 0;
+  int64_t at_once_ = 0;  // rows that are rounded, and steps from then on
+  int64_t pause_ = 0;
   WholeSums whole_;
   Tiles tiles_;
 };

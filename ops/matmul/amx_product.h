@@ -200,8 +200,8 @@ class AmxProduct {
                            ahead, sums);
           if (!last) continue;
           const int64_t column = j + q * kPanel;
-          panels_.Finish({sums, count, width, epilogue_.From(column),
-                          c_ + (i + r) * n_ + column, n_});
+          panels_.Finish(sums, count, width, epilogue_.From(column),
+                         c_ + (i + r) * n_ + column, n_);
         }
       }
     }
@@ -214,13 +214,14 @@ class AmxProduct {
     LeftPanel PanelOf(int64_t row, int64_t rows, int64_t p, int64_t depth,
                       bool pack) {
       const uint16_t* const from = a_ + row * k_ + p;
+      const int64_t readable = (size_.rows - row) * k_ - p;
       LeftPanel panel;
       panel.steps = product_.steps_.data();
       panel.step_count = depth / kTileSteps;
       const int64_t left = depth % kTileSteps;
       if (product_.knobs_.pack_a) {
         uint16_t* const to = PackedPanel(row, p);
-        if (pack) PackTileRows(from, rows, depth, k_, kPanelStep, to);
+        if (pack) PackTileRows(from, rows, depth, k_, readable, kPanelStep, to);
         panel.data = to;
         panel.stride = kTileSteps;
         panel.step_count += left > 0;
@@ -229,8 +230,8 @@ class AmxProduct {
       panel.data = from;
       panel.stride = k_;
       if (left > 0) {
-        PackTileRows(from + depth - left, rows, left, k_, kPanelStep,
-                     packed_a_);
+        PackTileRows(from + depth - left, rows, left, k_,
+                     readable - (depth - left), kPanelStep, packed_a_);
         panel.tail = packed_a_;
       }
       return panel;
