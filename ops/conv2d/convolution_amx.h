@@ -67,12 +67,12 @@ class ConvolutionAmx {
     plan.knobs_ = knobs;
     plan.size_ = size;
     ConvolutionSize& s = plan.size_;
-    if (s.is_product()) {  // one image of one column
+    plan.direct_ = !knobs.unrolled && s.padding == 0 && s.stride == 1 &&
+                   s.c % kTileSteps == 0;
+    if (plan.direct_ && s.is_product()) {  // one image of one column
       s.h = s.p = s.rows();
       s.n = s.w = s.q = 1;
     }
-    plan.direct_ = !knobs.unrolled && s.padding == 0 && s.stride == 1 &&
-                   s.c % kTileSteps == 0;
     plan.planes_ = CeilDiv(plan.run(), kTileSteps);
     plan.pitch_ = knobs.unrolled ? s.q : s.q + (s.s - 1) / s.stride;
     const TaskSize task = ShareOut(
@@ -290,9 +290,8 @@ class ConvolutionAmx {
   int64_t run() const { return (knobs_.unrolled ? size_.s : 1) * size_.c; }
   // Values of a line with its padding, and of a step beyond.
   int64_t padded_line() const {
-    return knobs_.unrolled
-               ? (size_.w + 2 * size_.padding) * size_.c + kTileSteps
-               : 0;
+    if (!knobs_.unrolled) return 0;
+    return (size_.w + 2 * size_.padding) * size_.c + kTileSteps;
   }
   // Of a row of the filter that are apart.
   int64_t places() const { return knobs_.unrolled ? 1 : size_.s; }

@@ -8,8 +8,9 @@
 // next ones, so that the tiles need not wait for it.
 //
 //   TilePanels<AmxTiles> panels(round_between);
-//   panels.Multiply(left, rows, right, columns, /*accumulate=*/false, {},
-//   sums); panels.Finish({sums, rows, columns, epilogue, result, stride});
+//   LinesAhead ahead;  // or what is wanted next
+//   panels.Multiply(left, rows, right, columns, false, ahead, sums);
+//   panels.Finish(sums, rows, columns, epilogue, result, stride);
 //   ...
 //   panels.End();
 
@@ -23,8 +24,8 @@
 
 namespace optrail::ops {
 
-// Rows of a left factor, in elements: 32 steps of the sum begin at steps[s],
-// for which `count` rows, `stride` apart, are read.
+// Rows of a left factor, `stride` elements apart, whose steps of the sum lie 32
+// by 32 at steps[0], steps[1] and so on.
 struct LeftPanel {
   const uint16_t* data = nullptr;
   int64_t stride = 0;
@@ -88,8 +89,8 @@ class TilePanels {
   explicit TilePanels(bool round_between, const KeptRows& rows = {})
       : round_between_(round_between), lines_(rows) {}
 
-  // `b`: a panel as PackPairs leaves it. `sums` may be those of Finish()
-  // before.
+  // `b`: a panel as PackPairs leaves it. `sums`, rows of kPanel floats, may be
+  // those of Finish() before; with `accumulate` there are some already.
   void Multiply(const LeftPanel& a, int64_t rows, const uint16_t* b,
                 int64_t columns, bool accumulate, LinesAhead& ahead,
                 float* sums) {
@@ -116,7 +117,8 @@ class TilePanels {
   void Finish(float* sums, int64_t rows, int64_t columns,
               const Epilogue& epilogue, uint16_t* to, int64_t stride,
               int64_t phase = 0) {
-    // One by one: what is stored in halves and loaded whole has to wait.
+    // One by one: a struct is copied by wider loads than what stored it, which
+    // have to wait for that.
     whole_.sums = sums;
     whole_.rows = rows;
     whole_.columns = columns;
