@@ -84,6 +84,7 @@ RoundTilesToBf16(const Epilogue& epilogue, const float* x, int64_t rows,
     shift_low = _mm512_maskz_loadu_ps(kept_low, epilogue.shift);
     shift_high = _mm512_maskz_loadu_ps(kept_high, epilogue.shift + 16);
   }
+  constexpr __mmask16 kAll = 0xffff;  // without it GCC 12 warns of nothing
   // NaN is not cut off: of two operands the second is taken then.
   const __m512 least =
       _mm512_set1_ps(epilogue.activation == Activation::kRelu
