@@ -2,12 +2,17 @@
 // keys, two products by matmul's loops with the online softmax between, so that
 // scores never leave the caches. Few, as when decoding: keys and values are
 // streamed once for all heads that share them, in parts that threads share out
-// and whose results are merged.
+// and whose results are merged. What is bfloat16 is widened to float block by
+// block, and results are rounded once.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -53,11 +58,19 @@ Size SizeOf(const proto::Shape& shape) {
 
 int64_t Lines(int64_t floats) { return CeilDiv(floats, 16) * 16; }
 
+// `count` values of x, which are floats or become some in `space`.
+const float* Floats(const float* x, int64_t count, float* space) { return x; }
+const float* Floats(const uint16_t* x, int64_t count, float* space) {
+  Widen(x, 1, count, count, space, count);
+  return space;
+}
+
+constexpr int64_t kMostQueries = 256;  // of knob query_block
+
 // Queries [begin, begin + count) of one head.
+template <class T>
 class TiledTask {
  public:
-  static constexpr int64_t kMostQueries = 256;  // of knob query_block
-
   TiledTask(const Size& size, const AttentionKnobs& knobs, Blocking blocking)
       : size_(size),
         query_block_(std::min(knobs.query_block, size.queries)),
@@ -76,14 +89,34 @@ class TiledTask {
     keys_at_ = Lines(WorkspaceFloats(blocking_, {query_block_, most, most}));
     scores_at_ = keys_at_ + Lines(size.d * key_block_);
     states_at_ = scores_at_ + Lines(query_block_ * key_block_);
-    floats_ = states_at_ + Lines(2 * task_queries_);
+    queries_at_ = states_at_ + Lines(2 * task_queries_);
+    const int64_t widened = kWidens ? Lines(task_queries_ * size.d) : 0;
+    sums_at_ = queries_at_ + widened;
+    block_at_ = sums_at_ + widened;
+    floats_ = block_at_ + (kWidens ? Lines(key_block_ * size.d) : 0);
   }
 
   int64_t floats() const { return floats_; }
   int64_t task_queries() const { return task_queries_; }
 
-  void Run(const float* q, const float* k, const float* v, int64_t begin,
-           int64_t count, float* y, float* space) const {
+  void Run(const T* q, const T* k, const T* v, int64_t begin, int64_t count,
+           T* y, float* space) const {
+    const float* const queries =
+        Floats(q, count * size_.d, space + queries_at_);
+    if constexpr (kWidens) {
+      float* const sums = space + sums_at_;
+      Sum(queries, k, v, begin, count, sums, space);
+      RoundToBf16(sums, count, size_.d, size_.d, y, size_.d);
+    } else {
+      Sum(queries, k, v, begin, count, y, space);
+    }
+  }
+
+ private:
+  static constexpr bool kWidens = !std::is_same_v<T, float>;
+
+  void Sum(const float* q, const T* k, const T* v, int64_t begin, int64_t count,
+           float* y, float* space) const {
     float* const keys = space + keys_at_;
     auto* const states = reinterpret_cast<SoftmaxState*>(space + states_at_);
     std::fill_n(states, count, EmptySoftmax());
@@ -91,21 +124,25 @@ class TiledTask {
     if (last <= 0) std::fill_n(y, count * size_.d, 0.0f);
     for (int64_t j = 0; j < last; j += key_block_) {
       const int64_t cols = std::min(key_block_, last - j);
-      TransposeInto(k + j * size_.d, cols, size_.d, size_.d, keys, key_block_);
+      // Of keys and then of values, where they are widened.
+      float* const block = space + block_at_;
+      TransposeInto(Floats(k + j * size_.d, cols * size_.d, block), cols,
+                    size_.d, size_.d, keys, key_block_);
+      const float* const values =
+          Floats(v + j * size_.d, cols * size_.d, block);
       for (int64_t i = 0; i < count; i += query_block_) {
         const int64_t rows = std::min(query_block_, count - i);
         if (size_.seen(begin + i + rows - 1) <= j) {
           if (j == 0) std::fill_n(y + i * size_.d, rows * size_.d, 0.0f);
           continue;
         }
-        Block(q + i * size_.d, v + j * size_.d, begin + i, rows, j, cols,
-              states + i, y + i * size_.d, space);
+        Block(q + i * size_.d, values, begin + i, rows, j, cols, states + i,
+              y + i * size_.d, space);
       }
     }
     FinishRows(states, count, size_.d, y);
   }
 
- private:
   void Block(const float* q, const float* v, int64_t query, int64_t rows,
              int64_t key, int64_t cols, SoftmaxState* states, float* y,
              float* space) const {
@@ -116,8 +153,8 @@ class TiledTask {
     for (int64_t r = 0; r < rows; ++r) seen[r] = size_.seen(query + r) - key;
     SoftmaxBlock(scores, rows, cols, key_block_, seen, size_.scale(), states, y,
                  size_.d);
-    MultiplyBlocked(blocking_, {rows, size_.d, cols}, scores, key_block_,
-                    Segments(), v, size_.d, y, size_.d, space,
+    MultiplyBlocked(blocking_, {rows, size_.d, cols}, scores, key_block_, v,
+                    size_.d, y, size_.d, space,
                     /*accumulate=*/key > 0);
   }
 
@@ -126,24 +163,25 @@ class TiledTask {
   const int64_t key_block_;
   const int64_t task_queries_;
   Blocking blocking_;
-  int64_t keys_at_, scores_at_, states_at_, floats_;
+  int64_t keys_at_, scores_at_, states_at_, queries_at_, sums_at_, block_at_,
+      floats_;
 };
 
+template <class T>
 absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
     const Size& size, const AttentionKnobs& knobs, CpuDevice& device) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(static_cast<int>(knobs.mr),
                                    static_cast<int>(knobs.nr_vectors), 4);
-  if (blocking.tile.plain_a == nullptr ||
-      knobs.query_block > TiledTask::kMostQueries) {
+  if (blocking.tile.plain_a == nullptr || knobs.query_block > kMostQueries) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a register tile of mr=", knobs.mr, " by nr_vectors=", knobs.nr_vectors,
         " does not fit into the vector registers of this machine, or "
         "query_block=",
-        knobs.query_block, " is beyond ", TiledTask::kMostQueries));
+        knobs.query_block, " is beyond ", kMostQueries));
   }
   blocking.prefetch_c = false;  // scores and sums are near
-  const auto task = std::make_shared<const TiledTask>(size, knobs, blocking);
+  const auto task = std::make_shared<const TiledTask<T>>(size, knobs, blocking);
   const int64_t parts = CeilDiv(size.queries, task->task_queries());
   const int64_t heads = size.batch * size.heads;
   OPTRAIL_ASSIGN_OR_RETURN(
@@ -159,20 +197,21 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
           const int64_t row = head * size.queries + begin;
           const int64_t kv = head / size.group * size.keys * size.d;
           const Workspaces::Lease lease(*workspaces);
-          task->Run(static_cast<const float*>(operands[0]) + row * size.d,
-                    static_cast<const float*>(operands[1]) + kv,
-                    static_cast<const float*>(operands[2]) + kv, begin,
+          task->Run(static_cast<const T*>(operands[0]) + row * size.d,
+                    static_cast<const T*>(operands[1]) + kv,
+                    static_cast<const T*>(operands[2]) + kv, begin,
                     std::min(task->task_queries(), size.queries - begin),
-                    static_cast<float*>(operands[3]) + row * size.d,
-                    lease.data());
+                    static_cast<T*>(operands[3]) + row * size.d, lease.data());
         });
       },
       workspaces);
 }
 
+template <class T>
 absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
                                                     const AttentionKnobs& knobs,
                                                     CpuDevice& device) {
+  constexpr bool kWidens = !std::is_same_v<T, float>;
   const int64_t kv_heads = size.batch * size.heads / size.group;
   const int64_t rows = size.group * size.queries;  // of one head of keys
   const int64_t block = std::min(knobs.key_block, size.keys);
@@ -184,7 +223,9 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
   const int64_t results = kv_heads * rows * parts;
   OPTRAIL_ASSIGN_OR_RETURN(
       auto partial,
-      Workspaces::Create(device, 1, Lines(2 * results) + results * size.d));
+      Workspaces::Create(device, 1,
+                         Lines(2 * results) + Lines(results * size.d) +
+                             (kWidens ? kv_heads * rows * size.d : 0)));
   OPTRAIL_ASSIGN_OR_RETURN(
       auto scores,
       Workspaces::Create(device,
@@ -194,15 +235,17 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
       [=, &device](absl::Span<void* const> operands) {
         auto* const states = reinterpret_cast<SoftmaxState*>(partial->at(0));
         float* const sums = partial->at(0) + Lines(2 * results);
-        const auto* q = static_cast<const float*>(operands[0]);
-        auto* y = static_cast<float*>(operands[3]);
+        const float* const q =
+            Floats(static_cast<const T*>(operands[0]), kv_heads * rows * size.d,
+                   sums + Lines(results * size.d));
+        auto* const y = static_cast<T*>(operands[3]);
         device.ParallelFor(kv_heads * parts, [&](int64_t task) {
           const int64_t head = task / parts;
           const int64_t begin = task % parts * part_keys;
           const int64_t end = std::min(begin + part_keys, size.keys);
           const int64_t kv = head * size.keys * size.d;
-          const auto* k = static_cast<const float*>(operands[1]) + kv;
-          const auto* v = static_cast<const float*>(operands[2]) + kv;
+          const auto* k = static_cast<const T*>(operands[1]) + kv;
+          const auto* v = static_cast<const T*>(operands[2]) + kv;
           SoftmaxState* const state = states + task * rows;
           float* const sum = sums + task * rows * size.d;
           std::fill_n(state, rows, EmptySoftmax());
@@ -247,26 +290,36 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
         for (int64_t i = 0; i < kv_heads * rows; ++i) {
           const int64_t first = i / rows * parts * rows + i % rows;
           SoftmaxState all = states[first];
-          std::copy_n(sums + first * size.d, size.d, y + i * size.d);
+          float* const sum = sums + first * size.d;
           for (int64_t part = 1; part < parts; ++part) {
             const int64_t other = first + part * rows;
             MergeSoftmax(states[other], sums + other * size.d, size.d, &all,
-                         y + i * size.d);
+                         sum);
           }
-          FinishRows(&all, 1, size.d, y + i * size.d);
+          FinishRows(&all, 1, size.d, sum);
+          if constexpr (kWidens) {
+            RoundToBf16(sum, 1, size.d, size.d, y + i * size.d, size.d);
+          } else {
+            std::copy_n(sum, size.d, y + i * size.d);
+          }
         }
       },
       partial, scores);
 }
 
 class AttentionCpu : public KnobKernel<AttentionKnobs> {
+ public:
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::BF16}};
+  }
+
  protected:
   absl::StatusOr<std::unique_ptr<Invocation>> Bind(
       const proto::Shape& shape, const AttentionKnobs& knobs,
       CpuDevice& device) const override {
-    const Size size = SizeOf(shape);
-    return size.queries <= kFewQueries ? BindFew(size, knobs, device)
-                                       : BindTiled(size, knobs, device);
+    return shape.data_types(0) == proto::BF16
+               ? BindType<uint16_t>(SizeOf(shape), knobs, device)
+               : BindType<float>(SizeOf(shape), knobs, device);
   }
 
   std::vector<std::pair<std::string, int64_t>> BlocksOf(
@@ -277,6 +330,14 @@ class AttentionCpu : public KnobKernel<AttentionKnobs> {
             {"keys", knobs.key_block},
             {"d", 16},
             {"d", 128}};
+  }
+
+ private:
+  template <class T>
+  static absl::StatusOr<std::unique_ptr<Invocation>> BindType(
+      const Size& size, const AttentionKnobs& knobs, CpuDevice& device) {
+    return size.queries <= kFewQueries ? BindFew<T>(size, knobs, device)
+                                       : BindTiled<T>(size, knobs, device);
   }
 };
 

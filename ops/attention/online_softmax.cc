@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention/online_softmax.cc"
@@ -98,10 +99,69 @@ void FinishForTarget(const SoftmaxState* states, int64_t rows, int64_t d,
 // once for these queries.
 constexpr int kKeysTogether = kSquare < 4 ? kSquare : 4;
 constexpr int kQueriesTogether = kSquare / kKeysTogether;
+constexpr int64_t kBytesAhead = 4096;  // a page
+
+HWY_INLINE V LoadWidened(const float* from) { return hn::LoadU(D(), from); }
+HWY_INLINE V LoadWidened(const uint16_t* from) {
+  const hn::Rebind<uint16_t, D> d16;
+  const hn::RebindToUnsigned<D> d32;
+  const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, from));
+  return hn::BitCast(D(), hn::ShiftLeft<16>(bits));
+}
+
+// The first `count` values, less than a vector, and zeros.
+HWY_INLINE V LoadFirstWidened(const float* from, int64_t count) {
+  return LoadFirst(from, count, hn::Zero(D()));
+}
+HWY_INLINE V LoadFirstWidened(const uint16_t* from, int64_t count) {
+  HWY_ALIGN uint16_t values[kSquare] = {};
+  std::memcpy(values, from, count * sizeof(uint16_t));
+  return LoadWidened(values);
+}
+
+HWY_INLINE float WidenedValue(float value) { return value; }
+HWY_INLINE float WidenedValue(uint16_t value) {
+  const uint32_t bits = uint32_t{value} << 16;
+  float widened;
+  std::memcpy(&widened, &bits, sizeof(widened));
+  return widened;
+}
+
+// Lane i is the sum of the lanes of v[i]. Every step adds halves of two vectors
+// to those of one, in half the shuffles that to transpose them would take.
+HWY_INLINE V SumsOfLanes(V (&v)[kSquare]) {
+#if HWY_TARGET != HWY_SCALAR
+  const D d;
+  const hn::Repartition<double, D> pairs;
+  OPTRAIL_UNROLL for (int i = 0; i < kSquare / 2; ++i) {
+    v[i] = hn::Add(hn::InterleaveLower(d, v[2 * i], v[2 * i + 1]),
+                   hn::InterleaveUpper(d, v[2 * i], v[2 * i + 1]));
+  }
+  OPTRAIL_UNROLL for (int i = 0; i < kSquare / 4; ++i) {
+    const auto even = hn::BitCast(pairs, v[2 * i]);
+    const auto odd = hn::BitCast(pairs, v[2 * i + 1]);
+    v[i] = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, even, odd)),
+                   hn::BitCast(d, hn::InterleaveUpper(pairs, even, odd)));
+  }
+#if HWY_MAX_BYTES >= 64
+  OPTRAIL_UNROLL for (int i = 0; i < kSquare / 8; ++i) {
+    const V even = v[2 * i];
+    const V odd = v[2 * i + 1];
+    v[i] = hn::Add(hn::OddEvenBlocks(odd, even),
+                   hn::SwapAdjacentBlocks(hn::OddEvenBlocks(even, odd)));
+  }
+#endif
+#if HWY_MAX_BYTES >= 32
+  v[0] = hn::Add(hn::ConcatLowerLower(d, v[1], v[0]),
+                 hn::ConcatUpperUpper(d, v[1], v[0]));
+#endif
+#endif  // HWY_TARGET != HWY_SCALAR
+  return v[0];
+}
 
 // kQueries queries and kSquare / kQueries keys, of which `left` exist.
-template <int kQueries>
-HWY_INLINE void ScorePart(const float* q, const float* keys, int64_t left,
+template <int kQueries, class T>
+HWY_INLINE void ScorePart(const float* q, const T* keys, int64_t left,
                           int64_t d, float* scores, int64_t stride) {
   constexpr int kKeys = kSquare / kQueries;
   const D tag;
@@ -109,14 +169,19 @@ HWY_INLINE void ScorePart(const float* q, const float* keys, int64_t left,
   V acc[kSquare];
   OPTRAIL_UNROLL for (int i = 0; i < kSquare; ++i) acc[i] = hn::Zero(tag);
   // Beyond the last key its own is read again.
-  const float* row[kKeys];
+  const T* row[kKeys];
   for (int k = 0; k < kKeys; ++k) {
     row[k] = keys + std::min<int64_t>(k, left - 1) * d;
   }
   int64_t c = 0;
   const auto add = [&](const auto& load) OPTRAIL_INLINE_LAMBDA {
     V key[kKeys];
-    OPTRAIL_UNROLL for (int k = 0; k < kKeys; ++k) key[k] = load(row[k] + c);
+    OPTRAIL_UNROLL for (int k = 0; k < kKeys; ++k) {
+      key[k] = load(row[k] + c);
+      // Hardware ends at every page: 430 us to 307 for 8 MB of keys.
+      __builtin_prefetch(reinterpret_cast<const char*>(row[k] + c) +
+                         kBytesAhead);
+    }
     OPTRAIL_UNROLL for (int r = 0; r < kQueries; ++r) {
       const V v = load(q + r * d + c);
       OPTRAIL_UNROLL for (int k = 0; k < kKeys; ++k) {
@@ -125,26 +190,22 @@ HWY_INLINE void ScorePart(const float* q, const float* keys, int64_t left,
     }
   };
   for (; c + lanes <= d; c += lanes) {
-    add([&](const float* from)
-            OPTRAIL_INLINE_LAMBDA { return hn::LoadU(tag, from); });
+    add([&](const auto* from)
+            OPTRAIL_INLINE_LAMBDA { return LoadWidened(from); });
   }
   if (c < d) {
-    add([&](const float* from) OPTRAIL_INLINE_LAMBDA {
-      return LoadFirst(from, d - c, hn::Zero(tag));
-    });
+    add([&](const auto* from)
+            OPTRAIL_INLINE_LAMBDA { return LoadFirstWidened(from, d - c); });
   }
-  TransposeSquare(acc);
-  V sum = acc[0];
-  OPTRAIL_UNROLL for (int i = 1; i < kSquare; ++i) sum = hn::Add(sum, acc[i]);
   HWY_ALIGN float sums[kSquare];
-  hn::Store(sum, tag, sums);
+  hn::Store(SumsOfLanes(acc), tag, sums);
   for (int r = 0; r < kQueries; ++r) {
     std::copy_n(sums + r * kKeys, left, scores + r * stride);
   }
 }
 
-template <int kQueries>
-HWY_INLINE void ScoreRows(const float* q, const float* keys, int64_t count,
+template <int kQueries, class T>
+HWY_INLINE void ScoreRows(const float* q, const T* keys, int64_t count,
                           int64_t d, float* scores, int64_t stride) {
   constexpr int kKeys = kSquare / kQueries;
   for (int64_t j = 0; j < count; j += kKeys) {
@@ -153,8 +214,10 @@ HWY_INLINE void ScoreRows(const float* q, const float* keys, int64_t count,
   }
 }
 
-void ScoreForTarget(const float* q, int64_t rows, const float* keys,
-                    int64_t count, int64_t d, float* scores, int64_t stride) {
+template <class T>
+HWY_INLINE void ScoreAll(const float* q, int64_t rows, const T* keys,
+                         int64_t count, int64_t d, float* scores,
+                         int64_t stride) {
   int64_t r = 0;
   for (; r + kQueriesTogether <= rows; r += kQueriesTogether) {
     ScoreRows<kQueriesTogether>(q + r * d, keys, count, d, scores + r * stride,
@@ -165,10 +228,20 @@ void ScoreForTarget(const float* q, int64_t rows, const float* keys,
   }
 }
 
-template <int kRows, int kVectors>
-HWY_INLINE void SumPart(const float* weights, int64_t stride,
-                        const float* values, int64_t count, int64_t d,
-                        float* y) {
+void ScoreForTarget(const float* q, int64_t rows, const float* keys,
+                    int64_t count, int64_t d, float* scores, int64_t stride) {
+  ScoreAll(q, rows, keys, count, d, scores, stride);
+}
+
+void ScoreBf16ForTarget(const float* q, int64_t rows, const uint16_t* keys,
+                        int64_t count, int64_t d, float* scores,
+                        int64_t stride) {
+  ScoreAll(q, rows, keys, count, d, scores, stride);
+}
+
+template <int kRows, int kVectors, class T>
+HWY_INLINE void SumPart(const float* weights, int64_t stride, const T* values,
+                        int64_t count, int64_t d, float* y) {
   const D tag;
   const int64_t lanes = hn::Lanes(tag);
   V sum[kRows][kVectors];
@@ -180,7 +253,9 @@ HWY_INLINE void SumPart(const float* weights, int64_t stride,
   for (int64_t j = 0; j < count; ++j) {
     V value[kVectors];
     OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
-      value[v] = hn::LoadU(tag, values + j * d + v * lanes);
+      const T* const from = values + j * d + v * lanes;
+      value[v] = LoadWidened(from);
+      __builtin_prefetch(reinterpret_cast<const char*>(from) + kBytesAhead);
     }
     OPTRAIL_UNROLL for (int r = 0; r < kRows; ++r) {
       const V weight = hn::Set(tag, weights[r * stride + j]);
@@ -196,10 +271,9 @@ HWY_INLINE void SumPart(const float* weights, int64_t stride,
   }
 }
 
-template <int kRows, int kVectors>
-HWY_INLINE void SumRows(const float* weights, int64_t stride,
-                        const float* values, int64_t count, int64_t d,
-                        float* y) {
+template <int kRows, int kVectors, class T>
+HWY_INLINE void SumRows(const float* weights, int64_t stride, const T* values,
+                        int64_t count, int64_t d, float* y) {
   const int64_t lanes = hn::Lanes(D());
   int64_t c = 0;
   for (; c + kVectors * lanes <= d; c += kVectors * lanes) {
@@ -212,15 +286,16 @@ HWY_INLINE void SumRows(const float* weights, int64_t stride,
     for (int r = 0; r < kRows; ++r) {
       float sum = y[r * d + c];
       for (int64_t j = 0; j < count; ++j) {
-        sum += weights[r * stride + j] * values[j * d + c];
+        sum += weights[r * stride + j] * WidenedValue(values[j * d + c]);
       }
       y[r * d + c] = sum;
     }
   }
 }
 
-void SumForTarget(const float* weights, int64_t rows, int64_t stride,
-                  const float* values, int64_t count, int64_t d, float* y) {
+template <class T>
+HWY_INLINE void SumAll(const float* weights, int64_t rows, int64_t stride,
+                       const T* values, int64_t count, int64_t d, float* y) {
   int64_t r = 0;
   for (; r + kQueriesTogether <= rows; r += kQueriesTogether) {
     SumRows<kQueriesTogether, 4>(weights + r * stride, stride, values, count, d,
@@ -229,6 +304,17 @@ void SumForTarget(const float* weights, int64_t rows, int64_t stride,
   for (; r < rows; ++r) {
     SumRows<1, 8>(weights + r * stride, stride, values, count, d, y + r * d);
   }
+}
+
+void SumForTarget(const float* weights, int64_t rows, int64_t stride,
+                  const float* values, int64_t count, int64_t d, float* y) {
+  SumAll(weights, rows, stride, values, count, d, y);
+}
+
+void SumBf16ForTarget(const float* weights, int64_t rows, int64_t stride,
+                      const uint16_t* values, int64_t count, int64_t d,
+                      float* y) {
+  SumAll(weights, rows, stride, values, count, d, y);
 }
 
 void MergeForTarget(const SoftmaxState& b, const float* b_y, int64_t d,
@@ -252,7 +338,9 @@ namespace {
 HWY_EXPORT(BlockForTarget);
 HWY_EXPORT(FinishForTarget);
 HWY_EXPORT(ScoreForTarget);
+HWY_EXPORT(ScoreBf16ForTarget);
 HWY_EXPORT(SumForTarget);
+HWY_EXPORT(SumBf16ForTarget);
 HWY_EXPORT(MergeForTarget);
 }  // namespace
 
@@ -274,9 +362,21 @@ void ScoreKeys(const float* q, int64_t rows, const float* keys, int64_t count,
   HWY_DYNAMIC_DISPATCH(ScoreForTarget)(q, rows, keys, count, d, scores, stride);
 }
 
+void ScoreKeys(const float* q, int64_t rows, const uint16_t* keys,
+               int64_t count, int64_t d, float* scores, int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(ScoreBf16ForTarget)
+  (q, rows, keys, count, d, scores, stride);
+}
+
 void SumValues(const float* weights, int64_t rows, int64_t stride,
                const float* values, int64_t count, int64_t d, float* y) {
   HWY_DYNAMIC_DISPATCH(SumForTarget)
+  (weights, rows, stride, values, count, d, y);
+}
+
+void SumValues(const float* weights, int64_t rows, int64_t stride,
+               const uint16_t* values, int64_t count, int64_t d, float* y) {
+  HWY_DYNAMIC_DISPATCH(SumBf16ForTarget)
   (weights, rows, stride, values, count, d, y);
 }
 

@@ -31,13 +31,17 @@ void SoftmaxBlock(float* scores, int64_t rows, int64_t cols, int64_t stride,
 void FinishRows(const SoftmaxState* states, int64_t rows, int64_t d, float* y);
 
 // scores[r * stride + j] = q[r] . keys[j] for `rows` queries and `count` keys
-// of `d` values.
+// of `d` values, floats or of bfloat16.
 void ScoreKeys(const float* q, int64_t rows, const float* keys, int64_t count,
                int64_t d, float* scores, int64_t stride);
+void ScoreKeys(const float* q, int64_t rows, const uint16_t* keys,
+               int64_t count, int64_t d, float* scores, int64_t stride);
 
 // y[r] += sum over j of weights[r * stride + j] values[j].
 void SumValues(const float* weights, int64_t rows, int64_t stride,
                const float* values, int64_t count, int64_t d, float* y);
+void SumValues(const float* weights, int64_t rows, int64_t stride,
+               const uint16_t* values, int64_t count, int64_t d, float* y);
 
 // (a, a_y) becomes the two together.
 void MergeSoftmax(const SoftmaxState& b, const float* b_y, int64_t d,

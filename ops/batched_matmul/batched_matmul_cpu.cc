@@ -27,6 +27,7 @@ class BatchedMatmulCpu : public KnobKernel<BatchedMatmulKnobs> {
     const bool turn_b = transposed == "b";
     blocking.a_transposed = turn_a;
     blocking.b_transposed = turn_b;
+    blocking.pack_b = knobs.pack_b;
     blocking.prefetch_a |= knobs.prefetch_a;
     ProductTasks::Cut cut;
     cut.batch = shape.dims(0).value();

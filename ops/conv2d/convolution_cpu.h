@@ -6,10 +6,11 @@
 // pixel in each row and is never there as a whole. A task computes some output
 // pixels and finishes them while they are in cache. Their rows are either
 // gathered into a workspace or read where they lie: the pixels under a row of
-// the filter are neighbours, so that the rows of an output line are a constant
-// step apart and consist of as many segments as the filter has rows. Where
-// there is padding, the lines of the image are copied with a border of zeros
-// first. Filters of 3 x 3 may go by Winograd's algorithm instead (winograd.h).
+// the filter are neighbours, so that those of an output line are a constant
+// step apart (pixel_line.h). What lies outside of the image is left out there,
+// so that a filter that is not finite makes no NaN of it, or copied as a border
+// of zeros. Filters of 3 x 3 may go by Winograd's algorithm instead
+// (winograd.h).
 // Filters are packed before calls, as a layer would keep them: in panels, or
 // transformed. Pixels and filters of bfloat16 are widened to float as they are
 // copied, in blocks; sums of a task are rounded once, when they are whole.
@@ -26,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ops/conv2d/convolution.h"
+#include "ops/conv2d/pixel_line.h"
 #include "ops/conv2d/winograd.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
@@ -80,76 +82,88 @@ void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
   }
 }
 
-// Lines [line, line + lines) of an image with `padding` zeros around it; some
-// of them may lie in the padding.
-template <class T>
-void PadLines(const ConvolutionSize& size, const T* image, int64_t line,
-              int64_t lines, float* to) {
-  const int64_t border = size.padding * size.c;
-  const int64_t width = size.w * size.c;
-  for (int64_t i = line; i < line + lines; ++i, to += width + 2 * border) {
-    if (i < 0 || i >= size.h) {
-      std::fill_n(to, width + 2 * border, 0.0f);
-      continue;
-    }
-    std::fill_n(to, border, 0.0f);
-    CopyValues(image + i * width, width, to + border);
-    std::fill_n(to + border + width, border, 0.0f);
-  }
-}
-
 // Every part of a workspace begins on a cache line.
 inline int64_t WholeLines(int64_t floats) { return CeilDiv(floats, 16) * 16; }
 
-// Pixels are read where they lie.
+// Pixels are read where they lie, line by line (pixel_line.h): rows of the
+// filter that lie above or below the image are left out, and so are its columns
+// left and right of it. Only where padding is wider than a step, or channels
+// are few, lines are copied with a border of zeros first.
 template <class T>
 class ConvolutionInPlace {
  public:
+  // What the knobs say: tiles of at most `pixels` by `vectors`, `panels` and
+  // roughly `steps` of the filters that all lines meet while they are in cache,
+  // and tasks.
+  struct Cut {
+    int64_t pixels = 0;
+    int64_t vectors = 0;
+    int64_t panels = 0;
+    int64_t steps = 0;
+    int64_t task_rows = 0;
+    int64_t task_columns = 0;
+  };
+
   static absl::StatusOr<ConvolutionInPlace> Plan(const ConvolutionSize& size,
-                                                 Blocking blocking,
-                                                 int64_t task_rows,
-                                                 int64_t task_columns,
+                                                 const Cut& cut,
                                                  CpuDevice& device) {
     ConvolutionInPlace plan;
-    blocking.pack_a = false;
-    blocking.pack_b = false;
-    blocking.b_in_panels = !kWidens;
-    blocking.prefetch_a = false;  // knows no segments
     plan.size_ = size;
-    plan.blocking_ = blocking;
+    plan.tile_ = FindTileForLine(static_cast<int>(cut.pixels),
+                                 static_cast<int>(cut.vectors), size.q);
+    if (plan.tile_.multiply == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a tile of mr=", cut.pixels, " pixels by nr_vectors=", cut.vectors,
+          " does not fit into the vector registers of this machine"));
+    }
+    const int64_t width = plan.tile_.columns;
     // A pixel is read once for all places of the filter.
-    const TaskSize task = ShareOut(
-        size.n,
-        {size.p * size.q, size.q,
-         std::max(task_rows / size.q, int64_t{1}) * size.q,
-         12.0 / static_cast<double>(size.r * size.s)},
-        {size.k, blocking.tile.columns, task_columns}, device.threads());
+    const TaskSize task =
+        ShareOut(size.n,
+                 {size.p * size.q, size.q,
+                  std::max(cut.task_rows / size.q, int64_t{1}) * size.q,
+                  12.0 / static_cast<double>(size.r * size.s)},
+                 {size.k, width, cut.task_columns}, device.threads());
     plan.task_lines_ = task.rows / size.q;
     plan.task_columns_ = std::min(task.columns, size.k);
-    plan.filter_rows_ = std::clamp<int64_t>(blocking.kc / (size.s * size.c),
-                                            int64_t{1}, size.r);
-    const int64_t columns = std::min(blocking.nc, plan.task_columns_);
-    const auto after = [](int64_t at, int64_t floats) {
-      return at + WholeLines(floats);
-    };
-    plan.lines_at_ =
-        after(0, WorkspaceFloats(blocking, {size.q, columns, size.depth()}));
+    plan.block_columns_ = std::min(cut.panels * width, plan.task_columns_);
+    const int64_t line_depth = size.s * size.c;
+    plan.filter_rows_ =
+        std::clamp<int64_t>(cut.steps / line_depth, int64_t{1}, size.r);
+    // Of the filter's columns those that the last pixel of a line lacks.
+    const int64_t beyond = std::max<int64_t>(
+        (size.q - 1) * size.stride - size.padding + size.s - size.w, 0);
+    plan.has_border_ = size.padding > size.stride ||
+                       size.padding + beyond > size.s ||
+                       (size.padding > 0 && size.c < kFewChannels);
+    if (!plan.has_border_) {
+      plan.first_lacks_ = size.padding * size.c;
+      plan.last_lacks_ = beyond * size.c;
+    }
+    plan.prefetch_y_ =
+        PrefetchPays(size.rows() * size.k, plan.filter_rows_ * line_depth);
     const int64_t lines = (plan.task_lines_ - 1) * size.stride + size.r;
     plan.filters_at_ =
-        after(plan.lines_at_, plan.copies_lines() ? lines * plan.width() : 0);
+        WholeLines(plan.copies_lines() ? lines * plan.width() : 0);
     plan.sums_at_ =
-        after(plan.filters_at_,
-              kWidens ? plan.filter_rows_ * size.s * size.c * columns : 0);
+        plan.filters_at_ +
+        WholeLines(kWidens ? plan.filter_rows_ * line_depth *
+                                 CeilDiv(plan.block_columns_, width) * width
+                           : 0);
     OPTRAIL_ASSIGN_OR_RETURN(
         plan.workspaces_,
         Workspaces::Create(
             device, std::min<int64_t>(device.threads(), plan.count()),
-            after(plan.sums_at_,
-                  kWidens ? plan.task_lines_ * size.q * columns : 0)));
+            plan.sums_at_ +
+                (kWidens ? plan.task_lines_ * size.q * plan.block_columns_
+                         : 0)));
     return plan;
   }
 
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
+
+  // Floats of a step in a panel of filters.
+  int64_t panel_columns() const { return tile_.columns; }
 
   // `weights` as they lie, or floats in panels.
   void Run(CpuDevice& device, const T* x, const T* weights, T* y,
@@ -163,69 +177,69 @@ class ConvolutionInPlace {
       const int64_t end = std::min(column + task_columns_, s.k);
       const Workspaces::Lease lease(*workspaces_);
       const T* const pixels = x + image * s.h * s.w * s.c;
-      const float* from = lease.data() + lines_at_;
+      // Line 0 of the image, or that of the first one that is copied.
+      const float* from = lease.data();
+      int64_t first_line = std::max(line * s.stride - s.padding, int64_t{0});
       if constexpr (!kWidens) {
-        if (!copies_lines()) from = pixels + line * s.stride * width();
+        if (!copies_lines()) {
+          from = pixels;
+          first_line = 0;
+        }
       }
       // Copied right before they are read first, in L1.
-      int64_t copied = 0;
+      int64_t copied = first_line;
       const auto copy_lines = [&](int64_t end) {
         if (!copies_lines() || end <= copied) return;
-        PadLines(s, pixels, line * s.stride - s.padding + copied, end - copied,
-                 lease.data() + lines_at_ + copied * width());
+        CopyLines(pixels, copied, end,
+                  lease.data() + (copied - first_line) * width());
         copied = end;
       };
-      // All lines meet a block of filters while it is in cache.
-      const int64_t line_depth = s.s * s.c;
-      for (int64_t j = column; j < end; j += blocking_.nc) {
-        const int64_t columns = std::min(blocking_.nc, end - j);
+      for (int64_t j = column; j < end; j += block_columns_) {
+        const int64_t columns = std::min(block_columns_, end - j);
         T* const out = y + ((image * s.p + line) * s.q) * s.k + j;
+        // All lines meet a block of filters while it is in cache.
         for (int64_t r = 0; r < s.r; r += filter_rows_) {
-          const int64_t rows = std::min(filter_rows_, s.r - r);
-          // next_of(line) is brought near meanwhile.
-          const auto multiply = [&](const float* filters, int64_t ldb,
-                                    float* to, int64_t ldc,
-                                    const auto& next_of) {
-            for (int64_t i = 0; i < lines; ++i) {
-              copy_lines(i * s.stride + s.r);
-              MultiplyBlocked(blocking_, {s.q, columns, rows * line_depth},
-                              from + (i * s.stride + r) * width(),
-                              s.stride * s.c, {line_depth, width()}, filters,
-                              ldb, to + i * s.q * ldc, ldc, lease.data(),
-                              /*accumulate=*/r > 0,
-                              r + rows == s.r ? epilogue.From(j) : Epilogue(),
-                              next_of(i));
-            }
-          };
+          Filters filters;
           if constexpr (kWidens) {
-            float* const widened = lease.data() + filters_at_;
-            Widen(weights + r * line_depth * s.k + j, rows * line_depth,
-                  columns, s.k, widened, columns);
-            multiply(widened, columns, lease.data() + sums_at_, columns,
-                     [](int64_t) { return NextBlock(); });
+            filters = WidenFilters(weights, r, j, columns,
+                                   lease.data() + filters_at_);
           } else {
-            const int64_t step = PanelFloats(blocking_.tile, s.depth());
-            const int64_t width = blocking_.tile.columns;
-            const auto block = [&](int64_t r, int64_t j) {
-              return weights + j / width * step + r * line_depth * width;
-            };
-            // The next rows of the filters, the next filters, or the first.
-            const bool last_rows = r + rows == s.r;
-            const int64_t next_j = !last_rows          ? j
-                                   : j + columns < end ? j + columns
-                                                       : column;
-            const int64_t next_r = last_rows ? 0 : r + rows;
-            const int64_t steps =
-                std::min(filter_rows_, s.r - next_r) * line_depth;
-            const int64_t share = CeilDiv(steps, lines);
-            const int64_t next_columns = std::min(blocking_.nc, end - next_j);
-            const int64_t tiles =
-                CeilDiv(s.q, blocking_.tile.rows) * CeilDiv(columns, width);
-            multiply(block(r, j), step, out, s.k, [&](int64_t line) {
-              return NextBlock(block(next_r, next_j) + line * share * width,
-                               width, std::min(share, steps - line * share),
-                               next_columns, width, step, tiles);
-            });
+            filters = FindFilters(weights, r, j, columns);
+            filters.SetNext(FindNext(weights, r, j, column, end),
+                            lines * CeilDiv(s.q, tile_.pixels));
+          }
+          for (int64_t i = 0; i < lines; ++i) {
+            // Of the filter's rows those that lie inside the image, of them
+            // those of this block.
+            const int64_t top = (line + i) * s.stride - s.padding;
+            const int64_t inside = std::clamp<int64_t>(-top, 0, s.r);
+            const int64_t outside = std::clamp(s.h - top, inside, s.r);
+            const int64_t begin = std::max(inside, r);
+            const int64_t after = std::min(outside, r + filter_rows_);
+            if (begin >= after && (inside < outside || r > 0)) continue;
+            copy_lines(std::min(top + s.r, s.h));
+            PixelLine all;
+            all.x = from + (top + begin - first_line) * width() -
+                    (has_border_ ? 0 : s.padding * s.c);
+            all.pixel_step = s.stride * s.c;
+            all.line_step = width();
+            all.filter_rows = std::max(after - begin, int64_t{0});
+            all.row_depth = s.s * s.c;
+            all.first_lacks = first_lacks_;
+            all.last_lacks = last_lacks_;
+            all.pixels = s.q;
+            all.accumulate = begin > inside;
+            all.prefetch_y = prefetch_y_;
+            const bool whole = after >= outside || inside == outside;
+            if constexpr (kWidens) {
+              float* const sums = lease.data() + sums_at_ + i * s.q * columns;
+              MultiplyPanels(all, filters, begin - r, columns, sums, columns,
+                             whole ? epilogue.From(j) : Epilogue());
+            } else {
+              MultiplyPanels(all, filters, begin - r, columns,
+                             out + i * s.q * s.k, s.k,
+                             whole ? epilogue.From(j) : Epilogue());
+            }
           }
         }
         if constexpr (kWidens) {
@@ -238,20 +252,142 @@ class ConvolutionInPlace {
 
  private:
   static constexpr bool kWidens = !std::is_same_v<T, float>;
+  // Sums over few are not taken apart for the columns of a filter.
+  static constexpr int64_t kFewChannels = 16;
 
-  bool copies_lines() const { return kWidens || size_.padding > 0; }
-  int64_t width() const { return (size_.w + 2 * size_.padding) * size_.c; }
+  // A block of filters in panels: some rows of all columns of the filter.
+  struct Filters {
+    const float* panels = nullptr;
+    int64_t panel_floats = 0;  // from one panel to the next
+    int64_t steps = 0;
+    int64_t count = 0;  // of panels
+    // What is read next, as that lies, and how many of its rows are brought
+    // near with each tile of a panel.
+    const float* next = nullptr;
+    int64_t next_floats = 0;
+    int64_t next_steps = 0;
+    int64_t next_count = 0;
+    int64_t next_rows = 0;
+    int64_t brought = 0;  // rows, of all panels
+
+    void SetNext(const Filters& block, int64_t tiles) {
+      next = block.panels;
+      next_floats = block.panel_floats;
+      next_steps = block.steps;
+      next_count = block.count;
+      next_rows = CeilDiv(next_steps * next_count, tiles * count);
+    }
+
+    // A line of `tiles` brings what follows in a panel of the next block.
+    void PrefetchDuring(PixelLine& line, int64_t tiles) {
+      const int64_t left = next_steps - brought % next_steps;
+      line.next_rows = brought < next_steps * next_count
+                           ? std::min(next_rows, CeilDiv(left, tiles))
+                           : 0;
+      if (line.next_rows == 0) return;
+      line.next = next + brought / next_steps * next_floats +
+                  brought % next_steps * line.panel_step;
+      brought += std::min(left, line.next_rows * tiles);
+    }
+  };
+
+  bool copies_lines() const { return kWidens || has_border_; }
+  // Floats of a line that is read.
+  int64_t width() const {
+    return (size_.w + (has_border_ ? 2 * size_.padding : 0)) * size_.c;
+  }
   int64_t line_parts() const { return CeilDiv(size_.p, task_lines_); }
   int64_t column_parts() const { return CeilDiv(size_.k, task_columns_); }
   int64_t count() const { return size_.n * line_parts() * column_parts(); }
 
+  // Lines [begin, end) of an image, with borders where there are any.
+  void CopyLines(const T* image, int64_t begin, int64_t end, float* to) const {
+    const int64_t border = has_border_ ? size_.padding * size_.c : 0;
+    const int64_t inside = size_.w * size_.c;
+    for (int64_t i = begin; i < end; ++i, to += width()) {
+      std::fill_n(to, border, 0.0f);
+      CopyValues(image + i * inside, inside, to + border);
+      std::fill_n(to + border + inside, border, 0.0f);
+    }
+  }
+
+  // Of packed filters rows [r, r + filter_rows_) of `columns` from j on.
+  Filters FindFilters(const float* panels, int64_t r, int64_t j,
+                      int64_t columns) const {
+    const int64_t line_depth = size_.s * size_.c;
+    Filters filters;
+    filters.panel_floats = size_.depth() * tile_.columns;
+    filters.panels = panels + j / tile_.columns * filters.panel_floats +
+                     r * line_depth * tile_.columns;
+    filters.steps = std::min(filter_rows_, size_.r - r) * line_depth;
+    filters.count = CeilDiv(columns, tile_.columns);
+    return filters;
+  }
+
+  // The next rows of the filters, the next filters, or the first of the task.
+  Filters FindNext(const float* panels, int64_t r, int64_t j, int64_t column,
+                   int64_t end) const {
+    r += filter_rows_;
+    if (r >= size_.r) {
+      r = 0;
+      j += block_columns_;
+      if (j >= end) j = column;
+    }
+    return FindFilters(panels, r, j, std::min(block_columns_, end - j));
+  }
+
+  Filters WidenFilters(const uint16_t* weights, int64_t r, int64_t j,
+                       int64_t columns, float* to) const {
+    const int64_t line_depth = size_.s * size_.c;
+    const int64_t width = tile_.columns;
+    Filters filters;
+    filters.steps = std::min(filter_rows_, size_.r - r) * line_depth;
+    filters.panel_floats = filters.steps * width;
+    filters.panels = to;
+    filters.count = CeilDiv(columns, width);
+    for (int64_t at = 0; at < columns; at += width) {
+      const int64_t count = std::min(width, columns - at);
+      if (count < width) std::fill_n(to, filters.panel_floats, 0.0f);
+      Widen(weights + r * line_depth * size_.k + j + at, filters.steps, count,
+            size_.k, to, width);
+      to += filters.panel_floats;
+    }
+    return filters;
+  }
+
+  // A line of output pixels, `row` being the first of the block's rows.
+  void MultiplyPanels(PixelLine line, Filters& filters, int64_t row,
+                      int64_t columns, float* y, int64_t y_step,
+                      const Epilogue& epilogue) const {
+    const int64_t width = tile_.columns;
+    const int64_t tiles = CeilDiv(line.pixels, tile_.pixels);
+    line.panel_step = width;
+    line.y_step = y_step;
+    for (int64_t j = 0; j < columns; j += width) {
+      line.panel = filters.panels + j / width * filters.panel_floats +
+                   row * line.row_depth * width;
+      line.y = y + j;
+      line.columns = std::min(width, columns - j);
+      filters.PrefetchDuring(line, tiles);
+      tile_.multiply(line);
+      if (!epilogue.changes_nothing()) {
+        ScaleShiftActivate(epilogue.From(j), line.y, line.pixels, line.columns,
+                           y_step);
+      }
+    }
+  }
+
   ConvolutionSize size_ = {};
-  Blocking blocking_;
+  PixelTile tile_;
   int64_t task_lines_ = 0;  // of output, at most
   int64_t task_columns_ = 0;
-  int64_t filter_rows_ = 0;  // of a block of filters
-  // Where padded lines, widened filters and sums begin in a workspace.
-  int64_t lines_at_ = 0;
+  int64_t block_columns_ = 0;  // of a block of filters
+  int64_t filter_rows_ = 0;
+  bool has_border_ = false;
+  int64_t first_lacks_ = 0;  // pixel_line.h
+  int64_t last_lacks_ = 0;
+  bool prefetch_y_ = false;
+  // Where widened filters and sums begin in a workspace, after copied lines.
   int64_t filters_at_ = 0;
   int64_t sums_at_ = 0;
   std::shared_ptr<Workspaces> workspaces_;
@@ -466,19 +602,19 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       const proto::Shape& shape, const Knobs& knobs, CpuDevice& device) {
     OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize size,
                              ConvolutionSizeOf(shape));
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const Blocking blocking,
-        BlockingOf(knobs, knobs.pixels == Knobs::Pixels::kWinograd
-                              ? size.c
-                              : size.depth()));
     if (knobs.pixels == Knobs::Pixels::kInPlace && !size.is_product()) {
-      OPTRAIL_ASSIGN_OR_RETURN(
-          const auto plan,
-          ConvolutionInPlace<T>::Plan(size, blocking, knobs.task_rows,
-                                      knobs.task_columns, device));
+      typename ConvolutionInPlace<T>::Cut cut;
+      cut.pixels = knobs.mr;
+      cut.vectors = knobs.nr_vectors;
+      cut.panels = knobs.n_tiles;
+      cut.steps = knobs.kc;
+      cut.task_rows = knobs.task_rows;
+      cut.task_columns = knobs.task_columns;
+      OPTRAIL_ASSIGN_OR_RETURN(const auto plan,
+                               ConvolutionInPlace<T>::Plan(size, cut, device));
       if constexpr (std::is_same_v<T, float>) {
         return WithPanels(
-            size, blocking.tile, device,
+            size, plan.panel_columns(), device,
             [=, &device](const Operands<T>& all, const float* panels) {
               plan.Run(device, all.x, panels, all.y, all.epilogue);
             },
@@ -492,6 +628,12 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
             plan.workspaces());
       }
     }
+    OPTRAIL_ASSIGN_OR_RETURN(
+        Blocking blocking,
+        BlockingOf(knobs, knobs.pixels == Knobs::Pixels::kWinograd
+                              ? size.c
+                              : size.depth()));
+    blocking.pack_b = false;
     if (knobs.pixels == Knobs::Pixels::kWinograd) {
       if (size.r != 3 || size.s != 3 || size.stride != 1) {
         return absl::InvalidArgumentError(
@@ -529,14 +671,14 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
   // run(operands, panels), filters being packed before.
   template <class Run>
   static std::unique_ptr<Invocation> WithPanels(
-      const ConvolutionSize& size, const RegisterTile& tile, CpuDevice& device,
+      const ConvolutionSize& size, int64_t columns, CpuDevice& device,
       const Run& run, const std::shared_ptr<Workspaces>& workspaces) {
     const auto panels = std::make_shared<PackedOperand>(
-        device, RightFactorFloats(tile, size.k, size.depth()));
+        device, RightFactorFloats(columns, size.k, size.depth()));
     return MakePackingInvocation(
         [=](absl::Span<void* const> operands) {
           const Operands<float> all(operands);
-          PackRightFactor(tile, size.k, size.depth(), all.weights, size.k,
+          PackRightFactor(columns, size.k, size.depth(), all.weights, size.k,
                           panels->Keep(all.weights));
         },
         [=](absl::Span<void* const> operands) {
@@ -550,13 +692,12 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
   static absl::StatusOr<std::unique_ptr<Invocation>> BindProduct(
       const ConvolutionSize& size, Blocking blocking, ProductTasks::Cut cut,
       CpuDevice& device) {
-    blocking.pack_b = false;
     blocking.b_in_panels = true;
     cut.gathers_a = !size.is_product();
     OPTRAIL_ASSIGN_OR_RETURN(const ProductTasks tasks,
                              ProductTasks::Plan(blocking, cut, device));
     return WithPanels(
-        size, blocking.tile, device,
+        size, blocking.tile.columns, device,
         [=, &device](const Operands<float>& all, const float* panels) {
           tasks.Run(
               device,
@@ -569,7 +710,8 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
                 return BlockView{space, depth};
               },
               [&](int64_t, int64_t column) {
-                const int64_t step = PanelFloats(blocking.tile, size.depth());
+                const int64_t step =
+                    PanelFloats(blocking.tile.columns, size.depth());
                 return BlockView{panels + column / blocking.tile.columns * step,
                                  step};
               },

@@ -9,6 +9,9 @@ namespace {
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
+// Of a call, so that an epilogue finds them in L1.
+constexpr int64_t kMostTiles = 8;
+
 // One cache line: workspaces of different parts share none.
 constexpr int64_t kLineFloats = 16;
 
@@ -68,6 +71,8 @@ struct PanelSource {
   int64_t packed_from = 0;
 
   bool is_packed(int64_t i) const { return i >= packed_from; }
+  // From one whole panel to the next: all of them are packed, or none.
+  int64_t step() const { return is_packed(0) ? packed_step : plain_step; }
   const float* panel(int64_t i) const {
     return is_packed(i) ? packed + (i - packed_from) * packed_step
                         : plain + i * plain_step;
@@ -86,20 +91,8 @@ int64_t PlainPanels(bool pack, int64_t length, int64_t panel_length,
 
 // A as it lies from some row and step of k on.
 struct LeftFactor {
-  LeftFactor(const float* a, int64_t lda, const Segments& segments, int64_t row,
-             int64_t p)
-      : data(a + row * lda + p / segments.length * segments.step +
-             p % segments.length),
-        stride(lda),
-        first_segment(segments.length - p % segments.length),
-        segment(segments.length),
-        gap(segments.step - segments.length) {}
-
-  const float* data;
-  int64_t stride;
-  int64_t first_segment;  // what is left of the segment that `data` is in
-  int64_t segment;
-  int64_t gap;  // from the end of one segment to the beginning of the next
+  const float* data = nullptr;
+  int64_t stride = 0;
   bool by_columns = false;  // register_tile.h
 };
 
@@ -166,15 +159,8 @@ PanelSource BlockOfA(const Blocking& blocking, const Tiles& tiles, int64_t rows,
     const int64_t count = std::min<int64_t>(tiles.rows, rows - row);
     const int64_t width = count == tiles.rows ? count : last_rows;
     if (count < width) std::fill_n(workspace, width * k, 0.0f);
-    const float* from = a.data + row * a.stride;
-    int64_t segment = std::min(k, a.first_segment);
-    for (int64_t p = 0; p < k;) {
-      TransposeInto(from, count, segment, a.stride, workspace + p * width,
-                    width);
-      p += segment;
-      from += segment + a.gap;
-      segment = std::min(k - p, a.segment);
-    }
+    TransposeInto(a.data + row * a.stride, count, k, a.stride, workspace,
+                  width);
   }
   return source;
 }
@@ -232,15 +218,13 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
 
   TileCall call;
   call.k = block.k;
-  call.first_segment = plain_a.first_segment;
-  call.segment = plain_a.segment;
-  call.segment_gap = plain_a.gap;
   call.ldc = ldc;
   call.accumulate = accumulate;
   call.prefetch_c = blocking.prefetch_c;
   call.prefetch = blocking.prefetch;
 
-  // Multiplies panel i of A with panel j of B, for which `call` says the rest.
+  // Multiplies panel i of A with panel j of B, for which `call` says the rest,
+  // and as many of the next as it has tiles.
   const auto multiply_panels = [&](TileCall& call, TileFunction multiply,
                                    int64_t i, int64_t j) {
     call.a = a.panel(i);
@@ -255,9 +239,12 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
     (next_a.is_near() ? next_b : next_a).PrefetchDuring(call);
     multiply(call);
     if (finishes) {
-      ScaleShiftActivate(epilogue.From(j * tiles.columns), call.c, call.rows,
-                         call.columns, ldc);
+      const bool down = call.a_step != 0;
+      ScaleShiftActivate(epilogue.From(j * tiles.columns), call.c,
+                         down ? call.rows * call.tiles : call.rows,
+                         down ? call.columns : call.columns * call.tiles, ldc);
     }
+    return call.tiles;
   };
 
   // What whole tiles have in common is said once: a tile of 64 steps takes
@@ -267,14 +254,23 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
   whole.ldb = b.is_packed(0) || blocking.b_in_panels ? tiles.columns : ldb;
   whole.rows = tiles.rows;
   whole.columns = tiles.columns;
+  if (blocking.a_panel_stays) {
+    whole.b_step = b.step();
+    whole.c_step = tiles.columns;
+  } else {
+    whole.a_step = a.step();
+    whole.c_step = tiles.rows * ldc;
+  }
   const TileFunction multiply_whole = a.is_packed(0) || plain_a.by_columns
                                           ? blocking.tile.columns_of_a
                                           : blocking.tile.plain_a;
 
-  const auto multiply_tile = [&](int64_t i, int64_t j) {
+  // `along`: how many whole tiles there are in the direction of the loop.
+  // Returns how many were computed.
+  const auto multiply_tiles = [&](int64_t i, int64_t j, int64_t along) {
     if (i < whole_rows && j < whole_columns) {
-      multiply_panels(whole, multiply_whole, i, j);
-      return;
+      whole.tiles = std::min(along, kMostTiles);
+      return multiply_panels(whole, multiply_whole, i, j);
     }
     call.rows = std::min<int64_t>(tiles.rows, block.m - i * tiles.rows);
     call.columns =
@@ -286,20 +282,25 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                                       : ldb;
     const bool edge =
         call.columns < tile.columns && !b.is_packed(j) && !blocking.b_in_panels;
-    multiply_panels(call,
-                    a.is_packed(i) || plain_a.by_columns
-                        ? (edge ? tile.columns_of_a_edge : tile.columns_of_a)
-                        : (edge ? tile.plain_a_edge : tile.plain_a),
-                    i, j);
+    return multiply_panels(
+        call,
+        a.is_packed(i) || plain_a.by_columns
+            ? (edge ? tile.columns_of_a_edge : tile.columns_of_a)
+            : (edge ? tile.plain_a_edge : tile.plain_a),
+        i, j);
   };
 
   if (blocking.a_panel_stays) {
     for (int64_t i = 0; i < row_panels; ++i) {
-      for (int64_t j = 0; j < column_panels; ++j) multiply_tile(i, j);
+      for (int64_t j = 0; j < column_panels;) {
+        j += multiply_tiles(i, j, whole_columns - j);
+      }
     }
   } else {
     for (int64_t j = 0; j < column_panels; ++j) {
-      for (int64_t i = 0; i < row_panels; ++i) multiply_tile(i, j);
+      for (int64_t i = 0; i < row_panels;) {
+        i += multiply_tiles(i, j, whole_rows - i);
+      }
     }
   }
 }
@@ -336,25 +337,17 @@ int64_t WorkspaceFloats(const Blocking& blocking, const MatmulSize& size) {
   return LayOut(blocking, size).size;
 }
 
-void PackRightFactor(const RegisterTile& tile, int64_t n, int64_t k,
-                     const float* b, int64_t ldb, float* panels) {
+void PackRightFactor(int64_t columns, int64_t n, int64_t k, const float* b,
+                     int64_t ldb, float* panels) {
   PanelSource source;
-  source.packed_step = PanelFloats(tile, k);
-  CopyIntoPanels(source, b, ldb, k, n, tile.columns, tile.columns, panels);
+  source.packed_step = PanelFloats(columns, k);
+  CopyIntoPanels(source, b, ldb, k, n, columns, columns, panels);
 }
 
 void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const float* b, int64_t ldb,
-                     float* c, int64_t ldc, float* workspace) {
-  MultiplyBlocked(blocking, size, a, lda, Segments(), b, ldb, c, ldc,
-                  workspace);
-}
-
-void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
-                     const float* a, int64_t lda, const Segments& a_segments,
-                     const float* b, int64_t ldb, float* c, int64_t ldc,
-                     float* workspace, bool accumulate,
-                     const Epilogue& epilogue, NextBlock next_product) {
+                     float* c, int64_t ldc, float* workspace, bool accumulate,
+                     const Epilogue& epilogue) {
   const WorkspaceLayout layout = LayOut(blocking, size);
   float* const a_space = workspace + layout.a;
   float* const b_space = workspace + layout.b;
@@ -368,10 +361,8 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
   const int64_t inner_block = rows_outer ? blocking.nc : blocking.mc;
 
   const auto left_factor = [&](int64_t row, int64_t p) {
-    if (!blocking.a_transposed) return LeftFactor(a, lda, a_segments, row, p);
-    LeftFactor left(a + p * lda + row, lda, Segments(), 0, 0);
-    left.by_columns = true;
-    return left;
+    return blocking.a_transposed ? LeftFactor{a + p * lda + row, lda, true}
+                                 : LeftFactor{a + row * lda + p, lda, false};
   };
   const auto right = [&](int64_t p, int64_t column) {
     if (blocking.b_in_panels) {
@@ -425,7 +416,8 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
       } else {
         b_block = BlockOfB(blocking, tiles, outer_length, k, right(p, outer),
                            ldb, b_space);
-        if (blocking.b_in_panels || blocking.pack_b && !blocking.b_transposed) {
+        if (blocking.b_in_panels ||
+            (blocking.pack_b && !blocking.b_transposed)) {
           next_b = next_right(p, outer, outer_length);
         }
       }
@@ -449,8 +441,7 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
         MultiplyBlock(blocking, tiles, block, a_block, left, b_block, ldb,
                       accumulate || p > 0,
                       p + k == size.k ? epilogue.From(column) : Epilogue(),
-                      c + row * ldc + column, ldc, next_a,
-                      next_b.is_near() ? next_product : next_b);
+                      c + row * ldc + column, ldc, next_a, next_b);
       }
     }
   }

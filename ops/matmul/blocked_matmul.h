@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "ops/lib/blocks.h"
 #include "ops/matmul/register_tile.h"
@@ -45,8 +44,8 @@ struct Blocking {
   bool pack_b = true;
 
   // A lies as [k, m], B as [n, k], `lda` and `ldb` being the floats from one of
-  // those rows to the next. A has no segments then, and is turned if it is
-  // copied; blocks of B are, always: pack_b says nothing.
+  // those rows to the next. A is turned if it is copied; blocks of B are,
+  // always: pack_b says nothing.
   bool a_transposed = false;
   bool b_transposed = false;
 
@@ -101,12 +100,15 @@ class NextBlock {
 
   bool is_near() const { return panel_ == panels_; }
 
+  // Leaves the call as many tiles as the rows that are left in a panel are
+  // enough for.
   void PrefetchDuring(TileCall& call) {
     call.next_rows = is_near() ? 0 : std::min(rows_per_tile_, rows_ - row_);
     if (call.next_rows == 0) return;
+    call.tiles = std::min(call.tiles, (rows_ - row_) / call.next_rows);
     call.next = data_ + row_ * stride_ + panel_ * panel_step_;
     call.next_stride = stride_;
-    row_ += call.next_rows;
+    row_ += call.next_rows * call.tiles;
     if (row_ < rows_) return;
     row_ = 0;
     ++panel_;
@@ -126,38 +128,23 @@ class NextBlock {
 // Floats that MultiplyBlocked needs; the address must be aligned to 64 bytes.
 int64_t WorkspaceFloats(const Blocking& blocking, const MatmulSize& size);
 
-// `lda`, `ldb`, `ldc`: floats from one row to the next.
+// All of a right factor, kept in panels of so many columns, those of a tile,
+// all steps of k of each; the last is filled up with zeros.
+inline int64_t PanelFloats(int64_t columns, int64_t k) { return k * columns; }
+inline int64_t RightFactorFloats(int64_t columns, int64_t n, int64_t k) {
+  return (n + columns - 1) / columns * PanelFloats(columns, k);
+}
+void PackRightFactor(int64_t columns, int64_t n, int64_t k, const float* b,
+                     int64_t ldb, float* panels);
+
+// `lda`, `ldb`, `ldc`: floats from one row to the next. `accumulate`: C += A *
+// B. `epilogue` begins with the first of the columns and ends every tile right
+// after its last step of k, while it is in L1.
 void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const float* b, int64_t ldb,
-                     float* c, int64_t ldc, float* workspace);
-
-// All of a right factor, kept in panels of as many columns as a tile has, all
-// steps of k of each; the last is filled up with zeros.
-inline int64_t PanelFloats(const RegisterTile& tile, int64_t k) {
-  return k * tile.columns;
-}
-inline int64_t RightFactorFloats(const RegisterTile& tile, int64_t n,
-                                 int64_t k) {
-  return (n + tile.columns - 1) / tile.columns * PanelFloats(tile, k);
-}
-void PackRightFactor(const RegisterTile& tile, int64_t n, int64_t k,
-                     const float* b, int64_t ldb, float* panels);
-
-// Rows of A in segments of `length` values (register_tile.h), `step` floats
-// from the beginning of one to that of the next.
-struct Segments {
-  int64_t length = std::numeric_limits<int64_t>::max();
-  int64_t step = 0;
-};
-// `accumulate`: C += A * B. `epilogue` begins with the first of the columns and
-// ends every tile right after its last step of k, while it is in L1.
-// `next_product`: what the caller reads after this product.
-void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
-                     const float* a, int64_t lda, const Segments& a_segments,
-                     const float* b, int64_t ldb, float* c, int64_t ldc,
-                     float* workspace, bool accumulate = false,
-                     const Epilogue& epilogue = Epilogue(),
-                     NextBlock next_product = NextBlock());
+                     float* c, int64_t ldc, float* workspace,
+                     bool accumulate = false,
+                     const Epilogue& epilogue = Epilogue());
 
 }  // namespace optrail::ops
 

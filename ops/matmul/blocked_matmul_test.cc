@@ -76,11 +76,11 @@ void ExpectExact(const Blocking& blocking, const MatmulSize& size) {
       blocking.b_transposed ? Transposed(b, size.k, size.n) : b;
   int64_t ldb = blocking.b_transposed ? size.k : size.n;
   if (blocking.b_in_panels) {
-    b_lies.assign(RightFactorFloats(blocking.tile, size.n, size.k),
+    b_lies.assign(RightFactorFloats(blocking.tile.columns, size.n, size.k),
                   std::numeric_limits<float>::quiet_NaN());
-    PackRightFactor(blocking.tile, size.n, size.k, b.data(), size.n,
+    PackRightFactor(blocking.tile.columns, size.n, size.k, b.data(), size.n,
                     b_lies.data());
-    ldb = PanelFloats(blocking.tile, size.k);
+    ldb = PanelFloats(blocking.tile.columns, size.k);
   }
   MultiplyBlocked(blocking, size, a_lies.data(),
                   blocking.a_transposed ? size.m : size.k, b_lies.data(), ldb,
@@ -237,45 +237,40 @@ TEST(BlockedMatmul, NeedsLittleWorkspaceWithoutPacking) {
   EXPECT_LT(WorkspaceFloats(blocking, size), packed / 10);
 }
 
-// As the rows of a convolution's product lie in an image.
-TEST(BlockedMatmul, ReadsRowsInSegmentsAndAddsToWhatIsThere) {
+TEST(BlockedMatmul, ReadsRowsThatOverlapAndAddsToWhatIsThere) {
   for (const bool pack_a : {false, true}) {
-    for (const int64_t kc : {5, 8, 64}) {
-      for (const int64_t length : {1, 3, 8, 21}) {
+    for (const bool a_panel_stays : {false, true}) {
+      for (const int64_t kc : {5, 8, 64}) {
         for (const MatmulSize& size : std::vector<MatmulSize>{
-                 {1, 1, 1}, {13, 37, 63}, {28, 64, 21}, {50, 19, 64}}) {
+                 {1, 1, 1}, {13, 37, 63}, {28, 64, 21}, {150, 190, 64}}) {
           Blocking blocking;
           blocking.tile = FindRegisterTile(6, 2, 4);
-          blocking.mc = 12;
-          blocking.nc = 2 * blocking.tile.columns;
+          blocking.mc = 126;
+          blocking.nc = 10 * blocking.tile.columns;
           blocking.kc = kc;
           blocking.pack_a = pack_a;
           blocking.pack_b = false;
+          blocking.a_panel_stays = a_panel_stays;
           SCOPED_TRACE(Describe(blocking, size));
-          const Segments segments = {length, 2 * length + 3};
-          const int64_t lda = 2;  // rows overlap
-          Rng rng(kc * 31 + length);
-          const std::vector<float> a = WholeNumbers(
-              size.m * lda + (size.k / length + 1) * segments.step, rng);
+          const int64_t lda = 2;
+          Rng rng(kc * 31 + size.m);
+          const std::vector<float> a = WholeNumbers(size.m * lda + size.k, rng);
           const std::vector<float> b = WholeNumbers(size.k * size.n, rng);
           std::vector<float> c = WholeNumbers(size.m * size.n, rng);
           std::vector<float> expected = c;
           for (int64_t i = 0; i < size.m; ++i) {
             for (int64_t p = 0; p < size.k; ++p) {
-              const float v =
-                  a[i * lda + p / length * segments.step + p % length];
               for (int64_t j = 0; j < size.n; ++j) {
-                expected[i * size.n + j] += v * b[p * size.n + j];
+                expected[i * size.n + j] += a[i * lda + p] * b[p * size.n + j];
               }
             }
           }
           std::vector<float> memory(WorkspaceFloats(blocking, size) + 16);
           auto* workspace = memory.data();
           while (reinterpret_cast<uintptr_t>(workspace) % 64 != 0) ++workspace;
-          MultiplyBlocked(blocking, size, a.data(), lda, segments, b.data(),
-                          size.n, c.data(), size.n, workspace,
-                          /*accumulate=*/true);
-          ASSERT_EQ(c, expected) << "segments of " << length;
+          MultiplyBlocked(blocking, size, a.data(), lda, b.data(), size.n,
+                          c.data(), size.n, workspace, /*accumulate=*/true);
+          ASSERT_EQ(c, expected);
         }
       }
     }
@@ -288,12 +283,13 @@ TEST(BlockedMatmul, EndsEveryElementOnce) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(6, 2, 4);
   ASSERT_NE(blocking.tile.plain_a, nullptr);
-  blocking.mc = 12;
-  blocking.nc = 2 * blocking.tile.columns;
+  blocking.mc = 66;
+  blocking.nc = 9 * blocking.tile.columns;
   blocking.kc = 8;
   for (const MatmulSize& size :
        {MatmulSize{1, 1, 1}, MatmulSize{13, 5 * blocking.tile.columns - 3, 19},
-        MatmulSize{29, 2 * blocking.tile.columns, 8}}) {
+        MatmulSize{29, 2 * blocking.tile.columns, 8},
+        MatmulSize{127, 10 * blocking.tile.columns + 1, 8}}) {
     Rng rng(size.m);
     const std::vector<float> a = WholeNumbers(size.m * size.k, rng);
     const std::vector<float> b = WholeNumbers(size.k * size.n, rng);
@@ -314,8 +310,8 @@ TEST(BlockedMatmul, EndsEveryElementOnce) {
             while (reinterpret_cast<uintptr_t>(workspace) % 64 != 0) {
               ++workspace;
             }
-            MultiplyBlocked(variant, size, a.data(), size.k, Segments(),
-                            b.data(), size.n, c.data(), size.n, workspace,
+            MultiplyBlocked(variant, size, a.data(), size.k, b.data(), size.n,
+                            c.data(), size.n, workspace,
                             /*accumulate=*/false, epilogue);
             for (int64_t i = 0; i < size.m; ++i) {
               for (int64_t j = 0; j < size.n; ++j) {

@@ -42,7 +42,6 @@ absl::StatusOr<Blocking> BlockingOf(const Knobs& knobs, int64_t depth) {
   blocking.nc = knobs.n_tiles * blocking.tile.columns;
   blocking.kc = knobs.kc;
   blocking.pack_a = knobs.pack_a;
-  blocking.pack_b = knobs.pack_b;
   // The panel of the left factor had better stay unless that of the right one
   // fits into L1 whole.
   constexpr int64_t kMostOfL1 = (32 << 10) / sizeof(float);
@@ -168,7 +167,7 @@ class ProductTasks {
       const BlockView b = columns_of_b(batch, column);
       float* const block = c + (batch * size.m + row) * size.n + column;
       MultiplyBlocked(blocking_, {rows, columns, size.k}, a.data, a.stride,
-                      Segments(), b.data, b.stride, block, size.n, lease.data(),
+                      b.data, b.stride, block, size.n, lease.data(),
                       /*accumulate=*/false, epilogue.From(column));
     });
   }

@@ -1,4 +1,5 @@
-// Compiled once for each OPTRAIL_K_UNROLL.
+// Compiled once for each OPTRAIL_K_UNROLL and OPTRAIL_WIDE, whether tiles have
+// more than two vectors.
 
 #include "ops/matmul/register_tile.h"
 
@@ -34,9 +35,8 @@ constexpr bool kMasks = HWY_TARGET == HWY_AVX3;
 // The values of A for the next steps. Rows of plain A, or columns of the
 // other, are reached by odd multiples of the stride, which addresses can have
 // once, twice, four and eight times, from one pointer: more of them would be
-// kept in memory, and to wait for these 10 ns at the end of every segment. The
-// compiler must not see through them, or it would keep an address for every row
-// and step.
+// kept in memory. The compiler must not see through them, or it would keep an
+// address for every row and step.
 template <int kRows, int kUnroll, bool kColumns>
 class ValuesOfA {
  public:
@@ -125,40 +125,43 @@ HWY_INLINE void StoreEdge(const TileCall& call, M last,
 }
 
 template <int kRows, int kVectors, int kUnroll, bool kColumns, bool kEdge>
-void MultiplyTile(const TileCall& call) {
+void MultiplyTiles(const TileCall& call) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
   const M last =
       hn::FirstN(d, static_cast<size_t>(call.columns - (kVectors - 1) * lanes));
-  V acc[kRows][kVectors];
-  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-      acc[i][j] = hn::Zero(d);
-    }
-  }
-  // All at once, at the beginning or as C is stored, would take the buffers
-  // that loads of B need.
+  // All rows of C at once, at the beginning or as C is stored, would take the
+  // buffers that loads of B need.
   const int64_t never = call.k + 1;
-  int64_t turns_per_row = never;
-  if (call.prefetch_c) {
-    turns_per_row =
-        std::max<int64_t>(1, call.k / (kUnroll * (kRows + call.next_rows + 1)));
-  }
-  int64_t turns = turns_per_row;
-  int64_t rows_of_c = kRows;
-  int64_t rows_left = kRows + call.next_rows;
-  const float* prefetched = call.c;
-
-  ValuesOfA<kRows, kUnroll, kColumns> a(call.a, call.lda);
-  const float* HWY_RESTRICT b = call.b;
+  const int64_t turns_per_row =
+      call.prefetch_c
+          ? std::max<int64_t>(1,
+                              call.k / (kUnroll * (kRows + call.next_rows + 1)))
+          : never;
+  const float* next_copied = call.next;
+  const float* next_a = call.next_a;
   const int64_t ldb = call.ldb;
-  const float* next = call.next_a;
   const int64_t ahead = call.prefetch * ldb;
-  int64_t left = call.k;
-  int64_t segment = kColumns ? left : std::min(left, call.first_segment);
-  for (;;) {
-    left -= segment;
-    for (; segment >= kUnroll; segment -= kUnroll) {
+
+  for (int64_t tile = 0; tile < call.tiles; ++tile) {
+    V acc[kRows][kVectors];
+    OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+        acc[i][j] = hn::Zero(d);
+      }
+    }
+    float* const c_tile = call.c + tile * call.c_step;
+    int64_t turns = turns_per_row;
+    int64_t rows_of_c = kRows;
+    int64_t rows_left = kRows + call.next_rows;
+    const float* prefetched = c_tile;
+
+    ValuesOfA<kRows, kUnroll, kColumns> a(call.a + tile * call.a_step,
+                                          call.lda);
+    const float* HWY_RESTRICT b = call.b + tile * call.b_step;
+    const float* next = next_a;
+    int64_t left = call.k;
+    for (; left >= kUnroll; left -= kUnroll) {
       if (ahead != 0) {
         OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
           OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
@@ -186,7 +189,7 @@ void MultiplyTile(const TileCall& call) {
           OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
             __builtin_prefetch(prefetched + j * lanes, 1);
           }
-          prefetched = --rows_of_c > 0 ? prefetched + call.ldc : call.next;
+          prefetched = --rows_of_c > 0 ? prefetched + call.ldc : next_copied;
         } else {
           OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
             __builtin_prefetch(prefetched + j * lanes, 0, /*locality, L2:*/ 2);
@@ -202,30 +205,31 @@ void MultiplyTile(const TileCall& call) {
       }
       a.Advance(kUnroll);
     }
-    for (; segment > 0; --segment) {
+    for (; left > 0; --left) {
       AddOuterProduct<kEdge>(a, 0, b, last, acc);
       b += ldb;
       a.Advance(1);
     }
-    if (kColumns || left == 0) break;
-    a.Skip(call.segment_gap);
-    segment = std::min(left, call.segment);
-  }
+    next_copied += call.next_rows * call.next_stride;
+    if (next_a != nullptr) {
+      next_a = call.a_step != 0 ? next_a + call.a_step : nullptr;
+    }
 
-  if (call.rows < kRows || call.columns < kVectors * lanes) {
-    StoreEdge(call, last, acc);
-    return;
-  }
-  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-    float* c = call.c + i * call.ldc;
-    if (call.accumulate) {
-      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-        const V sum = hn::Add(acc[i][j], hn::LoadU(d, c + j * lanes));
-        hn::StoreU(sum, d, c + j * lanes);
-      }
-    } else {
-      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-        hn::StoreU(acc[i][j], d, c + j * lanes);
+    if (call.rows < kRows || call.columns < kVectors * lanes) {
+      StoreEdge(call, last, acc);
+      return;
+    }
+    OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+      float* const c = c_tile + i * call.ldc;
+      if (call.accumulate) {
+        OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+          const V sum = hn::Add(acc[i][j], hn::LoadU(d, c + j * lanes));
+          hn::StoreU(sum, d, c + j * lanes);
+        }
+      } else {
+        OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+          hn::StoreU(acc[i][j], d, c + j * lanes);
+        }
       }
     }
   }
@@ -239,12 +243,12 @@ RegisterTile Instantiate() {
     tile.rows = kRows;
     tile.columns = kVectors * static_cast<int>(hn::Lanes(D()));
     tile.k_unroll = kUnroll;
-    tile.columns_of_a = &MultiplyTile<kRows, kVectors, kUnroll, true, false>;
-    tile.plain_a = &MultiplyTile<kRows, kVectors, kUnroll, false, false>;
+    tile.columns_of_a = &MultiplyTiles<kRows, kVectors, kUnroll, true, false>;
+    tile.plain_a = &MultiplyTiles<kRows, kVectors, kUnroll, false, false>;
     if constexpr (kMasks) {
       tile.columns_of_a_edge =
-          &MultiplyTile<kRows, kVectors, kUnroll, true, true>;
-      tile.plain_a_edge = &MultiplyTile<kRows, kVectors, kUnroll, false, true>;
+          &MultiplyTiles<kRows, kVectors, kUnroll, true, true>;
+      tile.plain_a_edge = &MultiplyTiles<kRows, kVectors, kUnroll, false, true>;
     }
   }
   return tile;
@@ -254,7 +258,8 @@ RegisterTile Instantiation(int index) {
   switch (index) {
 #define OPTRAIL_CASE(index, rows, vectors, k_unroll) \
   case index:                                        \
-    if constexpr (k_unroll == OPTRAIL_K_UNROLL) {    \
+    if constexpr (k_unroll == OPTRAIL_K_UNROLL &&    \
+                  (vectors > 2) == OPTRAIL_WIDE) {   \
       return Instantiate<rows, vectors, k_unroll>(); \
     }                                                \
     break;
@@ -306,11 +311,11 @@ HWY_EXPORT(FindForTarget);
 HWY_EXPORT(LanesForTarget);
 
 template <>
-RegisterTile FindUnrolledTile<OPTRAIL_K_UNROLL>(int rows, int vectors) {
+RegisterTile FindTileOf<OPTRAIL_K_UNROLL, OPTRAIL_WIDE>(int rows, int vectors) {
   return HWY_DYNAMIC_DISPATCH(FindForTarget)(rows, vectors);
 }
 
-#if OPTRAIL_K_UNROLL == 1
+#if OPTRAIL_K_UNROLL == 1 && !OPTRAIL_WIDE
 int TileLanes() { return HWY_DYNAMIC_DISPATCH(LanesForTarget)(); }
 #endif
 

@@ -3,6 +3,7 @@
 
 // Products of bfloat16 whose blocks are widened to float on their way into the
 // caches, where the product of floats takes over; results are rounded once.
+// The right factor of few rows is widened in registers (widened_rows.h).
 // Instructions that multiply pairs of bfloat16 (AVX512_BF16) are no alternative
 // where they have half the speed of float's, as on Emerald Rapids: 81 against
 // 166 GFLOP/s in one run. They also flush denormals.
@@ -20,6 +21,7 @@
 #include "ops/lib/cpu_frame.h"
 #include "ops/matmul/blocked_matmul.h"
 #include "ops/matmul/product_tasks.h"
+#include "ops/matmul/widened_rows.h"
 
 namespace optrail::ops {
 
@@ -43,7 +45,9 @@ class WidenedTasks {
     blocking.pack_a = false;
     blocking.pack_b = false;
     blocking.rows_outermost = false;
-    blocking.mc = std::min(blocking.mc, tasks.task_rows_);
+    tasks.few_rows_ = tasks.task_rows_ <= kFewRows;
+    blocking.mc = tasks.few_rows_ ? tasks.task_rows_
+                                  : std::min(blocking.mc, tasks.task_rows_);
     // A is widened anew for each block of columns, so that broad and short ones
     // are better here than for floats.
     blocking.nc =
@@ -54,7 +58,8 @@ class WidenedTasks {
     tasks.a_at_ = lines(
         WorkspaceFloats(blocking, {blocking.mc, blocking.nc, blocking.kc}));
     tasks.b_at_ = tasks.a_at_ + lines(blocking.mc * blocking.kc);
-    tasks.c_at_ = tasks.b_at_ + lines(blocking.kc * blocking.nc);
+    tasks.c_at_ =
+        tasks.b_at_ + (tasks.few_rows_ ? 0 : lines(blocking.kc * blocking.nc));
     OPTRAIL_ASSIGN_OR_RETURN(
         tasks.workspaces_,
         Workspaces::Create(
@@ -103,6 +108,7 @@ class WidenedTasks {
   static constexpr int64_t kMostRows = 1024;
   static constexpr int64_t kLeastColumns = 512;
   static constexpr int64_t kMostSteps = 512;
+  static constexpr int64_t kFewRows = 16;
 
   int64_t column_parts() const { return CeilDiv(size_.n, task_columns_); }
   int64_t count() const {
@@ -118,15 +124,24 @@ class WidenedTasks {
     float* const c_space = space + c_at_;
     for (int64_t p = 0; p < size_.k; p += blocking_.kc) {
       const int64_t k = std::min(blocking_.kc, size_.k - p);
+      if (few_rows_) {
+        widen_a(row, rows, p, k, a_space);
+        AddRowsTimesBf16(a_space, k, rows, b + p * size_.n, size_.n, k, columns,
+                         /*accumulate=*/p > 0, c_space, columns);
+        continue;
+      }
       Widen(b + p * size_.n, k, columns, size_.n, b_space, columns);
       for (int64_t i = 0; i < rows; i += blocking_.mc) {
         const int64_t count = std::min(blocking_.mc, rows - i);
         widen_a(row + i, count, p, k, a_space);
-        MultiplyBlocked(blocking_, {count, columns, k}, a_space, k, Segments(),
-                        b_space, columns, c_space + i * columns, columns, space,
+        MultiplyBlocked(blocking_, {count, columns, k}, a_space, k, b_space,
+                        columns, c_space + i * columns, columns, space,
                         /*accumulate=*/p > 0,
                         p + k == size_.k ? epilogue : Epilogue());
       }
+    }
+    if (few_rows_) {
+      ScaleShiftActivate(epilogue, c_space, rows, columns, columns);
     }
   }
 
@@ -134,6 +149,7 @@ class WidenedTasks {
   Blocking blocking_;
   int64_t task_rows_ = 0;
   int64_t task_columns_ = 0;
+  bool few_rows_ = false;
   int64_t a_at_ = 0;  // where widened blocks and sums begin in a workspace
   int64_t b_at_ = 0;
   int64_t c_at_ = 0;
