@@ -101,18 +101,17 @@ bool SequentialHalving::IsSettled() const {
   }
   const auto freedom = static_cast<double>((n - 1) * (members - 1));
   const double error = std::sqrt(2 * squares / freedom / n);
-  // The first by its score, which an outlier may have put before others.
+  const double within = StudentTQuantile(.975, freedom) * error;
+  if (within > kSettledWithin) return false;
+  // The first by its score, which an outlier may have put before others. A lead
+  // is no excuse for noise: that of three rounds may be luck.
   const std::map<int, double> scores = Scores();
   const auto first = std::min_element(
       alive_.begin(), alive_.end(),
       [&](int a, int b) { return scores.at(a) < scores.at(b); });
-  const double its_mean = means[first - alive_.begin()];
-  means.erase(means.begin() + (first - alive_.begin()));
-  const double next = *std::min_element(means.begin(), means.end());
-  // A lead is no excuse for noise: that of three rounds may be luck.
-  return std::max(0., its_mean - next) +
-             StudentTQuantile(.975, freedom) * error <=
-         kSettledWithin;
+  const double behind = means[first - alive_.begin()] -
+                        *std::min_element(means.begin(), means.end());
+  return behind + within <= kSettledWithin;
 }
 
 void SequentialHalving::Disqualify(int member) {
