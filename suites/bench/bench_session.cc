@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -107,16 +108,25 @@ class Session {
         }
       }
       if (!IsOpen(order[at])) group.resize(1);
-      std::vector<absl::optional<proto::Measurement>> measurements;
-      if (group.size() > 1) measurements = MeasureInTurns(group, round);
-      // One by one.
-      for (size_t i = measurements.size(); i < group.size(); ++i) {
-        measurements.push_back(Measure(group[i], round));
+      std::map<size_t, absl::optional<proto::Measurement>> measurements =
+          MeasureInTurns(group, round);
+      if (measurements.empty()) {
+        // One by one, which finds out what is wrong with whom.
+        for (const size_t i : group) measurements[i] = Measure(i, round);
+        std::vector<size_t> sound;
+        for (const size_t i : group) {
+          if (IsOpen(i)) sound.push_back(i);
+        }
+        if (sound.size() < group.size()) {
+          for (auto& [i, measurement] : MeasureInTurns(sound, round)) {
+            measurements[i] = std::move(measurement);
+          }
+        }
       }
-      for (size_t i = 0; i < group.size(); ++i) {
-        done[group[i]] = true;
-        if (measurements[i].has_value()) {
-          *results_[group[i]].add_measurements() = *std::move(measurements[i]);
+      for (auto& [i, measurement] : measurements) {
+        done[i] = true;
+        if (measurement.has_value()) {
+          *results_[i].add_measurements() = *std::move(measurement);
         }
       }
     }
@@ -144,8 +154,9 @@ class Session {
   }
 
   // Empty where they cannot be sampled in turns.
-  std::vector<absl::optional<proto::Measurement>> MeasureInTurns(
+  std::map<size_t, absl::optional<proto::Measurement>> MeasureInTurns(
       const std::vector<size_t>& group, int round) {
+    if (group.size() < 2) return {};
     std::vector<Contender> contenders;
     for (const size_t i : group) {
       contenders.push_back({cases_[i].task.backend(), cases_[i].config, {}});
@@ -159,10 +170,10 @@ class Session {
         break;
       }
     }
-    std::vector<absl::optional<proto::Measurement>> measurements;
+    std::map<size_t, absl::optional<proto::Measurement>> measurements;
     for (size_t i = 0; i < group.size(); ++i) {
       ReportProgress(group[i]);
-      measurements.push_back(Noted((*evaluations)[i], round, group[i]));
+      measurements[group[i]] = Noted((*evaluations)[i], round, group[i]);
     }
     return measurements;
   }
