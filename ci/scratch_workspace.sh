@@ -9,8 +9,6 @@
 
 root=$(dirname "$(readlink -f "$1")")
 scratch=$TEST_TMPDIR/scratch
-# Of an earlier run, whose sessions would be known here.
-rm -rf "$scratch"
 export HOME=$TEST_TMPDIR
 # Nor is what only drives kernels optimised, which takes a fifth less.
 cat >"$HOME/.bazelrc" <<EOF

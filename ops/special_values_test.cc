@@ -42,6 +42,14 @@ std::vector<Case> Cases() {
       {"conv2d", "n=1,h=9,w=7,c=5,k=19,r=3,s=3/padding=1/f32"},
       {"conv2d", "n=1,h=9,w=7,c=5,k=19,r=3,s=3/f32"},
       {"conv2d", "n=1,h=9,w=7,c=17,k=19,r=3,s=3/padding=1/f32"},
+      // Lines of one pixel, and that lie above and below the image as a whole.
+      {"conv2d", "n=1,h=2,w=1,c=17,k=33,r=3,s=3/padding=1/f32"},
+      {"conv2d", "n=2,h=1,w=9,c=19,k=7,r=1,s=3/padding=1/f32"},
+      {"conv2d", "n=1,h=5,w=2,c=16,k=5,r=2,s=1/padding=1/f32"},
+      // Padding as wide as a step, and wider.
+      {"conv2d", "n=1,h=7,w=31,c=20,k=70,r=5,s=5/padding=2,stride=2/f32"},
+      {"conv2d", "n=1,h=4,w=6,c=18,k=9,r=2,s=7/padding=3/bf16"},
+      {"conv2d", "n=1,h=7,w=29,c=20,k=70,r=4,s=3/padding=1,stride=3/bf16"},
       {"conv_bn_relu", "n=2,h=9,w=7,c=5,k=19,r=3,s=3/padding=1,stride=2/f32"},
       {"conv_bn_relu", "n=2,h=9,w=7,c=17,k=19,r=3,s=3/stride=2/f32"},
       {"depthwise_conv2d", "n=2,h=9,w=7,c=19,r=3,s=3/padding=1/f32"},

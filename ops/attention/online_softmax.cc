@@ -253,7 +253,9 @@ HWY_INLINE void SumPart(const float* weights, int64_t stride, const T* values,
   for (int64_t j = 0; j < count; ++j) {
     V value[kVectors];
     OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
-      value[v] = LoadWidened(values + j * d + v * lanes);
+      const T* const from = values + j * d + v * lanes;
+      value[v] = LoadWidened(from);
+      __builtin_prefetch(reinterpret_cast<const char*>(from) + kBytesAhead);
     }
     OPTRAIL_UNROLL for (int r = 0; r < kRows; ++r) {
       const V weight = hn::Set(tag, weights[r * stride + j]);

@@ -84,18 +84,20 @@ RoundTilesToBf16(const Epilogue& epilogue, const float* x, int64_t rows,
     shift_low = _mm512_maskz_loadu_ps(kept_low, epilogue.shift);
     shift_high = _mm512_maskz_loadu_ps(kept_high, epilogue.shift + 16);
   }
+  constexpr __mmask16 kAll = 0xffff;  // without it GCC 12 warns of nothing
   // NaN is not cut off: of two operands the second is taken then.
   const __m512 least =
       _mm512_set1_ps(epilogue.activation == Activation::kRelu
                          ? 0.0f
                          : -std::numeric_limits<float>::infinity());
   for (int64_t r = 0; r < rows; ++r) {
-    const __m512 low = _mm512_max_ps(
-        least,
+    const __m512 low = _mm512_maskz_max_ps(
+        kAll, least,
         _mm512_fmadd_ps(_mm512_loadu_ps(x + r * ldx), scale_low, shift_low));
     const __m512 high =
-        _mm512_max_ps(least, _mm512_fmadd_ps(_mm512_loadu_ps(x + r * ldx + 16),
-                                             scale_high, shift_high));
+        _mm512_maskz_max_ps(kAll, least,
+                            _mm512_fmadd_ps(_mm512_loadu_ps(x + r * ldx + 16),
+                                            scale_high, shift_high));
     const auto rounded =
         reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
     _mm512_mask_storeu_epi16(y + r * ldy, kept, rounded);

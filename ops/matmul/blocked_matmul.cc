@@ -416,7 +416,8 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
       } else {
         b_block = BlockOfB(blocking, tiles, outer_length, k, right(p, outer),
                            ldb, b_space);
-        if (blocking.b_in_panels || blocking.pack_b && !blocking.b_transposed) {
+        if (blocking.b_in_panels ||
+            (blocking.pack_b && !blocking.b_transposed)) {
           next_b = next_right(p, outer, outer_length);
         }
       }

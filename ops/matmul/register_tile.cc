@@ -259,7 +259,7 @@ RegisterTile Instantiation(int index) {
 #define OPTRAIL_CASE(index, rows, vectors, k_unroll) \
   case index:                                        \
     if constexpr (k_unroll == OPTRAIL_K_UNROLL &&    \
-                  vectors > 2 == OPTRAIL_WIDE) {     \
+                  (vectors > 2) == OPTRAIL_WIDE) {   \
       return Instantiate<rows, vectors, k_unroll>(); \
     }                                                \
     break;
