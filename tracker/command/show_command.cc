@@ -1,8 +1,8 @@
 #include "tracker/command/show_command.h"
 
 #include <algorithm>
-#include <iostream>
 #include <functional>
+#include <iostream>
 #include <ostream>
 #include <set>
 #include <string>

@@ -199,12 +199,11 @@ absl::Status NormaliseAll(const TextProtoPlace& root, const char* field,
     const int before = it->second;
     const std::string& earlier = SourceOf(entries->Get(before));
     const std::string& later = SourceOf(entries->Get(i));
-    const std::string twice =
-        absl::StrCat(Describe(entries->Get(i)),
-                     " has two entries, the first in line ",
-                     root.Child(field, before).line());
-    const bool same = PrintTextProto(entries->Get(before)) ==
-                      PrintTextProto(entries->Get(i));
+    const std::string twice = absl::StrCat(
+        Describe(entries->Get(i)), " has two entries, the first in line ",
+        root.Child(field, before).line());
+    const bool same =
+        PrintTextProto(entries->Get(before)) == PrintTextProto(entries->Get(i));
     if (!same && (earlier.empty() || later.empty() || earlier == later)) {
       return place.Error(absl::StrCat(
           twice, ", and nothing tells which is newer: remove one"));
@@ -437,12 +436,12 @@ absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(
   const absl::Status names = CheckNames(
       configs.operator_name(), configs.hardware_id(), configs.device_kind());
   if (!names.ok()) return file.root().Error(names.message());
-  OPTRAIL_RETURN_IF_ERROR(NormaliseAll(
-      file.root(), "tuned", configs.device_kind(), configs.mutable_tuned(),
-      mended));
-  OPTRAIL_RETURN_IF_ERROR(NormaliseAll(
-      file.root(), "best", configs.device_kind(), configs.mutable_best(),
-      mended));
+  OPTRAIL_RETURN_IF_ERROR(NormaliseAll(file.root(), "tuned",
+                                       configs.device_kind(),
+                                       configs.mutable_tuned(), mended));
+  OPTRAIL_RETURN_IF_ERROR(NormaliseAll(file.root(), "best",
+                                       configs.device_kind(),
+                                       configs.mutable_best(), mended));
   return std::move(configs);
 }
 

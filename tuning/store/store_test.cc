@@ -336,9 +336,9 @@ TEST(StoreFilesTest, OfTwoEntriesOfAKeyTheLaterSessionWins) {
   }
   // The same twice is no contradiction; a session that says two things is.
   EXPECT_EQ(ParseTunedConfigs(head + old + old, "f")->tuned_size(), 1);
-  EXPECT_FALSE(ParseTunedConfigs(
-                   head + old + entry("2", "20261122T231921Z-aaaa"), "f")
-                   .ok());
+  EXPECT_FALSE(
+      ParseTunedConfigs(head + old + entry("2", "20261122T231921Z-aaaa"), "f")
+          .ok());
 
   // Commands run, and say it.
   StoreOptions options;
