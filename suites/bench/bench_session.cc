@@ -127,7 +127,7 @@ class Session {
           }
         }
       }
-      Keep(round, measurements);
+      Keep(group, round, measurements);
       for (auto& [i, measurement] : measurements) {
         if (measurement.has_value()) {
           *results_[i].add_measurements() = *std::move(measurement);
@@ -159,14 +159,16 @@ class Session {
   }
 
   void Keep(
-      int round,
+      const std::vector<size_t>& group, int round,
       const std::map<size_t, absl::optional<proto::Measurement>>& measured) {
     if (options_.journal == nullptr) return;
     proto::BenchJournalRecord::Readings readings;
     readings.set_round(round);
     readings.set_elapsed_ns(options_.elapsed_ns + Clock::Real()->NowNs() -
                             start_ns_);
-    for (const auto& [i, measurement] : measured) {
+    // In the order in which Recall asks.
+    for (const size_t i : group) {
+      const absl::optional<proto::Measurement>& measurement = measured.at(i);
       proto::BenchJournalRecord::Reading& reading = *readings.add_readings();
       reading.set_benchmark(static_cast<int>(i));
       reading.set_outcome(results_[i].outcome());
