@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<BenchJournal>> BenchJournal::Open(
   for (const std::string& record : bench->journal_->records()) {
     OPTRAIL_RETURN_IF_ERROR(bench->Read(record));
   }
-  if (resume && bench->found_ > 0) return std::move(bench);
+  if (resume && bench->found_ > 0) return bench;
   if (!bench->journal_->records().empty()) {
     OPTRAIL_RETURN_IF_ERROR(RemoveFile(path));
     OPTRAIL_ASSIGN_OR_RETURN(bench->journal_, Journal::Open(path));
@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<BenchJournal>> BenchJournal::Open(
   *first.mutable_header() = header;
   OPTRAIL_RETURN_IF_ERROR(
       bench->journal_->AppendAndSync(first.SerializeAsString()));
-  return std::move(bench);
+  return bench;
 }
 
 const proto::BenchJournalRecord::Readings* BenchJournal::Find(
