@@ -38,14 +38,18 @@ __device__ __forceinline__ Sums OfWarp(Sums s) {
   return {CENTRED ? SumOfLanes<32>(s.g) : 0, SumOfLanes<32>(s.gh)};
 }
 
-// h is x * rstd + shift: one multiplication and addition. Elements of 16 bits
-// whose mean is so far from 0 that this loses digits have none to lose; of 32
-// bits the difference is taken first.
+// Whether h is x * rstd + shift, one multiplication and addition, and computed
+// twice: where there are no registers that keep it. Elements of 16 bits whose
+// mean is so far from 0 that this loses digits have none to lose; of 32 bits the
+// difference is taken first.
+constexpr bool kFolded =
+    ELEMENT != 0 && BY_ROWS && (!CENTRED || ITEMS > 2);
+
 struct Row {
   float mean, rstd, shift;
 
   __device__ __forceinline__ float Normalized(float x) const {
-    if (ELEMENT == 0) return (x - mean) * rstd;
+    if (!kFolded) return (x - mean) * rstd;
     return CENTRED ? fmaf(x, rstd, shift) : x * rstd;
   }
 };
@@ -98,7 +102,7 @@ __device__ __forceinline__ void AddColumns(const Vector& dy, const Vector& x,
 }
 
 // `means`: the sums of the whole row over its length. rstd (g - mean of g - h
-// times mean of g h), of 16-bit elements as g rstd + (x factor + constant).
+// times mean of g h), or g rstd + (x factor + constant).
 __device__ __forceinline__ Vector Gradient(const Vector& dy, const Vector& x,
                                            const Vector& gamma, const Row& row,
                                            const Sums& means) {
@@ -111,7 +115,7 @@ __device__ __forceinline__ Vector Gradient(const Vector& dy, const Vector& x,
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) {
     const float g = d[j] * scale[j];
-    if (ELEMENT == 0) {
+    if (!kFolded) {
       d[j] = row.rstd * (fmaf(d[j], scale[j], -means.g) -
                          row.Normalized(h[j]) * means.gh);
     } else {

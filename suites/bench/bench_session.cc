@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "tracker/series/series_key.h"
@@ -107,19 +110,79 @@ class Session {
         }
       }
       if (!IsOpen(order[at])) group.resize(1);
-      std::vector<absl::optional<proto::Measurement>> measurements;
-      if (group.size() > 1) measurements = MeasureInTurns(group, round);
-      // One by one.
-      for (size_t i = measurements.size(); i < group.size(); ++i) {
-        measurements.push_back(Measure(group[i], round));
+      for (const size_t i : group) done[i] = true;
+      if (Recall(group, round)) continue;
+      std::map<size_t, absl::optional<proto::Measurement>> measurements =
+          MeasureInTurns(group, round);
+      if (measurements.empty()) {
+        // One by one, which finds out what is wrong with whom.
+        for (const size_t i : group) measurements[i] = Measure(i, round);
+        std::vector<size_t> sound;
+        for (const size_t i : group) {
+          if (IsOpen(i)) sound.push_back(i);
+        }
+        if (sound.size() < group.size()) {
+          for (auto& [i, measurement] : MeasureInTurns(sound, round)) {
+            measurements[i] = std::move(measurement);
+          }
+        }
       }
-      for (size_t i = 0; i < group.size(); ++i) {
-        done[group[i]] = true;
-        if (measurements[i].has_value()) {
-          *results_[group[i]].add_measurements() = *std::move(measurements[i]);
+      Keep(group, round, measurements);
+      for (auto& [i, measurement] : measurements) {
+        if (measurement.has_value()) {
+          *results_[i].add_measurements() = *std::move(measurement);
         }
       }
     }
+  }
+
+  // Whether the group was measured in this round before an interruption; its
+  // results are then as they were.
+  bool Recall(const std::vector<size_t>& group, int round) {
+    if (options_.journal == nullptr) return false;
+    const proto::BenchJournalRecord::Readings* const kept =
+        options_.journal->Find(round, {group.begin(), group.end()});
+    if (kept == nullptr) return false;
+    for (const auto& reading : kept->readings()) {
+      proto::BenchmarkResult& result =
+          results_[static_cast<size_t>(reading.benchmark())];
+      total_ = std::max(total_, ++done_);
+      if (reading.outcome() != proto::OUTCOME_UNSPECIFIED) {
+        result.set_outcome(reading.outcome());
+        result.set_detail(reading.detail());
+      }
+      if (reading.has_measurement()) {
+        *result.add_measurements() = reading.measurement();
+      }
+    }
+    return true;
+  }
+
+  void Keep(
+      const std::vector<size_t>& group, int round,
+      const std::map<size_t, absl::optional<proto::Measurement>>& measured) {
+    if (options_.journal == nullptr) return;
+    proto::BenchJournalRecord::Readings readings;
+    readings.set_round(round);
+    readings.set_elapsed_ns(options_.elapsed_ns + Clock::Real()->NowNs() -
+                            start_ns_);
+    // In the order in which Recall asks.
+    for (const size_t i : group) {
+      const absl::optional<proto::Measurement>& measurement = measured.at(i);
+      proto::BenchJournalRecord::Reading& reading = *readings.add_readings();
+      reading.set_benchmark(static_cast<int>(i));
+      reading.set_outcome(results_[i].outcome());
+      reading.set_detail(results_[i].detail());
+      if (measurement.has_value()) {
+        *reading.mutable_measurement() = *measurement;
+      }
+    }
+    // A full disk must not end what can still be printed.
+    const absl::Status kept = options_.journal->Keep(readings);
+    if (kept.ok() || said_not_kept_) return;
+    said_not_kept_ = true;
+    std::cerr << "note: not kept, should this be interrupted: "
+              << kept.message() << "\n";
   }
 
   bool IsOpen(size_t i) const {
@@ -144,8 +207,9 @@ class Session {
   }
 
   // Empty where they cannot be sampled in turns.
-  std::vector<absl::optional<proto::Measurement>> MeasureInTurns(
+  std::map<size_t, absl::optional<proto::Measurement>> MeasureInTurns(
       const std::vector<size_t>& group, int round) {
+    if (group.size() < 2) return {};
     std::vector<Contender> contenders;
     for (const size_t i : group) {
       contenders.push_back({cases_[i].task.backend(), cases_[i].config, {}});
@@ -159,10 +223,10 @@ class Session {
         break;
       }
     }
-    std::vector<absl::optional<proto::Measurement>> measurements;
+    std::map<size_t, absl::optional<proto::Measurement>> measurements;
     for (size_t i = 0; i < group.size(); ++i) {
       ReportProgress(group[i]);
-      measurements.push_back(Noted((*evaluations)[i], round, group[i]));
+      measurements[group[i]] = Noted((*evaluations)[i], round, group[i]);
     }
     return measurements;
   }
@@ -234,6 +298,8 @@ class Session {
   std::vector<proto::BenchmarkResult> results_;
   int total_;
   int done_ = 0;
+  const int64_t start_ns_ = Clock::Real()->NowNs();
+  bool said_not_kept_ = false;
 };
 
 }  // namespace
