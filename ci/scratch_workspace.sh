@@ -13,7 +13,7 @@ export HOME=$TEST_TMPDIR
 # Nor is what only drives kernels optimised, which takes a fifth less.
 cat >"$HOME/.bazelrc" <<EOF
 build --disk_cache=$(dirname "$TEST_TMPDIR")/scratch_disk_cache
-build --per_file_copt=external/optrail/(base|cli|reports|suites|tracker|tuning)/.*@-O0,-U_FORTIFY_SOURCE
+build --per_file_copt=external/optrail/(base|cli|ops/core|reports|suites|tracker|tuning)/.*@-O0,-U_FORTIFY_SOURCE
 EOF
 options="--output_base=$TEST_TMPDIR/output_base --max_idle_secs=15 --host_jvm_args=-Xmx600m"
 # Options are words.

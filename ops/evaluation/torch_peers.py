@@ -60,25 +60,25 @@ class Captured:
         self.end.record()
         self.end.synchronize()
         once_s = self.start.elapsed_time(self.end) * 1e-3 + 1e-7
-        self.calls = max(len(sets), min(500, int(2e-3 / once_s) + 1))
+        self.calls = max(len(sets), min(500, int(1e-3 / once_s) + 1))
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             outputs = [function(*sets[i % len(sets)])
                        for i in range(self.calls)]
             del outputs
 
+    def once_us(self):
+        self.graph.replay()  # the device is busy while the next is enqueued
+        self.start.record()
+        self.graph.replay()
+        self.end.record()
+        self.end.synchronize()
+        return self.start.elapsed_time(self.end) * 1e3 / self.calls
+
     def median_us(self, replays):
         for _ in range(3):
             self.graph.replay()
-        times = []
-        for _ in range(replays):
-            self.graph.replay()  # the device is busy while the next is enqueued
-            self.start.record()
-            self.graph.replay()
-            self.end.record()
-            self.end.synchronize()
-            times.append(self.start.elapsed_time(self.end) * 1e3 / self.calls)
-        return statistics.median(times)
+        return statistics.median(self.once_us() for _ in range(replays))
 
 
 def timed_us(function, sets):
@@ -97,8 +97,9 @@ def triton_multiply():
 
 
 class Server:
-    """Answers "OP SHAPE CACHE SIDE" with microseconds a call; sides are torch,
-    compiled, triton (of matmul) and copy (of add: a clone of one operand)."""
+    """Answers "OP SHAPE CACHE SIDE" with microseconds a call, of one graph where
+    "once" follows; sides are torch, compiled, triton (of matmul) and copy (of
+    add: a clone of one operand)."""
 
     def __init__(self):
         self.l2 = torch.cuda.get_device_properties(0).L2_cache_size
@@ -122,7 +123,7 @@ class Server:
         raise ValueError(f"no side {side} of {op}")
 
     def answer(self, line):
-        op, shape, cache, side = line.split()
+        op, shape, cache, side, *once = line.split()
         torch_function, sizes, dtype = self.cases[op, shape]
         if self.at != (op, shape):
             self.at, self.sets, self.captured = (op, shape), [], {}
@@ -140,7 +141,8 @@ class Server:
             self.captured[cache, side] = Captured(
                 self.function(op, side, torch_function),
                 self.sets if cache == "cold" else self.sets[:1])
-        return self.captured[cache, side].median_us(7)
+        captured = self.captured[cache, side]
+        return captured.once_us() if once else captured.median_us(7)
 
     def run(self):
         for line in sys.stdin:

@@ -26,6 +26,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "ops/lib/blocks.h"
 
 namespace optrail::ops {
 
@@ -42,10 +43,11 @@ using TileRowCounts = std::array<uint8_t, 8>;
 absl::Status AmxForBf16();
 
 // Rounds rows of floats, `ldx` apart, of which the first `columns` <= 32 count
-// and 32 may be read, to nearest even. NaN stays NaN. Needs AVX512_BF16; as
-// AmxTiles' results, denormal ones are 0.
-void RoundTilesToBf16(const float* x, int64_t rows, int64_t columns,
-                      int64_t ldx, uint16_t* y, int64_t ldy);
+// and 32 may be read, to nearest even, after `epilogue`, which is none of those
+// that need a function: no gelu. NaN stays NaN. Needs AVX512_BF16; as AmxTiles'
+// results, denormal ones are 0.
+void RoundTilesToBf16(const Epilogue& epilogue, const float* x, int64_t rows,
+                      int64_t columns, int64_t ldx, uint16_t* y, int64_t ldy);
 
 #if defined(__x86_64__)
 
@@ -102,9 +104,9 @@ class AmxTiles {
                  : "i"(kSums), "i"(kLeft), "i"(kRight));
   }
 
-  static void Round(const float* x, int64_t rows, int64_t columns, int64_t ldx,
-                    uint16_t* y, int64_t ldy) {
-    RoundTilesToBf16(x, rows, columns, ldx, y, ldy);
+  static void Round(const Epilogue& epilogue, const float* x, int64_t rows,
+                    int64_t columns, int64_t ldx, uint16_t* y, int64_t ldy) {
+    RoundTilesToBf16(epilogue, x, rows, columns, ldx, y, ldy);
   }
 };
 

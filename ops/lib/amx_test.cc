@@ -54,17 +54,27 @@ TEST(PackPairs, PutsTwoStepsSideBySideAndZerosWhereNothingIs) {
   }
 }
 
+// The last row ends where the factor does. Rows may overlap.
 TEST(PackTileRows, CutsRowsIntoStepsAndFillsUpWithZeros) {
-  const auto a = RandomBits(32 * 100);
-  for (const int64_t rows : {1, 16, 17, 32}) {
-    for (const int64_t depth : {1, 31, 32, 33, 96, 99}) {
-      std::vector<uint16_t> packed(PackedElements(depth, rows), 0xABCD);
-      PackTileRows(a.data(), rows, depth, 100, packed.data());
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t k = 0; k < (depth + 31) / 32 * 32; ++k) {
-          ASSERT_EQ(packed[k / 32 * kPanelStep + r * 32 + k % 32],
-                    k < depth ? a[r * 100 + k] : 0)
-              << rows << " x " << depth << ": " << r << ", " << k;
+  for (const int64_t lda : {6, 100, 128}) {
+    for (const int64_t rows : {1, 16, 17, 32, 50}) {
+      for (const int64_t depth : {1, 21, 31, 32, 33, 96, 99}) {
+        const int64_t taken = (rows - 1) * lda + depth;
+        const auto a = RandomBits(taken);
+        const int64_t step = rows * 32 + 7;
+        const int64_t steps = (depth + 31) / 32;
+        std::vector<uint16_t> packed(steps * step, 0xABCD);
+        PackTileRows(a.data(), rows, depth, lda, taken, step, packed.data());
+        for (int64_t s = 0; s < steps; ++s) {
+          for (int64_t i = 0; i < step; ++i) {
+            const int64_t r = i / 32, k = s * 32 + i % 32;
+            const uint16_t expected = r == rows   ? 0xABCD
+                                      : k < depth ? a[r * lda + k]
+                                                  : 0;
+            ASSERT_EQ(packed[s * step + i], expected)
+                << rows << " x " << depth << ", " << lda << " apart: " << r
+                << ", " << k;
+          }
         }
       }
     }
@@ -148,14 +158,33 @@ TEST(RoundTilesToBf16, RoundsAsEverybody) {
   for (const int64_t columns : {1, 8, 15, 16, 17, 31, 32}) {
     std::vector<uint16_t> expected(4 * 33, 7), rounded(4 * 33, 7);
     RoundToBf16(x.data(), 4, columns, 40, expected.data(), 33);
-    RoundTilesToBf16(x.data(), 4, columns, 40, rounded.data(), 33);
+    RoundTilesToBf16(Epilogue(), x.data(), 4, columns, 40, rounded.data(), 33);
     EXPECT_EQ(rounded, expected) << columns;
+  }
+  // After an epilogue, of which no more than the columns may be read.
+  for (const bool scales : {false, true}) {
+    for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
+      for (const int64_t columns : {1, 16, 17, 32}) {
+        const std::vector<float> scale(columns, 3), shift(columns, -0.5f);
+        Epilogue epilogue;
+        if (scales) epilogue.scale = scale.data();
+        epilogue.shift = shift.data();
+        epilogue.activation = activation;
+        std::vector<float> ended = x;
+        ScaleShiftActivate(epilogue, ended.data(), 4, columns, 40);
+        std::vector<uint16_t> expected(4 * 33, 7), rounded(4 * 33, 7);
+        RoundToBf16(ended.data(), 4, columns, 40, expected.data(), 33);
+        RoundTilesToBf16(epilogue, x.data(), 4, columns, 40, rounded.data(),
+                         33);
+        EXPECT_EQ(rounded, expected) << columns;
+      }
+    }
   }
   // What is left of a NaN is no infinity.
   const uint32_t low_payload = 0x7F800001;
   std::memcpy(x.data(), &low_payload, sizeof(low_payload));
   uint16_t rounded = 0;
-  RoundTilesToBf16(x.data(), 1, 1, 40, &rounded, 1);
+  RoundTilesToBf16(Epilogue(), x.data(), 1, 1, 40, &rounded, 1);
   EXPECT_EQ(rounded, 0x7FC0);
 }
 

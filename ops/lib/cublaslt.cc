@@ -1,5 +1,6 @@
 #include "ops/lib/cublaslt.h"
 
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -19,7 +20,11 @@ using Product = CublasLtBackend::Product;
 constexpr int kComputeF32 = 68;       // CUBLAS_COMPUTE_32F
 constexpr int kReductionSchemes = 3;  // CUBLASLT_MATMUL_PREF_..._SCHEME_MASK
 constexpr int kMaxWorkspace = 1;  // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
-constexpr int kDescEpilogue = 7, kDescBias = 8;  // CUBLASLT_MATMUL_DESC_*
+// CUBLASLT_MATMUL_DESC_*, CUBLASLT_MATRIX_LAYOUT_*
+constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7,
+              kDescBias = 8;
+constexpr int kLayoutBatch = 5, kLayoutBatchStride = 6;
+constexpr int32_t kTransposed = 1;  // CUBLAS_OP_T
 constexpr uint32_t kEpilogueBias = 4, kEpilogueReluBias = 6;
 constexpr int kTypeF32 = 0, kTypeF16 = 2, kTypeBf16 = 14;
 
@@ -46,6 +51,8 @@ struct CublasLt {
   int (*LayoutCreate)(void** layout, int type, uint64_t rows, uint64_t columns,
                       int64_t leading);
   int (*LayoutDestroy)(void* layout);
+  int (*LayoutSet)(void* layout, int attribute, const void* value,
+                   size_t bytes);
   int (*PreferenceCreate)(void** preference);
   int (*PreferenceDestroy)(void* preference);
   int (*PreferenceSet)(void* preference, int attribute, const void* value,
@@ -80,6 +87,7 @@ struct CublasLt {
           library.Get("cublasLtMatmulDescSetAttribute", lt.DescSet),
           library.Get("cublasLtMatrixLayoutCreate", lt.LayoutCreate),
           library.Get("cublasLtMatrixLayoutDestroy", lt.LayoutDestroy),
+          library.Get("cublasLtMatrixLayoutSetAttribute", lt.LayoutSet),
           library.Get("cublasLtMatmulPreferenceCreate", lt.PreferenceCreate),
           library.Get("cublasLtMatmulPreferenceDestroy", lt.PreferenceDestroy),
           library.Get("cublasLtMatmulPreferenceSetAttribute", lt.PreferenceSet),
@@ -122,13 +130,33 @@ class CublasLtInvocation : public Invocation {
           lt_.DescSet(desc_, kDescEpilogue, &epilogue, sizeof(epilogue)),
           "cublasLtMatmulDescSetAttribute"));
     }
-    // Column-major, so that a row-major matrix is its own transpose.
-    const auto layout = [&](void** made, int rows, int columns) {
-      return CheckCublas(lt_.LayoutCreate(made, type_, rows, columns, rows),
-                         "cublasLtMatrixLayoutCreate");
+    // Column-major, so that a row-major matrix is its own transpose; w comes
+    // first.
+    const auto transpose = [&](int which) {
+      return CheckCublas(
+          lt_.DescSet(desc_, which, &kTransposed, sizeof(kTransposed)),
+          "cublasLtMatmulDescSetAttribute");
     };
-    OPTRAIL_RETURN_IF_ERROR(layout(&a_, p.k, p.m));
-    OPTRAIL_RETURN_IF_ERROR(layout(&b_, p.n, p.k));
+    if (p.w_transposed) OPTRAIL_RETURN_IF_ERROR(transpose(kDescTransA));
+    if (p.x_transposed) OPTRAIL_RETURN_IF_ERROR(transpose(kDescTransB));
+    const auto layout = [&](void** made, int rows, int columns,
+                            bool transposed = false) {
+      if (transposed) std::swap(rows, columns);
+      OPTRAIL_RETURN_IF_ERROR(
+          CheckCublas(lt_.LayoutCreate(made, type_, rows, columns, rows),
+                      "cublasLtMatrixLayoutCreate"));
+      if (p.batch == 1) return absl::OkStatus();
+      const int32_t batch = p.batch;
+      const int64_t stride = int64_t{rows} * columns;
+      OPTRAIL_RETURN_IF_ERROR(
+          CheckCublas(lt_.LayoutSet(*made, kLayoutBatch, &batch, sizeof(batch)),
+                      "cublasLtMatrixLayoutSetAttribute"));
+      return CheckCublas(
+          lt_.LayoutSet(*made, kLayoutBatchStride, &stride, sizeof(stride)),
+          "cublasLtMatrixLayoutSetAttribute");
+    };
+    OPTRAIL_RETURN_IF_ERROR(layout(&a_, p.k, p.m, p.x_transposed));
+    OPTRAIL_RETURN_IF_ERROR(layout(&b_, p.n, p.k, p.w_transposed));
     OPTRAIL_RETURN_IF_ERROR(layout(&c_, p.n, p.m));
     void* preference = nullptr;
     OPTRAIL_RETURN_IF_ERROR(CheckCublas(lt_.PreferenceCreate(&preference),

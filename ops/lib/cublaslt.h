@@ -53,10 +53,12 @@ class CublasBackend : public LibraryBackend {
 
 class CublasLtBackend : public CublasBackend {
  public:
-  // y[m, n] = f(x[m, k] * w[k, n] + bias[n]), row-major.
+  // y[m, n] = f(x[m, k] * w[k, n] + bias[n]), row-major; of each of `batch`,
+  // one behind the other.
   struct Product {
-    int m = 0, n = 0, k = 0;
-    bool bias = false;  // the third operand
+    int batch = 1, m = 0, n = 0, k = 0;
+    bool x_transposed = false, w_transposed = false;  // lie as [k, m], [n, k]
+    bool bias = false;                                // the third operand
     bool relu = false;
   };
 

@@ -5,10 +5,12 @@
 // AmxTiles (amx.h), what the manual says of the instructions, and a stop where
 // they would fault. Slow.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "base/check.h"
 #include "ops/lib/amx.h"
@@ -76,9 +78,14 @@ class EmulatedTiles {
     }
   }
 
-  static void Round(const float* x, int64_t rows, int64_t columns, int64_t ldx,
-                    uint16_t* y, int64_t ldy) {
-    RoundToBf16(x, rows, columns, ldx, y, ldy);
+  static void Round(const Epilogue& epilogue, const float* x, int64_t rows,
+                    int64_t columns, int64_t ldx, uint16_t* y, int64_t ldy) {
+    std::vector<float> ended(rows * columns);
+    for (int64_t r = 0; r < rows; ++r) {
+      std::copy_n(x + r * ldx, columns, ended.data() + r * columns);
+    }
+    ScaleShiftActivate(epilogue, ended.data(), rows, columns, columns);
+    RoundToBf16(ended.data(), rows, columns, columns, y, ldy);
   }
 
  private:

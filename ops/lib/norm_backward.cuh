@@ -17,9 +17,10 @@
 //   CENTRED 1 layer_norm, 0 rms_norm; THREADS_PER_ROW (a power of two from 32);
 //   GROUPS (rows side by side in a block); BLOCKS; VECTOR (elements per access);
 //   ITEMS (by rows: accesses per thread and row; by columns: rows per thread
-//   that are resident); PREFETCH 1: by rows, the next row is loaded before the
-//   sums of this one are there; AT_ONCE: by rows, columns that a block adds up
-//   at once in the end, a power of two.
+//   that are resident); PREFETCH: by rows, how many are loaded before the sums
+//   of this one are there: 1 waits in registers, 2 and more in shared memory;
+//   AT_ONCE: by rows, columns that a block adds up at once in the end, a power of
+//   two.
 
 #include "elements.cuh"
 
@@ -37,8 +38,20 @@ __device__ __forceinline__ Sums OfWarp(Sums s) {
   return {CENTRED ? SumOfLanes<32>(s.g) : 0, SumOfLanes<32>(s.gh)};
 }
 
+// Whether h is x * rstd + shift, one multiplication and addition, and computed
+// twice: where there are no registers that keep it. Elements of 16 bits whose
+// mean is so far from 0 that this loses digits have none to lose; of 32 bits the
+// difference is taken first.
+constexpr bool kFolded =
+    ELEMENT != 0 && BY_ROWS && (!CENTRED || ITEMS > 2);
+
 struct Row {
-  float mean, rstd;
+  float mean, rstd, shift;
+
+  __device__ __forceinline__ float Normalized(float x) const {
+    if (!kFolded) return (x - mean) * rstd;
+    return CENTRED ? fmaf(x, rstd, shift) : x * rstd;
+  }
 };
 
 struct Operands {
@@ -54,7 +67,8 @@ struct Operands {
     return i == 0 ? dgamma : dbeta;
   }
   __device__ __forceinline__ Row At(long long row) const {
-    return {CENTRED ? __ldg(mean + row) : 0, __ldg(rstd + row)};
+    const float m = CENTRED ? __ldg(mean + row) : 0, r = __ldg(rstd + row);
+    return {m, r, -m * r};
   }
 };
 
@@ -68,10 +82,9 @@ __device__ __forceinline__ void AddSums(const Vector& dy, const Vector& x,
   ToFloats(gamma, scale);
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) {
-    h[j] = (h[j] - row.mean) * row.rstd;
     const float g = d[j] * scale[j];
     if (CENTRED) of_row->g += g;
-    of_row->gh = fmaf(g, h[j], of_row->gh);
+    of_row->gh = fmaf(g, row.Normalized(h[j]), of_row->gh);
   }
 }
 
@@ -83,12 +96,13 @@ __device__ __forceinline__ void AddColumns(const Vector& dy, const Vector& x,
   ToFloats(x, h);
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) {
-    sums[0][j] = fmaf(d[j], (h[j] - row.mean) * row.rstd, sums[0][j]);
+    sums[0][j] = fmaf(d[j], row.Normalized(h[j]), sums[0][j]);
     if (CENTRED) sums[kResults - 1][j] += d[j];
   }
 }
 
-// `means`: the sums of the whole row over its length.
+// `means`: the sums of the whole row over its length. rstd (g - mean of g - h
+// times mean of g h), or g rstd + (x factor + constant).
 __device__ __forceinline__ Vector Gradient(const Vector& dy, const Vector& x,
                                            const Vector& gamma, const Row& row,
                                            const Sums& means) {
@@ -96,10 +110,18 @@ __device__ __forceinline__ Vector Gradient(const Vector& dy, const Vector& x,
   ToFloats(dy, d);
   ToFloats(x, h);
   ToFloats(gamma, scale);
+  const float factor = -row.rstd * means.gh * row.rstd;
+  const float constant = -row.rstd * fmaf(means.gh, row.shift, means.g);
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) {
-    h[j] = (h[j] - row.mean) * row.rstd;
-    d[j] = row.rstd * (fmaf(d[j], scale[j], -means.g) - h[j] * means.gh);
+    const float g = d[j] * scale[j];
+    if (!kFolded) {
+      d[j] = row.rstd * (fmaf(d[j], scale[j], -means.g) -
+                         row.Normalized(h[j]) * means.gh);
+    } else {
+      const float rest = CENTRED ? fmaf(h[j], factor, constant) : h[j] * factor;
+      d[j] = fmaf(g, row.rstd, rest);
+    }
   }
   return FromFloats(d);
 }
@@ -134,6 +156,57 @@ __device__ __forceinline__ void LoadRow(const Element* from, int in_row,
     if (index < vectors) v[i] = Load((const Vector*)from + index);
   }
 }
+
+#if PREFETCH > 1
+// Rows on their way, in shared memory: [slot][dy, x][group][columns]. A thread
+// copies what it is going to read itself, so that nobody waits for anybody; the
+// slot of the row before is free.
+constexpr int kSlots = PREFETCH + 1;
+
+__device__ __forceinline__ void CopyAsync(void* to, const void* from) {
+  const auto at = (unsigned)__cvta_generic_to_shared(to);
+  if constexpr (sizeof(Vector) == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at),
+                 "l"(from)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at),
+                 "l"(from), "n"((int)sizeof(Vector))
+                 : "memory");
+  }
+}
+
+struct Ring {
+  Element* at;  // this group's, of slot 0
+  int columns;
+
+  __device__ __forceinline__ Vector* Of(int slot, int operand) const {
+    return (Vector*)(at + (long long)(2 * slot + operand) * GROUPS * columns);
+  }
+  // `row` may be behind the last one: every row is a group of copies.
+  __device__ __forceinline__ void Begin(const Operands& o, long long row,
+                                        int slot, int in_row,
+                                        int vectors) const {
+    if (row < o.rows) {
+#pragma unroll
+      for (int i = 0; i < ITEMS; ++i) {
+        const int index = in_row + i * THREADS_PER_ROW;
+        if (index >= vectors) continue;
+        CopyAsync(Of(slot, 0) + index,
+                  (const Vector*)(o.dy + row * o.columns) + index);
+        CopyAsync(Of(slot, 1) + index,
+                  (const Vector*)(o.x + row * o.columns) + index);
+      }
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+};
+// Until at most so many rows are on their way.
+template <int kPending>
+__device__ __forceinline__ void RingWait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+#endif
 
 // Adds up the sums of all blocks, partial[block][result][column].
 __device__ __forceinline__ void AddBlocks(const float* partial,
@@ -170,7 +243,8 @@ __device__ __forceinline__ void AddBlocks(const float* partial,
 }
 
 __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
-  extern __shared__ __align__(16) float of_groups[];  // [GROUPS][columns]
+  // First the ring, then [GROUPS][columns].
+  extern __shared__ __align__(16) float of_groups[];
   const int in_row = threadIdx.x % THREADS_PER_ROW;
   const int group = threadIdx.x / THREADS_PER_ROW;
   const int vectors = o.columns / VECTOR;
@@ -181,11 +255,20 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
     if (index < vectors) scale[i] = o.gamma[index];
   }
   float sums[ITEMS][kResults][VECTOR] = {};
+  const float inverse = 1.0f / o.columns;
   const long long step = (long long)gridDim.x * GROUPS;
   long long row = (long long)blockIdx.x * GROUPS + group;
   Vector dy[ITEMS], x[ITEMS];
   Row of_row = {};
-#if PREFETCH
+#if PREFETCH > 1
+  const Ring ring = {(Element*)of_groups + group * o.columns, o.columns};
+  int slot = 0;
+#pragma unroll
+  for (int ahead = 0; ahead < PREFETCH; ++ahead) {
+    ring.Begin(o, row + ahead * step, ahead, in_row, vectors);
+  }
+  if (row < o.rows) of_row = o.At(row);
+#elif PREFETCH
   if (row < o.rows) {
     LoadRow(o.dy + row * o.columns, in_row, vectors, dy);
     LoadRow(o.x + row * o.columns, in_row, vectors, x);
@@ -193,7 +276,17 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
   }
 #endif
   for (int turn = 0; row < o.rows; row += step, turn ^= 1) {
-#if PREFETCH
+#if PREFETCH > 1
+    RingWait<PREFETCH - 1>();
+    ring.Begin(o, row + PREFETCH * step, slot == 0 ? PREFETCH : slot - 1,
+               in_row, vectors);
+    const Row of_next = row + step < o.rows ? o.At(row + step) : Row{};
+    // Read again for the gradients: registers have sums to keep.
+    const auto read = [&](int i) {
+      dy[i] = ring.Of(slot, 0)[in_row + i * THREADS_PER_ROW];
+      x[i] = ring.Of(slot, 1)[in_row + i * THREADS_PER_ROW];
+    };
+#elif PREFETCH
     Vector next_dy[ITEMS], next_x[ITEMS];
     Row of_next = {};
     const long long next = row + step;
@@ -211,19 +304,28 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
       if (in_row + i * THREADS_PER_ROW >= vectors) continue;
+#if PREFETCH > 1
+      read(i);
+#endif
       AddSums(dy[i], x[i], scale[i], of_row, &mine);
       AddColumns(dy[i], x[i], of_row, sums[i]);
     }
     mine = OfRow(mine, turn);
-    const Sums means = {mine.g / o.columns, mine.gh / o.columns};
+    const Sums means = {mine.g * inverse, mine.gh * inverse};
     Vector* const to = (Vector*)(o.dx + row * o.columns);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
       const int index = in_row + i * THREADS_PER_ROW;
       if (index >= vectors) continue;
+#if PREFETCH > 1
+      read(i);
+#endif
       to[index] = Gradient(dy[i], x[i], scale[i], of_row, means);
     }
-#if PREFETCH
+#if PREFETCH > 1
+    slot = slot == PREFETCH ? 0 : slot + 1;
+    of_row = of_next;
+#elif PREFETCH
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) dy[i] = next_dy[i], x[i] = next_x[i];
     of_row = of_next;

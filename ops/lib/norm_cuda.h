@@ -128,13 +128,20 @@ class NormBackwardCuda : public ElementsCuda {
     const int64_t vectors = columns / vector;
     const int64_t blocks = cuda::Knob(config, "blocks");
     const int64_t resident_blocks = blocks * std::max(1, hardware.cores());
-    const NormThreads threads = NormThreadsOf(config, vectors, /*items=*/2);
+    NormThreads threads = NormThreadsOf(config, vectors, /*items=*/2);
+    const bool wants_rows = cuda::VariantKnob(config, "method") == "rows";
+    // The space counts elements of 16 bits: of wider ones a row takes more.
+    while (wants_rows && threads.groups > 1 &&
+           CeilDiv(vectors, threads.per_row) > kMaxItems) {
+      threads.per_row *= 2;
+      threads.groups /= 2;
+    }
     const int64_t block_x = threads.per_row * threads.groups;
     int64_t items = CeilDiv(vectors, threads.per_row);
-    const bool by_rows =
-        cuda::VariantKnob(config, "method") == "rows" && items <= kMaxItems;
+    const bool by_rows = wants_rows && items <= kMaxItems;
     cuda::CudaPlan plan;
     int64_t at_once = 16;
+    int64_t prefetch = cuda::Knob(config, "prefetch");
     bool resident = false;
     if (by_rows) {
       plan.grid_x = static_cast<unsigned>(
@@ -143,10 +150,22 @@ class NormBackwardCuda : public ElementsCuda {
              at_once * plan.grid_x < results_ * columns) {
         at_once *= 2;
       }
-      if (threads.groups > 1) {
-        plan.dynamic_shared_bytes =
-            static_cast<unsigned>(4 * threads.groups * columns);
+      // In shared memory there are as many as fit, and accesses of two bytes
+      // none.
+      const int64_t row_bytes = 2 * threads.groups * columns * element_bytes;
+      const int64_t fit =
+          (SharedBytes(hardware) - kSharedForSums) / (blocks * row_bytes) - 1;
+      if (prefetch > 1) {
+        prefetch = vector * element_bytes >= 4
+                       ? std::max<int64_t>(1, std::min(prefetch, fit))
+                       : 1;
       }
+      int64_t shared_bytes =
+          threads.groups > 1 ? 4 * threads.groups * columns : 0;
+      if (prefetch > 1) {
+        shared_bytes = std::max(shared_bytes, (prefetch + 1) * row_bytes);
+      }
+      plan.dynamic_shared_bytes = static_cast<unsigned>(shared_bytes);
       plan.workspace_bytes =
           static_cast<size_t>(256 + 4 * results_ * columns * plan.grid_x);
     } else {
@@ -167,7 +186,7 @@ class NormBackwardCuda : public ElementsCuda {
                     absl::StrCat("BLOCKS=", blocks),
                     absl::StrCat("VECTOR=", vector),
                     absl::StrCat("ITEMS=", items),
-                    absl::StrCat("PREFETCH=", cuda::Knob(config, "prefetch")),
+                    absl::StrCat("PREFETCH=", prefetch),
                     absl::StrCat("AT_ONCE=", at_once)};
     plan.block_x = static_cast<unsigned>(block_x);
     return plan;
@@ -180,6 +199,17 @@ class NormBackwardCuda : public ElementsCuda {
   }
 
  private:
+  // Of a block: sums of a row on their way between warps, and of blocks.
+  static constexpr int64_t kSharedForSums = 16384;
+
+  // Of a block at most; 0: unknown.
+  static int64_t SharedBytes(const proto::Hardware& hardware) {
+    for (const proto::HardwareAttribute& attribute : hardware.attributes()) {
+      if (attribute.name() == "shared_bytes_per_block") return attribute.int_();
+    }
+    return 0;
+  }
+
   const std::string source_;
   const int64_t results_;
 };

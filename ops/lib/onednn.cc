@@ -155,6 +155,17 @@ absl::StatusOr<dnnl_memory_desc_t> Describe(const OneDnn& dnn,
   return desc;
 }
 
+// The same in the layout that a primitive likes best.
+absl::StatusOr<dnnl_memory_desc_t> OfAnyLayout(const OneDnn& dnn,
+                                               const dnnl_memory_desc_t& desc) {
+  dnnl_memory_desc_t any;
+  OPTRAIL_RETURN_IF_ERROR(Check(
+      dnn.dnnl_memory_desc_init_by_tag(&any, desc.ndims, desc.dims,
+                                       desc.data_type, dnnl_format_tag_any),
+      "dnnl_memory_desc_init_by_tag"));
+  return any;
+}
+
 Layout Dense(std::vector<int64_t> dims) {
   Layout layout{std::move(dims), {}};
   layout.strides.resize(layout.dims.size());
@@ -554,7 +565,7 @@ OneDnnPrimitive OneDnnLayerNormBackward(int64_t rows, int64_t cols) {
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
   OPTRAIL_ONEDNN_OR_RETURN(dnn);
   const auto& [batch, m, n, k, transposed_a, transposed_b, with_bias,
-               activation, type, scale] = product;
+               activation, type, scale, packs_b] = product;
   const bool batched = batch > 1;
   auto shaped = [&](std::vector<int64_t> dims) {
     if (batched) dims.insert(dims.begin(), batch);
@@ -578,15 +589,22 @@ OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
                            Describe(dnn, Dense({1, n}), type));
   OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t c,
                            Describe(dnn, shaped({m, n}), type));
+  dnnl_memory_desc_t chosen = b;
+  if (packs_b != nullptr) {
+    OPTRAIL_ASSIGN_OR_RETURN(chosen, OfAnyLayout(dnn, b));
+  }
   dnnl_matmul_desc_t desc;
-  OPTRAIL_RETURN_IF_ERROR(Check(
-      dnn.dnnl_matmul_desc_init(&desc, &a, &b, with_bias ? &bias : nullptr, &c),
-      "dnnl_matmul_desc_init"));
+  OPTRAIL_RETURN_IF_ERROR(
+      Check(dnn.dnnl_matmul_desc_init(&desc, &a, &chosen,
+                                      with_bias ? &bias : nullptr, &c),
+            "dnnl_matmul_desc_init"));
   auto primitive = std::make_unique<Primitive>(dnn);
   OPTRAIL_RETURN_IF_ERROR(
       primitive->Create(&desc, {activation, nullptr, scale}));
   OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, a));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_WEIGHTS, 1, b));
+  OPTRAIL_RETURN_IF_ERROR(packs_b != nullptr
+                              ? primitive->BindWeights(1, b, *packs_b)
+                              : primitive->Bind(DNNL_ARG_WEIGHTS, 1, b));
   if (with_bias) {
     OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_BIAS, 2, bias));
   }
@@ -620,11 +638,8 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv, CpuDevice& device) {
                 {conv.p * conv.q * conv.k, 1, conv.q * conv.k, conv.k}},
                conv.type));
   // The fast convolutions want weights in a layout of their own.
-  dnnl_memory_desc_t chosen;
-  OPTRAIL_RETURN_IF_ERROR(Check(
-      dnn.dnnl_memory_desc_init_by_tag(&chosen, weights.ndims, weights.dims,
-                                       weights.data_type, dnnl_format_tag_any),
-      "dnnl_memory_desc_init_by_tag"));
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t chosen,
+                           OfAnyLayout(dnn, weights));
   const dnnl_dims_t strides = {conv.stride, conv.stride};
   const dnnl_dims_t before = {conv.padding, conv.padding};
   // Beyond the end there may be less padding, where strides do not fit.

@@ -12,8 +12,9 @@
 //
 // Each function makes a primitive over dense row-major float operands (products
 // and convolutions also of bfloat16), as the operator has them, in its order. A
-// layout of the library's own choice is used for a convolution's weights alone,
-// which Invocation::Pack() brings into it, as a layer would keep them.
+// layout of the library's own choice is used for weights alone, of convolutions
+// and of layers, which Invocation::Pack() brings into it, as a model would keep
+// them.
 
 #include <cstdint>
 #include <functional>
@@ -60,6 +61,8 @@ struct OneDnnProduct {
   OneDnnActivation activation = OneDnnActivation::kNone;
   proto::DataType type = proto::F32;  // or BF16, of all operands
   float scale = 1;                    // of the product, before all else
+  // Where b is weights, which are packed: for the library's layout of them.
+  CpuDevice* packs_b = nullptr;
 };
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product);
 

@@ -68,21 +68,39 @@ void PackPairsForTarget(const uint16_t* b, int64_t depth, int64_t columns,
 }
 
 void PackTileRowsForTarget(const uint16_t* a, int64_t rows, int64_t depth,
-                           int64_t lda, uint16_t* to) {
+                           int64_t lda, int64_t readable, int64_t step,
+                           uint16_t* to) {
   const HWY_CAPPED(uint16_t, kSteps) d;
   const int64_t lanes = hn::Lanes(d);
+  const int64_t whole = depth / kSteps * kSteps;
+  const int64_t left = depth - whole;
   for (int64_t row = 0; row < rows; ++row) {
     const uint16_t* const from = a + row * lda;
     uint16_t* line = to + row * kSteps;
-    int64_t step = 0;
-    for (; step + kSteps <= depth; step += kSteps, line += kPanelStep) {
+    for (int64_t p = 0; p < whole; p += kSteps, line += step) {
       for (int64_t i = 0; i < kSteps; i += lanes) {
-        hn::StoreU(hn::LoadU(d, from + step + i), d, line + i);
+        hn::StoreU(hn::LoadU(d, from + p + i), d, line + i);
       }
     }
-    if (step == depth) continue;
-    std::memcpy(line, from + step, (depth - step) * sizeof(uint16_t));
-    std::fill(line + (depth - step), line + kSteps, uint16_t{0});
+  }
+  if (left == 0) return;
+  const uint16_t* const from = a + whole;
+  uint16_t* const tail = to + whole / kSteps * step;
+  // Rows beyond whose ends a whole step may be read.
+  const int64_t room = readable - whole - kSteps;
+  const int64_t vectors = room < 0 ? 0 : std::min(rows, room / lda + 1);
+  for (int64_t i = 0; i < kSteps; i += lanes) {
+    const auto mask =
+        hn::FirstN(d, static_cast<size_t>(std::max(left - i, int64_t{0})));
+    for (int64_t row = 0; row < vectors; ++row) {
+      hn::StoreU(hn::IfThenElseZero(mask, hn::LoadU(d, from + row * lda + i)),
+                 d, tail + row * kSteps + i);
+    }
+  }
+  for (int64_t row = vectors; row < rows; ++row) {
+    uint16_t* const line = tail + row * kSteps;
+    std::memcpy(line, from + row * lda, left * sizeof(uint16_t));
+    std::fill(line + left, line + kSteps, uint16_t{0});
   }
 }
 
@@ -103,8 +121,9 @@ void PackPairs(const uint16_t* b, int64_t depth, int64_t columns, int64_t ldb,
 }
 
 void PackTileRows(const uint16_t* a, int64_t rows, int64_t depth, int64_t lda,
-                  uint16_t* to) {
-  HWY_DYNAMIC_DISPATCH(PackTileRowsForTarget)(a, rows, depth, lda, to);
+                  int64_t readable, int64_t step, uint16_t* to) {
+  HWY_DYNAMIC_DISPATCH(PackTileRowsForTarget)
+  (a, rows, depth, lda, readable, step, to);
 }
 
 }  // namespace optrail::ops

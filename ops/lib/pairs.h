@@ -5,7 +5,8 @@
 // target of this machine.
 //
 //   PackPairs(b, k, n, n, block);        // [panel][step][tile][pair][column]
-//   PackTileRows(a, rows, k, lda, panel);  // [step][row][32]
+//   // [step][row][32]
+//   PackTileRows(a, rows, k, lda, rows * lda, kPanelStep, panel);
 
 #include <cstdint>
 
@@ -27,9 +28,12 @@ inline int64_t PackedElements(int64_t depth, int64_t lines) {
 void PackPairs(const uint16_t* b, int64_t depth, int64_t columns, int64_t ldb,
                uint16_t* to);
 
-// At most kPanel rows of a left factor, filled up with zeros to whole steps.
+// Rows of a left factor, `lda` elements apart, filled up with zeros to whole
+// steps, which come to lie `step` elements apart. Rows may overlap. Of a no
+// more than `readable` elements are read, which is faster if it is 32 more than
+// the rows take.
 void PackTileRows(const uint16_t* a, int64_t rows, int64_t depth, int64_t lda,
-                  uint16_t* to);
+                  int64_t readable, int64_t step, uint16_t* to);
 
 }  // namespace optrail::ops
 

@@ -1,24 +1,25 @@
-// A layer by AMX's tiles: matmul's product, whose sums get bias and activation
-// before they are rounded.
+// A layer by AMX's tiles: matmul's product of packed weights, whose sums get
+// bias and activation before they are rounded.
 
+#include "base/status_macros.h"
 #include "ops/core/registry.h"
-#include "ops/matmul/amx_backend.h"
+#include "ops/matmul/amx_product_backend.h"
 
 namespace optrail::ops {
 namespace {
 
-class LinearAmx : public AmxBackend {
+class LinearAmx : public AmxProductBackend {
  protected:
   absl::StatusOr<std::unique_ptr<Invocation>> Bind(
-      const proto::Shape& shape, const AmxKnobs& knobs,
+      const proto::Shape& shape, const proto::Config& config,
       CpuDevice& device) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const AmxKnobs knobs, AmxKnobsFrom(config));
     Activation activation = Activation::kNone;
     if (!shape.attributes().empty()) {
       activation = shape.attributes(0).variant() == "relu" ? Activation::kRelu
                                                            : Activation::kGelu;
     }
-    return BindAmxProduct<AmxTiles>(shape, knobs, /*has_bias=*/true, activation,
-                                    device);
+    return BindAmxLayer<AmxTiles>(shape, knobs, activation, device);
   }
 };
 

@@ -1,5 +1,6 @@
 // The CPU kernel of linear: matmul's product, whose tiles are finished while
-// they are in cache.
+// they are in cache. Weights are packed before calls, as a layer would keep
+// them; those of bfloat16 are widened in blocks by every call.
 
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "absl/types/span.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
+#include "ops/lib/packed_operand.h"
 #include "ops/linear/linear_knobs.h"
 #include "ops/matmul/product_tasks.h"
 #include "ops/matmul/widened_tasks.h"
@@ -40,12 +42,27 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
     if (shape.data_types(0) == proto::BF16) {
       return BindWidened(blocking, cut, activation, device);
     }
+    // Few rows are bound by reading the weights, best as they lie.
+    constexpr int64_t kFewRows = 8;
+    const bool packs = size.m > kFewRows;
+    if (packs) blocking.pack_b = false;
+    blocking.b_in_panels = packs;
     OPTRAIL_ASSIGN_OR_RETURN(const ProductTasks tasks,
                              ProductTasks::Plan(blocking, cut, device));
-    return MakeInvocation(
+    const RegisterTile tile = blocking.tile;
+    const auto weights = std::make_shared<PackedOperand>(
+        device, RightFactorFloats(tile.columns, size.n, size.k));
+    return MakePackingInvocation(
+        [=](absl::Span<void* const> operands) {
+          if (!packs) return;
+          PackRightFactor(tile.columns, size.n, size.k,
+                          static_cast<const float*>(operands[1]), size.n,
+                          weights->Keep(operands[1]));
+        },
         [=, &device](absl::Span<void* const> operands) {
           const auto* x = static_cast<const float*>(operands[0]);
-          const auto* w = static_cast<const float*>(operands[1]);
+          const auto* w = packs ? weights->Find(operands[1])
+                                : static_cast<const float*>(operands[1]);
           const auto* bias = static_cast<const float*>(operands[2]);
           tasks.Run(
               device,
@@ -53,7 +70,9 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
                 return BlockView{x + row * size.k, size.k};
               },
               [&](int64_t, int64_t column) {
-                return BlockView{w + column, size.n};
+                if (!packs) return BlockView{w + column, size.n};
+                const int64_t step = PanelFloats(tile.columns, size.k);
+                return BlockView{w + column / tile.columns * step, step};
               },
               static_cast<float*>(operands[3]), {nullptr, bias, activation});
         },

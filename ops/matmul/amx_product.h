@@ -1,21 +1,22 @@
 #ifndef OPTRAIL_OPS_MATMUL_AMX_PRODUCT_H_
 #define OPTRAIL_OPS_MATMUL_AMX_PRODUCT_H_
 
-// C = A * B of bfloat16 by AMX's tiles, sums in float, rounded once. Panels of
-// 32 rows of A meet panels of 32 columns of B in four tiles of sums, so that
-// every tile that is loaded is used twice. A block of B is copied as pairs into
-// L2, past which panels of A stream. Sums are rounded panel by panel, or
-// between the steps of the next ones.
+// C = A * B of bfloat16 by AMX's tiles, sums in float, rounded once: by panels
+// of 32 rows and columns (tile_panels.h). A block of B is copied as pairs into
+// L2, past which panels of A stream.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(const auto product,
-//                            AmxProduct<AmxTiles>::Plan(knobs, size, device));
+//   OPTRAIL_ASSIGN_OR_RETURN(
+//       const auto product,
+//       AmxProduct<AmxTiles>::Plan(knobs, size, /*packed_b=*/false, device));
 //   product.Run(device, a, b, c, epilogue);
 //
+// B may also be given as PackPairs leaves all of it.
 // Every m, n, k >= 1 works with all knobs.
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
@@ -24,6 +25,7 @@
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
 #include "ops/lib/pairs.h"
+#include "ops/lib/tile_panels.h"
 #include "ops/matmul/product_tasks.h"
 
 namespace optrail::ops {
@@ -46,7 +48,7 @@ class AmxProduct {
  public:
   // ResourceExhausted if there is not enough memory for the workspaces.
   static absl::StatusOr<AmxProduct> Plan(const AmxKnobs& knobs,
-                                         const MatmulSize& size,
+                                         const MatmulSize& size, bool packed_b,
                                          CpuDevice& device) {
     // What is read once for each step of the sum costs as much as so many
     // multiplications by the tiles.
@@ -74,7 +76,11 @@ class AmxProduct {
     // Where several blocks of rows meet a block of columns it stays packed, and
     // the other way round.
     product.keeps_a_ = knobs.pack_a && product.nc_ < product.task_columns_;
+    product.packed_b_ = packed_b;
     product.keeps_b_ = product.mc_ < product.task_rows_;
+    for (int64_t p = 0; p < product.kc_; p += kTileSteps) {
+      product.steps_.push_back(knobs.pack_a ? p / kTileSteps * kPanelStep : p);
+    }
     int64_t of_a = PackedElements(kTileSteps, kPanel);
     if (knobs.pack_a) {
       of_a = product.keeps_a_ ? PackedElements(size.k, product.task_rows_)
@@ -84,11 +90,12 @@ class AmxProduct {
     product.a_at_ = sums;
     product.b_at_ = product.a_at_ + floats(of_a);
     const int64_t depth = product.keeps_b_ ? size.k : product.kc_;
+    const int64_t of_b = packed_b ? 0 : PackedElements(depth, product.nc_);
     OPTRAIL_ASSIGN_OR_RETURN(
         product.workspaces_,
-        Workspaces::Create(
-            device, std::min<int64_t>(device.threads(), product.count()),
-            product.b_at_ + floats(PackedElements(depth, product.nc_))));
+        Workspaces::Create(device,
+                           std::min<int64_t>(device.threads(), product.count()),
+                           product.b_at_ + floats(of_b)));
     return product;
   }
 
@@ -104,48 +111,17 @@ class AmxProduct {
       Task(*this,
            {std::min(task_rows_, size_.m - row),
             std::min(task_columns_, size_.n - column)},
-           a + row * size_.k, b + column, c + row * size_.n + column,
-           epilogue.From(column), lease.data())
+           a + row * size_.k,
+           b + (packed_b_ ? PackedElements(size_.k, column) : column),
+           c + row * size_.n + column, epilogue.From(column), lease.data())
           .Run();
     });
   }
 
  private:
-  static constexpr int64_t kRowBytes = kPanel * sizeof(float);  // of sums
-
   static int64_t RoundUp(int64_t length, int64_t unit) {
     return CeilDiv(length, unit) * unit;
   }
-
-  // A panel of A, in elements: `second` from its first tile to its second,
-  // `step` from 32 steps of the sum to the next.
-  struct Panel {
-    const uint16_t* data = nullptr;
-    int64_t stride = 0;  // from one row to the next
-    int64_t second = 0;
-    int64_t step = 0;
-    int64_t steps = 0;
-    // The last steps of the sum, where rows have no more than a part of them,
-    // as PackTileRows leaves them; nullptr: none.
-    const uint16_t* tail = nullptr;
-  };
-
-  // What is fetched meanwhile: for each step, `rows` lines of the next panel.
-  struct Ahead {
-    const uint16_t* data = nullptr;
-    int64_t stride = 0;
-    int64_t step = 0;
-    int64_t rows = 0;
-  };
-
-  // Sums that are complete, of which `rows` are still to be rounded.
-  struct Finished {
-    float* sums = nullptr;
-    int64_t rows = 0;
-    int64_t columns = 0;
-    Epilogue epilogue;
-    uint16_t* to = nullptr;
-  };
 
   // What one thread computes: [rows, columns] of C.
   class Task {
@@ -160,6 +136,7 @@ class AmxProduct {
           b_(b),
           c_(c),
           epilogue_(epilogue),
+          panels_(product.knobs_.round_between),
           sums_(space),
           packed_a_(reinterpret_cast<uint16_t*>(space + product.a_at_)),
           packed_b_(reinterpret_cast<uint16_t*>(space + product.b_at_)) {}
@@ -171,77 +148,62 @@ class AmxProduct {
           const int64_t rows = std::min(product_.mc_, size_.rows - i);
           for (int64_t p = 0; p < k_; p += product_.kc_) {
             const int64_t depth = std::min(product_.kc_, k_ - p);
-            uint16_t* const block =
-                packed_b_ +
-                (product_.keeps_b_ ? PackedElements(p, columns) : 0);
-            if (i == 0) {
-              PackPairs(b_ + p * n_ + j, depth, columns, n_, block);
-            }
-            Block(i, rows, j, columns, p, depth, block);
+            Block(i, rows, j, columns, p, depth,
+                  PackedBlock(i, j, columns, p, depth));
           }
         }
       }
-      Finish(kPanel);
-      tiles_.Release();
+      panels_.End();
     }
 
    private:
+    // Panels of columns of B, `step` elements apart.
+    struct Panels {
+      const uint16_t* data = nullptr;
+      int64_t step = 0;
+    };
+
+    Panels PackedBlock(int64_t i, int64_t j, int64_t columns, int64_t p,
+                       int64_t depth) {
+      if (product_.packed_b_) {
+        return {b_ + PackedElements(k_, j) + p / kTileSteps * kPanelStep,
+                PackedElements(k_, kPanel)};
+      }
+      uint16_t* const block =
+          packed_b_ + (product_.keeps_b_ ? PackedElements(p, columns) : 0);
+      if (i == 0) PackPairs(b_ + p * n_ + j, depth, columns, n_, block);
+      return {block, PackedElements(depth, kPanel)};
+    }
+
     void Block(int64_t i, int64_t rows, int64_t j, int64_t columns, int64_t p,
-               int64_t depth, const uint16_t* block) {
+               int64_t depth, const Panels& b) {
       const bool first = p == 0;
       const bool last = p + depth == k_;
-      const int64_t steps = CeilDiv(depth, kTileSteps);
       const int64_t panels = CeilDiv(columns, kPanel);
       for (int64_t r = 0; r < rows; r += kPanel) {
         const int64_t count = std::min(kPanel, rows - r);
-        Configure(count);
-        const Panel panel = PanelOf(i + r, count, p, depth, /*pack=*/j == 0);
+        const LeftPanel panel =
+            PanelOf(i + r, count, p, depth, /*pack=*/j == 0);
+        LinesAhead ahead;
         const int64_t next = std::min(kPanel, rows - r - count);
+        if (product_.knobs_.prefetch_a && next > 0) {
+          ahead = AheadOf(i + r + kPanel, next, p, depth, /*packed=*/j > 0,
+                          panels * panel.step_count);
+        }
         for (int64_t q = 0; q < panels; ++q) {
-          Ahead ahead;
-          if (product_.knobs_.prefetch_a && next > 0) {
-            const int64_t begin = next * q / panels;
-            ahead = AheadOf(i + r + kPanel, begin, p, /*packed=*/j > 0);
-            ahead.rows = next * (q + 1) / panels - begin;
-          }
           float* const sums =
               first && last
                   ? sums_
                   : sums_ + (r / kPanel * panels + q) * kPanel * kPanel;
           const int64_t width = std::min(kPanel, columns - q * kPanel);
-          Multiply(panel, count, block + q * steps * kPanelStep, width, !first,
-                   ahead, sums);
+          panels_.Multiply(panel, count, b.data + q * b.step, width, !first,
+                           ahead, sums);
           if (!last) continue;
           const int64_t column = j + q * kPanel;
-          finished_ = {sums, count, width, epilogue_.From(column),
-                       c_ + (i + r) * n_ + column};
-          if (!product_.knobs_.round_between) Finish(kPanel);
+          panels_.Finish(sums, count, width, epilogue_.From(column),
+                         c_ + (i + r) * n_ + column, n_);
         }
       }
-    }
-
-    // Ends some rows of the finished sums.
-    void Finish(int64_t rows) {
-      rows = std::min(rows, finished_.rows);
-      if (rows == 0) return;
-      const Finished& of = finished_;
-      if (!of.epilogue.changes_nothing()) {
-        ScaleShiftActivate(of.epilogue, of.sums, rows, of.columns, kPanel);
-      }
-      Tiles::Round(of.sums, rows, of.columns, kPanel, of.to, n_);
-      finished_.sums += rows * kPanel;
-      finished_.to += rows * n_;
-      finished_.rows -= rows;
-    }
-
-    // Tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B.
-    void Configure(int64_t rows) {
-      if (rows == configured_) return;
-      configured_ = rows;
-      const auto top = static_cast<uint8_t>(std::min(rows, kTileRows));
-      const auto bottom = static_cast<uint8_t>(rows - top);
-      const auto b = static_cast<uint8_t>(kTileRows);
-      tiles_.Configure({top, top, bottom, bottom, top, bottom, b, b});
     }
 
     uint16_t* PackedPanel(int64_t row, int64_t p) {
@@ -249,121 +211,40 @@ class AmxProduct {
       return packed_a_ + PackedElements(k_, row) + p / kTileSteps * kPanelStep;
     }
 
-    Panel PanelOf(int64_t row, int64_t rows, int64_t p, int64_t depth,
-                  bool pack) {
+    LeftPanel PanelOf(int64_t row, int64_t rows, int64_t p, int64_t depth,
+                      bool pack) {
       const uint16_t* const from = a_ + row * k_ + p;
-      Panel panel;
-      panel.steps = depth / kTileSteps;
+      const int64_t readable = (size_.rows - row) * k_ - p;
+      LeftPanel panel;
+      panel.steps = product_.steps_.data();
+      panel.step_count = depth / kTileSteps;
       const int64_t left = depth % kTileSteps;
       if (product_.knobs_.pack_a) {
         uint16_t* const to = PackedPanel(row, p);
-        if (pack) PackTileRows(from, rows, depth, k_, to);
+        if (pack) PackTileRows(from, rows, depth, k_, readable, kPanelStep, to);
         panel.data = to;
         panel.stride = kTileSteps;
-        panel.second = kTileRows * kTileSteps;
-        panel.step = kPanelStep;
-        panel.steps += left > 0;
+        panel.step_count += left > 0;
         return panel;
       }
       panel.data = from;
       panel.stride = k_;
-      panel.second = kTileRows * k_;
-      panel.step = kTileSteps;
       if (left > 0) {
-        PackTileRows(from + depth - left, rows, left, k_, packed_a_);
+        PackTileRows(from + depth - left, rows, left, k_,
+                     readable - (depth - left), kPanelStep, packed_a_);
         panel.tail = packed_a_;
       }
       return panel;
     }
 
-    // From the row `begin` of a panel on.
-    Ahead AheadOf(int64_t row, int64_t begin, int64_t p, bool packed) {
+    LinesAhead AheadOf(int64_t row, int64_t rows, int64_t p, int64_t depth,
+                       bool packed, int64_t steps) {
+      steps = std::max<int64_t>(steps, 1);
       if (packed && product_.keeps_a_) {
-        return {PackedPanel(row, p) + begin * kTileSteps, kTileSteps,
-                kPanelStep};
+        return {PackedPanel(row, p), 1, PackedElements(depth, kPanel), 0,
+                steps};
       }
-      return {a_ + (row + begin) * k_ + p, k_, kTileSteps};
-    }
-
-    void Multiply(const Panel& a, int64_t rows, const uint16_t* b,
-                  int64_t columns, bool accumulate, const Ahead& ahead,
-                  float* sums) {
-      if (rows > kTileRows) {
-        if (columns > kTileColumns) {
-          MultiplyPanels<true, true>(a, b, accumulate, ahead, sums);
-        } else {
-          MultiplyPanels<true, false>(a, b, accumulate, ahead, sums);
-        }
-      } else {
-        if (columns > kTileColumns) {
-          MultiplyPanels<false, true>(a, b, accumulate, ahead, sums);
-        } else {
-          MultiplyPanels<false, false>(a, b, accumulate, ahead, sums);
-        }
-      }
-    }
-
-    // `sums`: rows of kPanel floats.
-    template <bool kBottom, bool kRight>
-    void MultiplyPanels(const Panel& a, const uint16_t* b, bool accumulate,
-                        const Ahead& ahead, float* sums) {
-      Tiles& tiles = tiles_;
-      float* const right = sums + kTileColumns;
-      float* const below = sums + kTileRows * kPanel;
-      if (accumulate) {
-        tiles.template Load<0>(sums, kRowBytes);
-        if (kRight) tiles.template Load<1>(right, kRowBytes);
-        if (kBottom) tiles.template Load<2>(below, kRowBytes);
-        if (kBottom && kRight) {
-          tiles.template Load<3>(below + kTileColumns, kRowBytes);
-        }
-      } else {
-        tiles.template Zero<0>();
-        if (kRight) tiles.template Zero<1>();
-        if (kBottom) tiles.template Zero<2>();
-        if (kBottom && kRight) tiles.template Zero<3>();
-      }
-      // In variables of their own, which no store can change.
-      const auto [from, row, second, step, steps, tail] = a;
-      const auto [lines, line, line_step, line_count] = ahead;
-      const int64_t stride = row * static_cast<int64_t>(sizeof(uint16_t));
-      const int64_t finish = CeilDiv(kPanel, std::max<int64_t>(steps, 1));
-      for (int64_t s = 0; s < steps; ++s, b += kPanelStep) {
-        const uint16_t* const top = from + s * step;
-        Step<kBottom, kRight>(tiles, top, stride, top + second, b);
-        for (int64_t i = 0; i < line_count; ++i) {
-          __builtin_prefetch(lines + i * line + s * line_step, 0, /*L2*/ 2);
-        }
-        Finish(finish);
-      }
-      if (tail != nullptr) {
-        Step<kBottom, kRight>(tiles, tail, kTileBytes,
-                              tail + kTileRows * kTileSteps, b);
-      }
-      Finish(kPanel);  // it may lie where the next sums go
-      tiles.template Store<0>(sums, kRowBytes);
-      if (kRight) tiles.template Store<1>(right, kRowBytes);
-      if (kBottom) tiles.template Store<2>(below, kRowBytes);
-      if (kBottom && kRight) {
-        tiles.template Store<3>(below + kTileColumns, kRowBytes);
-      }
-    }
-
-    template <bool kBottom, bool kRight>
-    static void Step(Tiles& tiles, const uint16_t* top, int64_t stride,
-                     const uint16_t* bottom, const uint16_t* b) {
-      tiles.template Load<6>(b, kTileBytes);
-      tiles.template Load<4>(top, stride);
-      tiles.template MultiplyAdd<0, 4, 6>();
-      if (kRight) {
-        tiles.template Load<7>(b + kTileRows * kTileSteps, kTileBytes);
-        tiles.template MultiplyAdd<1, 4, 7>();
-      }
-      if (kBottom) {
-        tiles.template Load<5>(bottom, stride);
-        tiles.template MultiplyAdd<2, 5, 6>();
-        if (kRight) tiles.template MultiplyAdd<3, 5, 7>();
-      }
+      return {a_ + row * k_ + p, rows, depth, k_, steps};
     }
 
     const AmxProduct& product_;
@@ -374,12 +255,10 @@ class AmxProduct {
     const uint16_t* const b_;
     uint16_t* const c_;
     const Epilogue epilogue_;
+    TilePanels<Tiles> panels_;
     float* const sums_;
     uint16_t* const packed_a_;  // panels, or last steps of one
     uint16_t* const packed_b_;
-    int64_t configured_ = 0;
-    Finished finished_;
-    Tiles tiles_;
   };
 
   int64_t column_parts() const { return CeilDiv(size_.n, task_columns_); }
@@ -397,6 +276,8 @@ class AmxProduct {
   int64_t kc_ = 0;
   bool keeps_a_ = false;
   bool keeps_b_ = false;
+  bool packed_b_ = false;
+  std::vector<int64_t> steps_;  // of a panel of A
   // Where panels of A and packed blocks of B begin in a workspace, in floats.
   int64_t a_at_ = 0;
   int64_t b_at_ = 0;

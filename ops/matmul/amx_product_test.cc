@@ -1,110 +1,49 @@
-// Products by AMX's tiles: emulated ones on every machine, those of the
-// processor where it has them. Packing, tails, blocks, threads and rounding are
-// the same code in both.
+// Products by AMX's tiles.
+
+#include "ops/matmul/amx_product.h"
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/random.h"
 #include "gtest/gtest.h"
-#include "ops/core/reference_check.h"
-#include "ops/core/registry.h"
 #include "ops/device/cpu/device.h"
 #include "ops/lib/blocks.h"
-#include "ops/lib/emulated_tiles.h"
-#include "ops/matmul/amx_backend.h"
+#include "ops/lib/tiles_test_fixture.h"
+#include "ops/matmul/amx_product_backend.h"
 #include "tuning/proto/canonical.h"
-#include "tuning/space/space.h"
 
 namespace optrail::ops {
 namespace {
 
-constexpr uint64_t kSeed = 11;
-
 template <class Tiles>
-class AmxProductTest : public testing::Test {
+class AmxProductTest : public TilesTest<Tiles> {
  protected:
-  void SetUp() override {
-    if (std::is_same<Tiles, EmulatedTiles>::value) return;
-    const absl::Status here = AmxForBf16();
-    if (!here.ok()) GTEST_SKIP() << here.message();
-  }
-
-  static absl::StatusOr<std::unique_ptr<Invocation>> Bind(
-      const std::string& op, const proto::Shape& shape, const AmxKnobs& knobs,
-      CpuDevice& device) {
-    Activation activation = Activation::kNone;
-    if (!shape.attributes().empty()) {
-      activation = shape.attributes(0).variant() == "relu" ? Activation::kRelu
-                                                           : Activation::kGelu;
-    }
-    return BindAmxProduct<Tiles>(shape, knobs, op == "linear", activation,
-                                 device);
-  }
-
-  static absl::Status RunOnce(const std::string& op, const proto::Shape& shape,
-                              const proto::Config& config, CpuDevice& device) {
-    const auto knobs = AmxKnobsFrom(config);
-    if (!knobs.ok()) return knobs.status();
-    auto invocation = Bind(op, shape, *knobs, device);
-    if (!invocation.ok()) return invocation.status();
-    const OperatorEntry* const entry = Registry::Get().Find(op);
-    auto operands = CheckedOperands::Create(*entry->op, shape, device);
-    if (!operands.ok()) return operands.status();
-    // Twice: workspaces must come back, and nothing of the first call be seen.
-    for (const Values values : {Values::kHard, Values::kTypical}) {
-      absl::Status status = (*operands)->Fill(kSeed, values);
-      if (status.ok()) status = (*operands)->Arm();
-      if (!status.ok()) return status;
-      (*invocation)->Run((*operands)->addresses());
-      status = (*operands)->Verify().status();
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-
-  // The default and some other configs of the backend's space.
   static void ExpectComputes(const std::string& op, const std::string& text,
                              int configs) {
-    const OperatorEntry* const entry = Registry::Get().Find(op);
-    const auto backend = entry->FindBackend(proto::CPU, "amx");
-    ASSERT_TRUE(backend.ok()) << backend.status();
-    const auto space =
-        tuning::Space::Parse((*backend)->space()->contents, "space");
-    ASSERT_TRUE(space.ok()) << space.status();
-    const auto shape = tuning::ParseShape(text);
-    ASSERT_TRUE(shape.ok()) << shape.status();
-    Rng rng(kSeed);
-    for (const int threads : {1, 2, 3}) {
-      const auto device = MakeCpuDevice(threads);
-      ASSERT_TRUE(device.ok());
-      tuning::BindOptions options;
-      options.threads = threads;
-      const auto bound = space->Bind(*shape, (*device)->hardware(), options);
-      ASSERT_TRUE(bound.ok()) << bound.status();
-      for (int i = 0; i < configs; ++i) {
-        const proto::Config config =
-            i == 0 ? (*bound)->default_config()
-                   : (*bound)->ToConfig((*bound)->Sample(rng));
-        const absl::Status status = RunOnce(op, *shape, config, **device);
-        EXPECT_TRUE(status.ok())
-            << op << " " << text << " " << tuning::CanonicalText(config)
-            << " on " << threads << " threads: " << status.message();
-      }
-    }
+    TilesTest<Tiles>::ExpectComputes(
+        op, text, configs,
+        [&](const proto::Shape& shape, const proto::Config& config,
+            CpuDevice& device) -> absl::StatusOr<std::unique_ptr<Invocation>> {
+          const auto knobs = AmxKnobsFrom(config);
+          if (!knobs.ok()) return knobs.status();
+          if (op == "matmul") {
+            return BindAmxProduct<Tiles>(shape, *knobs, device);
+          }
+          Activation activation = Activation::kNone;
+          if (!shape.attributes().empty()) {
+            activation = shape.attributes(0).variant() == "relu"
+                             ? Activation::kRelu
+                             : Activation::kGelu;
+          }
+          return BindAmxLayer<Tiles>(shape, *knobs, activation, device);
+        });
   }
 };
 
-#if defined(__x86_64__)
-using AllTiles = testing::Types<EmulatedTiles, AmxTiles>;
-#else
-using AllTiles = testing::Types<EmulatedTiles>;
-#endif
 TYPED_TEST_SUITE(AmxProductTest, AllTiles);
 
 TYPED_TEST(AmxProductTest, ComputesSmallAndRaggedProducts) {
@@ -129,6 +68,8 @@ TYPED_TEST(AmxProductTest, ComputesLayers) {
   for (const char* activation : {"", "/activation=relu", "/activation=gelu"}) {
     this->ExpectComputes(
         "linear", absl::StrCat("m=37,n=81,k=70", activation, "/bf16"), 6);
+    this->ExpectComputes(
+        "linear", absl::StrCat("m=40,n=150,k=300", activation, "/bf16"), 6);
     this->ExpectComputes("linear",
                          absl::StrCat("m=1,n=3,k=5", activation, "/bf16"), 2);
   }
@@ -147,7 +88,7 @@ TYPED_TEST(AmxProductTest, KeepsPackedBlocksForAllRows) {
   constexpr int64_t kM = 40, kN = 4000, kK = 130;
   const auto shape = tuning::ParseShape("m=40,n=4000,k=130/bf16");
   ASSERT_TRUE(shape.ok());
-  auto invocation = this->Bind("matmul", *shape, knobs, **device);
+  auto invocation = BindAmxProduct<TypeParam>(*shape, knobs, **device);
   ASSERT_TRUE(invocation.ok()) << invocation.status();
   const auto bf16 = [](int x) {  // of a small whole number
     const auto value = static_cast<float>(x);
@@ -185,7 +126,7 @@ TYPED_TEST(AmxProductTest, NanSpoilsItsRowAndColumnAlone) {
       AmxKnobs knobs;
       knobs.pack_a = pack_a;
       knobs.task_rows = knobs.task_columns = 1 << 20;
-      auto invocation = this->Bind("matmul", *shape, knobs, **device);
+      auto invocation = BindAmxProduct<TypeParam>(*shape, knobs, **device);
       ASSERT_TRUE(invocation.ok()) << invocation.status();
       std::vector<uint16_t> a(kM * kK, kOne), b(kK * kN, kOne), c(kM * kN);
       a[20 * kK] = special;  // the row after the end of row 19

@@ -1,18 +1,19 @@
 // The matrix product by AMX's tiles.
 
+#include "base/status_macros.h"
 #include "ops/core/registry.h"
-#include "ops/matmul/amx_backend.h"
+#include "ops/matmul/amx_product_backend.h"
 
 namespace optrail::ops {
 namespace {
 
-class MatmulAmx : public AmxBackend {
+class MatmulAmx : public AmxProductBackend {
  protected:
   absl::StatusOr<std::unique_ptr<Invocation>> Bind(
-      const proto::Shape& shape, const AmxKnobs& knobs,
+      const proto::Shape& shape, const proto::Config& config,
       CpuDevice& device) const override {
-    return BindAmxProduct<AmxTiles>(shape, knobs, /*has_bias=*/false,
-                                    Activation::kNone, device);
+    OPTRAIL_ASSIGN_OR_RETURN(const AmxKnobs knobs, AmxKnobsFrom(config));
+    return BindAmxProduct<AmxTiles>(shape, knobs, device);
   }
 };
 

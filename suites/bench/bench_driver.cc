@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
+#include "ops/core/device_type.h"
 #include "ops/device/roofline.h"
 #include "suites/bench/google_benchmark_face.h"
 #include "suites/tune/tune_driver.h"
@@ -97,6 +98,10 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
   bench.result.set_tuning_session_id(found.tuned->session_id());
   return bench;
 }
+
+// Where benchmarks are sampled in turns, another one runs in between: what
+// starting over takes must not show.
+constexpr int64_t kSampleInTurnsNs = 1'000'000;
 
 // Times that CeilingsOf is asked again; it keeps the highest readings.
 constexpr int kCeilingReadings = 3;
@@ -237,14 +242,19 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   *run.mutable_hardware() = context.hardware;
   *run.mutable_toolchain() = context.toolchain;
   *run.mutable_ceilings() = CeilingsOf(context);
-  *run.mutable_settings() = SettingsOf(options.bench.sampling, options.worker,
+  BenchOptions bench = options.bench;
+  if (const auto type = ops::FindDeviceType(context.hardware.device_kind());
+      type.ok() && (*type)->processes_ahead() > 0) {
+    bench.sampling.set_min_sample_ns(
+        std::max(bench.sampling.min_sample_ns(), kSampleInTurnsNs));
+  }
+  *run.mutable_settings() = SettingsOf(bench.sampling, options.worker,
                                        context.hardware.device_kind());
   run.mutable_settings()->set_processes(options.bench.processes);
   run.mutable_settings()->set_attempts_per_process(kBenchAttempts);
 
   WorkerOptions worker = options.worker;
   worker.shared_folder = context.state;
-  BenchOptions bench = options.bench;
   if (!options.objective.empty()) bench.metrics = {options.objective};
   ProgressOptions progress_options;
   progress_options.quiet = options.quiet;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "base/random.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "tracker/series/series_key.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
 namespace {
@@ -39,13 +41,27 @@ double CoreLoopNs(const proto::Measurement& measurement) {
   return std::numeric_limits<double>::infinity();
 }
 
+// What was disturbed, and may be read again.
+bool IsUndecided(const Evaluation& evaluation) {
+  return evaluation.outcome == proto::CONTENDED && !Tells(evaluation);
+}
+
+// Whether one process can measure both: nothing but backend and config differ.
+bool CanShareProcess(proto::Task one, proto::Task other) {
+  for (proto::Task* task : {&one, &other}) {
+    task->clear_backend();
+    task->clear_kernel_id();
+  }
+  return tuning::TaskText(one) == tuning::TaskText(other);
+}
+
 // The first attempt that tells or failed, else the last.
 Evaluation EvaluateUndisturbed(Evaluator& evaluator, const BenchCase& bench,
                                const EvaluationOptions& options) {
   Evaluation evaluation;
   for (int attempt = 0; attempt < kBenchAttempts; ++attempt) {
     evaluation = evaluator.Evaluate(bench.config, options);
-    if (evaluation.outcome != proto::CONTENDED || Tells(evaluation)) break;
+    if (!IsUndecided(evaluation)) break;
   }
   return evaluation;
 }
@@ -69,12 +85,7 @@ class Session {
     std::iota(order.begin(), order.end(), size_t{0});
     for (int round = 1; round <= options_.processes; ++round) {
       if (options_.random_interleaving) rng.Shuffle(order);
-      for (const size_t i : order) {
-        auto measurement = Measure(i, round);
-        if (measurement.has_value()) {
-          *results_[i].add_measurements() = *std::move(measurement);
-        }
-      }
+      MeasureRound(order, round);
     }
     int allowed = total_;
     for (int attempt = 1; attempt < kBenchAttempts; ++attempt) {
@@ -85,21 +96,100 @@ class Session {
   }
 
  private:
-  // What a fresh process tells, if it does; what failed is the result's.
-  absl::optional<proto::Measurement> Measure(size_t i, int round) {
-    proto::BenchmarkResult& result = results_[i];
+  void MeasureRound(const std::vector<size_t>& order, int round) {
+    std::vector<bool> done(cases_.size());
+    for (size_t at = 0; at < order.size(); ++at) {
+      if (done[order[at]]) continue;
+      std::vector<size_t> group = {order[at]};
+      for (size_t next = at + 1; next < order.size(); ++next) {
+        if (!done[order[next]] && IsOpen(order[next]) &&
+            CanShareProcess(cases_[order[at]].task, cases_[order[next]].task)) {
+          group.push_back(order[next]);
+        }
+      }
+      if (!IsOpen(order[at])) group.resize(1);
+      std::map<size_t, absl::optional<proto::Measurement>> measurements =
+          MeasureInTurns(group, round);
+      if (measurements.empty()) {
+        // One by one, which finds out what is wrong with whom.
+        for (const size_t i : group) measurements[i] = Measure(i, round);
+        std::vector<size_t> sound;
+        for (const size_t i : group) {
+          if (IsOpen(i)) sound.push_back(i);
+        }
+        if (sound.size() < group.size()) {
+          for (auto& [i, measurement] : MeasureInTurns(sound, round)) {
+            measurements[i] = std::move(measurement);
+          }
+        }
+      }
+      for (auto& [i, measurement] : measurements) {
+        done[i] = true;
+        if (measurement.has_value()) {
+          *results_[i].add_measurements() = *std::move(measurement);
+        }
+      }
+    }
+  }
+
+  bool IsOpen(size_t i) const {
+    return results_[i].outcome() == proto::OUTCOME_UNSPECIFIED;
+  }
+
+  void ReportProgress(size_t i) {
     total_ = std::max(total_, ++done_);  // more, where some are read again
     if (options_.on_progress) {
-      options_.on_progress(done_, total_, tracker::DisplayName(result.key()));
+      options_.on_progress(done_, total_,
+                           tracker::DisplayName(results_[i].key()));
     }
-    if (result.outcome() != proto::OUTCOME_UNSPECIFIED) return absl::nullopt;
+  }
+
+  EvaluationOptions OptionsFor(int round) const {
     EvaluationOptions options;
     options.sampling = options_.sampling;
     options.metrics = options_.metrics;
     options.fresh_process = true;
     options.input_seed = static_cast<uint64_t>(round - 1);
-    const Evaluation evaluation =
-        EvaluateUndisturbed(*evaluators_[i], cases_[i], options);
+    return options;
+  }
+
+  // Empty where they cannot be sampled in turns.
+  std::map<size_t, absl::optional<proto::Measurement>> MeasureInTurns(
+      const std::vector<size_t>& group, int round) {
+    if (group.size() < 2) return {};
+    std::vector<Contender> contenders;
+    for (const size_t i : group) {
+      contenders.push_back({cases_[i].task.backend(), cases_[i].config, {}});
+    }
+    absl::optional<std::vector<Evaluation>> evaluations;
+    for (int attempt = 0; attempt < kBenchAttempts; ++attempt) {
+      evaluations =
+          evaluators_[group[0]]->EvaluateInTurns(contenders, OptionsFor(round));
+      if (!evaluations) return {};
+      if (std::none_of(evaluations->begin(), evaluations->end(), IsUndecided)) {
+        break;
+      }
+    }
+    std::map<size_t, absl::optional<proto::Measurement>> measurements;
+    for (size_t i = 0; i < group.size(); ++i) {
+      ReportProgress(group[i]);
+      measurements[group[i]] = Noted((*evaluations)[i], round, group[i]);
+    }
+    return measurements;
+  }
+
+  // What a fresh process tells, if it does; what failed is the result's.
+  absl::optional<proto::Measurement> Measure(size_t i, int round) {
+    ReportProgress(i);
+    if (!IsOpen(i)) return absl::nullopt;
+    return Noted(
+        EvaluateUndisturbed(*evaluators_[i], cases_[i], OptionsFor(round)),
+        round, i);
+  }
+
+  absl::optional<proto::Measurement> Noted(const Evaluation& evaluation,
+                                           int round, size_t i) {
+    proto::BenchmarkResult& result = results_[i];
     if (evaluation.outcome != proto::OK &&
         evaluation.outcome != proto::CONTENDED) {
       result.set_outcome(evaluation.outcome);

@@ -56,6 +56,43 @@ class ScriptedEvaluator : public Evaluator {
   std::vector<std::string>* log_;
 };
 
+// Samples several in turns, unless one of them is said to be wrong.
+class InTurnsEvaluator : public ScriptedEvaluator {
+ public:
+  InTurnsEvaluator(std::string name, std::vector<proto::Outcome> outcomes,
+                   const std::string* wrong, std::vector<double>* no_loops,
+                   std::vector<std::string>* log)
+      : ScriptedEvaluator(std::move(name), std::move(outcomes), /*unwaited=*/0,
+                          no_loops, log),
+        wrong_(wrong),
+        log_(log) {}
+
+  absl::optional<std::vector<Evaluation>> EvaluateInTurns(
+      const std::vector<Contender>& contenders,
+      const EvaluationOptions& options) override {
+    EXPECT_TRUE(options.fresh_process);
+    std::string names = absl::StrCat("round ", options.input_seed + 1, ":");
+    bool is_wrong = false;
+    for (const Contender& one : contenders) {
+      absl::StrAppend(&names, " ", one.backend);
+      is_wrong |= one.backend == *wrong_;
+    }
+    log_->push_back(names);
+    if (is_wrong) return absl::nullopt;
+    std::vector<Evaluation> evaluations(contenders.size());
+    for (size_t i = 0; i < evaluations.size(); ++i) {
+      evaluations[i].outcome = proto::OK;
+      evaluations[i].measurement.emplace();
+      evaluations[i].measurement->set_median_ns(100 + static_cast<double>(i));
+    }
+    return evaluations;
+  }
+
+ private:
+  const std::string* const wrong_;
+  std::vector<std::string>* const log_;
+};
+
 class BenchSessionTest : public ::testing::Test {
  protected:
   void Add(const std::string& name, std::vector<proto::Outcome> outcomes) {
@@ -177,6 +214,67 @@ TEST_F(BenchSessionTest, TheCalmerProcessStaysAndAFailureCounts) {
   Add("b", {proto::OK, proto::OK, proto::CRASHED});
   core_loops_ns_ = {100, 100, 100, 120};
   EXPECT_EQ(Run()[1].outcome(), proto::CRASHED);
+}
+
+class InTurnsTest : public BenchSessionTest {
+ protected:
+  InTurnsTest() {
+    for (const char* backend : {"a", "b", "c"}) AddBackend("op", backend);
+    options_.processes = 2;
+  }
+
+  void AddBackend(const std::string& op, const std::string& backend) {
+    BenchCase bench;
+    bench.task.set_operator_name(op);
+    bench.task.set_backend(backend);
+    bench.task.set_kernel_id(absl::StrCat(backend, " of ", op));
+    cases_.push_back(bench);
+  }
+
+  std::vector<proto::BenchmarkResult> Run() {
+    return RunBenchSession(cases_, options_, [&](const proto::Task& task) {
+      return std::make_unique<InTurnsEvaluator>(
+          task.backend(),
+          std::vector<proto::Outcome>{
+              task.backend() == wrong_ ? proto::WRONG_RESULT : proto::OK},
+          &wrong_, &core_loops_ns_, &log_);
+    });
+  }
+
+  std::string wrong_;
+};
+
+TEST_F(InTurnsTest, BackendsOfOneShapeShareAProcessARound) {
+  AddBackend("another", "a");
+  const auto results = Run();
+  EXPECT_THAT(log_, ElementsAre("round 1: a b c", "a", "round 2: a b c", "a"));
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(results[i].outcome(), proto::OK);
+    ASSERT_EQ(results[i].measurements_size(), 2);
+    EXPECT_EQ(results[i].measurements(1).round(), 2);
+    EXPECT_EQ(results[i].measurements(1).median_ns(), 100 + i);
+  }
+  EXPECT_EQ(results[3].measurements_size(), 2);
+}
+
+TEST_F(InTurnsTest, OneThatFailsIsFoundAloneAndTheOthersGoOn) {
+  wrong_ = "b";
+  const auto results = Run();
+  EXPECT_THAT(log_, ElementsAre("round 1: a b c", "a", "b", "c", "round 1: a c",
+                                "round 2: a c"));
+  EXPECT_EQ(results[0].measurements_size(), 2);
+  EXPECT_EQ(results[1].outcome(), proto::WRONG_RESULT);
+  EXPECT_EQ(results[1].measurements_size(), 0);
+  EXPECT_EQ(results[2].measurements_size(), 2);
+}
+
+TEST_F(InTurnsTest, WhatIsKnownToFailIsLeftOutAndOneIsNoGroup) {
+  cases_[0].result.set_outcome(proto::UNSUPPORTED);
+  cases_[2].result.set_outcome(proto::UNSUPPORTED);
+  const auto results = Run();
+  EXPECT_THAT(log_, ElementsAre("b", "b"));
+  EXPECT_EQ(results[0].outcome(), proto::UNSUPPORTED);
+  EXPECT_EQ(results[1].outcome(), proto::OK);
 }
 
 TEST_F(BenchSessionTest, NoMoreProcessesAreAddedThanThereAre) {

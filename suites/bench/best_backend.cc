@@ -38,15 +38,34 @@ absl::Status KeepBest(const proto::Run& run, const RunContext& context) {
     const BackendComparison*& place = kept[tracker::CanonicalText(key)];
     if (place == nullptr || tuned) place = &comparison;
   }
+  int written = 0;
+  int untold = 0;
   const std::string date =
       absl::FormatTime("%Y-%m-%d", absl::FromUnixNanos(run.started_unix_ns()),
                        absl::UTCTimeZone());
   for (const auto& [text, comparison] : kept) {
     const proto::BestBackend best = BestOf(*comparison, run, date);
     if (best.entries_size() < 2) continue;
+    // One process does not tell how far from it the next one would be.
+    if (best.entries(1).ratio_low() <= 0) {
+      ++untold;
+      continue;
+    }
     OPTRAIL_RETURN_IF_ERROR(tuning::WriteOverlay(
         context.store, comparison->key.operator_name(), context.hardware.id(),
         comparison->key.device_kind(), best));
+    ++written;
+  }
+  if (written > 0) {
+    std::cerr << "kept in " << context.store << " for --backend=best: who is "
+              << "best of " << written << " comparison"
+              << (written == 1 ? "" : "s") << "\n";
+  }
+  if (untold > 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "who is best of ", untold, " comparison", untold == 1 ? "" : "s",
+        " is not kept: no two processes read both; expected --processes=2 or "
+        "more"));
   }
   return absl::OkStatus();
 }

@@ -20,7 +20,8 @@ namespace optrail::suites {
 
 // Writes what the comparisons of `run` say into the overlay: with the tuned
 // configs where those were measured, else with the default ones. A comparison
-// of fewer than two backends that work says nothing.
+// of fewer than two backends that work says nothing; of one that fewer than two
+// processes read nothing is kept, and the status says so.
 absl::Status KeepBest(const proto::Run& run, const RunContext& context);
 
 // Of tasks that differ in nothing but the backend (SelectTasks with "all"), the

@@ -48,8 +48,8 @@ class BestBackendTest : public ::testing::Test {
     return task;
   }
 
-  // What `bench --backend=all` measured: five rounds of each.
-  static proto::Run Run(const std::vector<Reading>& readings) {
+  // What `bench --backend=all` measured: so many rounds of each.
+  static proto::Run Run(const std::vector<Reading>& readings, int rounds = 5) {
     proto::Run run;
     run.set_run_id("20261121T000000Z-1");
     run.set_started_unix_ns(int64_t{1795000000} * 1000000000);
@@ -70,7 +70,7 @@ class BestBackendTest : public ::testing::Test {
         continue;
       }
       result->set_outcome(proto::OK);
-      for (int round = 1; round <= 5; ++round) {
+      for (int round = 1; round <= rounds; ++round) {
         proto::Measurement* measurement = result->add_measurements();
         measurement->set_round(round);
         // The machine's mood is shared by a round.
@@ -106,6 +106,12 @@ class BestBackendTest : public ::testing::Test {
   RunContext context_;
   std::string note_;
 };
+
+TEST_F(BestBackendTest, OneProcessDoesNotTell) {
+  const proto::Run run = Run({{"", 100}, {"openblas", 50}}, /*rounds=*/1);
+  EXPECT_THAT(KeepBest(run, context_).message(), HasSubstr("--processes=2"));
+  EXPECT_EQ(Choose({Entry(""), Entry("openblas")}), "");
+}
 
 TEST_F(BestBackendTest, TheFastestOfOneBenchIsChosen) {
   ASSERT_TRUE(

@@ -313,8 +313,8 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
       CheckRange("patience", absl::GetFlag(FLAGS_patience), 0, 100'000'000));
   OPTRAIL_RETURN_IF_ERROR(
       CheckRange("finalists", absl::GetFlag(FLAGS_finalists), 1, 100));
-  OPTRAIL_RETURN_IF_ERROR(
-      CheckRange("processes", absl::GetFlag(FLAGS_processes), 0, 1000));
+  OPTRAIL_RETURN_IF_ERROR(CheckRange(
+      "processes", absl::GetFlag(FLAGS_processes), 0, kMostProcesses));
   proto::Budget& budget = options.tune.budget;
   if (const int64_t trials = absl::GetFlag(FLAGS_trials); trials > 0) {
     budget.set_trials(trials);
@@ -375,8 +375,8 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
   options.workload = workload;
   OPTRAIL_RETURN_IF_ERROR(CheckGoogleBenchmarkFlags());
   OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
-  OPTRAIL_RETURN_IF_ERROR(
-      CheckRange("processes", absl::GetFlag(FLAGS_processes), 0, 1000));
+  OPTRAIL_RETURN_IF_ERROR(CheckRange(
+      "processes", absl::GetFlag(FLAGS_processes), 0, kMostProcesses));
   int processes = BenchmarkRepetitions();
   if (processes == 0) processes = absl::GetFlag(FLAGS_processes);
   if (processes == 0) processes = workload.processes();

@@ -1,6 +1,7 @@
 // Our tuned kernels beside what another program computes the same with, in one
 // interleaved run: every round measures every side once, in shuffled order, so
-// that clocks and temperature are the same for all.
+// that clocks and temperature are the same for all. Where the device can
+// (Evaluator::EvaluateInTurns), sides are sampled in turns, a millisecond each.
 //
 //   bazel run //suites:beside_peers -- --device=cuda --op=matmul --launch=graph
 //       --cache=cold,hot --peer="python3 ops/evaluation/torch_peers.py --serve"
@@ -8,9 +9,10 @@
 // Ours are the backends named, with the config that the store has for the
 // shape, else for the other cache mode, else the default: it is said which. The
 // peer reads lines "OP SHAPE CACHE SIDE" and answers each with microseconds a
-// call, or "error: ..."; --sides are the names it knows. Prints one JSON object
-// a shape and cache mode: medians over rounds, and for each side the median of
-// the rounds' ratios to ours.
+// call, or "error: ..."; "once" behind it asks for a single sample of about a
+// millisecond. --sides are the names it knows. Prints one JSON object a shape
+// and cache mode: medians over rounds, and for each side the median of the
+// rounds' ratios to ours.
 
 #include <algorithm>
 #include <iostream>
@@ -60,12 +62,14 @@ ABSL_FLAG(std::string, history, "", "folder of the history");
 namespace optrail::suites {
 namespace {
 
-constexpr int64_t kSampleNs = 2'000'000;
+// Of a side alone: what a launch of a graph costs shows neither in ours nor in
+// the peer's. In turns, samples are compared one by one, and shorter ones do.
+constexpr int64_t kSampleNs = 2'000'000, kSampleInTurnsNs = 1'000'000;
 
 // One of the things that are compared.
 struct Side {
   std::string name;
-  std::string config;                      // of ours
+  std::string backend, config;             // of ours
   std::unique_ptr<WorkerEvaluator> ours;   // null: the peer's
   std::vector<absl::optional<double>> us;  // by round
   std::string trouble;                     // the first
@@ -87,6 +91,7 @@ absl::StatusOr<Side> OurSide(const TaskEntry& task, const RunContext& context,
   }
   Side side;
   side.name = absl::StrCat(task.backend->name(), how);
+  side.backend = task.task.backend();
   side.config = tuned != nullptr
                     ? tuned->config()
                     : tuning::CanonicalText(space.bound->default_config());
@@ -97,12 +102,25 @@ absl::StatusOr<Side> OurSide(const TaskEntry& task, const RunContext& context,
   return side;
 }
 
+std::string QuestionOf(const proto::Task& task, const Side& side) {
+  return absl::StrCat(
+      task.operator_name(), " ", tuning::CanonicalText(task.shape()), " ",
+      task.cache_mode() == proto::COLD ? "cold" : "hot", " ", side.name);
+}
+
+EvaluationOptions OptionsOf(int64_t sample_ns) {
+  EvaluationOptions options;
+  options.sampling = DefaultSamplingOptions();
+  options.sampling.set_min_sample_ns(sample_ns);
+  options.sampling.set_max_time_ns(
+      absl::ToInt64Nanoseconds(absl::GetFlag(FLAGS_reading)));
+  return options;
+}
+
 void Measure(const proto::Task& task, Side& side, LinePeer* peer) {
   side.us.emplace_back();
   if (side.ours == nullptr) {
-    const absl::StatusOr<double> us = peer->Ask(absl::StrCat(
-        task.operator_name(), " ", tuning::CanonicalText(task.shape()), " ",
-        task.cache_mode() == proto::COLD ? "cold" : "hot", " ", side.name));
+    const absl::StatusOr<double> us = peer->Ask(QuestionOf(task, side));
     if (us.ok()) {
       side.us.back() = *us;
     } else if (side.trouble.empty()) {
@@ -110,20 +128,49 @@ void Measure(const proto::Task& task, Side& side, LinePeer* peer) {
     }
     return;
   }
-  EvaluationOptions options;
-  options.sampling = DefaultSamplingOptions();
-  // As long as the peer's graphs: what a launch of one costs shows in neither.
-  options.sampling.set_min_sample_ns(kSampleNs);
-  options.sampling.set_max_time_ns(
-      absl::ToInt64Nanoseconds(absl::GetFlag(FLAGS_reading)));
   const auto config = tuning::ParseConfig(side.config);
-  const Evaluation one = side.ours->Evaluate(*config, options);
+  const Evaluation one = side.ours->Evaluate(*config, OptionsOf(kSampleNs));
   if (one.outcome == proto::OK && one.time_ns) {
     side.us.back() = *one.time_ns * 1e-3;
   } else if (side.trouble.empty()) {
     side.trouble =
         absl::StrCat(tuning::OutcomeName(one.outcome), " ", one.detail);
   }
+}
+
+// One round of those without trouble. False where they cannot be sampled in
+// turns.
+bool MeasureInTurns(const proto::Task& task, const std::vector<size_t>& order,
+                    std::vector<Side>& sides, LinePeer* peer) {
+  std::vector<size_t> measured;
+  std::vector<Contender> contenders;
+  for (const size_t i : order) {
+    const Side& side = sides[i];
+    if (!side.trouble.empty()) continue;
+    measured.push_back(i);
+    Contender& contender = contenders.emplace_back();
+    if (side.ours != nullptr) {
+      contender.backend = side.backend;
+      contender.config = *tuning::ParseConfig(side.config);
+      continue;
+    }
+    contender.elsewhere =
+        [peer, question = absl::StrCat(QuestionOf(task, side), " once")](
+            int64_t calls) -> absl::StatusOr<int64_t> {
+      OPTRAIL_ASSIGN_OR_RETURN(const double us, peer->Ask(question));
+      return static_cast<int64_t>(us * 1e3 * static_cast<double>(calls));
+    };
+  }
+  const auto evaluations =
+      sides[0].ours->EvaluateInTurns(contenders, OptionsOf(kSampleInTurnsNs));
+  if (!evaluations) return false;
+  for (Side& side : sides) side.us.emplace_back();
+  for (size_t i = 0; i < measured.size(); ++i) {
+    const Evaluation& one = (*evaluations)[i];
+    if (one.outcome != proto::OK || !one.time_ns) continue;
+    sides[measured[i]].us.back() = *one.time_ns * 1e-3;
+  }
+  return true;
 }
 
 // Of what a JSON string may not hold.
@@ -174,12 +221,12 @@ absl::Status Compare(const std::vector<TaskEntry>& tasks,
   for (size_t i = 0; i < sides.size(); ++i) order.push_back(i);
   Rng rng(1);
   // The first round opens, compiles and captures.
-  for (int round = -1; round < absl::GetFlag(FLAGS_rounds); ++round) {
-    for (const size_t i : order) Measure(tasks[0].task, sides[i], peer);
-    if (round < 0) {
-      for (Side& side : sides) side.us.clear();
-    }
+  for (const size_t i : order) Measure(tasks[0].task, sides[i], peer);
+  for (Side& side : sides) side.us.clear();
+  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
     rng.Shuffle(order);
+    if (MeasureInTurns(tasks[0].task, order, sides, peer)) continue;
+    for (const size_t i : order) Measure(tasks[0].task, sides[i], peer);
   }
   Report(tasks[0].task, sides);
   return absl::OkStatus();

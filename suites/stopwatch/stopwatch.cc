@@ -358,8 +358,9 @@ absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
                              WarmUp(options, *timers[i], monitor));
     members[i].sampling.measurement.set_calls_per_sample(warmed_up.calls);
   }
-  const auto most_ns = static_cast<double>(options.max_time_ns()) *
-                       static_cast<double>(members.size());
+  const auto count = static_cast<double>(members.size());
+  const double least_ns = static_cast<double>(options.min_time_ns()) * count;
+  const double most_ns = static_cast<double>(options.max_time_ns()) * count;
   double spent_ns = 0;
   // Whether all have been told apart from the first by so many samples.
   const auto precise = [&] {
@@ -383,8 +384,8 @@ absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
       fewest = std::min(fewest, RatiosOf(member, members[0]).size());
     }
     const bool enough = fewest >= static_cast<size_t>(options.min_samples());
-    if (enough &&
-        (precise() || spent_ns >= most_ns || rounds >= options.max_samples())) {
+    if (enough && ((spent_ns >= least_ns && precise()) || spent_ns >= most_ns ||
+                   rounds >= options.max_samples())) {
       break;
     }
     // Long calls get by with a few; what is never left alone says nothing.

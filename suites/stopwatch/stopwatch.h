@@ -72,8 +72,9 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
 // one millisecond to the next (the clock of a GPU falls by a fifth within half
 // a second of products), and is the same for all that way. Each has as many
 // samples as the others: until the ratio of each to the first, sample by
-// sample, is as precise as a median in TakeSamples(), or max_samples, or
-// max_time_ns for each on average. None is raced out. `monitor` serves all.
+// sample, is as precise as a median in TakeSamples() and min_time_ns have gone
+// by for each on average, or max_samples, or max_time_ns for each. None is
+// raced out. `monitor` serves all.
 //
 // The first one's time is its median; another's is that times the median of its
 // ratios to the first, also where a power limit makes every other sample half

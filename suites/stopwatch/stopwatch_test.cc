@@ -161,6 +161,24 @@ TEST(StopwatchTest, WhatChangesMeanwhileIsTheSameForAllInTurns) {
   EXPECT_GT(worst_after_another, .003);
 }
 
+TEST(StopwatchTest, InTurnsItGoesOnForTheLeastTime) {
+  FallingClock clock;
+  KernelThere one(1e5, &clock, 1), other(1e5, &clock, 2);
+  Quiet monitor;
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_min_sample_ns(1'000'000);
+  const int few = TakeSamplesInTurns(options, {&one, &other}, monitor)
+                      ->front()
+                      .measurement.sample_ns_size();
+  options.set_min_time_ns(60'000'000);
+  for (const Sampling& sampling :
+       *TakeSamplesInTurns(options, {&one, &other}, monitor)) {
+    EXPECT_GT(sampling.measurement.sample_ns_size(), 40) << few;
+    EXPECT_LT(sampling.measurement.sample_ns_size(), 80);
+  }
+  EXPECT_LT(few, 40);
+}
+
 // Beyond the power limit a millisecond in two is half as long again.
 TEST(StopwatchTest, InTurnsALimitThatComesAndGoesMovesFewRatios) {
   class Limited : public KernelThere {

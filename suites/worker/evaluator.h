@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "suites/proto/worker.pb.h"
@@ -58,6 +59,15 @@ struct EvaluationOptions {
   std::function<absl::Status(const proto::Config&,
                              const std::vector<proto::Fact>&)>
       accept_facts;
+};
+
+// One of those that are sampled in turns.
+struct Contender {
+  std::string backend;  // of the same operator, shape and device
+  proto::Config config;
+  // In place of both: asks another program what so many calls take, in
+  // nanoseconds.
+  std::function<absl::StatusOr<int64_t>(int64_t calls)> elsewhere;
 };
 
 // Whatever goes wrong with a config is an outcome, never a failed call.
@@ -103,6 +113,14 @@ class Evaluator {
       evaluations.push_back(Evaluate(config, options));
     }
     return evaluations;
+  }
+  // The same of backends and other programs, in their order; nothing else is
+  // known of the latter than times. nullopt where that cannot be done: nothing
+  // is sampled in turns, or something is wrong with one of them.
+  virtual absl::optional<std::vector<Evaluation>> EvaluateInTurns(
+      const std::vector<Contender>& contenders,
+      const EvaluationOptions& options) {
+    return absl::nullopt;
   }
   // Begins to measure and returns at once, where a process waits for nothing
   // else: the next call of Evaluate() has to be the same, and finds it done or

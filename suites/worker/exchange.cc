@@ -69,13 +69,37 @@ Exchanged Answered(const absl::StatusOr<std::string>& frame,
   return exchanged;
 }
 
-// While it waits for its turn no deadline runs.
+proto::WorkerRequest TimedElsewhere(const proto::WorkerReply::AskElsewhere& ask,
+                                    const TimeElsewhere& elsewhere) {
+  proto::WorkerRequest request;
+  proto::WorkerRequest::TimedElsewhere& timed =
+      *request.mutable_timed_elsewhere();
+  const absl::StatusOr<int64_t> elapsed_ns =
+      elsewhere ? elsewhere(ask.contender(), ask.calls())
+                : absl::InvalidArgumentError("nothing is computed elsewhere");
+  if (elapsed_ns.ok()) {
+    timed.set_elapsed_ns(*elapsed_ns);
+  } else {
+    timed.set_error(elapsed_ns.status().ToString());
+  }
+  return request;
+}
+
+// While it waits for its turn, or for what is elsewhere, no deadline runs.
 Exchanged Answer(absl::Duration deadline, int64_t memory_cap_bytes,
-                 Subprocess& process) {
+                 Subprocess& process, const TimeElsewhere& elsewhere) {
   absl::Duration patience = deadline;
   while (true) {
     Exchanged exchanged = Answered(process.ReadFrame(patience), deadline,
                                    memory_cap_bytes, process);
+    if (exchanged.answered && exchanged.reply.has_ask_elsewhere()) {
+      const std::string told =
+          TimedElsewhere(exchanged.reply.ask_elsewhere(), elsewhere)
+              .SerializeAsString();
+      const absl::Status sent = process.WriteFrame(told, deadline);
+      if (sent.ok()) continue;
+      return Answered(sent, deadline, memory_cap_bytes, process);
+    }
     const proto::WorkerReply::Turn turn = exchanged.reply.turn();
     if (!exchanged.answered || turn == proto::WorkerReply::TURN_UNSPECIFIED) {
       return exchanged;
@@ -88,16 +112,17 @@ Exchanged Answer(absl::Duration deadline, int64_t memory_cap_bytes,
 }  // namespace
 
 Exchanged Exchange(const proto::WorkerRequest& request, absl::Duration deadline,
-                   int64_t memory_cap_bytes, Subprocess& process) {
+                   int64_t memory_cap_bytes, Subprocess& process,
+                   const TimeElsewhere& elsewhere) {
   const absl::Status sent =
       process.WriteFrame(request.SerializeAsString(), deadline);
-  if (sent.ok()) return Answer(deadline, memory_cap_bytes, process);
+  if (sent.ok()) return Answer(deadline, memory_cap_bytes, process, elsewhere);
   return Answered(sent, deadline, memory_cap_bytes, process);
 }
 
 Exchanged Receive(absl::Duration deadline, int64_t memory_cap_bytes,
                   Subprocess& process) {
-  return Answer(deadline, memory_cap_bytes, process);
+  return Answer(deadline, memory_cap_bytes, process, {});
 }
 
 }  // namespace optrail::suites

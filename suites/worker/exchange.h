@@ -11,6 +11,7 @@
 //   if (!answer.answered) process.reset();
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -35,10 +36,16 @@ struct Exchanged {
   proto::WorkerReply reply;
 };
 
+// What so many calls of a contender take that another program computes
+// (WorkerReply.AskElsewhere), in nanoseconds.
+using TimeElsewhere =
+    std::function<absl::StatusOr<int64_t>(int contender, int64_t calls)>;
+
 // A process that died near `memory_cap_bytes` most likely failed to allocate,
-// whatever it then did about that.
+// whatever it then did about that. `elsewhere` is asked what it asks meanwhile.
 Exchanged Exchange(const proto::WorkerRequest& request, absl::Duration deadline,
-                   int64_t memory_cap_bytes, Subprocess& process);
+                   int64_t memory_cap_bytes, Subprocess& process,
+                   const TimeElsewhere& elsewhere = {});
 
 // The second half of it: the reply to a request that was written before.
 Exchanged Receive(absl::Duration deadline, int64_t memory_cap_bytes,

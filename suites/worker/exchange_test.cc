@@ -1,5 +1,6 @@
 // This binary is its own worker: it says that it waits for its turn, and for
-// how long its one argument tells; or it is killed.
+// how long its one argument tells; asks what is computed elsewhere; or is
+// killed.
 
 #include "suites/worker/exchange.h"
 
@@ -8,7 +9,9 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file.h"
@@ -21,7 +24,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kWaits[] = "--waits_ms", kHangs[] = "--hangs",
-               kKilled[] = "--killed";
+               kKilled[] = "--killed", kAsks[] = "--asks";
 constexpr absl::Duration kDeadline = absl::Milliseconds(500);
 
 int Serve(FrameChannel& channel, const char* how, int milliseconds) {
@@ -32,6 +35,25 @@ int Serve(FrameChannel& channel, const char* how, int milliseconds) {
     reply.set_turn(turn);
     (void)channel.Write(reply.SerializeAsString());
   };
+  if (std::strcmp(how, kAsks) == 0) {
+    proto::WorkerReply reply;
+    for (int contender = 0; contender < 2; ++contender) {
+      reply.mutable_ask_elsewhere()->set_contender(contender);
+      reply.mutable_ask_elsewhere()->set_calls(milliseconds);
+      (void)channel.Write(reply.SerializeAsString());
+      proto::WorkerRequest answer;
+      if (const auto frame = channel.Read();
+          !frame.ok() || !answer.ParseFromString(*frame)) {
+        return 1;
+      }
+      *reply.mutable_detail() +=
+          absl::StrCat(answer.timed_elsewhere().elapsed_ns(), " ",
+                       answer.timed_elsewhere().error(), "; ");
+    }
+    reply.clear_ask_elsewhere();
+    (void)channel.Write(reply.SerializeAsString());
+    return 0;
+  }
   tell(proto::WorkerReply::WAITS);
   absl::SleepFor(absl::Milliseconds(milliseconds));
   tell(proto::WorkerReply::HAS_IT);
@@ -94,6 +116,34 @@ TEST(Exchange, ADeadlineStandsStillWhileItWaitsForItsTurn) {
   EXPECT_EQ(exchanged.reply.turn(), proto::WorkerReply::TURN_UNSPECIFIED);
 }
 
+TEST(Exchange, AsksElsewhereWhatTheWorkerAsksWhileNoDeadlineRuns) {
+  SubprocessOptions options;
+  options.stderr_mode = StderrMode::kCapture;
+  auto process = Subprocess::Start({"/proc/self/exe", kAsks, "7"}, options);
+  ASSERT_TRUE(process.ok()) << process.status();
+  const Exchanged exchanged =
+      Exchange(proto::WorkerRequest(), kDeadline, int64_t{1} << 30, **process,
+               [](int contender, int64_t calls) -> absl::StatusOr<int64_t> {
+                 if (contender == 1) return absl::UnavailableError("gone");
+                 absl::SleepFor(2 * kDeadline);
+                 return 1000 * calls;
+               });
+  EXPECT_TRUE(exchanged.answered);
+  EXPECT_FALSE(exchanged.reply.has_ask_elsewhere());
+  EXPECT_EQ(exchanged.reply.detail(), "7000 ; 0 UNAVAILABLE: gone; ");
+}
+
+TEST(Exchange, NothingIsElsewhereUnlessItIsSaid) {
+  SubprocessOptions options;
+  options.stderr_mode = StderrMode::kCapture;
+  auto process = Subprocess::Start({"/proc/self/exe", kAsks, "7"}, options);
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_THAT(
+      Exchange(proto::WorkerRequest(), kDeadline, int64_t{1} << 30, **process)
+          .reply.detail(),
+      HasSubstr("nothing is computed elsewhere"));
+}
+
 TEST(Exchange, AndGoesOnOnceItHasIt) {
   const Exchanged exchanged = Ask(kHangs, absl::ZeroDuration());
   EXPECT_FALSE(exchanged.answered);
@@ -105,11 +155,13 @@ TEST(Exchange, AndGoesOnOnceItHasIt) {
 }  // namespace optrail::suites
 
 int main(int argc, char** argv) {
+  using optrail::suites::kAsks;
   using optrail::suites::kHangs;
   using optrail::suites::kKilled;
   using optrail::suites::kWaits;
   if (argc == 3 &&
       (std::strcmp(argv[1], kWaits) == 0 || std::strcmp(argv[1], kHangs) == 0 ||
+       std::strcmp(argv[1], kAsks) == 0 ||
        std::strcmp(argv[1], kKilled) == 0)) {
     optrail::DieWithParent();
     auto channel = optrail::FrameChannel::TakeStandardStreams();

@@ -95,9 +95,10 @@ proto::WorkerReply OpenedWorker::MakeReady(uint64_t input_seed) {
 }
 
 proto::WorkerReply OpenedWorker::Ask(const proto::WorkerRequest& request,
-                                     absl::Duration deadline) {
-  return Note(
-      Exchange(request, deadline, options_.memory_cap_bytes, *process_));
+                                     absl::Duration deadline,
+                                     const TimeElsewhere& elsewhere) {
+  return Note(Exchange(request, deadline, options_.memory_cap_bytes, *process_,
+                       elsewhere));
 }
 
 absl::Status OpenedWorker::Send(const proto::WorkerRequest& request) {

@@ -67,7 +67,8 @@ class OpenedWorker {
   // not.
   proto::WorkerReply MakeReady(uint64_t input_seed);
   proto::WorkerReply Ask(const proto::WorkerRequest& request,
-                         absl::Duration deadline);
+                         absl::Duration deadline,
+                         const TimeElsewhere& elsewhere = {});
 
   // The same in two steps, for one that waits with these inputs at hand.
   bool IsReadyFor(uint64_t input_seed) const {

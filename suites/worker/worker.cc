@@ -260,13 +260,24 @@ absl::Status Worker::MakeReady(const proto::WorkerRequest::MakeReady& request) {
 }
 
 absl::StatusOr<ops::Artifact> Worker::ArtifactOf(
-    const proto::Config& config) const {
-  return Compiled(*backend_, {task_.shape(), config, target_}, shared_folder_);
+    const ops::Backend& backend, const proto::Config& config) const {
+  return Compiled(backend, {task_.shape(), config, target_}, shared_folder_);
 }
 
-absl::Status Worker::Meter(const proto::WorkerRequest::Evaluate& request,
-                           ops::Timer& timer, proto::Measurement* measurement) {
-  for (const std::string& metric : request.metrics()) {
+absl::StatusOr<const ops::Backend*> Worker::OtherBackend(
+    const std::string& name) const {
+  if (name == task_.backend()) return backend_;
+  proto::Task task = task_;
+  task.set_backend(name);
+  OPTRAIL_ASSIGN_OR_RETURN(const Found found, FindBackend(task));
+  OPTRAIL_RETURN_IF_ERROR(found.backend->Id(target_).status());
+  return found.backend;
+}
+
+absl::Status Worker::Meter(
+    const google::protobuf::RepeatedPtrField<std::string>& metrics,
+    ops::Timer& timer, proto::Measurement* measurement) {
+  for (const std::string& metric : metrics) {
     ops::Meter* found = nullptr;
     for (ops::Meter* meter : device_->meters()) {
       if (meter->info().metric == metric) found = meter;
@@ -345,17 +356,18 @@ proto::WorkerReply Worker::InTurn(
   return reply;
 }
 
-proto::WorkerReply Worker::Load(const proto::Config& config,
+proto::WorkerReply Worker::Load(const ops::Backend& backend,
+                                const proto::Config& config,
                                 std::unique_ptr<ops::Invocation>* invocation) {
   const int64_t prepare_start_ns = Clock::Real()->NowNs();
-  const absl::StatusOr<ops::Artifact> artifact = ArtifactOf(config);
+  const absl::StatusOr<ops::Artifact> artifact = ArtifactOf(backend, config);
   if (!artifact.ok()) {
     return Failed(OutcomeOfPrepare(artifact.status()),
                   artifact.status().message());
   }
   const int64_t load_start_ns = Clock::Real()->NowNs();
   absl::StatusOr<std::unique_ptr<ops::Invocation>> loaded =
-      backend_->Load(*artifact, task_.shape(), config, *device_);
+      backend.Load(*artifact, task_.shape(), config, *device_);
   if (!loaded.ok()) {
     return Failed(OutcomeOfPrepare(loaded.status()), loaded.status().message());
   }
@@ -397,7 +409,7 @@ void Worker::FillReply(int64_t started_unix_ns, Sampling sampling,
 proto::WorkerReply Worker::EvaluateInTurn(
     const proto::WorkerRequest::Evaluate& request) {
   std::unique_ptr<ops::Invocation> invocation;
-  proto::WorkerReply reply = Load(request.config(), &invocation);
+  proto::WorkerReply reply = Load(*backend_, request.config(), &invocation);
   if (reply.outcome() != proto::OK) return reply;
   const int64_t sampling_started_unix_ns = Clock::Real()->WallNs();
   const absl::optional<int64_t> busy_before_ns = device_->busy_ns();
@@ -447,7 +459,7 @@ proto::WorkerReply Worker::EvaluateInTurn(
     if (const auto too_short = TooShort(*sampling)) return *too_short;
     if (sampling->outcome == proto::OK) {
       const absl::Status status =
-          Meter(request, **timer, &sampling->measurement);
+          Meter(request.metrics(), **timer, &sampling->measurement);
       if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
     }
   }
@@ -468,23 +480,67 @@ proto::WorkerReply Worker::EvaluateInTurn(
   return reply;
 }
 
+namespace {
+
+// The clock of what another program computes: it counts its own calls.
+class ElsewhereTimer : public ops::Timer {
+ public:
+  explicit ElsewhereTimer(
+      std::function<absl::StatusOr<int64_t>(int64_t calls)> time_ns)
+      : time_ns_(std::move(time_ns)) {}
+
+  absl::Status Prepare(int64_t calls) override {
+    calls_ = calls;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<int64_t> TimeNs() override { return time_ns_(calls_); }
+
+ private:
+  const std::function<absl::StatusOr<int64_t>(int64_t calls)> time_ns_;
+  int64_t calls_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<int64_t> Worker::TimeElsewhere(int contender,
+                                              int64_t calls) const {
+  if (!tell_ || !listen_) return absl::UnavailableError("nobody is there");
+  proto::WorkerReply reply;
+  reply.mutable_ask_elsewhere()->set_contender(contender);
+  reply.mutable_ask_elsewhere()->set_calls(calls);
+  tell_(reply);
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::WorkerRequest answer, listen_());
+  if (!answer.has_timed_elsewhere()) {
+    return absl::InvalidArgumentError("that was asked for of another program");
+  }
+  const proto::WorkerRequest::TimedElsewhere& timed = answer.timed_elsewhere();
+  if (!timed.error().empty()) return absl::InternalError(timed.error());
+  return timed.elapsed_ns();
+}
+
 proto::WorkerReply Worker::EvaluateTogetherInTurn(
     const proto::WorkerRequest::EvaluateTogether& request) {
   struct Member {
     proto::WorkerReply reply;
-    std::unique_ptr<ops::Invocation> invocation;
+    std::unique_ptr<ops::Invocation> invocation;  // null: elsewhere
     absl::optional<ops::CheckedOperands::Results> results;
     std::shared_future<absl::StatusOr<double>> error;
     std::unique_ptr<ops::Timer> timer;
   };
-  std::vector<Member> members(request.configs_size());
+  std::vector<Member> members(request.contenders_size());
   const int64_t started_unix_ns = Clock::Real()->WallNs();
   const absl::optional<int64_t> busy_before_ns = device_->busy_ns();
   const int64_t check_start_ns = Clock::Real()->NowNs();
   for (size_t i = 0; i < members.size(); ++i) {
     Member& member = members[i];
-    member.reply =
-        Load(request.configs(static_cast<int>(i)), &member.invocation);
+    const auto& contender = request.contenders(static_cast<int>(i));
+    if (contender.elsewhere()) continue;
+    const auto backend = OtherBackend(contender.backend());
+    if (!backend.ok()) {
+      return Failed(OutcomeOfPrepare(backend.status()),
+                    backend.status().message());
+    }
+    member.reply = Load(**backend, contender.config(), &member.invocation);
     if (member.reply.outcome() != proto::OK) return member.reply;
     auto results = RunChecked(request.input_seed(), *member.invocation);
     if (!results.ok()) {
@@ -495,20 +551,38 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
   }
   int64_t check_ns = Clock::Real()->NowNs() - check_start_ns;
   std::vector<ops::Timer*> timers;
-  for (Member& member : members) {
-    auto timer = MakeTimer(request.input_seed(), *member.invocation);
-    if (!timer.ok()) {
-      return Failed(OutcomeOfTimer(timer.status()), timer.status().message());
+  for (size_t i = 0; i < members.size(); ++i) {
+    Member& member = members[i];
+    if (member.invocation == nullptr) {
+      const int contender = static_cast<int>(i);
+      member.timer =
+          std::make_unique<ElsewhereTimer>([this, contender](int64_t calls) {
+            return TimeElsewhere(contender, calls);
+          });
+    } else {
+      auto timer = MakeTimer(request.input_seed(), *member.invocation);
+      if (!timer.ok()) {
+        return Failed(OutcomeOfTimer(timer.status()), timer.status().message());
+      }
+      member.timer = *std::move(timer);
     }
-    member.timer = *std::move(timer);
     timers.push_back(member.timer.get());
   }
   const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
   absl::StatusOr<std::vector<Sampling>> samplings =
       TakeSamplesInTurns(request.sampling(), timers, *monitor);
+  for (size_t i = 0; samplings.ok() && i < members.size(); ++i) {
+    Sampling& sampling = (*samplings)[i];
+    if (members[i].invocation == nullptr || sampling.outcome != proto::OK) {
+      continue;
+    }
+    const absl::Status metered =
+        Meter(request.metrics(), *members[i].timer, &sampling.measurement);
+    if (!metered.ok()) return Failed(proto::LAUNCH_ERROR, metered.message());
+  }
   const int64_t last_check_start_ns = Clock::Real()->NowNs();
   for (const Member& member : members) {
-    if (!member.error.get().ok()) {
+    if (member.invocation != nullptr && !member.error.get().ok()) {
       return Failed(proto::WRONG_RESULT, member.error.get().status().message());
     }
   }
@@ -530,7 +604,9 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
     if (too_short) return *too_short;
     proto::WorkerReply& reply = *together.add_together();
     reply = std::move(members[i].reply);
-    reply.set_error_in_tolerances(*members[i].error.get());
+    if (members[i].invocation != nullptr) {
+      reply.set_error_in_tolerances(*members[i].error.get());
+    }
     reply.set_check_ns(check_ns / count);
     if (busy_ns && busy_before_ns) {
       reply.set_busy_ns((*busy_ns - *busy_before_ns) / count);
@@ -576,9 +652,16 @@ int RunWorker(int argc, char** argv) {
     return ToInt(ExitCode::kBadInput);
   }
   // Who does not listen any more is found out by the reply.
-  Worker worker([&channel](const proto::WorkerReply& reply) {
-    (void)(*channel)->Write(reply.SerializeAsString());
-  });
+  Worker worker(
+      [&channel](const proto::WorkerReply& reply) {
+        (void)(*channel)->Write(reply.SerializeAsString());
+      },
+      [&channel]() -> absl::StatusOr<proto::WorkerRequest> {
+        OPTRAIL_ASSIGN_OR_RETURN(const std::string frame, (*channel)->Read());
+        proto::WorkerRequest request;
+        if (request.ParseFromString(frame)) return request;
+        return absl::DataLossError("unreadable request");
+      });
   while (true) {
     const absl::StatusOr<std::string> frame = (*channel)->Read();
     if (absl::IsOutOfRange(frame.status())) return 0;

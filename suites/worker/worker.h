@@ -65,10 +65,13 @@ int RunWorker(int argc, char** argv);
 // What RunWorker does with each request, without the process around it.
 class Worker {
  public:
-  // `tell` takes what is said before a reply (WorkerReply.turn); empty: nobody
-  // listens.
-  explicit Worker(std::function<void(const proto::WorkerReply&)> tell = {})
-      : tell_(std::move(tell)) {}
+  // `tell` takes what is said before a reply (WorkerReply.turn), and `listen`
+  // waits for an answer to it (WorkerReply.ask_elsewhere); empty: nobody is
+  // there.
+  explicit Worker(
+      std::function<void(const proto::WorkerReply&)> tell = {},
+      std::function<absl::StatusOr<proto::WorkerRequest>()> listen = {})
+      : tell_(std::move(tell)), listen_(std::move(listen)) {}
 
   proto::WorkerReply Answer(const proto::WorkerRequest& request);
 
@@ -81,16 +84,23 @@ class Worker {
       const proto::WorkerRequest::Evaluate& request);
   proto::WorkerReply EvaluateTogetherInTurn(
       const proto::WorkerRequest::EvaluateTogether& request);
+  // What so many calls of a contender that is computed elsewhere take.
+  absl::StatusOr<int64_t> TimeElsewhere(int contender, int64_t calls) const;
   // What `evaluate` answers once the device is this process's.
   proto::WorkerReply InTurn(
       absl::FunctionRef<proto::WorkerReply()> evaluate) const;
   void TellTurn(proto::WorkerReply::Turn turn) const;
   // OK, with what loading it took and told, or why it cannot be launched.
-  proto::WorkerReply Load(const proto::Config& config,
+  proto::WorkerReply Load(const ops::Backend& backend,
+                          const proto::Config& config,
                           std::unique_ptr<ops::Invocation>* invocation);
 
   // The config's code, from the cache or compiled here.
-  absl::StatusOr<ops::Artifact> ArtifactOf(const proto::Config& config) const;
+  absl::StatusOr<ops::Artifact> ArtifactOf(const ops::Backend& backend,
+                                           const proto::Config& config) const;
+  // Another one that computes the task's shape here.
+  absl::StatusOr<const ops::Backend*> OtherBackend(
+      const std::string& name) const;
   // What one call with hard values left; DataLoss says what it must not do.
   absl::StatusOr<ops::CheckedOperands::Results> RunChecked(
       uint64_t input_seed, ops::Invocation& invocation);
@@ -104,11 +114,13 @@ class Worker {
   absl::optional<proto::WorkerReply> TooShort(const Sampling& sampling) const;
   void FillReply(int64_t started_unix_ns, Sampling sampling,
                  proto::WorkerReply* reply) const;
-  // Adds what the meters say of `request.metrics` to a measurement that is OK.
-  absl::Status Meter(const proto::WorkerRequest::Evaluate& request,
-                     ops::Timer& timer, proto::Measurement* measurement);
+  // Adds what the meters say of `metrics` to a measurement that is OK.
+  absl::Status Meter(
+      const google::protobuf::RepeatedPtrField<std::string>& metrics,
+      ops::Timer& timer, proto::Measurement* measurement);
 
   const std::function<void(const proto::WorkerReply&)> tell_;
+  const std::function<absl::StatusOr<proto::WorkerRequest>()> listen_;
   const ops::OperatorEntry* entry_ = nullptr;
   const ops::Backend* backend_ = nullptr;
   proto::Task task_;

@@ -272,15 +272,17 @@ CompilePool& WorkerEvaluator::Compilers() {
   return *compilers_;
 }
 
-std::string WorkerEvaluator::KeyOf(const proto::Config& config) {
-  const auto [entry, is_new] = keys_.try_emplace(tuning::CanonicalText(config));
+std::string WorkerEvaluator::KeyOf(const proto::Config& config,
+                                   const std::string& backend_name) {
+  const auto [entry, is_new] = keys_.try_emplace(
+      absl::StrCat(backend_name, " ", tuning::CanonicalText(config)));
   std::string& key = entry->second;
   // Without a folder, what one process compiles is of no use to another.
   if (!is_new || options_.shared_folder.empty()) return key;
   const ops::OperatorEntry* op =
       ops::Registry::Get().Find(task_.operator_name());
   if (op == nullptr) return key;
-  const auto backend = op->FindBackend(task_.device_kind(), task_.backend());
+  const auto backend = op->FindBackend(task_.device_kind(), backend_name);
   if (!backend.ok()) return key;
   if (!target_.has_value()) {
     target_ = LocalTarget(task_.device_kind(), options_.hardware);
@@ -316,10 +318,16 @@ int WorkerEvaluator::CompileAhead(const proto::Config& example) {
 }
 
 void WorkerEvaluator::Prepare(const proto::Config& config) {
-  const std::string key = KeyOf(config);
+  PrepareKey(KeyOf(config), config, task_.backend());
+}
+
+void WorkerEvaluator::PrepareKey(const std::string& key,
+                                 const proto::Config& config,
+                                 const std::string& backend) {
   if (key.empty() || CompiledOf(key).has_value()) return;
   proto::WorkerRequest::Compile request;
   *request.mutable_task() = task_;
+  request.mutable_task()->set_backend(backend);
   *request.mutable_config() = config;
   request.set_shared_folder(options_.shared_folder);
   // The compiler need not ask the device, which takes longer than some kernels.
@@ -456,41 +464,65 @@ bool WorkerEvaluator::Begin(const proto::Config& config,
 }
 
 absl::optional<Compiled> WorkerEvaluator::AwaitCompiled(
-    const proto::Config& config) {
-  const std::string key = KeyOf(config);
+    const std::string& key, const proto::Config& config,
+    const std::string& backend) {
   if (key.empty()) return absl::nullopt;
-  Prepare(config);
-  AwaitReady({config}, absl::InfiniteDuration());
+  PrepareKey(key, config, backend);
+  if (!CompiledOf(key).has_value()) {
+    Compilers().WaitForAny({key}, absl::InfiniteDuration());
+  }
   return CompiledOf(key);
 }
 
-int64_t WorkerEvaluator::CompileTimeOf(const proto::Config& config,
+int64_t WorkerEvaluator::CompileTimeOf(const std::string& key,
                                        const Compiled& compiled) {
-  return told_.insert(KeyOf(config)).second ? compiled.compile_ns : 0;
+  return told_.insert(key).second ? compiled.compile_ns : 0;
 }
 
 std::vector<Evaluation> WorkerEvaluator::EvaluateTogether(
     const std::vector<proto::Config>& configs,
     const EvaluationOptions& options) {
-  if (auto together = TryTogether(configs, options)) return *together;
+  std::vector<Contender> contenders;
+  for (const proto::Config& config : configs) {
+    contenders.push_back({task_.backend(), config, {}});
+  }
+  if (auto together = TryTogether(contenders, options)) return *together;
   return Evaluator::EvaluateTogether(configs, options);
 }
 
-absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
-    const std::vector<proto::Config>& configs,
+absl::optional<std::vector<Evaluation>> WorkerEvaluator::EvaluateInTurns(
+    const std::vector<Contender>& contenders,
     const EvaluationOptions& options) {
-  // Windows of a meter are long, and one config's alone.
-  if (configs.size() < 2 || !options.metrics.empty() || options.fresh_process) {
-    return absl::nullopt;
-  }
+  if (ProcessesAhead() == 0) return absl::nullopt;
+  return TryTogether(contenders, options);
+}
+
+absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
+    const std::vector<Contender>& contenders,
+    const EvaluationOptions& options) {
+  if (contenders.size() < 2) return absl::nullopt;
   OPTRAIL_CHECK(!begun_);
-  std::vector<absl::optional<Compiled>> compiled;
-  for (const proto::Config& config : configs) {
-    compiled.push_back(AwaitCompiled(config));
-    if (Refused(config, options, compiled.back())) return absl::nullopt;
+  std::vector<std::string> keys(contenders.size());
+  std::vector<absl::optional<Compiled>> compiled(contenders.size());
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    const auto& [backend, config, elsewhere] = contenders[i];
+    if (elsewhere) continue;
+    keys[i] = KeyOf(config, backend);
+    PrepareKey(keys[i], config, backend);
+  }
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    const auto& [backend, config, elsewhere] = contenders[i];
+    if (elsewhere) continue;
+    compiled[i] = AwaitCompiled(keys[i], config, backend);
+    if (Refused(config, options, compiled[i])) return absl::nullopt;
   }
   const int64_t start_ns = Clock::Real()->NowNs();
   const Round round = options.process_of_round;
+  if (const auto used = slots_.find(round); options.fresh_process &&
+                                            used != slots_.end() &&
+                                            used->second.configs > 0) {
+    Stop(round);
+  }
   StopOthers(round);
   OpenTogether(round, options);
   if (Ready(round, options.input_seed).outcome() != proto::OK) {
@@ -498,28 +530,45 @@ absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
   }
   Slot& slot = slots_[round];
   const int64_t ready_ns = Clock::Real()->NowNs();
-  const auto count = static_cast<int64_t>(configs.size());
+  const auto count = static_cast<int64_t>(contenders.size());
   slot.configs += static_cast<int>(count);
   slot.last_used = ++uses_;
   proto::WorkerRequest request;
   proto::WorkerRequest::EvaluateTogether& together =
       *request.mutable_evaluate_together();
-  for (const proto::Config& config : configs) *together.add_configs() = config;
+  for (const Contender& one : contenders) {
+    auto& contender = *together.add_contenders();
+    contender.set_elsewhere(one.elsewhere != nullptr);
+    if (one.elsewhere) continue;
+    contender.set_backend(one.backend);
+    *contender.mutable_config() = one.config;
+  }
   *together.mutable_sampling() = options.sampling;
   together.set_input_seed(options.input_seed);
+  for (const std::string& metric : options.metrics) {
+    together.add_metrics(metric);
+  }
   proto::WorkerReply reply;
   {
     const CompilePause pause(compilers_.get());
-    reply = slot.worker->Ask(request, count * options_.config_deadline);
+    reply = slot.worker->Ask(
+        request, count * options_.config_deadline,
+        [&contenders](int contender, int64_t calls) -> absl::StatusOr<int64_t> {
+          const auto i = static_cast<size_t>(contender);
+          if (i >= contenders.size() || !contenders[i].elsewhere) {
+            return absl::InvalidArgumentError("that is not computed elsewhere");
+          }
+          return contenders[i].elsewhere(calls);
+        });
   }
-  if (reply.outcome() != proto::OK || reply.together_size() != count) {
-    Stop(round);
-    return absl::nullopt;
-  }
+  const bool sound =
+      reply.outcome() == proto::OK && reply.together_size() == count;
+  if (!sound || options.fresh_process) Stop(round);
+  if (!sound) return absl::nullopt;
   const int64_t turn_ns = reply.turn_ns();
   const int64_t took_ns = Clock::Real()->NowNs() - ready_ns - turn_ns;
   std::vector<Evaluation> evaluations;
-  for (size_t i = 0; i < configs.size(); ++i) {
+  for (size_t i = 0; i < contenders.size(); ++i) {
     Evaluation evaluation = EvaluationOf(reply.together(static_cast<int>(i)));
     evaluation.elapsed_ns = std::max<int64_t>(0, took_ns / count);
     if (i == 0) {
@@ -527,7 +576,7 @@ absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
       evaluation.unpaid_ns = ready_ns - start_ns + turn_ns;
     }
     if (compiled[i].has_value()) {
-      evaluation.prepare_ns = CompileTimeOf(configs[i], *compiled[i]);
+      evaluation.prepare_ns = CompileTimeOf(keys[i], *compiled[i]);
       evaluation.facts = compiled[i]->facts;
     }
     evaluations.push_back(std::move(evaluation));
@@ -537,8 +586,10 @@ absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
 
 Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
                                      const EvaluationOptions& options) {
-  const absl::optional<Compiled> compiled = AwaitCompiled(config);
-  const int64_t compile_ns = compiled ? CompileTimeOf(config, *compiled) : 0;
+  const std::string key = KeyOf(config);
+  const absl::optional<Compiled> compiled =
+      AwaitCompiled(key, config, task_.backend());
+  const int64_t compile_ns = compiled ? CompileTimeOf(key, *compiled) : 0;
   if (auto refused = Refused(config, options, compiled)) {
     refused->prepare_ns = compile_ns;
     return *std::move(refused);

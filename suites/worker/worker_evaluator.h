@@ -78,6 +78,11 @@ class WorkerEvaluator : public Evaluator {
   std::vector<Evaluation> EvaluateTogether(
       const std::vector<proto::Config>& configs,
       const EvaluationOptions& options) override;
+  // Where processes may wait beside others, so that time alone disturbs: on the
+  // device kinds whose processes are opened ahead.
+  absl::optional<std::vector<Evaluation>> EvaluateInTurns(
+      const std::vector<Contender>& contenders,
+      const EvaluationOptions& options) override;
   bool Begin(const proto::Config& config,
              const EvaluationOptions& options) override;
   int CompileAhead(const proto::Config& example) override;
@@ -133,13 +138,18 @@ class WorkerEvaluator : public Evaluator {
       const absl::optional<Compiled>& compiled) const;
   // nullopt: something was wrong with one of them, or with all.
   absl::optional<std::vector<Evaluation>> TryTogether(
-      const std::vector<proto::Config>& configs,
+      const std::vector<Contender>& contenders,
       const EvaluationOptions& options);
+  // Begins to compile what has the key and is not there yet.
+  void PrepareKey(const std::string& key, const proto::Config& config,
+                  const std::string& backend);
   // Waits for the compiler; nullopt where none is needed.
-  absl::optional<Compiled> AwaitCompiled(const proto::Config& config);
+  absl::optional<Compiled> AwaitCompiled(const std::string& key,
+                                         const proto::Config& config,
+                                         const std::string& backend);
   // Told once: what is measured again, or another config's code, was not
   // compiled again.
-  int64_t CompileTimeOf(const proto::Config& config, const Compiled& compiled);
+  int64_t CompileTimeOf(const std::string& key, const Compiled& compiled);
   void Stop(Round round);
   // Those that were opened ahead and not used yet.
   void StopAhead();
@@ -148,7 +158,10 @@ class WorkerEvaluator : public Evaluator {
 
   // Of the config's recipe; empty: it needs no compiler, or the worker says
   // what is wrong with it.
-  std::string KeyOf(const proto::Config& config);
+  std::string KeyOf(const proto::Config& config) {
+    return KeyOf(config, task_.backend());
+  }
+  std::string KeyOf(const proto::Config& config, const std::string& backend);
   // nullopt where the pool, or an earlier session, has not compiled it.
   absl::optional<Compiled> CompiledOf(const std::string& key);
   CompilePool& Compilers();
@@ -159,8 +172,9 @@ class WorkerEvaluator : public Evaluator {
   std::vector<std::unique_ptr<OpenedWorker>> ending_;
   absl::optional<absl::StatusOr<ops::Target>> target_;
   std::shared_ptr<CompilePool> compilers_;
-  absl::flat_hash_map<std::string, std::string> keys_;  // by the config's text
-  absl::flat_hash_set<std::string> told_;               // keys
+  // By backend and config's text.
+  absl::flat_hash_map<std::string, std::string> keys_;
+  absl::flat_hash_set<std::string> told_;  // keys
   // Found in the cache.
   absl::flat_hash_map<std::string, Compiled> cached_;
   // That of the search, once the one that serves it nears its end.

@@ -377,6 +377,88 @@ TEST_F(WorkerEvaluatorTest, ThoseThatAreComparedShareAProcess) {
   }
 }
 
+// As where devices have it (EvaluateInTurns), in a process on this CPU.
+class InTurnsTest : public WorkerEvaluatorTest {
+ protected:
+  InTurnsTest() {
+    OpenedWorkerOptions options;
+    options.binary = "/proc/self/exe";
+    options.task = entry_.task;
+    options.shared_folder = ::testing::TempDir();
+    options.memory_cap_bytes = int64_t{512} << 20;
+    options.open_deadline = absl::Minutes(2);
+    auto started = OpenedWorker::Start(options, {1});
+    EXPECT_TRUE(started.ok()) << started.status();
+    process_ = *std::move(started);
+    EXPECT_EQ(process_->AwaitOpen().outcome(), proto::OK);
+    together_ = request_.mutable_evaluate_together();
+    *together_->mutable_sampling() = options_.sampling;
+    together_->set_input_seed(1);
+  }
+
+  void Add(const std::string& backend, const std::string& config) {
+    auto& contender = *together_->add_contenders();
+    contender.set_backend(backend);
+    *contender.mutable_config() = *ParseConfig(config);
+  }
+
+  proto::WorkerReply Ask(const TimeElsewhere& elsewhere) {
+    return process_->Ask(request_, absl::Minutes(2), elsewhere);
+  }
+
+  std::unique_ptr<OpenedWorker> process_;
+  proto::WorkerRequest request_;
+  proto::WorkerRequest::EvaluateTogether* together_;
+};
+
+TEST_F(InTurnsTest, BackendsAndOtherProgramsAreSampledByOneProcess) {
+  Add("", "behaviour=ok,work=1");
+  Add("compiled", "compile=ok,work=2");
+  together_->add_contenders()->set_elsewhere(true);
+  int asked = 0;
+  const proto::WorkerReply reply =
+      Ask([&](int contender, int64_t calls) -> absl::StatusOr<int64_t> {
+        EXPECT_EQ(contender, 2);
+        ++asked;
+        return 1000 * calls;
+      });
+  ASSERT_EQ(reply.outcome(), proto::OK) << reply.detail();
+  ASSERT_EQ(reply.together_size(), 3);
+  const int samples = reply.together(0).measurement().sample_ns_size();
+  EXPECT_GE(samples, 3);
+  EXPECT_GT(asked, samples) << "warmed up, too";
+  for (const proto::WorkerReply& one : reply.together()) {
+    EXPECT_TRUE(LeavesNothingBehind(one.outcome())) << one.detail();
+    EXPECT_EQ(one.measurement().sample_ns_size(), samples);
+  }
+  EXPECT_TRUE(reply.together(0).has_error_in_tolerances());
+  EXPECT_EQ(reply.together(1).facts(0).name(), "registers");
+  EXPECT_FALSE(reply.together(2).has_error_in_tolerances());
+  EXPECT_EQ(reply.together(2).measurement().sample_ns(0),
+            1000 * reply.together(2).measurement().calls_per_sample());
+}
+
+TEST_F(InTurnsTest, WhatIsWrongWithOneIsSaid) {
+  Add("", "behaviour=ok,work=1");
+  Add("nobody's", "behaviour=ok,work=1");
+  EXPECT_THAT(Ask({}).detail(), HasSubstr("nobody's"));
+  together_->mutable_contenders()->RemoveLast();
+  together_->add_contenders()->set_elsewhere(true);
+  const proto::WorkerReply reply =
+      Ask([](int, int64_t) -> absl::StatusOr<int64_t> {
+        return absl::UnavailableError("the peer has ended");
+      });
+  EXPECT_EQ(reply.outcome(), proto::LAUNCH_ERROR);
+  EXPECT_THAT(reply.detail(), HasSubstr("the peer has ended"));
+}
+
+TEST_F(WorkerEvaluatorTest, OnACpuNothingIsSampledInTurns) {
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  const Contender one = {"", *ParseConfig("behaviour=ok,work=1"), {}};
+  EXPECT_FALSE(evaluator.EvaluateInTurns({one, one}, options_).has_value());
+  EXPECT_EQ(evaluator.workers_started(), 0);
+}
+
 TEST_F(WorkerEvaluatorTest, AConfigThatIsNoneOfTheSpaceIsInvalid) {
   WorkerEvaluator evaluator(entry_.task, worker_);
   const Evaluation evaluation =

@@ -252,7 +252,7 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
   if (!op_matched) {
     return absl::NotFoundError(
         absl::StrCat("no operator matches --op=", selection.op_regex,
-                     "; there are: ", absl::StrJoin(names, ", ")));
+                     "; this binary has: ", absl::StrJoin(names, ", ")));
   }
   if (!selection.backend.empty() && selection.backend != kAllBackends) {
     std::set<std::string> backends;

@@ -1,14 +1,17 @@
 #include "suites/workload/workload.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/textproto.h"
+#include "base/utf8.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
 #include "suites/workload/embedded_workloads.h"
@@ -24,6 +27,25 @@ absl::StatusOr<proto::Workload> ParseWorkload(absl::string_view text,
   const auto root = parsed.root();
   if (workload.name().empty() || workload.layer().empty()) {
     return root.Error("a workload needs a name and at least one layer");
+  }
+  // It becomes the name of a suite, and of files.
+  if (!std::all_of(workload.name().begin(), workload.name().end(), [](char c) {
+        return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
+      })) {
+    return root.Child("name").Error(
+        absl::StrCat("name is \"", EscapeForTerminal(workload.name()),
+                     "\", expected [a-z0-9_]+"));
+  }
+  if (workload.processes() < 0 || workload.processes() > kMostProcesses) {
+    return root.Child("processes")
+        .Error(absl::StrCat("processes is ", workload.processes(),
+                            ", expected 0 (the command's default) to ",
+                            kMostProcesses));
+  }
+  if (workload.tune_seconds() < 0) {
+    return root.Child("tune_seconds")
+        .Error(absl::StrCat("tune_seconds is ", workload.tune_seconds(),
+                            ", expected 0 (the command's default) or more"));
   }
   std::set<std::pair<std::string, std::string>> seen;
   for (int i = 0; i < workload.layer_size(); ++i) {

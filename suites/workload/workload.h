@@ -16,6 +16,9 @@
 
 namespace optrail::suites {
 
+// Fresh processes per benchmark: more say nothing more, and take forever.
+constexpr int kMostProcesses = 1000;
+
 // InvalidArgument with file:line:column for anything but a well-formed workload
 // of registered operators and shapes that they accept, none of them twice.
 absl::StatusOr<proto::Workload> ParseWorkload(absl::string_view text,

@@ -59,6 +59,17 @@ TEST(Workload, ErrorsNameTheLine) {
   EXPECT_THAT(
       ErrorOf("\nlayer { operator_name: \"add\" shape: \"n=oops/f32\" }"),
       AllOf(HasSubstr("my.workload.textproto:2:"), HasSubstr("oops")));
+  const std::string layer =
+      "layer { operator_name: \"add\" shape: \"n=4096/f32\" }\n";
+  for (const char* out_of_range :
+       {"processes: -1", "processes: 1001", "tune_seconds: -1"}) {
+    EXPECT_THAT(
+        ErrorOf(layer + out_of_range),
+        AllOf(HasSubstr("my.workload.textproto:2:"), HasSubstr("expected 0")));
+  }
+  const std::string named = "name: \"../\\033]0;x\\007\" " + layer;
+  EXPECT_THAT(std::string(ParseWorkload(named, "w").status().message()),
+              HasSubstr(R"(name is "../\x1b]0;x\x07", expected)"));
   EXPECT_THAT(ErrorOf("layer { operator_name: \"add\" shape: \"n=4096/f32\" "
                       "part: \"ffn\" }"),
               HasSubstr("expected both or neither"));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/statistics.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
@@ -251,10 +252,11 @@ Table WorkloadTable(const WorkloadTime& time) {
 std::string WorkloadSummary(const WorkloadTime& time) {
   std::string text;
   if (time.measured > 0) {
-    absl::StrAppendFormat(
-        &text, "%s on %d thread%s, %d of %d layers: %s by default", time.name,
-        time.threads, time.threads == 1 ? "" : "s", time.measured, time.counted,
-        FormatDurationNs(time.default_ns));
+    absl::StrAppendFormat(&text,
+                          "%s on %d thread%s, %d of %d layers: %s by default",
+                          EscapeForTerminal(time.name), time.threads,
+                          time.threads == 1 ? "" : "s", time.measured,
+                          time.counted, FormatDurationNs(time.default_ns));
     if (time.tuned > 0) {
       absl::StrAppendFormat(
           &text, ", %s tuned%s (%.2fx)", FormatDurationNs(time.tuned_ns),
@@ -280,16 +282,18 @@ std::string WorkloadSummary(const WorkloadTime& time) {
     }
   }
   if (!time.missing.empty()) {
-    absl::StrAppend(&text, "not measured: ", absl::StrJoin(time.missing, ", "),
-                    "\n");
+    absl::StrAppend(&text, "not measured: ",
+                    EscapeForTerminal(absl::StrJoin(time.missing, ", ")), "\n");
   }
   for (const PartTime& part : time.parts) {
     for (size_t i = 1; i < part.ways.size(); ++i) {
-      absl::StrAppendFormat(
-          &text, "%s: %s %s, %s %s (%.2fx)\n", part.part, part.ways[0].way,
-          FormatDurationNs(part.ways[0].best_ns), part.ways[i].way,
-          FormatDurationNs(part.ways[i].best_ns),
-          part.ways[i].best_ns / part.ways[0].best_ns);
+      absl::StrAppendFormat(&text, "%s: %s %s, %s %s (%.2fx)\n",
+                            EscapeForTerminal(part.part),
+                            EscapeForTerminal(part.ways[0].way),
+                            FormatDurationNs(part.ways[0].best_ns),
+                            EscapeForTerminal(part.ways[i].way),
+                            FormatDurationNs(part.ways[i].best_ns),
+                            part.ways[i].best_ns / part.ways[0].best_ns);
     }
   }
   return text;

@@ -147,6 +147,17 @@ TEST_F(WorkloadTimeTest, AWayThatWasNotMeasuredWholeIsNotCompared) {
   EXPECT_THAT(WorkloadSummary(time()), Not(HasSubstr("separate")));
 }
 
+TEST_F(WorkloadTimeTest, HostileNamesStayOffTheTerminal) {
+  WorkloadTime hostile = time();
+  hostile.name = "\x1b[31m";
+  hostile.parts[0].part = "a\x1b]0;b\x07";
+  hostile.parts[0].ways[1].way = "c\nd";
+  hostile.missing = {"\x1b"};
+  const std::string text = WorkloadSummary(hostile);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, HasSubstr("c\\nd"));
+}
+
 TEST_F(WorkloadTimeTest, NothingTunedIsNotCalledTuned) {
   EXPECT_EQ(time().tuned, 1);
   EXPECT_THAT(WorkloadSummary(time()), HasSubstr("in 1 of them (1.24x)"));

@@ -341,7 +341,8 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
   const Entry* beyond = nullptr;  // the first that is too far
   for (const Candidate& candidate : candidates) {
     const Entry& entry = *candidate.entry;
-    if (candidate.distance > kFarthest) {
+    if (candidate.shape_distance > kFarthestShape ||
+        candidate.distance > kFarthest) {
       if (beyond == nullptr) beyond = &entry;
       continue;
     }

@@ -132,9 +132,9 @@ class TunedConfigStore {
 
   // Exact; unless only that is wanted, then the nearest shape (same operator,
   // device kind, backend, objective, devices, attributes, data types and
-  // hardware), at most kFarthest away, whose config is valid here; then the
-  // same on the nearest other hardware; then kDefault. Thread-safe, lock-free;
-  // an exact lookup takes under 100 ns once warm.
+  // hardware), not farther away than kFarthest, whose config is valid here;
+  // then the same on the nearest other hardware; then kDefault. Thread-safe,
+  // lock-free; an exact lookup takes under 100 ns once warm.
   LookupResult Lookup(const LookupRequest& request) const;
 
   // Which backend was fastest for exactly this request (whose backend and
@@ -155,8 +155,10 @@ class TunedConfigStore {
   std::unique_ptr<Impl> impl_;
 };
 
-// What was tuned for something farther away than this is not used: the default
-// is better then more often than not (docs/tuned_configs.md has the figures).
+// What was tuned for something farther away than this is not used, by its shape
+// alone and with threads, cache and launch mode: the default is better then
+// more often than not (docs/tuned_configs.md has the figures).
+inline constexpr double kFarthestShape = 1;
 inline constexpr double kFarthest = 2;
 
 // sum over dimensions of |log2(a / b)|; nullopt if the shapes differ in their

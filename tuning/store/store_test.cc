@@ -133,12 +133,11 @@ TEST(StoreTest, FallsBackToTheNearestShapeThatIsValid) {
       "hw-a", {Tuned("m=128,n=64/f32", "u=1"), Tuned("m=256,n=64/f32", "u=2"),
                Tuned("m=120,n=64/f16", "u=3")})};
   const TunedConfigStore store = LoadOrDie(options);
-  Query query("m=128,n=128/f32");
-  query.shape.mutable_dims(0)->set_value(192);
+  Query query("m=192,n=64/f32");
   const LookupResult nearest = store.Lookup(query.request);
   EXPECT_EQ(nearest.source, LookupSource::kNearest);
   EXPECT_EQ(ConfigOf(nearest), "u=2");
-  EXPECT_NEAR(nearest.shape_distance, 1 + std::log2(256.0 / 192), 1e-12);
+  EXPECT_NEAR(nearest.shape_distance, std::log2(256.0 / 192), 1e-12);
   EXPECT_THAT(nearest.warning,
               HasSubstr("using the config tuned for m=256,n=64/f32"));
 
@@ -154,13 +153,15 @@ TEST(StoreTest, WhatIsFarAwayIsNotUsed) {
   StoreOptions options;
   options.checked_in = {File("hw-a", {Tuned("m=64,n=64/f32", "u=1")})};
   const TunedConfigStore store = LoadOrDie(options);
-  Query near("m=128,n=128/f32");
+  Query near("m=64,n=128/f32");
   EXPECT_EQ(ConfigOf(store.Lookup(near.request)), "u=1");
-  // Nor what was measured otherwise, at the same distance.
   near.request.threads = 2;
+  EXPECT_EQ(ConfigOf(store.Lookup(near.request)), "u=1");
+  // Nor what was measured otherwise in several ways.
+  near.request.cache_mode = proto::COLD;
   EXPECT_EQ(ConfigOf(store.Lookup(near.request)), "none");
 
-  Query far("m=128,n=129/f32");
+  Query far("m=64,n=129/f32");
   const LookupResult found = store.Lookup(far.request);
   EXPECT_EQ(found.source, LookupSource::kDefault);
   EXPECT_THAT(found.warning, HasSubstr("(the next one, of m=64,n=64/f32, is "

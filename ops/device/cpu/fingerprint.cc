@@ -201,6 +201,7 @@ proto::Hardware HardwareFrom(const CpuFacts& facts) {
                facts.stepping, flags);
   std::string id = absl::StrCat(found.name, "-", facts.usable_cores, "c");
   if (found.hides_avx512) id += "-noavx512";
+  if (flags.count("amx_tile") != 0) id += "-amx";
   hardware.set_id(id);
   return hardware;
 }

@@ -7,6 +7,7 @@
 //   amd-epyc-zen4-2c              vendor, brand, microarchitecture, cores
 //   intel-xeon-sapphire-rapids-2c
 //   amd-epyc-zen4-2c-noavx512     the hypervisor hides AVX-512
+//   intel-xeon-emerald-rapids-2c-amx   with AMX's tiles, which many hide
 //   intel-xeon-fam6-mod200-8c     a model that this version does not know
 //
 // The microarchitecture comes from family, model and stepping. Hypervisors may
@@ -14,6 +15,11 @@
 // invent them. So when a feature is present that the reported model does not
 // have (AMX on model 167, a desktop processor), the features decide instead:
 // the oldest server microarchitecture of the vendor that has them all.
+//
+// Tiles are named where they are, not where they lack: of one processor as many
+// virtual machines hide them as show them, libraries multiply bfloat16 three
+// times as fast with them, and what was recorded before they were named was
+// without. (But for Sapphire Rapids, whose older records had them unnamed.)
 //
 // "Cores" are those that this process may use: its affinity mask when first
 // asked, and the CPU quota of its control group, rounded down.

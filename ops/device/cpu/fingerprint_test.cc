@@ -56,7 +56,7 @@ TEST(Fingerprint, NamesMicroarchitectures) {
   EXPECT_EQ(IntelXeonId(85, 7, avx512), "intel-xeon-cascade-lake-2c");
   EXPECT_EQ(IntelXeonId(106, 6, avx512), "intel-xeon-ice-lake-sp-2c");
   EXPECT_EQ(IntelXeonId(143, 8, avx512 + " amx_tile"),
-            "intel-xeon-sapphire-rapids-2c");
+            "intel-xeon-sapphire-rapids-2c-amx");
   EXPECT_EQ(EpycId(25, 0x01, kAvx2), "amd-epyc-zen3-2c");
   EXPECT_EQ(EpycId(25, 0x11, avx512), "amd-epyc-zen4-2c");
   EXPECT_EQ(EpycId(26, 0x02, avx512), "amd-epyc-zen5-2c");
@@ -78,13 +78,21 @@ TEST(Fingerprint, UnknownModelsSpeakForThemselves) {
 TEST(Fingerprint, FeaturesDecideWhereTheModelNumberCannotBeTrue) {
   // A hypervisor that reports a desktop model beside AMX.
   EXPECT_EQ(IntelXeonId(167, 1, std::string(kAvx512) + " amx_tile avx512_fp16"),
-            "intel-xeon-sapphire-rapids-2c");
+            "intel-xeon-sapphire-rapids-2c-amx");
   EXPECT_EQ(EpycId(25, 0x01, kAvx512), "amd-epyc-zen4-2c");
 }
 
 TEST(Fingerprint, HiddenFeaturesDoNotChangeTheMicroarchitectureButTheId) {
   EXPECT_EQ(EpycId(25, 0x11, kAvx2), "amd-epyc-zen4-2c-noavx512");
   EXPECT_EQ(IntelXeonId(143, 8, kAvx512), "intel-xeon-sapphire-rapids-2c");
+}
+
+// Without them results of bfloat16 are not comparable, and tuned configs of
+// kernels that need them are of no use.
+TEST(Fingerprint, TilesAreNamedWhereTheyAre) {
+  EXPECT_EQ(IntelXeonId(207, 2, std::string(kAvx512) + " amx_tile amx_bf16"),
+            "intel-xeon-emerald-rapids-2c-amx");
+  EXPECT_EQ(IntelXeonId(207, 2, kAvx512), "intel-xeon-emerald-rapids-2c");
 }
 
 TEST(Fingerprint, KeepsWhatMattersToKernelsSorted) {

@@ -1,0 +1,414 @@
+#ifndef OPTRAIL_OPS_CONV2D_CONVOLUTION_AMX_H_
+#define OPTRAIL_OPS_CONV2D_CONVOLUTION_AMX_H_
+
+// Convolutions of bfloat16 by AMX's tiles: an implicit product by panels of 32
+// rows and columns (tile_panels.h), whose rows are pixels where they lie.
+//
+// A task copies the lines of the image that it needs, with zeros around them,
+// one after the other and just before they are read. A position of a copy has
+// 32 channels, of which there are as many planes as it takes. Lines and columns
+// that a stride keeps apart are copied apart, so that what a place of the
+// filter reads for neighbouring outputs are neighbours always, also at the end
+// of a line: the sums between two lines are nobody's and are left out. "In
+// place" a position has the channels of a pixel; "unrolled" it has those of all
+// pixels under a row of the filter, which wastes less where channels are few.
+// Images are read where they are if nothing is to be added.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(
+//       const auto plan, ConvolutionAmx<AmxTiles>::Plan(knobs, size, device));
+//   plan.PackFilters(weights, filters);  // filter_elements()
+//   plan.Run(device, x, filters, y, epilogue);
+//
+// Every size works with all knobs.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "ops/conv2d/convolution.h"
+#include "ops/lib/amx.h"
+#include "ops/lib/amx_backend.h"
+#include "ops/lib/blocks.h"
+#include "ops/lib/cpu_frame.h"
+#include "ops/lib/packed_operand.h"
+#include "ops/lib/pairs.h"
+#include "ops/lib/tile_panels.h"
+#include "ops/matmul/product_tasks.h"
+
+namespace optrail::ops {
+
+// convolution_amx.space.textproto says what they mean.
+struct ConvolutionAmxKnobs {
+  bool unrolled = false;
+  int64_t n_panels = 1;
+  bool prefetch_filters = false;
+  bool round_between = true;
+  int64_t task_rows = 1 << 20;
+  int64_t task_columns = 1 << 20;
+};
+
+template <class Tiles>
+class ConvolutionAmx {
+ public:
+  // ResourceExhausted if there is not enough memory for the workspaces.
+  static absl::StatusOr<ConvolutionAmx> Plan(const ConvolutionAmxKnobs& knobs,
+                                             const ConvolutionSize& size,
+                                             CpuDevice& device) {
+    // As AmxProduct's; a pixel is read once for all places of the filter.
+    constexpr double kReadingRow = 16, kReadingColumn = 80;
+    ConvolutionAmx plan;
+    plan.knobs_ = knobs;
+    plan.size_ = size;
+    ConvolutionSize& s = plan.size_;
+    plan.direct_ = !knobs.unrolled && s.padding == 0 && s.stride == 1 &&
+                   s.c % kTileSteps == 0;
+    if (plan.direct_ && s.is_product()) {  // one image of one column
+      s.h = s.p = s.rows();
+      s.n = s.w = s.q = 1;
+    }
+    plan.planes_ = CeilDiv(plan.run(), kTileSteps);
+    plan.pitch_ = knobs.unrolled ? s.q : s.q + (s.s - 1) / s.stride;
+    const TaskSize task = ShareOut(
+        s.n,
+        {s.p * s.q, s.q, std::max(knobs.task_rows / s.q, int64_t{1}) * s.q,
+         kReadingRow / static_cast<double>(s.r * s.s)},
+        {s.k, kPanel, knobs.task_columns, kReadingColumn}, device.threads());
+    plan.task_lines_ = std::min(task.rows / s.q, s.p);
+    plan.task_columns_ = std::min(task.columns, s.k);
+    plan.columns_ = std::min(knobs.n_panels * kPanel,
+                             CeilDiv(plan.task_columns_, kPanel) * kPanel);
+    plan.plane_ =
+        (plan.task_lines_ + (s.r - 1) / s.stride) * plan.pitch_ * kTileSteps;
+    for (int64_t i = 0; i < s.r; ++i) {
+      for (int64_t j = 0; j < plan.places(); ++j) {
+        for (int64_t plane = 0; plane < plan.planes_; ++plane) {
+          plan.steps_.push_back(
+              plan.direct_ ? (i * s.w + j) * s.c + plane * kTileSteps
+                           : plan.PhaseAt(i % s.stride, j % s.stride) +
+                                 plane * plan.plane_ +
+                                 (i / s.stride * plan.pitch_ + j / s.stride) *
+                                     kTileSteps);
+        }
+      }
+    }
+    // Sums, the copy, and a line with its padding.
+    const auto lines = [](int64_t elements) {
+      return CeilDiv(elements, kTileSteps) * kTileSteps / 2;
+    };
+    plan.copy_at_ = kPanel * kPanel;
+    plan.padded_at_ =
+        plan.copy_at_ +
+        (plan.direct_ ? 0 : lines(plan.PhaseAt(plan.row_phases(), 0)));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        plan.workspaces_,
+        Workspaces::Create(device,
+                           std::min<int64_t>(device.threads(), plan.count()),
+                           plan.padded_at_ + lines(plan.padded_line())));
+    return plan;
+  }
+
+  const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
+
+  int64_t filter_elements() const { return PackedElements(depth(), size_.k); }
+
+  // Filters [r, s, c, k] as pairs, filled up to whole steps as positions are.
+  void PackFilters(const uint16_t* weights, uint16_t* to) const {
+    const int64_t k = size_.k;
+    const int64_t rows = planes_ * kTileSteps;
+    std::vector<uint16_t> filled(depth() * k);
+    for (int64_t place = 0; place < size_.r * places(); ++place) {
+      std::copy_n(weights + place * run() * k, run() * k,
+                  filled.data() + place * rows * k);
+    }
+    PackPairs(filled.data(), depth(), k, k, to);
+  }
+
+  // `epilogue` ends what is not rounded yet.
+  void Run(CpuDevice& device, const uint16_t* x, const uint16_t* filters,
+           uint16_t* y, const Epilogue& epilogue) const {
+    device.ParallelFor(count(), [&](int64_t task) {
+      const ConvolutionSize& s = size_;
+      const int64_t column = task % column_parts() * task_columns_;
+      const int64_t line = task / column_parts() % line_parts() * task_lines_;
+      const int64_t image = task / column_parts() / line_parts();
+      const Workspaces::Lease lease(*workspaces_);
+      Task(*this, line, std::min(task_lines_, s.p - line),
+           std::min(task_columns_, s.k - column), x + image * s.h * s.w * s.c,
+           filters + PackedElements(depth(), column),
+           y + (image * s.p + line) * s.q * s.k + column, epilogue.From(column),
+           lease.data())
+          .Run();
+    });
+  }
+
+ private:
+  // Some lines of outputs of an image, for some filters.
+  class Task {
+   public:
+    Task(const ConvolutionAmx& plan, int64_t line, int64_t lines,
+         int64_t columns, const uint16_t* image, const uint16_t* filters,
+         uint16_t* y, const Epilogue& epilogue, float* space)
+        : plan_(plan),
+          s_(plan.size_),
+          line_(line),
+          columns_(columns),
+          // The last line ends with its last output.
+          rows_(lines * plan.pitch_ - (plan.pitch_ - plan.size_.q)),
+          image_(image),
+          filters_(filters),
+          y_(y),
+          epilogue_(epilogue),
+          panels_(plan.knobs_.round_between, plan.kept_rows()),
+          sums_(space),
+          copy_(reinterpret_cast<uint16_t*>(space + plan.copy_at_)),
+          padded_(reinterpret_cast<uint16_t*>(space + plan.padded_at_)) {}
+
+    void Run() {
+      if (plan_.knobs_.unrolled) {
+        std::fill_n(padded_, plan_.padded_line(), uint16_t{0});
+      }
+      for (int64_t j = 0; j < columns_; j += plan_.columns_) {
+        Block(j, std::min(plan_.columns_, columns_ - j));
+      }
+      panels_.End();
+    }
+
+   private:
+    // All rows of some columns.
+    void Block(int64_t j, int64_t columns) {
+      const int64_t panel_step = PackedElements(plan_.depth(), kPanel);
+      const int64_t panels = CeilDiv(columns, kPanel);
+      const int64_t step_count = static_cast<int64_t>(plan_.steps_.size());
+      LeftPanel left;
+      left.steps = plan_.steps_.data();
+      left.step_count = step_count;
+      left.stride = plan_.direct_ ? s_.c : kTileSteps;
+      const uint16_t* const from =
+          plan_.direct_ ? image_ + line_ * s_.w * s_.c : copy_;
+      const uint16_t* const block = filters_ + j / kPanel * panel_step;
+      LinesAhead ahead;
+      if (plan_.knobs_.prefetch_filters && j + columns < columns_) {
+        const int64_t next = std::min(plan_.columns_, columns_ - j - columns);
+        ahead = {block + panels * panel_step, 1,
+                 CeilDiv(next, kPanel) * panel_step, 0,
+                 CeilDiv(rows_, kPanel) * panels * step_count};
+      }
+      for (int64_t row = 0; row < rows_; row += kPanel) {
+        const int64_t rows = std::min(kPanel, rows_ - row);
+        if (j == 0 && !plan_.direct_) {
+          Copy((row + rows - 1) / plan_.pitch_ + (s_.r - 1) / s_.stride + 1);
+        }
+        left.data = from + row * left.stride;
+        const int64_t phase = row % plan_.pitch_;
+        const int64_t output =
+            row / plan_.pitch_ * s_.q + std::min(phase, s_.q);
+        for (int64_t q = 0; q < panels; ++q) {
+          const int64_t width = std::min(kPanel, columns - q * kPanel);
+          panels_.Multiply(left, rows, block + q * panel_step, width,
+                           /*accumulate=*/false, ahead, sums_);
+          const int64_t column = j + q * kPanel;
+          panels_.Finish(sums_, rows, width, epilogue_.From(column),
+                         y_ + output * s_.k + column, s_.k, phase);
+        }
+      }
+    }
+
+    // Lines of the copy up to `end` that are not there yet.
+    void Copy(int64_t end) {
+      for (; copied_ < end; ++copied_) {
+        for (int64_t a = 0; a < plan_.row_phases(); ++a) {
+          const int64_t line = (line_ + copied_) * s_.stride + a - s_.padding;
+          for (int64_t b = 0; b < plan_.column_phases(); ++b) {
+            CopyLine(line, b - s_.padding,
+                     copy_ + plan_.PhaseAt(a, b) +
+                         copied_ * plan_.pitch_ * kTileSteps);
+          }
+        }
+      }
+    }
+
+    // Positions of a line of the image, which begin with the column `column`
+    // and are a stride apart.
+    void CopyLine(int64_t line, int64_t column, uint16_t* to) {
+      const int64_t pitch = plan_.pitch_;
+      if (line < 0 || line >= s_.h) {
+        FillWithZeros(to, pitch);
+        return;
+      }
+      const int64_t step = s_.stride * s_.c;
+      const uint16_t* const from = image_ + line * s_.w * s_.c;
+      if (plan_.knobs_.unrolled) {
+        // With zeros on both sides, and some to be read beyond.
+        std::copy_n(from, s_.w * s_.c, padded_ + s_.padding * s_.c);
+        PackTileRows(padded_, pitch, plan_.run(), step, plan_.padded_line(),
+                     plan_.plane_, to);
+        return;
+      }
+      const int64_t begin =
+          std::min(CeilDiv(std::max<int64_t>(-column, 0), s_.stride), pitch);
+      const int64_t end =
+          std::clamp(CeilDiv(s_.w - column, s_.stride), begin, pitch);
+      FillWithZeros(to, begin);
+      const int64_t at = (begin * s_.stride + column) * s_.c;
+      PackTileRows(from + at, end - begin, s_.c, step,
+                   (s_.h - line) * s_.w * s_.c - at, plan_.plane_,
+                   to + begin * kTileSteps);
+      FillWithZeros(to + end * kTileSteps, pitch - end);
+    }
+
+    void FillWithZeros(uint16_t* to, int64_t positions) {
+      for (int64_t plane = 0; plane < plan_.planes_; ++plane) {
+        std::fill_n(to + plane * plan_.plane_, positions * kTileSteps,
+                    uint16_t{0});
+      }
+    }
+
+    const ConvolutionAmx& plan_;
+    const ConvolutionSize& s_;
+    const int64_t line_;  // of outputs, the first
+    const int64_t columns_;
+    const int64_t rows_;  // positions, with those between lines
+    const uint16_t* const image_;
+    const uint16_t* const filters_;
+    uint16_t* const y_;
+    const Epilogue epilogue_;
+    TilePanels<Tiles> panels_;
+    float* const sums_;
+    uint16_t* const copy_;
+    uint16_t* const padded_;
+    int64_t copied_ = 0;  // lines of the copy
+  };
+
+  // Values of a position.
+  int64_t run() const { return (knobs_.unrolled ? size_.s : 1) * size_.c; }
+  // Values of a line with its padding, and of a step beyond.
+  int64_t padded_line() const {
+    if (!knobs_.unrolled) return 0;
+    return (size_.w + 2 * size_.padding) * size_.c + kTileSteps;
+  }
+  // Of a row of the filter that are apart.
+  int64_t places() const { return knobs_.unrolled ? 1 : size_.s; }
+  // Of the sum, with what it is filled up by.
+  int64_t depth() const { return size_.r * places() * planes_ * kTileSteps; }
+  // Lines and columns that are copied apart.
+  int64_t row_phases() const { return std::min(size_.stride, size_.r); }
+  int64_t column_phases() const { return std::min(size_.stride, places()); }
+  // Of the sums, those that are an output's.
+  KeptRows kept_rows() const {
+    return pitch_ > size_.q ? KeptRows{size_.q, pitch_} : KeptRows();
+  }
+  // Where they begin in the copy.
+  int64_t PhaseAt(int64_t a, int64_t b) const {
+    return (a * column_phases() + b) * planes_ * plane_;
+  }
+
+  int64_t line_parts() const { return CeilDiv(size_.p, task_lines_); }
+  int64_t column_parts() const { return CeilDiv(size_.k, task_columns_); }
+  int64_t count() const { return size_.n * line_parts() * column_parts(); }
+
+  ConvolutionAmxKnobs knobs_;
+  ConvolutionSize size_ = {};
+  bool direct_ = false;     // no copy
+  int64_t planes_ = 0;      // of a position
+  int64_t pitch_ = 0;       // positions from one line to the next
+  int64_t plane_ = 0;       // elements of a plane of a phase
+  int64_t columns_ = 0;     // of a block of filters
+  int64_t task_lines_ = 0;  // of output, at most
+  int64_t task_columns_ = 0;
+  std::vector<int64_t> steps_;
+  // Where the copy and a padded line begin in a workspace, in floats.
+  int64_t copy_at_ = 0;
+  int64_t padded_at_ = 0;
+  std::shared_ptr<Workspaces> workspaces_;
+};
+
+// operands: x, weights, with `fused` scale and shift, y. Filters are packed
+// before calls.
+template <class Tiles>
+absl::StatusOr<std::unique_ptr<Invocation>> BindConvolutionAmx(
+    const proto::Shape& shape, const ConvolutionAmxKnobs& knobs, bool fused,
+    CpuDevice& device) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize size,
+                           ConvolutionSizeOf(shape));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto plan,
+                           ConvolutionAmx<Tiles>::Plan(knobs, size, device));
+  const auto filters =
+      std::make_shared<PackedOperand>(device, plan.filter_elements() / 2);
+  return MakePackingInvocation(
+      [=](absl::Span<void* const> operands) {
+        plan.PackFilters(
+            static_cast<const uint16_t*>(operands[1]),
+            reinterpret_cast<uint16_t*>(filters->Keep(operands[1])));
+      },
+      [=, &device](absl::Span<void* const> operands) {
+        Epilogue epilogue;
+        if (fused) {
+          epilogue = {static_cast<const float*>(operands[2]),
+                      static_cast<const float*>(operands[3]),
+                      Activation::kRelu};
+        }
+        plan.Run(device, static_cast<const uint16_t*>(operands[0]),
+                 reinterpret_cast<const uint16_t*>(filters->Find(operands[1])),
+                 static_cast<uint16_t*>(operands.back()), epilogue);
+      },
+      plan.workspaces());
+}
+
+// InvalidArgument where a knob of convolution_amx.space.textproto is missing.
+inline absl::StatusOr<ConvolutionAmxKnobs> ConvolutionAmxKnobsFrom(
+    const proto::Config& config) {
+  KnobReader reader(config);
+  ConvolutionAmxKnobs knobs;
+  knobs.unrolled = reader.Variant("pixels") == "unrolled";
+  knobs.n_panels = reader.Int("n_panels");
+  knobs.prefetch_filters = reader.Bool("prefetch_filters");
+  knobs.round_between = reader.Bool("round_between");
+  knobs.task_rows = reader.Int("task_rows");
+  knobs.task_columns = reader.Int("task_columns");
+  OPTRAIL_RETURN_IF_ERROR(reader.status());
+  return knobs;
+}
+
+// The backend of conv2d and its fused form.
+class ConvolutionAmxBackend : public AmxBackend {
+ public:
+  // `fused`: as ConvolutionOperator.
+  explicit ConvolutionAmxBackend(bool fused) : fused_(fused) {}
+
+  std::vector<std::pair<std::string, int64_t>> Blocks(
+      const proto::Config& config) const override {
+    const auto knobs = ConvolutionAmxKnobsFrom(config);
+    if (!knobs.ok()) return {};
+    return {{"w", kTileRows},
+            {"w", kPanel},
+            {"w", knobs->task_rows},
+            {"k", kTileColumns},
+            {"k", kPanel},
+            {"k", knobs->n_panels * kPanel},
+            {"k", knobs->task_columns},
+            {"c", kTileSteps}};
+  }
+
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> Bind(
+      const proto::Shape& shape, const proto::Config& config,
+      CpuDevice& device) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionAmxKnobs knobs,
+                             ConvolutionAmxKnobsFrom(config));
+    return BindConvolutionAmx<AmxTiles>(shape, knobs, fused_, device);
+  }
+
+ private:
+  const bool fused_;
+};
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_CONV2D_CONVOLUTION_AMX_H_
