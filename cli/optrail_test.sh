@@ -80,6 +80,17 @@ rm -r .optrail/store/scan
 mkdir -p kernels/sum
 echo 'operator(name = "add")' >kernels/sum/BUILD
 expect 0 "kernels/sum/tuned/hw.textproto" store promote
+# Two branches that promoted, merged.
+cat >>kernels/sum/tuned/hw.textproto <<'END'
+tuned { shape: "n=2/f32" config: "u=1" threads: 1 cache_mode: HOT
+        session_id: "20261120T081500Z-0f1e2d3c4b5a" }
+tuned { shape: "n=2/f32" config: "u=2" threads: 1 cache_mode: HOT
+        session_id: "20261121T081500Z-0f1e2d3c4b5a" }
+END
+expect 0 "u=2" store show --op=add
+expect 0 "that of 20261121T081500Z-0f1e2d3c4b5a, the later one, is used" \
+  store mend
+expect 0 "nothing to mend" store mend
 [[ ! -e .optrail/store/add/hw.textproto ]] || { echo "FAILED: not moved"; exit 1; }
 rm -r kernels
 expect 2 "there is no folder /no/such/folder" bench --op=add \
@@ -182,6 +193,41 @@ code=$?
 output=$("$optrail" "${bench[@]}" --backend=best 2>&1)
 grep -Eq "next: optrail (tune|bench) .*--backend=all" <<<"$output" ||
   { echo "FAILED: --backend=best: $output"; exit 1; }
+
+# A bench that is told to end, or killed, goes on from what it had measured, and
+# is recorded once, as one run of all its processes.
+interrupted=(bench --quiet --op=add --shape=n=393216 --select=default
+  --processes=80 --benchmark_min_time=0.001 --record --history=interrupted)
+# measured_until BYTES SIGNAL ARGUMENT...: ends it once its journal is so long.
+measured_until() {
+  local bytes=$1 signal=$2 child size
+  shift 2
+  "$optrail" "${interrupted[@]}" "$@" >interrupted.txt 2>&1 &
+  child=$!
+  while size=$(cat .optrail/state/bench/*.journal 2>/dev/null | wc -c);
+    ((size < bytes)) && kill -0 "$child" 2>/dev/null; do
+    sleep 0.02
+  done
+  kill -"$signal" "$child" 2>/dev/null
+  wait "$child" 2>/dev/null
+}
+measured_until 2000 TERM
+grep -q "the same command with --resume goes on" interrupted.txt ||
+  { echo "FAILED: interrupted: $(<interrupted.txt)"; exit 1; }
+measured_until 6000 KILL --resume
+grep -q "goes on: [1-9][0-9]* of 80 processes" interrupted.txt ||
+  { echo "FAILED: resumed: $(<interrupted.txt)"; exit 1; }
+first=$(grep -o "goes on: [0-9]*" interrupted.txt | grep -o "[0-9]*")
+output=$("$optrail" "${interrupted[@]}" --resume 2>&1)
+second=$(grep -o "goes on: [0-9]*" <<<"$output" | grep -o "[0-9]*")
+((second > first)) ||
+  { echo "FAILED: killed: $first, then $second: $output"; exit 1; }
+[[ $(find interrupted/runs -name '*.pb' | wc -l) == 1 ]] ||
+  { echo "FAILED: not one run: $output"; exit 1; }
+[[ -z $(find .optrail/state/bench -name '*.journal') ]] ||
+  { echo "FAILED: the journal stays"; exit 1; }
+[[ $("$optrail" "${interrupted[@]}" --resume --processes=1 2>&1) == \
+  *"nothing to resume"* ]] || { echo "FAILED: nothing to resume"; exit 1; }
 
 # What cannot be is said before anything is measured.
 expect 2 "--backend=best: which backend is best follows from tuned ones" tune \

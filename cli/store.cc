@@ -1,4 +1,4 @@
-// `optrail store`: tuned configs: show, diff, promote.
+// `optrail store`: tuned configs: show, diff, promote, mend.
 
 #include <iostream>
 
@@ -144,12 +144,21 @@ absl::StatusOr<int> PromoteStore() {
   return 0;
 }
 
+absl::StatusOr<int> MendStore() {
+  OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto mended, tuning::MendTree(folders));
+  for (const std::string& line : mended) std::cout << line << "\n";
+  std::cerr << (mended.empty() ? "nothing to mend\n"
+                               : "mended; review the files and commit\n");
+  return 0;
+}
+
 }  // namespace
 
 suites::Command StoreCommand() {
   suites::Command command;
   command.name = "store";
-  command.arguments = "show | diff | promote";
+  command.arguments = "show | diff | promote | mend";
   command.summary = "Shows tuned configs, or moves them into the source tree.";
   command.details =
       "`show` lists what was tuned, and which backend was best where several "
@@ -160,7 +169,9 @@ suites::Command StoreCommand() {
       "`promote`\n"
       "moves them into tuned/HARDWARE.textproto in the folder of each "
       "operator,\n"
-      "wherever a BUILD file declares it, to be reviewed like code.\n";
+      "wherever a BUILD file declares it, to be reviewed like code. `mend` "
+      "leaves\n"
+      "the later of two entries that a merge of two branches made of one.\n";
   command.flags = {"store", "tree", "op", "format"};
   command.min_arguments = 1;
   command.max_arguments = 1;
@@ -169,8 +180,9 @@ suites::Command StoreCommand() {
     if (arguments[0] == "show") return ShowStore();
     if (arguments[0] == "diff") return DiffStore();
     if (arguments[0] == "promote") return PromoteStore();
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", arguments[0], "\": expected show, diff or promote"));
+    if (arguments[0] == "mend") return MendStore();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", arguments[0], "\": expected show, diff, promote or mend"));
   };
   return command;
 }

@@ -134,6 +134,39 @@ TEST(CudaKernels, AskForLaunchesThatTheHardwareCanMake) {
   }
 }
 
+// Tiles that are a little more than one round of multiprocessors: with stream-K
+// each block has its share of all of them.
+TEST(CudaKernels, SharesOfATileHaveRoomForTheirSums) {
+  const auto shape = tuning::ParseShape("m=2304,n=2048,k=2048/bf16");
+  ASSERT_TRUE(shape.ok()) << shape.status();
+  const auto backend =
+      Registry::Get().Find("matmul")->FindBackend(proto::CUDA, "");
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  const auto* const cuda = dynamic_cast<const CudaBackend*>(*backend);
+  ASSERT_NE(cuda, nullptr);
+  const auto plan = [&](const std::string& split_k) {
+    const auto config = tuning::ParseConfig(
+        "cluster_m=2,cluster_n=1,group=8,kernel=hopper,stages=4,tile_m=128,"
+        "tile_n=256,split_k=" +
+        split_k);
+    EXPECT_TRUE(config.ok()) << config.status();
+    return *cuda->Plan(*shape, *config, Declared());
+  };
+  constexpr size_t kTileBytes = 128 * 256 * 4, kTiles = 18 * 8;
+  // Counters fill a multiple of 1024 bytes.
+  EXPECT_EQ(plan("1").workspace_bytes, 0u);
+  EXPECT_EQ(plan("1").grid_x, 132u);
+  EXPECT_EQ(plan("2").workspace_bytes, 2048 + 2 * kTiles * kTileBytes);
+  EXPECT_EQ(plan("0").workspace_bytes, 2048 + 2 * 132 * kTileBytes);
+  EXPECT_EQ(plan("0").grid_x, 132u);
+  // No more blocks than there are steps.
+  const auto small = tuning::ParseShape("m=128,n=256,k=640/bf16");
+  const auto config = tuning::ParseConfig(
+      "cluster_m=1,cluster_n=1,group=8,kernel=hopper,stages=4,tile_m=128,"
+      "tile_n=256,split_k=0");
+  EXPECT_EQ(cuda->Plan(*small, *config, Declared())->grid_x, 10u);
+}
+
 TEST(CudaKernels, CompileForTheirArchitectures) {
   const auto nvrtc = Nvrtc::Get();
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();

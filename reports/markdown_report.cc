@@ -78,8 +78,11 @@ void AppendTuned(const ReportData& data, const Overview& overview, int max_rows,
                    [](const TunedPair& a, const TunedPair& b) {
                      return a.speedup > b.speedup;
                    });
+  bool all_bound = true;
   for (int i = 0; i < pairs.size() && i < max_rows; ++i) {
     const SeriesView& tuned = data.series[pairs[i].tuned_series];
+    all_bound &=
+        tracker::IsBoundByRoofline(tuned.roofline_fraction.value_or(0));
     absl::StrAppend(out, "| ", EscapeForMarkdown(tuned.operator_name), " ",
                     EscapeForMarkdown(tuned.shape), " | ",
                     EscapeForMarkdown(data.hardware[tuned.hardware].id), " | ",
@@ -87,12 +90,13 @@ void AppendTuned(const ReportData& data, const Overview& overview, int max_rows,
                     FormatDurationNs(pairs[i].tuned_ns), " | ",
                     absl::StrFormat("%.2fx", pairs[i].speedup), " | ",
                     tuned.roofline_fraction
-                        ? FormatPercent(*tuned.roofline_fraction, 0)
+                        ? tracker::RooflineText(*tuned.roofline_fraction)
                         : "",
                     " |\n");
   }
   const int rest = static_cast<int>(pairs.size()) - max_rows;
   if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
+  if (!all_bound) absl::StrAppend(out, "\n", tracker::kNoBoundText, ".\n");
 }
 
 void AppendWorkloads(const ReportData& data, int max_rows, std::string* out) {

@@ -167,7 +167,8 @@ Overview Summarize(const ReportData& data) {
       const SeriesView& series = data.series[i];
       if (!IsTime(series)) continue;
       AddTrend(series, log_sum, count);
-      if (series.roofline_fraction && series.selection != "default") {
+      if (series.roofline_fraction && series.selection != "default" &&
+          tracker::IsBoundByRoofline(*series.roofline_fraction)) {
         roofline.push_back(*series.roofline_fraction);
       }
     }

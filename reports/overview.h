@@ -54,8 +54,9 @@ struct OverviewCell {
   // from the last commit at which its series ran, so that a series that joins
   // or pauses does not bend the line.
   std::vector<double> trend;
-  absl::optional<double> tuned_speedup;      // geometric mean, default / tuned
-  absl::optional<double> roofline_fraction;  // median over the tuned series
+  absl::optional<double> tuned_speedup;  // geometric mean, default / tuned
+  absl::optional<double>
+      roofline_fraction;  // median over tuned series that it bounds
 };
 
 // The same operator, shape, variant, hardware and branch with the default and

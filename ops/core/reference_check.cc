@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -41,16 +42,27 @@ uint64_t OperandSeed(uint64_t seed, int index) {
   return seed * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(index);
 }
 
-uint64_t HashBytes(const std::vector<char>& bytes) {
+// Of each MiB, on all cores.
+template <typename T>
+std::vector<T> OfPieces(absl::string_view bytes,
+                        absl::FunctionRef<T(absl::string_view)> hash) {
   constexpr size_t kPiece = size_t{1} << 20;
-  std::vector<uint64_t> hashes((bytes.size() + kPiece - 1) / kPiece);
+  std::vector<T> hashes((bytes.size() + kPiece - 1) / kPiece);
   ParallelFor(static_cast<int64_t>(hashes.size()),
               /*threads=*/hashes.size() > 1 ? 0 : 1, [&](int64_t i) {
-                hashes[i] =
-                    absl::HashOf(absl::string_view(bytes.data(), bytes.size())
-                                     .substr(i * kPiece, kPiece));
+                hashes[i] = hash(bytes.substr(i * kPiece, kPiece));
               });
-  return absl::HashOf(hashes);
+  return hashes;
+}
+
+template <typename Bytes>
+absl::string_view ViewOf(const Bytes& bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+uint64_t HashBytes(absl::string_view bytes) {
+  return absl::HashOf(OfPieces<uint64_t>(
+      bytes, [](absl::string_view piece) { return absl::HashOf(piece); }));
 }
 
 double PoisonOf(proto::DataType type) {
@@ -60,9 +72,9 @@ double PoisonOf(proto::DataType type) {
 
 bool IsResult(Role role) { return role != Role::kInput; }
 
-std::vector<char> Encoded(const OperandSpec& spec,
-                          absl::Span<const double> values) {
-  std::vector<char> bytes(spec.size_bytes());
+template <typename Bytes>
+Bytes Encoded(const OperandSpec& spec, absl::Span<const double> values) {
+  Bytes bytes(spec.size_bytes());
   const auto element_bytes =
       static_cast<int64_t>(tuning::DataTypeBytes(spec.data_type));
   InPieces(spec.elements(), [&](int64_t begin, int64_t size) {
@@ -262,9 +274,9 @@ void FillPiece(const OperandSpec& spec, uint64_t seed, Values kind,
 }
 
 // RandomValues, encoded: each piece while it is in a cache.
-std::vector<char> RandomBytes(const OperandSpec& spec, uint64_t seed,
-                              Values kind) {
-  std::vector<char> bytes(spec.size_bytes());
+template <typename Bytes>
+Bytes RandomBytes(const OperandSpec& spec, uint64_t seed, Values kind) {
+  Bytes bytes(spec.size_bytes());
   const auto element_bytes =
       static_cast<int64_t>(tuning::DataTypeBytes(spec.data_type));
   InPieces(spec.elements(), [&](int64_t begin, int64_t size) {
@@ -318,11 +330,21 @@ int64_t CheckedOperands::DataSet::bytes() const {
 }
 
 CheckedOperands::CheckedOperands(const Operator& op, const proto::Shape& shape,
-                                 Device& device, std::vector<OperandSpec> specs)
+                                 Device* device, std::vector<OperandSpec> specs)
     : op_(op), shape_(shape), device_(device), specs_(std::move(specs)) {}
 
 absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::Create(
     const Operator& op, const proto::Shape& shape, Device& device, int sets) {
+  return CreateOn(&device, op, shape, sets);
+}
+
+absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::CreateToMake(
+    const Operator& op, const proto::Shape& shape) {
+  return CreateOn(nullptr, op, shape, /*sets=*/1);
+}
+
+absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::CreateOn(
+    Device* device, const Operator& op, const proto::Shape& shape, int sets) {
   OPTRAIL_CHECK(sets >= 1) << sets;
   OPTRAIL_RETURN_IF_ERROR(CheckShape(op, shape));
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<OperandSpec> specs, op.Operands(shape));
@@ -338,10 +360,12 @@ absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::Create(
       new CheckedOperands(op, shape, device, std::move(specs)));
   for (const OperandSpec& spec : checked->specs_) {
     Operand operand;
-    const int copies = spec.role == Role::kInOut ? sets : 1;
+    const int copies = device == nullptr           ? 0
+                       : spec.role == Role::kInOut ? sets
+                                                   : 1;
     for (int copy = 0; copy < copies; ++copy) {
       OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
-                               device.Allocate(spec.size_bytes()));
+                               device->Allocate(spec.size_bytes()));
       operand.buffers.push_back(std::move(buffer));
     }
     if (!spec.file.empty() && spec.role != Role::kOutput) {
@@ -352,6 +376,7 @@ absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::Create(
     checked->bytes_.push_back(static_cast<int64_t>(spec.size_bytes()));
     checked->operands_.push_back(std::move(operand));
   }
+  if (device == nullptr) return checked;
   checked->addresses_.resize(checked->has_in_out_ ? sets : 1);
   for (int set = 0; set < checked->sets(); ++set) {
     for (int i = 0; i < static_cast<int>(checked->specs_.size()); ++i) {
@@ -386,7 +411,7 @@ int64_t CheckedOperands::page_bytes() const {
 
 std::vector<double> CheckedOperands::ValuesOf(const DataSet& data,
                                               int index) const {
-  const std::vector<char>& bytes = data.inputs[index];
+  const Bytes& bytes = data.inputs[index];
   std::vector<double> values(specs_[index].elements());
   InPieces(specs_[index].elements(), [&](int64_t begin, int64_t size) {
     DecodeValues(specs_[index].data_type, bytes.data(), begin,
@@ -450,9 +475,12 @@ std::string CheckedOperands::SharedKey() const {
                    tuning::CanonicalText(shape_), " ",
                    current().values == Values::kHard ? "hard" : "typical");
   // Of the inputs that the reference is of, whatever they were made of.
-  for (const std::vector<char>& bytes : current().inputs) {
-    absl::StrAppend(&text, " ",
-                    Crc32c(absl::string_view(bytes.data(), bytes.size())));
+  for (const Bytes& bytes : current().inputs) {
+    for (const uint32_t sum : OfPieces<uint32_t>(
+             ViewOf(bytes),
+             [](absl::string_view piece) { return Crc32c(piece); })) {
+      absl::StrAppend(&text, " ", sum);
+    }
   }
   return absl::StrCat(Fingerprint(text), Fingerprint(absl::StrCat("2 ", text)),
                       "-", current().seed);
@@ -555,9 +583,9 @@ void CheckedOperands::Make(uint64_t seed, Values values) {
       const uint64_t own_seed = OperandSeed(seed, i);
       data.inputs.back() =
           recorded.empty()
-              ? RandomBytes(specs_[i], own_seed, values)
-              : Encoded(specs_[i],
-                        RecordedValues(specs_[i], recorded, own_seed, values));
+              ? RandomBytes<Bytes>(specs_[i], own_seed, values)
+              : Encoded<Bytes>(specs_[i], RecordedValues(specs_[i], recorded,
+                                                         own_seed, values));
     }
     cache_.push_front(std::make_shared<DataSet>(std::move(data)));
     TrimCache();
@@ -569,7 +597,7 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
   Make(seed, values);
   for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
     if (specs_[i].role == Role::kOutput) continue;
-    const std::vector<char>& bytes = current().inputs[i];
+    const Bytes& bytes = current().inputs[i];
     if (specs_[i].role == Role::kInput && operands_[i].buffers[0]->far()) {
       OPTRAIL_RETURN_IF_ERROR(FillFar(i));
       continue;
@@ -578,9 +606,9 @@ absl::Status CheckedOperands::Fill(uint64_t seed, Values values) {
       OPTRAIL_RETURN_IF_ERROR(buffer->CopyFromHost(bytes.data()));
     }
     if (specs_[i].role == Role::kInput) {
-      operands_[i].input_hash = HashBytes(bytes);
+      operands_[i].input_hash = HashBytes(ViewOf(bytes));
     } else {
-      operands_[i].initial = bytes;
+      operands_[i].initial.assign(bytes.begin(), bytes.end());
     }
   }
   return absl::OkStatus();
@@ -617,11 +645,11 @@ absl::Status CheckedOperands::FillFar(int index) {
   Buffer& operand = *operands_[index].buffers[0];
   data.kept.resize(specs_.size());
   if (data.kept[index] == nullptr) {
-    auto kept = device_.Allocate(specs_[index].size_bytes());
+    auto kept = device_->Allocate(specs_[index].size_bytes());
     // What there is no room for comes from the host each time.
     if (!kept.ok()) {
       OPTRAIL_RETURN_IF_ERROR(operand.CopyFromHost(data.inputs[index].data()));
-      operands_[index].input_hash = HashBytes(data.inputs[index]);
+      operands_[index].input_hash = HashBytes(ViewOf(data.inputs[index]));
       return absl::OkStatus();
     }
     OPTRAIL_RETURN_IF_ERROR((*kept)->CopyFromHost(data.inputs[index].data()));
@@ -640,11 +668,11 @@ absl::StatusOr<bool> CheckedOperands::InputIsUnchanged(int index) {
     if (equal) return true;
     // The host's bytes decide; it may be what was kept that was written to.
     data.kept[index].reset();
-    operands_[index].input_hash = HashBytes(data.inputs[index]);
+    operands_[index].input_hash = HashBytes(ViewOf(data.inputs[index]));
   }
   scratch_.resize(specs_[index].size_bytes());
   OPTRAIL_RETURN_IF_ERROR(operand.CopyToHost(scratch_.data()));
-  return HashBytes(scratch_) == operands_[index].input_hash;
+  return HashBytes(ViewOf(scratch_)) == operands_[index].input_hash;
 }
 
 absl::Status CheckedOperands::Restore() {
@@ -808,7 +836,7 @@ absl::StatusOr<bool> CheckedOperands::AreSoundWhereTheyLie() {
 
 absl::Status CheckedOperands::CheckInputsAndGuards() {
   OPTRAIL_CHECK(filled_) << "Fill() comes first";
-  OPTRAIL_RETURN_IF_ERROR(device_.Synchronize());
+  OPTRAIL_RETURN_IF_ERROR(device_->Synchronize());
   OPTRAIL_ASSIGN_OR_RETURN(const bool sound, AreSoundWhereTheyLie());
   if (sound) return absl::OkStatus();
   // One by one, to say what is wrong.

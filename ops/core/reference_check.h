@@ -75,6 +75,11 @@ class CheckedOperands : public OperandSets {
       const Operator& op, const proto::Shape& shape, Device& device,
       int sets = 1);
 
+  // Without any memory of a device: for Make(), ComputeReference() and
+  // TakeMade() alone.
+  static absl::StatusOr<std::unique_ptr<CheckedOperands>> CreateToMake(
+      const Operator& op, const proto::Shape& shape);
+
   CheckedOperands(const CheckedOperands&) = delete;
   CheckedOperands& operator=(const CheckedOperands&) = delete;
 
@@ -166,11 +171,30 @@ class CheckedOperands : public OperandSets {
     std::vector<double> recorded;  // of the spec's file, if it has one
   };
 
+  // Memory that nobody touches before those threads that fill it: to have all
+  // pages of 128 MiB from one takes longer than the values.
+  template <typename T>
+  struct Untouched : std::allocator<T> {
+    template <typename U>
+    struct rebind {
+      using other = Untouched<U>;
+    };
+    template <typename U>
+    void construct(U* at) {
+      ::new (static_cast<void*>(at)) U;
+    }
+    template <typename U, typename... Args>
+    void construct(U* at, Args&&... args) {
+      ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+    }
+  };
+  using Bytes = std::vector<char, Untouched<char>>;
+
   // Inputs and, once somebody asked for it, their reference.
   struct DataSet {
     uint64_t seed = 0;
     Values values = Values::kTypical;
-    std::vector<std::vector<char>> inputs;  // encoded; empty for outputs
+    std::vector<Bytes> inputs;  // encoded; empty for outputs
     // Per output or in-out operand, in their order; empty: not computed yet,
     // or only in part.
     std::vector<std::vector<double>> reference;
@@ -181,8 +205,10 @@ class CheckedOperands : public OperandSets {
     int64_t bytes() const;
   };
 
-  CheckedOperands(const Operator& op, const proto::Shape& shape, Device& device,
+  CheckedOperands(const Operator& op, const proto::Shape& shape, Device* device,
                   std::vector<OperandSpec> specs);
+  static absl::StatusOr<std::unique_ptr<CheckedOperands>> CreateOn(
+      Device* device, const Operator& op, const proto::Shape& shape, int sets);
 
   std::string Name(int index) const;
   Buffer& buffer(int index, int set) const;
@@ -208,7 +234,7 @@ class CheckedOperands : public OperandSets {
 
   const Operator& op_;
   const proto::Shape shape_;
-  Device& device_;
+  Device* const device_;  // null: no buffers
   const std::vector<OperandSpec> specs_;
   bool has_in_out_ = false;
   int64_t bytes_per_set_ = 0;

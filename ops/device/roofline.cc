@@ -29,31 +29,48 @@ Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
   const double memory_all =
       std::max(ceilings.memory_read_bytes_per_s_all_threads(),
                ceilings.memory_copy_bytes_per_s_all_threads());
-  double bytes_per_s =
+  const double memory_bytes_per_s =
       Between(memory_one, memory_all, threads, ceiling_threads);
-  roofline.level = "memory";
-  const double share = working_set_bytes / std::max(threads, 1);
-  if (working_set_bytes > 0 && hardware.has_l1d_bytes() &&
-      share <= hardware.l1d_bytes() && ceilings.has_l1_read_bytes_per_s()) {
-    bytes_per_s = ceilings.l1_read_bytes_per_s() * threads;
-    roofline.level = "L1";
-  } else if (working_set_bytes > 0 && hardware.has_l2_bytes() &&
-             share <= hardware.l2_bytes() &&
-             ceilings.has_l2_read_bytes_per_s()) {
-    bytes_per_s = ceilings.l2_read_bytes_per_s() * threads;
-    roofline.level = "L2";
-  } else if (working_set_bytes > 0 && hardware.has_l3_bytes() &&
-             working_set_bytes <= hardware.l3_bytes() &&
-             ceilings.has_l3_read_bytes_per_s()) {
-    // One cache for all threads, whose rate is known for one of them: this many
-    // times that is more than it can do, and still a bound.
-    bytes_per_s =
-        std::max(bytes_per_s, ceilings.l3_read_bytes_per_s() * threads);
-    roofline.level = "L3";
+  if (flop_per_s <= 0 || memory_bytes_per_s <= 0) return roofline;
+
+  // Nearest first. The L3 is one cache for all threads, whose rate is known for
+  // one of them: this many times that is more than it can do, and still a
+  // bound.
+  const double cores = std::max(threads, 1);
+  struct Level {
+    const char* name;
+    double bytes;
+    double bytes_per_s;
+  };
+  const Level levels[] = {
+      {"L1", cores * hardware.l1d_bytes(),
+       cores * ceilings.l1_read_bytes_per_s()},
+      {"L2", cores * hardware.l2_bytes(),
+       cores * ceilings.l2_read_bytes_per_s()},
+      {"L3", 1.0 * hardware.l3_bytes(),
+       ceilings.has_l3_read_bytes_per_s()
+           ? std::max(memory_bytes_per_s,
+                      cores * ceilings.l3_read_bytes_per_s())
+           : 0},
+  };
+  // What does not fit into a level may still have as much of itself there.
+  double memory_ns = 0;
+  double placed = 0;  // share of the working set in levels so far
+  for (const Level& level : levels) {
+    if (working_set_bytes <= 0 || placed == 1 || level.bytes_per_s <= 0) {
+      continue;
+    }
+    const double share = std::min(1.0, level.bytes / working_set_bytes);
+    if (share <= placed) continue;
+    memory_ns += (share - placed) * moved_bytes / level.bytes_per_s * 1e9;
+    placed = share;
+    if (placed == 1) roofline.level = level.name;
   }
-  if (flop_per_s <= 0 || bytes_per_s <= 0) return roofline;
+  if (placed < 1) {
+    memory_ns += (1 - placed) * moved_bytes / memory_bytes_per_s * 1e9;
+    roofline.level = "memory";
+  }
   const double compute_ns = flop / flop_per_s * 1e9;
-  const double memory_ns = moved_bytes / bytes_per_s * 1e9;
   roofline.time_ns = std::max(compute_ns, memory_ns);
   roofline.memory_bound = memory_ns > compute_ns;
   return roofline;

@@ -9,8 +9,9 @@
 //   time >= max(FLOP / peak FLOP/s, bytes / peak bytes/s)
 //
 // `bytes` is compulsory traffic (Operator::MovedBytes). With warm caches the
-// data need not come from memory, so the rate is that of the smallest level
-// which the operands fit into: a bound by memory would be no bound.
+// data need not come from memory: as much of it as fits comes from the nearest
+// level, as much of the rest from the next. FLOP are those of the definition;
+// an algorithm that does less (Winograd) can be faster than this.
 
 #include <cstdint>
 
@@ -21,7 +22,7 @@ namespace optrail::ops {
 struct Roofline {
   double time_ns = 0;         // the bound; 0 if a ceiling it needs is missing
   bool memory_bound = false;  // which of the two terms is larger
-  const char* level = "";     // "L1", "L2", "L3" or "memory": where the data is
+  const char* level = "";     // "L1", "L2", "L3" or "memory": holds all data
 };
 
 // `threads` up to `ceiling_threads`, the number of threads with which the

@@ -137,6 +137,11 @@ class MatmulCuda : public cuda::CudaBackend {
            kAlign;
   }
 
+  // Of tiles of sums that are shared, by blocks of a grid.
+  static int64_t Places(int64_t tiles, int64_t split_k, int64_t blocks) {
+    return split_k == 1 ? 0 : split_k == 0 ? 2 * blocks : tiles * split_k;
+  }
+
   static CudaPlan Hopper(const proto::Shape& shape, const proto::Config& config,
                          const proto::Hardware& hardware) {
     const Size size = SizeOf(shape);
@@ -156,18 +161,20 @@ class MatmulCuda : public cuda::CudaBackend {
                     absl::StrCat("BN=", tile_n),
                     absl::StrCat("CLUSTER_M=", Knob(config, "cluster_m")),
                     absl::StrCat("CLUSTER_N=", Knob(config, "cluster_n")),
-                    absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0)};
+                    absl::StrCat("SPLIT=", split_k == 1 ? 0 : 1)};
     plan.cluster = static_cast<int>(cluster);
     const int64_t tiles = Tiles(size, config);
-    plan.grid_x = static_cast<unsigned>(std::min(
-        Multiprocessors(hardware) / cluster * cluster, tiles * split_k));
+    // Where sums are shared evenly, no more clusters than there are steps.
+    const int64_t parts = split_k == 0 ? CeilDiv(size.k, kTileK) : split_k;
+    plan.grid_x = static_cast<unsigned>(
+        std::min(Multiprocessors(hardware) / cluster * cluster, tiles * parts));
     plan.block_x = static_cast<unsigned>(128 * (consumers + 1));
     plan.dynamic_shared_bytes =
         static_cast<unsigned>(stages * (tile_m + tile_n) * kTileK * 2 +
                               consumers * 2 * 8192 + kAlign);
-    if (split_k > 1) {
-      plan.workspace_bytes = static_cast<size_t>(
-          CounterBytes(tiles) + tiles * split_k * tile_m * tile_n * 4);
+    if (const int64_t places = Places(tiles, split_k, plan.grid_x)) {
+      plan.workspace_bytes = static_cast<size_t>(CounterBytes(tiles) +
+                                                 places * tile_m * tile_n * 4);
     }
     return plan;
   }

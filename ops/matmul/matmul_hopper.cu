@@ -10,16 +10,17 @@
 //   CONSUMERS 1|2|3; M_TILES 1|2; BN 64|128|192|256; CLUSTER_M, CLUSTER_N 1|2;
 //   SPLIT 0|1 (k has several parts, summed in order, so that results repeat).
 // `stages`, at most kMaxStages, `group` (rows of tiles walked together) and
-// `parts` (of k) are arguments: one compilation serves all configs that differ
-// in these alone.
+// `parts` (of k; schedule.cuh) are arguments: one compilation serves all
+// configs that differ in these alone.
 //
-// Loops over tiles and steps stay as they are (unroll 1): the compiler would peel
-// steps off, which doubles the time that it takes and gains nothing.
+// Loops over tiles and steps stay as they are (unroll 1): the compiler would
+// peel steps off, which doubles the time that it takes and gains nothing.
 //
 // a and c may have any m; k and n must be multiples of 8 (TMA strides are
 // multiples of 16 bytes).
 
 #include "hopper.cuh"
+#include "schedule.cuh"
 
 constexpr int kBm = 64 * CONSUMERS * M_TILES;
 constexpr int kBn = BN;
@@ -35,42 +36,6 @@ constexpr int kClusterSize = CLUSTER_M * CLUSTER_N;
 constexpr int kAccumulators = kBn / 2;
 constexpr int kMaxStages = 12;
 
-// What the blocks do, in turns: for each tile of c and part of k.
-struct Work {
-  int m0, n0, k_begin, k_end, tile, part;
-};
-
-struct Schedule {
-  int tiles_m, tiles_n, steps_k, items, clusters, group, parts;
-
-  __device__ Schedule(int m, int n, int k, int group, int parts)
-      : group(group), parts(SPLIT ? parts : 1) {
-    tiles_m = (m + kBm * CLUSTER_M - 1) / (kBm * CLUSTER_M);
-    tiles_n = (n + kBn * CLUSTER_N - 1) / (kBn * CLUSTER_N);
-    steps_k = (k + kBk - 1) / kBk;
-    items = tiles_m * tiles_n * this->parts;
-    clusters = gridDim.x / kClusterSize;
-  }
-  __device__ Work At(int item, int rank) const {
-    Work work;
-    const int tile = item / parts;
-    work.part = item % parts;
-    // `group` rows of tiles are walked together, column by column, so that what
-    // runs at once reads few different rows and columns.
-    const int in_group = group * tiles_n;
-    const int first_m = tile / in_group * group;
-    const int rows = min(tiles_m - first_m, group);
-    const int m = first_m + tile % in_group % rows;
-    const int n = tile % in_group / rows;
-    work.m0 = (m * CLUSTER_M + rank % CLUSTER_M) * kBm;
-    work.n0 = (n * CLUSTER_N + rank / CLUSTER_M) * kBn;
-    work.tile = tile * kClusterSize + rank;
-    work.k_begin = (int)((long long)steps_k * work.part / parts);
-    work.k_end = (int)((long long)steps_k * (work.part + 1) / parts);
-    return work;
-  }
-};
-
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #if CLUSTER_M * CLUSTER_N > 1
     __cluster_dims__(CLUSTER_M* CLUSTER_N, 1, 1)
@@ -82,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   extern __shared__ char shared_raw[];
   __shared__ uint64_t barriers[2 * kMaxStages];
 #if SPLIT
-  __shared__ int is_last[CONSUMERS];
+  __shared__ int is_alone[CONSUMERS], is_last[CONSUMERS];
 #endif
   // The swizzle pattern repeats every 1024 bytes.
   const uint32_t ring = (SharedAddress(shared_raw) + 1023) & ~1023u;
@@ -111,39 +76,45 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   } else {
     __syncthreads();
   }
-  const Schedule schedule(m, n, k, group, parts);
+  const int tiles_m = (m + kBm * CLUSTER_M - 1) / (kBm * CLUSTER_M);
+  const int tiles_n = (n + kBn * CLUSTER_N - 1) / (kBn * CLUSTER_N);
+  Schedule<SPLIT> schedule(tiles_m, tiles_n, (k + kBk - 1) / kBk, group, parts,
+                           blockIdx.x / kClusterSize, gridDim.x / kClusterSize);
+  Work work;
   int slot = 0, phase = 0;
 
   if (warpgroup == 0) {
     GiveRegisters<CONSUMERS, 1>();
     if (threadIdx.x == 0) {
       uint16_t mask_a = 0, mask_b = 0;
-      for (int j = 0; j < CLUSTER_N; ++j) mask_a |= 1 << (rank_m + j * CLUSTER_M);
-      for (int i = 0; i < CLUSTER_M; ++i) mask_b |= 1 << (i + rank_n * CLUSTER_M);
+      for (int j = 0; j < CLUSTER_N; ++j)
+        mask_a |= 1 << (rank_m + j * CLUSTER_M);
+      for (int i = 0; i < CLUSTER_M; ++i)
+        mask_b |= 1 << (i + rank_n * CLUSTER_M);
 #pragma unroll 1
-      for (int item = blockIdx.x / kClusterSize; item < schedule.items;
-           item += schedule.clusters) {
-        const Work work = schedule.At(item, rank);
+      while (schedule.Next(work)) {
+        const int m0 = (work.row * CLUSTER_M + rank_m) * kBm;
+        const int n0 = (work.column * CLUSTER_N + rank_n) * kBn;
 #pragma unroll 1
-        for (int step = work.k_begin; step < work.k_end; ++step) {
+        for (int step = work.step; step < work.end; ++step) {
           BarrierWait(empty + 8 * slot, phase ^ 1);
           const uint32_t barrier = full + 8 * slot;
           const uint32_t to_a = ring + slot * kStageBytes;
           const uint32_t to_b = to_a + kBytesA;
           BarrierExpect(barrier, kStageBytes);
           if (CLUSTER_N == 1) {
-            LoadTile(to_a, &map_a, barrier, step * kBk, work.m0);
+            LoadTile(to_a, &map_a, barrier, step * kBk, m0);
           } else {
             const int rows = kBm / CLUSTER_N;
             LoadTileMulticast(to_a + rank_n * rows * 128, &map_a, barrier,
-                              step * kBk, work.m0 + rank_n * rows, mask_a);
+                              step * kBk, m0 + rank_n * rows, mask_a);
           }
           for (int chunk = rank_m; chunk < kChunks; chunk += CLUSTER_M) {
             const uint32_t to = to_b + chunk * kBk * 128;
             if (CLUSTER_M == 1) {
-              LoadTile(to, &map_b, barrier, work.n0 + chunk * 64, step * kBk);
+              LoadTile(to, &map_b, barrier, n0 + chunk * 64, step * kBk);
             } else {
-              LoadTileMulticast(to, &map_b, barrier, work.n0 + chunk * 64,
+              LoadTileMulticast(to, &map_b, barrier, n0 + chunk * 64,
                                 step * kBk, mask_b);
             }
           }
@@ -169,16 +140,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       }
     };
 #pragma unroll 1
-    for (int item = blockIdx.x / kClusterSize; item < schedule.items;
-         item += schedule.clusters) {
-      const Work work = schedule.At(item, rank);
+    while (schedule.Next(work)) {
+      const int m0 = (work.row * CLUSTER_M + rank_m) * kBm;
+      const int n0 = (work.column * CLUSTER_N + rank_n) * kBn;
       float d[M_TILES][kAccumulators];
       int previous = -1;
 #pragma unroll 1
-      for (int step = work.k_begin; step < work.k_end; ++step) {
+      for (int step = work.step; step < work.end; ++step) {
         BarrierWait(full + 8 * slot, phase);
-        const uint32_t at_a = ring + slot * kStageBytes +
-                              consumer * M_TILES * 64 * 128;
+        const uint32_t at_a =
+            ring + slot * kStageBytes + consumer * M_TILES * 64 * 128;
         const uint32_t at_b = ring + slot * kStageBytes + kBytesA;
 #pragma unroll
         for (int t = 0; t < M_TILES; ++t) Pin(d[t]);
@@ -189,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
           for (int t = 0; t < M_TILES; ++t) {
             Multiply<kBn, 1>(d[t], DescriptorOfRows(at_a + t * 64 * 128, inner),
-                             b, step > work.k_begin || inner > 0);
+                             b, step > work.step || inner > 0);
           }
         }
         ProductCommit();
@@ -205,48 +176,64 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       if (previous >= 0) release(previous);
 
 #if SPLIT
-      // All parts but the last to arrive leave theirs in memory; the last sums
-      // them in order.
-      constexpr int kMine = M_TILES * kAccumulators;
-      const long long pieces =
-          (long long)schedule.tiles_m * schedule.tiles_n * kClusterSize *
-          CONSUMERS;
-      const long long piece = (long long)work.tile * CONSUMERS + consumer;
-      float* mine = partial + (piece + work.part * pieces) * kMine * 128 + thread;
-      // Of the 64 rows of a product this thread has two, eight apart; those
-      // beyond m are nobody's.
-      const int row0 = work.m0 + consumer * M_TILES * 64 + warp * 16 + lane / 4;
+      if (work.parts > 1) {
+        // The last to arrive sums all parts in order, so that results repeat.
+        // The others leave theirs in memory; so does the last, unless it finds
+        // itself alone, and its own sums are the first of the order (of two
+        // either are).
+        constexpr int kMine = M_TILES * kAccumulators;
+        const long long piece =
+            ((long long)work.tile * kClusterSize + rank) * CONSUMERS + consumer;
+        const auto sums_of = [&](int part) {
+          const long long place =
+              (schedule.PlaceOf(work, part) * kClusterSize + rank) * CONSUMERS +
+              consumer;
+          return partial + place * kMine * 128 + thread;
+        };
+        // Of the 64 rows of a product this thread has two, eight apart; those
+        // beyond m are nobody's.
+        const int row0 = m0 + consumer * M_TILES * 64 + warp * 16 + lane / 4;
+        if (thread == 0) {
+          is_alone[consumer] = (work.part == 0 || work.parts == 2) &&
+                               atomicAdd(&arrived[piece], 0) == work.parts - 1;
+        }
+        WarpgroupSync(1 + consumer);
+        const bool alone = is_alone[consumer];
+        if (!alone) {
+          float* const mine = sums_of(work.part);
 #pragma unroll
-      for (int t = 0; t < M_TILES; ++t)
+          for (int t = 0; t < M_TILES; ++t)
 #pragma unroll
-        for (int i = 0; i < kAccumulators; ++i)
-          if (row0 + t * 64 + i / 2 % 2 * 8 < m)
-            mine[(t * kAccumulators + i) * 128] = d[t][i];
-      __threadfence();
-      WarpgroupSync(1 + consumer);
-      if (thread == 0) {
-        const int before = atomicAdd(&arrived[piece], 1);
-        is_last[consumer] = before == parts - 1;
-        if (before == parts - 1) arrived[piece] = 0;
-      }
-      WarpgroupSync(1 + consumer);
-      if (!is_last[consumer]) continue;
-      __threadfence();
+            for (int i = 0; i < kAccumulators; ++i)
+              if (row0 + t * 64 + i / 2 % 2 * 8 < m)
+                mine[(t * kAccumulators + i) * 128] = d[t][i];
+          __threadfence();
+          WarpgroupSync(1 + consumer);
+          if (thread == 0) {
+            is_last[consumer] = atomicAdd(&arrived[piece], 1) == work.parts - 1;
+          }
+          WarpgroupSync(1 + consumer);
+          if (!is_last[consumer]) continue;
+        }
+        if (thread == 0) arrived[piece] = 0;
+        __threadfence();
+#pragma unroll 1
+        for (int part = 0; part < work.parts; ++part) {
+          if (alone && part == work.part) continue;
+          const bool begins = !alone && part == 0;
+          const float* const from = sums_of(part);
 #pragma unroll
-      for (int t = 0; t < M_TILES; ++t)
+          for (int t = 0; t < M_TILES; ++t)
 #pragma unroll
-        for (int i = 0; i < kAccumulators; ++i) d[t][i] = 0;
-      for (int part = 0; part < parts; ++part) {
-        const float* from = partial + (piece + part * pieces) * kMine * 128 + thread;
-#pragma unroll
-        for (int t = 0; t < M_TILES; ++t)
-#pragma unroll
-          for (int i = 0; i < kAccumulators; ++i)
-            if (row0 + t * 64 + i / 2 % 2 * 8 < m)
-              d[t][i] += __ldcg(&from[(t * kAccumulators + i) * 128]);
+            for (int i = 0; i < kAccumulators; ++i)
+              if (row0 + t * 64 + i / 2 % 2 * 8 < m)
+                d[t][i] = __ldcg(&from[(t * kAccumulators + i) * 128]) +
+                          (begins ? -0.f : d[t][i]);
+        }
       }
 #endif
-      // 64 rows of 64 columns at a time: registers, swizzled shared memory, TMA.
+      // 64 rows of 64 columns at a time: registers, swizzled shared memory,
+      // TMA.
 #pragma unroll
       for (int t = 0; t < M_TILES; ++t) {
 #pragma unroll
@@ -270,8 +257,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           FenceAsync();
           WarpgroupSync(1 + consumer);
           if (thread == 0) {
-            StoreTile(&map_c, box, work.n0 + chunk * 64,
-                      work.m0 + (consumer * M_TILES + t) * 64);
+            StoreTile(&map_c, box, n0 + chunk * 64,
+                      m0 + (consumer * M_TILES + t) * 64);
             StoreCommit();
           }
           store_slot ^= 1;

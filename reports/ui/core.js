@@ -127,6 +127,15 @@ function signedPercent(fraction, decimals = 1) {
   return (fraction < 0 ? kMinus : '+') + text + kNarrowSpace + '%';
 }
 
+// As tracker/series/series.h has it.
+const kNoBound = 'faster than the roofline: the config does less work than ' +
+    'the operator counts (Winograd), or its data lay nearer than was assumed';
+
+function rooflineShare(fraction) {
+  if (fraction <= 1.02) return percent(fraction);
+  return el('span', {title: kNoBound}, 'no bound');
+}
+
 function percent(fraction, decimals = 0) {
   if (!isNumber(fraction)) return kNotMeasured;
   return (fraction * 100).toFixed(decimals) + kNarrowSpace + '%';

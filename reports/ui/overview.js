@@ -204,7 +204,7 @@ function matrixCell(cell) {
   el('span', {class: 'pair'},
      el('span', {title: 'Geometric mean of default time / tuned time'},
         isNumber(cell.s) ? `tuned ${times(cell.s)}` : ''),
-     el('span', {title: 'Median share of the measured roofline'},
+     el('span', {title: 'Median share of the measured roofline, where it is a bound'},
         isNumber(cell.f) ? `${percent(cell.f)} of roofline` : '')));
 }
 
@@ -281,7 +281,7 @@ function tunedSection() {
         el('td', {class: 'hide-narrow'},
            isNumber(series.f) ?
                el('span', {class: 'with-meter'},
-                  el('span', {}, percent(series.f)), meter(series.f)) :
+                  el('span', {}, rooflineShare(series.f)), meter(series.f)) :
                el('span', {class: 'muted'}, 'not known')));
   };
   const shown = 10;

@@ -311,7 +311,7 @@ function drawSeries(pane, series) {
                             signedPercent(series.r[2] - 1)}` : ''),
          isNumber(series.e) ?
              figure('Smallest visible change', percent(series.e, 1)) : null,
-         isNumber(series.f) ? figure('Roofline', percent(series.f)) : null,
+         isNumber(series.f) ? figure('Roofline', rooflineShare(series.f)) : null,
          figure('Points', count(series.t),
                 left > 0 ? `${count(series.y.length)} drawn` : '')),
       el('div', {}, chart, legend(items)),

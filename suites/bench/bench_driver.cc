@@ -8,7 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/interrupt_note.h"
 #include "base/progress.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
@@ -18,6 +21,8 @@
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/measurement_settings.h"
 #include "tracker/history/history.h"
+#include "tracker/series/series.h"
+#include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/store.h"
 
@@ -105,9 +110,6 @@ constexpr int64_t kSampleInTurnsNs = 1'000'000;
 
 // Times that CeilingsOf is asked again; it keeps the highest readings.
 constexpr int kCeilingReadings = 3;
-// Readings of ceilings and benchmarks both have noise.
-constexpr double kRooflineTolerance = 1.02;
-
 void SetRooflineFractions(proto::Run& run) {
   for (proto::BenchmarkResult& result : *run.mutable_results()) {
     std::vector<double> medians_ns;
@@ -127,11 +129,67 @@ void SetRooflineFractions(proto::Run& run) {
   }
 }
 
-bool ExceedsRoofline(const proto::Run& run) {
-  return std::any_of(run.results().begin(), run.results().end(),
-                     [](const proto::BenchmarkResult& result) {
-                       return result.roofline_fraction() > kRooflineTolerance;
-                     });
+std::vector<std::string> BeyondRoofline(const proto::Run& run) {
+  std::vector<std::string> names;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    if (!tracker::IsBoundByRoofline(result.roofline_fraction())) {
+      names.push_back(tracker::DisplayName(result.key()));
+    }
+  }
+  return names;
+}
+
+constexpr char kInterruptedBench[] =
+    "interrupted: what was measured is kept, and the same command with "
+    "--resume goes on from there";
+
+// Everything that a reading depends on, and what makes readings one run.
+std::string IdentityOf(const std::vector<BenchCase>& cases,
+                       const proto::Run& run,
+                       const BenchDriverOptions& options) {
+  std::string identity = absl::StrCat(
+      run.suite(), "\n", run.workload(), "\n", run.hardware().id(), "\n",
+      run.commit().id(), "\n", run.settings().ShortDebugString(), "\n",
+      options.bench.random_interleaving ? options.bench.seed : 0, "\n",
+      options.objective, "\n", options.pairing_id, "\n", options.round, "\n");
+  for (const BenchCase& bench : cases) {
+    absl::StrAppend(&identity, BenchmarkNameOf(bench.result), "\t",
+                    tuning::TaskText(bench.task), "\t", bench.result.config(),
+                    "\n");
+  }
+  return identity;
+}
+
+// Null, and a note, where nothing can be kept: no reason not to measure.
+absl::StatusOr<std::unique_ptr<BenchJournal>> OpenJournal(
+    const std::vector<BenchCase>& cases, const RunContext& context,
+    const proto::Run& run, const BenchDriverOptions& options) {
+  proto::BenchJournalRecord::Header header;
+  header.set_run_id(run.run_id());
+  header.set_started_unix_ns(run.started_unix_ns());
+  header.set_processes(run.settings().processes() *
+                       static_cast<int>(cases.size()));
+  absl::StatusOr<std::unique_ptr<BenchJournal>> journal = BenchJournal::Open(
+      JoinPath(context.state, "bench"), IdentityOf(cases, run, options), header,
+      options.resume);
+  if (!journal.ok() && options.resume) return journal.status();
+  if (!journal.ok()) {
+    std::cerr << "note: not kept, should this be interrupted: "
+              << journal.status().message() << "\n";
+    return nullptr;
+  }
+  const int found = (*journal)->found();
+  if (found > 0) {
+    std::cerr << (options.resume ? "goes on: " : "note: begins anew: ") << found
+              << " of " << header.processes()
+              << " processes were measured by a command that was interrupted"
+              << (options.resume ? "" : "; --resume would have gone on")
+              << "\n";
+  } else if (options.resume) {
+    std::cerr << "note: nothing to resume: no interrupted command had these "
+                 "benchmarks, configs and settings\n";
+  }
+  return journal;
 }
 
 }  // namespace
@@ -227,10 +285,11 @@ std::string UntunedNote(const std::vector<BenchCase>& cases,
       "\n  next: ", tune_command, "\n");
 }
 
-absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
-                                         const RunContext& context,
-                                         const BenchDriverOptions& options) {
-  proto::Run run;
+absl::StatusOr<MeasuredRun> RunBenchmarks(const std::vector<BenchCase>& cases,
+                                          const RunContext& context,
+                                          const BenchDriverOptions& options) {
+  MeasuredRun measured;
+  proto::Run& run = measured.run;
   const int64_t start_ns = Clock::Real()->NowNs();
   run.set_started_unix_ns(Clock::Real()->WallNs());
   run.set_run_id(tracker::NewRecordId(run.started_unix_ns()));
@@ -252,6 +311,17 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
                                        context.hardware.device_kind());
   run.mutable_settings()->set_processes(options.bench.processes);
   run.mutable_settings()->set_attempts_per_process(kBenchAttempts);
+
+  OPTRAIL_ASSIGN_OR_RETURN(measured.journal,
+                           OpenJournal(cases, context, run, options));
+  bench.journal = measured.journal.get();
+  if (bench.journal != nullptr) {
+    run.set_run_id(bench.journal->header().run_id());
+    run.set_started_unix_ns(bench.journal->header().started_unix_ns());
+    bench.elapsed_ns = bench.journal->elapsed_ns();
+  }
+  absl::optional<InterruptNote> note;
+  if (bench.journal != nullptr) note.emplace(kInterruptedBench);
 
   WorkerOptions worker = options.worker;
   worker.shared_folder = context.state;
@@ -286,12 +356,17 @@ absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
   SetRooflineFractions(run);
   // Faster than the ceiling: the ceiling was read while others used the
   // machine.
-  for (int i = 0; i < kCeilingReadings && ExceedsRoofline(run); ++i) {
+  for (int i = 0; i < kCeilingReadings && !BeyondRoofline(run).empty(); ++i) {
     *run.mutable_ceilings() = CeilingsOf(context);
     SetRooflineFractions(run);
   }
-  run.set_elapsed_ns(Clock::Real()->NowNs() - start_ns);
-  return run;
+  if (const auto beyond = BeyondRoofline(run); !beyond.empty()) {
+    std::cerr << "note: " << beyond.size() << " of " << run.results_size()
+              << " have no share of a roofline, such as " << beyond[0] << "; "
+              << tracker::kNoBoundText << "\n";
+  }
+  run.set_elapsed_ns(bench.elapsed_ns + Clock::Real()->NowNs() - start_ns);
+  return measured;
 }
 
 ExitCode ExitCodeOfRun(const proto::Run& run, bool peers_may_lack) {

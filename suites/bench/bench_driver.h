@@ -4,12 +4,14 @@
 // RunBenchmarks measures tasks with their default and tuned configs and returns
 // a run, ready to be printed and recorded.
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "base/exit_code.h"
+#include "suites/bench/bench_journal.h"
 #include "suites/bench/bench_session.h"
 #include "suites/proto/workload.pb.h"
 #include "suites/worker/run_context.h"
@@ -43,6 +45,16 @@ struct BenchDriverOptions {
   // from 1. They are judged as pairs.
   std::string pairing_id;
   int round = 0;
+  // Goes on from what an interrupted call of the same benchmarks kept.
+  bool resume = false;
+};
+
+// A run, and the journal that has kept its readings so far.
+struct MeasuredRun {
+  proto::Run run;
+  // Null where none could be written. To be removed once the run is where its
+  // caller wants it.
+  std::unique_ptr<BenchJournal> journal;
 };
 
 // The benchmarks that RunBenchmarks would run, by name, after
@@ -57,9 +69,11 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
 std::string UntunedNote(const std::vector<BenchCase>& cases,
                         const std::string& tune_command);
 
-absl::StatusOr<proto::Run> RunBenchmarks(const std::vector<BenchCase>& cases,
-                                         const RunContext& context,
-                                         const BenchDriverOptions& options);
+// A signal meanwhile says how to go on. With `resume`, the run is the one that
+// was interrupted: its id, its start, its readings.
+absl::StatusOr<MeasuredRun> RunBenchmarks(const std::vector<BenchCase>& cases,
+                                          const RunContext& context,
+                                          const BenchDriverOptions& options);
 
 // kCheckFailed if a benchmark failed; else kNotEnoughData if one was too
 // disturbed to be told; else kOk. With `peers_may_lack`, a backend other than

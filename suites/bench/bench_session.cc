@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "tracker/series/series_key.h"
@@ -108,6 +110,8 @@ class Session {
         }
       }
       if (!IsOpen(order[at])) group.resize(1);
+      for (const size_t i : group) done[i] = true;
+      if (Recall(group, round)) continue;
       std::map<size_t, absl::optional<proto::Measurement>> measurements =
           MeasureInTurns(group, round);
       if (measurements.empty()) {
@@ -123,13 +127,62 @@ class Session {
           }
         }
       }
+      Keep(group, round, measurements);
       for (auto& [i, measurement] : measurements) {
-        done[i] = true;
         if (measurement.has_value()) {
           *results_[i].add_measurements() = *std::move(measurement);
         }
       }
     }
+  }
+
+  // Whether the group was measured in this round before an interruption; its
+  // results are then as they were.
+  bool Recall(const std::vector<size_t>& group, int round) {
+    if (options_.journal == nullptr) return false;
+    const proto::BenchJournalRecord::Readings* const kept =
+        options_.journal->Find(round, {group.begin(), group.end()});
+    if (kept == nullptr) return false;
+    for (const auto& reading : kept->readings()) {
+      proto::BenchmarkResult& result =
+          results_[static_cast<size_t>(reading.benchmark())];
+      total_ = std::max(total_, ++done_);
+      if (reading.outcome() != proto::OUTCOME_UNSPECIFIED) {
+        result.set_outcome(reading.outcome());
+        result.set_detail(reading.detail());
+      }
+      if (reading.has_measurement()) {
+        *result.add_measurements() = reading.measurement();
+      }
+    }
+    return true;
+  }
+
+  void Keep(
+      const std::vector<size_t>& group, int round,
+      const std::map<size_t, absl::optional<proto::Measurement>>& measured) {
+    if (options_.journal == nullptr) return;
+    proto::BenchJournalRecord::Readings readings;
+    readings.set_round(round);
+    readings.set_elapsed_ns(options_.elapsed_ns + Clock::Real()->NowNs() -
+                            start_ns_);
+    // In the order in which Recall asks.
+    for (const size_t i : group) {
+      const absl::optional<proto::Measurement>& measurement = measured.at(i);
+      proto::BenchJournalRecord::Reading& reading = *readings.add_readings();
+      reading.set_benchmark(static_cast<int>(i));
+      reading.set_outcome(results_[i].outcome());
+      reading.set_detail(results_[i].detail());
+      if (measurement.has_value()) {
+        *reading.mutable_measurement() = *measurement;
+      }
+    }
+    // A full disk must not end what can still be printed.
+    const absl::Status kept = options_.journal->Keep(readings);
+    if (kept.ok() || said_not_kept_) return;
+    said_not_kept_ = true;
+    std::cerr << "note: not kept, should this be interrupted: "
+              << kept.message() << "\n";
   }
 
   bool IsOpen(size_t i) const {
@@ -245,6 +298,8 @@ class Session {
   std::vector<proto::BenchmarkResult> results_;
   int total_;
   int done_ = 0;
+  const int64_t start_ns_ = Clock::Real()->NowNs();
+  bool said_not_kept_ = false;
 };
 
 }  // namespace

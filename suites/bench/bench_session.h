@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "suites/bench/bench_journal.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/evaluator.h"
 #include "tracker/proto/run.pb.h"
@@ -60,6 +61,12 @@ struct BenchOptions {
   // Before each process: its number from 1, of how many, and which. Those that
   // are measured again come on top.
   std::function<void(int done, int total, const std::string& name)> on_progress;
+  // Where not null, holds what was measured before an interruption, which is
+  // not measured again, and keeps what is. The rounds alone: slow cores are
+  // looked for when they are through.
+  BenchJournal* journal = nullptr;
+  // Of the run, at the first process that is measured now.
+  int64_t elapsed_ns = 0;
 };
 
 using EvaluatorFactory =

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "suites/bench/bench_journal.h"
 
 namespace optrail::suites {
 namespace {
@@ -283,6 +284,40 @@ TEST_F(BenchSessionTest, NoMoreProcessesAreAddedThanThereAre) {
   core_loops_ns_ = {100, 120, 120, 120, 120, 120, 120, 120, 120};
   Run();
   EXPECT_EQ(log_.size(), 6);
+}
+
+// What an interrupted bench kept is not measured again, failures included, and
+// the results are those of a bench that nobody interrupted.
+TEST_F(BenchSessionTest, GoesOnFromAJournal) {
+  options_.processes = 3;
+  Add("a", {proto::OK});
+  Add("fails", {proto::OK, proto::CRASHED});
+  Add("b", {proto::OK});
+  const std::string folder =
+      absl::StrCat(::testing::TempDir(), "/goes_on_from_a_journal");
+  proto::BenchJournalRecord::Header header;
+  header.set_run_id("run");
+  std::vector<proto::BenchmarkResult> whole;
+  {
+    auto journal = *BenchJournal::Open(folder, "id", header, /*resume=*/true);
+    options_.journal = journal.get();
+    whole = Run();
+    EXPECT_EQ(log_.size(), 8);
+  }
+  log_.clear();
+  auto journal = *BenchJournal::Open(folder, "id", header, /*resume=*/true);
+  EXPECT_EQ(journal->found(), 9);
+  options_.journal = journal.get();
+  const auto again = Run();
+  EXPECT_THAT(log_, ElementsAre());
+  ASSERT_EQ(again.size(), whole.size());
+  for (size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(again[i].DebugString(), whole[i].DebugString());
+  }
+  // One more round than was kept is all that is left to do.
+  options_.processes = 4;
+  Run();
+  EXPECT_THAT(log_, ElementsAre("a", "b"));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "base/statistics.h"
 #include "benchmark/benchmark.h"
 #include "re2/re2.h"
+#include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 
 ABSL_FLAG(std::string, benchmark_filter, "",
@@ -204,7 +205,8 @@ class RunBuilder {
       if (result_.moved_bytes() > 0) {
         run.counters["bytes/s"] = result_.moved_bytes() / line.time_ns * 1e9;
       }
-      if (result_.has_roofline_fraction()) {
+      if (result_.has_roofline_fraction() &&
+          tracker::IsBoundByRoofline(result_.roofline_fraction())) {
         run.counters["roofline_pct"] = 100 * result_.roofline_fraction() *
                                        Median(times_ns_) / line.time_ns;
       }

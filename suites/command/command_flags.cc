@@ -114,6 +114,9 @@ ABSL_FLAG(std::string, config, "",
 ABSL_FLAG(std::string, config_name, "",
           "Run --config beside the others, as a series of this name.");
 ABSL_FLAG(bool, record, false, "Add the run to the history.");
+ABSL_FLAG(bool, resume, false,
+          "Go on from what the same command had measured when it was "
+          "interrupted or killed; with nothing of it kept, begin.");
 ABSL_FLAG(std::string, suite, "",
           "Name of the run in the history; by default the workload, the "
           "operator, or of imported results what made them.");
@@ -248,9 +251,9 @@ const std::vector<std::string>& TuneFlags() {
 
 const std::vector<std::string>& BenchFlags() {
   static const auto* const flags = new std::vector<std::string>{
-      "select", "config",          "config_name",   "record",
-      "suite",  "pairing",         "round",         "processes",
-      "seed",   "config_deadline", "max_config_mib"};
+      "select", "config",          "config_name",    "record",
+      "suite",  "pairing",         "round",          "processes",
+      "seed",   "config_deadline", "max_config_mib", "resume"};
   return *flags;
 }
 
@@ -390,6 +393,7 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     // Deadlines are for configs that hang, not for long sampling.
     options.worker.config_deadline += absl::Seconds(4 * min_time_s);
   }
+  options.resume = absl::GetFlag(FLAGS_resume);
   options.bench.random_interleaving = BenchmarkRandomInterleaving();
   options.bench.seed = absl::GetFlag(FLAGS_seed);
 

@@ -143,7 +143,10 @@ absl::Status Record(const proto::Run& run, const RunContext& context) {
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::History::Open(context.history));
   const absl::Status appended = history.AppendRun(run);
-  if (!appended.ok()) return KeepElsewhere(run, appended);
+  // A run that is resumed may have been recorded just before the end.
+  if (!appended.ok() && !absl::IsAlreadyExists(appended)) {
+    return KeepElsewhere(run, appended);
+  }
   std::cerr << "recorded: run " << run.run_id() << ", " << run.results_size()
             << " benchmarks, "
             << (run.commit().id().empty()
@@ -152,6 +155,13 @@ absl::Status Record(const proto::Run& run, const RunContext& context) {
                                    run.commit().dirty() ? " with changes" : ""))
             << ", in " << context.history << "\n";
   return absl::OkStatus();
+}
+
+// The run has arrived: nobody has to go on with it.
+void ForgetJournal(const MeasuredRun& measured) {
+  if (measured.journal == nullptr) return;
+  const absl::Status removed = measured.journal->Remove();
+  if (!removed.ok()) std::cerr << "note: " << removed.message() << "\n";
 }
 
 // What the workload takes, beside whatever else was printed of its run.
@@ -207,14 +217,16 @@ absl::StatusOr<int> Bench(const std::string& op) {
     OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context.history));
   }
   PrintHeader(context);
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
+  OPTRAIL_ASSIGN_OR_RETURN(const MeasuredRun measured,
                            RunBenchmarks(cases, context, options));
+  const proto::Run& run = measured.run;
   OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
   PrintBackends(run, context);
   PrintWorkloadTime(run);
   if (absl::GetFlag(FLAGS_record)) {
     OPTRAIL_RETURN_IF_ERROR(Record(run, context));
   }
+  ForgetJournal(measured);
   // What was asked for by name has to be there.
   const bool peers_may_lack =
       !best && (selection.backend.empty() || selection.backend == kAllBackends);
@@ -262,6 +274,7 @@ Command BenchCommand(const std::string& op) {
       "Every benchmark is measured in several fresh processes, checked "
       "against\n"
       "the reference each time. Prints Google Benchmark's table or JSON.\n"
+      "What was interrupted or killed goes on with --resume.\n"
       "Exit code 1: a benchmark failed; 3: the machine was too busy for one.\n"
       "\n"
       "  bench --op=softmax --record\n"
@@ -313,7 +326,7 @@ std::vector<std::string> SuiteFlags() {
   return Concat({{"shape", "op", "threads", "device", "objective"},
                  TuneFlags(),
                  PlaceFlags(),
-                 {"quiet"},
+                 {"quiet", "resume"},
                  GoogleBenchmarkFlags()});
 }
 
@@ -356,13 +369,15 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<BenchCase> cases,
       MakeBenchCases(with_peers, result.context, bench_options));
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run,
+  OPTRAIL_ASSIGN_OR_RETURN(const MeasuredRun measured,
                            RunBenchmarks(cases, result.context, bench_options));
+  const proto::Run& run = measured.run;
   OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
   PrintBackends(run, result.context);
   PrintWorkloadTime(run);
   std::cout.flush();
   OPTRAIL_RETURN_IF_ERROR(Record(run, result.context));
+  ForgetJournal(measured);
   result.run_id = run.run_id();
   result.exit_code = ExitCodeOfRun(run, /*peers_may_lack=*/true);
   for (const TuneSummary& summary : summaries) {

@@ -22,10 +22,6 @@ constexpr int kAnswersAnOpening = 8;
 constexpr int64_t kOpeningNs = 40'000'000;
 constexpr size_t kOpeningTogether = 2;
 
-// Of a proof that needs more than was opened ahead of it: so many rounds take
-// longer than opening a process, and those of the ranking are there for three.
-constexpr int kProofsAhead = 4;
-
 // A bound on what a meter reads says nothing of the stopwatch.
 bool IsTimed(const tuning::Request& request) {
   return request.metrics.empty() ||
@@ -39,10 +35,12 @@ bool HasLongCalls(const tuning::Request& request) {
 }  // namespace
 
 uint64_t SessionEvaluator::SeedOf(Purpose purpose, int64_t round) const {
+  const bool ahead = options_.processes_ahead > 0;
+  // A process keeps its inputs.
+  if (ahead && purpose == Purpose::kProve) round %= kProofProcesses;
   const auto set = static_cast<uint64_t>(round % options_.input_sets);
-  return purpose == Purpose::kSearch ? set
-         : purpose == Purpose::kRank ? kFirstRankSeed + set
-                                     : kFirstProofSeed + set;
+  if (purpose == Purpose::kProve) return kFirstProofSeed + set;
+  return purpose == Purpose::kRank && !ahead ? kFirstRankSeed + set : set;
 }
 
 SessionEvaluatorOptions SessionEvaluatorFor(
@@ -58,8 +56,10 @@ SessionEvaluatorOptions SessionEvaluatorFor(
   options.processes_together = evaluator.ProcessesTogether();
   if (options.processes_ahead > 0 &&
       evaluator.OperandBytes() > kLargeInputBytes) {
-    options.processes_ahead = kAheadWithLargeInputs;
     options.input_sets = 1;
+    if (evaluator.OperandBytes() > kVeryLargeInputBytes) {
+      options.processes_ahead = kAheadWithVeryLargeInputs;
+    }
   }
   if (!space.has_fact_constraints()) return options;
   options.accept_facts = [&space](const proto::Config& config,
@@ -99,18 +99,19 @@ void SessionEvaluator::PrepareDefault(const tuning::Request& request) {
   evaluator_.Prepare(*options_.default_config);
 }
 
-void SessionEvaluator::OpenAhead(Purpose purpose, int64_t round) {
-  if (purpose == Purpose::kSearch) {
-    ComingProcess process;
-    for (int set = 0; set < options_.input_sets; ++set) {
-      process.input_seeds.push_back(SeedOf(purpose, set));
-    }
-    evaluator_.OpenAhead(process);
-  } else {
-    const ComingProcess process = ComingFor(purpose, round);
-    opening_.push_back(*process.process_of_round);
-    evaluator_.OpenAhead(process);
+void SessionEvaluator::OpenOfSearch() {
+  ComingProcess process;
+  for (int set = 0; set < options_.input_sets; ++set) {
+    process.input_seeds.push_back(SeedOf(Purpose::kSearch, set));
   }
+  evaluator_.OpenAhead(process);
+}
+
+void SessionEvaluator::OpenOfProof() {
+  const ComingProcess process =
+      ComingFor(Purpose::kProve, proof_processes_opened_++);
+  opening_.push_back(*process.process_of_round);
+  evaluator_.OpenAhead(process);
 }
 
 ComingProcess SessionEvaluator::ComingFor(Purpose purpose,
@@ -120,36 +121,14 @@ ComingProcess SessionEvaluator::ComingFor(Purpose purpose,
 
 void SessionEvaluator::OpenAhead(const tuning::Request& request) {
   if (options_.processes_ahead == 0) return;
-  if (request.purpose == Purpose::kSearch) {
+  if (request.purpose != Purpose::kProve) {
     // While its first config is compiled.
-    if (answered_ == 0) OpenAhead(Purpose::kSearch, 0);
+    if (answered_ == 0) OpenOfSearch();
     return;
   }
-  if (request.purpose == Purpose::kRank) {
-    const int64_t needed = 1 + request.round % options_.input_sets;
-    while (rank_processes_opened_ < needed) {
-      OpenAhead(Purpose::kRank, rank_processes_opened_++);
-    }
-    return;
-  }
-  ReleaseRankProcesses();
-  while (proof_rounds_opened_ <= request.round) {
-    OpenAhead(Purpose::kProve, proof_rounds_opened_++);
-  }
-}
-
-bool SessionEvaluator::IsUnderWay(Purpose purpose) const {
-  return (begun_ && begun_->request.purpose == purpose) ||
-         std::any_of(waiting_.begin(), waiting_.end(),
-                     [purpose](const tuning::Request& request) {
-                       return request.purpose == purpose;
-                     });
-}
-
-void SessionEvaluator::ReleaseRankProcesses() {
-  if (IsUnderWay(Purpose::kRank)) return;
-  for (; rank_processes_opened_ > 0; --rank_processes_opened_) {
-    evaluator_.Release(ProcessOf(Purpose::kRank, rank_processes_opened_ - 1));
+  while (proof_processes_opened_ < kProofProcesses &&
+         proof_processes_opened_ <= request.round) {
+    OpenOfProof();
   }
 }
 
@@ -181,25 +160,23 @@ void SessionEvaluator::OpenFinalists(const tuning::Request& answered,
 }
 
 bool SessionEvaluator::OpenNext(const tuning::Request& answered) {
-  const bool proves = answered.purpose == Purpose::kProve;
-  if (!proves && rank_processes_opened_ < options_.input_sets) {
-    OpenAhead(Purpose::kRank, rank_processes_opened_++);
-    return true;
+  int64_t most = options_.processes_ahead;
+  if (answered.purpose == Purpose::kProve) most += answered.round + 1;
+  if (proof_processes_opened_ >= std::min<int64_t>(most, kProofProcesses)) {
+    return false;
   }
-  // Most proofs need no more than the first few.
-  int64_t rounds = options_.processes_ahead;
-  if (proves && answered.round + 2 >= rounds) {
-    rounds = answered.round + std::min(options_.processes_ahead, kProofsAhead);
-  }
-  if (proof_rounds_opened_ >= rounds) return false;
-  OpenAhead(Purpose::kProve, proof_rounds_opened_++);
+  OpenOfProof();
   return true;
 }
 
-int64_t SessionEvaluator::ProcessOf(Purpose purpose, int64_t round) const {
-  if (purpose == Purpose::kProve) return 2 * round + 1;
-  return 2 *
-         (options_.processes_ahead > 0 ? round % options_.input_sets : round);
+absl::optional<int64_t> SessionEvaluator::ProcessOf(Purpose purpose,
+                                                    int64_t round) const {
+  const bool ahead = options_.processes_ahead > 0;
+  if (purpose == Purpose::kProve) {
+    return 2 * (ahead ? round % kProofProcesses : round) + 1;
+  }
+  if (purpose == Purpose::kSearch || ahead) return absl::nullopt;
+  return 2 * round;
 }
 
 std::deque<tuning::Request>::iterator SessionEvaluator::FirstReady() {

@@ -37,8 +37,9 @@
 namespace optrail::suites {
 
 // Inputs rotate among this many sets during the search, and among as many
-// others while finalists are ranked, and others again while a winner is proven:
-// new ones for each round would each need a reference.
+// others while a winner is proven; and while finalists are ranked, among others
+// again where that has processes of its own. New ones for each round would each
+// need a reference.
 inline constexpr int kInputSets = 3;
 
 // What is read in rounds varies more between processes than within one, so that
@@ -56,13 +57,17 @@ inline constexpr double kClearlySlower = 1.05;
 inline constexpr double kCallsOfAReading = 12;
 inline constexpr double kLongestReadings = 2;
 
-// Where processes are opened ahead, one for each set of inputs serves all
-// rounds in which finalists are ranked, in turn; the proof has others, one for
-// each of its rounds, those of the ranking with new operands at last. There,
-// inputs beyond this are one set, and fewer wait: making them ready takes
-// longer than anything else, and what is random in them is much already.
+// Where processes are opened ahead, finalists are ranked in that of the search:
+// what is sampled in turns varies no more between processes than within one,
+// and what is chosen is proven elsewhere. A proof's first rounds have a process
+// each and inputs of their own; there are no fewer rounds, and those beyond go
+// round among these. There, inputs beyond the first size are one set, and
+// beyond the second fewer processes wait: making them ready takes longer than
+// anything else, and what is random in them is much already.
+inline constexpr int kProofProcesses = 5;
 inline constexpr int64_t kLargeInputBytes = int64_t{64} << 20;
-inline constexpr int kAheadWithLargeInputs = 2;
+inline constexpr int64_t kVeryLargeInputBytes = int64_t{1} << 30;
+inline constexpr int kAheadWithVeryLargeInputs = 2;
 
 // There, the search samples a kernel that follows others on a warm device, so
 // that its own first calls are all there is to warm up, and three samples are
@@ -144,18 +149,18 @@ class SessionEvaluator : public tuning::Evaluator {
   void Tighten(tuning::Request* request) const;
   // The default, which the search may never ask for.
   void PrepareDefault(const tuning::Request& request);
-  bool IsUnderWay(tuning::Purpose purpose) const;
-  // Those in which finalists were ranked, once a proof has begun.
-  void ReleaseRankProcesses();
   // That of the request, where nobody has begun to open it.
   void OpenAhead(const tuning::Request& request);
-  void OpenAhead(tuning::Purpose purpose, int64_t round);
+  void OpenOfSearch();
+  void OpenOfProof();
   // Those after it, as far as it is time, once an answer took so long.
   void OpenFinalists(const tuning::Request& answered, int64_t elapsed_ns);
   // False: enough are.
   bool OpenNext(const tuning::Request& answered);
   ComingProcess ComingFor(tuning::Purpose purpose, int64_t round) const;
-  int64_t ProcessOf(tuning::Purpose purpose, int64_t round) const;
+  // Absent: that of the search.
+  absl::optional<int64_t> ProcessOf(tuning::Purpose purpose,
+                                    int64_t round) const;
   uint64_t SeedOf(tuning::Purpose purpose, int64_t round) const;
 
   suites::Evaluator& evaluator_;
@@ -167,8 +172,7 @@ class SessionEvaluator : public tuning::Evaluator {
   absl::optional<proto::Config> best_;  // of the search
   double best_time_ns_ = 0;
   int64_t answered_ = 0;
-  int rank_processes_opened_ = 0;
-  int64_t proof_rounds_opened_ = 0;
+  int64_t proof_processes_opened_ = 0;
   std::vector<int64_t> opening_;  // of finalists, as far as is known
   int answers_since_opening_ = 0;
   int64_t ns_since_opening_ = 0;

@@ -60,11 +60,7 @@ class Recording : public Evaluator {
     prepared.push_back(tuning::CanonicalText(config));
   }
   bool IsOpen(absl::optional<int64_t>) override { return open; }
-  void Release(int64_t process_of_round) override {
-    released.insert(process_of_round);
-  }
   bool open = true;
-  std::set<int64_t> released;
   EvaluationOptions seen;
   Evaluation next;
   std::vector<ComingProcess> opened;
@@ -286,54 +282,51 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   // Or by how long they took.
   measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
   for (int i = 0; i < 20; ++i) ask(Purpose::kSearch, searched++);
-  ASSERT_EQ(measured_.opened.size(), 1 + kInputSets + 5);
+  ASSERT_EQ(measured_.opened.size(), 1 + kProofProcesses);
   const std::vector<ComingProcess> opened = measured_.opened;
   const auto is_open = [&](const EvaluationOptions& options) {
     return std::any_of(
         opened.begin(), opened.end(), [&](const ComingProcess& process) {
           return process.process_of_round == options.process_of_round &&
-                 process.input_seeds[0] == options.input_seed;
+                 std::count(process.input_seeds.begin(),
+                            process.input_seeds.end(), options.input_seed) == 1;
         });
   };
-  // Ranking goes round among its processes; no two rounds of a proof share one.
-  std::set<int64_t> rank, proof;
+  // Finalists are ranked in the process of the search, with its inputs.
   for (int64_t round = 0; round < 8; ++round) {
     const EvaluationOptions seen = ask(Purpose::kRank, round);
+    EXPECT_FALSE(seen.process_of_round.has_value());
     EXPECT_TRUE(is_open(seen)) << round;
-    rank.insert(*seen.process_of_round);
   }
-  EXPECT_EQ(rank.size(), kInputSets);
-  EXPECT_TRUE(measured_.released.empty());
-  for (int64_t round = 0; round < 8; ++round) {
+  // The rounds that each proof has share none; others go round among these.
+  std::set<int64_t> proof;
+  for (int64_t round = 0; round < 12; ++round) {
     const EvaluationOptions seen = ask(Purpose::kProve, round);
-    EXPECT_EQ(is_open(seen), round < 5) << round;
-    EXPECT_EQ(rank.count(*seen.process_of_round), 0);
+    EXPECT_TRUE(is_open(seen)) << round;
     proof.insert(*seen.process_of_round);
+    EXPECT_EQ(proof.size(), std::min<int64_t>(round + 1, kProofProcesses));
   }
-  EXPECT_EQ(proof.size(), 8);
-  EXPECT_EQ(measured_.released, rank);
+  EXPECT_EQ(measured_.opened.size(), 1 + kProofProcesses);
 }
 
-TEST_F(SessionEvaluatorTest, AProofThatGoesOnHasItsProcessesInTime) {
-  options_.processes_ahead = 5;
+TEST_F(SessionEvaluatorTest, WhereFewMayWaitTheNextIsOpenedInTime) {
+  options_.processes_ahead = 2;
+  options_.finalists_ahead = [] { return true; };
+  measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
   SessionEvaluator evaluator(measured_, options_);
-  request_.purpose = Purpose::kRank;
-  evaluator.Submit(request_);
-  request_.purpose = Purpose::kProve;
-  // The ranking is not over.
-  evaluator.Submit(request_);
-  EXPECT_TRUE(measured_.released.empty());
-  for (int i = 0; i < 2; ++i) evaluator.Poll(absl::InfiniteDuration());
-  for (int64_t round = 1; round < 12; ++round) {
+  const auto proofs_after = [&](Purpose purpose, int64_t round) {
+    request_.purpose = purpose;
     request_.round = round;
     evaluator.Submit(request_);
-    EXPECT_EQ(measured_.released.size(), kInputSets);
     evaluator.Poll(absl::InfiniteDuration());
-    // Rounds that most proofs need, then as many more as open meanwhile.
-    const int64_t proofs =
-        static_cast<int64_t>(measured_.opened.size()) - kInputSets;
-    EXPECT_EQ(proofs, round < 3 ? 5 : round + 4) << round;
-  }
+    return static_cast<int>(measured_.opened.size()) - 1;
+  };
+  for (int i = 0; i < 4; ++i) proofs_after(Purpose::kSearch, i);
+  EXPECT_EQ(proofs_after(Purpose::kRank, 0), 2);
+  EXPECT_EQ(proofs_after(Purpose::kProve, 0), 3);
+  EXPECT_EQ(proofs_after(Purpose::kProve, 1), 4);
+  EXPECT_EQ(proofs_after(Purpose::kProve, 2), 5);
+  EXPECT_EQ(proofs_after(Purpose::kProve, 3), 5);
 }
 
 // Of many that open together the first is open as late as the last.
@@ -359,9 +352,9 @@ TEST_F(SessionEvaluatorTest, NoMoreThanTwoAreOpenedAtATime) {
   EXPECT_EQ(opened(), 4);
   // What a round needs is opened for it in any case.
   request_.purpose = Purpose::kProve;
-  request_.round = 2;
+  request_.round = 4;
   evaluator.Submit(request_);
-  EXPECT_EQ(measured_.opened.size() - of_search, 6);
+  EXPECT_EQ(measured_.opened.size() - of_search, 5);
 }
 
 TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
@@ -376,9 +369,9 @@ TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
   request_.purpose = Purpose::kRank;
   request_.round = 0;
   evaluator.Submit(request_);
-  EXPECT_EQ(measured_.opened.size(), 2) << "that of the round";
+  EXPECT_EQ(measured_.opened.size(), 1) << "finalists have that of the search";
   evaluator.Poll(absl::InfiniteDuration());
-  EXPECT_EQ(measured_.opened.size(), 4);
+  EXPECT_EQ(measured_.opened.size(), 3);
 }
 
 TEST_F(SessionEvaluatorTest, TheDefaultIsCompiledBehindTheFirstOfTheSearch) {

@@ -164,8 +164,6 @@ class Evaluator {
   // Whether Evaluate() would not have to wait until that one is open, which
   // somebody has begun to open.
   virtual bool IsOpen(absl::optional<int64_t> process_of_round) { return true; }
-  // Nothing more will be measured in that one: another may have it.
-  virtual void Release(int64_t process_of_round) {}
 };
 
 }  // namespace optrail::suites

@@ -6,10 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/cpus.h"
-#include "ops/core/device_type.h"
 
 namespace optrail::suites {
 namespace {
@@ -53,16 +50,8 @@ ops::CheckedOperands::Made ReferencesAhead::Await(uint64_t seed) {
 
 void ReferencesAhead::Compute() {
   setpriority(PRIO_PROCESS, 0, kNiceness);
-  // The host's memory is enough for that; a device of one thread keeps to one
-  // core, references need not.
-  const std::vector<int> cores = UsableCpus();
-  auto device = ops::MakeDevice(proto::CPU, {});
-  (void)UseCpus(cores);
-  absl::StatusOr<std::unique_ptr<ops::CheckedOperands>> operands =
-      absl::UnavailableError("no device");
-  if (device.ok()) {
-    operands = ops::CheckedOperands::Create(op_, shape_, **device);
-  }
+  const absl::StatusOr<std::unique_ptr<ops::CheckedOperands>> operands =
+      ops::CheckedOperands::CreateToMake(op_, shape_);
   if (operands.ok()) (*operands)->ShareReferences(folder_, build_);
   for (const uint64_t seed : seeds_) {
     ops::CheckedOperands::Made made;

@@ -231,13 +231,6 @@ bool WorkerEvaluator::IsOpen(absl::optional<int64_t> process_of_round) {
   return found == slots_.end() || found->second.worker->HasOpened();
 }
 
-void WorkerEvaluator::Release(int64_t process_of_round) {
-  const auto found = slots_.find(process_of_round);
-  // One of them may be the one that has begun.
-  if (found == slots_.end() || begun_) return;
-  if (KeepForOthers(found->second.worker)) slots_.erase(found);
-}
-
 void WorkerEvaluator::StopAhead() {
   for (auto it = slots_.begin(); it != slots_.end();) {
     const auto here = it++;

@@ -98,7 +98,6 @@ class WorkerEvaluator : public Evaluator {
   int64_t OperandBytes() override;
   void OpenAhead(const ComingProcess& process) override;
   bool IsOpen(absl::optional<int64_t> process_of_round) override;
-  void Release(int64_t process_of_round) override;
 
   // Ends its processes and those of the smaller problem; the next config starts
   // another.

@@ -180,8 +180,6 @@ TEST_F(WorkerEvaluatorTest, TellsWhetherAProcessThatWasOpenedAheadIsOpen) {
     absl::SleepFor(absl::Milliseconds(5));
   }
   EXPECT_TRUE(evaluator.IsOpen(1));
-  // Where nobody takes it, it stays.
-  evaluator.Release(1);
   options_.process_of_round = 1;
   options_.input_seed = 7;
   evaluator.Evaluate(*ParseConfig("behaviour=ok,work=1"), options_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iostream>
 #include <ostream>
 #include <set>
 #include <string>
@@ -73,10 +74,12 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
                {"processes", Align::kRight},
                {"roofline", Align::kRight, "roofline_fraction"},
                {"config", Align::kLeft, "", Clip::kNever}});
+  bool all_bound = true;
   for (const Series& series : BuildSeries({&run})) {
     const std::string name = DisplayName(series.key.benchmark);
     if (!MatchesPart(filter, name)) continue;
     const Point& point = series.points.back();
+    all_bound &= IsBoundByRoofline(point.roofline_fraction.value_or(0));
     const double spread = point.value && *point.value > 0
                               ? (point.high - point.low) / *point.value
                               : 0;
@@ -90,11 +93,12 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
                   Cell::Integer(point.processes.size()),
                   point.roofline_fraction && series.key.metric == "time"
                       ? Cell::Number(*point.roofline_fraction,
-                                     FormatPercent(*point.roofline_fraction, 0))
+                                     RooflineText(*point.roofline_fraction))
                       : Cell::None(),
                   point.detail.empty() ? point.config : point.detail});
   }
   PrintTable(table, format, out);
+  if (!all_bound) std::cerr << "note: " << kNoBoundText << "\n";
 }
 
 bool IsTimeAlone(const std::vector<proto::Objective>& objectives) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/statistics.h"
+#include "base/units.h"
 #include "tracker/history/history.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
@@ -484,6 +485,13 @@ std::vector<Series> BuildSeries(const std::vector<proto::Run>& runs) {
   pointers.reserve(runs.size());
   for (const proto::Run& run : runs) pointers.push_back(&run);
   return BuildSeries(pointers);
+}
+
+bool IsBoundByRoofline(double fraction) { return fraction <= 1.02; }
+
+std::string RooflineText(double fraction) {
+  if (!IsBoundByRoofline(fraction)) return "no bound";
+  return FormatPercent(fraction, 0);
 }
 
 }  // namespace optrail::tracker

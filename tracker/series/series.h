@@ -214,6 +214,15 @@ class SeriesBuilder {
 std::string DescribeToolchainChange(const proto::Toolchain& before,
                                     const proto::Toolchain& after);
 
+// The share of the roofline, for people: "97%"; or "no bound" where something
+// was faster, which kNoBoundText explains.
+std::string RooflineText(double fraction);
+// Whether the roofline bounds it: readings and ceilings both have noise.
+bool IsBoundByRoofline(double fraction);
+inline constexpr char kNoBoundText[] =
+    "no bound: faster than the roofline, since the config does less work than "
+    "the operator counts (Winograd), or its data lay nearer than was assumed";
+
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_SERIES_SERIES_H_

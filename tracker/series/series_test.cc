@@ -341,5 +341,11 @@ TEST(BuildSeries, MakesASeriesOfEachMetric) {
   EXPECT_EQ(all[0].points[0].value, 5);
 }
 
+TEST(RooflineText, SaysWhereItIsNoBound) {
+  EXPECT_EQ(RooflineText(.97), "97%");
+  EXPECT_EQ(RooflineText(1.01), "101%") << "noise of two readings";
+  EXPECT_EQ(RooflineText(1.5), "no bound");
+}
+
 }  // namespace
 }  // namespace optrail::tracker

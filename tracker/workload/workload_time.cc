@@ -50,7 +50,8 @@ LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,
     const double all_ns = MedianNs(result) * CallsOf(layer);
     if (all_ns <= 0) continue;
     const bool own = key.backend().empty();
-    const double limit_ns = all_ns * result.roofline_fraction();
+    // What is faster than its roofline is its own limit.
+    const double limit_ns = all_ns * std::min(1.0, result.roofline_fraction());
     if (time.limit_ns == 0 || (limit_ns > 0 && limit_ns < time.limit_ns)) {
       time.limit_ns = limit_ns;
     }

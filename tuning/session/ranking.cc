@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/distributions.h"
 #include "base/statistics.h"
 
 namespace optrail::tuning {
@@ -37,8 +38,7 @@ void SequentialHalving::StartStage() {
 
 void SequentialHalving::EndStage() {
   --stages_left_;
-  std::map<int, double> scores;
-  for (const int member : alive_) scores[member] = Score(member);
+  const std::map<int, double> scores = Scores();
   std::stable_sort(alive_.begin(), alive_.end(),
                    [&](int a, int b) { return scores.at(a) < scores.at(b); });
   const size_t half = (alive_.size() + 1) / 2;
@@ -59,10 +59,59 @@ void SequentialHalving::AddRound(const std::map<int, double>& costs) {
   for (const auto& [member, cost] : costs) {
     log_costs_.back()[member] = std::log(cost);
   }
+  readings_ += static_cast<int>(alive_.size());
   readings_left_ -= static_cast<int>(alive_.size());
+  if (IsSettled()) readings_left_ = rounds_left_ = 0;
   if (--rounds_left_ > 0 && !alive_.empty()) return;
   EndStage();
   StartStage();
+}
+
+std::map<int, double> SequentialHalving::Scores() const {
+  std::map<int, double> scores;
+  for (const int member : alive_) scores[member] = Score(member);
+  return scores;
+}
+
+bool SequentialHalving::IsSettled() const {
+  // Of the rounds in which all were read.
+  std::vector<std::vector<double>> rounds;
+  for (const std::map<int, double>& costs : log_costs_) {
+    std::vector<double> round;
+    for (const int member : alive_) {
+      const auto found = costs.find(member);
+      if (found != costs.end()) round.push_back(found->second);
+    }
+    if (round.size() == alive_.size()) rounds.push_back(std::move(round));
+  }
+  const size_t n = rounds.size(), members = alive_.size();
+  if (n < kLeastRankRounds || members < 2) return false;
+  std::vector<double> means(members);
+  for (const std::vector<double>& round : rounds) {
+    for (size_t j = 0; j < members; ++j) means[j] += round[j] / n;
+  }
+  // What neither a member nor a round explains.
+  double squares = 0;
+  for (const std::vector<double>& round : rounds) {
+    const double shared = Mean(round) - Mean(means);
+    for (size_t j = 0; j < members; ++j) {
+      const double rest = round[j] - means[j] - shared;
+      squares += rest * rest;
+    }
+  }
+  const auto freedom = static_cast<double>((n - 1) * (members - 1));
+  const double error = std::sqrt(2 * squares / freedom / n);
+  const double within = StudentTQuantile(.975, freedom) * error;
+  if (within > kSettledWithin) return false;
+  // The first by its score, which an outlier may have put before others. A lead
+  // is no excuse for noise: that of three rounds may be luck.
+  const std::map<int, double> scores = Scores();
+  const auto first = std::min_element(
+      alive_.begin(), alive_.end(),
+      [&](int a, int b) { return scores.at(a) < scores.at(b); });
+  const double behind = means[first - alive_.begin()] -
+                        *std::min_element(means.begin(), means.end());
+  return behind + within <= kSettledWithin;
 }
 
 void SequentialHalving::Disqualify(int member) {

@@ -14,6 +14,8 @@
 //   }
 //   Prove(finalists[ranking.Order()[0]]);
 //
+// It ends early once differences are known as well as they matter.
+//
 // What it finds best was chosen for its readings: how good it is must be read
 // anew (proof.h).
 //
@@ -31,6 +33,13 @@ namespace optrail::tuning {
 // proof tells apart.
 inline constexpr double kWorthFinding = .01;
 inline constexpr int kMostRankReadings = 64;
+
+// A ranking ends where differences are known within this, a gain that wins
+// nothing (ProofOptions::min_gain), at 97.5% one-sided (t, of the logarithms;
+// what neither a member nor a round explains is noise). After so many rounds at
+// least.
+inline constexpr double kSettledWithin = .005;
+inline constexpr int kLeastRankRounds = 3;
 
 // Readings of each of two members so that the better one leads in nine of ten
 // rankings if it is better by kWorthFinding and the logarithm of a reading has
@@ -54,6 +63,7 @@ class SequentialHalving {
   // Best first: those left, then the others by when they left.
   std::vector<int> Order() const;
   int rounds() const { return static_cast<int>(log_costs_.size()); }
+  int readings() const { return readings_; }
   // Standard deviation of the logarithm of a reading beside the others of its
   // round, by the median (an outlier does not move it); 0: too few to say.
   double Spread() const;
@@ -65,10 +75,13 @@ class SequentialHalving {
   // the means of all pairs): nearly as precise as the mean for normal noise,
   // and unmoved by a reading that is twice too slow (Hodges and Lehmann, 1963).
   double Score(int member) const;
+  std::map<int, double> Scores() const;  // of those that are left
+  bool IsSettled() const;
 
   std::vector<int> alive_;                        // best first after a stage
   std::vector<int> left_;                         // those that left, best first
   std::vector<std::map<int, double>> log_costs_;  // of each round, by member
+  int readings_ = 0;
   int readings_left_;
   int stages_left_ = 0;
   int rounds_left_ = 0;  // of this stage

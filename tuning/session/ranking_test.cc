@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 // Reads members whose cost is their number, with noise; how many readings each
 // took.
@@ -32,8 +33,48 @@ std::vector<int> ReadAll(SequentialHalving& ranking, int members, double noise,
 TEST(SequentialHalvingTest, EveryStageHasAnEqualShareOfTheReadings) {
   SequentialHalving ranking(4, 32);
   // Two stages of 16: four rounds of four, eight rounds of two.
-  EXPECT_THAT(ReadAll(ranking, 4, 0, 1), ElementsAre(12, 12, 4, 4));
-  EXPECT_THAT(ranking.Order(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(ReadAll(ranking, 4, .3, 1), UnorderedElementsAre(12, 12, 4, 4));
+  EXPECT_EQ(ranking.readings(), 32);
+}
+
+TEST(SequentialHalvingTest, EndsOnceDifferencesAreKnownAsWellAsTheyMatter) {
+  SequentialHalving clear(4, 32);
+  EXPECT_THAT(ReadAll(clear, 4, .001, 1), ElementsAre(3, 3, 3, 3));
+  EXPECT_EQ(clear.readings(), 12);
+  EXPECT_THAT(clear.Order(), ElementsAre(0, 1, 2, 3));
+  // Where they vary, a lead of 10% is no reason to.
+  SequentialHalving noisy(4, 32);
+  ReadAll(noisy, 4, .01, 1);
+  EXPECT_GT(noisy.readings(), 20);
+  // Two that are as good as each other, however often they may be read.
+  SequentialHalving equal(2, 200);
+  for (int round = 0; !equal.done(); ++round) {
+    equal.AddRound({{0, 1 + .0001 * (round % 3)}, {1, 1}});
+  }
+  EXPECT_EQ(equal.rounds(), 3);
+}
+
+// One that is better by more than that is seldom behind at the end.
+TEST(SequentialHalvingTest, SeldomEndsTooEarly) {
+  for (const int members : {2, 4}) {
+    for (const double noise : {.001, .003, .01}) {
+      int worse = 0;
+      for (uint64_t seed = 1; seed <= 1000; ++seed) {
+        Rng rng(seed);
+        SequentialHalving ranking(members, 400);
+        while (!ranking.done()) {
+          std::map<int, double> costs;
+          for (const int member : ranking.NextRound()) {
+            costs[member] =
+                std::exp((member == 0 ? 0 : .007) + noise * rng.Gaussian());
+          }
+          ranking.AddRound(costs);
+        }
+        worse += ranking.Order()[0] != 0;
+      }
+      EXPECT_LT(worse, 100) << noise;
+    }
+  }
 }
 
 TEST(SequentialHalvingTest, NeverReadsMoreThanItMay) {
@@ -95,17 +136,16 @@ TEST(SequentialHalvingTest, ItsSpreadIsThatOfOneReadingBesideTheOthers) {
   for (const double noise : {.003, .05}) {
     SequentialHalving ranking(8, 400);
     Rng rng(7);
-    int round = 0;
-    while (!ranking.done()) {
+    for (int round = 1; round <= 50; ++round) {
       // What a round shares is no noise between its members, and neither is an
       // outlier.
       const double shared = std::exp(.3 * rng.Gaussian());
       std::map<int, double> costs;
-      for (const int member : ranking.NextRound()) {
+      for (int member = 0; member < 8; ++member) {
         costs[member] =
             shared * (10. + member) * std::exp(noise * rng.Gaussian());
       }
-      if (++round % 7 == 0) costs.begin()->second *= 2;
+      if (round % 7 == 0) costs.begin()->second *= 2;
       ranking.AddRound(costs);
     }
     EXPECT_NEAR(ranking.Spread(), noise, .2 * noise);

@@ -703,7 +703,7 @@ absl::StatusOr<std::vector<int>> Session::Rank() {
   std::vector<int> order;
   for (const int i : ranking.Order()) order.push_back(few[i]);
   OPTRAIL_RETURN_IF_ERROR(
-      RankMore(all, ranking, static_cast<int>(few.size()) * setup_.rank_rounds,
+      RankMore(all, ranking,
                absl::Nanoseconds(session_.elapsed_ns() - began_ns), &order));
   for (const int finalist : all) {
     const proto::Finalist& read = session_.finalists(finalist);
@@ -716,13 +716,13 @@ absl::StatusOr<std::vector<int>> Session::Rank() {
 
 absl::Status Session::RankMore(const std::vector<int>& all,
                                const SequentialHalving& ranking,
-                               int readings_so_far, absl::Duration took,
-                               std::vector<int>* order) {
+                               absl::Duration took, std::vector<int>* order) {
   const int wanted = ReadingsWanted(ranking.Spread());
   if (wanted < 2 * setup_.rank_rounds || ranking.rounds() == 0) {
     return absl::OkStatus();
   }
   std::vector<int> many = InDoubt(all);
+  const int readings_so_far = ranking.readings();
   const double per_reading_ns =
       std::max(1., absl::ToDoubleNanoseconds(took)) / readings_so_far;
   const double affordable =

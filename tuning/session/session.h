@@ -202,8 +202,8 @@ class Session {
   // may be any of more configs: these are read again, and more often, from
   // nothing, and *order is then theirs.
   absl::Status RankMore(const std::vector<int>& all,
-                        const SequentialHalving& ranking, int readings_so_far,
-                        absl::Duration took, std::vector<int>* order);
+                        const SequentialHalving& ranking, absl::Duration took,
+                        std::vector<int>* order);
   // What the search read of each config that worked, by canonical text.
   absl::flat_hash_map<std::string, double> FirstReadings(
       absl::FunctionRef<absl::optional<double>(const proto::Trial&)> value)

@@ -384,13 +384,14 @@ TunedConfigStore& TunedConfigStore::operator=(TunedConfigStore&&) noexcept =
 absl::StatusOr<TunedConfigStore> TunedConfigStore::Load(
     const StoreOptions& options) {
   Impl::Contents contents;
-  for (const TunedFile& file : options.checked_in) {
-    OPTRAIL_ASSIGN_OR_RETURN(const proto::TunedConfigs configs,
-                             ParseTunedConfigs(file.text, file.path));
-    Impl::Merge(configs, /*overlay=*/false, &contents);
-  }
   TunedConfigStore store;
   store.impl_ = std::make_unique<Impl>();
+  for (const TunedFile& file : options.checked_in) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const proto::TunedConfigs configs,
+        ParseTunedConfigs(file.text, file.path, &store.impl_->warnings));
+    Impl::Merge(configs, /*overlay=*/false, &contents);
+  }
   if (!options.overlay_directory.empty()) {
     const auto warn = [&](const absl::Status& status) {
       store.impl_->warnings.push_back(
@@ -403,7 +404,7 @@ absl::StatusOr<TunedConfigStore> TunedConfigStore::Load(
          paths.ok() ? *paths : std::vector<std::string>()) {
       const absl::StatusOr<std::string> text = ReadFile(path);
       const absl::StatusOr<proto::TunedConfigs> configs =
-          text.ok() ? ParseTunedConfigs(*text, path)
+          text.ok() ? ParseTunedConfigs(*text, path, &store.impl_->warnings)
                     : absl::StatusOr<proto::TunedConfigs>(text.status());
       if (configs.ok()) {
         Impl::Merge(*configs, /*overlay=*/true, &contents);

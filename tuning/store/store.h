@@ -121,8 +121,9 @@ struct BestResult {
 class TunedConfigStore {
  public:
   // A file that can't be read is left out and said in warnings(); the others
-  // are used. Fails only if a checked-in file is broken: that is a fault of the
-  // source tree, which `bazel test` shall see.
+  // are used, and of two entries of a key the later one. Fails only if a
+  // checked-in file is broken: that is a fault of the source tree, which `bazel
+  // test` shall see.
   static absl::StatusOr<TunedConfigStore> Load(const StoreOptions& options);
 
   TunedConfigStore();
@@ -147,7 +148,8 @@ class TunedConfigStore {
   // device kind and hardware, sorted.
   std::vector<proto::TunedConfigs> Contents() const;
 
-  // Files that were left out and why.
+  // Files that were left out and why; entries that a later one of the same file
+  // supersedes.
   const std::vector<std::string>& warnings() const;
 
  private:

@@ -173,21 +173,56 @@ absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
   return absl::OkStatus();
 }
 
-// Normalises entries of one kind; none may occur twice.
+// When what wrote it was measured: ids begin with the UTC time. "" of entries
+// that nothing of ours wrote.
+const std::string& SourceOf(const proto::TunedConfig& tuned) {
+  return tuned.session_id();
+}
+const std::string& SourceOf(const proto::BestBackend& best) {
+  return best.run_id();
+}
+
+// Normalises entries of one kind. Two of a key are what a merge of two branches
+// makes, each of which promoted into the file: the later session wins, and
+// `mended` says so. Where that cannot be told, somebody edited the file.
 template <typename Entries>
 absl::Status NormaliseAll(const TextProtoPlace& root, const char* field,
-                          proto::DeviceKind device, Entries* entries) {
-  std::map<EntryKey, int> lines;
+                          proto::DeviceKind device, Entries* entries,
+                          std::vector<std::string>* mended) {
+  std::map<EntryKey, int> first;  // its index
+  std::set<int> superseded;
   for (int i = 0; i < entries->size(); ++i) {
     const TextProtoPlace place = root.Child(field, i);
     OPTRAIL_RETURN_IF_ERROR(Normalise(place, device, entries->Mutable(i)));
-    const auto [it, inserted] =
-        lines.emplace(EntryKeyOf(entries->Get(i)), place.line());
-    if (!inserted) {
-      return place.Error(absl::StrCat(Describe(entries->Get(i)),
-                                      " has two entries, the first in line ",
-                                      it->second));
+    const auto [it, inserted] = first.emplace(EntryKeyOf(entries->Get(i)), i);
+    if (inserted) continue;
+    const int before = it->second;
+    const std::string& earlier = SourceOf(entries->Get(before));
+    const std::string& later = SourceOf(entries->Get(i));
+    const std::string twice = absl::StrCat(
+        Describe(entries->Get(i)), " has two entries, the first in line ",
+        root.Child(field, before).line());
+    const bool same =
+        PrintTextProto(entries->Get(before)) == PrintTextProto(entries->Get(i));
+    if (!same && (earlier.empty() || later.empty() || earlier == later)) {
+      return place.Error(absl::StrCat(
+          twice, ", and nothing tells which is newer: remove one"));
     }
+    const int loser = later > earlier ? before : i;
+    superseded.insert(loser);
+    it->second = loser == i ? before : i;
+    mended->push_back(std::string(
+        place
+            .Error(absl::StrCat(
+                twice, ", as merging two branches leaves them; ",
+                same ? "they are the same"
+                     : absl::StrCat("that of ", std::max(earlier, later),
+                                    ", the later one, is used"),
+                "; `optrail store mend` removes the other"))
+            .message()));
+  }
+  for (auto it = superseded.rbegin(); it != superseded.rend(); ++it) {
+    entries->DeleteSubrange(*it, 1);
   }
   return absl::OkStatus();
 }
@@ -204,11 +239,12 @@ std::string TreePath(absl::string_view folder, absl::string_view hardware) {
 
 // A file must say what its path says; otherwise writing it back would go
 // somewhere else.
-absl::StatusOr<proto::TunedConfigs> ReadTunedFile(const std::string& path,
-                                                  absl::string_view op) {
+absl::StatusOr<proto::TunedConfigs> ReadTunedFile(
+    const std::string& path, absl::string_view op,
+    std::vector<std::string>* mended = nullptr) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   OPTRAIL_ASSIGN_OR_RETURN(proto::TunedConfigs configs,
-                           ParseTunedConfigs(text, path));
+                           ParseTunedConfigs(text, path, mended));
   const absl::string_view stem = absl::StripSuffix(FileNameOf(path), kSuffix);
   if (configs.operator_name() != op || configs.hardware_id() != stem) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -389,18 +425,23 @@ EntryKey EntryKeyOf(const proto::BestBackend& best) {
           best.launch_mode(), best.objective(), best.devices()};
 }
 
-absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(absl::string_view text,
-                                                      absl::string_view path) {
+absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(
+    absl::string_view text, absl::string_view path,
+    std::vector<std::string>* mended) {
+  std::vector<std::string> unsaid;
+  if (mended == nullptr) mended = &unsaid;
   OPTRAIL_ASSIGN_OR_RETURN(auto file,
                            ParseTextProto<proto::TunedConfigs>(text, path));
   proto::TunedConfigs& configs = file.message;
   const absl::Status names = CheckNames(
       configs.operator_name(), configs.hardware_id(), configs.device_kind());
   if (!names.ok()) return file.root().Error(names.message());
-  OPTRAIL_RETURN_IF_ERROR(NormaliseAll(
-      file.root(), "tuned", configs.device_kind(), configs.mutable_tuned()));
-  OPTRAIL_RETURN_IF_ERROR(NormaliseAll(
-      file.root(), "best", configs.device_kind(), configs.mutable_best()));
+  OPTRAIL_RETURN_IF_ERROR(NormaliseAll(file.root(), "tuned",
+                                       configs.device_kind(),
+                                       configs.mutable_tuned(), mended));
+  OPTRAIL_RETURN_IF_ERROR(NormaliseAll(file.root(), "best",
+                                       configs.device_kind(),
+                                       configs.mutable_best(), mended));
   return std::move(configs);
 }
 
@@ -425,9 +466,18 @@ absl::StatusOr<std::vector<proto::TunedConfigs>> ReadOverlay(
   return all;
 }
 
-absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
+namespace {
+
+// A checked-in file, and what was mended to read it.
+struct TreeFile {
+  std::string path;
+  proto::TunedConfigs configs;
+  std::vector<std::string> mended;
+};
+
+absl::StatusOr<std::vector<TreeFile>> ReadTreeFiles(
     const OperatorFolders& folders) {
-  std::vector<proto::TunedConfigs> all;
+  std::vector<TreeFile> all;
   for (const auto& [op, where] : folders.folders()) {
     for (const std::string& folder : where) {
       OPTRAIL_ASSIGN_OR_RETURN(
@@ -442,12 +492,37 @@ absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
             folders.folders().count(configs.operator_name()) != 0) {
           continue;
         }
-        OPTRAIL_ASSIGN_OR_RETURN(configs, ReadTunedFile(path, op));
-        all.push_back(std::move(configs));
+        TreeFile& file = all.emplace_back();
+        file.path = path;
+        OPTRAIL_ASSIGN_OR_RETURN(file.configs,
+                                 ReadTunedFile(path, op, &file.mended));
       }
     }
   }
   return all;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
+    const OperatorFolders& folders) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TreeFile> files, ReadTreeFiles(folders));
+  std::vector<proto::TunedConfigs> all;
+  for (TreeFile& file : files) all.push_back(std::move(file.configs));
+  return all;
+}
+
+absl::StatusOr<std::vector<std::string>> MendTree(
+    const OperatorFolders& folders) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TreeFile> files,
+                           ReadTreeFiles(folders));
+  std::vector<std::string> mended;
+  for (const TreeFile& file : files) {
+    if (file.mended.empty()) continue;
+    OPTRAIL_RETURN_IF_ERROR(WriteTunedFile(file.path, file.configs));
+    mended.insert(mended.end(), file.mended.begin(), file.mended.end());
+  }
+  return mended;
 }
 
 absl::Status WriteOverlay(absl::string_view overlay_directory,

@@ -36,10 +36,14 @@ EntryKey EntryKeyOf(const proto::BestBackend& best);
 template <typename Value>
 using TunedEntries = std::map<EntryKey, Value>;
 
-// Parses and checks one file: canonical shapes and configs, no entry twice.
-// InvalidArgument with file, line, field, value and what was expected.
-absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(absl::string_view text,
-                                                      absl::string_view path);
+// Parses and checks one file: canonical shapes and configs. Of two entries of a
+// key, as merging two branches leaves them, the one of the later session (or
+// run) is returned, and `mended` gets a line about it.
+// InvalidArgument with file, line, field, value and what was expected; also for
+// two entries of a key that do not tell which is later.
+absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(
+    absl::string_view text, absl::string_view path,
+    std::vector<std::string>* mended = nullptr);
 
 // Sorted, one entry per block, with a header comment; ParseTunedConfigs reads
 // it back.
@@ -51,6 +55,11 @@ std::string FormatTunedConfigs(proto::TunedConfigs configs);
 absl::StatusOr<std::vector<proto::TunedConfigs>> ReadOverlay(
     absl::string_view directory);
 absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
+    const OperatorFolders& folders);
+
+// Writes the checked-in files anew that have two entries of a key, without the
+// earlier one. Returns a line for each that went.
+absl::StatusOr<std::vector<std::string>> MendTree(
     const OperatorFolders& folders);
 
 // Adds an entry to the overlay, replacing one of the same key: shape, threads

@@ -291,9 +291,12 @@ TEST(StoreFilesTest, ErrorsNameLineAndField) {
   const std::string good =
       "tuned { shape: 'n=1/f32' config: 'u=1' threads: 1 cache_mode: HOT }\n";
   EXPECT_EQ(error(good), "");
-  EXPECT_THAT(error(good + good),
-              HasSubstr("hw.textproto:5:1: shape n=1/f32, threads 1, hot has "
-                        "two entries, the first in line 4"));
+  EXPECT_THAT(
+      error(good + "tuned { shape: 'n=1/f32' config: 'u=2' threads: 1 "
+                   "cache_mode: HOT session_id: '20261122T231921Z-d2b6' }\n"),
+      HasSubstr("hw.textproto:5:1: shape n=1/f32, threads 1, hot has two "
+                "entries, the first in line 4, and nothing tells which is "
+                "newer: remove one"));
   EXPECT_THAT(error("tuned { shape: 'n=x/f32' config: 'u=1' threads: 1 }"),
               HasSubstr("hw.textproto:4:9: dimension \"n\""));
   EXPECT_THAT(error("tuned { shape: 'n=1/f32' config: 'u' threads: 1 }"),
@@ -306,6 +309,56 @@ TEST(StoreFilesTest, ErrorsNameLineAndField) {
                               .status()
                               .message()),
               HasSubstr("operator_name is \"../../etc\""));
+}
+
+// As git leaves a file into which two branches promoted.
+TEST(StoreFilesTest, OfTwoEntriesOfAKeyTheLaterSessionWins) {
+  const std::string head =
+      "operator_name: 'softmax'\nhardware_id: 'hw'\ndevice_kind: CPU\n";
+  const auto entry = [](const std::string& u, const std::string& session) {
+    return absl::StrCat("tuned { shape: 'n=1/f32' config: 'u=", u,
+                        "' threads: 1 cache_mode: HOT session_id: '", session,
+                        "' }\n");
+  };
+  const std::string old = entry("1", "20261122T231921Z-aaaa");
+  const std::string late = entry("2", "20261123T001921Z-1111");
+  const std::string later = entry("3", "20261123T011921Z-0000");
+  for (const std::string& text :
+       {old + late + later, later + old + late, late + later + old}) {
+    std::vector<std::string> mended;
+    const auto configs = ParseTunedConfigs(head + text, "f", &mended);
+    ASSERT_TRUE(configs.ok()) << configs.status();
+    ASSERT_EQ(configs->tuned_size(), 1);
+    EXPECT_EQ(configs->tuned(0).config(), "u=3");
+    EXPECT_THAT(mended, SizeIs(2));
+    EXPECT_THAT(mended[0], HasSubstr("f:5:1: shape n=1/f32"));
+    EXPECT_THAT(mended[0], HasSubstr("`optrail store mend`"));
+  }
+  // The same twice is no contradiction; a session that says two things is.
+  EXPECT_EQ(ParseTunedConfigs(head + old + old, "f")->tuned_size(), 1);
+  EXPECT_FALSE(
+      ParseTunedConfigs(head + old + entry("2", "20261122T231921Z-aaaa"), "f")
+          .ok());
+
+  // Commands run, and say it.
+  StoreOptions options;
+  options.checked_in = {{"f", head + old + late}};
+  const auto store = TunedConfigStore::Load(options);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_THAT(store->warnings(), SizeIs(1));
+
+  const std::string tree = FreshDirectory("mended_tree");
+  const std::string path = JoinPath(tree, "x/tuned/hw.textproto");
+  ASSERT_TRUE(CreateDirectories(DirectoryOf(path)).ok());
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(tree, "x/BUILD"),
+                                  "operator(name = \"softmax\")")
+                  .ok());
+  ASSERT_TRUE(WriteFileAtomically(path, head + old + later).ok());
+  const auto folders = OperatorFolders::Find(tree);
+  EXPECT_THAT(*MendTree(*folders), SizeIs(1));
+  EXPECT_THAT(*MendTree(*folders), SizeIs(0));
+  EXPECT_THAT(*ReadFile(path), HasSubstr("u=3"));
+  EXPECT_THAT(*ReadFile(path), ::testing::Not(HasSubstr("u=1")));
 }
 
 TEST(StoreFilesTest, WritesSortedAndReplacesTheSameEntry) {

@@ -32,15 +32,10 @@ class CudaInvocation : public Invocation {
     OPTRAIL_RETURN_IF_ERROR(driver_.Check(
         driver_.ModuleGetFunction(&function_, module, plan_.function.c_str()),
         absl::StrCat("cuModuleGetFunction ", plan_.function)));
-    if (plan_.dynamic_shared_bytes > 0) {
-      const absl::Status shared = driver_.Check(
-          driver_.FuncSetAttribute(
-              function_,
-              static_cast<int>(FunctionAttribute::kMaxDynamicSharedBytes),
-              static_cast<int>(plan_.dynamic_shared_bytes)),
-          absl::StrCat(plan_.dynamic_shared_bytes,
-                       " bytes of dynamic shared memory"));
-      if (!shared.ok()) return absl::InvalidArgumentError(shared.message());
+    if (const absl::Status shared =
+            device_.AllowShared(function_, plan_.dynamic_shared_bytes);
+        !shared.ok()) {
+      return absl::InvalidArgumentError(shared.message());
     }
     if (plan_.cluster > 8) {
       OPTRAIL_RETURN_IF_ERROR(driver_.Check(

@@ -164,6 +164,18 @@ absl::StatusOr<Module> CudaDevice::Load(const std::string& code) {
   return loaded;
 }
 
+absl::Status CudaDevice::AllowShared(Function function, int64_t bytes) {
+  int64_t& allowed = shared_bytes_[function];
+  if (bytes <= allowed) return absl::OkStatus();
+  OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+      driver_.FuncSetAttribute(
+          function, static_cast<int>(FunctionAttribute::kMaxDynamicSharedBytes),
+          static_cast<int>(bytes)),
+      absl::StrCat(bytes, " bytes of dynamic shared memory")));
+  allowed = bytes;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<char*> CudaDevice::Scratch(size_t size_bytes) {
   if (scratch_ == nullptr || scratch_->size_bytes() < size_bytes) {
     scratch_.reset();

@@ -64,6 +64,11 @@ class CudaDevice : public Device {
   // while another process opens a context loading and unloading wait for it.
   absl::StatusOr<Module> Load(const std::string& code);
 
+  // A function may be launched with so much dynamic shared memory from now on,
+  // and with as much as anybody allowed it before: configs of the same code
+  // that ask for different amounts are measured in turns.
+  absl::Status AllowShared(Function function, int64_t bytes);
+
   // Memory for one use at a time, kept for the next: allocating takes longer
   // than most kernels. Valid until the next call that asks for more; one that
   // does not has the same.
@@ -96,7 +101,8 @@ class CudaDevice : public Device {
   std::unique_ptr<Buffer> flush_;      // made when it is first needed
   std::unique_ptr<Buffer> scratch_;    // the largest so far
   std::unique_ptr<Buffer> workspace_;  // likewise, unless it is taken
-  absl::flat_hash_map<std::string, Module> modules_;  // by their code
+  absl::flat_hash_map<std::string, Module> modules_;     // by their code
+  absl::flat_hash_map<Function, int64_t> shared_bytes_;  // that are allowed
   absl::StatusOr<Turns> turns_ = absl::UnavailableError("not asked");
   absl::StatusOr<Nvml> nvml_ = absl::UnavailableError("not asked");
   std::unique_ptr<GpuWatch> watch_;  // uses these two

@@ -363,6 +363,26 @@ TEST_F(CudaDeviceTest, CodeIsLoadedOnce) {
   }
 }
 
+// Configs of the same code that are measured in turns, each in a graph.
+TEST_F(CudaDeviceTest, WhoeverComesLaterTakesNobodysSharedMemory) {
+  const Driver& driver = device_->driver();
+  Module module = nullptr;
+  Function function = nullptr;
+  ASSERT_EQ(driver.ModuleLoadData(&module, ""), 0);
+  ASSERT_EQ(driver.ModuleGetFunction(&function, module, "nothing"), 0);
+  const auto launch = [&](unsigned shared_bytes) {
+    void* first = nullptr;
+    void* parameters[] = {&first};
+    return driver.LaunchKernel(function, 1, 1, 1, 1, 1, 1, shared_bytes,
+                               device_->stream(), parameters, nullptr);
+  };
+  EXPECT_NE(launch(200'000), 0);
+  EXPECT_TRUE(device_->AllowShared(function, 200'000).ok());
+  EXPECT_TRUE(device_->AllowShared(function, 100'000).ok());
+  EXPECT_EQ(launch(200'000), 0);
+  EXPECT_NE(launch(200'001), 0);
+}
+
 // Another process, of another session, with a device of its own.
 TEST_F(CudaDeviceTest, TwoProcessesTakeTurnsAndAreNoDisturbance) {
   int told[2];

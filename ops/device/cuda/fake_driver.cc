@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +29,7 @@ struct Clock {
 };
 Clock fake;
 std::map<Address, size_t> allocated;
+std::map<void*, unsigned> dynamic_shared;  // that a function may ask for
 
 constexpr long long kLaunchNs = 10'000;
 
@@ -156,12 +158,16 @@ FAKE(cuFuncGetAttribute, int* value, int, void*) {
   *value = 1;
   return 0;
 }
-FAKE(cuFuncSetAttribute, void*, int, int) {
+FAKE(cuFuncSetAttribute, void* function, int attribute, int value) {
+  if (attribute == 8) dynamic_shared[function] = value;
   return Scripted("cuFuncSetAttribute");
 }
 FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned grid_y, unsigned,
-     unsigned, unsigned, unsigned, unsigned, void*, void** parameters, void**) {
+     unsigned, unsigned, unsigned, unsigned shared, void*, void** parameters,
+     void**) {
   if (const int code = Scripted("cuLaunchKernel"); code != 0) return code;
+  // 48 KiB need no attribute.
+  if (shared > std::max(48u << 10, dynamic_shared[function])) return 1;
   if (fake.capturing) {
     ++fake.captured;
     return 0;
