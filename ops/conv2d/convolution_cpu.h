@@ -44,11 +44,16 @@ inline void CopyValues(const float* x, int64_t count, float* to) {
 inline void CopyValues(const uint16_t* x, int64_t count, float* to) {
   Widen(x, 1, count, count, to, count);
 }
+inline void CopyValues(const uint16_t* x, int64_t count, uint16_t* to) {
+  std::memcpy(to, x, count * sizeof(uint16_t));
+}
 
-// Steps [step, step + steps) of rows [row, row + rows) of the left factor.
-template <class T>
+// Steps [step, step + steps) of rows [row, row + rows) of the left factor,
+// which come to lie `stride` apart.
+template <class T, class To>
 void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
-                  int64_t rows, int64_t step, int64_t steps, float* to) {
+                  int64_t rows, int64_t step, int64_t steps, int64_t stride,
+                  To* space) {
   const int64_t line_depth = size.s * size.c;
   for (int64_t i = row; i < row + rows; ++i) {
     const int64_t q = i % size.q;
@@ -58,6 +63,7 @@ void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
     // Of the filter's columns those that lie inside the image.
     const int64_t begin = std::clamp<int64_t>(-col, 0, size.s);
     const int64_t end = std::clamp<int64_t>(size.w - col, begin, size.s);
+    To* to = space + (i - row) * stride;
     for (int64_t at = step; at < step + steps;) {
       const int64_t r = at / line_depth;
       const int64_t line = p * size.stride + r - size.padding;
@@ -69,13 +75,13 @@ void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
           inside ? std::clamp(begin * size.c, first, last) : last;
       const int64_t after =
           inside ? std::clamp(end * size.c, copied, last) : last;
-      std::fill_n(to, copied - first, 0.0f);
+      std::fill_n(to, copied - first, To{});
       if (after > copied) {
         CopyValues(
             x + ((image * size.h + line) * size.w + col) * size.c + copied,
             after - copied, to + copied - first);
       }
-      std::fill_n(to + after - first, last - after, 0.0f);
+      std::fill_n(to + after - first, last - after, To{});
       to += last - first;
       at += last - first;
     }
@@ -141,7 +147,8 @@ class ConvolutionInPlace {
       plan.last_lacks_ = beyond * size.c;
     }
     plan.prefetch_y_ =
-        PrefetchPays(size.rows() * size.k, plan.filter_rows_ * line_depth);
+        PrefetchPays(size.rows() * size.k, plan.filter_rows_ * line_depth,
+                     device.hardware().l2_bytes());
     const int64_t lines = (plan.task_lines_ - 1) * size.stride + size.r;
     plan.filters_at_ =
         WholeLines(plan.copies_lines() ? lines * plan.width() : 0);
@@ -706,7 +713,7 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
                 if (size.is_product()) {
                   return BlockView{all.x + row * depth, depth};
                 }
-                GatherPixels(size, all.x, row, rows, 0, depth, space);
+                GatherPixels(size, all.x, row, rows, 0, depth, depth, space);
                 return BlockView{space, depth};
               },
               [&](int64_t, int64_t column) {
@@ -736,8 +743,8 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
           tasks.Run(
               device,
               [&](int64_t row, int64_t rows, int64_t step, int64_t steps,
-                  float* to) {
-                GatherPixels(size, all.x, row, rows, step, steps, to);
+                  int64_t stride, auto* to) {
+                GatherPixels(size, all.x, row, rows, step, steps, stride, to);
               },
               all.weights, all.y, all.epilogue);
         },

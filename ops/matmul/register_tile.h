@@ -53,6 +53,7 @@ struct RegisterTile {
   int rows = 0;
   int columns = 0;  // floats: vectors times the lanes of this machine's SIMD
   int k_unroll = 0;
+  bool of_pairs = false;  // FindPairTile's
   // Both read all rows of the tile from A and all columns from B. nullptr if
   // this machine has too few registers for the tile.
   TileFunction columns_of_a = nullptr;
@@ -93,6 +94,19 @@ inline RegisterTile FindRegisterTile(int rows, int vectors, int k_unroll) {
 
 // SIMD lanes of single precision on this machine.
 int TileLanes();
+
+// The tile whose elements of A and B are pairs of bfloat16, two steps of k of
+// which an instruction (AVX512_BF16) multiplies and adds to a float of C: k,
+// lda and ldb count pairs. Denormals are taken for 0. `plain_a` is nullptr
+// where this machine has no such instruction, too.
+RegisterTile FindPairTile(int rows, int vectors);
+
+// One of the same kind.
+inline RegisterTile FindTileLike(const RegisterTile& tile, int rows,
+                                 int vectors) {
+  return tile.of_pairs ? FindPairTile(rows, vectors)
+                       : FindRegisterTile(rows, vectors, tile.k_unroll);
+}
 
 }  // namespace optrail::ops
 
