@@ -224,7 +224,9 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
   const int64_t column_panels = CeilDiv(block.n, tiles.columns);
   const int64_t whole_rows = block.m / tiles.rows;
   const int64_t whole_columns = block.n / tiles.columns;
-  const bool finishes = !epilogue.changes_nothing();
+  // Tiles do the rest while their sums are in registers.
+  const bool finishes =
+      epilogue.scale != nullptr || epilogue.activation == Activation::kGelu;
   const int64_t most_tiles = finishes && !blocking.a_panel_stays
                                  ? MostTilesToFinish(tiles.rows, ldc)
                                  : kMostTiles;
@@ -233,6 +235,7 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
   call.k = block.k;
   call.ldc = ldc;
   call.accumulate = accumulate;
+  call.relu = !finishes && epilogue.activation == Activation::kRelu;
   call.prefetch_c = blocking.prefetch_c;
   call.prefetch = blocking.prefetch;
 
@@ -250,10 +253,12 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                       ? a.panel(i + 1)
                       : nullptr;
     (next_a.is_near() ? next_b : next_a).PrefetchDuring(call);
+    const Epilogue ending = epilogue.From(j * tiles.columns);
+    call.shift = finishes ? nullptr : ending.shift;
     multiply(call);
     if (finishes) {
       const bool down = call.a_step != 0;
-      ScaleShiftActivate(epilogue.From(j * tiles.columns), call.c,
+      ScaleShiftActivate(ending, call.c,
                          down ? call.rows * call.tiles : call.rows,
                          down ? call.columns : call.columns * call.tiles, ldc);
     }

@@ -124,6 +124,28 @@ HWY_INLINE void AddOuterProduct(const Values& a, int u,
   }
 }
 
+// NaN stays.
+HWY_INLINE V Relu(V v) {
+  return hn::IfThenZeroElse(hn::Lt(v, hn::Zero(D())), v);
+}
+
+// C = or += all of the tile.
+template <bool kAccumulate, bool kRelu, int kRows, int kVectors>
+HWY_INLINE void Store(const TileCall& call, float* c,
+                      const V (&acc)[kRows][kVectors]) {
+  const D d;
+  const int64_t lanes = hn::Lanes(d);
+  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+    float* const row = c + i * call.ldc;
+    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+      V sum = acc[i][j];
+      if (kAccumulate) sum = hn::Add(sum, hn::LoadU(d, row + j * lanes));
+      if (kRelu) sum = Relu(sum);
+      hn::StoreU(sum, d, row + j * lanes);
+    }
+  }
+}
+
 // C = or += the tile, as far as C goes.
 template <int kRows, int kVectors>
 HWY_INLINE void StoreEdge(const TileCall& call, M last,
@@ -135,15 +157,13 @@ HWY_INLINE void StoreEdge(const TileCall& call, M last,
     float* const c = call.c + i * call.ldc;
     OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
       float* const to = c + j * lanes;
+      V sum = acc[i][j];
       if (j < kVectors - 1) {
-        hn::StoreU(
-            call.accumulate ? hn::Add(acc[i][j], hn::LoadU(d, to)) : acc[i][j],
-            d, to);
+        if (call.accumulate) sum = hn::Add(sum, hn::LoadU(d, to));
+        hn::StoreU(call.relu ? Relu(sum) : sum, d, to);
       } else {
-        hn::BlendedStore(call.accumulate
-                             ? hn::Add(acc[i][j], hn::MaskedLoad(last, d, to))
-                             : acc[i][j],
-                         last, d, to);
+        if (call.accumulate) sum = hn::Add(sum, hn::MaskedLoad(last, d, to));
+        hn::BlendedStore(call.relu ? Relu(sum) : sum, last, d, to);
       }
     }
   }
@@ -170,10 +190,16 @@ void MultiplyTiles(const TileCall& call) {
 
   for (int64_t tile = 0; tile < call.tiles; ++tile) {
     V acc[kRows][kVectors];
-    OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-        acc[i][j] = hn::Zero(d);
-      }
+    const float* const shift =
+        call.shift == nullptr
+            ? nullptr
+            : call.shift + (call.a_step != 0 ? 0 : tile * kVectors * lanes);
+    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+      const V first = shift == nullptr ? hn::Zero(d)
+                      : j < kVectors - 1
+                          ? hn::LoadU(d, shift + j * lanes)
+                          : hn::MaskedLoad(last, d, shift + j * lanes);
+      OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) acc[i][j] = first;
     }
     float* const c_tile = call.c + tile * call.c_step;
     int64_t turns = turns_per_row;
@@ -244,18 +270,12 @@ void MultiplyTiles(const TileCall& call) {
       StoreEdge(call, last, acc);
       return;
     }
-    OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-      float* const c = c_tile + i * call.ldc;
-      if (call.accumulate) {
-        OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-          const V sum = hn::Add(acc[i][j], hn::LoadU(d, c + j * lanes));
-          hn::StoreU(sum, d, c + j * lanes);
-        }
-      } else {
-        OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-          hn::StoreU(acc[i][j], d, c + j * lanes);
-        }
-      }
+    if (call.relu) {
+      call.accumulate ? Store<true, true>(call, c_tile, acc)
+                      : Store<false, true>(call, c_tile, acc);
+    } else {
+      call.accumulate ? Store<true, false>(call, c_tile, acc)
+                      : Store<false, false>(call, c_tile, acc);
     }
   }
 }

@@ -30,9 +30,12 @@ struct TileCall {
   int64_t rows = 0;
   int64_t columns = 0;
   bool accumulate = false;  // C += instead of C =
+  // The sums begin with these, of the tile's columns; nullptr: with 0.
+  const float* shift = nullptr;
+  bool relu = false;  // what is below 0 in the end becomes 0
   // Where whole tiles follow each other: floats from what belongs to one to
   // what belongs to the next. next_a moves with A, and is that of the first
-  // tile alone if that stays.
+  // tile alone if that stays; shift moves with B.
   int64_t tiles = 1;
   int64_t a_step = 0;
   int64_t b_step = 0;
