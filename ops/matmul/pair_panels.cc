@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "ops/lib/blocks.h"
 #include "ops/matmul/register_tile.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -50,6 +51,31 @@ void PackForTarget(int64_t width, int64_t columns, int64_t k, const uint16_t* b,
   }
 }
 
+void RoundForTarget(const float* x, int64_t rows, int64_t cols, int64_t ldx,
+                    uint16_t* y, int64_t ldy) {
+#if HWY_TARGET == HWY_AVX3
+  const D d;
+  const int64_t lanes = hn::Lanes(d);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; c += lanes) {
+      const int64_t left = std::min(lanes, cols - c);
+      const M mask = hn::FirstN(d, static_cast<size_t>(left));
+      const V v = hn::MaskedLoad(mask, d, x + r * ldx + c);
+      hn::Vec<D16> narrow;
+      asm("vcvtneps2bf16 %1, %0" : "=v"(narrow.raw) : "v"(v.raw));
+      if (left == lanes) {
+        hn::StoreU(narrow, D16(), y + r * ldy + c);
+      } else {
+        hn::BlendedStore(narrow, hn::FirstN(D16(), static_cast<size_t>(left)),
+                         D16(), y + r * ldy + c);
+      }
+    }
+  }
+#else
+  RoundToBf16(x, rows, cols, ldx, y, ldy);
+#endif
+}
+
 }  // namespace
 }  // namespace optrail::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -59,6 +85,7 @@ namespace optrail::ops {
 namespace {
 
 HWY_EXPORT(PackForTarget);
+HWY_EXPORT(RoundForTarget);
 
 // The shortest of some calls.
 double SecondsOf(const RegisterTile& tile) {
@@ -104,6 +131,11 @@ void PackPairPanels(int64_t width, int64_t columns, int64_t k,
                     const uint16_t* b, int64_t ldb, int64_t step,
                     float* panels) {
   HWY_DYNAMIC_DISPATCH(PackForTarget)(width, columns, k, b, ldb, step, panels);
+}
+
+void RoundPairSums(const float* x, int64_t rows, int64_t cols, int64_t ldx,
+                   uint16_t* y, int64_t ldy) {
+  HWY_DYNAMIC_DISPATCH(RoundForTarget)(x, rows, cols, ldx, y, ldy);
 }
 
 }  // namespace optrail::ops

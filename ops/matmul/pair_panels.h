@@ -20,6 +20,11 @@ void PackPairPanels(int64_t width, int64_t columns, int64_t k,
                     const uint16_t* b, int64_t ldb, int64_t step,
                     float* panels);
 
+// RoundToBf16 (blocks.h) by an instruction of those that have pairs, which
+// takes denormals for 0.
+void RoundPairSums(const float* x, int64_t rows, int64_t cols, int64_t ldx,
+                   uint16_t* y, int64_t ldy);
+
 }  // namespace optrail::ops
 
 #endif  // OPTRAIL_OPS_MATMUL_PAIR_PANELS_H_

@@ -240,7 +240,8 @@ class WidenedTasks {
             a.data, a.stride, b.data, b.stride, block, columns, space,
             /*accumulate=*/p > 0, last ? epilogue : Epilogue());
         if (last) {
-          RoundToBf16(block, count, columns, columns, c + i * size_.n, size_.n);
+          (pairs_ ? RoundPairSums : RoundToBf16)(block, count, columns, columns,
+                                                 c + i * size_.n, size_.n);
         }
       }
     }
