@@ -153,8 +153,8 @@ class ConvolutionInPlace {
         size.padding > size.stride || size.padding + beyond > size.s ||
         (size.padding > 0 &&
          (size.c < kFewChannels || (plan.pairs_ && size.c % 2 != 0)));
-    plan.copies_lines_ = plan.has_border_ || (kRounds && !plan.pairs_) ||
-                         (plan.pairs_ && size.c % 2 != 0);
+    plan.copies_lines_ =
+        plan.has_border_ || (plan.pairs_ ? size.c % 2 != 0 : kRounds);
     if (!plan.has_border_) {
       plan.first_lacks_ = plan.Elements(size.padding * size.c);
       plan.last_lacks_ = plan.Elements(beyond * size.c);
@@ -743,20 +743,38 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       const ProductTasks::Cut& cut, CpuDevice& device) {
     OPTRAIL_ASSIGN_OR_RETURN(const WidenedTasks tasks,
                              WidenedTasks::Plan(blocking, cut, device));
-    return MakeInvocation(
-        [=, &device](absl::Span<void* const> operands) {
+    const auto run = [=, &device](const Operands<uint16_t>& all,
+                                  const WidenedTasks::Right& filters) {
+      if (size.is_product()) {
+        tasks.Run(device, all.x, filters, all.y, all.epilogue);
+        return;
+      }
+      tasks.Run(
+          device,
+          [&](int64_t row, int64_t rows, int64_t step, int64_t steps,
+              int64_t stride, auto* to) {
+            GatherPixels(size, all.x, row, rows, step, steps, stride, to);
+          },
+          filters, all.y, all.epilogue);
+    };
+    if (!tasks.keeps()) {
+      return MakeInvocation(
+          [=](absl::Span<void* const> operands) {
+            const Operands<uint16_t> all(operands);
+            run(all, all.weights);
+          },
+          tasks.workspaces());
+    }
+    const auto panels =
+        std::make_shared<PackedOperand>(device, tasks.KeptFloats());
+    return MakePackingInvocation(
+        [=](absl::Span<void* const> operands) {
           const Operands<uint16_t> all(operands);
-          if (size.is_product()) {
-            tasks.Run(device, all.x, all.weights, all.y, all.epilogue);
-            return;
-          }
-          tasks.Run(
-              device,
-              [&](int64_t row, int64_t rows, int64_t step, int64_t steps,
-                  int64_t stride, auto* to) {
-                GatherPixels(size, all.x, row, rows, step, steps, stride, to);
-              },
-              all.weights, all.y, all.epilogue);
+          tasks.Keep(all.weights, panels->Keep(all.weights));
+        },
+        [=](absl::Span<void* const> operands) {
+          const Operands<uint16_t> all(operands);
+          run(all, panels->Find(all.weights));
         },
         tasks.workspaces());
   }
