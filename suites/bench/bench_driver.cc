@@ -172,7 +172,15 @@ absl::StatusOr<std::unique_ptr<BenchJournal>> OpenJournal(
   absl::StatusOr<std::unique_ptr<BenchJournal>> journal = BenchJournal::Open(
       JoinPath(context.state, "bench"), IdentityOf(cases, run, options), header,
       options.resume);
-  if (!journal.ok() && options.resume) return journal.status();
+  if (!journal.ok() && options.resume) {
+    return absl::Status(
+        journal.status().code(),
+        absl::StrCat(journal.status().message(),
+                     absl::IsFailedPrecondition(journal.status())
+                         ? "; next: let it end, or measure anew"
+                         : "; next: measure anew",
+                     ", without --resume"));
+  }
   if (!journal.ok()) {
     std::cerr << "note: not kept, should this be interrupted: "
               << journal.status().message() << "\n";
@@ -186,8 +194,9 @@ absl::StatusOr<std::unique_ptr<BenchJournal>> OpenJournal(
               << (options.resume ? "" : "; --resume would have gone on")
               << "\n";
   } else if (options.resume) {
-    std::cerr << "note: nothing to resume: no interrupted command had these "
-                 "benchmarks, configs and settings\n";
+    std::cerr << "note: nothing to resume: no interrupted command of this "
+                 "binary at this commit had these benchmarks, configs and "
+                 "settings\n";
   }
   return journal;
 }
