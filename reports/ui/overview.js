@@ -261,7 +261,7 @@ function tunedSection() {
   const pairs = [...report.overview.pairs].sort((a, b) => b[4] - a[4]);
   if (pairs.length === 0) return null;
   const largest = Math.max(...pairs.map(pair => pair[4]), 1);
-  const row = ([, tunedIndex, defaultTime, tunedTime, speedup]) => {
+  const row = ([, tunedIndex, defaultTime, tunedTime, speedup, same]) => {
     const series = report.series[tunedIndex];
     return el(
         'tr', {},
@@ -275,9 +275,15 @@ function tunedSection() {
         el('td', {class: 'hide-narrow'}, data(hardwareOf(series))),
         el('td', {class: 'num'}, amount(defaultTime, 'ns')),
         el('td', {class: 'num'}, amount(tunedTime, 'ns')),
-        el('td', {}, el('span', {class: 'with-meter'},
-                        el('span', {}, times(speedup)),
-                        meter(speedup / largest, speedup < 0.99))),
+        el('td', {},
+           same ?
+               el('span', {
+                 class: 'muted',
+                 title: 'Tuning kept the default: the times differ by noise.',
+               }, 'same config') :
+               el('span', {class: 'with-meter'},
+                  el('span', {}, times(speedup)),
+                  meter(speedup / largest, speedup < 0.99))),
         el('td', {class: 'hide-narrow'},
            isNumber(series.f) ?
                el('span', {class: 'with-meter'},
