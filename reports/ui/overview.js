@@ -223,8 +223,14 @@ function matrixSection() {
       'tr', {}, el('th', {scope: 'row'}, data(report.operators[o])),
       used.map(h => {
         const cell = cells.find(each => each.o === o && each.h === h);
-        return el('td', {}, cell ? matrixCell(cell) :
-                                   el('span', {class: 'none'}, 'not measured'));
+        return el(
+            'td',
+            {
+              class: cell ? '' : 'absent',
+              'data-hardware': clean(report.hardware[h].id),
+            },
+            cell ? matrixCell(cell) :
+                   el('span', {class: 'none'}, 'not measured'));
       }));
   const shown = 30;
   const body = el('tbody', {}, operators.slice(0, shown).map(row));
