@@ -312,10 +312,9 @@ absl::Status Worker::CheckLaterCall(uint64_t input_seed,
                            RunChecked(input_seed, invocation));
   const absl::StatusOr<double> error = results.Compare();
   if (error.ok()) return absl::OkStatus();
-  return absl::Status(
-      error.status().code(),
-      absl::StrCat("right at first, but after it was timed, ",
-                   error.status().message()));
+  return absl::Status(error.status().code(),
+                      absl::StrCat("right at first, but after it was timed, ",
+                                   error.status().message()));
 }
 
 absl::StatusOr<std::unique_ptr<ops::Timer>> Worker::MakeTimer(
