@@ -13,6 +13,7 @@
 //
 // The sources are STEM_hopper.cu and STEM_mma.cu, the space has the knobs
 //   kernel (mma, hopper), tile_m, tile_n, stages, group, split_k.
+// batched_matmul's hopper kernel takes the rows of all products as one product's.
 
 #include <algorithm>
 #include <cstdint>
@@ -36,6 +37,7 @@ class ProductCuda : public cuda::CudaBackend {
   struct Size {
     int64_t m, n, k;
     int64_t vector;  // elements of x that lie together: they divide k
+    int64_t batch = 1;  // of such products
   };
 
   explicit ProductCuda(std::string stem) : stem_(std::move(stem)) {}
@@ -55,7 +57,7 @@ class ProductCuda : public cuda::CudaBackend {
                               : Mma(size, VectorOfW(shape, size), config);
     plan.defines.push_back(absl::StrCat("ELEMENT=", element.code));
     plan.defines.push_back(InputOf(element));
-    AddDefines(shape, &plan.defines);
+    AddDefines(shape, config, &plan.defines);
     return plan;
   }
 
@@ -72,8 +74,11 @@ class ProductCuda : public cuda::CudaBackend {
   // Blocks of a cluster that share the steps of a tile, for sources that are
   // OPTRAIL_CLUSTER (product_hopper.cuh).
   virtual int64_t Cluster(const proto::Config& config) const { return 1; }
+  // Blocks below each other, of a cluster too, that load w for each other.
+  virtual int64_t ClusterRows(const proto::Config& config) const { return 1; }
   // What the sources need beside the knobs.
   virtual void AddDefines(const proto::Shape& shape,
+                          const proto::Config& config,
                           std::vector<std::string>* defines) const = 0;
 
   static bool IsHopper(const proto::Config& config) {
@@ -96,8 +101,8 @@ class ProductCuda : public cuda::CudaBackend {
 
   // How tiles are walked; for Hopper where parts of sums meet, behind counters,
   // which come second.
-  static void AddWalk(const Size& size, const proto::Config& config,
-                      void* workspace, cuda::CudaArguments* arguments) {
+  void AddWalk(const Size& size, const proto::Config& config, void* workspace,
+               cuda::CudaArguments* arguments) const {
     const auto group = static_cast<int>(cuda::Knob(config, "group"));
     if (!IsHopper(config)) {
       arguments->Add(group);
@@ -119,9 +124,11 @@ class ProductCuda : public cuda::CudaBackend {
   // Tiles in shared memory begin at multiples of this.
   static constexpr int64_t kAlign = 1024;
 
-  static int64_t Tiles(const Size& size, const proto::Config& config) {
-    return CeilDiv(size.m, cuda::Knob(config, "tile_m")) *
-           CeilDiv(size.n, cuda::Knob(config, "tile_n"));
+  // Of all products, those that clusters add below included.
+  int64_t Tiles(const Size& size, const proto::Config& config) const {
+    const int64_t rows = ClusterRows(config);
+    return size.batch * CeilDiv(size.m, cuda::Knob(config, "tile_m") * rows) *
+           rows * CeilDiv(size.n, cuda::Knob(config, "tile_n"));
   }
   // One for each consumer.
   static int64_t CounterBytes(int64_t tiles, const proto::Config& config) {
@@ -136,7 +143,7 @@ class ProductCuda : public cuda::CudaBackend {
     const int64_t split_k = cuda::Knob(config, "split_k");
     const int64_t consumers = tile_m / 64;
     const int64_t tiles = Tiles(size, config);
-    const int64_t cluster = Cluster(config);
+    const int64_t cluster = Cluster(config), rows = ClusterRows(config);
     cuda::CudaPlan plan;
     plan.source = absl::StrCat(stem_, "_hopper.cu");
     plan.function = stem_;
@@ -144,12 +151,13 @@ class ProductCuda : public cuda::CudaBackend {
     plan.defines = {absl::StrCat("CONSUMERS=", consumers),
                     absl::StrCat("BN=", tile_n),
                     absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0),
-                    absl::StrCat("CLUSTER=", cluster)};
-    plan.cluster = static_cast<int>(cluster);
+                    absl::StrCat("CLUSTER=", cluster),
+                    absl::StrCat("CLUSTER_M=", rows)};
+    plan.cluster = static_cast<int>(cluster * rows);
     plan.grid_x = static_cast<unsigned>(
         cluster > 1 ? tiles * cluster
-                    : std::min<int64_t>(std::max(1, hardware.cores()),
-                                        tiles * split_k));
+                    : std::min(std::max<int64_t>(1, hardware.cores() / rows) * rows,
+                               tiles * split_k));
     plan.block_x = static_cast<unsigned>(128 * (consumers + 1));
     // Two tiles of results for each consumer.
     plan.dynamic_shared_bytes = static_cast<unsigned>(
@@ -181,7 +189,9 @@ class ProductCuda : public cuda::CudaBackend {
                     absl::StrCat("STAGES=", cuda::Knob(config, "stages")),
                     absl::StrCat("VECTOR_A=", size.vector),
                     absl::StrCat("VECTOR_B=", vector_w)};
-    plan.grid_x = static_cast<unsigned>(Tiles(size, config));
+    plan.grid_x = static_cast<unsigned>(CeilDiv(size.m, tile_m) *
+                                        CeilDiv(size.n, tile_n));
+    plan.grid_y = static_cast<unsigned>(size.batch);
     plan.block_x = static_cast<unsigned>(warps_m * warps_n * 32);
     plan.dynamic_shared_bytes = static_cast<unsigned>(
         cuda::Knob(config, "stages") * 2 *

@@ -19,7 +19,11 @@
 //   CLUSTER 1|2|4, by default 1: the same by blocks of a cluster, whose sums meet
 //   in shared memory. A block has one tile then, and BN is a multiple of
 //   64 * CLUSTER. Kernels say OPTRAIL_CLUSTER after their launch bounds.
+//   CLUSTER_M 1|2, by default 1: blocks below each other, of a cluster, that load
+//   tiles of w for each other (LoadW); BN is a multiple of 64 * CLUSTER_M.
 //   TRANSPOSED_X, TRANSPOSED_W 0|1, by default 0: x lies as [64][m], w as [n][64].
+//   X_IN_REGISTERS 0|1, by default 0: a transposed x is turned on its way to
+//   registers, from which it is multiplied; BN is at most 128.
 // What does not change the code of a step comes as an argument (Walk), so that
 // one compilation serves all configs that differ in these alone.
 
@@ -31,11 +35,17 @@
 #ifndef TRANSPOSED_W
 #define TRANSPOSED_W 0
 #endif
+#ifndef X_IN_REGISTERS
+#define X_IN_REGISTERS 0
+#endif
 #ifndef CLUSTER
 #define CLUSTER 1
 #endif
-#if CLUSTER > 1
-#define OPTRAIL_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
+#ifndef CLUSTER_M
+#define CLUSTER_M 1
+#endif
+#if CLUSTER * CLUSTER_M > 1
+#define OPTRAIL_CLUSTER __cluster_dims__(CLUSTER* CLUSTER_M, 1, 1)
 #else
 #define OPTRAIL_CLUSTER
 #endif
@@ -49,6 +59,13 @@ constexpr int kBoxY = 64 * 64 * 2;  // what one store takes
 constexpr int kStoreSlots = 2;      // per consumer
 constexpr int kThreads = 128 * (CONSUMERS + 1);
 constexpr int kMaxStages = 12;
+static_assert(kChunks % CLUSTER_M == 0, "BN: 64 * CLUSTER_M times n");
+
+// Which of the blocks below each other this is, and the first of them.
+__device__ __forceinline__ int RowInCluster() { return blockIdx.x % CLUSTER_M; }
+__device__ __forceinline__ int FirstInColumn() {
+  return blockIdx.x % (CLUSTER * CLUSTER_M) - RowInCluster();
+}
 
 // How many tiles are in flight, at most kMaxStages; rows of tiles that are
 // walked together; parts of the steps, where there is more than one.
@@ -65,12 +82,15 @@ struct Schedule {
   int tiles_m, tiles_n, steps, group, parts;
 
   __device__ Schedule(int m, int n, int steps, const Walk& walk)
-      : tiles_m((m + kBm - 1) / kBm),
+      : tiles_m((m + kBm * CLUSTER_M - 1) / (kBm * CLUSTER_M)),
         tiles_n((n + BN - 1) / BN),
         steps(steps),
         group(walk.group),
         parts(SPLIT ? walk.parts : CLUSTER) {}
+  // Of all blocks below each other together.
   __device__ int items() const { return tiles_m * tiles_n * parts; }
+  __device__ static int First() { return blockIdx.x / CLUSTER_M; }
+  __device__ static int Stride() { return gridDim.x / CLUSTER_M; }
   // `group` rows of tiles are walked together, column by column, so that what
   // runs at once reads few different rows and columns.
   __device__ Work At(int item) const {
@@ -80,7 +100,8 @@ struct Schedule {
     const int in_group = group * tiles_n;
     const int first_m = work.tile / in_group * group;
     const int rows = min(tiles_m - first_m, group);
-    work.m0 = (first_m + work.tile % in_group % rows) * kBm;
+    work.m0 = (first_m + work.tile % in_group % rows) * CLUSTER_M * kBm +
+              RowInCluster() * kBm;
     work.n0 = work.tile % in_group / rows * BN;
     work.begin = (int)((long long)steps * work.part / parts);
     work.end = (int)((long long)steps * (work.part + 1) / parts);
@@ -99,8 +120,10 @@ __device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
   __shared__ int is_last[CONSUMERS];
   const int thread = threadIdx.x % 128;
   const long long pieces =
-      (long long)schedule.tiles_m * schedule.tiles_n * CONSUMERS;
-  const long long piece = (long long)work.tile * CONSUMERS + consumer;
+      (long long)schedule.tiles_m * schedule.tiles_n * CLUSTER_M * CONSUMERS;
+  const long long piece =
+      ((long long)work.tile * CLUSTER_M + RowInCluster()) * CONSUMERS +
+      consumer;
   const int row = work.m0 + consumer * 64 + thread / 32 * 16 + thread % 32 / 4;
   const auto part = [&](int i) {
     return partial + (piece + i * pieces) * (BN / 2) * 128 + thread;
@@ -160,7 +183,8 @@ __device__ __forceinline__ void AddShares(float (&d)[BN / 2], int part,
           "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
           "st.shared::cluster.v4.f32 [remote], {%2, %3, %4, %5};}" ::"r"(
               piece(part, i)),
-          "r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+          "r"(to * CLUSTER_M + RowInCluster()), "f"(v[0]), "f"(v[1]),
+          "f"(v[2]), "f"(v[3])
           : "memory");
     }
   }
@@ -192,6 +216,57 @@ __device__ __forceinline__ void AddShares(float (&d)[BN / 2], int part,
 }
 #endif
 
+// Has 64 columns of w of a step loaded to the same place in the blocks below each
+// other, each of which has every CLUSTER_M-th such chunk loaded, from
+// RowInCluster() on.
+#if CLUSTER_M > 1
+__device__ __forceinline__ void LoadTileMulticast(uint32_t to,
+                                                  const TensorMap* map,
+                                                  uint32_t barrier, int x,
+                                                  int y, int z, uint16_t mask) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_"
+      "tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(
+          to),
+      "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(mask)
+      : "memory");
+}
+#endif
+template <class... At>
+__device__ __forceinline__ void LoadTileOfW(uint32_t to, const TensorMap* map,
+                                            uint32_t barrier, At... at) {
+#if CLUSTER_M > 1
+  LoadTileMulticast(to, map, barrier, at...,
+                    (uint16_t)(((1 << CLUSTER_M) - 1) << FirstInColumn()));
+#else
+  LoadTile(to, map, barrier, at...);
+#endif
+}
+
+#if X_IN_REGISTERS
+// 64 rows of x, which lie as [64][64], and 16 of its columns, as a product takes
+// them from registers.
+__device__ __forceinline__ void LoadTurned(uint32_t (&x)[4], uint32_t tile,
+                                           int at) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+  const int column = at * 16 + lane / 16 * 8 + lane % 8;
+  const int row8 = warp * 2 + lane / 8 % 2;
+  asm volatile(
+      "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+      : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+      : "r"(tile + column * 128 + (row8 ^ (lane % 8)) * 16)
+      : "memory");
+}
+#endif
+
+// Nobody leaves while others may still write into its shared memory.
+__device__ __forceinline__ void LeaveTogether() {
+#if CLUSTER_M > 1
+  __syncwarp();
+  ClusterSync();
+#endif
+}
+
 // `load(to, barrier, work, step)` has the tiles of a step loaded, kStageBytes
 // in all: x to `to` (transposed, 64 of its columns after 64), 64 columns of w
 // after 64 behind it. `finish(column, sums)` turns four sums into results: of
@@ -211,11 +286,16 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
   if (threadIdx.x == 0) {
     for (int i = 0; i < walk.stages; ++i) {
       BarrierInit(full + 8 * i, 1);
-      BarrierInit(empty + 8 * i, CONSUMERS);
+      // Whoever fills a slot here and there waits for all who read it.
+      BarrierInit(empty + 8 * i, CONSUMERS * CLUSTER_M);
     }
     BarrierInitDone();
   }
+#if CLUSTER_M > 1
+  ClusterSync();
+#else
   __syncthreads();
+#endif
   const Schedule schedule(m, n, steps, walk);
   const int warpgroup = threadIdx.x / 128;
   int slot = 0, phase = 0;
@@ -227,7 +307,8 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
     GiveRegisters<CONSUMERS, 1>();
     if (threadIdx.x == 0) {
 #pragma unroll 1
-      for (int item = blockIdx.x; item < schedule.items(); item += gridDim.x) {
+      for (int item = schedule.First(); item < schedule.items();
+           item += schedule.Stride()) {
         const Work work = schedule.At(item);
 #pragma unroll 1
         for (int step = work.begin; step < work.end; ++step) {
@@ -244,6 +325,7 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
     ClusterSync();
     ClusterSync();
 #endif
+    LeaveTogether();
     return;
   }
 
@@ -254,8 +336,17 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
   const uint32_t store =
       ring + walk.stages * kStageBytes + consumer * kStoreSlots * kBoxY;
   int store_slot = 0;
+  const auto release = [&](int which) {
+#if CLUSTER_M > 1
+    if (thread < CLUSTER_M)
+      BarrierArriveAt(empty + 8 * which, FirstInColumn() + thread);
+#else
+    if (thread == 0) BarrierArrive(empty + 8 * which);
+#endif
+  };
 #pragma unroll 1
-  for (int item = blockIdx.x; item < schedule.items(); item += gridDim.x) {
+  for (int item = schedule.First(); item < schedule.items();
+       item += schedule.Stride()) {
     const Work work = schedule.At(item);
     float d[BN / 2];
     int previous = -1;
@@ -264,6 +355,27 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
       BarrierWait(full + 8 * slot, phase);
       const uint32_t at_x = ring + slot * kStageBytes + consumer * 64 * 128;
       const uint32_t at_w = ring + slot * kStageBytes + kBytesX;
+#if X_IN_REGISTERS
+      uint32_t x[kBk / 16][4];
+#pragma unroll
+      for (int at = 0; at < kBk / 16; ++at) LoadTurned(x[at], at_x, at);
+      Pin(d);
+      ProductFence();
+#pragma unroll
+      for (int at = 0; at < kBk / 16; ++at) {
+        Multiply<BN, !TRANSPOSED_W>(
+            d, x[at],
+            TRANSPOSED_W ? DescriptorOfRows(at_w, at)
+                         : DescriptorOfColumns(at_w, kBk, at),
+            step > work.begin || at > 0);
+      }
+      ProductCommit();
+      // Another consumer multiplies while this one loads.
+      ProductWait<0>();
+#pragma unroll
+      for (int at = 0; at < kBk / 16; ++at) Pin(x[at]);
+      release(slot);
+#else
       Pin(d);
       ProductFence();
 #pragma unroll
@@ -278,13 +390,14 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
       ProductCommit();
       // The products of the step before are done: its slot is free.
       ProductWait<1>();
-      if (previous >= 0 && thread == 0) BarrierArrive(empty + 8 * previous);
+      if (previous >= 0) release(previous);
       previous = slot;
+#endif
       advance();
     }
     ProductWait<0>();
     Pin(d);
-    if (thread == 0) BarrierArrive(empty + 8 * previous);
+    if (previous >= 0) release(previous);
 #if SPLIT
     if (!AddParts(d, work, schedule, consumer, m, partial, arrived)) continue;
 #endif
@@ -316,6 +429,7 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
     }
   }
   if (thread == 0) StoreWaitAll();
+  LeaveTogether();
 }
 
 // The same of one matrix, as the copy engine writes it.
