@@ -100,8 +100,8 @@ class BatchedMatmulCuda : public ProductCuda {
         absl::StrCat("TRANSPOSED_X=", transposed == "a" ? 1 : 0));
     defines->push_back(
         absl::StrCat("TRANSPOSED_W=", transposed == "b" ? 1 : 0));
-    defines->push_back(absl::StrCat("X_IN_REGISTERS=",
-                                    cuda::Knob(config, "a_in_registers")));
+    defines->push_back(
+        absl::StrCat("X_IN_REGISTERS=", cuda::Knob(config, "a_in_registers")));
   }
 
  private:

@@ -1,5 +1,6 @@
-// c[i] = a[i] * b[i] on Hopper: product_hopper.cuh over the rows of all products,
-// each padded to whole tiles; what is padded reads as zero and is not written.
+// c[i] = a[i] * b[i] on Hopper: product_hopper.cuh over the rows of all
+// products, each padded to whole tiles; what is padded reads as zero and is not
+// written.
 //
 // Compiled at run time with product_hopper.cuh's macros.
 

@@ -13,7 +13,8 @@
 //
 // The sources are STEM_hopper.cu and STEM_mma.cu, the space has the knobs
 //   kernel (mma, hopper), tile_m, tile_n, stages, group, split_k.
-// batched_matmul's hopper kernel takes the rows of all products as one product's.
+// batched_matmul's hopper kernel takes the rows of all products as one
+// product's.
 
 #include <algorithm>
 #include <cstdint>
@@ -36,7 +37,7 @@ class ProductCuda : public cuda::CudaBackend {
   // Of y[m, n] = x[m, k] * w[k, n].
   struct Size {
     int64_t m, n, k;
-    int64_t vector;  // elements of x that lie together: they divide k
+    int64_t vector;     // elements of x that lie together: they divide k
     int64_t batch = 1;  // of such products
   };
 
@@ -148,16 +149,16 @@ class ProductCuda : public cuda::CudaBackend {
     plan.source = absl::StrCat(stem_, "_hopper.cu");
     plan.function = stem_;
     plan.architecture_specific = true;
-    plan.defines = {absl::StrCat("CONSUMERS=", consumers),
-                    absl::StrCat("BN=", tile_n),
-                    absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0),
-                    absl::StrCat("CLUSTER=", cluster),
-                    absl::StrCat("CLUSTER_M=", rows)};
+    plan.defines = {
+        absl::StrCat("CONSUMERS=", consumers), absl::StrCat("BN=", tile_n),
+        absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0),
+        absl::StrCat("CLUSTER=", cluster), absl::StrCat("CLUSTER_M=", rows)};
     plan.cluster = static_cast<int>(cluster * rows);
     plan.grid_x = static_cast<unsigned>(
-        cluster > 1 ? tiles * cluster
-                    : std::min(std::max<int64_t>(1, hardware.cores() / rows) * rows,
-                               tiles * split_k));
+        cluster > 1
+            ? tiles * cluster
+            : std::min(std::max<int64_t>(1, hardware.cores() / rows) * rows,
+                       tiles * split_k));
     plan.block_x = static_cast<unsigned>(128 * (consumers + 1));
     // Two tiles of results for each consumer.
     plan.dynamic_shared_bytes = static_cast<unsigned>(

@@ -10,20 +10,20 @@
 // ring. The others consume, 64 rows each. While the sums of one tile are turned
 // into results, the operands of the next one arrive.
 //
-// Loops over tiles and steps stay as they are (unroll 1): the compiler would peel
-// steps off, which doubles the time that it takes and gains nothing.
+// Loops over tiles and steps stay as they are (unroll 1): the compiler would
+// peel steps off, which doubles the time that it takes and gains nothing.
 //
 // Compiled at run time with these knobs as macros, beside hopper.cuh's:
-//   CONSUMERS 1|2|3 (64 rows each); BN 64|128|192|256; SPLIT 0|1 (the steps have
-//   several parts, which are added up in order, so that results repeat);
-//   CLUSTER 1|2|4, by default 1: the same by blocks of a cluster, whose sums meet
-//   in shared memory. A block has one tile then, and BN is a multiple of
+//   CONSUMERS 1|2|3 (64 rows each); BN 64|128|192|256; SPLIT 0|1 (the steps
+//   have several parts, which are added up in order, so that results repeat);
+//   CLUSTER 1|2|4, by default 1: the same by blocks of a cluster, whose sums
+//   meet in shared memory. A block has one tile then, and BN is a multiple of
 //   64 * CLUSTER. Kernels say OPTRAIL_CLUSTER after their launch bounds.
-//   CLUSTER_M 1|2, by default 1: blocks below each other, of a cluster, that load
-//   tiles of w for each other (LoadW); BN is a multiple of 64 * CLUSTER_M.
-//   TRANSPOSED_X, TRANSPOSED_W 0|1, by default 0: x lies as [64][m], w as [n][64].
-//   X_IN_REGISTERS 0|1, by default 0: a transposed x is turned on its way to
-//   registers, from which it is multiplied; BN is at most 128.
+//   CLUSTER_M 1|2, by default 1: blocks below each other, of a cluster, that
+//   load tiles of w for each other (LoadW); BN is a multiple of 64 * CLUSTER_M.
+//   TRANSPOSED_X, TRANSPOSED_W 0|1, by default 0: x lies as [64][m], w as
+//   [n][64]. X_IN_REGISTERS 0|1, by default 0: a transposed x is turned on its
+//   way to registers, from which it is multiplied; BN is at most 128.
 // What does not change the code of a step comes as an argument (Walk), so that
 // one compilation serves all configs that differ in these alone.
 
@@ -183,8 +183,8 @@ __device__ __forceinline__ void AddShares(float (&d)[BN / 2], int part,
           "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
           "st.shared::cluster.v4.f32 [remote], {%2, %3, %4, %5};}" ::"r"(
               piece(part, i)),
-          "r"(to * CLUSTER_M + RowInCluster()), "f"(v[0]), "f"(v[1]),
-          "f"(v[2]), "f"(v[3])
+          "r"(to * CLUSTER_M + RowInCluster()), "f"(v[0]), "f"(v[1]), "f"(v[2]),
+          "f"(v[3])
           : "memory");
     }
   }
@@ -216,8 +216,8 @@ __device__ __forceinline__ void AddShares(float (&d)[BN / 2], int part,
 }
 #endif
 
-// Has 64 columns of w of a step loaded to the same place in the blocks below each
-// other, each of which has every CLUSTER_M-th such chunk loaded, from
+// Has 64 columns of w of a step loaded to the same place in the blocks below
+// each other, each of which has every CLUSTER_M-th such chunk loaded, from
 // RowInCluster() on.
 #if CLUSTER_M > 1
 __device__ __forceinline__ void LoadTileMulticast(uint32_t to,
@@ -244,8 +244,8 @@ __device__ __forceinline__ void LoadTileOfW(uint32_t to, const TensorMap* map,
 }
 
 #if X_IN_REGISTERS
-// 64 rows of x, which lie as [64][64], and 16 of its columns, as a product takes
-// them from registers.
+// 64 rows of x, which lie as [64][64], and 16 of its columns, as a product
+// takes them from registers.
 __device__ __forceinline__ void LoadTurned(uint32_t (&x)[4], uint32_t tile,
                                            int at) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
@@ -363,11 +363,11 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
       ProductFence();
 #pragma unroll
       for (int at = 0; at < kBk / 16; ++at) {
-        Multiply<BN, !TRANSPOSED_W>(
-            d, x[at],
-            TRANSPOSED_W ? DescriptorOfRows(at_w, at)
-                         : DescriptorOfColumns(at_w, kBk, at),
-            step > work.begin || at > 0);
+        Multiply<BN, !TRANSPOSED_W>(d, x[at],
+                                    TRANSPOSED_W
+                                        ? DescriptorOfRows(at_w, at)
+                                        : DescriptorOfColumns(at_w, kBk, at),
+                                    step > work.begin || at > 0);
       }
       ProductCommit();
       // Another consumer multiplies while this one loads.
@@ -384,8 +384,8 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
                                         : DescriptorOfRows(at_x, at);
         const uint64_t w = TRANSPOSED_W ? DescriptorOfRows(at_w, at)
                                         : DescriptorOfColumns(at_w, kBk, at);
-        Multiply<BN, !TRANSPOSED_W, TRANSPOSED_X>(
-            d, x, w, step > work.begin || at > 0);
+        Multiply<BN, !TRANSPOSED_W, TRANSPOSED_X>(d, x, w,
+                                                  step > work.begin || at > 0);
       }
       ProductCommit();
       // The products of the step before are done: its slot is free.
@@ -405,7 +405,7 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
     AddShares(d, work.part, consumer, ring);
 #endif
 
-      // 64 rows of 64 columns at a time: registers, shared memory, memory.
+    // 64 rows of 64 columns at a time: registers, shared memory, memory.
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
 #if CLUSTER > 1

@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
 #else
 
-constexpr int kTile = LANES * VECTOR;                  // columns of a block
+constexpr int kTile = LANES * VECTOR;                 // columns of a block
 constexpr int kInWarp = LANES < 32 ? 32 / LANES : 1;  // groups of a warp
 
 #if CLUSTER
@@ -118,8 +118,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #if CLUSTER
     __cluster_dims__(PARTS, 1, 1)
 #endif
-    sum(const Element* x, Element* y, long long rows, long long columns,
-        int* counters) {
+        sum(const Element* x, Element* y, long long rows, long long columns,
+            int* counters) {
   __shared__ float groups[kGroups / kInWarp][kTile];
   const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
   const long long first_column = (long long)(blockIdx.x / PARTS) * kTile;
@@ -134,8 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     Vector v[UNROLL];
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
-      v[i] = Load(
-          (const Vector*)(x + (row + i * kGroups) * columns + column));
+      v[i] = Load((const Vector*)(x + (row + i * kGroups) * columns + column));
     }
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
