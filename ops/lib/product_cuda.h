@@ -131,10 +131,11 @@ class ProductCuda : public cuda::CudaBackend {
     return size.batch * CeilDiv(size.m, cuda::Knob(config, "tile_m") * rows) *
            rows * CeilDiv(size.n, cuda::Knob(config, "tile_n"));
   }
-  // One for each consumer.
-  static int64_t CounterBytes(int64_t tiles, const proto::Config& config) {
-    return CeilDiv(tiles * cuda::Knob(config, "tile_m") / 64 * 4, kAlign) *
-           kAlign;
+  // One for each consumer, of each block of a cluster.
+  int64_t CounterBytes(int64_t tiles, const proto::Config& config) const {
+    const int64_t counters =
+        tiles * Cluster(config) * cuda::Knob(config, "tile_m") / 64;
+    return CeilDiv(counters * 4, kAlign) * kAlign;
   }
 
   cuda::CudaPlan Hopper(const Size& size, const proto::Config& config,
@@ -156,7 +157,7 @@ class ProductCuda : public cuda::CudaBackend {
     plan.cluster = static_cast<int>(cluster * rows);
     plan.grid_x = static_cast<unsigned>(
         cluster > 1
-            ? tiles * cluster
+            ? tiles * cluster * split_k
             : std::min(std::max<int64_t>(1, hardware.cores() / rows) * rows,
                        tiles * split_k));
     plan.block_x = static_cast<unsigned>(128 * (consumers + 1));

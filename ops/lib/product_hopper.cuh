@@ -86,7 +86,7 @@ struct Schedule {
         tiles_n((n + BN - 1) / BN),
         steps(steps),
         group(walk.group),
-        parts(SPLIT ? walk.parts : CLUSTER) {}
+        parts((SPLIT ? walk.parts : 1) * CLUSTER) {}
   // Of all blocks below each other together.
   __device__ int items() const { return tiles_m * tiles_n * parts; }
   __device__ static int First() { return blockIdx.x / CLUSTER_M; }
@@ -109,11 +109,26 @@ struct Schedule {
   }
 };
 
+// Of a thread's sums, those that a block of a cluster finishes.
+constexpr int kShare = BN / 2 / CLUSTER;
+__device__ __forceinline__ int ShareOf(const Work& work) {
+  return work.part % CLUSTER;
+}
+template <class F>
+__device__ __forceinline__ void ForShare(int share, const F& f) {
+#pragma unroll
+  for (int s = 0; s < CLUSTER; ++s) {
+    if (s != share) continue;
+#pragma unroll
+    for (int i = 0; i < kShare; ++i) f(s * kShare + i);
+  }
+}
+
 #if SPLIT
 // Every part leaves its sums of 64 rows in memory; the last one to arrive adds
-// them all up, in order, and returns true. `partial` has a piece for each
-// consumer of each tile and part; a thread has two rows, eight apart, and those
-// beyond m are nobody's.
+// them all up, in order, and returns true; of a cluster, each block its share.
+// `partial` has a piece for each consumer of each tile and part; a thread has
+// two rows, eight apart, and those beyond m are nobody's.
 __device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
                                          const Schedule& schedule, int consumer,
                                          int m, float* partial, int* arrived) {
@@ -128,29 +143,28 @@ __device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
   const auto part = [&](int i) {
     return partial + (piece + i * pieces) * (BN / 2) * 128 + thread;
   };
-  float* const mine = part(work.part);
-#pragma unroll
-  for (int i = 0; i < BN / 2; ++i) {
+  const int share = ShareOf(work), parts = schedule.parts / CLUSTER;
+  float* const mine = part(work.part / CLUSTER);
+  ForShare(share, [&](int i) {
     if (row + i / 2 % 2 * 8 < m) mine[i * 128] = d[i];
-  }
+  });
   __threadfence();
   WarpgroupSync(1 + consumer);
   if (thread == 0) {
-    const int before = atomicAdd(&arrived[piece], 1);
-    is_last[consumer] = before == schedule.parts - 1;
-    if (before == schedule.parts - 1) arrived[piece] = 0;
+    int* const counter = &arrived[piece * CLUSTER + share];
+    const int before = atomicAdd(counter, 1);
+    is_last[consumer] = before == parts - 1;
+    if (before == parts - 1) *counter = 0;
   }
   WarpgroupSync(1 + consumer);
   if (!is_last[consumer]) return false;
   __threadfence();
-#pragma unroll
-  for (int i = 0; i < BN / 2; ++i) d[i] = 0;
-  for (int p = 0; p < schedule.parts; ++p) {
+  ForShare(share, [&](int i) { d[i] = 0; });
+  for (int p = 0; p < parts; ++p) {
     const float* const from = part(p);
-#pragma unroll
-    for (int i = 0; i < BN / 2; ++i) {
+    ForShare(share, [&](int i) {
       if (row + i / 2 % 2 * 8 < m) d[i] += __ldcg(&from[i * 128]);
-    }
+    });
   }
   return true;
 }
@@ -161,7 +175,6 @@ __device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
 // the others' sums of them and adds all up, in order of parts. `at`: shared
 // memory that nobody needs any more, kBm * BN floats. Blocks meet twice, the
 // producer's threads, too.
-constexpr int kShare = BN / 2 / CLUSTER;  // of a thread's sums
 constexpr int kSharedChunks = kChunks / CLUSTER;
 static_assert(kSharedChunks * CLUSTER == kChunks, "BN: 64 * CLUSTER times n");
 
@@ -398,18 +411,18 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
     ProductWait<0>();
     Pin(d);
     if (previous >= 0) release(previous);
+#if CLUSTER > 1
+    AddShares(d, ShareOf(work), consumer, ring);
+#endif
 #if SPLIT
     if (!AddParts(d, work, schedule, consumer, m, partial, arrived)) continue;
 #endif
-#if CLUSTER > 1
-    AddShares(d, work.part, consumer, ring);
-#endif
 
-    // 64 rows of 64 columns at a time: registers, shared memory, memory.
+      // 64 rows of 64 columns at a time: registers, shared memory, memory.
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
 #if CLUSTER > 1
-      if (chunk / kSharedChunks != work.part) continue;
+      if (chunk / kSharedChunks != ShareOf(work)) continue;
 #endif
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
