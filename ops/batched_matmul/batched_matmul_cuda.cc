@@ -20,7 +20,7 @@
 namespace optrail::ops {
 namespace {
 
-// Of blocks in the second dimension of a launch of mma.
+// Of blocks in the second dimension of a launch.
 constexpr int64_t kMaxBatch = 65535;
 
 class BatchedMatmulCuda : public ProductCuda {
@@ -30,11 +30,26 @@ class BatchedMatmulCuda : public ProductCuda {
   absl::StatusOr<cuda::CudaPlan> Plan(
       const proto::Shape& shape, const proto::Config& config,
       const proto::Hardware& hardware) const override {
-    if (!IsHopper(config) && Batch(shape) > kMaxBatch) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          Batch(shape), " products, expected at most ", kMaxBatch));
+    OPTRAIL_ASSIGN_OR_RETURN(cuda::CudaPlan plan,
+                             ProductCuda::Plan(shape, config, hardware));
+    const int64_t batch = Batch(shape);
+    if (!IsHopper(config)) {
+      if (batch > kMaxBatch) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(batch, " products, expected at most ", kMaxBatch));
+      }
+      plan.grid_y = static_cast<unsigned>(batch);
+      return plan;
     }
-    return ProductCuda::Plan(shape, config, hardware);
+    OPTRAIL_ASSIGN_OR_RETURN(const Size size, SizeOf(shape));
+    const int64_t blocks = batch * Cluster(config) *
+                           CeilDiv(size.m, TileRows(config)) *
+                           CeilDiv(size.n, cuda::Knob(config, "tile_n"));
+    plan.grid_x = static_cast<unsigned>(
+        Cluster(config) > 1
+            ? blocks
+            : std::min<int64_t>(std::max(1, hardware.cores()), blocks));
+    return plan;
   }
 
   absl::Status Arguments(const cuda::CudaPlan& plan, const proto::Shape& shape,
@@ -79,7 +94,7 @@ class BatchedMatmulCuda : public ProductCuda {
     const int64_t k = shape.dims(3).value();
     const bool transposed = NamedVariant(shape, "transposed") == "a";
     return Size{shape.dims(1).value(), shape.dims(2).value(), k,
-                transposed ? 1 : cuda::VectorOf(k, 2), Batch(shape)};
+                transposed ? 1 : cuda::VectorOf(k, 2)};
   }
   int64_t VectorOfW(const proto::Shape& shape,
                     const Size& size) const override {
@@ -90,18 +105,13 @@ class BatchedMatmulCuda : public ProductCuda {
   int64_t Cluster(const proto::Config& config) const override {
     return cuda::Knob(config, "cluster");
   }
-  int64_t ClusterRows(const proto::Config& config) const override {
-    return cuda::Knob(config, "cluster_m");
-  }
-  void AddDefines(const proto::Shape& shape, const proto::Config& config,
+  void AddDefines(const proto::Shape& shape,
                   std::vector<std::string>* defines) const override {
     const std::string transposed = NamedVariant(shape, "transposed");
     defines->push_back(
         absl::StrCat("TRANSPOSED_X=", transposed == "a" ? 1 : 0));
     defines->push_back(
         absl::StrCat("TRANSPOSED_W=", transposed == "b" ? 1 : 0));
-    defines->push_back(
-        absl::StrCat("X_IN_REGISTERS=", cuda::Knob(config, "a_in_registers")));
   }
 
  private:

@@ -1,6 +1,5 @@
-// c[i] = a[i] * b[i] on Hopper: product_hopper.cuh over the rows of all
-// products, each padded to whole tiles; what is padded reads as zero and is not
-// written.
+// c[i] = a[i] * b[i] on Hopper: product_hopper.cuh over the rows of all products,
+// each padded to whole tiles; what is padded reads as zero and is not written.
 //
 // Compiled at run time with product_hopper.cuh's macros.
 
@@ -11,8 +10,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
                    const __grid_constant__ TensorMap map_b,
                    const __grid_constant__ TensorMap map_c, int batch, int m,
                    int n, int k, Walk walk, float* partial, int* arrived) {
-  constexpr int kRows = kBm * CLUSTER_M;
-  const int padded = (m + kRows - 1) / kRows * kRows;
+  const int padded = (m + kBm - 1) / kBm * kBm;
   const auto load = [&](uint32_t to, uint32_t barrier, const Work& work,
                         int step) {
     const int i = work.m0 / padded, row = work.m0 % padded, depth = step * kBk;
@@ -26,12 +24,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
       LoadTile(to, &map_a, barrier, depth, row, i);
     }
 #pragma unroll
-    for (int j = 0; j < kChunks; j += CLUSTER_M) {
-      const int chunk = j + RowInCluster();
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
       const uint32_t to_b = to + kBytesX + chunk * kBk * 128;
       const int column = work.n0 + chunk * 64;
-      LoadTileOfW(to_b, &map_b, barrier, TRANSPOSED_W ? depth : column,
-                  TRANSPOSED_W ? column : depth, i);
+      LoadTile(to_b, &map_b, barrier, TRANSPOSED_W ? depth : column,
+               TRANSPOSED_W ? column : depth, i);
     }
   };
   const auto store = [&](uint32_t box, int column, int row) {

@@ -53,7 +53,7 @@ class ConvolutionCuda : public ProductCuda {
     plan.defines = {absl::StrCat("ELEMENT=", element.code), InputOf(element),
                     absl::StrCat("WARPS=", warps),
                     absl::StrCat("LINES=", lines)};
-    AddDefines(shape, config, &plan.defines);
+    AddDefines(shape, &plan.defines);
     plan.grid_x =
         static_cast<unsigned>(CeilDiv(s.q, across) * CeilDiv(s.p, lines) *
                               CeilDiv(s.k, kFilters) * s.n);
@@ -106,7 +106,7 @@ class ConvolutionCuda : public ProductCuda {
   int64_t Cluster(const proto::Config& config) const override {
     return cuda::Knob(config, "cluster");
   }
-  void AddDefines(const proto::Shape& shape, const proto::Config& config,
+  void AddDefines(const proto::Shape& shape,
                   std::vector<std::string>* defines) const override {
     const ConvolutionSize s = *ConvolutionSizeOf(shape);
     for (const auto& [name, value] :

@@ -13,8 +13,6 @@
 //
 // The sources are STEM_hopper.cu and STEM_mma.cu, the space has the knobs
 //   kernel (mma, hopper), tile_m, tile_n, stages, group, split_k.
-// batched_matmul's hopper kernel takes the rows of all products as one
-// product's.
 
 #include <algorithm>
 #include <cstdint>
@@ -37,8 +35,7 @@ class ProductCuda : public cuda::CudaBackend {
   // Of y[m, n] = x[m, k] * w[k, n].
   struct Size {
     int64_t m, n, k;
-    int64_t vector;     // elements of x that lie together: they divide k
-    int64_t batch = 1;  // of such products
+    int64_t vector;  // elements of x that lie together: they divide k
   };
 
   explicit ProductCuda(std::string stem) : stem_(std::move(stem)) {}
@@ -58,7 +55,7 @@ class ProductCuda : public cuda::CudaBackend {
                               : Mma(size, VectorOfW(shape, size), config);
     plan.defines.push_back(absl::StrCat("ELEMENT=", element.code));
     plan.defines.push_back(InputOf(element));
-    AddDefines(shape, config, &plan.defines);
+    AddDefines(shape, &plan.defines);
     return plan;
   }
 
@@ -75,11 +72,8 @@ class ProductCuda : public cuda::CudaBackend {
   // Blocks of a cluster that share the steps of a tile, for sources that are
   // OPTRAIL_CLUSTER (product_hopper.cuh).
   virtual int64_t Cluster(const proto::Config& config) const { return 1; }
-  // Blocks below each other, of a cluster too, that load w for each other.
-  virtual int64_t ClusterRows(const proto::Config& config) const { return 1; }
   // What the sources need beside the knobs.
   virtual void AddDefines(const proto::Shape& shape,
-                          const proto::Config& config,
                           std::vector<std::string>* defines) const = 0;
 
   static bool IsHopper(const proto::Config& config) {
@@ -102,8 +96,8 @@ class ProductCuda : public cuda::CudaBackend {
 
   // How tiles are walked; for Hopper where parts of sums meet, behind counters,
   // which come second.
-  void AddWalk(const Size& size, const proto::Config& config, void* workspace,
-               cuda::CudaArguments* arguments) const {
+  static void AddWalk(const Size& size, const proto::Config& config,
+                      void* workspace, cuda::CudaArguments* arguments) {
     const auto group = static_cast<int>(cuda::Knob(config, "group"));
     if (!IsHopper(config)) {
       arguments->Add(group);
@@ -125,17 +119,14 @@ class ProductCuda : public cuda::CudaBackend {
   // Tiles in shared memory begin at multiples of this.
   static constexpr int64_t kAlign = 1024;
 
-  // Of all products, those that clusters add below included.
-  int64_t Tiles(const Size& size, const proto::Config& config) const {
-    const int64_t rows = ClusterRows(config);
-    return size.batch * CeilDiv(size.m, cuda::Knob(config, "tile_m") * rows) *
-           rows * CeilDiv(size.n, cuda::Knob(config, "tile_n"));
+  static int64_t Tiles(const Size& size, const proto::Config& config) {
+    return CeilDiv(size.m, cuda::Knob(config, "tile_m")) *
+           CeilDiv(size.n, cuda::Knob(config, "tile_n"));
   }
-  // One for each consumer, of each block of a cluster.
-  int64_t CounterBytes(int64_t tiles, const proto::Config& config) const {
-    const int64_t counters =
-        tiles * Cluster(config) * cuda::Knob(config, "tile_m") / 64;
-    return CeilDiv(counters * 4, kAlign) * kAlign;
+  // One for each consumer.
+  static int64_t CounterBytes(int64_t tiles, const proto::Config& config) {
+    return CeilDiv(tiles * cuda::Knob(config, "tile_m") / 64 * 4, kAlign) *
+           kAlign;
   }
 
   cuda::CudaPlan Hopper(const Size& size, const proto::Config& config,
@@ -145,21 +136,20 @@ class ProductCuda : public cuda::CudaBackend {
     const int64_t split_k = cuda::Knob(config, "split_k");
     const int64_t consumers = tile_m / 64;
     const int64_t tiles = Tiles(size, config);
-    const int64_t cluster = Cluster(config), rows = ClusterRows(config);
+    const int64_t cluster = Cluster(config);
     cuda::CudaPlan plan;
     plan.source = absl::StrCat(stem_, "_hopper.cu");
     plan.function = stem_;
     plan.architecture_specific = true;
-    plan.defines = {
-        absl::StrCat("CONSUMERS=", consumers), absl::StrCat("BN=", tile_n),
-        absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0),
-        absl::StrCat("CLUSTER=", cluster), absl::StrCat("CLUSTER_M=", rows)};
-    plan.cluster = static_cast<int>(cluster * rows);
+    plan.defines = {absl::StrCat("CONSUMERS=", consumers),
+                    absl::StrCat("BN=", tile_n),
+                    absl::StrCat("SPLIT=", split_k > 1 ? 1 : 0),
+                    absl::StrCat("CLUSTER=", cluster)};
+    plan.cluster = static_cast<int>(cluster);
     plan.grid_x = static_cast<unsigned>(
-        cluster > 1
-            ? tiles * cluster * split_k
-            : std::min(std::max<int64_t>(1, hardware.cores() / rows) * rows,
-                       tiles * split_k));
+        cluster > 1 ? tiles * cluster
+                    : std::min<int64_t>(std::max(1, hardware.cores()),
+                                        tiles * split_k));
     plan.block_x = static_cast<unsigned>(128 * (consumers + 1));
     // Two tiles of results for each consumer.
     plan.dynamic_shared_bytes = static_cast<unsigned>(
@@ -191,9 +181,7 @@ class ProductCuda : public cuda::CudaBackend {
                     absl::StrCat("STAGES=", cuda::Knob(config, "stages")),
                     absl::StrCat("VECTOR_A=", size.vector),
                     absl::StrCat("VECTOR_B=", vector_w)};
-    plan.grid_x = static_cast<unsigned>(CeilDiv(size.m, tile_m) *
-                                        CeilDiv(size.n, tile_n));
-    plan.grid_y = static_cast<unsigned>(size.batch);
+    plan.grid_x = static_cast<unsigned>(Tiles(size, config));
     plan.block_x = static_cast<unsigned>(warps_m * warps_n * 32);
     plan.dynamic_shared_bytes = static_cast<unsigned>(
         cuda::Knob(config, "stages") * 2 *

@@ -10,20 +10,16 @@
 // ring. The others consume, 64 rows each. While the sums of one tile are turned
 // into results, the operands of the next one arrive.
 //
-// Loops over tiles and steps stay as they are (unroll 1): the compiler would
-// peel steps off, which doubles the time that it takes and gains nothing.
+// Loops over tiles and steps stay as they are (unroll 1): the compiler would peel
+// steps off, which doubles the time that it takes and gains nothing.
 //
 // Compiled at run time with these knobs as macros, beside hopper.cuh's:
-//   CONSUMERS 1|2|3 (64 rows each); BN 64|128|192|256; SPLIT 0|1 (the steps
-//   have several parts, which are added up in order, so that results repeat);
-//   CLUSTER 1|2|4, by default 1: the same by blocks of a cluster, whose sums
-//   meet in shared memory. A block has one tile then, and BN is a multiple of
+//   CONSUMERS 1|2|3 (64 rows each); BN 64|128|192|256; SPLIT 0|1 (the steps have
+//   several parts, which are added up in order, so that results repeat);
+//   CLUSTER 1|2|4, by default 1: the same by blocks of a cluster, whose sums meet
+//   in shared memory. A block has one tile then, and BN is a multiple of
 //   64 * CLUSTER. Kernels say OPTRAIL_CLUSTER after their launch bounds.
-//   CLUSTER_M 1|2, by default 1: blocks below each other, of a cluster, that
-//   load tiles of w for each other (LoadW); BN is a multiple of 64 * CLUSTER_M.
-//   TRANSPOSED_X, TRANSPOSED_W 0|1, by default 0: x lies as [64][m], w as
-//   [n][64]. X_IN_REGISTERS 0|1, by default 0: a transposed x is turned on its
-//   way to registers, from which it is multiplied; BN is at most 128.
+//   TRANSPOSED_X, TRANSPOSED_W 0|1, by default 0: x lies as [64][m], w as [n][64].
 // What does not change the code of a step comes as an argument (Walk), so that
 // one compilation serves all configs that differ in these alone.
 
@@ -35,17 +31,11 @@
 #ifndef TRANSPOSED_W
 #define TRANSPOSED_W 0
 #endif
-#ifndef X_IN_REGISTERS
-#define X_IN_REGISTERS 0
-#endif
 #ifndef CLUSTER
 #define CLUSTER 1
 #endif
-#ifndef CLUSTER_M
-#define CLUSTER_M 1
-#endif
-#if CLUSTER * CLUSTER_M > 1
-#define OPTRAIL_CLUSTER __cluster_dims__(CLUSTER* CLUSTER_M, 1, 1)
+#if CLUSTER > 1
+#define OPTRAIL_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
 #else
 #define OPTRAIL_CLUSTER
 #endif
@@ -59,13 +49,6 @@ constexpr int kBoxY = 64 * 64 * 2;  // what one store takes
 constexpr int kStoreSlots = 2;      // per consumer
 constexpr int kThreads = 128 * (CONSUMERS + 1);
 constexpr int kMaxStages = 12;
-static_assert(kChunks % CLUSTER_M == 0, "BN: 64 * CLUSTER_M times n");
-
-// Which of the blocks below each other this is, and the first of them.
-__device__ __forceinline__ int RowInCluster() { return blockIdx.x % CLUSTER_M; }
-__device__ __forceinline__ int FirstInColumn() {
-  return blockIdx.x % (CLUSTER * CLUSTER_M) - RowInCluster();
-}
 
 // How many tiles are in flight, at most kMaxStages; rows of tiles that are
 // walked together; parts of the steps, where there is more than one.
@@ -82,15 +65,12 @@ struct Schedule {
   int tiles_m, tiles_n, steps, group, parts;
 
   __device__ Schedule(int m, int n, int steps, const Walk& walk)
-      : tiles_m((m + kBm * CLUSTER_M - 1) / (kBm * CLUSTER_M)),
+      : tiles_m((m + kBm - 1) / kBm),
         tiles_n((n + BN - 1) / BN),
         steps(steps),
         group(walk.group),
-        parts((SPLIT ? walk.parts : 1) * CLUSTER) {}
-  // Of all blocks below each other together.
+        parts(SPLIT ? walk.parts : CLUSTER) {}
   __device__ int items() const { return tiles_m * tiles_n * parts; }
-  __device__ static int First() { return blockIdx.x / CLUSTER_M; }
-  __device__ static int Stride() { return gridDim.x / CLUSTER_M; }
   // `group` rows of tiles are walked together, column by column, so that what
   // runs at once reads few different rows and columns.
   __device__ Work At(int item) const {
@@ -100,8 +80,7 @@ struct Schedule {
     const int in_group = group * tiles_n;
     const int first_m = work.tile / in_group * group;
     const int rows = min(tiles_m - first_m, group);
-    work.m0 = (first_m + work.tile % in_group % rows) * CLUSTER_M * kBm +
-              RowInCluster() * kBm;
+    work.m0 = (first_m + work.tile % in_group % rows) * kBm;
     work.n0 = work.tile % in_group / rows * BN;
     work.begin = (int)((long long)steps * work.part / parts);
     work.end = (int)((long long)steps * (work.part + 1) / parts);
@@ -109,62 +88,46 @@ struct Schedule {
   }
 };
 
-// Of a thread's sums, those that a block of a cluster finishes.
-constexpr int kShare = BN / 2 / CLUSTER;
-__device__ __forceinline__ int ShareOf(const Work& work) {
-  return work.part % CLUSTER;
-}
-template <class F>
-__device__ __forceinline__ void ForShare(int share, const F& f) {
-#pragma unroll
-  for (int s = 0; s < CLUSTER; ++s) {
-    if (s != share) continue;
-#pragma unroll
-    for (int i = 0; i < kShare; ++i) f(s * kShare + i);
-  }
-}
-
 #if SPLIT
 // Every part leaves its sums of 64 rows in memory; the last one to arrive adds
-// them all up, in order, and returns true; of a cluster, each block its share.
-// `partial` has a piece for each consumer of each tile and part; a thread has
-// two rows, eight apart, and those beyond m are nobody's.
+// them all up, in order, and returns true. `partial` has a piece for each
+// consumer of each tile and part; a thread has two rows, eight apart, and those
+// beyond m are nobody's.
 __device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
                                          const Schedule& schedule, int consumer,
                                          int m, float* partial, int* arrived) {
   __shared__ int is_last[CONSUMERS];
   const int thread = threadIdx.x % 128;
   const long long pieces =
-      (long long)schedule.tiles_m * schedule.tiles_n * CLUSTER_M * CONSUMERS;
-  const long long piece =
-      ((long long)work.tile * CLUSTER_M + RowInCluster()) * CONSUMERS +
-      consumer;
+      (long long)schedule.tiles_m * schedule.tiles_n * CONSUMERS;
+  const long long piece = (long long)work.tile * CONSUMERS + consumer;
   const int row = work.m0 + consumer * 64 + thread / 32 * 16 + thread % 32 / 4;
   const auto part = [&](int i) {
     return partial + (piece + i * pieces) * (BN / 2) * 128 + thread;
   };
-  const int share = ShareOf(work), parts = schedule.parts / CLUSTER;
-  float* const mine = part(work.part / CLUSTER);
-  ForShare(share, [&](int i) {
+  float* const mine = part(work.part);
+#pragma unroll
+  for (int i = 0; i < BN / 2; ++i) {
     if (row + i / 2 % 2 * 8 < m) mine[i * 128] = d[i];
-  });
+  }
   __threadfence();
   WarpgroupSync(1 + consumer);
   if (thread == 0) {
-    int* const counter = &arrived[piece * CLUSTER + share];
-    const int before = atomicAdd(counter, 1);
-    is_last[consumer] = before == parts - 1;
-    if (before == parts - 1) *counter = 0;
+    const int before = atomicAdd(&arrived[piece], 1);
+    is_last[consumer] = before == schedule.parts - 1;
+    if (before == schedule.parts - 1) arrived[piece] = 0;
   }
   WarpgroupSync(1 + consumer);
   if (!is_last[consumer]) return false;
   __threadfence();
-  ForShare(share, [&](int i) { d[i] = 0; });
-  for (int p = 0; p < parts; ++p) {
+#pragma unroll
+  for (int i = 0; i < BN / 2; ++i) d[i] = 0;
+  for (int p = 0; p < schedule.parts; ++p) {
     const float* const from = part(p);
-    ForShare(share, [&](int i) {
+#pragma unroll
+    for (int i = 0; i < BN / 2; ++i) {
       if (row + i / 2 % 2 * 8 < m) d[i] += __ldcg(&from[i * 128]);
-    });
+    }
   }
   return true;
 }
@@ -175,6 +138,7 @@ __device__ __forceinline__ bool AddParts(float (&d)[BN / 2], const Work& work,
 // the others' sums of them and adds all up, in order of parts. `at`: shared
 // memory that nobody needs any more, kBm * BN floats. Blocks meet twice, the
 // producer's threads, too.
+constexpr int kShare = BN / 2 / CLUSTER;  // of a thread's sums
 constexpr int kSharedChunks = kChunks / CLUSTER;
 static_assert(kSharedChunks * CLUSTER == kChunks, "BN: 64 * CLUSTER times n");
 
@@ -196,8 +160,7 @@ __device__ __forceinline__ void AddShares(float (&d)[BN / 2], int part,
           "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
           "st.shared::cluster.v4.f32 [remote], {%2, %3, %4, %5};}" ::"r"(
               piece(part, i)),
-          "r"(to * CLUSTER_M + RowInCluster()), "f"(v[0]), "f"(v[1]), "f"(v[2]),
-          "f"(v[3])
+          "r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
           : "memory");
     }
   }
@@ -229,57 +192,6 @@ __device__ __forceinline__ void AddShares(float (&d)[BN / 2], int part,
 }
 #endif
 
-// Has 64 columns of w of a step loaded to the same place in the blocks below
-// each other, each of which has every CLUSTER_M-th such chunk loaded, from
-// RowInCluster() on.
-#if CLUSTER_M > 1
-__device__ __forceinline__ void LoadTileMulticast(uint32_t to,
-                                                  const TensorMap* map,
-                                                  uint32_t barrier, int x,
-                                                  int y, int z, uint16_t mask) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_"
-      "tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(
-          to),
-      "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(mask)
-      : "memory");
-}
-#endif
-template <class... At>
-__device__ __forceinline__ void LoadTileOfW(uint32_t to, const TensorMap* map,
-                                            uint32_t barrier, At... at) {
-#if CLUSTER_M > 1
-  LoadTileMulticast(to, map, barrier, at...,
-                    (uint16_t)(((1 << CLUSTER_M) - 1) << FirstInColumn()));
-#else
-  LoadTile(to, map, barrier, at...);
-#endif
-}
-
-#if X_IN_REGISTERS
-// 64 rows of x, which lie as [64][64], and 16 of its columns, as a product
-// takes them from registers.
-__device__ __forceinline__ void LoadTurned(uint32_t (&x)[4], uint32_t tile,
-                                           int at) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-  const int column = at * 16 + lane / 16 * 8 + lane % 8;
-  const int row8 = warp * 2 + lane / 8 % 2;
-  asm volatile(
-      "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-      : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-      : "r"(tile + column * 128 + (row8 ^ (lane % 8)) * 16)
-      : "memory");
-}
-#endif
-
-// Nobody leaves while others may still write into its shared memory.
-__device__ __forceinline__ void LeaveTogether() {
-#if CLUSTER_M > 1
-  __syncwarp();
-  ClusterSync();
-#endif
-}
-
 // `load(to, barrier, work, step)` has the tiles of a step loaded, kStageBytes
 // in all: x to `to` (transposed, 64 of its columns after 64), 64 columns of w
 // after 64 behind it. `finish(column, sums)` turns four sums into results: of
@@ -299,16 +211,11 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
   if (threadIdx.x == 0) {
     for (int i = 0; i < walk.stages; ++i) {
       BarrierInit(full + 8 * i, 1);
-      // Whoever fills a slot here and there waits for all who read it.
-      BarrierInit(empty + 8 * i, CONSUMERS * CLUSTER_M);
+      BarrierInit(empty + 8 * i, CONSUMERS);
     }
     BarrierInitDone();
   }
-#if CLUSTER_M > 1
-  ClusterSync();
-#else
   __syncthreads();
-#endif
   const Schedule schedule(m, n, steps, walk);
   const int warpgroup = threadIdx.x / 128;
   int slot = 0, phase = 0;
@@ -320,8 +227,7 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
     GiveRegisters<CONSUMERS, 1>();
     if (threadIdx.x == 0) {
 #pragma unroll 1
-      for (int item = schedule.First(); item < schedule.items();
-           item += schedule.Stride()) {
+      for (int item = blockIdx.x; item < schedule.items(); item += gridDim.x) {
         const Work work = schedule.At(item);
 #pragma unroll 1
         for (int step = work.begin; step < work.end; ++step) {
@@ -338,7 +244,6 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
     ClusterSync();
     ClusterSync();
 #endif
-    LeaveTogether();
     return;
   }
 
@@ -349,17 +254,8 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
   const uint32_t store =
       ring + walk.stages * kStageBytes + consumer * kStoreSlots * kBoxY;
   int store_slot = 0;
-  const auto release = [&](int which) {
-#if CLUSTER_M > 1
-    if (thread < CLUSTER_M)
-      BarrierArriveAt(empty + 8 * which, FirstInColumn() + thread);
-#else
-    if (thread == 0) BarrierArrive(empty + 8 * which);
-#endif
-  };
 #pragma unroll 1
-  for (int item = schedule.First(); item < schedule.items();
-       item += schedule.Stride()) {
+  for (int item = blockIdx.x; item < schedule.items(); item += gridDim.x) {
     const Work work = schedule.At(item);
     float d[BN / 2];
     int previous = -1;
@@ -368,27 +264,6 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
       BarrierWait(full + 8 * slot, phase);
       const uint32_t at_x = ring + slot * kStageBytes + consumer * 64 * 128;
       const uint32_t at_w = ring + slot * kStageBytes + kBytesX;
-#if X_IN_REGISTERS
-      uint32_t x[kBk / 16][4];
-#pragma unroll
-      for (int at = 0; at < kBk / 16; ++at) LoadTurned(x[at], at_x, at);
-      Pin(d);
-      ProductFence();
-#pragma unroll
-      for (int at = 0; at < kBk / 16; ++at) {
-        Multiply<BN, !TRANSPOSED_W>(d, x[at],
-                                    TRANSPOSED_W
-                                        ? DescriptorOfRows(at_w, at)
-                                        : DescriptorOfColumns(at_w, kBk, at),
-                                    step > work.begin || at > 0);
-      }
-      ProductCommit();
-      // Another consumer multiplies while this one loads.
-      ProductWait<0>();
-#pragma unroll
-      for (int at = 0; at < kBk / 16; ++at) Pin(x[at]);
-      release(slot);
-#else
       Pin(d);
       ProductFence();
 #pragma unroll
@@ -397,32 +272,31 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
                                         : DescriptorOfRows(at_x, at);
         const uint64_t w = TRANSPOSED_W ? DescriptorOfRows(at_w, at)
                                         : DescriptorOfColumns(at_w, kBk, at);
-        Multiply<BN, !TRANSPOSED_W, TRANSPOSED_X>(d, x, w,
-                                                  step > work.begin || at > 0);
+        Multiply<BN, !TRANSPOSED_W, TRANSPOSED_X>(
+            d, x, w, step > work.begin || at > 0);
       }
       ProductCommit();
       // The products of the step before are done: its slot is free.
       ProductWait<1>();
-      if (previous >= 0) release(previous);
+      if (previous >= 0 && thread == 0) BarrierArrive(empty + 8 * previous);
       previous = slot;
-#endif
       advance();
     }
     ProductWait<0>();
     Pin(d);
-    if (previous >= 0) release(previous);
-#if CLUSTER > 1
-    AddShares(d, ShareOf(work), consumer, ring);
-#endif
+    if (thread == 0) BarrierArrive(empty + 8 * previous);
 #if SPLIT
     if (!AddParts(d, work, schedule, consumer, m, partial, arrived)) continue;
+#endif
+#if CLUSTER > 1
+    AddShares(d, work.part, consumer, ring);
 #endif
 
       // 64 rows of 64 columns at a time: registers, shared memory, memory.
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
 #if CLUSTER > 1
-      if (chunk / kSharedChunks != ShareOf(work)) continue;
+      if (chunk / kSharedChunks != work.part) continue;
 #endif
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
@@ -442,7 +316,6 @@ __device__ __forceinline__ void Product(const Store& store_tile, int m, int n,
     }
   }
   if (thread == 0) StoreWaitAll();
-  LeaveTogether();
 }
 
 // The same of one matrix, as the copy engine writes it.

@@ -60,10 +60,7 @@ class LinearCuda : public ProductCuda {
   int64_t Cluster(const proto::Config& config) const override {
     return cuda::Knob(config, "cluster");
   }
-  int64_t ClusterRows(const proto::Config& config) const override {
-    return cuda::Knob(config, "cluster_m");
-  }
-  void AddDefines(const proto::Shape& shape, const proto::Config& config,
+  void AddDefines(const proto::Shape& shape,
                   std::vector<std::string>* defines) const override {
     const std::string f = NamedVariant(shape, "activation");
     defines->push_back(absl::StrCat("ACTIVATION=", f == "relu"   ? 1

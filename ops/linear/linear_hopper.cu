@@ -17,10 +17,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
                         int step) {
     LoadTile(to, &map_x, barrier, step * kBk, work.m0);
 #pragma unroll
-    for (int i = 0; i < kChunks; i += CLUSTER_M) {
-      const int chunk = i + RowInCluster();
-      LoadTileOfW(to + kBytesX + chunk * kBk * 128, &map_w, barrier,
-                  work.n0 + chunk * 64, step * kBk);
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      LoadTile(to + kBytesX + chunk * kBk * 128, &map_w, barrier,
+               work.n0 + chunk * 64, step * kBk);
     }
   };
   // Not only when the first sums are ready: a line of 128 bytes a thread.
