@@ -44,8 +44,7 @@ class WidenedTasks {
         {size.n, blocking.tile.columns, cut.task_columns}, device.threads());
     tasks.task_rows_ = std::min(task.rows, size.m);
     tasks.task_columns_ = std::min(task.columns, size.n);
-    tasks.few_rows_ =
-        tasks.task_rows_ <= (PairsPay() ? kFewRowsOfPairs : kFewRows);
+    tasks.few_rows_ = tasks.task_rows_ <= kFewRows;
     if (!tasks.few_rows_ && PairsPay()) {
       const RegisterTile tile =
           FindPairTile(blocking.tile.rows, blocking.tile.columns / TileLanes());
@@ -59,14 +58,8 @@ class WidenedTasks {
     if (tasks.pairs_) {
       blocking.b_in_panels = true;
       blocking.prefetch_c = false;
+      blocking.nc = std::min(blocking.nc, tasks.task_columns_);
       blocking.kc = std::min(blocking.kc, CeilDiv(size.k, 2));
-      // What is copied of B stays in L2.
-      const int64_t panel_bytes =
-          PanelFloats(blocking.tile.columns, blocking.kc) * sizeof(float);
-      const int64_t panels =
-          std::max<int64_t>(device.hardware().l2_bytes() / 2 / panel_bytes, 1);
-      blocking.nc = std::min(
-          {blocking.nc, panels * blocking.tile.columns, tasks.task_columns_});
       // Their sums are rounded before they leave L1.
       const int64_t tiles = kSumsInL1 / blocking.nc / blocking.tile.rows;
       blocking.mc = std::min(std::max<int64_t>(tiles, 1) * blocking.tile.rows,
@@ -175,7 +168,6 @@ class WidenedTasks {
   static constexpr int64_t kMostSteps = 512;
   static constexpr int64_t kSumsInL1 = 8192;
   static constexpr int64_t kFewRows = 16;
-  static constexpr int64_t kFewRowsOfPairs = 4;
 
   int64_t column_parts() const { return CeilDiv(size_.n, task_columns_); }
   int64_t count() const {
