@@ -370,8 +370,8 @@ absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::CreateOn(
     if (needed > there * kMostOfMemory) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "operands, copies of their inputs and the reference take ",
-          FormatBytes(needed), " of the machine's ", FormatBytes(there),
-          " or more"));
+          FormatBytes(needed), " or more; the machine has ",
+          FormatBytes(there)));
     }
   }
   for (const OperandSpec& spec : checked->specs_) {
