@@ -98,7 +98,9 @@ std::vector<std::string> Fold(const std::string& text, int width) {
   for (absl::string_view rest = text; !rest.empty();) {
     const CodePoint c = FirstCodePoint(rest);
     if (used + WidthOf(c.value) > width && used > 0) {
-      const size_t end = lines.back().find_last_of(",/- ");
+      size_t end = lines.back().find_last_of(",/- ");
+      // Of a word that is longer than a line, one of its parts.
+      if (end == std::string::npos) end = lines.back().find_last_of("_=");
       std::string begun;
       if (end != std::string::npos) begun = lines.back().substr(end + 1);
       lines.back().resize(lines.back().size() - begun.size());

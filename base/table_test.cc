@@ -97,6 +97,17 @@ TEST(TableTest, NoLineIsWiderThanTheTerminal) {
   }
 }
 
+TEST(TableTest, AWordThatIsLongerThanALineIsPartedWhereItHasParts) {
+  Table table({{"config", Align::kLeft, "", Clip::kFold}});
+  table.AddRow({"rows=1,tasks_per_thread=1"});
+  EXPECT_EQ(table.ToText(14),
+            "config\n"
+            "--------------\n"
+            "rows=1,\n"
+            "tasks_per_\n"
+            "thread=1\n");
+}
+
 TEST(TableTest, ALineThatIsFoldedBeginsWithAWord) {
   Table table({{"what"}, {"here", Align::kLeft, "", Clip::kFold}});
   table.AddRow({"operators", "add, attention, gelu"});

@@ -87,6 +87,7 @@ void AddHardware(const suites::RunContext& context, Table& table) {
       {"memory", bytes(hardware.has_memory_bytes(), hardware.memory_bytes())});
   if (is_cpu) {
     table.AddRow({"vectors", absl::StrCat(hardware.simd_bits(), " bits")});
+    table.AddRow({"instructions", absl::StrJoin(hardware.features(), ", ")});
   }
   for (const proto::HardwareAttribute& attribute : hardware.attributes()) {
     table.AddRow({absl::StrCat("hw.", attribute.name()), ValueText(attribute)});

@@ -19,6 +19,7 @@
 #include "base/machine_memory.h"
 #include "base/random.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 #include "ops/core/data_type.h"
 #include "ops/core/input_file.h"
 #include "ops/core/pieces.h"
@@ -36,6 +37,9 @@ constexpr int64_t kCachedFillings = 8;
 constexpr int64_t kCachedReferences = 3;
 // And of the machine's memory no more than this part: others need some, too.
 constexpr int64_t kPartOfMemory = 4;
+
+// What is left of it is the system's.
+constexpr double kMostOfMemory = 7. / 8;
 
 // Independent streams for the operands of one seed.
 uint64_t OperandSeed(uint64_t seed, int index) {
@@ -358,6 +362,18 @@ absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::CreateOn(
   }
   auto checked = std::unique_ptr<CheckedOperands>(
       new CheckedOperands(op, shape, device, std::move(specs)));
+  if (device != nullptr) {
+    // Said before anything is made: it would take half a minute, and memory
+    // that others need.
+    const double needed = checked->LeastHostBytes(sets);
+    const auto there = static_cast<double>(MachineMemoryBytes());
+    if (needed > there * kMostOfMemory) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "operands, copies of their inputs and the reference take ",
+          FormatBytes(needed), " or more; the machine has ",
+          FormatBytes(there)));
+    }
+  }
   for (const OperandSpec& spec : checked->specs_) {
     Operand operand;
     const int copies = device == nullptr           ? 0
@@ -384,6 +400,20 @@ absl::StatusOr<std::unique_ptr<CheckedOperands>> CheckedOperands::CreateOn(
     }
   }
   return checked;
+}
+
+double CheckedOperands::LeastHostBytes(int sets) const {
+  const bool far = device_->kind() != proto::CPU;
+  const bool whole = PartialResult() < 0;
+  double bytes = 0;
+  for (const OperandSpec& spec : specs_) {
+    const auto size = static_cast<double>(spec.size_bytes());
+    if (!far) bytes += size * (spec.role == Role::kInOut ? sets : 1);
+    if (spec.role != Role::kOutput) bytes += size;
+    // The reference and what it is computed from.
+    if (whole) bytes += 8 * static_cast<double>(spec.elements());
+  }
+  return bytes;
 }
 
 std::string CheckedOperands::Name(int index) const {

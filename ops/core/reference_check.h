@@ -210,6 +210,8 @@ class CheckedOperands : public OperandSets {
   static absl::StatusOr<std::unique_ptr<CheckedOperands>> CreateOn(
       Device* device, const Operator& op, const proto::Shape& shape, int sets);
 
+  // That a check cannot do without.
+  double LeastHostBytes(int sets) const;
   std::string Name(int index) const;
   Buffer& buffer(int index, int set) const;
   DataSet& current() const { return *cache_.front(); }

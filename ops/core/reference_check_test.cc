@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/machine_memory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/device/cpu/device.h"
@@ -311,6 +313,16 @@ TEST_F(CheckedOperandsTest, ReportsOperandsThatAreTooLarge) {
           .status()
           .code(),
       absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CheckedOperandsTest, WhatTheReferenceNeedsIsKnownBeforeItIsMade) {
+  // Operands would fit.
+  const int64_t n = MachineMemoryBytes() / 24;
+  const auto created = CheckedOperands::Create(
+      op_, Shape(absl::StrCat("n=", n, "/f32")), *device_);
+  EXPECT_EQ(created.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(created.status().message()),
+              HasSubstr("and the reference take "));
 }
 
 TEST(Compare, NanAndInfinityAreRightOnlyWhereExpected) {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
@@ -93,6 +94,7 @@ class Session {
     for (int attempt = 1; attempt < kBenchAttempts; ++attempt) {
       MeasureSlowOnesAgain(&allowed);
     }
+    SayOneByOne();
     for (proto::BenchmarkResult& result : results_) Conclude(&result);
     return std::move(results_);
   }
@@ -114,7 +116,8 @@ class Session {
       if (Recall(group, round)) continue;
       std::map<size_t, absl::optional<proto::Measurement>> measurements =
           MeasureInTurns(group, round);
-      if (measurements.empty()) {
+      bool in_turns = !measurements.empty();
+      if (!in_turns) {
         // One by one, which finds out what is wrong with whom.
         for (const size_t i : group) measurements[i] = Measure(i, round);
         std::vector<size_t> sound;
@@ -124,9 +127,16 @@ class Session {
         if (sound.size() < group.size()) {
           for (auto& [i, measurement] : MeasureInTurns(sound, round)) {
             measurements[i] = std::move(measurement);
+            in_turns = true;
           }
         }
+        if (!in_turns && sound.size() > 1) {
+          one_by_one_.push_back(
+              absl::StrCat(tracker::DisplayName(results_[group[0]].key()),
+                           " in round ", round));
+        }
       }
+      in_turns_ += in_turns ? 1 : 0;
       Keep(group, round, measurements);
       for (auto& [i, measurement] : measurements) {
         if (measurement.has_value()) {
@@ -134,6 +144,18 @@ class Session {
         }
       }
     }
+  }
+
+  // Where a device samples in turns and did not for some: their ratios compare
+  // other processes, at other times.
+  void SayOneByOne() const {
+    if (in_turns_ == 0 || one_by_one_.empty()) return;
+    std::cerr << "note: " << one_by_one_.size() << " of "
+              << in_turns_ + static_cast<int>(one_by_one_.size())
+              << " groups of benchmarks were read one by one, not in turns, "
+                 "so that their ratios say less: those of "
+              << one_by_one_[0] << (one_by_one_.size() > 1 ? ", ..." : "")
+              << "\n";
   }
 
   // Whether the group was measured in this round before an interruption; its
@@ -300,6 +322,8 @@ class Session {
   int done_ = 0;
   const int64_t start_ns_ = Clock::Real()->NowNs();
   bool said_not_kept_ = false;
+  int in_turns_ = 0;                     // groups
+  std::vector<std::string> one_by_one_;  // the others, by their first
 };
 
 }  // namespace

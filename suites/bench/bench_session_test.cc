@@ -73,7 +73,7 @@ class InTurnsEvaluator : public ScriptedEvaluator {
       const EvaluationOptions& options) override {
     EXPECT_TRUE(options.fresh_process);
     std::string names = absl::StrCat("round ", options.input_seed + 1, ":");
-    bool is_wrong = false;
+    bool is_wrong = names == *wrong_;
     for (const Contender& one : contenders) {
       absl::StrAppend(&names, " ", one.backend);
       is_wrong |= one.backend == *wrong_;
@@ -267,6 +267,24 @@ TEST_F(InTurnsTest, OneThatFailsIsFoundAloneAndTheOthersGoOn) {
   EXPECT_EQ(results[1].outcome(), proto::WRONG_RESULT);
   EXPECT_EQ(results[1].measurements_size(), 0);
   EXPECT_EQ(results[2].measurements_size(), 2);
+}
+
+TEST_F(InTurnsTest, WhatWasNotSampledInTurnsIsSaid) {
+  wrong_ = "round 2:";
+  ::testing::internal::CaptureStderr();
+  const auto results = Run();
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      ::testing::HasSubstr("1 of 2 groups of benchmarks were read one by one"));
+  EXPECT_THAT(log_,
+              ElementsAre("round 1: a b c", "round 2: a b c", "a", "b", "c"));
+  EXPECT_EQ(results[0].measurements_size(), 2);
+  // Where one failed, the others are sampled in turns all the same.
+  wrong_ = "b";
+  log_.clear();
+  ::testing::internal::CaptureStderr();
+  Run();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(InTurnsTest, WhatIsKnownToFailIsLeftOutAndOneIsNoGroup) {

@@ -130,6 +130,21 @@ TEST_F(RunContextTest, CeilingsAreTheHighestReadingsOfTheLastMonth) {
   EXPECT_EQ(kept->message.SerializeAsString(), ceilings.SerializeAsString());
 }
 
+TEST_F(RunContextTest, MemoryReadFromASmallerBufferIsReadAgain) {
+  const RunContext context = Find();
+  Keep(context,
+       absl::StrCat("flop_per_s_one_thread: 1e18 l1_read_bytes_per_s: 1 "
+                    "memory_read_bytes_per_s_one_thread: 1e18 "
+                    "memory_copy_bytes_per_s_all_threads: 1e18 "
+                    "memory_buffer_bytes: 4096 measured_unix_ns: ",
+                    DaysAgo(7)));
+  const proto::Ceilings ceilings = CeilingsOf(context);
+  EXPECT_EQ(ceilings.flop_per_s_one_thread(), 1e18);
+  EXPECT_LT(ceilings.memory_read_bytes_per_s_one_thread(), 1e18);
+  EXPECT_LT(ceilings.memory_copy_bytes_per_s_all_threads(), 1e18);
+  EXPECT_GT(ceilings.memory_buffer_bytes(), 4096);
+}
+
 TEST_F(RunContextTest, OlderCeilingsAreForgotten) {
   const RunContext context = Find();
   Keep(context, absl::StrCat("flop_per_s_one_thread: 1e18 measured_unix_ns: ",

@@ -13,9 +13,9 @@
 // memory is read, or copied with streaming stores, from buffers on huge pages.
 //
 // Each level is read from a buffer that lies in it and not in a smaller one.
-// Memory is read from at least three times the L3 that the machine shows, and
-// four times the L2 of the threads that read: 64 MiB would lie inside the L3 of
-// many servers. An eighth of the machine's memory is the limit; where that is
+// Memory is read from at least three times the L3 that the machine shows, four
+// times the L2 of the threads that read, and 256 MiB: 64 would lie inside the
+// L3 of many servers. An eighth of the machine's memory is the limit; where that is
 // less than twice the L3 (Ceilings.memory_buffer_bytes says what it was),
 // "memory" may mean whatever lies behind the L2.
 
