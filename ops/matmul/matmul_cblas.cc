@@ -55,9 +55,9 @@ absl::Status Find(void* library, const char* name, Function* function) {
   return absl::UnavailableError(absl::StrCat("it has no function ", name));
 }
 
-// Libraries choose kernels by a list of processor models, and give those that
-// are newer than the list what is slowest: no peers. Where the environment does
-// not choose, the instruction sets do.
+// Libraries choose kernels by lists of processor models. Those that are newer
+// than the list get some that are many times slower: no peers. Where the
+// environment does not choose, the instruction sets do.
 bool HasAvx512() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx512vl") &&
@@ -66,16 +66,14 @@ bool HasAvx512() {
 }
 
 // OpenBLAS 0.3.21 takes kernels of 2004 for newer processors of Intel, at a
-// fifth of the speed, and those of AVX2 for AMD's of the fifth Zen generation,
-// at half of it.
+// fifth of the speed; of AMD's it asks for the instruction sets.
 void ChooseOpenBlasCore() {
-  const bool avx512 = HasAvx512();
-  if (!avx512 &&
-      !(__builtin_cpu_is("intel") && __builtin_cpu_supports("avx2") &&
-        __builtin_cpu_supports("fma"))) {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_is("intel") || !__builtin_cpu_supports("avx2") ||
+      !__builtin_cpu_supports("fma")) {
     return;
   }
-  setenv("OPENBLAS_CORETYPE", avx512 ? "SkylakeX" : "Haswell",
+  setenv("OPENBLAS_CORETYPE", HasAvx512() ? "SkylakeX" : "Haswell",
          /*overwrite=*/0);
 }
 
