@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "base/statistics.h"
 #include "base/units.h"
 #include "base/utf8.h"
@@ -58,7 +59,10 @@ LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,
     if (!own && !result.library().empty()) {
       LibraryTime& library = (*libraries)[key.backend()];
       if (library.layers == 0 || all_ns < library.time_ns) {
-        library = {key.backend(), result.library(), 1, all_ns};
+        library.backend = key.backend();
+        library.library = result.library();
+        library.layers = 1;
+        library.time_ns = all_ns;
       }
     }
     if (own && key.selection() == proto::DEFAULT) {
@@ -93,24 +97,41 @@ LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,
   return time;
 }
 
-// Layers by libraries, in the order of the layers that count and were measured;
-// `own_ns` is what ours takes for each.
-std::vector<LibraryTime> TotalsOf(const std::vector<LibraryTimes>& layers,
-                                  const std::vector<double>& own_ns) {
+std::string NameOf(const proto::WorkloadLayer& layer) {
+  return absl::StrCat(layer.operator_name(), " ", layer.shape());
+}
+
+// A layer that counts and was measured.
+struct MeasuredLayer {
+  std::string name;
+  double ours_ns = 0;
+  LibraryTimes libraries;
+};
+
+std::vector<LibraryTime> TotalsOf(std::vector<MeasuredLayer> layers) {
+  std::stable_sort(layers.begin(), layers.end(),
+                   [](const MeasuredLayer& a, const MeasuredLayer& b) {
+                     return a.ours_ns > b.ours_ns;
+                   });
   LibraryTimes totals;
-  for (const LibraryTimes& layer : layers) {
-    for (const auto& [backend, library] : layer) {
+  for (const MeasuredLayer& layer : layers) {
+    for (const auto& [backend, library] : layer.libraries) {
       totals[backend].library = library.library;
     }
   }
   std::vector<LibraryTime> sorted;
   for (auto& [backend, total] : totals) {
     total.backend = backend;
-    for (size_t i = 0; i < layers.size(); ++i) {
-      const auto found = layers[i].find(backend);
-      const bool has = found != layers[i].end();
-      total.layers += has;
-      total.time_ns += has ? found->second.time_ns : own_ns[i];
+    for (const MeasuredLayer& layer : layers) {
+      const auto found = layer.libraries.find(backend);
+      if (found == layer.libraries.end()) {
+        total.time_ns += layer.ours_ns;
+        total.ours_ns += layer.ours_ns;
+        total.holes.push_back(layer.name);
+      } else {
+        total.time_ns += found->second.time_ns;
+        ++total.layers;
+      }
     }
     sorted.push_back(total);
   }
@@ -119,6 +140,28 @@ std::vector<LibraryTime> TotalsOf(const std::vector<LibraryTimes>& layers,
               return a.time_ns < b.time_ns;
             });
   return sorted;
+}
+
+// What a library is beside us: its total, and where that has holes, those and
+// what is its own.
+std::string LibrarySummary(const LibraryTime& library, double tuned_ns) {
+  constexpr size_t kNamed = 3;
+  std::string text = absl::StrFormat(
+      "%s: %s (%.2f of our time)", library.library,
+      FormatDurationNs(library.time_ns), library.time_ns / tuned_ns);
+  if (library.holes.empty()) return absl::StrCat(text, "\n");
+  const size_t named = std::min(library.holes.size(), kNamed);
+  absl::StrAppendFormat(
+      &text, ", with holes: %d of %d layers its own (%.2f), %s ours, of %s",
+      library.layers, library.layers + library.holes.size(),
+      (library.time_ns - library.ours_ns) / (tuned_ns - library.ours_ns),
+      FormatDurationNs(library.ours_ns),
+      EscapeForTerminal(
+          absl::StrJoin(absl::MakeSpan(library.holes).first(named), ", ")));
+  if (named < library.holes.size()) {
+    absl::StrAppend(&text, " and ", library.holes.size() - named, " more");
+  }
+  return absl::StrCat(text, "\n");
 }
 
 std::vector<PartTime> PartsOf(const std::vector<LayerTime>& layers) {
@@ -160,8 +203,7 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
   time.threads = threads;
   std::map<std::string, std::string> first_way;  // by part
   double counted_ns = 0;
-  std::vector<LibraryTimes> libraries;
-  std::vector<double> own_ns;
+  std::vector<MeasuredLayer> measured;
   bool limits_known = true;
   for (const proto::WorkloadLayer& layer : run.workload_layers()) {
     LibraryTimes of_libraries;
@@ -176,17 +218,17 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
       if (of_layer.default_ns > 0) {
         ++time.measured;
         if (of_layer.tuned_ns > 0) ++time.tuned;
-        libraries.push_back(std::move(of_libraries));
-        own_ns.push_back(of_layer.tuned_ns > 0 ? of_layer.tuned_ns
-                                               : of_layer.default_ns);
+        measured.push_back(
+            {NameOf(layer),
+             of_layer.tuned_ns > 0 ? of_layer.tuned_ns : of_layer.default_ns,
+             std::move(of_libraries)});
         time.default_ns += of_layer.default_ns;
-        time.tuned_ns += own_ns.back();
+        time.tuned_ns += measured.back().ours_ns;
         time.best_ns += of_layer.best_ns;
         time.limit_ns += of_layer.limit_ns;
         limits_known = limits_known && of_layer.limit_ns > 0;
       } else {
-        time.missing.push_back(
-            absl::StrCat(layer.operator_name(), " ", layer.shape()));
+        time.missing.push_back(NameOf(layer));
       }
     }
     time.layers.push_back(std::move(of_layer));
@@ -200,7 +242,7 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
                      return a.best_ns > b.best_ns;
                    });
   if (!limits_known) time.limit_ns = 0;
-  time.libraries = TotalsOf(libraries, own_ns);
+  time.libraries = TotalsOf(std::move(measured));
   time.parts = PartsOf(time.layers);
   return time;
 }
@@ -235,10 +277,9 @@ Table WorkloadTable(const WorkloadTime& time) {
       return ns > 0 ? Cell::Number(ns, FormatDurationNs(ns)) : Cell::None();
     };
     table.AddRow(
-        {absl::StrCat(layer.layer.operator_name(), " ", layer.layer.shape()),
-         Cell::Integer(CallsOf(layer.layer)), number(layer.default_ns),
-         number(layer.tuned_ns), number(layer.best_ns), layer.best_backend,
-         number(layer.limit_ns),
+        {NameOf(layer.layer), Cell::Integer(CallsOf(layer.layer)),
+         number(layer.default_ns), number(layer.tuned_ns),
+         number(layer.best_ns), layer.best_backend, number(layer.limit_ns),
          layer.counts ? Cell::Number(layer.share, FormatPercent(layer.share))
                       : Cell(absl::StrCat("(", layer.layer.part(), ", ",
                                           layer.layer.way(), ")")),
@@ -275,11 +316,7 @@ std::string WorkloadSummary(const WorkloadTime& time) {
           FormatDurationNs(time.limit_ns), time.default_ns / time.limit_ns);
     }
     for (const LibraryTime& library : time.libraries) {
-      absl::StrAppendFormat(
-          &text, "%s: %s, %d of the layers its own%s (%.2f of our time)\n",
-          library.library, FormatDurationNs(library.time_ns), library.layers,
-          library.layers < time.measured ? ", ours the others" : "",
-          library.time_ns / time.tuned_ns);
+      absl::StrAppend(&text, LibrarySummary(library, time.tuned_ns));
     }
   }
   if (!time.missing.empty()) {

@@ -46,12 +46,15 @@ struct PartTime {
   std::vector<Way> ways;  // at least two, the one that counts first
 };
 
-// The model by a library, ours where it has no such operator.
+// The model by a library, ours in the holes: where it has no such operator, or
+// none that is fit to compare.
 struct LibraryTime {
   std::string backend;  // "onednn"
   std::string library;  // "oneDNN 2.6.3"
   int layers = 0;       // that are its own
   double time_ns = 0;
+  double ours_ns = 0;              // of time_ns what is ours
+  std::vector<std::string> holes;  // layers that are ours, the slowest first
 };
 
 struct WorkloadTime {

@@ -183,8 +183,9 @@ TEST_F(WorkloadTimeTest, LibrariesHaveTotalsWithOursWhereTheyLack) {
   EXPECT_EQ(time.libraries[0].layers, 1);
   EXPECT_DOUBLE_EQ(time.libraries[0].time_ns, 24 * 50e3 + 48 * 1e3);
   EXPECT_THAT(WorkloadSummary(time),
-              HasSubstr("oneDNN 2: 1.25 ms, 1 of the layers its own, ours the "
-                        "others (0.63 of our time)"));
+              HasSubstr("oneDNN 2: 1.25 ms (0.63 of our time), with holes: 1 "
+                        "of 2 layers its own (0.62), 48.0 us ours, of add "
+                        "n=8/f32\n"));
 }
 
 TEST_F(WorkloadTimeTest, TheLimitIsThatOfTheCeilingsOrTheBest) {
