@@ -15,9 +15,9 @@
 // Each level is read from a buffer that lies in it and not in a smaller one.
 // Memory is read from at least three times the L3 that the machine shows, four
 // times the L2 of the threads that read, and 256 MiB: 64 would lie inside the
-// L3 of many servers. An eighth of the machine's memory is the limit; where that is
-// less than twice the L3 (Ceilings.memory_buffer_bytes says what it was),
-// "memory" may mean whatever lies behind the L2.
+// L3 of many servers. An eighth of the machine's memory is the limit; where
+// that is less than twice the L3 (Ceilings.memory_buffer_bytes says what it
+// was), "memory" may mean whatever lies behind the L2.
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
