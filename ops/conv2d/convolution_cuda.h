@@ -78,12 +78,9 @@ class ConvolutionCuda : public ProductCuda {
           driver, operands[0],
           {s.n, s.h, s.w, s.c, s.r, s.s, s.stride, s.padding}, type,
           TileRows(config), &map_x));
-      OPTRAIL_RETURN_IF_ERROR(
-          s.c % kTileK == 0
-              ? cuda::EncodeMatrix(driver, operands[1], s.r * s.s * s.c, s.k,
-                                   type, kTileK, &map_weights)
-              : cuda::EncodeMatrices(driver, operands[1], s.r * s.s, s.c, s.k,
-                                     type, kTileK, &map_weights));
+      OPTRAIL_RETURN_IF_ERROR(cuda::EncodeMatrices(driver, operands[1],
+                                                   s.r * s.s, s.c, s.k, type,
+                                                   kTileK, &map_weights));
       arguments->Add(map_x);
       arguments->Add(map_weights);
       OPTRAIL_RETURN_IF_ERROR(

@@ -43,25 +43,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
                 const __grid_constant__ TensorMap map_y, const float* scale,
                 const float* shift, int m, Walk walk, float* partial,
                 int* arrived) {
-  if (threadIdx.x == 0) {
-    PrefetchMap(&map_x);
-    PrefetchMap(&map_weights);
-    PrefetchMap(&map_y);
-  }
   const auto load = [&](uint32_t to, uint32_t barrier, const Work& work,
                         int step) {
     const int tap = step / kPieces, channel = step % kPieces * kBk;
     LoadPixels(to, &map_x, barrier, channel, Pixel(work.m0), tap / S, tap % S);
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
-      const uint32_t to_w = to + kBytesX + chunk * kBk * 128;
-      const int column = work.n0 + chunk * 64;
-      // The copy engine is faster where rows are all that there is.
-      if (C % kBk == 0) {
-        LoadTile(to_w, &map_weights, barrier, column, step * kBk);
-      } else {
-        LoadTile(to_w, &map_weights, barrier, column, channel, tap);
-      }
+      LoadTile(to + kBytesX + chunk * kBk * 128, &map_weights, barrier,
+               work.n0 + chunk * 64, channel, tap);
     }
   };
 #if FUSED
