@@ -42,6 +42,8 @@ class BatchedMatmulCuda : public ProductCuda {
       return plan;
     }
     OPTRAIL_ASSIGN_OR_RETURN(const Size size, SizeOf(shape));
+    plan.defines.push_back(
+        absl::StrCat("FLAT=", IsFlat(batch, size, config) ? 1 : 0));
     const int64_t blocks = batch * Cluster(config) *
                            CeilDiv(size.m, TileRows(config)) *
                            CeilDiv(size.n, cuda::Knob(config, "tile_n"));
@@ -64,8 +66,11 @@ class BatchedMatmulCuda : public ProductCuda {
                            uint32_t box_rows) {
         cuda::TensorMap map;
         const absl::Status encoded =
-            cuda::EncodeMatrices(driver, address, batch, rows, columns,
-                                 shape.data_types(0), box_rows, &map);
+            IsFlat(batch, size, config)
+                ? cuda::EncodeMatrix(driver, address, batch * rows, columns,
+                                     shape.data_types(0), box_rows, &map)
+                : cuda::EncodeMatrices(driver, address, batch, rows, columns,
+                                       shape.data_types(0), box_rows, &map);
         arguments->Add(map);
         return encoded;
       };
@@ -115,6 +120,12 @@ class BatchedMatmulCuda : public ProductCuda {
   }
 
  private:
+  // Whether no tile has rows of two matrices that lie one below the other.
+  static bool IsFlat(int64_t batch, const Size& size,
+                     const proto::Config& config) {
+    return batch == 1 || (size.m % TileRows(config) == 0 && size.n % 64 == 0 &&
+                          size.k % kTileK == 0);
+  }
   static int64_t Batch(const proto::Shape& shape) {
     return shape.dims(0).value();
   }

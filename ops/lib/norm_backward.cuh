@@ -364,6 +364,20 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
 
 #else
 
+// Sums on their way to other blocks.
+#if CENTRED
+typedef float2 Part;
+__device__ __forceinline__ Part PartOf(const Sums& s) { return {s.g, s.gh}; }
+__device__ __forceinline__ void Add(const Part& part, Sums* s) {
+  s->g += part.x;
+  s->gh += part.y;
+}
+#else
+typedef float Part;
+__device__ __forceinline__ Part PartOf(const Sums& s) { return s.gh; }
+__device__ __forceinline__ void Add(Part part, Sums* s) { s->gh += part; }
+#endif
+
 // Rows group, group + GROUPS... of the columns that a thread has in one slice.
 __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
   __shared__ float of_groups[GROUPS][THREADS_PER_ROW * VECTOR];
@@ -375,9 +389,9 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
   const int first = blockIdx.x * THREADS_PER_ROW + in_row;
   // Two counters come first, then parts[row][part], a part of every warp of a
   // row.
-  Sums* const parts = (Sums*)(workspace + 64);
+  Part* const parts = (Part*)(workspace + 64);
   const int count = gridDim.x * kWarpsPerRow;
-  Sums* const my_part = parts + blockIdx.x * kWarpsPerRow + in_row / 32;
+  Part* const my_part = parts + blockIdx.x * kWarpsPerRow + in_row / 32;
 
 #if RESIDENT
   // Of all rows, which come while dy and x are on their way: each would be
@@ -404,7 +418,7 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
     Sums mine = {};
     if (first < vectors) AddSums(dy[k], x[k], scale, of_rows[row], &mine);
     mine = OfWarp(mine);
-    if (lane == 0) my_part[row * count] = mine;
+    if (lane == 0) my_part[row * count] = PartOf(mine);
   }
 #else
   for (long long row = group; row < o.rows; row += GROUPS) {
@@ -416,7 +430,7 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
               of_row, &mine);
     }
     mine = OfWarp(mine);
-    if (lane == 0) my_part[row * count] = mine;
+    if (lane == 0) my_part[row * count] = PartOf(mine);
   }
 #endif
 
@@ -425,17 +439,18 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
   // flight together.
   const auto means_of = [&](long long k, auto& means) {
     constexpr int kRows = sizeof(means) / sizeof(means[0]);
+    constexpr int kInFlight = 4;
 #pragma unroll
     for (int j = 0; j < kRows; ++j) means[j] = {};
-#pragma unroll 4
-    for (int i = lane; i < count; i += 32) {
+    for (int at = lane; at < count; at += 32 * kInFlight) {
 #pragma unroll
-      for (int j = 0; j < kRows; ++j) {
-        const long long row = group + (k + j) * GROUPS;
-        if (row >= o.rows) continue;
-        const float2 part = __ldcg((const float2*)(parts + row * count + i));
-        means[j].g += part.x;
-        means[j].gh += part.y;
+      for (int i = 0; i < kInFlight; ++i) {
+#pragma unroll
+        for (int j = 0; j < kRows; ++j) {
+          const long long row = group + (k + j) * GROUPS;
+          if (row >= o.rows || at + i * 32 >= count) continue;
+          Add(__ldcg(parts + row * count + at + i * 32), &means[j]);
+        }
       }
     }
 #pragma unroll

@@ -13,6 +13,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
            const __grid_constant__ TensorMap map_w,
            const __grid_constant__ TensorMap map_y, const Element* bias, int m,
            int n, int k, Walk walk, float* partial, int* arrived) {
+  if (threadIdx.x == 0) {
+    PrefetchMap(&map_x);
+    PrefetchMap(&map_w);
+    PrefetchMap(&map_y);
+  }
   const auto load = [&](uint32_t to, uint32_t barrier, const Work& work,
                         int step) {
     LoadTile(to, &map_x, barrier, step * kBk, work.m0);
