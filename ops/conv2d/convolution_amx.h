@@ -105,9 +105,11 @@ class ConvolutionAmx {
         }
       }
     }
-    // Only a panel of patches is kept if no other filters read it.
-    plan.kept_patches_ =
-        plan.columns_ >= plan.task_columns_ ? kPanel : plan.task_lines_ * s.q;
+    // A panel of patches and the next one are kept, or, if other filters read
+    // them again, all.
+    plan.kept_patches_ = plan.columns_ >= plan.task_columns_
+                             ? 2 * kPanel
+                             : plan.task_lines_ * s.q;
     const int64_t copied = plan.patches() ? plan.kept_patches_ * plan.depth()
                                           : plan.PhaseAt(plan.row_phases(), 0);
     // Sums, the copy, and lines with their padding.
@@ -189,6 +191,24 @@ class ConvolutionAmx {
     }
 
    private:
+    // What is done between the steps of a panel for what comes next.
+    struct Ahead {
+      LinesAhead filters;
+      Task* task = nullptr;  // gathers patches, if any
+      int64_t row = 0;       // of these
+      int64_t step = 0;
+      int64_t pause = 0;  // steps from one to the next
+      int64_t left = 0;
+
+      void operator()() {
+        filters();
+        if (task != nullptr && --left == 0) {
+          task->CopyPatches(row, step++);
+          left = pause;
+        }
+      }
+    };
+
     // All rows of some columns.
     void Block(int64_t j, int64_t columns) {
       const int64_t panel_step = PackedElements(plan_.depth(), kPanel);
@@ -203,18 +223,25 @@ class ConvolutionAmx {
       const uint16_t* const from =
           plan_.direct_ ? image_ + line_ * s_.w * s_.c : copy_;
       const uint16_t* const block = filters_ + j / kPanel * panel_step;
-      LinesAhead ahead;
+      Ahead ahead;
       if (plan_.knobs_.prefetch_filters && j + columns < columns_) {
         const int64_t next = std::min(plan_.columns_, columns_ - j - columns);
-        ahead = {block + panels * panel_step, 1,
-                 CeilDiv(next, kPanel) * panel_step, 0,
-                 CeilDiv(rows_, kPanel) * panels * step_count};
+        ahead.filters = {block + panels * panel_step, 1,
+                         CeilDiv(next, kPanel) * panel_step, 0,
+                         CeilDiv(rows_, kPanel) * panels * step_count};
+      }
+      const bool gathers = j == 0 && plan_.patches();
+      if (gathers) {
+        for (int64_t s = 0; s < step_count; ++s) CopyPatches(0, s);
       }
       for (int64_t row = 0; row < rows_; row += kPanel) {
         const int64_t rows = std::min(kPanel, rows_ - row);
         const int64_t at = plan_.patches() ? row % plan_.kept_patches_ : row;
-        if (j == 0 && plan_.patches()) {
-          CopyPatches(row, rows, copy_ + at * left.stride);
+        if (gathers) {
+          ahead.task = row + kPanel < rows_ ? this : nullptr;
+          ahead.row = row + kPanel;
+          ahead.step = 0;
+          ahead.pause = ahead.left = panels;
         } else if (j == 0 && !plan_.direct_) {
           Copy((row + rows - 1) / plan_.pitch_ + (s_.r - 1) / s_.stride + 1);
         }
@@ -247,23 +274,25 @@ class ConvolutionAmx {
       }
     }
 
-    // Of outputs, `begin` and those after it.
-    void CopyPatches(int64_t begin, int64_t count, uint16_t* to) {
+    // Values of a step, of the panel of patches that begins with output `row`.
+    void CopyPatches(int64_t row, int64_t step) {
       const int64_t pitch = plan_.padded_line();
-      const int64_t end = (begin + count - 1) / s_.q * s_.stride + s_.r;
+      const int64_t until = std::min(row + kPanel, rows_);
+      const int64_t end = (until - 1) / s_.q * s_.stride + s_.r;
       for (; copied_ < end; ++copied_) {
         PadLine(line_ * s_.stride + copied_ - s_.padding,
                 padded_ + copied_ * pitch);
       }
-      while (count > 0) {
-        const int64_t line = begin / s_.q, column = begin % s_.q;
-        const int64_t in_line = std::min(count, s_.q - column);
+      const int64_t first = step * kTileSteps;
+      uint16_t* to = copy_ + row % plan_.kept_patches_ * plan_.depth() + first;
+      while (row < until) {
+        const int64_t line = row / s_.q, column = row % s_.q;
+        const int64_t count = std::min(until - row, s_.q - column);
         GatherTileRows(padded_ + (line * pitch + column * s_.c) * s_.stride,
-                       in_line, s_.stride * s_.c, s_.r, s_.s * s_.c, pitch,
+                       count, s_.stride * s_.c, s_.r, s_.s * s_.c, pitch, first,
                        plan_.depth(), to);
-        begin += in_line;
-        count -= in_line;
-        to += in_line * plan_.depth();
+        row += count;
+        to += count * plan_.depth();
       }
     }
 

@@ -100,8 +100,10 @@ TEST(GatherTileRows, PutsPiecesOneAfterTheOther) {
                       a.begin() + kAround + piece * apart);
           }
           std::vector<uint16_t> gathered(rows * depth + 1, 0xABCD);
-          GatherTileRows(a.data() + kAround, rows, lda, pieces, run, apart,
-                         depth, gathered.data());
+          for (int64_t first = 0; first < depth; first += 32) {
+            GatherTileRows(a.data() + kAround, rows, lda, pieces, run, apart,
+                           first, depth, gathered.data() + first);
+          }
           for (int64_t r = 0; r < rows; ++r) {
             for (int64_t k = 0; k < depth; ++k) {
               const uint16_t expected =

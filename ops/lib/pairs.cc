@@ -113,33 +113,48 @@ struct Part {
 
 // A vector of every row, of one to three parts, over what it is already if
 // there were some before.
-template <int kParts>
-HWY_INLINE void MergeParts(const Part* parts, bool accumulate, int64_t rows,
-                           int64_t lda, int64_t depth, uint16_t* to) {
+template <int kParts, bool kOver>
+HWY_INLINE void MergeParts(const Part* parts, int64_t rows, int64_t lda,
+                           int64_t depth, uint16_t* to) {
   const HWY_CAPPED(uint16_t, kSteps) d;
   const auto mask_of = [&](const Part& part) HWY_ATTR {
     return hn::AndNot(hn::FirstN(d, part.begin), hn::FirstN(d, part.end));
   };
   const Part& second = parts[kParts > 1 ? 1 : 0];
   const Part& third = parts[kParts > 2 ? 2 : 0];
-  const auto in_first = mask_of(parts[0]);
-  const auto in_second = mask_of(second);
-  const auto in_third = mask_of(third);
+  const uint16_t* in_first = parts[0].from;
+  const uint16_t* in_second = second.from;
+  const uint16_t* in_third = third.from;
+  const auto first = mask_of(parts[0]);
+  const auto of_second = mask_of(second);
+  const auto of_third = mask_of(third);
   for (int64_t row = 0; row < rows; ++row) {
-    uint16_t* const whole = to + row * depth;
-    const auto first = hn::LoadU(d, parts[0].from + row * lda);
-    auto merged = accumulate
-                      ? hn::IfThenElse(in_first, first, hn::LoadU(d, whole))
-                      : hn::IfThenElseZero(in_first, first);
+    auto merged =
+        kOver ? hn::IfThenElse(first, hn::LoadU(d, in_first), hn::LoadU(d, to))
+              : hn::IfThenElseZero(first, hn::LoadU(d, in_first));
     if (kParts > 1) {
-      merged = hn::IfThenElse(in_second, hn::LoadU(d, second.from + row * lda),
-                              merged);
+      merged = hn::IfThenElse(of_second, hn::LoadU(d, in_second), merged);
     }
     if (kParts > 2) {
-      merged = hn::IfThenElse(in_third, hn::LoadU(d, third.from + row * lda),
-                              merged);
+      merged = hn::IfThenElse(of_third, hn::LoadU(d, in_third), merged);
     }
-    hn::StoreU(merged, d, whole);
+    hn::StoreU(merged, d, to);
+    in_first += lda;
+    in_second += lda;
+    in_third += lda;
+    to += depth;
+  }
+}
+
+template <bool kOver>
+HWY_INLINE void MergeAllParts(const Part* parts, int64_t count, int64_t rows,
+                              int64_t lda, int64_t depth, uint16_t* to) {
+  if (count == 3) {
+    MergeParts<3, kOver>(parts, rows, lda, depth, to);
+  } else if (count == 2) {
+    MergeParts<2, kOver>(parts, rows, lda, depth, to);
+  } else {
+    MergeParts<1, kOver>(parts, rows, lda, depth, to);
   }
 }
 
@@ -147,36 +162,36 @@ HWY_INLINE void MergeParts(const Part* parts, bool accumulate, int64_t rows,
 // every store is of a whole line of cache.
 void GatherTileRowsForTarget(const uint16_t* a, int64_t rows, int64_t lda,
                              int64_t pieces, int64_t run, int64_t piece_stride,
-                             int64_t depth, uint16_t* to) {
+                             int64_t first, int64_t depth, uint16_t* to) {
   constexpr int64_t kMostParts = 3;
   const HWY_CAPPED(uint16_t, kSteps) d;
   const int64_t lanes = hn::Lanes(d);
-  for (int64_t at = 0; at < depth; at += lanes) {
-    const int64_t end = std::min((at + lanes - 1) / run + 1, pieces);
-    int64_t piece = std::min(at / run, end);
-    bool accumulate = false;
+  int64_t piece = std::min(first / run, pieces);
+  int64_t begin = piece * run - first;  // seen from the vector
+  for (int64_t at = 0; at < kSteps; at += lanes) {
+    bool over = false;
     do {
-      Part parts[kMostParts];
-      const int64_t count = std::min(end - piece, kMostParts);
-      for (int64_t i = 0; i < count; ++i, ++piece) {
-        const int64_t begin = piece * run - at;  // in the vector
-        parts[i] = {a + piece * piece_stride - begin,
-                    static_cast<size_t>(std::max(begin, int64_t{0})),
-                    static_cast<size_t>(std::min(begin + run, lanes))};
+      Part parts[kMostParts] = {{a, 0, 0}};  // none: zeros
+      int64_t count = 0;
+      for (; piece < pieces && begin < lanes && count < kMostParts; ++count) {
+        parts[count] = {a + piece * piece_stride - begin,
+                        static_cast<size_t>(std::max(begin, int64_t{0})),
+                        static_cast<size_t>(std::min(begin + run, lanes))};
+        ++piece;
+        begin += run;
       }
-      if (count == 3) {
-        MergeParts<3>(parts, accumulate, rows, lda, depth, to + at);
-      } else if (count == 2) {
-        MergeParts<2>(parts, accumulate, rows, lda, depth, to + at);
-      } else if (count == 1) {
-        MergeParts<1>(parts, accumulate, rows, lda, depth, to + at);
-      } else {  // beyond the last piece
-        for (int64_t row = 0; row < rows; ++row) {
-          hn::StoreU(hn::Zero(d), d, to + row * depth + at);
-        }
+      if (over) {
+        MergeAllParts<true>(parts, count, rows, lda, depth, to + at);
+      } else {
+        MergeAllParts<false>(parts, count, rows, lda, depth, to + at);
       }
-      accumulate = true;
-    } while (piece < end);
+      over = true;
+    } while (piece < pieces && begin < lanes);
+    if (begin > lanes) {  // the last one goes on
+      --piece;
+      begin -= run;
+    }
+    begin -= lanes;
   }
 }
 
@@ -205,9 +220,9 @@ void PackTileRows(const uint16_t* a, int64_t rows, int64_t depth, int64_t lda,
 
 void GatherTileRows(const uint16_t* a, int64_t rows, int64_t lda,
                     int64_t pieces, int64_t run, int64_t piece_stride,
-                    int64_t depth, uint16_t* to) {
+                    int64_t first, int64_t depth, uint16_t* to) {
   HWY_DYNAMIC_DISPATCH(GatherTileRowsForTarget)
-  (a, rows, lda, pieces, run, piece_stride, depth, to);
+  (a, rows, lda, pieces, run, piece_stride, first, depth, to);
 }
 
 }  // namespace optrail::ops

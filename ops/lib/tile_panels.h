@@ -51,7 +51,8 @@ class LinesAhead {
         left_(rows * row_lines_),
         for_step_((left_ + steps - 1) / steps) {}
 
-  void FetchForStep() {
+  // For a step.
+  void operator()() {
     for (int64_t i = std::min(for_step_, left_); i > 0; --i) {
       __builtin_prefetch(next_, 0, /*L2*/ 2);
       next_ += kLine;
@@ -90,10 +91,11 @@ class TilePanels {
       : round_between_(round_between), lines_(rows) {}
 
   // `b`: a panel as PackPairs leaves it. `sums`, rows of kPanel floats, may be
-  // those of Finish() before; with `accumulate` there are some already.
+  // those of Finish() before; with `accumulate` there are some already. Once a
+  // step `ahead()` is called, for what is wanted next.
+  template <class Ahead>
   void Multiply(const LeftPanel& a, int64_t rows, const uint16_t* b,
-                int64_t columns, bool accumulate, LinesAhead& ahead,
-                float* sums) {
+                int64_t columns, bool accumulate, Ahead& ahead, float* sums) {
     Configure(rows);
     if (a.step_count != step_count_) Spread(a.step_count);
     if (rows > kTileRows) {
@@ -197,9 +199,9 @@ class TilePanels {
     }
   }
 
-  template <bool kBottom, bool kRight>
+  template <bool kBottom, bool kRight, class Ahead>
   void MultiplyTiles(const LeftPanel& a, const uint16_t* b, bool accumulate,
-                     LinesAhead& ahead, float* sums) {
+                     Ahead& ahead, float* sums) {
     Tiles& tiles = tiles_;
     float* const right = sums + kTileColumns;
     float* const below = sums + kTileRows * kPanel;
@@ -224,7 +226,7 @@ class TilePanels {
     for (int64_t s = 0; s < step_count; ++s, b += kPanelStep) {
       const uint16_t* const top = from + steps[s];
       Step<kBottom, kRight>(tiles, top, stride, top + second, b);
-      ahead.FetchForStep();
+      ahead();
       if (--until_rounding == 0) {
         FinishRows(at_once_);
         until_rounding = pause_;
