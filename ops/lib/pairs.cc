@@ -104,6 +104,82 @@ void PackTileRowsForTarget(const uint16_t* a, int64_t rows, int64_t depth,
   }
 }
 
+// What a vector has of a piece.
+struct Part {
+  const uint16_t* from = nullptr;  // of the first row, where the vector begins
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+// A vector of every row, of one to three parts, over what it is already if
+// there were some before.
+template <int kParts>
+HWY_INLINE void MergeParts(const Part* parts, bool accumulate, int64_t rows,
+                           int64_t lda, int64_t depth, uint16_t* to) {
+  const HWY_CAPPED(uint16_t, kSteps) d;
+  const auto mask_of = [&](const Part& part) HWY_ATTR {
+    return hn::AndNot(hn::FirstN(d, part.begin), hn::FirstN(d, part.end));
+  };
+  const Part& second = parts[kParts > 1 ? 1 : 0];
+  const Part& third = parts[kParts > 2 ? 2 : 0];
+  const auto in_first = mask_of(parts[0]);
+  const auto in_second = mask_of(second);
+  const auto in_third = mask_of(third);
+  for (int64_t row = 0; row < rows; ++row) {
+    uint16_t* const whole = to + row * depth;
+    const auto first = hn::LoadU(d, parts[0].from + row * lda);
+    auto merged = accumulate
+                      ? hn::IfThenElse(in_first, first, hn::LoadU(d, whole))
+                      : hn::IfThenElseZero(in_first, first);
+    if (kParts > 1) {
+      merged = hn::IfThenElse(in_second, hn::LoadU(d, second.from + row * lda),
+                              merged);
+    }
+    if (kParts > 2) {
+      merged = hn::IfThenElse(in_third, hn::LoadU(d, third.from + row * lda),
+                              merged);
+    }
+    hn::StoreU(merged, d, whole);
+  }
+}
+
+// Vector by vector: which pieces meet in one is the same for all rows, and
+// every store is of a whole line of cache.
+void GatherTileRowsForTarget(const uint16_t* a, int64_t rows, int64_t lda,
+                             int64_t pieces, int64_t run, int64_t piece_stride,
+                             int64_t depth, uint16_t* to) {
+  constexpr int64_t kMostParts = 3;
+  const HWY_CAPPED(uint16_t, kSteps) d;
+  const int64_t lanes = hn::Lanes(d);
+  for (int64_t at = 0; at < depth; at += lanes) {
+    const int64_t end = std::min((at + lanes - 1) / run + 1, pieces);
+    int64_t piece = std::min(at / run, end);
+    bool accumulate = false;
+    do {
+      Part parts[kMostParts];
+      const int64_t count = std::min(end - piece, kMostParts);
+      for (int64_t i = 0; i < count; ++i, ++piece) {
+        const int64_t begin = piece * run - at;  // in the vector
+        parts[i] = {a + piece * piece_stride - begin,
+                    static_cast<size_t>(std::max(begin, int64_t{0})),
+                    static_cast<size_t>(std::min(begin + run, lanes))};
+      }
+      if (count == 3) {
+        MergeParts<3>(parts, accumulate, rows, lda, depth, to + at);
+      } else if (count == 2) {
+        MergeParts<2>(parts, accumulate, rows, lda, depth, to + at);
+      } else if (count == 1) {
+        MergeParts<1>(parts, accumulate, rows, lda, depth, to + at);
+      } else {  // beyond the last piece
+        for (int64_t row = 0; row < rows; ++row) {
+          hn::StoreU(hn::Zero(d), d, to + row * depth + at);
+        }
+      }
+      accumulate = true;
+    } while (piece < end);
+  }
+}
+
 }  // namespace
 }  // namespace optrail::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -113,6 +189,7 @@ namespace optrail::ops {
 namespace {
 HWY_EXPORT(PackPairsForTarget);
 HWY_EXPORT(PackTileRowsForTarget);
+HWY_EXPORT(GatherTileRowsForTarget);
 }  // namespace
 
 void PackPairs(const uint16_t* b, int64_t depth, int64_t columns, int64_t ldb,
@@ -124,6 +201,13 @@ void PackTileRows(const uint16_t* a, int64_t rows, int64_t depth, int64_t lda,
                   int64_t readable, int64_t step, uint16_t* to) {
   HWY_DYNAMIC_DISPATCH(PackTileRowsForTarget)
   (a, rows, depth, lda, readable, step, to);
+}
+
+void GatherTileRows(const uint16_t* a, int64_t rows, int64_t lda,
+                    int64_t pieces, int64_t run, int64_t piece_stride,
+                    int64_t depth, uint16_t* to) {
+  HWY_DYNAMIC_DISPATCH(GatherTileRowsForTarget)
+  (a, rows, lda, pieces, run, piece_stride, depth, to);
 }
 
 }  // namespace optrail::ops
