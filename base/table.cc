@@ -90,15 +90,15 @@ void Shrink(int width, const std::vector<Column>& columns,
   }
 }
 
-// Lines of at most `width` columns, which end after a comma or slash where they
-// can.
+// Lines of at most `width` columns, which end after a comma, slash or hyphen
+// where they can.
 std::vector<std::string> Fold(const std::string& text, int width) {
   std::vector<std::string> lines(1);
   int used = 0;
   for (absl::string_view rest = text; !rest.empty();) {
     const CodePoint c = FirstCodePoint(rest);
     if (used + WidthOf(c.value) > width && used > 0) {
-      const size_t end = lines.back().find_last_of(",/ ");
+      const size_t end = lines.back().find_last_of(",/- ");
       std::string begun;
       if (end != std::string::npos) begun = lines.back().substr(end + 1);
       lines.back().resize(lines.back().size() - begun.size());

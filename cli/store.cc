@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "cli/flags.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
@@ -31,69 +32,95 @@ absl::StatusOr<tuning::OperatorFolders> FindOperators() {
       absl::StrCat("--tree=", tree, ": ", folders.status().message()));
 }
 
-// Which backend `bench --backend=best` takes, as a row among tuned configs:
-// what its config gains over the device's own backend.
-std::vector<Cell> RowOf(const proto::TunedConfigs& file,
-                        const proto::BestBackend& best, const char* layer) {
-  const auto name = [&](const std::string& backend) {
-    return backend.empty() ? tuning::DeviceName(file.device_kind()) : backend;
-  };
-  const proto::BestBackend::Entry& first = best.entries(0);
-  double over_own = 0;
-  for (const proto::BestBackend::Entry& entry : best.entries()) {
-    if (entry.backend().empty()) over_own = entry.ratio();
+// What `store show` lists: for programs a column for each part of an entry's
+// key; for people, whose lines are short, one for all that.
+class StoreTable {
+ public:
+  void Add(const proto::TunedConfigs& file, const proto::TunedConfig& tuned,
+           const char* layer) {
+    AddRow(file, tuned, layer, NameOf(file, tuned.backend()),
+           tuning::EntryText(tuned), tuned.time_ns(),
+           tuned.time_ns() > 0 ? tuned.default_time_ns() / tuned.time_ns() : 0,
+           tuned.config());
   }
-  return {file.operator_name(),
-          file.hardware_id(),
-          best.shape(),
-          Cell::Integer(best.threads()),
-          tuning::CacheModeName(best.cache_mode()),
-          absl::StrCat("best: ", name(first.backend())),
-          best.objective().empty() ? "time" : best.objective(),
-          Cell::Number(first.time_ns(), FormatDurationNs(first.time_ns())),
-          over_own > 0
-              ? Cell::Number(over_own, absl::StrFormat("%.2fx", over_own))
-              : Cell::None(),
-          layer,
-          first.config()};
-}
+
+  // Which backend `bench --backend=best` takes: what its config gains over the
+  // device's own backend.
+  void Add(const proto::TunedConfigs& file, const proto::BestBackend& best,
+           const char* layer) {
+    const proto::BestBackend::Entry& first = best.entries(0);
+    double over_own = 0;
+    for (const proto::BestBackend::Entry& entry : best.entries()) {
+      if (entry.backend().empty()) over_own = entry.ratio();
+    }
+    const std::string name =
+        absl::StrCat("best: ", NameOf(file, first.backend()));
+    AddRow(file, best, layer, name,
+           absl::StrCat(tuning::EntryText(best), ", ", name), first.time_ns(),
+           over_own, first.config());
+  }
+
+  std::string Format(OutputFormat format) const {
+    return format == OutputFormat::kTable ? short_.ToText(TerminalWidth())
+                                          : whole_.Format(format);
+  }
+
+ private:
+  static std::string NameOf(const proto::TunedConfigs& file,
+                            const std::string& backend) {
+    return backend.empty() ? tuning::DeviceName(file.device_kind()) : backend;
+  }
+
+  template <typename Entry>
+  void AddRow(const proto::TunedConfigs& file, const Entry& entry,
+              const char* layer, const std::string& backend,
+              const std::string& key, double time_ns, double speedup,
+              const std::string& config) {
+    const Cell time = time_ns > 0
+                          ? Cell::Number(time_ns, FormatDurationNs(time_ns))
+                          : Cell::None();
+    const Cell gain =
+        speedup > 0 ? Cell::Number(speedup, absl::StrFormat("%.2fx", speedup))
+                    : Cell::None();
+    whole_.AddRow({file.operator_name(), file.hardware_id(), entry.shape(),
+                   Cell::Integer(entry.threads()),
+                   tuning::CacheModeName(entry.cache_mode()), backend,
+                   entry.objective().empty() ? "time" : entry.objective(), time,
+                   gain, layer, config});
+    short_.AddRow({file.operator_name(), key,
+                   absl::StrCat(file.hardware_id(), ", ", layer), time, gain,
+                   config});
+  }
+
+  Table whole_{{{"operator"},
+                {"hardware"},
+                {"shape"},
+                {"threads", Align::kRight},
+                {"cache"},
+                {"backend"},
+                {"for", Align::kLeft, "objective"},
+                {"time", Align::kRight, "time_ns"},
+                {"speed-up", Align::kRight, "speedup"},
+                {"layer"},
+                {"config"}}};
+  Table short_{{{"operator", Align::kLeft, "", Clip::kFold},
+                {"shape, threads, cache", Align::kLeft, "", Clip::kFold},
+                {"hardware", Align::kLeft, "", Clip::kFold},
+                {"time", Align::kRight},
+                {"speed-up", Align::kRight},
+                {"config", Align::kLeft, "", Clip::kFold}}};
+};
 
 absl::StatusOr<int> ShowStore() {
   OPTRAIL_ASSIGN_OR_RETURN(
       const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
-  Table table({{"operator", Align::kLeft, "", Clip::kNever},
-               {"hardware", Align::kLeft, "", Clip::kNever},
-               {"shape", Align::kLeft, "", Clip::kNever},
-               {"threads", Align::kRight},
-               {"cache"},
-               {"backend"},
-               {"for", Align::kLeft, "objective"},
-               {"time", Align::kRight, "time_ns"},
-               {"speed-up", Align::kRight, "speedup"},
-               {"layer"},
-               {"config", Align::kLeft, "", Clip::kNever}});
+  StoreTable table;
   const auto add = [&](const std::vector<proto::TunedConfigs>& files,
                        const char* layer) {
     for (const proto::TunedConfigs& file : files) {
       if (!tracker::MatchesWhole(*op, file.operator_name())) continue;
-      for (const proto::TunedConfig& tuned : file.tuned()) {
-        const double speedup = tuned.default_time_ns() / tuned.time_ns();
-        table.AddRow(
-            {file.operator_name(), file.hardware_id(), tuned.shape(),
-             Cell::Integer(tuned.threads()),
-             tuning::CacheModeName(tuned.cache_mode()),
-             tuned.backend().empty() ? tuning::DeviceName(file.device_kind())
-                                     : tuned.backend(),
-             tuned.objective().empty() ? "time" : tuned.objective(),
-             Cell::Number(tuned.time_ns(), FormatDurationNs(tuned.time_ns())),
-             tuned.default_time_ns() > 0
-                 ? Cell::Number(speedup, absl::StrFormat("%.2fx", speedup))
-                 : Cell::None(),
-             layer, tuned.config()});
-      }
-      for (const proto::BestBackend& best : file.best()) {
-        table.AddRow(RowOf(file, best, layer));
-      }
+      for (const auto& tuned : file.tuned()) table.Add(file, tuned, layer);
+      for (const auto& best : file.best()) table.Add(file, best, layer);
     }
   };
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
@@ -102,7 +129,7 @@ absl::StatusOr<int> ShowStore() {
   OPTRAIL_ASSIGN_OR_RETURN(const auto tree, tuning::ReadTree(folders));
   add(overlay, "overlay");
   add(tree, "checked in");
-  std::cout << table.Format(absl::GetFlag(FLAGS_format), TerminalWidth());
+  std::cout << table.Format(absl::GetFlag(FLAGS_format));
   return 0;
 }
 
@@ -146,8 +173,11 @@ absl::StatusOr<int> PromoteStore() {
 
 absl::StatusOr<int> MendStore() {
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
-  OPTRAIL_ASSIGN_OR_RETURN(const auto mended, tuning::MendTree(folders));
-  for (const std::string& line : mended) std::cout << line << "\n";
+  OPTRAIL_ASSIGN_OR_RETURN(const auto mended,
+                           tuning::MendStore(folders, StoreFolder()));
+  for (const std::string& line : mended) {
+    std::cout << SanitiseText(line) << "\n";
+  }
   std::cerr << (mended.empty() ? "nothing to mend\n"
                                : "mended; review the files and commit\n");
   return 0;

@@ -387,7 +387,7 @@ def operator(
         data = data + ([":" + halide_compiler] if halide_compiler else []),
         linkopts = ["-ldl"],
         visibility = visibility,
-        deps = kernel_deps + generated + [str(Label("//ops/core:jit_backend"))] + [":%s_cpu_%d" % (name, shard) for shard in range(shards)],
+        deps = kernel_deps + generated + [str(Label("//ops/core:built_from")), str(Label("//ops/core:jit_backend"))] + [":%s_cpu_%d" % (name, shard) for shard in range(shards)],
         alwayslink = True,
     )
 

@@ -188,6 +188,17 @@ expect empty 'optrail bench --record'
 # A phone.
 dump phone "$work/plain.html" 400,800
 expect phone '84 series'
+# All hardware is in view, below each other.
+sed 's/<meta http-equiv="Content-Security-Policy"[^>]*>//' \
+  "$work/plain.html" > "$work/beside.html"
+cat >> "$work/beside.html" << 'END'
+<script>
+const box = document.querySelector('.matrix').parentNode;
+document.title = 'beside: ' + (box.scrollWidth - box.clientWidth);
+</script>
+END
+dump beside "$work/beside.html" 400,800
+grep -q '<title>beside: 0<' "$work/beside" || fail "phone: hardware is cut off"
 
 if [ "$failures" -gt 0 ]; then
   echo "$failures failures"

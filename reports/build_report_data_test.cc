@@ -176,6 +176,7 @@ TEST(OverviewTest, OneConfigUnderTwoNamesGainsNothing) {
         data.series[pair.tuned_series].operator_name == "matmul";
     (matmul ? same : others) += 1;
     EXPECT_EQ(pair.speedup == 1, matmul);
+    EXPECT_EQ(pair.same_config, matmul);
     EXPECT_NE(pair.default_ns, pair.tuned_ns);
   }
   EXPECT_GT(same, 0);

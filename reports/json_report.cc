@@ -300,7 +300,8 @@ std::string WriteJsonReport(const ReportData& data) {
                      {"tuned_series", pair.tuned_series},
                      {"default_ns", pair.default_ns},
                      {"tuned_ns", pair.tuned_ns},
-                     {"speedup", pair.speedup}});
+                     {"speedup", pair.speedup},
+                     {"same_config", pair.same_config}});
   }
   Json series = Json::array();
   for (const SeriesView& each : data.series) {

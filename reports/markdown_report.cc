@@ -88,7 +88,10 @@ void AppendTuned(const ReportData& data, const Overview& overview, int max_rows,
                     EscapeForMarkdown(data.hardware[tuned.hardware].id), " | ",
                     FormatDurationNs(pairs[i].default_ns), " | ",
                     FormatDurationNs(pairs[i].tuned_ns), " | ",
-                    absl::StrFormat("%.2fx", pairs[i].speedup), " | ",
+                    pairs[i].same_config
+                        ? "same config"
+                        : absl::StrFormat("%.2fx", pairs[i].speedup),
+                    " | ",
                     tuned.roofline_fraction
                         ? tracker::RooflineText(*tuned.roofline_fraction)
                         : "",

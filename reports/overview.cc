@@ -71,7 +71,7 @@ std::vector<TunedPair> FindPairs(const ReportData& data) {
     const bool same_config = !NewestConfig(tuned).empty() &&
                              NewestConfig(tuned) == NewestConfig(by_default);
     pairs.push_back({found->second, i, *default_ns, *tuned_ns,
-                     same_config ? 1.0 : *default_ns / *tuned_ns});
+                     same_config ? 1.0 : *default_ns / *tuned_ns, same_config});
   }
   return pairs;
 }

@@ -68,6 +68,7 @@ struct TunedPair {
   double default_ns = 0;
   double tuned_ns = 0;
   double speedup = 0;
+  bool same_config = false;
 };
 
 struct Overview {

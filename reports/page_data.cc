@@ -456,7 +456,7 @@ Json OverviewJson(const Overview& overview, const Limits& limits) {
   for (const TunedPair& pair : overview.pairs) {
     pairs.push_back({pair.default_series, pair.tuned_series,
                      Rounded(pair.default_ns), Rounded(pair.tuned_ns),
-                     Rounded(pair.speedup)});
+                     Rounded(pair.speedup), pair.same_config});
   }
   return {{"operators", overview.operators},
           {"cells", std::move(cells)},

@@ -54,6 +54,7 @@ struct ConvolutionAmxKnobs {
   int64_t n_panels = 1;
   bool prefetch_filters = false;
   bool round_between = true;
+  bool stream_filters = false;
   int64_t task_rows = 1 << 20;
   int64_t task_columns = 1 << 20;
 };
@@ -178,7 +179,8 @@ class ConvolutionAmx {
           filters_(filters),
           y_(y),
           epilogue_(epilogue),
-          panels_(plan.knobs_.round_between, plan.kept_rows()),
+          panels_(plan.knobs_.round_between, plan.knobs_.stream_filters,
+                  plan.kept_rows()),
           sums_(space),
           copy_(reinterpret_cast<uint16_t*>(space + plan.copy_at_)),
           padded_(reinterpret_cast<uint16_t*>(space + plan.padded_at_)) {}
@@ -460,6 +462,7 @@ inline absl::StatusOr<ConvolutionAmxKnobs> ConvolutionAmxKnobsFrom(
   knobs.n_panels = reader.Int("n_panels");
   knobs.prefetch_filters = reader.Bool("prefetch_filters");
   knobs.round_between = reader.Bool("round_between");
+  knobs.stream_filters = reader.Bool("stream_filters");
   knobs.task_rows = reader.Int("task_rows");
   knobs.task_columns = reader.Int("task_columns");
   OPTRAIL_RETURN_IF_ERROR(reader.status());

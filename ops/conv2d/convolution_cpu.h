@@ -12,8 +12,9 @@
 // of zeros. Filters of 3 x 3 may go by Winograd's algorithm instead
 // (winograd.h).
 // Filters are packed before calls, as a layer would keep them: in panels, or
-// transformed. Pixels and filters of bfloat16 are widened to float as they are
-// copied, in blocks; sums of a task are rounded once, when they are whole.
+// transformed. Pixels and filters of bfloat16 are multiplied in pairs where the
+// machine has instructions for it that pay, and widened to float as they are
+// copied elsewhere; sums of a task are rounded once, when they are whole.
 //
 //   class Conv2dCpu : public ConvolutionCpu<Conv2dKnobs, /*kFused=*/false> {};
 
@@ -32,6 +33,7 @@
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
 #include "ops/lib/packed_operand.h"
+#include "ops/matmul/pair_panels.h"
 #include "ops/matmul/product_tasks.h"
 #include "ops/matmul/widened_tasks.h"
 
@@ -44,11 +46,16 @@ inline void CopyValues(const float* x, int64_t count, float* to) {
 inline void CopyValues(const uint16_t* x, int64_t count, float* to) {
   Widen(x, 1, count, count, to, count);
 }
+inline void CopyValues(const uint16_t* x, int64_t count, uint16_t* to) {
+  std::memcpy(to, x, count * sizeof(uint16_t));
+}
 
-// Steps [step, step + steps) of rows [row, row + rows) of the left factor.
-template <class T>
+// Steps [step, step + steps) of rows [row, row + rows) of the left factor,
+// which come to lie `stride` apart.
+template <class T, class To>
 void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
-                  int64_t rows, int64_t step, int64_t steps, float* to) {
+                  int64_t rows, int64_t step, int64_t steps, int64_t stride,
+                  To* space) {
   const int64_t line_depth = size.s * size.c;
   for (int64_t i = row; i < row + rows; ++i) {
     const int64_t q = i % size.q;
@@ -58,6 +65,7 @@ void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
     // Of the filter's columns those that lie inside the image.
     const int64_t begin = std::clamp<int64_t>(-col, 0, size.s);
     const int64_t end = std::clamp<int64_t>(size.w - col, begin, size.s);
+    To* to = space + (i - row) * stride;
     for (int64_t at = step; at < step + steps;) {
       const int64_t r = at / line_depth;
       const int64_t line = p * size.stride + r - size.padding;
@@ -69,13 +77,13 @@ void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
           inside ? std::clamp(begin * size.c, first, last) : last;
       const int64_t after =
           inside ? std::clamp(end * size.c, copied, last) : last;
-      std::fill_n(to, copied - first, 0.0f);
+      std::fill_n(to, copied - first, To{});
       if (after > copied) {
         CopyValues(
             x + ((image * size.h + line) * size.w + col) * size.c + copied,
             after - copied, to + copied - first);
       }
-      std::fill_n(to + after - first, last - after, 0.0f);
+      std::fill_n(to + after - first, last - after, To{});
       to += last - first;
       at += last - first;
     }
@@ -88,7 +96,8 @@ inline int64_t WholeLines(int64_t floats) { return CeilDiv(floats, 16) * 16; }
 // Pixels are read where they lie, line by line (pixel_line.h): rows of the
 // filter that lie above or below the image are left out, and so are its columns
 // left and right of it. Only where padding is wider than a step, or channels
-// are few, lines are copied with a border of zeros first.
+// are few, lines are copied with a border of zeros first. Distances are counted
+// in elements: floats, or pairs of channels.
 template <class T>
 class ConvolutionInPlace {
  public:
@@ -109,8 +118,16 @@ class ConvolutionInPlace {
                                                  CpuDevice& device) {
     ConvolutionInPlace plan;
     plan.size_ = size;
-    plan.tile_ = FindTileForLine(static_cast<int>(cut.pixels),
-                                 static_cast<int>(cut.vectors), size.q);
+    const auto find_tile = [&](PixelElement element) {
+      return FindTileForLine(static_cast<int>(cut.pixels),
+                             static_cast<int>(cut.vectors), element, size.q);
+    };
+    // Pixels below the filter begin with whole pairs.
+    if (kRounds && size.stride * size.c % 2 == 0 && PairsPay()) {
+      plan.tile_ = find_tile(PixelElement::kPair);
+    }
+    plan.pairs_ = plan.tile_.multiply != nullptr;
+    if (!plan.pairs_) plan.tile_ = find_tile(PixelElement::kFloat);
     if (plan.tile_.multiply == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
           "a tile of mr=", cut.pixels, " pixels by nr_vectors=", cut.vectors,
@@ -127,46 +144,64 @@ class ConvolutionInPlace {
     plan.task_lines_ = task.rows / size.q;
     plan.task_columns_ = std::min(task.columns, size.k);
     plan.block_columns_ = std::min(cut.panels * width, plan.task_columns_);
-    const int64_t line_depth = size.s * size.c;
     plan.filter_rows_ =
-        std::clamp<int64_t>(cut.steps / line_depth, int64_t{1}, size.r);
+        std::clamp<int64_t>(cut.steps / plan.line_depth(), int64_t{1}, size.r);
     // Of the filter's columns those that the last pixel of a line lacks.
     const int64_t beyond = std::max<int64_t>(
         (size.q - 1) * size.stride - size.padding + size.s - size.w, 0);
-    plan.has_border_ = size.padding > size.stride ||
-                       size.padding + beyond > size.s ||
-                       (size.padding > 0 && size.c < kFewChannels);
+    plan.has_border_ =
+        size.padding > size.stride || size.padding + beyond > size.s ||
+        (size.padding > 0 &&
+         (size.c < kFewChannels || (plan.pairs_ && size.c % 2 != 0)));
+    plan.copies_lines_ =
+        plan.has_border_ || (plan.pairs_ ? size.c % 2 != 0 : kRounds);
     if (!plan.has_border_) {
-      plan.first_lacks_ = size.padding * size.c;
-      plan.last_lacks_ = beyond * size.c;
+      plan.first_lacks_ = plan.Elements(size.padding * size.c);
+      plan.last_lacks_ = plan.Elements(beyond * size.c);
     }
     plan.prefetch_y_ =
-        PrefetchPays(size.rows() * size.k, plan.filter_rows_ * line_depth);
+        !kRounds && PrefetchPays(size.rows() * size.k,
+                                 plan.filter_rows_ * plan.line_depth(),
+                                 device.hardware().l2_bytes());
     const int64_t lines = (plan.task_lines_ - 1) * size.stride + size.r;
-    plan.filters_at_ =
-        WholeLines(plan.copies_lines() ? lines * plan.width() : 0);
-    plan.sums_at_ =
-        plan.filters_at_ +
-        WholeLines(kWidens ? plan.filter_rows_ * line_depth *
-                                 CeilDiv(plan.block_columns_, width) * width
-                           : 0);
+    plan.sums_at_ = WholeLines(plan.copies_lines_ ? lines * plan.width() : 0);
     OPTRAIL_ASSIGN_OR_RETURN(
         plan.workspaces_,
         Workspaces::Create(
             device, std::min<int64_t>(device.threads(), plan.count()),
             plan.sums_at_ +
-                (kWidens ? plan.task_lines_ * size.q * plan.block_columns_
+                (kRounds ? plan.task_lines_ * size.q * plan.block_columns_
                          : 0)));
     return plan;
   }
 
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
 
-  // Floats of a step in a panel of filters.
-  int64_t panel_columns() const { return tile_.columns; }
+  int64_t filter_floats() const {
+    return CeilDiv(size_.k, tile_.columns) * panel_floats();
+  }
 
-  // `weights` as they lie, or floats in panels.
-  void Run(CpuDevice& device, const T* x, const T* weights, T* y,
+  void PackFilters(const T* weights, float* panels) const {
+    const int64_t width = tile_.columns;
+    if constexpr (!kRounds) {
+      PackRightFactor(width, size_.k, size_.depth(), weights, size_.k, panels);
+    } else if (pairs_) {
+      const int64_t steps = size_.s * size_.c;
+      for (int64_t r = 0; r < size_.r; ++r) {
+        PackPairPanels(width, size_.k, steps, weights + r * steps * size_.k,
+                       size_.k, panel_floats(),
+                       panels + r * line_depth() * width);
+      }
+    } else {
+      for (int64_t j = 0; j < size_.k; j += width, panels += panel_floats()) {
+        const int64_t count = std::min(width, size_.k - j);
+        if (count < width) std::fill_n(panels, panel_floats(), 0.0f);
+        Widen(weights + j, size_.depth(), count, size_.k, panels, width);
+      }
+    }
+  }
+
+  void Run(CpuDevice& device, const T* x, const float* panels, T* y,
            const Epilogue& epilogue) const {
     device.ParallelFor(count(), [&](int64_t task) {
       const ConvolutionSize& s = size_;
@@ -180,16 +215,14 @@ class ConvolutionInPlace {
       // Line 0 of the image, or that of the first one that is copied.
       const float* from = lease.data();
       int64_t first_line = std::max(line * s.stride - s.padding, int64_t{0});
-      if constexpr (!kWidens) {
-        if (!copies_lines()) {
-          from = pixels;
-          first_line = 0;
-        }
+      if (!copies_lines_) {
+        from = reinterpret_cast<const float*>(pixels);
+        first_line = 0;
       }
       // Copied right before they are read first, in L1.
       int64_t copied = first_line;
       const auto copy_lines = [&](int64_t end) {
-        if (!copies_lines() || end <= copied) return;
+        if (!copies_lines_ || end <= copied) return;
         CopyLines(pixels, copied, end,
                   lease.data() + (copied - first_line) * width());
         copied = end;
@@ -199,15 +232,9 @@ class ConvolutionInPlace {
         T* const out = y + ((image * s.p + line) * s.q) * s.k + j;
         // All lines meet a block of filters while it is in cache.
         for (int64_t r = 0; r < s.r; r += filter_rows_) {
-          Filters filters;
-          if constexpr (kWidens) {
-            filters = WidenFilters(weights, r, j, columns,
-                                   lease.data() + filters_at_);
-          } else {
-            filters = FindFilters(weights, r, j, columns);
-            filters.SetNext(FindNext(weights, r, j, column, end),
-                            lines * CeilDiv(s.q, tile_.pixels));
-          }
+          Filters filters = FindFilters(panels, r, j, columns);
+          filters.SetNext(FindNext(panels, r, j, column, end),
+                          lines * CeilDiv(s.q, tile_.pixels));
           for (int64_t i = 0; i < lines; ++i) {
             // Of the filter's rows those that lie inside the image, of them
             // those of this block.
@@ -220,18 +247,19 @@ class ConvolutionInPlace {
             copy_lines(std::min(top + s.r, s.h));
             PixelLine all;
             all.x = from + (top + begin - first_line) * width() -
-                    (has_border_ ? 0 : s.padding * s.c);
-            all.pixel_step = s.stride * s.c;
+                    (has_border_ ? 0 : Elements(s.padding * s.c));
+            all.pixel_step = Elements(s.stride * s.c);
             all.line_step = width();
             all.filter_rows = std::max(after - begin, int64_t{0});
-            all.row_depth = s.s * s.c;
+            all.row_depth = Elements(s.s * s.c);
+            all.ends_in_half = line_depth() > all.row_depth;
             all.first_lacks = first_lacks_;
             all.last_lacks = last_lacks_;
             all.pixels = s.q;
             all.accumulate = begin > inside;
             all.prefetch_y = prefetch_y_;
             const bool whole = after >= outside || inside == outside;
-            if constexpr (kWidens) {
+            if constexpr (kRounds) {
               float* const sums = lease.data() + sums_at_ + i * s.q * columns;
               MultiplyPanels(all, filters, begin - r, columns, sums, columns,
                              whole ? epilogue.From(j) : Epilogue());
@@ -242,7 +270,7 @@ class ConvolutionInPlace {
             }
           }
         }
-        if constexpr (kWidens) {
+        if constexpr (kRounds) {
           RoundToBf16(lease.data() + sums_at_, lines * s.q, columns, columns,
                       out, s.k);
         }
@@ -251,7 +279,7 @@ class ConvolutionInPlace {
   }
 
  private:
-  static constexpr bool kWidens = !std::is_same_v<T, float>;
+  static constexpr bool kRounds = !std::is_same_v<T, float>;
   // Sums over few are not taken apart for the columns of a filter.
   static constexpr int64_t kFewChannels = 16;
 
@@ -291,10 +319,21 @@ class ConvolutionInPlace {
     }
   };
 
-  bool copies_lines() const { return kWidens || has_border_; }
-  // Floats of a line that is read.
+  // Whole ones among `values`.
+  int64_t Elements(int64_t values) const {
+    return pairs_ ? values / 2 : values;
+  }
+  // A row of a filter, and a line that is read.
+  int64_t line_depth() const {
+    return pairs_ ? CeilDiv(size_.s * size_.c, 2) : size_.s * size_.c;
+  }
   int64_t width() const {
-    return (size_.w + (has_border_ ? 2 * size_.padding : 0)) * size_.c;
+    const int64_t values =
+        (size_.w + (has_border_ ? 2 * size_.padding : 0)) * size_.c;
+    return pairs_ ? CeilDiv(values, 2) : values;
+  }
+  int64_t panel_floats() const {
+    return size_.r * line_depth() * tile_.columns;
   }
   int64_t line_parts() const { return CeilDiv(size_.p, task_lines_); }
   int64_t column_parts() const { return CeilDiv(size_.k, task_columns_); }
@@ -302,24 +341,35 @@ class ConvolutionInPlace {
 
   // Lines [begin, end) of an image, with borders where there are any.
   void CopyLines(const T* image, int64_t begin, int64_t end, float* to) const {
+    if constexpr (kRounds) {
+      if (pairs_) {
+        CopyLinesAs(image, begin, end, 2 * width(),
+                    reinterpret_cast<uint16_t*>(to));
+        return;
+      }
+    }
+    CopyLinesAs(image, begin, end, width(), to);
+  }
+  template <class To>
+  void CopyLinesAs(const T* image, int64_t begin, int64_t end, int64_t step,
+                   To* to) const {
     const int64_t border = has_border_ ? size_.padding * size_.c : 0;
     const int64_t inside = size_.w * size_.c;
-    for (int64_t i = begin; i < end; ++i, to += width()) {
-      std::fill_n(to, border, 0.0f);
+    for (int64_t i = begin; i < end; ++i, to += step) {
+      std::fill_n(to, border, To{});
       CopyValues(image + i * inside, inside, to + border);
-      std::fill_n(to + border + inside, border, 0.0f);
+      std::fill_n(to + border + inside, step - border - inside, To{});
     }
   }
 
   // Of packed filters rows [r, r + filter_rows_) of `columns` from j on.
   Filters FindFilters(const float* panels, int64_t r, int64_t j,
                       int64_t columns) const {
-    const int64_t line_depth = size_.s * size_.c;
     Filters filters;
-    filters.panel_floats = size_.depth() * tile_.columns;
+    filters.panel_floats = panel_floats();
     filters.panels = panels + j / tile_.columns * filters.panel_floats +
-                     r * line_depth * tile_.columns;
-    filters.steps = std::min(filter_rows_, size_.r - r) * line_depth;
+                     r * line_depth() * tile_.columns;
+    filters.steps = std::min(filter_rows_, size_.r - r) * line_depth();
     filters.count = CeilDiv(columns, tile_.columns);
     return filters;
   }
@@ -336,25 +386,6 @@ class ConvolutionInPlace {
     return FindFilters(panels, r, j, std::min(block_columns_, end - j));
   }
 
-  Filters WidenFilters(const uint16_t* weights, int64_t r, int64_t j,
-                       int64_t columns, float* to) const {
-    const int64_t line_depth = size_.s * size_.c;
-    const int64_t width = tile_.columns;
-    Filters filters;
-    filters.steps = std::min(filter_rows_, size_.r - r) * line_depth;
-    filters.panel_floats = filters.steps * width;
-    filters.panels = to;
-    filters.count = CeilDiv(columns, width);
-    for (int64_t at = 0; at < columns; at += width) {
-      const int64_t count = std::min(width, columns - at);
-      if (count < width) std::fill_n(to, filters.panel_floats, 0.0f);
-      Widen(weights + r * line_depth * size_.k + j + at, filters.steps, count,
-            size_.k, to, width);
-      to += filters.panel_floats;
-    }
-    return filters;
-  }
-
   // A line of output pixels, `row` being the first of the block's rows.
   void MultiplyPanels(PixelLine line, Filters& filters, int64_t row,
                       int64_t columns, float* y, int64_t y_step,
@@ -365,7 +396,7 @@ class ConvolutionInPlace {
     line.y_step = y_step;
     for (int64_t j = 0; j < columns; j += width) {
       line.panel = filters.panels + j / width * filters.panel_floats +
-                   row * line.row_depth * width;
+                   row * line_depth() * width;
       line.y = y + j;
       line.columns = std::min(width, columns - j);
       filters.PrefetchDuring(line, tiles);
@@ -383,12 +414,13 @@ class ConvolutionInPlace {
   int64_t task_columns_ = 0;
   int64_t block_columns_ = 0;  // of a block of filters
   int64_t filter_rows_ = 0;
+  bool pairs_ = false;
   bool has_border_ = false;
+  bool copies_lines_ = false;
   int64_t first_lacks_ = 0;  // pixel_line.h
   int64_t last_lacks_ = 0;
   bool prefetch_y_ = false;
-  // Where widened filters and sums begin in a workspace, after copied lines.
-  int64_t filters_at_ = 0;
+  // Where sums that are rounded begin in a workspace, after copied lines.
   int64_t sums_at_ = 0;
   std::shared_ptr<Workspaces> workspaces_;
 };
@@ -612,21 +644,19 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       cut.task_columns = knobs.task_columns;
       OPTRAIL_ASSIGN_OR_RETURN(const auto plan,
                                ConvolutionInPlace<T>::Plan(size, cut, device));
-      if constexpr (std::is_same_v<T, float>) {
-        return WithPanels(
-            size, plan.panel_columns(), device,
-            [=, &device](const Operands<T>& all, const float* panels) {
-              plan.Run(device, all.x, panels, all.y, all.epilogue);
-            },
-            plan.workspaces());
-      } else {
-        return MakeInvocation(
-            [=, &device](absl::Span<void* const> operands) {
-              const Operands<T> all(operands);
-              plan.Run(device, all.x, all.weights, all.y, all.epilogue);
-            },
-            plan.workspaces());
-      }
+      const auto panels =
+          std::make_shared<PackedOperand>(device, plan.filter_floats());
+      return MakePackingInvocation(
+          [=](absl::Span<void* const> operands) {
+            const Operands<T> all(operands);
+            plan.PackFilters(all.weights, panels->Keep(all.weights));
+          },
+          [=, &device](absl::Span<void* const> operands) {
+            const Operands<T> all(operands);
+            plan.Run(device, all.x, panels->Find(all.weights), all.y,
+                     all.epilogue);
+          },
+          plan.workspaces());
     }
     OPTRAIL_ASSIGN_OR_RETURN(
         Blocking blocking,
@@ -668,26 +698,6 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
     }
   }
 
-  // run(operands, panels), filters being packed before.
-  template <class Run>
-  static std::unique_ptr<Invocation> WithPanels(
-      const ConvolutionSize& size, int64_t columns, CpuDevice& device,
-      const Run& run, const std::shared_ptr<Workspaces>& workspaces) {
-    const auto panels = std::make_shared<PackedOperand>(
-        device, RightFactorFloats(columns, size.k, size.depth()));
-    return MakePackingInvocation(
-        [=](absl::Span<void* const> operands) {
-          const Operands<float> all(operands);
-          PackRightFactor(columns, size.k, size.depth(), all.weights, size.k,
-                          panels->Keep(all.weights));
-        },
-        [=](absl::Span<void* const> operands) {
-          const Operands<float> all(operands);
-          run(all, panels->Find(all.weights));
-        },
-        workspaces);
-  }
-
   // Pixels gathered, or a product of what is there.
   static absl::StatusOr<std::unique_ptr<Invocation>> BindProduct(
       const ConvolutionSize& size, Blocking blocking, ProductTasks::Cut cut,
@@ -696,9 +706,18 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
     cut.gathers_a = !size.is_product();
     OPTRAIL_ASSIGN_OR_RETURN(const ProductTasks tasks,
                              ProductTasks::Plan(blocking, cut, device));
-    return WithPanels(
-        size, blocking.tile.columns, device,
-        [=, &device](const Operands<float>& all, const float* panels) {
+    const int64_t columns = blocking.tile.columns;
+    const auto panels = std::make_shared<PackedOperand>(
+        device, RightFactorFloats(columns, size.k, size.depth()));
+    return MakePackingInvocation(
+        [=](absl::Span<void* const> operands) {
+          const Operands<float> all(operands);
+          PackRightFactor(columns, size.k, size.depth(), all.weights, size.k,
+                          panels->Keep(all.weights));
+        },
+        [=, &device](absl::Span<void* const> operands) {
+          const Operands<float> all(operands);
+          const float* const filters = panels->Find(all.weights);
           tasks.Run(
               device,
               [&](int64_t, int64_t row, int64_t rows, float* space) {
@@ -706,14 +725,12 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
                 if (size.is_product()) {
                   return BlockView{all.x + row * depth, depth};
                 }
-                GatherPixels(size, all.x, row, rows, 0, depth, space);
+                GatherPixels(size, all.x, row, rows, 0, depth, depth, space);
                 return BlockView{space, depth};
               },
               [&](int64_t, int64_t column) {
-                const int64_t step =
-                    PanelFloats(blocking.tile.columns, size.depth());
-                return BlockView{panels + column / blocking.tile.columns * step,
-                                 step};
+                const int64_t step = PanelFloats(columns, size.depth());
+                return BlockView{filters + column / columns * step, step};
               },
               all.y, all.epilogue);
         },
@@ -726,20 +743,38 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       const ProductTasks::Cut& cut, CpuDevice& device) {
     OPTRAIL_ASSIGN_OR_RETURN(const WidenedTasks tasks,
                              WidenedTasks::Plan(blocking, cut, device));
-    return MakeInvocation(
-        [=, &device](absl::Span<void* const> operands) {
+    const auto run = [=, &device](const Operands<uint16_t>& all,
+                                  const WidenedTasks::Right& filters) {
+      if (size.is_product()) {
+        tasks.Run(device, all.x, filters, all.y, all.epilogue);
+        return;
+      }
+      tasks.Run(
+          device,
+          [&](int64_t row, int64_t rows, int64_t step, int64_t steps,
+              int64_t stride, auto* to) {
+            GatherPixels(size, all.x, row, rows, step, steps, stride, to);
+          },
+          filters, all.y, all.epilogue);
+    };
+    if (!tasks.keeps()) {
+      return MakeInvocation(
+          [=](absl::Span<void* const> operands) {
+            const Operands<uint16_t> all(operands);
+            run(all, all.weights);
+          },
+          tasks.workspaces());
+    }
+    const auto panels =
+        std::make_shared<PackedOperand>(device, tasks.KeptFloats());
+    return MakePackingInvocation(
+        [=](absl::Span<void* const> operands) {
           const Operands<uint16_t> all(operands);
-          if (size.is_product()) {
-            tasks.Run(device, all.x, all.weights, all.y, all.epilogue);
-            return;
-          }
-          tasks.Run(
-              device,
-              [&](int64_t row, int64_t rows, int64_t step, int64_t steps,
-                  float* to) {
-                GatherPixels(size, all.x, row, rows, step, steps, to);
-              },
-              all.weights, all.y, all.epilogue);
+          tasks.Keep(all.weights, panels->Keep(all.weights));
+        },
+        [=](absl::Span<void* const> operands) {
+          const Operands<uint16_t> all(operands);
+          run(all, panels->Find(all.weights));
         },
         tasks.workspaces());
   }

@@ -32,7 +32,7 @@ class Values {
   }
 
   // That of pixel i, `u` steps ahead; both are constants.
-  HWY_INLINE float At(int i, int u) const {
+  HWY_INLINE const float& At(int i, int u) const {
     if (i == 0) return next_[u];
     const int power = i & -i;
     return reinterpret_cast<const float*>(reinterpret_cast<const char*>(next_) +
@@ -84,26 +84,78 @@ struct Prefetches {
   int64_t next_step;
 };
 
-// Adds `steps` of a row to all pixels but the first kFirst and the last kLast.
-template <int kFirst, int kLast, int kPixels, int kVectors>
+// Elements are pairs where kPairs says so. Highway 1.0.3 and the compiler's
+// options for its targets lack AVX512_BF16, hence assembly.
+template <bool kPairs>
+HWY_INLINE V MultiplyAdd(V value, V filters, V sum) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kPairs) {
+    asm("vdpbf16ps %2, %1, %0"
+        : "+v"(sum.raw)
+        : "v"(filters.raw), "v"(value.raw));
+    return sum;
+  }
+#endif
+  return hn::MulAdd(value, filters, sum);
+}
+
+// The same of a value that takes no register.
+template <bool kPairs>
+HWY_INLINE V MultiplyAdd(const float& value, V filters, V sum) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kPairs) {
+    asm("vdpbf16ps %2%{1to16%}, %1, %0"
+        : "+v"(sum.raw)
+        : "v"(filters.raw), "m"(value));
+    return sum;
+  }
+#endif
+  return hn::MulAdd(hn::Set(D(), value), filters, sum);
+}
+
+// Adds a step, `u` ahead, to all pixels but the first kFirst and the last
+// kLast; kHalf: of pairs the first half.
+template <bool kPairs, bool kHalf, int kFirst, int kLast, int kPixels,
+          int kVectors>
+HWY_INLINE void AddStep(int u, int64_t panel_step,
+                        const Values<kPixels>& values, const float*& panel,
+                        V (&acc)[kPixels][kVectors]) {
+  const D d;
+  const int64_t lanes = hn::Lanes(d);
+  constexpr bool kFull = (kPixels + 1) * kVectors >= kVectorRegisters;
+  V filters[kVectors];
+  OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+    filters[j] = hn::LoadU(d, panel + j * lanes);
+  }
+  OPTRAIL_UNROLL for (int i = kFirst; i < kPixels - kLast; ++i) {
+    if constexpr (kPairs && kFull && !kHalf) {
+      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+        acc[i][j] = MultiplyAdd<kPairs>(values.At(i, u), filters[j], acc[i][j]);
+      }
+    } else {
+      V value = hn::Set(d, values.At(i, u));
+      if constexpr (kHalf) {
+        const hn::RebindToUnsigned<D> bits;
+        value = hn::BitCast(
+            d, hn::And(hn::BitCast(bits, value), hn::Set(bits, 0xffff)));
+      }
+      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+        acc[i][j] = MultiplyAdd<kPairs>(value, filters[j], acc[i][j]);
+      }
+    }
+  }
+  panel += panel_step;
+  asm("" : "+r"(panel));
+}
+
+// Adds `steps` of a row.
+template <bool kPairs, int kFirst, int kLast, int kPixels, int kVectors>
 HWY_INLINE void AddSteps(int64_t steps, int64_t panel_step,
                          Values<kPixels>& values, const float*& panel,
                          Prefetches& prefetches, V (&acc)[kPixels][kVectors]) {
-  const D d;
-  const int64_t lanes = hn::Lanes(d);
   const auto add_step = [&](int u) OPTRAIL_INLINE_LAMBDA {
-    V filters[kVectors];
-    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-      filters[j] = hn::LoadU(d, panel + j * lanes);
-    }
-    OPTRAIL_UNROLL for (int i = kFirst; i < kPixels - kLast; ++i) {
-      const V value = hn::Set(d, values.At(i, u));
-      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-        acc[i][j] = hn::MulAdd(value, filters[j], acc[i][j]);
-      }
-    }
-    panel += panel_step;
-    asm("" : "+r"(panel));
+    AddStep<kPairs, /*kHalf=*/false, kFirst, kLast>(u, panel_step, values,
+                                                    panel, acc);
   };
   for (; steps >= kUnroll; steps -= kUnroll) {
     prefetches.Turn<kVectors>();
@@ -144,7 +196,7 @@ HWY_INLINE void StoreTile(const PixelLine& line, int64_t first, float* y,
   }
 }
 
-template <int kPixels, int kVectors>
+template <bool kPairs, int kPixels, int kVectors>
 void MultiplyLine(const PixelLine& line) {
   const int64_t steps = line.filter_rows * line.row_depth;
   Prefetches prefetches;
@@ -179,62 +231,76 @@ void MultiplyLine(const PixelLine& line) {
       }
     }
     for (int64_t row = 0; row < line.filter_rows; ++row) {
-      AddSteps<1, 0>(first_lacks, line.panel_step, values, panel, prefetches,
-                     acc);
-      AddSteps<0, 0>(all_have, line.panel_step, values, panel, prefetches, acc);
-      AddSteps<0, 1>(last_lacks, line.panel_step, values, panel, prefetches,
-                     acc);
+      AddSteps<kPairs, 1, 0>(first_lacks, line.panel_step, values, panel,
+                             prefetches, acc);
+      AddSteps<kPairs, 0, 0>(all_have, line.panel_step, values, panel,
+                             prefetches, acc);
+      AddSteps<kPairs, 0, 1>(last_lacks, line.panel_step, values, panel,
+                             prefetches, acc);
+      if constexpr (kPairs) {
+        if (line.ends_in_half) {
+          AddStep<kPairs, /*kHalf=*/true, 0, 0>(0, line.panel_step, values,
+                                                panel, acc);
+        }
+      }
       values.Skip(gap);
     }
     StoreTile(line, done - begin, y, acc);
   }
 }
 
-template <int kPixels, int kVectors>
+template <bool kPairs, int kPixels, int kVectors>
 PixelTile TileOf() {
   PixelTile tile;
   // Sums and a row of filters.
-  if constexpr ((kPixels + 1) * kVectors <= kVectorRegisters) {
+  if constexpr ((kPixels + 1) * kVectors <= kVectorRegisters &&
+                (!kPairs || HWY_TARGET == HWY_AVX3)) {
     tile.pixels = kPixels;
     tile.columns = kVectors * static_cast<int>(hn::Lanes(D()));
-    tile.multiply = &MultiplyLine<kPixels, kVectors>;
+    tile.multiply = &MultiplyLine<kPairs, kPixels, kVectors>;
   }
   return tile;
 }
 
-template <int kPixels>
+template <bool kPairs, int kPixels>
 PixelTile TileOf(int vectors) {
   switch (vectors) {
     case 1:
-      return TileOf<kPixels, 1>();
+      return TileOf<kPairs, kPixels, 1>();
     case 2:
-      return TileOf<kPixels, 2>();
+      return TileOf<kPairs, kPixels, 2>();
     case 4:
-      return TileOf<kPixels, 4>();
+      return TileOf<kPairs, kPixels, 4>();
     default:
       return PixelTile();
   }
 }
 
-PixelTile TileForTarget(int pixels, int vectors) {
+template <bool kPairs>
+PixelTile TileOf(int pixels, int vectors) {
   switch (pixels) {
     case 1:
-      return TileOf<1>(vectors);
+      return TileOf<kPairs, 1>(vectors);
     case 4:
-      return TileOf<4>(vectors);
+      return TileOf<kPairs, 4>(vectors);
     case 6:
-      return TileOf<6>(vectors);
+      return TileOf<kPairs, 6>(vectors);
     case 7:
-      return TileOf<7>(vectors);
+      return TileOf<kPairs, 7>(vectors);
     case 8:
-      return TileOf<8>(vectors);
+      return TileOf<kPairs, 8>(vectors);
     case 12:
-      return TileOf<12>(vectors);
+      return TileOf<kPairs, 12>(vectors);
     case 14:
-      return TileOf<14>(vectors);
+      return TileOf<kPairs, 14>(vectors);
     default:
       return PixelTile();
   }
+}
+
+PixelTile TileForTarget(int pixels, int vectors, PixelElement element) {
+  return element == PixelElement::kPair ? TileOf<true>(pixels, vectors)
+                                        : TileOf<false>(pixels, vectors);
 }
 
 }  // namespace
@@ -247,16 +313,21 @@ namespace {
 HWY_EXPORT(TileForTarget);
 }  // namespace
 
-PixelTile FindPixelTile(int pixels, int vectors) {
-  return HWY_DYNAMIC_DISPATCH(TileForTarget)(pixels, vectors);
+PixelTile FindPixelTile(int pixels, int vectors, PixelElement element) {
+  __builtin_cpu_init();
+  if (element == PixelElement::kPair && !__builtin_cpu_supports("avx512bf16")) {
+    return PixelTile();
+  }
+  return HWY_DYNAMIC_DISPATCH(TileForTarget)(pixels, vectors, element);
 }
 
-PixelTile FindTileForLine(int pixels, int vectors, int64_t length) {
-  if (pixels <= length) return FindPixelTile(pixels, vectors);
+PixelTile FindTileForLine(int pixels, int vectors, PixelElement element,
+                          int64_t length) {
+  if (pixels <= length) return FindPixelTile(pixels, vectors, element);
   PixelTile best;
   int64_t shortest = std::numeric_limits<int64_t>::max();
   for (int64_t p = length; p > 0; --p) {
-    const PixelTile tile = FindPixelTile(static_cast<int>(p), vectors);
+    const PixelTile tile = FindPixelTile(static_cast<int>(p), vectors, element);
     // To begin and end a tile takes about as long as two pixels.
     const int64_t time = (length + p - 1) / p * (p + 2);
     if (tile.multiply == nullptr || time >= shortest) continue;

@@ -127,9 +127,29 @@ def training_cases():
     yield "add", "n=4194304/bf16", torch.add, [(4194304,)] * 2, bf16
 
 
+def convolution(h, c, k, r, padding, stride, dtype, name):
+    """Of 32 images, channels last, as cuDNN wants filters: [k, r, s, c]. Alone
+    and with what follows it in a network."""
+    attributes = ([f"padding={padding}"] if padding else []) + (
+        [f"stride={stride}"] if stride > 1 else [])
+    shape = (f"n=32,h={h},w={h},c={c},k={k},r={r},s={r}" +
+             "".join(["/" + ",".join(attributes)] if attributes else []) +
+             "/" + name)
+
+    def convolve(x, weights):
+        return F.conv2d(x.permute(0, 3, 1, 2), weights.permute(0, 3, 1, 2),
+                        stride=stride, padding=padding)
+
+    def fused(x, weights, scale, shift):
+        y = convolve(x, weights) * scale[:, None, None]
+        return F.relu(y + shift[:, None, None])
+
+    yield "conv2d", shape, convolve, [(32, h, h, c), (k, r, r, c)], dtype
+    yield ("conv_bn_relu", shape, fused,
+           [(32, h, h, c), (k, r, r, c), (k,), (k,)], dtype)
+
+
 def convolution_cases():
-    """Channels last, as cuDNN wants filters: [k, r, s, c]."""
-    f16 = torch.float16
     for h, c, k, r, padding, stride in [(56, 64, 64, 3, 1, 1),
                                         (28, 128, 128, 3, 1, 1),
                                         (14, 256, 256, 3, 1, 1),
@@ -138,24 +158,47 @@ def convolution_cases():
                                         (56, 256, 64, 1, 0, 1),
                                         (56, 128, 128, 3, 1, 2),
                                         (224, 3, 64, 7, 3, 2)]:
-        attributes = ([f"padding={padding}"] if padding else []) + (
-            [f"stride={stride}"] if stride > 1 else [])
-        shape = (f"n=32,h={h},w={h},c={c},k={k},r={r},s={r}" +
-                 "".join(["/" + ",".join(attributes)] if attributes else []) +
-                 "/f16")
+        yield from convolution(h, c, k, r, padding, stride, torch.float16,
+                               "f16")
 
-        def convolve(x, weights, stride=stride, padding=padding):
-            return F.conv2d(x.permute(0, 3, 1, 2), weights.permute(0, 3, 1, 2),
-                            stride=stride, padding=padding)
 
-        yield ("conv2d", shape, convolve, [(32, h, h, c), (k, r, r, c)], f16)
+def resnet_cases():
+    """What resnet50_32_half has."""
+    bf16 = torch.bfloat16
+    yield from convolution(224, 3, 64, 7, 3, 2, bf16, "bf16")
+    for h, narrow, wide, before in [(56, 64, 256, 64), (28, 128, 512, 256),
+                                    (14, 256, 1024, 512), (7, 512, 2048, 1024)]:
+        first = h == 56
+        layers = [(h if first else 2 * h, before, narrow, 1, 0, 1),
+                  (h, narrow, narrow, 3, 1, 1), (h, narrow, wide, 1, 0, 1),
+                  (h, wide, narrow, 1, 0, 1)]
+        if not first:
+            layers += [(2 * h, narrow, narrow, 3, 1, 2),
+                       (2 * h, before, wide, 1, 0, 2)]
+        for layer in layers:
+            yield from convolution(*layer, bf16, "bf16")
+        n = 32 * h * h * wide
+        yield "add", f"n={n}/bf16", torch.add, [(n,)] * 2, bf16
+    yield "relu", "n=6422528/bf16", F.relu, [(6422528,)], bf16
+    yield ("linear", "m=32,n=1000,k=2048/bf16",
+           lambda x, w, b: torch.addmm(b, x, w),
+           [(32, 2048), (2048, 1000), (1000,)], bf16)
 
-        def fused(x, weights, scale, shift, convolve=convolve):
-            y = convolve(x, weights) * scale[:, None, None]
-            return F.relu(y + shift[:, None, None])
 
-        yield ("conv_bn_relu", shape, fused,
-               [(32, h, h, c), (k, r, r, c), (k,), (k,)], f16)
+def llama_cases():
+    """What llama3_8b_{prefill,decode}_half have beside attention_cases."""
+    bf16 = torch.bfloat16
+    sizes = [(4096, 4096), (1024, 4096), (14336, 4096), (4096, 14336)]
+    for m, n, k in [(m, n, k) for m in (1, 512) for n, k in sizes] + [
+            (1, 128256, 4096)] + [(m, n, k) for m in (1, 16)
+                                  for n in (1024, 2048, 3072)
+                                  for k in (2048, 4096)]:
+        yield ("matmul", f"m={m},n={n},k={k}/bf16", torch.matmul,
+               [(m, k), (k, n)], bf16)
+    yield ("rms_norm", "rows=512,cols=4096/bf16",
+           lambda x, g: F.rms_norm(x, (x.shape[1],), g, 1e-5),
+           [(512, 4096), (4096,)], bf16)
+    yield "add", "n=2097152/bf16", torch.add, [(2097152,)] * 2, bf16
 
 
 def attention_cases():
@@ -187,6 +230,8 @@ def cases():
     yield from batched_cases()
     yield from training_cases()
     yield from convolution_cases()
+    yield from resnet_cases()
+    yield from llama_cases()
     yield from attention_cases()
 
 

@@ -88,6 +88,10 @@ class FaultyInvocation : public Invocation {
       case Behaviour::kWrongTies:
       case Behaviour::kWrongLarge:
         break;
+      case Behaviour::kWrongLater:
+        if (called_) return;
+        called_ = true;
+        break;
     }
     Compute(x, y);
     for (int64_t i = 0; i < n_; ++i) {
@@ -134,6 +138,7 @@ class FaultyInvocation : public Invocation {
 
   const int64_t n_;
   const FaultyKnobs knobs_;
+  bool called_ = false;
 };
 
 class FaultyCpu : public CpuKernel {

@@ -20,7 +20,7 @@ expect() {  # expect CODE TEXT ARGUMENT...
 expect 0 PASSED --config=behaviour=ok,work=1
 for behaviour in write_nan write_nothing write_out_of_bounds write_before \
   change_input wrong_last wrong_beyond_one wrong_denormals wrong_ties \
-  wrong_large; do
+  wrong_large wrong_later; do
   expect fails "config behaviour=$behaviour,work=1 .*operand" \
     "--config=behaviour=$behaviour,work=1"
 done

@@ -380,6 +380,12 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
   Sums* const my_part = parts + blockIdx.x * kWarpsPerRow + in_row / 32;
 
 #if RESIDENT
+  // Of all rows, which come while dy and x are on their way: each would be
+  // waited for.
+  __shared__ Row of_rows[ITEMS * GROUPS];
+  static_assert(ITEMS * GROUPS <= kThreads, "a thread loads one at most");
+  Row of_row = {};
+  if (threadIdx.x < o.rows) of_row = o.At(threadIdx.x);
   Vector dy[ITEMS], x[ITEMS], scale = {};
   if (first < vectors) scale = o.gamma[first];
 #pragma unroll
@@ -389,12 +395,14 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
     dy[k] = Load((const Vector*)(o.dy + row * o.columns) + first);
     x[k] = Load((const Vector*)(o.x + row * o.columns) + first);
   }
+  if (threadIdx.x < o.rows) of_rows[threadIdx.x] = of_row;
+  __syncthreads();
 #pragma unroll
   for (int k = 0; k < ITEMS; ++k) {
-    const long long row = group + k * GROUPS;
+    const int row = group + k * GROUPS;
     if (row >= o.rows) break;
     Sums mine = {};
-    if (first < vectors) AddSums(dy[k], x[k], scale, o.At(row), &mine);
+    if (first < vectors) AddSums(dy[k], x[k], scale, of_rows[row], &mine);
     mine = OfWarp(mine);
     if (lane == 0) my_part[row * count] = mine;
   }
@@ -413,15 +421,29 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
 #endif
 
   MeetAllBlocks(workspace);
-  const auto means_of = [&](long long row) {
-    Sums all = {};
+  // Of rows group, group + GROUPS..., from the k-th on: parts of several are in
+  // flight together.
+  const auto means_of = [&](long long k, auto& means) {
+    constexpr int kRows = sizeof(means) / sizeof(means[0]);
+#pragma unroll
+    for (int j = 0; j < kRows; ++j) means[j] = {};
+#pragma unroll 4
     for (int i = lane; i < count; i += 32) {
-      const float2 part = __ldcg((const float2*)(parts + row * count + i));
-      all.g += part.x;
-      all.gh += part.y;
+#pragma unroll
+      for (int j = 0; j < kRows; ++j) {
+        const long long row = group + (k + j) * GROUPS;
+        if (row >= o.rows) continue;
+        const float2 part = __ldcg((const float2*)(parts + row * count + i));
+        means[j].g += part.x;
+        means[j].gh += part.y;
+      }
     }
-    all = OfWarp(all);
-    return Sums{all.g / o.columns, all.gh / o.columns};
+#pragma unroll
+    for (int j = 0; j < kRows; ++j) {
+      means[j] = OfWarp(means[j]);
+      means[j].g /= o.columns;
+      means[j].gh /= o.columns;
+    }
   };
 
   // All threads go through all slices of the block together.
@@ -430,20 +452,24 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
     const int index = slice + in_row;
     float sums[kResults][VECTOR] = {};
 #if RESIDENT  // one slice
+    constexpr int kAtOnce = ITEMS < 4 ? ITEMS : 4;
+    Sums means[kAtOnce];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
       const long long row = group + k * GROUPS;
       if (row >= o.rows) break;
-      const Sums means = means_of(row);
+      if (k % kAtOnce == 0) means_of(k, means);
       if (index >= vectors) continue;
-      const Row of_row = o.At(row);
-      AddColumns(dy[k], x[k], of_row, sums);
+      AddColumns(dy[k], x[k], of_rows[row], sums);
       ((Vector*)(o.dx + row * o.columns))[index] =
-          Gradient(dy[k], x[k], scale, of_row, means);
+          Gradient(dy[k], x[k], scale, of_rows[row], means[k % kAtOnce]);
     }
 #else
-    for (long long row = group; row < o.rows; row += GROUPS) {
-      const Sums means = means_of(row);
+    for (int k = 0; group + (long long)k * GROUPS < o.rows; ++k) {
+      const long long row = group + (long long)k * GROUPS;
+      Sums of_one[1];
+      means_of(k, of_one);
+      const Sums means = of_one[0];
       if (index >= vectors) continue;
       const Row of_row = o.At(row);
       const Vector dy = ((const Vector*)(o.dy + row * o.columns))[index];

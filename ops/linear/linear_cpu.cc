@@ -1,6 +1,7 @@
 // The CPU kernel of linear: matmul's product, whose tiles are finished while
 // they are in cache. Weights are packed before calls, as a layer would keep
-// them; those of bfloat16 are widened in blocks by every call.
+// them; those of bfloat16 are widened in blocks by every call where they are
+// not multiplied in pairs.
 
 #include <cstdint>
 #include <memory>
@@ -103,14 +104,22 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
     const int64_t n = cut.size.n;
     OPTRAIL_ASSIGN_OR_RETURN(const auto widened,
                              Workspaces::Create(device, 1, n));
-    return MakeInvocation(
+    const auto weights = std::make_shared<PackedOperand>(
+        device, tasks.keeps() ? tasks.KeptFloats() : 0);
+    return MakePackingInvocation(
+        [=](absl::Span<void* const> operands) {
+          if (!tasks.keeps()) return;
+          tasks.Keep(static_cast<const uint16_t*>(operands[1]),
+                     weights->Keep(operands[1]));
+        },
         [=, &device](absl::Span<void* const> operands) {
           float* const bias = widened->at(0);
           Widen(static_cast<const uint16_t*>(operands[2]), 1, n, n, bias, n);
-          tasks.Run(device, static_cast<const uint16_t*>(operands[0]),
-                    static_cast<const uint16_t*>(operands[1]),
-                    static_cast<uint16_t*>(operands[3]),
-                    {nullptr, bias, activation});
+          tasks.Run(
+              device, static_cast<const uint16_t*>(operands[0]),
+              tasks.keeps() ? WidenedTasks::Right(weights->Find(operands[1]))
+                            : static_cast<const uint16_t*>(operands[1]),
+              static_cast<uint16_t*>(operands[3]), {nullptr, bias, activation});
         },
         tasks.workspaces(), widened);
   }

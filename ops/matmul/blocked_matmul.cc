@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace optrail::ops {
 namespace {
@@ -9,8 +10,18 @@ namespace {
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
-// Of a call, so that an epilogue finds them in L1.
+// Of a call.
 constexpr int64_t kMostTiles = 8;
+
+// How many tiles, one below the other, are finished together while they are in
+// L1: rows of C that are a power of two apart share few sets of it. Eight tiles
+// of 6 x 64 whose rows are 512 floats apart take all of its twelve ways twice.
+int64_t MostTilesToFinish(int64_t rows, int64_t ldc) {
+  constexpr int64_t kSetsFloats = 4096 / sizeof(float);  // from line to line
+  constexpr int64_t kWays = 9;                           // and some for A and B
+  const int64_t places = kSetsFloats / std::gcd(ldc, kSetsFloats);
+  return std::clamp<int64_t>(kWays * places / rows, 1, kMostTiles);
+}
 
 // One cache line: workspaces of different parts share none.
 constexpr int64_t kLineFloats = 16;
@@ -30,8 +41,7 @@ struct Tiles {
     const auto find = [&](int tile_rows, int tile_vectors) {
       return tile_rows == rows && tile_vectors == vectors
                  ? blocking.tile
-                 : FindRegisterTile(tile_rows, tile_vectors,
-                                    blocking.tile.k_unroll);
+                 : FindTileLike(blocking.tile, tile_rows, tile_vectors);
     };
     tile[0][0] = blocking.tile;
     tile[0][1] = find(rows, last_vectors);
@@ -53,7 +63,7 @@ struct Tiles {
     if (rows == 0) return tile.rows;
     const int vectors = tile.columns / TileLanes();
     for (int r = static_cast<int>(rows); r < tile.rows; ++r) {
-      if (FindRegisterTile(r, vectors, tile.k_unroll).plain_a != nullptr) {
+      if (FindTileLike(tile, r, vectors).plain_a != nullptr) {
         return r;
       }
     }
@@ -214,12 +224,18 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
   const int64_t column_panels = CeilDiv(block.n, tiles.columns);
   const int64_t whole_rows = block.m / tiles.rows;
   const int64_t whole_columns = block.n / tiles.columns;
-  const bool finishes = !epilogue.changes_nothing();
+  // Tiles do the rest while their sums are in registers.
+  const bool finishes =
+      epilogue.scale != nullptr || epilogue.activation == Activation::kGelu;
+  const int64_t most_tiles = finishes && !blocking.a_panel_stays
+                                 ? MostTilesToFinish(tiles.rows, ldc)
+                                 : kMostTiles;
 
   TileCall call;
   call.k = block.k;
   call.ldc = ldc;
   call.accumulate = accumulate;
+  call.relu = !finishes && epilogue.activation == Activation::kRelu;
   call.prefetch_c = blocking.prefetch_c;
   call.prefetch = blocking.prefetch;
 
@@ -237,10 +253,12 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                       ? a.panel(i + 1)
                       : nullptr;
     (next_a.is_near() ? next_b : next_a).PrefetchDuring(call);
+    const Epilogue ending = epilogue.From(j * tiles.columns);
+    call.shift = finishes ? nullptr : ending.shift;
     multiply(call);
     if (finishes) {
       const bool down = call.a_step != 0;
-      ScaleShiftActivate(epilogue.From(j * tiles.columns), call.c,
+      ScaleShiftActivate(ending, call.c,
                          down ? call.rows * call.tiles : call.rows,
                          down ? call.columns : call.columns * call.tiles, ldc);
     }
@@ -269,7 +287,7 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
   // Returns how many were computed.
   const auto multiply_tiles = [&](int64_t i, int64_t j, int64_t along) {
     if (i < whole_rows && j < whole_columns) {
-      whole.tiles = std::min(along, kMostTiles);
+      whole.tiles = std::min(along, most_tiles);
       return multiply_panels(whole, multiply_whole, i, j);
     }
     call.rows = std::min<int64_t>(tiles.rows, block.m - i * tiles.rows);

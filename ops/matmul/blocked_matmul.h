@@ -75,10 +75,11 @@ struct Blocking {
   int64_t prefetch = 0;
 };
 
-// Whether Blocking::prefetch_c pays for a C of so many floats in all.
-inline bool PrefetchPays(int64_t floats_of_c, int64_t k) {
-  constexpr int64_t kNearFloats = (2 << 20) / sizeof(float);
-  return k > 128 || floats_of_c > kNearFloats;
+// Whether Blocking::prefetch_c pays for a C of so many floats in all, on a core
+// with an L2 of so many bytes, of which A and B take the other half.
+inline bool PrefetchPays(int64_t floats_of_c, int64_t k, int64_t l2_bytes) {
+  return k > 128 ||
+         floats_of_c * static_cast<int64_t>(sizeof(float)) > l2_bytes / 2;
 }
 
 // A block that is read or copied after this one. While tiles are computed it is

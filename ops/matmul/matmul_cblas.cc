@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_device.h"
@@ -54,19 +55,25 @@ absl::Status Find(void* library, const char* name, Function* function) {
   return absl::UnavailableError(absl::StrCat("it has no function ", name));
 }
 
-// OpenBLAS chooses kernels by a list of processor models. Intel's that are
-// newer than the list get those of 2004, at a fifth of the speed: no peer.
-// Where the environment does not choose, the instruction sets do.
+// Libraries choose kernels by lists of processor models. Those that are newer
+// than the list get some that are many times slower: no peers. Where the
+// environment does not choose, the instruction sets do.
+bool HasAvx512() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq");
+}
+
+// OpenBLAS 0.3.21 takes kernels of 2004 for newer processors of Intel, at a
+// fifth of the speed; of AMD's it asks for the instruction sets.
 void ChooseOpenBlasCore() {
   __builtin_cpu_init();
   if (!__builtin_cpu_is("intel") || !__builtin_cpu_supports("avx2") ||
       !__builtin_cpu_supports("fma")) {
     return;
   }
-  const bool avx512 = __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq");
-  setenv("OPENBLAS_CORETYPE", avx512 ? "SkylakeX" : "Haswell",
+  setenv("OPENBLAS_CORETYPE", HasAvx512() ? "SkylakeX" : "Haswell",
          /*overwrite=*/0);
 }
 
@@ -85,16 +92,36 @@ absl::Status CompleteOpenBlas(void* library, Blas* blas) {
   return absl::OkStatus();
 }
 
+// BLIS 0.9.0 takes portable C for AMD's processors of the fifth Zen generation,
+// and AVX2 where it does not find the name of an Intel Xeon in its list of
+// those with two units for AVX-512. Its variable takes a number, which differs
+// from version to version.
+void ChooseBlisArchitecture(const char* (*name)(int)) {
+  if (!HasAvx512()) return;
+  for (int id = 0;; ++id) {
+    const absl::string_view architecture = name(id);
+    if (architecture == "skx") {
+      setenv("BLIS_ARCH_TYPE", std::to_string(id).c_str(), /*overwrite=*/0);
+      return;
+    }
+    if (architecture == "generic") return;  // the last one
+  }
+}
+
 absl::Status CompleteBlis(void* library, Blas* blas) {
   static void (*set_threads)(int64_t) = nullptr;  // takes its own integers
+  void (*initialize)() = nullptr;
   const char* (*version)() = nullptr;
   int (*architecture)() = nullptr;
   const char* (*architecture_name)(int) = nullptr;
   OPTRAIL_RETURN_IF_ERROR(
       Find(library, "bli_thread_set_num_threads", &set_threads));
+  OPTRAIL_RETURN_IF_ERROR(Find(library, "bli_init", &initialize));
   OPTRAIL_RETURN_IF_ERROR(Find(library, "bli_info_get_version_str", &version));
   OPTRAIL_RETURN_IF_ERROR(Find(library, "bli_arch_query_id", &architecture));
   OPTRAIL_RETURN_IF_ERROR(Find(library, "bli_arch_string", &architecture_name));
+  ChooseBlisArchitecture(architecture_name);
+  initialize();  // or it aborts when it is asked for what the variable chose
   blas->set_threads = [](int threads) { set_threads(threads); };
   blas->version = absl::StrCat("BLIS ", version());
   blas->description = absl::StrCat(blas->version, ", kernels for ",

@@ -256,7 +256,8 @@ class MatmulCpu : public CpuKernel {
 
     const MatmulSize size = {shape.dims(0).value(), shape.dims(1).value(),
                              shape.dims(2).value()};
-    blocking.prefetch_c = PrefetchPays(size.m * size.n, size.k);
+    blocking.prefetch_c =
+        PrefetchPays(size.m * size.n, size.k, device.hardware().l2_bytes());
     const Split split = SplitFor(knobs, blocking.tile, size, device.threads());
     if (shape.data_types(0) == proto::BF16) {
       ProductTasks::Cut cut;

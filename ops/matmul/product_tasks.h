@@ -122,7 +122,8 @@ class ProductTasks {
     ProductTasks tasks;
     tasks.blocking_ = blocking;
     tasks.blocking_.prefetch_c =
-        PrefetchPays(cut.batch * cut.size.m * cut.size.n, cut.size.k);
+        PrefetchPays(cut.batch * cut.size.m * cut.size.n, cut.size.k,
+                     device.hardware().l2_bytes());
     tasks.cut_ = cut;
     const TaskSize task =
         ShareOut(cut.batch, {cut.size.m, blocking.tile.rows, cut.task_rows},

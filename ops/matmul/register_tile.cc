@@ -1,10 +1,11 @@
 // Compiled once for each OPTRAIL_K_UNROLL and OPTRAIL_WIDE, whether tiles have
-// more than two vectors.
+// more than two vectors, and once with OPTRAIL_PAIRS, of bfloat16.
 
 #include "ops/matmul/register_tile.h"
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 // Targets between plain C++ and AVX2 cost compile time and serve hardly anyone.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
@@ -29,6 +30,19 @@ using M = hn::Mask<D>;
 constexpr int kVectorRegisters = HWY_TARGET == HWY_AVX3 ? 32 : 16;
 constexpr bool kMasks = HWY_TARGET == HWY_AVX3;
 
+// The tiles that are compiled here.
+#ifdef OPTRAIL_PAIRS
+constexpr bool kPairs = true;
+constexpr bool IsOurs(int, int k_unroll) {
+  return HWY_TARGET == HWY_AVX3 && k_unroll == OPTRAIL_K_UNROLL;
+}
+#else
+constexpr bool kPairs = false;
+constexpr bool IsOurs(int vectors, int k_unroll) {
+  return k_unroll == OPTRAIL_K_UNROLL && (vectors > 2) == OPTRAIL_WIDE;
+}
+#endif
+
 // Accumulators have to become registers, so the loops over them must vanish.
 #define OPTRAIL_UNROLL _Pragma("GCC unroll 16")
 
@@ -52,12 +66,12 @@ class ValuesOfA {
   HWY_INLINE float At(int i, int u) const {
     const int far = kColumns ? u : i;
     const int near = kColumns ? i : u;
-    if (far == 0) return next_[near];
     const int power = far & -far;
-    const auto* const line =
-        reinterpret_cast<const float*>(reinterpret_cast<const char*>(next_) +
-                                       multiples_[far / power / 2] * power);
-    return line[near];
+    const int64_t to_line = far == 0 ? 0 : multiples_[far / power / 2] * power;
+    float value;  // pairs of bfloat16 may lie where no float does
+    std::memcpy(&value, reinterpret_cast<const char*>(next_ + near) + to_line,
+                sizeof(value));
+    return value;
   }
 
   HWY_INLINE void Advance(int64_t steps) {
@@ -77,6 +91,17 @@ class ValuesOfA {
   int64_t multiples_[kMultiples + 1];  // in bytes
 };
 
+// acc + a * b. In assembly, since Highway 1.0.3 and the compiler's options for
+// its targets lack AVX512_BF16.
+HWY_INLINE V MultiplyAdd(V a, V b, V acc) {
+#if defined(OPTRAIL_PAIRS) && HWY_TARGET == HWY_AVX3
+  asm("vdpbf16ps %2, %1, %0" : "+v"(acc.raw) : "v"(b.raw), "v"(a.raw));
+  return acc;
+#else
+  return hn::MulAdd(a, b, acc);
+#endif
+}
+
 // acc += a column of A times a row of B, whose last vector is `last`. (To load
 // a whole one with a mask takes a port that multiplies: 4% of a tile of 6 x 4.)
 template <bool kEdge, int kRows, int kVectors, class Values>
@@ -94,7 +119,29 @@ HWY_INLINE void AddOuterProduct(const Values& a, int u,
   OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
     const V a_value = hn::Set(d, a.At(i, u));
     OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-      acc[i][j] = hn::MulAdd(a_value, b_row[j], acc[i][j]);
+      acc[i][j] = MultiplyAdd(a_value, b_row[j], acc[i][j]);
+    }
+  }
+}
+
+// NaN stays.
+HWY_INLINE V Relu(V v) {
+  return hn::IfThenZeroElse(hn::Lt(v, hn::Zero(D())), v);
+}
+
+// C = or += all of the tile.
+template <bool kAccumulate, bool kRelu, int kRows, int kVectors>
+HWY_INLINE void Store(const TileCall& call, float* c,
+                      const V (&acc)[kRows][kVectors]) {
+  const D d;
+  const int64_t lanes = hn::Lanes(d);
+  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+    float* const row = c + i * call.ldc;
+    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+      V sum = acc[i][j];
+      if (kAccumulate) sum = hn::Add(sum, hn::LoadU(d, row + j * lanes));
+      if (kRelu) sum = Relu(sum);
+      hn::StoreU(sum, d, row + j * lanes);
     }
   }
 }
@@ -110,15 +157,13 @@ HWY_INLINE void StoreEdge(const TileCall& call, M last,
     float* const c = call.c + i * call.ldc;
     OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
       float* const to = c + j * lanes;
+      V sum = acc[i][j];
       if (j < kVectors - 1) {
-        hn::StoreU(
-            call.accumulate ? hn::Add(acc[i][j], hn::LoadU(d, to)) : acc[i][j],
-            d, to);
+        if (call.accumulate) sum = hn::Add(sum, hn::LoadU(d, to));
+        hn::StoreU(call.relu ? Relu(sum) : sum, d, to);
       } else {
-        hn::BlendedStore(call.accumulate
-                             ? hn::Add(acc[i][j], hn::MaskedLoad(last, d, to))
-                             : acc[i][j],
-                         last, d, to);
+        if (call.accumulate) sum = hn::Add(sum, hn::MaskedLoad(last, d, to));
+        hn::BlendedStore(call.relu ? Relu(sum) : sum, last, d, to);
       }
     }
   }
@@ -145,10 +190,16 @@ void MultiplyTiles(const TileCall& call) {
 
   for (int64_t tile = 0; tile < call.tiles; ++tile) {
     V acc[kRows][kVectors];
-    OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-        acc[i][j] = hn::Zero(d);
-      }
+    const float* const shift =
+        call.shift == nullptr
+            ? nullptr
+            : call.shift + (call.a_step != 0 ? 0 : tile * kVectors * lanes);
+    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+      const V first = shift == nullptr ? hn::Zero(d)
+                      : j < kVectors - 1
+                          ? hn::LoadU(d, shift + j * lanes)
+                          : hn::MaskedLoad(last, d, shift + j * lanes);
+      OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) acc[i][j] = first;
     }
     float* const c_tile = call.c + tile * call.c_step;
     int64_t turns = turns_per_row;
@@ -219,18 +270,12 @@ void MultiplyTiles(const TileCall& call) {
       StoreEdge(call, last, acc);
       return;
     }
-    OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-      float* const c = c_tile + i * call.ldc;
-      if (call.accumulate) {
-        OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-          const V sum = hn::Add(acc[i][j], hn::LoadU(d, c + j * lanes));
-          hn::StoreU(sum, d, c + j * lanes);
-        }
-      } else {
-        OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-          hn::StoreU(acc[i][j], d, c + j * lanes);
-        }
-      }
+    if (call.relu) {
+      call.accumulate ? Store<true, true>(call, c_tile, acc)
+                      : Store<false, true>(call, c_tile, acc);
+    } else {
+      call.accumulate ? Store<true, false>(call, c_tile, acc)
+                      : Store<false, false>(call, c_tile, acc);
     }
   }
 }
@@ -243,6 +288,7 @@ RegisterTile Instantiate() {
     tile.rows = kRows;
     tile.columns = kVectors * static_cast<int>(hn::Lanes(D()));
     tile.k_unroll = kUnroll;
+    tile.of_pairs = kPairs;
     tile.columns_of_a = &MultiplyTiles<kRows, kVectors, kUnroll, true, false>;
     tile.plain_a = &MultiplyTiles<kRows, kVectors, kUnroll, false, false>;
     if constexpr (kMasks) {
@@ -258,8 +304,7 @@ RegisterTile Instantiation(int index) {
   switch (index) {
 #define OPTRAIL_CASE(index, rows, vectors, k_unroll) \
   case index:                                        \
-    if constexpr (k_unroll == OPTRAIL_K_UNROLL &&    \
-                  (vectors > 2) == OPTRAIL_WIDE) {   \
+    if constexpr (IsOurs(vectors, k_unroll)) {       \
       return Instantiate<rows, vectors, k_unroll>(); \
     }                                                \
     break;
@@ -310,6 +355,13 @@ namespace optrail::ops {
 HWY_EXPORT(FindForTarget);
 HWY_EXPORT(LanesForTarget);
 
+#ifdef OPTRAIL_PAIRS
+RegisterTile FindPairTile(int rows, int vectors) {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx512bf16")) return RegisterTile();
+  return HWY_DYNAMIC_DISPATCH(FindForTarget)(rows, vectors);
+}
+#else
 template <>
 RegisterTile FindTileOf<OPTRAIL_K_UNROLL, OPTRAIL_WIDE>(int rows, int vectors) {
   return HWY_DYNAMIC_DISPATCH(FindForTarget)(rows, vectors);
@@ -317,6 +369,7 @@ RegisterTile FindTileOf<OPTRAIL_K_UNROLL, OPTRAIL_WIDE>(int rows, int vectors) {
 
 #if OPTRAIL_K_UNROLL == 1 && !OPTRAIL_WIDE
 int TileLanes() { return HWY_DYNAMIC_DISPATCH(LanesForTarget)(); }
+#endif
 #endif
 
 }  // namespace optrail::ops

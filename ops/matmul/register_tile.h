@@ -30,9 +30,12 @@ struct TileCall {
   int64_t rows = 0;
   int64_t columns = 0;
   bool accumulate = false;  // C += instead of C =
+  // The sums begin with these, of the tile's columns; nullptr: with 0.
+  const float* shift = nullptr;
+  bool relu = false;  // what is below 0 in the end becomes 0
   // Where whole tiles follow each other: floats from what belongs to one to
   // what belongs to the next. next_a moves with A, and is that of the first
-  // tile alone if that stays.
+  // tile alone if that stays; shift moves with B.
   int64_t tiles = 1;
   int64_t a_step = 0;
   int64_t b_step = 0;
@@ -53,6 +56,7 @@ struct RegisterTile {
   int rows = 0;
   int columns = 0;  // floats: vectors times the lanes of this machine's SIMD
   int k_unroll = 0;
+  bool of_pairs = false;  // FindPairTile's
   // Both read all rows of the tile from A and all columns from B. nullptr if
   // this machine has too few registers for the tile.
   TileFunction columns_of_a = nullptr;
@@ -93,6 +97,19 @@ inline RegisterTile FindRegisterTile(int rows, int vectors, int k_unroll) {
 
 // SIMD lanes of single precision on this machine.
 int TileLanes();
+
+// The tile whose elements of A and B are pairs of bfloat16, two steps of k of
+// which an instruction (AVX512_BF16) multiplies and adds to a float of C: k,
+// lda and ldb count pairs. Denormals are taken for 0. `plain_a` is nullptr
+// where this machine has no such instruction, too.
+RegisterTile FindPairTile(int rows, int vectors);
+
+// One of the same kind.
+inline RegisterTile FindTileLike(const RegisterTile& tile, int rows,
+                                 int vectors) {
+  return tile.of_pairs ? FindPairTile(rows, vectors)
+                       : FindRegisterTile(rows, vectors, tile.k_unroll);
+}
 
 }  // namespace optrail::ops
 

@@ -1,18 +1,20 @@
 #ifndef OPTRAIL_OPS_MATMUL_WIDENED_TASKS_H_
 #define OPTRAIL_OPS_MATMUL_WIDENED_TASKS_H_
 
-// Products of bfloat16 whose blocks are widened to float on their way into the
-// caches, where the product of floats takes over; results are rounded once.
-// The right factor of few rows is widened in registers (widened_rows.h).
-// Instructions that multiply pairs of bfloat16 (AVX512_BF16) are no alternative
-// where they have half the speed of float's, as on Emerald Rapids: 81 against
-// 166 GFLOP/s in one run. They also flush denormals.
+// Products of bfloat16, whose sums are floats and rounded once. Where
+// instructions that multiply pairs (AVX512_BF16) pay, the left factor is read
+// as it lies and blocks of the right one become panels of pairs
+// (pair_panels.h). Elsewhere blocks are widened to float on their way into the
+// caches: on Emerald Rapids those instructions have half the speed of float's,
+// 81 against 166 GFLOP/s in one run. The right factor of few rows is widened in
+// registers (widened_rows.h).
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(WidenedTasks tasks, WidenedTasks::Plan(...));
 //   tasks.Run(device, a, b, c, epilogue);
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -20,6 +22,7 @@
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
 #include "ops/matmul/blocked_matmul.h"
+#include "ops/matmul/pair_panels.h"
 #include "ops/matmul/product_tasks.h"
 #include "ops/matmul/widened_rows.h"
 
@@ -41,25 +44,45 @@ class WidenedTasks {
         {size.n, blocking.tile.columns, cut.task_columns}, device.threads());
     tasks.task_rows_ = std::min(task.rows, size.m);
     tasks.task_columns_ = std::min(task.columns, size.n);
-    // Widened blocks are copies already.
+    tasks.few_rows_ = tasks.task_rows_ <= kFewRows;
+    if (!tasks.few_rows_ && PairsPay()) {
+      const RegisterTile tile =
+          FindPairTile(blocking.tile.rows, blocking.tile.columns / TileLanes());
+      tasks.pairs_ = tile.plain_a != nullptr;
+      if (tasks.pairs_) blocking.tile = tile;
+    }
+    // Blocks are copies already, or read in place.
     blocking.pack_a = false;
     blocking.pack_b = false;
     blocking.rows_outermost = false;
-    tasks.few_rows_ = tasks.task_rows_ <= kFewRows;
-    blocking.mc = tasks.few_rows_ ? tasks.task_rows_
-                                  : std::min(blocking.mc, tasks.task_rows_);
-    // A is widened anew for each block of columns, so that broad and short ones
-    // are better here than for floats.
-    blocking.nc =
-        std::min(std::max(blocking.nc, kLeastColumns), tasks.task_columns_);
-    blocking.kc = std::min({blocking.kc, size.k, kMostSteps});
+    if (tasks.pairs_) {
+      blocking.b_in_panels = true;
+      blocking.prefetch_c = false;
+      blocking.nc = std::min(blocking.nc, tasks.task_columns_);
+      blocking.kc = std::min(blocking.kc, CeilDiv(size.k, 2));
+      // Their sums are rounded before they leave L1.
+      const int64_t tiles = kSumsInL1 / blocking.nc / blocking.tile.rows;
+      blocking.mc = std::min(std::max<int64_t>(tiles, 1) * blocking.tile.rows,
+                             tasks.task_rows_);
+    } else {
+      blocking.mc = tasks.few_rows_ ? tasks.task_rows_
+                                    : std::min(blocking.mc, tasks.task_rows_);
+      // A is widened anew for each block of columns, so that broad and short
+      // ones are better here than for floats.
+      blocking.nc =
+          std::min(std::max(blocking.nc, kLeastColumns), tasks.task_columns_);
+      blocking.kc = std::min({blocking.kc, size.k, kMostSteps});
+    }
     tasks.blocking_ = blocking;
+    const int64_t panels = CeilDiv(blocking.nc, blocking.tile.columns);
     const auto lines = [](int64_t floats) { return CeilDiv(floats, 16) * 16; };
     tasks.a_at_ = lines(
         WorkspaceFloats(blocking, {blocking.mc, blocking.nc, blocking.kc}));
     tasks.b_at_ = tasks.a_at_ + lines(blocking.mc * blocking.kc);
     tasks.c_at_ =
-        tasks.b_at_ + (tasks.few_rows_ ? 0 : lines(blocking.kc * blocking.nc));
+        tasks.b_at_ +
+        (tasks.few_rows_ ? 0
+                         : lines(blocking.kc * panels * blocking.tile.columns));
     OPTRAIL_ASSIGN_OR_RETURN(
         tasks.workspaces_,
         Workspaces::Create(
@@ -70,35 +93,70 @@ class WidenedTasks {
 
   const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
 
-  // widen_a(row, rows, step, steps, to) gives steps [step, step + steps) of
-  // some rows of A, one after the other. `epilogue` ends what is not rounded
-  // yet.
-  template <class WidenA>
-  void Run(CpuDevice& device, const WidenA& widen_a, const uint16_t* b,
-           uint16_t* c, const Epilogue& epilogue) const {
-    device.ParallelFor(count(), [&](int64_t task) {
-      const int64_t column = task % column_parts() * task_columns_;
-      const int64_t row = task / column_parts() * task_rows_;
-      const int64_t rows = std::min(task_rows_, size_.m - row);
-      const int64_t end = std::min(column + task_columns_, size_.n);
-      const Workspaces::Lease lease(*workspaces_);
-      for (int64_t j = column; j < end; j += blocking_.nc) {
-        const int64_t columns = std::min(blocking_.nc, end - j);
-        float* const sums = lease.data() + c_at_;
-        Sum(widen_a, b + j, row, rows, columns, epilogue.From(j), lease.data());
-        RoundToBf16(sums, rows, columns, columns, c + row * size_.n + j,
-                    size_.n);
-      }
-    });
+  // The right factor as it lies, or, if these tasks keep it, as Keep() left it.
+  struct Right {
+    Right(const uint16_t* b) : b(b) {}
+    Right(const float* kept) : kept(kept) {}
+    const uint16_t* b = nullptr;
+    const float* kept = nullptr;
+  };
+
+  // Whether all of it can be made panels of pairs before calls, and the floats
+  // that they take.
+  bool keeps() const { return pairs_; }
+  int64_t KeptFloats() const {
+    return RightFactorFloats(blocking_.tile.columns, size_.n,
+                             CeilDiv(size_.k, 2));
+  }
+  void Keep(const uint16_t* b, float* to) const {
+    PackPairPanels(blocking_.tile.columns, size_.n, size_.k, b, size_.n,
+                   KeptPanel(), to);
+  }
+
+  // copy_a(row, rows, step, steps, stride, to) writes steps [step, step +
+  // steps) of some rows of A, `stride` elements apart: floats or what they
+  // were, as `to` says. `epilogue` ends what is not rounded yet.
+  template <class CopyA>
+  void Run(CpuDevice& device, const CopyA& copy_a, const Right& b, uint16_t* c,
+           const Epilogue& epilogue) const {
+    RunTasks(
+        device,
+        [&](int64_t row, int64_t rows, int64_t step, int64_t steps,
+            float* space) {
+          if (!pairs_) {
+            copy_a(row, rows, step, steps, steps, space);
+            return BlockView{space, steps};
+          }
+          const int64_t pairs = CeilDiv(steps, 2);
+          auto* const to = reinterpret_cast<uint16_t*>(space);
+          copy_a(row, rows, step, steps, 2 * pairs, to);
+          if (steps % 2 != 0) {
+            for (int64_t i = 0; i < rows; ++i) to[2 * i * pairs + steps] = 0;
+          }
+          return BlockView{space, pairs};
+        },
+        b, c, epilogue);
   }
 
   // A as it lies.
-  void Run(CpuDevice& device, const uint16_t* a, const uint16_t* b, uint16_t* c,
+  void Run(CpuDevice& device, const uint16_t* a, const Right& b, uint16_t* c,
            const Epilogue& epilogue) const {
+    const int64_t lda = size_.k;
+    if (pairs_ && lda % 2 == 0) {
+      RunTasks(
+          device,
+          [&](int64_t row, int64_t, int64_t step, int64_t, float*) {
+            return BlockView{
+                reinterpret_cast<const float*>(a + row * lda + step), lda / 2};
+          },
+          b, c, epilogue);
+      return;
+    }
     Run(
         device,
-        [&](int64_t row, int64_t rows, int64_t step, int64_t steps, float* to) {
-          Widen(a + row * size_.k + step, rows, steps, size_.k, to, steps);
+        [&](int64_t row, int64_t rows, int64_t step, int64_t steps,
+            int64_t stride, auto* to) {
+          CopyRows(a + row * lda + step, rows, steps, lda, to, stride);
         },
         b, c, epilogue);
   }
@@ -108,6 +166,7 @@ class WidenedTasks {
   static constexpr int64_t kMostRows = 1024;
   static constexpr int64_t kLeastColumns = 512;
   static constexpr int64_t kMostSteps = 512;
+  static constexpr int64_t kSumsInL1 = 8192;
   static constexpr int64_t kFewRows = 16;
 
   int64_t column_parts() const { return CeilDiv(size_.n, task_columns_); }
@@ -115,34 +174,95 @@ class WidenedTasks {
     return CeilDiv(size_.m, task_rows_) * column_parts();
   }
 
-  // A block of `rows` and `columns` of C in floats, all of k.
-  template <class WidenA>
-  void Sum(const WidenA& widen_a, const uint16_t* b, int64_t row, int64_t rows,
-           int64_t columns, const Epilogue& epilogue, float* space) const {
+  static void CopyRows(const uint16_t* x, int64_t rows, int64_t count,
+                       int64_t stride, float* to, int64_t to_stride) {
+    Widen(x, rows, count, stride, to, to_stride);
+  }
+  static void CopyRows(const uint16_t* x, int64_t rows, int64_t count,
+                       int64_t stride, uint16_t* to, int64_t to_stride) {
+    for (int64_t i = 0; i < rows; ++i) {
+      std::memcpy(to + i * to_stride, x + i * stride, count * sizeof(uint16_t));
+    }
+  }
+
+  // From one kept panel to the next.
+  int64_t KeptPanel() const {
+    return PanelFloats(blocking_.tile.columns, CeilDiv(size_.k, 2));
+  }
+
+  // left(row, rows, step, steps, space) is a block of A, there or where it
+  // lies, of floats or of pairs.
+  template <class Left>
+  void RunTasks(CpuDevice& device, const Left& left, const Right& right,
+                uint16_t* c, const Epilogue& epilogue) const {
+    device.ParallelFor(count(), [&](int64_t task) {
+      const int64_t column = task % column_parts() * task_columns_;
+      const int64_t row = task / column_parts() * task_rows_;
+      const int64_t rows = std::min(task_rows_, size_.m - row);
+      const int64_t end = std::min(column + task_columns_, size_.n);
+      const Workspaces::Lease lease(*workspaces_);
+      for (int64_t j = column; j < end; j += blocking_.nc) {
+        Multiply(left, right, row, rows, j, std::min(blocking_.nc, end - j),
+                 epilogue.From(j), lease.data(), c + row * size_.n + j);
+      }
+    });
+  }
+
+  // A block of `rows` and `columns` of C, all of k.
+  template <class Left>
+  void Multiply(const Left& left, const Right& right, int64_t row, int64_t rows,
+                int64_t column, int64_t columns, const Epilogue& epilogue,
+                float* space, uint16_t* c) const {
     float* const a_space = space + a_at_;
-    float* const b_space = space + b_at_;
-    float* const c_space = space + c_at_;
-    for (int64_t p = 0; p < size_.k; p += blocking_.kc) {
-      const int64_t k = std::min(blocking_.kc, size_.k - p);
+    float* const sums = space + c_at_;
+    const int64_t kc = pairs_ ? 2 * blocking_.kc : blocking_.kc;  // steps
+    for (int64_t p = 0; p < size_.k; p += kc) {
+      const int64_t steps = std::min(kc, size_.k - p);
+      const bool last = p + steps == size_.k;
       if (few_rows_) {
-        widen_a(row, rows, p, k, a_space);
-        AddRowsTimesBf16(a_space, k, rows, b + p * size_.n, size_.n, k, columns,
-                         /*accumulate=*/p > 0, c_space, columns);
+        const BlockView a = left(row, rows, p, steps, a_space);
+        AddRowsTimesBf16(a.data, a.stride, rows, right.b + p * size_.n + column,
+                         size_.n, steps, columns, /*accumulate=*/p > 0, sums,
+                         columns);
+        if (!last) continue;
+        ScaleShiftActivate(epilogue, sums, rows, columns, columns);
+        RoundToBf16(sums, rows, columns, columns, c, size_.n);
         continue;
       }
-      Widen(b + p * size_.n, k, columns, size_.n, b_space, columns);
+      const BlockView b =
+          BlockOfB(right, p, steps, column, columns, space + b_at_);
       for (int64_t i = 0; i < rows; i += blocking_.mc) {
         const int64_t count = std::min(blocking_.mc, rows - i);
-        widen_a(row + i, count, p, k, a_space);
-        MultiplyBlocked(blocking_, {count, columns, k}, a_space, k, b_space,
-                        columns, c_space + i * columns, columns, space,
-                        /*accumulate=*/p > 0,
-                        p + k == size_.k ? epilogue : Epilogue());
+        const BlockView a = left(row + i, count, p, steps, a_space);
+        float* const block = sums + i * columns;
+        MultiplyBlocked(
+            blocking_, {count, columns, pairs_ ? CeilDiv(steps, 2) : steps},
+            a.data, a.stride, b.data, b.stride, block, columns, space,
+            /*accumulate=*/p > 0, last ? epilogue : Epilogue());
+        if (last) {
+          (pairs_ ? RoundPairSums : RoundToBf16)(block, count, columns, columns,
+                                                 c + i * size_.n, size_.n);
+        }
       }
     }
-    if (few_rows_) {
-      ScaleShiftActivate(epilogue, c_space, rows, columns, columns);
+  }
+
+  // Steps [p, p + steps) of some columns of B, in panels or of floats.
+  BlockView BlockOfB(const Right& right, int64_t p, int64_t steps,
+                     int64_t column, int64_t columns, float* space) const {
+    const int64_t width = blocking_.tile.columns;
+    if (right.kept != nullptr) {
+      return {right.kept + column / width * KeptPanel() + p / 2 * width,
+              KeptPanel()};
     }
+    const uint16_t* const from = right.b + p * size_.n + column;
+    if (!pairs_) {
+      Widen(from, steps, columns, size_.n, space, columns);
+      return {space, columns};
+    }
+    const int64_t panel = PanelFloats(width, blocking_.kc);
+    PackPairPanels(width, columns, steps, from, size_.n, panel, space);
+    return {space, panel};
   }
 
   MatmulSize size_;
@@ -150,6 +270,7 @@ class WidenedTasks {
   int64_t task_rows_ = 0;
   int64_t task_columns_ = 0;
   bool few_rows_ = false;
+  bool pairs_ = false;
   int64_t a_at_ = 0;  // where widened blocks and sums begin in a workspace
   int64_t b_at_ = 0;
   int64_t c_at_ = 0;

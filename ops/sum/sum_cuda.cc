@@ -63,6 +63,7 @@ class SumCuda : public ElementsCuda {
       parts = std::max<int64_t>(1, std::min(fill, length / kLeastAccesses));
     }
     parts = std::min(parts, x.across_rows ? x.rows : vectors);
+    const bool cluster = Knob(config, "cluster") != 0 && parts > 1;
     CudaPlan plan;
     plan.source = "sum_cuda.cu";
     plan.function = "sum";
@@ -71,10 +72,12 @@ class SumCuda : public ElementsCuda {
                     absl::StrCat("LANES=", lanes),
                     absl::StrCat("VECTOR=", x.vector),
                     absl::StrCat("UNROLL=", Knob(config, "unroll")),
-                    absl::StrCat("PARTS=", parts)};
+                    absl::StrCat("PARTS=", parts),
+                    absl::StrCat("CLUSTER=", cluster ? 1 : 0)};
+    plan.cluster = static_cast<int>(cluster ? parts : 1);
     plan.grid_x = static_cast<unsigned>(tiles * parts);
     plan.block_x = static_cast<unsigned>(threads);
-    if (parts > 1) {
+    if (parts > 1 && !cluster) {
       const int64_t sums = x.across_rows ? x.columns : x.rows;
       // Counters, in whole pieces of 256 bytes, and parts.
       plan.workspace_bytes =

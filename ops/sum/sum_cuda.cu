@@ -2,12 +2,14 @@
 // rows (one per column), and all of it as one long row. x is read once.
 //
 // Blocks that share sums leave their parts in memory; the last of them to
-// arrive adds those up in order, so that results repeat.
+// arrive adds those up in order, so that results repeat. Of columns they can be
+// a cluster: each adds up some columns of what all have in shared memory.
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
 //   ACROSS_ROWS 0|1; THREADS; LANES: threads side by side along a row, 32 to
-//   THREADS; VECTOR (elements per access, which divides the columns); UNROLL
-//   (accesses in flight per thread); PARTS (blocks that share sums).
+//   THREADS, across rows from 8 on; VECTOR (elements per access, which divides
+//   the columns); UNROLL (accesses in flight per thread); PARTS (blocks that
+//   share sums); CLUSTER 0|1 (across rows: they are one, as Hopper has them).
 
 #include "elements.cuh"
 
@@ -98,13 +100,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
 #else
 
-constexpr int kTile = LANES * VECTOR;  // columns of a block
+constexpr int kTile = LANES * VECTOR;                 // columns of a block
+constexpr int kInWarp = LANES < 32 ? 32 / LANES : 1;  // groups of a warp
+
+#if CLUSTER
+// All blocks of the cluster; what they wrote to shared memory is visible then.
+__device__ __forceinline__ void MeetCluster() {
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+}
+#endif
 
 // Block b takes part b % PARTS of the rows of kTile columns.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    sum(const Element* x, Element* y, long long rows, long long columns,
-        int* counters) {
-  __shared__ float groups[kGroups][kTile];
+#if CLUSTER
+    __cluster_dims__(PARTS, 1, 1)
+#endif
+        sum(const Element* x, Element* y, long long rows, long long columns,
+            int* counters) {
+  __shared__ float groups[kGroups / kInWarp][kTile];
   const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
   const long long first_column = (long long)(blockIdx.x / PARTS) * kTile;
   const long long column = first_column + lane * VECTOR;
@@ -118,8 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     Vector v[UNROLL];
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
-      v[i] = Load(
-          (const Vector*)(x + (row + i * kGroups) * columns + column));
+      v[i] = Load((const Vector*)(x + (row + i * kGroups) * columns + column));
     }
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
@@ -137,21 +152,53 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   }
   // Neighbouring threads write to neighbouring words.
 #pragma unroll
-  for (int j = 0; j < VECTOR; ++j) groups[group][j * LANES + lane] = sums[j];
+  for (int j = 0; j < VECTOR; ++j) {
+#pragma unroll
+    for (int i = LANES; i < 32; i *= 2) {
+      sums[j] += __shfl_xor_sync(~0u, sums[j], i);
+    }
+    if (group % kInWarp == 0) {
+      groups[group / kInWarp][j * LANES + lane] = sums[j];
+    }
+  }
   __syncthreads();
   for (int i = threadIdx.x; i < kTile; i += THREADS) {
     const long long mine = first_column + i % LANES * VECTOR + i / LANES;
     float sum = 0;
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g) sum += groups[g][i];
+    for (int g = 0; g < kGroups / kInWarp; ++g) sum += groups[g][i];
     if (mine >= columns) continue;
-#if PARTS == 1
+#if CLUSTER
+    groups[0][i] = sum;
+#elif PARTS == 1
     y[mine] = FromFloat(sum);
 #else
     parts[part * columns + mine] = sum;
 #endif
   }
-#if PARTS > 1
+#if CLUSTER
+  MeetCluster();
+  const uint32_t here = (uint32_t)__cvta_generic_to_shared(groups);
+  for (int i = kTile * part / PARTS + threadIdx.x;
+       i < kTile * (part + 1) / PARTS && first_column + i < columns;
+       i += THREADS) {
+    float sum = 0;
+#pragma unroll
+    for (int from = 0; from < PARTS; ++from) {
+      float of_block;
+      asm volatile(
+          "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %1, %2;"
+          "ld.shared::cluster.f32 %0, [remote];}"
+          : "=f"(of_block)
+          : "r"(here + (i % VECTOR * LANES + i / VECTOR) * 4), "r"(from)
+          : "memory");
+      sum += of_block;
+    }
+    y[first_column + i] = FromFloat(sum);
+  }
+  __syncwarp();
+  MeetCluster();  // nobody leaves while others may still read its sums
+#elif PARTS > 1
   if (!LastToArrive(&counters[blockIdx.x / PARTS], PARTS)) return;
   for (int i = threadIdx.x; i < kTile; i += THREADS) {
     const long long mine = first_column + i;

@@ -223,8 +223,14 @@ function matrixSection() {
       'tr', {}, el('th', {scope: 'row'}, data(report.operators[o])),
       used.map(h => {
         const cell = cells.find(each => each.o === o && each.h === h);
-        return el('td', {}, cell ? matrixCell(cell) :
-                                   el('span', {class: 'none'}, 'not measured'));
+        return el(
+            'td',
+            {
+              class: cell ? '' : 'absent',
+              'data-hardware': clean(report.hardware[h].id),
+            },
+            cell ? matrixCell(cell) :
+                   el('span', {class: 'none'}, 'not measured'));
       }));
   const shown = 30;
   const body = el('tbody', {}, operators.slice(0, shown).map(row));
@@ -261,7 +267,7 @@ function tunedSection() {
   const pairs = [...report.overview.pairs].sort((a, b) => b[4] - a[4]);
   if (pairs.length === 0) return null;
   const largest = Math.max(...pairs.map(pair => pair[4]), 1);
-  const row = ([, tunedIndex, defaultTime, tunedTime, speedup]) => {
+  const row = ([, tunedIndex, defaultTime, tunedTime, speedup, same]) => {
     const series = report.series[tunedIndex];
     return el(
         'tr', {},
@@ -275,9 +281,15 @@ function tunedSection() {
         el('td', {class: 'hide-narrow'}, data(hardwareOf(series))),
         el('td', {class: 'num'}, amount(defaultTime, 'ns')),
         el('td', {class: 'num'}, amount(tunedTime, 'ns')),
-        el('td', {}, el('span', {class: 'with-meter'},
-                        el('span', {}, times(speedup)),
-                        meter(speedup / largest, speedup < 0.99))),
+        el('td', {},
+           same ?
+               el('span', {
+                 class: 'muted',
+                 title: 'Tuning kept the default: the times differ by noise.',
+               }, 'same config') :
+               el('span', {class: 'with-meter'},
+                  el('span', {}, times(speedup)),
+                  meter(speedup / largest, speedup < 0.99))),
         el('td', {class: 'hide-narrow'},
            isNumber(series.f) ?
                el('span', {class: 'with-meter'},

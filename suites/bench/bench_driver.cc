@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,7 +16,9 @@
 #include "base/progress.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
+#include "ops/core/built_from.h"
 #include "ops/core/device_type.h"
+#include "ops/core/registry.h"
 #include "ops/device/roofline.h"
 #include "suites/bench/google_benchmark_face.h"
 #include "suites/tune/tune_driver.h"
@@ -160,6 +163,26 @@ std::string IdentityOf(const std::vector<BenchCase>& cases,
   return identity;
 }
 
+// Files that kernels among `cases` were built from and that have changed in the
+// workspace since.
+std::vector<std::string> ChangedSourcesOf(const std::vector<BenchCase>& cases,
+                                          const std::string& workspace) {
+  std::set<std::pair<std::string, std::string>> seen;
+  std::set<std::string> changed;
+  for (const BenchCase& bench : cases) {
+    const proto::Task& task = bench.task;
+    const std::string backend = task.backend().empty()
+                                    ? ops::OwnBackendName(task.device_kind())
+                                    : task.backend();
+    if (!seen.insert({task.operator_name(), backend}).second) continue;
+    for (std::string& path :
+         ops::ChangedSources(task.operator_name(), backend, workspace)) {
+      changed.insert(std::move(path));
+    }
+  }
+  return {changed.begin(), changed.end()};
+}
+
 // Null, and a note, where nothing can be kept: no reason not to measure.
 absl::StatusOr<std::unique_ptr<BenchJournal>> OpenJournal(
     const std::vector<BenchCase>& cases, const RunContext& context,
@@ -172,7 +195,15 @@ absl::StatusOr<std::unique_ptr<BenchJournal>> OpenJournal(
   absl::StatusOr<std::unique_ptr<BenchJournal>> journal = BenchJournal::Open(
       JoinPath(context.state, "bench"), IdentityOf(cases, run, options), header,
       options.resume);
-  if (!journal.ok() && options.resume) return journal.status();
+  if (!journal.ok() && options.resume) {
+    return absl::Status(
+        journal.status().code(),
+        absl::StrCat(journal.status().message(),
+                     absl::IsFailedPrecondition(journal.status())
+                         ? "; next: let it end, or measure anew"
+                         : "; next: measure anew",
+                     ", without --resume"));
+  }
   if (!journal.ok()) {
     std::cerr << "note: not kept, should this be interrupted: "
               << journal.status().message() << "\n";
@@ -186,8 +217,9 @@ absl::StatusOr<std::unique_ptr<BenchJournal>> OpenJournal(
               << (options.resume ? "" : "; --resume would have gone on")
               << "\n";
   } else if (options.resume) {
-    std::cerr << "note: nothing to resume: no interrupted command had these "
-                 "benchmarks, configs and settings\n";
+    std::cerr << "note: nothing to resume: no interrupted command of this "
+                 "binary at this commit had these benchmarks, configs and "
+                 "settings\n";
   }
   return journal;
 }
@@ -298,6 +330,18 @@ absl::StatusOr<MeasuredRun> RunBenchmarks(const std::vector<BenchCase>& cases,
   run.set_workload(options.workload.name());
   *run.mutable_workload_layers() = options.workload.layer();
   *run.mutable_commit() = context.commit;
+  if (const auto changed = ChangedSourcesOf(cases, context.workspace);
+      !changed.empty()) {
+    // It is not that commit's code that is measured.
+    run.mutable_commit()->set_dirty(true);
+    std::cerr << "note: this binary was built from other sources than those "
+                 "here: "
+              << changed[0]
+              << (changed.size() > 1
+                      ? absl::StrCat(" and ", changed.size() - 1, " more")
+                      : "")
+              << "; next: build again\n";
+  }
   *run.mutable_hardware() = context.hardware;
   *run.mutable_toolchain() = context.toolchain;
   *run.mutable_ceilings() = CeilingsOf(context);

@@ -28,6 +28,10 @@ void RemoveForgotten(const std::string& folder, int64_t now_unix_ns) {
   const auto paths = ListRecursively(folder, kSuffix);
   if (!paths.ok()) return;
   for (const std::string& path : *paths) {
+    FileInfo info;
+    if (FileSystem::Real()->Stat(path, &info) != 0 || !info.is_regular) {
+      continue;  // a pipe would have to be waited for
+    }
     const auto contents = ReadJournal(path);
     proto::BenchJournalRecord first;
     if (contents.ok() && !contents->records.empty() &&
@@ -55,6 +59,14 @@ absl::Status BenchJournal::Read(const std::string& record) {
   return absl::OkStatus();
 }
 
+absl::Status BenchJournal::Load(const std::string& path) {
+  OPTRAIL_ASSIGN_OR_RETURN(journal_, Journal::Open(path));
+  for (const std::string& record : journal_->records()) {
+    OPTRAIL_RETURN_IF_ERROR(Read(record));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<BenchJournal>> BenchJournal::Open(
     const std::string& folder, const std::string& identity,
     const proto::BenchJournalRecord::Header& header, bool resume) {
@@ -63,12 +75,13 @@ absl::StatusOr<std::unique_ptr<BenchJournal>> BenchJournal::Open(
   const std::string path =
       JoinPath(folder, absl::StrCat(Fingerprint(identity), kSuffix));
   std::unique_ptr<BenchJournal> bench(new BenchJournal);
-  OPTRAIL_ASSIGN_OR_RETURN(bench->journal_, Journal::Open(path));
-  for (const std::string& record : bench->journal_->records()) {
-    OPTRAIL_RETURN_IF_ERROR(bench->Read(record));
-  }
-  if (resume && bench->found_ > 0) return bench;
-  if (!bench->journal_->records().empty()) {
+  const absl::Status opened = bench->Load(path);
+  if (opened.ok() && resume && bench->found_ > 0) return bench;
+  const bool damaged =
+      absl::IsDataLoss(opened) || absl::IsInvalidArgument(opened);
+  if (!opened.ok() && (resume || !damaged)) return opened;
+  // Nobody goes on from it, damaged or not.
+  if (damaged || !bench->journal_->records().empty()) {
     OPTRAIL_RETURN_IF_ERROR(RemoveFile(path));
     OPTRAIL_ASSIGN_OR_RETURN(bench->journal_, Journal::Open(path));
     bench->kept_.clear();

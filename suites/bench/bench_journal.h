@@ -33,7 +33,8 @@ class BenchJournal {
  public:
   // Opens the journal of `identity` in `folder`. Without `resume`, or where
   // there is none, it begins anew with `header`. FailedPrecondition while
-  // another process writes it; DataLoss names the file and what is damaged.
+  // another process writes it; DataLoss or InvalidArgument, where it is to be
+  // resumed, names the file and what is damaged.
   static absl::StatusOr<std::unique_ptr<BenchJournal>> Open(
       const std::string& folder, const std::string& identity,
       const proto::BenchJournalRecord::Header& header, bool resume);
@@ -58,6 +59,7 @@ class BenchJournal {
 
  private:
   BenchJournal() = default;
+  absl::Status Load(const std::string& path);
   absl::Status Read(const std::string& record);
 
   std::unique_ptr<Journal> journal_;

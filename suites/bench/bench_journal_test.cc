@@ -1,5 +1,7 @@
 #include "suites/bench/bench_journal.h"
 
+#include <sys/stat.h>
+
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
@@ -102,15 +104,40 @@ TEST_F(BenchJournalTest, ATornTailIsNotCounted) {
   }
 }
 
+TEST_F(BenchJournalTest, ADamagedOneIsSaidToWhoGoesOnAndReplacedForOthers) {
+  ASSERT_TRUE(Open("x", /*resume=*/false)->Keep(Round(1)).ok());
+  ASSERT_TRUE(Open("x", /*resume=*/true)->Keep(Round(2)).ok());
+  const std::string path = (*ListRecursively(folder_, ".journal"))[0];
+  const std::string whole = *ReadFile(path);
+  std::string in_the_middle = whole;
+  in_the_middle[whole.size() / 3] ^= 1;
+  for (const std::string& damaged : {std::string(), std::string("garbage"),
+                                     whole.substr(0, 12), in_the_middle}) {
+    ASSERT_TRUE(WriteFileAtomically(path, damaged).ok());
+    const auto resumed = BenchJournal::Open(folder_, "x", header_, true);
+    ASSERT_FALSE(resumed.ok());
+    EXPECT_THAT(std::string(resumed.status().message()),
+                ::testing::HasSubstr(path));
+    EXPECT_EQ(*ReadFile(path), damaged);
+    const auto anew = Open("x", /*resume=*/false);
+    EXPECT_EQ(anew->elapsed_ns(), 0);
+    EXPECT_THAT(anew->Find(1, {0, 2}), IsNull());
+    ASSERT_TRUE(anew->Keep(Round(1)).ok());
+  }
+  EXPECT_EQ(Open("x", /*resume=*/true)->found(), 2);
+}
+
 TEST_F(BenchJournalTest, ForgetsWhatNobodyWentOnWith) {
+  ASSERT_TRUE(CreateDirectories(folder_).ok());
+  ASSERT_EQ(mkfifo(JoinPath(folder_, "pipe.journal").c_str(), 0600), 0);
   ASSERT_TRUE(Open("x", /*resume=*/false)->Keep(Round(1)).ok());
   constexpr int64_t kDayNs = int64_t{24} * 3600 * 1'000'000'000;
   header_.set_started_unix_ns(header_.started_unix_ns() + 29 * kDayNs);
   Open("y", /*resume=*/false);
-  EXPECT_EQ(ListRecursively(folder_, ".journal")->size(), 2);
+  EXPECT_EQ(ListRecursively(folder_, ".journal")->size(), 3);
   header_.set_started_unix_ns(header_.started_unix_ns() + 2 * kDayNs);
   Open("z", /*resume=*/false);
-  EXPECT_EQ(ListRecursively(folder_, ".journal")->size(), 2);
+  EXPECT_EQ(ListRecursively(folder_, ".journal")->size(), 3);
 }
 
 }  // namespace

@@ -166,6 +166,10 @@ class RunBuilder {
     run.repetition_index = 0;
     run.repetitions = 1;
     run.statistics = nullptr;
+    // The name says "best" whichever it is, so that its series goes on.
+    if (!result_.resolved_backend().empty()) {
+      run.report_label = absl::StrCat("by ", result_.resolved_backend());
+    }
     return run;
   }
 

@@ -82,6 +82,14 @@ TEST_F(GoogleBenchmarkFaceTest, TheConsoleShowsTheMedianOverProcesses) {
   EXPECT_THAT(line, HasSubstr("2.72727G")) << "3000 FLOP in 1.1 us";
 }
 
+TEST_F(GoogleBenchmarkFaceTest, TheBestBackendIsNamed) {
+  EXPECT_THAT(LineWith(Print(), "BM_Add"), Not(HasSubstr("by ")));
+  run_.mutable_results(0)->set_resolved_backend("onednn");
+  EXPECT_THAT(LineWith(Print(), "BM_Add"), HasSubstr("by onednn"));
+  Set("benchmark_format", "json");
+  EXPECT_THAT(Print(), HasSubstr("\"label\": \"by onednn\""));
+}
+
 TEST_F(GoogleBenchmarkFaceTest, AFailureSaysWhy) {
   EXPECT_THAT(LineWith(Print(), "BM_Crash"),
               AllOf(HasSubstr("ERROR OCCURRED"),

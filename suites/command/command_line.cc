@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "base/check.h"
 #include "base/exit_code.h"
+#include "base/utf8.h"
 
 namespace optrail::suites {
 namespace {
@@ -221,7 +222,8 @@ int Run(absl::string_view program, const Command& command, bool with_name,
   const absl::StatusOr<std::vector<std::string>> positional =
       ParseFlags(command, args);
   if (!positional.ok()) {
-    std::cerr << title << ": " << positional.status().message() << "\n"
+    std::cerr << title << ": " << SanitiseText(positional.status().message())
+              << "\n"
               << "next: "
               << (with_name ? absl::StrCat(program, " help ", command.name)
                             : absl::StrCat(program, " --help"))
@@ -231,7 +233,8 @@ int Run(absl::string_view program, const Command& command, bool with_name,
   const absl::StatusOr<int> code = command.run(*positional);
   std::cout.flush();
   if (!code.ok()) {
-    std::cerr << title << ": " << code.status().message() << "\n";
+    // It quotes what files and commands say.
+    std::cerr << title << ": " << SanitiseText(code.status().message()) << "\n";
     return ToInt(ExitCodeOf(code.status()));
   }
   if (!std::cout) {

@@ -93,6 +93,10 @@ TEST_F(CommandLineTest, ErrorsBecomeExitCodes) {
   result_ = absl::InvalidArgumentError("file x:1: bad");
   EXPECT_EQ(Run({"copy", "a", "b"}), 2);
   EXPECT_THAT(stderr_, HasSubstr("tool copy: file x:1: bad"));
+  // What a message quotes moves no cursor; its own lines stay lines.
+  result_ = absl::InvalidArgumentError("value \x1b[31mred\nnext: mend it");
+  EXPECT_EQ(Run({"copy", "a", "b"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("value \\x1b[31mred\nnext: mend it"));
 }
 
 TEST_F(CommandLineTest, ACommandMayHaveADefaultOfItsOwn) {

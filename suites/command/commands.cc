@@ -239,7 +239,7 @@ Command TuneCommand(const std::string& op) {
   Command command;
   command.name = "tune";
   command.summary = "Tunes operators per shape on this machine.";
-  command.details =
+  command.details = absl::StrCat(
       "Each task, an operator with a shape, is searched within its budget; "
       "the\n"
       "best configs are measured again in fresh processes, interleaved with "
@@ -249,12 +249,14 @@ Command TuneCommand(const std::string& op) {
       "history. Interrupt it at any time: the same command goes on from "
       "there.\n"
       "Exit code 1: a task has no winner.\n"
-      "\n"
-      "  tune --op=matmul --shape=m=384 --time_budget=30s\n"
+      "\n",
+      op.empty() ? "  tune --op=matmul --shape=m=384 --time_budget=30s\n"
+                 : absl::StrCat("  ", op, "_tune --time_budget=30s\n"),
       "\n"
       "With a total, trials go where a run of the workload gains most:\n"
-      "\n"
-      "  tune --workload=smoke --total_time=5m\n";
+      "\n",
+      op.empty() ? "  tune --workload=smoke --total_time=5m\n"
+                 : absl::StrCat("  ", op, "_tune --total_time=5m\n"));
   command.flags = Concat(
       {SelectionFlags(), TuneFlags(), PlaceFlags(), {"format", "quiet"}});
   if (!op.empty()) {
@@ -270,17 +272,20 @@ Command BenchCommand(const std::string& op) {
   command.name = "bench";
   command.summary =
       "Benchmarks operators with their default and tuned configs.";
-  command.details =
+  command.details = absl::StrCat(
       "Every benchmark is measured in several fresh processes, checked "
       "against\n"
       "the reference each time. Prints Google Benchmark's table or JSON.\n"
       "What was interrupted or killed goes on with --resume.\n"
       "Exit code 1: a benchmark failed; 3: the machine was too busy for one.\n"
-      "\n"
-      "  bench --op=softmax --record\n"
-      "  bench --op=matmul --config=\"mr=4,...\" --record\n"
-      "  bench --op=matmul --shape=m=512 --backend=all\n"
-      "  bench --workload=smoke --benchmark_out=smoke.json\n";
+      "\n",
+      op.empty() ? "  bench --op=softmax --record\n"
+                   "  bench --op=matmul --config=\"mr=4,...\" --record\n"
+                   "  bench --op=matmul --shape=m=512 --backend=all\n"
+                   "  bench --workload=smoke --benchmark_out=smoke.json\n"
+                 : absl::StrCat("  ", op, "_bench --record\n  ", op,
+                                "_bench --backend=all --benchmark_out=", op,
+                                ".json\n"));
   command.flags = Concat({SelectionFlags(),
                           BenchFlags(),
                           PlaceFlags(),

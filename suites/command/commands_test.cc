@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "absl/flags/reflection.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ops/core/built_from.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/worker.h"
 #include "tracker/history/history.h"
@@ -24,6 +27,7 @@ using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr char kWorkload[] = R"(
@@ -258,6 +262,38 @@ TEST_F(CommandsTest, ATotalThatIsNoneIsRefusedAndNothingIsTuned) {
     EXPECT_THAT(err_, HasSubstr(bad.message)) << bad.flag;
     EXPECT_THAT(Sessions(), IsEmpty());
     EXPECT_THAT(Journals(), IsEmpty());
+  }
+}
+
+TEST_F(CommandsTest, ABinaryOlderThanItsSourcesIsNoticed) {
+  const std::vector<std::string> flags = {
+      "--processes=1", "--benchmark_min_time=0.001", "--record"};
+  EXPECT_EQ(Bench(flags), 0);
+  EXPECT_THAT(err_, Not(HasSubstr("other sources")));
+  const auto& built_from = ops::BuiltFrom("add", "cpu");
+  ASSERT_FALSE(built_from.empty());
+  const std::string path = JoinPath(folder_, built_from[0].path);
+  ASSERT_TRUE(CreateDirectories(DirectoryOf(path)).ok());
+  ASSERT_TRUE(WriteFileAtomically(path, "// changed since").ok());
+  EXPECT_EQ(Bench(flags), 0);
+  EXPECT_THAT(err_, HasSubstr(absl::StrCat("other sources than those here: ",
+                                           built_from[0].path, "; next:")));
+  const auto runs = History().ListRuns();
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_THAT(runs->runs, SizeIs(2));
+  EXPECT_FALSE(runs->runs[0].header.commit().dirty());
+  EXPECT_TRUE(runs->runs[1].header.commit().dirty());
+}
+
+TEST(CommandHelpTest, ExamplesOfOneOperatorTakeItsOwnFlags) {
+  for (const Command& command : {TuneCommand("add"), BenchCommand("add")}) {
+    EXPECT_THAT(command.details,
+                HasSubstr(absl::StrCat("  add_", command.name, " --")));
+    for (const absl::string_view word :
+         absl::StrSplit(command.details, absl::ByAnyChar(" =.\n"))) {
+      if (!absl::StartsWith(word, "--")) continue;
+      EXPECT_THAT(command.flags, ::testing::Contains(word.substr(2)));
+    }
   }
 }
 

@@ -15,6 +15,7 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "base/writable_folder.h"
 #include "ops/core/backend_space.h"
 #include "ops/core/operator.h"
@@ -191,7 +192,7 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(
   OPTRAIL_ASSIGN_OR_RETURN(tuning::TunedConfigStore store,
                            tuning::TunedConfigStore::Load(options));
   for (const std::string& warning : store.warnings()) {
-    std::cerr << "warning: " << warning << "\n";
+    std::cerr << "warning: " << SanitiseText(warning) << "\n";
   }
   return store;
 }

@@ -306,6 +306,17 @@ absl::StatusOr<ops::CheckedOperands::Results> Worker::RunChecked(
   return results;
 }
 
+absl::Status Worker::CheckLaterCall(uint64_t input_seed,
+                                    ops::Invocation& invocation) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::CheckedOperands::Results results,
+                           RunChecked(input_seed, invocation));
+  const absl::StatusOr<double> error = results.Compare();
+  if (error.ok()) return absl::OkStatus();
+  return absl::Status(error.status().code(),
+                      absl::StrCat("right at first, but after it was timed, ",
+                                   error.status().message()));
+}
+
 absl::StatusOr<std::unique_ptr<ops::Timer>> Worker::MakeTimer(
     uint64_t input_seed, ops::Invocation& invocation) {
   OPTRAIL_RETURN_IF_ERROR(operands_->Fill(input_seed));
@@ -471,6 +482,12 @@ proto::WorkerReply Worker::EvaluateInTurn(
     (void)operands_->Repair();
     return Failed(proto::WRONG_RESULT, status.message());
   }
+  if (!operands_->far() && sampling->outcome != proto::CENSORED) {
+    const auto later = CheckLaterCall(request.input_seed(), *invocation);
+    if (!later.ok()) {
+      return Failed(OutcomeOfRun(later), later.message());
+    }
+  }
   reply.set_check_ns(reply.check_ns() + Clock::Real()->NowNs() -
                      last_check_start_ns);
   if (const auto busy_ns = device_->busy_ns(); busy_ns && busy_before_ns) {
@@ -593,6 +610,12 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
       !sound.ok()) {
     (void)operands_->Repair();
     return Failed(proto::WRONG_RESULT, sound.message());
+  }
+  for (const Member& member : members) {
+    if (member.invocation == nullptr) continue;
+    const absl::Status later =
+        CheckLaterCall(request.input_seed(), *member.invocation);
+    if (!later.ok()) return Failed(OutcomeOfRun(later), later.message());
   }
   check_ns += Clock::Real()->NowNs() - last_check_start_ns;
   proto::WorkerReply together = Failed(proto::OK, "");

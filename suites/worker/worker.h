@@ -104,6 +104,10 @@ class Worker {
   // What one call with hard values left; DataLoss says what it must not do.
   absl::StatusOr<ops::CheckedOperands::Results> RunChecked(
       uint64_t input_seed, ops::Invocation& invocation);
+  // Whether a call is still right after those that were timed: a kernel may
+  // keep something between calls, and be wrong, and quick, in all but the
+  // first.
+  absl::Status CheckLaterCall(uint64_t input_seed, ops::Invocation& invocation);
   // Where calls are long, one of them before any other; else nullopt.
   absl::StatusOr<absl::optional<Sampling>> FirstCall(
       const proto::WorkerRequest::Evaluate& request,

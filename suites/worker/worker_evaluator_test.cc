@@ -205,6 +205,7 @@ TEST_F(WorkerEvaluatorTest, EachMisbehaviourBecomesItsOutcome) {
       {"wrong_denormals", proto::WRONG_RESULT},
       {"wrong_ties", proto::WRONG_RESULT},
       {"wrong_large", proto::WRONG_RESULT},
+      {"wrong_later", proto::WRONG_RESULT},
   };
   for (const auto& [behaviour, outcome] : expected) {
     // Only what hangs may be stopped by the clock, however slow the machine.
@@ -365,7 +366,8 @@ TEST_F(WorkerEvaluatorTest, ThoseThatAreComparedShareAProcess) {
        {std::pair<std::string, proto::Outcome>("write_nan",
                                                proto::WRONG_RESULT),
         {"crash", proto::CRASHED},
-        {"write_before", proto::WRONG_RESULT}}) {
+        {"write_before", proto::WRONG_RESULT},
+        {"wrong_later", proto::WRONG_RESULT}}) {
     const std::vector<Evaluation> mixed = evaluator.EvaluateTogether(
         {config("ok", 1), config(behaviour, 1), config("ok", 4)}, options_);
     ASSERT_EQ(mixed.size(), 3);

@@ -44,6 +44,9 @@ std::vector<proto::Hardware> Processors() {
       Processor("intel-xeon-emerald-rapids-2c", 2, 48, 2048, 260, 512),
       Processor("intel-xeon-emerald-rapids-4c", 4, 48, 2048, 260, 512),
       Processor("intel-xeon-sapphire-rapids-2c", 2, 48, 2048, 105, 512),
+      Processor("amd-epyc-zen5-1c", 1, 48, 1024, 32, 512),
+      Processor("amd-epyc-zen5-2c", 2, 48, 1024, 32, 512),
+      Processor("amd-epyc-zen5-4c", 4, 48, 1024, 32, 512),
       // Smaller caches and narrower vectors, as elsewhere.
       Processor("amd-epyc-zen4-2c", 2, 32, 1024, 32, 512),
       Processor("amd-zen3-8c", 8, 32, 512, 32, 256),

@@ -296,6 +296,7 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
   }
   const Key wanted = KeyOf(request);
   std::vector<Candidate> candidates;
+  const Entry* another_maker = nullptr;  // the first that is otherwise near
   const auto found = by_operator.find(request.operator_name);
   if (found != by_operator.end()) {
     for (const Entry* entry : found->second) {
@@ -314,10 +315,13 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
                              std::max(1, request.threads)));
       const double mode = (key.cache_mode == wanted.cache_mode ? 0 : 1) +
                           (key.launch_mode == wanted.launch_mode ? 0 : 1);
+      const int shared = SharedParts(entry->hardware_id, request.hardware_id);
+      if (shared == 0) {
+        if (another_maker == nullptr) another_maker = entry;
+        continue;
+      }
       const int foreign =
-          entry->hardware_id == request.hardware_id
-              ? 0
-              : 1000 - SharedParts(entry->hardware_id, request.hardware_id);
+          entry->hardware_id == request.hardware_id ? 0 : 1000 - shared;
       candidates.push_back(
           {foreign, *shape_distance + threads + mode, *shape_distance, entry});
     }
@@ -366,9 +370,12 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
   LookupResult result;
   result.warning = absl::StrCat(
       warning, "no tuned config fits ", DescribeRequest(request),
-      beyond == nullptr ? ""
-                        : absl::StrCat(" (the next one, of ",
-                                       beyond->tuned.shape(), ", is too far)"),
+      beyond != nullptr ? absl::StrCat(" (the next one, of ",
+                                       beyond->tuned.shape(), ", is too far)")
+      : another_maker != nullptr
+          ? absl::StrCat(" (those of ", another_maker->hardware_id,
+                         " are of another maker's hardware)")
+          : "",
       "; the default is used");
   return result;
 }
@@ -402,7 +409,7 @@ absl::StatusOr<TunedConfigStore> TunedConfigStore::Load(
     if (!paths.ok()) warn(paths.status());
     for (const std::string& path :
          paths.ok() ? *paths : std::vector<std::string>()) {
-      const absl::StatusOr<std::string> text = ReadFile(path);
+      const absl::StatusOr<std::string> text = ReadRegularFile(path);
       const absl::StatusOr<proto::TunedConfigs> configs =
           text.ok() ? ParseTunedConfigs(*text, path, &store.impl_->warnings)
                     : absl::StatusOr<proto::TunedConfigs>(text.status());

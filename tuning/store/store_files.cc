@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
@@ -25,13 +27,11 @@ constexpr char kHeader[] =
     "# proto-file: tuning/proto/store.proto\n"
     "# proto-message: optrail.proto.TunedConfigs\n\n";
 
-// "m=4/f32, threads 1, hot, openblas, graph": what an entry is about.
 template <typename Entry>
 std::string Describe(const Entry& entry) {
   const EntryKey key = EntryKeyOf(entry);
-  std::string text =
-      absl::StrCat("shape ", entry.shape(), ", threads ", entry.threads(), ", ",
-                   CacheModeName(entry.cache_mode()));
+  std::string text = absl::StrCat(entry.shape(), ", threads ", entry.threads(),
+                                  ", ", CacheModeName(entry.cache_mode()));
   const std::string& backend = std::get<3>(key);
   if (!backend.empty()) absl::StrAppend(&text, ", ", backend);
   if (entry.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
@@ -173,13 +173,25 @@ absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
   return absl::OkStatus();
 }
 
-// When what wrote it was measured: ids begin with the UTC time. "" of entries
-// that nothing of ours wrote.
-const std::string& SourceOf(const proto::TunedConfig& tuned) {
-  return tuned.session_id();
+// The id of a session or run if it begins with a UTC time, such as
+// 20261120T081500Z; else "": it orders nothing.
+absl::string_view WhenTold(absl::string_view id) {
+  constexpr absl::string_view kTime = "00000000T000000Z-";
+  if (id.size() < kTime.size()) return "";
+  for (size_t i = 0; i < kTime.size(); ++i) {
+    const bool fits =
+        kTime[i] == '0' ? absl::ascii_isdigit(id[i]) : id[i] == kTime[i];
+    if (!fits) return "";
+  }
+  return id;
 }
-const std::string& SourceOf(const proto::BestBackend& best) {
-  return best.run_id();
+
+// When what wrote it was measured. "" of entries that nothing of ours wrote.
+absl::string_view SourceOf(const proto::TunedConfig& tuned) {
+  return WhenTold(tuned.session_id());
+}
+absl::string_view SourceOf(const proto::BestBackend& best) {
+  return WhenTold(best.run_id());
 }
 
 // Normalises entries of one kind. Two of a key are what a merge of two branches
@@ -197,11 +209,12 @@ absl::Status NormaliseAll(const TextProtoPlace& root, const char* field,
     const auto [it, inserted] = first.emplace(EntryKeyOf(entries->Get(i)), i);
     if (inserted) continue;
     const int before = it->second;
-    const std::string& earlier = SourceOf(entries->Get(before));
-    const std::string& later = SourceOf(entries->Get(i));
-    const std::string twice = absl::StrCat(
-        Describe(entries->Get(i)), " has two entries, the first in line ",
-        root.Child(field, before).line());
+    const absl::string_view earlier = SourceOf(entries->Get(before));
+    const absl::string_view later = SourceOf(entries->Get(i));
+    const std::string twice =
+        absl::StrCat("shape ", EntryText(entries->Get(i)),
+                     " has two entries, the first in line ",
+                     root.Child(field, before).line());
     const bool same =
         PrintTextProto(entries->Get(before)) == PrintTextProto(entries->Get(i));
     if (!same && (earlier.empty() || later.empty() || earlier == later)) {
@@ -242,7 +255,7 @@ std::string TreePath(absl::string_view folder, absl::string_view hardware) {
 absl::StatusOr<proto::TunedConfigs> ReadTunedFile(
     const std::string& path, absl::string_view op,
     std::vector<std::string>* mended = nullptr) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path));
   OPTRAIL_ASSIGN_OR_RETURN(proto::TunedConfigs configs,
                            ParseTunedConfigs(text, path, mended));
   const absl::string_view stem = absl::StripSuffix(FileNameOf(path), kSuffix);
@@ -425,6 +438,12 @@ EntryKey EntryKeyOf(const proto::BestBackend& best) {
           best.launch_mode(), best.objective(), best.devices()};
 }
 
+std::string EntryText(const proto::TunedConfig& tuned) {
+  return Describe(tuned);
+}
+
+std::string EntryText(const proto::BestBackend& best) { return Describe(best); }
+
 absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(
     absl::string_view text, absl::string_view path,
     std::vector<std::string>* mended) {
@@ -451,40 +470,40 @@ std::string FormatTunedConfigs(proto::TunedConfigs configs) {
   return absl::StrCat(kHeader, PrintTextProto(configs));
 }
 
-absl::StatusOr<std::vector<proto::TunedConfigs>> ReadOverlay(
-    absl::string_view directory) {
-  std::vector<proto::TunedConfigs> all;
-  const std::string root(directory);
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                           ListRecursively(root, kSuffix));
-  for (const std::string& path : paths) {
-    const std::string parent = DirectoryOf(path);
-    OPTRAIL_ASSIGN_OR_RETURN(proto::TunedConfigs configs,
-                             ReadTunedFile(path, FileNameOf(parent)));
-    all.push_back(std::move(configs));
-  }
-  return all;
-}
-
 namespace {
 
-// A checked-in file, and what was mended to read it.
-struct TreeFile {
+// A file, and what was mended to read it.
+struct StoreFile {
   std::string path;
   proto::TunedConfigs configs;
   std::vector<std::string> mended;
 };
 
-absl::StatusOr<std::vector<TreeFile>> ReadTreeFiles(
+absl::StatusOr<std::vector<StoreFile>> ReadOverlayFiles(
+    absl::string_view directory) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                           ListRecursively(std::string(directory), kSuffix));
+  std::vector<StoreFile> all;
+  for (const std::string& path : paths) {
+    const std::string parent = DirectoryOf(path);
+    StoreFile& file = all.emplace_back();
+    file.path = path;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        file.configs, ReadTunedFile(path, FileNameOf(parent), &file.mended));
+  }
+  return all;
+}
+
+absl::StatusOr<std::vector<StoreFile>> ReadTreeFiles(
     const OperatorFolders& folders) {
-  std::vector<TreeFile> all;
+  std::vector<StoreFile> all;
   for (const auto& [op, where] : folders.folders()) {
     for (const std::string& folder : where) {
       OPTRAIL_ASSIGN_OR_RETURN(
           const std::vector<std::string> paths,
           ListRecursively(JoinPath(folder, "tuned"), kSuffix));
       for (const std::string& path : paths) {
-        OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+        OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path));
         OPTRAIL_ASSIGN_OR_RETURN(proto::TunedConfigs configs,
                                  ParseTunedConfigs(text, path));
         // A folder may declare several operators.
@@ -492,7 +511,7 @@ absl::StatusOr<std::vector<TreeFile>> ReadTreeFiles(
             folders.folders().count(configs.operator_name()) != 0) {
           continue;
         }
-        TreeFile& file = all.emplace_back();
+        StoreFile& file = all.emplace_back();
         file.path = path;
         OPTRAIL_ASSIGN_OR_RETURN(file.configs,
                                  ReadTunedFile(path, op, &file.mended));
@@ -502,24 +521,53 @@ absl::StatusOr<std::vector<TreeFile>> ReadTreeFiles(
   return all;
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
-    const OperatorFolders& folders) {
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TreeFile> files, ReadTreeFiles(folders));
+std::vector<proto::TunedConfigs> ConfigsOf(std::vector<StoreFile> files) {
   std::vector<proto::TunedConfigs> all;
-  for (TreeFile& file : files) all.push_back(std::move(file.configs));
+  for (StoreFile& file : files) all.push_back(std::move(file.configs));
   return all;
 }
 
-absl::StatusOr<std::vector<std::string>> MendTree(
+// Why a file could not be written, and which were before it.
+absl::Status After(const std::vector<std::string>& written,
+                   const absl::Status& failure) {
+  if (failure.ok() || written.empty()) return failure;
+  return absl::Status(
+      failure.code(),
+      absl::StrCat(failure.message(),
+                   "; written before that: ", absl::StrJoin(written, ", "),
+                   "; next: mend the cause, and the same command goes on"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<proto::TunedConfigs>> ReadOverlay(
+    absl::string_view directory) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<StoreFile> files,
+                           ReadOverlayFiles(directory));
+  return ConfigsOf(std::move(files));
+}
+
+absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
     const OperatorFolders& folders) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TreeFile> files,
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<StoreFile> files,
                            ReadTreeFiles(folders));
-  std::vector<std::string> mended;
-  for (const TreeFile& file : files) {
+  return ConfigsOf(std::move(files));
+}
+
+absl::StatusOr<std::vector<std::string>> MendStore(
+    const OperatorFolders& folders, absl::string_view overlay_directory) {
+  OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock, LockOverlay(overlay_directory));
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<StoreFile> files,
+                           ReadTreeFiles(folders));
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<StoreFile> overlay,
+                           ReadOverlayFiles(overlay_directory));
+  std::move(overlay.begin(), overlay.end(), std::back_inserter(files));
+  std::vector<std::string> mended, written;
+  for (const StoreFile& file : files) {
     if (file.mended.empty()) continue;
-    OPTRAIL_RETURN_IF_ERROR(WriteTunedFile(file.path, file.configs));
+    OPTRAIL_RETURN_IF_ERROR(
+        After(written, WriteTunedFile(file.path, file.configs)));
+    written.push_back(file.path);
     mended.insert(mended.end(), file.mended.begin(), file.mended.end());
   }
   return mended;
@@ -561,8 +609,9 @@ std::string FormatDifference(const StoreDifference& difference) {
   std::string text = absl::StrCat(
       difference.operator_name, " on ", difference.hardware_id, ", ",
       difference.is_best
-          ? absl::StrCat("best backend, ", Describe(difference.overlay_best))
-          : Describe(difference.overlay),
+          ? absl::StrCat("best backend, shape ",
+                         EntryText(difference.overlay_best))
+          : absl::StrCat("shape ", EntryText(difference.overlay)),
       "\n");
   const auto add = [&](const char* sign, const auto& entry) {
     for (absl::string_view line :
@@ -612,9 +661,10 @@ absl::StatusOr<std::vector<std::string>> PromoteOverlay(
         Remove(pair->overlay, overlay.mutable_tuned());
       }
     }
-    OPTRAIL_RETURN_IF_ERROR(WriteTunedFile(path, checked_in));
+    OPTRAIL_RETURN_IF_ERROR(After(written, WriteTunedFile(path, checked_in)));
     written.push_back(path);
-    OPTRAIL_RETURN_IF_ERROR(WriteTunedFile(overlay_path, overlay));
+    OPTRAIL_RETURN_IF_ERROR(
+        After(written, WriteTunedFile(overlay_path, overlay)));
   }
   return written;
 }

@@ -33,6 +33,10 @@ using EntryKey =
 EntryKey EntryKeyOf(const proto::TunedConfig& tuned);
 EntryKey EntryKeyOf(const proto::BestBackend& best);
 
+// The key for people: "m=4/f32, threads 1, hot, openblas, graph".
+std::string EntryText(const proto::TunedConfig& tuned);
+std::string EntryText(const proto::BestBackend& best);
+
 template <typename Value>
 using TunedEntries = std::map<EntryKey, Value>;
 
@@ -57,10 +61,11 @@ absl::StatusOr<std::vector<proto::TunedConfigs>> ReadOverlay(
 absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
     const OperatorFolders& folders);
 
-// Writes the checked-in files anew that have two entries of a key, without the
-// earlier one. Returns a line for each that went.
-absl::StatusOr<std::vector<std::string>> MendTree(
-    const OperatorFolders& folders);
+// Writes the files anew, checked in and of the overlay, that have two entries
+// of a key, without the earlier one. Returns a line for each that went. What
+// promotes at the same time waits.
+absl::StatusOr<std::vector<std::string>> MendStore(
+    const OperatorFolders& folders, absl::string_view overlay_directory);
 
 // Adds an entry to the overlay, replacing one of the same key: shape, threads
 // and cache mode; backend, launch mode, objective and devices.

@@ -1,5 +1,7 @@
 #include "tuning/store/store.h"
 
+#include <sys/stat.h>
+
 #include <map>
 #include <string>
 #include <thread>
@@ -16,6 +18,7 @@
 namespace optrail::tuning {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -236,6 +239,23 @@ TEST(StoreTest, FallsBackToSimilarHardwareAndNamesIt) {
   EXPECT_THAT(found.warning, HasSubstr("on other hardware, amd-epyc-zen4-4c"));
 }
 
+TEST(StoreTest, WhatWasTunedOnAnotherMakersHardwareIsNotUsed) {
+  StoreOptions options;
+  options.checked_in = {File("intel-xeon-2c", {Tuned("n=64/f32", "u=1")}),
+                        File("intel-xeon-4c", {Tuned("n=64/f32", "u=2", 4)})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query query("n=64/f32", "amd-epyc-zen5-2c");
+  const LookupResult found = store.Lookup(query.request);
+  EXPECT_EQ(ConfigOf(found), "none");
+  EXPECT_THAT(found.warning,
+              AllOf(HasSubstr("no tuned config fits"),
+                    HasSubstr("those of intel-xeon-2c are of another maker's "
+                              "hardware"),
+                    HasSubstr("the default is used")));
+  Query neighbour("n=64/f32", "intel-core-2c");
+  EXPECT_EQ(ConfigOf(store.Lookup(neighbour.request)), "u=1");
+}
+
 TEST(StoreTest, NothingThatFitsIsTheDefault) {
   StoreOptions options;
   options.checked_in = {
@@ -355,10 +375,74 @@ TEST(StoreFilesTest, OfTwoEntriesOfAKeyTheLaterSessionWins) {
                   .ok());
   ASSERT_TRUE(WriteFileAtomically(path, head + old + later).ok());
   const auto folders = OperatorFolders::Find(tree);
-  EXPECT_THAT(*MendTree(*folders), SizeIs(1));
-  EXPECT_THAT(*MendTree(*folders), SizeIs(0));
-  EXPECT_THAT(*ReadFile(path), HasSubstr("u=3"));
-  EXPECT_THAT(*ReadFile(path), ::testing::Not(HasSubstr("u=1")));
+  const std::string overlay = FreshDirectory("mended_overlay");
+  const std::string in_overlay = JoinPath(overlay, "softmax/hw.textproto");
+  ASSERT_TRUE(CreateDirectories(DirectoryOf(in_overlay)).ok());
+  ASSERT_TRUE(WriteFileAtomically(in_overlay, head + later + old).ok());
+  EXPECT_THAT(*MendStore(*folders, overlay), SizeIs(2));
+  EXPECT_THAT(*MendStore(*folders, overlay), SizeIs(0));
+  for (const std::string& mended : {path, in_overlay}) {
+    EXPECT_THAT(*ReadFile(mended), HasSubstr("u=3"));
+    EXPECT_THAT(*ReadFile(mended), ::testing::Not(HasSubstr("u=1")));
+  }
+}
+
+TEST(StoreFilesTest, AnIdThatIsNoTimeOrdersNothing) {
+  const std::string head =
+      "operator_name: 'softmax'\nhardware_id: 'hw'\ndevice_kind: CPU\n"
+      "tuned { shape: 'n=1/f32' config: 'u=1' threads: 1 cache_mode: HOT "
+      "session_id: '20261122T231921Z-aaaa' }\n";
+  for (const char* id : {"", "zzz", "by hand", "20261123", "2026-11-23T00:19Z",
+                         "20261123T00192Z-aaaa", "20261123T001921Z"}) {
+    const auto configs = ParseTunedConfigs(
+        absl::StrCat(head,
+                     "tuned { shape: 'n=1/f32' config: 'u=2' threads: 1 "
+                     "cache_mode: HOT session_id: '",
+                     id, "' }"),
+        "f");
+    EXPECT_THAT(std::string(configs.status().message()),
+                HasSubstr("nothing tells which is newer"))
+        << id;
+  }
+}
+
+TEST(StoreFilesTest, OnlyFilesAreRead) {
+  const std::string overlay = FreshDirectory("overlay");
+  const std::string path = JoinPath(overlay, "softmax/hw.textproto");
+  ASSERT_TRUE(CreateDirectories(DirectoryOf(path)).ok());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(std::string(ReadOverlay(overlay).status().message()),
+              HasSubstr("hw.textproto: it is no regular file"));
+  StoreOptions options;
+  options.overlay_directory = overlay;
+  EXPECT_THAT(LoadOrDie(options).warnings(), SizeIs(1));
+}
+
+TEST(StoreFilesTest, WhatFailsNamesWhatWasWritten) {
+  const std::string overlay = FreshDirectory("overlay");
+  const std::string root = FreshDirectory("tree");
+  for (const char* op : {"gelu", "softmax"}) {
+    ASSERT_TRUE(CreateDirectories(JoinPath(root, op)).ok());
+    ASSERT_TRUE(
+        WriteFileAtomically(JoinPath(root, op, "BUILD"),
+                            absl::StrCat("operator(name = \"", op, "\")"))
+            .ok());
+    ASSERT_TRUE(
+        WriteOverlay(overlay, op, "hw", proto::CPU, Tuned("n=1/f32", "u=1"))
+            .ok());
+  }
+  // A file where the folder would be.
+  const std::string in_the_way = JoinPath(root, "softmax/tuned");
+  ASSERT_TRUE(WriteFileAtomically(in_the_way, "").ok());
+  const auto tree = OperatorFolders::Find(root);
+  const auto all = [](absl::string_view) { return true; };
+  const auto promoted = PromoteOverlay(*tree, overlay, all);
+  EXPECT_THAT(std::string(promoted.status().message()),
+              AllOf(HasSubstr(in_the_way),
+                    HasSubstr("gelu/tuned/hw.textproto; next:")));
+  ASSERT_TRUE(RemoveFile(in_the_way).ok());
+  EXPECT_THAT(*PromoteOverlay(*tree, overlay, all), SizeIs(1));
+  EXPECT_THAT(*ReadOverlay(overlay), IsEmpty());
 }
 
 TEST(StoreFilesTest, WritesSortedAndReplacesTheSameEntry) {
