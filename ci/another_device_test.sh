@@ -115,6 +115,6 @@ expect 1 "^slower: scale/1042/n=4096/f32/tuned/threads=1/hot" \
 expect 0 "series, 4 tuning sessions" "$optrail" report --out=out.html
 expect 0 "acme-clockwork-4g" cat out.html
 expect 0 "findings in 4 sessions" "$optrail" convergence
-expect 0 "^scale +acme-clockwork-4g .* 1042 +spring_joules " \
+expect 0 "^scale +n=1000/f32, threads 1, hot, for spring_joules +acme-clockwork-4g" \
   "$optrail" store show
 echo "$checks things hold of a device that Optrail does not know"
