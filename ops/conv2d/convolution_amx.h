@@ -12,7 +12,8 @@
 // of a line: the sums between two lines are nobody's and are left out. "In
 // place" a position has the channels of a pixel; "unrolled" it has those of all
 // pixels under a row of the filter, which wastes less where channels are few.
-// Images are read where they are if nothing is to be added.
+// Images are read where they are if nothing is to be added. "Patches" have all
+// pixels under the filter: they waste least, and are copied most.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       const auto plan, ConvolutionAmx<AmxTiles>::Plan(knobs, size, device));
@@ -44,12 +45,16 @@
 
 namespace optrail::ops {
 
+// What a position of the copied image has.
+enum class AmxPixels { kInPlace, kUnrolled, kPatches };
+
 // convolution_amx.space.textproto says what they mean.
 struct ConvolutionAmxKnobs {
-  bool unrolled = false;
+  AmxPixels pixels = AmxPixels::kInPlace;
   int64_t n_panels = 1;
   bool prefetch_filters = false;
   bool round_between = true;
+  bool stream_filters = false;
   int64_t task_rows = 1 << 20;
   int64_t task_columns = 1 << 20;
 };
@@ -61,32 +66,35 @@ class ConvolutionAmx {
   static absl::StatusOr<ConvolutionAmx> Plan(const ConvolutionAmxKnobs& knobs,
                                              const ConvolutionSize& size,
                                              CpuDevice& device) {
-    // As AmxProduct's; a pixel is read once for all places of the filter.
+    // As AmxProduct's; but for patches, a pixel is read once for all places of
+    // the filter.
     constexpr double kReadingRow = 16, kReadingColumn = 80;
     ConvolutionAmx plan;
     plan.knobs_ = knobs;
     plan.size_ = size;
     ConvolutionSize& s = plan.size_;
-    plan.direct_ = !knobs.unrolled && s.padding == 0 && s.stride == 1 &&
-                   s.c % kTileSteps == 0;
+    plan.direct_ = knobs.pixels == AmxPixels::kInPlace && s.padding == 0 &&
+                   s.stride == 1 && s.c % kTileSteps == 0;
     if (plan.direct_ && s.is_product()) {  // one image of one column
       s.h = s.p = s.rows();
       s.n = s.w = s.q = 1;
     }
     plan.planes_ = CeilDiv(plan.run(), kTileSteps);
-    plan.pitch_ = knobs.unrolled ? s.q : s.q + (s.s - 1) / s.stride;
+    plan.pitch_ = plan.places() == 1 ? s.q : s.q + (s.s - 1) / s.stride;
     const TaskSize task = ShareOut(
         s.n,
         {s.p * s.q, s.q, std::max(knobs.task_rows / s.q, int64_t{1}) * s.q,
-         kReadingRow / static_cast<double>(s.r * s.s)},
+         kReadingRow / static_cast<double>(plan.patches() ? 1 : s.r * s.s)},
         {s.k, kPanel, knobs.task_columns, kReadingColumn}, device.threads());
     plan.task_lines_ = std::min(task.rows / s.q, s.p);
     plan.task_columns_ = std::min(task.columns, s.k);
     plan.columns_ = std::min(knobs.n_panels * kPanel,
                              CeilDiv(plan.task_columns_, kPanel) * kPanel);
-    plan.plane_ =
-        (plan.task_lines_ + (s.r - 1) / s.stride) * plan.pitch_ * kTileSteps;
-    for (int64_t i = 0; i < s.r; ++i) {
+    plan.plane_ = kTileSteps;
+    if (!plan.patches()) {
+      plan.plane_ *= (plan.task_lines_ + (s.r - 1) / s.stride) * plan.pitch_;
+    }
+    for (int64_t i = 0; i < plan.filter_rows(); ++i) {
       for (int64_t j = 0; j < plan.places(); ++j) {
         for (int64_t plane = 0; plane < plan.planes_; ++plane) {
           plan.steps_.push_back(
@@ -98,19 +106,25 @@ class ConvolutionAmx {
         }
       }
     }
-    // Sums, the copy, and a line with its padding.
+    // A panel of patches and the next one are kept, or, if other filters read
+    // them again, all.
+    plan.kept_patches_ = plan.columns_ >= plan.task_columns_
+                             ? 2 * kPanel
+                             : plan.task_lines_ * s.q;
+    const int64_t copied = plan.patches() ? plan.kept_patches_ * plan.depth()
+                                          : plan.PhaseAt(plan.row_phases(), 0);
+    // Sums, the copy, and lines with their padding.
     const auto lines = [](int64_t elements) {
       return CeilDiv(elements, kTileSteps) * kTileSteps / 2;
     };
     plan.copy_at_ = kPanel * kPanel;
     plan.padded_at_ =
-        plan.copy_at_ +
-        (plan.direct_ ? 0 : lines(plan.PhaseAt(plan.row_phases(), 0)));
+        plan.copy_at_ + (plan.direct_ ? 0 : lines(copied)) + lines(kTileSteps);
     OPTRAIL_ASSIGN_OR_RETURN(
         plan.workspaces_,
-        Workspaces::Create(device,
-                           std::min<int64_t>(device.threads(), plan.count()),
-                           plan.padded_at_ + lines(plan.padded_line())));
+        Workspaces::Create(
+            device, std::min<int64_t>(device.threads(), plan.count()),
+            plan.padded_at_ + lines(plan.padded_lines() * plan.padded_line())));
     return plan;
   }
 
@@ -123,7 +137,7 @@ class ConvolutionAmx {
     const int64_t k = size_.k;
     const int64_t rows = planes_ * kTileSteps;
     std::vector<uint16_t> filled(depth() * k);
-    for (int64_t place = 0; place < size_.r * places(); ++place) {
+    for (int64_t place = 0; place < filter_rows() * places(); ++place) {
       std::copy_n(weights + place * run() * k, run() * k,
                   filled.data() + place * rows * k);
     }
@@ -165,15 +179,13 @@ class ConvolutionAmx {
           filters_(filters),
           y_(y),
           epilogue_(epilogue),
-          panels_(plan.knobs_.round_between, plan.kept_rows()),
+          panels_(plan.knobs_.round_between, plan.knobs_.stream_filters,
+                  plan.kept_rows()),
           sums_(space),
           copy_(reinterpret_cast<uint16_t*>(space + plan.copy_at_)),
           padded_(reinterpret_cast<uint16_t*>(space + plan.padded_at_)) {}
 
     void Run() {
-      if (plan_.knobs_.unrolled) {
-        std::fill_n(padded_, plan_.padded_line(), uint16_t{0});
-      }
       for (int64_t j = 0; j < columns_; j += plan_.columns_) {
         Block(j, std::min(plan_.columns_, columns_ - j));
       }
@@ -181,6 +193,24 @@ class ConvolutionAmx {
     }
 
    private:
+    // What is done between the steps of a panel for what comes next.
+    struct Ahead {
+      LinesAhead filters;
+      Task* task = nullptr;  // gathers patches, if any
+      int64_t row = 0;       // of these
+      int64_t step = 0;
+      int64_t pause = 0;  // steps from one to the next
+      int64_t left = 0;
+
+      void operator()() {
+        filters();
+        if (task != nullptr && --left == 0) {
+          task->CopyPatches(row, step++);
+          left = pause;
+        }
+      }
+    };
+
     // All rows of some columns.
     void Block(int64_t j, int64_t columns) {
       const int64_t panel_step = PackedElements(plan_.depth(), kPanel);
@@ -189,23 +219,35 @@ class ConvolutionAmx {
       LeftPanel left;
       left.steps = plan_.steps_.data();
       left.step_count = step_count;
-      left.stride = plan_.direct_ ? s_.c : kTileSteps;
+      left.stride = plan_.direct_     ? s_.c
+                    : plan_.patches() ? plan_.depth()
+                                      : kTileSteps;
       const uint16_t* const from =
           plan_.direct_ ? image_ + line_ * s_.w * s_.c : copy_;
       const uint16_t* const block = filters_ + j / kPanel * panel_step;
-      LinesAhead ahead;
+      Ahead ahead;
       if (plan_.knobs_.prefetch_filters && j + columns < columns_) {
         const int64_t next = std::min(plan_.columns_, columns_ - j - columns);
-        ahead = {block + panels * panel_step, 1,
-                 CeilDiv(next, kPanel) * panel_step, 0,
-                 CeilDiv(rows_, kPanel) * panels * step_count};
+        ahead.filters = {block + panels * panel_step, 1,
+                         CeilDiv(next, kPanel) * panel_step, 0,
+                         CeilDiv(rows_, kPanel) * panels * step_count};
+      }
+      const bool gathers = j == 0 && plan_.patches();
+      if (gathers) {
+        for (int64_t s = 0; s < step_count; ++s) CopyPatches(0, s);
       }
       for (int64_t row = 0; row < rows_; row += kPanel) {
         const int64_t rows = std::min(kPanel, rows_ - row);
-        if (j == 0 && !plan_.direct_) {
+        const int64_t at = plan_.patches() ? row % plan_.kept_patches_ : row;
+        if (gathers) {
+          ahead.task = row + kPanel < rows_ ? this : nullptr;
+          ahead.row = row + kPanel;
+          ahead.step = 0;
+          ahead.pause = ahead.left = panels;
+        } else if (j == 0 && !plan_.direct_) {
           Copy((row + rows - 1) / plan_.pitch_ + (s_.r - 1) / s_.stride + 1);
         }
-        left.data = from + row * left.stride;
+        left.data = from + at * left.stride;
         const int64_t phase = row % plan_.pitch_;
         const int64_t output =
             row / plan_.pitch_ * s_.q + std::min(phase, s_.q);
@@ -234,6 +276,40 @@ class ConvolutionAmx {
       }
     }
 
+    // Values of a step, of the panel of patches that begins with output `row`.
+    void CopyPatches(int64_t row, int64_t step) {
+      const int64_t pitch = plan_.padded_line();
+      const int64_t until = std::min(row + kPanel, rows_);
+      const int64_t end = (until - 1) / s_.q * s_.stride + s_.r;
+      for (; copied_ < end; ++copied_) {
+        PadLine(line_ * s_.stride + copied_ - s_.padding,
+                padded_ + copied_ * pitch);
+      }
+      const int64_t first = step * kTileSteps;
+      uint16_t* to = copy_ + row % plan_.kept_patches_ * plan_.depth() + first;
+      while (row < until) {
+        const int64_t line = row / s_.q, column = row % s_.q;
+        const int64_t count = std::min(until - row, s_.q - column);
+        GatherTileRows(padded_ + (line * pitch + column * s_.c) * s_.stride,
+                       count, s_.stride * s_.c, s_.r, s_.s * s_.c, pitch, first,
+                       plan_.depth(), to);
+        row += count;
+        to += count * plan_.depth();
+      }
+    }
+
+    // A line of the image with zeros on both sides.
+    void PadLine(int64_t line, uint16_t* to) const {
+      const int64_t edge = s_.padding * s_.c, width = s_.w * s_.c;
+      if (line < 0 || line >= s_.h) {
+        std::fill_n(to, edge + width + edge, uint16_t{0});
+        return;
+      }
+      std::fill_n(to, edge, uint16_t{0});
+      std::copy_n(image_ + line * width, width, to + edge);
+      std::fill_n(to + edge + width, edge, uint16_t{0});
+    }
+
     // Positions of a line of the image, which begin with the column `column`
     // and are a stride apart.
     void CopyLine(int64_t line, int64_t column, uint16_t* to) {
@@ -243,10 +319,8 @@ class ConvolutionAmx {
         return;
       }
       const int64_t step = s_.stride * s_.c;
-      const uint16_t* const from = image_ + line * s_.w * s_.c;
-      if (plan_.knobs_.unrolled) {
-        // With zeros on both sides, and some to be read beyond.
-        std::copy_n(from, s_.w * s_.c, padded_ + s_.padding * s_.c);
+      if (plan_.knobs_.pixels == AmxPixels::kUnrolled) {
+        PadLine(line, padded_);
         PackTileRows(padded_, pitch, plan_.run(), step, plan_.padded_line(),
                      plan_.plane_, to);
         return;
@@ -256,6 +330,7 @@ class ConvolutionAmx {
       const int64_t end =
           std::clamp(CeilDiv(s_.w - column, s_.stride), begin, pitch);
       FillWithZeros(to, begin);
+      const uint16_t* const from = image_ + line * s_.w * s_.c;
       const int64_t at = (begin * s_.stride + column) * s_.c;
       PackTileRows(from + at, end - begin, s_.c, step,
                    (s_.h - line) * s_.w * s_.c - at, plan_.plane_,
@@ -283,22 +358,34 @@ class ConvolutionAmx {
     float* const sums_;
     uint16_t* const copy_;
     uint16_t* const padded_;
-    int64_t copied_ = 0;  // lines of the copy
+    int64_t copied_ = 0;  // lines of the copy, or with their padding
   };
 
+  bool patches() const { return knobs_.pixels == AmxPixels::kPatches; }
+  // Rows of the filter, and places of one, that are apart.
+  int64_t filter_rows() const { return patches() ? 1 : size_.r; }
+  int64_t places() const {
+    return knobs_.pixels == AmxPixels::kInPlace ? size_.s : 1;
+  }
   // Values of a position.
-  int64_t run() const { return (knobs_.unrolled ? size_.s : 1) * size_.c; }
+  int64_t run() const {
+    return size_.r / filter_rows() * (size_.s / places()) * size_.c;
+  }
   // Values of a line with its padding, and of a step beyond.
   int64_t padded_line() const {
-    if (!knobs_.unrolled) return 0;
     return (size_.w + 2 * size_.padding) * size_.c + kTileSteps;
   }
-  // Of a row of the filter that are apart.
-  int64_t places() const { return knobs_.unrolled ? 1 : size_.s; }
+  // How many of them a task has at a time.
+  int64_t padded_lines() const {
+    if (patches()) return (task_lines_ - 1) * size_.stride + size_.r;
+    return knobs_.pixels == AmxPixels::kUnrolled ? 1 : 0;
+  }
   // Of the sum, with what it is filled up by.
-  int64_t depth() const { return size_.r * places() * planes_ * kTileSteps; }
+  int64_t depth() const {
+    return filter_rows() * places() * planes_ * kTileSteps;
+  }
   // Lines and columns that are copied apart.
-  int64_t row_phases() const { return std::min(size_.stride, size_.r); }
+  int64_t row_phases() const { return std::min(size_.stride, filter_rows()); }
   int64_t column_phases() const { return std::min(size_.stride, places()); }
   // Of the sums, those that are an output's.
   KeptRows kept_rows() const {
@@ -322,8 +409,10 @@ class ConvolutionAmx {
   int64_t columns_ = 0;     // of a block of filters
   int64_t task_lines_ = 0;  // of output, at most
   int64_t task_columns_ = 0;
+  int64_t kept_patches_ = 0;
   std::vector<int64_t> steps_;
-  // Where the copy and a padded line begin in a workspace, in floats.
+  // Where the copy and padded lines begin in a workspace, in floats: a step is
+  // between them, which may be read.
   int64_t copy_at_ = 0;
   int64_t padded_at_ = 0;
   std::shared_ptr<Workspaces> workspaces_;
@@ -366,10 +455,14 @@ inline absl::StatusOr<ConvolutionAmxKnobs> ConvolutionAmxKnobsFrom(
     const proto::Config& config) {
   KnobReader reader(config);
   ConvolutionAmxKnobs knobs;
-  knobs.unrolled = reader.Variant("pixels") == "unrolled";
+  const std::string pixels = reader.Variant("pixels");
+  knobs.pixels = pixels == "patches"    ? AmxPixels::kPatches
+                 : pixels == "unrolled" ? AmxPixels::kUnrolled
+                                        : AmxPixels::kInPlace;
   knobs.n_panels = reader.Int("n_panels");
   knobs.prefetch_filters = reader.Bool("prefetch_filters");
   knobs.round_between = reader.Bool("round_between");
+  knobs.stream_filters = reader.Bool("stream_filters");
   knobs.task_rows = reader.Int("task_rows");
   knobs.task_columns = reader.Int("task_columns");
   OPTRAIL_RETURN_IF_ERROR(reader.status());

@@ -17,6 +17,9 @@
 namespace optrail::ops {
 namespace {
 
+constexpr AmxPixels kAllPixels[] = {AmxPixels::kInPlace, AmxPixels::kUnrolled,
+                                    AmxPixels::kPatches};
+
 template <class Tiles>
 class ConvolutionAmxTest : public TilesTest<Tiles> {
  protected:
@@ -62,6 +65,10 @@ TYPED_TEST(ConvolutionAmxTest, ComputesLinesThatFillNoPanel) {
            "n=3,h=6,w=1,c=96,k=130,r=2,s=1",
            "n=1,h=3,w=70,c=64,k=65,r=3,s=3/stride=2",
            "n=1,h=19,w=23,c=3,k=40,r=7,s=7/padding=3,stride=2",
+           "n=2,h=21,w=17,c=3,k=70,r=7,s=7/padding=3,stride=2",
+           "n=1,h=9,w=14,c=1,k=36,r=5,s=5/padding=2",
+           "n=1,h=8,w=11,c=2,k=20,r=4,s=1/padding=1,stride=3",
+           "n=1,h=40,w=3,c=5,k=100,r=3,s=3",
            "n=2,h=13,w=14,c=64,k=72,r=1,s=1/stride=2",
            "n=2,h=5,w=13,c=32,k=150,r=1,s=1",
            "n=2,h=5,w=3,c=35,k=34,r=1,s=1/padding=1",
@@ -82,9 +89,9 @@ TYPED_TEST(ConvolutionAmxTest, NanSpoilsWhatItIsPartOfAlone) {
     const auto shape = tuning::ParseShape(text);
     ASSERT_TRUE(shape.ok());
     const ConvolutionSize s = *ConvolutionSizeOf(*shape);
-    for (const bool unrolled : {false, true}) {
+    for (const AmxPixels pixels : kAllPixels) {
       ConvolutionAmxKnobs knobs;
-      knobs.unrolled = unrolled;
+      knobs.pixels = pixels;
       auto invocation =
           BindConvolutionAmx<TypeParam>(*shape, knobs, false, **device);
       ASSERT_TRUE(invocation.ok()) << invocation.status();
@@ -103,7 +110,8 @@ TYPED_TEST(ConvolutionAmxTest, NanSpoilsWhatItIsPartOfAlone) {
               line >= 0 && line < s.r && column >= 0 && column < s.s;
           for (int64_t k = 0; k < s.k; ++k) {
             ASSERT_EQ(y[(p * s.q + q) * s.k + k] == kNan, spoiled)
-                << text << (unrolled ? ", unrolled: " : ": ") << p << ", " << q;
+                << text << ", " << static_cast<int>(pixels) << ": " << p << ", "
+                << q;
           }
         }
       }
@@ -119,9 +127,9 @@ TYPED_TEST(ConvolutionAmxTest, InfiniteWeightsMakeNanAtTheBorder) {
   const auto shape =
       tuning::ParseShape("n=1,h=3,w=3,c=2,k=1,r=3,s=3/padding=1/bf16");
   ASSERT_TRUE(shape.ok());
-  for (const bool unrolled : {false, true}) {
+  for (const AmxPixels pixels : kAllPixels) {
     ConvolutionAmxKnobs knobs;
-    knobs.unrolled = unrolled;
+    knobs.pixels = pixels;
     auto invocation =
         BindConvolutionAmx<TypeParam>(*shape, knobs, false, **device);
     ASSERT_TRUE(invocation.ok()) << invocation.status();

@@ -88,6 +88,16 @@ class AmxTiles {
                  : "memory");
   }
 
+  // The same for what is not wanted again soon: a hint that it need not take
+  // the place of something else in L1.
+  template <int kTile>
+  void LoadOnce(const void* from, int64_t stride) {
+    asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2"
+                 :
+                 : "r"(from), "r"(stride), "i"(kTile)
+                 : "memory");
+  }
+
   template <int kTile>
   void Store(void* to, int64_t stride) {
     asm volatile("tilestored %%tmm%c2, (%0,%1,1)"

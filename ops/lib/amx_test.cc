@@ -1,5 +1,6 @@
 #include "ops/lib/amx.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -75,6 +76,46 @@ TEST(PackTileRows, CutsRowsIntoStepsAndFillsUpWithZeros) {
                 << rows << " x " << depth << ", " << lda << " apart: " << r
                 << ", " << k;
           }
+        }
+      }
+    }
+  }
+}
+
+// What lies around the pieces is NaN here, and must not be seen.
+TEST(GatherTileRows, PutsPiecesOneAfterTheOther) {
+  constexpr uint16_t kNan = 0x7FC0;
+  constexpr int64_t kAround = 32;
+  for (const int64_t pieces : {1, 2, 3, 7}) {
+    for (const int64_t run : {1, 3, 5, 9, 21, 31, 32, 33, 70}) {
+      for (const int64_t lda : {1, 6, 80}) {
+        for (const int64_t rows : {1, 5, 32}) {
+          const int64_t depth = (pieces * run + 31) / 32 * 32 + 32;
+          const int64_t taken = (rows - 1) * lda + run;
+          std::vector<uint16_t> a((kAround + taken) * pieces + kAround, kNan);
+          const int64_t apart = kAround + taken;
+          for (int64_t piece = 0; piece < pieces; ++piece) {
+            const auto values = RandomBits(taken);
+            std::copy(values.begin(), values.end(),
+                      a.begin() + kAround + piece * apart);
+          }
+          std::vector<uint16_t> gathered(rows * depth + 1, 0xABCD);
+          for (int64_t first = 0; first < depth; first += 32) {
+            GatherTileRows(a.data() + kAround, rows, lda, pieces, run, apart,
+                           first, depth, gathered.data() + first);
+          }
+          for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t k = 0; k < depth; ++k) {
+              const uint16_t expected =
+                  k < pieces * run
+                      ? a[kAround + k / run * apart + r * lda + k % run]
+                      : 0;
+              ASSERT_EQ(gathered[r * depth + k], expected)
+                  << rows << " rows of " << pieces << " x " << run << ": " << r
+                  << ", " << k;
+            }
+          }
+          EXPECT_EQ(gathered.back(), 0xABCD);
         }
       }
     }

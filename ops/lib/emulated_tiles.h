@@ -46,6 +46,11 @@ class EmulatedTiles {
   }
 
   template <int kTile>
+  void LoadOnce(const void* from, int64_t stride) {
+    Load<kTile>(from, stride);
+  }
+
+  template <int kTile>
   void Store(void* to, int64_t stride) {
     OPTRAIL_CHECK(rows_[kTile] > 0) << "tile " << kTile;
     for (int r = 0; r < rows_[kTile]; ++r) {

@@ -104,6 +104,97 @@ void PackTileRowsForTarget(const uint16_t* a, int64_t rows, int64_t depth,
   }
 }
 
+// What a vector has of a piece.
+struct Part {
+  const uint16_t* from = nullptr;  // of the first row, where the vector begins
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+// A vector of every row, of one to three parts, over what it is already if
+// there were some before.
+template <int kParts, bool kOver>
+HWY_INLINE void MergeParts(const Part* parts, int64_t rows, int64_t lda,
+                           int64_t depth, uint16_t* to) {
+  const HWY_CAPPED(uint16_t, kSteps) d;
+  const auto mask_of = [&](const Part& part) HWY_ATTR {
+    return hn::AndNot(hn::FirstN(d, part.begin), hn::FirstN(d, part.end));
+  };
+  const Part& second = parts[kParts > 1 ? 1 : 0];
+  const Part& third = parts[kParts > 2 ? 2 : 0];
+  const uint16_t* in_first = parts[0].from;
+  const uint16_t* in_second = second.from;
+  const uint16_t* in_third = third.from;
+  const auto first = mask_of(parts[0]);
+  const auto of_second = mask_of(second);
+  const auto of_third = mask_of(third);
+  for (int64_t row = 0; row < rows; ++row) {
+    auto merged =
+        kOver ? hn::IfThenElse(first, hn::LoadU(d, in_first), hn::LoadU(d, to))
+              : hn::IfThenElseZero(first, hn::LoadU(d, in_first));
+    if (kParts > 1) {
+      merged = hn::IfThenElse(of_second, hn::LoadU(d, in_second), merged);
+    }
+    if (kParts > 2) {
+      merged = hn::IfThenElse(of_third, hn::LoadU(d, in_third), merged);
+    }
+    hn::StoreU(merged, d, to);
+    in_first += lda;
+    in_second += lda;
+    in_third += lda;
+    to += depth;
+  }
+}
+
+template <bool kOver>
+HWY_INLINE void MergeAllParts(const Part* parts, int64_t count, int64_t rows,
+                              int64_t lda, int64_t depth, uint16_t* to) {
+  if (count == 3) {
+    MergeParts<3, kOver>(parts, rows, lda, depth, to);
+  } else if (count == 2) {
+    MergeParts<2, kOver>(parts, rows, lda, depth, to);
+  } else {
+    MergeParts<1, kOver>(parts, rows, lda, depth, to);
+  }
+}
+
+// Vector by vector: which pieces meet in one is the same for all rows, and
+// every store is of a whole line of cache.
+void GatherTileRowsForTarget(const uint16_t* a, int64_t rows, int64_t lda,
+                             int64_t pieces, int64_t run, int64_t piece_stride,
+                             int64_t first, int64_t depth, uint16_t* to) {
+  constexpr int64_t kMostParts = 3;
+  const HWY_CAPPED(uint16_t, kSteps) d;
+  const int64_t lanes = hn::Lanes(d);
+  int64_t piece = std::min(first / run, pieces);
+  int64_t begin = piece * run - first;  // seen from the vector
+  for (int64_t at = 0; at < kSteps; at += lanes) {
+    bool over = false;
+    do {
+      Part parts[kMostParts] = {{a, 0, 0}};  // none: zeros
+      int64_t count = 0;
+      for (; piece < pieces && begin < lanes && count < kMostParts; ++count) {
+        parts[count] = {a + piece * piece_stride - begin,
+                        static_cast<size_t>(std::max(begin, int64_t{0})),
+                        static_cast<size_t>(std::min(begin + run, lanes))};
+        ++piece;
+        begin += run;
+      }
+      if (over) {
+        MergeAllParts<true>(parts, count, rows, lda, depth, to + at);
+      } else {
+        MergeAllParts<false>(parts, count, rows, lda, depth, to + at);
+      }
+      over = true;
+    } while (piece < pieces && begin < lanes);
+    if (begin > lanes) {  // the last one goes on
+      --piece;
+      begin -= run;
+    }
+    begin -= lanes;
+  }
+}
+
 }  // namespace
 }  // namespace optrail::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -113,6 +204,7 @@ namespace optrail::ops {
 namespace {
 HWY_EXPORT(PackPairsForTarget);
 HWY_EXPORT(PackTileRowsForTarget);
+HWY_EXPORT(GatherTileRowsForTarget);
 }  // namespace
 
 void PackPairs(const uint16_t* b, int64_t depth, int64_t columns, int64_t ldb,
@@ -124,6 +216,13 @@ void PackTileRows(const uint16_t* a, int64_t rows, int64_t depth, int64_t lda,
                   int64_t readable, int64_t step, uint16_t* to) {
   HWY_DYNAMIC_DISPATCH(PackTileRowsForTarget)
   (a, rows, depth, lda, readable, step, to);
+}
+
+void GatherTileRows(const uint16_t* a, int64_t rows, int64_t lda,
+                    int64_t pieces, int64_t run, int64_t piece_stride,
+                    int64_t first, int64_t depth, uint16_t* to) {
+  HWY_DYNAMIC_DISPATCH(GatherTileRowsForTarget)
+  (a, rows, lda, pieces, run, piece_stride, first, depth, to);
 }
 
 }  // namespace optrail::ops

@@ -7,6 +7,8 @@
 //   PackPairs(b, k, n, n, block);        // [panel][step][tile][pair][column]
 //   // [step][row][32]
 //   PackTileRows(a, rows, k, lda, rows * lda, kPanelStep, panel);
+//   GatherTileRows(a, rows, lda, pieces, run, lines, depth, panel);  //
+//   [row][k]
 
 #include <cstdint>
 
@@ -34,6 +36,15 @@ void PackPairs(const uint16_t* b, int64_t depth, int64_t columns, int64_t ldb,
 // the rows take.
 void PackTileRows(const uint16_t* a, int64_t rows, int64_t depth, int64_t lda,
                   int64_t readable, int64_t step, uint16_t* to);
+
+// Values `first` to `first` + 31 of rows of a left factor that are `pieces`
+// runs of `run`, one after the other, and zeros from there on: the runs of row
+// r begin at a + r * lda and are `piece_stride` elements apart. Rows come to
+// lie `depth` elements apart. 32 elements before and after all that is gathered
+// are read, too, and not used.
+void GatherTileRows(const uint16_t* a, int64_t rows, int64_t lda,
+                    int64_t pieces, int64_t run, int64_t piece_stride,
+                    int64_t first, int64_t depth, uint16_t* to);
 
 }  // namespace optrail::ops
 

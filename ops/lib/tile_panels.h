@@ -7,7 +7,7 @@
 // epilogue and are rounded to bfloat16, at once or between the steps of the
 // next ones, so that the tiles need not wait for it.
 //
-//   TilePanels<AmxTiles> panels(round_between);
+//   TilePanels<AmxTiles> panels(round_between, stream_right);
 //   LinesAhead ahead;  // or what is wanted next
 //   panels.Multiply(left, rows, right, columns, false, ahead, sums);
 //   panels.Finish(sums, rows, columns, epilogue, result, stride);
@@ -51,7 +51,8 @@ class LinesAhead {
         left_(rows * row_lines_),
         for_step_((left_ + steps - 1) / steps) {}
 
-  void FetchForStep() {
+  // For a step.
+  void operator()() {
     for (int64_t i = std::min(for_step_, left_); i > 0; --i) {
       __builtin_prefetch(next_, 0, /*L2*/ 2);
       next_ += kLine;
@@ -86,14 +87,18 @@ struct KeptRows {
 template <class Tiles>
 class TilePanels {
  public:
-  explicit TilePanels(bool round_between, const KeptRows& rows = {})
-      : round_between_(round_between), lines_(rows) {}
+  // `stream_right`: right factors are read past L1, which is left to left ones.
+  TilePanels(bool round_between, bool stream_right, const KeptRows& rows = {})
+      : round_between_(round_between),
+        stream_right_(stream_right),
+        lines_(rows) {}
 
   // `b`: a panel as PackPairs leaves it. `sums`, rows of kPanel floats, may be
-  // those of Finish() before; with `accumulate` there are some already.
+  // those of Finish() before; with `accumulate` there are some already. Once a
+  // step `ahead()` is called, for what is wanted next.
+  template <class Ahead>
   void Multiply(const LeftPanel& a, int64_t rows, const uint16_t* b,
-                int64_t columns, bool accumulate, LinesAhead& ahead,
-                float* sums) {
+                int64_t columns, bool accumulate, Ahead& ahead, float* sums) {
     Configure(rows);
     if (a.step_count != step_count_) Spread(a.step_count);
     if (rows > kTileRows) {
@@ -197,9 +202,9 @@ class TilePanels {
     }
   }
 
-  template <bool kBottom, bool kRight>
+  template <bool kBottom, bool kRight, class Ahead>
   void MultiplyTiles(const LeftPanel& a, const uint16_t* b, bool accumulate,
-                     LinesAhead& ahead, float* sums) {
+                     Ahead& ahead, float* sums) {
     Tiles& tiles = tiles_;
     float* const right = sums + kTileColumns;
     float* const below = sums + kTileRows * kPanel;
@@ -224,7 +229,7 @@ class TilePanels {
     for (int64_t s = 0; s < step_count; ++s, b += kPanelStep) {
       const uint16_t* const top = from + steps[s];
       Step<kBottom, kRight>(tiles, top, stride, top + second, b);
-      ahead.FetchForStep();
+      ahead();
       if (--until_rounding == 0) {
         FinishRows(at_once_);
         until_rounding = pause_;
@@ -244,13 +249,13 @@ class TilePanels {
   }
 
   template <bool kBottom, bool kRight>
-  static void Step(Tiles& tiles, const uint16_t* top, int64_t stride,
-                   const uint16_t* bottom, const uint16_t* b) {
-    tiles.template Load<6>(b, kTileBytes);
+  void Step(Tiles& tiles, const uint16_t* top, int64_t stride,
+            const uint16_t* bottom, const uint16_t* b) const {
+    LoadRight<6>(tiles, b);
     tiles.template Load<4>(top, stride);
     tiles.template MultiplyAdd<0, 4, 6>();
     if (kRight) {
-      tiles.template Load<7>(b + kTileRows * kTileSteps, kTileBytes);
+      LoadRight<7>(tiles, b + kTileRows * kTileSteps);
       tiles.template MultiplyAdd<1, 4, 7>();
     }
     if (kBottom) {
@@ -260,7 +265,17 @@ class TilePanels {
     }
   }
 
+  template <int kTile>
+  void LoadRight(Tiles& tiles, const uint16_t* b) const {
+    if (stream_right_) {
+      tiles.template LoadOnce<kTile>(b, kTileBytes);
+    } else {
+      tiles.template Load<kTile>(b, kTileBytes);
+    }
+  }
+
   const bool round_between_;
+  const bool stream_right_;
   const KeptRows lines_;
   int64_t configured_ = 0;  // rows
   int64_t step_count_ = 0;

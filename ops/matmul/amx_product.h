@@ -37,6 +37,7 @@ struct AmxKnobs {
   bool pack_a = false;
   bool prefetch_a = false;
   bool round_between = false;
+  bool stream_b = false;
   int64_t task_rows = 0;
   int64_t task_columns = 0;
 
@@ -136,7 +137,7 @@ class AmxProduct {
           b_(b),
           c_(c),
           epilogue_(epilogue),
-          panels_(product.knobs_.round_between),
+          panels_(product.knobs_.round_between, product.knobs_.stream_b),
           sums_(space),
           packed_a_(reinterpret_cast<uint16_t*>(space + product.a_at_)),
           packed_b_(reinterpret_cast<uint16_t*>(space + product.b_at_)) {}

@@ -12,6 +12,7 @@ absl::StatusOr<AmxKnobs> AmxKnobsFrom(const proto::Config& config) {
   knobs.pack_a = reader.Bool("pack_a");
   knobs.prefetch_a = reader.Bool("prefetch_a");
   knobs.round_between = reader.Bool("round_between");
+  knobs.stream_b = reader.Bool("stream_b");
   knobs.task_rows = reader.Int("task_rows");
   knobs.task_columns = reader.Int("task_columns");
   OPTRAIL_RETURN_IF_ERROR(reader.status());
