@@ -7,8 +7,6 @@
 //   PackPairs(b, k, n, n, block);        // [panel][step][tile][pair][column]
 //   // [step][row][32]
 //   PackTileRows(a, rows, k, lda, rows * lda, kPanelStep, panel);
-//   GatherTileRows(a, rows, lda, pieces, run, lines, depth, panel);  //
-//   [row][k]
 
 #include <cstdint>
 
