@@ -84,18 +84,15 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
   const tuning::ConfigPredicate predicate(is_valid);
   request.is_valid = &predicate;
   const tuning::LookupResult found = store.Lookup(request);
-  // That nothing is tuned is said in one line for all; that a config is
-  // refused, or stands in for another shape's, is news of this task.
-  if (!found.warning.empty() &&
-      !absl::StartsWith(found.warning, "no tuned config fits")) {
-    std::cerr << "note: " << ShortTaskText(task.task) << ": " << found.warning
-              << "\n";
-  }
   if (found.config == nullptr) {
     BenchCase bench =
         MakeCase(task, proto::TUNED, space.bound->default_config(),
                  proto::FALLBACK_TO_DEFAULT);
     bench.result.mutable_key()->set_objective(objective);
+    // UntunedNote says that nothing is tuned.
+    if (!absl::StartsWith(found.warning, "no tuned config fits")) {
+      bench.substituted = found.warning;
+    }
     return bench;
   }
   BenchCase bench = MakeCase(task, proto::TUNED, *found.config,
@@ -104,6 +101,7 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
                                  : proto::NEAREST_SHAPE);
   bench.result.mutable_key()->set_objective(objective);
   bench.result.set_tuning_session_id(found.tuned->session_id());
+  bench.substituted = found.warning;
   return bench;
 }
 
@@ -289,8 +287,25 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
         "--benchmark_filter matches no benchmark; --benchmark_list_tests "
         "prints their names");
   }
-  std::cerr << UntunedNote(cases, options.tune_command);
+  std::cerr << SubstitutedNotes(cases)
+            << UntunedNote(cases, options.tune_command);
   return cases;
+}
+
+std::string SubstitutedNotes(const std::vector<BenchCase>& cases) {
+  constexpr int kNamed = 3;
+  std::string notes;
+  int count = 0;
+  for (const BenchCase& bench : cases) {
+    if (bench.substituted.empty() || ++count > kNamed) continue;
+    absl::StrAppend(&notes, "note: ", ShortTaskText(bench.task), ": ",
+                    bench.substituted, "\n");
+  }
+  if (count > kNamed) {
+    absl::StrAppend(&notes, "note: ", count - kNamed,
+                    " more tasks run with another config than their own\n");
+  }
+  return notes;
 }
 
 std::string UntunedNote(const std::vector<BenchCase>& cases,

@@ -64,6 +64,10 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
     const std::vector<TaskEntry>& tasks, const RunContext& context,
     const BenchDriverOptions& options);
 
+// A line for each task whose tuned config is refused or stands in from another
+// shape or machine, and one for all after the first few. "" if there is none.
+std::string SubstitutedNotes(const std::vector<BenchCase>& cases);
+
 // One line for all tasks that run with the default config in place of a tuned
 // one: how many, which first, and the command that tunes them. "" if none does.
 std::string UntunedNote(const std::vector<BenchCase>& cases,

@@ -52,6 +52,21 @@ TEST(UntunedNoteTest, NothingIsSaidWhereAllAreTunedOrNoneShouldBe) {
             "");
 }
 
+TEST(SubstitutedNotesTest, NamesTheFirstAndCountsTheRest) {
+  std::vector<BenchCase> cases = {
+      Case("exact", proto::TUNED, proto::EXACT_SHAPE)};
+  EXPECT_EQ(SubstitutedNotes(cases), "");
+  for (const char* op : {"a", "b", "c", "d", "e"}) {
+    cases.push_back(Case(op, proto::TUNED, proto::NEAREST_SHAPE));
+    cases.back().substituted = "using another one";
+  }
+  const std::string notes = SubstitutedNotes(cases);
+  EXPECT_THAT(notes, AllOf(HasSubstr("note: a n=8/f32: using another one\n"),
+                           HasSubstr("note: c n=8"), Not(HasSubstr("d n=8")),
+                           Not(HasSubstr("exact"))));
+  EXPECT_THAT(notes, HasSubstr("note: 2 more tasks"));
+}
+
 ExitCode CodeOf(const std::vector<proto::Outcome>& outcomes) {
   proto::Run run;
   for (const proto::Outcome outcome : outcomes) {

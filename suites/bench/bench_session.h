@@ -48,6 +48,8 @@ struct BenchCase {
   // Key and attributes, filled in but for outcome and measurements.
   proto::BenchmarkResult result;
   bool has_choice = true;  // as TaskSpace says
+  // Why another config than the task's own tuned one runs, if so.
+  std::string substituted;
 };
 
 struct BenchOptions {

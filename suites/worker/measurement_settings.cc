@@ -29,7 +29,7 @@ proto::MeasurementSettings SettingsOf(const proto::SamplingOptions& sampling,
   }
   settings.set_min_clean_samples(kMinCleanSamples);
 
-  settings.set_min_cold_call_ns(kMinColdCallNs);
+  settings.set_min_cold_sample_ns(kMinColdSampleNs);
   settings.set_in_place_sets(kInPlaceSets);
 
   settings.set_config_deadline_ns(

@@ -118,6 +118,16 @@ absl::StatusOr<ops::Target> LocalTarget(
   return target;
 }
 
+std::string TooShortCold(const Sampling& sampling) {
+  if (sampling.time_ns * sampling.measurement.calls_per_sample() >=
+      kMinColdSampleNs) {
+    return "";
+  }
+  return absl::StrCat("a call takes ", sampling.time_ns,
+                      " ns, too short to be timed with cold caches (at least ",
+                      kMinColdSampleNs, " ns)");
+}
+
 bool IsWorker(int argc, char** argv) {
   return (argc == 2 && std::strcmp(argv[1], kWorkerFlag) == 0) ||
          IsProcessGuard(argc, argv);
@@ -399,15 +409,12 @@ proto::WorkerReply Worker::Load(const ops::Backend& backend,
 
 absl::optional<proto::WorkerReply> Worker::TooShort(
     const Sampling& sampling) const {
-  if (task_.cache_mode() != proto::COLD || sampling.outcome != proto::OK ||
-      sampling.time_ns >= kMinColdCallNs) {
+  if (task_.cache_mode() != proto::COLD || sampling.outcome != proto::OK) {
     return absl::nullopt;
   }
-  return Failed(
-      proto::UNSUPPORTED,
-      absl::StrCat("a call takes ", sampling.time_ns,
-                   " ns, too short to be timed with cold caches (at least ",
-                   kMinColdCallNs, " ns)"));
+  const std::string too_short = TooShortCold(sampling);
+  if (too_short.empty()) return absl::nullopt;
+  return Failed(proto::UNSUPPORTED, too_short);
 }
 
 void Worker::FillReply(int64_t started_unix_ns, Sampling sampling,

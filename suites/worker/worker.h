@@ -39,9 +39,13 @@ inline constexpr char kWorkerFlag[] = "--optrail_worker";
 // several calls fit into a sample; fewer if they would not fit into memory.
 inline constexpr int kInPlaceSets = 32;
 
-// With cold caches each sample is one call; below this, reading the clock and
-// refilling the first cache line would be what is measured.
-inline constexpr int64_t kMinColdCallNs = 2'000;
+// With cold caches a sample is one call, but for devices that bring many in one
+// launch; below this, reading the clock and refilling the first cache line
+// would be what is measured.
+inline constexpr int64_t kMinColdSampleNs = 2'000;
+
+// Why a sampling with cold caches says nothing; "" if it does say something.
+std::string TooShortCold(const Sampling& sampling);
 
 // Folders below WorkerRequest.Open.shared_folder.
 inline constexpr char kCompiledFolder[] = "compiled";

@@ -37,6 +37,18 @@ namespace {
 using ::testing::HasSubstr;
 using tuning::ParseConfig;
 
+TEST(TooShortCold, CountsASampleAndNotACallOfMany) {
+  Sampling sampling;
+  sampling.time_ns = 1487.25;
+  sampling.measurement.set_calls_per_sample(1);
+  EXPECT_THAT(TooShortCold(sampling), HasSubstr("a call takes 1487.25 ns"));
+  sampling.measurement.set_calls_per_sample(4000);  // of a graph
+  EXPECT_EQ(TooShortCold(sampling), "");
+  sampling.time_ns = kMinColdSampleNs;
+  sampling.measurement.set_calls_per_sample(1);
+  EXPECT_EQ(TooShortCold(sampling), "");
+}
+
 class WorkerEvaluatorTest : public ::testing::Test {
  protected:
   WorkerEvaluatorTest() {
