@@ -185,7 +185,10 @@ std::string AbslUnparseFlag(OutputFormat format) {
 }
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
-  OPTRAIL_CHECK(!columns_.empty()) << "a table without columns";
+  OPTRAIL_CHECK(std::any_of(
+      columns_.begin(), columns_.end(),
+      [](const Column& column) { return column.clip != Clip::kHeading; }))
+      << "a table without columns";
 }
 
 void Table::AddRow(std::vector<Cell> cells) {
@@ -195,45 +198,62 @@ void Table::AddRow(std::vector<Cell> cells) {
 }
 
 std::string Table::ToText(int width) const {
+  std::vector<Column> columns;
+  for (const Column& column : columns_) {
+    if (column.clip != Clip::kHeading) columns.push_back(column);
+  }
   // The header is the first line.
   std::vector<std::vector<std::string>> lines(1);
-  for (const Column& column : columns_) {
+  std::vector<std::string> headings(1);  // of each line
+  for (const Column& column : columns) {
     lines[0].push_back(EscapeForTerminal(column.header));
   }
   for (const std::vector<Cell>& row : rows_) {
     lines.emplace_back();
-    for (const Cell& cell : row) {
-      lines.back().push_back(EscapeForTerminal(cell.text));
+    headings.emplace_back();
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string cell = EscapeForTerminal(row[i].text);
+      if (columns_[i].clip == Clip::kHeading) {
+        absl::StrAppend(&headings.back(), cell, "\n");
+      } else {
+        lines.back().push_back(cell);
+      }
     }
   }
-  std::vector<int> widths(columns_.size(), 0);
+  const std::string indent(columns.size() < columns_.size() ? 2 : 0, ' ');
+  std::vector<int> widths(columns.size(), 0);
   for (const auto& line : lines) {
     for (size_t i = 0; i < line.size(); ++i) {
       widths[i] = std::max(widths[i], DisplayWidth(line[i]));
     }
   }
-  if (width > 0) Shrink(width, columns_, &widths);
+  if (width > 0) {
+    Shrink(width - static_cast<int>(indent.size()), columns, &widths);
+  }
 
   std::string text;
   for (size_t row = 0; row < lines.size(); ++row) {
+    if (row > 0 && headings[row] != headings[row - 1]) {
+      absl::StrAppend(&text, headings[row]);
+    }
     std::vector<std::vector<std::string>> cells;  // lines of each
     size_t height = 1;
-    for (size_t i = 0; i < columns_.size(); ++i) {
+    for (size_t i = 0; i < columns.size(); ++i) {
       cells.push_back(
-          columns_[i].clip == Clip::kFold
+          columns[i].clip == Clip::kFold
               ? Fold(lines[row][i], widths[i])
               : std::vector<std::string>{Shorten(lines[row][i], widths[i])});
       height = std::max(height, cells.back().size());
     }
     for (size_t below = 0; below < height; ++below) {
-      std::string line;
-      for (size_t i = 0; i < columns_.size(); ++i) {
+      std::string line = indent;
+      for (size_t i = 0; i < columns.size(); ++i) {
         const std::string cell = below < cells[i].size() ? cells[i][below] : "";
         const std::string padding(
             static_cast<size_t>(std::max(0, widths[i] - DisplayWidth(cell))),
             ' ');
         if (i > 0) absl::StrAppend(&line, kGap);
-        if (columns_[i].align == Align::kRight) {
+        if (columns[i].align == Align::kRight) {
           absl::StrAppend(&line, padding, cell);
         } else {
           absl::StrAppend(&line, cell, padding);
@@ -244,7 +264,7 @@ std::string Table::ToText(int width) const {
     if (row > 0) continue;
     std::vector<std::string> rules;
     for (const int w : widths) rules.emplace_back(static_cast<size_t>(w), '-');
-    absl::StrAppend(&text, absl::StrJoin(rules, kGap), "\n");
+    absl::StrAppend(&text, indent, absl::StrJoin(rules, kGap), "\n");
   }
   return text;
 }

@@ -26,8 +26,8 @@ enum class Align { kLeft, kRight };
 
 // Whether a table that is to fit a terminal may shorten a column's text: not
 // what people copy from it, such as ids. What tells rows apart is folded: it
-// goes on below.
-enum class Clip { kMay, kNever, kFold };
+// goes on below. What the rows that follow share is a line above them.
+enum class Clip { kMay, kNever, kFold, kHeading };
 
 struct Column {
   Column(std::string header, Align align = Align::kLeft, std::string key = "",

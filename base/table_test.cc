@@ -108,6 +108,24 @@ TEST(TableTest, AWordThatIsLongerThanALineIsPartedWhereItHasParts) {
             "thread=1\n");
 }
 
+TEST(TableTest, WhatRowsShareIsAHeadingForPeopleAndAColumnForPrograms) {
+  Table table({{"name", Align::kLeft, "", Clip::kHeading},
+               {"by"},
+               {"time", Align::kRight}});
+  table.AddRow({"a long\nname", "us", "1"});
+  table.AddRow({"a long\nname", "them", "12"});
+  table.AddRow({"b", "us", "3"});
+  EXPECT_EQ(table.ToText(),
+            "  by    time\n"
+            "  ----  ----\n"
+            "a long\\nname\n"
+            "  us       1\n"
+            "  them    12\n"
+            "b\n"
+            "  us       3\n");
+  EXPECT_THAT(table.ToCsv(), HasSubstr("\nb,us,3\n"));
+}
+
 TEST(TableTest, ALineThatIsFoldedBeginsWithAWord) {
   Table table({{"what"}, {"here", Align::kLeft, "", Clip::kFold}});
   table.AddRow({"operators", "add, attention, gelu"});

@@ -5,11 +5,15 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/statistics.h"
+#include "base/table.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 
@@ -117,38 +121,63 @@ std::vector<BackendComparison> CompareBackends(const proto::Run& run) {
   return comparisons;
 }
 
-Table ComparisonTable(const std::vector<BackendComparison>& comparisons) {
-  Table table({{"benchmark", Align::kLeft, "", Clip::kFold},
+std::string ComparisonText(const std::vector<BackendComparison>& comparisons,
+                           int width) {
+  Table table({{"benchmark", Align::kLeft, "", Clip::kHeading},
                {"backend"},
                {"time", Align::kRight, "time"},
                {"ratio", Align::kRight, "ratio"},
                {"95% interval", Align::kRight, "interval"},
                {"by", Align::kLeft, "by", Clip::kFold}});
+  // By what kept them from it, in the order in which that was met.
+  struct Absent {
+    std::string why;
+    std::string first;  // benchmark
+    std::vector<std::string> backends;
+    int count = 0;
+  };
+  std::vector<Absent> absent;
   for (const BackendComparison& comparison : comparisons) {
-    std::string name = tracker::DisplayName(comparison.key);
+    const std::string name = tracker::DisplayName(comparison.key);
     for (const BackendReading& reading : comparison.readings) {
       const proto::BenchmarkResult& result = *reading.result;
       const bool timed = reading.median_ns > 0;
-      std::string by = result.library();
-      if (result.outcome() != proto::OK) {
-        const bool says_it = absl::StartsWith(result.detail(), "unsupported");
-        by = absl::StrCat(
-            says_it ? ""
-                    : absl::StrCat(tuning::OutcomeName(result.outcome()), ": "),
-            result.detail());
+      const std::string backend = BackendName(result);
+      if (timed) {
+        table.AddRow(
+            {name, backend, FormatDurationNs(reading.median_ns),
+             reading.ratio > 0 ? absl::StrFormat("%.3f", reading.ratio) : "-",
+             reading.ratio_low > 0
+                 ? absl::StrFormat("%.3f to %.3f", reading.ratio_low,
+                                   reading.ratio_high)
+                 : "-",
+             result.library()});
       }
-      table.AddRow(
-          {name, BackendName(result),
-           timed ? FormatDurationNs(reading.median_ns) : "-",
-           reading.ratio > 0 ? absl::StrFormat("%.3f", reading.ratio) : "-",
-           reading.ratio_low > 0
-               ? absl::StrFormat("%.3f to %.3f", reading.ratio_low,
-                                 reading.ratio_high)
-               : "-",
-           by});
+      if (result.outcome() == proto::OK) continue;
+      const bool says_it = absl::StartsWith(result.detail(), "unsupported");
+      const std::string why = absl::StrCat(
+          says_it ? ""
+                  : absl::StrCat(tuning::OutcomeName(result.outcome()), ": "),
+          result.detail());
+      auto found = std::find_if(absent.begin(), absent.end(),
+                                [&](const Absent& a) { return a.why == why; });
+      if (found == absent.end()) {
+        found = absent.insert(absent.end(), {why, name, {}, 0});
+      }
+      if (!absl::c_linear_search(found->backends, backend)) {
+        found->backends.push_back(backend);
+      }
+      ++found->count;
     }
   }
-  return table;
+  std::string text = table.ToText(width);
+  for (const Absent& a : absent) {
+    absl::StrAppend(&text, absl::StrJoin(a.backends, ", "), ", ", a.count,
+                    a.count == 1 ? " benchmark, " : " benchmarks, the first ",
+                    EscapeForTerminal(a.first), ": ", EscapeForTerminal(a.why),
+                    "\n");
+  }
+  return text;
 }
 
 proto::BestBackend BestOf(const BackendComparison& comparison,

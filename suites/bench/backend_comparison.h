@@ -3,7 +3,7 @@
 
 // Backends side by side: what one interleaved bench of all of them says.
 //
-//   std::cout << ComparisonTable(CompareBackends(run)).ToText();
+//   std::cout << ComparisonText(CompareBackends(run), TerminalWidth());
 //
 // Backends are compared round by round: in each round every one of them had a
 // fresh process, close together in time, so that the machine's mood cancels.
@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "base/table.h"
 #include "tracker/proto/run.pb.h"
 #include "tuning/proto/store.pb.h"
 
@@ -43,8 +42,10 @@ struct BackendComparison {
 // outlive the result.
 std::vector<BackendComparison> CompareBackends(const proto::Run& run);
 
-// All comparisons as one table.
-Table ComparisonTable(const std::vector<BackendComparison>& comparisons);
+// A table of those that have a time, below the name of what they computed, and
+// then a line for each reason why others have none. `width` as in Table.
+std::string ComparisonText(const std::vector<BackendComparison>& comparisons,
+                           int width = 0);
 
 // What the store keeps of a comparison: ratios over the best one, and who could
 // not take part. Whom only disturbance left without a time is left out. `date`

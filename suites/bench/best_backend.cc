@@ -1,5 +1,6 @@
 #include "suites/bench/best_backend.h"
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <string>
@@ -40,6 +41,12 @@ absl::Status KeepBest(const proto::Run& run, const RunContext& context) {
   }
   int written = 0;
   int untold = 0;
+  int processes = 1;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    for (const proto::Measurement& measurement : result.measurements()) {
+      processes = std::max(processes, measurement.round());
+    }
+  }
   const std::string date =
       absl::FormatTime("%Y-%m-%d", absl::FromUnixNanos(run.started_unix_ns()),
                        absl::UTCTimeZone());
@@ -64,8 +71,9 @@ absl::Status KeepBest(const proto::Run& run, const RunContext& context) {
   if (untold > 0) {
     return absl::FailedPreconditionError(absl::StrCat(
         "who is best of ", untold, " comparison", untold == 1 ? "" : "s",
-        " is not kept: no two processes read both; expected --processes=2 or "
-        "more"));
+        " is not kept: no two processes read both; next: --processes=",
+        std::max(2, 2 * processes),
+        processes > 1 ? ", or a quieter machine" : ""));
   }
   return absl::OkStatus();
 }

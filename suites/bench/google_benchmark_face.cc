@@ -262,9 +262,18 @@ void Report(const proto::Run& run, const std::string& format, bool color,
         std::max(context.name_field_width, BenchmarkNameOf(result).size() + 7);
   }
   if (!reporter->ReportContext(context)) return;
+  std::vector<const proto::BenchmarkResult*> results;
+  for (const auto& result : run.results()) results.push_back(&result);
+  // The console begins a new table where counters come or go.
+  if (format == "console") {
+    std::stable_partition(results.begin(), results.end(),
+                          [](const proto::BenchmarkResult* result) {
+                            return result->outcome() == proto::OK;
+                          });
+  }
   int family = 0;
-  for (const proto::BenchmarkResult& result : run.results()) {
-    const RunBuilder builder(result, family++);
+  for (const proto::BenchmarkResult* result : results) {
+    const RunBuilder builder(*result, family++);
     if (detail == Detail::kSummary) {
       reporter->ReportRuns(builder.Summary());
       continue;

@@ -96,6 +96,15 @@ TEST_F(GoogleBenchmarkFaceTest, AFailureSaysWhy) {
                     HasSubstr("CRASHED: killed by SIGSEGV")));
 }
 
+TEST_F(GoogleBenchmarkFaceTest, TheConsoleShowsFailuresBelowWhatHasATime) {
+  std::swap(*run_.mutable_results(0), *run_.mutable_results(1));
+  const std::string text = Print();
+  EXPECT_LT(text.find("BM_Add"), text.find("BM_Crash"));
+  Set("benchmark_format", "json");
+  const std::string json = Print();
+  EXPECT_LT(json.find("BM_Crash"), json.find("BM_Add")) << "as in the run";
+}
+
 TEST_F(GoogleBenchmarkFaceTest, WithRepetitionsEachProcessAndTheirAggregates) {
   Set("benchmark_repetitions", "3");
   const std::string text = Print();

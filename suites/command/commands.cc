@@ -181,7 +181,7 @@ void PrintBackends(const proto::Run& run, const RunContext& context) {
   // Beside a format for programs, it is for the person who watches.
   (BenchmarkFormatIsConsole() ? std::cout : std::cerr)
       << "\n"
-      << ComparisonTable(comparisons).ToText(TerminalWidth());
+      << ComparisonText(comparisons, TerminalWidth());
   // What was measured stands, kept or not.
   const absl::Status kept = KeepBest(run, context);
   if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";

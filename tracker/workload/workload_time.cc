@@ -320,8 +320,16 @@ std::string WorkloadSummary(const WorkloadTime& time) {
     }
   }
   if (!time.missing.empty()) {
-    absl::StrAppend(&text, "not measured: ",
-                    EscapeForTerminal(absl::StrJoin(time.missing, ", ")), "\n");
+    constexpr size_t kNamed = 3;
+    const size_t named = std::min(kNamed, time.missing.size());
+    absl::StrAppend(
+        &text, "not measured: ",
+        EscapeForTerminal(absl::StrJoin(
+            absl::MakeConstSpan(time.missing).first(named), ", ")),
+        time.missing.size() > named
+            ? absl::StrCat(" and ", time.missing.size() - named, " more")
+            : "",
+        "\n");
   }
   for (const PartTime& part : time.parts) {
     for (size_t i = 1; i < part.ways.size(); ++i) {

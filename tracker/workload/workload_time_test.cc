@@ -131,7 +131,13 @@ TEST_F(WorkloadTimeTest, ALayerWithoutAReadingIsNamed) {
   AddLayer(run_, "softmax", "rows=1,cols=2/f32", 3);
   const std::string text = WorkloadSummary(time());
   EXPECT_THAT(text, HasSubstr("2 of 3 layers"));
-  EXPECT_THAT(text, HasSubstr("not measured: softmax rows=1,cols=2/f32"));
+  EXPECT_THAT(text, HasSubstr("not measured: softmax rows=1,cols=2/f32\n"));
+  for (const char* shape : {"rows=1,cols=3/f32", "rows=1,cols=4/f32",
+                            "rows=1,cols=5/f32", "rows=1,cols=6/f32"}) {
+    AddLayer(run_, "softmax", shape, 3);
+  }
+  EXPECT_THAT(WorkloadSummary(this->time()),
+              HasSubstr("softmax rows=1,cols=4/f32 and 2 more\n"));
 }
 
 TEST_F(WorkloadTimeTest, SharesAddUpOverWhatCounts) {
