@@ -229,6 +229,27 @@ second=$(grep -o "goes on: [0-9]*" <<<"$output" | grep -o "[0-9]*")
 [[ $("$optrail" "${interrupted[@]}" --resume --processes=1 2>&1) == \
   *"nothing to resume"* ]] || { echo "FAILED: nothing to resume"; exit 1; }
 
+# So does tuning what has been tuned: what the interrupted call had finished is
+# not tuned once more.
+again=(tune --quiet --op=add '--shape=n=(39|80)' --trials=3 --proof_time=50ms
+  --history=again --store=again_store)
+"$optrail" "${again[@]}" >/dev/null 2>&1
+sessions() { find again/sessions -name '*.pb' | wc -l; }
+count=$(sessions)
+((count == 2)) || { echo "FAILED: $count sessions"; exit 1; }
+"$optrail" "${again[@]}" --retune >again.txt 2>&1 &
+child=$!
+while (($(sessions) < count + 1)) && kill -0 "$child" 2>/dev/null; do
+  sleep 0.01
+done
+kill -KILL "$child" 2>/dev/null
+wait "$child" 2>/dev/null
+output=$("$optrail" "${again[@]}" --retune 2>&1)
+(($(sessions) == 2 * count)) ||
+  { echo "FAILED: $(sessions) sessions of twice $count: $output"; exit 1; }
+[[ -z $(find .optrail/state/tuning -name '*.journal') ]] ||
+  { echo "FAILED: a journal stays: $output"; exit 1; }
+
 # What cannot be is said before anything is measured.
 expect 2 "--backend=best: which backend is best follows from tuned ones" tune \
   --op=add --backend=best

@@ -257,6 +257,8 @@ class TuneCall {
   void OpenAll();
   void SearchAll();
   absl::Status FinishAll();
+  // Of what is recorded, so that the same call does not go on from it.
+  absl::Status RemoveJournals();
   void Begin(Pending& pending);
   absl::Status Record(Pending& pending, absl::StatusOr<proto::Session> session);
 
@@ -488,12 +490,22 @@ absl::Status TuneCall::OneByOne() {
     shares[i] = 1;
     pending.session.reset();
     pending.evaluator->Rest();
-    if (pending.recorded) {
+    // What the store has would be tuned once more when the same call is started
+    // again, but for its journal.
+    if (pending.recorded && !options_.retune) {
       OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
     }
   }
   progress.Update(progress.total());
   progress.Finish();
+  return options_.retune ? RemoveJournals() : absl::OkStatus();
+}
+
+absl::Status TuneCall::RemoveJournals() {
+  for (Pending& pending : pending_) {
+    if (!pending.recorded) continue;
+    OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
+  }
   return absl::OkStatus();
 }
 
@@ -586,11 +598,7 @@ absl::Status TuneCall::FinishAll() {
   progress.Finish();
   // Only now: a journal that is missing would look like a task without trials
   // when the same call is started again, and get some.
-  for (Pending& pending : pending_) {
-    if (!pending.recorded) continue;
-    OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
-  }
-  return absl::OkStatus();
+  return RemoveJournals();
 }
 
 absl::Status TuneCall::Together() {
