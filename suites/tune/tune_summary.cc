@@ -238,9 +238,9 @@ std::string WorkloadTotalText(const std::vector<TuneSummary>& summaries) {
   }
   if (tasks == 0) return "";
   return absl::StrFormat(
-      "a run of these %d tasks: %s by default, %s tuned (%.2fx), after %d "
-      "trials\n",
-      tasks, FormatDurationNs(default_ns), FormatDurationNs(tuned_ns),
+      "a run of %s: %s by default, %s tuned (%.2fx), after %d trials\n",
+      tasks == 1 ? "this task" : absl::StrCat("these ", tasks, " tasks"),
+      FormatDurationNs(default_ns), FormatDurationNs(tuned_ns),
       default_ns / tuned_ns, trials);
 }
 
