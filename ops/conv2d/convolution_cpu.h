@@ -742,7 +742,8 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       const ConvolutionSize& size, const Blocking& blocking,
       const ProductTasks::Cut& cut, CpuDevice& device) {
     OPTRAIL_ASSIGN_OR_RETURN(const WidenedTasks tasks,
-                             WidenedTasks::Plan(blocking, cut, device));
+                             WidenedTasks::Plan(blocking, cut, device,
+                                                /*may_keep=*/true));
     const auto run = [=, &device](const Operands<uint16_t>& all,
                                   const WidenedTasks::Right& filters) {
       if (size.is_product()) {

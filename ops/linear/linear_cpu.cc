@@ -27,7 +27,7 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
       CpuDevice& device) const override {
     OPTRAIL_ASSIGN_OR_RETURN(Blocking blocking,
                              BlockingOf(knobs, shape.dims(2).value()));
-    blocking.pack_b = knobs.pack_b;
+    blocking.pack_b = false;
     blocking.prefetch_a |= knobs.prefetch_a;
     ProductTasks::Cut cut;
     cut.size = {shape.dims(0).value(), shape.dims(1).value(),
@@ -43,11 +43,11 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
     if (shape.data_types(0) == proto::BF16) {
       return BindWidened(blocking, cut, activation, device);
     }
-    // Few rows are bound by reading the weights, best as they lie.
+    // Few rows are bound by reading the weights, which may be best as they lie.
     constexpr int64_t kFewRows = 8;
-    const bool packs = size.m > kFewRows;
-    if (packs) blocking.pack_b = false;
+    const bool packs = size.m > kFewRows || knobs.pack_b;
     blocking.b_in_panels = packs;
+    if (packs) ReadInStreams(size.m, size.k, blocking);
     OPTRAIL_ASSIGN_OR_RETURN(const ProductTasks tasks,
                              ProductTasks::Plan(blocking, cut, device));
     const RegisterTile tile = blocking.tile;
@@ -100,7 +100,8 @@ class LinearCpu : public KnobKernel<LinearKnobs> {
       const Blocking& blocking, const ProductTasks::Cut& cut,
       Activation activation, CpuDevice& device) {
     OPTRAIL_ASSIGN_OR_RETURN(const WidenedTasks tasks,
-                             WidenedTasks::Plan(blocking, cut, device));
+                             WidenedTasks::Plan(blocking, cut, device,
+                                                /*may_keep=*/true));
     const int64_t n = cut.size.n;
     OPTRAIL_ASSIGN_OR_RETURN(const auto widened,
                              Workspaces::Create(device, 1, n));

@@ -11,7 +11,7 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
 // Of a call.
-constexpr int64_t kMostTiles = 8;
+constexpr int64_t kMostTiles = 32;
 
 // How many tiles, one below the other, are finished together while they are in
 // L1: rows of C that are a power of two apart share few sets of it. Eight tiles
@@ -219,14 +219,13 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                    const MatmulSize& block, const PanelSource& a,
                    const LeftFactor& plain_a, const PanelSource& b, int64_t ldb,
                    bool accumulate, const Epilogue& epilogue, float* c,
-                   int64_t ldc, NextBlock& next_a, NextBlock& next_b) {
+                   int64_t ldc, const RoundedSums& rounded, NextBlock& next_a,
+                   NextBlock& next_b) {
   const int64_t row_panels = CeilDiv(block.m, tiles.rows);
   const int64_t column_panels = CeilDiv(block.n, tiles.columns);
   const int64_t whole_rows = block.m / tiles.rows;
   const int64_t whole_columns = block.n / tiles.columns;
-  // Tiles do the rest while their sums are in registers.
-  const bool finishes =
-      epilogue.scale != nullptr || epilogue.activation == Activation::kGelu;
+  const bool finishes = !EndsInRegisters(epilogue);
   const int64_t most_tiles = finishes && !blocking.a_panel_stays
                                  ? MostTilesToFinish(tiles.rows, ldc)
                                  : kMostTiles;
@@ -238,6 +237,8 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
   call.relu = !finishes && epilogue.activation == Activation::kRelu;
   call.prefetch_c = blocking.prefetch_c;
   call.prefetch = blocking.prefetch;
+  call.in_streams = blocking.in_streams;
+  call.ld_rounded = rounded.stride;
 
   // Multiplies panel i of A with panel j of B, for which `call` says the rest,
   // and as many of the next as it has tiles.
@@ -254,7 +255,12 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
                       : nullptr;
     (next_a.is_near() ? next_b : next_a).PrefetchDuring(call);
     const Epilogue ending = epilogue.From(j * tiles.columns);
+    call.scale = finishes ? nullptr : ending.scale;
     call.shift = finishes ? nullptr : ending.shift;
+    if (rounded.data != nullptr) {
+      call.rounded =
+          rounded.data + i * tiles.rows * rounded.stride + j * tiles.columns;
+    }
     multiply(call);
     if (finishes) {
       const bool down = call.a_step != 0;
@@ -275,9 +281,11 @@ void MultiplyBlock(const Blocking& blocking, const Tiles& tiles,
   if (blocking.a_panel_stays) {
     whole.b_step = b.step();
     whole.c_step = tiles.columns;
+    whole.rounded_step = tiles.columns;
   } else {
     whole.a_step = a.step();
     whole.c_step = tiles.rows * ldc;
+    whole.rounded_step = tiles.rows * rounded.stride;
   }
   const TileFunction multiply_whole = a.is_packed(0) || plain_a.by_columns
                                           ? blocking.tile.columns_of_a
@@ -365,7 +373,7 @@ void PackRightFactor(int64_t columns, int64_t n, int64_t k, const float* b,
 void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, float* workspace, bool accumulate,
-                     const Epilogue& epilogue) {
+                     const Epilogue& epilogue, const RoundedSums& rounded) {
   const WorkspaceLayout layout = LayOut(blocking, size);
   float* const a_space = workspace + layout.a;
   float* const b_space = workspace + layout.b;
@@ -456,10 +464,15 @@ void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
             next_a = next_left(p, row, block.m, block.n);
           }
         }
+        const bool last = p + k == size.k;
+        RoundedSums to;
+        if (last && rounded.data != nullptr) {
+          to = {rounded.data + row * rounded.stride + column, rounded.stride};
+        }
         MultiplyBlock(blocking, tiles, block, a_block, left, b_block, ldb,
                       accumulate || p > 0,
-                      p + k == size.k ? epilogue.From(column) : Epilogue(),
-                      c + row * ldc + column, ldc, next_a, next_b);
+                      last ? epilogue.From(column) : Epilogue(),
+                      c + row * ldc + column, ldc, to, next_a, next_b);
       }
     }
   }

@@ -73,7 +73,19 @@ struct Blocking {
 
   // How many steps of k ahead rows of B are prefetched; 0 for none.
   int64_t prefetch = 0;
+
+  // Tiles of few rows read a panel of B from several places at a time: for
+  // panels in memory, which nobody prefetches then.
+  bool in_streams = false;
 };
+
+// For `rows` times panels that are kept from call to call. Of very few nothing
+// but reading the panels matters, each in one go.
+inline void ReadInStreams(int64_t rows, int64_t k, Blocking& blocking) {
+  constexpr int64_t kVeryFew = 4;
+  blocking.in_streams = true;
+  if (rows <= kVeryFew) blocking.kc = k;
+}
 
 // Whether Blocking::prefetch_c pays for a C of so many floats in all, on a core
 // with an L2 of so many bytes, of which A and B take the other half.
@@ -138,14 +150,29 @@ inline int64_t RightFactorFloats(int64_t columns, int64_t n, int64_t k) {
 void PackRightFactor(int64_t columns, int64_t n, int64_t k, const float* b,
                      int64_t ldb, float* panels);
 
+// Where whole sums go, rounded to bfloat16, in place of C.
+struct RoundedSums {
+  uint16_t* data = nullptr;
+  int64_t stride = 0;  // elements from one row to the next
+};
+
+// Whether tiles apply the epilogue while sums are in registers; gelu is a pass
+// of its own over sums in C.
+inline bool EndsInRegisters(const Epilogue& epilogue) {
+  return epilogue.activation != Activation::kGelu;
+}
+
 // `lda`, `ldb`, `ldc`: floats from one row to the next. `accumulate`: C += A *
 // B. `epilogue` begins with the first of the columns and ends every tile right
-// after its last step of k, while it is in L1.
+// after its last step of k, while it is in registers or L1. `rounded`: with
+// pair tiles and what ends in registers; C then holds what there is before the
+// last block of k, and nothing where that is the only one.
 void MultiplyBlocked(const Blocking& blocking, const MatmulSize& size,
                      const float* a, int64_t lda, const float* b, int64_t ldb,
                      float* c, int64_t ldc, float* workspace,
                      bool accumulate = false,
-                     const Epilogue& epilogue = Epilogue());
+                     const Epilogue& epilogue = Epilogue(),
+                     const RoundedSums& rounded = RoundedSums());
 
 }  // namespace optrail::ops
 

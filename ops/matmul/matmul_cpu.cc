@@ -265,7 +265,8 @@ class MatmulCpu : public CpuKernel {
       cut.task_rows = CeilDiv(size.m, split.rows);
       cut.task_columns = CeilDiv(size.n, split.columns * split.depth);
       OPTRAIL_ASSIGN_OR_RETURN(const WidenedTasks tasks,
-                               WidenedTasks::Plan(blocking, cut, device));
+                               WidenedTasks::Plan(blocking, cut, device,
+                                                  /*may_keep=*/false));
       return MakeInvocation(
           [=, &device](absl::Span<void* const> operands) {
             tasks.Run(device, static_cast<const uint16_t*>(operands[0]),

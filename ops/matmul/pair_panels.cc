@@ -42,11 +42,24 @@ void PackForTarget(int64_t width, int64_t columns, int64_t k, const uint16_t* b,
         hn::StoreU(hn::Or(low, hn::And(keep, hn::ShiftLeft<16>(high))), d32,
                    row + c);
       }
+#if HWY_TARGET == HWY_AVX3
+      if (c < count) {
+        const auto rest = hn::FirstN(d16, static_cast<size_t>(count - c));
+        const auto low =
+            hn::PromoteTo(d32, hn::MaskedLoad(rest, d16, first + from + c));
+        const auto high =
+            hn::PromoteTo(d32, hn::MaskedLoad(rest, d16, second + from + c));
+        hn::StoreU(hn::Or(low, hn::And(keep, hn::ShiftLeft<16>(high))), d32,
+                   row + c);
+        c += lanes;
+      }
+#else
       for (; c < count; ++c) {
         row[c] = first[from + c] |
                  (alone ? 0 : static_cast<uint32_t>(second[from + c]) << 16);
       }
-      std::fill(row + c, row + width, 0u);
+#endif
+      if (c < width) std::fill(row + c, row + width, 0u);
     }
   }
 }

@@ -99,6 +99,32 @@ TEST(PairPanels, MultiplyAsFloatsDo) {
                 << rows << " x " << vectors << " at " << i << ", " << j;
           }
         }
+
+        // The same ended and rounded on its way into a wider matrix.
+        const std::vector<float> scale = Floats(WholeNumbers(size.n, rng));
+        const std::vector<float> shift = Floats(WholeNumbers(size.n, rng));
+        const int64_t stride = size.n + 3;
+        for (const Epilogue& epilogue :
+             {Epilogue(), Epilogue{nullptr, shift.data(), Activation::kRelu},
+              Epilogue{scale.data(), shift.data(), Activation::kNone},
+              Epilogue{scale.data(), nullptr, Activation::kRelu}}) {
+          std::vector<float> ended = c;
+          ScaleShiftActivate(epilogue, ended.data(), size.m, size.n, size.n);
+          std::vector<uint16_t> expected(size.m * stride, 7);
+          RoundToBf16(ended.data(), size.m, size.n, size.n, expected.data(),
+                      stride);
+          for (const bool a_panel_stays : {false, true}) {
+            blocking.a_panel_stays = a_panel_stays;
+            std::vector<float> sums(size.m * size.n);
+            std::vector<uint16_t> rounded(size.m * stride, 7);
+            MultiplyBlocked(blocking, {size.m, size.n, pairs},
+                            reinterpret_cast<const float*>(a.data()), pairs,
+                            panels.data(), panel, sums.data(), size.n,
+                            workspace.data(), /*accumulate=*/false, epilogue,
+                            {rounded.data(), stride});
+            ASSERT_EQ(rounded, expected) << rows << " x " << vectors;
+          }
+        }
       }
     }
   }

@@ -30,16 +30,22 @@ struct TileCall {
   int64_t rows = 0;
   int64_t columns = 0;
   bool accumulate = false;  // C += instead of C =
-  // The sums begin with these, of the tile's columns; nullptr: with 0.
+  // What ends whole sums, of the tile's columns: times scale (nullptr: 1), plus
+  // shift (nullptr: 0), and then, with relu, what is below 0 becomes 0.
+  const float* scale = nullptr;
   const float* shift = nullptr;
-  bool relu = false;  // what is below 0 in the end becomes 0
+  bool relu = false;
+  // Of FindPairTile's: where sums go, rounded, in place of C; nullptr: to C.
+  uint16_t* rounded = nullptr;
+  int64_t ld_rounded = 0;
   // Where whole tiles follow each other: floats from what belongs to one to
   // what belongs to the next. next_a moves with A, and is that of the first
-  // tile alone if that stays; shift moves with B.
+  // tile alone if that stays; scale and shift move with B.
   int64_t tiles = 1;
   int64_t a_step = 0;
   int64_t b_step = 0;
   int64_t c_step = 0;
+  int64_t rounded_step = 0;
   // While the sums grow, rows of C are prefetched, one at a time, and then
   // `next_rows` for each tile of what is copied next: as wide, `next_stride`
   // apart.
@@ -48,6 +54,9 @@ struct TileCall {
   int64_t next_stride = 0;
   int64_t next_rows = 0;
   int64_t prefetch = 0;  // steps of k ahead for rows of B; 0 for none
+  // Tiles of few rows read B from several places at a time. Its columns have no
+  // edge.
+  bool in_streams = false;
 };
 
 using TileFunction = void (*)(const TileCall&);

@@ -4,12 +4,15 @@
 // Products of bfloat16, whose sums are floats and rounded once. Where
 // instructions that multiply pairs (AVX512_BF16) pay, the left factor is read
 // as it lies and blocks of the right one become panels of pairs
-// (pair_panels.h). Elsewhere blocks are widened to float on their way into the
+// (pair_panels.h), which may be kept from call to call; sums are rounded in
+// registers. Elsewhere blocks are widened to float on their way into the
 // caches: on Emerald Rapids those instructions have half the speed of float's,
 // 81 against 166 GFLOP/s in one run. The right factor of few rows is widened in
-// registers (widened_rows.h).
+// registers (widened_rows.h), unless it is kept.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(WidenedTasks tasks, WidenedTasks::Plan(...));
+//   OPTRAIL_ASSIGN_OR_RETURN(
+//       WidenedTasks tasks,
+//       WidenedTasks::Plan(blocking, cut, device, /*may_keep=*/false));
 //   tasks.Run(device, a, b, c, epilogue);
 
 #include <algorithm>
@@ -31,10 +34,11 @@ namespace optrail::ops {
 class WidenedTasks {
  public:
   // One product, whose tasks are at most as large as `cut` says, roughly.
+  // `may_keep`: the caller calls Keep() where keeps() says so.
   // ResourceExhausted if there is not enough memory for the workspaces.
   static absl::StatusOr<WidenedTasks> Plan(Blocking blocking,
                                            const ProductTasks::Cut& cut,
-                                           CpuDevice& device) {
+                                           CpuDevice& device, bool may_keep) {
     WidenedTasks tasks;
     const MatmulSize& size = cut.size;
     tasks.size_ = size;
@@ -44,13 +48,14 @@ class WidenedTasks {
         {size.n, blocking.tile.columns, cut.task_columns}, device.threads());
     tasks.task_rows_ = std::min(task.rows, size.m);
     tasks.task_columns_ = std::min(task.columns, size.n);
-    tasks.few_rows_ = tasks.task_rows_ <= kFewRows;
-    if (!tasks.few_rows_ && PairsPay()) {
+    if (PairsPay() && (may_keep || tasks.task_rows_ > kFewRowsForPairs)) {
       const RegisterTile tile =
           FindPairTile(blocking.tile.rows, blocking.tile.columns / TileLanes());
       tasks.pairs_ = tile.plain_a != nullptr;
       if (tasks.pairs_) blocking.tile = tile;
     }
+    tasks.keeps_ = may_keep && tasks.pairs_;
+    tasks.few_rows_ = !tasks.pairs_ && tasks.task_rows_ <= kFewRows;
     // Blocks are copies already, or read in place.
     blocking.pack_a = false;
     blocking.pack_b = false;
@@ -58,12 +63,27 @@ class WidenedTasks {
     if (tasks.pairs_) {
       blocking.b_in_panels = true;
       blocking.prefetch_c = false;
-      blocking.nc = std::min(blocking.nc, tasks.task_columns_);
       blocking.kc = std::min(blocking.kc, CeilDiv(size.k, 2));
-      // Their sums are rounded before they leave L1.
+      if (tasks.keeps_) {
+        ReadInStreams(tasks.task_rows_, CeilDiv(size.k, 2), blocking);
+      }
+      // What is copied of B stays in L2.
+      const int64_t panel_bytes =
+          PanelFloats(blocking.tile.columns, blocking.kc) * sizeof(float);
+      const int64_t panels =
+          std::max<int64_t>(device.hardware().l2_bytes() / 2 / panel_bytes, 1);
+      blocking.nc = std::min(
+          {blocking.nc, panels * blocking.tile.columns, tasks.task_columns_});
+      // What is ended by a pass over sums is rounded before it leaves L1.
       const int64_t tiles = kSumsInL1 / blocking.nc / blocking.tile.rows;
-      blocking.mc = std::min(std::max<int64_t>(tiles, 1) * blocking.tile.rows,
-                             tasks.task_rows_);
+      tasks.ended_rows_ = std::min(
+          std::max<int64_t>(tiles, 1) * blocking.tile.rows, tasks.task_rows_);
+      // Copies of A take a quarter of L2.
+      const int64_t rows = device.hardware().l2_bytes() / 4 /
+                           static_cast<int64_t>(sizeof(float)) / blocking.kc;
+      blocking.mc = std::clamp(
+          std::min(blocking.mc, rows / blocking.tile.rows * blocking.tile.rows),
+          tasks.ended_rows_, tasks.task_rows_);
     } else {
       blocking.mc = tasks.few_rows_ ? tasks.task_rows_
                                     : std::min(blocking.mc, tasks.task_rows_);
@@ -103,7 +123,7 @@ class WidenedTasks {
 
   // Whether all of it can be made panels of pairs before calls, and the floats
   // that they take.
-  bool keeps() const { return pairs_; }
+  bool keeps() const { return keeps_; }
   int64_t KeptFloats() const {
     return RightFactorFloats(blocking_.tile.columns, size_.n,
                              CeilDiv(size_.k, 2));
@@ -167,7 +187,9 @@ class WidenedTasks {
   static constexpr int64_t kLeastColumns = 512;
   static constexpr int64_t kMostSteps = 512;
   static constexpr int64_t kSumsInL1 = 8192;
+  // To copy B takes longer than so few rows do.
   static constexpr int64_t kFewRows = 16;
+  static constexpr int64_t kFewRowsForPairs = 4;
 
   int64_t column_parts() const { return CeilDiv(size_.n, task_columns_); }
   int64_t count() const {
@@ -231,17 +253,21 @@ class WidenedTasks {
       }
       const BlockView b =
           BlockOfB(right, p, steps, column, columns, space + b_at_);
-      for (int64_t i = 0; i < rows; i += blocking_.mc) {
-        const int64_t count = std::min(blocking_.mc, rows - i);
+      const bool tiles_round = pairs_ && EndsInRegisters(epilogue);
+      const int64_t mc = pairs_ && !tiles_round ? ended_rows_ : blocking_.mc;
+      for (int64_t i = 0; i < rows; i += mc) {
+        const int64_t count = std::min(mc, rows - i);
         const BlockView a = left(row + i, count, p, steps, a_space);
         float* const block = sums + i * columns;
+        uint16_t* const to = c + i * size_.n;
         MultiplyBlocked(
             blocking_, {count, columns, pairs_ ? CeilDiv(steps, 2) : steps},
             a.data, a.stride, b.data, b.stride, block, columns, space,
-            /*accumulate=*/p > 0, last ? epilogue : Epilogue());
-        if (last) {
+            /*accumulate=*/p > 0, last ? epilogue : Epilogue(),
+            last && tiles_round ? RoundedSums{to, size_.n} : RoundedSums());
+        if (last && !tiles_round) {
           (pairs_ ? RoundPairSums : RoundToBf16)(block, count, columns, columns,
-                                                 c + i * size_.n, size_.n);
+                                                 to, size_.n);
         }
       }
     }
@@ -269,8 +295,10 @@ class WidenedTasks {
   Blocking blocking_;
   int64_t task_rows_ = 0;
   int64_t task_columns_ = 0;
+  int64_t ended_rows_ = 0;  // at a time, where pairs are not ended by tiles
   bool few_rows_ = false;
   bool pairs_ = false;
+  bool keeps_ = false;
   int64_t a_at_ = 0;  // where widened blocks and sums begin in a workspace
   int64_t b_at_ = 0;
   int64_t c_at_ = 0;
