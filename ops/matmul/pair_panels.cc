@@ -43,7 +43,7 @@ void PackForTarget(int64_t width, int64_t columns, int64_t k, const uint16_t* b,
                    row + c);
       }
 #if HWY_TARGET == HWY_AVX3
-      if (c < count) {
+      if (c < count && c + lanes <= width) {
         const auto rest = hn::FirstN(d16, static_cast<size_t>(count - c));
         const auto low =
             hn::PromoteTo(d32, hn::MaskedLoad(rest, d16, first + from + c));
@@ -53,12 +53,11 @@ void PackForTarget(int64_t width, int64_t columns, int64_t k, const uint16_t* b,
                    row + c);
         c += lanes;
       }
-#else
+#endif
       for (; c < count; ++c) {
         row[c] = first[from + c] |
                  (alone ? 0 : static_cast<uint32_t>(second[from + c]) << 16);
       }
-#endif
       if (c < width) std::fill(row + c, row + width, 0u);
     }
   }
