@@ -79,11 +79,11 @@ struct Blocking {
   bool in_streams = false;
 };
 
-// For `rows` times panels that are kept from call to call. Of very few nothing
-// but reading the panels matters, each in one go.
+// For `rows` times panels that are kept from call to call: few are bound by
+// reading them, of very few nothing else matters, and each is read in one go.
 inline void ReadInStreams(int64_t rows, int64_t k, Blocking& blocking) {
-  constexpr int64_t kVeryFew = 4;
-  blocking.in_streams = true;
+  constexpr int64_t kFew = 32, kVeryFew = 4;
+  blocking.in_streams = rows <= kFew;
   if (rows <= kVeryFew) blocking.kc = k;
 }
 
