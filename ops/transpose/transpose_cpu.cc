@@ -1,7 +1,10 @@
 // The CPU kernel of transpose: blocks for the caches, squares in registers
-// (ops/lib/transpose-inl.h). Where rows of y begin in the middle of a line,
-// what a block gives to a row is put together first, so that whole lines are
-// written but for the first and the last.
+// (ops/lib/transpose-inl.h). What a block gives to a row of y may be put
+// together first, and is written from there: where rows of y begin in the
+// middle of a line, so that whole lines are written but for the first and the
+// last; where they lie a multiple of pages apart, so that runs of lines are,
+// since squares of such a matrix push one another out of L1, where all their
+// lines fall into one set.
 
 #include <algorithm>
 #include <cstdint>
@@ -28,12 +31,14 @@ using BlockTranspose = void (*)(const float* x, int64_t rows, int64_t cols,
                                 int64_t ldx, float* y, int64_t ldy);
 
 struct BlockTransposes {
-  BlockTranspose aligned = nullptr;    // every row of y, to 64 bytes
-  BlockTranspose unaligned = nullptr;  // at most kMostBlockRows rows
+  BlockTranspose aligned = nullptr;  // every row of y, to 64 bytes
+  BlockTranspose unaligned = nullptr;
 };
 
-// As the space has it.
-constexpr int64_t kMostBlockRows = 512;
+// Rows of a block, as the space has it.
+constexpr int64_t MostBlockRows(TransposeKnobs::Stores stores) {
+  return stores == TransposeKnobs::Stores::kRuns ? 128 : 512;
+}
 
 }  // namespace optrail::ops
 #endif  // OPTRAIL_TRANSPOSE_ONCE
@@ -71,19 +76,27 @@ HWY_INLINE void CopyToLines(const float* x, int64_t count, float* y) {
   }
 }
 
-template <bool kStream>
-void UnalignedBlock(const float* x, int64_t rows, int64_t cols, int64_t ldx,
-                    float* y, int64_t ldy) {
+template <TransposeKnobs::Stores kStores>
+void BlockByRuns(const float* x, int64_t rows, int64_t cols, int64_t ldx,
+                 float* y, int64_t ldy) {
   // Of few rows there is hardly a whole line.
   if (rows < 4 * kSquare) {
     return TransposeBlock<false>(x, rows, cols, ldx, y, ldy);
   }
+  constexpr bool kStream = kStores == TransposeKnobs::Stores::kStreaming;
+  // Runs are read, too. All of it stays in an L1 of 48 KiB.
+  constexpr int64_t kCols =
+      kStores == TransposeKnobs::Stores::kRuns ? 64 : kSquare;
   // A line more than the rows need, so that they fall into different sets.
-  constexpr int64_t kStride = kMostBlockRows + 16;
-  HWY_ALIGN float strip[kSquare * kStride];
-  for (int64_t c = 0; c < cols; c += kSquare) {
-    const int64_t count = std::min<int64_t>(kSquare, cols - c);
-    TransposeBlock<false>(x + c, rows, count, ldx, strip, kStride);
+  constexpr int64_t kStride = MostBlockRows(kStores) + 16;
+  HWY_ALIGN float strip[kCols * kStride];
+  for (int64_t c = 0; c < cols; c += kCols) {
+    const int64_t count = std::min<int64_t>(kCols, cols - c);
+    for (int64_t r = 0; r < rows; r += kSquare) {
+      TransposeBlock<false>(x + r * ldx + c,
+                            std::min<int64_t>(kSquare, rows - r), count, ldx,
+                            strip + r, kStride);
+    }
     for (int64_t i = 0; i < count; ++i) {
       CopyToLines<kStream>(strip + i * kStride, rows, y + (c + i) * ldy);
     }
@@ -94,7 +107,9 @@ void UnalignedBlock(const float* x, int64_t rows, int64_t cols, int64_t ldx,
 template <TransposeKnobs::Stores kStores>
 BlockTransposes BlocksFor() {
   constexpr bool kStream = kStores == TransposeKnobs::Stores::kStreaming;
-  return {&AlignedBlock<kStream>, &UnalignedBlock<kStream>};
+  return {kStores == TransposeKnobs::Stores::kRuns ? &BlockByRuns<kStores>
+                                                   : &AlignedBlock<kStream>,
+          &BlockByRuns<kStores>};
 }
 
 BlockTransposes Choose(int instantiation) {
@@ -130,9 +145,10 @@ class TransposeCpu : public KnobKernel<TransposeKnobs> {
     const BlockTransposes blocks =
         HWY_DYNAMIC_DISPATCH(Choose)(knobs.InstantiationIndex());
     if (blocks.aligned == nullptr) return NotCompiled();
-    if (knobs.block_rows > kMostBlockRows) {
+    if (const int64_t most = MostBlockRows(knobs.stores);
+        knobs.block_rows > most) {
       return absl::InvalidArgumentError(
-          absl::StrCat("at most ", kMostBlockRows, " rows of x in a task"));
+          absl::StrCat("at most ", most, " rows of x in a task"));
     }
     const int64_t block_rows = knobs.block_rows;
     const int64_t block_cols = knobs.block_cols;
