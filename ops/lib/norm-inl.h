@@ -208,7 +208,6 @@ template <int kUnroll>
 HWY_INLINE float Squares(const float* x, int64_t cols, float mean,
                          const float* ahead) {
   const D d;
-  const int64_t lanes = hn::Lanes(d);
   const V m = hn::Set(d, mean);
   V sum[kUnroll];
   OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) sum[u] = hn::Zero(d);
@@ -216,15 +215,7 @@ HWY_INLINE float Squares(const float* x, int64_t cols, float mean,
     const V centred = hn::Sub(v, m);
     sum[u] = hn::MulAdd(centred, centred, sum[u]);
   };
-  int64_t j = 0;
-  for (; j + kUnroll * lanes <= cols; j += kUnroll * lanes) {
-    OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-      if (ahead != nullptr) hwy::Prefetch(ahead + j + u * lanes);
-      add(u, hn::LoadU(d, x + j + u * lanes));
-    }
-  }
-  for (; j + lanes <= cols; j += lanes) add(0, hn::LoadU(d, x + j));
-  if (j < cols) add(0, LoadFirst(x + j, cols - j, m));
+  ForEachVector<kUnroll>(x, cols, m, add, ahead);
   OPTRAIL_UNROLL for (int u = 1; u < kUnroll; ++u) {
     sum[0] = hn::Add(sum[0], sum[u]);
   }

@@ -48,15 +48,17 @@ HWY_INLINE void StoreFirst(V v, int64_t count, float* to) {
 }
 
 // Calls step(u, x) for vectors of the row, with u < kUnroll a constant. The
-// last one is filled up with `filler`.
+// last one is filled up with `filler`. Meanwhile as many columns of `ahead` are
+// prefetched, unless it is nullptr.
 template <int kUnroll, class Step>
 HWY_INLINE void ForEachVector(const float* x, int64_t cols, V filler,
-                              const Step& step) {
+                              const Step& step, const float* ahead = nullptr) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
   int64_t j = 0;
   for (; j + kUnroll * lanes <= cols; j += kUnroll * lanes) {
     OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
+      if (ahead != nullptr) hwy::Prefetch(ahead + j + u * lanes);
       step(u, hn::LoadU(d, x + j + u * lanes));
     }
   }
@@ -93,27 +95,66 @@ HWY_INLINE void MapRow(const float* x, int64_t cols, bool stream, float* y,
   }
 }
 
-// The sum of f(x[j]). The lanes of the last vector that the row does not fill
-// hold `filler`, for which f must be 0.
-template <int kUnroll, class F>
-HWY_INLINE float SumRowOf(const float* x, int64_t cols, V filler, const F& f) {
+template <int kUnroll>
+HWY_INLINE float SumRow(const float* x, int64_t cols,
+                        const float* ahead = nullptr) {
   const D d;
   V sum[kUnroll];
   OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) sum[u] = hn::Zero(d);
-  ForEachVector<kUnroll>(x, cols, filler,
-                         [&](int u, V v) OPTRAIL_INLINE_LAMBDA {
-                           sum[u] = hn::Add(sum[u], f(v));
-                         });
+  ForEachVector<kUnroll>(
+      x, cols, hn::Zero(d),
+      [&](int u, V v)
+          OPTRAIL_INLINE_LAMBDA { sum[u] = hn::Add(sum[u], v); },
+      ahead);
   OPTRAIL_UNROLL for (int u = 1; u < kUnroll; ++u) {
     sum[0] = hn::Add(sum[0], sum[u]);
   }
   return hn::GetLane(hn::SumOfLanes(d, sum[0]));
 }
 
-template <int kUnroll>
-HWY_INLINE float SumRow(const float* x, int64_t cols) {
-  return SumRowOf<kUnroll>(x, cols, hn::Zero(D()),
-                           [](V v) OPTRAIL_INLINE_LAMBDA { return v; });
+// y[c] = the sum over i < kRows of x[i * stride + c], added to what y has
+// unless these are the first rows. Four vectors of a row before those of the
+// next: taking one of each in turn, Zen 5 read memory at two thirds the rate.
+template <int kRows>
+HWY_INLINE void AddRows(const float* x, int64_t cols, int64_t stride,
+                        bool first, float* y) {
+  const D d;
+  const int64_t lanes = hn::Lanes(d);
+  constexpr int kVectors = 4;
+  int64_t c = 0;
+  for (; c + kVectors * lanes <= cols; c += kVectors * lanes) {
+    V sum[kVectors];
+    OPTRAIL_UNROLL for (int u = 0; u < kVectors; ++u) {
+      sum[u] = hn::LoadU(d, x + c + u * lanes);
+    }
+    OPTRAIL_UNROLL for (int i = 1; i < kRows; ++i) {
+      OPTRAIL_UNROLL for (int u = 0; u < kVectors; ++u) {
+        sum[u] = hn::Add(sum[u], hn::LoadU(d, x + i * stride + c + u * lanes));
+      }
+    }
+    OPTRAIL_UNROLL for (int u = 0; u < kVectors; ++u) {
+      float* const to = y + c + u * lanes;
+      if (!first) sum[u] = hn::Add(sum[u], hn::LoadU(d, to));
+      hn::StoreU(sum[u], d, to);
+    }
+  }
+  for (; c < cols; c += lanes) {
+    const int64_t left = cols - c;
+    auto load = [&](const float* from) OPTRAIL_INLINE_LAMBDA {
+      return left >= lanes ? hn::LoadU(d, from)
+                           : LoadFirst(from, left, hn::Zero(d));
+    };
+    V sum = load(x + c);
+    OPTRAIL_UNROLL for (int i = 1; i < kRows; ++i) {
+      sum = hn::Add(sum, load(x + i * stride + c));
+    }
+    if (!first) sum = hn::Add(sum, load(y + c));
+    if (left >= lanes) {
+      hn::StoreU(sum, d, y + c);
+    } else {
+      StoreFirst(sum, left, y + c);
+    }
+  }
 }
 
 // y[c] = the sum over r < `rows` of x[r * stride + c], kRows rows per reading
@@ -121,38 +162,16 @@ HWY_INLINE float SumRow(const float* x, int64_t cols) {
 template <int kRows>
 HWY_INLINE void SumColumns(const float* x, int64_t rows, int64_t cols,
                            int64_t stride, float* y) {
-  const D d;
-  const int64_t lanes = hn::Lanes(d);
-  constexpr int64_t kPiece = 2048;
+  constexpr int64_t kPiece = 4096;
   for (int64_t begin = 0; begin < cols; begin += kPiece) {
-    const int64_t end = cols - begin < kPiece ? cols : begin + kPiece;
-    for (int64_t r = 0; r < rows; r += kRows) {
-      const float* const from = x + r * stride;
-      const bool whole = r + kRows <= rows;
-      int64_t c = begin;
-      for (; c < end; c += lanes) {
-        const int64_t left = end - c;
-        auto load = [&](const float* at) OPTRAIL_INLINE_LAMBDA {
-          return left >= lanes ? hn::LoadU(d, at)
-                               : LoadFirst(at, left, hn::Zero(d));
-        };
-        V sum = load(from + c);
-        if (whole) {
-          OPTRAIL_UNROLL for (int i = 1; i < kRows; ++i) {
-            sum = hn::Add(sum, load(from + i * stride + c));
-          }
-        } else {
-          for (int64_t i = 1; i < rows - r; ++i) {
-            sum = hn::Add(sum, load(from + i * stride + c));
-          }
-        }
-        if (r > 0) sum = hn::Add(sum, load(y + c));
-        if (left >= lanes) {
-          hn::StoreU(sum, d, y + c);
-        } else {
-          StoreFirst(sum, left, y + c);
-        }
-      }
+    const int64_t count = cols - begin < kPiece ? cols - begin : kPiece;
+    const float* const from = x + begin;
+    int64_t r = 0;
+    for (; r + kRows <= rows; r += kRows) {
+      AddRows<kRows>(from + r * stride, count, stride, r == 0, y + begin);
+    }
+    for (; r < rows; ++r) {
+      AddRows<1>(from + r * stride, count, stride, r == 0, y + begin);
     }
   }
 }

@@ -22,9 +22,9 @@
 namespace optrail::ops {
 
 struct SumLoops {
-  // The sum of count numbers. Prefetches those that lie `ahead` elements
-  // further on, within memory or beyond it; 0: does not.
-  float (*row)(const float* x, int64_t count, int64_t ahead) = nullptr;
+  // The sum of count numbers. Meanwhile as many of `ahead` are prefetched,
+  // unless it is nullptr.
+  float (*row)(const float* x, int64_t count, const float* ahead) = nullptr;
   // y[c] = the sum of column c; rows lie `stride` apart.
   void (*columns)(const float* x, int64_t rows, int64_t cols, int64_t stride,
                   float* y) = nullptr;
@@ -38,87 +38,15 @@ namespace optrail::ops::HWY_NAMESPACE {
 namespace {
 
 template <int kUnroll>
-float Row(const float* x, int64_t count, int64_t ahead) {
-  if (ahead == 0) return SumRow<kUnroll>(x, count);
-  const D d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  V sum[kUnroll];
-  OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) sum[u] = hn::Zero(d);
-  int64_t j = 0;
-  for (; j + kUnroll * lanes <= count; j += kUnroll * lanes) {
-    OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-      hwy::Prefetch(x + j + u * lanes + ahead);
-      sum[u] = hn::Add(sum[u], hn::LoadU(d, x + j + u * lanes));
-    }
-  }
-  OPTRAIL_UNROLL for (int u = 1; u < kUnroll; ++u) {
-    sum[0] = hn::Add(sum[0], sum[u]);
-  }
-  return hn::GetLane(hn::SumOfLanes(d, sum[0])) + SumRow<1>(x + j, count - j);
+float Row(const float* x, int64_t count, const float* ahead) {
+  return ahead == nullptr ? SumRow<kUnroll>(x, count)
+                          : SumRow<kUnroll>(x, count, ahead);
 }
 
-// y[c] = the sum over i < kRows of x[i * stride + c], added to what y has
-// unless these are the first rows. Four vectors of a row before those of the
-// next: taking one of each in turn, Zen 5 read memory at two thirds the rate.
-template <int kRows>
-HWY_INLINE void AddRows(const float* x, int64_t cols, int64_t stride,
-                        bool first, float* y) {
-  const D d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  constexpr int kVectors = 4;
-  int64_t c = 0;
-  for (; c + kVectors * lanes <= cols; c += kVectors * lanes) {
-    V sum[kVectors];
-    OPTRAIL_UNROLL for (int u = 0; u < kVectors; ++u) {
-      sum[u] = hn::LoadU(d, x + c + u * lanes);
-    }
-    OPTRAIL_UNROLL for (int i = 1; i < kRows; ++i) {
-      OPTRAIL_UNROLL for (int u = 0; u < kVectors; ++u) {
-        sum[u] = hn::Add(sum[u], hn::LoadU(d, x + i * stride + c + u * lanes));
-      }
-    }
-    OPTRAIL_UNROLL for (int u = 0; u < kVectors; ++u) {
-      float* const to = y + c + u * lanes;
-      if (!first) sum[u] = hn::Add(sum[u], hn::LoadU(d, to));
-      hn::StoreU(sum[u], d, to);
-    }
-  }
-  for (; c < cols; c += lanes) {
-    const int64_t left = std::min(lanes, cols - c);
-    auto load = [&](const float* from) OPTRAIL_INLINE_LAMBDA {
-      return left == lanes ? hn::LoadU(d, from)
-                           : LoadFirst(from, left, hn::Zero(d));
-    };
-    V sum = load(x + c);
-    OPTRAIL_UNROLL for (int i = 1; i < kRows; ++i) {
-      sum = hn::Add(sum, load(x + i * stride + c));
-    }
-    if (!first) sum = hn::Add(sum, load(y + c));
-    if (left == lanes) {
-      hn::StoreU(sum, d, y + c);
-    } else {
-      StoreFirst(sum, left, y + c);
-    }
-  }
-}
-
-// kRows rows per reading of y. Columns go in pieces, so that those of y stay in
-// the L1 cache.
-template <int kRows>
+template <int kUnroll>
 void Columns(const float* x, int64_t rows, int64_t cols, int64_t stride,
              float* y) {
-  constexpr int64_t kPiece = 4096;
-  for (int64_t begin = 0; begin < cols; begin += kPiece) {
-    const int64_t count = std::min(kPiece, cols - begin);
-    const float* const from = x + begin;
-    int64_t r = 0;
-    for (; r + kRows <= rows; r += kRows) {
-      AddRows<kRows>(from + r * stride, count, stride, r == 0, y + begin);
-    }
-    for (; r < rows; ++r) {
-      AddRows<1>(from + r * stride, count, stride, r == 0, y + begin);
-    }
-  }
+  SumColumns<kUnroll>(x, rows, cols, stride, y);
 }
 
 SumLoops Choose(int instantiation) {
@@ -173,7 +101,7 @@ class SumCpu : public KnobKernel<SumKnobs> {
     return {{"cols", knobs.block_elements},
             {"cols", knobs.unroll * 16},
             {"rows", knobs.unroll},
-            {"cols", 2048}};
+            {"cols", 4096}};
   }
 
  private:
@@ -184,7 +112,12 @@ class SumCpu : public KnobKernel<SumKnobs> {
     const int64_t block =
         std::min({cols, knobs.block_elements, kLongestChain * knobs.unroll});
     const int64_t parts = CeilDiv(cols, block);
-    const int64_t ahead = knobs.ahead;
+    // As many numbers as are summed lie there, none of them beyond x.
+    const auto next = [ahead = knobs.ahead, all = rows * cols](
+                          const float* x, int64_t begin,
+                          int64_t count) -> const float* {
+      return ahead == 0 ? nullptr : x + std::min(begin + ahead, all - count);
+    };
     const int64_t rows_per_task =
         std::max<int64_t>(1, knobs.block_elements / cols);
     if (parts == 1) {
@@ -193,7 +126,7 @@ class SumCpu : public KnobKernel<SumKnobs> {
         auto* y = static_cast<float*>(operands[1]);
         ForBlocks(device, rows, rows_per_task, [&](int64_t row, int64_t count) {
           for (int64_t r = row; r < row + count; ++r) {
-            y[r] = loops.row(x + r * cols, cols, ahead);
+            y[r] = loops.row(x + r * cols, cols, next(x, r * cols, cols));
           }
         });
       });
@@ -208,11 +141,12 @@ class SumCpu : public KnobKernel<SumKnobs> {
           device.ParallelFor(rows * parts, [&](int64_t task) {
             const int64_t row = task / parts;
             const int64_t begin = task % parts * block;
-            sums[task] = loops.row(x + row * cols + begin,
-                                   std::min(block, cols - begin), ahead);
+            const int64_t count = std::min(block, cols - begin);
+            const int64_t at = row * cols + begin;
+            sums[task] = loops.row(x + at, count, next(x, at, count));
           });
           for (int64_t r = 0; r < rows; ++r) {
-            y[r] = loops.row(sums + r * parts, parts, 0);
+            y[r] = loops.row(sums + r * parts, parts, nullptr);
           }
         },
         partial);
