@@ -103,8 +103,7 @@ HWY_INLINE float SumRow(const float* x, int64_t cols,
   OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) sum[u] = hn::Zero(d);
   ForEachVector<kUnroll>(
       x, cols, hn::Zero(d),
-      [&](int u, V v)
-          OPTRAIL_INLINE_LAMBDA { sum[u] = hn::Add(sum[u], v); },
+      [&](int u, V v) OPTRAIL_INLINE_LAMBDA { sum[u] = hn::Add(sum[u], v); },
       ahead);
   OPTRAIL_UNROLL for (int u = 1; u < kUnroll; ++u) {
     sum[0] = hn::Add(sum[0], sum[u]);
