@@ -3,7 +3,8 @@
 // scores never leave the caches. Few, as when decoding: keys and values are
 // streamed once for all heads that share them, in parts that threads share out
 // and whose results are merged. What is bfloat16 is widened to float block by
-// block, and results are rounded once.
+// block, or, of many queries where that pays (ops/matmul/pair_panels.h),
+// multiplied in pairs, weights being rounded; results are rounded once.
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +23,8 @@
 #include "ops/attention/online_softmax.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
+#include "ops/matmul/blocked_matmul.h"
+#include "ops/matmul/pair_panels.h"
 #include "ops/matmul/product_tasks.h"
 
 namespace optrail::ops {
@@ -67,33 +70,47 @@ const float* Floats(const uint16_t* x, int64_t count, float* space) {
 
 constexpr int64_t kMostQueries = 256;  // of knob query_block
 
+// What the products of a task multiply: floats, or, of bfloat16, what becomes
+// floats block by block, or pairs.
+enum class Factors { kFloats, kWidened, kPairs };
+
 // Queries [begin, begin + count) of one head.
-template <class T>
+template <Factors kFactors>
 class TiledTask {
  public:
+  using T = std::conditional_t<kFactors == Factors::kFloats, float, uint16_t>;
+
   TiledTask(const Size& size, const AttentionKnobs& knobs, Blocking blocking)
       : size_(size),
         query_block_(std::min(knobs.query_block, size.queries)),
         key_block_(std::min(knobs.key_block, size.keys)),
         task_queries_(std::min(knobs.task_queries, size.queries)),
+        score_stride_(kPairs ? Lines(key_block_) : key_block_),
         blocking_(blocking) {
     // One block of each: the blocks of attention are those for the caches.
     blocking_.mc =
         CeilDiv(query_block_, blocking_.tile.rows) * blocking_.tile.rows;
     const int64_t most = std::max(key_block_, size.d);
-    blocking_.nc =
-        CeilDiv(most, blocking_.tile.columns) * blocking_.tile.columns;
+    const int64_t width = blocking_.tile.columns;
+    blocking_.nc = CeilDiv(most, width) * width;
     blocking_.kc = CeilDiv(most, 4) * 4;
     blocking_.pack_a = false;
     blocking_.pack_b = false;
+    blocking_.b_in_panels = kPairs;
     keys_at_ = Lines(WorkspaceFloats(blocking_, {query_block_, most, most}));
-    scores_at_ = keys_at_ + Lines(size.d * key_block_);
-    states_at_ = scores_at_ + Lines(query_block_ * key_block_);
+    scores_at_ = keys_at_ +
+                 Lines(kPairs ? RightFactorFloats(width, key_block_, size.d / 2)
+                              : size.d * key_block_);
+    states_at_ = scores_at_ + Lines(query_block_ * score_stride_);
     queries_at_ = states_at_ + Lines(2 * task_queries_);
-    const int64_t widened = kWidens ? Lines(task_queries_ * size.d) : 0;
-    sums_at_ = queries_at_ + widened;
-    block_at_ = sums_at_ + widened;
-    floats_ = block_at_ + (kWidens ? Lines(key_block_ * size.d) : 0);
+    const int64_t rows = task_queries_ * size.d;
+    sums_at_ = queries_at_ + (kFactors == Factors::kWidened ? Lines(rows) : 0);
+    values_at_ = sums_at_ + (kRounds ? Lines(rows) : 0);
+    floats_ = values_at_;
+    if (kFactors == Factors::kWidened) floats_ += Lines(key_block_ * size.d);
+    if (kPairs) {
+      floats_ += RightFactorFloats(width, size.d, CeilDiv(key_block_, 2));
+    }
   }
 
   int64_t floats() const { return floats_; }
@@ -101,87 +118,126 @@ class TiledTask {
 
   void Run(const T* q, const T* k, const T* v, int64_t begin, int64_t count,
            T* y, float* space) const {
-    const float* const queries =
-        Floats(q, count * size_.d, space + queries_at_);
-    if constexpr (kWidens) {
+    if constexpr (kRounds) {
       float* const sums = space + sums_at_;
+      const float* const queries =
+          kPairs ? reinterpret_cast<const float*>(q)
+                 : Floats(q, count * size_.d, space + queries_at_);
       Sum(queries, k, v, begin, count, sums, space);
       RoundToBf16(sums, count, size_.d, size_.d, y, size_.d);
     } else {
-      Sum(queries, k, v, begin, count, y, space);
+      Sum(q, k, v, begin, count, y, space);
     }
   }
 
  private:
-  static constexpr bool kWidens = !std::is_same_v<T, float>;
+  static constexpr bool kPairs = kFactors == Factors::kPairs;
+  static constexpr bool kRounds = kFactors != Factors::kFloats;
+
+  // Steps of a product, of which a pair is one.
+  static int64_t Steps(int64_t count) {
+    return kPairs ? CeilDiv(count, 2) : count;
+  }
 
   void Sum(const float* q, const T* k, const T* v, int64_t begin, int64_t count,
            float* y, float* space) const {
-    float* const keys = space + keys_at_;
     auto* const states = reinterpret_cast<SoftmaxState*>(space + states_at_);
     std::fill_n(states, count, EmptySoftmax());
     const int64_t last = size_.seen(begin + count - 1);
     if (last <= 0) std::fill_n(y, count * size_.d, 0.0f);
     for (int64_t j = 0; j < last; j += key_block_) {
       const int64_t cols = std::min(key_block_, last - j);
-      // Of keys and then of values, where they are widened.
-      float* const block = space + block_at_;
-      TransposeInto(Floats(k + j * size_.d, cols * size_.d, block), cols,
-                    size_.d, size_.d, keys, key_block_);
-      const float* const values =
-          Floats(v + j * size_.d, cols * size_.d, block);
+      const BlockView keys = Keys(k + j * size_.d, cols, space);
+      const BlockView values = Values(v + j * size_.d, cols, space);
       for (int64_t i = 0; i < count; i += query_block_) {
         const int64_t rows = std::min(query_block_, count - i);
         if (size_.seen(begin + i + rows - 1) <= j) {
           if (j == 0) std::fill_n(y + i * size_.d, rows * size_.d, 0.0f);
           continue;
         }
-        Block(q + i * size_.d, values, begin + i, rows, j, cols, states + i,
-              y + i * size_.d, space);
+        Block(q + i * Steps(size_.d), keys, values, begin + i, rows, j, cols,
+              states + i, y + i * size_.d, space);
       }
     }
     FinishRows(states, count, size_.d, y);
   }
 
-  void Block(const float* q, const float* v, int64_t query, int64_t rows,
-             int64_t key, int64_t cols, SoftmaxState* states, float* y,
-             float* space) const {
+  // The right factor of queries: columns are keys.
+  BlockView Keys(const T* k, int64_t count, float* space) const {
+    float* const keys = space + keys_at_;
+    if constexpr (kPairs) {
+      const int64_t pairs = size_.d / 2;
+      const int64_t width = blocking_.tile.columns;
+      const int64_t panel = PanelFloats(width, pairs);
+      for (int64_t j = 0; j < count; j += width) {
+        TransposeInto(reinterpret_cast<const float*>(k + j * size_.d),
+                      std::min(width, count - j), pairs, pairs,
+                      keys + j / width * panel, width);
+      }
+      return {keys, panel};
+    }
+    // Where they are widened, values take that place later.
+    TransposeInto(Floats(k, count * size_.d, space + values_at_), count,
+                  size_.d, size_.d, keys, key_block_);
+    return {keys, key_block_};
+  }
+
+  // That of weights: columns are those of y.
+  BlockView Values(const T* v, int64_t count, float* space) const {
+    float* const values = space + values_at_;
+    if constexpr (kPairs) {
+      const int64_t width = blocking_.tile.columns;
+      const int64_t panel = PanelFloats(width, Steps(key_block_));
+      PackPairPanels(width, size_.d, count, v, size_.d, panel, values);
+      return {values, panel};
+    }
+    return {Floats(v, count * size_.d, values), size_.d};
+  }
+
+  void Block(const float* q, const BlockView& keys, const BlockView& values,
+             int64_t query, int64_t rows, int64_t key, int64_t cols,
+             SoftmaxState* states, float* y, float* space) const {
     float* const scores = space + scores_at_;
-    MultiplyBlocked(blocking_, {rows, cols, size_.d}, q, size_.d,
-                    space + keys_at_, key_block_, scores, key_block_, space);
+    const int64_t d_steps = Steps(size_.d);
+    MultiplyBlocked(blocking_, {rows, cols, d_steps}, q, d_steps, keys.data,
+                    keys.stride, scores, score_stride_, space);
     int64_t seen[kMostQueries];
     for (int64_t r = 0; r < rows; ++r) seen[r] = size_.seen(query + r) - key;
-    SoftmaxBlock(scores, rows, cols, key_block_, seen, size_.scale(), states, y,
-                 size_.d);
-    MultiplyBlocked(blocking_, {rows, size_.d, cols}, scores, key_block_, v,
-                    size_.d, y, size_.d, space,
-                    /*accumulate=*/key > 0);
+    SoftmaxBlock(scores, rows, cols, score_stride_, seen, size_.scale(), states,
+                 y, size_.d);
+    if constexpr (kPairs) {
+      auto* const weights = reinterpret_cast<uint16_t*>(scores);
+      RoundPairSums(scores, rows, cols, score_stride_, weights,
+                    2 * score_stride_);
+      for (int64_t r = 0; r < rows && cols % 2 != 0; ++r) {
+        weights[2 * r * score_stride_ + cols] = 0;
+      }
+    }
+    MultiplyBlocked(blocking_, {rows, size_.d, Steps(cols)}, scores,
+                    score_stride_, values.data, values.stride, y, size_.d,
+                    space, /*accumulate=*/key > 0);
   }
 
   const Size size_;
   const int64_t query_block_;
   const int64_t key_block_;
   const int64_t task_queries_;
+  const int64_t score_stride_;
   Blocking blocking_;
-  int64_t keys_at_, scores_at_, states_at_, queries_at_, sums_at_, block_at_,
+  int64_t keys_at_, scores_at_, states_at_, queries_at_, sums_at_, values_at_,
       floats_;
 };
 
-template <class T>
+template <Factors kFactors>
 absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
-    const Size& size, const AttentionKnobs& knobs, CpuDevice& device) {
+    const Size& size, const AttentionKnobs& knobs, const RegisterTile& tile,
+    CpuDevice& device) {
+  using Task = TiledTask<kFactors>;
+  using T = typename Task::T;
   Blocking blocking;
-  blocking.tile = FindRegisterTile(static_cast<int>(knobs.mr),
-                                   static_cast<int>(knobs.nr_vectors), 4);
-  if (blocking.tile.plain_a == nullptr || knobs.query_block > kMostQueries) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a register tile of mr=", knobs.mr, " by nr_vectors=", knobs.nr_vectors,
-        " does not fit into the vector registers of this machine, or "
-        "query_block=",
-        knobs.query_block, " is beyond ", kMostQueries));
-  }
+  blocking.tile = tile;
   blocking.prefetch_c = false;  // scores and sums are near
-  const auto task = std::make_shared<const TiledTask<T>>(size, knobs, blocking);
+  const auto task = std::make_shared<const Task>(size, knobs, blocking);
   const int64_t parts = CeilDiv(size.queries, task->task_queries());
   const int64_t heads = size.batch * size.heads;
   OPTRAIL_ASSIGN_OR_RETURN(
@@ -205,6 +261,32 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
         });
       },
       workspaces);
+}
+
+absl::StatusOr<std::unique_ptr<Invocation>> BindTiledOf(
+    proto::DataType type, const Size& size, const AttentionKnobs& knobs,
+    CpuDevice& device) {
+  const auto rows = static_cast<int>(knobs.mr);
+  const auto vectors = static_cast<int>(knobs.nr_vectors);
+  const RegisterTile tile = FindRegisterTile(rows, vectors, 4);
+  if (tile.plain_a == nullptr || knobs.query_block > kMostQueries) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a register tile of mr=", knobs.mr, " by nr_vectors=", knobs.nr_vectors,
+        " does not fit into the vector registers of this machine, or "
+        "query_block=",
+        knobs.query_block, " is beyond ", kMostQueries));
+  }
+  if (type == proto::F32) {
+    return BindTiled<Factors::kFloats>(size, knobs, tile, device);
+  }
+  // Heads are read pair by pair as they lie.
+  if (size.d % 2 == 0 && PairsPay()) {
+    const RegisterTile of_pairs = FindPairTile(rows, vectors);
+    if (of_pairs.plain_a != nullptr) {
+      return BindTiled<Factors::kPairs>(size, knobs, of_pairs, device);
+    }
+  }
+  return BindTiled<Factors::kWidened>(size, knobs, tile, device);
 }
 
 template <class T>
@@ -317,9 +399,13 @@ class AttentionCpu : public KnobKernel<AttentionKnobs> {
   absl::StatusOr<std::unique_ptr<Invocation>> Bind(
       const proto::Shape& shape, const AttentionKnobs& knobs,
       CpuDevice& device) const override {
-    return shape.data_types(0) == proto::BF16
-               ? BindType<uint16_t>(SizeOf(shape), knobs, device)
-               : BindType<float>(SizeOf(shape), knobs, device);
+    const Size size = SizeOf(shape);
+    const proto::DataType type = shape.data_types(0);
+    if (size.queries > kFewQueries) {
+      return BindTiledOf(type, size, knobs, device);
+    }
+    return type == proto::BF16 ? BindFew<uint16_t>(size, knobs, device)
+                               : BindFew<float>(size, knobs, device);
   }
 
   std::vector<std::pair<std::string, int64_t>> BlocksOf(
@@ -330,14 +416,6 @@ class AttentionCpu : public KnobKernel<AttentionKnobs> {
             {"keys", knobs.key_block},
             {"d", 16},
             {"d", 128}};
-  }
-
- private:
-  template <class T>
-  static absl::StatusOr<std::unique_ptr<Invocation>> BindType(
-      const Size& size, const AttentionKnobs& knobs, CpuDevice& device) {
-    return size.queries <= kFewQueries ? BindFew<T>(size, knobs, device)
-                                       : BindTiled<T>(size, knobs, device);
   }
 };
 

@@ -60,7 +60,7 @@ namespace {
   X(dnnl_primitive_execute)                      \
   X(dnnl_reduction_desc_init)                    \
   X(dnnl_reorder_primitive_desc_create)          \
-  X(dnnl_softmax_forward_desc_init)              \
+  X(dnnl_softmax_v2_forward_desc_init)           \
   X(dnnl_stream_create)                          \
   X(dnnl_version)
 
@@ -427,19 +427,23 @@ class OneDnnBackend : public LibraryBackend {
 
 #ifdef OPTRAIL_HAS_ONEDNN
 
-OneDnnPrimitive OneDnnSoftmax(int64_t rows, int64_t cols) {
+OneDnnPrimitive OneDnnSoftmax(int64_t rows, int64_t cols,
+                              proto::DataType y_type) {
   OPTRAIL_ONEDNN_OR_RETURN(dnn);
-  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t data,
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t x,
                            Describe(dnn, Dense({rows, cols})));
-  dnnl_softmax_desc_t desc;
+  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t y,
+                           Describe(dnn, Dense({rows, cols}), y_type));
+  dnnl_softmax_v2_desc_t desc;
   OPTRAIL_RETURN_IF_ERROR(
-      Check(dnn.dnnl_softmax_forward_desc_init(&desc, dnnl_forward_inference,
-                                               &data, /*softmax_axis=*/1),
-            "dnnl_softmax_forward_desc_init"));
+      Check(dnn.dnnl_softmax_v2_forward_desc_init(&desc, dnnl_forward_inference,
+                                                  dnnl_softmax_accurate, &x, &y,
+                                                  /*softmax_axis=*/1),
+            "dnnl_softmax_v2_forward_desc_init"));
   auto primitive = std::make_unique<Primitive>(dnn);
   OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, data));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, 1, data));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, x));
+  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, 1, y));
   return primitive;
 }
 
@@ -577,7 +581,7 @@ OneDnnPrimitive OneDnnLayerNormBackward(int64_t rows, int64_t cols) {
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
   OPTRAIL_ONEDNN_OR_RETURN(dnn);
   const auto& [batch, m, n, k, transposed_a, transposed_b, with_bias,
-               activation, type, scale, packs_b] = product;
+               activation, type, float_c, scale, packs_b] = product;
   const bool batched = batch > 1;
   auto shaped = [&](std::vector<int64_t> dims) {
     if (batched) dims.insert(dims.begin(), batch);
@@ -599,8 +603,9 @@ OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
                type));
   OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t bias,
                            Describe(dnn, Dense({1, n}), type));
-  OPTRAIL_ASSIGN_OR_RETURN(const dnnl_memory_desc_t c,
-                           Describe(dnn, shaped({m, n}), type));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const dnnl_memory_desc_t c,
+      Describe(dnn, shaped({m, n}), float_c ? proto::F32 : type));
   dnnl_memory_desc_t chosen = b;
   if (packs_b != nullptr) {
     OPTRAIL_ASSIGN_OR_RETURN(chosen, OfAnyLayout(dnn, b));
@@ -703,7 +708,9 @@ OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows) {
 
 #else
 
-OneDnnPrimitive OneDnnSoftmax(int64_t, int64_t) { return WithoutHeaders(); }
+OneDnnPrimitive OneDnnSoftmax(int64_t, int64_t, proto::DataType) {
+  return WithoutHeaders();
+}
 OneDnnPrimitive OneDnnElementwise(OneDnnActivation, int64_t) {
   return WithoutHeaders();
 }

@@ -11,7 +11,7 @@
 //   })
 //
 // Each function makes a primitive over dense row-major float operands (products
-// and convolutions also of bfloat16), as the operator has them, in its order. A
+// and convolutions also of bfloat16, softmax into it), as the operator has them, in its order. A
 // layout of the library's own choice is used for weights alone, of convolutions
 // and of layers, which Invocation::Pack() brings into it, as a model would keep
 // them.
@@ -33,8 +33,9 @@ namespace optrail::ops {
 
 using OneDnnPrimitive = absl::StatusOr<std::unique_ptr<Invocation>>;
 
-// x, y [rows, cols]
-OneDnnPrimitive OneDnnSoftmax(int64_t rows, int64_t cols);
+// x, y [rows, cols]; `y_type`: F32 or BF16.
+OneDnnPrimitive OneDnnSoftmax(int64_t rows, int64_t cols,
+                              proto::DataType y_type = proto::F32);
 
 enum class OneDnnActivation { kNone, kRelu, kGeluErf, kGeluTanh };
 // x, y [n]
@@ -60,6 +61,7 @@ struct OneDnnProduct {
   bool bias = false;
   OneDnnActivation activation = OneDnnActivation::kNone;
   proto::DataType type = proto::F32;  // or BF16, of all operands
+  bool float_c = false;               // but for c
   float scale = 1;                    // of the product, before all else
   // Where b is weights, which are packed: for the library's layout of them.
   CpuDevice* packs_b = nullptr;
