@@ -203,16 +203,9 @@ class TiledTask {
                     keys.stride, scores, score_stride_, space);
     int64_t seen[kMostQueries];
     for (int64_t r = 0; r < rows; ++r) seen[r] = size_.seen(query + r) - key;
-    SoftmaxBlock(scores, rows, cols, score_stride_, seen, size_.scale(), states,
-                 y, size_.d);
-    if constexpr (kPairs) {
-      auto* const weights = reinterpret_cast<uint16_t*>(scores);
-      RoundPairSums(scores, rows, cols, score_stride_, weights,
-                    2 * score_stride_);
-      for (int64_t r = 0; r < rows && cols % 2 != 0; ++r) {
-        weights[2 * r * score_stride_ + cols] = 0;
-      }
-    }
+    (kPairs ? SoftmaxPairBlock : SoftmaxBlock)(
+        scores, rows, cols, score_stride_, seen, size_.scale(), states, y,
+        size_.d);
     MultiplyBlocked(blocking_, {rows, size_.d, Steps(cols)}, scores,
                     score_stride_, values.data, values.stride, y, size_.d,
                     space, /*accumulate=*/key > 0);

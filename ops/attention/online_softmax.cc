@@ -4,13 +4,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/lib/blocks.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention/online_softmax.cc"
 #include "ops/lib/simd_targets.h"
 //
 #include "ops/lib/simd-inl.h"
 #include "ops/lib/transpose-inl.h"
-#include "ops/lib/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops::HWY_NAMESPACE {
@@ -22,26 +23,84 @@ void Scale(float* y, int64_t d, float by) {
             [&](V v) OPTRAIL_INLINE_LAMBDA { return hn::Mul(v, factor); });
 }
 
-// e^x for x <= 0.
-float Exp(float x) {
-  return hn::GetLane(ExpOfNonPositive(D(), hn::Set(D(), x)));
+// 2^x for x up to a little above 0, or NaN, which stays: 2^n * 2^t with n =
+// round(x), and 2^t = 1 + t q(t) on [-.5, .5] with q of degree 4, fitted by
+// Lawson's iteration to the smallest relative error, 1.5 units of 2^-24; with
+// kRough of degree 3, 48 units, a hundredth of what rounding to bfloat16 adds.
+// Results below 2^-126 are 0.
+template <bool kRough = false>
+HWY_INLINE V Exp2(V x) {
+  const D d;
+  const V n = hn::Round(x);
+  const V t = hn::Sub(x, n);
+  V q;
+  if (kRough) {
+    q = hn::MulAdd(t, hn::Set(d, 0.00958285481f), hn::Set(d, 0.0559064336f));
+    q = hn::MulAdd(t, q, hn::Set(d, 0.240240991f));
+    q = hn::MulAdd(t, q, hn::Set(d, 0.693124175f));
+  } else {
+    q = hn::MulAdd(t, hn::Set(d, 0.00132647285f), hn::Set(d, 0.00967151392f));
+    q = hn::MulAdd(t, q, hn::Set(d, 0.0555073358f));
+    q = hn::MulAdd(t, q, hn::Set(d, 0.240222424f));
+    q = hn::MulAdd(t, q, hn::Set(d, 0.693147004f));
+  }
+  const V y = hn::MulAdd(t, q, hn::Set(d, 1.0f));
+  const V least = hn::Set(d, -126.0f);
+#if HWY_TARGET == HWY_AVX3
+  return V{_mm512_maskz_scalef_ps(
+      _mm512_cmp_ps_mask(x.raw, least.raw, _CMP_NLT_UQ), y.raw, n.raw)};
+#else
+  const hn::RebindToSigned<D> di;
+  const auto biased = hn::ConvertTo(di, hn::Add(n, hn::Set(d, 127.0f)));
+  return hn::IfThenZeroElse(
+      hn::Lt(x, least), hn::Mul(y, hn::BitCast(d, hn::ShiftLeft<23>(biased))));
+#endif
 }
 
-// row[j] = e^(row[j] * factor - shift); returns their sum.
-HWY_INLINE float ExpRow(float* row, int64_t count, V factor, V shift) {
+float Exp2(float x) { return hn::GetLane(Exp2(hn::Set(D(), x))); }
+
+// Writes the first `left` lanes as bfloat16.
+HWY_INLINE void StoreWeights(V v, int64_t left, uint16_t* to) {
+#if HWY_TARGET == HWY_AVX3
+  const hn::Rebind<uint16_t, D> d16;
+  hn::Vec<decltype(d16)> narrow;
+  asm("vcvtneps2bf16 %1, %0" : "=v"(narrow.raw) : "v"(v.raw));
+  if (left >= kSquare) return hn::StoreU(narrow, d16, to);
+  hn::BlendedStore(narrow, hn::FirstN(d16, static_cast<size_t>(left)), d16, to);
+#else
+  HWY_ALIGN float values[kSquare];
+  hn::Store(v, D(), values);
+  RoundToBf16(values, 1, std::min<int64_t>(left, kSquare), kSquare, to,
+              kSquare);
+#endif
+}
+HWY_INLINE void StoreWeights(V v, int64_t left, float* to) {
+  if (left >= kSquare) return hn::StoreU(v, D(), to);
+  StoreFirst(v, left, to);
+}
+
+// to[j] = 2^(row[j] * factor - shift); returns their sum. `to` may be where the
+// row begins: it is written behind what is read.
+template <class T>
+HWY_INLINE float ExpRow(const float* row, int64_t count, V factor, V shift,
+                        T* to) {
+  constexpr bool kRough = sizeof(T) == sizeof(uint16_t);
   const D tag;
   const int64_t lanes = hn::Lanes(tag);
   const auto exp = [&](V v) OPTRAIL_INLINE_LAMBDA {
-    return ExpOfNonPositive(tag, hn::MulSub(v, factor, shift));
+    return Exp2<kRough>(hn::MulSub(v, factor, shift));
   };
   V sum[4];
   OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) sum[u] = hn::Zero(tag);
   int64_t j = 0;
   for (; j + 4 * lanes <= count; j += 4 * lanes) {
+    V e[4];
     OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) {
-      const V e = exp(hn::LoadU(tag, row + j + u * lanes));
-      hn::StoreU(e, tag, row + j + u * lanes);
-      sum[u] = hn::Add(sum[u], e);
+      e[u] = exp(hn::LoadU(tag, row + j + u * lanes));
+      sum[u] = hn::Add(sum[u], e[u]);
+    }
+    OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) {
+      StoreWeights(e[u], lanes, to + j + u * lanes);
     }
   }
   for (; j < count; j += lanes) {
@@ -49,44 +108,65 @@ HWY_INLINE float ExpRow(float* row, int64_t count, V factor, V shift) {
     const M mask = hn::FirstN(tag, static_cast<size_t>(left));
     const V e =
         hn::IfThenElseZero(mask, exp(hn::MaskedLoad(mask, tag, row + j)));
-    hn::BlendedStore(e, mask, tag, row + j);
+    StoreWeights(e, left, to + j);
     sum[0] = hn::Add(sum[0], e);
   }
   return hn::GetLane(hn::SumOfLanes(
       tag, hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]))));
 }
 
+template <class T>
+HWY_INLINE void Block(float* scores, int64_t rows, int64_t cols, int64_t stride,
+                      const int64_t* seen, float scale, SoftmaxState* states,
+                      float* y, int64_t d) {
+  const D tag;
+  // Exponents are those of 2: what is read is scaled for it, too.
+  const float in_bits = scale * 1.44269504f;
+  const V factor = hn::Set(tag, in_bits);
+  // Of pairs the last one is whole.
+  const int64_t width = sizeof(T) == sizeof(float) ? cols : cols + cols % 2;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const row = scores + r * stride;
+    auto* const weights = reinterpret_cast<T*>(scores + r * stride);
+    const int64_t count = std::max<int64_t>(std::min(seen[r], cols), 0);
+    if (count > 0) {
+      const V lowest = hn::Set(tag, hwy::LowestValue<float>());
+      V max[4];
+      OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) max[u] = lowest;
+      ForEachVector<4>(row, count, lowest,
+                       [&](int u, V v) OPTRAIL_INLINE_LAMBDA {
+                         max[u] = hn::Max(max[u], v);
+                       });
+      const float raw = hn::GetLane(hn::MaxOfLanes(
+          tag, hn::Max(hn::Max(max[0], max[1]), hn::Max(max[2], max[3]))));
+      // NaN is not larger: as before, it shows in the sum.
+      const float largest = std::max(states[r].max, raw * in_bits);
+      const float sum =
+          ExpRow(row, count, factor, hn::Set(tag, largest), weights);
+      if (largest != states[r].max) {
+        if (states[r].sum != 0) {
+          const float before = Exp2(states[r].max - largest);
+          states[r].sum *= before;
+          Scale(y + r * d, d, before);
+        }
+        states[r].max = largest;
+      }
+      states[r].sum += sum;
+    }
+    std::fill(weights + count, weights + width, T());
+  }
+}
+
 void BlockForTarget(float* scores, int64_t rows, int64_t cols, int64_t stride,
                     const int64_t* seen, float scale, SoftmaxState* states,
                     float* y, int64_t d) {
-  const D tag;
-  const V factor = hn::Set(tag, scale);
-  for (int64_t r = 0; r < rows; ++r) {
-    float* const row = scores + r * stride;
-    const int64_t count = std::min(seen[r], cols);
-    std::fill(row + std::max<int64_t>(count, 0), row + cols, 0.0f);
-    if (count <= 0) continue;
-    V max[4];
-    OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) {
-      max[u] = hn::Set(tag, states[r].max);
-    }
-    ForEachVector<4>(row, count, hn::Set(tag, hwy::LowestValue<float>()),
-                     [&](int u, V v) OPTRAIL_INLINE_LAMBDA {
-                       max[u] = hn::Max(max[u], hn::Mul(v, factor));
-                     });
-    const float largest = hn::GetLane(hn::MaxOfLanes(
-        tag, hn::Max(hn::Max(max[0], max[1]), hn::Max(max[2], max[3]))));
-    const float sum = ExpRow(row, count, factor, hn::Set(tag, largest));
-    if (largest != states[r].max) {
-      if (states[r].sum != 0) {
-        const float before = Exp(states[r].max - largest);
-        states[r].sum *= before;
-        Scale(y + r * d, d, before);
-      }
-      states[r].max = largest;
-    }
-    states[r].sum += sum;
-  }
+  Block<float>(scores, rows, cols, stride, seen, scale, states, y, d);
+}
+
+void PairBlockForTarget(float* scores, int64_t rows, int64_t cols,
+                        int64_t stride, const int64_t* seen, float scale,
+                        SoftmaxState* states, float* y, int64_t d) {
+  Block<uint16_t>(scores, rows, cols, stride, seen, scale, states, y, d);
 }
 
 void FinishForTarget(const SoftmaxState* states, int64_t rows, int64_t d,
@@ -320,8 +400,8 @@ void SumBf16ForTarget(const float* weights, int64_t rows, int64_t stride,
 void MergeForTarget(const SoftmaxState& b, const float* b_y, int64_t d,
                     SoftmaxState* a, float* a_y) {
   const float max = std::max(a->max, b.max);
-  const float a_factor = Exp(a->max - max);
-  const float b_factor = Exp(b.max - max);
+  const float a_factor = Exp2(a->max - max);
+  const float b_factor = Exp2(b.max - max);
   *a = {max, a->sum * a_factor + b.sum * b_factor};
   for (int64_t c = 0; c < d; ++c) {
     a_y[c] = a_y[c] * a_factor + b_y[c] * b_factor;
@@ -336,6 +416,7 @@ HWY_AFTER_NAMESPACE();
 namespace optrail::ops {
 namespace {
 HWY_EXPORT(BlockForTarget);
+HWY_EXPORT(PairBlockForTarget);
 HWY_EXPORT(FinishForTarget);
 HWY_EXPORT(ScoreForTarget);
 HWY_EXPORT(ScoreBf16ForTarget);
@@ -350,6 +431,13 @@ void SoftmaxBlock(float* scores, int64_t rows, int64_t cols, int64_t stride,
                   const int64_t* seen, float scale, SoftmaxState* states,
                   float* y, int64_t d) {
   HWY_DYNAMIC_DISPATCH(BlockForTarget)
+  (scores, rows, cols, stride, seen, scale, states, y, d);
+}
+
+void SoftmaxPairBlock(float* scores, int64_t rows, int64_t cols, int64_t stride,
+                      const int64_t* seen, float scale, SoftmaxState* states,
+                      float* y, int64_t d) {
+  HWY_DYNAMIC_DISPATCH(PairBlockForTarget)
   (scores, rows, cols, stride, seen, scale, states, y, d);
 }
 

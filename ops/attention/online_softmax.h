@@ -11,9 +11,10 @@
 
 namespace optrail::ops {
 
-// Of one query.
+// Of one query. Exponentials are of 2: e^x is 2^(x log2 e), one product that
+// the scale takes with it.
 struct SoftmaxState {
-  float max;
+  float max;  // in powers of 2
   float sum;
 };
 
@@ -26,6 +27,13 @@ SoftmaxState EmptySoftmax();
 void SoftmaxBlock(float* scores, int64_t rows, int64_t cols, int64_t stride,
                   const int64_t* seen, float scale, SoftmaxState* states,
                   float* y, int64_t d);
+
+// The same, but weights become bfloat16, where the row of scores was, `stride`
+// floats apart; after an odd number of them comes a 0. For machines that have
+// pairs (FindPairTile).
+void SoftmaxPairBlock(float* scores, int64_t rows, int64_t cols, int64_t stride,
+                      const int64_t* seen, float scale, SoftmaxState* states,
+                      float* y, int64_t d);
 
 // y[r] /= the state's sum.
 void FinishRows(const SoftmaxState* states, int64_t rows, int64_t d, float* y);
