@@ -85,22 +85,23 @@ class TiledTask {
         query_block_(std::min(knobs.query_block, size.queries)),
         key_block_(std::min(knobs.key_block, size.keys)),
         task_queries_(std::min(knobs.task_queries, size.queries)),
-        score_stride_(kPairs ? Lines(key_block_) : key_block_),
-        blocking_(blocking) {
+        score_stride_(kPairs ? Lines(key_block_) : key_block_) {
     // One block of each: the blocks of attention are those for the caches.
-    blocking_.mc =
-        CeilDiv(query_block_, blocking_.tile.rows) * blocking_.tile.rows;
+    blocking.mc =
+        CeilDiv(query_block_, blocking.tile.rows) * blocking.tile.rows;
     const int64_t most = std::max(key_block_, size.d);
-    const int64_t width = blocking_.tile.columns;
-    blocking_.nc = CeilDiv(most, width) * width;
-    blocking_.kc = CeilDiv(most, 4) * 4;
-    blocking_.pack_a = false;
-    blocking_.pack_b = false;
-    blocking_.b_in_panels = kPairs;
-    keys_at_ = Lines(WorkspaceFloats(blocking_, {query_block_, most, most}));
-    scores_at_ = keys_at_ +
-                 Lines(kPairs ? RightFactorFloats(width, key_block_, size.d / 2)
-                              : size.d * key_block_);
+    const int64_t width = blocking.tile.columns;
+    blocking.nc = CeilDiv(most, width) * width;
+    blocking.kc = CeilDiv(most, 4) * 4;
+    blocking.pack_a = false;
+    blocking.pack_b = false;
+    by_keys_ = blocking;
+    by_keys_.b_in_panels = true;
+    by_values_ = blocking;
+    by_values_.b_in_panels = kPairs;
+    keys_at_ = Lines(WorkspaceFloats(blocking, {query_block_, most, most}));
+    scores_at_ =
+        keys_at_ + Lines(RightFactorFloats(width, key_block_, Steps(size.d)));
     states_at_ = scores_at_ + Lines(query_block_ * score_stride_);
     queries_at_ = states_at_ + Lines(2 * task_queries_);
     const int64_t rows = task_queries_ * size.d;
@@ -165,28 +166,28 @@ class TiledTask {
   // The right factor of queries: columns are keys.
   BlockView Keys(const T* k, int64_t count, float* space) const {
     float* const keys = space + keys_at_;
-    if constexpr (kPairs) {
-      const int64_t pairs = size_.d / 2;
-      const int64_t width = blocking_.tile.columns;
-      const int64_t panel = PanelFloats(width, pairs);
-      for (int64_t j = 0; j < count; j += width) {
-        TransposeInto(reinterpret_cast<const float*>(k + j * size_.d),
-                      std::min(width, count - j), pairs, pairs,
-                      keys + j / width * panel, width);
-      }
-      return {keys, panel};
-    }
+    const int64_t steps = Steps(size_.d);
     // Where they are widened, values take that place later.
-    TransposeInto(Floats(k, count * size_.d, space + values_at_), count,
-                  size_.d, size_.d, keys, key_block_);
-    return {keys, key_block_};
+    const float* from;
+    if constexpr (kPairs) {
+      from = reinterpret_cast<const float*>(k);
+    } else {
+      from = Floats(k, count * size_.d, space + values_at_);
+    }
+    const int64_t width = by_keys_.tile.columns;
+    const int64_t panel = PanelFloats(width, steps);
+    for (int64_t j = 0; j < count; j += width) {
+      TransposeInto(from + j * steps, std::min(width, count - j), steps, steps,
+                    keys + j / width * panel, width);
+    }
+    return {keys, panel};
   }
 
   // That of weights: columns are those of y.
   BlockView Values(const T* v, int64_t count, float* space) const {
     float* const values = space + values_at_;
     if constexpr (kPairs) {
-      const int64_t width = blocking_.tile.columns;
+      const int64_t width = by_values_.tile.columns;
       const int64_t panel = PanelFloats(width, Steps(key_block_));
       PackPairPanels(width, size_.d, count, v, size_.d, panel, values);
       return {values, panel};
@@ -199,14 +200,14 @@ class TiledTask {
              SoftmaxState* states, float* y, float* space) const {
     float* const scores = space + scores_at_;
     const int64_t d_steps = Steps(size_.d);
-    MultiplyBlocked(blocking_, {rows, cols, d_steps}, q, d_steps, keys.data,
+    MultiplyBlocked(by_keys_, {rows, cols, d_steps}, q, d_steps, keys.data,
                     keys.stride, scores, score_stride_, space);
     int64_t seen[kMostQueries];
     for (int64_t r = 0; r < rows; ++r) seen[r] = size_.seen(query + r) - key;
     (kPairs ? SoftmaxPairBlock : SoftmaxBlock)(
         scores, rows, cols, score_stride_, seen, size_.scale(), states, y,
         size_.d);
-    MultiplyBlocked(blocking_, {rows, size_.d, Steps(cols)}, scores,
+    MultiplyBlocked(by_values_, {rows, size_.d, Steps(cols)}, scores,
                     score_stride_, values.data, values.stride, y, size_.d,
                     space, /*accumulate=*/key > 0);
   }
@@ -216,7 +217,7 @@ class TiledTask {
   const int64_t key_block_;
   const int64_t task_queries_;
   const int64_t score_stride_;
-  Blocking blocking_;
+  Blocking by_keys_, by_values_;
   int64_t keys_at_, scores_at_, states_at_, queries_at_, sums_at_, values_at_,
       floats_;
 };
