@@ -11,10 +11,10 @@
 //   })
 //
 // Each function makes a primitive over dense row-major float operands (products
-// and convolutions also of bfloat16, softmax into it), as the operator has them, in its order. A
-// layout of the library's own choice is used for weights alone, of convolutions
-// and of layers, which Invocation::Pack() brings into it, as a model would keep
-// them.
+// and convolutions also of bfloat16, softmax into it), as the operator has
+// them, in its order. A layout of the library's own choice is used for weights
+// alone, of convolutions and of layers, which Invocation::Pack() brings into
+// it, as a model would keep them.
 
 #include <cstdint>
 #include <functional>
