@@ -283,11 +283,15 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindTiledOf(
   return BindTiled<Factors::kWidened>(size, knobs, tile, device);
 }
 
-template <class T>
+template <Factors kFactors>
 absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
                                                     const AttentionKnobs& knobs,
                                                     CpuDevice& device) {
-  constexpr bool kWidens = !std::is_same_v<T, float>;
+  constexpr bool kPairs = kFactors == Factors::kPairs;
+  constexpr bool kRounds = kFactors != Factors::kFloats;
+  using T = std::conditional_t<kRounds, uint16_t, float>;
+  // Of queries and weights, as they are multiplied.
+  using Left = std::conditional_t<kPairs, uint16_t, float>;
   const int64_t kv_heads = size.batch * size.heads / size.group;
   const int64_t rows = size.group * size.queries;  // of one head of keys
   const int64_t block = std::min(knobs.key_block, size.keys);
@@ -299,9 +303,10 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
   const int64_t results = kv_heads * rows * parts;
   OPTRAIL_ASSIGN_OR_RETURN(
       auto partial,
-      Workspaces::Create(device, 1,
-                         Lines(2 * results) + Lines(results * size.d) +
-                             (kWidens ? kv_heads * rows * size.d : 0)));
+      Workspaces::Create(
+          device, 1,
+          Lines(2 * results) + Lines(results * size.d) +
+              (kFactors == Factors::kWidened ? kv_heads * rows * size.d : 0)));
   OPTRAIL_ASSIGN_OR_RETURN(
       auto scores,
       Workspaces::Create(device,
@@ -311,9 +316,13 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
       [=, &device](absl::Span<void* const> operands) {
         auto* const states = reinterpret_cast<SoftmaxState*>(partial->at(0));
         float* const sums = partial->at(0) + Lines(2 * results);
-        const float* const q =
-            Floats(static_cast<const T*>(operands[0]), kv_heads * rows * size.d,
-                   sums + Lines(results * size.d));
+        const Left* q;
+        if constexpr (kPairs) {
+          q = static_cast<const uint16_t*>(operands[0]);
+        } else {
+          q = Floats(static_cast<const T*>(operands[0]),
+                     kv_heads * rows * size.d, sums + Lines(results * size.d));
+        }
         auto* const y = static_cast<T*>(operands[3]);
         device.ParallelFor(kv_heads * parts, [&](int64_t task) {
           const int64_t head = task / parts;
@@ -354,11 +363,15 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
               const int64_t count =
                   std::min(keys, size.seen(r % size.queries) - j);
               if (count <= 0) continue;
-              SoftmaxBlock(lease.data() + r * block, 1, count, block, &count,
-                           size.scale(), state + r, sum + r * size.d, size.d);
+              (kPairs ? SoftmaxPairBlock : SoftmaxBlock)(
+                  lease.data() + r * block, 1, count, block, &count,
+                  size.scale(), state + r, sum + r * size.d, size.d);
             }
             for_each([&](int64_t r, int64_t count, int64_t i, int64_t keys) {
-              SumValues(lease.data() + r * block + i, count, block,
+              const auto* const weights =
+                  reinterpret_cast<const Left*>(lease.data() + r * block);
+              SumValues(weights + i, count,
+                        block * (sizeof(float) / sizeof(Left)),
                         v + (j + i) * size.d, keys, size.d, sum + r * size.d);
             });
           }
@@ -373,7 +386,7 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
                          sum);
           }
           FinishRows(&all, 1, size.d, sum);
-          if constexpr (kWidens) {
+          if constexpr (kRounds) {
             RoundToBf16(sum, 1, size.d, size.d, y + i * size.d, size.d);
           } else {
             std::copy_n(sum, size.d, y + i * size.d);
@@ -381,6 +394,15 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
         }
       },
       partial, scores);
+}
+
+absl::StatusOr<std::unique_ptr<Invocation>> BindFewOf(
+    proto::DataType type, const Size& size, const AttentionKnobs& knobs,
+    CpuDevice& device) {
+  if (type == proto::F32) return BindFew<Factors::kFloats>(size, knobs, device);
+  return size.d % kPairsOfFew == 0 && PairsPay()
+             ? BindFew<Factors::kPairs>(size, knobs, device)
+             : BindFew<Factors::kWidened>(size, knobs, device);
 }
 
 class AttentionCpu : public KnobKernel<AttentionKnobs> {
@@ -395,11 +417,8 @@ class AttentionCpu : public KnobKernel<AttentionKnobs> {
       CpuDevice& device) const override {
     const Size size = SizeOf(shape);
     const proto::DataType type = shape.data_types(0);
-    if (size.queries > kFewQueries) {
-      return BindTiledOf(type, size, knobs, device);
-    }
-    return type == proto::BF16 ? BindFew<uint16_t>(size, knobs, device)
-                               : BindFew<float>(size, knobs, device);
+    return size.queries > kFewQueries ? BindTiledOf(type, size, knobs, device)
+                                      : BindFewOf(type, size, knobs, device);
   }
 
   std::vector<std::pair<std::string, int64_t>> BlocksOf(

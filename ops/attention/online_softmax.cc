@@ -199,6 +199,51 @@ HWY_INLINE V LoadFirstWidened(const uint16_t* from, int64_t count) {
   return LoadWidened(values);
 }
 
+// What is multiplied: floats, or what becomes some.
+struct ByFloats {
+  static constexpr int kSteps = 1;  // that a lane multiplies
+  using Left = float;
+  template <class T>
+  static HWY_INLINE V Load(const T* from) {
+    return LoadWidened(from);
+  }
+  // A weight of each lane, and values of as many keys, of which `left` exist.
+  static HWY_INLINE V Weight(const float* from) { return hn::Set(D(), *from); }
+  template <class T>
+  static HWY_INLINE V Value(const T* from, int64_t, int64_t) {
+    return LoadWidened(from);
+  }
+  static HWY_INLINE V MulAdd(V a, V b, V sum) { return hn::MulAdd(a, b, sum); }
+};
+
+// Or pairs of bfloat16 (ops/matmul/register_tile.h).
+struct ByPairs {
+  static constexpr int kSteps = 2;
+  using Left = uint16_t;
+  static HWY_INLINE V Load(const uint16_t* from) {
+    return hn::LoadU(D(), reinterpret_cast<const float*>(from));
+  }
+  static HWY_INLINE V Weight(const uint16_t* from) {
+    float pair;
+    std::memcpy(&pair, from, sizeof(pair));
+    return hn::Set(D(), pair);
+  }
+  static HWY_INLINE V Value(const uint16_t* from, int64_t d, int64_t left) {
+    const hn::Rebind<uint16_t, D> d16;
+    const hn::RebindToUnsigned<D> d32;
+    const auto low = hn::PromoteTo(d32, hn::LoadU(d16, from));
+    if (left < 2) return hn::BitCast(D(), low);
+    const auto high = hn::PromoteTo(d32, hn::LoadU(d16, from + d));
+    return hn::BitCast(D(), hn::Or(low, hn::ShiftLeft<16>(high)));
+  }
+  static HWY_INLINE V MulAdd(V a, V b, V sum) {
+#if HWY_TARGET == HWY_AVX3
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(b.raw), "v"(a.raw));
+#endif
+    return sum;  // no other target has pairs
+  }
+};
+
 HWY_INLINE float WidenedValue(float value) { return value; }
 HWY_INLINE float WidenedValue(uint16_t value) {
   const uint32_t bits = uint32_t{value} << 16;
@@ -240,12 +285,13 @@ HWY_INLINE V SumsOfLanes(V (&v)[kSquare]) {
 }
 
 // kQueries queries and kSquare / kQueries keys, of which `left` exist.
-template <int kQueries, class T>
-HWY_INLINE void ScorePart(const float* q, const T* keys, int64_t left,
-                          int64_t d, float* scores, int64_t stride) {
+template <int kQueries, class By, class T>
+HWY_INLINE void ScorePart(const typename By::Left* q, const T* keys,
+                          int64_t left, int64_t d, float* scores,
+                          int64_t stride) {
   constexpr int kKeys = kSquare / kQueries;
   const D tag;
-  const int64_t lanes = hn::Lanes(tag);
+  const int64_t steps = By::kSteps * hn::Lanes(tag);
   V acc[kSquare];
   OPTRAIL_UNROLL for (int i = 0; i < kSquare; ++i) acc[i] = hn::Zero(tag);
   // Beyond the last key its own is read again.
@@ -265,15 +311,15 @@ HWY_INLINE void ScorePart(const float* q, const T* keys, int64_t left,
     OPTRAIL_UNROLL for (int r = 0; r < kQueries; ++r) {
       const V v = load(q + r * d + c);
       OPTRAIL_UNROLL for (int k = 0; k < kKeys; ++k) {
-        acc[r * kKeys + k] = hn::MulAdd(v, key[k], acc[r * kKeys + k]);
+        acc[r * kKeys + k] = By::MulAdd(v, key[k], acc[r * kKeys + k]);
       }
     }
   };
-  for (; c + lanes <= d; c += lanes) {
-    add([&](const auto* from)
-            OPTRAIL_INLINE_LAMBDA { return LoadWidened(from); });
+  for (; c + steps <= d; c += steps) {
+    add([&](const auto* from) OPTRAIL_INLINE_LAMBDA { return By::Load(from); });
   }
-  if (c < d) {
+  // Pairs are whole vectors of them.
+  if (By::kSteps == 1 && c < d) {
     add([&](const auto* from)
             OPTRAIL_INLINE_LAMBDA { return LoadFirstWidened(from, d - c); });
   }
@@ -284,44 +330,52 @@ HWY_INLINE void ScorePart(const float* q, const T* keys, int64_t left,
   }
 }
 
-template <int kQueries, class T>
-HWY_INLINE void ScoreRows(const float* q, const T* keys, int64_t count,
-                          int64_t d, float* scores, int64_t stride) {
+template <int kQueries, class By, class T>
+HWY_INLINE void ScoreRows(const typename By::Left* q, const T* keys,
+                          int64_t count, int64_t d, float* scores,
+                          int64_t stride) {
   constexpr int kKeys = kSquare / kQueries;
   for (int64_t j = 0; j < count; j += kKeys) {
-    ScorePart<kQueries>(q, keys + j * d, std::min<int64_t>(kKeys, count - j), d,
-                        scores + j, stride);
+    ScorePart<kQueries, By>(q, keys + j * d,
+                            std::min<int64_t>(kKeys, count - j), d, scores + j,
+                            stride);
   }
 }
 
-template <class T>
-HWY_INLINE void ScoreAll(const float* q, int64_t rows, const T* keys,
-                         int64_t count, int64_t d, float* scores,
+template <class By, class T>
+HWY_INLINE void ScoreAll(const typename By::Left* q, int64_t rows,
+                         const T* keys, int64_t count, int64_t d, float* scores,
                          int64_t stride) {
   int64_t r = 0;
   for (; r + kQueriesTogether <= rows; r += kQueriesTogether) {
-    ScoreRows<kQueriesTogether>(q + r * d, keys, count, d, scores + r * stride,
-                                stride);
+    ScoreRows<kQueriesTogether, By>(q + r * d, keys, count, d,
+                                    scores + r * stride, stride);
   }
   for (; r < rows; ++r) {
-    ScoreRows<1>(q + r * d, keys, count, d, scores + r * stride, stride);
+    ScoreRows<1, By>(q + r * d, keys, count, d, scores + r * stride, stride);
   }
 }
 
 void ScoreForTarget(const float* q, int64_t rows, const float* keys,
                     int64_t count, int64_t d, float* scores, int64_t stride) {
-  ScoreAll(q, rows, keys, count, d, scores, stride);
+  ScoreAll<ByFloats>(q, rows, keys, count, d, scores, stride);
 }
 
 void ScoreBf16ForTarget(const float* q, int64_t rows, const uint16_t* keys,
                         int64_t count, int64_t d, float* scores,
                         int64_t stride) {
-  ScoreAll(q, rows, keys, count, d, scores, stride);
+  ScoreAll<ByFloats>(q, rows, keys, count, d, scores, stride);
 }
 
-template <int kRows, int kVectors, class T>
-HWY_INLINE void SumPart(const float* weights, int64_t stride, const T* values,
-                        int64_t count, int64_t d, float* y) {
+void ScorePairsForTarget(const uint16_t* q, int64_t rows, const uint16_t* keys,
+                         int64_t count, int64_t d, float* scores,
+                         int64_t stride) {
+  ScoreAll<ByPairs>(q, rows, keys, count, d, scores, stride);
+}
+
+template <int kRows, int kVectors, class By, class T>
+HWY_INLINE void SumPart(const typename By::Left* weights, int64_t stride,
+                        const T* values, int64_t count, int64_t d, float* y) {
   const D tag;
   const int64_t lanes = hn::Lanes(tag);
   V sum[kRows][kVectors];
@@ -330,20 +384,26 @@ HWY_INLINE void SumPart(const float* weights, int64_t stride, const T* values,
       sum[r][v] = hn::LoadU(tag, y + r * d + v * lanes);
     }
   }
-  for (int64_t j = 0; j < count; ++j) {
+  const auto add = [&](int64_t j, int64_t left) OPTRAIL_INLINE_LAMBDA {
     V value[kVectors];
     OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
       const T* const from = values + j * d + v * lanes;
-      value[v] = LoadWidened(from);
-      __builtin_prefetch(reinterpret_cast<const char*>(from) + kBytesAhead);
-    }
-    OPTRAIL_UNROLL for (int r = 0; r < kRows; ++r) {
-      const V weight = hn::Set(tag, weights[r * stride + j]);
-      OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
-        sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
+      value[v] = By::Value(from, d, left);
+      OPTRAIL_UNROLL for (int i = 0; i < By::kSteps; ++i) {
+        __builtin_prefetch(reinterpret_cast<const char*>(from + i * d) +
+                           kBytesAhead);
       }
     }
-  }
+    OPTRAIL_UNROLL for (int r = 0; r < kRows; ++r) {
+      const V weight = By::Weight(weights + r * stride + j);
+      OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
+        sum[r][v] = By::MulAdd(weight, value[v], sum[r][v]);
+      }
+    }
+  };
+  int64_t j = 0;
+  for (; j + By::kSteps <= count; j += By::kSteps) add(j, By::kSteps);
+  if (By::kSteps > 1 && j < count) add(j, 1);
   OPTRAIL_UNROLL for (int r = 0; r < kRows; ++r) {
     OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
       hn::StoreU(sum[r][v], tag, y + r * d + v * lanes);
@@ -351,50 +411,60 @@ HWY_INLINE void SumPart(const float* weights, int64_t stride, const T* values,
   }
 }
 
-template <int kRows, int kVectors, class T>
-HWY_INLINE void SumRows(const float* weights, int64_t stride, const T* values,
-                        int64_t count, int64_t d, float* y) {
+template <int kRows, int kVectors, class By, class T>
+HWY_INLINE void SumRows(const typename By::Left* weights, int64_t stride,
+                        const T* values, int64_t count, int64_t d, float* y) {
   const int64_t lanes = hn::Lanes(D());
   int64_t c = 0;
   for (; c + kVectors * lanes <= d; c += kVectors * lanes) {
-    SumPart<kRows, kVectors>(weights, stride, values + c, count, d, y + c);
+    SumPart<kRows, kVectors, By>(weights, stride, values + c, count, d, y + c);
   }
   for (; c + lanes <= d; c += lanes) {
-    SumPart<kRows, 1>(weights, stride, values + c, count, d, y + c);
+    SumPart<kRows, 1, By>(weights, stride, values + c, count, d, y + c);
   }
-  for (; c < d; ++c) {
-    for (int r = 0; r < kRows; ++r) {
-      float sum = y[r * d + c];
-      for (int64_t j = 0; j < count; ++j) {
-        sum += weights[r * stride + j] * WidenedValue(values[j * d + c]);
+  if constexpr (By::kSteps == 1) {
+    for (; c < d; ++c) {
+      for (int r = 0; r < kRows; ++r) {
+        float sum = y[r * d + c];
+        for (int64_t j = 0; j < count; ++j) {
+          sum += weights[r * stride + j] * WidenedValue(values[j * d + c]);
+        }
+        y[r * d + c] = sum;
       }
-      y[r * d + c] = sum;
     }
   }
 }
 
-template <class T>
-HWY_INLINE void SumAll(const float* weights, int64_t rows, int64_t stride,
-                       const T* values, int64_t count, int64_t d, float* y) {
+template <class By, class T>
+HWY_INLINE void SumAll(const typename By::Left* weights, int64_t rows,
+                       int64_t stride, const T* values, int64_t count,
+                       int64_t d, float* y) {
   int64_t r = 0;
   for (; r + kQueriesTogether <= rows; r += kQueriesTogether) {
-    SumRows<kQueriesTogether, 4>(weights + r * stride, stride, values, count, d,
-                                 y + r * d);
+    SumRows<kQueriesTogether, 4, By>(weights + r * stride, stride, values,
+                                     count, d, y + r * d);
   }
   for (; r < rows; ++r) {
-    SumRows<1, 8>(weights + r * stride, stride, values, count, d, y + r * d);
+    SumRows<1, 8, By>(weights + r * stride, stride, values, count, d,
+                      y + r * d);
   }
 }
 
 void SumForTarget(const float* weights, int64_t rows, int64_t stride,
                   const float* values, int64_t count, int64_t d, float* y) {
-  SumAll(weights, rows, stride, values, count, d, y);
+  SumAll<ByFloats>(weights, rows, stride, values, count, d, y);
 }
 
 void SumBf16ForTarget(const float* weights, int64_t rows, int64_t stride,
                       const uint16_t* values, int64_t count, int64_t d,
                       float* y) {
-  SumAll(weights, rows, stride, values, count, d, y);
+  SumAll<ByFloats>(weights, rows, stride, values, count, d, y);
+}
+
+void SumPairsForTarget(const uint16_t* weights, int64_t rows, int64_t stride,
+                       const uint16_t* values, int64_t count, int64_t d,
+                       float* y) {
+  SumAll<ByPairs>(weights, rows, stride, values, count, d, y);
 }
 
 void MergeForTarget(const SoftmaxState& b, const float* b_y, int64_t d,
@@ -420,8 +490,10 @@ HWY_EXPORT(PairBlockForTarget);
 HWY_EXPORT(FinishForTarget);
 HWY_EXPORT(ScoreForTarget);
 HWY_EXPORT(ScoreBf16ForTarget);
+HWY_EXPORT(ScorePairsForTarget);
 HWY_EXPORT(SumForTarget);
 HWY_EXPORT(SumBf16ForTarget);
+HWY_EXPORT(SumPairsForTarget);
 HWY_EXPORT(MergeForTarget);
 }  // namespace
 
@@ -456,6 +528,12 @@ void ScoreKeys(const float* q, int64_t rows, const uint16_t* keys,
   (q, rows, keys, count, d, scores, stride);
 }
 
+void ScoreKeys(const uint16_t* q, int64_t rows, const uint16_t* keys,
+               int64_t count, int64_t d, float* scores, int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(ScorePairsForTarget)
+  (q, rows, keys, count, d, scores, stride);
+}
+
 void SumValues(const float* weights, int64_t rows, int64_t stride,
                const float* values, int64_t count, int64_t d, float* y) {
   HWY_DYNAMIC_DISPATCH(SumForTarget)
@@ -465,6 +543,12 @@ void SumValues(const float* weights, int64_t rows, int64_t stride,
 void SumValues(const float* weights, int64_t rows, int64_t stride,
                const uint16_t* values, int64_t count, int64_t d, float* y) {
   HWY_DYNAMIC_DISPATCH(SumBf16ForTarget)
+  (weights, rows, stride, values, count, d, y);
+}
+
+void SumValues(const uint16_t* weights, int64_t rows, int64_t stride,
+               const uint16_t* values, int64_t count, int64_t d, float* y) {
+  HWY_DYNAMIC_DISPATCH(SumPairsForTarget)
   (weights, rows, stride, values, count, d, y);
 }
 

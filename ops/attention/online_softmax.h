@@ -45,10 +45,19 @@ void ScoreKeys(const float* q, int64_t rows, const float* keys, int64_t count,
 void ScoreKeys(const float* q, int64_t rows, const uint16_t* keys,
                int64_t count, int64_t d, float* scores, int64_t stride);
 
+// In pairs, for machines that have them; d is a multiple of kPairsOfFew.
+inline constexpr int64_t kPairsOfFew = 32;
+void ScoreKeys(const uint16_t* q, int64_t rows, const uint16_t* keys,
+               int64_t count, int64_t d, float* scores, int64_t stride);
+
 // y[r] += sum over j of weights[r * stride + j] values[j].
 void SumValues(const float* weights, int64_t rows, int64_t stride,
                const float* values, int64_t count, int64_t d, float* y);
 void SumValues(const float* weights, int64_t rows, int64_t stride,
+               const uint16_t* values, int64_t count, int64_t d, float* y);
+
+// In pairs: weights as SoftmaxPairBlock leaves them.
+void SumValues(const uint16_t* weights, int64_t rows, int64_t stride,
                const uint16_t* values, int64_t count, int64_t d, float* y);
 
 // (a, a_y) becomes the two together.
