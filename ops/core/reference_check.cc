@@ -95,13 +95,26 @@ Bytes Encoded(const OperandSpec& spec, absl::Span<const double> values) {
 // denormal.
 constexpr double kDenormals = 16;
 
+// The elements of an operand that share hard values: a row, or of one dimension
+// some of its elements.
+int64_t RowOf(const OperandSpec& spec) {
+  constexpr int64_t kPiece = 64;
+  return spec.dims.size() < 2 ? kPiece : std::max<int64_t>(spec.dims.back(), 1);
+}
+
 // One in eight elements becomes special: a hard value, or the same as the one
-// before it.
+// before it. A row has the operand's own hard values up to one that is drawn:
+// where a single one decides what becomes of a row, as the largest exponent
+// does, others are left in which all elements show.
 void SprinkleHardValues(const OperandSpec& spec, Rng& rng,
                         absl::Span<double> values) {
   std::vector<double> hard = {0.0,      -0.0,        0x1.0p-149, -0x1.0p-149,
                               0x1p-126, -0x1.8p-130, spec.low,   spec.high};
+  const auto common = static_cast<int64_t>(hard.size());
   hard.insert(hard.end(), spec.hard_values.begin(), spec.hard_values.end());
+  const auto own = static_cast<int64_t>(spec.hard_values.size());
+  const auto row = static_cast<size_t>(RowOf(spec));
+  int64_t choices = 0;  // of this row
   constexpr int kOneIn = 8;
   const auto is_denormal = [](double value) {
     return value != 0 && std::abs(value) < 0x1p-126;
@@ -112,10 +125,12 @@ void SprinkleHardValues(const OperandSpec& spec, Rng& rng,
       kDenormals * kOneIn * static_cast<double>(hard.size() + 1) /
       (std::max(denormals, 1.0) * static_cast<double>(values.size()));
   for (size_t i = 0; i < values.size(); ++i) {
+    if (i % row == 0) {
+      choices = common + (own > 0 ? rng.UniformInt(own + 1) : 0);
+    }
     if (rng.UniformInt(kOneIn) != 0) continue;
-    const auto choice = static_cast<size_t>(
-        rng.UniformInt(static_cast<int64_t>(hard.size()) + 1));
-    if (choice < hard.size()) {
+    const auto choice = static_cast<size_t>(rng.UniformInt(choices + 1));
+    if (choice < static_cast<size_t>(choices)) {
       const bool left_out =
           is_denormal(hard[choice]) && kept < 1 && rng.UniformReal() >= kept;
       values[i] = left_out ? 0 : hard[choice];

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -388,6 +389,24 @@ TEST(RandomValues, HaveARangeAndHardOnesAmongThem) {
   int ties = 0;
   for (size_t i = 1; i < hard.size(); ++i) ties += hard[i] == hard[i - 1];
   EXPECT_GT(ties, 10);
+}
+
+// With a 600 in every row all other results of a softmax would be 0, and
+// whatever is wrong with them unseen.
+TEST(RandomValues, SomeRowsAreWithoutTheHardestOnes) {
+  OperandSpec spec{"x", proto::F32, {140, 4096}, Role::kInput};
+  spec.hard_values = {30, -30, 88, -88, 600, -600};
+  const std::vector<double> hard = RandomValues(spec, 1, Values::kHard);
+  std::map<double, int> rows;  // that have a value
+  for (int64_t row = 0; row < 140; ++row) {
+    const std::set<double> values(hard.begin() + row * 4096,
+                                  hard.begin() + (row + 1) * 4096);
+    for (const double value : spec.hard_values)
+      rows[value] += values.count(value);
+  }
+  EXPECT_NEAR(rows[30], 120, 20);
+  EXPECT_NEAR(rows[600], 40, 20);
+  EXPECT_NEAR(rows[-600], 20, 19);
 }
 
 // Each meets a row or a column of the other operand of a product, and costs

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -134,7 +135,7 @@ std::string ComparisonText(const std::vector<BackendComparison>& comparisons,
     std::string why;
     std::string first;  // benchmark
     std::vector<std::string> backends;
-    int count = 0;
+    std::set<const proto::BenchmarkResult*> results;
   };
   std::vector<Absent> absent;
   for (const BackendComparison& comparison : comparisons) {
@@ -162,18 +163,20 @@ std::string ComparisonText(const std::vector<BackendComparison>& comparisons,
       auto found = std::find_if(absent.begin(), absent.end(),
                                 [&](const Absent& a) { return a.why == why; });
       if (found == absent.end()) {
-        found = absent.insert(absent.end(), {why, name, {}, 0});
+        found = absent.insert(absent.end(), {why, name, {}, {}});
       }
       if (!absl::c_linear_search(found->backends, backend)) {
         found->backends.push_back(backend);
       }
-      ++found->count;
+      found->results.insert(&result);
     }
   }
-  std::string text = table.ToText(width);
+  std::string text = table.num_rows() > 0 ? table.ToText(width) : "";
   for (const Absent& a : absent) {
-    absl::StrAppend(&text, absl::StrJoin(a.backends, ", "), ", ", a.count,
-                    a.count == 1 ? " benchmark, " : " benchmarks, the first ",
+    // A default that stands beside tuned ones is one benchmark all the same.
+    const size_t count = a.results.size();
+    absl::StrAppend(&text, absl::StrJoin(a.backends, ", "), ", ", count,
+                    count == 1 ? " benchmark, " : " benchmarks, the first ",
                     EscapeForTerminal(a.first), ": ", EscapeForTerminal(a.why),
                     "\n");
   }

@@ -104,6 +104,19 @@ TEST_F(BackendComparisonTest, WhatHasNothingToTuneStandsBesideTunedOnes) {
   EXPECT_NEAR(comparisons[1].readings[2].ratio, 2, 1e-9) << "as it was tuned";
 }
 
+TEST_F(BackendComparisonTest, WhatIsAbsentIsCountedOnce) {
+  Add("", {100, 100});
+  Add("openblas", {});
+  for (proto::BenchmarkResult& result : *run_.mutable_results()) {
+    result.mutable_key()->set_selection(proto::DEFAULT);
+  }
+  run_.mutable_results(1)->set_outcome(proto::UNSUPPORTED);
+  run_.mutable_results(1)->set_detail("unsupported here: no library");
+  Add("", {80, 80});
+  EXPECT_THAT(ComparisonText(CompareBackends(run_)),
+              HasSubstr("\nopenblas, 1 benchmark, "));
+}
+
 TEST_F(BackendComparisonTest, OneBackendIsNoComparison) {
   Add("", {100, 100});
   Add("", {100, 100}, "m=9,n=9,k=9/f32");
