@@ -44,8 +44,15 @@ std::vector<std::string> Concat(
   return all;
 }
 
-bool HasWinner(const TuneSummary& summary) {
-  return summary.session.has_value() && summary.session->has_winner();
+// A winner that is proven against nothing, since the default computes something
+// else or ends its process, is no success.
+bool IsTuned(const TuneSummary& summary) {
+  if (!summary.session.has_value() || !summary.session->has_winner()) {
+    return false;
+  }
+  const proto::Finalist* fallback = DefaultFinalist(*summary.session);
+  return fallback == nullptr || (fallback->outcome() != proto::WRONG_RESULT &&
+                                 fallback->outcome() != proto::CRASHED);
 }
 
 // Nothing else came of any config.
@@ -111,7 +118,7 @@ absl::StatusOr<int> Tune(const std::string& op) {
   bool all_tuned =
       selection.backend == kAllBackends || tasks.size() == selected;
   for (const TuneSummary& summary : summaries) {
-    all_tuned &= summary.skipped || HasWinner(summary) ||
+    all_tuned &= summary.skipped || IsTuned(summary) ||
                  (selection.backend == kAllBackends && IsUnsupported(summary));
   }
   return ToInt(all_tuned ? ExitCode::kOk : ExitCode::kCheckFailed);

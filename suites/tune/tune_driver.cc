@@ -3,14 +3,19 @@
 #include <algorithm>
 #include <iostream>
 #include <list>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/interrupt_note.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
@@ -216,6 +221,51 @@ const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
 
 namespace {
 
+// The sessions that a call has recorded, should it be interrupted: where all
+// tasks are tuned anew, the same call would begin with them once more. A file
+// of their ids, named by what was asked for.
+class RecordedByCall {
+ public:
+  RecordedByCall(const std::string& folder, const std::vector<TaskEntry>& tasks,
+                 const TuneDriverOptions& options) {
+    const TuneOptions& tune = options.tune;
+    std::string asked = absl::StrCat(
+        tune.strategy, " ", tune.seed, " ", tune.finalists, " ",
+        tune.rank_rounds, " ", tune.race_factor, " ", options.forget_trials,
+        " ", options.elsewhere, " ", tune.budget.ShortDebugString());
+    for (const proto::Objective& objective : tune.objectives) {
+      absl::StrAppend(&asked, "\n", objective.ShortDebugString());
+    }
+    for (const TaskEntry& task : tasks) {
+      absl::StrAppend(&asked, "\n", tuning::TaskText(task.task));
+    }
+    path_ = JoinPath(folder, absl::StrCat(Fingerprint(asked), ".recorded"));
+    const absl::StatusOr<std::string> found = ReadRegularFile(path_);
+    if (!found.ok()) return;
+    for (absl::string_view id :
+         absl::StrSplit(*found, '\n', absl::SkipEmpty())) {
+      ids_.emplace_back(id);
+    }
+  }
+
+  const std::vector<std::string>& ids() const { return ids_; }
+
+  absl::Status Add(const std::string& session_id) {
+    ids_.push_back(session_id);
+    return WriteFileAtomically(path_,
+                               absl::StrCat(absl::StrJoin(ids_, "\n"), "\n"));
+  }
+
+  absl::Status Remove() {
+    const absl::Status removed = RemoveFile(path_);
+    return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+  }
+
+ private:
+  std::string path_;
+  std::vector<std::string> ids_;
+};
+
 // One call of TuneTasks.
 class TuneCall {
  public:
@@ -257,8 +307,9 @@ class TuneCall {
   void OpenAll();
   void SearchAll();
   absl::Status FinishAll();
-  // Of what is recorded, so that the same call does not go on from it.
-  absl::Status RemoveJournals();
+  // What the same call recorded before it was interrupted, by task.
+  std::map<std::string, proto::Session> FindRecorded(
+      const std::vector<TaskEntry>& tasks);
   void Begin(Pending& pending);
   absl::Status Record(Pending& pending, absl::StatusOr<proto::Session> session);
 
@@ -281,7 +332,8 @@ class TuneCall {
   size_t turn_ = 0;  // whose search it is, one by one
   // Sessions of the history, oldest first, those of this call included.
   std::vector<tracker::SessionInfo> earlier_;
-  Progress* verifying_ = nullptr;  // while finalists are verified
+  absl::optional<RecordedByCall> recorded_;  // where all are tuned anew
+  Progress* verifying_ = nullptr;            // while finalists are verified
 };
 
 std::shared_ptr<CompilePool> TuneCall::Compilers(
@@ -294,7 +346,27 @@ std::shared_ptr<CompilePool> TuneCall::Compilers(
       context_.hardware.device_kind(), threads, options_.worker));
 }
 
+std::map<std::string, proto::Session> TuneCall::FindRecorded(
+    const std::vector<TaskEntry>& tasks) {
+  std::map<std::string, proto::Session> sessions;
+  if (!options_.retune || together()) return sessions;
+  recorded_.emplace(JoinPath(context_.state, "tuning"), tasks, options_);
+  for (const std::string& id : recorded_->ids()) {
+    absl::StatusOr<proto::Session> session = history_.ReadSession(id);
+    if (!session.ok()) continue;  // then it is tuned again
+    sessions[tuning::TaskText(session->task())] = *std::move(session);
+  }
+  if (!sessions.empty()) {
+    std::cerr << "goes on: " << sessions.size() << " of " << tasks.size()
+              << " tasks were tuned by this command before it was interrupted, "
+                 "the first in session "
+              << sessions.begin()->second.session_id() << "\n";
+  }
+  return sessions;
+}
+
 absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
+  std::map<std::string, proto::Session> recorded = FindRecorded(tasks);
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
                            LoadStore(context_, tasks));
   // Without ceilings at hand the roofline is left out: measuring them takes
@@ -348,6 +420,14 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     }
     if (summary.skipped && HasTuneJournal(pending.setup, pending.tune)) {
       summary.skipped = false;
+    }
+    if (const auto found = recorded.find(tuning::TaskText(task.task));
+        found != recorded.end()) {
+      // Killed between the two, its journal is still there.
+      OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
+      summary.session = std::move(found->second);
+      summaries_.push_back(std::move(summary));
+      continue;
     }
     if (!summary.skipped) {
       pending.summary = summaries_.size();
@@ -407,6 +487,15 @@ absl::Status TuneCall::Record(Pending& pending,
     OPTRAIL_RETURN_IF_ERROR(tuning::WriteOverlay(
         context_.store, task.operator_name(), task.hardware_id(),
         task.device_kind(), TunedConfigOf(*session)));
+  }
+  const int64_t tried =
+      session->trials_size() - session->warm_start_trial_count();
+  if (session->stop_reason() == proto::TRIALS_SPENT &&
+      tried < pending.tune.budget.trials()) {
+    std::cerr << "note: " << ShortTaskText(task) << ": the search had ended "
+              << "with " << tried << " trials when it was interrupted; next: "
+              << "--retune, which goes on to " << pending.tune.budget.trials()
+              << "\n";
   }
   pending.recorded = true;
   tracker::SessionInfo info;
@@ -490,22 +579,16 @@ absl::Status TuneCall::OneByOne() {
     shares[i] = 1;
     pending.session.reset();
     pending.evaluator->Rest();
-    // What the store has would be tuned once more when the same call is started
-    // again, but for its journal.
-    if (pending.recorded && !options_.retune) {
+    if (pending.recorded) {
+      if (recorded_.has_value()) {
+        OPTRAIL_RETURN_IF_ERROR(
+            recorded_->Add(summaries_[pending.summary].session->session_id()));
+      }
       OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
     }
   }
   progress.Update(progress.total());
   progress.Finish();
-  return options_.retune ? RemoveJournals() : absl::OkStatus();
-}
-
-absl::Status TuneCall::RemoveJournals() {
-  for (Pending& pending : pending_) {
-    if (!pending.recorded) continue;
-    OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
-  }
   return absl::OkStatus();
 }
 
@@ -598,7 +681,11 @@ absl::Status TuneCall::FinishAll() {
   progress.Finish();
   // Only now: a journal that is missing would look like a task without trials
   // when the same call is started again, and get some.
-  return RemoveJournals();
+  for (Pending& pending : pending_) {
+    if (!pending.recorded) continue;
+    OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TuneCall::Together() {
@@ -622,6 +709,7 @@ absl::StatusOr<std::vector<TuneSummary>> TuneCall::Run(
     const InterruptNote note(tuning::kInterruptedTuning);
     OPTRAIL_RETURN_IF_ERROR(together() ? Together() : OneByOne());
   }
+  if (recorded_.has_value()) OPTRAIL_RETURN_IF_ERROR(recorded_->Remove());
   return std::move(summaries_);
 }
 

@@ -36,7 +36,7 @@ namespace {
 
 bool IsFailed(proto::Outcome outcome) {
   return outcome != proto::OK && outcome != proto::CENSORED &&
-         outcome != proto::CONTENDED;
+         outcome != proto::CONTENDED && outcome != proto::OUTCOME_UNSPECIFIED;
 }
 
 // As proven, in rounds of its own: "12.3% +-0.8%", and where that is wider than
@@ -82,6 +82,16 @@ std::string FailuresText(const std::vector<TuneSummary>& summaries) {
     if (!failures.empty()) {
       absl::StrAppend(&text, "  all of them: optrail show ",
                       session.session_id(), "\n");
+    }
+    // Seen when they were ranked or proven, however good the search read them.
+    for (const proto::Finalist& finalist : session.finalists()) {
+      if (!IsFailed(finalist.outcome())) continue;
+      absl::StrAppend(
+          &text, ShortTaskText(summary.task), ": ",
+          finalist.is_default() ? "the default, nothing is proven against it"
+                                : CanonicalText(finalist.config()),
+          ": ", tuning::OutcomeName(finalist.outcome()),
+          finalist.detail().empty() ? "" : ": ", finalist.detail(), "\n");
     }
   }
   return text;
@@ -168,6 +178,9 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
     const proto::Finalist* fallback = DefaultFinalist(session);
     const proto::Finalist* winner = WinningFinalist(session);
     const auto time = [](const proto::Finalist* finalist) {
+      if (finalist != nullptr && IsFailed(finalist->outcome())) {
+        return Cell(tuning::OutcomeName(finalist->outcome()));
+      }
       return finalist != nullptr && finalist->has_time_ns()
                  ? Cell::Number(finalist->time_ns(),
                                 FormatDurationNs(finalist->time_ns()))

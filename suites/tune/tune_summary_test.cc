@@ -73,6 +73,19 @@ TEST(TuneSummaryTest, FailuresHaveAnOutcomeAReasonAndAPlaceToLook) {
             "  all of them: optrail show 20261121T000000Z-7\n");
 }
 
+TEST(TuneSummaryTest, ADefaultThatIsWrongIsNoSilence) {
+  TuneSummary summary = Tuned("n=8/f32", 1, 100, 50, 6, proto::TRIALS_SPENT);
+  proto::Finalist& fallback = *summary.session->mutable_finalists(0);
+  fallback.clear_time_ns();
+  fallback.set_outcome(proto::WRONG_RESULT);
+  fallback.set_detail("y: 3 of 8 elements are wrong");
+  EXPECT_EQ(FailuresText({summary}),
+            "add n=8/f32: the default, nothing is proven against it: "
+            "WRONG_RESULT: y: 3 of 8 elements are wrong\n");
+  EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kCsv),
+              HasSubstr("add n=8/f32,WRONG_RESULT,50,"));
+}
+
 TEST(TuneSummaryTest, ARunOfTheWorkloadIsCallsTimesTime) {
   TuneSummary skipped;
   skipped.skipped = true;

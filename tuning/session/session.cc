@@ -573,8 +573,9 @@ absl::optional<double> Session::CostOfReading(const Reading& reading) {
   }
   // One wrong or crashed reading is enough: such a config never wins.
   if (reading.outcome() != proto::CONTENDED) {
-    session_.mutable_finalists(reading.finalist())
-        ->set_outcome(reading.outcome());
+    proto::Finalist& failed = *session_.mutable_finalists(reading.finalist());
+    failed.set_outcome(reading.outcome());
+    failed.set_detail(reading.detail());
     disqualified_[reading.finalist()] = true;
   }
   return absl::nullopt;
