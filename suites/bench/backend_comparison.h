@@ -3,7 +3,7 @@
 
 // Backends side by side: what one interleaved bench of all of them says.
 //
-//   std::cout << ComparisonText(CompareBackends(run), TerminalWidth());
+//   std::cout << ComparisonText(CompareBackends(run));
 //
 // Backends are compared round by round: in each round every one of them had a
 // fresh process, close together in time, so that the machine's mood cancels.
