@@ -286,6 +286,7 @@ class TuneCall {
     std::unique_ptr<WorkerEvaluator> evaluator;
     std::unique_ptr<tuning::Session> session;  // while it is open
     bool recorded = false;
+    bool was_recorded = false;  // by an earlier call
   };
 
   bool together() const {
@@ -480,8 +481,12 @@ absl::Status TuneCall::Record(Pending& pending,
   }
   // Recorded first, then the journal goes: killed in between, the next start
   // finds a finished journal whose session the history already has.
+  if (recorded_.has_value()) {
+    OPTRAIL_RETURN_IF_ERROR(recorded_->Add(session->session_id()));
+  }
   const absl::Status recorded = history_.AppendSession(*session);
   if (!recorded.ok() && !absl::IsAlreadyExists(recorded)) return recorded;
+  pending.was_recorded = absl::IsAlreadyExists(recorded);
   const proto::Task& task = pending.task->task;
   if (session->has_winner()) {
     OPTRAIL_RETURN_IF_ERROR(tuning::WriteOverlay(
@@ -580,10 +585,13 @@ absl::Status TuneCall::OneByOne() {
     pending.session.reset();
     pending.evaluator->Rest();
     if (pending.recorded) {
-      if (recorded_.has_value()) {
-        OPTRAIL_RETURN_IF_ERROR(
-            recorded_->Add(summaries_[pending.summary].session->session_id()));
-      }
+      OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
+    }
+    if (options_.retune && pending.was_recorded) {
+      // Another call had finished it and was killed before its journal went.
+      OPTRAIL_RETURN_IF_ERROR(Record(pending, SearchAlone(i)));
+      pending.session.reset();
+      pending.evaluator->Rest();
       OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
     }
   }
