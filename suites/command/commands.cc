@@ -10,13 +10,16 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "base/writable_folder.h"
+#include "ops/core/registry.h"
 #include "suites/bench/backend_comparison.h"
 #include "suites/bench/bench_driver.h"
 #include "suites/bench/best_backend.h"
@@ -83,6 +86,21 @@ absl::Status LeaveOutUnavailable(std::vector<TaskEntry>& tasks) {
   for (const std::string& line : why) std::cerr << "left out: " << line << "\n";
   tasks = std::move(available);
   return absl::OkStatus();
+}
+
+// No error: a workspace may link fewer operators than a workload was made for.
+void NoteUnknownPeers(const proto::Workload& workload) {
+  std::set<std::string> known;
+  for (const ops::OperatorEntry* entry : ops::Registry::Get().List(true)) {
+    for (const auto& [name, backend] : entry->backends) known.insert(name);
+  }
+  for (const std::string& peer : workload.peers()) {
+    if (known.count(peer) > 0) continue;
+    std::cerr << "note: peers: \"" << SanitiseText(peer) << "\" of workload "
+              << SanitiseText(workload.name())
+              << " is no backend of any operator here; there are: "
+              << absl::StrJoin(known, ", ") << "\n";
+  }
 }
 
 absl::StatusOr<int> Tune(const std::string& op) {
@@ -200,6 +218,7 @@ absl::StatusOr<int> Bench(const std::string& op) {
       TaskSelection selection,
       SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
   selection.peers = {workload.peers().begin(), workload.peers().end()};
+  NoteUnknownPeers(workload);
   const bool best = selection.backend == kBestBackend;
   if (best) selection.backend = kAllBackends;
   OPTRAIL_ASSIGN_OR_RETURN(const BenchDriverOptions options,
@@ -376,6 +395,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
 
   // Libraries have nothing to tune, but the model's time by them is asked for.
   selection.peers = {workload.peers().begin(), workload.peers().end()};
+  NoteUnknownPeers(workload);
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> with_peers,
                            SelectTasks(selection, result.context.hardware));
   OPTRAIL_ASSIGN_OR_RETURN(
