@@ -136,12 +136,6 @@ Partition PartitionLevels(absl::Span<const double> values,
   return result;
 }
 
-// A level next to 0 makes ratios that overflow.
-double Ratio(double part, double unit) {
-  constexpr double kLargest = 1e300;
-  return unit > 0 ? std::clamp(part / unit, -kLargest, kLargest) : 0;
-}
-
 // Variance of one segment's points around `level`: its own where it has many,
 // everyone's where it has few.
 double PointVariance(absl::Span<const double> segment, double level,
@@ -197,12 +191,8 @@ std::vector<ChangePoint> Describe(absl::Span<const double> values,
         variance > 0 ? shift * shift / variance - 2 * std::log(n + 0.0) : 1e3;
     change.confidence = std::clamp(
         1 / (1 + std::exp(-std::min(evidence, 80.0) / 2)), 0.5, 1 - 1e-9);
-    const double unit = change.level_before != 0 ? std::abs(change.level_before)
-                                                 : std::abs(change.level_after);
-    const double margin = kNormal95 * std::sqrt(kMedianVariance * variance);
-    change.relative_change = Ratio(shift, unit);
-    change.relative_change_low = Ratio(shift - margin, unit);
-    change.relative_change_high = Ratio(shift + margin, unit);
+    SetRelativeChange(kNormal95 * std::sqrt(kMedianVariance * variance),
+                      change);
     changes.push_back(change);
   }
   return changes;
@@ -218,6 +208,20 @@ void InUnits(double unit, std::vector<ChangePoint>& changes) {
 }
 
 }  // namespace
+
+void SetRelativeChange(double margin, ChangePoint& change) {
+  const double unit = change.level_before != 0 ? std::abs(change.level_before)
+                                               : std::abs(change.level_after);
+  const double shift = change.level_after - change.level_before;
+  // A level next to 0 makes ratios that overflow.
+  static constexpr double kLargest = 1e300;
+  const auto ratio = [unit](double part) {
+    return unit > 0 ? std::clamp(part / unit, -kLargest, kLargest) : 0;
+  };
+  change.relative_change = ratio(shift);
+  change.relative_change_low = ratio(shift - margin);
+  change.relative_change_high = ratio(shift + margin);
+}
 
 Analysis Analyze(absl::Span<const double> input, const DetectOptions& options) {
   Analysis analysis;

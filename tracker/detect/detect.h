@@ -42,6 +42,10 @@ struct ChangePoint {
   double relative_change_high = 0;
 };
 
+// Sets the three relative changes from the levels; `margin` is half of the
+// interval, in units of the levels.
+void SetRelativeChange(double margin, ChangePoint& change);
+
 // The defaults are the method; they are named here so that tests can vary them.
 struct DetectOptions {
   // A change costs this times log(points), in squared noise scales. Two would

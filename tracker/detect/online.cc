@@ -9,7 +9,9 @@
 #include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/noise.h"
 #include "tracker/detect/place.h"
+#include "tracker/detect/ranks.h"
 #include "tracker/detect/slopes.h"
+#include "tracker/detect/sudden.h"
 
 namespace optrail::tracker {
 namespace {
@@ -64,40 +66,9 @@ constexpr double kInflationOfMemory = 1.5;
 constexpr double kCellsPerScale = 4;
 constexpr double kLossCap = 9;
 constexpr double kClipScales = 3;
+constexpr double kConfidenceOfMark = 0.5;
 // A mark not confirmed by then was wrong.
 constexpr int kPatiencePoints = 40;
-
-// A sudden change is confirmed at once where the level before it is known from
-// enough points and was steady. Most runs that could be one are not: each test
-// is against the level's own noise.
-constexpr int kStepPoints = 3;
-struct SuddenRun {
-  int points;
-  // Points of the level before, without and with memory.
-  int history;
-  int history_with_memory;
-  // How far all of the run's points lie beyond the level's farthest.
-  double beyond;
-  // The step between the means of kStepPoints neighbours, against the largest
-  // of the level: where noise has memory, neighbours differ by little.
-  double step;
-};
-constexpr SuddenRun kSuddenRuns[] = {{4, 20, 20, 2.5, 3.0},
-                                     {5, 20, 20, 1.6, 2.1},
-                                     {6, 25, 40, 0.6, 1.35},
-                                     {8, 25, 40, 0.9, 1.35}};
-constexpr double kAgreement = 3;
-// Where neighbours correlate more than this, the step must be as many times as
-// large.
-constexpr double kMemory = 0.3;
-constexpr double kStepWithMemory = 2.5;
-// And where the level is known from few points, whose largest step is not large
-// yet: by a factor of 1 + this / points.
-constexpr double kFewPoints = 12;
-constexpr double kSuddenConfidence = 0.99999;
-// A level that the points before have been at so long is none that they leave
-// for the first time.
-constexpr int kVisitPoints = 3;
 
 // Points before a change whose ranks are compared with those after it; and the
 // logarithm of the chance that is too small for chance.
@@ -118,72 +89,6 @@ constexpr int kLastingPoints = 20;
 // that have changed places so often, for as many points as this.
 constexpr int kAlternatingShifts = 3;
 constexpr int kAlternatingPoints = 1000;
-
-constexpr double kNormal95 = 1.959964;
-// Variance of a median over that of a mean, for normal noise.
-constexpr double kMedianVariance = M_PI / 2;
-
-void SetRelativeChange(ChangePoint& change, double margin) {
-  const double unit = change.level_before != 0 ? std::abs(change.level_before)
-                                               : std::abs(change.level_after);
-  const double shift = change.level_after - change.level_before;
-  const auto ratio = [unit](double part) {
-    return unit > 0 ? std::clamp(part / unit, -1e300, 1e300) : 0;
-  };
-  change.relative_change = ratio(shift);
-  change.relative_change_low = ratio(shift - margin);
-  change.relative_change_high = ratio(shift + margin);
-}
-
-// The logarithm of the chance that exchangeable values fall as far apart, in
-// either direction (Mann and Whitney 1947): of the normal approximation, or,
-// where nearly all of one side lie on one side of the other, of the number of
-// arrangements with so few exceptions, which is at most the number of
-// partitions of 0, 1, ... that many.
-double LogChanceOfRanks(absl::Span<const double> before,
-                        absl::Span<const double> after) {
-  const double n = static_cast<double>(before.size());
-  const double m = static_cast<double>(after.size());
-  if (n == 0 || m == 0) return 0;
-  std::vector<double> sorted(before.begin(), before.end());
-  std::sort(sorted.begin(), sorted.end());
-  double below = 0;  // pairs in which `after` is the larger; ties count half
-  for (const double value : after) {
-    below += ((std::lower_bound(sorted.begin(), sorted.end(), value) -
-               sorted.begin()) +
-              (std::upper_bound(sorted.begin(), sorted.end(), value) -
-               sorted.begin())) /
-             2.0;
-  }
-  const double exceptions = std::min(below, n * m - below);
-  const double z =
-      (n * m / 2 - exceptions) / std::sqrt(n * m * (n + m + 1) / 12);
-  // log of 2 * the upper tail, by its bound exp(-z^2 / 2) / (z sqrt(2 pi)).
-  double log_chance =
-      z > 1 ? std::log(2 / (z * std::sqrt(2 * M_PI))) - z * z / 2 : 0;
-  constexpr int kPartitions = 120;
-  static const std::vector<double>& log_partitions = *[] {
-    std::vector<double> partitions(kPartitions, 0);
-    partitions[0] = 1;
-    for (int part = 1; part < kPartitions; ++part) {
-      for (int sum = part; sum < kPartitions; ++sum) {
-        partitions[sum] += partitions[sum - part];
-      }
-    }
-    auto* logs = new std::vector<double>;
-    double total = 0;
-    for (const double p : partitions) logs->push_back(std::log(total += p));
-    return logs;
-  }();
-  if (exceptions < kPartitions) {
-    log_chance = std::min(
-        log_chance,
-        std::log(2.0) +
-            log_partitions[static_cast<int>(std::ceil(exceptions))] -
-            (std::lgamma(n + m + 1) - std::lgamma(n + 1) - std::lgamma(m + 1)));
-  }
-  return std::min(log_chance, 0.0);
-}
 
 // The changes that neither noise with memory nor a ramp could explain as well.
 // On few points a wandering machine looks like steps, and so does the beginning
@@ -340,99 +245,6 @@ bool OnlineDetector::IsUncommon(absl::Span<const double> values,
   return true;
 }
 
-bool OnlineDetector::WasVisited(double level, double other, int points) const {
-  const double tolerance = kSameLevel * std::abs(other - level);
-  const int begin = static_cast<int>(window_.size()) - PointsOfLevel();
-  int run = 0;
-  for (int i = begin; i < begin + points && run < kVisitPoints; ++i) {
-    run = std::abs(window_[i].value - other) <= tolerance ? run + 1 : 0;
-  }
-  return run >= kVisitPoints;
-}
-
-void OnlineDetector::LookForSudden(OnlineUpdate& update) {
-  const int n = static_cast<int>(window_.size());
-  const int of_level = PointsOfLevel();
-  if (of_level < kSuddenRuns[0].history + kSuddenRuns[0].points) return;
-  double recent[kRankedPoints];
-  for (const SuddenRun& run : kSuddenRuns) {
-    const int m = run.points;
-    const int history = std::min(of_level - m, kRankedPoints);
-    if (history < run.history) break;
-    const int middle = n - m;
-    for (int i = 0; i < history; ++i) {
-      recent[i] = window_[middle - history + i].value;
-    }
-    double buffer[kRankedPoints];
-    std::copy(recent, recent + history, buffer);
-    const double level = Median(absl::MakeConstSpan(buffer, history));
-    double farthest = 0;
-    for (int i = 0; i < history; ++i) {
-      farthest = std::max(farthest, std::abs(recent[i] - level));
-    }
-    const bool up = window_[n - 1].value > level;
-    double nearest = HUGE_VAL, widest = 0;
-    for (int i = middle; i < n; ++i) {
-      const double above =
-          up ? window_[i].value - level : level - window_[i].value;
-      nearest = std::min(nearest, above);
-      widest = std::max(widest, above);
-    }
-    if (!(nearest > run.beyond * farthest) || nearest <= 0) continue;
-    // A burst is of points that have little in common.
-    if (widest - nearest > std::max(kAgreement * farthest, nearest / 3)) {
-      continue;
-    }
-    // A step against the largest of those that the noise makes.
-    const auto step_at = [&](int place) {
-      double step = 0;
-      for (int i = 0; i < kStepPoints; ++i) {
-        step += window_[place + i].value - window_[place - 1 - i].value;
-      }
-      return std::abs(step);
-    };
-    double largest = 0;
-    for (int i = middle - history + kStepPoints; i + kStepPoints <= middle;
-         ++i) {
-      largest = std::max(largest, step_at(i));
-    }
-    double sum = 0, lagged = 0;
-    for (int i = 0; i < history; ++i) {
-      recent[i] -= level;
-      sum += recent[i] * recent[i];
-      if (i > 0) lagged += recent[i] * recent[i - 1];
-    }
-    const bool memory = lagged > kMemory * sum;
-    if (memory && history < run.history_with_memory) continue;
-    const double factor =
-        run.step * (1 + kFewPoints / history) * (memory ? kStepWithMemory : 1);
-    if (!(step_at(middle) > factor * largest)) continue;
-
-    double values[kMostSuspects];
-    for (int i = 0; i < m; ++i) values[i] = window_[middle + i].value;
-    const double level_after = Median(absl::MakeConstSpan(values, m));
-    if (WasVisited(level, level_after, of_level - m)) continue;
-    ChangePoint change;
-    change.index = static_cast<int>(window_[middle].index);
-    change.earliest = static_cast<int>(window_[middle - 1].index) + 1;
-    change.latest = change.index;
-    change.confidence = kSuddenConfidence;
-    change.level_before = level;
-    change.level_after = level_after;
-    // The noise of both levels is taken to be as far as the history goes.
-    SetRelativeChange(change, kNormal95 * std::sqrt(kMedianVariance) *
-                                  farthest / 2 *
-                                  std::sqrt(1.0 / history + 1.0 / m));
-    Settle(change, update);
-    sightings_.clear();
-    if (provisional_) {
-      provisional_.reset();
-      update.withdrawn = update.confirmed.empty();
-    }
-    return;
-  }
-}
-
 OnlineUpdate OnlineDetector::Append(double value) {
   OnlineUpdate update;
   const int64_t index = size_++;
@@ -440,7 +252,14 @@ OnlineUpdate OnlineDetector::Append(double value) {
   if (window_.size() == kLookBackPoints) window_.erase(window_.begin());
   window_.push_back({index, value});
 
-  LookForSudden(update);
+  if (auto sudden = FindSuddenInWindow()) {
+    Settle(*sudden, update);
+    sightings_.clear();
+    if (provisional_) {
+      provisional_.reset();
+      update.withdrawn = update.confirmed.empty();
+    }
+  }
   if (size_ % kPointsPerLook == 0) Look(update);
   if (!provisional_) {
     provisional_ = Suspect();
@@ -452,6 +271,51 @@ OnlineUpdate OnlineDetector::Append(double value) {
   return update;
 }
 
+absl::optional<ChangePoint> OnlineDetector::FindSuddenInWindow() const {
+  std::vector<double> level;
+  for (size_t i = window_.size() - PointsOfLevel(); i < window_.size(); ++i) {
+    level.push_back(window_[i].value);
+  }
+  absl::optional<ChangePoint> change = FindSudden(level);
+  if (change) PlaceInSeries(window_.size() - level.size(), *change);
+  return change;
+}
+
+void OnlineDetector::PlaceInSeries(size_t begin, ChangePoint& change) const {
+  const auto index = [&](int place) { return window_[begin + place].index; };
+  change.earliest = static_cast<int>(index(change.earliest - 1)) + 1;
+  change.index = static_cast<int>(index(change.index));
+  change.latest = static_cast<int>(index(change.latest));
+}
+
+bool OnlineDetector::IsSure(absl::Span<const double> values,
+                            const ChangePoint& found, const Analysis& analysis,
+                            SharpStepsOfLook& sharp) const {
+  if (found.confidence < kSureEnough || !RanksTell(values, found.index) ||
+      MayBeWalk(values, found, analysis.scale)) {
+    return false;
+  }
+  const bool memory = HasMemory(values, found.index);
+  if (!IsUncommon(values, found, memory ? 0 : analysis.scale)) return false;
+  if (!sharp[memory]) {
+    sharp[memory] =
+        SharpSteps(values, analysis, memory ? kMorePenalty : kMemoryPenalty);
+  }
+  return std::binary_search(sharp[memory]->begin(), sharp[memory]->end(),
+                            found.index);
+}
+
+bool OnlineDetector::IsSuspect(absl::Span<const double> values,
+                               const ChangePoint& found,
+                               const ChangePoint& in_series,
+                               double scale) const {
+  const bool far =
+      std::abs(found.level_after - found.level_before) >= kReachOfWalk * scale;
+  return found.confidence >= kSureEnough &&
+         (far || !MayBeWalk(values, found, scale)) &&
+         size_ - in_series.index <= kPatiencePoints && !IsReturn(in_series);
+}
+
 void OnlineDetector::Look(OnlineUpdate& update) {
   std::vector<double> values;
   values.reserve(window_.size());
@@ -460,19 +324,16 @@ void OnlineDetector::Look(OnlineUpdate& update) {
 
   const double settled = std::max<double>(
       kSettledPoints, kSettledPerInflation * analysis.inflation);
-  // Computed when needed, without and with memory.
-  absl::optional<std::vector<int>> sharp[2];
-
+  SharpStepsOfLook sharp;
   std::vector<Sighting> sightings;
+  absl::optional<ChangePoint> suspect;  // the newest that is not settled
   for (const ChangePoint& found : analysis.changes) {
     const bool from_the_beginning = window_[0].index == 0;
     if (found.index < (from_the_beginning ? kLeastBeginning : kLeastHistory)) {
       continue;
     }
     ChangePoint change = found;
-    change.index = static_cast<int>(window_[found.index].index);
-    change.earliest = static_cast<int>(window_[found.earliest - 1].index) + 1;
-    change.latest = static_cast<int>(window_[found.latest].index);
+    PlaceInSeries(0, change);
     if (change.index < LastShift() + kLeastDistance) continue;
     Sighting sighting{change.index, 1};
     for (const Sighting& before : sightings_) {
@@ -481,30 +342,22 @@ void OnlineDetector::Look(OnlineUpdate& update) {
       }
     }
     const int after = static_cast<int>(values.size()) - found.index;
-    bool confirm = sighting.looks >= kLooksToConfirm && after >= settled &&
-                   found.confidence >= kSureEnough &&
-                   RanksTell(values, found.index) &&
-                   !MayBeWalk(values, found, analysis.scale);
-    if (confirm) {
-      const bool memory = HasMemory(values, found.index);
-      confirm = IsUncommon(values, found, memory ? 0 : analysis.scale);
-      if (confirm && !sharp[memory]) {
-        sharp[memory] = SharpSteps(values, analysis,
-                                   memory ? kMorePenalty : kMemoryPenalty);
-      }
-      confirm =
-          confirm && std::binary_search(sharp[memory]->begin(),
-                                        sharp[memory]->end(), found.index);
-    }
-    if (confirm) {
+    if (sighting.looks >= kLooksToConfirm && after >= settled &&
+        IsSure(values, found, analysis, sharp)) {
       Settle(change, update);
+      suspect.reset();
       continue;
     }
     sightings.push_back(sighting);
+    if (IsSuspect(values, found, change, analysis.scale)) suspect = change;
   }
   sightings_ = std::move(sightings);
   UpdateRegime(values, analysis);
+  UpdateMark(suspect, update);
+}
 
+void OnlineDetector::UpdateMark(const absl::optional<ChangePoint>& suspect,
+                                OnlineUpdate& update) {
   if (provisional_ && provisional_->index < LastShift() + kLeastDistance) {
     provisional_.reset();
     update.withdrawn = update.confirmed.empty();
@@ -519,6 +372,15 @@ void OnlineDetector::Look(OnlineUpdate& update) {
       update.withdrawn = true;
     }
   }
+  // The analysis places a mark better than the few points that put it up.
+  if (!suspect ||
+      (provisional_ &&
+       std::abs(suspect->index - provisional_->index) > kLeastDistance)) {
+    return;
+  }
+  update.marked = !provisional_.has_value();
+  provisional_ = suspect;
+  provisional_->confidence = kConfidenceOfMark;
 }
 
 void OnlineDetector::UpdateRegime(absl::Span<const double> values,
@@ -583,7 +445,7 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
       most = saved;
       ChangePoint change;
       change.index = static_cast<int>(suspects[0].index);
-      change.confidence = 0.5;
+      change.confidence = kConfidenceOfMark;
       change.level_before = regime_.level;
       change.level_after = own;
       best = change;
@@ -605,7 +467,7 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
     const Point* const oldest = &window_[n - recent.size()];
     best->earliest = static_cast<int>(oldest[places.earliest - 1].index) + 1;
     best->latest = static_cast<int>(oldest[places.latest].index);
-    SetRelativeChange(*best, 2 * regime_.scale);
+    SetRelativeChange(2 * regime_.scale, *best);
   }
   return best;
 }

@@ -17,13 +17,16 @@
 // state taken before its place.
 //
 // A shift is marked as provisional as soon as a few points speak for it,
-// usually at its third. A mark may be withdrawn. It is confirmed when enough
+// usually at its third, or when a look at the whole look-back (every fifth
+// point) sees it. A mark may be withdrawn. It is confirmed when enough
 // points have come to tell it from a burst or a ramp, which is soon where the
 // series was steady; what is confirmed stays as it is, whatever comes. A shift
 // between levels that the series has shifted between before (a processor with
 // two frequencies, a machine that is restarted every night) is no news but a
 // return: told apart, and never confirmed.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -82,8 +85,23 @@ class OnlineDetector {
     int looks;
   };
 
+  // Without and with memory; computed when needed.
+  using SharpStepsOfLook = std::array<absl::optional<std::vector<int>>, 2>;
+
   void Look(OnlineUpdate& update);
-  void LookForSudden(OnlineUpdate& update);
+  absl::optional<ChangePoint> FindSuddenInWindow() const;
+  // From places in window_ that count from `begin` to places in the series.
+  void PlaceInSeries(size_t begin, ChangePoint& change) const;
+  // Whether nothing but a change explains `found`, a place in the window, that
+  // has enough points after it.
+  bool IsSure(absl::Span<const double> values, const ChangePoint& found,
+              const Analysis& analysis, SharpStepsOfLook& sharp) const;
+  // Whether it is worth a provisional mark.
+  bool IsSuspect(absl::Span<const double> values, const ChangePoint& found,
+                 const ChangePoint& in_series, double scale) const;
+  // Puts up, moves or takes down the mark after a look that saw `suspect`.
+  void UpdateMark(const absl::optional<ChangePoint>& suspect,
+                  OnlineUpdate& update);
   // What is sure now: a confirmed change, or a return.
   void Settle(const ChangePoint& change, OnlineUpdate& update);
   bool IsReturn(const ChangePoint& change) const;
@@ -104,9 +122,6 @@ class OnlineDetector {
   // alternates do.
   bool IsUncommon(absl::Span<const double> values, const ChangePoint& found,
                   double scale) const;
-  // Whether the first `points` since the last shift, whose level is `level`,
-  // were at `other` for a while.
-  bool WasVisited(double level, double other, int points) const;
   // Where the last shift was, whatever it was.
   int64_t LastShift() const;
   // How many points the window has after it.

@@ -187,6 +187,31 @@ TEST(OnlineDetector, MarksAStepAtItsThirdPoint) {
   EXPECT_EQ(marked_at, 102);
 }
 
+TEST(OnlineDetector, SuspectsAStepInTheMiddleOfAFewPointsHoweverMany) {
+  for (const double scale : {1.0, 3.0}) {
+    for (int points = 16; points <= 40; ++points) {
+      int found = 0;
+      for (int seed = 1; seed <= 20; ++seed) {
+        // Noise of 1% and 3%.
+        std::vector<double> values = SyntheticSeries(NoiseKind::kNormal, points,
+                                                     {}, 100 * points + seed);
+        for (int i = 0; i < points; ++i) {
+          values[i] =
+              (100 + scale * (values[i] - 100)) * (i < points / 2 ? 1 : 1.3);
+        }
+        const OnlineResult result = DetectOnline(values);
+        const auto is_there = [&](const ChangePoint& change) {
+          return std::abs(change.index - points / 2) <= 1;
+        };
+        found += std::any_of(result.confirmed.begin(), result.confirmed.end(),
+                             is_there) ||
+                 (result.provisional && is_there(*result.provisional));
+      }
+      EXPECT_GE(found, 19) << points << " points, noise of " << scale << "%";
+    }
+  }
+}
+
 TEST(OnlineDetector, FindsAStepAfterSixPointsOnceTheDataShowIt) {
   int found = 0;
   for (int seed = 1; seed <= 50; ++seed) {
