@@ -5,7 +5,7 @@
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "cli/flags.h"
-#include "tracker/triage/triage_command.h"
+#include "tracker/judge/changes_command.h"
 
 ABSL_DECLARE_FLAG(std::string, alert_command);
 

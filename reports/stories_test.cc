@@ -18,7 +18,7 @@
 #include "tracker/gate/gate.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/history/history.h"
-#include "tracker/triage/triage_command.h"
+#include "tracker/judge/changes_command.h"
 
 namespace optrail::reports {
 namespace {

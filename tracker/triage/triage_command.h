@@ -43,23 +43,6 @@ struct TriageUndoCommand {
 absl::StatusOr<int> RunTriageUndo(const TriageUndoCommand& options,
                                   std::ostream& out);
 
-// `optrail changes`: exit code 1 where there is a change for the worse that is
-// new, confirmed and at least `min_effect`.
-struct ChangesCommand {
-  CommonOptions common;
-  std::string suite, hardware_id, branch;
-  std::string filter;           // RE2 on benchmark names
-  std::string metric = "time";  // RE2, matches whole names
-  double min_effect = .03;      // smaller changes are not shown
-  bool only_new = false;
-  // Run where the exit code is 1, with the rows that made it so on its standard
-  // input, as --format=json prints them. That it fails is said and changes
-  // nothing.
-  std::string alert_command;
-};
-absl::StatusOr<int> RunChanges(const ChangesCommand& options,
-                               std::ostream& out);
-
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_TRIAGE_TRIAGE_COMMAND_H_

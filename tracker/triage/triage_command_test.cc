@@ -17,6 +17,7 @@
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/index/sqlite.h"
+#include "tracker/judge/changes_command.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {

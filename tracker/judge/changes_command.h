@@ -1,0 +1,34 @@
+#ifndef OPTRAIL_TRACKER_JUDGE_CHANGES_COMMAND_H_
+#define OPTRAIL_TRACKER_JUDGE_CHANGES_COMMAND_H_
+
+// `optrail changes` as a function, for the command line to fill from flags
+// (command_support.h says how).
+
+#include <iosfwd>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tracker/command/command_support.h"
+
+namespace optrail::tracker {
+
+// `optrail changes`: exit code 1 where there is a change for the worse that is
+// new, confirmed and at least `min_effect`.
+struct ChangesCommand {
+  CommonOptions common;
+  std::string suite, hardware_id, branch;
+  std::string filter;           // RE2 on benchmark names
+  std::string metric = "time";  // RE2, matches whole names
+  double min_effect = .03;      // smaller changes are not shown
+  bool only_new = false;
+  // Run where the exit code is 1, with the rows that made it so on its standard
+  // input, as --format=json prints them. That it fails is said and changes
+  // nothing.
+  std::string alert_command;
+};
+absl::StatusOr<int> RunChanges(const ChangesCommand& options,
+                               std::ostream& out);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_JUDGE_CHANGES_COMMAND_H_
