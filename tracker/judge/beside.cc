@@ -232,6 +232,18 @@ absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
   return change;
 }
 
+absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
+                                         int place, int end) {
+  const std::vector<double> before =
+      Logs(series, place - 1, begin - 1, -1, kLevelPoints, LogOfValue);
+  const std::vector<double> after =
+      Logs(series, place, end, 1, kLevelPoints, LogOfValue);
+  if (static_cast<int>(before.size()) < kFewestEnd || after.empty()) {
+    return absl::nullopt;
+  }
+  return ChangeOfLogs(LevelsOf(before, after), place);
+}
+
 std::vector<Renaming> FindRenamings(const std::vector<Series>& series,
                                     double min_effect) {
   using Group = std::tuple<std::string, std::string, std::string, std::string>;

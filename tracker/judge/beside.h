@@ -33,6 +33,11 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
 absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
                                       double min_effect);
 
+// What lies between the levels of [begin, place) and [place, end), be it a
+// change or not; nullopt where the points before are too few to tell the noise.
+absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
+                                         int place, int end);
+
 // A series that ended and one that began there, of a similar name and of the
 // same metric, hardware and branch. A guess (series/similar.h).
 struct Renaming {

@@ -476,6 +476,18 @@ Judgement JudgeSeries(const Series& series, const TriageBook& book,
   return Case(series, book, options).Take();
 }
 
+absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
+                                             const Series& series, int place) {
+  int begin = 0, end = static_cast<int>(series.points.size());
+  const auto bound = [&](int at) {
+    if (at <= place) begin = std::max(begin, at);
+    if (at > place) end = std::min(end, at);
+  };
+  for (const int epoch : judgement.epoch_begins) bound(epoch);
+  for (const Change& change : judgement.changes) bound(change.change.index);
+  return DifferenceAt(series, begin, place, end);
+}
+
 std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
                                 const TriageBook& book,
                                 const JudgeOptions& options, int threads) {

@@ -112,6 +112,11 @@ struct Judgement {
   absl::optional<double> minimum_detectable_effect;
 };
 
+// The difference that the points of `series` show at `place`, where the judge
+// has found no change; nullopt where they are too few to tell the noise.
+absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
+                                             const Series& series, int place);
+
 // Points further from their level than this are weighed down.
 inline constexpr double kFarOff = 4;
 

@@ -53,13 +53,71 @@ class UndoGraph {
   std::set<std::string> visiting_;
 };
 
-// Whether a change is as expected: in the direction and, beyond what noise
-// explains, no larger.
-bool IsWithin(const ChangePoint& change, double effect) {
-  if (effect >= 0) {
-    return change.relative_change >= 0 && change.relative_change_low <= effect;
+// Whether a change is in the direction of an effect in [low, high] and, beyond
+// what noise explains, no larger.
+bool IsWithin(const ChangePoint& change, double low, double high) {
+  return change.relative_change_low <= std::max(0.0, high) &&
+         change.relative_change_high >= std::min(0.0, low);
+}
+
+// The last point of the series at or before the commit; nullopt if none is.
+absl::optional<int> LastPlaceOf(const proto::Commit& commit,
+                                const Series& series) {
+  for (int i = static_cast<int>(series.points.size()) - 1; i >= 0; --i) {
+    const proto::Commit& at = series.points[i].commit;
+    if (!commit.id().empty() && at.id() == commit.id()) return i;
+    if (commit.has_first_parent_position() && at.has_first_parent_position() &&
+        at.first_parent_position() <= commit.first_parent_position()) {
+      return i;
+    }
   }
-  return change.relative_change <= 0 && change.relative_change_high >= effect;
+  return absl::nullopt;
+}
+
+// Whether the change is the one that was answered, or a smaller one there.
+bool IsAnswered(const proto::AnsweredChange& answered, const Series& series,
+                const ChangePoint& change) {
+  const absl::optional<int> last = LastPlaceOf(answered.last(), series);
+  if (!last || change.earliest > *last) return false;
+  if (answered.has_last_before()) {
+    const absl::optional<int> before =
+        LastPlaceOf(answered.last_before(), series);
+    if (before && change.index + TriageBook::kPlaceTolerance <= *before) {
+      return false;
+    }
+  }
+  return !answered.has_effect_low() || !answered.has_effect_high() ||
+         IsWithin(change, answered.effect_low(), answered.effect_high());
+}
+
+// Whether the record speaks of the change, whatever its size if it says none.
+bool SpeaksOf(const TriageBook::Entry& entry, const Series& series,
+              const ChangePoint& change) {
+  if (const proto::AnsweredChange* answered = entry.AnsweredOf(series)) {
+    return IsAnswered(*answered, series, change);
+  }
+  const absl::optional<int> place = PlaceOf(entry.record.commit(), series);
+  return place.has_value() &&
+         std::abs(*place - change.index) <= TriageBook::kPlaceTolerance;
+}
+
+std::string ExpectedText(const proto::TriageRecord& record) {
+  return absl::StrCat("expected was ", record.effect() < 0 ? "" : "+",
+                      FormatShortPercent(record.effect(), 3), " (",
+                      record.text(), ")");
+}
+
+// "+10% was acknowledged at 1a2b3c4d5e6f (the new codec)".
+std::string AnsweredText(const proto::TriageRecord& record,
+                         const proto::AnsweredChange& answered) {
+  return absl::StrCat(
+      answered.has_effect_high()
+          ? absl::StrCat(FormatChange(answered.effect_low()), " to ",
+                         FormatChange(answered.effect_high()))
+          : "another change",
+      " was ",
+      record.kind() == proto::ACKNOWLEDGE ? "acknowledged" : "expected", " at ",
+      record.commit().id().substr(0, 12), " (", record.text(), ")");
 }
 
 }  // namespace
@@ -114,6 +172,9 @@ TriageBook::TriageBook(const std::vector<proto::TriageRecord>& records,
     Entry entry;
     entry.record = record;
     entry.pattern = CompileOrNull(record.pattern());
+    for (int i = 0; i < record.answered_size(); ++i) {
+      entry.answered.emplace(record.answered(i).series(), i);
+    }
     if (undo.IsUndone(record.record_id())) {
       entry.state = RecordState::kUndone;
     } else if (record.kind() == proto::MUTE &&
@@ -137,6 +198,12 @@ TriageBook::TriageBook(const std::vector<proto::TriageRecord>& records,
       with_pattern_.push_back(static_cast<int>(i));
     }
   }
+}
+
+const proto::AnsweredChange* TriageBook::Entry::AnsweredOf(
+    const Series& series) const {
+  const auto found = answered.find(series.text);
+  return found == answered.end() ? nullptr : &record.answered(found->second);
 }
 
 bool Covers(const TriageBook::Entry& entry, const Series& series) {
@@ -206,9 +273,14 @@ Opinion TriageBook::OpinionOf(const Series& series,
       decide(ChangeState::kMuted);
       continue;
     }
-    const absl::optional<int> place = PlaceOf(record.commit(), series);
-    if (!place.has_value() ||
-        std::abs(*place - change.index) > kPlaceTolerance) {
+    if (!SpeaksOf(*entry, series, change)) {
+      // Of one nearby that it does not cover people will ask why.
+      const proto::AnsweredChange* answered = entry->AnsweredOf(series);
+      const absl::optional<int> place = PlaceOf(record.commit(), series);
+      if (answered != nullptr && opinion.state == ChangeState::kNew && place &&
+          std::abs(*place - change.index) <= kPlaceTolerance) {
+        opinion.reason = AnsweredText(record, *answered);
+      }
       continue;
     }
     if (record.kind() == proto::ACKNOWLEDGE) {
@@ -216,12 +288,11 @@ Opinion TriageBook::OpinionOf(const Series& series,
     } else if (record.kind() == proto::NOTE) {
       opinion.notes.push_back(record.text());
     } else if (record.kind() == proto::EXPECT) {
-      if (!record.has_effect() || IsWithin(change, record.effect())) {
+      if (!record.has_effect() ||
+          IsWithin(change, record.effect(), record.effect())) {
         decide(ChangeState::kExpected);
       } else if (opinion.state == ChangeState::kNew) {
-        opinion.reason = absl::StrCat(
-            "expected was ", record.effect() < 0 ? "" : "+",
-            FormatShortPercent(record.effect(), 3), " (", record.text(), ")");
+        opinion.reason = ExpectedText(record);
       }
     }
   }

@@ -13,10 +13,14 @@
 // in any order.
 //
 // A record speaks of a change if it names the series (its canonical text, or a
-// pattern that matches the whole display name) and the commit. Analysis may
-// move a change by a point or two when more points come: a record's commit is
-// within kPlaceTolerance points of the change it speaks of. A commit that was
-// not measured stands for the first measured one after it.
+// pattern that matches the whole display name) and the change. An answer names
+// the suspects and the size of each change that it was given to
+// (TriageRecord.answered): it covers that change, wherever among the suspects
+// and however much smaller analysis sees it later, and nothing newer or larger.
+// Where it names no change (the commit was not measured yet, the record is
+// old), its commit is within kPlaceTolerance points of the change that it
+// speaks of, since analysis may move a change when more points come. A commit
+// that was not measured stands for the first measured one after it.
 
 #include <cstdint>
 #include <memory>
@@ -57,6 +61,11 @@ class TriageBook {
     proto::TriageRecord record;
     RecordState state = RecordState::kActive;
     std::unique_ptr<RE2> pattern;  // null: none, or one that does not parse
+
+    // What the record says of this series; null if it names no change of it.
+    const proto::AnsweredChange* AnsweredOf(const Series& series) const;
+    // By series; into `record`.
+    std::unordered_map<std::string, int> answered;
   };
 
   // Records of a kind that this build does not know, and those whose pattern

@@ -1,18 +1,23 @@
 #include "tracker/triage/triage_command.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
+#include "tracker/judge/judge.h"
 #include "tracker/series/commit.h"
 #include "tracker/series/series.h"
 #include "tracker/triage/triage.h"
@@ -30,6 +35,24 @@ std::string ScopeText(const proto::TriageRecord& record) {
   return record.series().empty() ? record.pattern() : record.series();
 }
 
+// What the answer was given to: "+8.0% to +12.0%, after 1a2b up to 3c4d".
+std::string CoversText(const proto::TriageRecord& record) {
+  if (record.answered_size() > 1) {
+    return absl::StrCat("what ", record.answered_size(), " series showed");
+  }
+  if (record.answered_size() == 0) return "";
+  const proto::AnsweredChange& answered = record.answered(0);
+  std::string text;
+  if (answered.has_effect_low() && answered.has_effect_high()) {
+    text = absl::StrCat(FormatChange(answered.effect_low()), " to ",
+                        FormatChange(answered.effect_high()), ", ");
+  }
+  if (answered.has_last_before()) {
+    absl::StrAppend(&text, "after ", CommitText(answered.last_before()), " ");
+  }
+  return absl::StrCat(text, "up to ", CommitText(answered.last()));
+}
+
 Table RecordTable() {
   return Table({{"id", Align::kLeft, "", Clip::kNever},
                 {"kind"},
@@ -38,6 +61,7 @@ Table RecordTable() {
                 {"commit", Align::kLeft, "", Clip::kNever},
                 {"until"},
                 {"effect", Align::kRight},
+                {"covers"},
                 {"text"}});
 }
 
@@ -52,7 +76,7 @@ void AddRecord(const TriageBook::Entry& entry, Table& table) {
        record.has_effect()
            ? Cell::Number(record.effect(), FormatChange(record.effect()))
            : Cell::None(),
-       record.text()});
+       CoversText(record), record.text()});
 }
 
 // Stores and prints.
@@ -68,17 +92,87 @@ absl::StatusOr<int> Store(const History& history, const CommonOptions& common,
   return 0;
 }
 
-// A record that speaks of nothing is worth a word: often it is a typing error.
-void WarnIfNothingIsMeant(const History& history,
-                          const proto::TriageRecord& record) {
+// How far the place is from what the change's first point could be.
+int DistanceTo(const ChangePoint& change, int place) {
+  return std::max({0, change.earliest - place, place - change.latest});
+}
+
+// The change that somebody means who names the point at `place`; null if the
+// judge has found none there.
+const Change* ChangeAt(const Judgement& judgement, int place) {
+  const Change* nearest = nullptr;
+  const auto distance = [place](const Change& change) {
+    return std::make_pair(DistanceTo(change.change, place),
+                          std::abs(change.change.index - place));
+  };
+  for (const Change& change : judgement.changes) {
+    if (change.kind == ChangeKind::kEpoch ||
+        change.kind == ChangeKind::kReturn ||
+        DistanceTo(change.change, place) > TriageBook::kPlaceTolerance) {
+      continue;
+    }
+    if (nearest == nullptr || distance(change) < distance(*nearest)) {
+      nearest = &change;
+    }
+  }
+  return nearest;
+}
+
+void SetCommit(const proto::Commit& from, proto::Commit* to) {
+  to->set_id(from.id());
+  if (from.has_first_parent_position()) {
+    to->set_first_parent_position(from.first_parent_position());
+  }
+}
+
+// What the answer to the point at `place` is given to.
+proto::AnsweredChange AnswerOf(const Judgement& judgement, const Series& series,
+                               int place) {
+  const Change* const found = ChangeAt(judgement, place);
+  const absl::optional<ChangePoint> change =
+      found != nullptr ? absl::make_optional(found->change)
+                       : ChangeAsMeasured(judgement, series, place);
+  const int earliest = change ? change->earliest : place;
+  proto::AnsweredChange answered;
+  answered.set_series(series.text);
+  if (earliest > 0) {
+    SetCommit(series.points[earliest - 1].commit,
+              answered.mutable_last_before());
+  }
+  SetCommit(series.points[change ? change->latest : place].commit,
+            answered.mutable_last());
+  if (change) {
+    answered.set_effect_low(change->relative_change_low);
+    answered.set_effect_high(change->relative_change_high);
+  }
+  return answered;
+}
+
+// Names in the record what it is an answer to, in every series that it means.
+// One that speaks of nothing is worth a word: often it is a typing error.
+void NameWhatIsAnswered(const History& history, proto::TriageRecord& record) {
   const absl::StatusOr<LoadedSeries> loaded = LoadSeries(history);
   if (!loaded.ok()) return;
   const TriageBook book({record}, 0);
+  const bool names_changes =
+      record.kind() == proto::ACKNOWLEDGE || record.kind() == proto::EXPECT;
+  std::vector<Judgement> judgements;
+  if (names_changes) judgements = JudgeAll(loaded->series, TriageBook({}, 0));
   int covered = 0, placed = 0;
-  for (const Series& series : loaded->series) {
+  for (size_t i = 0; i < loaded->series.size(); ++i) {
+    const Series& series = loaded->series[i];
     if (!Covers(book.entries()[0], series)) continue;
     ++covered;
-    placed += PlaceOf(record.commit(), series).has_value();
+    const absl::optional<int> place = PlaceOf(record.commit(), series);
+    if (!place) continue;
+    ++placed;
+    if (!names_changes) continue;
+    proto::AnsweredChange answered = AnswerOf(judgements[i], series, *place);
+    if (record.has_effect()) {  // that is the size
+      answered.clear_effect_low();
+      answered.clear_effect_high();
+    }
+    *record.add_answered() = std::move(answered);
   }
   if (covered == 0) {
     std::cerr << "note: no series of the history is meant by '"
@@ -122,7 +216,7 @@ absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
     record.set_effect(effect);
   }
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
-  WarnIfNothingIsMeant(history, record);
+  NameWhatIsAnswered(history, record);
   return Store(history, options.common, std::move(record), out);
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <functional>
 #include <sstream>
 #include <string>
 
@@ -36,18 +37,18 @@ class TriageCommandTest : public ::testing::Test {
   TriageCommandTest() { Record(/*new_settings_at=*/40); }
 
   // Into a history of its own.
-  void Record(int new_settings_at) {
+  void Record(int new_settings_at, int commits = 40) {
     static int count = 0;
     common_.history =
         absl::StrCat(::testing::TempDir(), "/triage_", getpid(), "_", count++);
     common_.workspace = ::testing::TempDir();
     common_.format = OutputFormat::kJson;
     common_.now_unix_ns = kStartNs + 100 * kSecondNs;
-    // Slower by 20% from commit 20 on, in a benchmark with a hostile name; and
-    // one that does not change.
+    // Slower by 20% from commit 20 on unless level_at_ says otherwise, in a
+    // benchmark with a hostile name; and one that does not change.
     Rng rng(1);
     const History history = *History::Open(common_.history);
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < commits; ++i) {
       proto::Run run;
       run.set_started_unix_ns(kStartNs + i * kSecondNs);
       run.set_run_id(NewRecordId(run.started_unix_ns()));
@@ -64,9 +65,8 @@ class TriageCommandTest : public ::testing::Test {
         result->set_outcome(proto::OK);
         proto::Measurement* process = result->add_measurements();
         process->set_calls_per_sample(1);
-        process->add_sample_ns(
-            static_cast<int64_t>(1e6 * (slows && i >= 20 ? 1.2 : 1) *
-                                 std::exp(.01 * rng.Gaussian())));
+        process->add_sample_ns(static_cast<int64_t>(
+            1e6 * (slows ? level_at_(i) : 1) * std::exp(.01 * rng.Gaussian())));
       }
       EXPECT_TRUE(history.AppendRun(run).ok());
     }
@@ -102,6 +102,7 @@ class TriageCommandTest : public ::testing::Test {
   }
 
   CommonOptions common_;
+  std::function<double(int)> level_at_ = [](int i) { return i < 20 ? 1 : 1.2; };
 };
 
 TEST_F(TriageCommandTest, ANewChangeForTheWorseIsExitCode1) {
@@ -169,6 +170,48 @@ TEST_F(TriageCommandTest, AnAcknowledgedSeriesIsQuietUntilThatIsUndone) {
   ASSERT_EQ(json.size(), 2);
   EXPECT_EQ(json[0]["state"], "undone");
   EXPECT_EQ(json[1]["kind"], "undo");
+}
+
+TEST_F(TriageCommandTest, AnAnswerToTenPercentDoesNotCoverThirtyAtTheNext) {
+  // +10% at commit 20 is known, whether the detector has told it or not, and
+  // answered; +30% comes with commit 21.
+  level_at_ = [](int i) { return i < 20 ? 1 : i < 21 ? 1.1 : 1.1 * 1.3; };
+  for (const int known : {21, 40}) {
+    auto later = level_at_;
+    if (known == 40) level_at_ = [](int i) { return i < 20 ? 1 : 1.1; };
+    Record(/*new_settings_at=*/100, known);
+    const auto id = Add(proto::ACKNOWLEDGE, "BM_.*", 20);
+    ASSERT_TRUE(id.ok()) << id.status();
+    const LoadedTriage said = *History::Open(common_.history)->LoadTriage();
+    EXPECT_EQ(Changes(), 0) << "answered";
+    level_at_ = later;
+    Record(/*new_settings_at=*/100, 40);
+    ASSERT_TRUE(
+        History::Open(common_.history)->AppendTriage(said.records[0]).ok());
+    nlohmann::json json;
+    EXPECT_EQ(Changes(&json), 1) << "answered after commit " << known;
+    EXPECT_EQ(json[0]["state"], "new");
+  }
+}
+
+TEST_F(TriageCommandTest, AnAnswerNamesTheSuspectsAndTheSize) {
+  ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_.*", 21).ok());
+  const LoadedTriage said = *History::Open(common_.history)->LoadTriage();
+  ASSERT_EQ(said.records[0].answered_size(), 2);
+  for (const proto::AnsweredChange& answered : said.records[0].answered()) {
+    const bool slows = answered.series().find("Quiet") == std::string::npos;
+    EXPECT_EQ(answered.last_before().id(), CommitId(slows ? 19 : 20));
+    EXPECT_EQ(answered.last().id(), CommitId(slows ? 20 : 21));
+    EXPECT_NEAR(answered.effect_low(), slows ? .2 : 0, .03);
+    EXPECT_NEAR(answered.effect_high(), slows ? .2 : 0, .03);
+  }
+  // --effect names the size.
+  ASSERT_TRUE(Add(proto::EXPECT, "BM_.*", 20, "", "+50%").ok());
+  EXPECT_FALSE(History::Open(common_.history)
+                   ->LoadTriage()
+                   ->records[1]
+                   .answered(0)
+                   .has_effect_high());
 }
 
 TEST_F(TriageCommandTest, AnExpectationCoversItsEffectOnly) {

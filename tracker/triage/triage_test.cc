@@ -1,6 +1,7 @@
 #include "tracker/triage/triage.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -38,7 +39,7 @@ Series TenPoints(const std::string& name = "BM_Sort/1024") {
 
 ChangePoint ChangeAt(int index, double relative = .1) {
   ChangePoint change;
-  change.index = index;
+  change.index = change.earliest = change.latest = index;
   change.relative_change = relative;
   change.relative_change_low = relative - .01;
   change.relative_change_high = relative + .01;
@@ -136,6 +137,64 @@ TEST(TriageBookTest, AnExpectationCoversItsSizeAndDirectionOnly) {
   EXPECT_EQ(StateAt({record}, 5, -.1), ChangeState::kExpected);
   EXPECT_EQ(StateAt({record}, 5, -.3), ChangeState::kNew);
   EXPECT_EQ(StateAt({record}, 5, .05), ChangeState::kNew);
+}
+
+// An answer to +10% whose suspects are the commits c41 to c50.
+proto::TriageRecord Answer(proto::TriageKind kind) {
+  auto record = Record(kind, "BM_.*", 50);
+  proto::AnsweredChange* answered = record.add_answered();
+  answered->set_series(TenPoints().text);
+  answered->mutable_last_before()->set_id(CommitId(40));
+  answered->mutable_last_before()->set_first_parent_position(40);
+  answered->mutable_last()->set_id(CommitId(50));
+  answered->mutable_last()->set_first_parent_position(50);
+  answered->set_effect_low(.08);
+  answered->set_effect_high(.12);
+  return record;
+}
+
+ChangeState StateOf(const proto::TriageRecord& record, int index, int earliest,
+                    double relative, const Series& series = TenPoints()) {
+  ChangePoint change = ChangeAt(index, relative);
+  change.earliest = earliest;
+  change.latest = index;
+  return TriageBook({record}, kNow).OpinionOf(series, change).state;
+}
+
+TEST(TriageBookTest, AnAnswerCoversWhatItNamedAndNothingNewerOrLarger) {
+  for (const auto& [kind, covered] :
+       {std::make_pair(proto::ACKNOWLEDGE, ChangeState::kAcknowledged),
+        std::make_pair(proto::EXPECT, ChangeState::kExpected)}) {
+    const auto record = Answer(kind);
+    EXPECT_EQ(StateOf(record, 5, 5, .1), covered);
+    EXPECT_EQ(StateOf(record, 5, 5, .125), covered) << "noise";
+    EXPECT_EQ(StateOf(record, 5, 5, .05), covered) << "smaller";
+    EXPECT_EQ(StateOf(record, 6, 5, .1), covered) << "its place is not sure";
+    EXPECT_EQ(StateOf(record, 4, 4, .1), covered) << "seen earlier by a point";
+    EXPECT_EQ(StateOf(record, 2, 2, .1), ChangeState::kNew) << "older";
+    EXPECT_EQ(StateOf(record, 6, 6, .1), ChangeState::kNew) << "newer";
+    EXPECT_EQ(StateOf(record, 5, 5, .3), ChangeState::kNew) << "larger";
+    EXPECT_EQ(StateOf(record, 6, 5, .43), ChangeState::kNew) << "both as one";
+    EXPECT_EQ(StateOf(record, 5, 5, -.1), ChangeState::kNew) << "the other way";
+  }
+}
+
+TEST(TriageBookTest, ASuspectThatIsMeasuredLaterIsStillAnswered) {
+  Series series = TenPoints();
+  Point between = series.points[5];
+  between.commit.set_id(CommitId(43));
+  between.commit.set_first_parent_position(43);
+  series.points.insert(series.points.begin() + 5, between);
+  EXPECT_EQ(StateOf(Answer(proto::ACKNOWLEDGE), 5, 5, .1, series),
+            ChangeState::kAcknowledged);
+}
+
+TEST(TriageBookTest, SaysWhichAnswerDoesNotCoverAChangeNearby) {
+  const Opinion opinion = TriageBook({Answer(proto::ACKNOWLEDGE)}, kNow)
+                              .OpinionOf(TenPoints(), ChangeAt(5, .3));
+  EXPECT_EQ(opinion.state, ChangeState::kNew);
+  EXPECT_EQ(opinion.reason,
+            "+8.0% to +12.0% was acknowledged at c50 (because)");
 }
 
 TEST(TriageBookTest, SaysWhatWasExpectedOfAChangeBeyondIt) {
