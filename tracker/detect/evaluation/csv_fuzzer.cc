@@ -1,8 +1,8 @@
 // Any bytes are series or an error, and what is read keeps its promises.
 //
 //   bazel build --config=fuzz //tracker/detect/evaluation:csv_fuzzer
-//   bazel-bin/tracker/detect/evaluation/csv_fuzzer
-//   tracker/detect/evaluation/csv_corpus
+//   tar -C /tmp -xzf tracker/detect/evaluation/csv_corpus.tar.gz
+//   bazel-bin/tracker/detect/evaluation/csv_fuzzer /tmp/csv_corpus
 
 #include <cmath>
 #include <cstddef>

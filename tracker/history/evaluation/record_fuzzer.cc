@@ -3,8 +3,8 @@
 // checksum is right, which is how the decoder behind the checksum is reached.
 //
 //   bazel build --config=fuzz //tracker/history/evaluation:record_fuzzer
-//   bazel-bin/tracker/history/evaluation/record_fuzzer
-//   tracker/history/evaluation/record_corpus
+//   tar -C /tmp -xzf tracker/history/evaluation/record_corpus.tar.gz
+//   bazel-bin/tracker/history/evaluation/record_fuzzer /tmp/record_corpus
 
 #include <cstddef>
 #include <cstdint>

@@ -2,8 +2,8 @@
 // and a merge keeps away the runs that they say were removed, and no other.
 //
 //   bazel build --config=fuzz //tracker/history/evaluation:tombstone_fuzzer
-//   bazel-bin/tracker/history/evaluation/tombstone_fuzzer
-//   tracker/history/evaluation/tombstone_corpus
+//   tar -C /tmp -xzf tracker/history/evaluation/tombstone_corpus.tar.gz
+//   bazel-bin/tracker/history/evaluation/tombstone_fuzzer /tmp/tombstone_corpus
 //
 // The input is read three times: as the file, as the body of a file whose
 // checksum is right, and as a body that also has the id of its place.

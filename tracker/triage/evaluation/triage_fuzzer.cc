@@ -2,8 +2,8 @@
 // and merged without a crash.
 //
 //   bazel build --config=fuzz //tracker/triage/evaluation:triage_fuzzer
-//   bazel-bin/tracker/triage/evaluation/triage_fuzzer
-//   tracker/triage/evaluation/triage_corpus
+//   tar -C /tmp -xzf tracker/triage/evaluation/triage_corpus.tar.gz
+//   bazel-bin/tracker/triage/evaluation/triage_fuzzer /tmp/triage_corpus
 //
 // The input is read three times: as the bytes of one file, as the body of a
 // file whose checksum is right, and as up to eight records (a byte of length

@@ -2,8 +2,8 @@
 // command's output are answered without a crash.
 //
 //   bazel build --config=fuzz //tuning/command/evaluation:command_fuzzer
-//   bazel-bin/tuning/command/evaluation/command_fuzzer
-//   tuning/command/evaluation/command_corpus
+//   tar -C /tmp -xzf tuning/command/evaluation/command_corpus.tar.gz
+//   bazel-bin/tuning/command/evaluation/command_fuzzer /tmp/command_corpus
 
 #include <cmath>
 #include <cstddef>

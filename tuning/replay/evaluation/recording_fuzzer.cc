@@ -1,8 +1,8 @@
 // Whatever the bytes are, ParseRecording answers and does not crash.
 //
 //   bazel build --config=fuzz //tuning/replay/evaluation:recording_fuzzer
-//   bazel-bin/tuning/replay/evaluation/recording_fuzzer
-//   tuning/replay/evaluation/recording_corpus
+//   tar -C /tmp -xzf tuning/replay/evaluation/recording_corpus.tar.gz
+//   bazel-bin/tuning/replay/evaluation/recording_fuzzer /tmp/recording_corpus
 
 #include <cstddef>
 #include <cstdint>
