@@ -40,8 +40,7 @@ class StoreTable {
            const char* layer) {
     AddRow(file, tuned, layer, NameOf(file, tuned.backend()),
            tuning::EntryText(tuned), tuned.time_ns(),
-           tuned.time_ns() > 0 ? tuned.default_time_ns() / tuned.time_ns() : 0,
-           tuned.config());
+           tuning::SpeedUpOverDefault(tuned), tuned.config());
   }
 
   // Which backend `bench --backend=best` takes: what its config gains over the

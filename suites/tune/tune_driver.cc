@@ -86,8 +86,6 @@ proto::TunedConfig TunedConfigOf(const proto::Session& session) {
   }
   if (session.has_proof()) {
     *tuned.mutable_proof() = session.proof();
-    tuned.mutable_proof()->clear_candidate_measurements();
-    tuned.mutable_proof()->clear_default_measurements();
   }
   tuned.set_samples(samples);
   tuned.set_commit(session.commit().id());

@@ -27,25 +27,6 @@ constexpr char kHeader[] =
     "# proto-file: tuning/proto/store.proto\n"
     "# proto-message: optrail.proto.TunedConfigs\n\n";
 
-template <typename Entry>
-std::string Describe(const Entry& entry) {
-  const EntryKey key = EntryKeyOf(entry);
-  std::string text = absl::StrCat(entry.shape(), ", threads ", entry.threads(),
-                                  ", ", CacheModeName(entry.cache_mode()));
-  const std::string& backend = std::get<3>(key);
-  if (!backend.empty()) absl::StrAppend(&text, ", ", backend);
-  if (entry.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
-    absl::StrAppend(&text, ", ", LaunchModeName(entry.launch_mode()));
-  }
-  if (!entry.objective().empty()) {
-    absl::StrAppend(&text, ", for ", entry.objective());
-  }
-  if (entry.devices() > 1) {
-    absl::StrAppend(&text, ", ", entry.devices(), " devices");
-  }
-  return text;
-}
-
 // Names become parts of paths, so nothing else may be in them.
 bool IsOperatorName(absl::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
@@ -125,6 +106,7 @@ absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
                        proto::TunedConfig* tuned) {
   OPTRAIL_ASSIGN_OR_RETURN(*tuned->mutable_config(),
                            CanonicalConfig(place, tuned->config()));
+  ShortenEntry(tuned);
   OPTRAIL_RETURN_IF_ERROR(NormaliseKey(place, tuned));
   return NormaliseBackend(place, device, tuned->mutable_backend());
 }
@@ -427,23 +409,6 @@ absl::Status AddToOverlay(absl::string_view overlay_directory,
 
 }  // namespace
 
-EntryKey EntryKeyOf(const proto::TunedConfig& tuned) {
-  return {tuned.shape(),   tuned.threads(),     tuned.cache_mode(),
-          tuned.backend(), tuned.launch_mode(), tuned.objective(),
-          tuned.devices()};
-}
-
-EntryKey EntryKeyOf(const proto::BestBackend& best) {
-  return {best.shape(),       best.threads(),   best.cache_mode(), "",
-          best.launch_mode(), best.objective(), best.devices()};
-}
-
-std::string EntryText(const proto::TunedConfig& tuned) {
-  return Describe(tuned);
-}
-
-std::string EntryText(const proto::BestBackend& best) { return Describe(best); }
-
 absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(
     absl::string_view text, absl::string_view path,
     std::vector<std::string>* mended) {
@@ -563,8 +528,14 @@ absl::StatusOr<std::vector<std::string>> MendStore(
                            ReadOverlayFiles(overlay_directory));
   std::move(overlay.begin(), overlay.end(), std::back_inserter(files));
   std::vector<std::string> mended, written;
-  for (const StoreFile& file : files) {
-    if (file.mended.empty()) continue;
+  for (StoreFile& file : files) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
+                             ReadRegularFile(file.path));
+    if (text == FormatTunedConfigs(file.configs)) continue;
+    if (file.mended.empty()) {
+      file.mended.push_back(
+          absl::StrCat(file.path, ": written in its short form"));
+    }
     OPTRAIL_RETURN_IF_ERROR(
         After(written, WriteTunedFile(file.path, file.configs)));
     written.push_back(file.path);

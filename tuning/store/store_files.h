@@ -23,19 +23,9 @@
 #include "tuning/proto/context.pb.h"
 #include "tuning/proto/store.pb.h"
 #include "tuning/store/operator_folders.h"
+#include "tuning/store/tuned_entry.h"
 
 namespace optrail::tuning {
-
-// What makes two entries of a file the same, and their order: shape, threads,
-// cache mode; then backend, launch mode, objective and devices.
-using EntryKey =
-    std::tuple<std::string, int32_t, int, std::string, int, std::string, int>;
-EntryKey EntryKeyOf(const proto::TunedConfig& tuned);
-EntryKey EntryKeyOf(const proto::BestBackend& best);
-
-// The key for people: "m=4/f32, threads 1, hot, openblas, graph".
-std::string EntryText(const proto::TunedConfig& tuned);
-std::string EntryText(const proto::BestBackend& best);
 
 template <typename Value>
 using TunedEntries = std::map<EntryKey, Value>;
@@ -61,9 +51,11 @@ absl::StatusOr<std::vector<proto::TunedConfigs>> ReadOverlay(
 absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
     const OperatorFolders& folders);
 
-// Writes the files anew, checked in and of the overlay, that have two entries
-// of a key, without the earlier one. Returns a line for each that went. What
-// promotes at the same time waits.
+// Rewrites the files, checked in and of the overlay, whose text is not what
+// FormatTunedConfigs prints: of two entries of a key the earlier one goes, and
+// entries of earlier versions get their short form. Returns a line for each
+// removed entry and each file that only became shorter. A promotion at the same
+// time waits.
 absl::StatusOr<std::vector<std::string>> MendStore(
     const OperatorFolders& folders, absl::string_view overlay_directory);
 
