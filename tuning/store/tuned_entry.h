@@ -4,9 +4,8 @@
 // One entry of a file of tuned configs: its key, its text for people, and its
 // short form.
 //
-//   proto::TunedConfig tuned = ...;  // from a session
-//   ShortenEntry(&tuned);
-//   EntryText(tuned);                // "m=4/f32, threads 1, hot"
+//   ShortenEntry(&tuned);  // as a session left it
+//   std::string key = EntryText(tuned);  // "m=4/f32, threads 1, hot"
 //
 // Reading and writing the files is store_files.h's.
 
