@@ -207,26 +207,6 @@ SeriesView ConvertSeries(const tracker::Series& series,
   return result;
 }
 
-Verdict VerdictOf(tracker::Standing standing) {
-  switch (standing) {
-    case tracker::Standing::kNoBaseline:
-      return Verdict::kNoBaseline;
-    case tracker::Standing::kCannotTell:
-      return Verdict::kCannotTell;
-    case tracker::Standing::kUnchanged:
-      return Verdict::kUnchanged;
-    case tracker::Standing::kImproved:
-      return Verdict::kImproved;
-    case tracker::Standing::kProvisional:
-      return Verdict::kProvisional;
-    case tracker::Standing::kRegressed:
-      return Verdict::kRegressed;
-    case tracker::Standing::kFailed:
-      return Verdict::kFailed;
-  }
-  return Verdict::kCannotTell;
-}
-
 void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
   for (const tracker::Change& change : judgement.changes) {
     // Epochs are told by themselves; a return is no news.
@@ -254,7 +234,7 @@ void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
     }
     result.changes.push_back(std::move(point));
   }
-  result.verdict = VerdictOf(judgement.standing);
+  result.verdict = judgement.standing;
   result.verdict_detail = judgement.why;
   result.minimum_detectable_effect = judgement.minimum_detectable_effect;
   if (judgement.decided_by >= 0) {

@@ -97,7 +97,7 @@ Json SeriesJson(const ReportData& data, const SeriesView& series) {
       {"metric", key.metric},
       {"unit", key.unit},
       {"lower_is_better", series.of->direction != proto::HIGHER_IS_BETTER},
-      {"verdict", std::string(VerdictName(series.verdict))},
+      {"verdict", std::string(tracker::VerdictName(series.verdict))},
       {"verdict_detail", series.verdict_detail},
       {"ratio", Optional(series.ratio)},
       {"ratio_low", Optional(series.ratio_low)},
@@ -284,7 +284,7 @@ std::string WriteJsonReport(const ReportData& data) {
   const Overview overview = Summarize(data);
   Json verdicts = Json::object();
   for (const auto& [verdict, count] : overview.verdicts) {
-    verdicts[std::string(VerdictName(verdict))] = count;
+    verdicts[std::string(tracker::VerdictName(verdict))] = count;
   }
   Json commits = Json::array();
   for (const Commit& commit : data.commits) {

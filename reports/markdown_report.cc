@@ -55,8 +55,8 @@ void AppendAttention(const ReportData& data, const Overview& overview,
   for (int i : overview.attention) {
     if (rows++ == max_rows) break;
     const SeriesView& series = data.series[i];
-    absl::StrAppend(out, "| ", InfoOf(series.verdict).sign, " ",
-                    VerdictName(series.verdict), " | ",
+    absl::StrAppend(out, "| ", tracker::InfoOf(series.verdict).sign, " ",
+                    tracker::VerdictName(series.verdict), " | ",
                     EscapeForMarkdown(series.name), " | ",
                     EscapeForMarkdown(data.hardware[series.hardware].id), " | ",
                     Value(series), " | ", Change(series), " | ",
@@ -213,8 +213,9 @@ std::string WriteMarkdownReport(const ReportData& data,
   const Overview overview = Summarize(data);
   std::vector<std::pair<int, std::string>> counts;
   for (const auto& [verdict, count] : overview.verdicts) {
-    counts.emplace_back(VerdictRank(verdict),
-                        absl::StrCat(count, " ", VerdictName(verdict)));
+    counts.emplace_back(
+        tracker::VerdictRank(verdict),
+        absl::StrCat(count, " ", tracker::VerdictName(verdict)));
   }
   std::sort(counts.begin(), counts.end());
   absl::StrAppend(&out, "**", data.series.size(), " series**: ",

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/check.h"
 #include "base/statistics.h"
 
 namespace optrail::reports {
@@ -78,43 +77,6 @@ std::vector<TunedPair> FindPairs(const ReportData& data) {
 
 }  // namespace
 
-const std::vector<VerdictInfo>& Verdicts() {
-  static const auto* const verdicts = new std::vector<VerdictInfo>{
-      {Verdict::kFailed, "failed", "broken", "cross", "✕",
-       "the newest run crashed, timed out or was wrong", false, true},
-      {Verdict::kRegressed, "slower", "worse", "up", "▲",
-       "a confirmed change for the worse", true, true},
-      {Verdict::kMissing, "missing", "broken", "gone", "✕",
-       "the newest run lacks it", false, true},
-      {Verdict::kProvisional, "maybe slower", "unsure", "caret", "?",
-       "looks worse, not confirmed yet", true, true},
-      {Verdict::kCannotTell, "can't tell", "unsure", "question", "?",
-       "too noisy, contended, or too few points", false, false},
-      {Verdict::kImproved, "faster", "better", "down", "▼",
-       "a confirmed change for the better", true, true},
-      {Verdict::kNoBaseline, "no baseline", "neutral", "dot", "=",
-       "too little history to judge", false, false},
-      {Verdict::kUnchanged, "unchanged", "neutral", "bars", "=",
-       "no change beyond what noise allows to see", false, false},
-  };
-  return *verdicts;
-}
-
-int VerdictRank(Verdict verdict) {
-  const std::vector<VerdictInfo>& all = Verdicts();
-  const auto found = std::find_if(
-      all.begin(), all.end(),
-      [&](const VerdictInfo& info) { return info.verdict == verdict; });
-  OPTRAIL_CHECK(found != all.end()) << static_cast<int>(verdict);
-  return static_cast<int>(found - all.begin());
-}
-
-const VerdictInfo& InfoOf(Verdict verdict) {
-  return Verdicts()[VerdictRank(verdict)];
-}
-
-absl::string_view VerdictName(Verdict verdict) { return InfoOf(verdict).name; }
-
 absl::optional<double> NewestValue(const SeriesView& series) {
   for (auto it = series.points().rbegin(); it != series.points().rend(); ++it) {
     if (it->value && std::isfinite(*it->value)) return it->value;
@@ -131,7 +93,7 @@ Overview Summarize(const ReportData& data) {
   for (int i = 0; i < data.series.size(); ++i) {
     const SeriesView& series = data.series[i];
     ++overview.verdicts[series.verdict];
-    if (InfoOf(series.verdict).wants_attention) {
+    if (tracker::InfoOf(series.verdict).wants_attention) {
       overview.attention.push_back(i);
     }
     const auto [it, inserted] = operator_index.emplace(
@@ -145,7 +107,8 @@ Overview Summarize(const ReportData& data) {
     }
     cell.series.push_back(i);
     ++cell.verdicts[series.verdict];
-    if (VerdictRank(series.verdict) < VerdictRank(cell.worst)) {
+    if (tracker::VerdictRank(series.verdict) <
+        tracker::VerdictRank(cell.worst)) {
       cell.worst = series.verdict;
     }
   }
@@ -188,13 +151,13 @@ Overview Summarize(const ReportData& data) {
     const absl::optional<double>& ratio = data.series[i].ratio;
     return ratio && *ratio > 0 ? std::fabs(std::log(*ratio)) : 0;
   };
-  std::stable_sort(overview.attention.begin(), overview.attention.end(),
-                   [&](int a, int b) {
-                     const int rank_a = VerdictRank(data.series[a].verdict);
-                     const int rank_b = VerdictRank(data.series[b].verdict);
-                     if (rank_a != rank_b) return rank_a < rank_b;
-                     return weight(a) > weight(b);
-                   });
+  std::stable_sort(
+      overview.attention.begin(), overview.attention.end(), [&](int a, int b) {
+        const int rank_a = tracker::VerdictRank(data.series[a].verdict);
+        const int rank_b = tracker::VerdictRank(data.series[b].verdict);
+        if (rank_a != rank_b) return rank_a < rank_b;
+        return weight(a) > weight(b);
+      });
   return overview;
 }
 

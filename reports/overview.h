@@ -18,27 +18,6 @@
 
 namespace optrail::reports {
 
-// How a verdict is told, in every format and on the page.
-struct VerdictInfo {
-  Verdict verdict;
-  // "slower", "faster", "unchanged", ... For metrics other than time "slower"
-  // and "faster" read "worse" and "better".
-  absl::string_view name;
-  absl::string_view tone;  // the page's colour and icon
-  absl::string_view icon;
-  absl::string_view sign;  // one character, for Markdown
-  absl::string_view meaning;
-  bool is_change = false;        // the newest level differs from another
-  bool wants_attention = false;  // noise is no news
-};
-
-// Every verdict, worst first: the order in which series ask for attention.
-const std::vector<VerdictInfo>& Verdicts();
-
-absl::string_view VerdictName(Verdict verdict);
-int VerdictRank(Verdict verdict);  // index into Verdicts()
-const VerdictInfo& InfoOf(Verdict verdict);
-
 // Of the newest point that has one.
 absl::optional<double> NewestValue(const SeriesView& series);
 

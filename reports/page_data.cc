@@ -198,7 +198,7 @@ Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
       {"m", series.of->key.metric},
       {"u", series.of->key.unit},
       {"l", series.of->direction == proto::HIGHER_IS_BETTER ? 0 : 1},
-      {"v", VerdictRank(series.verdict)},
+      {"v", tracker::VerdictRank(series.verdict)},
       {"d", series.verdict_detail},
       {"r",
        {Rounded(series.ratio), Rounded(series.ratio_low),
@@ -440,13 +440,13 @@ Json OverviewJson(const Overview& overview, const Limits& limits) {
     }
     Json verdicts = Json::array();
     for (const auto& [verdict, count] : cell.verdicts) {
-      verdicts.push_back({VerdictRank(verdict), count});
+      verdicts.push_back({tracker::VerdictRank(verdict), count});
     }
     cells.push_back({{"o", operator_index.at(cell.operator_name)},
                      {"h", cell.hardware},
                      {"n", cell.series.size()},
                      {"v", std::move(verdicts)},
-                     {"w", VerdictRank(cell.worst)},
+                     {"w", tracker::VerdictRank(cell.worst)},
                      {"c", std::move(at)},
                      {"y", std::move(trend)},
                      {"s", Rounded(cell.tuned_speedup)},
@@ -467,13 +467,14 @@ Json OverviewJson(const Overview& overview, const Limits& limits) {
 // Verdicts are told by their place in this list, worst first.
 Json VerdictsJson() {
   Json verdicts = Json::array();
-  for (const VerdictInfo& info : Verdicts()) {
+  for (const tracker::VerdictInfo& info : tracker::Verdicts()) {
     verdicts.push_back({{"name", std::string(info.name)},
-                        {"tone", std::string(info.tone)},
+                        {"tone", std::string(tracker::ToneName(info.tone))},
                         {"icon", std::string(info.icon)},
                         {"meaning", std::string(info.meaning)},
                         {"change", info.is_change},
-                        {"attention", info.wants_attention}});
+                        {"attention", info.wants_attention},
+                        {"series", info.of_series}});
   }
   return verdicts;
 }

@@ -23,22 +23,14 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "tracker/compare/verdict.h"
 #include "tracker/series/series.h"
 #include "tracker/workload/workload_time.h"
 
 namespace optrail::reports {
 
 // How the newest point of a series stands against its past.
-enum class Verdict {
-  kNoBaseline,   // too little history to judge
-  kUnchanged,    // within the effect that can be detected
-  kImproved,     // a confirmed change for the better
-  kRegressed,    // a confirmed change for the worse
-  kProvisional,  // looks worse, not confirmed yet
-  kCannotTell,   // contended or too noisy
-  kFailed,       // the newest point crashed, timed out or was wrong
-  kMissing,      // the newest run of its suite lacks it
-};
+using tracker::Verdict;
 
 struct Commit {
   std::string id;  // full hash; empty outside a git repository

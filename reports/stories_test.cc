@@ -192,7 +192,7 @@ TEST_F(Stories, WhatIsSlowerThanItsMachineIsARegression) {
   EXPECT_EQ(Changes(), 1) << changes_.dump(1);
   EXPECT_EQ(changes_[0]["benchmark"], "BM_Parse");
   EXPECT_EQ(changes_[0]["state"], "new");
-  EXPECT_EQ(Reported("BM_Parse").verdict, Verdict::kRegressed);
+  EXPECT_EQ(Reported("BM_Parse").verdict, Verdict::kSlower);
   EXPECT_EQ(Reported("BM_Sort").verdict, Verdict::kUnchanged);
 }
 
@@ -200,7 +200,7 @@ TEST_F(Stories, AFrequencyThatDropsForAllIsAlarmingWhereNothingElseTells) {
   Record(30);
   Record(12, AllSlower(1.1));
   EXPECT_EQ(Changes(), 1) << changes_.dump(1);
-  EXPECT_EQ(Reported("BM_Parse").verdict, Verdict::kRegressed);
+  EXPECT_EQ(Reported("BM_Parse").verdict, Verdict::kSlower);
 }
 
 TEST_F(Stories, ABenchmarkThatBecameBimodalIsNotUnchanged) {
@@ -225,8 +225,7 @@ TEST_F(Stories, CreepOfOnePercentAWeekIsSaid) {
   EXPECT_EQ(changes_[0]["benchmark"], "BM_Sort");
   EXPECT_EQ(changes_.size(), 1) << changes_.dump(1);
   const SeriesView series = Reported("BM_Sort");
-  EXPECT_THAT(series.verdict,
-              AnyOf(Verdict::kProvisional, Verdict::kRegressed));
+  EXPECT_THAT(series.verdict, AnyOf(Verdict::kMaybeSlower, Verdict::kSlower));
   EXPECT_EQ(Reported("BM_Hash").verdict, Verdict::kUnchanged);
 }
 
@@ -234,14 +233,14 @@ TEST_F(Stories, AnImprovementRevertedIsARegression) {
   Record(30);
   Record(25, Slower(3, .85));
   EXPECT_EQ(Changes(), 0) << changes_.dump(1);
-  EXPECT_EQ(Reported("BM_Write").verdict, Verdict::kImproved);
+  EXPECT_EQ(Reported("BM_Write").verdict, Verdict::kFaster);
   Record(1);
   EXPECT_EQ(Gate(), 1) << gate_;
   Record(7);
   EXPECT_EQ(Changes(), 1) << changes_.dump(1);
   EXPECT_EQ(changes_[0]["benchmark"], "BM_Write");
   EXPECT_EQ(changes_[0]["first_commit_after"], CommitId(56).substr(0, 12));
-  EXPECT_EQ(Reported("BM_Write").verdict, Verdict::kRegressed);
+  EXPECT_EQ(Reported("BM_Write").verdict, Verdict::kSlower);
 }
 
 TEST_F(Stories, ARegressionAcknowledgedIsTheNormFromThereOn) {
@@ -276,14 +275,14 @@ TEST_F(Stories, ARegressionThatNobodyAnsweredStaysOneForThePageAndChanges) {
   Record(30);
   Record(60, Slower(2, 1.1));
   EXPECT_EQ(Changes(), 1) << changes_.dump(1);
-  EXPECT_EQ(Reported("BM_Parse").verdict, Verdict::kRegressed);
+  EXPECT_EQ(Reported("BM_Parse").verdict, Verdict::kSlower);
   // Half of it was won back, which makes it no better than it was.
   Record(40, Slower(2, 1.05));
   EXPECT_EQ(Changes(), 1) << changes_.dump(1);
-  EXPECT_EQ(Reported("BM_Parse").verdict, Verdict::kRegressed);
+  EXPECT_EQ(Reported("BM_Parse").verdict, Verdict::kSlower);
   Record(40);
   EXPECT_EQ(Changes(), 0) << changes_.dump(1);
-  EXPECT_NE(Reported("BM_Parse").verdict, Verdict::kRegressed);
+  EXPECT_NE(Reported("BM_Parse").verdict, Verdict::kSlower);
 }
 
 TEST_F(Stories, OneThatWasRenamedAndIsSlowerIsFoundUnderItsNewName) {
@@ -298,7 +297,7 @@ TEST_F(Stories, OneThatWasRenamedAndIsSlowerIsFoundUnderItsNewName) {
   EXPECT_EQ(changes_[0]["state"], "renamed, new");
   EXPECT_EQ(changes_[0]["why"], "called BM_Encode before");
   EXPECT_EQ(changes_[0]["last_commit_before"], CommitId(30).substr(0, 12));
-  EXPECT_EQ(Reported("BM_EncodeText").verdict, Verdict::kRegressed);
+  EXPECT_EQ(Reported("BM_EncodeText").verdict, Verdict::kSlower);
   EXPECT_THAT(Reported("BM_Encode").verdict_detail,
               HasSubstr("may be called BM_EncodeText now"));
 }

@@ -10,7 +10,7 @@ function aboutSection() {
              'band spans the processes. Processes, not samples, are the ' +
              'evidence: a level is said to change only when processes say so. ' +
              'Axes of series do not start at zero.'),
-      el('dl', {}, kVerdicts.map((verdict, at) => [
+      el('dl', {}, kVerdicts.map((verdict, at) => !verdict.series ? [] : [
         el('dt', {}, verdictLabel(at)), el('dd', {}, verdict.meaning)])),
       el('p', {}, report.source ? ['Made from ', el('code', {}, report.source),
                                    '. '] : '',

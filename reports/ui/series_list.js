@@ -82,7 +82,9 @@ const seriesList = {
         el('div', {class: 'tools'}, this.search,
            select('verdict', 'Verdict',
                   [['', 'All verdicts'],
-                   ...kVerdicts.map((verdict, v) => [String(v), verdict.name])]),
+                   ...kVerdicts.map((verdict, v) => [String(v), verdict])
+                       .filter(([, verdict]) => verdict.series)
+                       .map(([v, verdict]) => [v, verdict.name])]),
            select('op', 'Operator',
                   [['', 'All operators'], ...operators.map(o => [o, o])]),
            select('hardware', 'Hardware',

@@ -461,7 +461,7 @@ TEST(Compare, RunsMeasuredInTurnAreJudgedAsPairs) {
 TEST(Verdicts, AreByRankAndAllThere) {
   int rank = 0;
   for (const VerdictInfo& info : Verdicts()) {
-    EXPECT_EQ(info.rank, rank++);
+    EXPECT_EQ(VerdictRank(info.verdict), rank++);
     EXPECT_EQ(VerdictName(info.verdict), info.name);
     EXPECT_FALSE(info.meaning.empty());
   }

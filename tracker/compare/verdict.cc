@@ -6,34 +6,84 @@ namespace optrail::tracker {
 namespace {
 
 constexpr VerdictInfo kVerdicts[] = {
-    {Verdict::kWrongResult, "wrong result", 0, true,
-     "worked in most of the baseline; its result is wrong now"},
-    {Verdict::kCrashed, "crashed", 1, true,
-     "worked in most of the baseline; crashed, timed out, ... now"},
-    {Verdict::kMissing, "missing", 2, true, "in the baseline only"},
-    {Verdict::kSlower, "slower", 3, true, "worse, whatever the metric"},
-    {Verdict::kCannotTell, "can't tell", 4, false,
-     "a change that matters is neither found nor excluded"},
-    {Verdict::kRenamed, "renamed", 5, false,
-     "in the candidate, beside a missing one that looks like it"},
-    {Verdict::kNewVersion, "new version", 6, false,
-     "the benchmark changed its meaning; not compared"},
-    {Verdict::kFaster, "faster", 7, false, "better"},
-    {Verdict::kNew, "new", 8, false, "in the candidate only"},
-    {Verdict::kUnchanged, "unchanged", 9, false,
-     "a change for the worse that matters is excluded"},
+    {Verdict::kWrongResult, "wrong result", Tone::kBroken, "cross", "✕", true,
+     false, true, false, "the result is wrong; it was right in the baseline"},
+    {Verdict::kCrashed, "crashed", Tone::kBroken, "cross", "✕", true, false,
+     true, false, "crashed or timed out; it worked in the baseline"},
+    {Verdict::kFailed, "failed", Tone::kBroken, "cross", "✕", true, false, true,
+     true, "the newest run crashed, timed out or was wrong"},
+    {Verdict::kMissing, "missing", Tone::kBroken, "gone", "✕", true, false,
+     true, true, "the baseline has it, the newest run lacks it"},
+    {Verdict::kSlower, "slower", Tone::kWorse, "up", "▲", true, true, true,
+     true, "a confirmed change for the worse"},
+    {Verdict::kSlowerInMostSamples, "slower in most samples", Tone::kUnsure,
+     "up", "△", false, true, true, false,
+     "most samples are slower, the fastest are not"},
+    {Verdict::kMaybeSlower, "maybe slower", Tone::kUnsure, "caret", "?", false,
+     true, true, true, "looks worse, not confirmed yet"},
+    {Verdict::kCannotTell, "can't tell", Tone::kUnsure, "question", "?", false,
+     false, false, true,
+     "inconclusive: too noisy, contended, or too little data"},
+    {Verdict::kRenamed, "renamed", Tone::kNeutral, "dot", "=", false, false,
+     false, false, "new, and it looks like one that is missing"},
+    {Verdict::kNewVersion, "new version", Tone::kNeutral, "dot", "=", false,
+     false, false, false, "the benchmark changed its meaning; not compared"},
+    {Verdict::kFaster, "faster", Tone::kBetter, "down", "▼", false, true, true,
+     true, "a confirmed change for the better"},
+    {Verdict::kNoBaseline, "no baseline", Tone::kNeutral, "dot", "=", false,
+     false, false, true, "too little history for a verdict"},
+    {Verdict::kNew, "new", Tone::kNeutral, "dot", "=", false, false, false,
+     false, "the baseline lacks it"},
+    {Verdict::kUnchanged, "unchanged", Tone::kNeutral, "bars", "=", false,
+     false, false, true, "a change for the worse that matters is excluded"},
 };
 
 }  // namespace
 
+absl::string_view ToneName(Tone tone) {
+  switch (tone) {
+    case Tone::kBroken:
+      return "broken";
+    case Tone::kWorse:
+      return "worse";
+    case Tone::kUnsure:
+      return "unsure";
+    case Tone::kBetter:
+      return "better";
+    case Tone::kNeutral:
+      return "neutral";
+  }
+  return "";
+}
+
+absl::string_view ToneColor(Tone tone) {
+  switch (tone) {
+    case Tone::kBroken:
+    case Tone::kWorse:
+      return "#b23c00";
+    case Tone::kUnsure:
+      return "#6a6f75";
+    case Tone::kBetter:
+    case Tone::kNeutral:
+      return "#2a7d2e";
+  }
+  return "";
+}
+
 absl::Span<const VerdictInfo> Verdicts() { return kVerdicts; }
 
-const VerdictInfo& InfoOf(Verdict verdict) {
+int VerdictRank(Verdict verdict) {
+  int rank = 0;
   for (const VerdictInfo& info : kVerdicts) {
-    if (info.verdict == verdict) return info;
+    if (info.verdict == verdict) return rank;
+    ++rank;
   }
   OPTRAIL_CHECK(false) << "no such verdict";
-  return kVerdicts[0];
+  return rank;
+}
+
+const VerdictInfo& InfoOf(Verdict verdict) {
+  return kVerdicts[VerdictRank(verdict)];
 }
 
 }  // namespace optrail::tracker

@@ -1,8 +1,9 @@
 #ifndef OPTRAIL_TRACKER_COMPARE_VERDICT_H_
 #define OPTRAIL_TRACKER_COMPARE_VERDICT_H_
 
-// What can be said of a benchmark on two sides, as data: text, Markdown, JSON
-// and pages take names and ranks from here.
+// The one table of verdicts: of a benchmark on two sides, and of the newest
+// point of a series. Text, Markdown, JSON and the page take names, sentences,
+// tones and ranks from here.
 //
 //   out << InfoOf(row.verdict).name;
 //
@@ -16,28 +17,45 @@ namespace optrail::tracker {
 enum class Verdict {
   kUnchanged,
   kSlower,
+  kSlowerInMostSamples,  // the fastest sample does not show it
+  kMaybeSlower,          // of a series: not confirmed yet
   kFaster,
   kCannotTell,
+  kNoBaseline,
   kMissing,
   kNew,
   kRenamed,
   kNewVersion,
+  kFailed,  // of a series: its newest point has no value
   kCrashed,
   kWrongResult,
 };
 
+// How much a verdict should worry its reader; the page's colour.
+enum class Tone { kBroken, kWorse, kUnsure, kBetter, kNeutral };
+absl::string_view ToneName(Tone tone);  // "broken", ...: the page's class
+// For what has no style sheet: "#b23c00".
+absl::string_view ToneColor(Tone tone);
+
 struct VerdictInfo {
   Verdict verdict;
-  absl::string_view name;  // "slower", "can't tell", ...
-  // Most severe first, from 0; of verdicts of the same action this decides
-  // which is shown first.
-  int rank;
-  bool worse;  // a reason to stop a change
+  // "slower", "can't tell", ...; also the value in JSON and CSV. For metrics
+  // other than time "slower" and "faster" read "worse" and "better".
+  absl::string_view name;
+  Tone tone;
+  absl::string_view icon;  // of the page
+  absl::string_view sign;  // one character, for Markdown
+  bool worse;              // a reason to stop a change
+  bool is_change;          // the newest level differs from another
+  bool wants_attention;    // noise is no news
+  bool of_series;          // a series may have it
   absl::string_view meaning;
 };
 
-// By rank.
+// Most severe first; of verdicts of the same action this decides which is shown
+// first.
 absl::Span<const VerdictInfo> Verdicts();
+int VerdictRank(Verdict verdict);  // index into Verdicts()
 const VerdictInfo& InfoOf(Verdict verdict);
 inline absl::string_view VerdictName(Verdict verdict) {
   return InfoOf(verdict).name;

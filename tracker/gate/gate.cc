@@ -696,7 +696,7 @@ void Conclude(GateReport* report) {
                    [](const GateRow& a, const GateRow& b) {
                      const auto key = [](const GateRow& row) {
                        return std::make_tuple(Rank(row),
-                                              InfoOf(row.row.verdict).rank,
+                                              VerdictRank(row.row.verdict),
                                               -row.row.worse_by);
                      };
                      return key(a) < key(b);

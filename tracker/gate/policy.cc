@@ -127,6 +127,8 @@ void FillDefaults(proto::Policy* policy) {
   policy->set_on_crashed(fill(policy->on_crashed(), proto::FAIL));
   policy->set_on_new(fill(policy->on_new(), proto::IGNORE));
   policy->set_on_renamed(fill(policy->on_renamed(), proto::WARN));
+  policy->set_on_slower_in_most_samples(
+      fill(policy->on_slower_in_most_samples(), proto::WARN));
   policy->set_on_new_version(fill(policy->on_new_version(), proto::WARN));
   policy->set_on_cannot_tell(fill(policy->on_cannot_tell(), proto::FAIL));
   policy->set_on_other_settings(fill(policy->on_other_settings(), proto::WARN));
@@ -319,6 +321,8 @@ proto::Action Policy::ActionFor(Verdict verdict, const RuleView& rule) const {
       return proto::IGNORE;
     case Verdict::kSlower:
       return rule.action;
+    case Verdict::kSlowerInMostSamples:
+      return milder(proto_.on_slower_in_most_samples());
     case Verdict::kCannotTell:
       return milder(proto_.on_cannot_tell());
     case Verdict::kMissing:
@@ -332,6 +336,10 @@ proto::Action Policy::ActionFor(Verdict verdict, const RuleView& rule) const {
     case Verdict::kCrashed:
     case Verdict::kWrongResult:
       return milder(proto_.on_crashed());
+    case Verdict::kFailed:
+    case Verdict::kMaybeSlower:
+    case Verdict::kNoBaseline:
+      break;  // of series alone
   }
   return proto::IGNORE;
 }

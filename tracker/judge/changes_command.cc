@@ -137,8 +137,8 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   std::vector<Change> changes;
   int not_judged = 0;
   for (Judgement& judgement : JudgeAll(series, book, judge)) {
-    not_judged += judgement.standing == Standing::kNoBaseline ||
-                  judgement.standing == Standing::kCannotTell;
+    not_judged += judgement.standing == Verdict::kNoBaseline ||
+                  judgement.standing == Verdict::kCannotTell;
     for (Change& change : judgement.changes) {
       if (change.kind == ChangeKind::kReturn ||
           std::abs(change.worse_by) < options.min_effect ||

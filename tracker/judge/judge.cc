@@ -256,7 +256,7 @@ class Case {
     }
   }
 
-  void Say(Standing standing, std::string why, int decided_by = -1) {
+  void Say(Verdict standing, std::string why, int decided_by = -1) {
     result_.standing = standing;
     result_.why = std::move(why);
     result_.decided_by = decided_by;
@@ -286,7 +286,7 @@ class Case {
           newest.outcome == proto::OUTCOME_UNSPECIFIED
               ? std::string("nothing was measured")
               : std::string(tuning::OutcomeName(newest.outcome));
-      return Say(contended ? Standing::kCannotTell : Standing::kFailed,
+      return Say(contended ? Verdict::kCannotTell : Verdict::kFailed,
                  absl::StrCat(outcome, newest.detail.empty() ? "" : ": ",
                               newest.detail));
     }
@@ -294,7 +294,7 @@ class Case {
     const int begin = result_.epoch_begins.back();
     const int known = static_cast<int>(ValuesOf(series_, begin, size()).size());
     if (known < 2) {
-      return Say(Standing::kNoBaseline,
+      return Say(Verdict::kNoBaseline,
                  begin == 0
                      ? "the first point"
                      : absl::StrCat("the first point of a new epoch: ",
@@ -303,7 +303,7 @@ class Case {
     if (DecideByChanges(begin)) return;
     if (known < OnlineDetector::kFewestPoints) {
       return Say(
-          Standing::kCannotTell,
+          Verdict::kCannotTell,
           absl::StrCat(known, begin == 0 ? " points" : " points of a new epoch",
                        " so far; ", OnlineDetector::kFewestPoints,
                        " are needed"));
@@ -311,11 +311,11 @@ class Case {
     if (DecideByCreep()) return;
     if (result_.minimum_detectable_effect > kBlind * options_.min_effect) {
       return Say(
-          Standing::kCannotTell,
+          Verdict::kCannotTell,
           absl::StrCat("noise hides what is smaller than ",
                        FormatShortPercent(*result_.minimum_detectable_effect)));
     }
-    Say(Standing::kUnchanged, "");
+    Say(Verdict::kUnchanged, "");
   }
 
   std::string SinceText(const Change& change) const {
@@ -328,7 +328,7 @@ class Case {
     for (int k = static_cast<int>(result_.changes.size()) - 1; k >= 0; --k) {
       const Change& change = result_.changes[k];
       if (!change.IsAlert() || change.worse_by < options_.min_effect) continue;
-      Say(Standing::kRegressed, SinceText(change), k);
+      Say(Verdict::kSlower, SinceText(change), k);
       return true;
     }
     return false;
@@ -351,20 +351,19 @@ class Case {
       // A suspected improvement is no news yet.
       if (provisional && !worse) continue;
       if (change.kind == ChangeKind::kMachine) {
-        Say(Standing::kUnchanged, absl::StrCat("the machine: ", change.cause),
+        Say(Verdict::kUnchanged, absl::StrCat("the machine: ", change.cause),
             k);
         return true;
       }
       const std::string since =
           absl::StrCat(provisional ? "suspected " : "", SinceText(change));
       if (worse && change.opinion.state != ChangeState::kNew) {
-        Say(Standing::kUnchanged,
+        Say(Verdict::kUnchanged,
             absl::StrCat(ChangeStateName(change.opinion.state), ": ",
                          change.opinion.reason, "; ", since),
             k);
       } else {
-        Say(provisional ? Standing::kProvisional : Standing::kImproved, since,
-            k);
+        Say(provisional ? Verdict::kMaybeSlower : Verdict::kFaster, since, k);
       }
       return true;
     }
@@ -386,7 +385,7 @@ class Case {
                          });
     const int k = static_cast<int>(place - result_.changes.begin());
     const bool is_new = creep.opinion.state == ChangeState::kNew;
-    Say(is_new ? Standing::kProvisional : Standing::kUnchanged,
+    Say(is_new ? Verdict::kMaybeSlower : Verdict::kUnchanged,
         absl::StrFormat("creeps: %s over %d points, with no step%s",
                         FormatChange(creep.change.relative_change),
                         size() - result_.baseline_begin,
@@ -422,16 +421,16 @@ void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
   // Until it has a level of its own to be judged by, or an answer.
   const bool alert =
       renamed.IsAlert() && renamed.worse_by >= options.min_effect;
-  if (judgement.standing == Standing::kRegressed || renamed.undone ||
+  if (judgement.standing == Verdict::kSlower || renamed.undone ||
       !to.points.back().value ||
       (!alert &&
        (judgement.decided_by >= 0 || points > options.recent_points))) {
     return;
   }
   const bool answered = renamed.opinion.state != ChangeState::kNew;
-  judgement.standing = alert                  ? Standing::kRegressed
-                       : renamed.worse_by < 0 ? Standing::kImproved
-                                              : Standing::kUnchanged;
+  judgement.standing = alert                  ? Verdict::kSlower
+                       : renamed.worse_by < 0 ? Verdict::kFaster
+                                              : Verdict::kUnchanged;
   judgement.why = absl::StrCat(
       answered ? absl::StrCat(ChangeStateName(renamed.opinion.state), ": ",
                               renamed.opinion.reason, "; ")

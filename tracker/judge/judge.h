@@ -8,7 +8,7 @@
 //
 //   const TriageBook book(loaded.records, now_unix_ns);
 //   const Judgement judgement = JudgeSeries(series, book);
-//   if (judgement.standing == Standing::kRegressed) Alert(judgement.why);
+//   if (judgement.standing == Verdict::kSlower) Alert(judgement.why);
 //   for (int i = judgement.baseline_begin; i < series.points.size(); ++i) {
 //     if (judgement.weights[i] > 0) AddToWindow(series.points[i]);
 //   }
@@ -25,6 +25,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "tracker/compare/verdict.h"
 #include "tracker/detect/detect.h"
 #include "tracker/series/series.h"
 #include "tracker/triage/triage.h"
@@ -75,17 +76,6 @@ struct Change {
 // "new", "acknowledged", "provisional, new", "undone", "new epoch", ...
 std::string ChangeText(const Change& change);
 
-// Where the newest point of a series stands.
-enum class Standing {
-  kNoBaseline,   // nothing to compare with yet
-  kCannotTell,   // too few points, contended, or too noisy
-  kUnchanged,    // a change would have been seen
-  kImproved,     // a confirmed change for the better
-  kProvisional,  // looks worse, not confirmed yet
-  kRegressed,    // a confirmed change for the worse that nobody has answered
-  kFailed,       // the newest point crashed, timed out or was wrong
-};
-
 struct Judgement {
   // Ascending by place.
   std::vector<Change> changes;
@@ -101,7 +91,8 @@ struct Judgement {
   // the square of the distance.
   std::vector<double> weights;
 
-  Standing standing = Standing::kNoBaseline;
+  // Where the newest point of the series stands.
+  Verdict standing = Verdict::kNoBaseline;
   std::string why;  // one line
   // The change that decided the standing: an index into `changes`, or -1.
   int decided_by = -1;

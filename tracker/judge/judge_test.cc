@@ -76,7 +76,7 @@ TEST_F(JudgeTest, ANewChangeForTheWorseIsARegressionAndTheNorm) {
   Measure(40, 100);
   Measure(20, 110);
   const Judgement judgement = Judge();
-  EXPECT_EQ(judgement.standing, Standing::kRegressed);
+  EXPECT_EQ(judgement.standing, Verdict::kSlower);
   ASSERT_THAT(judgement.changes, SizeIs(1));
   EXPECT_TRUE(judgement.changes[0].IsAlert());
   EXPECT_EQ(judgement.decided_by, 0);
@@ -86,15 +86,15 @@ TEST_F(JudgeTest, ANewChangeForTheWorseIsARegressionAndTheNorm) {
 TEST_F(JudgeTest, ARegressionThatNobodyAnsweredStaysForEver) {
   Measure(40, 100);
   Measure(200, 110);
-  EXPECT_EQ(Judge().standing, Standing::kRegressed);
+  EXPECT_EQ(Judge().standing, Verdict::kSlower);
   EXPECT_EQ(Judge().why, "since 200 points");
   // Another compiler is no answer.
   Measure(30, 105, [](proto::Run& run) {
     run.mutable_toolchain()->set_compiler("g++ 13");
   });
-  EXPECT_EQ(Judge().standing, Standing::kRegressed);
+  EXPECT_EQ(Judge().standing, Verdict::kSlower);
   Say(proto::ACKNOWLEDGE, 40);
-  EXPECT_EQ(Judge().standing, Standing::kUnchanged);
+  EXPECT_EQ(Judge().standing, Verdict::kUnchanged);
 }
 
 // The report shows standings, `changes` counts alerts.
@@ -120,7 +120,7 @@ TEST_F(JudgeTest, WhatIsAnAlertIsARegressionAndNothingElseIs) {
       alerts +=
           change.IsAlert() && change.worse_by >= JudgeOptions().min_effect;
     }
-    EXPECT_EQ(judgement.standing == Standing::kRegressed, alerts > 0) << story;
+    EXPECT_EQ(judgement.standing == Verdict::kSlower, alerts > 0) << story;
   }
 }
 
@@ -132,14 +132,14 @@ TEST_F(JudgeTest, WhatIsAnsweredIsNoRegression) {
     records_.clear();
     Say(kind, 40, kind == proto::EXPECT ? .12 : 0);
     const Judgement judgement = Judge();
-    EXPECT_EQ(judgement.standing, Standing::kUnchanged) << kind;
+    EXPECT_EQ(judgement.standing, Verdict::kUnchanged) << kind;
     EXPECT_THAT(judgement.why, HasSubstr("because"));
     ASSERT_THAT(judgement.changes, SizeIs(1));
     EXPECT_FALSE(judgement.changes[0].IsAlert());
   }
   records_.clear();
   Say(proto::EXPECT, 40, .02);
-  EXPECT_EQ(Judge().standing, Standing::kRegressed);
+  EXPECT_EQ(Judge().standing, Verdict::kSlower);
 }
 
 TEST_F(JudgeTest, AnAcknowledgementIsABaselineBeforeItsChangeIsFound) {
@@ -157,7 +157,7 @@ TEST_F(JudgeTest, LevelsOfTwoEpochsDoNotCompare) {
     run.mutable_toolchain()->set_compiler("g++ 13");
   });
   const Judgement judgement = Judge();
-  EXPECT_NE(judgement.standing, Standing::kRegressed);
+  EXPECT_NE(judgement.standing, Verdict::kSlower);
   ASSERT_THAT(judgement.changes, SizeIs(1));
   EXPECT_EQ(judgement.changes[0].kind, ChangeKind::kEpoch);
   EXPECT_NEAR(judgement.changes[0].change.relative_change, .1, .02);
@@ -174,7 +174,7 @@ TEST_F(JudgeTest, ARegressionThatWasFixedIsNoAlert) {
   ASSERT_THAT(judgement.changes, SizeIs(2));
   EXPECT_TRUE(judgement.changes[0].undone);
   EXPECT_FALSE(judgement.changes[0].IsAlert());
-  EXPECT_NE(judgement.standing, Standing::kRegressed);
+  EXPECT_NE(judgement.standing, Verdict::kSlower);
 }
 
 TEST_F(JudgeTest, AnImprovementThatIsLostIsAnAlert) {
@@ -184,29 +184,29 @@ TEST_F(JudgeTest, AnImprovementThatIsLostIsAnAlert) {
   const Judgement judgement = Judge();
   ASSERT_THAT(judgement.changes, SizeIs(2));
   EXPECT_TRUE(judgement.changes[1].IsAlert());
-  EXPECT_EQ(judgement.standing, Standing::kRegressed);
+  EXPECT_EQ(judgement.standing, Verdict::kSlower);
 }
 
 TEST_F(JudgeTest, WhatCannotBeJudgedIsNeverUnchanged) {
   Measure(1, 100);
-  EXPECT_EQ(Judge().standing, Standing::kNoBaseline);
+  EXPECT_EQ(Judge().standing, Verdict::kNoBaseline);
   while (runs_.size() < OnlineDetector::kFewestPoints - 1) {
     Measure(1, 100);
-    EXPECT_EQ(Judge().standing, Standing::kCannotTell) << runs_.size();
+    EXPECT_EQ(Judge().standing, Verdict::kCannotTell) << runs_.size();
   }
   Measure(30, 100);
-  EXPECT_EQ(Judge().standing, Standing::kUnchanged);
+  EXPECT_EQ(Judge().standing, Verdict::kUnchanged);
   Measure(3, 100, [](proto::Run& run) {
     run.mutable_toolchain()->set_compiler("g++ 13");
   });
-  EXPECT_EQ(Judge().standing, Standing::kCannotTell);
+  EXPECT_EQ(Judge().standing, Verdict::kCannotTell);
   EXPECT_THAT(Judge().why, HasSubstr("3 points of a new epoch"));
 }
 
 TEST_F(JudgeTest, NoiseThatHidesChangesIsSaid) {
   for (int i = 0; i < 60; ++i) Measure(1, 100 * std::exp(.1 * rng_.Gaussian()));
   const Judgement judgement = Judge();
-  EXPECT_EQ(judgement.standing, Standing::kCannotTell);
+  EXPECT_EQ(judgement.standing, Verdict::kCannotTell);
   EXPECT_THAT(judgement.why, HasSubstr("noise hides"));
 }
 
@@ -217,7 +217,7 @@ TEST_F(JudgeTest, TheNewestPointThatFailedIsSaid) {
     run.mutable_results(0)->set_outcome(proto::CRASHED);
     run.mutable_results(0)->set_detail("signal 11");
   });
-  EXPECT_EQ(Judge().standing, Standing::kFailed);
+  EXPECT_EQ(Judge().standing, Verdict::kFailed);
   EXPECT_EQ(Judge().why, "CRASHED: signal 11");
   EXPECT_EQ(Judge().weights.back(), 0);
 }
@@ -251,7 +251,7 @@ TEST_F(JudgeTest, HigherMayBeBetter) {
   ASSERT_THAT(series_, SizeIs(2));
   const TriageBook book(records_, 0);
   for (const Judgement& judgement : JudgeAll(series_, book)) {
-    EXPECT_EQ(judgement.standing, Standing::kRegressed);
+    EXPECT_EQ(judgement.standing, Verdict::kSlower);
     EXPECT_NEAR(judgement.changes[0].worse_by, .25, .02);
   }
 }

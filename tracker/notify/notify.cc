@@ -35,12 +35,12 @@ std::vector<Annotation> AnnotationsOf(const GateReport& report) {
 std::string Badge(const std::string& label, const GateReport& report) {
   switch (report.exit_code) {
     case 0:
-      return BadgeSvg(label, "fine", "#2a7d2e");
+      return BadgeSvg(label, "fine", ToneColor(Tone::kNeutral));
     case 1:
       return BadgeSvg(label, absl::StrCat(report.CountRed(), " worse"),
-                      "#b23c00");
+                      ToneColor(Tone::kWorse));
     default:
-      return BadgeSvg(label, "can't tell", "#6a6f75");
+      return BadgeSvg(label, "can't tell", ToneColor(Tone::kUnsure));
   }
 }
 
