@@ -11,9 +11,10 @@
 ABSL_FLAG(std::string, csv, "",
           "File of series, plain or .gz, with the columns id, t and value.");
 ABSL_FLAG(optrail::tracker::DetectMode, mode,
-          optrail::tracker::DetectMode::kOffline,
+          optrail::tracker::DetectMode::kAuto,
           "offline: the best segmentation of the whole series; online: what "
-          "would have been said as the points came in.");
+          "would have been said as the points came in, as `changes` does; "
+          "auto: online for what `history export` wrote, else offline.");
 
 namespace optrail::cli {
 

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -196,6 +199,93 @@ absl::StatusOr<std::string> Gunzip(const std::string& compressed,
   return text;
 }
 
+constexpr size_t kNoColumn = static_cast<size_t>(-1);
+
+struct Columns {
+  size_t id, t, value;
+  // Of an export; else kNoColumn.
+  size_t epoch = kNoColumn, commit = kNoColumn;
+};
+
+absl::StatusOr<size_t> ColumnOf(const std::vector<absl::string_view>& header,
+                                absl::string_view column,
+                                const RecordReader& reader) {
+  const auto is_column = [&](absl::string_view field) {
+    return absl::StripAsciiWhitespace(field) == column;
+  };
+  const auto found = std::find_if(header.begin(), header.end(), is_column);
+  if (found == header.end()) {
+    return reader.ErrorHere(absl::StrCat(
+        "no column \"", column, "\" in the header ",
+        Quoted(absl::StrJoin(header, ",")), "; expected id, t and value"));
+  }
+  if (std::count_if(header.begin(), header.end(), is_column) > 1) {
+    return reader.ErrorHere(
+        absl::StrCat("the column \"", column, "\" comes twice"));
+  }
+  return static_cast<size_t>(found - header.begin());
+}
+
+absl::StatusOr<Columns> ColumnsOf(const std::vector<absl::string_view>& header,
+                                  const RecordReader& reader) {
+  Columns columns;
+  OPTRAIL_ASSIGN_OR_RETURN(columns.id, ColumnOf(header, "id", reader));
+  OPTRAIL_ASSIGN_OR_RETURN(columns.t, ColumnOf(header, "t", reader));
+  OPTRAIL_ASSIGN_OR_RETURN(columns.value, ColumnOf(header, "value", reader));
+  const bool is_export = std::all_of(
+      std::begin(kExportColumns), std::end(kExportColumns),
+      [&](absl::string_view column) {
+        return std::find(header.begin(), header.end(), column) != header.end();
+      });
+  if (!is_export) return columns;
+  OPTRAIL_ASSIGN_OR_RETURN(columns.epoch, ColumnOf(header, "epoch", reader));
+  OPTRAIL_ASSIGN_OR_RETURN(columns.commit, ColumnOf(header, "commit", reader));
+  return columns;
+}
+
+// A count that an export wrote.
+absl::StatusOr<int> ParseCount(absl::string_view field,
+                               absl::string_view column,
+                               const RecordReader& reader) {
+  int count;
+  if (!absl::SimpleAtoi(field, &count) || count < 0) {
+    return reader.ErrorHere(
+        absl::StrCat(column, " ", Quoted(field),
+                     " is no count: expected what `history export` writes"));
+  }
+  return count;
+}
+
+absl::Status AddRow(const Columns& columns,
+                    const std::vector<absl::string_view>& fields,
+                    const RecordReader& reader, CsvSeries& one) {
+  const bool is_export = columns.epoch != kNoColumn;
+  OPTRAIL_ASSIGN_OR_RETURN(const double t,
+                           ParseFinite(fields[columns.t], "t", reader));
+  double value = std::numeric_limits<double>::quiet_NaN();
+  if (!is_export || !fields[columns.value].empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        value, ParseFinite(fields[columns.value], "value", reader));
+  }
+  if (!one.t.empty() && !(t > one.t.back())) {
+    return reader.ErrorHere(absl::StrCat(
+        "t ", t, t == one.t.back() ? " comes twice" : " comes after ",
+        t == one.t.back() ? "" : absl::StrCat(one.t.back()), " in series ",
+        Quoted(one.id), "; sort each series by t, one row per t"));
+  }
+  if (is_export) {
+    OPTRAIL_RETURN_IF_ERROR(
+        ParseCount(fields[columns.t], "t", reader).status());
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const int epoch, ParseCount(fields[columns.epoch], "epoch", reader));
+    one.epochs.push_back(epoch);
+    one.commits.emplace_back(fields[columns.commit]);
+  }
+  one.t.push_back(t);
+  one.values.push_back(value);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<CsvSeries>> ParseSeriesCsv(absl::string_view text,
@@ -207,24 +297,7 @@ absl::StatusOr<std::vector<CsvSeries>> ParseSeriesCsv(absl::string_view text,
     return absl::InvalidArgumentError(absl::StrCat(
         name, ": empty; expected a header with the columns id, t and value"));
   }
-  constexpr absl::string_view kColumns[] = {"id", "t", "value"};
-  size_t columns[3];
-  for (int c = 0; c < 3; ++c) {
-    const auto is_column = [&](absl::string_view field) {
-      return absl::StripAsciiWhitespace(field) == kColumns[c];
-    };
-    const auto found = std::find_if(fields.begin(), fields.end(), is_column);
-    if (found == fields.end()) {
-      return reader.ErrorHere(absl::StrCat(
-          "no column \"", kColumns[c], "\" in the header ",
-          Quoted(absl::StrJoin(fields, ",")), "; expected id, t and value"));
-    }
-    if (std::count_if(fields.begin(), fields.end(), is_column) > 1) {
-      return reader.ErrorHere(
-          absl::StrCat("the column \"", kColumns[c], "\" comes twice"));
-    }
-    columns[c] = found - fields.begin();
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(const Columns columns, ColumnsOf(fields, reader));
   const size_t num_columns = fields.size();
 
   std::vector<CsvSeries> series;
@@ -237,11 +310,7 @@ absl::StatusOr<std::vector<CsvSeries>> ParseSeriesCsv(absl::string_view text,
       return reader.ErrorHere(absl::StrCat(
           fields.size(), " fields where the header has ", num_columns));
     }
-    const absl::string_view id = fields[columns[0]];
-    OPTRAIL_ASSIGN_OR_RETURN(const double t,
-                             ParseFinite(fields[columns[1]], "t", reader));
-    OPTRAIL_ASSIGN_OR_RETURN(const double value,
-                             ParseFinite(fields[columns[2]], "value", reader));
+    const absl::string_view id = fields[columns.id];
     // Mostly the series of the row before.
     if (series.empty() || series[current].id != id) {
       const auto [place, is_new] =
@@ -252,15 +321,7 @@ absl::StatusOr<std::vector<CsvSeries>> ParseSeriesCsv(absl::string_view text,
       }
       current = place->second;
     }
-    CsvSeries& one = series[current];
-    if (!one.t.empty() && !(t > one.t.back())) {
-      return reader.ErrorHere(absl::StrCat(
-          "t ", t, t == one.t.back() ? " comes twice" : " comes after ",
-          t == one.t.back() ? "" : absl::StrCat(one.t.back()), " in series ",
-          Quoted(id), "; sort each series by t, one row per t"));
-    }
-    one.t.push_back(t);
-    one.values.push_back(value);
+    OPTRAIL_RETURN_IF_ERROR(AddRow(columns, fields, reader, series[current]));
   }
   return series;
 }

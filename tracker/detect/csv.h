@@ -13,6 +13,10 @@
 // `value` is a finite number. Rows of different series may be interleaved.
 // What is wrong is an error that names file, line and field; nothing is guessed
 // or left out.
+//
+// What `optrail history export` wrote is told by its columns (kExportColumns).
+// There `t` is the point's place in its series, whose other places have no
+// value; `value` may be empty; `epoch` says which points compare.
 
 #include <string>
 #include <vector>
@@ -25,8 +29,18 @@ namespace optrail::tracker {
 struct CsvSeries {
   std::string id;
   std::vector<double> t;
-  std::vector<double> values;
+  std::vector<double> values;  // NaN where an export has none
+  // Of an export one per value: which epoch of the series it belongs to, and
+  // the commit. Else empty.
+  std::vector<int> epochs;
+  std::vector<std::string> commits;
+
+  bool is_export() const { return !epochs.empty(); }
 };
+
+// Beside id, t and value.
+inline constexpr absl::string_view kExportColumns[] = {
+    "outcome", "commit", "position", "started_utc", "epoch"};
 
 // Series in the order of their first rows. `name` stands for the file in
 // errors.

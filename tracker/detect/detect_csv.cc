@@ -1,9 +1,12 @@
 #include "tracker/detect/detect_csv.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "base/parallel_for.h"
 #include "base/status_macros.h"
 #include "base/table.h"
@@ -16,17 +19,78 @@ namespace {
 // Work is handed out in pieces that are large beside the handing out.
 constexpr int64_t kSeriesPerPiece = 16;
 
-DetectedSeries DetectOne(const CsvSeries& series, DetectMode mode) {
-  DetectedSeries detected;
-  if (mode == DetectMode::kOffline) {
-    detected.changes = DetectOffline(series.values);
-    return detected;
+// Whether a row from `begin` on has a value.
+bool HasValues(const CsvSeries& series, int begin) {
+  return std::any_of(series.values.begin() + begin, series.values.end(),
+                     [](double value) { return std::isfinite(value); });
+}
+
+// From places of a stretch that begins with row `begin` to rows of the file.
+template <typename RowOf>
+void PlaceInRows(const RowOf& row_of, ChangePoint& change) {
+  change.index = row_of(change.index);
+  change.earliest = row_of(change.earliest);
+  change.latest = row_of(change.latest);
+}
+
+std::vector<ChangePoint> OfflineOfRows(const CsvSeries& series, int begin,
+                                       int end) {
+  std::vector<ChangePoint> changes = DetectOffline(
+      absl::MakeConstSpan(series.values).subspan(begin, end - begin));
+  for (ChangePoint& change : changes) {
+    PlaceInRows([begin](int place) { return begin + place; }, change);
   }
-  OnlineResult online = DetectOnline(series.values);
-  detected.changes = std::move(online.confirmed);
-  if (online.provisional) {
-    detected.changes.push_back(*online.provisional);
-    detected.last_is_provisional = true;
+  return changes;
+}
+
+// The rows [begin, end), by the detector of tracker/judge.
+OnlineResult OnlineOfRows(const CsvSeries& series, int begin, int end) {
+  OnlineDetector detector;
+  for (int row = begin; row < end; ++row) {
+    // Places that an export leaves out have no value.
+    if (series.is_export() && row > begin) {
+      detector.Skip(static_cast<int64_t>(series.t[row] - series.t[row - 1]) -
+                    1);
+    }
+    detector.Append(series.values[row]);
+  }
+  OnlineResult result = {detector.confirmed(), detector.returns(),
+                         detector.provisional()};
+  const auto row_of = [&](int place) {
+    if (!series.is_export()) return begin + place;
+    const auto at =
+        std::lower_bound(series.t.begin() + begin, series.t.begin() + end - 1,
+                         series.t[begin] + place);
+    return static_cast<int>(at - series.t.begin());
+  };
+  for (ChangePoint& change : result.confirmed) PlaceInRows(row_of, change);
+  if (result.provisional) PlaceInRows(row_of, *result.provisional);
+  return result;
+}
+
+DetectedSeries DetectOne(const CsvSeries& series, DetectMode mode) {
+  const bool online = mode == DetectMode::kOnline ||
+                      (mode == DetectMode::kAuto && series.is_export());
+  DetectedSeries detected;
+  const int size = static_cast<int>(series.values.size());
+  for (int begin = 0, end; begin < size; begin = end) {
+    // Levels of two epochs don't compare.
+    end = series.is_export() ? begin + 1 : size;
+    while (end < size && series.epochs[end] == series.epochs[begin]) ++end;
+    std::vector<ChangePoint> changes;
+    if (online) {
+      OnlineResult result = OnlineOfRows(series, begin, end);
+      changes = std::move(result.confirmed);
+      // A mark in a past epoch will never be confirmed.
+      if (result.provisional && !HasValues(series, end)) {
+        changes.push_back(*result.provisional);
+        detected.last_is_provisional = true;
+      }
+    } else {
+      changes = OfflineOfRows(series, begin, end);
+    }
+    detected.changes.insert(detected.changes.end(), changes.begin(),
+                            changes.end());
   }
   return detected;
 }
@@ -46,6 +110,11 @@ void WriteJson(const std::vector<CsvSeries>& series,
                  change.index, change.confidence, change.relative_change);
       if (detected[i].last_is_provisional && k + 1 == changes.size()) {
         out << ",\"provisional\":true";
+      }
+      if (series[i].is_export()) {
+        out << ",\"t\":" << static_cast<int64_t>(series[i].t[change.index])
+            << ",\"commit\":" << QuoteForJson(series[i].commits[change.index])
+            << ",\"epoch\":" << series[i].epochs[change.index];
       }
       out << "}";
     }
@@ -100,19 +169,29 @@ Table MakeTable(const std::vector<CsvSeries>& series,
 
 bool AbslParseFlag(absl::string_view text, DetectMode* mode,
                    std::string* error) {
-  if (text == "offline") {
+  if (text == "auto") {
+    *mode = DetectMode::kAuto;
+  } else if (text == "offline") {
     *mode = DetectMode::kOffline;
   } else if (text == "online") {
     *mode = DetectMode::kOnline;
   } else {
-    *error = absl::StrCat("\"", text, "\" is not one of offline, online");
+    *error = absl::StrCat("\"", text, "\" is not one of auto, offline, online");
     return false;
   }
   return true;
 }
 
 std::string AbslUnparseFlag(DetectMode mode) {
-  return mode == DetectMode::kOffline ? "offline" : "online";
+  switch (mode) {
+    case DetectMode::kAuto:
+      return "auto";
+    case DetectMode::kOffline:
+      return "offline";
+    case DetectMode::kOnline:
+      return "online";
+  }
+  return "unknown";
 }
 
 std::vector<DetectedSeries> DetectAll(const std::vector<CsvSeries>& series,

@@ -15,8 +15,9 @@
 //    {"id":"b","change_points":[]}]
 //
 // `index` counts the series' points from 0. In online mode a change that is not
-// confirmed yet has one more member, "provisional":true. The other formats are
-// tables with one row per change and more columns.
+// confirmed yet has one more member, "provisional":true. In what `history
+// export` wrote a change also has the `t`, `commit` and `epoch` of its row. The
+// other formats are tables with one row per change and more columns.
 
 #include <ostream>
 #include <string>
@@ -29,15 +30,20 @@
 
 namespace optrail::tracker {
 
-enum class DetectMode { kOffline, kOnline };
-// For flags of that type: offline, online.
+enum class DetectMode {
+  // Of an export what `optrail changes` finds, of anything else kOffline.
+  kAuto,
+  kOffline,
+  kOnline,
+};
+// For flags of that type: auto, offline, online.
 bool AbslParseFlag(absl::string_view text, DetectMode* mode,
                    std::string* error);
 std::string AbslUnparseFlag(DetectMode mode);
 
 struct DetectCsvOptions {
   std::string csv;
-  DetectMode mode = DetectMode::kOffline;
+  DetectMode mode = DetectMode::kAuto;
   std::string format = "json";  // or table, csv, markdown
   int num_threads = 0;          // 0: one per core
 };

@@ -11,7 +11,7 @@
 
 ABSL_FLAG(std::string, csv, "", "CSV file with the columns id, t and value");
 ABSL_FLAG(optrail::tracker::DetectMode, mode,
-          optrail::tracker::DetectMode::kOffline, "offline or online");
+          optrail::tracker::DetectMode::kAuto, "auto, offline or online");
 ABSL_FLAG(std::string, format, "json", "json, table, csv or markdown");
 ABSL_FLAG(int, threads, 0, "0: one per core");
 

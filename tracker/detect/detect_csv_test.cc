@@ -1,5 +1,7 @@
 #include "tracker/detect/detect_csv.h"
 
+#include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <string>
 
@@ -10,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tracker/detect/evaluation/synthetic.h"
+#include "tracker/detect/online.h"
 
 namespace optrail::tracker {
 namespace {
@@ -71,6 +74,72 @@ TEST_F(DetectCsvTest, TellsProvisionalFromConfirmedOnline) {
   EXPECT_FALSE(changes[0].contains("provisional"));
   EXPECT_EQ(changes[1]["index"], 150);
   EXPECT_EQ(changes[1]["provisional"], true);
+}
+
+// As `history export` writes it; a value of NaN is left out, and the epoch
+// changes where `epochs` says so.
+std::string Export(const std::vector<double>& values,
+                   const std::vector<int>& epoch_begins = {}) {
+  std::string text =
+      "id,t,value,low,high,processes,outcome,unit,commit,position,started_utc,"
+      "epoch,config\n";
+  for (size_t t = 0; t < values.size(); ++t) {
+    if (std::isnan(values[t])) continue;
+    const auto epoch =
+        std::upper_bound(epoch_begins.begin(), epoch_begins.end(), t) -
+        epoch_begins.begin();
+    absl::StrAppendFormat(&text, "x,%d,%.17g,,,1,OK,ns,c%d,%d,now,%d,\n", t,
+                          values[t], t, t, epoch);
+  }
+  return text;
+}
+
+TEST_F(DetectCsvTest, OfAnExportSaysWhatTheJudgesDetectorSays) {
+  // +25% at 57 of 60 and +10% at 25, where four points have no value.
+  auto values =
+      SyntheticSeries(NoiseKind::kNormal, 60, {{25, 1.1}, {57, 1.25}}, 1);
+  for (const int lost : {0, 1, 30, 41}) values[lost] = NAN;
+  options_.csv = JoinPath(::testing::TempDir(), "export.csv");
+  ASSERT_TRUE(WriteFileAtomically(options_.csv, Export(values)).ok());
+  ASSERT_TRUE(DetectCsv(options_, out_).ok());
+  const nlohmann::json changes =
+      nlohmann::json::parse(out_.str())[0]["change_points"];
+  const OnlineResult expected = DetectOnline(values);
+  ASSERT_EQ(changes.size(), expected.confirmed.size() + 1);
+  EXPECT_EQ(changes[0]["t"], 25);
+  EXPECT_EQ(changes[0]["index"], 23) << "rows are counted";
+  EXPECT_EQ(changes[0]["commit"], "c25");
+  EXPECT_EQ(changes.back()["t"], 57);
+  EXPECT_EQ(changes.back()["provisional"], true);
+  EXPECT_NEAR(changes.back()["relative_change"].get<double>(),
+              expected.provisional->relative_change, 1e-6);
+}
+
+TEST_F(DetectCsvTest, LevelsOfTwoEpochsOfAnExportDoNotCompare) {
+  const auto values = SyntheticSeries(NoiseKind::kNormal, 90, {{45, 1.5}}, 3);
+  options_.csv = JoinPath(::testing::TempDir(), "epochs.csv");
+  ASSERT_TRUE(WriteFileAtomically(options_.csv, Export(values, {45})).ok());
+  for (const DetectMode mode :
+       {DetectMode::kAuto, DetectMode::kOffline, DetectMode::kOnline}) {
+    options_.mode = mode;
+    out_.str("");
+    ASSERT_TRUE(DetectCsv(options_, out_).ok());
+    EXPECT_THAT(nlohmann::json::parse(out_.str())[0]["change_points"],
+                IsEmpty());
+  }
+}
+
+TEST_F(DetectCsvTest, RefusesADamagedExport) {
+  for (const char* row :
+       {"x,1.5,1,,,1,OK,ns,c,0,now,0,", "x,-1,1,,,1,OK,ns,c,0,now,0,",
+        "x,99999999999,1,,,1,OK,ns,c,0,now,0,",
+        "x,1,1,,,1,OK,ns,c,0,now,one,"}) {
+    EXPECT_FALSE(ParseSeriesCsv(Export({}) + row, "export.csv").ok()) << row;
+  }
+  // A point without a value, as --failed_points writes it.
+  EXPECT_TRUE(ParseSeriesCsv(Export({}) + "x,1,,,,0,CRASHED,ns,c,0,now,0,",
+                             "export.csv")
+                  .ok());
 }
 
 TEST_F(DetectCsvTest, PrintsTables) {

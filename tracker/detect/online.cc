@@ -249,6 +249,7 @@ OnlineUpdate OnlineDetector::Append(double value) {
   OnlineUpdate update;
   const int64_t index = size_++;
   if (!std::isfinite(value)) return update;
+  ++values_;
   if (window_.size() == kLookBackPoints) window_.erase(window_.begin());
   window_.push_back({index, value});
 
@@ -260,7 +261,7 @@ OnlineUpdate OnlineDetector::Append(double value) {
       update.withdrawn = update.confirmed.empty();
     }
   }
-  if (size_ % kPointsPerLook == 0) Look(update);
+  if (values_ % kPointsPerLook == 0) Look(update);
   if (!provisional_) {
     provisional_ = Suspect();
     update.marked = provisional_.has_value();
@@ -328,7 +329,8 @@ void OnlineDetector::Look(OnlineUpdate& update) {
   std::vector<Sighting> sightings;
   absl::optional<ChangePoint> suspect;  // the newest that is not settled
   for (const ChangePoint& found : analysis.changes) {
-    const bool from_the_beginning = window_[0].index == 0;
+    const bool from_the_beginning =
+        values_ == static_cast<int64_t>(window_.size());
     if (found.index < (from_the_beginning ? kLeastBeginning : kLeastHistory)) {
       continue;
     }

@@ -52,8 +52,11 @@ class OnlineDetector {
   static constexpr int kFewestPoints = 20;
 
   // Takes the next value of the series, in about 5 us. NaN and infinity keep
-  // their place in the count and have no say.
+  // their place in the count and have no say, and looks don't count them.
   OnlineUpdate Append(double value);
+
+  // The same as so many NaN.
+  void Skip(int64_t points) { size_ += points; }
 
   // Values appended so far.
   int64_t size() const { return size_; }
@@ -128,6 +131,7 @@ class OnlineDetector {
   int PointsOfLevel() const;
 
   int64_t size_ = 0;
+  int64_t values_ = 0;  // of them finite
   std::vector<Point> window_;
   Regime regime_;
   std::vector<Sighting> sightings_;

@@ -164,7 +164,8 @@ class Case {
                 return a.change.index < b.change.index;
               });
     // A mark in a past epoch will never be confirmed.
-    if (detector.provisional() && EndOf(epoch) == size()) {
+    if (detector.provisional() &&
+        ValuesOf(series_, EndOf(epoch), size()).empty()) {
       add(*detector.provisional(), ChangeKind::kProvisional);
     }
     for (size_t k = first; k < result_.changes.size(); ++k) {
