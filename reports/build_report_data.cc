@@ -8,20 +8,13 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
-#include "base/pareto.h"
-#include "reports/schedule_view.h"
-#include "tracker/convergence/convergence.h"
-#include "tracker/convergence/findings.h"
+#include "reports/session_view.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
-#include "tuning/proto/stop_reason.h"
-#include "tuning/session/objective.h"
 
 namespace optrail::reports {
 namespace {
@@ -31,18 +24,6 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 template <typename T>
 absl::optional<T> If(bool present, T value) {
   return present ? absl::optional<T>(value) : absl::nullopt;
-}
-
-Commit ConvertCommit(const proto::Commit& commit) {
-  Commit result;
-  result.id = commit.id();
-  result.branch = commit.branch();
-  result.subject = commit.subject();
-  result.position = If<int64_t>(commit.has_first_parent_position(),
-                                commit.first_parent_position());
-  result.unix_ns = commit.commit_unix_ns();
-  result.dirty = commit.dirty();
-  return result;
 }
 
 // The hardware of a report, in order of their ids.
@@ -292,163 +273,7 @@ void JudgeMissing(const tracker::Series& series,
                    renamed_to.empty() ? "" : " now");
 }
 
-// What the convergence analysis says of each session, in one line: the first
-// evidence and the first remedy.
-void AddFindings(const std::vector<proto::Session>& sessions,
-                 std::vector<TuningSession>& converted) {
-  std::vector<tracker::SessionAnalysis> analyses;
-  for (const proto::Session& session : sessions) {
-    analyses.push_back(tracker::AnalyzeSession(session));
-  }
-  std::map<std::string, std::vector<std::string>> lines;
-  for (const tracker::Finding& finding : tracker::FindFaults(analyses)) {
-    std::string line = absl::StrReplaceAll(
-        tracker::FindingKindName(finding.kind), {{"_", " "}});
-    if (!finding.evidence.empty()) {
-      absl::StrAppend(&line, ": ", finding.evidence.front());
-    }
-    if (!finding.remedies.empty()) {
-      absl::StrAppend(&line, ". Remedy: ", finding.remedies.front().text);
-    }
-    for (const std::string& id : finding.session_ids) {
-      lines[id].push_back(line);
-    }
-  }
-  for (TuningSession& session : converted) {
-    session.findings = std::move(lines[session.id]);
-  }
-}
-
 }  // namespace
-
-namespace {
-
-// Trials whose values are all known and that no other beats.
-std::vector<int> FrontOf(const TuningSession& session) {
-  std::vector<int> known, front;
-  std::vector<std::vector<double>> costs;
-  for (size_t i = 0; i < session.trials.size(); ++i) {
-    const Trial& trial = session.trials[i];
-    if (trial.outcome != "OK" || trial.values.empty()) continue;
-    if (!std::all_of(trial.values.begin(), trial.values.end(),
-                     [](double value) { return std::isfinite(value); })) {
-      continue;
-    }
-    known.push_back(static_cast<int>(i));
-    costs.push_back(trial.values);
-    for (size_t k = 0; k < session.objectives.size(); ++k) {
-      if (!session.objectives[k].lower_is_better) costs.back()[k] *= -1;
-    }
-  }
-  for (const int i : ParetoFront(costs)) front.push_back(known[i]);
-  const bool rises = session.objectives[0].lower_is_better;
-  std::stable_sort(front.begin(), front.end(), [&](int a, int b) {
-    const double x = session.trials[a].values[0];
-    const double y = session.trials[b].values[0];
-    return rises ? x < y : x > y;
-  });
-  return front;
-}
-
-}  // namespace
-
-TuningSession ConvertSession(const proto::Session& session, int hardware) {
-  TuningSession result;
-  result.id = session.session_id();
-  result.operator_name = session.task().operator_name();
-  result.task = tuning::TaskText(session.task());
-  result.hardware = hardware;
-  result.strategy = session.strategy();
-  result.seed = session.seed();
-  result.stop_reason = tuning::StopReasonName(session.stop_reason());
-  result.started_unix_ns = session.started_unix_ns();
-  result.elapsed_ns = session.elapsed_ns();
-  result.valid_config_count = If<int64_t>(session.has_valid_config_count(),
-                                          session.valid_config_count());
-  result.commit = ConvertCommit(session.commit());
-  result.warm_start_trial_count = session.warm_start_trial_count();
-
-  const std::vector<proto::Objective> objectives =
-      tuning::ObjectivesOf(session);
-  const bool is_time = objectives.size() == 1 &&
-                       objectives[0].metric() == tuning::kTimeMetric &&
-                       objectives[0].unit() == tuning::TimeObjective().unit();
-  for (const proto::Objective& objective : objectives) {
-    if (is_time) break;
-    Objective& converted = result.objectives.emplace_back();
-    converted.metric = objective.metric();
-    converted.unit = objective.unit();
-    converted.lower_is_better =
-        objective.direction() != proto::HIGHER_IS_BETTER;
-    converted.limit = If<double>(objective.has_limit(), objective.limit());
-  }
-
-  // Levels in their natural order: numbers by size, then words by name.
-  struct Order {
-    bool operator()(const std::string& a, const std::string& b) const {
-      int64_t x, y;
-      const bool a_is_number = absl::SimpleAtoi(a, &x);
-      const bool b_is_number = absl::SimpleAtoi(b, &y);
-      if (a_is_number != b_is_number) return a_is_number;
-      if (a_is_number && x != y) return x < y;
-      return a < b;
-    }
-  };
-  std::map<std::string, std::map<std::string, int, Order>> levels;
-  for (const proto::Trial& trial : session.trials()) {
-    for (const proto::KnobValue& value : trial.config().set()) {
-      levels[value.knob()][tuning::CanonicalText(value)] = 0;
-    }
-  }
-  std::map<std::string, int> knob_index;
-  for (auto& [name, values] : levels) {
-    Knob knob;
-    knob.name = name;
-    for (auto& [text, index] : values) {
-      index = static_cast<int>(knob.levels.size());
-      knob.levels.push_back(text);
-    }
-    knob_index[name] = static_cast<int>(result.knobs.size());
-    result.knobs.push_back(std::move(knob));
-  }
-
-  for (const proto::Trial& trial : session.trials()) {
-    Trial converted;
-    converted.outcome = tuning::OutcomeName(trial.outcome());
-    converted.time_ns = trial.has_time_ns() ? trial.time_ns() : kNaN;
-    converted.detail = trial.detail();
-    converted.elapsed_ns = trial.elapsed_ns();
-    if (!is_time) {
-      for (const auto& value : tuning::ValuesOf(objectives, trial)) {
-        converted.values.push_back(value.value_or(kNaN));
-      }
-    }
-    converted.levels.assign(result.knobs.size(), -1);
-    for (const proto::KnobValue& value : trial.config().set()) {
-      converted.levels[knob_index[value.knob()]] =
-          levels[value.knob()][tuning::CanonicalText(value)];
-    }
-    result.trials.push_back(std::move(converted));
-  }
-
-  if (result.objectives.size() > 1) result.front = FrontOf(result);
-
-  const std::string winner =
-      session.has_winner() ? tuning::CanonicalText(session.winner()) : "";
-  for (const proto::Finalist& finalist : session.finalists()) {
-    Finalist converted;
-    converted.config = tuning::CanonicalText(finalist.config());
-    converted.first_time_ns = finalist.first_time_ns();
-    converted.verified_time_ns =
-        finalist.has_time_ns() ? finalist.time_ns() : kNaN;
-    converted.outcome = tuning::OutcomeName(finalist.outcome());
-    converted.is_default = finalist.is_default();
-    converted.is_winner = session.has_winner() && converted.config == winner;
-    result.finalists.push_back(std::move(converted));
-  }
-  result.schedule = ViewOfSchedule(session, result);
-  return result;
-}
 
 std::vector<std::string> NewestOfWorkloads(
     const std::vector<proto::Run>& runs) {
@@ -532,20 +357,10 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
     }
   }
 
-  std::vector<const proto::Session*> ordered;
-  for (const proto::Session& session : sessions) ordered.push_back(&session);
-  std::stable_sort(ordered.begin(), ordered.end(),
-                   [](const proto::Session* a, const proto::Session* b) {
-                     if (a->started_unix_ns() != b->started_unix_ns()) {
-                       return a->started_unix_ns() > b->started_unix_ns();
-                     }
-                     return a->session_id() < b->session_id();
-                   });
-  for (const proto::Session* session : ordered) {
-    data.sessions.push_back(
-        ConvertSession(*session, hardware.IndexOf(session->hardware().id())));
+  data.sessions = ConvertSessions(sessions);
+  for (TuningSession& session : data.sessions) {
+    session.hardware = hardware.IndexOf(session.of.header.hardware().id());
   }
-  AddFindings(sessions, data.sessions);
   return data;
 }
 

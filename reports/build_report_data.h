@@ -55,9 +55,6 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
                            const std::vector<proto::Session>& sessions,
                            const BuildOptions& options);
 
-// One session by itself. `hardware` is its index in the report.
-TuningSession ConvertSession(const proto::Session& session, int hardware);
-
 }  // namespace optrail::reports
 
 #endif  // OPTRAIL_REPORTS_BUILD_REPORT_DATA_H_

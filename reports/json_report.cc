@@ -1,6 +1,7 @@
 #include "reports/json_report.h"
 
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "absl/types/optional.h"
@@ -8,11 +9,14 @@
 #include "reports/inert_json.h"
 #include "reports/knob_effects.h"
 #include "reports/overview.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/proto/stop_reason.h"
 
 namespace optrail::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using tracker::SessionAnalysis;
 
 template <typename T>
 Json Optional(const absl::optional<T>& value) {
@@ -109,18 +113,23 @@ Json SeriesJson(const ReportData& data, const SeriesView& series) {
       {"points", PointsJson(series)}};
 }
 
-Json TrialsJson(const TuningSession& session) {
+Json TrialsJson(const SessionAnalysis& session) {
   Json trials = Json::array();
-  for (const Trial& trial : session.trials) {
-    trials.push_back({{"config", ConfigText(session, trial)},
-                      {"outcome", trial.outcome},
-                      {"time_ns", Number(trial.time_ns)},
-                      {"elapsed_ns", trial.elapsed_ns},
-                      {"detail", trial.detail}});
-    for (size_t i = 0; i < trial.values.size(); ++i) {
-      trials.back()["values"][session.objectives[i].metric] =
-          Number(trial.values[i]);
+  for (const tracker::TrialPoint& trial : session.trials) {
+    Json row = {{"config", trial.config_text},
+                {"outcome", std::string(tuning::OutcomeName(trial.outcome))}};
+    if (session.is_time()) {
+      row["time_ns"] = Optional(trial.values[0]);
+    } else {
+      row["time_ns"] = nullptr;
+      for (size_t k = 0; k < session.objectives.size(); ++k) {
+        row["values"][session.objectives[k].metric()] =
+            Optional(trial.values[k]);
+      }
     }
+    row["elapsed_ns"] = trial.elapsed_ns;
+    row["detail"] = trial.detail;
+    trials.push_back(std::move(row));
   }
   return trials;
 }
@@ -159,70 +168,114 @@ Json ScheduleJson(const absl::optional<ScheduleView>& view) {
           {"winner", {{"loops", view->loops}, {"decisions", decisions}}}};
 }
 
-Json SessionJson(const ReportData& data, const TuningSession& session) {
-  const Convergence convergence = Converge(session);
+Json FinalistsJson(const SessionAnalysis& session) {
   Json finalists = Json::array();
-  for (const Finalist& finalist : session.finalists) {
+  for (const tracker::FinalistPoint& finalist : session.finalists) {
+    const bool is_time = session.is_time();
     finalists.push_back(
-        {{"config", finalist.config},
-         {"first_time_ns", Number(finalist.first_time_ns)},
-         {"verified_time_ns", Number(finalist.verified_time_ns)},
-         {"outcome", finalist.outcome},
+        {{"config", finalist.config_text},
+         {"first_time_ns",
+          is_time ? Optional(finalist.first_value) : Json(nullptr)},
+         {"verified_time_ns",
+          is_time ? Optional(finalist.verified_value) : Json(nullptr)},
+         {"first_value", Optional(finalist.first_value)},
+         {"verified_value", Optional(finalist.verified_value)},
+         {"outcome", std::string(tuning::OutcomeName(finalist.outcome))},
          {"is_default", finalist.is_default},
          {"is_winner", finalist.is_winner}});
   }
+  return finalists;
+}
+
+// Levels are told in ns of time, or in the unit of the first metric.
+Json KnobsJson(const TuningSession& session) {
+  const std::string unit = session.of.is_time() ? "_ns" : "";
   Json knobs = Json::array();
   for (const KnobEffect& effect : KnobEffects(session)) {
     const Knob& knob = session.knobs[effect.knob];
     Json levels = Json::array();
-    for (const LevelTimes& at : effect.levels) {
+    for (const LevelValues& at : effect.levels) {
       levels.push_back({{"level", knob.levels[at.level]},
                         {"trials", at.count},
-                        {"min_ns", at.min_ns},
-                        {"lower_quartile_ns", at.lower_quartile_ns},
-                        {"median_ns", at.median_ns},
-                        {"upper_quartile_ns", at.upper_quartile_ns},
-                        {"max_ns", at.max_ns}});
+                        {"min" + unit, at.min},
+                        {"lower_quartile" + unit, at.lower_quartile},
+                        {"median" + unit, at.median},
+                        {"upper_quartile" + unit, at.upper_quartile},
+                        {"max" + unit, at.max}});
     }
     knobs.push_back({{"knob", knob.name},
                      {"estimated_importance", Optional(effect.importance)},
                      {"levels", std::move(levels)}});
   }
-  Json outcomes = Json::object();
-  for (const auto& [name, count] : convergence.outcomes) {
-    outcomes[name] = count;
-  }
+  return knobs;
+}
+
+// Empty where time alone was optimised.
+Json ObjectivesJson(const SessionAnalysis& session) {
   Json objectives = Json::array();
-  for (const Objective& objective : session.objectives) {
-    objectives.push_back({{"metric", objective.metric},
-                          {"unit", objective.unit},
-                          {"lower_is_better", objective.lower_is_better},
-                          {"limit", Optional(objective.limit)}});
+  if (session.is_time()) return objectives;
+  for (const proto::Objective& objective : session.objectives) {
+    objectives.push_back(
+        {{"metric", objective.metric()},
+         {"unit", objective.unit()},
+         {"lower_is_better", objective.direction() != proto::HIGHER_IS_BETTER},
+         {"limit",
+          objective.has_limit() ? Json(objective.limit()) : Json(nullptr)}});
   }
-  return {{"id", session.id},
-          {"objectives", std::move(objectives)},
-          {"front_trials", session.front},
-          {"operator", session.operator_name},
-          {"task", session.task},
+  return objectives;
+}
+
+// null of a session without one.
+Json ProofJson(const proto::Session& session) {
+  if (!session.has_proof()) return nullptr;
+  const proto::Proof& proof = session.proof();
+  return {{"metric", proof.metric()},
+          {"gain", Number(proof.gain())},
+          {"gain_low", Number(proof.gain_low())},
+          {"gain_high", Number(proof.gain_high())},
+          {"confidence", Number(proof.confidence())},
+          {"rounds", proof.rounds()},
+          {"claimed", proof.claimed()},
+          {"text", tuning::ProofText(proof)}};
+}
+
+Json SessionJson(const ReportData& data, const TuningSession& session) {
+  const SessionAnalysis& of = session.of;
+  return {{"id", of.id()},
+          {"objectives", ObjectivesJson(of)},
+          {"front_trials", of.front},
+          {"operator", of.header.task().operator_name()},
+          {"task", of.task_text},
           {"hardware", data.hardware[session.hardware].id},
-          {"strategy", session.strategy},
-          {"seed", session.seed},
-          {"stop_reason", session.stop_reason},
-          {"started_unix_ns", session.started_unix_ns},
-          {"elapsed_ns", session.elapsed_ns},
-          {"valid_config_count", Optional(session.valid_config_count)},
+          {"strategy", of.header.strategy()},
+          {"seed", of.header.seed()},
+          {"stop_reason",
+           std::string(tuning::StopReasonName(of.header.stop_reason()))},
+          {"started_unix_ns", of.header.started_unix_ns()},
+          {"elapsed_ns", of.header.elapsed_ns()},
+          {"valid_config_count", of.header.has_valid_config_count()
+                                     ? Json(of.header.valid_config_count())
+                                     : Json(nullptr)},
           {"commit", CommitJson(session.commit)},
-          {"verified_speedup", Optional(VerifiedSpeedup(session))},
-          {"winners_curse", Optional(WinnersCurse(session))},
-          {"best_ns", Optional(convergence.best_ns)},
-          {"trials_to_95_percent", Optional(convergence.trials_to_95_percent)},
-          {"trials_to_99_percent", Optional(convergence.trials_to_99_percent)},
-          {"outcomes", std::move(outcomes)},
+          {"winner", of.header.has_winner()
+                         ? Json(tuning::CanonicalText(of.header.winner()))
+                         : Json(nullptr)},
+          {"proof", ProofJson(of.header)},
+          {"verified_speedup", Optional(of.speedup_over_default)},
+          {"winners_curse", Optional(of.winners_curse)},
+          {"metric", of.metric()},
+          {"unit", of.unit()},
+          {"best_value", Optional(of.best_value())},
+          {"best_ns", of.is_time() ? Optional(of.best_value()) : Json(nullptr)},
+          {"warm_start_trials", of.warm_start_trials},
+          {"trials_to_95_percent", Optional(of.trials_to_95_percent)},
+          {"trials_to_99_percent", Optional(of.trials_to_99_percent)},
+          {"outcomes", of.trials_by_outcome},
           {"findings", session.findings},
-          {"finalists", std::move(finalists)},
-          {"knobs", std::move(knobs)},
+          {"finalists", FinalistsJson(of)},
+          {"knobs", KnobsJson(session)},
           {"schedule", ScheduleJson(session.schedule)},
-          {"trials", TrialsJson(session)}};
+          {"trials", TrialsJson(of)}};
 }
 
 Json WorkloadJson(const ReportData& data, const WorkloadView& workload) {

@@ -4,16 +4,10 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/statistics.h"
 
 namespace optrail::reports {
 namespace {
-
-bool HasTime(const Trial& trial) {
-  return trial.outcome == "OK" && std::isfinite(trial.time_ns) &&
-         trial.time_ns > 0;
-}
 
 absl::optional<double> EpsilonSquared(
     const std::vector<std::vector<double>>& groups) {
@@ -23,7 +17,7 @@ absl::optional<double> EpsilonSquared(
   for (const std::vector<double>& group : groups) {
     if (!group.empty()) ++k;
     n += group.size();
-    for (double time : group) sum += std::log(time);
+    for (double value : group) sum += std::log(value);
   }
   if (k < 2 || n - k < 2) return absl::nullopt;
   const double mean = sum / n;
@@ -32,11 +26,11 @@ absl::optional<double> EpsilonSquared(
   for (const std::vector<double>& group : groups) {
     if (group.empty()) continue;
     double group_sum = 0;
-    for (double time : group) group_sum += std::log(time);
+    for (double value : group) group_sum += std::log(value);
     const double group_mean = group_sum / group.size();
     between += group.size() * (group_mean - mean) * (group_mean - mean);
-    for (double time : group) {
-      within += (std::log(time) - group_mean) * (std::log(time) - group_mean);
+    for (double value : group) {
+      within += (std::log(value) - group_mean) * (std::log(value) - group_mean);
     }
   }
   const double total = between + within;
@@ -49,18 +43,19 @@ absl::optional<double> EpsilonSquared(
 std::vector<KnobEffect> KnobEffects(const TuningSession& session) {
   std::vector<KnobEffect> effects;
   for (int k = 0; k < session.knobs.size(); ++k) {
-    std::vector<std::vector<double>> times(session.knobs[k].levels.size());
-    for (const Trial& trial : session.trials) {
-      if (!HasTime(trial) || k >= trial.levels.size()) continue;
-      const int level = trial.levels[k];
-      if (level < 0 || level >= times.size()) continue;
-      times[level].push_back(trial.time_ns);
+    std::vector<std::vector<double>> values(session.knobs[k].levels.size());
+    for (size_t i = 0; i < session.levels.size(); ++i) {
+      const tracker::TrialPoint& trial = session.of.trials[i];
+      const int level = session.levels[i][k];
+      // What has a cost has a value of the first objective.
+      if (!trial.cost || level < 0 || !(trial.values[0] > 0)) continue;
+      values[level].push_back(*trial.values[0]);
     }
     KnobEffect effect;
     effect.knob = k;
-    effect.importance = EpsilonSquared(times);
-    for (int level = 0; level < times.size(); ++level) {
-      std::vector<double>& at = times[level];
+    effect.importance = EpsilonSquared(values);
+    for (int level = 0; level < values.size(); ++level) {
+      std::vector<double>& at = values[level];
       if (at.empty()) continue;
       std::sort(at.begin(), at.end());
       effect.levels.push_back({level, static_cast<int>(at.size()), at.front(),
@@ -75,63 +70,6 @@ std::vector<KnobEffect> KnobEffects(const TuningSession& session) {
                             b.importance.value_or(-1);
                    });
   return effects;
-}
-
-Convergence Converge(const TuningSession& session) {
-  Convergence result;
-  for (int i = 0; i < session.trials.size(); ++i) {
-    const Trial& trial = session.trials[i];
-    ++result.outcomes[trial.outcome];
-    if (!HasTime(trial)) continue;
-    if (!result.best_ns || trial.time_ns < *result.best_ns) {
-      result.best_ns = trial.time_ns;
-      result.improvements.push_back({i, trial.time_ns});
-    }
-  }
-  for (const Improvement& step : result.improvements) {
-    if (!result.trials_to_95_percent &&
-        *result.best_ns >= 0.95 * step.time_ns) {
-      result.trials_to_95_percent = step.trial + 1;
-    }
-    if (!result.trials_to_99_percent &&
-        *result.best_ns >= 0.99 * step.time_ns) {
-      result.trials_to_99_percent = step.trial + 1;
-    }
-  }
-  return result;
-}
-
-absl::optional<double> WinnersCurse(const TuningSession& session) {
-  for (const Finalist& finalist : session.finalists) {
-    if (finalist.is_winner && finalist.first_time_ns > 0 &&
-        std::isfinite(finalist.verified_time_ns)) {
-      return finalist.verified_time_ns / finalist.first_time_ns - 1;
-    }
-  }
-  return absl::nullopt;
-}
-
-absl::optional<double> VerifiedSpeedup(const TuningSession& session) {
-  absl::optional<double> winner;
-  absl::optional<double> fallback;
-  for (const Finalist& finalist : session.finalists) {
-    if (!(finalist.verified_time_ns > 0)) continue;
-    if (finalist.is_winner) winner = finalist.verified_time_ns;
-    if (finalist.is_default) fallback = finalist.verified_time_ns;
-  }
-  if (!winner || !fallback) return absl::nullopt;
-  return *fallback / *winner;
-}
-
-std::string ConfigText(const TuningSession& session, const Trial& trial) {
-  std::string text;
-  for (size_t k = 0; k < session.knobs.size() && k < trial.levels.size(); ++k) {
-    const int level = trial.levels[k];
-    if (level < 0 || level >= session.knobs[k].levels.size()) continue;
-    absl::StrAppend(&text, text.empty() ? "" : ",", session.knobs[k].name, "=",
-                    session.knobs[k].levels[level]);
-  }
-  return text;
 }
 
 }  // namespace optrail::reports

@@ -1,7 +1,8 @@
 #include "reports/knob_effects.h"
 
 #include <cmath>
-#include <limits>
+#include <utility>
+#include <vector>
 
 #include "base/random.h"
 #include "gmock/gmock.h"
@@ -9,6 +10,15 @@
 
 namespace optrail::reports {
 namespace {
+
+void AddTrial(absl::optional<double> value, std::vector<int> levels,
+              TuningSession* session) {
+  tracker::TrialPoint trial;
+  trial.values = {value};
+  trial.cost = value;
+  session->of.trials.push_back(std::move(trial));
+  session->levels.push_back(std::move(levels));
+}
 
 // Three knobs: one decides the time, one matters little, one not at all.
 TuningSession MakeSession(int trials) {
@@ -18,14 +28,12 @@ TuningSession MakeSession(int trials) {
                    {"minor", {"a", "b"}}};
   Rng rng(11);
   for (int i = 0; i < trials; ++i) {
-    Trial trial;
-    trial.levels = {static_cast<int>(rng.UniformInt(8)),
-                    static_cast<int>(rng.UniformInt(2)),
-                    static_cast<int>(rng.UniformInt(2))};
-    trial.time_ns = 1000 * (trial.levels[1] == 0 ? 2 : 1) *
-                    (trial.levels[2] == 0 ? 1.1 : 1) *
-                    std::exp(0.02 * rng.Gaussian());
-    session.trials.push_back(trial);
+    const std::vector<int> levels = {static_cast<int>(rng.UniformInt(8)),
+                                     static_cast<int>(rng.UniformInt(2)),
+                                     static_cast<int>(rng.UniformInt(2))};
+    AddTrial(1000 * (levels[1] == 0 ? 2 : 1) * (levels[2] == 0 ? 1.1 : 1) *
+                 std::exp(0.02 * rng.Gaussian()),
+             levels, &session);
   }
   return session;
 }
@@ -49,10 +57,7 @@ TEST(KnobEffectsTest, DoesNotFavourKnobsWithManyLevels) {
     TuningSession session;
     session.knobs = {{"idle", {"1", "2", "3", "4", "5", "6", "7", "8"}}};
     for (int i = 0; i < 24; ++i) {
-      Trial trial;
-      trial.levels = {i % 8};
-      trial.time_ns = std::exp(rng.Gaussian());
-      session.trials.push_back(trial);
+      AddTrial(std::exp(rng.Gaussian()), {i % 8}, &session);
     }
     sum += *KnobEffects(session)[0].importance;
   }
@@ -67,51 +72,19 @@ TEST(KnobEffectsTest, KnowsNoImportanceWithoutEnoughTrials) {
 TEST(KnobEffectsTest, LevelsHoldTheQuartilesOfValidTrialsOnly) {
   TuningSession session;
   session.knobs = {{"k", {"only"}}};
-  for (double time : {4.0, 1.0, 3.0, 2.0, 5.0}) {
-    session.trials.push_back({"OK", time, {0}, "", 0});
+  for (const double value : {4.0, 1.0, 3.0, 2.0, 5.0}) {
+    AddTrial(value, {0}, &session);
   }
-  session.trials.push_back({"CENSORED", 100, {0}, "", 0});
-  session.trials.push_back(
-      {"CRASHED", std::numeric_limits<double>::quiet_NaN(), {0}, "", 0});
-  const LevelTimes at = KnobEffects(session)[0].levels[0];
+  AddTrial(100, {0}, &session);  // a bound
+  session.of.trials.back().cost = absl::nullopt;
+  AddTrial(absl::nullopt, {0}, &session);
+  const LevelValues at = KnobEffects(session)[0].levels[0];
   EXPECT_EQ(at.count, 5);
-  EXPECT_EQ(at.min_ns, 1);
-  EXPECT_EQ(at.lower_quartile_ns, 2);
-  EXPECT_EQ(at.median_ns, 3);
-  EXPECT_EQ(at.upper_quartile_ns, 4);
-  EXPECT_EQ(at.max_ns, 5);
-}
-
-TEST(ConvergeTest, FindsImprovementsAndTrialsToTheBest) {
-  TuningSession session;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  session.trials = {{"CRASHED", nan, {}, "", 0}, {"OK", 200, {}, "", 0},
-                    {"OK", 104, {}, "", 0},      {"CENSORED", 10, {}, "", 0},
-                    {"OK", 100.5, {}, "", 0},    {"OK", 100, {}, "", 0}};
-  const Convergence convergence = Converge(session);
-  EXPECT_EQ(convergence.best_ns, 100);
-  EXPECT_EQ(convergence.trials_to_95_percent, 3);
-  EXPECT_EQ(convergence.trials_to_99_percent, 5);
-  EXPECT_EQ(convergence.improvements.size(), 4);
-  EXPECT_EQ(convergence.outcomes.at("OK"), 4);
-}
-
-TEST(ConvergeTest, HasNoBestWithoutAValidTrial) {
-  TuningSession session;
-  session.trials = {
-      {"TIMED_OUT", std::numeric_limits<double>::quiet_NaN(), {}, "", 0}};
-  EXPECT_FALSE(Converge(session).best_ns.has_value());
-  EXPECT_FALSE(Converge(session).trials_to_95_percent.has_value());
-}
-
-TEST(FinalistsTest, TellTheWinnersCurseAndTheVerifiedSpeedup) {
-  TuningSession session;
-  session.finalists = {{"a=1", 100, 103, "OK", false, true},
-                       {"a=2", 309, 309, "OK", true, false}};
-  EXPECT_NEAR(*WinnersCurse(session), 0.03, 1e-12);
-  EXPECT_NEAR(*VerifiedSpeedup(session), 3, 1e-12);
-  session.finalists.pop_back();
-  EXPECT_FALSE(VerifiedSpeedup(session).has_value());
+  EXPECT_EQ(at.min, 1);
+  EXPECT_EQ(at.lower_quartile, 2);
+  EXPECT_EQ(at.median, 3);
+  EXPECT_EQ(at.upper_quartile, 4);
+  EXPECT_EQ(at.max, 5);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "base/markdown.h"
 #include "base/units.h"
-#include "reports/knob_effects.h"
 #include "reports/overview.h"
+#include "tuning/proto/stop_reason.h"
 
 namespace optrail::reports {
 namespace {
@@ -134,25 +134,41 @@ void AppendWorkloads(const ReportData& data, int max_rows, std::string* out) {
   }
 }
 
+// "10.4% faster" is told by the proof; how the finalists of a session without
+// one compared is no proof.
+std::string SpeedupText(const tracker::SessionAnalysis& session) {
+  if (!session.speedup_over_default) return "";
+  return absl::StrFormat("%.2fx%s", *session.speedup_over_default,
+                         session.header.has_proof() ? "" : ", not proven");
+}
+
 void AppendSessions(const ReportData& data, int max_rows, std::string* out) {
   if (data.sessions.empty()) return;
-  absl::StrAppend(out,
-                  "\n### Tuning\n\n| task | hardware | trials | to 95% | "
-                  "speedup, verified | winner's curse "
-                  "|\n|---|---|---:|---:|---:|---:|\n");
+  absl::StrAppend(
+      out,
+      "\n### Tuning\n\n| task | hardware | trials | best | to 95% | "
+      "speedup | proof | winner's curse "
+      "|\n|---|---|---:|---:|---:|---:|---|---:|\n");
   for (int i = 0; i < data.sessions.size() && i < max_rows; ++i) {
     const TuningSession& session = data.sessions[i];
-    const Convergence convergence = Converge(session);
-    const absl::optional<double> speedup = VerifiedSpeedup(session);
-    const absl::optional<double> curse = WinnersCurse(session);
-    absl::StrAppend(out, "| ", EscapeForMarkdown(session.task), " | ",
-                    EscapeForMarkdown(data.hardware[session.hardware].id),
-                    " | ", session.trials.size(), " | ",
-                    convergence.trials_to_95_percent
-                        ? absl::StrCat(*convergence.trials_to_95_percent)
-                        : "",
-                    " | ", speedup ? absl::StrFormat("%.2fx", *speedup) : "",
-                    " | ", curse ? FormatChange(*curse) : "", " |\n");
+    const tracker::SessionAnalysis& of = session.of;
+    const absl::optional<double> best = of.best_value();
+    absl::StrAppend(
+        out, "| ", EscapeForMarkdown(of.task_text), " | ",
+        EscapeForMarkdown(data.hardware[session.hardware].id), " | ",
+        of.trial_count(), " | ",
+        !best          ? ""
+        : of.is_time() ? FormatDurationNs(*best)
+                       : EscapeForMarkdown(absl::StrCat(
+                             of.metric(), " ", absl::StrFormat("%.4g", *best),
+                             of.unit().empty() ? "" : " ", of.unit())),
+        " | ",
+        of.trials_to_95_percent ? absl::StrCat(*of.trials_to_95_percent) : "",
+        " | ", SpeedupText(of), " | ",
+        of.header.has_proof()
+            ? EscapeForMarkdown(tuning::ProofText(of.header.proof()))
+            : "",
+        " | ", of.winners_curse ? FormatChange(*of.winners_curse) : "", " |\n");
   }
   const int rest = static_cast<int>(data.sessions.size()) - max_rows;
   if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
@@ -161,34 +177,35 @@ void AppendSessions(const ReportData& data, int max_rows, std::string* out) {
 // The configs of a session with several objectives that no other beats in all.
 void AppendFronts(const ReportData& data, int max_rows, std::string* out) {
   for (const TuningSession& session : data.sessions) {
-    if (session.front.empty()) continue;
-    absl::StrAppend(out, "\n#### Front of ", EscapeForMarkdown(session.task),
+    const tracker::SessionAnalysis& of = session.of;
+    if (of.front.empty()) continue;
+    absl::StrAppend(out, "\n#### Front of ", EscapeForMarkdown(of.task_text),
                     "\n\n| config |");
-    for (const Objective& objective : session.objectives) {
+    for (const proto::Objective& objective : of.objectives) {
       absl::StrAppend(
-          out, " ", EscapeForMarkdown(objective.metric),
-          objective.unit.empty()
+          out, " ", EscapeForMarkdown(objective.metric()),
+          objective.unit().empty()
               ? ""
-              : absl::StrCat(", ", EscapeForMarkdown(objective.unit)),
+              : absl::StrCat(", ", EscapeForMarkdown(objective.unit())),
           " |");
     }
     absl::StrAppend(out, "\n|---|");
-    for (size_t i = 0; i < session.objectives.size(); ++i) {
+    for (size_t i = 0; i < of.objectives.size(); ++i) {
       absl::StrAppend(out, "---:|");
     }
     absl::StrAppend(out, "\n");
     int rows = 0;
-    for (const int i : session.front) {
+    for (const int i : of.front) {
       if (++rows > max_rows) break;
-      const Trial& trial = session.trials[i];
-      absl::StrAppend(out, "| ", EscapeForMarkdown(ConfigText(session, trial)),
-                      " |");
-      for (const double value : trial.values) {
-        absl::StrAppend(out, " ", absl::StrFormat("%.4g", value), " |");
+      const tracker::TrialPoint& trial = of.trials[i];
+      absl::StrAppend(out, "| ", EscapeForMarkdown(trial.config_text), " |");
+      for (const absl::optional<double>& value : trial.values) {
+        absl::StrAppend(out, " ", absl::StrFormat("%.4g", value.value_or(0)),
+                        " |");
       }
       absl::StrAppend(out, "\n");
     }
-    const int rest = static_cast<int>(session.front.size()) - max_rows;
+    const int rest = static_cast<int>(of.front.size()) - max_rows;
     if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
   }
 }

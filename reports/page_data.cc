@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -11,14 +10,13 @@
 
 #include "nlohmann/json.hpp"
 #include "reports/inert_json.h"
-#include "reports/knob_effects.h"
 #include "reports/overview.h"
+#include "reports/page_json.h"
+#include "reports/page_sessions.h"
 #include "reports/pick_points.h"
 
 namespace optrail::reports {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // How much of the data the page may carry.
 struct Limits {
@@ -30,32 +28,6 @@ struct Limits {
 constexpr int kMaxProcessMedians = 9;
 constexpr int kFewestPoints = 16;
 constexpr int kFewestTrials = 24;
-
-Json Number(absl::optional<double> value) {
-  if (!value || !std::isfinite(*value)) return nullptr;
-  return *value;
-}
-
-// Five significant digits: finer than any measurement, and short as text.
-Json Rounded(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  if (value == 0) return 0;
-  const int digits =
-      4 - static_cast<int>(std::floor(std::log10(std::fabs(value))));
-  if (digits <= 0) {
-    const double unit = std::pow(10.0, -digits);
-    const double rounded = std::round(value / unit) * unit;
-    if (std::fabs(rounded) < 1e15) return static_cast<int64_t>(rounded);
-    return rounded;
-  }
-  if (digits > 300) return value;
-  const double scale = std::pow(10.0, digits);
-  return std::round(value * scale) / scale;
-}
-
-Json Rounded(absl::optional<double> value) {
-  return value ? Rounded(*value) : Json(nullptr);
-}
 
 // As hundredths of a percent away from the point's value: short integers. Of
 // many processes only order statistics, the extremes among them.
@@ -77,15 +49,6 @@ Json ProcessMedians(const tracker::Point& point) {
         static_cast<int64_t>(std::round(std::max(-1e9, std::min(1e9, off)))));
   }
   return out;
-}
-
-Json CommitJson(const Commit& commit) {
-  return {commit.id.substr(0, 12),
-          commit.subject.substr(0, 160),
-          commit.unix_ns / 1000000000,
-          commit.position ? Json(*commit.position) : Json(nullptr),
-          commit.dirty ? 1 : 0,
-          commit.branch};
 }
 
 Json HardwareJson(const Hardware& hardware) {
@@ -218,211 +181,6 @@ Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
   };
 }
 
-Json KnobsJson(const TuningSession& session) {
-  Json out = Json::array();
-  for (const KnobEffect& effect : KnobEffects(session)) {
-    Json levels = Json::array();
-    for (const LevelTimes& at : effect.levels) {
-      levels.push_back({at.level, at.count, Rounded(at.min_ns),
-                        Rounded(at.lower_quartile_ns), Rounded(at.median_ns),
-                        Rounded(at.upper_quartile_ns), Rounded(at.max_ns)});
-    }
-    out.push_back({{"k", effect.knob},
-                   {"i", Rounded(effect.importance)},
-                   {"l", std::move(levels)}});
-  }
-  return out;
-}
-
-// Trials that are drawn: every improvement, some of every failure, and the
-// extremes of the rest.
-std::vector<int> PickTrials(const TuningSession& session,
-                            const Convergence& convergence, int limit) {
-  std::vector<int> keep;
-  for (const Improvement& step : convergence.improvements) {
-    keep.push_back(step.trial);
-  }
-  std::vector<double> times;
-  std::map<std::string, int> failures;
-  for (int i = 0; i < session.trials.size(); ++i) {
-    const Trial& trial = session.trials[i];
-    times.push_back(trial.time_ns);
-    if (trial.outcome != "OK" && ++failures[trial.outcome] <= 6) {
-      keep.push_back(i);
-    }
-  }
-  return PickPoints(times, keep, limit);
-}
-
-// What a session over schedules tried; null of others.
-Json ScheduleJson(const absl::optional<ScheduleView>& view) {
-  if (!view.has_value()) return nullptr;
-  constexpr size_t kMostSketches = 20;
-  Json sketches = Json::array();
-  for (const ScheduleView::Sketch& sketch : view->sketches) {
-    if (sketches.size() >= kMostSketches && !sketch.of_winner) continue;
-    sketches.push_back({sketch.text, sketch.trials, sketch.failed,
-                        Rounded(sketch.best_ns), Rounded(sketch.median_ns),
-                        sketch.of_winner ? 1 : 0});
-  }
-  Json rules = Json::array();
-  for (const ScheduleView::Rule& rule : view->rules) {
-    rules.push_back({rule.name, rule.decisions, Rounded(rule.importance)});
-  }
-  Json decisions = Json::array();
-  for (const ScheduleView::Decision& decision : view->decisions) {
-    decisions.push_back({decision.name, decision.stage, decision.rule,
-                         decision.value,
-                         decision.usual ? Json(*decision.usual) : Json(),
-                         Rounded(decision.importance)});
-  }
-  return {{"note", view->note},
-          {"of", view->sketches.size()},
-          {"sketches", std::move(sketches)},
-          {"rules", std::move(rules)},
-          {"decisions", std::move(decisions)},
-          {"loops", view->loops}};
-}
-
-Json SessionJson(const TuningSession& session, int operator_index, int limit) {
-  const Convergence convergence = Converge(session);
-  Json knobs = Json::array();
-  for (const Knob& knob : session.knobs) {
-    knobs.push_back({{"n", knob.name}, {"l", knob.levels}});
-  }
-  std::vector<std::string> outcome_names;
-  for (const auto& [name, count] : convergence.outcomes) {
-    outcome_names.push_back(name);
-  }
-  const auto outcome_index = [&](const std::string& name) {
-    return std::lower_bound(outcome_names.begin(), outcome_names.end(), name) -
-           outcome_names.begin();
-  };
-  Json trials = Json::array();
-  for (int i : PickTrials(session, convergence, limit)) {
-    const Trial& trial = session.trials[i];
-    Json row = {i, outcome_index(trial.outcome), Rounded(trial.time_ns),
-                trial.levels, trial.elapsed_ns / 1000000};
-    row.push_back(trial.detail.substr(0, 200));
-    Json values = Json::array();
-    for (const double value : trial.values) values.push_back(Rounded(value));
-    if (!values.empty()) row.push_back(std::move(values));
-    trials.push_back(std::move(row));
-  }
-  Json best = Json::array();
-  for (const Improvement& step : convergence.improvements) {
-    best.push_back({step.trial, Rounded(step.time_ns)});
-  }
-  Json finalists = Json::array();
-  for (const Finalist& finalist : session.finalists) {
-    finalists.push_back({finalist.config, Rounded(finalist.first_time_ns),
-                         Rounded(finalist.verified_time_ns), finalist.outcome,
-                         finalist.is_default ? 1 : 0,
-                         finalist.is_winner ? 1 : 0});
-  }
-  Json objectives = Json::array();
-  for (const Objective& objective : session.objectives) {
-    objectives.push_back({{"metric", objective.metric},
-                          {"unit", objective.unit},
-                          {"lower", objective.lower_is_better},
-                          {"limit", Rounded(objective.limit)}});
-  }
-  // Whole, also where trials are left out.
-  Json front = Json::array();
-  for (const int i : session.front) {
-    const Trial& trial = session.trials[i];
-    Json values = Json::array();
-    for (const double value : trial.values) values.push_back(Rounded(value));
-    front.push_back({i, trial.levels, std::move(values)});
-  }
-  return {
-      {"id", session.id},
-      {"objectives", std::move(objectives)},
-      {"front", std::move(front)},
-      {"o", operator_index},
-      {"task", session.task},
-      {"h", session.hardware},
-      {"strategy", session.strategy},
-      // A JavaScript number does not hold 64 bits.
-      {"seed", std::to_string(session.seed)},
-      {"stop", session.stop_reason},
-      {"start", session.started_unix_ns / 1000000000},
-      {"elapsed", session.elapsed_ns / 1000000},
-      {"valid", session.valid_config_count ? Json(*session.valid_config_count)
-                                           : Json(nullptr)},
-      {"commit", CommitJson(session.commit)},
-      {"knobs", std::move(knobs)},
-      {"effects", KnobsJson(session)},
-      {"total", session.trials.size()},
-      {"warm", session.warm_start_trial_count},
-      {"outcomes", outcome_names},
-      {"counts",
-       [&] {
-         Json counts = Json::array();
-         for (const auto& [name, count] : convergence.outcomes) {
-           counts.push_back(count);
-         }
-         return counts;
-       }()},
-      {"trials", std::move(trials)},
-      {"best", std::move(best)},
-      {"t95", convergence.trials_to_95_percent
-                  ? Json(*convergence.trials_to_95_percent)
-                  : Json(nullptr)},
-      {"t99", convergence.trials_to_99_percent
-                  ? Json(*convergence.trials_to_99_percent)
-                  : Json(nullptr)},
-      {"curse", Rounded(WinnersCurse(session))},
-      {"speedup", Rounded(VerifiedSpeedup(session))},
-      {"finalists", std::move(finalists)},
-      {"findings", session.findings},
-      {"schedule", ScheduleJson(session.schedule)},
-  };
-}
-
-// Times in ns, 0 where there are none.
-Json WorkloadJson(const WorkloadView& workload) {
-  const tracker::WorkloadTime& time = workload.time;
-  Json layers = Json::array();
-  for (const tracker::LayerTime& layer : time.layers) {
-    layers.push_back({layer.layer.operator_name(), layer.layer.shape(),
-                      layer.layer.count(), Rounded(layer.default_ns),
-                      Rounded(layer.tuned_ns), Rounded(layer.best_ns),
-                      layer.best_backend, Rounded(layer.share),
-                      layer.counts ? "" : layer.layer.part(),
-                      layer.counts ? "" : layer.layer.way(),
-                      layer.layer.doc().substr(0, 200)});
-  }
-  Json libraries = Json::array();
-  for (const tracker::LibraryTime& library : time.libraries) {
-    libraries.push_back(
-        {library.library, library.layers, Rounded(library.time_ns)});
-  }
-  Json parts = Json::array();
-  for (const tracker::PartTime& part : time.parts) {
-    Json ways = Json::array();
-    for (const tracker::PartTime::Way& way : part.ways) {
-      ways.push_back({way.way, Rounded(way.best_ns)});
-    }
-    parts.push_back({part.part, std::move(ways)});
-  }
-  return {{"n", time.name},
-          {"h", workload.hardware},
-          {"threads", time.threads},
-          {"start", workload.started_unix_ns / 1000000000},
-          {"commit", CommitJson(workload.commit)},
-          {"counted", time.counted},
-          {"measured", time.measured},
-          {"tuned", time.tuned},
-          {"total",
-           {Rounded(time.default_ns), Rounded(time.tuned_ns),
-            Rounded(time.best_ns), Rounded(time.limit_ns)}},
-          {"libraries", std::move(libraries)},
-          {"layers", std::move(layers)},
-          {"parts", std::move(parts)},
-          {"missing", time.missing}};
-}
-
 Json OverviewJson(const Overview& overview, const Limits& limits) {
   Json cells = Json::array();
   // An import may bring 100,000 operators.
@@ -494,7 +252,7 @@ std::string Write(const ReportData& data, const Overview& overview,
 
   Json commits = Json::array();
   for (const Commit& commit : data.commits) {
-    commits.push_back(CommitJson(commit));
+    commits.push_back(PageCommitJson(commit));
   }
   Json hardware = Json::array();
   for (const Hardware& each : data.hardware) {
@@ -507,13 +265,13 @@ std::string Write(const ReportData& data, const Overview& overview,
   }
   Json sessions = Json::array();
   for (const TuningSession& session : data.sessions) {
-    sessions.push_back(SessionJson(session,
-                                   operator_index(session.operator_name),
-                                   limits.trials_per_session));
+    sessions.push_back(PageSessionJson(
+        session, operator_index(session.of.header.task().operator_name()),
+        limits.trials_per_session));
   }
   Json workloads = Json::array();
   for (const WorkloadView& workload : data.workloads) {
-    workloads.push_back(WorkloadJson(workload));
+    workloads.push_back(PageWorkloadJson(workload));
   }
   return DumpInert({
       {"title", data.title},
@@ -543,7 +301,7 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
   // More than there are is no limit that could be lowered.
   double most_points = kFewestPoints, most_trials = kFewestTrials;
   for (const TuningSession& session : data.sessions) {
-    most_trials = std::max<double>(most_trials, session.trials.size());
+    most_trials = std::max<double>(most_trials, session.of.trial_count());
   }
   for (const SeriesView& series : data.series) {
     points += series.points().size();

@@ -7,9 +7,10 @@
 //   const ReportData data = BuildReportData(runs, sessions, {});
 //   std::string page = WriteHtmlReport(data, {});
 //
-// Series, points and epochs are the tracker's (tracker/series/series.h); here
-// is what they are called, where they stand on the page and what is said.
-// It holds facts and verdicts, not layout, and nothing here computes a verdict:
+// Series, points and epochs are the tracker's (tracker/series/series.h), and so
+// are sessions (tracker/convergence/convergence.h); here is what they are
+// called, where they stand on the page and what is said. It holds facts and
+// verdicts, not layout, and nothing here computes a verdict:
 // reports/build_report_data.h fills it from a history with the tracker's
 // analysis, and another program can fill it from data of its own. Text may be
 // anything (benchmark names come from strangers); writers make it inert.
@@ -24,6 +25,7 @@
 
 #include "absl/types/optional.h"
 #include "tracker/compare/verdict.h"
+#include "tracker/convergence/convergence.h"
 #include "tracker/series/series.h"
 #include "tracker/workload/workload_time.h"
 
@@ -104,37 +106,9 @@ struct SeriesView {
 // "" of an outcome that is OK, else "CRASHED", "CONTENDED", ...
 std::string OutcomeText(const tracker::Point& point);
 
-struct Trial {
-  std::string outcome = "OK";
-  double time_ns = 0;       // NaN if there is none; a lower bound if CENSORED
-  std::vector<int> levels;  // per knob an index into Knob::levels; -1: unset
-  std::string detail;
-  int64_t elapsed_ns = 0;  // compiling, checking and measuring
-  // Of TuningSession::objectives; NaN: unknown.
-  std::vector<double> values = {};
-};
-
-// What a session optimised, where that is not time alone.
-struct Objective {
-  std::string metric;
-  std::string unit;
-  bool lower_is_better = true;
-  absl::optional<double> limit;
-};
-
 struct Knob {
   std::string name;
   std::vector<std::string> levels;  // in their natural order
-};
-
-// A config that was measured again before a winner was declared.
-struct Finalist {
-  std::string config;
-  double first_time_ns = 0;
-  double verified_time_ns = 0;  // NaN if verification failed
-  std::string outcome = "OK";
-  bool is_default = false;
-  bool is_winner = false;
 };
 
 // A session over schedules: what the programs were that it tried.
@@ -170,26 +144,15 @@ struct ScheduleView {
   std::string loops;                // of the winner, C-like
 };
 
+// The tracker's account of a session, and what the page adds to it.
 struct TuningSession {
-  std::string id;
-  std::string operator_name;
-  std::string task;  // "matmul/cpu/m=512,n=512,k=512/f32/threads=1/hot"
-  int hardware = 0;
-  std::string strategy;
-  uint64_t seed = 0;
-  std::string stop_reason;
-  int64_t started_unix_ns = 0;
-  int64_t elapsed_ns = 0;
-  absl::optional<int64_t> valid_config_count;
+  tracker::SessionAnalysis of;
+  int hardware = 0;  // index into ReportData::hardware
   Commit commit;
   std::vector<Knob> knobs;
-  std::vector<Trial> trials;  // in the order in which they were measured
-  int warm_start_trial_count = 0;
-  std::vector<Finalist> finalists;
+  // By trial of `of` and by knob: an index into Knob::levels; -1: unset.
+  std::vector<std::vector<int>> levels;
   std::vector<std::string> findings;  // of the convergence analysis
-  std::vector<Objective> objectives;  // empty: time
-  // Trials that no other beats in all objectives, best in the first one first.
-  std::vector<int> front;
   absl::optional<ScheduleView> schedule;
 };
 

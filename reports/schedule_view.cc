@@ -50,18 +50,14 @@ std::string StageNameOf(absl::string_view decision,
 }
 
 // The config whose program is shown: the winner or, of a session without one,
-// the fastest that was read.
-const proto::Config* Shown(const proto::Session& session) {
-  if (session.has_winner()) return &session.winner();
-  const proto::Trial* best = nullptr;
-  for (const proto::Trial& trial : session.trials()) {
-    if (trial.outcome() != proto::OK || !trial.has_time_ns()) continue;
-    if (best == nullptr || trial.time_ns() < best->time_ns()) best = &trial;
-  }
-  return best == nullptr ? nullptr : &best->config();
+// the best that was read.
+const proto::Config* Shown(const tracker::SessionAnalysis& session) {
+  if (session.header.has_winner()) return &session.header.winner();
+  if (session.improvements.empty()) return nullptr;
+  return &session.trials[session.improvements.back().trial].config;
 }
 
-void AddSketches(const proto::Session& session,
+void AddSketches(const tracker::SessionAnalysis& session,
                  const tuning::Algorithm& algorithm,
                  const std::string& of_winner, ScheduleView* view) {
   struct Tried {
@@ -69,16 +65,13 @@ void AddSketches(const proto::Session& session,
     std::vector<double> times;
   };
   std::map<std::string, Tried> tried;
-  for (const proto::Trial& trial : session.trials()) {
-    const auto program = ProgramOf(algorithm, trial.config(), nullptr, nullptr);
+  for (const tracker::TrialPoint& trial : session.trials) {
+    const auto program = ProgramOf(algorithm, trial.config, nullptr, nullptr);
     if (!program.ok()) continue;
     Tried& at = tried[program->SketchText()];
     ++at.trials;
-    if (trial.outcome() == proto::OK && trial.has_time_ns()) {
-      at.times.push_back(trial.time_ns());
-    }
-    at.failed +=
-        trial.outcome() != proto::OK && trial.outcome() != proto::CENSORED;
+    if (trial.cost) at.times.push_back(*trial.cost);
+    at.failed += trial.outcome != proto::OK && trial.outcome != proto::CENSORED;
   }
   for (auto& [text, at] : tried) {
     std::sort(at.times.begin(), at.times.end());
@@ -133,7 +126,7 @@ absl::optional<ScheduleView> ViewOfSchedule(const proto::Session& session,
     view.note = std::string(algorithm.status().message());
     return view;
   }
-  const proto::Config* const shown = Shown(session);
+  const proto::Config* const shown = Shown(converted.of);
   std::string of_winner;
   if (shown != nullptr) {
     std::map<std::string, std::string> asked_by;
@@ -165,7 +158,7 @@ absl::optional<ScheduleView> ViewOfSchedule(const proto::Session& session,
     }
     AddRules(asked_by, importance, &view);
   }
-  AddSketches(session, *algorithm, of_winner, &view);
+  AddSketches(converted.of, *algorithm, of_winner, &view);
   return view;
 }
 

@@ -5,7 +5,7 @@
 // replayed (tuning/schedule), nothing is compiled.
 //
 //   const absl::optional<ScheduleView> view =
-//       ViewOfSchedule(session, ConvertSession(session, hardware));
+//       ViewOfSchedule(session, converted);
 
 #include "absl/types/optional.h"
 #include "reports/report_data.h"

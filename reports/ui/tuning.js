@@ -24,9 +24,16 @@ function duration(ms) {
   return digits(s / 3600) + kNarrowSpace + 'h';
 }
 
-function bestTime(session) {
+// Values are of the session's first objective, time as a rule.
+function bestValue(session) {
   const {best} = session;
   return best.length ? best[best.length - 1][1] : null;
+}
+
+// How many times what the best took: 1 and more.
+function timesTheBest(session, value) {
+  const best = bestValue(session);
+  return session.lower ? value / best : best / value;
 }
 
 const tuning = {
@@ -43,7 +50,9 @@ const tuning = {
       },
     },
     el('span', {class: 'clip'}, data(report.operators[session.o])),
-    el('span', {title: 'Default time / winner\u2019s time, both verified'},
+    el('span', {title: session.proven ?
+                    'The winner against the default, by the proof' :
+                    'The winner against the default, as finalists'},
        isNumber(session.speedup) ? times(session.speedup) : kNotMeasured),
     el('small', {class: 'clip'}, data(session.task)),
     el('small', {}, `${hardwareOf(session)} \u00b7 ${
@@ -68,8 +77,8 @@ const tuning = {
         el('div', {class: 'section-head'}, el('h2', {}, 'Tuning'),
            el('span', {class: 'muted'},
               'Each session searched one operator\u2019s configs for one ' +
-                  'shape; the number is how much faster its verified winner ' +
-                  'is than the default.')),
+                  'shape; the number is how much better its winner is than ' +
+                  'the default, by the proof where there is one.')),
         el('div', {class: 'sessions'}, list, this.pane));
   },
 
@@ -88,8 +97,8 @@ function trialTip(session, trial) {
     el('div', {}, el('b', {}, `Trial ${count(number + 1)}`), ' ',
        session.outcomes[outcome], ', took ', duration(elapsed)),
     isNumber(time) ?
-        el('div', {}, el('b', {}, amount(time, 'ns')), ' ',
-           signedPercent(time / bestTime(session) - 1), ' from the best') :
+        el('div', {}, el('b', {}, amount(time, session.unit)), ' ',
+           signedPercent(time / bestValue(session) - 1), ' from the best') :
         null,
     el('div', {class: 'mono'}, el('bdi', {}, configOf(session, levels))),
     detail ? el('div', {}, el('bdi', {}, detail)) : null,
@@ -97,7 +106,7 @@ function trialTip(session, trial) {
 }
 
 function convergenceOptions(session) {
-  const best = bestTime(session);
+  const best = bestValue(session);
   const {name: unit, scale} = unitFor('ns', best);
   const ok = [];
   const censored = [];
@@ -162,7 +171,7 @@ function convergenceOptions(session) {
 // How far the best so far is from the final best, in percent; below the floor
 // it is as good as none, and a logarithm needs one.
 function regretOptions(session) {
-  const best = bestTime(session);
+  const best = bestValue(session);
   const floor = 0.1;
   const step = session.best.map(([number, time]) =>
       [number + 1, Math.max(floor, (time / best - 1) * 100)]);
@@ -202,7 +211,9 @@ function regretOptions(session) {
 function metricOptions(session, k) {
   const {metric, unit, lower, limit} = session.objectives[k];
   const dots = [];
-  const step = [];
+  // The session's own steps are those of its first metric.
+  const step = k === 0 ?
+      session.best.map(([number, value]) => [number + 1, value]) : [];
   for (const trial of session.trials) {
     const [number, outcome, , , , , values] = trial;
     if (session.outcomes[outcome] !== 'OK' || !values) continue;
@@ -210,7 +221,8 @@ function metricOptions(session, k) {
     if (!isNumber(value)) continue;
     dots.push({value: [number + 1, value], trial});
     const last = step.length ? step[step.length - 1][1] : null;
-    if (last === null || (lower ? value < last : value > last)) {
+    if (k > 0 &&
+        (last === null || (lower ? value < last : value > last))) {
       step.push([number + 1, value]);
     }
   }
@@ -349,16 +361,18 @@ function finalistsPanel(session) {
   const low = Math.min(...all);
   const high = Math.max(...all);
   const rows = [...session.finalists]
-      .sort((a, b) => (a[2] || Infinity) - (b[2] || Infinity))
+      .sort((a, b) => session.lower ?
+          (a[2] || Infinity) - (b[2] || Infinity) : (b[2] || 0) - (a[2] || 0))
       .map(([config, first, verified, outcome, isDefault, isWinner]) => el(
           'tr', {},
           el('td', {}, isWinner ? el('b', {}, 'winner ') : null,
              isDefault ? el('b', {}, 'default ') : null,
              el('code', {class: 'small'},
                           el('bdi', {}, config.replace(/,/g, ', ')))),
-          el('td', {class: 'num'}, first > 0 ? amount(first, 'ns') : kNotMeasured),
+          el('td', {class: 'num'},
+             first > 0 ? amount(first, session.unit) : kNotMeasured),
           el('td', {class: 'num'}, outcome === 'OK' ?
-                 amount(verified, 'ns') :
+                 amount(verified, session.unit) :
                  el('span', {class: 'tone-broken'}, outcome)),
           el('td', {class: 'num'}, isNumber(verified) && first > 0 ?
                  signedPercent(verified / first - 1) : kNotMeasured),
@@ -370,10 +384,8 @@ function finalistsPanel(session) {
       'div', {class: 'panel full'},
       el('h3', {}, 'Finalists, first reading against verified'),
       el('p', {}, 'Finalists are measured again in fresh processes, ' +
-             'interleaved. The search picked the luckiest readings, so most ' +
-             'get slower: the winner\u2019s curse' +
-             (isNumber(session.curse) ?
-                  `, ${signedPercent(session.curse)} for the winner.` : '.')),
+             'interleaved, since the search picks lucky readings: the ' +
+             'winner\u2019s curse. ', session.curse ? `${session.curse}.` : ''),
       el('div', {class: 'scroll-x'}, el('table', {class: 'plain small'},
          el('thead', {}, el('tr', {}, el('th', {scope: 'col'}, 'Config'),
             ['First', 'Verified', 'Change'].map(
@@ -398,9 +410,9 @@ function knobBox(session, effect, low, high) {
     class: 'box',
     viewBox: `0 0 ${width} ${height}`,
     role: 'img',
-    'aria-label': `Median time by ${clean(knob.n)}: ` + effect.l.map(
+    'aria-label': `Median ${clean(session.metric)} by ${clean(knob.n)}: ` + effect.l.map(
         ([level, , , , median]) =>
-            `${clean(knob.l[level])} ${amount(median, 'ns')}`).join('; '),
+            `${clean(knob.l[level])} ${amount(median, session.unit)}`).join('; '),
   });
   node.append(svg('line', {class: 'best', x1: x(low), x2: x(low), y1: 0,
                            y2: height - 14}));
@@ -433,9 +445,9 @@ function knobBox(session, effect, low, high) {
             '\u00d7' + count(n)));
   });
   node.append(
-      svg('text', {class: 'tick', x: x(low), y: height - 2}, amount(low, 'ns')),
+      svg('text', {class: 'tick', x: x(low), y: height - 2}, amount(low, session.unit)),
       svg('text', {class: 'tick', x: x(high), y: height - 2,
-                   'text-anchor': 'end'}, amount(high, 'ns')));
+                   'text-anchor': 'end'}, amount(high, session.unit)));
   return node;
 }
 
@@ -446,10 +458,11 @@ function knobsPanel(session) {
   const high = Math.max(...effects.flatMap(e => e.l.map(l => l[6])));
   return el(
       'div', {class: 'panel full'}, el('h3', {}, 'What each knob did'),
-      el('p', {}, 'Time of the valid trials by level (box: middle half, thick ' +
+      el('p', {}, `The ${clean(session.metric)} of the valid trials by level ` +
+             '(box: middle half, thick ' +
              'line: median, \u00d7: trials, log scale). Importance is ' +
-             'estimated: the share of the variance of log time that the knob ' +
-             'explains alone, among the configs that the search chose to try; ' +
+             'estimated: the share of the variance of its logarithm that the ' +
+             'knob explains alone, among the configs that the search chose to try; ' +
              'shares need not add up, since knobs interact.'),
       el('div', {class: 'knobs'}, effects.map(effect => el(
           'div', {class: 'knob'},
@@ -468,24 +481,26 @@ function worstPanel(session) {
       trial => of[trial[1]] !== 'OK' && of[trial[1]] !== 'CENSORED');
   const slow = session.trials.filter(
       trial => of[trial[1]] === 'OK' && isNumber(trial[2]))
-      .sort((a, b) => b[2] - a[2]).slice(0, 5);
+      .sort((a, b) => timesTheBest(session, b[2]) -
+          timesTheBest(session, a[2])).slice(0, 5);
   const rows = [...slow, ...failed.slice(0, 12)];
   if (rows.length === 0) return null;
-  const best = bestTime(session);
   return el(
-      'div', {class: 'panel full'}, el('h3', {}, 'Slowest and failed configs'),
+      'div', {class: 'panel full'}, el('h3', {}, 'Worst and failed configs'),
       el('div', {class: 'scroll-x'}, el('table', {class: 'plain small'},
          el('thead', {}, el('tr', {}, el('th', {scope: 'col'}, 'Trial'),
             el('th', {scope: 'col'}, 'Outcome'),
-            el('th', {scope: 'col', class: 'num'}, 'Time'),
+            el('th', {scope: 'col', class: 'num'}, clean(session.metric)),
             el('th', {scope: 'col'}, 'Config and detail'))),
          el('tbody', {}, rows.map(([number, outcome, time, levels, , detail]) =>
             el('tr', {}, el('td', {class: 'num'}, count(number + 1)),
                el('td', {class: of[outcome] === 'OK' ? '' : 'tone-broken'},
                   of[outcome] === 'OK' ?
-                      `${digits(time / best, 2)}\u00d7 the best` :
+                      session.lower ?
+                          `${digits(timesTheBest(session, time), 2)}\u00d7 the best` :
+                          `${percent(1 / timesTheBest(session, time))} of the best` :
                       of[outcome].toLowerCase().replace(/_/g, ' ')),
-               el('td', {class: 'num'}, amount(time, 'ns')),
+               el('td', {class: 'num'}, amount(time, session.unit)),
                el('td', {}, el('code', {}, el('bdi', {}, configOf(session, levels))),
                   detail ? el('div', {class: 'muted'}, el('bdi', {}, detail)) :
                            null)))))));
@@ -494,7 +509,8 @@ function worstPanel(session) {
 function drawSession(pane, session) {
   disposeCharts(pane);
   const label = text => ({class: 'chart low', role: 'img', 'aria-label': text});
-  const hasBest = isNumber(bestTime(session));
+  const isTime = session.objectives.length === 0;
+  const hasBest = isTime && isNumber(bestValue(session));
   const convergence = el('div', label(
       'Time of every trial and the best so far'));
   const regret = el('div', label('Distance from the final best, by trial'));
@@ -524,12 +540,18 @@ function drawSession(pane, session) {
                 null)),
       ...session.findings.map(
           text => el('p', {class: 'notice'}, data(text))),
+      session.winner ? el('p', {'data-winner': ''}, data(session.winner)) : null,
       el('dl', {class: 'figures'},
-         figure('Speedup, verified', isNumber(session.speedup) ?
-                times(session.speedup) : 'not known'),
-         figure('Best', amount(bestTime(session), 'ns'), 'first reading'),
-         figure('Trials', count(session.total), session.valid ?
-                `of ${count(session.valid)} valid configs` : ''),
+         figure(isTime ? 'Speedup' : 'Gain', isNumber(session.speedup) ?
+                times(session.speedup) : 'not known',
+                session.proven ? 'by the proof' : 'as finalists, not proven'),
+         figure('Best', amount(bestValue(session), session.unit),
+                isTime ? 'first reading' : clean(session.metric)),
+         figure('Trials', count(session.total),
+                [session.valid ? `of ${count(session.valid)} valid configs` : '',
+                 session.warm ?
+                     `beside ${count(session.warm)} of earlier sessions` : '']
+                    .filter(Boolean).join(', ')),
          figure('To 95 % of the best', session.t95 === null ? kNotMeasured :
                 count(session.t95), 'trials'),
          figure('To 99 %', session.t99 === null ? kNotMeasured :

@@ -322,8 +322,8 @@ TEST_F(CommandsTest, TrialsOfASessionAreThoseThatItMeasured) {
   show.what = session.session_id();
   EXPECT_THAT(
       Call(RunShow, show).second,
-      AllOf(HasSubstr(", 2 trials in "),
-            HasSubstr("the first 3 trials are of earlier sessions\n"
+      AllOf(HasSubstr("\n2 trials beside 3 of earlier sessions\n"),
+            HasSubstr("the first 3 trials below are of earlier sessions\n"
                       "could learn from 20261120T000000Z-0123456789ab\n\n")));
 }
 

@@ -1,6 +1,7 @@
 #include "tracker/command/show_command.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iostream>
 #include <ostream>
@@ -18,6 +19,7 @@
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/command/command_support.h"
+#include "tracker/convergence/convergence.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/series/series.h"
@@ -101,102 +103,75 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
   if (!all_bound) std::cerr << "note: " << kNoBoundText << "\n";
 }
 
-bool IsTimeAlone(const std::vector<proto::Objective>& objectives) {
-  return objectives.size() == 1 &&
-         objectives[0].metric() == tuning::kTimeMetric &&
-         objectives[0].unit() == tuning::TimeObjective().unit();
+// What the session was and found, for people.
+void DescribeSession(const proto::Session& session,
+                     const SessionAnalysis& analysis, std::ostream& out) {
+  std::vector<std::string> lines = {
+      absl::StrCat("session ", session.session_id(), ", ", analysis.task_text,
+                   " on ", session.hardware().id(), ", commit ",
+                   CommitText(session.commit())),
+      absl::StrCat(session.strategy(), ", seed ", session.seed(), ", in ",
+                   FormatDurationNs(session.elapsed_ns()), ", stopped by ",
+                   tuning::StopReasonName(session.stop_reason())),
+      ProgressText(analysis),
+      session.has_winner() ? WinnerText(analysis) : "winner none",
+      FinalistsText(analysis)};
+  if (analysis.warm_start_trials > 0) {
+    lines.push_back(absl::StrCat("the first ", analysis.warm_start_trials,
+                                 " trials below are of earlier sessions"));
+  }
+  if (session.source_session_ids_size() > 0) {
+    lines.push_back(
+        absl::StrCat("could learn from ",
+                     absl::StrJoin(session.source_session_ids(), ", ")));
+  }
+  for (const std::string& line : lines) {
+    if (!line.empty()) out << EscapeForTerminal(line) << "\n";
+  }
+  out << MeasuredText(session.settings()) << "\n";
 }
 
-// A column for each of what was optimised.
-Table TrialsByObjective(const proto::Session& session,
-                        const std::vector<proto::Objective>& objectives) {
+// Of time alone its columns are "time" and "best so far", else one for each of
+// what was optimised.
+void ShowSession(const proto::Session& session, OutputFormat format,
+                 std::ostream& out) {
+  const SessionAnalysis analysis = AnalyzeSession(session);
+  if (IsForPeople(format)) DescribeSession(session, analysis, out);
+  const bool is_time = analysis.is_time();
   std::vector<Column> columns = {{"trial", Align::kRight}, {"outcome"}};
-  for (const proto::Objective& objective : objectives) {
-    columns.push_back({objective.metric(), Align::kRight});
+  if (is_time) {
+    columns.push_back({"time", Align::kRight, "time_ns"});
+    columns.push_back({"best so far", Align::kRight, "best_time_ns"});
+  } else {
+    for (const proto::Objective& objective : analysis.objectives) {
+      columns.push_back({objective.metric(), Align::kRight});
+    }
   }
   columns.push_back({"config", Align::kLeft, "", Clip::kNever});
   columns.push_back({"detail"});
   Table table(std::move(columns));
+  const auto cell = [](absl::optional<double> value, const std::string& unit) {
+    return value && std::isfinite(*value)
+               ? Cell::Number(*value, FormatValue(*value, unit))
+               : Cell::None();
+  };
   for (int i = 0; i < session.trials_size(); ++i) {
     const proto::Trial& trial = session.trials(i);
     std::vector<Cell> row = {Cell::Integer(i + 1),
                              tuning::OutcomeName(trial.outcome())};
-    for (const proto::Objective& objective : objectives) {
-      const absl::optional<double> value =
-          tuning::ValueOf(trial, objective.metric());
+    for (const proto::Objective& objective : analysis.objectives) {
       row.push_back(
-          value ? Cell::Number(*value, FormatValue(*value, objective.unit()))
-                : Cell::None());
+          cell(tuning::ValueOf(trial, objective.metric()), objective.unit()));
+    }
+    // Trials of earlier sessions are no progress of this one.
+    const int own = i - analysis.warm_start_trials;
+    if (is_time) {
+      row.push_back(own < 0 ? Cell::None()
+                            : cell(analysis.best_so_far[own], "ns"));
     }
     row.push_back(tuning::CanonicalText(trial.config()));
     row.push_back(trial.detail());
     table.AddRow(std::move(row));
-  }
-  return table;
-}
-
-void ShowSession(const proto::Session& session, OutputFormat format,
-                 std::ostream& out) {
-  const int known = session.warm_start_trial_count();
-  if (IsForPeople(format)) {
-    out << EscapeForTerminal(
-               absl::StrCat("session ", session.session_id(), ", ",
-                            tuning::TaskText(session.task()), " on ",
-                            session.hardware().id(), ", commit ",
-                            CommitText(session.commit())))
-        << "\n"
-        << EscapeForTerminal(absl::StrCat(
-               session.strategy(), ", seed ", session.seed(), ", ",
-               session.trials_size() - known, " trials in ",
-               FormatDurationNs(session.elapsed_ns()), ", stopped by ",
-               tuning::StopReasonName(session.stop_reason())))
-        << "\nwinner "
-        << (session.has_winner()
-                ? EscapeForTerminal(tuning::CanonicalText(session.winner()))
-                : "none")
-        << "\n";
-    if (session.has_proof()) {
-      out << EscapeForTerminal(tuning::ProofText(session.proof())) << "\n";
-    }
-    out << MeasuredText(session.settings());
-    if (known > 0) {
-      out << "the first " << known << " trials are of earlier sessions\n";
-    }
-    if (session.source_session_ids_size() > 0) {
-      out << EscapeForTerminal(absl::StrCat(
-                 "could learn from ",
-                 absl::StrJoin(session.source_session_ids(), ", ")))
-          << "\n";
-    }
-    out << "\n";
-  }
-  const std::vector<proto::Objective> objectives =
-      tuning::ObjectivesOf(session);
-  if (!IsTimeAlone(objectives)) {
-    PrintTable(TrialsByObjective(session, objectives), format, out);
-    return;
-  }
-  Table table({{"trial", Align::kRight},
-               {"outcome"},
-               {"time", Align::kRight, "time_ns"},
-               {"best so far", Align::kRight, "best_time_ns"},
-               {"config", Align::kLeft, "", Clip::kNever},
-               {"detail"}});
-  absl::optional<double> best;
-  for (int i = 0; i < session.trials_size(); ++i) {
-    const proto::Trial& trial = session.trials(i);
-    const absl::optional<double> time =
-        trial.has_time_ns() ? absl::make_optional(trial.time_ns())
-                            : absl::nullopt;
-    if (time && trial.outcome() == proto::OK) {
-      best = best ? std::min(*best, *time) : *time;
-    }
-    const auto cell = [](absl::optional<double> ns) {
-      return ns ? Cell::Number(*ns, FormatDurationNs(*ns)) : Cell::None();
-    };
-    table.AddRow({Cell::Integer(i + 1), tuning::OutcomeName(trial.outcome()),
-                  cell(time), cell(best), tuning::CanonicalText(trial.config()),
-                  trial.detail()});
   }
   PrintTable(table, format, out);
 }

@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/pareto.h"
 #include "base/statistics.h"
+#include "base/units.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/stop_reason.h"
+#include "tuning/session/objective.h"
 
 namespace optrail::tracker {
 namespace {
@@ -22,13 +28,34 @@ absl::optional<double> Positive(bool present, double value) {
   return value;
 }
 
-TrialPoint PointOf(const proto::Trial& trial) {
+using Objectives = std::vector<proto::Objective>;
+
+absl::optional<double> CostOf(const Objectives& objectives,
+                              const Values& values) {
+  // Of one objective to the last bit; of several a product.
+  if (objectives.size() == 1) {
+    const double value = values[0].value_or(0);
+    return value > 0 ? Positive(true, tuning::CostOf(objectives[0], value))
+                     : absl::nullopt;
+  }
+  const absl::optional<double> cost = tuning::Cost(objectives, values);
+  return Positive(cost.has_value(), cost.value_or(0));
+}
+
+bool IsTimeAlone(const Objectives& objectives) {
+  return objectives.size() == 1 &&
+         objectives[0].metric() == tuning::kTimeMetric &&
+         objectives[0].unit() == tuning::TimeObjective().unit();
+}
+
+TrialPoint PointOf(const Objectives& objectives, const proto::Trial& trial) {
   TrialPoint point;
   point.config = trial.config();
   point.config_text = CanonicalText(trial.config());
   point.outcome = trial.outcome();
+  point.values = tuning::ValuesOf(objectives, trial);
   if (trial.outcome() == proto::OK) {
-    point.time_ns = Positive(trial.has_time_ns(), trial.time_ns());
+    point.cost = CostOf(objectives, point.values);
   }
   point.elapsed_ns = std::max<int64_t>(trial.elapsed_ns(), 0);
   point.compile_ns = std::max<int64_t>(trial.compile_ns(), 0);
@@ -36,20 +63,43 @@ TrialPoint PointOf(const proto::Trial& trial) {
   return point;
 }
 
-FinalistPoint PointOf(const proto::Finalist& finalist) {
+// What the search read of the config. A record holds times; other metrics are
+// with the trials.
+Values FirstValues(const proto::Session& session, const Objectives& objectives,
+                   const std::string& config_text, double first_time_ns) {
+  if (IsTimeAlone(objectives)) return {Positive(true, first_time_ns)};
+  for (const proto::Trial& trial : session.trials()) {
+    if (trial.outcome() == proto::OK &&
+        CanonicalText(trial.config()) == config_text) {
+      return tuning::ValuesOf(objectives, trial);
+    }
+  }
+  return Values(objectives.size());
+}
+
+FinalistPoint PointOf(const proto::Session& session,
+                      const Objectives& objectives,
+                      const proto::Finalist& finalist) {
   FinalistPoint point;
   point.config = finalist.config();
   point.config_text = CanonicalText(finalist.config());
+  point.outcome = finalist.outcome();
   point.is_default = finalist.is_default();
-  point.first_time_ns = Positive(true, finalist.first_time_ns());
+  point.is_winner = session.has_winner() &&
+                    point.config_text == CanonicalText(session.winner());
+  const Values first = FirstValues(session, objectives, point.config_text,
+                                   finalist.first_time_ns());
+  point.first_cost = CostOf(objectives, first);
+  if (point.first_cost) point.first_value = first[0];
   if (finalist.outcome() == proto::OK) {
-    point.verified_time_ns =
-        Positive(finalist.has_time_ns(), finalist.time_ns());
+    const Values verified = tuning::ValuesOf(objectives, finalist);
+    point.verified_cost = CostOf(objectives, verified);
+    if (point.verified_cost) point.verified_value = verified[0];
   }
   for (const proto::Measurement& measurement : finalist.measurements()) {
-    const auto median =
-        Positive(measurement.has_median_ns(), measurement.median_ns());
-    if (median) point.process_medians_ns.push_back(*median);
+    const auto cost =
+        CostOf(objectives, tuning::ValuesOf(objectives, measurement));
+    if (cost) point.process_costs.push_back(*cost);
   }
   return point;
 }
@@ -84,7 +134,7 @@ absl::optional<double> ProcessNoise(
     const std::vector<FinalistPoint>& finalists) {
   std::vector<double> deviations;
   for (const FinalistPoint& finalist : finalists) {
-    const std::vector<double>& medians = finalist.process_medians_ns;
+    const std::vector<double>& medians = finalist.process_costs;
     if (medians.size() < 2) continue;
     const double center = Median(medians);
     // A deviation from the sample's own center is too small by this factor.
@@ -104,20 +154,20 @@ void AnalyzeProgress(SessionAnalysis& analysis) {
   double best = std::numeric_limits<double>::quiet_NaN();
   for (int i = 0; i < analysis.trial_count(); ++i) {
     const TrialPoint& trial = analysis.trials[i];
-    if (trial.time_ns && !(*trial.time_ns >= best)) {
-      best = *trial.time_ns;
+    if (trial.cost && !(*trial.cost >= best)) {
+      best = *trial.cost;
       analysis.improvements.push_back({i, best});
     }
-    analysis.best_so_far_ns.push_back(best);
+    analysis.best_so_far.push_back(best);
   }
   if (analysis.improvements.empty()) return;
-  analysis.best_ns = best;
+  analysis.best_cost = best;
   const double noise =
       std::max(kAssumedNoise, std::max(analysis.process_noise.value_or(0),
                                        analysis.search_noise.value_or(0)));
   bool near_best = false;
   for (const Improvement& step : analysis.improvements) {
-    const double reached = best / step.time_ns;
+    const double reached = best / step.cost;
     if (!analysis.trials_to_95_percent && reached >= .95) {
       analysis.trials_to_95_percent = step.trial + 1;
     }
@@ -131,37 +181,86 @@ void AnalyzeProgress(SessionAnalysis& analysis) {
   }
 }
 
+// The default's cost over the winner's. A gain is a share of cost saved, or of
+// value gained (tuning::GainOf, of which this is the inverse): of half the cost
+// 50% or 100%.
+double SpeedupOf(const Objectives& objectives, double gain) {
+  const bool of_value = tuning::GainOf(objectives, .5) > .75;
+  return of_value ? 1 + gain : 1 / (1 - gain);
+}
+
+void AnalyzeProof(const proto::Session& session, SessionAnalysis& analysis) {
+  if (!session.has_proof()) return;
+  const auto& all = analysis.finalists;
+  const bool default_stays =
+      std::any_of(all.begin(), all.end(), [](const FinalistPoint& finalist) {
+        return finalist.is_winner && finalist.is_default;
+      });
+  if (session.proof().claimed()) {
+    analysis.speedup_over_default =
+        Positive(true, SpeedupOf(analysis.objectives, session.proof().gain()));
+  } else if (default_stays) {
+    analysis.speedup_over_default = 1;
+  }
+}
+
 void AnalyzeFinalists(const proto::Session& session,
                       SessionAnalysis& analysis) {
   for (const proto::Finalist& finalist : session.finalists()) {
-    analysis.finalists.push_back(PointOf(finalist));
+    analysis.finalists.push_back(
+        PointOf(session, analysis.objectives, finalist));
   }
   analysis.process_noise = ProcessNoise(analysis.finalists);
-  const std::string winner =
-      session.has_winner() ? CanonicalText(session.winner()) : "";
   std::vector<double> shifts;
-  absl::optional<double> default_ns;
+  absl::optional<double> default_cost;
   for (const FinalistPoint& finalist : analysis.finalists) {
-    if (!finalist.verified_time_ns) continue;
-    if (finalist.is_default) default_ns = finalist.verified_time_ns;
-    if (finalist.first_time_ns && !finalist.is_default) {
+    if (!finalist.verified_cost) continue;
+    if (finalist.is_default) default_cost = finalist.verified_cost;
+    if (finalist.first_cost && !finalist.is_default) {
       shifts.push_back(
-          std::log(*finalist.verified_time_ns / *finalist.first_time_ns));
+          std::log(*finalist.verified_cost / *finalist.first_cost));
     }
-    if (!session.has_winner() || finalist.config_text != winner) continue;
-    analysis.winner_ns = finalist.verified_time_ns;
-    if (finalist.first_time_ns) {
+    if (!finalist.is_winner) continue;
+    analysis.winner_cost = finalist.verified_cost;
+    if (finalist.first_cost) {
       analysis.winners_curse =
-          *finalist.verified_time_ns / *finalist.first_time_ns - 1;
+          *finalist.verified_cost / *finalist.first_cost - 1;
     }
   }
   if (!shifts.empty()) analysis.finalists_curse = std::expm1(Median(shifts));
   if (shifts.size() >= 3) {
     analysis.search_noise = MedianAbsoluteDeviation(shifts);
   }
-  if (default_ns && analysis.winner_ns) {
-    analysis.speedup_over_default = *default_ns / *analysis.winner_ns;
+  if (default_cost && analysis.winner_cost) {
+    analysis.speedup_over_default = *default_cost / *analysis.winner_cost;
   }
+}
+
+void FindFront(SessionAnalysis& analysis) {
+  if (analysis.objectives.size() < 2) return;
+  std::vector<int> known;
+  std::vector<std::vector<double>> costs;
+  for (int i = 0; i < analysis.trial_count(); ++i) {
+    const TrialPoint& trial = analysis.trials[i];
+    if (trial.outcome != proto::OK) continue;
+    std::vector<double> cost;
+    for (size_t k = 0; k < analysis.objectives.size(); ++k) {
+      const double value =
+          trial.values[k].value_or(std::numeric_limits<double>::quiet_NaN());
+      const bool higher =
+          analysis.objectives[k].direction() == proto::HIGHER_IS_BETTER;
+      if (std::isfinite(value)) cost.push_back(higher ? -value : value);
+    }
+    if (cost.size() < analysis.objectives.size()) continue;
+    known.push_back(i);
+    costs.push_back(std::move(cost));
+  }
+  std::vector<std::pair<double, int>> front;
+  for (const int i : ParetoFront(costs)) {
+    front.push_back({costs[i][0], known[i]});
+  }
+  std::stable_sort(front.begin(), front.end());
+  for (const auto& [cost, trial] : front) analysis.front.push_back(trial);
 }
 
 void AnalyzeCost(SessionAnalysis& analysis) {
@@ -196,11 +295,23 @@ double SessionAnalysis::plateau_share() const {
   return Share(plateau_trials, trial_count());
 }
 
+bool SessionAnalysis::is_time() const { return IsTimeAlone(objectives); }
+
+absl::optional<double> SessionAnalysis::best_value() const {
+  if (improvements.empty()) return absl::nullopt;
+  return trials[improvements.back().trial].values[0];
+}
+
 SessionAnalysis AnalyzeSession(const proto::Session& session) {
   SessionAnalysis analysis;
   analysis.header = session;
   analysis.header.clear_trials();
   analysis.header.clear_finalists();
+  if (session.has_proof()) {
+    analysis.header.mutable_proof()->clear_candidate_measurements();
+    analysis.header.mutable_proof()->clear_default_measurements();
+  }
+  analysis.objectives = tuning::ObjectivesOf(session);
   analysis.task_text = tuning::TaskText(session.task());
   analysis.task_key =
       absl::StrCat(analysis.task_text, "@", session.task().hardware_id());
@@ -211,17 +322,86 @@ SessionAnalysis AnalyzeSession(const proto::Session& session) {
     absl::StrAppend(&analysis.task_key, "|", objectives);
   }
   // A damaged count must not reach beyond the trials.
-  const int first =
+  analysis.warm_start_trials =
       std::min<int>(std::max<int>(session.warm_start_trial_count(), 0),
                     session.trials_size());
-  for (int i = first; i < session.trials_size(); ++i) {
-    analysis.trials.push_back(PointOf(session.trials(i)));
-    Count(session.trials(i).outcome(), analysis.outcomes);
+  for (int i = analysis.warm_start_trials; i < session.trials_size(); ++i) {
+    const proto::Trial& trial = session.trials(i);
+    analysis.trials.push_back(PointOf(analysis.objectives, trial));
+    Count(trial.outcome(), analysis.outcomes);
+    ++analysis.trials_by_outcome[tuning::OutcomeName(trial.outcome())];
   }
   AnalyzeFinalists(session, analysis);
+  AnalyzeProof(session, analysis);
   AnalyzeProgress(analysis);
+  FindFront(analysis);
   AnalyzeCost(analysis);
   return analysis;
+}
+
+namespace {
+
+std::string ValueText(double value, const std::string& unit) {
+  if (unit == "ns") return FormatDurationNs(value);
+  return absl::StrCat(absl::StrFormat("%.4g", value), unit.empty() ? "" : " ",
+                      unit);
+}
+
+}  // namespace
+
+std::string ProgressText(const SessionAnalysis& session) {
+  const int trials = session.trial_count();
+  std::string text = absl::StrCat(trials, trials == 1 ? " trial" : " trials");
+  if (session.warm_start_trials > 0) {
+    absl::StrAppend(&text, " beside ", session.warm_start_trials,
+                    " of earlier sessions");
+  }
+  if (const auto best = session.best_value()) {
+    absl::StrAppend(&text, ", best ", session.metric(), " ",
+                    ValueText(*best, session.unit()), " after trial ",
+                    session.improvements.back().trial + 1);
+  }
+  if (session.trials_to_95_percent) {
+    absl::StrAppend(&text, ", within 5% of it after trial ",
+                    *session.trials_to_95_percent);
+  }
+  return text;
+}
+
+std::string WinnerText(const SessionAnalysis& session) {
+  if (!session.header.has_winner()) return "";
+  std::string text =
+      absl::StrCat("winner ", CanonicalText(session.header.winner()));
+  if (session.header.has_proof()) {
+    absl::StrAppend(&text, ": ", tuning::ProofText(session.header.proof()));
+  } else if (session.speedup_over_default) {
+    absl::StrAppend(&text, ": not proven; as a finalist ",
+                    absl::StrFormat("%.3gx", *session.speedup_over_default),
+                    " as good as the default");
+  }
+  return text;
+}
+
+std::string FinalistsText(const SessionAnalysis& session) {
+  int read = 0, worse = 0;
+  for (const FinalistPoint& finalist : session.finalists) {
+    if (!finalist.first_cost || !finalist.verified_cost ||
+        finalist.is_default) {
+      continue;
+    }
+    ++read;
+    worse += *finalist.verified_cost > *finalist.first_cost;
+  }
+  if (read == 0 || !session.finalists_curse) return "";
+  std::string text =
+      absl::StrCat(worse, " of ", read, read == 1 ? " finalist" : " finalists",
+                   " cost more when measured again than when first read (",
+                   FormatChange(*session.finalists_curse), " in the median");
+  if (session.winners_curse) {
+    absl::StrAppend(&text, "; the winner ",
+                    FormatChange(*session.winners_curse));
+  }
+  return absl::StrCat(text, ")");
 }
 
 }  // namespace optrail::tracker

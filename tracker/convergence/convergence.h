@@ -8,12 +8,18 @@
 //   const SessionAnalysis analysis = AnalyzeSession(session);
 //   if (analysis.trials_to_95_percent) ...
 //
-// It describes; whether a number is a fault is findings.h's business. Formulas:
-// docs/convergence.md. Nothing here fails: what a session lacks (no trial, no
-// working config, no winner, readings that are not positive numbers) is an
-// absent value.
+// It describes; whether a number is a fault is findings.h's business. `show`,
+// the report and `convergence` print what stands here and derive nothing of
+// their own. Formulas: docs/convergence.md. Nothing here fails: what a session
+// lacks (no trial, no working config, no winner, readings that are not positive
+// numbers) is an absent value.
+//
+// A cost is what the session minimises: ns of time, the value of another
+// objective, one over it where higher is better, or what weights make of
+// several (tuning::Cost). Values are what people read, one per objective.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,13 +28,17 @@
 
 namespace optrail::tracker {
 
+using Values = std::vector<absl::optional<double>>;
+
 // A trial without its raw samples.
 struct TrialPoint {
   proto::Config config;
   std::string config_text;  // canonical
   proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
   // Present if the outcome is OK and the reading a positive, finite number.
-  absl::optional<double> time_ns;
+  absl::optional<double> cost;
+  // One per objective; of a CENSORED trial a bound.
+  Values values;
   int64_t elapsed_ns = 0;
   int64_t compile_ns = 0;
   std::string detail;
@@ -37,16 +47,21 @@ struct TrialPoint {
 struct FinalistPoint {
   proto::Config config;
   std::string config_text;
+  proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
   bool is_default = false;
-  absl::optional<double> first_time_ns;
-  absl::optional<double> verified_time_ns;  // only if the outcome is OK
-  std::vector<double> process_medians_ns;
+  bool is_winner = false;
+  absl::optional<double> first_cost;
+  absl::optional<double> verified_cost;  // only if the outcome is OK
+  // The same readings as values of the first objective.
+  absl::optional<double> first_value;
+  absl::optional<double> verified_value;
+  std::vector<double> process_costs;
 };
 
 // A trial that was better than all before it.
 struct Improvement {
   int trial = 0;  // index into SessionAnalysis::trials
-  double time_ns = 0;
+  double cost = 0;
 };
 
 // Trials that came to nothing, by what that says. Trials that were raced out
@@ -63,8 +78,10 @@ struct OutcomeCounts {
 };
 
 struct SessionAnalysis {
-  // The session without trials, finalists and raw samples.
+  // The session without trials, finalists and raw samples (those of its proof
+  // among them).
   proto::Session header;
+  std::vector<proto::Objective> objectives;  // time alone if it names none
   // What trials to compare by: operator, device, shape, threads, cache mode and
   // hardware; not the kernel, which every commit may change.
   std::string task_key;
@@ -74,13 +91,18 @@ struct SessionAnalysis {
   // Measured by this session; what it was warm-started with comes from
   // elsewhere and is no part of its progress.
   std::vector<TrialPoint> trials;
+  int warm_start_trials = 0;
   std::vector<FinalistPoint> finalists;
   OutcomeCounts outcomes;
+  std::map<std::string, int> trials_by_outcome;
+  // Of several objectives the trials that no other beats in all of them, the
+  // best in the first one first.
+  std::vector<int> front;
 
   // The regret curve: the best reading after each trial, NaN before the first.
-  std::vector<double> best_so_far_ns;
+  std::vector<double> best_so_far;
   std::vector<Improvement> improvements;
-  absl::optional<double> best_ns;  // of the search, unverified
+  absl::optional<double> best_cost;  // of the search, unverified
 
   // 1-based number of the first trial with best / reading >= 0.95 or 0.99.
   absl::optional<int> trials_to_95_percent;
@@ -96,18 +118,26 @@ struct SessionAnalysis {
   // shift (the winner's curse) taken out.
   absl::optional<double> search_noise;
 
-  // The winner's verified time; absent if there is no winner or no reading.
-  absl::optional<double> winner_ns;
+  // The winner's verified cost; absent if there is no winner or no reading.
+  absl::optional<double> winner_cost;
   // verified / first - 1: of the winner, and the median over all finalists but
   // the default, which was not picked for its reading.
   absl::optional<double> winners_curse;
   absl::optional<double> finalists_curse;
-  // default / winner, verified beside each other: 2 is twice as fast.
+  // The default's cost over the winner's: 2 is twice as fast. By the proof,
+  // whose rounds had no part in choosing the winner; of sessions without one by
+  // the finalists, verified beside each other.
   absl::optional<double> speedup_over_default;
 
   // Mean over trials, compiling and failures included; of the whole session per
   // trial where trials hold no time.
   absl::optional<double> time_per_trial_ns;
+
+  bool is_time() const;  // alone
+  // Of the first objective.
+  const std::string& metric() const { return objectives[0].metric(); }
+  const std::string& unit() const { return objectives[0].unit(); }
+  absl::optional<double> best_value() const;
 
   int trial_count() const { return static_cast<int>(trials.size()); }
   const std::string& id() const { return header.session_id(); }
@@ -118,6 +148,16 @@ struct SessionAnalysis {
 };
 
 SessionAnalysis AnalyzeSession(const proto::Session& session);
+
+// For people, a sentence each, "" where there is nothing to say:
+// "104 trials, best time 1.05 us after trial 61, within 5% of it after 40".
+std::string ProgressText(const SessionAnalysis& session);
+// "winner tile=8: proven, in 42 rounds of both: +10.5% ..."; of a session
+// without a proof how the finalists compared.
+std::string WinnerText(const SessionAnalysis& session);
+// "3 of 4 finalists were worse when measured again than when first read (+1.2%
+// in the median), the winner by +0.8%".
+std::string FinalistsText(const SessionAnalysis& session);
 
 }  // namespace optrail::tracker
 

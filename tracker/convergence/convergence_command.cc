@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <iostream>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -63,6 +65,32 @@ void PrintText(const std::vector<Finding>& findings, std::ostream& out) {
         << EscapeForTerminal(absl::StrJoin(finding.session_ids, ", "))
         << "\n\n";
   }
+}
+
+// What each session found, the newest first.
+void PrintSessions(const std::vector<SessionAnalysis>& sessions,
+                   std::ostream& out) {
+  constexpr size_t kMostShown = 20;
+  std::vector<const SessionAnalysis*> newest;
+  for (const SessionAnalysis& session : sessions) newest.push_back(&session);
+  std::stable_sort(newest.begin(), newest.end(),
+                   [](const SessionAnalysis* a, const SessionAnalysis* b) {
+                     return a->header.started_unix_ns() >
+                            b->header.started_unix_ns();
+                   });
+  for (size_t i = 0; i < newest.size() && i < kMostShown; ++i) {
+    out << EscapeForTerminal(
+               absl::StrCat(newest[i]->id(), " ", newest[i]->task_text))
+        << "\n";
+    for (const std::string& line :
+         {ProgressText(*newest[i]), WinnerText(*newest[i])}) {
+      if (!line.empty()) out << "  " << EscapeForTerminal(line) << "\n";
+    }
+  }
+  if (newest.size() > kMostShown) {
+    out << newest.size() - kMostShown << " older sessions are not listed\n";
+  }
+  if (!newest.empty()) out << "\n";
 }
 
 void PrintJson(const std::vector<Finding>& findings, std::ostream& out) {
@@ -131,6 +159,7 @@ absl::StatusOr<int> RunConvergence(const ConvergenceCommand& options,
   const std::vector<Finding> findings = FindFaults(sessions);
   switch (options.common.format) {
     case OutputFormat::kTable:
+      PrintSessions(sessions, out);
       PrintText(findings, out);
       out << findings.size()
           << (findings.size() == 1 ? " finding" : " findings") << " in "

@@ -32,7 +32,7 @@ class RuleSearch {
       const bool fails = IsAvoidable(trial.outcome);
       // Raced out means that it ran.
       const bool works =
-          trial.time_ns.has_value() || trial.outcome == proto::CENSORED;
+          trial.cost.has_value() || trial.outcome == proto::CENSORED;
       if (!fails && !works) continue;
       (fails ? best_.failures : best_.working)++;
       points_.push_back({&trial, fails});

@@ -32,9 +32,10 @@ struct Quality {
 };
 
 absl::optional<Quality> QualityOf(const SessionAnalysis& session) {
-  if (!session.winner_ns || !session.speedup_over_default) return absl::nullopt;
+  if (!session.winner_cost || !session.speedup_over_default)
+    return absl::nullopt;
   return Quality{-std::log(*session.speedup_over_default),
-                 std::log(*session.winner_ns)};
+                 std::log(*session.winner_cost)};
 }
 
 double Worse(const Quality& a, const Quality& b) {
@@ -77,8 +78,8 @@ TimeParts PartsPerTrial(const SessionAnalysis& session) {
     const auto compile =
         std::min(elapsed, static_cast<double>(trial.compile_ns));
     parts.compiling += compile;
-    (trial.time_ns || trial.outcome == proto::CENSORED ? parts.measuring
-                                                       : parts.failing) +=
+    (trial.cost || trial.outcome == proto::CENSORED ? parts.measuring
+                                                    : parts.failing) +=
         elapsed - compile;
   }
   const double count = std::max(1, session.trial_count());
@@ -307,17 +308,17 @@ absl::optional<double> LossIn(const SessionAnalysis& session,
                               const std::string& config_text) {
   absl::optional<double> default_ns;
   for (const FinalistPoint& finalist : session.finalists) {
-    if (finalist.is_default) default_ns = finalist.verified_time_ns;
+    if (finalist.is_default) default_ns = finalist.verified_cost;
   }
   if (!default_ns) return absl::nullopt;
   for (const FinalistPoint& finalist : session.finalists) {
-    if (finalist.config_text == config_text && finalist.verified_time_ns) {
-      return *finalist.verified_time_ns / *default_ns - 1;
+    if (finalist.config_text == config_text && finalist.verified_cost) {
+      return *finalist.verified_cost / *default_ns - 1;
     }
   }
   for (const TrialPoint& trial : session.trials) {
     if (trial.config_text != config_text) continue;
-    if (trial.time_ns) return *trial.time_ns / *default_ns - 1;
+    if (trial.cost) return *trial.cost / *default_ns - 1;
     if (trial.outcome != proto::CONTENDED && trial.outcome != proto::CENSORED) {
       return HUGE_VAL;
     }
@@ -368,7 +369,7 @@ void FindLosersElsewhere(absl::Span<const SessionWithSpace> sessions,
     }
     for (const auto& [task_key, item] : newest) {
       const SessionAnalysis& session = *item->session;
-      if (!session.header.has_winner() || !session.winner_ns ||
+      if (!session.header.has_winner() || !session.winner_cost ||
           session.speedup_over_default.value_or(0) <= 1) {
         continue;
       }

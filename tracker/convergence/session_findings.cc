@@ -46,17 +46,17 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
                                         const BoundSpace* space,
                                         const FindingOptions& options) {
   const int trials = session.trial_count();
-  if (trials < options.min_trials || !session.best_ns ||
+  if (trials < options.min_trials || !session.best_cost ||
       !WasCutShort(session.header.stop_reason())) {
     return absl::nullopt;
   }
   const int last_quarter = trials - trials / 4;
-  const double before_ns = session.best_so_far_ns[last_quarter - 1];
+  const double before_ns = session.best_so_far[last_quarter - 1];
   if (std::isnan(before_ns)) return absl::nullopt;
   const auto late = std::count_if(
       session.improvements.begin(), session.improvements.end(),
       [&](const Improvement& step) { return step.trial >= last_quarter; });
-  const double gain = 1 - *session.best_ns / before_ns;
+  const double gain = 1 - *session.best_cost / before_ns;
   if (late < options.late_improvements ||
       gain < std::max(options.min_effect, options.sigmas * NoiseOf(session))) {
     return absl::nullopt;
@@ -84,7 +84,7 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
       FindingKind::kDoesNotConverge, session,
       {absl::StrCat("the last quarter of ", trials, " trials brought ", late,
                     " new bests and made the best ", FormatPercent(gain),
-                    " faster"),
+                    session.is_time() ? " faster" : " better"),
        absl::StrCat("best after trial ", session.improvements.back().trial + 1,
                     " of ", trials, ", stopped by ",
                     tuning::StopReasonName(session.header.stop_reason()))},
@@ -100,13 +100,12 @@ int ContradictedPairs(const SessionAnalysis& session, double effect) {
     for (size_t j = i + 1; j < finalists.size(); ++j) {
       const FinalistPoint& a = finalists[i];
       const FinalistPoint& b = finalists[j];
-      if (!a.first_time_ns || !b.first_time_ns || !a.verified_time_ns ||
-          !b.verified_time_ns) {
+      if (!a.first_cost || !b.first_cost || !a.verified_cost ||
+          !b.verified_cost) {
         continue;
       }
-      const double first = std::log(*a.first_time_ns / *b.first_time_ns);
-      const double verified =
-          std::log(*a.verified_time_ns / *b.verified_time_ns);
+      const double first = std::log(*a.first_cost / *b.first_cost);
+      const double verified = std::log(*a.verified_cost / *b.verified_cost);
       if (first * verified < 0 && std::abs(first) > effect &&
           std::abs(verified) > effect) {
         ++contradicted;
@@ -157,7 +156,7 @@ absl::optional<Finding> ConvergedTooEarly(const SessionAnalysis& session,
                                           const BoundSpace* space,
                                           const FindingOptions& options) {
   const int trials = session.trial_count();
-  if (space == nullptr || trials < options.min_trials || !session.best_ns ||
+  if (space == nullptr || trials < options.min_trials || !session.best_cost ||
       session.plateau_share() < options.max_plateau_share) {
     return absl::nullopt;
   }
@@ -279,7 +278,8 @@ absl::optional<Finding> WinnersCurse(const SessionAnalysis& session,
   }
   std::vector<std::string> evidence = {
       absl::StrCat("the winner is ", FormatPercent(*session.winners_curse),
-                   " slower than its first reading"),
+                   session.is_time() ? " slower" : " worse",
+                   " than its first reading"),
       absl::StrCat(
           "so are its rivals: ", FormatPercent(*session.finalists_curse),
           " in the median, while processes agree within ",

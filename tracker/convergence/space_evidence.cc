@@ -66,11 +66,11 @@ bool CanExtend(const proto::Space::Knob& knob, bool at_maximum, int64_t value) {
 std::vector<const TrialPoint*> Fastest(const SessionAnalysis& session) {
   std::vector<const TrialPoint*> readings;
   for (const TrialPoint& trial : session.trials) {
-    if (trial.time_ns) readings.push_back(&trial);
+    if (trial.cost) readings.push_back(&trial);
   }
   std::stable_sort(readings.begin(), readings.end(),
                    [](const TrialPoint* a, const TrialPoint* b) {
-                     return *a->time_ns < *b->time_ns;
+                     return *a->cost < *b->cost;
                    });
   return readings;
 }
@@ -164,7 +164,7 @@ absl::optional<PriorEvidence> JudgePrior(const SessionAnalysis& session,
     if (!prior) return absl::nullopt;
     configs.push_back(*levels);
     priors.push_back(*prior);
-    speeds.push_back(-*reading->time_ns);
+    speeds.push_back(-*reading->cost);
   }
   if (static_cast<int>(configs.size()) < min_readings) return absl::nullopt;
 

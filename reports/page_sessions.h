@@ -1,0 +1,21 @@
+#ifndef OPTRAIL_REPORTS_PAGE_SESSIONS_H_
+#define OPTRAIL_REPORTS_PAGE_SESSIONS_H_
+
+// What the page carries of a tuning session and of a workload. A piece of
+// page_data.h; reports/ui/tuning.js and workloads.js read it.
+
+#include "reports/page_json.h"
+#include "reports/report_data.h"
+
+namespace optrail::reports {
+
+// At most about `limit` trials. `operator_index` is the page's.
+Json PageSessionJson(const TuningSession& session, int operator_index,
+                     int limit);
+
+// Times in ns, 0 where there are none.
+Json PageWorkloadJson(const WorkloadView& workload);
+
+}  // namespace optrail::reports
+
+#endif  // OPTRAIL_REPORTS_PAGE_SESSIONS_H_
