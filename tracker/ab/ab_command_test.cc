@@ -82,7 +82,7 @@ TEST_F(AbCommandTest, EqualBytesAreNotMeasured) {
 
 TEST_F(AbCommandTest, TooFewRoundsAreExitCode3) {
   options_.max_rounds = 5;
-  options_.detect_effect = options_.min_effect = .001;
+  options_.detect_effect = options_.min_effect = .0012;
   EXPECT_EQ(*Binaries(repository_->Program("a", 1000),
                       repository_->Program("b", 1001)),
             3);

@@ -1,52 +1,46 @@
 #include "tracker/ab/rounds.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "base/statistics.h"
 #include "base/status_macros.h"
-#include "tracker/compare/pairs.h"
 #include "tracker/import/import.h"
-#include "tracker/series/series.h"
-#include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
 
-// How far beyond max_rounds a forecast looks.
-constexpr int kForecastFactor = 10;
-
 absl::Status CheckOptions(const AbOptions& options) {
-  const PairedTestOptions& test = options.test;
+  const CompareOptions& compare = options.compare;
+  const Threshold& effects = compare.effects;
   const auto wrong = [](absl::string_view field, double value,
                         absl::string_view expected) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, " is ", value, ", expected ", expected));
   };
-  if (!(test.false_alarm_rate > 0 && test.false_alarm_rate < .5)) {
-    return wrong("false_alarm_rate", test.false_alarm_rate,
+  if (!(compare.false_alarm_rate > 0 && compare.false_alarm_rate < .5)) {
+    return wrong("false_alarm_rate", compare.false_alarm_rate,
                  "more than 0 and less than 0.5");
   }
-  if (!(test.min_effect >= 0 && test.min_effect < 10)) {
-    return wrong("min_effect", test.min_effect, "0 to 10");
+  if (!(effects.min_effect >= 0 && effects.min_effect < 10)) {
+    return wrong("min_effect", effects.min_effect, "0 to 10");
   }
-  if (!(test.detect_effect > 0 && test.detect_effect < 10)) {
-    return wrong("detect_effect", test.detect_effect, "more than 0, up to 10");
+  if (!(effects.detect_effect > 0 && effects.detect_effect < 10)) {
+    return wrong("detect_effect", effects.detect_effect,
+                 "more than 0, up to 10");
   }
-  if (test.min_effect > test.detect_effect) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "min_effect is ", test.min_effect, " and detect_effect ",
-        test.detect_effect, ": expected min_effect to be at most the other"));
+  if (effects.min_effect > effects.detect_effect) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("min_effect is ", effects.min_effect,
+                     " and detect_effect ", effects.detect_effect,
+                     ": expected min_effect to be at most the other"));
   }
-  if (options.max_rounds < test.min_rounds) {
+  if (options.max_rounds < compare.min_rounds) {
     return wrong("max_rounds", options.max_rounds,
-                 absl::StrCat("at least ", test.min_rounds));
+                 absl::StrCat("at least ", compare.min_rounds));
   }
   return absl::OkStatus();
 }
@@ -68,46 +62,10 @@ absl::StatusOr<proto::Run> Parse(absl::string_view name,
   return std::move(runs[0]);
 }
 
-// PriorKey -> what one process read; the median where a file holds several.
-std::map<std::string, double> Readings(const proto::Run& run) {
-  std::map<std::string, double> readings;
-  for (const proto::BenchmarkResult& result : run.results()) {
-    if (result.outcome() != proto::OK || result.measurements().empty()) {
-      continue;
-    }
-    for (const MetricInfo& metric : MetricsOf(result)) {
-      std::vector<double> values;
-      for (const proto::Measurement& measurement : result.measurements()) {
-        const auto reading = ReadingOf(measurement, metric.metric);
-        if (reading.has_value() && std::isfinite(reading->value) &&
-            reading->value > 0) {
-          values.push_back(reading->value);
-        }
-      }
-      if (values.empty()) continue;
-      readings[PriorKey(result.key(), metric.metric)] = Median(values);
-    }
-  }
-  return readings;
-}
-
 class Rounds {
  public:
   Rounds(const AbOptions& options, const MeasureFunction& measure)
-      : options_(options), measure_(measure), test_(options.test) {
-    compare_.threshold =
-        [this](absl::string_view name,
-               absl::string_view metric) -> absl::optional<Threshold> {
-      if (options_.threshold != nullptr) {
-        return options_.threshold(name, metric);
-      }
-      if (metric != "time") return absl::nullopt;
-      Threshold threshold;
-      threshold.min_effect = options_.test.min_effect;
-      threshold.detect_effect = options_.test.detect_effect;
-      return threshold;
-    };
-  }
+      : options_(options), measure_(measure) {}
 
   absl::StatusOr<AbResult> Run() {
     Rng rng(options_.seed);
@@ -152,13 +110,6 @@ class Rounds {
     }
     OPTRAIL_ASSIGN_OR_RETURN(proto::Run candidate, Parse("B", *b));
     Add(round, candidate, Program::kB);
-    const std::map<std::string, double> readings = Readings(base);
-    for (const auto& [key, value] : Readings(candidate)) {
-      const auto found = readings.find(key);
-      if (found != readings.end()) {
-        log_ratios_[key].push_back(std::log(value / found->second));
-      }
-    }
     return absl::OkStatus();
   }
 
@@ -171,6 +122,9 @@ class Rounds {
     proto::Run& mine = program == Program::kA ? a_ : b_;
     if (mine.results().empty()) {
       mine = run;
+      // Until the runs are recorded, under an id that others do not have.
+      mine.set_pairing_id("rounds");
+      mine.set_started_unix_ns(program == Program::kA ? 1 : 2);
     } else {
       AppendProcesses(run, &mine);
     }
@@ -189,6 +143,7 @@ class Rounds {
     }
     if (b_.results().empty()) {
       all.set_run_id("B");
+      all.set_started_unix_ns(2);
       b_ = all;
     } else {
       AppendProcesses(all, &b_);
@@ -197,68 +152,44 @@ class Rounds {
 
   absl::Status Judge(AbResult& result) {
     OPTRAIL_ASSIGN_OR_RETURN(result.comparison,
-                             Compare({&a_}, {&b_}, compare_));
-    // What the two sides measured in the first round is what is tested; the
-    // number of tests stays, whatever comes later.
-    if (tests_ == 0) {
-      for (const Row& row : result.comparison.rows) {
-        tests_ += log_ratios_.count(PriorKey(row.key, row.metric)) > 0;
-      }
-      test_.false_alarm_rate /= std::max(1, tests_);
-    }
+                             Compare({&a_}, {&b_}, options_.compare));
     open_ = result.undecided = result.worse = 0;
+    int compared = 0;
     int forecast = result.rounds;
-    for (Row& row : result.comparison.rows) {
-      if (row.baseline.value && row.candidate.value &&
-          row.baseline.outcome == proto::OK &&
-          row.candidate.outcome == proto::OK &&
-          row.verdict != Verdict::kRenamed &&
-          row.verdict != Verdict::kNewVersion) {
-        forecast = std::max(forecast, JudgeRow(result.rounds, row));
-      }
+    for (const Row& row : result.comparison.rows) {
       result.undecided += row.verdict == Verdict::kCannotTell;
       result.worse += InfoOf(row.verdict).worse;
+      if (!IsCompared(row)) continue;
+      ++compared;
+      if (row.verdict != Verdict::kCannotTell) continue;
+      // What one side lacks in some rounds keeps nothing waiting.
+      if (result.rounds >= options_.compare.min_processes &&
+          row.rounds < result.rounds) {
+        continue;
+      }
+      ++open_;
+      forecast = std::max(forecast,
+                          row.processes_needed.value_or(options_.max_rounds));
     }
     if (options_.progress != nullptr) {
       options_.progress(result.rounds, std::min(forecast, options_.max_rounds),
-                        open_, tests_);
+                        open_, compared);
     }
     return absl::OkStatus();
   }
 
-  // Replaces the verdict of unpaired statistics by that of the pairs. Returns
-  // the rounds at which it is expected to be clear.
-  int JudgeRow(int rounds, Row& row) {
-    const auto found = log_ratios_.find(PriorKey(row.key, row.metric));
-    const int pairs =
-        found == log_ratios_.end() ? 0 : static_cast<int>(found->second.size());
-    if (pairs < rounds) {
-      row.verdict = Verdict::kCannotTell;
-      row.ratio.reset();
-      row.processes_needed.reset();
-      row.minimum_detectable_effect.reset();
-      row.reason = absl::StrCat("measured by both programs in ", pairs, " of ",
-                                rounds, " rounds");
-      return rounds;
-    }
-    PairedTestOptions test = test_;
-    if (const auto threshold = compare_.threshold(row.name, row.metric)) {
-      test.min_effect = threshold->min_effect;
-      test.detect_effect = threshold->detect_effect;
-    }
-    const int needed = JudgePairs(found->second, test, tests_,
-                                  kForecastFactor * options_.max_rounds, &row);
-    open_ += row.verdict == Verdict::kCannotTell;
-    return needed;
+  // Whether both sides measured it.
+  static bool IsCompared(const Row& row) {
+    return row.baseline.value && row.candidate.value &&
+           row.baseline.outcome == proto::OK &&
+           row.candidate.outcome == proto::OK &&
+           row.verdict != Verdict::kRenamed &&
+           row.verdict != Verdict::kNewVersion;
   }
 
   const AbOptions& options_;
   const MeasureFunction& measure_;
-  PairedTestOptions test_;  // with each benchmark's share of the rate
-  CompareOptions compare_;
   proto::Run a_, b_;
-  std::map<std::string, std::vector<double>> log_ratios_;
-  int tests_ = 0;
   int open_ = 0;
 };
 

@@ -9,10 +9,9 @@
 //   std::cout << ComparisonTable(result.comparison, false).ToText();
 //
 // A round is one fresh process of each program, in random order, balanced over
-// every two rounds; what the machine does to both cancels in their ratio, which
-// is the round's one piece of evidence per benchmark. After each round every
-// benchmark is judged by the test of paired_test.h, which pays for these looks;
-// the rounds end when all verdicts are clear at once.
+// every two rounds. RunRounds schedules rounds and stamps what they measured as
+// pairs; after each round it asks Compare(), as everybody does of the same
+// runs. The rounds end when all verdicts are clear at once.
 //
 // It starts no processes itself: `measure` does.
 
@@ -21,9 +20,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
-#include "base/paired_test.h"
 #include "tracker/ab/process_result.h"
 #include "tracker/compare/compare.h"
 
@@ -35,16 +31,9 @@ using MeasureFunction =
     std::function<absl::StatusOr<ProcessResult>(Program program, int round)>;
 
 struct AbOptions {
-  // `test.false_alarm_rate` is of the whole comparison: each benchmark gets its
-  // share (Bonferroni's). The effects are those of `threshold`.
-  PairedTestOptions test;
+  CompareOptions compare;
   int max_rounds = 40;
   uint64_t seed = 1;
-  // As CompareOptions::threshold: which benchmarks and metrics, and the effects
-  // that matter. Null: time, by the effects of `test`.
-  std::function<absl::optional<Threshold>(absl::string_view name,
-                                          absl::string_view metric)>
-      threshold;
   // Called after every round with the rounds done, a forecast of all rounds,
   // and how many of the compared benchmarks are still open.
   std::function<void(int done, int forecast, int open, int compared)> progress;
@@ -58,7 +47,8 @@ struct AbResult {
   int undecided = 0;
   std::string candidate_failure;  // B failed: how
   // What was measured, one Measurement per round: Measurement.round says which.
-  // Without id, suite, commit.
+  // Without id, suite, commit; times and the pairing id only tell the sides
+  // apart.
   proto::Run base, candidate;
 };
 

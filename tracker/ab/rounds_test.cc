@@ -104,6 +104,28 @@ TEST(RunRoundsTest, SaysThatItCannotTellAfterTheLastRound) {
   EXPECT_THAT(result.comparison.rows[0].reason, HasSubstr("after 8 rounds"));
 }
 
+// Whoever compares what was recorded says what the rounds said.
+TEST(RunRoundsTest, TheRunsOfTheRoundsHaveTheirVerdict) {
+  for (const double ratio : {.8, 1., 1.03, 1.1}) {
+    FakePrograms programs(ratio, .02);
+    AbOptions options;
+    options.max_rounds = 12;
+    const AbResult result = RunOrDie(options, std::ref(programs));
+    const absl::StatusOr<Comparison> again =
+        Compare({&result.base}, {&result.candidate}, {});
+    ASSERT_TRUE(again.ok()) << again.status();
+    ASSERT_EQ(again->rows.size(), result.comparison.rows.size());
+    for (size_t i = 0; i < again->rows.size(); ++i) {
+      EXPECT_EQ(again->rows[i].verdict, result.comparison.rows[i].verdict);
+      EXPECT_EQ(again->rows[i].reason, result.comparison.rows[i].reason);
+      EXPECT_EQ(again->rows[i].ratio->ratio,
+                result.comparison.rows[i].ratio->ratio);
+    }
+    EXPECT_LT(result.base.started_unix_ns(),
+              result.candidate.started_unix_ns());
+  }
+}
+
 TEST(RunRoundsTest, OrderIsBalancedRandomAndFixedByTheSeed) {
   AbOptions options;
   options.max_rounds = 40;
@@ -203,7 +225,7 @@ TEST(RunRoundsTest, ABenchmarkThatOnlySomeRoundsHaveIsNotJudged) {
   for (const Row& row : result.comparison.rows) {
     if (row.name != "flaky") continue;
     EXPECT_EQ(row.verdict, Verdict::kCannotTell);
-    EXPECT_THAT(row.reason, HasSubstr("in 1 of"));
+    EXPECT_THAT(row.reason, HasSubstr("1 process"));
   }
   EXPECT_EQ(result.undecided, 1);
   EXPECT_LT(result.rounds, 12);
@@ -254,12 +276,12 @@ TEST(RunRoundsTest, RefusesOptionsOutOfRangeAndOutputThatIsNoJson) {
       std::string(RunRounds(options, std::ref(programs)).status().message()),
       HasSubstr("max_rounds is 2"));
   options = AbOptions();
-  options.test.false_alarm_rate = 0;
+  options.compare.false_alarm_rate = 0;
   EXPECT_THAT(
       std::string(RunRounds(options, std::ref(programs)).status().message()),
       HasSubstr("false_alarm_rate is 0"));
   options = AbOptions();
-  options.test.min_effect = .2;
+  options.compare.effects.min_effect = .2;
   EXPECT_FALSE(RunRounds(options, std::ref(programs)).ok());
   const auto garbage = RunRounds({}, [](Program, int) -> ProcessResult {
     ProcessResult process;

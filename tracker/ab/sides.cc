@@ -47,19 +47,18 @@ class Rules {
 
   AbOptions Options(const AbCommand& options) const {
     AbOptions ab;
-    ab.test.false_alarm_rate = options.false_alarm_rate;
-    ab.test.min_effect = options.min_effect;
-    ab.test.detect_effect = options.detect_effect;
     ab.max_rounds = options.max_rounds;
     ab.seed = options.seed;
+    ab.compare.false_alarm_rate = options.false_alarm_rate;
+    ab.compare.effects.min_effect = options.min_effect;
+    ab.compare.effects.detect_effect = options.detect_effect;
     if (policy_.has_value()) {
-      ab.test.false_alarm_rate = policy_->proto().run_false_alarm_rate();
-      ab.test.miss_rate = 1 - policy_->proto().power();
-      ab.test.upwards_only = true;
+      ab.compare = CompareOptionsFor(*policy_, /*comparisons=*/1);
     }
-    ab.threshold = [this, test = ab.test](
-                       absl::string_view name,
-                       absl::string_view metric) -> absl::optional<Threshold> {
+    ab.compare.threshold =
+        [this, effects = ab.compare.effects](
+            absl::string_view name,
+            absl::string_view metric) -> absl::optional<Threshold> {
       if (!MatchesPart(*filter_, name)) return absl::nullopt;
       if (policy_.has_value()) {
         const RuleView rule = policy_->RuleFor(name, metric);
@@ -67,10 +66,7 @@ class Rules {
         return rule.threshold;
       }
       if (!MatchesWhole(*metric_, metric)) return absl::nullopt;
-      Threshold threshold;
-      threshold.min_effect = test.min_effect;
-      threshold.detect_effect = test.detect_effect;
-      return threshold;
+      return effects;
     };
     return ab;
   }
@@ -154,9 +150,11 @@ absl::StatusOr<int> Report(const AbCommand& options, const Sides& sides,
   out << table.Format(format, TerminalWidth());
   OPTRAIL_RETURN_IF_ERROR(WriteMarkdown(options, table));
   if (result.worse > 0) return 1;
-  const bool compared = result.comparison.Count(Verdict::kUnchanged) +
-                            result.comparison.Count(Verdict::kFaster) >
-                        0;
+  const bool compared =
+      result.comparison.Count(Verdict::kUnchanged) +
+          result.comparison.Count(Verdict::kSlowerInMostSamples) +
+          result.comparison.Count(Verdict::kFaster) >
+      0;
   if (!compared && result.undecided == 0) {
     std::cerr << "the programs have no benchmark in common\n";
     return 3;
@@ -189,7 +187,8 @@ void Describe(const AbCommand& options, const Sides& sides, AbResult* result) {
   const std::string pairing = NewRecordId(now_ns);
   for (const bool is_candidate : {false, true}) {
     proto::Run& run = is_candidate ? result->candidate : result->base;
-    run.set_started_unix_ns(now_ns);
+    // The order of the sides is the order of their times, too.
+    run.set_started_unix_ns(now_ns + (is_candidate ? 1 : 0));
     run.set_run_id(NewRecordId(now_ns));
     run.set_pairing_id(pairing);
     run.clear_source_digests();  // measured here, not imported

@@ -86,12 +86,13 @@ class Bisection {
       return false;
     }
     AbOptions ab;
-    ab.test.min_effect = options_.min_effect;
-    ab.test.detect_effect =
-        std::max(ab.test.detect_effect, options_.min_effect);
-    ab.test.false_alarm_rate = options_.false_alarm_rate;
+    Threshold& effects = ab.compare.effects;
+    effects.min_effect = options_.min_effect;
+    effects.detect_effect =
+        std::max(effects.detect_effect, options_.min_effect);
+    ab.compare.false_alarm_rate = options_.false_alarm_rate;
     // The size of the effect is needed, not only its sign.
-    ab.test.min_rounds = std::min(10, options_.max_rounds);
+    ab.compare.min_rounds = std::min(10, options_.max_rounds);
     ab.max_rounds = options_.max_rounds;
     ab.seed = options_.seed;
     OnlyWhere(
@@ -154,7 +155,7 @@ class Bisection {
       return absl::OkStatus();
     }
     AbOptions ab;
-    ab.test.min_rounds = ab.max_rounds = options_.rounds;
+    ab.compare.min_rounds = ab.max_rounds = options_.rounds;
     // Another order each time.
     ab.seed = options_.seed + 1000 * ++measurements_;
     OnlyWhere(
@@ -193,14 +194,12 @@ class Bisection {
   static void OnlyWhere(
       std::function<bool(absl::string_view, absl::string_view)> is_wanted,
       AbOptions& ab) {
-    Threshold threshold;
-    threshold.min_effect = ab.test.min_effect;
-    threshold.detect_effect = ab.test.detect_effect;
-    ab.threshold = [threshold, is_wanted](
-                       absl::string_view name,
-                       absl::string_view metric) -> absl::optional<Threshold> {
+    ab.compare.threshold =
+        [effects = ab.compare.effects, is_wanted](
+            absl::string_view name,
+            absl::string_view metric) -> absl::optional<Threshold> {
       if (!is_wanted(name, metric)) return absl::nullopt;
-      return threshold;
+      return effects;
     };
   }
 

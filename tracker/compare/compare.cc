@@ -69,17 +69,21 @@ void AddReadings(const proto::Run& run, const proto::BenchmarkResult& result,
   }
 }
 
+absl::optional<Threshold> ThresholdOf(const CompareOptions& options,
+                                      absl::string_view name,
+                                      absl::string_view metric) {
+  if (options.threshold != nullptr) return options.threshold(name, metric);
+  if (metric != "time") return absl::nullopt;
+  return options.effects;
+}
+
 Evidences Collect(const RunPointers& runs, const CompareOptions& options) {
   Evidences evidences;
   for (const proto::Run* run : runs) {
     for (const proto::BenchmarkResult& result : run->results()) {
       const std::string name = DisplayName(result.key());
       for (const MetricInfo& metric : MetricsOf(result)) {
-        const bool wanted =
-            options.threshold
-                ? options.threshold(name, metric.metric).has_value()
-                : metric.metric == "time";
-        if (!wanted) continue;
+        if (!ThresholdOf(options, name, metric.metric)) continue;
         Evidence& evidence = evidences[PriorKey(result.key(), metric.metric)];
         evidence.key = result.key();
         evidence.metric = metric;
@@ -194,10 +198,7 @@ class Sorter {
     row.metric = evidence.metric.metric;
     row.unit = evidence.metric.unit;
     row.direction = evidence.metric.direction;
-    if (options_.threshold) {
-      row.threshold =
-          options_.threshold(row.name, row.metric).value_or(Threshold());
-    }
+    row.threshold = *ThresholdOf(options_, row.name, row.metric);
     if (row.threshold.direction != proto::DIRECTION_UNSPECIFIED) {
       row.direction = row.threshold.direction;
     }
@@ -377,6 +378,26 @@ void NoteBuilds(const RunPointers& baseline, const RunPointers& candidate,
   }
 }
 
+// Of runs measured in pairs the base is the one that started first; in older
+// records both have one time.
+void NotePairs(const RunPointers& baseline, const RunPointers& candidate,
+               std::vector<std::string>* notes) {
+  for (const proto::Run* a : baseline) {
+    for (const proto::Run* b : candidate) {
+      if (a->pairing_id().empty() || a->pairing_id() != b->pairing_id()) {
+        continue;
+      }
+      if (a->started_unix_ns() == b->started_unix_ns()) {
+        notes->push_back(absl::StrCat(
+            "runs ", a->run_id(), " and ", b->run_id(),
+            " were measured in pairs: the order of the sides was not "
+            "recorded"));
+        return;
+      }
+    }
+  }
+}
+
 std::vector<std::string> Notes(const RunPointers& baseline,
                                const RunPointers& candidate) {
   std::vector<std::string> notes;
@@ -388,6 +409,7 @@ std::vector<std::string> Notes(const RunPointers& baseline,
   NoteSettings("baseline", baseline, *candidate.back(), &notes);
   NoteSettings("candidate", candidate, *candidate.back(), &notes);
   NoteBuilds(baseline, candidate, &notes);
+  NotePairs(baseline, candidate, &notes);
   for (const proto::Run* run : baseline) {
     if (!run->commit().dirty()) continue;
     notes.push_back(absl::StrCat("baseline run ", run->run_id(),

@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "tracker/compare/noise_model.h"
 #include "tracker/compare/ratio.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/proto/run.pb.h"
@@ -44,16 +45,19 @@ struct CompareOptions {
   // How often it may be asked while processes are added: the looks share the
   // rate, and 1 - power. Pairs pay for their looks themselves.
   int looks = 1;
+  // Of pairs: before that many rounds nothing is decided.
+  int min_rounds = 5;
   // With which a worsening of detect_effect, of whichever benchmark, is not
   // called unchanged.
   double power = .95;
   double confidence = .95;  // of the intervals shown
   int min_processes = 2;    // per side
   // Benchmark and metric -> what it is held to. Metrics for which it returns
-  // nullopt are left out. Null: time only, with the default Threshold.
+  // nullopt are left out. Null: time only, by `effects`.
   std::function<absl::optional<Threshold>(absl::string_view name,
                                           absl::string_view metric)>
       threshold;
+  Threshold effects;
   // Runs that noise is learned from, beside those of the baseline: of the same
   // suite, hardware, toolchain and settings. Those of the sides don't count
   // twice.
@@ -69,6 +73,8 @@ struct CompareOptions {
   std::function<std::string(const proto::BenchmarkKey& key,
                             absl::string_view metric)>
       level_start;
+  // For evaluations, which leave one out.
+  NoiseTerms terms;
 };
 
 // "<canonical benchmark>|<metric>".
@@ -90,12 +96,9 @@ struct Side {
   proto::MeasurementSettings settings;
 };
 
-// The name of the row for what all benchmarks share.
-inline constexpr char kAllBenchmarks[] = "(all benchmarks)";
-
 struct Row {
   proto::BenchmarkKey key;
-  std::string name;  // DisplayName(key), or kAllBenchmarks
+  std::string name;  // DisplayName(key)
   std::string metric;
   std::string unit;
   proto::Direction direction = proto::LOWER_IS_BETTER;
@@ -111,6 +114,7 @@ struct Row {
   std::string measured_differently;
 
   absl::optional<Ratio> ratio;  // candidate / baseline
+  int rounds = 0;               // that both sides have; 0 if not in pairs
   // How much worse (+) or better (-): ratio - 1 for LOWER_IS_BETTER, else
   // 1 / ratio - 1.
   double worse_by = 0;
@@ -126,9 +130,7 @@ struct Row {
 };
 
 struct Comparison {
-  // By name, then metric. What all benchmarks share beyond what the machine's
-  // calibration explains is one row, kAllBenchmarks, where it is a change.
-  std::vector<Row> rows;
+  std::vector<Row> rows;  // by name, then metric
   // Worth saying about all rows: "compiler: g++ 12 -> g++ 13", "measured
   // differently: min sample 100 us -> 500 us", ...
   std::vector<std::string> notes;

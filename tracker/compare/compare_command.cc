@@ -194,6 +194,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
                           options.common.format, TerminalWidth());
   const int told = comparison.Count(Verdict::kUnchanged) +
                    comparison.Count(Verdict::kSlower) +
+                   comparison.Count(Verdict::kSlowerInMostSamples) +
                    comparison.Count(Verdict::kFaster);
   return told > 0 ? 0 : 3;
 }

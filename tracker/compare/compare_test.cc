@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "gmock/gmock.h"
@@ -456,6 +457,95 @@ TEST(Compare, RunsMeasuredInTurnAreJudgedAsPairs) {
   for (proto::Run& run : runs) run.clear_pairing_id();
   EXPECT_EQ(RowOf(*Compare(sides[0], sides[1], {}), "slow").verdict,
             Verdict::kCannotTell);
+}
+
+// Processes of ten samples each, of which so many take `factor` times as long.
+void AddSampled(proto::Run& run, const std::string& name, int processes,
+                int slow_samples, double factor, Rng& rng, bool thinned) {
+  proto::BenchmarkResult* result = AddResult(run, name);
+  for (int p = 0; p < processes; ++p) {
+    proto::Measurement* measurement = result->add_measurements();
+    const double level = 1e5 * std::exp(.003 * rng.Gaussian());
+    std::vector<double> samples;
+    for (int i = 0; i < 10; ++i) {
+      samples.push_back(level * (1 + .004 * i) *
+                        (i >= 10 - slow_samples ? factor : 1));
+    }
+    measurement->set_median_ns(Median(samples));
+    measurement->set_clean_sample_count(10);
+    for (const double ns : samples) {
+      if (!thinned) measurement->add_sample_ns(static_cast<int64_t>(ns));
+    }
+  }
+}
+
+Verdict VerdictOfSampled(int slow_samples, double factor, bool in_pairs,
+                         bool thinned = false) {
+  Rng rng(17);
+  std::vector<proto::Run> runs(12);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const bool candidate = i + 1 == runs.size();
+    runs[i].set_run_id(absl::StrCat(100 + i));
+    runs[i].set_started_unix_ns(static_cast<int64_t>(i));
+    AddSampled(runs[i], "x", in_pairs ? 12 : 5, candidate ? slow_samples : 0,
+               candidate ? factor : 1, rng, thinned && !candidate);
+    if (!in_pairs) continue;
+    runs[i].set_pairing_id("p");
+    int round = 0;
+    for (auto& m : *runs[i].mutable_results(0)->mutable_measurements()) {
+      m.set_round(++round);
+    }
+  }
+  std::vector<const proto::Run*> baseline;
+  for (size_t i = in_pairs ? 10 : 0; i + 1 < runs.size(); ++i) {
+    baseline.push_back(&runs[i]);
+  }
+  const auto comparison = Compare(baseline, {&runs.back()}, {});
+  EXPECT_TRUE(comparison.ok()) << comparison.status();
+  return comparison->rows[0].verdict;
+}
+
+TEST(Compare, SamplesThatBecameSlowerWithoutTheFastestHaveTheirVerdict) {
+  for (const bool in_pairs : {false, true}) {
+    EXPECT_EQ(VerdictOfSampled(0, 1, in_pairs), Verdict::kUnchanged);
+    EXPECT_EQ(VerdictOfSampled(9, 2, in_pairs), Verdict::kSlowerInMostSamples);
+    EXPECT_EQ(VerdictOfSampled(8, 1.1, in_pairs),
+              Verdict::kSlowerInMostSamples);
+    EXPECT_EQ(VerdictOfSampled(4, 1.5, in_pairs),
+              Verdict::kSlowerInMostSamples);
+    EXPECT_EQ(VerdictOfSampled(10, 1.1, in_pairs), Verdict::kSlower);
+  }
+}
+
+TEST(Compare, AThinnedSideIsComparedByMedians) {
+  for (const bool in_pairs : {false, true}) {
+    EXPECT_EQ(VerdictOfSampled(0, 1, in_pairs, /*thinned=*/true),
+              Verdict::kUnchanged);
+    EXPECT_EQ(VerdictOfSampled(10, 1.08, in_pairs, /*thinned=*/true),
+              Verdict::kSlower);
+  }
+}
+
+// Two processes that are far apart do not exclude anything.
+TEST(Compare, AWideIntervalIsInconclusiveWhereverItsMiddleIs) {
+  proto::Run a, b;
+  AddProcesses(a, "x", {130, 95, 150});
+  AddProcesses(b, "x", {90, 120, 92});
+  EXPECT_EQ(CompareRuns(a, b).rows[0].verdict, Verdict::kCannotTell);
+}
+
+TEST(Compare, PairsOfOneTimeHaveNoOrder) {
+  proto::Run a, b;
+  for (proto::Run* run : {&a, &b}) {
+    AddProcesses(*run, "x", {100, 101, 99});
+    run->set_pairing_id("p");
+    run->set_started_unix_ns(5);
+    run->set_run_id(run == &a ? "a" : "b");
+  }
+  EXPECT_THAT(CompareRuns(a, b).notes,
+              ::testing::Contains(HasSubstr("order of the sides was not")));
+  b.set_started_unix_ns(6);
+  EXPECT_THAT(CompareRuns(a, b).notes, IsEmpty());
 }
 
 TEST(Verdicts, AreByRankAndAllThere) {

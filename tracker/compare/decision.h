@@ -18,8 +18,15 @@ namespace optrail::tracker {
 // benchmark was renamed.
 using ComparedRows = std::map<std::string, std::string>;
 
-// Decides the rows of `comparison` that `compared` names, and adds one for what
-// all benchmarks share where that is a change. Both sides are in series order.
+// What of a process' samples is judged.
+enum class SamplePart { kFastest, kMedian, kUpperQuartile };
+
+// Makes a row whose fastest samples did not become slower one that is slower in
+// most samples, where `part` rose by `log_shift` more than the fastest.
+void NoteShape(SamplePart part, double log_shift, Row* row);
+
+// Decides the rows of `comparison` that `compared` names. Both sides are in
+// series order.
 void DecideRows(const std::vector<const proto::Run*>& baseline,
                 const std::vector<const proto::Run*>& candidate,
                 const CompareOptions& options, const ComparedRows& compared,

@@ -5,8 +5,7 @@
 #include <limits>
 
 #include "base/statistics.h"
-#include "tracker/compare/process_levels.h"
-#include "tracker/compare/run_noise.h"
+#include "tracker/compare/factor_posterior.h"
 #include "tracker/compare/shared_factor.h"
 #include "tracker/compare/steps.h"
 
@@ -34,7 +33,7 @@ class Model {
     for (int j = 0; j < benchmarks_; ++j) {
       estimate.benchmarks.push_back(EstimateBenchmark(j));
     }
-    estimate.shared = EstimateShared();
+    if (factor_.exists()) estimate.factor_spread = prior_.spread;
     return estimate;
   }
 
@@ -73,7 +72,9 @@ class Model {
         look(run);
       }
       for (const int r : panel_.baseline) look(panel_.runs[r]);
-      processes_.emplace_back(runs, candidates, calibrated);
+      processes_.emplace_back(runs, candidates,
+                              calibrated && panel_.terms.calibration,
+                              panel_.terms.loneliness, panel_.terms.surprise);
       const ProcessLevels& found = processes_.back();
       std::vector<double> variances;
       for (const RunLevel& run : found.runs()) {
@@ -111,7 +112,11 @@ class Model {
           deviations[r][j] -= centers_[j][r];
         }
       }
-      factor_ = SharedFactor::Fit(deviations, kLeastRunSpread);
+      if (panel_.terms.shared_factor) {
+        factor_ = SharedFactor::Fit(deviations, kLeastRunSpread);
+      } else {
+        factor_ = SharedFactor::None(benchmarks_);
+      }
       factors_.assign(runs_, 0);
       for (int r = 0; r < runs_; ++r) {
         const SharedFactor::Score score = factor_.ScoreOf(deviations[r]);
@@ -137,7 +142,9 @@ class Model {
         places.push_back(r);
       }
       const std::vector<int> starts =
-          FindLevelSteps(values, std::sqrt(noise_[j].variance));
+          panel_.terms.steps
+              ? FindLevelSteps(values, std::sqrt(noise_[j].variance))
+              : std::vector<int>{0};
       for (size_t s = 0; s < starts.size(); ++s) {
         const size_t end =
             s + 1 < starts.size() ? starts[s + 1] : values.size();
@@ -196,7 +203,8 @@ class Model {
       runs.processes = processes.processes();
       runs.calibrated = processes.slope().exists();
     }
-    noise_ = LearnRunNoise(benchmarks, factor_.exists(), panel_.window);
+    noise_ = LearnRunNoise(benchmarks, factor_.exists(),
+                           panel_.window || !panel_.terms.creep);
     for (int j = 0; j < benchmarks_; ++j) SetCenters(j);
   }
 
@@ -235,12 +243,76 @@ class Model {
   void ScoreCandidates() {
     bases_.clear();
     for (int j = 0; j < benchmarks_; ++j) bases_.push_back(BaseOf(j));
+    if (factor_.exists()) prior_ = PriorOfFactor();
     for (const std::vector<double>& run : candidate_levels_) {
-      std::vector<double> deviations = run;
-      for (int j = 0; j < benchmarks_; ++j)
-        deviations[j] -= bases_[j].level.level;
-      candidate_scores_.push_back(factor_.ScoreOf(deviations));
+      candidate_scores_.push_back(ScoreOf(run));
     }
+  }
+
+  FactorPosterior ScoreOf(std::vector<double> run) const {
+    FactorPosterior score;
+    score.without.assign(benchmarks_, 0);
+    if (!factor_.exists()) return score;
+    std::vector<FactorBenchmark> benchmarks;
+    for (int j = 0; j < benchmarks_; ++j) {
+      run[j] -= bases_[j].level.level;
+      benchmarks.push_back({run[j], factor_.loading(j),
+                            factor_.loading_variance(j),
+                            noise_[j].variance + bases_[j].level.variance});
+    }
+    score = PosteriorOf(benchmarks, prior_);
+    // As noise was learned, unless the posterior excludes that.
+    const SharedFactor::Score usual = factor_.ScoreOf(run);
+    const double error = 3 * std::sqrt(score.variance);
+    if (usual.factor > score.low - error && usual.factor < score.high + error) {
+      score.factor = usual.factor;
+      score.without = usual.without;
+    }
+    return score;
+  }
+
+  // What the history shows of the factor, and how unsure calibration leaves it
+  // at the candidate's state of the machine. The factor of a bad run is one of
+  // a bad run: the model of levels once more.
+  FactorPrior PriorOfFactor() const {
+    ValueGroup group;
+    group.values = factors_;
+    group.extra_variances.assign(factors_.size(), 0);
+    SlowValuesPrior expected;
+    expected.variance = kFactorSpread * kFactorSpread;
+    expected.variance_degrees = kFactorDegrees;
+    expected.slow = kSlowRuns;
+    expected.weight = kSlowRunsWeight;
+    const SlowValuesFit fit =
+        FitSlowValues({group}, expected, kLeastRunSpread * kLeastRunSpread);
+    std::vector<double> slope_variances;
+    for (int j = 0; j < benchmarks_; ++j) {
+      const MachineSlope& slope = processes_[j].slope();
+      if (!slope.exists() || bases_[j].runs.empty() || !InCandidate(j)) {
+        continue;
+      }
+      slope_variances.push_back(slope.VarianceOf(StateStep(j, bases_[j].runs)));
+    }
+    FactorPrior prior;
+    prior.spread =
+        std::sqrt(std::max(fit.variance, factor_.variance()) +
+                  (slope_variances.empty() ? 0 : Median(slope_variances)));
+    prior.degrees = kFactorDegrees + static_cast<double>(factors_.size()) - 1;
+    prior.bad_share = fit.slow.share;
+    prior.bad_excess = fit.slow.excess;
+    return prior;
+  }
+
+  // By how much the machine may have done less (`lower`) or more to benchmark j
+  // than its estimate, on the mean of the candidate's runs.
+  double FactorDoubt(int j, bool lower) const {
+    if (!panel_.terms.factor_doubt) return 0;
+    std::vector<double> doubts;
+    for (size_t c = 0; c < candidate_scores_.size(); ++c) {
+      if (processes_[j].candidates()[c].processes == 0) continue;
+      doubts.push_back(candidate_scores_[c].Doubt(lower));
+    }
+    return doubts.empty() ? 0 : std::abs(factor_.loading(j)) * Mean(doubts);
   }
 
   BenchmarkEstimate EstimateBenchmark(int j) const {
@@ -258,6 +330,7 @@ class Model {
       }
     }
     estimate.slow_runs = noise.slow;
+    if (!panel_.terms.bad_runs) estimate.slow_runs.share = 0;
     if (!base.runs.empty()) estimate.first_baseline_run = base.runs.front();
 
     std::vector<double> rests, variances, raw, shifts;
@@ -282,6 +355,11 @@ class Model {
     const LowerLevel candidate = FindLowerLevel(rests, variances, noise.slow);
     estimate.candidate_runs = static_cast<int>(rests.size());
     estimate.log_ratio = candidate.level - base.level.level;
+    const bool follows = factor_.loading(j) >= 0;
+    estimate.log_ratio_low =
+        estimate.log_ratio - FactorDoubt(j, /*lower=*/!follows);
+    estimate.log_ratio_high =
+        estimate.log_ratio + FactorDoubt(j, /*lower=*/follows);
     const LowerLevel bound =
         FindLowerLevel(bounds, bound_variances, noise.slow);
     estimate.log_ratio_bound = bound.level - base.level.level;
@@ -358,66 +436,9 @@ class Model {
   }
 
   bool InCandidate(int j) const {
-    for (const RunLevel& run : processes_[j].candidates()) {
-      if (run.processes > 0) return true;
-    }
-    return false;
-  }
-
-  // The factor of a bad run is one of a bad run: the same model once more.
-  SharedEstimate EstimateShared() const {
-    SharedEstimate shared;
-    if (!factor_.exists() || candidate_scores_.empty() ||
-        panel_.baseline.empty()) {
-      return shared;
-    }
-    ValueGroup group;
-    group.values = factors_;
-    group.extra_variances.assign(factors_.size(), 0);
-    SlowValuesPrior prior;
-    prior.variance = kFactorSpread * kFactorSpread;
-    prior.variance_degrees = kFactorDegrees;
-    prior.slow = kSlowRuns;
-    prior.weight = kSlowRunsWeight;
-    const SlowValuesFit fit =
-        FitSlowValues({group}, prior, kLeastRunSpread * kLeastRunSpread);
-    std::vector<double> before, now;
-    for (const int r : panel_.baseline) before.push_back(factors_[r]);
-    for (const auto& score : candidate_scores_) now.push_back(score.factor);
-    const auto level = [&](const std::vector<double>& values) {
-      const std::vector<double> variances(values.size(), fit.variance);
-      return FindLowerLevel(values, variances, fit.slow);
-    };
-    const LowerLevel base = level(before), candidate = level(now);
-    shared.exists = true;
-    shared.slow_runs = fit.slow;
-    shared.candidate_runs = static_cast<int>(now.size());
-    shared.log_change = candidate.level - base.level;
-    std::vector<double> slope_variances, explained;
-    for (int j = 0; j < benchmarks_; ++j) {
-      const MachineSlope& slope = processes_[j].slope();
-      if (!slope.exists() || bases_[j].runs.empty() || !InCandidate(j)) {
-        continue;
-      }
-      const MachineState step = StateStep(j, bases_[j].runs);
-      slope_variances.push_back(slope.VarianceOf(step));
-      explained.push_back(slope.Effect(step));
-    }
-    double slope_variance = 0;
-    if (!explained.empty()) {
-      shared.log_calibration = Median(explained);
-      slope_variance = Median(slope_variances);
-    }
-    double doubt = 0;
-    for (const int r : panel_.baseline) {
-      doubt = std::max(doubt, panel_.doubts.empty() ? 0 : panel_.doubts[r]);
-    }
-    shared.standard_error =
-        std::sqrt(base.variance + candidate.variance + doubt * doubt +
-                  candidate_scores_.front().variance + slope_variance);
-    shared.degrees_of_freedom =
-        kFactorDegrees + static_cast<double>(factors_.size()) - 1;
-    return shared;
+    const std::vector<RunLevel>& runs = processes_[j].candidates();
+    return std::any_of(runs.begin(), runs.end(),
+                       [](const RunLevel& run) { return run.processes > 0; });
   }
 
   const Panel& panel_;
@@ -435,7 +456,8 @@ class Model {
   SharedFactor factor_;
   std::vector<double> factors_;
   std::vector<Base> bases_;
-  std::vector<SharedFactor::Score> candidate_scores_;
+  FactorPrior prior_;
+  std::vector<FactorPosterior> candidate_scores_;
 };
 
 // So that more is worse for every benchmark.
@@ -464,11 +486,14 @@ PanelEstimate EstimateChanges(const Panel& panel) {
     BenchmarkEstimate& benchmark = estimate.benchmarks[j];
     benchmark.log_ratio_bound *= panel.worse_signs[j];
     benchmark.log_ratio *= panel.worse_signs[j];
+    if (panel.worse_signs[j] < 0) {
+      std::swap(benchmark.log_ratio_low, benchmark.log_ratio_high);
+      benchmark.log_ratio_low *= -1;
+      benchmark.log_ratio_high *= -1;
+    }
     benchmark.log_machine *= panel.worse_signs[j];
     benchmark.log_candidate *= panel.worse_signs[j];
   }
-  estimate.shared.log_change *= panel.worse_signs.front();
-  estimate.shared.log_calibration *= panel.worse_signs.front();
   return estimate;
 }
 

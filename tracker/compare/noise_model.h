@@ -29,13 +29,14 @@
 // carries the variance between runs. Lasting steps of a level in the
 // history are taken out before noise is learned.
 //
-// What all benchmarks share beyond what calibration loops say is one estimate
-// of its own, not one for each benchmark.
+// What the candidate's benchmarks share is bounded by what the history shows:
+// see factor_posterior.h.
 //
 // It decides nothing: compare.h makes verdicts of it.
 
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "tracker/compare/lower_level.h"
 #include "tracker/compare/process_levels.h"
 #include "tracker/compare/run_noise.h"
@@ -44,6 +45,20 @@ namespace optrail::tracker {
 
 // What one run has of each benchmark; empty where it has nothing.
 using PanelRun = std::vector<std::vector<ProcessLog>>;
+
+// What the model consists of, each of which an evaluation can leave out
+// (docs/gating.md has what that costs).
+struct NoiseTerms {
+  bool calibration = true;       // slopes of calibration loops
+  bool shared_factor = true;     // what benchmarks share
+  bool factor_doubt = true;      // the machine may be what it was before
+  bool steps = true;             // lasting steps of a level in the history
+  bool creep = true;             // a level that creeps is no noise
+  bool neighbours_bound = true;  // with neighbours left in it is hardly more
+  bool bad_runs = true;          // a slow run is perhaps a bad one
+  bool loneliness = true;        // a level that one process supports is unsure
+  bool surprise = true;  // a candidate with many slow processes is unsure
+};
 
 struct Panel {
   std::vector<PanelRun> runs;  // what noise is learned from, in series order
@@ -61,6 +76,7 @@ struct Panel {
   std::vector<int> level_starts;
   // By benchmark: 1 where more is worse, -1 where less is. Empty: 1.
   std::vector<int> worse_signs;
+  NoiseTerms terms;
 };
 
 struct BenchmarkEstimate {
@@ -69,6 +85,11 @@ struct BenchmarkEstimate {
   double log_ratio = 0;  // candidate over baseline, the machine taken out
   double standard_error = 0;
   double degrees_of_freedom = 0;
+  // The change if the shared factor is as far from its estimate as the history
+  // allows: the machine may have done more, or less. Equal to log_ratio where
+  // that is beyond doubt.
+  double log_ratio_low = 0;
+  double log_ratio_high = 0;
   // The same as if neighbours had added nothing, which they do: the change is
   // hardly more.
   double log_ratio_bound = 0;
@@ -88,20 +109,11 @@ struct BenchmarkEstimate {
   std::vector<int> far_off;
 };
 
-struct SharedEstimate {
-  bool exists = false;
-  double log_change = 0;
-  double standard_error = 0;
-  double degrees_of_freedom = 0;
-  SlowValues slow_runs;
-  int candidate_runs = 0;
-  // What calibration loops explain besides, for a benchmark bound by the core.
-  double log_calibration = 0;
-};
-
 struct PanelEstimate {
   std::vector<BenchmarkEstimate> benchmarks;
-  SharedEstimate shared;
+  // How much the machine's shared factor varied in the history, a standard
+  // deviation of the logarithm; absent without a factor.
+  absl::optional<double> factor_spread;
 };
 
 PanelEstimate EstimateChanges(const Panel& panel);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/paired_test.h"
 #include "base/statistics.h"
 #include "base/units.h"
 #include "tracker/compare/machine_slope.h"
@@ -17,6 +18,8 @@ namespace {
 
 using RunPointers = std::vector<const proto::Run*>;
 using Round = std::pair<std::string, int>;  // pairing id and number
+
+constexpr int kMostRounds = 400;  // that anybody is asked for
 
 // Of log ratios whose rise is for the worse.
 Verdict VerdictOf(PairedVerdict verdict) {
@@ -33,9 +36,9 @@ Verdict VerdictOf(PairedVerdict verdict) {
   return Verdict::kCannotTell;
 }
 
-// PriorKey -> processes of each round.
-using Processes =
-    std::map<std::string, std::map<Round, std::vector<ProcessLog>>>;
+// Processes of each round.
+using Rounds = std::map<Round, std::vector<ProcessLog>>;
+using Processes = std::map<std::string, Rounds>;  // by PriorKey
 
 Processes ProcessesOf(const RunPointers& runs) {
   Processes side;
@@ -57,8 +60,7 @@ Processes ProcessesOf(const RunPointers& runs) {
 
 // How a benchmark follows the machine, of both sides together: what they differ
 // by is taken out first. Nothing where a process does not know the machine.
-MachineSlope SlopeOf(const Processes::mapped_type& baseline,
-                     const Processes::mapped_type& candidate) {
+MachineSlope SlopeOf(const Rounds& baseline, const Rounds& candidate) {
   std::vector<double> values;
   std::vector<MachineState> states;
   for (const auto* side : {&baseline, &candidate}) {
@@ -88,104 +90,202 @@ double MeanOf(const std::vector<ProcessLog>& processes,
   return sum / static_cast<double>(processes.size());
 }
 
+// Adds how much a side's samples lie above their fastest; false where a process
+// does not tell.
+bool AddShape(const std::vector<ProcessLog>& processes, double sign,
+              SampleShape* shift) {
+  for (const ProcessLog& process : processes) {
+    if (!process.shape.has_value()) return false;
+    const double share = sign / static_cast<double>(processes.size());
+    shift->median += share * process.shape->median;
+    shift->upper += share * process.shape->upper;
+  }
+  return true;
+}
+
+// Either all have their fastest sample or all their median.
+void MatchReadings(Rounds* baseline, Rounds* candidate) {
+  bool fastest = true;
+  for (const Rounds* side : {baseline, candidate}) {
+    for (const auto& [round, processes] : *side) {
+      for (const ProcessLog& process : processes) {
+        fastest = fastest && process.shape.has_value();
+      }
+    }
+  }
+  if (fastest) return;
+  for (Rounds* side : {baseline, candidate}) {
+    for (auto& [round, processes] : *side) {
+      for (ProcessLog& process : processes) UseMedian(&process);
+    }
+  }
+}
+
+PairedBenchmark PairUp(Rounds baseline, Rounds candidate) {
+  PairedBenchmark paired;
+  MatchReadings(&baseline, &candidate);
+  const MachineSlope slope = SlopeOf(baseline, candidate);
+  bool shapes = true;
+  double before_sum = 0, after_sum = 0;
+  for (const auto& [round, processes] : candidate) {
+    const auto other = baseline.find(round);
+    if (other == baseline.end()) continue;
+    const double before = MeanOf(other->second, slope);
+    const double after = MeanOf(processes, slope);
+    before_sum += before;
+    after_sum += after;
+    paired.log_ratios.push_back(after - before);
+    SampleShape shift;
+    shapes = shapes && AddShape(processes, 1, &shift) &&
+             AddShape(other->second, -1, &shift);
+    paired.median_shifts.push_back(shift.median);
+    paired.upper_shifts.push_back(shift.upper);
+  }
+  if (!shapes) {
+    paired.median_shifts.clear();
+    paired.upper_shifts.clear();
+  }
+  const auto rounds = static_cast<double>(paired.log_ratios.size());
+  if (rounds > 0) {
+    paired.log_baseline = before_sum / rounds;
+    paired.log_candidate = after_sum / rounds;
+  }
+  paired.one_sided = static_cast<int>(baseline.size() + candidate.size() -
+                                      2 * paired.log_ratios.size());
+  return paired;
+}
+
 std::set<std::string> PairingIds(const RunPointers& runs) {
   std::set<std::string> ids;
   for (const proto::Run* run : runs) ids.insert(run->pairing_id());
   return ids;
 }
 
-}  // namespace
-
-absl::optional<PairedLogs> PairsOf(const RunPointers& baseline,
-                                   const RunPointers& candidate) {
-  const std::set<std::string> ids = PairingIds(baseline);
-  if (ids != PairingIds(candidate) || ids.count("") > 0) return absl::nullopt;
-  const Processes before = ProcessesOf(baseline);
-  PairedLogs pairs;
-  for (const auto& [key, rounds] : ProcessesOf(candidate)) {
-    const auto found = before.find(key);
-    if (found == before.end()) continue;
-    const MachineSlope slope = SlopeOf(found->second, rounds);
-    for (const auto& [round, processes] : rounds) {
-      const auto other = found->second.find(round);
-      if (other != found->second.end()) {
-        pairs[key].push_back(MeanOf(processes, slope) -
-                             MeanOf(other->second, slope));
-      }
-    }
-  }
-  return pairs;
+// Fills in what the test says of how much the row changed.
+void SetRatio(const PairedEvidence& evidence, const PairedTestOptions& test,
+              const PairedBenchmark& pairs, double power, Row* row) {
+  const int rounds = evidence.rounds;
+  const double sign = row->direction == proto::HIGHER_IS_BETTER ? -1 : 1;
+  Ratio ratio;
+  ratio.log_ratio = sign * evidence.log_ratio;
+  ratio.ratio = std::exp(ratio.log_ratio);
+  ratio.low = std::exp(sign > 0 ? evidence.inner_low : -evidence.inner_high);
+  ratio.high = std::exp(sign > 0 ? evidence.inner_high : -evidence.inner_low);
+  ratio.candidate = std::exp(pairs.log_candidate);
+  ratio.baseline = ratio.candidate / ratio.ratio;
+  ratio.standard_error = evidence.standard_error;
+  ratio.degrees_of_freedom = rounds - 1;
+  // Of one process, where both are alike.
+  ratio.process_spread = evidence.spread / std::sqrt(2.);
+  ratio.baseline_processes = ratio.candidate_processes = rounds;
+  ratio.baseline_runs = rounds;
+  row->ratio = ratio;
+  row->minimum_detectable_effect = MinimumDetectableEffect(
+      evidence.standard_error, rounds - 1,
+      CriticalT(rounds, 2 * test.false_alarm_rate, test.variances), power,
+      test.min_effect);
+  row->worse_by_at_most = std::expm1(evidence.inner_high);
 }
 
-int JudgePairs(absl::Span<const double> log_ratios,
-               const PairedTestOptions& test, int tests, int most_rounds,
-               Row* row) {
-  const int rounds = static_cast<int>(log_ratios.size());
+std::string ReasonOf(const PairedEvidence& evidence,
+                     const PairedTestOptions& test, Row* row) {
+  const int rounds = evidence.rounds;
+  const std::string ratios =
+      rounds < 2 ? ""
+                 : absl::StrCat("; ratios vary by ",
+                                FormatShortPercent(evidence.spread));
+  switch (row->verdict) {
+    case Verdict::kSlower:
+    case Verdict::kFaster:
+      return absl::StrCat(
+          FormatShortPercent(std::expm1(std::abs(evidence.log_ratio))),
+          row->verdict == Verdict::kSlower ? " worse" : " better", " over ",
+          rounds, " rounds", ratios);
+    case Verdict::kUnchanged:
+      return absl::StrCat(
+          "worse by at most ",
+          FormatShortPercent(std::max(0., std::expm1(evidence.inner_high))),
+          ratios);
+    default:
+      break;
+  }
+  const int needed = PredictRounds(evidence, test, kMostRounds);
+  if (needed < kMostRounds) row->processes_needed = needed;
+  return absl::StrCat(
+      "not clear after ", rounds, " rounds", ratios,
+      needed < kMostRounds
+          ? absl::StrCat(": about ", needed, " rounds would tell")
+          : ": no reasonable number of rounds tells");
+}
+
+// `test.false_alarm_rate` is the row's share of the comparison's, one of
+// `tests`.
+void DecideRow(const PairedBenchmark& pairs, const PairedTestOptions& test,
+               int tests, double power, Row* row) {
   // Positive is worse.
   const double sign = row->direction == proto::HIGHER_IS_BETTER ? -1 : 1;
-  std::vector<double> worse(log_ratios.begin(), log_ratios.end());
+  std::vector<double> worse = pairs.log_ratios;
   for (double& value : worse) value *= sign;
   const PairedEvidence evidence = PairedTest(worse, test);
-  row->processes_needed.reset();
-  row->minimum_detectable_effect.reset();
-  row->worse_by_at_most.reset();
-  row->ratio.reset();
+  row->rounds = evidence.rounds;
   row->verdict = VerdictOf(evidence.verdict);
   row->worse_by = std::expm1(evidence.log_ratio);
   row->adjusted_p =
       evidence.log_ratio < 0 ? 1 : std::min(1., evidence.p_value * tests / 2);
-  std::string ratios;
-  if (rounds >= 2) {
-    Ratio ratio;
-    ratio.log_ratio = sign * evidence.log_ratio;
-    ratio.ratio = std::exp(ratio.log_ratio);
-    ratio.low = std::exp(sign > 0 ? evidence.inner_low : -evidence.inner_high);
-    ratio.high = std::exp(sign > 0 ? evidence.inner_high : -evidence.inner_low);
-    ratio.candidate = row->candidate.value.value_or(0);
-    ratio.baseline = ratio.candidate / ratio.ratio;
-    ratio.standard_error = evidence.standard_error;
-    ratio.degrees_of_freedom = rounds - 1;
-    // Of one process, where both are alike.
-    ratio.process_spread = evidence.spread / std::sqrt(2.);
-    ratio.baseline_processes = ratio.candidate_processes = rounds;
-    ratio.baseline_runs = rounds;
-    row->ratio = ratio;
-    row->minimum_detectable_effect =
-        std::expm1(evidence.inner_high - evidence.log_ratio);
-    row->worse_by_at_most = std::expm1(evidence.inner_high);
-    ratios =
-        absl::StrCat("; ratios vary by ", FormatShortPercent(evidence.spread));
+  if (pairs.one_sided > evidence.rounds) {
+    row->verdict = Verdict::kCannotTell;
+    row->reason =
+        absl::StrCat("measured by both sides in ", evidence.rounds, " of ",
+                     evidence.rounds + pairs.one_sided, " rounds");
+    return;
   }
-  switch (row->verdict) {
-    case Verdict::kSlower:
-    case Verdict::kFaster:
-      row->reason = absl::StrCat(
-          FormatShortPercent(std::expm1(std::abs(evidence.log_ratio))),
-          row->verdict == Verdict::kSlower ? " worse" : " better", " over ",
-          rounds, " rounds", ratios);
-      return rounds;
-    case Verdict::kUnchanged:
-      row->reason = absl::StrCat(
-          test.upwards_only
-              ? absl::StrCat("worse by at most ",
-                             FormatShortPercent(
-                                 std::max(0., std::expm1(evidence.inner_high))))
-              : absl::StrCat("less than ",
-                             FormatShortPercent(test.detect_effect),
-                             " either way"),
-          ratios);
-      return rounds;
-    default:
-      break;
+  if (evidence.rounds >= 2) SetRatio(evidence, test, pairs, power, row);
+  row->reason = ReasonOf(evidence, test, row);
+  for (const auto& [shifts, part] :
+       {std::make_pair(&pairs.median_shifts, SamplePart::kMedian),
+        std::make_pair(&pairs.upper_shifts, SamplePart::kUpperQuartile)}) {
+    if (shifts->empty()) continue;
+    const PairedEvidence shift = PairedTest(*shifts, test);
+    if (shift.verdict != PairedVerdict::kHigher) continue;
+    NoteShape(part, shift.log_ratio, row);
+    return;
   }
-  const int needed = PredictRounds(evidence, test, most_rounds);
-  if (needed < most_rounds) row->processes_needed = needed;
-  row->reason =
-      absl::StrCat("not clear after ", rounds, " rounds", ratios,
-                   needed < most_rounds
-                       ? absl::StrCat(": about ", needed, " rounds would tell")
-                       : ": no reasonable number of rounds tells");
-  return needed;
+}
+
+}  // namespace
+
+absl::optional<PairedRounds> PairsOf(const RunPointers& baseline,
+                                     const RunPointers& candidate) {
+  const std::set<std::string> ids = PairingIds(baseline);
+  if (ids != PairingIds(candidate) || ids.count("") > 0) return absl::nullopt;
+  const Processes before = ProcessesOf(baseline);
+  PairedRounds pairs;
+  for (const auto& [key, rounds] : ProcessesOf(candidate)) {
+    const auto found = before.find(key);
+    if (found != before.end()) pairs[key] = PairUp(found->second, rounds);
+  }
+  return pairs;
+}
+
+void DecidePairs(const PairedRounds& pairs, const CompareOptions& options,
+                 const ComparedRows& compared, const std::vector<Row*>& rows) {
+  const int tests = std::max<int>(1, static_cast<int>(rows.size()));
+  for (Row* row : rows) {
+    PairedTestOptions test;
+    test.false_alarm_rate = options.false_alarm_rate / tests;
+    test.miss_rate = 1 - options.power;
+    // A gate need not wait to learn by how much the candidate is better.
+    test.upwards_only = true;
+    test.min_rounds = options.min_rounds;
+    test.min_effect = row->threshold.min_effect;
+    test.detect_effect = row->threshold.detect_effect;
+    const std::string key = PriorKey(row->key, row->metric);
+    // Under another name the rounds have no pairs.
+    if (row->verdict == Verdict::kRenamed && compared.at(key) != key) continue;
+    const auto found = pairs.find(key);
+    DecideRow(found == pairs.end() ? PairedBenchmark() : found->second, test,
+              tests, options.power, row);
+  }
 }
 
 }  // namespace optrail::tracker

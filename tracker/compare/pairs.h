@@ -1,40 +1,49 @@
 #ifndef OPTRAIL_TRACKER_COMPARE_PAIRS_H_
 #define OPTRAIL_TRACKER_COMPARE_PAIRS_H_
 
-// Judges a row by rounds in which both sides were measured in turn: what the
+// Judges rows by rounds in which both sides were measured in turn: what the
 // machine does to both cancels in their ratio.
 //
-//   const PairedLogs pairs = PairsOf(baseline, candidate);
-//   JudgePairs(pairs.at(PriorKey(row.key, row.metric)), test, tests, &row);
+//   const absl::optional<PairedRounds> pairs = PairsOf(baseline, candidate);
+//   if (pairs.has_value()) DecidePairs(*pairs, options, compared, rows);
 //
-// The test is base/paired_test.h's and may be looked at after every round.
+// The test is base/paired_test.h's and may be looked at after every round, so
+// whoever schedules rounds asks Compare() after each of them.
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
-#include "absl/types/span.h"
-#include "base/paired_test.h"
 #include "tracker/compare/compare.h"
+#include "tracker/compare/decision.h"
 
 namespace optrail::tracker {
 
-// PriorKey -> log(candidate / baseline) of each round that has both.
-using PairedLogs = std::map<std::string, std::vector<double>>;
+// What the rounds say of one benchmark and metric.
+struct PairedBenchmark {
+  // log(candidate / baseline) of each round that has both.
+  std::vector<double> log_ratios;
+  // The same of median over fastest sample and of upper quartile over fastest;
+  // empty where a process has too few samples.
+  std::vector<double> median_shifts, upper_shifts;
+  // The logarithms of the two sides' levels.
+  double log_baseline = 0, log_candidate = 0;
+  int one_sided = 0;  // rounds that only one side has
+};
+
+// By PriorKey of the candidate.
+using PairedRounds = std::map<std::string, PairedBenchmark>;
 
 // The rounds of runs with a pairing id that both sides share; nullopt if a run
 // has none or was not measured in turn with one of the other side.
-absl::optional<PairedLogs> PairsOf(
+absl::optional<PairedRounds> PairsOf(
     const std::vector<const proto::Run*>& baseline,
     const std::vector<const proto::Run*>& candidate);
 
-// Sets verdict, reason, ratio and what follows. `test.false_alarm_rate` is the
-// row's share of the comparison's, one of `tests`. Returns the rounds at which
-// it is expected to be clear, at most `most_rounds`.
-int JudgePairs(absl::Span<const double> log_ratios,
-               const PairedTestOptions& test, int tests, int most_rounds,
-               Row* row);
+// Sets verdict, reason, ratio and what follows of each row.
+void DecidePairs(const PairedRounds& pairs, const CompareOptions& options,
+                 const ComparedRows& compared, const std::vector<Row*>& rows);
 
 }  // namespace optrail::tracker
 

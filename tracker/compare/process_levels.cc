@@ -83,7 +83,8 @@ MachineSlope FitSlope(const ProcessLevels::Cells& runs) {
 }  // namespace
 
 ProcessLevels::ProcessLevels(const Cells& runs, const Cells& candidates,
-                             bool calibrated) {
+                             bool calibrated, bool loneliness, bool surprise)
+    : loneliness_(loneliness), surprise_(surprise) {
   if (calibrated) slope_ = FitSlope(runs);
   std::vector<ValueGroup> groups, candidate_groups;
   double processes = 0, cells = 0;
@@ -130,9 +131,10 @@ ProcessLevels::ProcessLevels(const Cells& runs, const Cells& candidates,
     const LowerLevel found = FindLowerLevel(group.values, variances, fit_.slow);
     candidates_.push_back(LevelOf(*candidates[c], group, found));
     SetBound(*candidates[c], &candidates_.back());
-    const double surprise = Surprise(group, found);
-    candidates_.back().variance += surprise;
-    candidates_.back().bound_variance += surprise;
+    if (!surprise_) continue;
+    const double variance = Surprise(group, found);
+    candidates_.back().variance += variance;
+    candidates_.back().bound_variance += variance;
   }
 }
 
@@ -175,8 +177,10 @@ RunLevel ProcessLevels::LevelOf(const std::vector<ProcessLog>& cell,
   run.raw /= total;
   for (double& value : run.machine.values) value /= total;
   // Where the correction is wrong it is wrong for all processes of a run.
-  run.variance += std::pow(error / total, 2) +
-                  std::pow(kLonelyError * Loneliness(group, found), 2);
+  run.variance += std::pow(error / total, 2);
+  if (loneliness_) {
+    run.variance += std::pow(kLonelyError * Loneliness(group, found), 2);
+  }
   return run;
 }
 

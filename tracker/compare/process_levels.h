@@ -20,9 +20,17 @@
 
 namespace optrail::tracker {
 
+// How far the samples of a process lie above its fastest one, in logarithms: of
+// the median and of the upper quartile.
+struct SampleShape {
+  double median = 0;
+  double upper = 0;
+};
+
 struct ProcessLog {
   double value = 0;  // logarithm of what the process took; finite
   absl::optional<MachineState> machine;
+  absl::optional<SampleShape> shape;  // where there are enough samples
 };
 
 struct RunLevel {
@@ -42,8 +50,9 @@ class ProcessLevels {
   using Cells = std::vector<const std::vector<ProcessLog>*>;  // by run
 
   // Of one benchmark; more is worse. `calibrated`: all of what is compared
-  // knows the machine's state.
-  ProcessLevels(const Cells& runs, const Cells& candidates, bool calibrated);
+  // knows the machine's state. The others: see NoiseTerms.
+  ProcessLevels(const Cells& runs, const Cells& candidates, bool calibrated,
+                bool loneliness = true, bool surprise = true);
 
   const std::vector<RunLevel>& runs() const { return runs_; }
   const std::vector<RunLevel>& candidates() const { return candidates_; }
@@ -66,6 +75,7 @@ class ProcessLevels {
   void SetBound(const std::vector<ProcessLog>& cell, RunLevel* run) const;
   double Surprise(const ValueGroup& group, const LowerLevel& found) const;
 
+  bool loneliness_ = true, surprise_ = true;
   MachineSlope slope_;
   SlowValuesFit fit_;
   double processes_ = 1;

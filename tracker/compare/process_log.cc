@@ -4,7 +4,10 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <vector>
 
+#include "base/statistics.h"
+#include "tracker/series/samples.h"
 #include "tracker/series/series.h"
 
 namespace optrail::tracker {
@@ -71,6 +74,21 @@ absl::optional<MachineState> StateOf(const proto::Measurement& measurement) {
   return absl::nullopt;
 }
 
+// By the median that is recorded, as the fastest sample is.
+absl::optional<SampleShape> ShapeOf(const proto::Measurement& measurement,
+                                    const ProcessReading& reading) {
+  constexpr double kUpper = .75;
+  const std::vector<double> samples = UsableSamplesNs(measurement);
+  if (measurement.sample_ns_size() < kFewestForFastest || samples.empty()) {
+    return absl::nullopt;
+  }
+  const double median = std::log(reading.value / reading.fastest);
+  const double upper =
+      median + std::log(Quantile(samples, kUpper) / Median(samples));
+  if (!std::isfinite(median) || !std::isfinite(upper)) return absl::nullopt;
+  return SampleShape{median, upper};
+}
+
 }  // namespace
 
 absl::optional<ProcessLog> ProcessLogOf(const proto::Measurement& measurement,
@@ -80,7 +98,17 @@ absl::optional<ProcessLog> ProcessLogOf(const proto::Measurement& measurement,
       !(reading->fastest > 0) || !std::isfinite(reading->fastest)) {
     return absl::nullopt;
   }
-  return ProcessLog{std::log(reading->fastest), StateOf(measurement)};
+  ProcessLog log;
+  log.value = std::log(reading->fastest);
+  log.machine = StateOf(measurement);
+  if (metric == "time") log.shape = ShapeOf(measurement, *reading);
+  return log;
+}
+
+void UseMedian(ProcessLog* process) {
+  if (!process->shape.has_value()) return;
+  process->value += process->shape->median;
+  process->shape.reset();
 }
 
 }  // namespace optrail::tracker

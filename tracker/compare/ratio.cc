@@ -28,11 +28,11 @@ Ratio RatioOf(double log_ratio, double standard_error,
 }
 
 double MinimumDetectableEffect(double standard_error, double degrees_of_freedom,
-                               double alpha, double power, double min_effect) {
+                               double critical, double power,
+                               double min_effect) {
   // Found is what exceeds both the critical value, which itself varies with the
   // estimated error, and min_effect. The first is a matter of the noncentral t
   // distribution, in the normal approximation of Johnson and Welch (1940).
-  const double critical = -StudentTQuantile(alpha, degrees_of_freedom);
   const double margin = NormalQuantile(power);
   const double noncentrality =
       critical * (1 - 1 / (4 * degrees_of_freedom)) +

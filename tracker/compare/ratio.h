@@ -45,11 +45,12 @@ struct Ratio {
 Ratio RatioOf(double log_ratio, double standard_error,
               double degrees_of_freedom, double confidence);
 
-// The smallest true relative increase (.05 is 5%) that a one-sided test at
-// `alpha` finds with probability `power`, when the estimate must also reach
-// `min_effect`.
+// The smallest true relative increase (.05 is 5%) that a one-sided test, whose
+// estimate must exceed `critical` standard errors, finds with probability
+// `power`, when the estimate must also reach `min_effect`.
 double MinimumDetectableEffect(double standard_error, double degrees_of_freedom,
-                               double alpha, double power, double min_effect);
+                               double critical, double power,
+                               double min_effect);
 
 }  // namespace optrail::tracker
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/distributions.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "gtest/gtest.h"
@@ -24,9 +25,9 @@ TEST(RatioOf, AgreesWithStudentsSleepData) {
 TEST(MinimumDetectableEffect, IsFoundWithTheStatedPower) {
   constexpr double kAlpha = 1e-3, kPower = .95, kSpread = .01;
   constexpr int kProcesses = 10, kTrials = 4000;
-  const double effect =
-      MinimumDetectableEffect(kSpread * std::sqrt(2.0 / kProcesses),
-                              2 * kProcesses - 2, kAlpha, kPower, .005);
+  const double effect = MinimumDetectableEffect(
+      kSpread * std::sqrt(2.0 / kProcesses), 2 * kProcesses - 2,
+      -StudentTQuantile(kAlpha, 2 * kProcesses - 2), kPower, .005);
   EXPECT_NEAR(effect, .0248, .001);
   Rng rng(3);
   int found = 0;
@@ -45,7 +46,7 @@ TEST(MinimumDetectableEffect, IsFoundWithTheStatedPower) {
 }
 
 TEST(MinimumDetectableEffect, NeverLiesBelowTheEffectThatCounts) {
-  EXPECT_GT(MinimumDetectableEffect(1e-6, 100, .01, .95, .03), .03);
+  EXPECT_GT(MinimumDetectableEffect(1e-6, 100, 2.36, .95, .03), .03);
 }
 
 }  // namespace

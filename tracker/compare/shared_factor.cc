@@ -34,13 +34,18 @@ double LogTail(double squared, double variance) {
 
 }  // namespace
 
+SharedFactor SharedFactor::None(int benchmarks) {
+  SharedFactor none;
+  none.loadings_.assign(benchmarks, 0);
+  none.loading_variances_.assign(benchmarks, 0);
+  none.noise_variances_.assign(benchmarks, 1);
+  return none;
+}
+
 SharedFactor SharedFactor::Fit(const Deviations& deviations, double floor) {
-  SharedFactor fit;
   const int runs = static_cast<int>(deviations.size());
   const int benchmarks = runs == 0 ? 0 : static_cast<int>(deviations[0].size());
-  fit.loadings_.assign(benchmarks, 0);
-  fit.loading_variances_.assign(benchmarks, 0);
-  fit.noise_variances_.assign(benchmarks, 1);
+  SharedFactor fit = None(benchmarks);
   if (runs < kFewestRuns || benchmarks < kFewestBenchmarks) return fit;
 
   std::vector<double> least(benchmarks), prior(benchmarks), columns;

@@ -37,6 +37,8 @@ class SharedFactor {
 
   // No noise is believed to be smaller than `floor`, a standard deviation.
   static SharedFactor Fit(const Deviations& deviations, double floor);
+  // Of so many benchmarks that share nothing.
+  static SharedFactor None(int benchmarks);
 
   struct Score {
     double factor = 0;            // by all benchmarks

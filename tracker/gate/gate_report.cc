@@ -33,14 +33,13 @@ std::string IntervalText(const Row& row) {
              : "";
 }
 
-// Where there is a ratio, the two numbers that it is the ratio of.
+// What `show` and `bench` print of the side's runs. The ratio is of the fastest
+// samples, with the machine taken out.
 absl::optional<double> BaselineValue(const Row& row) {
-  if (row.ratio && row.ratio->baseline > 0) return row.ratio->baseline;
   return row.baseline.value;
 }
 
 absl::optional<double> CandidateValue(const Row& row) {
-  if (row.ratio && row.ratio->candidate > 0) return row.ratio->candidate;
   return row.candidate.value;
 }
 
@@ -334,13 +333,11 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
     lines.push_back(
         absl::StrCat("measured differently: ", row.measured_differently));
   }
-  if (row.name == kAllBenchmarks) return lines;
   lines.push_back(absl::StrCat("operator ", row.key.operator_name(), ", shape ",
                                ShapeText(row)));
   const std::string machine =
       row.ratio && std::abs(row.ratio->machine - 1) >= .01
-          ? absl::StrFormat(" (on the candidate's machine, x%.3f)",
-                            row.ratio->machine)
+          ? absl::StrFormat(", machine x%.3f", row.ratio->machine)
           : "";
   lines.push_back(
       absl::StrCat("baseline  ", FormatValue(BaselineValue(row), row.unit),

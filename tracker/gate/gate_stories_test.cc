@@ -145,14 +145,12 @@ TEST_F(GateStories, AFrequencyThatDropsForAllIsTheMachineWhereItIsCalibrated) {
   EXPECT_NE(report.exit_code, 1) << GateText(report);
 }
 
-TEST_F(GateStories, WhatAllShareIsSaidOnceWhereNothingElseExplainsIt) {
+TEST_F(GateStories, WhatAllShareIsTheCodesWhereTheMachineNeverDidIt) {
   RecordMany(15);
-  Record(nullptr, std::log(1.1));
+  Record(nullptr, std::log(1.3));
   const GateReport report = Latest();
   EXPECT_EQ(report.exit_code, 1) << GateText(report);
-  EXPECT_EQ(report.CountRed(), 1) << GateText(report);
-  EXPECT_EQ(report.rows[0].row.name, kAllBenchmarks);
-  EXPECT_THAT(report.rows[0].row.reason, HasSubstr("not recorded"));
+  EXPECT_GT(report.CountRed(), 2) << GateText(report);
 }
 
 // Benchmarks that a neighbour on the memory slows, and others that it does not.
@@ -168,7 +166,6 @@ TEST_F(GateStories, WhatOnlySomeShareIsNoChangeOfAll) {
   const GateReport report = Latest();
   EXPECT_NE(report.exit_code, 0) << GateText(report);
   for (const GateRow& row : report.rows) {
-    EXPECT_NE(row.row.name, kAllBenchmarks);
     EXPECT_EQ(row.row.verdict != Verdict::kUnchanged, row.row.name < Name(3))
         << row.row.name << ": " << row.row.reason;
   }

@@ -7,9 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/distributions.h"
 #include "base/parallel_for.h"
 #include "base/statistics.h"
 #include "base/units.h"
+#include "tracker/compare/ratio.h"
 #include "tracker/detect/online.h"
 #include "tracker/judge/beside.h"
 #include "tuning/proto/canonical.h"
@@ -264,8 +266,7 @@ class Case {
   }
 
   // The shift that five new points against ten old ones show at the 0.1% level
-  // with a probability of 95%: (z(.9995) + z(.95)) sqrt(1/5 + 1/10) standard
-  // deviations. The noise is that of the newest level, robustly.
+  // with a probability of 95%. The noise is that of the newest level, robustly.
   void FindMinimumDetectableEffect() {
     std::vector<double> logs;
     for (const double value :
@@ -273,8 +274,11 @@ class Case {
       if (value > 0) logs.push_back(std::log(value));
     }
     if (logs.size() < kFewestForLevel) return;
-    result_.minimum_detectable_effect =
-        std::expm1(2.703 * MedianAbsoluteDeviation(logs));
+    constexpr double kNew = 5, kOld = 10, kLevel = .0005, kPower = .95;
+    constexpr double kManyDegrees = 1e9;  // the spread counts as known
+    result_.minimum_detectable_effect = MinimumDetectableEffect(
+        MedianAbsoluteDeviation(logs) * std::sqrt(1 / kNew + 1 / kOld),
+        kManyDegrees, -NormalQuantile(kLevel), kPower, /*min_effect=*/0);
   }
 
   void Decide() {

@@ -11,6 +11,7 @@
 #include "base/statistics.h"
 #include "base/units.h"
 #include "tracker/history/history.h"
+#include "tracker/series/samples.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
 
@@ -26,49 +27,6 @@ void Describe(absl::string_view what, const std::string& before,
   if (before == after) return;
   changes->push_back(absl::StrCat(what, ": ", before.empty() ? "-" : before,
                                   " -> ", after.empty() ? "-" : after));
-}
-
-// Of fewer samples the fastest is one by luck.
-constexpr int kFewestSamples = 5;
-// Of fewer clean ones there is no median: as in suites/stopwatch.
-constexpr size_t kFewestCleanSamples = 3;
-
-// Clean samples per call, in order.
-std::vector<double> CleanSamplesNs(const proto::Measurement& measurement) {
-  const double calls =
-      static_cast<double>(std::max<int64_t>(1, measurement.calls_per_sample()));
-  const std::set<int> contended(measurement.contended_samples().begin(),
-                                measurement.contended_samples().end());
-  std::vector<double> samples;
-  samples.reserve(measurement.sample_ns_size());
-  for (int i = 0; i < measurement.sample_ns_size(); ++i) {
-    if (contended.empty() || contended.count(i) == 0) {
-      samples.push_back(static_cast<double>(measurement.sample_ns(i)) / calls);
-    }
-  }
-  return samples;
-}
-
-// Of those that only waited for a core, what they took besides.
-std::vector<double> UnwaitedSamplesNs(const proto::Measurement& measurement) {
-  const double calls =
-      static_cast<double>(std::max<int64_t>(1, measurement.calls_per_sample()));
-  std::vector<double> samples;
-  for (const int64_t ns : measurement.unwaited_ns()) {
-    if (ns > 0) samples.push_back(static_cast<double>(ns) / calls);
-  }
-  return samples;
-}
-
-// Of all samples: whatever disturbed one made it no faster.
-double FastestSampleNs(const proto::Measurement& measurement) {
-  std::vector<double> samples = UnwaitedSamplesNs(measurement);
-  const auto& all = measurement.sample_ns();
-  samples.push_back(
-      static_cast<double>(*std::min_element(all.begin(), all.end())) /
-      static_cast<double>(
-          std::max<int64_t>(1, measurement.calls_per_sample())));
-  return *std::min_element(samples.begin(), samples.end());
 }
 
 ProcessReading Summary(const std::vector<double>& samples) {
@@ -178,11 +136,7 @@ absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
                                          absl::string_view metric) {
   ProcessReading reading;
   if (metric == kTime) {
-    std::vector<double> samples = CleanSamplesNs(measurement);
-    if (samples.size() < kFewestCleanSamples) {
-      const std::vector<double> unwaited = UnwaitedSamplesNs(measurement);
-      samples.insert(samples.end(), unwaited.begin(), unwaited.end());
-    }
+    const std::vector<double> samples = UsableSamplesNs(measurement);
     if (!samples.empty()) reading = Summary(samples);
     if (measurement.has_median_ns()) {
       reading.value = measurement.median_ns();
@@ -193,7 +147,7 @@ absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
     }
     reading.fastest = reading.value;
     // By the median that is recorded, which may be all that is left.
-    if (measurement.sample_ns_size() >= kFewestSamples && !samples.empty()) {
+    if (measurement.sample_ns_size() >= kFewestForFastest && !samples.empty()) {
       reading.fastest *= FastestSampleNs(measurement) / Median(samples);
     }
   } else {

@@ -6,7 +6,8 @@
 //
 // A set is a file (recorded_set.h). --history=DIR --export=FILE makes one of a
 // history whose runs are of the same code. --rounds=FILE takes runs of one
-// process for the rounds of pull requests. --simulate=N adds N simulated sets
+// process for the rounds of pull requests. --without=TERM leaves out a part of
+// the noise model. --simulate=N adds N simulated sets
 // whose noise is made to be like that of a machine with a drift of 3.2% that
 // six of eight benchmarks share.
 
@@ -24,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/random.h"
 #include "base/statistics.h"
@@ -43,6 +45,8 @@ ABSL_FLAG(std::string, export, "", "where to write it");
 ABSL_FLAG(int, shuffles, 12, "orders of each set beside that of time");
 ABSL_FLAG(uint64_t, seed, 1, "");
 ABSL_FLAG(bool, show, false, "print the rows that make a gate or a pair red");
+ABSL_FLAG(std::string, without, "",
+          "a term of the noise model to leave out: NoiseTerms' names");
 ABSL_FLAG(bool, gates_only, false, "leave out events, pairs, pull requests");
 
 namespace optrail::tracker {
@@ -220,6 +224,7 @@ class Evaluation {
   void Pairs() {
     const std::vector<proto::Run> runs = Numbered(set_.runs);
     CompareOptions options;
+    options.terms = EvaluatedTerms();
     for (const proto::Run& run : runs) options.history.push_back(&run);
     for (const proto::Run& a : runs) {
       for (const proto::Run& b : runs) {
@@ -295,7 +300,32 @@ absl::Status EvaluateRounds() {
   return absl::OkStatus();
 }
 
+absl::Status LeaveOut(const std::string& name, NoiseTerms* terms) {
+  const std::map<std::string, bool NoiseTerms::*> known = {
+      {"calibration", &NoiseTerms::calibration},
+      {"shared_factor", &NoiseTerms::shared_factor},
+      {"factor_doubt", &NoiseTerms::factor_doubt},
+      {"steps", &NoiseTerms::steps},
+      {"creep", &NoiseTerms::creep},
+      {"neighbours_bound", &NoiseTerms::neighbours_bound},
+      {"bad_runs", &NoiseTerms::bad_runs},
+      {"loneliness", &NoiseTerms::loneliness},
+      {"surprise", &NoiseTerms::surprise}};
+  const auto found = known.find(name);
+  if (found == known.end()) {
+    std::vector<std::string> names;
+    for (const auto& [term, member] : known) names.push_back(term);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--without=", name, ": expected one of ", absl::StrJoin(names, ", ")));
+  }
+  terms->*found->second = false;
+  return absl::OkStatus();
+}
+
 absl::Status Evaluate() {
+  if (const std::string name = absl::GetFlag(FLAGS_without); !name.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(LeaveOut(name, &EvaluatedTerms()));
+  }
   if (!absl::GetFlag(FLAGS_rounds).empty()) return EvaluateRounds();
   Rng rng(absl::GetFlag(FLAGS_seed));
   std::vector<RecordedSet> sets;

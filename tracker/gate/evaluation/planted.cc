@@ -34,6 +34,11 @@ bool IsHead(size_t i) { return i % 4 == 1 || i % 4 == 2; }
 
 }  // namespace
 
+NoiseTerms& EvaluatedTerms() {
+  static NoiseTerms terms;
+  return terms;
+}
+
 proto::Run Slowed(proto::Run run, int which, double factor) {
   for (int j = 0; j < run.results_size(); ++j) {
     if (which >= 0 && j != which) continue;
@@ -60,11 +65,20 @@ GateReport GateLast(const std::vector<proto::Run>& runs, size_t candidates,
   const size_t first = runs.size() - candidates;
   CompareOptions options = CompareOptionsFor(policy, 1, looks);
   options.window = true;
+  options.terms = EvaluatedTerms();
   options.history = Pointers(runs, 0, first);
   const auto comparison =
       Compare(Pointers(runs, first > window ? first - window : 0, first),
               Pointers(runs, first, runs.size()), options);
   return Judged(comparison);
+}
+
+GateReport GateSides(const std::vector<proto::Run>& baseline,
+                     const std::vector<proto::Run>& candidate) {
+  static const Policy policy = Policy::Default();
+  return Judged(Compare(Pointers(baseline, 0, baseline.size()),
+                        Pointers(candidate, 0, candidate.size()),
+                        CompareOptionsFor(policy, 1)));
 }
 
 GateReport GateAgain(const std::vector<proto::Run>& runs, size_t last,
@@ -92,7 +106,6 @@ GateReport GateAgain(const std::vector<proto::Run>& runs, size_t last,
 
 PullRequest GatePullRequest(const std::vector<proto::Run>& runs, int at,
                             int rounds, int which, double factor) {
-  static const Policy policy = Policy::Default();
   const int recorded = static_cast<int>(runs.size()) / 2;
   std::vector<proto::Run> sides[2];  // base and head, by round
   int measured = 0;
@@ -125,9 +138,7 @@ PullRequest GatePullRequest(const std::vector<proto::Run>& runs, int at,
         sides[head].push_back(std::move(run));
       }
     }
-    return Judged(Compare(Pointers(sides[0], 0, sides[0].size()),
-                          Pointers(sides[1], 0, sides[1].size()),
-                          CompareOptionsFor(policy, 1)));
+    return GateSides(sides[0], sides[1]);
   };
   request.first = request.last = measure(rounds, "");
   int left = 40;

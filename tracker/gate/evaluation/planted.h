@@ -14,6 +14,9 @@
 
 namespace optrail::tracker {
 
+// The terms of the noise model that the functions below use; all at first.
+NoiseTerms& EvaluatedTerms();
+
 // `run` with all that benchmark `which` (-1: every one) took times `factor`.
 proto::Run Slowed(proto::Run run, int which, double factor);
 
@@ -24,6 +27,10 @@ std::vector<proto::Run> Numbered(std::vector<proto::Run> runs);
 // as Gate() does it by the default policy.
 GateReport GateLast(const std::vector<proto::Run>& runs, size_t candidates,
                     int looks);
+
+// The gate of two sides by the default policy; in pairs if they are some.
+GateReport GateSides(const std::vector<proto::Run>& baseline,
+                     const std::vector<proto::Run>& candidate);
 
 // The gate of the run at `last`, which took benchmark `which` times `factor`,
 // against those before it; where that is not clear, measured again at most

@@ -1,0 +1,240 @@
+#include "tracker/compare/metric_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/statistics.h"
+#include "base/units.h"
+#include "tracker/compare/process_log.h"
+#include "tracker/history/history.h"
+#include "tracker/series/series.h"
+#include "tuning/proto/measurement_settings_text.h"
+
+namespace optrail::tracker {
+namespace {
+
+using RunPointers = std::vector<const proto::Run*>;
+
+// What is judged of a process; nullopt where it does not have it.
+absl::optional<ProcessLog> PartOf(const ProcessLog& process, SamplePart of) {
+  if (of == SamplePart::kFastest) return process;
+  if (!process.shape.has_value()) return absl::nullopt;
+  // The machine is in both parts of the samples.
+  ProcessLog part;
+  part.value =
+      of == SamplePart::kMedian ? process.shape->median : process.shape->upper;
+  return part;
+}
+
+// PriorKey -> processes.
+std::map<std::string, std::vector<ProcessLog>> CellsOf(const proto::Run& run,
+                                                       SamplePart of) {
+  std::map<std::string, std::vector<ProcessLog>> cells;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    for (const MetricInfo& metric : MetricsOf(result)) {
+      for (const proto::Measurement& measurement : result.measurements()) {
+        const auto log = ProcessLogOf(measurement, metric.metric);
+        if (!log.has_value()) continue;
+        const auto part = PartOf(*log, of);
+        if (!part.has_value()) continue;
+        cells[PriorKey(result.key(), metric.metric)].push_back(*part);
+      }
+    }
+  }
+  return cells;
+}
+
+}  // namespace
+
+void AddSlowRuns(const SlowValues& slow, int candidates, int baselines,
+                 int sign, Ratio* ratio) {
+  double& worse = sign > 0 ? ratio->p_greater : ratio->p_less;
+  double& better = sign > 0 ? ratio->p_less : ratio->p_greater;
+  const double change = sign * ratio->log_ratio;
+  worse = std::min(1., worse + SlowRunsTail(slow, candidates, change));
+  better = std::min(1., better + SlowRunsTail(slow, baselines, -change));
+  ratio->p_two_sided = std::min(1., 2 * std::min(worse, better));
+}
+
+// Of row j either all processes have their fastest sample or all their median:
+// where one that is compared has its median alone, as after retention, the
+// others take theirs. Earlier runs without samples teach nothing then.
+void MetricRows::MatchReadings(size_t j) {
+  bool fastest = true;
+  const auto look = [&fastest, j](const PanelRun& run) {
+    for (const ProcessLog& process : run[j]) {
+      fastest = fastest && process.shape.has_value();
+    }
+  };
+  for (const int r : panel_.baseline) look(panel_.runs[r]);
+  for (const PanelRun& run : panel_.candidate) look(run);
+  for (std::vector<PanelRun>* runs : {&panel_.runs, &panel_.candidate}) {
+    for (PanelRun& run : *runs) {
+      std::vector<ProcessLog>& cell = run[j];
+      if (fastest) {
+        cell.erase(std::remove_if(cell.begin(), cell.end(),
+                                  [](const ProcessLog& process) {
+                                    return !process.shape.has_value();
+                                  }),
+                   cell.end());
+      } else {
+        for (ProcessLog& process : cell) UseMedian(&process);
+      }
+    }
+  }
+}
+
+// Of the baseline's side benchmarks have the names that `renamed` says.
+void MetricRows::AddRun(const proto::Run& run, const ComparedRows* renamed,
+                        SamplePart of, std::vector<PanelRun>* runs) const {
+  const auto cells = CellsOf(run, of);
+  PanelRun& cell = runs->emplace_back();
+  for (const Row* row : rows_) {
+    const std::string key = PriorKey(row->key, row->metric);
+    const auto found = cells.find(renamed == nullptr ? key : renamed->at(key));
+    cell.push_back(found == cells.end() ? std::vector<ProcessLog>()
+                                        : found->second);
+  }
+}
+
+MetricRows::MetricRows(const RunPointers& baseline,
+                       const RunPointers& candidate,
+                       const CompareOptions& options, std::vector<Row*> rows,
+                       const ComparedRows& compared, SamplePart of)
+    : rows_(std::move(rows)) {
+  RunPointers runs = baseline;
+  std::set<std::string> known;
+  for (const RunPointers* side : {&baseline, &candidate}) {
+    for (const proto::Run* run : *side) known.insert(run->run_id());
+  }
+  for (const proto::Run* run : options.history) {
+    if (known.insert(run->run_id()).second) runs.push_back(run);
+  }
+  SortInSeriesOrder(runs);
+  const std::set<const proto::Run*> base(baseline.begin(), baseline.end());
+  for (size_t r = 0; r < runs.size(); ++r) {
+    run_ids_.push_back(runs[r]->run_id());
+    panel_.doubts.push_back(
+        tuning::DescribeSettingsChange(runs[r]->settings(),
+                                       candidate.back()->settings())
+                .empty()
+            ? 0
+            : options.settings_error);
+    if (base.count(runs[r]) > 0) {
+      panel_.baseline.push_back(static_cast<int>(r));
+    }
+    AddRun(*runs[r], &compared, of, &panel_.runs);
+  }
+  for (const proto::Run* run : candidate) {
+    AddRun(*run, nullptr, of, &panel_.candidate);
+  }
+  for (size_t j = 0; of == SamplePart::kFastest && j < rows_.size(); ++j) {
+    MatchReadings(j);
+  }
+  panel_.window = options.window;
+  panel_.terms = options.terms;
+  for (const Row* row : rows_) {
+    panel_.worse_signs.push_back(WorseSign(*row));
+    const std::string start = options.level_start == nullptr
+                                  ? ""
+                                  : options.level_start(row->key, row->metric);
+    const auto place = std::find(run_ids_.begin(), run_ids_.end(), start);
+    panel_.level_starts.push_back(
+        place == run_ids_.end() ? 0
+                                : static_cast<int>(place - run_ids_.begin()));
+  }
+  estimate_ = EstimateChanges(panel_);
+}
+
+void MetricRows::SetRatios(double confidence) {
+  for (size_t j = 0; j < rows_.size(); ++j) {
+    const BenchmarkEstimate& estimate = estimate_.benchmarks[j];
+    Row& row = *rows_[j];
+    if (!estimate.possible) {
+      row.verdict = Verdict::kCannotTell;
+      row.reason = "nothing measures noise: more processes are needed";
+      continue;
+    }
+    Ratio ratio = RatioOf(estimate.log_ratio, estimate.standard_error,
+                          estimate.degrees_of_freedom, confidence);
+    AddSlowRuns(estimate.slow_runs, estimate.candidate_runs,
+                estimate.baseline_runs, WorseSign(row), &ratio);
+    ratio.low *= std::exp(estimate.log_ratio_low - estimate.log_ratio);
+    ratio.high *= std::exp(estimate.log_ratio_high - estimate.log_ratio);
+    ratio.candidate = std::exp(estimate.log_candidate);
+    ratio.baseline = ratio.candidate / ratio.ratio;
+    ratio.machine = std::exp(estimate.log_machine);
+    ratio.process_spread = estimate.process_spread;
+    ratio.run_spread = estimate.run_spread;
+    ratio.baseline_runs = estimate.baseline_runs;
+    ratio.baseline_processes = row.baseline.processes;
+    ratio.candidate_processes = row.candidate.processes;
+    std::vector<double> before, now;
+    for (const int r : panel_.baseline) {
+      for (const ProcessLog& process : panel_.runs[r][j]) {
+        before.push_back(process.value);
+      }
+    }
+    for (const PanelRun& run : panel_.candidate) {
+      for (const ProcessLog& process : run[j]) now.push_back(process.value);
+    }
+    const RankTest ranks = MannWhitneyU(before, now);
+    ratio.probability_above =
+        ranks.u / (static_cast<double>(before.size()) * now.size());
+    ratio.mann_whitney_p = ranks.p_value;
+    row.ratio = ratio;
+    row.worse_by = std::expm1(WorseSign(row) * row.ratio->log_ratio);
+  }
+}
+
+std::string MetricRows::BaselineText(size_t j) const {
+  const BenchmarkEstimate& estimate = estimate_.benchmarks[j];
+  std::string text;
+  if (!panel_.baseline.empty() &&
+      estimate.first_baseline_run > panel_.baseline.front()) {
+    absl::StrAppend(&text, "; baseline from run ",
+                    run_ids_[estimate.first_baseline_run],
+                    " on: the level changed before");
+  }
+  if (!estimate.far_off.empty()) {
+    absl::StrAppend(
+        &text, "; run ", run_ids_[estimate.far_off.back()],
+        estimate.far_off.size() == 1
+            ? ""
+            : absl::StrCat(" and ", estimate.far_off.size() - 1, " more"),
+        " of the baseline far off, counted for less");
+  }
+  if (estimate.candidate_process_spread > 2 * estimate.process_spread) {
+    absl::StrAppend(&text, "; the candidate's processes vary by ",
+                    FormatShortPercent(estimate.candidate_process_spread),
+                    ", earlier ones by ",
+                    FormatShortPercent(estimate.process_spread));
+  }
+  return text;
+}
+
+bool MetricRows::HasProcesses() const {
+  for (const PanelRun& run : panel_.candidate) {
+    for (const auto& cell : run) {
+      if (!cell.empty()) return true;
+    }
+  }
+  return false;
+}
+
+int MetricRows::processes_per_run() const {
+  double processes = 0, cells = 0;
+  for (const PanelRun& run : panel_.candidate) {
+    for (const auto& cell : run) {
+      processes += static_cast<double>(cell.size());
+      cells += !cell.empty();
+    }
+  }
+  return cells == 0 ? 1 : std::max(1, static_cast<int>(processes / cells));
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,30 @@
+#ifndef OPTRAIL_TRACKER_SERIES_SAMPLES_H_
+#define OPTRAIL_TRACKER_SERIES_SAMPLES_H_
+
+// Which samples of a process count, in ns per call.
+//
+//   const std::vector<double> samples = UsableSamplesNs(measurement);
+//   Median(samples), FastestSampleNs(measurement)
+//
+// What they say of the process is ReadingOf()'s (series.h).
+
+#include <vector>
+
+#include "tuning/proto/trial.pb.h"
+
+namespace optrail::tracker {
+
+// Of fewer samples the fastest is one by luck.
+inline constexpr int kFewestForFastest = 5;
+
+// The clean samples; where these are few, also those that only waited for a
+// core, without the waiting.
+std::vector<double> UsableSamplesNs(const proto::Measurement& measurement);
+
+// Of all samples, of which there is one at least: whatever disturbed one made
+// it no faster.
+double FastestSampleNs(const proto::Measurement& measurement);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_SERIES_SAMPLES_H_
