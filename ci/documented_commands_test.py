@@ -96,6 +96,7 @@ def make_workspace(root):
     write('results.csv', 'name,value,unit\nparse,12.5,us\nparse,12.6,us\n')
     series = ''.join('matmul,%d,%g\n' % (i, 10 + (i % 3) / 10 + 3 * (i > 20))
                      for i in range(40))
+    write('buffers.csv', 'id,lower,upper,size\nx,0,3,4\ny,3,9,4\nz,0,9,4\n')
     write('series.csv', 'id,t,value\n' + series)
     subprocess.run(['gzip', '--keep', 'series.csv'], check=True)
     write('train.space.textproto',
@@ -193,7 +194,7 @@ def main():
 
     flags_of_programs = set()
     for folder in ('base', 'tuning', 'ops', 'suites', 'tracker', 'reports',
-                   'cli'):
+                   'cli', 'graph'):
         for path in glob.glob(os.path.join(root, folder, '**/*.cc'),
                               recursive=True):
             flags_of_programs |= set(

@@ -125,6 +125,11 @@ def main():
     subprocess.run([optrail, 'note', 'BM_.*', 'HEAD', 'a new disk'],
                    check=True, stdout=subprocess.DEVNULL)
     outputs['triage'] = output('triage')
+    with open('buffers.csv', 'w') as file:
+        file.write('id,lower,upper,size\nx,0,3,4\ny,3,9,4\n')
+    outputs['memory_plan'] = output('memory', 'plan', 'buffers.csv',
+                                    '--capacity=64', '--out=placed.csv')
+    outputs['memory_check'] = output('memory', 'check', 'placed.csv')
     spaces = glob.glob(os.path.join(runfiles, 'tuning/replay/recordings/data/*'))
     outputs['replay'] = output('replay', '--spaces=' + spaces[0],
                                '--strategies=random', '--seeds=1',

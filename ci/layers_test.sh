@@ -3,6 +3,7 @@
 #
 #   base <- tuning <- ops     <- suites           <- cli
 #           tuning <- tracker <- suites, reports  <- cli
+#   base, tuning, ops <- graph <- suites, reports <- cli
 #
 # and nothing that ships leans on what only judges it, an evaluation/ folder.
 #
@@ -16,10 +17,11 @@ awk '
     allow["tuning"] = "base tuning"
     allow["ops"] = "base tuning ops"
     allow["tracker"] = "base tuning tracker"
-    allow["suites"] = "base tuning ops tracker suites"
-    allow["reports"] = "base tuning tracker reports"
+    allow["graph"] = "base tuning ops graph"
+    allow["suites"] = "base tuning ops graph tracker suites"
+    allow["reports"] = "base tuning graph tracker reports"
     # docs holds the JSON schemas that the command line prints.
-    allow["cli"] = "base tuning ops tracker suites reports cli docs"
+    allow["cli"] = "base tuning ops graph tracker suites reports cli docs"
   }
   function layer(label,  name) {
     if (label !~ /^\/\//) return ""  # another repository

@@ -79,6 +79,7 @@ suites::Command ConvergenceCommand();
 suites::Command BisectCommand();
 suites::Command AckCommand();
 suites::Command ExpectCommand();
+suites::Command MemoryCommand();
 suites::Command MuteCommand();
 suites::Command NoteCommand();
 suites::Command TriageCommand();

@@ -45,19 +45,20 @@ int main(int argc, char** argv) {
     return RefuseFlag(first);
   }
   const std::vector<suites::Command> commands = {
-      cli::DoctorCommand(),  cli::TuneCommand(),
-      cli::CompileCommand(), suites::BenchCommand(""),
-      cli::SuiteCommand(),   cli::ImportCommand(),
-      cli::LogCommand(),     cli::ShowCommand(),
-      cli::CompareCommand(), cli::GateCommand(),
-      cli::DetectCommand(),  cli::ConvergenceCommand(),
-      cli::ChangesCommand(), cli::WatchCommand(),
-      cli::BisectCommand(),  cli::AckCommand(),
-      cli::ExpectCommand(),  cli::MuteCommand(),
-      cli::NoteCommand(),    cli::TriageCommand(),
-      cli::StoreCommand(),   cli::ReplayCommand(),
-      cli::HistoryCommand(), cli::ReportCommand(),
-      cli::SchemaCommand(),  suites::WorkerCommand(),
+      cli::DoctorCommand(),    cli::TuneCommand(),
+      cli::CompileCommand(),   suites::BenchCommand(""),
+      cli::SuiteCommand(),     cli::ImportCommand(),
+      cli::LogCommand(),       cli::ShowCommand(),
+      cli::CompareCommand(),   cli::GateCommand(),
+      cli::DetectCommand(),    cli::ConvergenceCommand(),
+      cli::ChangesCommand(),   cli::WatchCommand(),
+      cli::BisectCommand(),    cli::AckCommand(),
+      cli::ExpectCommand(),    cli::MuteCommand(),
+      cli::NoteCommand(),      cli::TriageCommand(),
+      cli::StoreCommand(),     cli::ReplayCommand(),
+      cli::HistoryCommand(),   cli::ReportCommand(),
+      cli::MemoryCommand(),    cli::SchemaCommand(),
+      suites::WorkerCommand(),
   };
   return suites::RunCommandLine(
       "optrail",

@@ -13,12 +13,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/csv_reader.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 
@@ -28,109 +28,9 @@ namespace {
 // A gzip file can grow a thousandfold; this much is more than any history.
 constexpr size_t kMostBytes = size_t{4} << 30;
 
-// Bad input in a message: short, on one line.
-std::string Quoted(absl::string_view text) {
-  constexpr size_t kMostShown = 40;
-  std::string shown = absl::CHexEscape(text.substr(0, kMostShown));
-  return absl::StrCat("\"", shown, text.size() > kMostShown ? "..." : "", "\"");
-}
-
-// Splits text into records of fields, RFC 4180: quoted fields may hold commas,
-// newlines and doubled quotes. Fields are views into the text or, where quotes
-// had to be undone, into a buffer that lives until the next record.
-class RecordReader {
- public:
-  RecordReader(absl::string_view text, absl::string_view name)
-      : rest_(text), name_(name) {
-    if (absl::StartsWith(rest_, "\xEF\xBB\xBF")) rest_.remove_prefix(3);
-  }
-
-  // The line on which the current record starts, from 1.
-  int64_t line() const { return line_; }
-
-  absl::Status ErrorHere(absl::string_view what) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name_, ":", line_, ": ", what));
-  }
-
-  // False at the end. Empty lines are skipped.
-  absl::StatusOr<bool> Next(std::vector<absl::string_view>& fields) {
-    fields.clear();
-    while (!rest_.empty() && (rest_[0] == '\n' || rest_[0] == '\r')) {
-      if (rest_[0] == '\n') ++next_line_;
-      rest_.remove_prefix(1);
-    }
-    line_ = next_line_;
-    if (rest_.empty()) return false;
-    buffer_.clear();
-    unquoted_.clear();
-    while (true) {
-      if (!rest_.empty() && rest_[0] == '"') {
-        OPTRAIL_RETURN_IF_ERROR(TakeQuoted(fields));
-      } else {
-        const size_t end = std::min(rest_.find_first_of(",\n"), rest_.size());
-        absl::string_view field = rest_.substr(0, end);
-        rest_.remove_prefix(end);
-        if (rest_.empty() || rest_[0] == '\n') {
-          field = absl::StripSuffix(field, "\r");
-        }
-        fields.push_back(field);
-      }
-      if (rest_.empty()) break;
-      const char separator = rest_[0];
-      rest_.remove_prefix(1);
-      if (separator == '\n') {
-        ++next_line_;
-        break;
-      }
-    }
-    for (const Unquoted& u : unquoted_) {
-      fields[u.field] = absl::string_view(buffer_).substr(u.begin, u.size);
-    }
-    return true;
-  }
-
- private:
-  struct Unquoted {
-    size_t field, begin, size;
-  };
-
-  absl::Status TakeQuoted(std::vector<absl::string_view>& fields) {
-    const size_t begin = buffer_.size();
-    rest_.remove_prefix(1);
-    while (true) {
-      const size_t quote = rest_.find('"');
-      if (quote == absl::string_view::npos) {
-        return ErrorHere("a quoted field that never ends");
-      }
-      absl::StrAppend(&buffer_, rest_.substr(0, quote));
-      rest_.remove_prefix(quote + 1);
-      if (rest_.empty() || rest_[0] != '"') break;
-      buffer_.push_back('"');
-      rest_.remove_prefix(1);
-    }
-    const size_t size = buffer_.size() - begin;
-    next_line_ += std::count(buffer_.begin() + begin, buffer_.end(), '\n');
-    unquoted_.push_back({fields.size(), begin, size});
-    fields.emplace_back();
-    if (absl::StartsWith(rest_, "\r\n")) rest_.remove_prefix(1);
-    if (!rest_.empty() && rest_[0] != ',' && rest_[0] != '\n') {
-      return ErrorHere("text after the closing quote of a field");
-    }
-    return absl::OkStatus();
-  }
-
-  absl::string_view rest_;
-  absl::string_view name_;
-  int64_t line_ = 1;
-  int64_t next_line_ = 1;
-  std::string buffer_;
-  std::vector<Unquoted> unquoted_;
-};
-
 absl::StatusOr<double> ParseFinite(absl::string_view field,
                                    absl::string_view column,
-                                   const RecordReader& reader) {
+                                   const CsvReader& reader) {
   const absl::string_view text = absl::StripAsciiWhitespace(field);
   double value = 0;
   const char* const end = text.data() + text.size();
@@ -138,17 +38,17 @@ absl::StatusOr<double> ParseFinite(absl::string_view field,
   if (absl::StartsWith(text, "+")) ++begin;  // from_chars knows no plus
   const std::from_chars_result result = std::from_chars(begin, end, value);
   if (result.ec == std::errc::result_out_of_range) {
-    return reader.ErrorHere(absl::StrCat(column, " ", Quoted(field),
+    return reader.ErrorHere(absl::StrCat(column, " ", QuoteCsvField(field),
                                          " is too large or too small for a "
                                          "double"));
   }
   if (text.empty() || result.ec != std::errc() || result.ptr != end) {
     return reader.ErrorHere(
-        absl::StrCat(column, " ", Quoted(field), " is not a number"));
+        absl::StrCat(column, " ", QuoteCsvField(field), " is not a number"));
   }
   if (!std::isfinite(value)) {
-    return reader.ErrorHere(
-        absl::StrCat(column, " ", Quoted(field), " is not a finite number"));
+    return reader.ErrorHere(absl::StrCat(column, " ", QuoteCsvField(field),
+                                         " is not a finite number"));
   }
   return value;
 }
@@ -209,15 +109,16 @@ struct Columns {
 
 absl::StatusOr<size_t> ColumnOf(const std::vector<absl::string_view>& header,
                                 absl::string_view column,
-                                const RecordReader& reader) {
+                                const CsvReader& reader) {
   const auto is_column = [&](absl::string_view field) {
     return absl::StripAsciiWhitespace(field) == column;
   };
   const auto found = std::find_if(header.begin(), header.end(), is_column);
   if (found == header.end()) {
-    return reader.ErrorHere(absl::StrCat(
-        "no column \"", column, "\" in the header ",
-        Quoted(absl::StrJoin(header, ",")), "; expected id, t and value"));
+    return reader.ErrorHere(
+        absl::StrCat("no column \"", column, "\" in the header ",
+                     QuoteCsvField(absl::StrJoin(header, ",")),
+                     "; expected id, t and value"));
   }
   if (std::count_if(header.begin(), header.end(), is_column) > 1) {
     return reader.ErrorHere(
@@ -227,7 +128,7 @@ absl::StatusOr<size_t> ColumnOf(const std::vector<absl::string_view>& header,
 }
 
 absl::StatusOr<Columns> ColumnsOf(const std::vector<absl::string_view>& header,
-                                  const RecordReader& reader) {
+                                  const CsvReader& reader) {
   Columns columns;
   OPTRAIL_ASSIGN_OR_RETURN(columns.id, ColumnOf(header, "id", reader));
   OPTRAIL_ASSIGN_OR_RETURN(columns.t, ColumnOf(header, "t", reader));
@@ -246,11 +147,11 @@ absl::StatusOr<Columns> ColumnsOf(const std::vector<absl::string_view>& header,
 // A count that an export wrote.
 absl::StatusOr<int> ParseCount(absl::string_view field,
                                absl::string_view column,
-                               const RecordReader& reader) {
+                               const CsvReader& reader) {
   int count;
   if (!absl::SimpleAtoi(field, &count) || count < 0) {
     return reader.ErrorHere(
-        absl::StrCat(column, " ", Quoted(field),
+        absl::StrCat(column, " ", QuoteCsvField(field),
                      " is no count: expected what `history export` writes"));
   }
   return count;
@@ -258,7 +159,7 @@ absl::StatusOr<int> ParseCount(absl::string_view field,
 
 absl::Status AddRow(const Columns& columns,
                     const std::vector<absl::string_view>& fields,
-                    const RecordReader& reader, CsvSeries& one) {
+                    const CsvReader& reader, CsvSeries& one) {
   const bool is_export = columns.epoch != kNoColumn;
   OPTRAIL_ASSIGN_OR_RETURN(const double t,
                            ParseFinite(fields[columns.t], "t", reader));
@@ -271,7 +172,7 @@ absl::Status AddRow(const Columns& columns,
     return reader.ErrorHere(absl::StrCat(
         "t ", t, t == one.t.back() ? " comes twice" : " comes after ",
         t == one.t.back() ? "" : absl::StrCat(one.t.back()), " in series ",
-        Quoted(one.id), "; sort each series by t, one row per t"));
+        QuoteCsvField(one.id), "; sort each series by t, one row per t"));
   }
   if (is_export) {
     OPTRAIL_RETURN_IF_ERROR(
@@ -290,7 +191,7 @@ absl::Status AddRow(const Columns& columns,
 
 absl::StatusOr<std::vector<CsvSeries>> ParseSeriesCsv(absl::string_view text,
                                                       absl::string_view name) {
-  RecordReader reader(text, name);
+  CsvReader reader(text, name);
   std::vector<absl::string_view> fields;
   OPTRAIL_ASSIGN_OR_RETURN(const bool has_header, reader.Next(fields));
   if (!has_header) {

@@ -1,0 +1,93 @@
+// `optrail memory`: offsets for buffers with lifetimes.
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "cli/flags.h"
+#include "graph/memory/memory_command.h"
+
+ABSL_FLAG(int64_t, capacity, -1,
+          "Bytes that the arena may have; -1: as few as can be found.");
+ABSL_FLAG(int64_t, alignment, 1,
+          "Every offset is a multiple of so many bytes, a power of two.");
+ABSL_FLAG(absl::Duration, time_limit, absl::Seconds(6),
+          "Processor time after which the best placement so far is taken.");
+
+namespace optrail::cli {
+namespace {
+
+absl::StatusOr<std::optional<int64_t>> Capacity() {
+  const int64_t capacity = absl::GetFlag(FLAGS_capacity);
+  if (capacity == -1) return std::optional<int64_t>();
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(capacity >= 0, "capacity",
+                                             capacity, "at least 0 bytes"));
+  return std::optional<int64_t>(capacity);
+}
+
+absl::StatusOr<int> RunPlan(const std::string& path) {
+  graph::MemoryPlanCommand command;
+  command.path = UserPath(path);
+  OPTRAIL_ASSIGN_OR_RETURN(command.options.capacity_bytes, Capacity());
+  command.options.alignment_bytes = absl::GetFlag(FLAGS_alignment);
+  command.options.time_limit = absl::GetFlag(FLAGS_time_limit);
+  command.options.seed = absl::GetFlag(FLAGS_seed);
+  const std::string out = absl::GetFlag(FLAGS_out);
+  command.out = out.empty() ? out : UserPath(out);
+  command.format = absl::GetFlag(FLAGS_format);
+  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                           graph::RunMemoryPlan(command, std::cout));
+  return ToInt(code);
+}
+
+absl::StatusOr<int> RunCheck(const std::string& path) {
+  graph::MemoryCheckCommand command;
+  command.path = UserPath(path);
+  OPTRAIL_ASSIGN_OR_RETURN(command.capacity_bytes, Capacity());
+  command.alignment_bytes = absl::GetFlag(FLAGS_alignment);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(command.alignment_bytes >= 1, "alignment",
+                         command.alignment_bytes, "at least 1"));
+  command.format = absl::GetFlag(FLAGS_format);
+  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                           graph::RunMemoryCheck(command, std::cout));
+  return ToInt(code);
+}
+
+}  // namespace
+
+suites::Command MemoryCommand() {
+  suites::Command command;
+  command.name = "memory";
+  command.arguments = "plan | check FILE.csv";
+  command.summary = "Places buffers with lifetimes in one arena.";
+  command.details =
+      "`plan` reads buffers (id,lower,upper,size; live in [lower, upper)) and\n"
+      "places them so that live buffers never overlap, in an arena as small\n"
+      "as can be found or within --capacity. --out writes the file with a\n"
+      "column \"offset\". `check` tells whether such a file is valid.\n"
+      "docs/memory_planning.md says how. Exit codes: 1 the capacity is\n"
+      "impossible or the placement invalid, 3 no placement within the\n"
+      "capacity was found in time.\n"
+      "\n"
+      "  optrail memory plan buffers.csv --capacity=1048576 --out=placed.csv\n"
+      "  optrail memory check placed.csv --capacity=1048576\n";
+  command.flags = {"capacity", "alignment", "time_limit",
+                   "seed",     "out",       "format"};
+  command.min_arguments = 2;
+  command.max_arguments = 2;
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    if (arguments[0] == "plan") return RunPlan(arguments[1]);
+    if (arguments[0] == "check") return RunCheck(arguments[1]);
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", arguments[0], "\": expected plan or check"));
+  };
+  return command;
+}
+
+}  // namespace optrail::cli
