@@ -25,7 +25,8 @@ class Ejection {
   // False where the time ran out.
   bool FirstFit(const std::vector<int>& order,
                 const ProcessorDeadline& deadline);
-  bool Run(const ProcessorDeadline& deadline);
+  // The fewest blocks that were unplaced.
+  int Run(const ProcessorDeadline& deadline);
 
  private:
   bool TryPlace(int b);
@@ -148,24 +149,28 @@ int Ejection::TakeFromPool() {
   return b;
 }
 
-bool Ejection::Run(const ProcessorDeadline& deadline) {
+int Ejection::Run(const ProcessorDeadline& deadline) {
   latest_first_ = rng_.UniformInt(2) == 0;
+  size_t fewest = pool_.size();
   while (!pool_.empty()) {
-    if (deadline.Passed() || !Insert(TakeFromPool())) return false;
+    if (deadline.Passed() || !Insert(TakeFromPool())) break;
+    fewest = std::min(fewest, pool_.size());
   }
-  return true;
+  return static_cast<int>(fewest);
 }
 
 }  // namespace
 
-bool Eject(const MemoryProblem& problem, int64_t limit,
-           const std::vector<int>& order, const ProcessorDeadline& deadline,
-           uint64_t seed, Placer* placer) {
+int Eject(const MemoryProblem& problem, int64_t limit,
+          const std::vector<int>& order, const ProcessorDeadline& deadline,
+          uint64_t seed, Placer* placer) {
+  const int blocks = static_cast<int>(problem.blocks.size());
   for (const MemoryBlock& block : problem.blocks) {
-    if (block.size > limit) return false;
+    if (block.size > limit) return blocks;
   }
   Ejection ejection(problem, limit, seed, placer);
-  return ejection.FirstFit(order, deadline) && ejection.Run(deadline);
+  if (!ejection.FirstFit(order, deadline)) return blocks;
+  return ejection.Run(deadline);
 }
 
 }  // namespace optrail::graph

@@ -9,7 +9,7 @@
 // search does not remove the same blocks forever.
 //
 //   Placer placer(problem);
-//   if (Eject(problem, limit, order, deadline, 1, &placer)) {
+//   if (Eject(problem, limit, order, deadline, 1, &placer) == 0) {
 //     Use(placer.offsets());
 //   }
 //
@@ -24,11 +24,12 @@
 
 namespace optrail::graph {
 
-// Begins with first fit in `order`. True where every block is placed and ends
-// at or below `limit`.
-bool Eject(const MemoryProblem& problem, int64_t limit,
-           const std::vector<int>& order, const ProcessorDeadline& deadline,
-           uint64_t seed, Placer* placer);
+// Begins with first fit in `order`. Returns the fewest blocks that were left
+// unplaced at any time; with 0, every block is placed and ends at or below
+// `limit`.
+int Eject(const MemoryProblem& problem, int64_t limit,
+          const std::vector<int>& order, const ProcessorDeadline& deadline,
+          uint64_t seed, Placer* placer);
 
 }  // namespace optrail::graph
 

@@ -3,26 +3,50 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace optrail::graph {
 namespace {
 
-int HeaviestSection(const MemoryProblem& problem) {
-  std::vector<int64_t> change(problem.sections + 1, 0);
+std::vector<int64_t> SectionLoads(const MemoryProblem& problem) {
+  std::vector<int64_t> loads(problem.sections + 1, 0);
   for (const MemoryBlock& block : problem.blocks) {
-    change[block.begin] += block.size;
-    change[block.end] -= block.size;
+    loads[block.begin] += block.size;
+    loads[block.end] -= block.size;
   }
-  int heaviest = 0;
-  int64_t load = 0, most = 0;
-  for (int s = 0; s < problem.sections; ++s) {
-    load += change[s];
-    if (load > most) {
-      most = load;
-      heaviest = s;
+  for (int s = 1; s < problem.sections; ++s) loads[s] += loads[s - 1];
+  loads.resize(problem.sections);
+  return loads;
+}
+
+// Maxima over ranges in constant time: a table of those over 2^k sections.
+class RangeMaximum {
+ public:
+  explicit RangeMaximum(std::vector<int64_t> values) {
+    table_.push_back(std::move(values));
+    for (size_t width = 1; 2 * width <= table_[0].size(); width *= 2) {
+      const std::vector<int64_t>& half = table_.back();
+      std::vector<int64_t> next(half.size() - width);
+      for (size_t i = 0; i < next.size(); ++i) {
+        next[i] = std::max(half[i], half[i + width]);
+      }
+      table_.push_back(std::move(next));
     }
   }
-  return heaviest;
+  int64_t Of(int begin, int end) const {
+    int level = 0;
+    while ((2 << level) <= end - begin) ++level;
+    return std::max(table_[level][begin], table_[level][end - (1 << level)]);
+  }
+
+ private:
+  std::vector<std::vector<int64_t>> table_;
+};
+
+int HeaviestSection(const MemoryProblem& problem) {
+  const std::vector<int64_t> loads = SectionLoads(problem);
+  return static_cast<int>(std::max_element(loads.begin(), loads.end()) -
+                          loads.begin());
 }
 
 }  // namespace
@@ -41,12 +65,15 @@ const char* BlockOrderName(BlockOrder order) {
       return "first fit from the peak";
     case BlockOrder::kSizeRoot:
       return "first fit by size and lifetime";
+    case BlockOrder::kTightest:
+      return "first fit by load and lifetime";
   }
   return "";
 }
 
 std::vector<int> OrderBlocks(const MemoryProblem& problem, BlockOrder order) {
   const int peak = HeaviestSection(problem);
+  const RangeMaximum loads(SectionLoads(problem));
   std::vector<double> key;
   for (const MemoryBlock& block : problem.blocks) {
     const double size = static_cast<double>(block.size);
@@ -72,6 +99,14 @@ std::vector<int> OrderBlocks(const MemoryProblem& problem, BlockOrder order) {
       case BlockOrder::kSizeRoot:
         key.push_back(size * std::sqrt(time));
         break;
+      case BlockOrder::kTightest:
+        // The load decides, unless it is almost equal.
+        key.push_back(
+            std::pow(static_cast<double>(loads.Of(block.begin, block.end)) /
+                         static_cast<double>(problem.lower_bound),
+                     20) *
+            time);
+        break;
     }
   }
   std::vector<int> blocks(problem.blocks.size());
@@ -87,13 +122,52 @@ Placer::Placer(const MemoryProblem& problem)
 }
 
 void Placer::Reset() {
-  offsets_.clear();
-  for (const MemoryBlock& block : problem_.blocks) {
-    offsets_.push_back(block.fixed);
+  placed_.Clear();
+  offsets_.assign(problem_.blocks.size(), kNotPlaced);
+  for (size_t b = 0; b < problem_.blocks.size(); ++b) {
+    const int64_t fixed = problem_.blocks[b].fixed;
+    if (fixed != kNotPlaced) Place(static_cast<int>(b), fixed);
   }
 }
 
+PlacedBlock Placer::At(int b, int64_t offset) const {
+  const MemoryBlock& block = problem_.blocks[b];
+  return {offset, offset + block.size, block.begin, block.end, b};
+}
+
+void Placer::Place(int b, int64_t offset) {
+  offsets_[b] = offset;
+  placed_.Insert(At(b, offset));
+}
+
+void Placer::Remove(int b) {
+  placed_.Remove(At(b, offsets_[b]));
+  offsets_[b] = kNotPlaced;
+}
+
+// Sorting the neighbours takes longer than to walk past a few others, which
+// often ends at the bottom of the arena.
 int64_t Placer::LowestOffset(int b) {
+  constexpr int kOthersPerNeighbour = 8;
+  const int64_t neighbours = overlaps_.MostNeighbours(b);
+  return static_cast<int64_t>(placed_.size()) < kOthersPerNeighbour * neighbours
+             ? LowestByWalk(b)
+             : LowestByNeighbours(b);
+}
+
+int64_t Placer::LowestByWalk(int b) const {
+  const MemoryBlock& block = problem_.blocks[b];
+  int64_t offset = 0;
+  placed_.Walk([&](const PlacedBlock& placed) {
+    if (placed.begin >= block.end || placed.end <= block.begin) return true;
+    if (placed.offset - offset >= block.size) return false;
+    offset = std::max(offset, placed.top);
+    return true;
+  });
+  return offset;
+}
+
+int64_t Placer::LowestByNeighbours(int b) {
   taken_.clear();
   overlaps_.ForEach(b, [&](int c) {
     if (!IsPlaced(c)) return;

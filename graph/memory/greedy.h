@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/memory/offset_list.h"
 #include "graph/memory/problem.h"
 
 namespace optrail::graph {
@@ -28,11 +29,15 @@ enum class BlockOrder {
   kLifetime,
   kPeak,      // those at the heaviest section by lifetime, then by size
   kSizeRoot,  // size x sqrt(lifetime)
+  kTightest,  // by the heaviest section they are live in, then by lifetime
 };
 inline constexpr BlockOrder kBlockOrders[] = {
-    BlockOrder::kSize, BlockOrder::kArea,     BlockOrder::kSizeLifetime,
-    BlockOrder::kPeak, BlockOrder::kSizeRoot, BlockOrder::kLifetime,
+    BlockOrder::kSize,     BlockOrder::kArea,     BlockOrder::kSizeLifetime,
+    BlockOrder::kPeak,     BlockOrder::kSizeRoot, BlockOrder::kTightest,
+    BlockOrder::kLifetime,
 };
+inline constexpr int kNumBlockOrders =
+    sizeof(kBlockOrders) / sizeof(kBlockOrders[0]);
 // "first fit by size" and so on.
 const char* BlockOrderName(BlockOrder order);
 
@@ -47,8 +52,8 @@ class Placer {
 
   void Reset();
   bool IsPlaced(int b) const { return offsets_[b] != kNotPlaced; }
-  void Place(int b, int64_t offset) { offsets_[b] = offset; }
-  void Remove(int b) { offsets_[b] = kNotPlaced; }
+  void Place(int b, int64_t offset);
+  void Remove(int b);
 
   // The lowest offset where b overlaps no placed block; there always is one.
   int64_t LowestOffset(int b);
@@ -57,8 +62,13 @@ class Placer {
   const OverlapIndex& overlaps() const { return overlaps_; }
 
  private:
+  PlacedBlock At(int b, int64_t offset) const;
+  int64_t LowestByWalk(int b) const;
+  int64_t LowestByNeighbours(int b);
+
   const MemoryProblem& problem_;
   OverlapIndex overlaps_;
+  OffsetList placed_;
   std::vector<int64_t> offsets_;
   std::vector<std::pair<int64_t, int64_t>> taken_;  // scratch
 };

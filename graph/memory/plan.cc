@@ -131,6 +131,11 @@ class Planner {
              lower_bound_ > *options_.capacity_bytes));
   }
   bool TimeIsUp() const { return deadline_.Passed(); }
+  // A limit between the lower bound and the capacity.
+  int64_t Aligned(int64_t limit) const {
+    return std::max(lower_bound_, limit / options_.alignment_bytes *
+                                      options_.alignment_bytes);
+  }
   int64_t Capacity() const {
     return options_.capacity_bytes.value_or(kMostBytes) /
            options_.alignment_bytes * options_.alignment_bytes;
@@ -140,7 +145,9 @@ class Planner {
   void FitOrder(BlockOrder order);
   int64_t NextLimit(int round) const;
   void SearchWithin(int64_t limit, absl::Duration slice);
-  void EjectAbove(int64_t limit, int round, absl::Duration slice);
+  int NextOrder() const;
+  bool EjectAbove(int64_t limit, int round, absl::Duration slice);
+  void Eject();
 
   const MemoryProblem& problem_;
   const MemoryPlanOptions& options_;
@@ -151,6 +158,8 @@ class Planner {
   int64_t lower_bound_;
   std::string method_;
   int64_t nodes_ = 0;
+  // How many blocks each order left over, worse after each failure.
+  double promise_[kNumBlockOrders] = {};
 };
 
 void Planner::Keep(const std::vector<int64_t>& offsets,
@@ -180,14 +189,12 @@ void Planner::TryOrders() {
   }
 }
 
-// Where to look next between what is proven and what is found: at the bound,
-// then halfway, then closer to what is found, as long as nothing is.
+// Where the exact search looks next between what is proven and what is found:
+// at the bound, then halfway, then closer to what is found.
 int64_t Planner::NextLimit(int round) const {
   const int64_t best = std::min(height_ - 1, Capacity());
   const int64_t part = (best - lower_bound_) >> (round % 6);
-  const int64_t limit = round % 6 == 0 ? lower_bound_ : best - part;
-  return std::max(lower_bound_,
-                  limit / options_.alignment_bytes * options_.alignment_bytes);
+  return Aligned(round % 6 == 0 ? lower_bound_ : best - part);
 }
 
 void Planner::SearchWithin(int64_t limit, absl::Duration slice) {
@@ -201,29 +208,65 @@ void Planner::SearchWithin(int64_t limit, absl::Duration slice) {
   }
 }
 
-void Planner::EjectAbove(int64_t limit, int round, absl::Duration slice) {
-  constexpr int kOrders = sizeof(kBlockOrders) / sizeof(kBlockOrders[0]);
-  const BlockOrder order = kBlockOrders[round % kOrders];
-  if (Eject(problem_, limit, OrderBlocks(problem_, order),
-            deadline_.Slice(slice), options_.seed + round, &placer_)) {
+// The order that came closest to a placement, unless it was tried often.
+int Planner::NextOrder() const {
+  int best = 0;
+  for (int i = 1; i < kNumBlockOrders; ++i) {
+    if (promise_[i] < promise_[best]) best = i;
+  }
+  return best;
+}
+
+bool Planner::EjectAbove(int64_t limit, int round, absl::Duration slice) {
+  const int i = NextOrder();
+  const BlockOrder order = kBlockOrders[i];
+  const int unplaced =
+      graph::Eject(problem_, limit, OrderBlocks(problem_, order),
+                   deadline_.Slice(slice), options_.seed + round, &placer_);
+  if (unplaced == 0) {
     Keep(placer_.offsets(),
          absl::StrCat(BlockOrderName(order), ", then ejection"));
+    promise_[i] = 0;
+  } else {
+    promise_[i] = std::max<double>(unplaced, promise_[i] * 1.5);
+  }
+  return unplaced == 0;
+}
+
+// Halves the distance to the lower bound. Where that fails it asks for less,
+// and begins again with more time where it asked for almost nothing.
+void Planner::Eject() {
+  const bool fixed_limit = options_.capacity_bytes.has_value();
+  absl::Duration slice = std::max(deadline_.Used() / 4, absl::Milliseconds(50));
+  double share = 0.5;
+  int failures = 0;
+  for (int round = 0; !Done() && !TimeIsUp(); ++round) {
+    const double gap = static_cast<double>(height_ - lower_bound_);
+    int64_t limit =
+        fixed_limit ? Capacity()
+                    : Aligned(lower_bound_ + static_cast<int64_t>(gap * share));
+    // So close that only the bound itself is of interest.
+    if (gap * 10000 < static_cast<double>(lower_bound_)) limit = lower_bound_;
+    if (EjectAbove(limit, round, slice)) {
+      failures = 0;
+    } else if (++failures % kNumBlockOrders == 0) {
+      share = share > 0.9 ? 0.5 : (1 + share) / 2;
+      slice *= 1.5;
+    }
   }
 }
 
 void Planner::Run() {
   TryOrders();
-  const bool exact = problem_.blocks.size() <= kMostExactBuffers;
+  if (problem_.blocks.size() > kMostExactBuffers) {
+    Eject();
+    return;
+  }
   const bool fixed_limit = options_.capacity_bytes.has_value();
-  const absl::Duration one_pass = deadline_.Used() / 4;
   for (int round = 0; !Done() && !TimeIsUp(); ++round) {
-    const absl::Duration slice =
-        std::max(one_pass, absl::Milliseconds(50)) * (1 + round / 6);
-    const int64_t limit = fixed_limit ? Capacity() : NextLimit(round);
-    if (exact) {
-      SearchWithin(limit, fixed_limit ? deadline_.Left() : 4 * slice);
-    }
-    if (!exact) EjectAbove(limit, round, slice);
+    SearchWithin(fixed_limit ? Capacity() : NextLimit(round),
+                 fixed_limit ? deadline_.Left()
+                             : absl::Milliseconds(200) * (1 + round / 6));
   }
 }
 

@@ -49,6 +49,14 @@ class OverlapIndex {
  public:
   explicit OverlapIndex(const MemoryProblem& problem);
 
+  // At least as many as ForEach visits; in constant time.
+  int64_t MostNeighbours(int b) const {
+    const MemoryBlock& block = problem_.blocks[b];
+    const int checkpoint = block.begin / kStride;
+    return live_begin_[checkpoint + 1] - live_begin_[checkpoint] +
+           first_block_[block.end] - first_block_[checkpoint * kStride];
+  }
+
   // Calls visit(c) for every block c != b that shares a section with b.
   template <typename Visit>
   void ForEach(int b, Visit visit) const {
