@@ -317,7 +317,12 @@ absl::Status CheckFixed(const std::vector<MemoryBuffer>& buffers,
     if (b < 0 || seen[b] || blocks.lifetimes[b].fixed == kNotPlaced) continue;
     seen[b] = true;
     const LifetimeBlock& block = blocks.lifetimes[b];
-    fixed.push_back({buffers[i].id, block.lower, block.upper, block.size});
+    fixed.push_back(buffers[i]);
+    fixed.back().group.clear();
+    fixed.back().lower = block.lower;
+    fixed.back().upper = block.upper;
+    fixed.back().size_bytes = block.size;
+    fixed.back().fixed_offset = block.fixed;
     offsets.push_back(block.fixed);
   }
   const absl::Status status =
