@@ -19,8 +19,9 @@
 // tries, in this order, and stops at a placement that is known to be minimal:
 //
 // 1. First fit in several orders (greedy.h).
-// 2. Guided ejection of buffers that stand above a limit (ejection.h).
-// 3. For inputs of up to kMostExactBuffers, branch and bound (exact.h), which
+// 2. For inputs of more than kMostExactBuffers, guided ejection of buffers that
+//    stand above a limit, which is lowered step by step (ejection.h).
+// 3. For smaller ones, branch and bound (exact.h), which
 //    also proves that no placement within a limit exists. It follows the
 //    inference of Moffitt, "MiniMalloc: A Lightweight Memory Allocator for
 //    Hardware-Accelerated Machine Learning", ASPLOS 2023.
