@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """PyTorch, eager and compiled, on the shapes of //suites:half and of the other
-operators that have CUDA kernels (torch_cases.py): captured graphs.
+operators that have kernels of ours (torch_cases.py): captured graphs on a GPU,
+plain calls on a CPU.
 
   python3 torch_peers.py [--compile] [--only=softmax,sum] > peers.json
-  python3 torch_peers.py --serve     # asked by //suites:beside_peers
+  python3 torch_peers.py --serve     # asked by //suites:beside_peers, any_shape
 
 Hot: the same buffers again and again. Cold: buffers that rotate over four times
 the L2. Inputs are normal. One JSON object a line: op, shape, mode, hot_us,
@@ -11,8 +12,13 @@ cold_us (medians of 15 graphs).
 """
 import argparse
 import json
+import os
 import statistics
 import sys
+import time
+
+# Compiled in this process: its children are one for each shape.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 import torch
 
@@ -32,17 +38,15 @@ ADD = [16777216, 268435456]
 
 
 def cases():
+    """(op, shape)"""
     for m, n, k in MATMUL:
-        yield ("matmul", f"m={m},n={n},k={k}/bf16", torch.matmul,
-               [(m, k), (k, n)], torch.bfloat16)
+        yield "matmul", f"m={m},n={n},k={k}/bf16"
     for rows, cols in SOFTMAX:
-        yield ("softmax", f"rows={rows},cols={cols}/bf16",
-               lambda x: torch.softmax(x, -1), [(rows, cols)], torch.bfloat16)
+        yield "softmax", f"rows={rows},cols={cols}/bf16"
     for n in ADD:
-        for dtype, name in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
-            yield "add", f"n={n}/{name}", torch.add, [(n,), (n,)], dtype
-            yield ("copy", f"n={n}/{name}", lambda x: x.clone(), [(n,)],
-                   dtype)
+        for name in ("f32", "bf16"):
+            yield "add", f"n={n}/{name}"
+            yield "copy", f"n={n}/{name}"
     yield from torch_cases.cases()
 
 
@@ -81,8 +85,42 @@ class Captured:
         return statistics.median(self.once_us() for _ in range(replays))
 
 
+class Called:
+    """The same on a CPU, without a graph."""
+
+    def __init__(self, function, sets):
+        self.function, self.sets = function, sets
+        function(*sets[0])
+        start = time.perf_counter()
+        function(*sets[0])
+        once_s = time.perf_counter() - start + 1e-7
+        self.calls = max(len(sets), min(10000, int(1e-3 / once_s) + 1))
+
+    def once_us(self):
+        start = time.perf_counter()
+        for i in range(self.calls):
+            self.function(*self.sets[i % len(self.sets)])
+        return (time.perf_counter() - start) * 1e6 / self.calls
+
+    def median_us(self, replays):
+        self.once_us()
+        return statistics.median(self.once_us() for _ in range(replays))
+
+
+def measured(function, sets):
+    if torch_cases.device() == "cuda":
+        return Captured(function, sets)
+    return Called(function, sets)
+
+
 def timed_us(function, sets):
-    return Captured(function, sets).median_us(15)
+    return measured(function, sets).median_us(15)
+
+
+def last_level_bytes():
+    if torch_cases.device() == "cuda":
+        return torch.cuda.get_device_properties(0).L2_cache_size
+    return 32 << 20
 
 
 def triton_multiply():
@@ -101,56 +139,110 @@ class Server:
     "once" follows; sides are torch, compiled, triton (of matmul) and copy (of
     add: a clone of one operand)."""
 
-    def __init__(self):
-        self.l2 = torch.cuda.get_device_properties(0).L2_cache_size
-        self.cases = {(op, shape): case for op, shape, *case in cases()}
-        self.at = None
+    def __init__(self, op, shape):
+        self.op = op
+        self.function, self.sizes, self.dtype = torch_cases.case(op, shape)
+        self.sets, self.measured = [], {}
 
-    def function(self, op, side, torch_function):
+    def side(self, side):
         if side == "torch":
-            return torch_function
+            return self.function
         if side == "compiled":
-            torch._dynamo.reset()
-            return torch.compile(torch_function,
+            return torch.compile(self.function,
                                  mode="max-autotune-no-cudagraphs")
-        if side == "triton" and op == "matmul":
+        if side == "triton" and self.op == "matmul":
             multiply = triton_multiply()
             return lambda a, b: multiply(
                 a, b, torch.empty(a.shape[0], b.shape[1], device="cuda",
                                   dtype=a.dtype))
-        if side == "copy" and op == "add":
+        if side == "copy" and self.op == "add":
             return lambda x, y: x.clone()
-        raise ValueError(f"no side {side} of {op}")
+        raise ValueError(f"no side {side} of {self.op}")
 
-    def answer(self, line):
-        op, shape, cache, side, *once = line.split()
-        torch_function, sizes, dtype = self.cases[op, shape]
-        if self.at != (op, shape):
-            self.at, self.sets, self.captured = (op, shape), [], {}
-            torch.cuda.empty_cache()
+    def answer(self, cache, side, once):
         if not self.sets:
             def operands():
-                return torch_cases.operands(sizes, dtype)
+                return torch_cases.operands(self.sizes, self.dtype)
             self.sets = [operands()]
             first = self.sets[0]
             nbytes = (sum(t.nbytes for t in first) +
-                      torch_cases.bytes_of(torch_function(*first)))
-            copies = max(2, min(128, -(-4 * self.l2 // nbytes)))
+                      torch_cases.bytes_of(self.function(*first)))
+            copies = max(2, min(128, -(-4 * last_level_bytes() // nbytes)))
             self.sets += [operands() for _ in range(copies - 1)]
-        if (cache, side) not in self.captured:
-            self.captured[cache, side] = Captured(
-                self.function(op, side, torch_function),
+        if (cache, side) not in self.measured:
+            self.measured[cache, side] = measured(
+                self.side(side),
                 self.sets if cache == "cold" else self.sets[:1])
-        captured = self.captured[cache, side]
-        return captured.once_us() if once else captured.median_us(7)
+        timed = self.measured[cache, side]
+        return timed.once_us() if once else timed.median_us(7)
 
-    def run(self):
-        for line in sys.stdin:
-            try:
-                print(self.answer(line), flush=True)
-            except Exception as error:  # of whatever library
-                print("error:", str(error).replace("\n", " ")[:300],
-                      flush=True)
+
+def serve_shape(lines, answers):
+    """Answers what is asked of one shape, as long as there are lines."""
+    server = None
+    for line in lines:
+        try:
+            op, shape, cache, side, *once = line.split()
+            if server is None:
+                server = Server(op, shape)
+            print(server.answer(cache, side, once), file=answers, flush=True)
+        except Exception as error:  # of whatever library
+            print("error:", (str(error) or repr(error)).replace("\n", " ")[:300],
+                  file=answers, flush=True)
+
+
+class Child:
+    """A process for one shape. One that has captured some six graphs replays
+    every kernel .37 us slower. It is forked once PyTorch is loaded and before
+    the GPU is opened."""
+
+    def __init__(self):
+        read_line, self.write_line = os.pipe()
+        self.read_answer, write_answer = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.write_line)
+            os.close(self.read_answer)
+            with os.fdopen(read_line) as lines, os.fdopen(
+                    write_answer, "w") as answers:
+                serve_shape(lines, answers)
+            os._exit(0)
+        os.close(read_line)
+        os.close(write_answer)
+        self.lines = os.fdopen(self.write_line, "w")
+        self.answers = os.fdopen(self.read_answer)
+
+    def ask(self, line):
+        self.lines.write(line)
+        self.lines.flush()
+        return self.answers.readline()
+
+    def end(self):
+        self.lines.close()
+        self.answers.close()
+        os.waitpid(self.pid, 0)
+
+
+def serve():
+    at, child = None, None
+    for line in sys.stdin:
+        if not line.strip():
+            continue
+        key = line.split()[:2]
+        if key != at:
+            if child is not None:
+                child.end()
+            at, child = key, Child()
+        try:
+            answer = child.ask(line)
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            at = None
+            answer = "error: the process that measures has ended\n"
+        print(answer, end="", flush=True)
+    if child is not None:
+        child.end()
 
 
 def main():
@@ -161,12 +253,12 @@ def main():
                         help="answer questions (beside_peers)")
     options = parser.parse_args()
     if options.serve:
-        Server().run()
+        serve()
         return
-    l2 = torch.cuda.get_device_properties(0).L2_cache_size
-    for op, shape, function, sizes, dtype in cases():
+    for op, shape in cases():
         if options.only and op not in options.only.split(","):
             continue
+        function, sizes, dtype = torch_cases.case(op, shape)
         if options.compile:
             torch._dynamo.reset()
             function = torch.compile(function, mode="max-autotune-no-cudagraphs")
@@ -177,7 +269,7 @@ def main():
         first = operands()
         nbytes = (sum(t.nbytes for t in first) +
                   torch_cases.bytes_of(function(*first)))
-        copies = max(2, min(128, -(-4 * l2 // nbytes)))
+        copies = max(2, min(128, -(-4 * last_level_bytes() // nbytes)))
         row = {"op": op, "shape": shape,
                "mode": "compiled" if options.compile else "eager",
                "hot_us": timed_us(function, [first]),
@@ -185,7 +277,8 @@ def main():
                                    [first] + [operands() for _ in range(copies - 1)])}
         print(json.dumps(row), flush=True)
         del first
-        torch.cuda.empty_cache()
+        if torch_cases.device() == "cuda":
+            torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":

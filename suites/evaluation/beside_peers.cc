@@ -1,43 +1,35 @@
 // Our tuned kernels beside what another program computes the same with, in one
-// interleaved run: every round measures every side once, in shuffled order, so
-// that clocks and temperature are the same for all. Where the device can
-// (Evaluator::EvaluateInTurns), sides are sampled in turns, a millisecond each.
+// interleaved run (side_by_side.h). //suites:any_shape draws its shapes.
 //
 //   bazel run //suites:beside_peers -- --device=cuda --op=matmul --launch=graph
 //       --cache=cold,hot --peer="python3 ops/evaluation/torch_peers.py --serve"
 //
 // Ours are the backends named, with the config that the store has for the
-// shape, else for the other cache mode, else the default: it is said which. The
-// peer reads lines "OP SHAPE CACHE SIDE" and answers each with microseconds a
-// call, or "error: ..."; "once" behind it asks for a single sample of about a
-// millisecond. --sides are the names it knows. Prints one JSON object a shape
+// shape, else for the other cache mode, else the default: the output says
+// which.
+// --sides are the names that the peer knows. Prints one JSON object a shape
 // and cache mode: medians over rounds, and for each side the median of the
 // rounds' ratios to ours.
 
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "base/file.h"
-#include "base/random.h"
-#include "base/statistics.h"
 #include "base/status_macros.h"
+#include "base/table.h"
 #include "ops/core/device_type.h"
 #include "suites/evaluation/evaluation.h"
 #include "suites/evaluation/line_peer.h"
-#include "suites/stopwatch/stopwatch.h"
+#include "suites/evaluation/side_by_side.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/run_context.h"
-#include "suites/worker/worker_evaluator.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
 
@@ -62,142 +54,46 @@ ABSL_FLAG(std::string, history, "", "folder of the history");
 namespace optrail::suites {
 namespace {
 
-// Of a side alone: what a launch of a graph costs shows neither in ours nor in
-// the peer's. In turns, samples are compared one by one, and shorter ones do.
-constexpr int64_t kSampleNs = 2'000'000, kSampleInTurnsNs = 1'000'000;
-
-// One of the things that are compared.
-struct Side {
-  std::string name;
-  std::string backend, config;             // of ours
-  std::unique_ptr<WorkerEvaluator> ours;   // null: the peer's
-  std::vector<absl::optional<double>> us;  // by round
-  std::string trouble;                     // the first
-};
-
-absl::StatusOr<Side> OurSide(const TaskEntry& task, const RunContext& context,
-                             const tuning::TunedConfigStore& store) {
+// With the config that the store has for the shape, else for the other cache
+// mode, else the default: the side's name says which.
+absl::StatusOr<Side> StoredSide(const TaskEntry& task,
+                                const RunContext& context,
+                                const tuning::TunedConfigStore& store) {
   OPTRAIL_ASSIGN_OR_RETURN(const TaskSpace space,
                            BindTask(task, context.hardware));
   const proto::TunedConfig* tuned = FindTuned(store, task.task, "", space);
   std::string how = ":tuned";
   if (tuned == nullptr) {
-    // One that was tuned for the other cache mode, then.
     proto::Task other = task.task;
     const bool cold = other.cache_mode() == proto::COLD;
     other.set_cache_mode(cold ? proto::HOT : proto::COLD);
     tuned = FindTuned(store, other, "", space);
     how = tuned == nullptr ? ":default" : cold ? ":tuned hot" : ":tuned cold";
   }
-  Side side;
-  side.name = absl::StrCat(task.backend->name(), how);
-  side.backend = task.task.backend();
-  side.config = tuned != nullptr
-                    ? tuned->config()
-                    : tuning::CanonicalText(space.bound->default_config());
-  WorkerOptions worker;
-  worker.shared_folder = context.state;
-  worker.configs_per_worker = 1 << 20;
-  side.ours = std::make_unique<WorkerEvaluator>(task.task, worker);
-  return side;
-}
-
-std::string QuestionOf(const proto::Task& task, const Side& side) {
-  return absl::StrCat(
-      task.operator_name(), " ", tuning::CanonicalText(task.shape()), " ",
-      task.cache_mode() == proto::COLD ? "cold" : "hot", " ", side.name);
-}
-
-EvaluationOptions OptionsOf(int64_t sample_ns) {
-  EvaluationOptions options;
-  options.sampling = DefaultSamplingOptions();
-  options.sampling.set_min_sample_ns(sample_ns);
-  options.sampling.set_max_time_ns(
-      absl::ToInt64Nanoseconds(absl::GetFlag(FLAGS_reading)));
-  return options;
-}
-
-void Measure(const proto::Task& task, Side& side, LinePeer* peer) {
-  side.us.emplace_back();
-  if (side.ours == nullptr) {
-    const absl::StatusOr<double> us = peer->Ask(QuestionOf(task, side));
-    if (us.ok()) {
-      side.us.back() = *us;
-    } else if (side.trouble.empty()) {
-      side.trouble = std::string(us.status().message());
-    }
-    return;
-  }
-  const auto config = tuning::ParseConfig(side.config);
-  const Evaluation one = side.ours->Evaluate(*config, OptionsOf(kSampleNs));
-  if (one.outcome == proto::OK && one.time_ns) {
-    side.us.back() = *one.time_ns * 1e-3;
-  } else if (side.trouble.empty()) {
-    side.trouble =
-        absl::StrCat(tuning::OutcomeName(one.outcome), " ", one.detail);
-  }
-}
-
-// One round of those without trouble. False where they cannot be sampled in
-// turns.
-bool MeasureInTurns(const proto::Task& task, const std::vector<size_t>& order,
-                    std::vector<Side>& sides, LinePeer* peer) {
-  std::vector<size_t> measured;
-  std::vector<Contender> contenders;
-  for (const size_t i : order) {
-    const Side& side = sides[i];
-    if (!side.trouble.empty()) continue;
-    measured.push_back(i);
-    Contender& contender = contenders.emplace_back();
-    if (side.ours != nullptr) {
-      contender.backend = side.backend;
-      contender.config = *tuning::ParseConfig(side.config);
-      continue;
-    }
-    contender.elsewhere =
-        [peer, question = absl::StrCat(QuestionOf(task, side), " once")](
-            int64_t calls) -> absl::StatusOr<int64_t> {
-      OPTRAIL_ASSIGN_OR_RETURN(const double us, peer->Ask(question));
-      return static_cast<int64_t>(us * 1e3 * static_cast<double>(calls));
-    };
-  }
-  const auto evaluations =
-      sides[0].ours->EvaluateInTurns(contenders, OptionsOf(kSampleInTurnsNs));
-  if (!evaluations) return false;
-  for (Side& side : sides) side.us.emplace_back();
-  for (size_t i = 0; i < measured.size(); ++i) {
-    const Evaluation& one = (*evaluations)[i];
-    if (one.outcome != proto::OK || !one.time_ns) continue;
-    sides[measured[i]].us.back() = *one.time_ns * 1e-3;
-  }
-  return true;
-}
-
-// Of what a JSON string may not hold.
-std::string Quoted(std::string text) {
-  for (char& c : text) {
-    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ') c = ' ';
-  }
-  return absl::StrCat("\"", text, "\"");
+  return OurSide(absl::StrCat(task.backend->name(), how), task,
+                 tuned != nullptr
+                     ? tuned->config()
+                     : tuning::CanonicalText(space.bound->default_config()),
+                 context);
 }
 
 void Report(const proto::Task& task, const std::vector<Side>& sides) {
-  std::cout << "{\"task\": " << Quoted(ShortTaskText(task))
-            << ", \"config\": " << Quoted(sides[0].config) << ", \"sides\": {";
+  std::cout << "{\"task\": " << QuoteForJson(ShortTaskText(task))
+            << ", \"config\": " << QuoteForJson(sides[0].config)
+            << ", \"sides\": {";
   for (size_t i = 0; i < sides.size(); ++i) {
     const Side& side = sides[i];
-    std::vector<double> us, ratios;
-    for (size_t round = 0; round < side.us.size(); ++round) {
-      if (!side.us[round]) continue;
-      us.push_back(*side.us[round]);
-      if (sides[0].us[round]) ratios.push_back(us.back() / *sides[0].us[round]);
+    const auto rounds =
+        std::count_if(side.us.begin(), side.us.end(),
+                      [](const auto& one) { return one.has_value(); });
+    std::cout << (i > 0 ? ", " : "") << QuoteForJson(side.name)
+              << ": {\"rounds\": " << rounds;
+    if (const auto us = side.Median()) std::cout << ", \"us\": " << *us;
+    if (const auto ratio = side.MedianOver(sides[0])) {
+      std::cout << ", \"over_ours\": " << *ratio;
     }
-    std::cout << (i > 0 ? ", " : "") << Quoted(side.name)
-              << ": {\"rounds\": " << us.size();
-    if (!us.empty()) std::cout << ", \"us\": " << Median(us);
-    if (!ratios.empty()) std::cout << ", \"over_ours\": " << Median(ratios);
     if (!side.trouble.empty()) {
-      std::cout << ", \"trouble\": " << Quoted(side.trouble);
+      std::cout << ", \"trouble\": " << QuoteForJson(side.trouble);
     }
     std::cout << "}";
   }
@@ -209,25 +105,18 @@ absl::Status Compare(const std::vector<TaskEntry>& tasks,
                      const tuning::TunedConfigStore& store, LinePeer* peer) {
   std::vector<Side> sides;
   for (const TaskEntry& task : tasks) {
-    OPTRAIL_ASSIGN_OR_RETURN(Side side, OurSide(task, context, store));
+    OPTRAIL_ASSIGN_OR_RETURN(Side side, StoredSide(task, context, store));
     sides.push_back(std::move(side));
   }
   if (peer != nullptr) {
     for (const std::string& name : absl::GetFlag(FLAGS_sides)) {
-      sides.emplace_back().name = name;
+      sides.push_back(PeerSide(name));
     }
   }
-  std::vector<size_t> order;
-  for (size_t i = 0; i < sides.size(); ++i) order.push_back(i);
-  Rng rng(1);
-  // The first round opens, compiles and captures.
-  for (const size_t i : order) Measure(tasks[0].task, sides[i], peer);
-  for (Side& side : sides) side.us.clear();
-  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
-    rng.Shuffle(order);
-    if (MeasureInTurns(tasks[0].task, order, sides, peer)) continue;
-    for (const size_t i : order) Measure(tasks[0].task, sides[i], peer);
-  }
+  SideOptions options;
+  options.rounds = absl::GetFlag(FLAGS_rounds);
+  options.reading = absl::GetFlag(FLAGS_reading);
+  MeasureSides(tasks[0].task, options, peer, sides);
   Report(tasks[0].task, sides);
   return absl::OkStatus();
 }

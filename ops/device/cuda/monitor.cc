@@ -40,6 +40,17 @@ int ParentOf(int pid) {
   return parent;
 }
 
+// Whether this process's parent started it, or something else that it started
+// did.
+bool IsSibling(int pid) {
+  constexpr int kMostGenerations = 8;
+  for (int i = 0; i < kMostGenerations && pid > 1 && pid != getpid(); ++i) {
+    pid = ParentOf(pid);
+    if (pid == getppid()) return true;
+  }
+  return false;
+}
+
 class CudaMonitor : public Monitor {
  public:
   explicit CudaMonitor(GpuWatch* watch) : watch_(watch) {
@@ -157,7 +168,7 @@ void GpuWatch::Watch() {
 
 // Processes that take turns wait for theirs: those of this session hold a
 // context and compute nothing, and so do those of others. The driver's other
-// children are measured in turns with this one, and it may have measured
+// descendants are measured in turns with this one, and it may have measured
 // ceilings itself. Where a container does not let this process see itself among
 // the others, nobody knows who they are.
 bool GpuWatch::AreOthersHere() {
@@ -171,7 +182,7 @@ bool GpuWatch::AreOthersHere() {
       return false;
     }
     if (turns_ != nullptr && turns_->TakesPart(pid)) return false;
-    if (ParentOf(pid) != getppid()) return true;
+    if (!IsSibling(pid)) return true;
     siblings_.insert(pid);
     return false;
   });
