@@ -9,18 +9,21 @@
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
 //   CENTRED 1 layer_norm, 0 rms_norm; STATISTICS 1: mean and rstd are written;
-//   THREADS_PER_ROW (a power of two from 32); GROUPS (rows side by side in a
+//   THREADS_PER_ROW (a power of two); GROUPS (rows side by side in a
 //   block); ROWS (one after another in a thread); CLUSTER (blocks per row);
-//   VECTOR (elements per access); ITEMS (accesses per thread and row);
-//   RESIDENT 0: rows are read for each sum anew, ITEMS accesses at a time; EARLY 1: gamma
-//   and beta are loaded before threads meet, which hides how long that takes
-//   and costs registers; STREAMING 1: y is evicted first.
+//   VECTOR and ODD (rows.cuh); ITEMS (accesses per thread and row);
+//   RESIDENT 0: rows are read for each sum anew, ITEMS accesses at a time;
+//   EARLY 1: gamma and beta are loaded before threads meet, which hides how long
+//   that takes and costs registers; STREAMING 1: y is evicted first.
 
 #include "elements.cuh"
+#include "rows.cuh"
 
-typedef Elements<VECTOR> Vector;
+typedef Words<int> RowWords;
 
-constexpr int kWarpsPerRow = THREADS_PER_ROW / 32;
+// Threads of a row that meet in registers.
+constexpr int kLanes = THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32;
+constexpr int kWarpsPerRow = THREADS_PER_ROW / kLanes;
 constexpr int kParts = kWarpsPerRow * CLUSTER;  // of a row, one a warp
 constexpr float kEpsilon = 1e-5f;
 
@@ -29,7 +32,7 @@ constexpr float kEpsilon = 1e-5f;
 __device__ __forceinline__ void SumOverRows(float (&sums)[ROWS], int turn,
                                             [[maybe_unused]] int rank) {
 #pragma unroll
-  for (int r = 0; r < ROWS; ++r) sums[r] = SumOfLanes<32>(sums[r]);
+  for (int r = 0; r < ROWS; ++r) sums[r] = SumOfLanes<kLanes>(sums[r]);
   if constexpr (kParts > 1) {
     __shared__ float parts[2][GROUPS][ROWS][kParts];
     const int warp = threadIdx.x % THREADS_PER_ROW / 32;
@@ -76,25 +79,39 @@ __device__ __forceinline__ void SumOverRows(float (&sums)[ROWS], int turn,
 
 // Thread `in_row` of a row has the accesses in_row, in_row + THREADS_PER_ROW...
 // behind `first`.
-__device__ __forceinline__ void LoadItems(const Vector* from, int first,
-                                          int vectors, Vector* v) {
+__device__ __forceinline__ void LoadItems(const Element* x,
+                                          const RowWords& row, int first,
+                                          Vector* v) {
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     const int index = first + i * THREADS_PER_ROW;
-    if (index < vectors) v[i] = Load(from + index);
+    if (index < row.count) v[i] = LoadWord(x, row, index);
+  }
+}
+
+// What of gamma or beta stands beside them.
+__device__ __forceinline__ void LoadItemsBeside(const Element* x,
+                                                const RowWords& row, int first,
+                                                Vector* v) {
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = first + i * THREADS_PER_ROW;
+    if (index < row.count) v[i] = LoadBeside(x, row, index);
   }
 }
 
 // The sum of (x - mean)^kPower.
 template <int kPower>
-__device__ __forceinline__ float SumOfItems(const Vector* v, int first,
-                                            int vectors, float mean) {
+__device__ __forceinline__ float SumOfItems(const Vector* v,
+                                            const RowWords& row, int first,
+                                            float mean) {
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
-    if (first + i * THREADS_PER_ROW >= vectors) continue;
+    const int index = first + i * THREADS_PER_ROW;
+    if (index >= row.count) continue;
     float x[VECTOR];
-    ToFloats(v[i], x);
+    Values(v[i], row, index, CENTRED && kPower == 2 ? mean : 0, x);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) {
       const float apart = CENTRED && kPower == 2 ? x[j] - mean : x[j];
@@ -110,12 +127,13 @@ struct Row {
 
 __device__ __forceinline__ void StoreItems(const Vector* v, const Row& row,
                                            const Vector* gamma,
-                                           const Vector* beta, int first,
-                                           int vectors, Vector* to) {
+                                           const Vector* beta,
+                                           const RowWords& words, int first,
+                                           Element* y) {
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     const int index = first + i * THREADS_PER_ROW;
-    if (index >= vectors) continue;
+    if (index >= words.count) continue;
     float x[VECTOR], scale[VECTOR];
     ToFloats(v[i], x);
     ToFloats(gamma[i], scale);
@@ -131,7 +149,7 @@ __device__ __forceinline__ void StoreItems(const Vector* v, const Row& row,
       x[j] = x[j] * row.rstd * scale[j];
 #endif
     }
-    Store<STREAMING>(to + index, FromFloats(x));
+    StoreWord<STREAMING>(y, words, index, FromFloats(x));
   }
 }
 
@@ -139,9 +157,9 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
 #if CLUSTER > 1
     __cluster_dims__(CLUSTER, 1, 1)
 #endif
-        normalize(const Element* x, const Vector* gamma,
+        normalize(const Element* x, const Element* gamma,
 #if CENTRED
-                  const Vector* beta,
+                  const Element* beta,
 #endif
                   Element* y,
 #if STATISTICS && CENTRED
@@ -152,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
 #endif
                   long long rows, int columns) {
 #if !CENTRED
-  const Vector* const beta = nullptr;
+  const Element* const beta = nullptr;
 #endif
   const int in_row = threadIdx.x % THREADS_PER_ROW;
   const int group = threadIdx.x / THREADS_PER_ROW;
@@ -164,21 +182,33 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
       ((long long)(blockIdx.x / CLUSTER) * GROUPS + group) * ROWS;
   // Threads without rows stay for the barriers.
   const int live = (int)max(0ll, min(rows - row0, (long long)ROWS));
-  const int vectors = columns / VECTOR;
-  const Vector* const from = (const Vector*)(x + row0 * columns);
-  Vector* const to = (Vector*)(y + row0 * columns);
-
-  Vector v[ROWS][ITEMS], scale[ITEMS], shift[ITEMS];
-#if RESIDENT
-  const int first = rank * THREADS_PER_ROW * ITEMS + in_row;
+  RowWords words[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
-    if (r < live) LoadItems(from + (long long)r * vectors, first, vectors, v[r]);
+    words[r] = WordsOfRow<int>(r < live ? row0 + r : 0, rows, columns);
+    if (r >= live) words[r].count = 0;
   }
+
+  // Rows that start in the middle of a word have gamma and beta at places of
+  // their own.
+  constexpr int kOwn = ODD ? ROWS : 1;
+  Vector v[ROWS][ITEMS], scale[kOwn][ITEMS], shift[kOwn][ITEMS];
+  const auto load_beside = [&](int first) {
+#pragma unroll
+    for (int r = 0; r < kOwn; ++r) {
+      LoadItemsBeside(gamma, words[r], first, scale[r]);
+      if (CENTRED) LoadItemsBeside(beta, words[r], first, shift[r]);
+    }
+  };
+  const int begin = rank * THREADS_PER_ROW * ITEMS + in_row;
+#if RESIDENT
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) LoadItems(x, words[r], begin, v[r]);
 #if EARLY
-  LoadItems(gamma, first, vectors, scale);
-  if (CENTRED) LoadItems(beta, first, vectors, shift);
+  load_beside(begin);
 #endif
+#else
+  constexpr int kStep = CLUSTER * THREADS_PER_ROW * ITEMS;
 #endif
 #if CLUSTER > 1
   // All blocks run before one writes into another's memory.
@@ -194,17 +224,15 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
 #if RESIDENT
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-      const int exist = r < live ? vectors : 0;
-      sums[r] = turn == 0 ? SumOfItems<1>(v[r], first, exist, 0)
-                          : SumOfItems<2>(v[r], first, exist, row[r].mean);
+      sums[r] = turn == 0 ? SumOfItems<1>(v[r], words[r], begin, 0)
+                          : SumOfItems<2>(v[r], words[r], begin, row[r].mean);
     }
 #else
     sums[0] = 0;
-    for (int first = in_row; first < (live ? vectors : 0);
-         first += THREADS_PER_ROW * ITEMS) {
-      LoadItems(from, first, vectors, v[0]);
-      sums[0] += turn == 0 ? SumOfItems<1>(v[0], first, vectors, 0)
-                           : SumOfItems<2>(v[0], first, vectors, row[0].mean);
+    for (int first = begin; first < words[0].count; first += kStep) {
+      LoadItems(x, words[0], first, v[0]);
+      sums[0] += turn == 0 ? SumOfItems<1>(v[0], words[0], first, 0)
+                           : SumOfItems<2>(v[0], words[0], first, row[0].mean);
     }
 #endif
     SumOverRows(sums, turn, rank);
@@ -228,22 +256,18 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
 #endif
 #if RESIDENT
 #if !EARLY
-  LoadItems(gamma, first, vectors, scale);
-  if (CENTRED) LoadItems(beta, first, vectors, shift);
+  load_beside(begin);
 #endif
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
-    if (r >= live) continue;
-    StoreItems(v[r], row[r], scale, shift, first, vectors,
-               to + (long long)r * vectors);
+    StoreItems(v[r], row[r], scale[r % kOwn], shift[r % kOwn], words[r], begin,
+               y);
   }
 #else
-  for (int first = in_row; first < (live ? vectors : 0);
-       first += THREADS_PER_ROW * ITEMS) {
-    LoadItems(from, first, vectors, v[0]);
-    LoadItems(gamma, first, vectors, scale);
-    if (CENTRED) LoadItems(beta, first, vectors, shift);
-    StoreItems(v[0], row[0], scale, shift, first, vectors, to);
+  for (int first = begin; first < words[0].count; first += kStep) {
+    LoadItems(x, words[0], first, v[0]);
+    load_beside(first);
+    StoreItems(v[0], row[0], scale[0], shift[0], words[0], first, y);
   }
 #endif
 }

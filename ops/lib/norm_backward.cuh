@@ -15,7 +15,8 @@
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
 //   CENTRED 1 layer_norm, 0 rms_norm; THREADS_PER_ROW (a power of two from 32);
-//   GROUPS (rows side by side in a block); BLOCKS; VECTOR (elements per access);
+//   GROUPS (rows side by side in a block); BLOCKS; VECTOR and ODD (rows.cuh, by
+//   rows; the rows of a group then start alike: the host sees to it);
 //   ITEMS (by rows: accesses per thread and row; by columns: rows per thread
 //   that are resident); PREFETCH: by rows, how many are loaded before the sums
 //   of this one are there: 1 waits in registers, 2 and more in shared memory;
@@ -23,8 +24,9 @@
 //   two.
 
 #include "elements.cuh"
+#include "rows.cuh"
 
-typedef Elements<VECTOR> Vector;
+typedef Words<int> RowWords;
 
 constexpr int kThreads = THREADS_PER_ROW * GROUPS;
 constexpr int kWarpsPerRow = THREADS_PER_ROW / 32;
@@ -55,8 +57,7 @@ struct Row {
 };
 
 struct Operands {
-  const Element *dy, *x;
-  const Vector* gamma;
+  const Element *dy, *x, *gamma;
   const float *mean, *rstd;
   Element *dx, *dgamma, *dbeta;
   long long rows;
@@ -72,13 +73,14 @@ struct Operands {
   }
 };
 
-// One access of a row: adds to the sums of the row and of its columns.
+// Word i of a row: adds to the sums of the row.
 __device__ __forceinline__ void AddSums(const Vector& dy, const Vector& x,
                                         const Vector& gamma, const Row& row,
+                                        const RowWords& words, int i,
                                         Sums* of_row) {
   float d[VECTOR], h[VECTOR], scale[VECTOR];
-  ToFloats(dy, d);
-  ToFloats(x, h);
+  Values(dy, words, i, 0, d);
+  Values(x, words, i, 0, h);
   ToFloats(gamma, scale);
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) {
@@ -148,12 +150,13 @@ __device__ __forceinline__ Sums OfRow(Sums s, int turn) {
   return s;
 }
 
-__device__ __forceinline__ void LoadRow(const Element* from, int in_row,
-                                        int vectors, Vector (&v)[ITEMS]) {
+__device__ __forceinline__ void LoadRow(const Element* x,
+                                        const RowWords& row, int in_row,
+                                        Vector (&v)[ITEMS]) {
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     const int index = in_row + i * THREADS_PER_ROW;
-    if (index < vectors) v[i] = Load((const Vector*)from + index);
+    if (index < row.count) v[i] = LoadWord(x, row, index);
   }
 }
 
@@ -163,39 +166,41 @@ __device__ __forceinline__ void LoadRow(const Element* from, int in_row,
 // slot of the row before is free.
 constexpr int kSlots = PREFETCH + 1;
 
-__device__ __forceinline__ void CopyAsync(void* to, const void* from) {
+// The last word of a matrix may end behind it: `bytes` of it are there, and the
+// rest becomes 0.
+__device__ __forceinline__ void CopyAsync(void* to, const void* from,
+                                          int bytes) {
   const auto at = (unsigned)__cvta_generic_to_shared(to);
-  if constexpr (sizeof(Vector) == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at),
-                 "l"(from)
-                 : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at),
-                 "l"(from), "n"((int)sizeof(Vector))
-                 : "memory");
-  }
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at),
+               "l"(from), "r"(bytes)
+               : "memory");
 }
 
 struct Ring {
   Element* at;  // this group's, of slot 0
-  int columns;
+  int padded;   // elements of the words of a row
 
   __device__ __forceinline__ Vector* Of(int slot, int operand) const {
-    return (Vector*)(at + (long long)(2 * slot + operand) * GROUPS * columns);
+    return (Vector*)(at + (long long)(2 * slot + operand) * GROUPS * padded);
   }
   // `row` may be behind the last one: every row is a group of copies.
   __device__ __forceinline__ void Begin(const Operands& o, long long row,
-                                        int slot, int in_row,
-                                        int vectors) const {
+                                        int slot, int in_row) const {
     if (row < o.rows) {
+      const RowWords words = WordsOfRow<int>(row, o.rows, o.columns);
 #pragma unroll
       for (int i = 0; i < ITEMS; ++i) {
         const int index = in_row + i * THREADS_PER_ROW;
-        if (index >= vectors) continue;
+        if (index >= words.count) continue;
+        const int bytes =
+            !ODD || index < words.loadable
+                ? 16
+                : (words.columns + words.shift - index * VECTOR) *
+                      kElementBytes;
         CopyAsync(Of(slot, 0) + index,
-                  (const Vector*)(o.dy + row * o.columns) + index);
+                  (const Vector*)o.dy + words.first + index, bytes);
         CopyAsync(Of(slot, 1) + index,
-                  (const Vector*)(o.x + row * o.columns) + index);
+                  (const Vector*)o.x + words.first + index, bytes);
       }
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -247,39 +252,53 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
   extern __shared__ __align__(16) float of_groups[];
   const int in_row = threadIdx.x % THREADS_PER_ROW;
   const int group = threadIdx.x / THREADS_PER_ROW;
-  const int vectors = o.columns / VECTOR;
+  const long long step = (long long)gridDim.x * GROUPS;
+  long long row = (long long)blockIdx.x * GROUPS + group;
+  // Of the first row: all that follow start alike.
+  const RowWords mine_at =
+      WordsOfRow<int>(row < o.rows ? row : 0, o.rows, o.columns);
+  const auto words_of = [&](long long of) {
+    RowWords words = mine_at;
+    words.first = (of * o.columns - mine_at.shift) / VECTOR;
+    if (ODD) {
+      words.loadable = words.count - ((words.first + words.count) * VECTOR >
+                                      o.rows * o.columns);
+    }
+    return words;
+  };
   Vector scale[ITEMS];
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     const int index = in_row + i * THREADS_PER_ROW;
-    if (index < vectors) scale[i] = o.gamma[index];
+    if (index < mine_at.count) scale[i] = LoadBeside(o.gamma, mine_at, index);
   }
   float sums[ITEMS][kResults][VECTOR] = {};
   const float inverse = 1.0f / o.columns;
-  const long long step = (long long)gridDim.x * GROUPS;
-  long long row = (long long)blockIdx.x * GROUPS + group;
   Vector dy[ITEMS], x[ITEMS];
   Row of_row = {};
 #if PREFETCH > 1
-  const Ring ring = {(Element*)of_groups + group * o.columns, o.columns};
+  const int padded =
+      ODD ? (o.columns + 2 * VECTOR - 2) / VECTOR * VECTOR : o.columns;
+  const Ring ring = {(Element*)of_groups + group * padded, padded};
   int slot = 0;
 #pragma unroll
   for (int ahead = 0; ahead < PREFETCH; ++ahead) {
-    ring.Begin(o, row + ahead * step, ahead, in_row, vectors);
+    ring.Begin(o, row + ahead * step, ahead, in_row);
   }
   if (row < o.rows) of_row = o.At(row);
 #elif PREFETCH
   if (row < o.rows) {
-    LoadRow(o.dy + row * o.columns, in_row, vectors, dy);
-    LoadRow(o.x + row * o.columns, in_row, vectors, x);
+    LoadRow(o.dy, mine_at, in_row, dy);
+    LoadRow(o.x, mine_at, in_row, x);
     of_row = o.At(row);
   }
 #endif
   for (int turn = 0; row < o.rows; row += step, turn ^= 1) {
+    const RowWords words = words_of(row);
 #if PREFETCH > 1
     RingWait<PREFETCH - 1>();
     ring.Begin(o, row + PREFETCH * step, slot == 0 ? PREFETCH : slot - 1,
-               in_row, vectors);
+               in_row);
     const Row of_next = row + step < o.rows ? o.At(row + step) : Row{};
     // Read again for the gradients: registers have sums to keep.
     const auto read = [&](int i) {
@@ -291,36 +310,38 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
     Row of_next = {};
     const long long next = row + step;
     if (next < o.rows) {
-      LoadRow(o.dy + next * o.columns, in_row, vectors, next_dy);
-      LoadRow(o.x + next * o.columns, in_row, vectors, next_x);
+      const RowWords next_words = words_of(next);
+      LoadRow(o.dy, next_words, in_row, next_dy);
+      LoadRow(o.x, next_words, in_row, next_x);
       of_next = o.At(next);
     }
 #else
-    LoadRow(o.dy + row * o.columns, in_row, vectors, dy);
-    LoadRow(o.x + row * o.columns, in_row, vectors, x);
+    LoadRow(o.dy, words, in_row, dy);
+    LoadRow(o.x, words, in_row, x);
     of_row = o.At(row);
 #endif
     Sums mine = {};
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
-      if (in_row + i * THREADS_PER_ROW >= vectors) continue;
+      const int index = in_row + i * THREADS_PER_ROW;
+      if (index >= words.count) continue;
 #if PREFETCH > 1
       read(i);
 #endif
-      AddSums(dy[i], x[i], scale[i], of_row, &mine);
+      AddSums(dy[i], x[i], scale[i], of_row, words, index, &mine);
       AddColumns(dy[i], x[i], of_row, sums[i]);
     }
     mine = OfRow(mine, turn);
     const Sums means = {mine.g * inverse, mine.gh * inverse};
-    Vector* const to = (Vector*)(o.dx + row * o.columns);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
       const int index = in_row + i * THREADS_PER_ROW;
-      if (index >= vectors) continue;
+      if (index >= words.count) continue;
 #if PREFETCH > 1
       read(i);
 #endif
-      to[index] = Gradient(dy[i], x[i], scale[i], of_row, means);
+      StoreWord<false>(o.dx, words, index,
+                       Gradient(dy[i], x[i], scale[i], of_row, means));
     }
 #if PREFETCH > 1
     slot = slot == PREFETCH ? 0 : slot + 1;
@@ -343,10 +364,12 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
       const int index = in_row + i * THREADS_PER_ROW;
-      if (index >= vectors) continue;
+      if (index >= mine_at.count) continue;
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) {
-        to[index * VECTOR + j] = sums[i][result][j];
+        if (mine_at.Has(index, j)) {
+          to[index * VECTOR + j - mine_at.shift] = sums[i][result][j];
+        }
       }
     }
     if (GROUPS == 1) continue;
@@ -385,6 +408,7 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
   const int group = threadIdx.x / THREADS_PER_ROW;
   const int lane = threadIdx.x % 32;
   const int vectors = o.columns / VECTOR;
+  const RowWords words = WordsOfRow<int>(0, o.rows, o.columns);
   const int step = gridDim.x * THREADS_PER_ROW;
   const int first = blockIdx.x * THREADS_PER_ROW + in_row;
   // Two counters come first, then parts[row][part], a part of every warp of a
@@ -401,7 +425,7 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
   Row of_row = {};
   if (threadIdx.x < o.rows) of_row = o.At(threadIdx.x);
   Vector dy[ITEMS], x[ITEMS], scale = {};
-  if (first < vectors) scale = o.gamma[first];
+  if (first < vectors) scale = ((const Vector*)o.gamma)[first];
 #pragma unroll
   for (int k = 0; k < ITEMS; ++k) {
     const long long row = group + k * GROUPS;
@@ -416,7 +440,9 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
     const int row = group + k * GROUPS;
     if (row >= o.rows) break;
     Sums mine = {};
-    if (first < vectors) AddSums(dy[k], x[k], scale, of_rows[row], &mine);
+    if (first < vectors) {
+      AddSums(dy[k], x[k], scale, of_rows[row], words, first, &mine);
+    }
     mine = OfWarp(mine);
     if (lane == 0) my_part[row * count] = PartOf(mine);
   }
@@ -426,8 +452,8 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
     Sums mine = {};
     for (int index = first; index < vectors; index += step) {
       AddSums(((const Vector*)(o.dy + row * o.columns))[index],
-              ((const Vector*)(o.x + row * o.columns))[index], o.gamma[index],
-              of_row, &mine);
+              ((const Vector*)(o.x + row * o.columns))[index],
+              ((const Vector*)o.gamma)[index], of_row, words, index, &mine);
     }
     mine = OfWarp(mine);
     if (lane == 0) my_part[row * count] = PartOf(mine);
@@ -491,7 +517,7 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
       const Vector x = ((const Vector*)(o.x + row * o.columns))[index];
       AddColumns(dy, x, of_row, sums);
       ((Vector*)(o.dx + row * o.columns))[index] =
-          Gradient(dy, x, o.gamma[index], of_row, means);
+          Gradient(dy, x, ((const Vector*)o.gamma)[index], of_row, means);
     }
 #endif
 #pragma unroll
@@ -519,7 +545,7 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
 #endif
 
 extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
-    backward(const Element* dy, const Element* x, const Vector* gamma,
+    backward(const Element* dy, const Element* x, const Element* gamma,
 #if CENTRED
              const float* mean,
 #endif

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "base/status_macros.h"
 #include "ops/device/cuda/backend.h"
 #include "ops/lib/cuda_frame.h"
+#include "ops/lib/rows_cuda.h"
 
 namespace optrail::ops {
 
@@ -31,16 +33,13 @@ struct NormThreads {
   int64_t per_row, groups;
 };
 
-// Of the knobs threads and threads_per_row, which as 0 is as many as a row of
-// `vectors` accesses takes with `items` a thread.
-inline NormThreads NormThreadsOf(const proto::Config& config, int64_t vectors,
-                                 int64_t items) {
+// Of the knobs threads and threads_per_row, which as 0 is `by_formula`: then a
+// block has more than `threads` where a row takes more.
+inline NormThreads NormThreadsOf(const proto::Config& config,
+                                 int64_t by_formula) {
   const int64_t threads = cuda::Knob(config, "threads");
   int64_t per_row = cuda::Knob(config, "threads_per_row");
-  if (per_row == 0) {
-    per_row = 32;
-    while (per_row < threads && per_row * items < vectors) per_row *= 2;
-  }
+  if (per_row == 0) per_row = by_formula;
   return {per_row, std::max<int64_t>(1, threads / per_row)};
 }
 
@@ -62,18 +61,20 @@ class NormCuda : public ElementsCuda {
     const int64_t rows = shape.dims(0).value();
     const int64_t columns = shape.dims(1).value();
     const int64_t cluster = cuda::Knob(config, "cluster");
-    const int64_t vector = cuda::VectorOf(columns, element_bytes);
-    const int64_t vectors = columns / vector;
-    const NormThreads threads =
-        NormThreadsOf(config, CeilDiv(vectors, cluster), /*items=*/4);
+    const RowLayout layout = RowLayoutOf(columns, element_bytes);
+    const int64_t vectors = layout.words;
+    constexpr int64_t kMostThreads = 1024;
+    const NormThreads threads = NormThreadsOf(
+        config, ThreadsOfRow(CeilDiv(vectors, cluster), rows, hardware.cores(),
+                             kMostThreads, /*most_accesses=*/4));
     const int64_t rows_at_once = cuda::Knob(config, "rows");
     const int64_t items = CeilDiv(vectors, threads.per_row * cluster);
-    const bool resident = items * vector <= kMaxElements;
-    if (!resident && cluster * rows_at_once > 1) {
+    const bool resident = items * layout.vector <= kMaxElements;
+    if (!resident && rows_at_once > 1) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a thread would hold ", items * vector,
+          absl::StrCat("a thread would hold ", items * layout.vector,
                        " elements of a row, at most ", kMaxElements,
-                       ", and only one row of one block is read twice"));
+                       ", and only one row at a time is read twice"));
     }
     cuda::CudaPlan plan;
     plan.source = source_;
@@ -85,7 +86,8 @@ class NormCuda : public ElementsCuda {
         absl::StrCat("GROUPS=", threads.groups),
         absl::StrCat("ROWS=", rows_at_once),
         absl::StrCat("CLUSTER=", cluster),
-        absl::StrCat("VECTOR=", vector),
+        layout.VectorDefine(),
+        layout.OddDefine(),
         absl::StrCat("ITEMS=", resident ? items : kInFlight),
         absl::StrCat("RESIDENT=", resident ? 1 : 0),
         absl::StrCat("EARLY=", cuda::Knob(config, "early")),
@@ -124,39 +126,47 @@ class NormBackwardCuda : public ElementsCuda {
     constexpr int64_t kMaxRows = 8;
     const int64_t rows = shape.dims(0).value();
     const int64_t columns = shape.dims(1).value();
-    const int64_t vector = cuda::VectorOf(columns, element_bytes);
-    const int64_t vectors = columns / vector;
+    RowLayout layout = RowLayoutOf(columns, element_bytes);
     const int64_t blocks = cuda::Knob(config, "blocks");
     const int64_t resident_blocks = blocks * std::max(1, hardware.cores());
-    NormThreads threads = NormThreadsOf(config, vectors, /*items=*/2);
+    // From a warp on, two accesses a thread.
+    int64_t per_row = 32;
+    while (per_row < cuda::Knob(config, "threads") &&
+           2 * per_row < layout.words) {
+      per_row *= 2;
+    }
+    NormThreads threads = NormThreadsOf(config, per_row);
     const bool wants_rows = cuda::VariantKnob(config, "method") == "rows";
     // The space counts elements of 16 bits: of wider ones a row takes more.
     while (wants_rows && threads.groups > 1 &&
-           CeilDiv(vectors, threads.per_row) > kMaxItems) {
+           CeilDiv(layout.words, threads.per_row) > kMaxItems) {
       threads.per_row *= 2;
       threads.groups /= 2;
     }
     const int64_t block_x = threads.per_row * threads.groups;
-    int64_t items = CeilDiv(vectors, threads.per_row);
-    const bool by_rows = wants_rows && items <= kMaxItems;
+    int64_t items = CeilDiv(layout.words, threads.per_row);
+    const bool by_rows = wants_rows && items <= kMaxItems &&
+                         (!layout.odd || resident_blocks >= layout.vector);
     cuda::CudaPlan plan;
     int64_t at_once = 16;
     int64_t prefetch = cuda::Knob(config, "prefetch");
     bool resident = false;
     if (by_rows) {
       plan.grid_x = static_cast<unsigned>(
-          std::min(resident_blocks, CeilDiv(rows, threads.groups)));
+          RowBlocks(resident_blocks, rows, threads.groups, layout));
       while (at_once < std::min<int64_t>(block_x, 128) &&
              at_once * plan.grid_x < results_ * columns) {
         at_once *= 2;
       }
-      // In shared memory there are as many as fit, and accesses of two bytes
-      // none.
-      const int64_t row_bytes = 2 * threads.groups * columns * element_bytes;
+      // In shared memory there are as many as fit, and whole words alone.
+      const int64_t padded = layout.odd ? (columns + 2 * layout.vector - 2) /
+                                              layout.vector * layout.vector
+                                        : columns;
+      const int64_t row_bytes = 2 * threads.groups * padded * element_bytes;
       const int64_t fit =
           (SharedBytes(hardware) - kSharedForSums) / (blocks * row_bytes) - 1;
       if (prefetch > 1) {
-        prefetch = vector * element_bytes >= 4
+        prefetch = layout.vector * element_bytes == 16
                        ? std::max<int64_t>(1, std::min(prefetch, fit))
                        : 1;
       }
@@ -169,6 +179,10 @@ class NormBackwardCuda : public ElementsCuda {
       plan.workspace_bytes =
           static_cast<size_t>(256 + 4 * results_ * columns * plan.grid_x);
     } else {
+      // Columns are shared out in accesses that no row begins within.
+      const int64_t vector = cuda::VectorOf(columns, element_bytes);
+      const int64_t vectors = columns / vector;
+      layout = {vector, false, vectors};
       plan.grid_x = static_cast<unsigned>(
           std::min(resident_blocks, CeilDiv(vectors, threads.per_row)));
       items = CeilDiv(rows, threads.groups);
@@ -184,7 +198,8 @@ class NormBackwardCuda : public ElementsCuda {
                     absl::StrCat("THREADS_PER_ROW=", threads.per_row),
                     absl::StrCat("GROUPS=", threads.groups),
                     absl::StrCat("BLOCKS=", blocks),
-                    absl::StrCat("VECTOR=", vector),
+                    layout.VectorDefine(),
+                    layout.OddDefine(),
                     absl::StrCat("ITEMS=", items),
                     absl::StrCat("PREFETCH=", prefetch),
                     absl::StrCat("AT_ONCE=", at_once)};
@@ -201,6 +216,18 @@ class NormBackwardCuda : public ElementsCuda {
  private:
   // Of a block: sums of a row on their way between warps, and of blocks.
   static constexpr int64_t kSharedForSums = 16384;
+
+  // Where rows start in the middle of words, those of a group start alike: they
+  // are a multiple of `layout.vector` rows apart, or there is one.
+  static int64_t RowBlocks(int64_t resident_blocks, int64_t rows,
+                           int64_t groups, const RowLayout& layout) {
+    const int64_t all = CeilDiv(rows, groups);
+    if (all <= resident_blocks || !layout.odd) {
+      return std::min(resident_blocks, all);
+    }
+    const int64_t step = layout.vector / std::gcd(layout.vector, groups);
+    return std::max(step, resident_blocks / step * step);
+  }
 
   // Of a block at most; 0: unknown.
   static int64_t SharedBytes(const proto::Hardware& hardware) {

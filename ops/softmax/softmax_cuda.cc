@@ -1,5 +1,6 @@
 // The CUDA kernel of softmax: what to compile for a config, how to launch it.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -7,14 +8,57 @@
 #include "absl/strings/str_cat.h"
 #include "ops/core/registry.h"
 #include "ops/lib/cuda_frame.h"
+#include "ops/lib/rows_cuda.h"
 
 namespace optrail::ops {
 namespace {
 
 // Of a row, in the registers of a thread; as the space says, and what rounding
-// up to whole accesses adds.
-constexpr int64_t kMaxElements = 64 + 8;
+// up to whole accesses adds, of which a row that starts in the middle of one
+// may take one more.
+constexpr int64_t kMostElements = 64;
+constexpr int64_t kMaxElements = kMostElements + 8;
 constexpr int64_t kInFlight = 4;
+
+// How threads and blocks share rows.
+struct Threads {
+  int64_t per_row, rows_per_block, cluster;
+  bool must_fit;  // else rows that they cannot hold are read twice
+};
+
+Threads ThreadsOf(const proto::Config& config, const RowLayout& layout,
+                  int64_t rows, int64_t multiprocessors) {
+  const bool resident = cuda::Knob(config, "resident") != 0;
+  if (const int64_t per_row = cuda::Knob(config, "threads_per_row");
+      per_row > 0) {
+    return {per_row, cuda::Knob(config, "rows_per_block"),
+            cuda::Knob(config, "cluster"), resident};
+  }
+  constexpr int64_t kInBlock = 512, kMostInBlock = 1024, kLeastInBlock = 128;
+  const int64_t most_blocks = cuda::Knob(config, "cluster");
+  const bool few = rows <= 2 * multiprocessors;
+  int64_t threads = ThreadsOfRow(layout.words, rows, multiprocessors,
+                                 kMostInBlock * (few ? most_blocks : 1),
+                                 /*most_accesses=*/8);
+  const bool fits = threads * kMostElements >= layout.words * layout.vector;
+  if (threads <= kInBlock || most_blocks == 1 || (!few && fits)) {
+    return {threads, std::max<int64_t>(1, kLeastInBlock / threads), 1, false};
+  }
+  // Blocks of 256 threads with four accesses each; of 512 and 1024 where rows
+  // are longer.
+  constexpr int64_t kInSharedBlock = 256, kAccesses = 4;
+  const int64_t cluster =
+      std::min(most_blocks, std::max<int64_t>(threads / kInSharedBlock, 2));
+  threads = kInSharedBlock;
+  while (threads < kMostInBlock &&
+         threads * cluster *
+                 std::min(kAccesses * threads / kInSharedBlock,
+                          kMostElements / layout.vector) <
+             layout.words) {
+    threads *= 2;
+  }
+  return {threads, 1, cluster, false};
+}
 
 class SoftmaxCuda : public ElementsCuda {
  protected:
@@ -24,34 +68,36 @@ class SoftmaxCuda : public ElementsCuda {
                                          int64_t element_bytes) const override {
     const int64_t rows = shape.dims(0).value();
     const int64_t columns = shape.dims(1).value();
-    const int64_t threads_per_row = cuda::Knob(config, "threads_per_row");
-    const int64_t rows_per_block = cuda::Knob(config, "rows_per_block");
-    const int64_t cluster = cuda::Knob(config, "cluster");
-    const int64_t vector = cuda::VectorOf(columns, element_bytes);
-    const int64_t items = CeilDiv(columns, threads_per_row * cluster * vector);
-    const bool resident = cuda::Knob(config, "resident") != 0;
-    if (resident && items * vector > kMaxElements) {
+    const RowLayout layout = RowLayoutOf(columns, element_bytes);
+    const Threads threads = ThreadsOf(config, layout, rows, hardware.cores());
+    const int64_t items =
+        CeilDiv(layout.words, threads.per_row * threads.cluster);
+    const bool fits = items * layout.vector <= kMaxElements;
+    if (!fits && threads.must_fit) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a thread would hold ", items * vector,
+          absl::StrCat("a thread would hold ", items * layout.vector,
                        " elements, at most ", kMaxElements));
     }
+    const bool resident = fits && cuda::Knob(config, "resident") != 0;
+    const bool keep = resident && cuda::Knob(config, "keep") != 0;
     cuda::CudaPlan plan;
     plan.source = "softmax_cuda.cu";
     plan.function = "softmax";
-    plan.defines = {absl::StrCat("THREADS_PER_ROW=", threads_per_row),
-                    absl::StrCat("ROWS_PER_BLOCK=", rows_per_block),
-                    absl::StrCat("CLUSTER=", cluster),
-                    absl::StrCat("VECTOR=", vector),
+    plan.defines = {absl::StrCat("THREADS_PER_ROW=", threads.per_row),
+                    absl::StrCat("ROWS_PER_BLOCK=", threads.rows_per_block),
+                    absl::StrCat("CLUSTER=", threads.cluster),
+                    layout.VectorDefine(), layout.OddDefine(),
                     absl::StrCat("RESIDENT=", resident ? 1 : 0),
-                    absl::StrCat("KEEP=", cuda::Knob(config, "keep")),
+                    absl::StrCat("KEEP=", keep ? 1 : 0),
                     absl::StrCat("PAST_L1=", cuda::Knob(config, "past_l1")),
                     absl::StrCat("STREAMING=", cuda::Knob(config, "streaming")),
                     // Of rows that are read twice, those in flight.
                     absl::StrCat("ITEMS=", resident ? items : kInFlight)};
-    plan.cluster = static_cast<int>(cluster);
-    plan.grid_x =
-        static_cast<unsigned>(CeilDiv(rows, rows_per_block) * cluster);
-    plan.block_x = static_cast<unsigned>(threads_per_row * rows_per_block);
+    plan.cluster = static_cast<int>(threads.cluster);
+    plan.grid_x = static_cast<unsigned>(CeilDiv(rows, threads.rows_per_block) *
+                                        threads.cluster);
+    plan.block_x =
+        static_cast<unsigned>(threads.per_row * threads.rows_per_block);
     return plan;
   }
 

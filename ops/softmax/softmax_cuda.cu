@@ -8,18 +8,21 @@
 // so that threads meet once.
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
-//   THREADS_PER_ROW (a power of two from 32);
-//   ROWS_PER_BLOCK; CLUSTER (blocks per row); VECTOR (elements per access);
+//   THREADS_PER_ROW (a power of two);
+//   ROWS_PER_BLOCK; CLUSTER (blocks per row); VECTOR and ODD (rows.cuh);
 //   ITEMS (accesses per thread): THREADS_PER_ROW * CLUSTER * VECTOR * ITEMS
 //   covers a row; RESIDENT 0: a row is read twice, ITEMS accesses at a time;
 //   KEEP 1: exponentials are kept where they may be; STREAMING 1: stores that
 //   the caches evict first; PAST_L1 1: loads that the L1 does not keep.
 
 #include "elements.cuh"
+#include "rows.cuh"
 
-constexpr int kWarpsPerRow = THREADS_PER_ROW / 32;
+// Threads of a row that meet in registers.
+constexpr int kLanes = THREADS_PER_ROW < 32 ? THREADS_PER_ROW : 32;
+constexpr int kWarpsPerRow = THREADS_PER_ROW / kLanes;
 
-typedef Elements<VECTOR> Vector;
+typedef Words<int> RowWords;
 
 __device__ __forceinline__ Vector LoadOnce(const Vector* from) {
   Vector v;
@@ -35,6 +38,8 @@ __device__ __forceinline__ Vector LoadOnce(const Vector* from) {
 }
 
 constexpr float kNone = -3.402823466e38f;  // smaller than any input but -inf
+// What words hold beside their row: nothing is added by its exponential.
+#define BLANK __int_as_float(0xff800000)
 
 // exp(x); the subtraction of the maximum comes before, so that large inputs do
 // not overflow.
@@ -67,34 +72,52 @@ __device__ __forceinline__ Pair InWarp(Pair p, int width) {
   return p;
 }
 
-__device__ __forceinline__ void LoadItems(const Vector* from, int first,
-                                          int vectors, Vector* v) {
+__device__ __forceinline__ void LoadItems(const Element* x,
+                                          const RowWords& row, int first,
+                                          Vector* v) {
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     const int index = first + i * THREADS_PER_ROW;
-    if (index < vectors) v[i] = LoadOnce(from + index);
+    if (index >= row.count) continue;
+    if (ODD && index >= row.loadable) {
+      v[i] = LoadWord(x, row, index);
+    } else {
+      v[i] = LoadOnce((const Vector*)x + row.first + index);
+    }
   }
 }
 
-__device__ __forceinline__ Pair FoldItems(const Vector* v, int first,
-                                          int vectors) {
-  Pair mine = {kNone, 0};
+// Calls f(i, values) with the values of each of the thread's words.
+template <typename F>
+__device__ __forceinline__ void ForItems(const Vector* v, const RowWords& row,
+                                         int first, F f) {
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
-    if (first + i * THREADS_PER_ROW < vectors) {
-#pragma unroll
-      for (int j = 0; j < VECTOR; ++j)
-        mine.max = fmaxf(mine.max, ToFloat(v[i].at[j]));
-    }
+    const int index = first + i * THREADS_PER_ROW;
+    if (index >= row.count) continue;
+    float values[VECTOR];
+    Values(v[i], row, index, BLANK, values);
+    f(i, values);
   }
+}
+
+__device__ __forceinline__ float MaxOfItems(const Vector* v,
+                                            const RowWords& row, int first) {
+  float max = kNone;
+  ForItems(v, row, first, [&](int, const float(&values)[VECTOR]) {
 #pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    if (first + i * THREADS_PER_ROW < vectors) {
+    for (int j = 0; j < VECTOR; ++j) max = fmaxf(max, values[j]);
+  });
+  return max;
+}
+
+__device__ __forceinline__ Pair FoldItems(const Vector* v, const RowWords& row,
+                                          int first) {
+  Pair mine = {MaxOfItems(v, row, first), 0};
+  ForItems(v, row, first, [&](int, const float(&values)[VECTOR]) {
 #pragma unroll
-      for (int j = 0; j < VECTOR; ++j)
-        mine.sum += Exp(ToFloat(v[i].at[j]) - mine.max);
-    }
-  }
+    for (int j = 0; j < VECTOR; ++j) mine.sum += Exp(values[j] - mine.max);
+  });
   return mine;
 }
 
@@ -103,60 +126,32 @@ __device__ __forceinline__ Pair FoldItems(const Vector* v, int first,
 // registers, and a rounding of f32 more.
 constexpr bool kKeep = KEEP && RESIDENT && ELEMENT != 0;
 
-__device__ __forceinline__ Pair FoldAndKeep(const Vector* v, int first,
-                                            int vectors, float* kept) {
-  Pair mine = {kNone, 0};
+__device__ __forceinline__ Pair FoldAndKeep(const Vector* v,
+                                            const RowWords& row, int first,
+                                            float* kept) {
+  Pair mine = {MaxOfItems(v, row, first), 0};
+  ForItems(v, row, first, [&](int i, const float(&values)[VECTOR]) {
 #pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    if (first + i * THREADS_PER_ROW < vectors) {
-#pragma unroll
-      for (int j = 0; j < VECTOR; ++j)
-        mine.max = fmaxf(mine.max, ToFloat(v[i].at[j]));
+    for (int j = 0; j < VECTOR; ++j) {
+      kept[i * VECTOR + j] = Exp(values[j] - mine.max);
+      mine.sum += kept[i * VECTOR + j];
     }
-  }
-#pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    if (first + i * THREADS_PER_ROW < vectors) {
-#pragma unroll
-      for (int j = 0; j < VECTOR; ++j) {
-        kept[i * VECTOR + j] = Exp(ToFloat(v[i].at[j]) - mine.max);
-        mine.sum += kept[i * VECTOR + j];
-      }
-    }
-  }
+  });
   return mine;
 }
 
-__device__ __forceinline__ void StoreKept(const float* kept, int first,
-                                          int vectors, float own_max, Pair all,
-                                          Vector* to) {
-  const float scale = Exp(own_max - all.max) / all.sum;
+// Stores what f(i, j) gives for element j of the thread's word i.
+template <typename F>
+__device__ __forceinline__ void StoreItems(Element* y, const RowWords& row,
+                                           int first, F f) {
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     const int index = first + i * THREADS_PER_ROW;
-    if (index < vectors) {
-      Vector out;
+    if (index >= row.count) continue;
+    float out[VECTOR];
 #pragma unroll
-      for (int j = 0; j < VECTOR; ++j)
-        out.at[j] = FromFloat(kept[i * VECTOR + j] * scale);
-      Store<STREAMING>(to + index, out);
-    }
-  }
-}
-
-__device__ __forceinline__ void StoreItems(const Vector* v, int first,
-                                           int vectors, Pair all, Vector* to) {
-  const float scale = 1.0f / all.sum;
-#pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    const int index = first + i * THREADS_PER_ROW;
-    if (index < vectors) {
-      Vector out;
-#pragma unroll
-      for (int j = 0; j < VECTOR; ++j)
-        out.at[j] = FromFloat(Exp(ToFloat(v[i].at[j]) - all.max) * scale);
-      Store<STREAMING>(to + index, out);
-    }
+    for (int j = 0; j < VECTOR; ++j) out[j] = f(i, j);
+    StoreWord<STREAMING>(y, row, index, FromFloats(out));
   }
 }
 
@@ -174,25 +169,27 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * ROWS_PER_BLOCK)
   const long long row =
       (long long)(blockIdx.x / CLUSTER) * ROWS_PER_BLOCK + row_in_block;
   const bool live = row < rows;
+  RowWords words = WordsOfRow<int>(live ? row : 0, rows, columns);
   // Threads without a row stay for the barriers.
-  const int vectors = live ? columns / VECTOR : 0;
-  const Vector* from = (const Vector*)(x + row * columns);
+  if (!live) words.count = 0;
   Vector v[ITEMS];
 #if RESIDENT
   const int first = rank * THREADS_PER_ROW * ITEMS + in_row;
-  LoadItems(from, first, vectors, v);
+  LoadItems(x, words, first, v);
   float kept[kKeep ? ITEMS * VECTOR : 1];
-  Pair mine = kKeep ? FoldAndKeep(v, first, vectors, kept)
-                    : FoldItems(v, first, vectors);
+  Pair mine = kKeep ? FoldAndKeep(v, words, first, kept)
+                    : FoldItems(v, words, first);
   const float own_max = mine.max;
 #else
+  const int begin = rank * THREADS_PER_ROW * ITEMS + in_row;
+  constexpr int kStep = CLUSTER * THREADS_PER_ROW * ITEMS;
   Pair mine = {kNone, 0};
-  for (int first = in_row; first < vectors; first += THREADS_PER_ROW * ITEMS) {
-    LoadItems(from, first, vectors, v);
-    mine = Combine(mine, FoldItems(v, first, vectors));
+  for (int first = begin; first < words.count; first += kStep) {
+    LoadItems(x, words, first, v);
+    mine = Combine(mine, FoldItems(v, words, first));
   }
 #endif
-  mine = InWarp(mine, 32);
+  mine = InWarp(mine, kLanes);
 #if THREADS_PER_ROW > 32 || CLUSTER > 1
   __shared__ Pair pairs[ROWS_PER_BLOCK][kWarpsPerRow * CLUSTER];
   const int warp = in_row / 32, lane = in_row % 32;
@@ -224,17 +221,24 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * ROWS_PER_BLOCK)
     mine = Combine(mine, pairs[row_in_block][i]);
   mine = InWarp(mine, 32);
 #endif
-  Vector* to = (Vector*)(y + row * columns);
 #if RESIDENT
   if (kKeep) {
-    StoreKept(kept, first, vectors, own_max, mine, to);
+    const float scale = Exp(own_max - mine.max) / mine.sum;
+    StoreItems(y, words, first,
+               [&](int i, int j) { return kept[i * VECTOR + j] * scale; });
   } else {
-    StoreItems(v, first, vectors, mine, to);
+    const float scale = 1.0f / mine.sum;
+    StoreItems(y, words, first, [&](int i, int j) {
+      return Exp(ToFloat(v[i].at[j]) - mine.max) * scale;
+    });
   }
 #else
-  for (int first = in_row; first < vectors; first += THREADS_PER_ROW * ITEMS) {
-    LoadItems(from, first, vectors, v);
-    StoreItems(v, first, vectors, mine, to);
+  const float scale = 1.0f / mine.sum;
+  for (int first = begin; first < words.count; first += kStep) {
+    LoadItems(x, words, first, v);
+    StoreItems(y, words, first, [&](int i, int j) {
+      return Exp(ToFloat(v[i].at[j]) - mine.max) * scale;
+    });
   }
 #endif
 }

@@ -13,6 +13,7 @@
 #include "ops/core/registry.h"
 #include "ops/device/cuda/backend.h"
 #include "ops/lib/cuda_frame.h"
+#include "ops/lib/rows_cuda.h"
 
 namespace optrail::ops {
 namespace {
@@ -29,14 +30,21 @@ constexpr int64_t kLeastAccesses = 4;
 struct Matrix {
   int64_t rows, columns;
   bool across_rows;
-  int64_t vector;
+  RowLayout layout;
 };
 Matrix MatrixOf(const proto::Shape& shape, int64_t element_bytes) {
-  Matrix x = {shape.dims(0).value(), shape.dims(1).value(), false, 1};
+  Matrix x = {shape.dims(0).value(), shape.dims(1).value(), false, {}};
   const std::string axis = NamedVariant(shape, "axis");
   x.across_rows = axis == "rows";
-  if (axis == "all") x = {1, x.rows * x.columns, false, 1};
-  x.vector = cuda::VectorOf(x.columns, element_bytes);
+  if (axis == "all") x = {1, x.rows * x.columns, false, {}};
+  x.layout = RowLayoutOf(x.columns, element_bytes);
+  // Of a few rows, groups of threads that each have rows which start alike
+  // would have none.
+  constexpr int64_t kFewRows = 16;
+  if (x.across_rows && x.layout.odd && x.rows <= kFewRows) {
+    const int64_t vector = cuda::VectorOf(x.columns, element_bytes);
+    x.layout = {vector, false, x.columns / vector};
+  }
   return x;
 }
 
@@ -48,14 +56,23 @@ class SumCuda : public ElementsCuda {
                                          int64_t element_bytes) const override {
     const Matrix x = MatrixOf(shape, element_bytes);
     const int64_t threads = Knob(config, "threads");
-    const int64_t lanes = Knob(config, "lanes");
+    int64_t lanes = Knob(config, "lanes");
+    if (lanes == 0) {
+      lanes = ThreadsOfRow(x.layout.words, x.rows, hardware.cores(), threads,
+                           /*most_accesses=*/4);
+    }
+    const bool odd_columns = x.across_rows && x.layout.odd;
+    // Rows that are so far apart start alike.
+    if (odd_columns) lanes = std::min(lanes, threads / x.layout.vector);
     const int64_t groups = threads / lanes;
     // Of a row and of a column of x, in accesses.
-    const int64_t vectors = x.columns / x.vector;
+    const int64_t vectors = x.layout.words;
     const int64_t length =
         x.across_rows ? CeilDiv(x.rows, groups) : CeilDiv(vectors, lanes);
     const int64_t tiles =
-        x.across_rows ? CeilDiv(vectors, lanes) : CeilDiv(x.rows, groups);
+        !x.across_rows ? CeilDiv(x.rows, groups)
+        : odd_columns  ? CeilDiv(x.columns, (lanes - 1) * x.layout.vector)
+                       : CeilDiv(vectors, lanes);
     int64_t parts = Knob(config, "parts");
     if (parts == 0) {
       const int64_t fill = CeilDiv(
@@ -70,7 +87,8 @@ class SumCuda : public ElementsCuda {
     plan.defines = {absl::StrCat("ACROSS_ROWS=", x.across_rows ? 1 : 0),
                     absl::StrCat("THREADS=", threads),
                     absl::StrCat("LANES=", lanes),
-                    absl::StrCat("VECTOR=", x.vector),
+                    x.layout.VectorDefine(),
+                    x.layout.OddDefine(),
                     absl::StrCat("UNROLL=", Knob(config, "unroll")),
                     absl::StrCat("PARTS=", parts),
                     absl::StrCat("CLUSTER=", cluster ? 1 : 0)};

@@ -6,14 +6,13 @@
 // a cluster: each adds up some columns of what all have in shared memory.
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
-//   ACROSS_ROWS 0|1; THREADS; LANES: threads side by side along a row, 32 to
-//   THREADS, across rows from 8 on; VECTOR (elements per access, which divides
-//   the columns); UNROLL (accesses in flight per thread); PARTS (blocks that
-//   share sums); CLUSTER 0|1 (across rows: they are one, as Hopper has them).
+//   ACROSS_ROWS 0|1; THREADS; LANES: threads side by side along a row, 1 to
+//   THREADS; VECTOR and ODD (rows.cuh); UNROLL (accesses in flight per thread);
+//   PARTS (blocks that share sums); CLUSTER 0|1 (across rows: they are one, as
+//   Hopper has them).
 
 #include "elements.cuh"
-
-typedef Elements<VECTOR> Vector;
+#include "rows.cuh"
 
 constexpr int kGroups = THREADS / LANES;  // rows side by side
 
@@ -27,8 +26,8 @@ __device__ __forceinline__ float* PartsBehind(int* counters) {
 // The sum over the LANES threads of a row, in the first of them.
 __device__ __forceinline__ float SumOfRow(float sum) {
   __shared__ float warps[THREADS / 32];
-  sum = SumOfLanes<32>(sum);
-  if (LANES == 32) return sum;
+  sum = SumOfLanes<(LANES < 32 ? LANES : 32)>(sum);
+  if (LANES <= 32) return sum;
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
   __syncthreads();
   const int lane = threadIdx.x % LANES;
@@ -48,32 +47,30 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   const long long first_row = (long long)(blockIdx.x / PARTS) * kGroups;
   const long long row = first_row + threadIdx.x / LANES;
   const int part = blockIdx.x % PARTS;
-  const long long vectors = columns / VECTOR;
-  const long long begin = vectors * part / PARTS;
-  const long long end = row < rows ? vectors * (part + 1) / PARTS : begin;
-  const Vector* const from = (const Vector*)(x + row * columns);
+  const Words<long long> words =
+      WordsOfRow<long long>(row < rows ? row : 0, rows, columns);
+  const long long begin = words.count * part / PARTS;
+  const long long end = row < rows ? words.count * (part + 1) / PARTS : begin;
   float* const parts = PartsBehind(counters);
   float sums[UNROLL] = {};
+  const auto add = [&](const Vector& v, long long word, float& sum) {
+    float values[VECTOR];
+    Values(v, words, word, 0, values);
+#pragma unroll
+    for (int j = 0; j < VECTOR; ++j) sum += values[j];
+  };
   long long at = begin + lane;
   for (; at + (UNROLL - 1) * LANES < end; at += UNROLL * LANES) {
     Vector v[UNROLL];
 #pragma unroll
-    for (int i = 0; i < UNROLL; ++i) v[i] = Load(from + at + i * LANES);
+    for (int i = 0; i < UNROLL; ++i) v[i] = LoadWord(x, words, at + i * LANES);
 #pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-      float values[VECTOR];
-      ToFloats(v[i], values);
-#pragma unroll
-      for (int j = 0; j < VECTOR; ++j) sums[i] += values[j];
-    }
+    for (int i = 0; i < UNROLL; ++i) add(v[i], at + i * LANES, sums[i]);
   }
 #pragma unroll
   for (int i = 0; i < UNROLL - 1; ++i) {
-    if (at + i * LANES >= end) continue;
-    float values[VECTOR];
-    ToFloats(Load(from + at + i * LANES), values);
-#pragma unroll
-    for (int j = 0; j < VECTOR; ++j) sums[i] += values[j];
+    const long long word = at + i * LANES;
+    if (word < end) add(LoadWord(x, words, word), word, sums[i]);
   }
   float sum = 0;
 #pragma unroll
@@ -100,8 +97,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
 #else
 
-constexpr int kTile = LANES * VECTOR;                 // columns of a block
-constexpr int kInWarp = LANES < 32 ? 32 / LANES : 1;  // groups of a warp
+// Columns of a block. Rows that start in the middle of a word lie over one word
+// more than their columns fill.
+constexpr int kTile = (LANES - ODD) * VECTOR;
+// Groups of a warp whose sums meet in registers; those of rows that start
+// elsewhere do not.
+constexpr int kInWarp = !ODD && LANES < 32 ? 32 / LANES : 1;
+constexpr int kSums = kGroups / kInWarp;
+static_assert(!ODD || kGroups % VECTOR == 0, "all rows of a thread start alike");
+
+// Adds up the sums of all groups until there are `kLeft` of each column.
+template <int kLeft>
+__device__ __forceinline__ void AddGroups(float (&groups)[kSums][kTile]) {
+#pragma unroll
+  for (int half = kSums / 2; half >= kLeft; half /= 2) {
+    for (int i = threadIdx.x; i < half * kTile; i += THREADS) {
+      (&groups[0][0])[i] += (&groups[half][0])[i];
+    }
+    __syncthreads();
+  }
+}
 
 #if CLUSTER
 // All blocks of the cluster; what they wrote to shared memory is visible then.
@@ -120,17 +135,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
         sum(const Element* x, Element* y, long long rows, long long columns,
             int* counters) {
-  __shared__ float groups[kGroups / kInWarp][kTile];
+  __shared__ float groups[kSums][kTile];
   const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
   const long long first_column = (long long)(blockIdx.x / PARTS) * kTile;
-  const long long column = first_column + lane * VECTOR;
   const int part = blockIdx.x % PARTS;
-  const long long begin = rows * part / PARTS;
-  const long long end = column < columns ? rows * (part + 1) / PARTS : begin;
+  const auto row_of_part = [&](int i) {
+    const long long row = rows * i / PARTS;
+    return ODD && i < PARTS ? row / VECTOR * VECTOR : row;
+  };
+  const long long begin = row_of_part(part);
+  // The same for all rows of this thread: VECTOR rows are whole words.
+  const int shift = ODD ? (int)((begin + group) * columns % VECTOR) : 0;
+  const long long column = first_column + lane * VECTOR - shift;
+  const bool live = column < columns && column < first_column + kTile;
+  const long long end = live ? row_of_part(part + 1) : begin;
+  // Words of the last rows may end behind the matrix.
+  const long long safe_end =
+      ODD ? min(end, rows - (VECTOR + columns - 1) / columns) : end;
   float* const parts = PartsBehind(counters);
   float sums[VECTOR] = {};
   long long row = begin + group;
-  for (; row + (UNROLL - 1) * kGroups < end; row += UNROLL * kGroups) {
+  for (; row + (UNROLL - 1) * kGroups < safe_end; row += UNROLL * kGroups) {
     Vector v[UNROLL];
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
@@ -145,11 +170,32 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     }
   }
   for (; row < end; row += kGroups) {
+    const long long at = row * columns + column;
+    Vector v = {};
+    if (!ODD || at + VECTOR <= rows * columns) {
+      v = Load((const Vector*)(x + at));
+    } else {
+#pragma unroll
+      for (int j = 0; j < VECTOR; ++j) {
+        if (at + j < rows * columns) v.at[j] = x[at + j];
+      }
+    }
     float values[VECTOR];
-    ToFloats(Load((const Vector*)(x + row * columns + column)), values);
+    ToFloats(v, values);
 #pragma unroll
     for (int j = 0; j < VECTOR; ++j) sums[j] += values[j];
   }
+#if ODD
+  // What the words hold beside the block's columns is left out.
+#pragma unroll
+  for (int j = 0; j < VECTOR; ++j) {
+    const int i = lane * VECTOR + j - shift;
+    if (i >= 0 && i < kTile) groups[group][i] = live ? sums[j] : 0;
+  }
+  __syncthreads();
+  AddGroups<(kSums < 8 ? kSums : 8)>(groups);
+  constexpr int kLeft = kSums < 8 ? kSums : 8;
+#else
   // Neighbouring threads write to neighbouring words.
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) {
@@ -162,11 +208,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     }
   }
   __syncthreads();
+  constexpr int kLeft = kSums;
+#endif
   for (int i = threadIdx.x; i < kTile; i += THREADS) {
-    const long long mine = first_column + i % LANES * VECTOR + i / LANES;
+    const long long mine =
+        first_column + (ODD ? i : i % LANES * VECTOR + i / LANES);
     float sum = 0;
 #pragma unroll
-    for (int g = 0; g < kGroups / kInWarp; ++g) sum += groups[g][i];
+    for (int g = 0; g < kLeft; ++g) sum += groups[g][i];
     if (mine >= columns) continue;
 #if CLUSTER
     groups[0][i] = sum;
@@ -190,7 +239,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %1, %2;"
           "ld.shared::cluster.f32 %0, [remote];}"
           : "=f"(of_block)
-          : "r"(here + (i % VECTOR * LANES + i / VECTOR) * 4), "r"(from)
+          : "r"(here + (ODD ? i : i % VECTOR * LANES + i / VECTOR) * 4),
+            "r"(from)
           : "memory");
       sum += of_block;
     }

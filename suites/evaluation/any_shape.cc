@@ -217,6 +217,34 @@ absl::StatusOr<std::string> DefaultConfig(const TaskEntry& task,
   return tuning::CanonicalText(space.bound->default_config());
 }
 
+// Times and troubles of the sides, of which the first is our default, and
+// `tuned_at` tuned; libraries and peers begin at `first_peer`.
+void Conclude(const std::vector<Side>& sides, size_t tuned_at,
+              size_t first_peer, ShapeResult& result) {
+  const bool has_tuned = !result.tuned_config.empty();
+  result.default_us = sides[0].Median();
+  result.default_failed = !sides[0].trouble.empty();
+  if (has_tuned) {
+    result.tuned_us = sides[tuned_at].Median();
+    result.default_over_tuned = sides[0].MedianOver(sides[tuned_at]);
+  }
+  for (size_t i = 0; i < sides.size(); ++i) {
+    const Side& side = sides[i];
+    if (!side.trouble.empty()) {
+      result.troubles.push_back(absl::StrCat(side.name, ": ", side.trouble));
+    } else if (!side.Median()) {
+      result.troubles.push_back(absl::StrCat(
+          side.name,
+          ": every reading was disturbed; measure on an idle machine"
+          ", or with --least"));
+    }
+    if (i < first_peer || !side.Median()) continue;
+    result.peers.push_back(
+        {side.name, *side.Median(), side.MedianOver(sides[0]),
+         has_tuned ? side.MedianOver(sides[tuned_at]) : absl::nullopt});
+  }
+}
+
 absl::StatusOr<ShapeResult> Compare(const Contest& contest,
                                     const RunContext& context,
                                     const tuning::TunedConfigStore& store,
@@ -262,28 +290,7 @@ absl::StatusOr<ShapeResult> Compare(const Contest& contest,
   options.least_sample = absl::GetFlag(FLAGS_least);
   MeasureSides(task, options, peer, sides);
 
-  const bool has_tuned = !result.tuned_config.empty();
-  result.default_us = sides[0].Median();
-  result.default_failed = !sides[0].trouble.empty();
-  if (has_tuned) {
-    result.tuned_us = sides[tuned_at].Median();
-    result.default_over_tuned = sides[0].MedianOver(sides[tuned_at]);
-  }
-  for (size_t i = 0; i < sides.size(); ++i) {
-    const Side& side = sides[i];
-    if (!side.trouble.empty()) {
-      result.troubles.push_back(absl::StrCat(side.name, ": ", side.trouble));
-    } else if (!side.Median()) {
-      result.troubles.push_back(absl::StrCat(
-          side.name,
-          ": every reading was disturbed; measure on an idle machine"
-          ", or with --least"));
-    }
-    if (i < first_peer || !side.Median()) continue;
-    result.peers.push_back(
-        {side.name, *side.Median(), side.MedianOver(sides[0]),
-         has_tuned ? side.MedianOver(sides[tuned_at]) : absl::nullopt});
-  }
+  Conclude(sides, tuned_at, first_peer, result);
   return result;
 }
 
