@@ -25,12 +25,14 @@ suites::Command ChangesCommand() {
       "muted.\n"
       "A provisional change may still be withdrawn and is never an error.\n"
       "--alert_command is run then, with the rows that are new as JSON on its\n"
-      "standard input.\n"
+      "standard input. Without --metric a benchmark is judged by its time or,\n"
+      "where it has none, by all of its metrics.\n"
       "\n"
       "  optrail changes --branch=main --only_new\n";
   command.flags = {"history",  "format",       "suite",  "hardware",
                    "branch",   "filter",       "metric", "min_effect",
                    "only_new", "alert_command"};
+  command.defaults = {{"metric", ""}};
   command.run = [](const std::vector<std::string>&) {
     tracker::ChangesCommand options;
     options.common = TrackerOptions();

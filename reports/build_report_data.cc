@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "reports/session_view.h"
+#include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
@@ -224,53 +225,8 @@ void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
     result.ratio = 1 + change.relative_change;
     result.ratio_low = 1 + change.relative_change_low;
     result.ratio_high = 1 + change.relative_change_high;
+    result.decided_by = judgement.changes[judgement.decided_by];
   }
-}
-
-// (suite, hardware, branch) -> id of its newest run.
-using NewestRuns =
-    std::map<std::tuple<std::string, std::string, std::string>, std::string>;
-
-NewestRuns FindNewestRuns(const std::vector<proto::Run>& runs) {
-  std::map<NewestRuns::key_type, const proto::Run*> newest;
-  for (const proto::Run& run : runs) {
-    const proto::Run*& known =
-        newest[{run.suite(), run.hardware().id(), run.commit().branch()}];
-    if (known == nullptr || run.started_unix_ns() > known->started_unix_ns()) {
-      known = &run;
-    }
-  }
-  NewestRuns ids;
-  for (const auto& [key, run] : newest) ids[key] = run->run_id();
-  return ids;
-}
-
-void JudgeMissing(const tracker::Series& series,
-                  const std::map<std::string, const proto::Run*>& runs_by_id,
-                  const NewestRuns& newest, const std::string& renamed_to,
-                  SeriesView& result) {
-  if (series.points.empty()) return;
-  for (const std::string& id : series.points.back().run_ids) {
-    const auto run = runs_by_id.find(id);
-    if (run == runs_by_id.end()) continue;
-    const proto::Run& own = *run->second;
-    const auto last =
-        newest.find({own.suite(), own.hardware().id(), own.commit().branch()});
-    if (last == newest.end() || last->second == id) return;
-  }
-  // Points are in the order of commits; a run of an old commit may be newest.
-  for (const tracker::Point& point : series.points) {
-    for (const std::string& id : point.run_ids) {
-      for (const auto& [key, newest_id] : newest) {
-        if (newest_id == id) return;
-      }
-    }
-  }
-  result.verdict = Verdict::kMissing;
-  result.verdict_detail =
-      absl::StrCat("the newest run of its suite lacks it",
-                   renamed_to.empty() ? "" : "; it may be called ", renamed_to,
-                   renamed_to.empty() ? "" : " now");
 }
 
 }  // namespace
@@ -319,12 +275,10 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
   data.run_count = static_cast<int64_t>(runs.size());
 
   HardwareTable hardware;
-  std::map<std::string, const proto::Run*> runs_by_id;
   for (const proto::Run& run : runs) {
     hardware.Add(run.hardware(), run.toolchain(),
                  run.has_ceilings() ? &run.ceilings() : nullptr,
                  run.started_unix_ns());
-    runs_by_id[run.run_id()] = &run;
   }
   for (const proto::Session& session : sessions) {
     hardware.Add(session.hardware(), session.toolchain(), nullptr,
@@ -333,19 +287,19 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
   data.hardware = hardware.Take();
 
   const std::map<CommitKey, int> commits = OrderCommits(all, data.commits);
-  const NewestRuns newest = FindNewestRuns(runs);
   tracker::JudgeOptions judge;
   judge.min_effect = options.min_effect;
   judge.recent_points = options.recent_points;
+  judge.runs = &runs;
   const std::vector<tracker::Judgement> judgements = tracker::JudgeAll(
       all, tracker::TriageBook(options.triage, options.now_unix_ns), judge);
+  const std::vector<bool> main = tracker::MainSeries(all);
   for (size_t i = 0; i < all.size(); ++i) {
     const tracker::Series& series = all[i];
     SeriesView converted = ConvertSeries(
         series, commits, hardware.IndexOf(series.key.hardware_id));
     ConvertJudgement(judgements[i], converted);
-    JudgeMissing(series, runs_by_id, newest, judgements[i].renamed_to,
-                 converted);
+    converted.main = main[i];
     data.series.push_back(std::move(converted));
   }
 

@@ -9,6 +9,7 @@
 #include "reports/inert_json.h"
 #include "reports/knob_effects.h"
 #include "reports/overview.h"
+#include "tracker/judge/evidence.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
 
@@ -72,6 +73,26 @@ Json PointsJson(const SeriesView& series) {
   return points;
 }
 
+// null where no change decided the verdict.
+Json EvidenceJson(const SeriesView& series) {
+  if (!series.decided_by) return nullptr;
+  const tracker::Change& change = *series.decided_by;
+  const tracker::Evidence evidence = tracker::EvidenceOf(change);
+  return {
+      {"baseline",
+       {{"value", Number(change.change.level_before)},
+        {"commit", change.before == nullptr ? Json(nullptr)
+                                            : Json(change.before->commit.id())},
+        {"run_ids", evidence.before.run_ids}}},
+      {"newest",
+       {{"value", Number(change.change.level_after)},
+        {"commit", change.after().commit.id()},
+        {"run_ids", evidence.after.run_ids}}},
+      {"suspects", tracker::SuspectsText(evidence)},
+      {"narrow_with", tracker::NarrowingCommand(change, evidence)},
+      {"text", tracker::EvidenceText(change, evidence)}};
+}
+
 Json SeriesJson(const ReportData& data, const SeriesView& series) {
   const tracker::SeriesKey& key = series.of->key;
   Json changes = Json::array();
@@ -103,6 +124,8 @@ Json SeriesJson(const ReportData& data, const SeriesView& series) {
       {"lower_is_better", series.of->direction != proto::HIGHER_IS_BETTER},
       {"verdict", std::string(tracker::VerdictName(series.verdict))},
       {"verdict_detail", series.verdict_detail},
+      {"main", series.main},
+      {"evidence", EvidenceJson(series)},
       {"ratio", Optional(series.ratio)},
       {"ratio_low", Optional(series.ratio_low)},
       {"ratio_high", Optional(series.ratio_high)},

@@ -11,6 +11,8 @@
 #include "base/markdown.h"
 #include "base/units.h"
 #include "reports/overview.h"
+#include "tracker/judge/evidence.h"
+#include "tracker/series/value_text.h"
 #include "tuning/proto/stop_reason.h"
 
 namespace optrail::reports {
@@ -20,9 +22,7 @@ namespace {
 std::string Value(const SeriesView& series) {
   const absl::optional<double> newest = NewestValue(series);
   if (!newest) return "not measured";
-  const std::string& unit = series.of->key.unit;
-  if (unit == "ns") return FormatDurationNs(*newest);
-  return absl::StrFormat("%.4g %s", *newest, EscapeForMarkdown(unit));
+  return EscapeForMarkdown(tracker::FormatValue(*newest, series.of->key.unit));
 }
 
 std::string Change(const SeriesView& series) {
@@ -35,14 +35,11 @@ std::string Change(const SeriesView& series) {
   return text;
 }
 
-std::string Since(const ReportData& data, const SeriesView& series) {
-  if (series.changes.empty() || !series.ratio) {
-    return EscapeForMarkdown(series.verdict_detail);
-  }
-  const Commit& commit =
-      data.commits[series.commits[series.changes.back().point]];
+std::string Since(const SeriesView& series) {
+  if (!series.decided_by) return EscapeForMarkdown(series.verdict_detail);
+  const proto::Commit& commit = series.decided_by->after().commit;
   return EscapeForMarkdown(
-      absl::StrCat(commit.id.substr(0, 8), " ", commit.subject));
+      absl::StrCat(commit.id().substr(0, 8), " ", commit.subject()));
 }
 
 void AppendAttention(const ReportData& data, const Overview& overview,
@@ -59,11 +56,32 @@ void AppendAttention(const ReportData& data, const Overview& overview,
                     tracker::VerdictName(series.verdict), " | ",
                     EscapeForMarkdown(series.name), " | ",
                     EscapeForMarkdown(data.hardware[series.hardware].id), " | ",
-                    Value(series), " | ", Change(series), " | ",
-                    Since(data, series), " |\n");
+                    Value(series), " | ", Change(series), " | ", Since(series),
+                    " |\n");
   }
   const int rest = static_cast<int>(overview.attention.size()) - max_rows;
   if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
+}
+
+// What each change for the worse rests on, and the command that narrows it.
+void AppendEvidence(const ReportData& data, const Overview& overview,
+                    int max_rows, std::string* out) {
+  int rows = 0;
+  for (const int i : overview.attention) {
+    const SeriesView& series = data.series[i];
+    if (!series.decided_by || !(series.decided_by->worse_by > 0)) continue;
+    if (rows++ == max_rows) break;
+    const tracker::Evidence evidence = tracker::EvidenceOf(*series.decided_by);
+    absl::StrAppend(
+        out, rows == 1 ? "\n" : "", "- ",
+        EscapeForMarkdown(tracker::EvidenceText(*series.decided_by, evidence)));
+    const std::string command =
+        tracker::NarrowingCommand(*series.decided_by, evidence);
+    if (!command.empty()) {
+      absl::StrAppend(out, "; next: ", EscapeForMarkdown(command));
+    }
+    absl::StrAppend(out, "\n");
+  }
 }
 
 void AppendTuned(const ReportData& data, const Overview& overview, int max_rows,
@@ -157,11 +175,10 @@ void AppendSessions(const ReportData& data, int max_rows, std::string* out) {
         out, "| ", EscapeForMarkdown(of.task_text), " | ",
         EscapeForMarkdown(data.hardware[session.hardware].id), " | ",
         of.trial_count(), " | ",
-        !best          ? ""
-        : of.is_time() ? FormatDurationNs(*best)
-                       : EscapeForMarkdown(absl::StrCat(
-                             of.metric(), " ", absl::StrFormat("%.4g", *best),
-                             of.unit().empty() ? "" : " ", of.unit())),
+        best ? EscapeForMarkdown(
+                   absl::StrCat(of.is_time() ? "" : of.metric() + " ",
+                                tracker::FormatValue(*best, of.unit())))
+             : "",
         " | ",
         of.trials_to_95_percent ? absl::StrCat(*of.trials_to_95_percent) : "",
         " | ", SpeedupText(of), " | ",
@@ -235,12 +252,17 @@ std::string WriteMarkdownReport(const ReportData& data,
         absl::StrCat(count, " ", tracker::VerdictName(verdict)));
   }
   std::sort(counts.begin(), counts.end());
-  absl::StrAppend(&out, "**", data.series.size(), " series**: ",
+  absl::StrAppend(&out, "**", overview.series, " series**: ",
                   absl::StrJoin(counts, ", ",
                                 [](std::string* text, const auto& count) {
                                   absl::StrAppend(text, count.second);
                                 }),
                   ".\n");
+  const int others = static_cast<int>(data.series.size()) - overview.series;
+  if (others > 0) {
+    absl::StrAppend(&out, others,
+                    " series of other metrics are not counted.\n");
+  }
   if (!data.commits.empty()) {
     const Commit& newest = data.commits.back();
     absl::StrAppend(&out, "Newest commit: ",
@@ -250,6 +272,7 @@ std::string WriteMarkdownReport(const ReportData& data,
                     "\n");
   }
   AppendAttention(data, overview, options.max_rows, &out);
+  AppendEvidence(data, overview, options.max_rows, &out);
   AppendTuned(data, overview, options.max_rows, &out);
   AppendWorkloads(data, options.max_rows, &out);
   AppendSessions(data, options.max_rows, &out);

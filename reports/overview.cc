@@ -92,6 +92,8 @@ Overview Summarize(const ReportData& data) {
   std::map<std::pair<int, int>, OverviewCell> cells;
   for (int i = 0; i < data.series.size(); ++i) {
     const SeriesView& series = data.series[i];
+    if (!series.main) continue;
+    ++overview.series;
     ++overview.verdicts[series.verdict];
     if (tracker::InfoOf(series.verdict).wants_attention) {
       overview.attention.push_back(i);

@@ -51,6 +51,8 @@ struct TunedPair {
 };
 
 struct Overview {
+  // Of the main series alone (SeriesView::main): counts, cells and attention.
+  int series = 0;
   std::map<Verdict, int> verdicts;
   std::vector<std::string> operators;  // in order of first appearance
   std::vector<OverviewCell> cells;     // by operator, then hardware

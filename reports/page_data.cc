@@ -14,6 +14,7 @@
 #include "reports/page_json.h"
 #include "reports/page_sessions.h"
 #include "reports/pick_points.h"
+#include "tracker/judge/evidence.h"
 
 namespace optrail::reports {
 namespace {
@@ -91,6 +92,14 @@ std::vector<int> PointsToKeep(const SeriesView& series) {
   return keep;
 }
 
+// The sentence and the command; null where no change decided the verdict.
+Json EvidenceJson(const SeriesView& series) {
+  if (!series.decided_by) return nullptr;
+  const tracker::Evidence evidence = tracker::EvidenceOf(*series.decided_by);
+  return {tracker::EvidenceText(*series.decided_by, evidence),
+          tracker::NarrowingCommand(*series.decided_by, evidence)};
+}
+
 Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
   std::vector<double> values;
   for (const tracker::Point& point : series.points()) {
@@ -163,6 +172,8 @@ Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
       {"l", series.of->direction == proto::HIGHER_IS_BETTER ? 0 : 1},
       {"v", tracker::VerdictRank(series.verdict)},
       {"d", series.verdict_detail},
+      {"j", series.main ? 1 : 0},
+      {"ev", EvidenceJson(series)},
       {"r",
        {Rounded(series.ratio), Rounded(series.ratio_low),
         Rounded(series.ratio_high)}},

@@ -26,6 +26,7 @@
 #include "absl/types/optional.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/convergence/convergence.h"
+#include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
 #include "tracker/workload/workload_time.h"
 
@@ -90,6 +91,10 @@ struct SeriesView {
 
   Verdict verdict = Verdict::kNoBaseline;
   std::string verdict_detail;  // why, one line
+  // Counted and listed among what wants attention (tracker::MainSeries).
+  bool main = true;
+  // What the verdict rests on, where a change decided it.
+  absl::optional<tracker::Change> decided_by;
   // The newest level against the one before it, as a ratio of values.
   absl::optional<double> ratio;
   absl::optional<double> ratio_low;

@@ -51,6 +51,7 @@ function remember() {
   put('verdict', filter.verdict, '');
   put('op', filter.op, '');
   put('hardware', filter.hardware, '');
+  put('metrics', filter.metric, '');
   put('sort', filter.sort, 'attention');
   if (open >= 0) {
     query.set('open', report.series[open].n);
@@ -73,6 +74,8 @@ function navigate(target) {
     verdict: target.verdict || '',
     op: target.op || '',
     hardware: target.hardware || '',
+    metric: target.index !== undefined && !report.series[target.index].j ?
+        'all' : '',
   };
   seriesList.apply();
   if (target.index !== undefined) {
@@ -100,6 +103,7 @@ function follow() {
       verdict: query.get('verdict') || '',
       op: query.get('op') || '',
       hardware: query.get('hardware') || '',
+      metric: query.get('metrics') || '',
       sort: query.get('sort') || 'attention',
     });
     seriesList.apply();
@@ -109,6 +113,10 @@ function follow() {
             asked('on', hardwareOf(series)) && asked('branch', series.b) &&
             series.m === (query.get('metric') || 'time'));
     if (index >= 0) {
+      if (!report.series[index].j) {
+        seriesList.filter.metric = 'all';
+        seriesList.apply();
+      }
       seriesList.openSeries(index);
       seriesList.moveTo(seriesList.shown.indexOf(index));
     }

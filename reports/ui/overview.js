@@ -2,9 +2,14 @@
 // hardware, default against tuned.
 'use strict';
 
+// What each benchmark is judged by: its time, or all metrics of one without.
+function mainSeries() {
+  return report.series.filter(series => series.j);
+}
+
 function verdictCounts() {
   const counts = kVerdicts.map(() => 0);
-  for (const series of report.series) ++counts[series.v];
+  for (const series of mainSeries()) ++counts[series.v];
   return counts;
 }
 
@@ -15,7 +20,9 @@ function headline(counts) {
       .map((n, v) => n > 0 ? `${count(n)} ${kVerdicts[v].name}` : '')
       .filter(Boolean);
   if (report.series.length === 0) return 'No benchmark was recorded yet.';
-  return `${count(report.series.length)} series: ${parts.join(', ')}.`;
+  const others = report.series.length - mainSeries().length;
+  return `${count(mainSeries().length)} series: ${parts.join(', ')}.` +
+      (others ? ` ${count(others)} of other metrics are not counted.` : '');
 }
 
 function fact(name, value, note) {

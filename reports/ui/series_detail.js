@@ -302,6 +302,9 @@ function drawSeries(pane, series) {
             el('kbd', {}, 'Esc'))),
       el('p', {}, verdictLabel(series.v, verdictName(series)),
          series.d ? [' ', el('bdi', {}, '\u2013 ' + series.d)] : null),
+      series.ev ? el('p', {class: 'small'}, data(series.ev[0]),
+                     series.ev[1] ? [el('br'), el('code', {},
+                         el('bdi', {}, series.ev[1]))] : null) : null,
       el('dl', {class: 'figures'},
          figure('Newest', amount(lastValue(series), series.u)),
          change === null ? null :

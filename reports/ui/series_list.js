@@ -4,7 +4,8 @@
 const kRowHeight = 48;
 
 const seriesList = {
-  filter: {text: '', verdict: '', op: '', hardware: '', sort: 'attention'},
+  filter: {text: '', verdict: '', op: '', hardware: '', metric: '',
+           sort: 'attention'},
   shown: [],       // indices into report.series
   cursor: 0,       // index into `shown`
   open: -1,        // index into report.series; -1: none
@@ -90,6 +91,8 @@ const seriesList = {
            select('hardware', 'Hardware',
                   [['', 'All hardware'],
                    ...report.hardware.map(h => [h.id, h.id])]),
+           select('metric', 'Metrics',
+                  [['', 'Judged metrics'], ['all', 'All metrics']]),
            select('sort', 'Order',
                   [['attention', 'Worst first'], ['name', 'By name'],
                    ['change', 'Largest change'], ['time', 'Slowest']]),
@@ -113,9 +116,12 @@ const seriesList = {
 
   apply() {
     const words = this.filter.text.toLowerCase().split(/\s+/).filter(Boolean);
-    const {verdict, op, hardware, sort} = this.filter;
+    const {verdict, op, hardware, metric, sort} = this.filter;
+    const judged = metric === 'all' ? report.series.length :
+                                      mainSeries().length;
     this.shown = [];
     report.series.forEach((series, i) => {
+      if (metric !== 'all' && !series.j) return;
       if (verdict !== '' && series.v !== Number(verdict)) return;
       if (op !== '' && operatorOf(series) !== op) return;
       if (hardware !== '' && hardwareOf(series) !== hardware) return;
@@ -140,9 +146,9 @@ const seriesList = {
     if (this.search.value !== this.filter.text) {
       this.search.value = this.filter.text;
     }
-    this.count.textContent = this.shown.length === report.series.length ?
-        `${count(report.series.length)} series` :
-        `${count(this.shown.length)} of ${count(report.series.length)} series`;
+    this.count.textContent = this.shown.length === judged ?
+        `${count(judged)} series` :
+        `${count(this.shown.length)} of ${count(judged)} series`;
     this.list.scrollTop = 0;
     this.draw();
   },

@@ -10,6 +10,7 @@
 #include "base/pareto.h"
 #include "base/statistics.h"
 #include "base/units.h"
+#include "tracker/series/value_text.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
 #include "tuning/session/objective.h"
@@ -339,16 +340,6 @@ SessionAnalysis AnalyzeSession(const proto::Session& session) {
   return analysis;
 }
 
-namespace {
-
-std::string ValueText(double value, const std::string& unit) {
-  if (unit == "ns") return FormatDurationNs(value);
-  return absl::StrCat(absl::StrFormat("%.4g", value), unit.empty() ? "" : " ",
-                      unit);
-}
-
-}  // namespace
-
 std::string ProgressText(const SessionAnalysis& session) {
   const int trials = session.trial_count();
   std::string text = absl::StrCat(trials, trials == 1 ? " trial" : " trials");
@@ -358,7 +349,7 @@ std::string ProgressText(const SessionAnalysis& session) {
   }
   if (const auto best = session.best_value()) {
     absl::StrAppend(&text, ", best ", session.metric(), " ",
-                    ValueText(*best, session.unit()), " after trial ",
+                    FormatValue(*best, session.unit()), " after trial ",
                     session.improvements.back().trial + 1);
   }
   if (session.trials_to_95_percent) {

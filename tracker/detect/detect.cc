@@ -178,6 +178,8 @@ std::vector<ChangePoint> Describe(absl::Span<const double> values,
 
     ChangePoint change;
     change.index = middle;
+    change.begin = begin;
+    change.end = end;
     const PlaceRange places = RangeOfPlaces(
         values.subspan(begin, end - begin), middle - begin, before, after,
         (variance_before + variance_after) / 2 * noise.inflation);
@@ -294,6 +296,8 @@ std::vector<ChangePoint> DetectOffline(absl::Span<const double> values,
   InUnits(unit, changes);
   for (ChangePoint& change : changes) {
     change.index = places[change.index];
+    change.begin = places[change.begin];
+    change.end = places[change.end - 1] + 1;
     change.earliest = places[change.earliest - 1] + 1;
     change.latest = places[change.latest];
   }

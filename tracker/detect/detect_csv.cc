@@ -31,6 +31,8 @@ void PlaceInRows(const RowOf& row_of, ChangePoint& change) {
   change.index = row_of(change.index);
   change.earliest = row_of(change.earliest);
   change.latest = row_of(change.latest);
+  change.begin = row_of(change.begin);
+  change.end = row_of(change.end - 1) + 1;
 }
 
 std::vector<ChangePoint> OfflineOfRows(const CsvSeries& series, int begin,

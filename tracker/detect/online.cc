@@ -287,6 +287,8 @@ void OnlineDetector::PlaceInSeries(size_t begin, ChangePoint& change) const {
   change.earliest = static_cast<int>(index(change.earliest - 1)) + 1;
   change.index = static_cast<int>(index(change.index));
   change.latest = static_cast<int>(index(change.latest));
+  change.begin = static_cast<int>(index(change.begin));
+  change.end = static_cast<int>(index(change.end - 1)) + 1;
 }
 
 bool OnlineDetector::IsSure(absl::Span<const double> values,
@@ -401,6 +403,7 @@ void OnlineDetector::UpdateRegime(absl::Span<const double> values,
                           ? kSuspicionWithMemory
                           : kSuspicion;
   regime_.level = Median(values.subspan(begin));
+  regime_.begin = window_[begin].index;
   regime_.loss =
       DensityLoss(residuals, regime_.scale, kCellsPerScale, kLossCap);
 }
@@ -450,10 +453,21 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
       change.confidence = kConfidenceOfMark;
       change.level_before = regime_.level;
       change.level_after = own;
+      change.begin =
+          static_cast<int>(std::max<int64_t>(regime_.begin, window_[0].index));
+      change.end = static_cast<int>(window_.back().index) + 1;
       best = change;
     }
   }
   if (best) {
+    // Of exactly the points that it names.
+    std::vector<double> before;
+    for (const Point& point : window_) {
+      if (point.index < regime_.begin) continue;
+      if (point.index >= best->index) break;
+      before.push_back(point.value);
+    }
+    best->level_before = Median(before);
     std::vector<double> recent;
     int middle = 0;
     for (int i = n - kMostSuspects - kLocalPoints; i < n; ++i) {

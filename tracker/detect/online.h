@@ -78,6 +78,7 @@ class OnlineDetector {
   struct Regime {
     bool known = false;
     double level = 0;
+    int64_t begin = 0;  // the point that the level begins with
     double scale = 0;
     double suspicion = 0;       // evidence that a provisional mark needs
     std::vector<int32_t> loss;  // of a point, by its distance; see noise.h

@@ -118,6 +118,8 @@ absl::optional<ChangePoint> ChangeOfRun(absl::Span<const double> values,
   }
   ChangePoint change;
   change.index = change.earliest = change.latest = middle;
+  change.begin = middle - history;
+  change.end = static_cast<int>(values.size());
   change.confidence = kSuddenConfidence;
   change.level_before = level;
   change.level_after = level_after;

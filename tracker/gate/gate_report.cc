@@ -412,13 +412,6 @@ Table ComparisonData(const Comparison& comparison, bool only_changes) {
 
 }  // namespace
 
-std::string FormatValue(absl::optional<double> value, absl::string_view unit) {
-  if (!value) return "-";
-  if (unit == "ns") return FormatDurationNs(*value);
-  return absl::StrCat(absl::StrFormat("%.4g", *value), unit.empty() ? "" : " ",
-                      unit);
-}
-
 Table ComparisonTable(const Comparison& comparison, bool only_changes) {
   const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
   return BuildTable(AllFields(), Pointers(rows));

@@ -13,6 +13,7 @@
 #include "base/table.h"
 #include "tracker/compare/compare.h"
 #include "tracker/gate/gate.h"
+#include "tracker/series/value_text.h"
 
 namespace optrail::tracker {
 
@@ -36,9 +37,6 @@ Table ComparisonTable(const Comparison& comparison, bool only_changes);
 // the table.
 std::string FormatComparison(const Comparison& comparison, bool only_changes,
                              OutputFormat format, int width = 0);
-
-// "12.3 us" for nanoseconds, "5.1e+09 1/s" for the rest, "-" for none.
-std::string FormatValue(absl::optional<double> value, absl::string_view unit);
 
 }  // namespace optrail::tracker
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -137,7 +138,9 @@ absl::optional<ChangePoint> ChangeAcrossNames(const Series& from,
   }
   int first = 0;
   while (!to.points[first].value) ++first;
-  const ChangePoint change = ChangeOfLogs(levels, first);
+  ChangePoint change = ChangeOfLogs(levels, first);
+  change.begin = first;
+  change.end = std::min(first + kLevelPoints, EndOfFirstEpoch(to));
   if (std::abs(WorseBy(to, change.relative_change)) < min_effect) {
     return absl::nullopt;
   }
@@ -228,6 +231,8 @@ absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
     return absl::nullopt;
   }
   ChangePoint change = ChangeOfLogs(levels, places[n - k]);
+  change.begin = places[0];
+  change.end = places[n - 1] + 1;
   change.earliest = places[k];
   return change;
 }
@@ -319,6 +324,49 @@ std::vector<Renaming> FindRenamings(const std::vector<Series>& series,
     }
   }
   return renamings;
+}
+
+std::vector<bool> FindMissing(const std::vector<Series>& series,
+                              const std::vector<proto::Run>& runs) {
+  using Suite = std::tuple<std::string, std::string, std::string>;
+  const auto suite_of = [](const proto::Run& run) {
+    return Suite(run.suite(), run.hardware().id(), run.commit().branch());
+  };
+  // By commit, and by time where positions are not known: a run of an old
+  // commit that is measured today is not the newest.
+  const auto is_newer = [](const proto::Run& a, const proto::Run& b) {
+    const proto::Commit& x = a.commit();
+    const proto::Commit& y = b.commit();
+    if (x.has_first_parent_position() && y.has_first_parent_position() &&
+        x.first_parent_position() != y.first_parent_position()) {
+      return x.first_parent_position() > y.first_parent_position();
+    }
+    return a.started_unix_ns() > b.started_unix_ns();
+  };
+  std::map<Suite, const proto::Run*> newest;
+  std::unordered_map<std::string, const proto::Run*> by_id;
+  for (const proto::Run& run : runs) {
+    by_id[run.run_id()] = &run;
+    const proto::Run*& known = newest[suite_of(run)];
+    if (known == nullptr || is_newer(run, *known)) known = &run;
+  }
+  std::vector<bool> missing(series.size(), false);
+  for (size_t i = 0; i < series.size(); ++i) {
+    if (series[i].points.empty()) continue;
+    const Point& last = series[i].points.back();
+    bool lacked = false, found = false;
+    for (const std::string& id : last.run_ids) {
+      const auto run = by_id.find(id);
+      if (run == by_id.end()) continue;
+      const proto::Run& suite = *newest.at(suite_of(*run->second));
+      // Another run of the same commit is the same point.
+      const bool same_commit =
+          !last.commit.id().empty() && suite.commit().id() == last.commit.id();
+      (suite.run_id() == id || same_commit ? found : lacked) = true;
+    }
+    missing[i] = lacked && !found;
+  }
+  return missing;
 }
 
 }  // namespace optrail::tracker

@@ -11,6 +11,7 @@
 
 #include "absl/types/optional.h"
 #include "tracker/detect/detect.h"
+#include "tracker/proto/run.pb.h"
 #include "tracker/series/series.h"
 
 namespace optrail::tracker {
@@ -48,6 +49,11 @@ struct Renaming {
 };
 std::vector<Renaming> FindRenamings(const std::vector<Series>& series,
                                     double min_effect);
+
+// By series: whether the newest run of its suite, on its hardware and branch,
+// lacks it. Of `runs` only what is not their results.
+std::vector<bool> FindMissing(const std::vector<Series>& series,
+                              const std::vector<proto::Run>& runs);
 
 }  // namespace optrail::tracker
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -15,8 +16,10 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "tracker/compare/verdict.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
+#include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
 #include "tracker/notify/alert.h"
 #include "tracker/series/commit.h"
@@ -71,38 +74,159 @@ void SortByUrgency(std::vector<Change>& changes) {
       [&](const Change& a, const Change& b) { return rank(a) < rank(b); });
 }
 
-Table ChangesTable(const std::vector<Change>& changes) {
-  Table table({{"state"},
-               {"benchmark", Align::kLeft, "", Clip::kNever},
-               {"change", Align::kRight, "relative_change"},
-               {"interval", Align::kRight},
-               {"worse", Align::kRight, "worse_by"},
-               {"good", Align::kLeft, "last_commit_before", Clip::kNever},
-               {"first", Align::kLeft, "first_commit_after", Clip::kNever},
-               {"points", Align::kRight, "points_since"},
-               {"confidence", Align::kRight},
-               {"why"},
-               {"series", Align::kLeft, "", Clip::kNever}});
+// Programs get every piece of the evidence; people get what they need to choose
+// a row, and a sentence for each that wants an answer.
+Table ChangesTable(const std::vector<Change>& changes, OutputFormat format) {
+  std::vector<Column> columns = {
+      {"state"},
+      {"benchmark", Align::kLeft, "", Clip::kNever},
+      {"metric"},
+      {"change", Align::kRight, "relative_change"},
+      {"interval", Align::kRight},
+      {"worse", Align::kRight, "worse_by"},
+      {"good", Align::kLeft, "last_commit_before", Clip::kNever},
+      {"first", Align::kLeft, "first_commit_after", Clip::kNever},
+      {"points", Align::kRight, "points_since"},
+      {"confidence", Align::kRight},
+      {"why"},
+      {"series", Align::kLeft, "", Clip::kNever}};
+  const bool for_people = IsForPeople(format);
+  if (!for_people) {
+    for (const char* name :
+         {"level_before", "level_after", "runs_before", "runs_after"}) {
+      columns.push_back({name, Align::kRight});
+    }
+    for (const char* name : {"unit", "suspects", "narrow_with", "evidence"}) {
+      columns.push_back({name});
+    }
+  }
+  Table table(std::move(columns));
   for (const Change& change : changes) {
     const ChangePoint& point = change.change;
-    table.AddRow(
-        {ChangeText(change), DisplayName(change.series->key.benchmark),
-         Cell::Number(point.relative_change,
-                      FormatChange(point.relative_change)),
-         absl::StrCat(FormatChange(point.relative_change_low), "..",
-                      FormatChange(point.relative_change_high)),
-         Cell::Number(change.worse_by, change.worse_by > 0 ? "yes" : "no"),
-         change.before == nullptr ? "-" : CommitText(change.before->commit),
-         CommitText(change.after().commit),
-         Cell::Integer(static_cast<int64_t>(change.series->points.size()) -
-                       point.index),
-         change.kind == ChangeKind::kEpoch
-             ? Cell::None()
-             : Cell::Number(point.confidence,
-                            absl::StrFormat("%.3f", point.confidence)),
-         Explanation(change), change.series->text});
+    std::vector<Cell> row = {
+        ChangeText(change),
+        DisplayName(change.series->key.benchmark),
+        change.series->key.metric,
+        Cell::Number(point.relative_change,
+                     FormatChange(point.relative_change)),
+        absl::StrCat(FormatChange(point.relative_change_low), "..",
+                     FormatChange(point.relative_change_high)),
+        Cell::Number(change.worse_by, change.worse_by > 0 ? "yes" : "no"),
+        change.before == nullptr ? "-" : CommitText(change.before->commit),
+        CommitText(change.after().commit),
+        Cell::Integer(static_cast<int64_t>(change.series->points.size()) -
+                      point.index),
+        change.kind == ChangeKind::kEpoch
+            ? Cell::None()
+            : Cell::Number(point.confidence,
+                           absl::StrFormat("%.3f", point.confidence)),
+        Explanation(change),
+        change.series->text};
+    if (!for_people) {
+      const Evidence evidence = EvidenceOf(change);
+      row.push_back(Cell::Number(point.level_before, ""));
+      row.push_back(Cell::Number(point.level_after, ""));
+      row.push_back(Cell::Integer(evidence.before.run_ids.size()));
+      row.push_back(Cell::Integer(evidence.after.run_ids.size()));
+      row.push_back(change.series->key.unit);
+      row.push_back(SuspectsText(evidence));
+      row.push_back(NarrowingCommand(change, evidence));
+      row.push_back(EvidenceText(change, evidence));
+    }
+    table.AddRow(std::move(row));
   }
   return table;
+}
+
+// A sentence and a command for each change that wants an answer.
+void PrintEvidence(const std::vector<Change>& changes, std::ostream& out) {
+  constexpr int kMostShown = 10;
+  int alerts = 0;
+  for (const Change& change : changes) {
+    if (!change.IsAlert() || ++alerts > kMostShown) continue;
+    const Evidence evidence = EvidenceOf(change);
+    out << "\n" << EscapeForTerminal(EvidenceText(change, evidence)) << "\n";
+    const std::string command = NarrowingCommand(change, evidence);
+    if (!command.empty()) out << "  " << EscapeForTerminal(command) << "\n";
+  }
+  if (alerts > kMostShown) {
+    out << "\n" << alerts - kMostShown << " more are in the table\n";
+  }
+}
+
+// How many series stand how, and why the judge could not tell of some.
+void PrintStandings(const std::vector<Judgement>& judgements,
+                    std::ostream& out) {
+  if (judgements.empty()) return;
+  std::map<int, int> counts;  // by rank
+  std::map<std::string, int> not_judged;
+  for (const Judgement& judgement : judgements) {
+    ++counts[VerdictRank(judgement.standing)];
+    if (judgement.standing == Verdict::kNoBaseline ||
+        judgement.standing == Verdict::kCannotTell) {
+      ++not_judged[judgement.why];
+    }
+  }
+  out << judgements.size() << " series: "
+      << absl::StrJoin(counts, ", ",
+                       [](std::string* text, const auto& count) {
+                         absl::StrAppend(text, count.second, " ",
+                                         Verdicts()[count.first].name);
+                       })
+      << "\n";
+  std::vector<std::pair<int, std::string>> reasons;
+  for (const auto& [why, count] : not_judged) reasons.push_back({-count, why});
+  std::sort(reasons.begin(), reasons.end());
+  constexpr size_t kMostReasons = 5;
+  for (size_t i = 0; i < reasons.size() && i < kMostReasons; ++i) {
+    out << "  " << -reasons[i].first
+        << " not told: " << EscapeForTerminal(reasons[i].second) << "\n";
+  }
+  if (reasons.size() > kMostReasons) {
+    out << "  and " << reasons.size() - kMostReasons << " other reasons\n";
+  }
+}
+
+// Without --metric what each benchmark is judged by first.
+std::vector<Series> WithMetric(std::vector<Series> series,
+                               const std::string& metric) {
+  if (!metric.empty()) return series;
+  const std::vector<bool> main = MainSeries(series);
+  std::vector<Series> kept;
+  for (size_t i = 0; i < series.size(); ++i) {
+    if (main[i]) kept.push_back(std::move(series[i]));
+  }
+  return kept;
+}
+
+// The changes to show, what wants an answer first.
+std::vector<Change> ChangesOf(std::vector<Judgement>& judgements,
+                              const ChangesCommand& options) {
+  std::vector<Change> changes;
+  for (Judgement& judgement : judgements) {
+    for (Change& change : judgement.changes) {
+      if (change.kind == ChangeKind::kReturn ||
+          std::abs(change.worse_by) < options.min_effect ||
+          (options.only_new && (IsNoChangeOfTheCode(change) ||
+                                change.opinion.state != ChangeState::kNew))) {
+        continue;
+      }
+      changes.push_back(std::move(change));
+    }
+  }
+  SortByUrgency(changes);
+  return changes;
+}
+
+absl::Status SayWhyNothing(const History& history) {
+  OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
+  if (all.runs.empty()) {
+    std::cerr << EmptyHistoryText(history.dir()) << "\n";
+  } else {
+    std::cerr << "no runs match the flags; there are " << all.runs.size()
+              << " in " << history.dir() << "\n";
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -124,9 +248,9 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
     return MatchesPart(*filter, DisplayName(key.benchmark)) &&
            MatchesWhole(*metric, key.metric);
   };
-  OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded,
-                           LoadSeries(history, query));
-  const std::vector<Series>& series = loaded.series;
+  OPTRAIL_ASSIGN_OR_RETURN(LoadedSeries loaded, LoadSeries(history, query));
+  const std::vector<Series> series =
+      WithMetric(std::move(loaded.series), options.metric);
   WarnOfBadFiles(loaded.bad_files);
   PrintNotices(loaded.notices);
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
@@ -134,56 +258,33 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   const TriageBook book(triage.records, NowUnixNs(options.common));
   JudgeOptions judge;
   judge.min_effect = options.min_effect;
-  std::vector<Change> changes;
-  int not_judged = 0;
-  for (Judgement& judgement : JudgeAll(series, book, judge)) {
-    not_judged += judgement.standing == Verdict::kNoBaseline ||
-                  judgement.standing == Verdict::kCannotTell;
-    for (Change& change : judgement.changes) {
-      if (change.kind == ChangeKind::kReturn ||
-          std::abs(change.worse_by) < options.min_effect ||
-          (options.only_new && (IsNoChangeOfTheCode(change) ||
-                                change.opinion.state != ChangeState::kNew))) {
-        continue;
-      }
-      changes.push_back(std::move(change));
-    }
-  }
-  SortByUrgency(changes);
+  judge.runs = &loaded.runs;
+  std::vector<Judgement> judgements = JudgeAll(series, book, judge);
+  std::vector<Change> changes = ChangesOf(judgements, options);
   const auto alerts =
       std::count_if(changes.begin(), changes.end(),
                     [](const Change& change) { return change.IsAlert(); });
-  out << ChangesTable(changes).Format(options.common.format, TerminalWidth());
-  if (IsForPeople(options.common.format)) {
+  const OutputFormat format = options.common.format;
+  out << ChangesTable(changes, format).Format(format, TerminalWidth());
+  if (IsForPeople(format)) {
+    PrintEvidence(changes, out);
     out << "\n"
         << alerts << " new for the worse, " << changes.size()
         << " changes of at least " << FormatShortPercent(options.min_effect)
-        << " in " << series.size() << " series\n";
-    if (not_judged > 0) {
-      out << "of " << not_judged
-          << " series the newest level can't be told yet: too few points, or "
-             "too much noise\n";
-    }
+        << "\n";
+    PrintStandings(judgements, out);
   }
   if (alerts > 0 && !options.alert_command.empty()) {
     changes.erase(
         std::remove_if(changes.begin(), changes.end(),
                        [](const Change& change) { return !change.IsAlert(); }),
         changes.end());
-    const absl::Status told =
-        RunAlert(options.alert_command,
-                 ChangesTable(changes).Format(OutputFormat::kJson));
+    const absl::Status told = RunAlert(
+        options.alert_command,
+        ChangesTable(changes, OutputFormat::kJson).Format(OutputFormat::kJson));
     if (!told.ok()) std::cerr << "note: " << told.message() << "\n";
   }
-  if (loaded.runs.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
-    if (all.runs.empty()) {
-      std::cerr << EmptyHistoryText(history.dir()) << "\n";
-    } else {
-      std::cerr << "no runs match the flags; there are " << all.runs.size()
-                << " in " << history.dir() << "\n";
-    }
-  }
+  if (loaded.runs.empty()) OPTRAIL_RETURN_IF_ERROR(SayWhyNothing(history));
   return alerts > 0 ? 1 : 0;
 }
 

@@ -17,9 +17,10 @@ namespace optrail::tracker {
 struct ChangesCommand {
   CommonOptions common;
   std::string suite, hardware_id, branch;
-  std::string filter;           // RE2 on benchmark names
-  std::string metric = "time";  // RE2, matches whole names
-  double min_effect = .03;      // smaller changes are not shown
+  std::string filter;  // RE2 on benchmark names
+  // RE2, matches whole names. "": time or, of a benchmark without one, all.
+  std::string metric;
+  double min_effect = .03;  // smaller changes are not shown
   bool only_new = false;
   // Run where the exit code is 1, with the rows that made it so on its standard
   // input, as --format=json prints them. That it fails is said and changes

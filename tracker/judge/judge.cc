@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -112,21 +113,20 @@ class Case {
 
   // What differs between the levels on its two sides, if they are known.
   void AddEpoch(int epoch) {
-    const std::vector<double> before =
-        ValuesOf(series_, BeginOf(epoch - 1), BeginOf(epoch));
-    const std::vector<double> after =
-        ValuesOf(series_, BeginOf(epoch), EndOf(epoch));
-    if (before.empty() || after.empty()) return;
-    const auto level = [](const std::vector<double>& values, bool at_end) {
-      const size_t n = std::min<size_t>(values.size(), 2 * kFewestForLevel);
-      return Median(absl::MakeConstSpan(
-          values.data() + (at_end ? values.size() - n : 0), n));
-    };
     ChangePoint point;
-    point.index = BeginOf(epoch);
-    point.earliest = point.latest = point.index;
-    point.level_before = level(before, /*at_end=*/true);
-    point.level_after = level(after, /*at_end=*/false);
+    point.index = point.earliest = point.latest = BeginOf(epoch);
+    // The nearest points on either side.
+    point.begin = point.end = point.index;
+    int before = 0, after = 0;
+    while (point.begin > BeginOf(epoch - 1) && before < 2 * kFewestForLevel) {
+      before += series_.points[--point.begin].value.has_value();
+    }
+    while (point.end < EndOf(epoch) && after < 2 * kFewestForLevel) {
+      after += series_.points[point.end++].value.has_value();
+    }
+    if (before == 0 || after == 0) return;
+    point.level_before = Median(ValuesOf(series_, point.begin, point.index));
+    point.level_after = Median(ValuesOf(series_, point.index, point.end));
     if (point.level_before == 0) return;
     point.relative_change =
         (point.level_after - point.level_before) / std::abs(point.level_before);
@@ -145,6 +145,8 @@ class Case {
       point.index += begin;
       point.earliest += begin;
       point.latest += begin;
+      point.begin += begin;
+      point.end += begin;
       Add(kind, point);
     };
     const size_t first = result_.changes.size();
@@ -298,20 +300,20 @@ class Case {
     if (DecideByAlert()) return;
     const int begin = result_.epoch_begins.back();
     const int known = static_cast<int>(ValuesOf(series_, begin, size()).size());
+    // What too few points are for, and what is not for want of more.
+    const std::string too_few = absl::StrCat(
+        known, " of ", OnlineDetector::kFewestPoints, " points",
+        begin == 0 ? "" : " of a new epoch", "; use gate or bisect");
     if (known < 2) {
       return Say(Verdict::kNoBaseline,
                  begin == 0
-                     ? "the first point"
-                     : absl::StrCat("the first point of a new epoch: ",
+                     ? too_few
+                     : absl::StrCat(too_few, ": ",
                                     series_.epochs[newest.epoch].change));
     }
     if (DecideByChanges(begin)) return;
     if (known < OnlineDetector::kFewestPoints) {
-      return Say(
-          Verdict::kCannotTell,
-          absl::StrCat(known, begin == 0 ? " points" : " points of a new epoch",
-                       " so far; ", OnlineDetector::kFewestPoints,
-                       " are needed"));
+      return Say(Verdict::kCannotTell, too_few);
     }
     if (DecideByCreep()) return;
     if (result_.minimum_detectable_effect > kBlind * options_.min_effect) {
@@ -452,44 +454,9 @@ bool Change::IsAlert() const {
          worse_by > 0 && !undone && opinion.state == ChangeState::kNew;
 }
 
-std::string ChangeText(const Change& change) {
-  const std::string state(ChangeStateName(change.opinion.state));
-  switch (change.kind) {
-    case ChangeKind::kConfirmed:
-      return change.undone && change.opinion.state == ChangeState::kNew
-                 ? "undone"
-                 : state;
-    case ChangeKind::kProvisional:
-      return absl::StrCat("provisional, ", state);
-    case ChangeKind::kReturn:
-      return "return";
-    case ChangeKind::kEpoch:
-      return "new epoch";
-    case ChangeKind::kMachine:
-      return "the machine";
-    case ChangeKind::kCreep:
-      return absl::StrCat("creep, ", state);
-    case ChangeKind::kRenamed:
-      return absl::StrCat("renamed, ", state);
-  }
-  return "unknown";
-}
-
 Judgement JudgeSeries(const Series& series, const TriageBook& book,
                       const JudgeOptions& options) {
   return Case(series, book, options).Take();
-}
-
-absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
-                                             const Series& series, int place) {
-  int begin = 0, end = static_cast<int>(series.points.size());
-  const auto bound = [&](int at) {
-    if (at <= place) begin = std::max(begin, at);
-    if (at > place) end = std::min(end, at);
-  };
-  for (const int epoch : judgement.epoch_begins) bound(epoch);
-  for (const Change& change : judgement.changes) bound(change.change.index);
-  return DifferenceAt(series, begin, place, end);
 }
 
 std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
@@ -505,6 +472,19 @@ std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
     if (!renaming.change) continue;
     AddRenaming(series[renaming.from], series[renaming.to], *renaming.change,
                 book, options, judgements[renaming.to]);
+  }
+  if (options.runs == nullptr) return judgements;
+  const std::vector<bool> missing = FindMissing(series, *options.runs);
+  for (size_t i = 0; i < series.size(); ++i) {
+    if (!missing[i]) continue;
+    Judgement& judgement = judgements[i];
+    judgement.standing = Verdict::kMissing;
+    judgement.why =
+        absl::StrCat("the newest run of its suite lacks it",
+                     judgement.renamed_to.empty()
+                         ? ""
+                         : absl::StrCat("; it may be called ",
+                                        judgement.renamed_to, " now"));
   }
   return judgements;
 }

@@ -27,6 +27,7 @@
 #include "absl/types/optional.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/detect/detect.h"
+#include "tracker/proto/run.pb.h"
 #include "tracker/series/series.h"
 #include "tracker/triage/triage.h"
 
@@ -37,6 +38,9 @@ struct JudgeOptions {
   // A change decides the standing for as many points after it; one for the
   // worse that nobody has answered, for ever.
   int recent_points = 30;
+  // For JudgeAll, those of the series; of runs only what is not their results.
+  // Where given, a series that the newest run of its suite lacks is missing.
+  const std::vector<proto::Run>* runs = nullptr;
 };
 
 enum class ChangeKind {
@@ -73,9 +77,6 @@ struct Change {
   // has answered, and that lasts.
   bool IsAlert() const;
 };
-// "new", "acknowledged", "provisional, new", "undone", "new epoch", ...
-std::string ChangeText(const Change& change);
-
 struct Judgement {
   // Ascending by place.
   std::vector<Change> changes;
@@ -102,11 +103,6 @@ struct Judgement {
   // see in five points; absent if there are too few to know.
   absl::optional<double> minimum_detectable_effect;
 };
-
-// The difference that the points of `series` show at `place`, where the judge
-// has found no change; nullopt where they are too few to tell the noise.
-absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
-                                             const Series& series, int place);
 
 // Points further from their level than this are weighed down.
 inline constexpr double kFarOff = 4;

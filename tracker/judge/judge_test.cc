@@ -7,9 +7,11 @@
 
 #include "absl/strings/str_format.h"
 #include "base/random.h"
+#include "base/statistics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/detect/online.h"
+#include "tracker/judge/evidence.h"
 #include "tracker/series/series.h"
 
 namespace optrail::tracker {
@@ -200,7 +202,7 @@ TEST_F(JudgeTest, WhatCannotBeJudgedIsNeverUnchanged) {
     run.mutable_toolchain()->set_compiler("g++ 13");
   });
   EXPECT_EQ(Judge().standing, Verdict::kCannotTell);
-  EXPECT_THAT(Judge().why, HasSubstr("3 points of a new epoch"));
+  EXPECT_THAT(Judge().why, HasSubstr("3 of 20 points of a new epoch"));
 }
 
 TEST_F(JudgeTest, NoiseThatHidesChangesIsSaid) {
@@ -253,6 +255,120 @@ TEST_F(JudgeTest, HigherMayBeBetter) {
   for (const Judgement& judgement : JudgeAll(series_, book)) {
     EXPECT_EQ(judgement.standing, Verdict::kSlower);
     EXPECT_NEAR(judgement.changes[0].worse_by, .25, .02);
+  }
+}
+
+TEST_F(JudgeTest, TooFewPointsSayHowManyThereAreAndWhatToUse) {
+  Measure(1, 100);
+  EXPECT_EQ(Judge().why, "1 of 20 points; use gate or bisect");
+  Measure(8, 100);
+  EXPECT_EQ(Judge().standing, Verdict::kCannotTell);
+  EXPECT_EQ(Judge().why, "9 of 20 points; use gate or bisect");
+  Measure(3, 100, [](proto::Run& run) {
+    run.mutable_toolchain()->set_compiler("g++ 13");
+  });
+  EXPECT_EQ(Judge().why, "3 of 20 points of a new epoch; use gate or bisect");
+}
+
+TEST_F(JudgeTest, WhatTheNewestRunOfItsSuiteLacksIsMissing) {
+  const auto judge = [&] {
+    series_ = BuildSeries(runs_);
+    JudgeOptions options;
+    options.runs = &runs_;
+    const auto judgements = JudgeAll(series_, TriageBook({}, 0), options);
+    for (size_t i = 0; i < series_.size(); ++i) {
+      if (series_[i].key.benchmark.operator_name() == "BM_x") {
+        return judgements[i].standing;
+      }
+    }
+    return Verdict::kNew;
+  };
+  const auto rename = [](proto::Run& run) {
+    run.mutable_results(0)->mutable_key()->set_operator_name("BM_other");
+  };
+  Measure(30, 100);
+  EXPECT_EQ(judge(), Verdict::kUnchanged);
+  Measure(1, 100, [&](proto::Run& run) {
+    rename(run);
+    run.set_suite("another");
+  });
+  EXPECT_EQ(judge(), Verdict::kUnchanged) << "another suite";
+  // An old commit that is measured today is not the newest.
+  Measure(1, 100, [&](proto::Run& run) {
+    rename(run);
+    run.mutable_commit()->set_id("old");
+    run.mutable_commit()->set_first_parent_position(3);
+  });
+  EXPECT_EQ(judge(), Verdict::kUnchanged);
+  Measure(1, 100, rename);
+  EXPECT_EQ(judge(), Verdict::kMissing);
+}
+
+TEST_F(JudgeTest, TheEvidenceIsOfThePointsThatItNames) {
+  Measure(40, 100);
+  Measure(30, 130);
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  const Change& change = judgement.changes[0];
+  const Evidence evidence = EvidenceOf(change);
+  for (const auto& [level, value] :
+       {std::make_pair(evidence.before, change.change.level_before),
+        std::make_pair(evidence.after, change.change.level_after)}) {
+    std::vector<double> values;
+    std::vector<std::string> run_ids;
+    for (int i = level.begin; i < level.end; ++i) {
+      values.push_back(*series_[0].points[i].value);
+      run_ids.push_back(series_[0].points[i].run_ids[0]);
+    }
+    EXPECT_EQ(Median(values), value);
+    EXPECT_EQ(level.run_ids, run_ids);
+  }
+  EXPECT_EQ(evidence.before.end, 40);
+  EXPECT_EQ(evidence.after.begin, 40);
+  EXPECT_EQ(evidence.good->id(), CommitId(39));
+  EXPECT_EQ(evidence.bad->id(), CommitId(40));
+  EXPECT_EQ(SuspectsText(evidence), CommitId(40).substr(0, 12));
+  EXPECT_EQ(NarrowingCommand(change, evidence), "") << "one suspect";
+  EXPECT_THAT(EvidenceText(change, evidence),
+              AllOf(HasSubstr("BM_x time: +2"), HasSubstr(", slower ("),
+                    HasSubstr(" up to " + CommitId(39).substr(0, 12))));
+}
+
+TEST_F(JudgeTest, SuspectsThatWereNotMeasuredAreNarrowedByACommand) {
+  const auto every_third = [](proto::Run& run) {
+    const int i = run.commit().first_parent_position();
+    run.mutable_commit()->set_first_parent_position(3 * i);
+  };
+  Measure(40, 100, every_third);
+  Measure(30, 130, every_third);
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  const Evidence evidence = EvidenceOf(judgement.changes[0]);
+  EXPECT_EQ(evidence.suspects, 3);
+  EXPECT_THAT(
+      NarrowingCommand(judgement.changes[0], evidence),
+      HasSubstr(absl::StrCat("optrail bisect ", CommitId(39).substr(0, 12), " ",
+                             CommitId(40).substr(0, 12))));
+}
+
+TEST_F(JudgeTest, TheTimeOfABenchmarkIsItsMainMetric) {
+  Measure(3, 100, [](proto::Run& run) {
+    proto::MetricSamples* cpu =
+        run.mutable_results(0)->mutable_measurements(0)->add_metrics();
+    cpu->set_metric("cpu_time");
+    cpu->set_unit("ns");
+    cpu->add_values(90);
+    *run.add_results() = run.results(0);
+    run.mutable_results(1)->mutable_key()->set_operator_name("BM_rate");
+    proto::Measurement* rate = run.mutable_results(1)->mutable_measurements(0);
+    rate->clear_median_ns();
+  });
+  series_ = BuildSeries(runs_);
+  const std::vector<bool> main = MainSeries(series_);
+  for (size_t i = 0; i < series_.size(); ++i) {
+    const bool has_time = series_[i].key.benchmark.operator_name() == "BM_x";
+    EXPECT_EQ(main[i], has_time == (series_[i].key.metric == "time"))
+        << series_[i].text;
   }
 }
 

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
+#include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/commit.h"
 #include "tracker/series/series.h"

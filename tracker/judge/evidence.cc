@@ -1,0 +1,190 @@
+#include "tracker/judge/evidence.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "base/quote.h"
+#include "base/units.h"
+#include "re2/re2.h"
+#include "tracker/judge/beside.h"
+#include "tracker/series/series_key.h"
+#include "tracker/series/value_text.h"
+
+namespace optrail::tracker {
+namespace {
+
+LevelEvidence LevelOf(const Series& series, int begin, int end) {
+  LevelEvidence level;
+  level.begin = begin;
+  level.end = end;
+  for (int i = begin; i < end; ++i) {
+    const Point& point = series.points[i];
+    if (!point.value) continue;
+    ++level.points;
+    level.run_ids.insert(level.run_ids.end(), point.run_ids.begin(),
+                         point.run_ids.end());
+  }
+  std::sort(level.run_ids.begin(), level.run_ids.end());
+  level.run_ids.erase(std::unique(level.run_ids.begin(), level.run_ids.end()),
+                      level.run_ids.end());
+  return level;
+}
+
+std::string LevelText(double value, const Series& series,
+                      const LevelEvidence& level) {
+  return absl::StrCat(
+      FormatValue(value, series.key.unit), " over ", level.points,
+      level.points == 1 ? " point (" : " points (", level.run_ids.size(),
+      level.run_ids.size() == 1 ? " run)" : " runs)");
+}
+
+std::string ShortId(const proto::Commit& commit) {
+  return commit.id().empty() ? "-" : commit.id().substr(0, 12);
+}
+
+}  // namespace
+
+std::string ChangeText(const Change& change) {
+  const std::string state(ChangeStateName(change.opinion.state));
+  switch (change.kind) {
+    case ChangeKind::kConfirmed:
+      return change.undone && change.opinion.state == ChangeState::kNew
+                 ? "undone"
+                 : state;
+    case ChangeKind::kProvisional:
+      return absl::StrCat("provisional, ", state);
+    case ChangeKind::kReturn:
+      return "return";
+    case ChangeKind::kEpoch:
+      return "new epoch";
+    case ChangeKind::kMachine:
+      return "the machine";
+    case ChangeKind::kCreep:
+      return absl::StrCat("creep, ", state);
+    case ChangeKind::kRenamed:
+      return absl::StrCat("renamed, ", state);
+  }
+  return "unknown";
+}
+
+Evidence EvidenceOf(const Change& change) {
+  Evidence evidence;
+  const Series& series = *change.series;
+  const ChangePoint& point = change.change;
+  if (change.kind == ChangeKind::kRenamed) {
+    // The level before is another series'.
+    if (change.before != nullptr) evidence.good = &change.before->commit;
+  } else {
+    // A creep has points between its two levels.
+    evidence.before = LevelOf(
+        series, point.begin,
+        change.kind == ChangeKind::kCreep ? point.earliest : point.index);
+    for (int i = point.earliest - 1; i >= 0 && evidence.good == nullptr; --i) {
+      if (series.points[i].value) evidence.good = &series.points[i].commit;
+    }
+  }
+  evidence.after = LevelOf(series, point.index, point.end);
+  evidence.bad = &series.points[std::max(point.latest, point.index)].commit;
+  if (evidence.good != nullptr && evidence.good->has_first_parent_position() &&
+      evidence.bad->has_first_parent_position()) {
+    evidence.suspects = evidence.bad->first_parent_position() -
+                        evidence.good->first_parent_position();
+  }
+  return evidence;
+}
+
+std::string SuspectsText(const Evidence& evidence) {
+  if (evidence.good == nullptr || evidence.suspects == 1) {
+    return ShortId(*evidence.bad);
+  }
+  return absl::StrCat(ShortId(*evidence.good), "..", ShortId(*evidence.bad));
+}
+
+std::string NarrowingCommand(const Change& change, const Evidence& evidence) {
+  if (evidence.good == nullptr || evidence.good->id().empty() ||
+      evidence.bad->id().empty() || evidence.suspects == 1) {
+    return "";
+  }
+  const SeriesKey& key = change.series->key;
+  std::string command =
+      absl::StrCat("optrail bisect ", ShortId(*evidence.good), " ",
+                   ShortId(*evidence.bad), " --filter=",
+                   QuoteForShell(absl::StrCat(
+                       "^", RE2::QuoteMeta(DisplayName(key.benchmark)), "$")));
+  if (key.metric != "time") {
+    absl::StrAppend(&command, " --metric=", QuoteForShell(key.metric));
+  }
+  return absl::StrCat(command, " --build=... --run=...");
+}
+
+std::string EvidenceText(const Change& change, const Evidence& evidence) {
+  const Series& series = *change.series;
+  const ChangePoint& point = change.change;
+  const bool is_time = series.key.metric == "time";
+  const bool worse = change.worse_by > 0;
+  std::string text =
+      absl::StrCat(DisplayName(series.key.benchmark), " ", series.key.metric,
+                   ": ", FormatChange(point.relative_change),
+                   worse ? (is_time ? ", slower" : ", worse")
+                         : (is_time ? ", faster" : ", better"),
+                   " (", FormatChange(point.relative_change_low), " to ",
+                   FormatChange(point.relative_change_high), "); ");
+  if (evidence.before.points > 0) {
+    absl::StrAppend(&text,
+                    LevelText(point.level_before, series, evidence.before));
+  } else {
+    absl::StrAppend(&text, FormatValue(point.level_before, series.key.unit));
+  }
+  if (change.before != nullptr) {
+    absl::StrAppend(&text, " up to ", ShortId(change.before->commit));
+  }
+  absl::StrAppend(&text, ", ",
+                  LevelText(point.level_after, series, evidence.after),
+                  " since ", ShortId(change.after().commit),
+                  "; suspected: ", SuspectsText(evidence));
+  if (evidence.suspects && *evidence.suspects > 1) {
+    absl::StrAppend(&text, " (", *evidence.suspects, " commits)");
+  }
+  return text;
+}
+
+absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
+                                             const Series& series, int place) {
+  int begin = 0, end = static_cast<int>(series.points.size());
+  const auto bound = [&](int at) {
+    if (at <= place) begin = std::max(begin, at);
+    if (at > place) end = std::min(end, at);
+  };
+  for (const int epoch : judgement.epoch_begins) bound(epoch);
+  for (const Change& change : judgement.changes) bound(change.change.index);
+  return DifferenceAt(series, begin, place, end);
+}
+
+std::vector<bool> MainSeries(const std::vector<Series>& series) {
+  using Benchmark = std::tuple<std::string, std::string, std::string>;
+  const auto benchmark_of = [](const SeriesKey& key) {
+    return Benchmark(DisplayName(key.benchmark), key.hardware_id, key.branch);
+  };
+  // Every result has a time, measured or not.
+  std::set<Benchmark> timed, otherwise;
+  for (const Series& one : series) {
+    const bool has_value =
+        std::any_of(one.points.begin(), one.points.end(),
+                    [](const Point& point) { return point.value.has_value(); });
+    if (!has_value) continue;
+    (one.key.metric == "time" ? timed : otherwise)
+        .insert(benchmark_of(one.key));
+  }
+  std::vector<bool> main;
+  for (const Series& one : series) {
+    const Benchmark benchmark = benchmark_of(one.key);
+    const bool by_time =
+        timed.count(benchmark) > 0 || otherwise.count(benchmark) == 0;
+    main.push_back((one.key.metric == "time") == by_time);
+  }
+  return main;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,68 @@
+#ifndef OPTRAIL_TRACKER_JUDGE_EVIDENCE_H_
+#define OPTRAIL_TRACKER_JUDGE_EVIDENCE_H_
+
+// What a change of a series rests on, for every place that reports it: the two
+// levels and the points behind them, the suspected commits, and the command
+// that narrows them.
+//
+//   const Evidence evidence = EvidenceOf(change);
+//   out << EvidenceText(change, evidence);
+//
+// prints
+//
+//   BM_Sort time: 30.1% slower (28.9% to 31.3%); 2.10 us over 40 points (44
+//   runs) up to 1a2b3c4d5e6f, 2.73 us over 5 points (5 runs) since
+//   5e6f7a8b9c0d; suspects: the 3 commits after 1a2b3c4d5e6f up to 5e6f7a8b9c0d
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "tracker/judge/judge.h"
+#include "tracker/series/series.h"
+
+namespace optrail::tracker {
+
+// One of the two levels: exactly the points that it was taken from.
+struct LevelEvidence {
+  int begin = 0, end = 0;  // places of the series, `end` not included
+  int points = 0;          // of them with a value
+  std::vector<std::string> run_ids;
+};
+
+struct Evidence {
+  LevelEvidence before, after;
+  // The suspects are the commits after `good` up to `bad`; null where no point
+  // before was measured.
+  const proto::Commit* good = nullptr;
+  const proto::Commit* bad = nullptr;
+  // How many commits that is along first parents; absent where unknown.
+  absl::optional<int64_t> suspects;
+};
+
+// "new", "acknowledged", "provisional, new", "undone", "new epoch", ...
+std::string ChangeText(const Change& change);
+
+Evidence EvidenceOf(const Change& change);
+
+// "1a2b3c4d5e6f..5e6f7a8b9c0d"; "5e6f7a8b9c0d" where that is the only suspect.
+std::string SuspectsText(const Evidence& evidence);
+// "optrail bisect GOOD BAD --filter=... "; "" where there is nothing to narrow.
+std::string NarrowingCommand(const Change& change, const Evidence& evidence);
+// A sentence without the command.
+std::string EvidenceText(const Change& change, const Evidence& evidence);
+
+// The difference that the points of `series` show at `place`, where the judge
+// has found no change; nullopt where they are too few to tell the noise.
+absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
+                                             const Series& series, int place);
+
+// By series: whether it is what its benchmark is judged by unless somebody asks
+// for more: its time or, of a benchmark without one, every metric. Counts of
+// verdicts are over these, since cpu_time beside time counts everything twice.
+std::vector<bool> MainSeries(const std::vector<Series>& series);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_JUDGE_EVIDENCE_H_
