@@ -3,20 +3,13 @@
 
 // The faults that only several sessions together show. Part of findings.h.
 
-#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
-#include "tuning/space/space.h"
+#include "tracker/convergence/tuner_findings.h"
 
 namespace optrail::tracker {
-
-struct SessionWithSpace {
-  const SessionAnalysis* session;
-  std::unique_ptr<tuning::BoundSpace> space;  // may be null
-};
 
 // `sessions` in time order.
 std::vector<Finding> FindHistoryFaults(

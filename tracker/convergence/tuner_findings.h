@@ -1,0 +1,59 @@
+#ifndef OPTRAIL_TRACKER_CONVERGENCE_TUNER_FINDINGS_H_
+#define OPTRAIL_TRACKER_CONVERGENCE_TUNER_FINDINGS_H_
+
+// The faults of the tuner itself, which several tasks show together, and what
+// findings over several sessions share. Part of findings.h.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "tracker/convergence/convergence.h"
+#include "tracker/convergence/findings.h"
+#include "tuning/space/space.h"
+
+namespace optrail::tracker {
+
+struct SessionWithSpace {
+  const SessionAnalysis* session;
+  std::unique_ptr<tuning::BoundSpace> space;  // may be null
+};
+
+using Sessions = std::vector<const SessionWithSpace*>;
+
+// How slow the winner is: beside the default verified in the same session,
+// which cancels the machine, and by itself, which a better default does not
+// change. Logarithms; a session is worse than another only if both are.
+struct Quality {
+  double beside_default = 0;
+  double raw = 0;
+};
+
+absl::optional<Quality> QualityOf(const SessionAnalysis& session);
+// By how much `a` is worse than `b`, in logarithms.
+double Worse(const Quality& a, const Quality& b);
+
+// The logarithm of the trials to 95% of the best.
+absl::optional<double> Effort(const SessionAnalysis& session);
+
+std::string ShortCommit(const proto::Commit& commit);
+
+// A session that measures in another way than those before it is compared all
+// the same, and that is part of the evidence.
+void AddSettingsEvidence(const proto::Session& before,
+                         const proto::Session& after, Finding& finding);
+
+// Those of one hardware, in time order. Returns the first session that the
+// finding is about, by its place; sessions.size() if there is none.
+size_t FindWorseTuner(const Sessions& sessions, const FindingOptions& options,
+                      std::vector<Finding>& findings);
+
+void FindWorseHardware(const std::map<std::string, Sessions>& by_hardware,
+                       const FindingOptions& options,
+                       std::vector<Finding>& findings);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_CONVERGENCE_TUNER_FINDINGS_H_
