@@ -95,7 +95,7 @@ absl::Status ParseRow(const std::vector<absl::string_view>& fields,
     return layout.place[column] < 0 ? absl::string_view()
                                     : fields[layout.place[column]];
   };
-  constexpr int64_t kAny = std::numeric_limits<int64_t>::min() / 2;
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::min();
   MemoryBuffer buffer;
   buffer.id = std::string(field(kId));
   OPTRAIL_ASSIGN_OR_RETURN(buffer.lower,

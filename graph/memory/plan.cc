@@ -38,6 +38,11 @@ absl::Status CheckBuffer(const MemoryBuffer& buffer, int64_t alignment) {
     return BufferError(buffer, "lower", buffer.lower,
                        absl::StrCat("less than its upper ", buffer.upper));
   }
+  // Their difference must not overflow.
+  for (const int64_t time : {buffer.lower, buffer.upper}) {
+    if (time >= -kMostBytes && time <= kMostBytes) continue;
+    return BufferError(buffer, "time", time, "-2^60 to 2^60");
+  }
   if (buffer.size_bytes < 0 || buffer.size_bytes > kMostBytes) {
     return BufferError(buffer, "size", buffer.size_bytes,
                        absl::StrCat("0 to ", kMostBytes));

@@ -11,9 +11,10 @@
 //   Use(plan.arena_bytes, plan.offsets[0]);
 //
 // Times are positions in a schedule and have no unit; sizes and offsets are
-// bytes. Plan is deterministic for a seed where the time limit does not end it,
-// keeps no state and may be called from several threads at once. It checks its
-// own result with CheckPlan before it returns it.
+// bytes. Plan keeps no state and may be called from several threads at once. It
+// checks its own result with CheckPlan before it returns it. The same input and
+// seed give the same plan where first fit finds it, or branch and bound within
+// a capacity; the other searches share out processor time.
 //
 // The problem is dynamic storage allocation, which is strongly NP-hard. Plan
 // tries, in this order, and stops at a placement that is known to be minimal:

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <limits>
 #include <string>
 
 #include "base/random.h"
@@ -131,6 +131,8 @@ TEST(PlanTest, NamesTheBufferThatIsWrong) {
             "buffer \"a\": lower 2, expected less than its upper 2");
   EXPECT_EQ(ErrorOf({Named("a", 0, 2, -1)}),
             "buffer \"a\": size -1, expected 0 to 1152921504606846976");
+  EXPECT_EQ(ErrorOf({Named("a", 0, std::numeric_limits<int64_t>::max(), 1)}),
+            "buffer \"a\": time 9223372036854775807, expected -2^60 to 2^60");
   const int64_t large = int64_t{1} << 60;
   EXPECT_EQ(ErrorOf({Named("a", 0, 2, large), Named("b", 0, 2, large)}),
             "buffer \"b\": the sizes up to it add up to more than 2^60 bytes, "
