@@ -1,0 +1,336 @@
+// The gate judged what was asked, or exits with 3; and one pair of sides has
+// one verdict.
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "cli/evaluation/agreement/invariants.h"
+
+namespace optrail::agreement {
+namespace {
+
+constexpr char kMachine[] = "amd-epyc-zen4-2c";
+
+// The gate of a commit on the first machine. Asking with --hardware is what a
+// history of two machines needs.
+Answer AskGate(Examination& of, const std::string& commit) {
+  return of.bench().AskJson({"gate", absl::StrCat("--candidate=", commit),
+                             absl::StrCat("--hardware=", kMachine)});
+}
+
+void TheGateJudgesWhatWasAsked(Examination& of, Findings& found) {
+  for (const std::string& commit : {of.NewestCommit(), of.SomeCommit()}) {
+    const Answer answer = AskGate(of, commit);
+    const Json gate = answer.Parsed();
+    std::set<std::string> suites, wanted;
+    for (const Json& run : At(gate, "candidate_runs")) {
+      found.Expect(TextOf(run, "commit") == commit,
+                   absl::StrCat("asked about ", commit, ", judged ",
+                                TextOf(run, "commit")));
+      found.Expect(TextOf(run, "hardware") == kMachine,
+                   absl::StrCat("asked about ", kMachine, ", judged ",
+                                TextOf(run, "hardware")));
+      suites.insert(TextOf(run, "suite"));
+    }
+    for (const proto::Run& run : of.history().runs) {
+      if (run.commit().id() == commit && run.hardware().id() == kMachine &&
+          !run.commit().dirty()) {
+        wanted.insert(run.suite());
+      }
+    }
+    const bool all = std::includes(suites.begin(), suites.end(), wanted.begin(),
+                                   wanted.end());
+    found.Expect(all || answer.exit_code != 0,
+                 absl::StrCat("green with ", suites.size(), " of ",
+                              wanted.size(), " suites"));
+    found.Expect(gate.is_null()
+                     ? answer.exit_code >= 2
+                     : NumberOf(gate, "exit_code") == answer.exit_code,
+                 "the JSON has another exit code than the process");
+  }
+}
+
+// Whether a run may be evidence for the baseline of `candidate`.
+bool MayBeBaseline(const proto::Run& run, const proto::Run& candidate) {
+  return run.hardware().id() == candidate.hardware().id() &&
+         run.suite() == candidate.suite() && !run.commit().dirty();
+}
+
+void CheckBaseline(Examination& of, const Json& row, Findings& found) {
+  const Json side = At(row, "baseline");
+  const std::string where =
+      absl::StrCat(TextOf(row, "name"), " ", TextOf(row, "metric"));
+  int processes = 0;
+  double least = HUGE_VAL, most = 0;
+  double at_commit = std::nan("");  // of the last run of the commit it names
+  std::set<std::string> commits;
+  for (const Json& id : At(side, "run_ids")) {
+    const proto::Run* run = of.FindRun(id.get<std::string>());
+    if (run == nullptr) {
+      found.Expect(false, absl::StrCat(where, ": no such run ", id.dump()));
+      continue;
+    }
+    commits.insert(run->commit().id());
+    const auto reading = of.ReadingOf(*run, TextOf(row, "name"));
+    if (!reading) continue;
+    processes += reading->processes;
+    if (run->commit().id() == TextOf(side, "commit")) {
+      at_commit = reading->median;
+    }
+    least = std::min(least, reading->median);
+    most = std::max(most, reading->median);
+  }
+  if (commits.empty()) return;
+  found.Expect(commits.count(TextOf(side, "commit")) > 0,
+               absl::StrCat(where, ": commit ", TextOf(side, "commit"),
+                            " is of no run that is named"));
+  if (TextOf(row, "metric") != "time") return;
+  found.Expect(NumberOf(side, "processes") == processes,
+               absl::StrCat(where, ": counts ", NumberOf(side, "processes"),
+                            " processes, the named runs have ", processes));
+  const double value = NumberOf(side, "value");
+  // The level may be read by the fastest samples, which are a little below.
+  found.Expect(std::isnan(value) || processes == 0 ||
+                   (value > .9 * least && value < 1.02 * most),
+               absl::StrCat(where, ": a value of ", value,
+                            ", the named runs took ", least, " to ", most));
+  found.Expect(
+      !of.history().is_calm || std::isnan(at_commit) || std::isnan(value) ||
+          IsNear(value, at_commit, .05),
+      absl::StrCat(where, ": a value of ", value, " at commit ",
+                   TextOf(side, "commit"), ", which took ", at_commit));
+}
+
+void TheEvidenceIsOfTheRunsThatAreNamed(Examination& of, Findings& found) {
+  const std::string commit = of.NewestCommit();
+  const Json gate = AskGate(of, commit).Parsed();
+  if (!gate.is_object()) return;
+  std::vector<const proto::Run*> candidates;
+  for (const Json& run : At(gate, "candidate_runs")) {
+    candidates.push_back(of.FindRun(TextOf(run, "run_id")));
+    if (candidates.back() == nullptr) {
+      return found.Expect(false, "an unknown candidate run");
+    }
+  }
+  for (const Json& baseline : At(gate, "baselines")) {
+    for (const Json& info : At(baseline, "runs")) {
+      const proto::Run* run = of.FindRun(TextOf(info, "run_id"));
+      const bool fits = run != nullptr &&
+                        std::any_of(candidates.begin(), candidates.end(),
+                                    [&](const proto::Run* candidate) {
+                                      return MayBeBaseline(*run, *candidate);
+                                    });
+      found.Expect(fits, absl::StrCat(TextOf(info, "run_id"),
+                                      " is no baseline of the candidate"));
+      if (!fits || !run->commit().has_first_parent_position()) continue;
+      found.Expect(
+          run->commit().branch() != candidates.front()->commit().branch() ||
+              run->commit().first_parent_position() <=
+                  candidates.front()->commit().first_parent_position(),
+          absl::StrCat(TextOf(info, "run_id"), " is later than the candidate"));
+    }
+  }
+  for (const Json& row : At(gate, "rows")) CheckBaseline(of, row, found);
+}
+
+void TheGatesExitCodeIsThatOfItsRows(Examination& of, Findings& found) {
+  const Answer answer = AskGate(of, of.NewestCommit());
+  const Json gate = answer.Parsed();
+  if (!gate.is_object()) return;
+  int fails = 0;
+  std::set<std::string> notes;
+  for (const Json& row : At(gate, "rows")) {
+    const std::string verdict = TextOf(row, "verdict");
+    if (TextOf(row, "action") == "FAIL" && verdict != "can't tell") ++fails;
+    found.Expect(answer.exit_code != 0 || TextOf(row, "action") != "FAIL",
+                 absl::StrCat("green, and ", TextOf(row, "name"), " is ",
+                              verdict, " and FAIL"));
+  }
+  found.Expect((answer.exit_code == 1) == (fails > 0),
+               absl::StrCat("exit code ", answer.exit_code, " with ", fails,
+                            " rows that fail"));
+  for (const Json& note : At(gate, "notes")) {
+    found.Expect(notes.insert(note.get<std::string>()).second,
+                 absl::StrCat("said twice: ", note.get<std::string>()));
+  }
+  const Answer text =
+      of.bench().Ask({"gate", absl::StrCat("--candidate=", of.NewestCommit()),
+                      absl::StrCat("--hardware=", kMachine)});
+  found.Expect(text.exit_code == answer.exit_code,
+               "text and JSON exit with other codes");
+}
+
+// Two runs of one suite on one machine, the earlier first; empty if there are
+// none.
+std::vector<const proto::Run*> DrawPair(Examination& of) {
+  std::vector<const proto::Run*> runs;
+  for (const proto::Run& run : of.history().runs) {
+    if (run.hardware().id() == kMachine && run.suite() == "first" &&
+        run.commit().branch() == "main" && !run.commit().dirty() &&
+        run.results_size() > 0) {
+      runs.push_back(&run);
+    }
+  }
+  if (runs.size() < 2) return {};
+  // Mostly the last two, which may be paired.
+  const size_t last = runs.size() - 1;
+  size_t a = last - 1, b = last;
+  if (of.rng().UniformInt(2) == 0) {
+    b = 1 + of.rng().UniformInt(static_cast<int64_t>(last));
+    a = of.rng().UniformInt(static_cast<int64_t>(b));
+  }
+  return {runs[a], runs[b]};
+}
+
+void CheckRow(const Json& row, Findings& found) {
+  const std::string verdict = TextOf(row, "verdict");
+  const std::string name = TextOf(row, "benchmark");
+  const double ratio = NumberOf(row, "ratio");
+  if (std::isnan(ratio)) return;
+  if (verdict == "unchanged") {
+    const double detectable = NumberOf(row, "detectable");
+    found.Expect(!(detectable > .15),
+                 absl::StrCat(name,
+                              " is unchanged, and the smallest change "
+                              "that would be found is ",
+                              detectable));
+    found.Expect(ratio < 1.05,
+                 absl::StrCat(name, " is unchanged at a ratio of ", ratio));
+  }
+  found.Expect(verdict != "slower" || ratio > 1,
+               absl::StrCat(name, " is slower at a ratio of ", ratio));
+  found.Expect(verdict != "faster" || ratio < 1,
+               absl::StrCat(name, " is faster at a ratio of ", ratio));
+}
+
+void OnePairHasOneVerdict(Examination& of, Findings& found) {
+  const auto pair = DrawPair(of);
+  if (pair.empty()) return;
+  const std::string a = pair[0]->run_id(), b = pair[1]->run_id();
+  const Answer answer = of.bench().AskJson({"compare", a, b});
+  const Json compare = answer.Parsed();
+  const Json back = of.bench().AskJson({"compare", b, a}).Parsed();
+  const Answer gate_answer =
+      of.bench().AskJson({"gate", absl::StrCat("--candidate=", b),
+                          absl::StrCat("--baseline=run:", a)});
+  const Json gate = gate_answer.Parsed();
+  if (!compare.is_array()) {
+    return found.Expect(answer.exit_code == 2 || answer.exit_code == 3,
+                        "compare has no JSON");
+  }
+  for (const Json& row : compare) {
+    CheckRow(row, found);
+    const std::string name = TextOf(row, "benchmark");
+    const std::string verdict = TextOf(row, "verdict");
+    const std::string reverse =
+        TextOf(RowWith(back, "benchmark", name), "verdict");
+    found.Expect(
+        !(verdict == "slower" && reverse == "slower") &&
+            !(verdict == "faster" && reverse == "faster"),
+        absl::StrCat(a, " ", b, " ", name, " is ", verdict, " both ways"));
+    // The gate needs three processes where compare needs two.
+    if (pair[0]->results_size() == 0 || !gate.is_object()) continue;
+    const auto readings = {of.ReadingOf(*pair[0], name),
+                           of.ReadingOf(*pair[1], name)};
+    const bool enough =
+        std::all_of(readings.begin(), readings.end(), [](const auto& reading) {
+          return reading.has_value() && reading->processes >= 3;
+        });
+    const Json judged = RowWith(At(gate, "rows"), "name", name);
+    if (!enough || judged.is_null()) continue;
+    found.Expect(TextOf(judged, "verdict") == verdict,
+                 absl::StrCat(a, " ", b, " ", name, ": compare says ", verdict,
+                              ", the gate ", TextOf(judged, "verdict")));
+    const double ratio = NumberOf(At(judged, "ratio"), "ratio");
+    found.Expect(IsNear(ratio, NumberOf(row, "ratio"), 1e-6),
+                 absl::StrCat(a, " ", b, " ", name, ": compare has the ratio ",
+                              NumberOf(row, "ratio"), ", the gate ", ratio));
+  }
+}
+
+void CompareAndShowHaveOneValue(Examination& of, Findings& found) {
+  const auto pair = DrawPair(of);
+  if (pair.empty()) return;
+  const Json compare =
+      of.bench()
+          .AskJson({"compare", pair[0]->run_id(), pair[1]->run_id()})
+          .Parsed();
+  std::map<std::string, double> shown;  // by benchmark
+  for (const Json& row :
+       of.bench().AskJson({"show", pair[1]->run_id()}).Parsed()) {
+    if (TextOf(row, "metric") == "time") {
+      shown[TextOf(row, "benchmark")] = NumberOf(row, "value");
+    }
+  }
+  for (const Json& row : compare) {
+    const std::string name = TextOf(row, "benchmark");
+    if (shown.count(name) == 0) continue;
+    const double value = NumberOf(row, "candidate");
+    const double expected = shown[name];
+    if (std::isnan(value) || std::isnan(expected)) continue;
+    found.Expect(IsNear(value, expected, .003),
+                 absl::StrCat(pair[1]->run_id(), " ", name, ": compare prints ",
+                              value, ", show ", expected));
+  }
+}
+
+void AGreenGateHidesNoPlantedSlowDown(Examination& of, Findings& found) {
+  const MadeHistory& history = of.history();
+  if (!history.is_calm) return;
+  const std::string commit = of.NewestCommit();
+  const Answer answer = AskGate(of, commit);
+  if (answer.exit_code != 0) return;
+  int last = 0;
+  for (const proto::Run& run : history.runs) {
+    if (run.commit().id() == commit &&
+        run.commit().has_first_parent_position()) {
+      last = static_cast<int>(run.commit().first_parent_position());
+    }
+  }
+  for (const PlantedStep& step : history.steps) {
+    if (step.at != last || last < 2) continue;
+    double factor = 1;
+    for (const PlantedStep& other : history.steps) {
+      if (other.benchmark == step.benchmark && other.at == last) {
+        factor *= other.factor;
+      }
+    }
+    found.Expect(factor < 1.08, absl::StrCat("green, and ", step.benchmark,
+                                             " takes x", factor));
+  }
+}
+
+}  // namespace
+
+std::vector<Invariant> GateInvariants() {
+  return {
+      {"the_gate_judges_what_was_asked",
+       "candidate runs are of the commit and hardware that were asked about, "
+       "with all suites, or the exit code is 3",
+       TheGateJudgesWhatWasAsked,
+       "--hardware is ignored and one suite alone is judged"},
+      {"evidence_is_of_the_runs_that_are_named",
+       "processes, commit and value of a baseline are those of its run ids",
+       TheEvidenceIsOfTheRunsThatAreNamed,
+       "a baseline is named by a commit whose runs were left out"},
+      {"the_exit_code_of_the_gate_is_of_its_rows",
+       "exit code 1 exactly if a row fails; no note is printed twice",
+       TheGatesExitCodeIsThatOfItsRows, "notes are printed twice"},
+      {"one_pair_has_one_verdict",
+       "compare and gate give two runs one verdict and ratio, and no pair is "
+       "slower both ways",
+       OnePairHasOneVerdict,
+       "gate and compare learn the noise from other runs"},
+      {"one_run_has_one_value", "compare and show print one value of one run",
+       CompareAndShowHaveOneValue},
+      {"green_hides_no_planted_slow_down",
+       "in a calm history no gate is green at a commit that planted 8% and "
+       "more",
+       AGreenGateHidesNoPlantedSlowDown, "one suite alone is judged"},
+  };
+}
+
+}  // namespace optrail::agreement

@@ -1,0 +1,238 @@
+// What is said of a change: changes, the answers of people to it, the report
+// and the gate say the same.
+
+#include <cmath>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "cli/evaluation/agreement/cases.h"
+
+namespace optrail::agreement {
+namespace {
+
+void ThePageCountsWhatChangesCounts(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 60, 58, [](RunSpec& spec, int position) {
+    spec.has_rate = true;
+    if (position >= 40) spec.benchmarks = Slower(spec.benchmarks, 0, 1.2);
+    if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.1);
+  });
+  const Json report = ReportOf(bench);
+  if (!report.is_object()) return found.Expect(false, "no report");
+  std::set<std::string> alerts;
+  for (const Json& row : bench.AskJson({"changes"}).Parsed()) {
+    if (TextOf(row, "state") == "new") alerts.insert(TextOf(row, "series"));
+  }
+  found.Expect(alerts.size() == 2, "changes does not know both steps");
+  const double slower = NumberOf(At(report, "verdicts"), "slower");
+  found.Expect(slower == alerts.size(),
+               absl::StrCat("the JSON says ", slower, " slower, changes ",
+                            alerts.size()));
+  const Answer markdown =
+      bench.Ask({"report", "--report_format=markdown", "--out=-"});
+  found.Expect(markdown.Says(absl::StrCat(alerts.size(), " slower")),
+               absl::StrCat("the page counts other series than changes: ",
+                            markdown.out.substr(0, 700)));
+}
+
+void TheReportStatesEachChangeAsChangesDoes(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 60, 59, [](RunSpec& spec, int position) {
+    if (position >= 40) spec.benchmarks = Slower(spec.benchmarks, 0, 1.2);
+    if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, .8);
+  });
+  bench.Ask({"ack", "BM_0", MadeCommit(40), "--reason=known"});
+  const Json report = ReportOf(bench);
+  for (const Json& row :
+       bench.AskJson({"changes", "--min_effect=0"}).Parsed()) {
+    const std::string name = TextOf(row, "benchmark");
+    const Json series = ReportSeries(report, name);
+    bool there = false;
+    for (const Json& change : At(series, "change_points")) {
+      there = there ||
+              (IsNear(NumberOf(change, "relative_change"),
+                      NumberOf(row, "relative_change")) &&
+               absl::StartsWith(TextOf(change, "state"), TextOf(row, "state")));
+    }
+    found.Expect(
+        there, absl::StrCat(name, ": the report lacks '", TextOf(row, "state"),
+                            "' of ", NumberOf(row, "relative_change")));
+  }
+  found.Expect(TextOf(ReportSeries(report, "BM_0"), "verdict") != "slower",
+               "the report calls slower what is acknowledged");
+}
+
+void AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit(Workbench& bench,
+                                                        Findings& found) {
+  for (const int next : {31, 32}) {
+    bench.Delete(".optrail");
+    const ChangeOfRun slower = [&](RunSpec& spec, int position) {
+      if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.1);
+      if (position >= next) spec.benchmarks = Slower(spec.benchmarks, 1, 1.3);
+    };
+    // What the ack speaks of is seen first.
+    RecordSeries(bench, 60, 60, [](RunSpec& spec, int position) {
+      if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.1);
+    });
+    const Answer ack =
+        bench.Ask({"ack", "BM_1", MadeCommit(30), "--reason=the new format"});
+    found.ExpectExit(ack, 0);
+    bench.Delete(".optrail/history/runs");
+    bench.Delete(".optrail/history/index.sqlite");
+    RecordSeries(bench, 60, 60, slower);
+    const Answer changes = bench.AskJson({"changes"});
+    found.ExpectExit(changes, 1);
+  }
+}
+
+void AnExpectationCoversItsSizeAlone(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 60, 61, [](RunSpec& spec, int position) {
+    if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.04);
+    if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 2, 1.2);
+  });
+  bench.Ask(
+      {"expect", "BM_.*", MadeCommit(30), "--reason=checks", "--effect=+5%"});
+  const Answer changes = bench.AskJson({"changes"});
+  found.ExpectExit(changes, 1);
+  found.Expect(TextOf(ChangeAt(changes.Parsed(), "BM_1", MadeCommit(30)),
+                      "state") == "expected",
+               "+4% is not covered by +5%");
+  found.Expect(TextOf(ChangeAt(changes.Parsed(), "BM_2", MadeCommit(30)),
+                      "state") == "new",
+               "+20% is covered by +5%");
+}
+
+void AMutedSeriesIsMutedOnThePageToo(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 60, 62, [](RunSpec& spec, int position) {
+    if (position >= 40) spec.benchmarks = Slower(spec.benchmarks, 1, 1.2);
+  });
+  found.ExpectExit(bench.Ask({"mute", "BM_1", "--until=2099-12-31",
+                              "--reason=waits for the new machine"}),
+                   0);
+  found.ExpectExit(bench.Ask({"changes"}), 0);
+  found.Expect(
+      TextOf(ReportSeries(ReportOf(bench), "BM_1"), "verdict") != "slower",
+      "the report calls slower what is muted");
+}
+
+void AMissingBenchmarkIsMissingEverywhere(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 30, 63, [](RunSpec& spec, int position) {
+    if (position == 30) spec.benchmarks.pop_back();
+  });
+  const Answer gate = bench.AskJson({"gate", "--candidate=latest"});
+  found.ExpectExit(gate, 1);
+  found.Expect(TextOf(RowWith(At(gate.Parsed(), "rows"), "name", "BM_2"),
+                      "verdict") == "missing",
+               "the gate does not call it missing");
+  found.Expect(
+      TextOf(ReportSeries(ReportOf(bench), "BM_2"), "verdict") == "missing",
+      absl::StrCat("the report calls it ",
+                   TextOf(ReportSeries(ReportOf(bench), "BM_2"), "verdict")));
+}
+
+void AFailingBenchmarkFailsEverywhere(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 30, 64, [](RunSpec& spec, int position) {
+    if (position == 30) spec.benchmarks[1].outcome = proto::CRASHED;
+  });
+  const Answer gate = bench.AskJson({"gate", "--candidate=latest"});
+  found.ExpectExit(gate, 1);
+  found.Expect(TextOf(RowWith(At(gate.Parsed(), "rows"), "name", "BM_1"),
+                      "verdict") == "crashed",
+               "the gate does not call it crashed");
+  const std::string page =
+      TextOf(ReportSeries(ReportOf(bench), "BM_1"), "verdict");
+  found.Expect(page == "failed" || page == "crashed",
+               "the report calls it " + page);
+  const Json shown =
+      RowWith(bench.AskJson({"show", "latest"}).Parsed(), "benchmark", "BM_1");
+  found.Expect(absl::StrContains(TextOf(shown, "outcome"), "CRASHED"),
+               "show calls it " + TextOf(shown, "outcome"));
+}
+
+void ANewCompilerIsAnEpochEverywhere(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 30, 66, [](RunSpec& spec, int position) {
+    if (position < 30) return;
+    spec.compiler = "g++ 13.1.0";
+    spec.benchmarks = Slower(spec.benchmarks, -1, 1.2);
+  });
+  found.ExpectExit(bench.Ask({"gate", "--candidate=latest"}), 3);
+  found.ExpectExit(bench.Ask({"changes"}), 0);
+  const Json series = ReportSeries(ReportOf(bench), "BM_0");
+  found.Expect(At(series, "epochs").size() == 1, "the report has no epoch");
+  found.Expect(TextOf(series, "verdict") != "slower",
+               "the report calls a new compiler slower");
+}
+
+void ARenamedBenchmarkIsRenamedEverywhere(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 50, 67, [](RunSpec& spec, int position) {
+    for (MadeBenchmark& benchmark : spec.benchmarks) {
+      benchmark.name = absl::StrCat("BM_Sort_large/", benchmark.name);
+    }
+    if (position < 30) return;
+    spec.benchmarks[1].name += "_v2";
+    spec.benchmarks[1].level_ns *= 1.3;
+  });
+  const Answer changes = bench.AskJson({"changes"});
+  const std::string name = "BM_Sort_large/BM_1_v2";
+  const Json row = RowWith(changes.Parsed(), "benchmark", name);
+  const std::string page =
+      TextOf(ReportSeries(ReportOf(bench), name), "verdict");
+  found.Expect((changes.exit_code == 1) == (page == "slower"),
+               absl::StrCat("changes exits with ", changes.exit_code,
+                            ", the report says ", page));
+}
+
+void ChangesSaysHowManyPointsItLacks(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 9, 68, [](RunSpec&, int) {});
+  const Answer changes = bench.Ask({"changes"});
+  found.Expect(changes.Says("9 of 20"),
+               absl::StrCat("the points that are there and needed are not "
+                            "printed: ",
+                            changes.out, changes.err));
+}
+
+// What the gate says about a change of its baseline is what changes says.
+void TheGatesNoteOfAChangeIsThatOfChanges(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 60, 69, [](RunSpec& spec, int position) {
+    if (position >= 40) spec.benchmarks = Slower(spec.benchmarks, 1, 1.25);
+  });
+  const Json changes = bench.AskJson({"changes"}).Parsed();
+  const Json gate = bench.AskJson({"gate", "--candidate=latest"}).Parsed();
+  if (!gate.is_object()) return found.Expect(false, "no JSON");
+  bool said = false;
+  for (const Json& note : At(gate, "notes")) {
+    const std::string text = note.get<std::string>();
+    if (!absl::StrContains(text, "BM_1")) continue;
+    for (const Json& row : changes) {
+      said = said || absl::StrContains(text, TextOf(row, "first_commit_after"));
+    }
+  }
+  found.Expect(said || NumberOf(gate, "exit_code") == 1,
+               absl::StrCat("the unanswered change is not said: ",
+                            At(gate, "notes").dump()));
+}
+
+}  // namespace
+
+std::vector<Case> PageCases() {
+  return {
+      {"ThePageCountsWhatChangesCounts", ThePageCountsWhatChangesCounts,
+       "the page counts every metric and does not say so"},
+      {"TheReportStatesEachChangeAsChangesDoes",
+       TheReportStatesEachChangeAsChangesDoes},
+      {"AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit",
+       AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit},
+      {"AnExpectationCoversItsSizeAlone", AnExpectationCoversItsSizeAlone},
+      {"AMutedSeriesIsMutedOnThePageToo", AMutedSeriesIsMutedOnThePageToo},
+      {"AMissingBenchmarkIsMissingEverywhere",
+       AMissingBenchmarkIsMissingEverywhere},
+      {"AFailingBenchmarkFailsEverywhere", AFailingBenchmarkFailsEverywhere},
+      {"ANewCompilerIsAnEpochEverywhere", ANewCompilerIsAnEpochEverywhere},
+      {"ARenamedBenchmarkIsRenamedEverywhere",
+       ARenamedBenchmarkIsRenamedEverywhere},
+      {"ChangesSaysHowManyPointsItLacks", ChangesSaysHowManyPointsItLacks,
+       "the points that are there and needed are not printed"},
+      {"TheGatesNoteOfAChangeIsThatOfChanges",
+       TheGatesNoteOfAChangeIsThatOfChanges},
+  };
+}
+
+}  // namespace optrail::agreement

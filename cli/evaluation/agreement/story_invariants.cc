@@ -1,0 +1,212 @@
+// The report says what `changes` says, and so does `detect` on an export.
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "cli/evaluation/agreement/invariants.h"
+
+namespace optrail::agreement {
+namespace {
+
+// "new +0.123456" for each change of the code, by series.
+using Story = std::map<std::string, std::multiset<std::string>>;
+
+std::string Told(const std::string& state, double change) {
+  return absl::StrFormat("%s %+.6f", state.substr(0, state.find(':')), change);
+}
+
+void TheReportSaysWhatChangesSays(Examination& of, Findings& found) {
+  Story changes, report;
+  for (const Json& row : of.Changes()) {
+    const std::string state = TextOf(row, "state");
+    if (state == "new epoch") continue;  // the report's epochs
+    changes[TextOf(row, "series")].insert(
+        Told(state, NumberOf(row, "relative_change")));
+  }
+  for (const Json& series : At(of.Report(), "series")) {
+    for (const Json& change : At(series, "change_points")) {
+      report[SeriesText(series)].insert(
+          Told(TextOf(change, "state"), NumberOf(change, "relative_change")));
+    }
+  }
+  for (const auto& [text, told] : changes) {
+    found.Expect(
+        report[text] == told,
+        absl::StrCat(text, ": changes tells ", told.size(), " changes, first ",
+                     *told.begin(), ", the report ", report[text].size(),
+                     ", first ",
+                     report[text].empty() ? "none" : *report[text].begin()));
+  }
+  for (const auto& [text, told] : report) {
+    found.Expect(told.empty() || changes.count(text) > 0,
+                 absl::StrCat(text, ": only the report tells of changes"));
+  }
+}
+
+bool IsAlert(const Json& row) {
+  const std::string state = TextOf(row, "state");
+  return (state == "new" || state == "renamed, new") &&
+         NumberOf(row, "worse_by") >= .03;
+}
+
+void SlowerOnThePageIsAnAlertOfChanges(Examination& of, Findings& found) {
+  std::set<std::string> alerts;
+  for (const Json& row : of.Changes()) {
+    if (IsAlert(row)) alerts.insert(TextOf(row, "series"));
+  }
+  std::set<std::string> slower;
+  int counted_here = 0;  // of the main metric of a benchmark
+  for (const Json& series : At(of.Report(), "series")) {
+    const std::string verdict = TextOf(series, "verdict");
+    const std::string text = SeriesText(series);
+    if (verdict == "slower" || verdict == "worse") {
+      slower.insert(text);
+      const Json main = At(series, "main");
+      counted_here += !main.is_boolean() || main.get<bool>();
+    }
+    // What failed or is gone says that instead.
+    const bool other = verdict == "failed" || verdict == "crashed" ||
+                       verdict == "missing" || verdict == "can't tell" ||
+                       verdict == "wrong result";
+    if (other) alerts.erase(text);
+  }
+  for (const std::string& text : alerts) {
+    found.Expect(slower.count(text) > 0,
+                 absl::StrCat(text,
+                              " is an alert of changes, not slower on "
+                              "the page"));
+  }
+  for (const std::string& text : slower) {
+    found.Expect(alerts.count(text) > 0,
+                 absl::StrCat(text,
+                              " is slower on the page, no alert of "
+                              "changes"));
+  }
+  double counted = 0;
+  const Json verdicts = At(of.Report(), "verdicts");
+  for (const auto& [verdict, count] : verdicts.items()) {
+    if (verdict == "slower" || verdict == "worse") counted += count.get<int>();
+  }
+  found.Expect(counted == counted_here,
+               absl::StrCat("the report counts ", counted, " slower and has ",
+                            counted_here));
+}
+
+void TheExitCodeOfChangesIsThatOfItsRows(Examination& of, Findings& found) {
+  const Answer answer = of.bench().AskJson({"changes"});
+  const Json rows = answer.Parsed();
+  const bool alert =
+      rows.is_array() && std::any_of(rows.begin(), rows.end(), IsAlert);
+  found.Expect(answer.exit_code == (alert ? 1 : 0),
+               absl::StrCat("changes exits with ", answer.exit_code,
+                            alert ? " beside an alert" : " without an alert"));
+  for (const Json& row : rows) {
+    const double worse = NumberOf(row, "worse_by");
+    found.Expect(std::abs(worse) >= .03,
+                 absl::StrCat("a change of ", worse, " is below 3%"));
+  }
+}
+
+// Whether `changes` has it from the same detector: a confirmed change of the
+// series' values, whatever the machine or people say of it.
+bool IsOfTheDetector(const Json& row) {
+  const std::string state = TextOf(row, "state");
+  for (const char* other : {"new epoch", "provisional", "creep", "renamed"}) {
+    if (absl::StartsWith(state, other)) return false;
+  }
+  return true;
+}
+
+void DetectOnTheExportSaysWhatChangesSays(Examination& of, Findings& found) {
+  const Answer exported =
+      of.bench().Ask({"history", "export", "--out=export.csv"});
+  const Answer answer = of.bench().Ask({"detect", "--csv=export.csv"});
+  const Json detected = answer.Parsed();
+  if (!detected.is_array()) {
+    // An export without a row has no series.
+    return found.Expect(of.Export().empty(),
+                        absl::StrCat("no JSON: ", answer.out, answer.err));
+  }
+  Story of_detect, of_changes;
+  for (const Json& series : detected) {
+    for (const Json& point : At(series, "change_points")) {
+      const Json provisional = At(point, "provisional");
+      if (provisional.is_boolean() && provisional.get<bool>()) continue;
+      of_detect[TextOf(series, "id")].insert(
+          absl::StrFormat("%+.6f", NumberOf(point, "relative_change")));
+    }
+  }
+  for (const Json& row : of.Changes()) {
+    if (!IsOfTheDetector(row)) continue;
+    of_changes[TextOf(row, "series")].insert(
+        absl::StrFormat("%+.6f", NumberOf(row, "relative_change")));
+  }
+  for (const auto& [text, rows] : of.Export()) {
+    found.Expect(of_detect[text] == of_changes[text],
+                 absl::StrCat(text, ": changes has ", of_changes[text].size(),
+                              " changes, detect ", of_detect[text].size(),
+                              " or other ones"));
+  }
+}
+
+void WhatIsPlantedIsFound(Examination& of, Findings& found) {
+  const MadeHistory& history = of.history();
+  if (!history.is_calm || history.is_thinned) return;
+  // Of a benchmark that changed once, in the middle of a long line.
+  for (const PlantedStep& step : history.steps) {
+    const int same = static_cast<int>(
+        std::count_if(history.steps.begin(), history.steps.end(),
+                      [&](const PlantedStep& other) {
+                        return other.benchmark == step.benchmark;
+                      }));
+    if (same > 1 || std::abs(std::log(step.factor)) < .1) continue;
+    const std::string text =
+        absl::StrCat(step.benchmark, "|time|ns|amd-epyc-zen4-2c|main");
+    const auto rows = of.Export().find(text);
+    if (rows == of.Export().end()) continue;
+    const int points = static_cast<int>(rows->second.size());
+    if (step.at < 13 || points - step.at < 12) continue;
+    std::set<std::string> epochs;
+    for (const auto& row : rows->second) epochs.insert(row.at("epoch"));
+    if (epochs.size() > 1) continue;
+    bool is_there = false;
+    for (const Json& row : of.Changes()) {
+      is_there =
+          is_there || (TextOf(row, "series") == text &&
+                       std::abs(std::log1p(NumberOf(row, "relative_change")) -
+                                std::log(step.factor)) < .02);
+    }
+    found.Expect(is_there,
+                 absl::StrCat(text, ": x", step.factor, " at point ", step.at,
+                              " of ", points, " is no change"));
+  }
+}
+
+}  // namespace
+
+std::vector<Invariant> StoryInvariants() {
+  return {
+      {"the_report_says_what_changes_says",
+       "each series has the same changes, sizes and states in both",
+       TheReportSaysWhatChangesSays},
+      {"slower_on_the_page_is_an_alert",
+       "the report calls exactly the series slower in which `changes` alerts",
+       SlowerOnThePageIsAnAlertOfChanges},
+      {"the_exit_code_of_changes_is_of_its_rows",
+       "`changes` exits with 1 exactly if a row is new and worse",
+       TheExitCodeOfChangesIsThatOfItsRows},
+      {"detect_on_the_export_says_what_changes_says",
+       "`detect` on an export has the changes of `changes` before triage",
+       DetectOnTheExportSaysWhatChangesSays},
+      {"what_is_planted_is_found",
+       "in a calm history `changes` finds a planted step of 10% and more",
+       WhatIsPlantedIsFound},
+  };
+}
+
+}  // namespace optrail::agreement
