@@ -132,10 +132,12 @@ absl::StatusOr<GitFacts> FindGitFacts(const std::string& dir) {
       const GitResult branch,
       RunGit(dir, {"symbolic-ref", "--quiet", "--short", "HEAD"}));
   if (branch.code == 0) facts.branch = branch.out;
-  // From the top: `dir` may be a clean corner of a dirty tree.
+  // From the top: `dir` may be a clean corner of a dirty tree. Without what we
+  // write there ourselves, where no .gitignore names it.
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::string changes,
-      GitOutput(facts.top_level, {"status", "--porcelain"}));
+      GitOutput(facts.top_level, {"status", "--porcelain", "--", ":(top)",
+                                  ":(top,exclude,glob)**/.optrail/**"}));
   facts.dirty = !changes.empty();
   return facts;
 }

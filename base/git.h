@@ -33,7 +33,7 @@ struct GitFacts {
   int64_t commit_time_unix_s = 0;
   std::string subject;
   // Tracked files differ from `commit`, or there are untracked ones that are
-  // not ignored.
+  // not ignored; files below .optrail/, which are our own, do not count.
   bool dirty = false;
   bool shallow = false;
 };

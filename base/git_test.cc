@@ -85,6 +85,18 @@ TEST_F(GitTest, SeesADirtyTreeFromACleanCorner) {
   EXPECT_TRUE(FindGitFacts(dir_)->dirty);
 }
 
+TEST_F(GitTest, OurOwnFilesAreNoChanges) {
+  MakeHistory();
+  Shell("mkdir -p .optrail/history sub/.optrail");
+  Shell("echo run > .optrail/history/run; echo text > sub/.optrail/file");
+  EXPECT_FALSE(FindGitFacts(dir_)->dirty);
+  Shell(
+      "git add -f .optrail; git commit -q -m D; echo 2 > .optrail/history/run");
+  EXPECT_FALSE(FindGitFacts(dir_)->dirty);
+  Shell("echo text > sub/optrail");
+  EXPECT_TRUE(FindGitFacts(dir_)->dirty);
+}
+
 TEST_F(GitTest, DetachedHeadHasNoBranch) {
   MakeHistory();
   Shell("git checkout -q HEAD~1");
