@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
+#include "base/git.h"
 #include "base/quote.h"
 #include "base/status_macros.h"
 #include "tracker/ab/commit_builder.h"
@@ -78,6 +79,7 @@ class CommandBuilder : public CommitBuilder {
                          "; the end of its log:", LogTail(end.stderr_tail)));
       }
     }
+    OPTRAIL_RETURN_IF_ERROR(CheckHead("--build", commit, tree));
     there = commit;
     return Built{commit, tree};
   }
@@ -103,6 +105,7 @@ class CommandBuilder : public CommitBuilder {
                  ? WithOutputAside(command)
                  : absl::StrCat("{ ", command, "\n} > ", QuoteForShell(file))},
             built.path, options_.deadline));
+    OPTRAIL_RETURN_IF_ERROR(CheckHead("--run", built.commit, built.path));
     ProcessResult result;
     result.stderr_tail = LogTail(end.stderr_tail);
     if (!end.exit.ok()) {
@@ -137,6 +140,20 @@ class CommandBuilder : public CommitBuilder {
   }
 
  private:
+  // A command that checks out another commit measures that one.
+  absl::Status CheckHead(absl::string_view flag, const std::string& commit,
+                         const std::string& tree) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string head,
+                             ResolveCommit(tree, "HEAD"));
+    if (head == commit) return absl::OkStatus();
+    in_slot_.clear();
+    return absl::FailedPreconditionError(absl::StrCat(
+        flag, " moved HEAD of its work tree from ", commit.substr(0, 12),
+        " to ", head.substr(0, 12),
+        ": its results are not of the commit that is measured; expected a "
+        "command that checks nothing out"));
+  }
+
   // What a build prints goes where its errors go, of which the end is kept.
   static std::string WithOutputAside(const std::string& command) {
     return absl::StrCat("{ ", command, "\n} >&2");

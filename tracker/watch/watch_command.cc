@@ -116,13 +116,16 @@ class Watch {
     OPTRAIL_RETURN_IF_ERROR(built.status());
     proto::Run run;
     for (int i = 0; i < options_.processes; ++i) {
-      OPTRAIL_ASSIGN_OR_RETURN(const ProcessResult result,
-                               builder_.Run(*built));
-      if (!result.failure.empty()) {
-        if (!options_.quiet) std::cerr << result.stderr_tail << "\n";
-        return Fail(commit, absl::StrCat("its run ", result.failure));
+      const absl::StatusOr<ProcessResult> result = builder_.Run(*built);
+      if (absl::IsFailedPrecondition(result.status())) {
+        return Fail(commit, std::string(result.status().message()));
       }
-      const absl::Status added = AddProcess(result, &run);
+      OPTRAIL_RETURN_IF_ERROR(result.status());
+      if (!result->failure.empty()) {
+        if (!options_.quiet) std::cerr << result->stderr_tail << "\n";
+        return Fail(commit, absl::StrCat("its run ", result->failure));
+      }
+      const absl::Status added = AddProcess(*result, &run);
       if (!added.ok()) return Fail(commit, std::string(added.message()));
     }
     OPTRAIL_ASSIGN_OR_RETURN(const std::string id, Record(commit, &run));

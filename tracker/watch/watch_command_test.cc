@@ -181,6 +181,30 @@ TEST_F(WatchCommandTest, KilledInABuildOrARunItGoesOnWhereItWas) {
   }
 }
 
+TEST_F(WatchCommandTest, ARunThatMovesHeadIsNotOfTheCommit) {
+  repository_.Commit(1000);
+  const std::string first = repository_.Commit(1010);
+  repository_.Commit(1020);
+  options_.range = "HEAD~1..HEAD";
+  options_.build.run_command =
+      absl::StrCat("git checkout --quiet ", first,
+                   " && sh bench/program.in --benchmark_out={out} x");
+  EXPECT_EQ(Watch(), 3);
+  EXPECT_THAT(out_.str(), HasSubstr("--run moved HEAD of its work tree"));
+  EXPECT_THAT(RecordedCommits(), ElementsAre());
+}
+
+TEST_F(WatchCommandTest, TheLatestIsTheLastCommitNotTheLastMeasured) {
+  for (const int time_ns : {1000, 1010, 1020}) repository_.Commit(time_ns);
+  EXPECT_EQ(Watch(), 0);
+  const History history = *History::Open(options_.common.history);
+  const std::vector<std::string> commits = RecordedCommits();
+  ASSERT_GE(commits.size(), 3);
+  EXPECT_EQ(history.FindRun("latest")->header.commit().id(), commits.back());
+  EXPECT_LT(history.FindRun("latest")->header.started_unix_ns(),
+            history.FindRun("latest~1")->header.started_unix_ns());
+}
+
 TEST_F(WatchCommandTest, DryRunMeasuresNothing) {
   repository_.Commit(1000);
   options_.dry_run = true;
