@@ -1,5 +1,7 @@
 #include "tracker/import/import.h"
 
+#include <sys/stat.h>
+
 #include <map>
 #include <set>
 #include <utility>
@@ -90,14 +92,20 @@ std::string SuiteOf(const proto::Run& run, const std::string& path,
   return name.empty() ? "imported" : name;
 }
 
-absl::Status CheckNotGivenBefore(const ImportedFile& file,
-                                 std::map<std::string, std::string>* digests) {
-  const auto [found, is_new] =
-      digests->emplace(Fingerprint(file.content), file.path);
-  if (is_new) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(file.path, ": holds the same as ", found->second,
-                   ": expected each process once"));
+// One file under two names is one process.
+absl::Status CheckEachIsGivenOnce(const std::vector<std::string>& paths) {
+  std::map<std::pair<dev_t, ino_t>, std::string> given;
+  for (const std::string& path : paths) {
+    struct stat file;
+    if (stat(path.c_str(), &file) != 0) continue;  // reading it says why
+    const auto [found, is_new] =
+        given.emplace(std::make_pair(file.st_dev, file.st_ino), path);
+    if (is_new || S_ISFIFO(file.st_mode)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is the same file as ", found->second,
+                     ": expected each process once"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -137,9 +145,17 @@ absl::StatusOr<std::vector<proto::Run>> ImportContents(
   }
   OPTRAIL_RETURN_IF_ERROR(CheckHardwareId(options.hardware_id));
   std::vector<proto::Run> runs;
-  std::map<std::string, std::string> digests;   // path by content
   std::map<std::string, std::string> programs;  // by benchmark
+  std::map<std::string, std::string> digests;   // path by content
   for (const ImportedFile& file : files) {
+    const auto [same, is_new] =
+        digests.emplace(Fingerprint(file.content), file.path);
+    if (!is_new && !options.files_are_processes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file.path, ": holds the same as ", same->second,
+          ": expected each run once; --files_are_processes takes the files for "
+          "processes of one run, which may agree"));
+    }
     OPTRAIL_ASSIGN_OR_RETURN(const Importer* importer,
                              ImporterFor(file, options));
     OPTRAIL_ASSIGN_OR_RETURN(proto::Run run, importer->Parse(file, options));
@@ -149,7 +165,6 @@ absl::StatusOr<std::vector<proto::Run>> ImportContents(
             options.prefix, file.prefix, result.key().operator_name()));
       }
     }
-    OPTRAIL_RETURN_IF_ERROR(CheckNotGivenBefore(file, &digests));
     if (options.files_are_processes && !runs.empty()) {
       OPTRAIL_RETURN_IF_ERROR(
           AddProcesses(run, file.path, &programs, &runs[0]));
@@ -179,6 +194,7 @@ absl::StatusOr<std::vector<proto::Run>> ImportContents(
 
 absl::StatusOr<std::vector<proto::Run>> ImportFiles(
     const std::vector<std::string>& paths, const ImportOptions& options) {
+  OPTRAIL_RETURN_IF_ERROR(CheckEachIsGivenOnce(paths));
   std::vector<ImportedFile> files;
   for (const std::string& path : paths) {
     OPTRAIL_ASSIGN_OR_RETURN(std::string content, ReadFile(path));

@@ -81,8 +81,9 @@ const std::vector<const Importer*>& Importers();
 
 // Reads and parses; run ids and source_digests are set. With
 // files_are_processes one run, in which a benchmark has a Measurement for each
-// process of each file. InvalidArgument where the same content is given twice
-// and where two programs name a benchmark alike.
+// process of each file. InvalidArgument where one file is given twice, where
+// two runs have the same content and where two programs name a benchmark alike.
+// Processes may have the same content: counts of instructions or bytes agree.
 absl::StatusOr<std::vector<proto::Run>> ImportFiles(
     const std::vector<std::string>& paths, const ImportOptions& options);
 

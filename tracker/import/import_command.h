@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "tracker/command/command_support.h"
+#include "tuning/proto/context.pb.h"
 
 namespace optrail::tracker {
 
@@ -18,6 +19,9 @@ struct ImportCommand {
   std::vector<std::string> files;
   std::string file_format;  // "" recognises it
   std::string hardware_id;
+  // This one: results of files that do not contradict it are of its id. Without
+  // an id, and with hardware_id, nothing is known.
+  proto::Hardware machine;
   std::string suite;
   std::string prefix;  // of the benchmarks' names
   // Any revision git knows, or a full hash; "": what the file says, else HEAD.

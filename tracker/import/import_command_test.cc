@@ -1,8 +1,10 @@
 #include "tracker/import/import_command.h"
 
+#include <atomic>
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -18,6 +20,7 @@ namespace optrail::tracker {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 class ImportCommandTest : public ::testing::Test {
  protected:
@@ -111,17 +114,93 @@ TEST_F(ImportCommandTest, TheSameFilesAreNotImportedTwice) {
               HasSubstr("already imported"));
   EXPECT_EQ(Runs().size(), 1);
   EXPECT_EQ(nlohmann::json::parse(out_.str())[0]["imported"], "already");
-  // A part of them, and all at another commit than they were.
+  // A part of them.
   EXPECT_THAT(
       std::string(Import({b, File("c.csv", "a,3\n")}).status().message()),
       HasSubstr("1 of the 2 files are in run"));
-  options_.commit = "HEAD~1";
-  EXPECT_THAT(std::string(Import({a, b}).status().message()),
-              HasSubstr("already imported as run"));
-  EXPECT_EQ(Runs().size(), 1);
   options_.again = true;
   EXPECT_EQ(*Import({a, b}), 0);
   EXPECT_EQ(Runs().size(), 2);
+}
+
+constexpr char kDated[] = R"({"context": {"date": "2026-11-20T09:08:07+00:00"},
+    "benchmarks": [{"name": "a", "iterations": 9, "real_time": 5,
+                    "time_unit": "ns"}]})";
+
+TEST_F(ImportCommandTest, ADatedFileIsOneMeasurementAtWhateverCommit) {
+  const std::string file = File("a.json", kDated);
+  ASSERT_EQ(*Import({file}), 0);
+  Commit();
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(*Import({file}), 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("gets no run from them"));
+  EXPECT_EQ(Runs().size(), 1);
+  options_.hardware_id = "another-4c";
+  EXPECT_THAT(std::string(Import({file}).status().message()),
+              HasSubstr("of imported, not of another-4c"));
+  options_.hardware_id = "";
+  options_.commit = "HEAD~2";
+  EXPECT_THAT(std::string(Import({file}).status().message()),
+              HasSubstr("already imported as run"));
+}
+
+TEST_F(ImportCommandTest, CountsThatDoNotChangeAreARunOfEveryCommit) {
+  const std::string file = File("counts.csv", "instructions,1000\n");
+  ASSERT_EQ(*Import({file}), 0);
+  const std::string third = Commit();
+  ASSERT_EQ(*Import({file}), 0);
+  ASSERT_EQ(*Import({file}), 0) << "and of each one";
+  ASSERT_EQ(Runs().size(), 2);
+  EXPECT_EQ(Runs()[1].header.commit().id(), third);
+  options_.hardware_id = "another-4c";
+  ASSERT_EQ(*Import({file}), 0) << "and of every machine";
+  EXPECT_EQ(Runs().size(), 3);
+}
+
+TEST_F(ImportCommandTest, OfImportsOfTheSameFilesAtOnceOneRecords) {
+  const std::string a = File("a.csv", "a,1\n"), b = File("b.csv", "a,1\n");
+  std::vector<std::thread> threads;
+  std::atomic<int> failed = 0;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      ImportCommand options = options_;
+      options.files = {a, b};
+      options.files_are_processes = true;
+      std::ostringstream out;
+      const absl::StatusOr<int> code = RunImport(options, out);
+      failed += !code.ok() || *code != 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(Runs().size(), 1);
+}
+
+TEST_F(ImportCommandTest, ResultsOfThisMachineHaveItsId) {
+  options_.machine.set_id("amd-epyc-zen4-2c");
+  options_.machine.set_cores(2);
+  options_.machine.set_l3_bytes(32 << 20);
+  ASSERT_EQ(*Import({File("a.csv", "a,1\n")}), 0);
+  const std::string other = R"({"context": {"num_cpus": 5000, "caches": []},
+      "benchmarks": [{"name": "a", "iterations": 9, "real_time": 5,
+                    "time_unit": "ns"}]})";
+  ASSERT_EQ(*Import({File("b.json", other)}), 0);
+  std::vector<std::string> ids;
+  for (const RunInfo& run : Runs()) ids.push_back(run.header.hardware().id());
+  EXPECT_THAT(ids, UnorderedElementsAre("amd-epyc-zen4-2c", "imported-5000c"));
+}
+
+TEST_F(ImportCommandTest, SeriesOfImportsBeforeGoOn) {
+  ASSERT_EQ(*Import({File("a.csv", "a,1\n")}), 0);
+  options_.machine.set_id("amd-epyc-zen4-2c");
+  ::testing::internal::CaptureStderr();
+  ASSERT_EQ(*Import({File("b.csv", "a,2\n")}), 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("this machine is amd-epyc-zen4-2c"));
+  for (const RunInfo& run : Runs()) {
+    EXPECT_EQ(run.header.hardware().id(), "imported");
+  }
 }
 
 TEST_F(ImportCommandTest, AFileThatNamesItsCommitIsOfThatCommit) {

@@ -278,13 +278,17 @@ TEST(Import, DatesThatTieKeepTheOrderOfTheFiles) {
   EXPECT_LT((*runs)[1].started_unix_ns(), (*runs)[2].started_unix_ns());
 }
 
-TEST(Import, TheSameContentTwiceIsNoSecondProcess) {
+TEST(Import, TheSameContentTwiceIsNoSecondRunButMayBeASecondProcess) {
   ImportOptions options;
-  options.files_are_processes = true;
-  const auto runs = ImportContents(
-      {{"1.json", File(kSort)}, {"copy.json", File(kSort)}}, options);
-  EXPECT_THAT(std::string(runs.status().message()),
+  const std::vector<ImportedFile> files = {{"1.json", File(kSort)},
+                                           {"copy.json", File(kSort)}};
+  EXPECT_THAT(std::string(ImportContents(files, options).status().message()),
               HasSubstr("copy.json: holds the same as 1.json"));
+  options.files_are_processes = true;
+  const auto runs = ImportContents(files, options);
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  EXPECT_EQ((*runs)[0].results(0).measurements_size(), 2);
+  EXPECT_EQ((*runs)[0].source_digests_size(), 2);
 }
 
 TEST(Import, TwoProgramsMayNotNameABenchmarkAlike) {
