@@ -24,6 +24,7 @@
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/measurement_settings.h"
 #include "tracker/history/history.h"
+#include "tracker/series/labels.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
@@ -102,6 +103,15 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
   bench.result.mutable_key()->set_objective(objective);
   bench.result.set_tuning_session_id(found.tuned->session_id());
   bench.substituted = found.warning;
+  if (found.unverified && found.source == tuning::LookupSource::kExact) {
+    const std::string label = absl::StrCat(
+        tracker::kUnverifiedLabel, ": tuned with kernel ",
+        found.tuned->kernel_id().empty() ? "of no id"
+                                         : found.tuned->kernel_id());
+    bench.result.add_labels(label);
+    absl::StrAppend(&bench.substituted, found.warning.empty() ? "" : "; ",
+                    label, ", not with this one; next: optrail tune");
+  }
   return bench;
 }
 

@@ -11,6 +11,7 @@
 #include "tracker/ab/interruptible.h"
 #include "tracker/ab/sides.h"
 #include "tracker/ab/temporary_folder.h"
+#include "tracker/gate/gate.h"
 #include "tracker/series/commit.h"
 
 namespace optrail::tracker {
@@ -137,6 +138,11 @@ absl::StatusOr<int> RunGateCommits(AbCommand options, std::ostream& out) {
       CommitBuilder::Create(BuildOptionsOf(options), interruptible));
   OPTRAIL_ASSIGN_OR_RETURN(const std::string head,
                            builder->trees().Resolve(options.b));
+  // What is built is the commit.
+  const auto facts = FindGitFacts(options.common.workspace);
+  if (options.b == "HEAD" && facts.ok() && facts->dirty) {
+    options.notes.push_back(UncommittedText(head));
+  }
   std::pair<std::string, std::string> base;
   if (options.a.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(base, BaseOf(options, head));

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
@@ -49,7 +50,8 @@ struct AbCommand {
   // Judge by a policy instead of by the four numbers above: its file, "" for
   // the default policy.
   absl::optional<std::string> policy;
-  GateOutputs outputs;  // without a policy only markdown_out
+  GateOutputs outputs;             // without a policy only markdown_out
+  std::vector<std::string> notes;  // of the gate, before those of its own
 
   // Add both sides to the history as runs that belong together.
   bool record = false;

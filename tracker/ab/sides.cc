@@ -18,6 +18,7 @@
 #include "tracker/gate/policy.h"
 #include "tracker/history/history.h"
 #include "tracker/history/record.h"
+#include "tracker/history/selectors.h"
 
 namespace optrail::tracker {
 namespace {
@@ -98,6 +99,12 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
                                const Policy& policy, const AbResult* result,
                                std::ostream& out) {
   GateReport report;
+  report.notes = options.notes;
+  report.candidate =
+      sides.b.commit.id().empty()
+          ? sides.b.name
+          : absl::StrCat("commit ", ShortHash(sides.b.commit.id()), " (",
+                         sides.b.name, ")");
   report.run_false_alarm_rate = policy.proto().run_false_alarm_rate();
   GateReport::ResolvedBaseline baseline;
   baseline.text = sides.a.name;
@@ -108,6 +115,7 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
   report.baselines.push_back(baseline);
   if (result == nullptr) {
     report.exit_code = 0;
+    report.reason = GateReason::kIdentical;
     report.summary =
         "fine: both sides are equal byte for byte; nothing was measured";
   } else {

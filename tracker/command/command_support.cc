@@ -2,10 +2,8 @@
 
 #include <iostream>
 
-#include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "base/git.h"
 #include "base/status_macros.h"
 
 namespace optrail::tracker {
@@ -74,16 +72,6 @@ bool MatchesPart(const RE2& pattern, absl::string_view text) {
 bool MatchesWhole(const RE2& pattern, absl::string_view text) {
   return pattern.pattern().empty() ||
          RE2::FullMatch(re2::StringPiece(text.data(), text.size()), pattern);
-}
-
-std::string SelectorOf(const std::string& text, const History& history,
-                       const std::string& workspace) {
-  if (absl::StartsWith(text, "latest") ||
-      !absl::IsNotFound(history.Resolve(text).status())) {
-    return text;
-  }
-  const absl::StatusOr<std::string> commit = ResolveCommit(workspace, text);
-  return commit.ok() ? *commit : text;
 }
 
 std::string TimeText(int64_t unix_ns) {

@@ -75,11 +75,6 @@ absl::StatusOr<std::unique_ptr<RE2>> CompilePattern(absl::string_view flag,
 bool MatchesPart(const RE2& pattern, absl::string_view text);
 bool MatchesWhole(const RE2& pattern, absl::string_view text);
 
-// A selector of History::Resolve; a name that only git knows ("HEAD~1", a tag)
-// becomes the commit it stands for.
-std::string SelectorOf(const std::string& text, const History& history,
-                       const std::string& workspace);
-
 // "2026-11-20 09:08:07", UTC.
 std::string TimeText(int64_t unix_ns);
 

@@ -11,6 +11,7 @@
 #include "tracker/command/command_support.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/history/index/history_index.h"
+#include "tracker/history/selectors.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
@@ -165,7 +166,13 @@ absl::Status LogSeries(const History& history, const LogCommand& options,
 
 }  // namespace
 
-absl::StatusOr<int> RunLog(const LogCommand& options, std::ostream& out) {
+absl::StatusOr<int> RunLog(const LogCommand& given, std::ostream& out) {
+  LogCommand options = given;
+  if (!options.commit.empty()) {
+    // A tag or HEAD~1; else a prefix of hashes that git need not know.
+    const auto commit = GitIn(options.common.workspace)(options.commit);
+    if (commit.ok()) options.commit = *commit;
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const auto filter,
                            CompilePattern("filter", options.filter));
   OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.limit >= 0, "limit", options.limit,

@@ -22,6 +22,7 @@
 #include "tracker/convergence/convergence.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/history/index/history_index.h"
+#include "tracker/history/selectors.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
@@ -284,10 +285,9 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
     ShowSession(session, options.common.format, out);
     return 0;
   }
-  std::vector<std::string> notes;
-  absl::StatusOr<std::vector<RunInfo>> infos = history.Resolve(
-      SelectorOf(options.what, history, options.common.workspace), {}, &notes);
-  if (absl::IsNotFound(infos.status()) && !options.what.empty()) {
+  const absl::StatusOr<Selection> selected =
+      SelectRuns(history, options.what, GitIn(options.common.workspace));
+  if (absl::IsNotFound(selected.status()) && !options.what.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(const absl::optional<Series> series,
                              SeriesNamed(history, options.what));
     if (series.has_value()) {
@@ -295,13 +295,13 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
       return 0;
     }
     return absl::NotFoundError(
-        absl::StrCat(infos.status().message(),
+        absl::StrCat(selected.status().message(),
                      "; and no benchmark's name begins so: optrail log series "
                      "lists them"));
   }
-  if (!infos.ok()) return infos.status();
-  PrintNotices(notes);
-  for (const RunInfo& info : *infos) {
+  if (!selected.ok()) return selected.status();
+  PrintNotices(selected->notes);
+  for (const RunInfo& info : selected->runs) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(info.id()));
     ShowRun(run, *filter, options.common.format, out);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,7 +16,9 @@
 #include "tracker/command/command_support.h"
 #include "tracker/compare/compare.h"
 #include "tracker/gate/gate_report.h"
+#include "tracker/history/selectors.h"
 #include "tracker/import/import.h"
+#include "tracker/import/machine_ids.h"
 #include "tracker/series/series.h"
 #include "tuning/proto/measurement_settings_text.h"
 
@@ -54,41 +57,162 @@ absl::StatusOr<NamedRuns> FromFiles(const std::string& text,
   return named;
 }
 
-// The runs that `text` names, alike to the last of them or, given `like`, to
-// that run: of the same suite on the same hardware.
-absl::StatusOr<NamedRuns> FromHistory(const History& history,
-                                      const std::string& text,
-                                      const proto::Run* like) {
-  RunFilter filter;
-  if (like != nullptr && absl::StartsWith(text, "latest")) {
-    filter.suite = like->suite();
-    filter.hardware_id = like->hardware().id();
+// A suite on a hardware: runs of one are compared with each other alone.
+using Group = std::pair<std::string, std::string>;
+
+std::map<Group, std::vector<RunInfo>> ByGroup(std::vector<RunInfo> runs) {
+  std::map<Group, std::vector<RunInfo>> groups;
+  for (RunInfo& run : runs) {
+    groups[{run.header.suite(), run.header.hardware().id()}].push_back(
+        std::move(run));
   }
-  std::vector<std::string> notes;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<RunInfo> infos,
-                           history.Resolve(text, filter, &notes));
-  PrintNotices(notes);
-  const proto::Run& model = like != nullptr ? *like : infos.back().header;
+  return groups;
+}
+
+std::string GroupsText(const std::map<Group, std::vector<RunInfo>>& groups) {
+  return absl::StrJoin(groups, ", ", [](std::string* out, const auto& group) {
+    absl::StrAppend(out, "suite '", group.first.first, "' on ",
+                    group.first.second);
+  });
+}
+
+absl::StatusOr<NamedRuns> Read(const History& history,
+                               const std::vector<RunInfo>& infos) {
   NamedRuns named;
   std::vector<std::string> names;
   for (const RunInfo& info : infos) {
-    if (infos.size() > 1 &&
-        (info.header.suite() != model.suite() ||
-         info.header.hardware().id() != model.hardware().id())) {
-      continue;
-    }
     OPTRAIL_ASSIGN_OR_RETURN(proto::Run run, history.ReadRun(info.id()));
-    names.push_back(absl::StrCat(run.run_id(), " (", run.suite(), ", commit ",
+    names.push_back(absl::StrCat(run.run_id(), " (", run.suite(), " on ",
+                                 run.hardware().id(), ", commit ",
                                  CommitText(run.commit()), ")"));
     named.runs.push_back(std::move(run));
   }
-  if (named.runs.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        "'", text, "' has no run of suite '", model.suite(), "' on ",
-        model.hardware().id(), "; next: optrail log runs"));
-  }
   named.name = absl::StrJoin(names, ", ");
   return named;
+}
+
+struct SidesToCompare {
+  NamedRuns a, b;
+};
+
+// A and B where at least one is in the history, for each suite and hardware
+// that both have.
+class HistorySides {
+ public:
+  HistorySides(const CompareCommand& options, const History& history)
+      : options_(options), history_(history) {}
+
+  absl::StatusOr<std::vector<SidesToCompare>> Find() const {
+    if (NamesFiles(options_.b)) {
+      OPTRAIL_ASSIGN_OR_RETURN(NamedRuns b,
+                               FromFiles(options_.b, options_.common));
+      return WithFiles(options_.a, std::move(b), /*files_are_a=*/false);
+    }
+    if (NamesFiles(options_.a)) {
+      OPTRAIL_ASSIGN_OR_RETURN(NamedRuns a,
+                               FromFiles(options_.a, options_.common));
+      return WithFiles(options_.b, std::move(a), /*files_are_a=*/true);
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const auto candidates,
+                             Groups(options_.b, Wanted()));
+    std::vector<SidesToCompare> sides;
+    std::string baselines_text;
+    for (const auto& [group, infos] : candidates) {
+      OPTRAIL_ASSIGN_OR_RETURN(const auto baselines, Baselines(group));
+      baselines_text = GroupsText(baselines);
+      const auto found = baselines.find(group);
+      if (found == baselines.end()) {
+        PrintNotices(
+            {absl::StrCat("A has no run of suite '", group.first, "' on ",
+                          group.second, ", which B has: not compared")});
+        continue;
+      }
+      SidesToCompare& both = sides.emplace_back();
+      OPTRAIL_ASSIGN_OR_RETURN(both.a, Read(history_, found->second));
+      OPTRAIL_ASSIGN_OR_RETURN(both.b, Read(history_, infos));
+    }
+    if (!sides.empty()) return sides;
+    return absl::NotFoundError(absl::StrCat(
+        "A and B have no suite and hardware in common: A has ", baselines_text,
+        ", B ", GroupsText(candidates), "; next: optrail log runs"));
+  }
+
+ private:
+  RunFilter Wanted() const {
+    RunFilter filter;
+    filter.suite = options_.suite;
+    filter.hardware_id = options_.hardware_id;
+    return filter;
+  }
+
+  absl::StatusOr<std::map<Group, std::vector<RunInfo>>> Groups(
+      const std::string& text, const RunFilter& filter) const {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        Selection selected,
+        SelectRuns(history_, text, GitIn(options_.common.workspace), filter));
+    PrintNotices(selected.notes);
+    return ByGroup(std::move(selected.runs));
+  }
+
+  // "latest~1" counts the runs of B's suite and hardware.
+  absl::StatusOr<std::map<Group, std::vector<RunInfo>>> Baselines(
+      const Group& group) const {
+    RunFilter filter = Wanted();
+    if (IsLatest(options_.a)) {
+      filter.suite = group.first;
+      filter.hardware_id = group.second;
+    }
+    return Groups(options_.a, filter);
+  }
+
+  // One side is files: those have one hardware, and their suite need not be
+  // called as in the history.
+  absl::StatusOr<std::vector<SidesToCompare>> WithFiles(
+      const std::string& in_history, NamedRuns files, bool files_are_a) const {
+    OPTRAIL_RETURN_IF_ERROR(UseMachine(&files));
+    RunFilter filter = Wanted();
+    if (IsLatest(in_history)) {
+      filter.hardware_id = files.runs.back().hardware().id();
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const auto groups, Groups(in_history, filter));
+    if (groups.size() > 1) return NeedsOne(in_history, groups);
+    OPTRAIL_ASSIGN_OR_RETURN(NamedRuns runs,
+                             Read(history_, groups.begin()->second));
+    std::vector<SidesToCompare> sides(1);
+    sides[0].a = files_are_a ? std::move(files) : std::move(runs);
+    sides[0].b = files_are_a ? std::move(runs) : std::move(files);
+    return sides;
+  }
+
+  // Files are of this machine as `optrail import` takes them for.
+  absl::Status UseMachine(NamedRuns* files) const {
+    OPTRAIL_ASSIGN_OR_RETURN(const MachineIds ids,
+                             MachineIds::Of(history_, options_.machine));
+    for (proto::Run& run : files->runs) ids.Use(&run);
+    return absl::OkStatus();
+  }
+
+  static absl::Status NeedsOne(
+      const std::string& text,
+      const std::map<Group, std::vector<RunInfo>>& groups) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' has runs of ", GroupsText(groups),
+                     ": expected --suite or --hardware to name one"));
+  }
+
+  const CompareCommand& options_;
+  const History& history_;
+};
+
+absl::StatusOr<std::vector<SidesToCompare>> FindSides(
+    const CompareCommand& options, const History& history) {
+  if (!NamesFiles(options.a) || !NamesFiles(options.b)) {
+    return HistorySides(options, history).Find();
+  }
+  std::vector<SidesToCompare> sides(1);
+  OPTRAIL_ASSIGN_OR_RETURN(sides[0].b, FromFiles(options.b, options.common));
+  OPTRAIL_ASSIGN_OR_RETURN(sides[0].a, FromFiles(options.a, options.common));
+  return sides;
 }
 
 // Runs like B's last that noise can be learned from, those nearest to it in
@@ -128,6 +252,31 @@ absl::StatusOr<std::vector<proto::Run>> LearningRuns(const History& history,
   return runs;
 }
 
+absl::Status CheckNumbers(const CompareCommand& options) {
+  OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.min_effect >= 0, "min_effect",
+                                    options.min_effect, "at least 0"));
+  OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.detect_effect > 0, "detect_effect",
+                                    options.detect_effect, "more than 0"));
+  return CheckFlag(
+      options.false_alarm_rate > 0 && options.false_alarm_rate < .5,
+      "false_alarm_rate", options.false_alarm_rate,
+      "more than 0 and less than 0.5");
+}
+
+void Print(const CompareCommand& options, const SidesToCompare& sides,
+           const Comparison& comparison, std::ostream& out) {
+  if (IsForPeople(options.common.format)) {
+    out << "A " << EscapeForTerminal(sides.a.name) << "\nB "
+        << EscapeForTerminal(sides.b.name) << "\n";
+    for (const std::string& note : comparison.notes) {
+      out << "note: " << EscapeForTerminal(note) << "\n";
+    }
+    out << "\n";
+  }
+  out << FormatComparison(comparison, options.only_changes,
+                          options.common.format, TerminalWidth());
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunCompare(const CompareCommand& options,
@@ -136,38 +285,19 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
                            CompilePattern("filter", options.filter));
   OPTRAIL_ASSIGN_OR_RETURN(const auto metric,
                            CompilePattern("metric", options.metric));
-  OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.min_effect >= 0, "min_effect",
-                                    options.min_effect, "at least 0"));
-  OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.detect_effect > 0, "detect_effect",
-                                    options.detect_effect, "more than 0"));
-  OPTRAIL_RETURN_IF_ERROR(
-      CheckFlag(options.false_alarm_rate > 0 && options.false_alarm_rate < .5,
-                "false_alarm_rate", options.false_alarm_rate,
-                "more than 0 and less than 0.5"));
+  OPTRAIL_RETURN_IF_ERROR(CheckNumbers(options));
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
-  absl::StatusOr<NamedRuns> candidate =
-      NamesFiles(options.b) ? FromFiles(options.b, options.common)
-                            : FromHistory(history,
-                                          SelectorOf(options.b, history,
-                                                     options.common.workspace),
-                                          nullptr);
-  if (!candidate.ok()) return candidate.status();
-  absl::StatusOr<NamedRuns> baseline =
-      NamesFiles(options.a) ? FromFiles(options.a, options.common)
-                            : FromHistory(history,
-                                          SelectorOf(options.a, history,
-                                                     options.common.workspace),
-                                          &candidate->runs.back());
-  if (!baseline.ok()) return baseline.status();
-
-  CompareOptions compare;
-  std::vector<proto::Run> learned;
-  if (!NamesFiles(options.b)) {
-    OPTRAIL_ASSIGN_OR_RETURN(learned,
-                             LearningRuns(history, candidate->runs.back()));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<SidesToCompare> all,
+                           FindSides(options, history));
+  if (all.size() > 1 && !IsForPeople(options.common.format)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "A and B have ", all.size(),
+        " suites or machines in common: expected --suite and --hardware to "
+        "name one of them for --format"));
   }
-  for (const proto::Run& run : learned) compare.history.push_back(&run);
-  compare.false_alarm_rate = options.false_alarm_rate;
+  CompareOptions compare;
+  compare.false_alarm_rate =
+      options.false_alarm_rate / static_cast<double>(all.size());
   compare.threshold =
       [&](absl::string_view name,
           absl::string_view metric_name) -> absl::optional<Threshold> {
@@ -179,23 +309,25 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
     threshold.detect_effect = options.detect_effect;
     return threshold;
   };
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const Comparison comparison,
-      Compare(baseline->Pointers(), candidate->Pointers(), compare));
-  if (IsForPeople(options.common.format)) {
-    out << "A " << EscapeForTerminal(baseline->name) << "\nB "
-        << EscapeForTerminal(candidate->name) << "\n";
-    for (const std::string& note : comparison.notes) {
-      out << "note: " << EscapeForTerminal(note) << "\n";
+  int told = 0;
+  for (const SidesToCompare& sides : all) {
+    std::vector<proto::Run> learned;
+    if (!NamesFiles(options.b)) {
+      OPTRAIL_ASSIGN_OR_RETURN(learned,
+                               LearningRuns(history, sides.b.runs.back()));
     }
-    out << "\n";
+    compare.history.clear();
+    for (const proto::Run& run : learned) compare.history.push_back(&run);
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const Comparison comparison,
+        Compare(sides.a.Pointers(), sides.b.Pointers(), compare));
+    if (&sides != &all.front()) out << "\n";
+    Print(options, sides, comparison, out);
+    told += comparison.Count(Verdict::kUnchanged) +
+            comparison.Count(Verdict::kSlower) +
+            comparison.Count(Verdict::kSlowerInMostSamples) +
+            comparison.Count(Verdict::kFaster);
   }
-  out << FormatComparison(comparison, options.only_changes,
-                          options.common.format, TerminalWidth());
-  const int told = comparison.Count(Verdict::kUnchanged) +
-                   comparison.Count(Verdict::kSlower) +
-                   comparison.Count(Verdict::kSlowerInMostSamples) +
-                   comparison.Count(Verdict::kFaster);
   return told > 0 ? 0 : 3;
 }
 

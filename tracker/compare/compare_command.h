@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "tracker/command/command_support.h"
+#include "tuning/proto/context.pb.h"
 
 namespace optrail::tracker {
 
@@ -24,6 +25,11 @@ struct CompareCommand {
   // comma-separated files are processes of one run.
   std::string a = "latest~1";
   std::string b = "latest";
+  // Restrict what is in the history; with "" each suite and hardware that both
+  // sides have is compared.
+  std::string suite;
+  std::string hardware_id;
+  proto::Hardware machine;      // this one, for files: see MachineIds
   std::string filter;           // RE2 on benchmark names
   std::string metric = "time";  // RE2
   double min_effect = .03;

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TRACKER_GATE_GATE_H_
 #define OPTRAIL_TRACKER_GATE_GATE_H_
 
-// Gate applies a policy to a candidate run: may this change go in?
+// Gate applies a policy to a candidate: may this change go in?
 //
 //   GateOptions options;
 //   options.candidate = "latest";
@@ -9,8 +9,11 @@
 //                            Gate(history, policy, options));
 //   return report.exit_code;   // 0 fine, 1 red, 3 can't tell
 //
-// Improvements are never red, and so is nothing that was not measured: without
-// a baseline, or where noise hides what the policy must find, the answer is 3.
+// The candidate is a commit with all of its suites on one hardware or several,
+// each judged by its own past. An improvement never fails the gate. A benchmark
+// that was not measured never passes it: without a run of the candidate, one of
+// its suites or a baseline, or where noise hides what the policy must find, the
+// answer is 3.
 
 #include <cstdint>
 #include <functional>
@@ -38,8 +41,11 @@ struct GitLookup {
 };
 
 struct GateOptions {
-  std::string candidate = "latest";  // see History::Resolve
-  std::string suite;  // restricts both sides; empty: as candidate
+  // A commit, whose runs are all judged, or a run: see Select. "latest" is the
+  // newest commit.
+  std::string candidate = "latest";
+  std::string suite;        // "": all suites of the candidate
+  std::string hardware_id;  // "": every hardware that the candidate has
   absl::optional<proto::Baseline> baseline;  // instead of the policy's
   // For exemptions, and for runs from the future; 0: unknown.
   int64_t now_unix_s = 0;
@@ -49,8 +55,23 @@ struct GateOptions {
   GitLookup git;
 };
 
+// Why a gate answers as it does; GateReasonName is its value in JSON.
+enum class GateReason {
+  kGreen,
+  kRegression,     // a red row, of whatever verdict
+  kIdentical,      // both sides are equal byte for byte
+  kNoCandidate,    // no run of the candidate
+  kMissing,        // a suite or hardware of the candidate has no run
+  kDamagedRecord,  // the newest record cannot be read
+  kNoBaseline,
+  kNoBenchmark,   // no rule of the policy gates any
+  kInconclusive,  // noise
+};
+std::string GateReasonName(GateReason reason);
+
 struct GateRow {
   Row row;
+  std::string suite, hardware_id;
   std::string baseline;  // BaselineText of what it was judged against
   RuleView rule;
   // What follows: FAIL counts towards exit code 1, or 3 for can't tell.
@@ -59,8 +80,12 @@ struct GateRow {
 };
 
 struct GateReport {
-  int exit_code = 3;    // 0 fine, 1 regression or failed check, 3 can't tell
-  std::string summary;  // one line
+  int exit_code = 3;  // 0 fine, 1 regression or failed check, 3 can't tell
+  GateReason reason = GateReason::kInconclusive;
+  std::string summary;    // one line
+  std::string candidate;  // "commit 1a2b3c4d5e6f (HEAD)"
+  // What the candidate lacks, a sentence each: a suite that its past has.
+  std::vector<std::string> missing;
 
   std::vector<GateRow> rows;  // what matters first
   std::vector<std::string> notes;
@@ -68,6 +93,7 @@ struct GateReport {
   std::vector<RunInfo> candidate_runs;
   struct ResolvedBaseline {
     std::string text;
+    std::string suite, hardware_id;  // of the runs that it judges
     std::vector<RunInfo> runs;
     std::string problem;  // why it is no baseline, if it is none
     // How its runs were measured, other than the candidate: "min sample 100 us
@@ -87,12 +113,20 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
                                 const GateOptions& options);
 
 // The judgement without a history: what Gate does for each baseline once runs
-// are read. Adds rows and notes; Conclude() says what follows.
+// are read. Adds rows and notes; Conclude() says what follows. A note is added
+// once.
 void Judge(const Policy& policy, const Comparison& comparison,
            absl::string_view baseline_text, int64_t now_unix_s,
            GateReport* report);
 
-// Sorts rows, sets exit code and summary.
+// The note that the work tree has changes that `commit`, which is judged,
+// lacks.
+std::string UncommittedText(absl::string_view commit);
+
+// Adds a note that is not there yet.
+void AddNote(std::string note, GateReport* report);
+
+// Sorts rows, sets exit code, reason and summary.
 void Conclude(GateReport* report);
 
 // How a policy makes two sets of runs be compared, in one of `comparisons` that

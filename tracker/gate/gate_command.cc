@@ -11,19 +11,36 @@
 #include "tracker/gate/gate_report.h"
 #include "tracker/gate/policy.h"
 #include "tracker/history/index/history_index.h"
+#include "tracker/history/selectors.h"
 
 namespace optrail::tracker {
 namespace {
 
 GitLookup LookupIn(const std::string& workspace) {
   GitLookup lookup;
-  lookup.resolve = [workspace](absl::string_view name) {
-    return ResolveCommit(workspace, std::string(name));
-  };
+  lookup.resolve = GitIn(workspace);
   lookup.merge_base = [workspace](absl::string_view a, absl::string_view b) {
     return MergeBase(workspace, std::string(a), std::string(b));
   };
   return lookup;
+}
+
+// The candidate where nobody names one. What the work tree holds beyond its
+// commit is no part of the answer, and that is said.
+std::string DefaultCandidate(const std::string& workspace,
+                             std::vector<std::string>* notes) {
+  const absl::StatusOr<GitFacts> facts = FindGitFacts(workspace);
+  if (!facts.ok()) {
+    notes->push_back(
+        absl::StrCat("the candidate is the newest commit of the "
+                     "history (--candidate=latest): ",
+                     facts.status().message()));
+    return "latest";
+  }
+  if (facts->dirty) {
+    notes->push_back(UncommittedText(facts->commit));
+  }
+  return "HEAD";
 }
 
 std::string RemeasureText(const GateReport& report) {
@@ -48,6 +65,7 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   }
   GateOptions gate;
   gate.suite = options.suite;
+  gate.hardware_id = options.hardware_id;
   if (!options.baseline.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(gate.baseline, ParseBaseline(options.baseline));
   }
@@ -62,10 +80,12 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(History history,
                            OpenIndexedHistory(options.common.history));
   history.set_now_unix_ns(options.common.now_unix_ns);
-  gate.candidate =
-      SelectorOf(options.candidate, history, options.common.workspace);
-  OPTRAIL_ASSIGN_OR_RETURN(const GateReport report,
-                           Gate(history, policy, gate));
+  std::vector<std::string> notes;
+  gate.candidate = options.candidate.empty()
+                       ? DefaultCandidate(options.common.workspace, &notes)
+                       : options.candidate;
+  OPTRAIL_ASSIGN_OR_RETURN(GateReport report, Gate(history, policy, gate));
+  report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   OPTRAIL_RETURN_IF_ERROR(Publish(options.outputs, report));
   OPTRAIL_RETURN_IF_ERROR(
       WriteOut(options.remeasure_out, RemeasureText(report)));

@@ -16,9 +16,11 @@ namespace optrail::tracker {
 struct GateCommand {
   CommonOptions common;
   std::string policy;  // file; "": the default policy
-  std::string candidate = "latest";
+  // Commit or run; "": the commit that is checked out, outside git "latest".
+  std::string candidate;
   std::string baseline;  // ParseBaseline; "": the policy's
-  std::string suite;
+  std::string suite;     // "": all that the candidate has
+  std::string hardware_id;
   GateOutputs outputs;
   // For a script: the number of processes to add on each side, a line feed, and
   // the benchmarks as --benchmark_filter; empty if more would not help.

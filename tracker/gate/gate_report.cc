@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "base/markdown.h"
 #include "base/quote.h"
 #include "base/units.h"
+#include "tracker/gate/gate_table.h"
+#include "tracker/history/selectors.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
@@ -23,233 +26,8 @@ std::string ShortCommit(const proto::Commit& commit) {
   return absl::StrCat(commit.id().substr(0, 12), commit.dirty() ? "+" : "");
 }
 
-std::string RatioText(const Row& row) {
-  return row.ratio ? absl::StrFormat("%.3f", row.ratio->ratio) : "";
-}
-
-std::string IntervalText(const Row& row) {
-  return row.ratio
-             ? absl::StrFormat("%.3f..%.3f", row.ratio->low, row.ratio->high)
-             : "";
-}
-
-// What `show` and `bench` print of the side's runs. The ratio is of the fastest
-// samples, with the machine taken out.
-absl::optional<double> BaselineValue(const Row& row) {
-  return row.baseline.value;
-}
-
-absl::optional<double> CandidateValue(const Row& row) {
-  return row.candidate.value;
-}
-
-Cell NumberOrNone(absl::optional<double> value, std::string text) {
-  return value ? Cell::Number(*value, std::move(text)) : Cell::None();
-}
-
-std::string DetectableText(const Row& row) {
-  return row.minimum_detectable_effect
-             ? FormatPercent(*row.minimum_detectable_effect)
-             : "";
-}
-
-// What a row asks for: its action, but to measure again where that would tell.
-std::string ActionText(const GateRow& row) {
-  if (row.action == proto::IGNORE) return "";
-  if (row.row.verdict == Verdict::kCannotTell) {
-    return row.row.processes_needed.has_value() ? "RERUN" : "UNCLEAR";
-  }
-  return ActionName(row.action);
-}
-
-std::string ReasonText(const GateRow& row) {
-  return row.exempted.empty()
-             ? row.row.reason
-             : absl::StrCat(row.exempted, "; ", row.row.reason);
-}
-
-// A full hash is more than people read.
-std::string BaselineName(absl::string_view text) {
-  constexpr absl::string_view kCommit = "commit:";
-  constexpr size_t kShown = 12;
-  if (!absl::StartsWith(text, kCommit)) return std::string(text);
-  return std::string(text.substr(0, kCommit.size() + kShown));
-}
-
-// A column of the tables below and what it shows of a row.
-enum class Field {
-  kAction,
-  kAgainst,
-  kVerdict,
-  kBenchmark,
-  kMetric,
-  kBaseline,
-  kCandidate,
-  kRatio,
-  kInterval,
-  kDetectable,
-  kWhy,
-  kMeasuredDifferently,
-};
-
-Column ColumnOf(Field field) {
-  switch (field) {
-    case Field::kAction:
-      return {"action"};
-    case Field::kAgainst:
-      return {"against", Align::kLeft, "", Clip::kNever};
-    case Field::kVerdict:
-      return {"verdict"};
-    case Field::kBenchmark:
-      return {"benchmark", Align::kLeft, "", Clip::kNever};
-    case Field::kMetric:
-      return {"metric"};
-    case Field::kBaseline:
-      return {"baseline", Align::kRight};
-    case Field::kCandidate:
-      return {"candidate", Align::kRight};
-    case Field::kRatio:
-      return {"ratio", Align::kRight};
-    case Field::kInterval:
-      return {"interval", Align::kRight};
-    case Field::kDetectable:
-      return {"detectable", Align::kRight};
-    case Field::kWhy:
-      return {"why"};
-    case Field::kMeasuredDifferently:
-      return {"measured_differently"};
-  }
-  return {""};
-}
-
-Cell CellOf(Field field, const GateRow& gate_row) {
-  const Row& row = gate_row.row;
-  switch (field) {
-    case Field::kAction:
-      return ActionText(gate_row);
-    case Field::kAgainst:
-      return BaselineName(gate_row.baseline);
-    case Field::kVerdict:
-      return VerdictName(row.verdict);
-    case Field::kBenchmark:
-      return row.name;
-    case Field::kMetric:
-      return row.metric;
-    case Field::kBaseline:
-      return NumberOrNone(BaselineValue(row),
-                          FormatValue(BaselineValue(row), row.unit));
-    case Field::kCandidate:
-      return NumberOrNone(CandidateValue(row),
-                          FormatValue(CandidateValue(row), row.unit));
-    case Field::kRatio:
-      return NumberOrNone(
-          row.ratio ? absl::make_optional(row.ratio->ratio) : absl::nullopt,
-          RatioText(row));
-    case Field::kInterval:
-      return IntervalText(row);
-    case Field::kDetectable:
-      return NumberOrNone(row.minimum_detectable_effect, DetectableText(row));
-    case Field::kWhy:
-      return ReasonText(gate_row);
-    case Field::kMeasuredDifferently:
-      return row.measured_differently;
-  }
-  return Cell::None();
-}
-
-using Rows = std::vector<const GateRow*>;
-
-Table BuildTable(const std::vector<Field>& fields, const Rows& rows) {
-  std::vector<Column> columns;
-  for (const Field field : fields) columns.push_back(ColumnOf(field));
-  Table table(std::move(columns));
-  for (const GateRow* row : rows) {
-    std::vector<Cell> cells;
-    for (const Field field : fields) cells.push_back(CellOf(field, *row));
-    table.AddRow(std::move(cells));
-  }
-  return table;
-}
-
-// Every field that rows of this kind can fill. What a row is judged against is
-// only worth a column if there are several, the metric if it is not the time.
-std::vector<Field> AllFields() {
-  return {Field::kVerdict,  Field::kBenchmark,  Field::kMetric,
-          Field::kBaseline, Field::kCandidate,  Field::kRatio,
-          Field::kInterval, Field::kDetectable, Field::kWhy};
-}
-
-void Remove(Field field, std::vector<Field>* fields) {
-  fields->erase(std::remove(fields->begin(), fields->end(), field),
-                fields->end());
-}
-
-bool AllAreTimes(const Rows& rows) {
-  return std::all_of(rows.begin(), rows.end(), [](const GateRow* row) {
-    return row->row.metric == "time";
-  });
-}
-
-int WidthOf(absl::string_view text) {
-  int width = 0;
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    width = std::max(width, DisplayWidth(line));
-  }
-  return width;
-}
-
-// The table with the fields that fit `width`: names come before numbers that
-// the ratio already tells. Names that leave no room for anything are not cut
-// but come last, where the terminal wraps them.
-std::string FittingTable(std::vector<Field> fields, const Rows& rows,
-                         int width) {
-  if (AllAreTimes(rows)) Remove(Field::kMetric, &fields);
-  std::vector<Field> names_last = fields;
-  Remove(Field::kBenchmark, &names_last);
-  names_last.push_back(Field::kBenchmark);
-  const std::vector<std::vector<Field>> droppable = {
-      {Field::kDetectable},
-      {Field::kBaseline, Field::kCandidate},
-      {Field::kInterval}};
-  for (const std::vector<Field>& group : droppable) {
-    const std::string text = BuildTable(fields, rows).ToText();
-    if (width == 0 || WidthOf(text) <= width) return text;
-    for (const Field field : group) Remove(field, &fields);
-  }
-  const std::string text = BuildTable(fields, rows).ToText(width);
-  if (WidthOf(text) <= width) return text;
-  return BuildTable(names_last, rows).ToText(width);
-}
-
-std::vector<Field> GateFields(const GateReport& report) {
-  std::vector<Field> fields = {Field::kAction};
-  if (report.baselines.size() > 1) fields.push_back(Field::kAgainst);
-  for (const Field field : AllFields()) fields.push_back(field);
-  return fields;
-}
-
-bool IsRed(const GateRow& row) {
-  return row.action == proto::FAIL && row.row.verdict != Verdict::kCannotTell;
-}
-
 bool IsNotable(const GateRow& row) {
   return row.action != proto::IGNORE || row.row.verdict != Verdict::kUnchanged;
-}
-
-Rows Pointers(const std::vector<GateRow>& rows) {
-  Rows pointers;
-  for (const GateRow& row : rows) pointers.push_back(&row);
-  return pointers;
-}
-
-std::vector<GateRow> RowsOf(const Comparison& comparison, bool only_changes) {
-  std::vector<GateRow> rows;
-  for (const Row& row : comparison.rows) {
-    if (only_changes && row.verdict == Verdict::kUnchanged) continue;
-    rows.emplace_back();
-    rows.back().row = row;
-  }
-  return rows;
 }
 
 Rows NotableRows(const GateReport& report) {
@@ -313,6 +91,20 @@ std::string ShapeText(const Row& row) {
   return row.key.has_shape() ? tuning::CanonicalText(row.key.shape()) : "-";
 }
 
+// "2.1 ms, run ID at commit X" or "2.1 ms, median of 10 runs up to commit X":
+// what `show` says of the same runs.
+std::string SideText(const Side& side, absl::string_view unit) {
+  const std::string value = FormatValue(side.value, unit);
+  if (side.run_ids.size() > 1) {
+    return absl::StrCat(value, ", median of ", side.run_ids.size(),
+                        " runs up to commit ", ShortCommit(side.commit));
+  }
+  return absl::StrCat(
+      value,
+      side.run_ids.empty() ? "" : absl::StrCat(", run ", side.run_ids.front()),
+      " at commit ", ShortCommit(side.commit));
+}
+
 // The evidence for a red row.
 std::vector<std::string> Evidence(const GateRow& gate_row) {
   const Row& row = gate_row.row;
@@ -335,16 +127,22 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
   }
   lines.push_back(absl::StrCat("operator ", row.key.operator_name(), ", shape ",
                                ShapeText(row)));
-  const std::string machine =
-      row.ratio && std::abs(row.ratio->machine - 1) >= .01
-          ? absl::StrFormat(", machine x%.3f", row.ratio->machine)
-          : "";
+  lines.push_back(absl::StrCat("baseline  ", SideText(row.baseline, row.unit)));
   lines.push_back(
-      absl::StrCat("baseline  ", FormatValue(BaselineValue(row), row.unit),
-                   machine, " at commit ", ShortCommit(row.baseline.commit)));
-  lines.push_back(
-      absl::StrCat("candidate ", FormatValue(CandidateValue(row), row.unit),
-                   " at commit ", ShortCommit(row.candidate.commit)));
+      absl::StrCat("candidate ", SideText(row.candidate, row.unit)));
+  if (row.ratio && std::abs(row.ratio->machine - 1) >= .01) {
+    lines.push_back(
+        absl::StrFormat("the machine, which the ratio leaves out, took x%.3f",
+                        row.ratio->machine));
+  }
+  const std::string& good = row.baseline.commit.id();
+  const std::string& bad = row.candidate.commit.id();
+  if (!good.empty() && !bad.empty() && good != bad) {
+    const std::string from = ShortHash(good), to = ShortHash(bad);
+    lines.push_back(absl::StrCat("suspected commits ", from, "..", to));
+    lines.push_back(absl::StrCat("next: optrail bisect ", from, " ", to,
+                                 ", with --target or --build and --run"));
+  }
   for (std::string& line : ConfigLines(row.baseline, row.candidate)) {
     lines.push_back(std::move(line));
   }
@@ -364,34 +162,44 @@ std::string RunsText(const std::vector<RunInfo>& runs) {
                       ", last ", runs.back().id());
 }
 
-// Whether a row that is not red needs a sentence.
-bool NeedsReason(const GateRow& row) {
-  if (IsRed(row)) return false;
-  if (!row.exempted.empty()) return true;
-  return row.row.verdict != Verdict::kUnchanged &&
-         row.row.verdict != Verdict::kNew;
+using Group = std::pair<std::string, std::string>;  // hardware, suite
+
+std::set<Group> GroupsOf(const GateReport& report) {
+  std::set<Group> groups;
+  for (const RunInfo& run : report.candidate_runs) {
+    groups.emplace(run.header.hardware().id(), run.header.suite());
+  }
+  return groups;
 }
 
-// Why rows that are not red are what they are; of many the first.
-std::string Reasons(const Rows& rows) {
-  constexpr int kShown = 10;
-  std::string text;
-  int count = 0;
-  for (const GateRow* row : rows) {
-    if (!NeedsReason(*row) || ++count > kShown) continue;
-    absl::StrAppend(&text, "\n", EscapeForTerminal(row->row.name), "\n  ",
-                    EscapeForTerminal(ReasonText(*row)), "\n");
+// "suite smoke on amd-epyc-zen4-2c: run ID at commit 1a2b3c", for each suite
+// and hardware of the candidate.
+std::vector<std::string> CandidateLines(const GateReport& report) {
+  std::vector<std::string> lines;
+  for (const Group& group : GroupsOf(report)) {
+    std::vector<RunInfo> runs;
+    for (const RunInfo& run : report.candidate_runs) {
+      if (run.header.hardware().id() == group.first &&
+          run.header.suite() == group.second) {
+        runs.push_back(run);
+      }
+    }
+    lines.push_back(absl::StrCat("suite ", group.second, " on ", group.first,
+                                 ": ", RunsText(runs)));
   }
-  if (count > kShown) {
-    absl::StrAppend(&text, "\nand ", count - kShown,
-                    " more; --format=json has every reason\n");
-  }
-  return text;
+  return lines;
 }
 
-std::string HardwareText(const GateReport& report) {
-  if (report.candidate_runs.empty()) return "-";
-  return report.candidate_runs.back().header.hardware().id();
+std::string BaselineLine(const GateReport& report,
+                         const GateReport::ResolvedBaseline& baseline) {
+  const bool several = GroupsOf(report).size() > 1;
+  return absl::StrCat(
+      BaselineName(baseline.text),
+      several ? absl::StrCat(" for suite ", baseline.suite, " on ",
+                             baseline.hardware_id)
+              : "",
+      ": ",
+      baseline.problem.empty() ? RunsText(baseline.runs) : baseline.problem);
 }
 
 int HiddenRows(const GateReport& report) {
@@ -402,52 +210,21 @@ int HiddenRows(const GateReport& report) {
   return hidden;
 }
 
-// For programs, to whom the notes above the table are not shown.
-Table ComparisonData(const Comparison& comparison, bool only_changes) {
-  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
-  std::vector<Field> fields = AllFields();
-  fields.push_back(Field::kMeasuredDifferently);
-  return BuildTable(fields, Pointers(rows));
-}
-
 }  // namespace
-
-Table ComparisonTable(const Comparison& comparison, bool only_changes) {
-  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
-  return BuildTable(AllFields(), Pointers(rows));
-}
-
-std::string FormatComparison(const Comparison& comparison, bool only_changes,
-                             OutputFormat format, int width) {
-  if (format == OutputFormat::kJson || format == OutputFormat::kCsv) {
-    return ComparisonData(comparison, only_changes).Format(format);
-  }
-  const Table table = ComparisonTable(comparison, only_changes);
-  const std::string wide = table.Format(format);
-  if (format != OutputFormat::kTable || width == 0 || WidthOf(wide) <= width) {
-    return wide;
-  }
-  // A sentence is no column where there is little room.
-  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
-  std::vector<Field> fields = AllFields();
-  Remove(Field::kWhy, &fields);
-  return absl::StrCat(FittingTable(fields, Pointers(rows), width),
-                      Reasons(Pointers(rows)));
-}
 
 std::string GateText(const GateReport& report, int width) {
   std::string text =
       absl::StrCat("gate: ", EscapeForTerminal(report.summary), "\n");
-  absl::StrAppend(&text, "candidate ",
-                  EscapeForTerminal(RunsText(report.candidate_runs)), " on ",
-                  EscapeForTerminal(HardwareText(report)), "\n");
+  if (!report.candidate.empty()) {
+    absl::StrAppend(&text, "candidate ", EscapeForTerminal(report.candidate),
+                    "\n");
+  }
+  for (const std::string& line : CandidateLines(report)) {
+    absl::StrAppend(&text, "  ", EscapeForTerminal(line), "\n");
+  }
   for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
-    absl::StrAppend(
-        &text, "baseline  ", EscapeForTerminal(BaselineName(baseline.text)),
-        ": ",
-        EscapeForTerminal(baseline.problem.empty() ? RunsText(baseline.runs)
-                                                   : baseline.problem),
-        "\n");
+    absl::StrAppend(&text, "baseline  ",
+                    EscapeForTerminal(BaselineLine(report, baseline)), "\n");
   }
   for (const std::string& note : report.notes) {
     absl::StrAppend(&text, "note: ", EscapeForTerminal(note), "\n");
@@ -483,16 +260,16 @@ std::string GateText(const GateReport& report, int width) {
 std::string GateMarkdown(const GateReport& report) {
   std::string text = absl::StrCat(
       "### Performance gate: ", EscapeForMarkdown(report.summary), "\n\n");
-  absl::StrAppend(&text, "Candidate ",
-                  EscapeForMarkdown(RunsText(report.candidate_runs)), " on ",
-                  EscapeForMarkdown(HardwareText(report)), ".\n");
+  if (!report.candidate.empty()) {
+    absl::StrAppend(&text, "Candidate ", EscapeForMarkdown(report.candidate),
+                    ".\n");
+  }
+  for (const std::string& line : CandidateLines(report)) {
+    absl::StrAppend(&text, "Candidate ", EscapeForMarkdown(line), ".\n");
+  }
   for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
-    absl::StrAppend(
-        &text, "Baseline ", EscapeForMarkdown(BaselineName(baseline.text)),
-        ": ",
-        EscapeForMarkdown(baseline.problem.empty() ? RunsText(baseline.runs)
-                                                   : baseline.problem),
-        ".\n");
+    absl::StrAppend(&text, "Baseline ",
+                    EscapeForMarkdown(BaselineLine(report, baseline)), ".\n");
   }
   absl::StrAppend(&text, "\n");
   const Rows notable = NotableRows(report);

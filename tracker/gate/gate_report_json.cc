@@ -63,6 +63,8 @@ Json RatioJson(const Row& row) {
 Json RowJson(const GateRow& gate_row) {
   const Row& row = gate_row.row;
   return {{"benchmark", CanonicalText(row.key)},
+          {"suite", gate_row.suite},
+          {"hardware", gate_row.hardware_id},
           {"name", row.name},
           {"operator", row.key.operator_name()},
           {"shape", row.key.has_shape() ? tuning::CanonicalText(row.key.shape())
@@ -92,7 +94,10 @@ Json RowJson(const GateRow& gate_row) {
 
 std::string GateJson(const GateReport& report) {
   Json json = {{"exit_code", report.exit_code},
+               {"reason", GateReasonName(report.reason)},
                {"summary", report.summary},
+               {"candidate", report.candidate},
+               {"missing", report.missing},
                {"run_false_alarm_rate", report.run_false_alarm_rate},
                {"red", report.CountRed()},
                {"cannot_tell", report.CountCannotTell()},
@@ -104,6 +109,8 @@ std::string GateJson(const GateReport& report) {
   for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
     json["baselines"].push_back(
         {{"baseline", baseline.text},
+         {"suite", baseline.suite},
+         {"hardware", baseline.hardware_id},
          {"runs", RunsJson(baseline.runs)},
          {"problem", baseline.problem},
          {"measured_differently", baseline.measured_differently}});

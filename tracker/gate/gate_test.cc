@@ -1,6 +1,7 @@
 #include "tracker/gate/gate.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,7 @@ namespace optrail::tracker {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -495,7 +497,10 @@ TEST_F(GateTest, JsonHasWhatAProgramNeeds) {
   Record(MakeRun(7, "topic", {{"a", 120}, {"b", 200}}));
   const nlohmann::json json = nlohmann::json::parse(GateJson(Judged()));
   EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["reason"], "regression");
   EXPECT_EQ(json["red"], 1);
+  EXPECT_EQ(json["rows"][0]["suite"], "smoke");
+  EXPECT_EQ(json["rows"][0]["hardware"], kHardware);
   EXPECT_EQ(json["remeasure"], nullptr);
   EXPECT_EQ(json["baselines"][0]["runs"].size(), 6);
   const nlohmann::json& row = json["rows"][0];
@@ -611,21 +616,26 @@ TEST_F(GateTest, LooksShareTheFalseAlarmRate) {
             1.5 * one);
 }
 
-TEST_F(GateTest, RunsWithLocalChangesAreNotPooledWithThoseOfTheCommit) {
+TEST_F(GateTest, RunsWithLocalChangesDoNotStandForTheCommit) {
   RecordMain(6);
-  proto::Run dirty = MakeRun(7, "topic", {{"a", 150}, {"b", 200}});
-  dirty.mutable_commit()->set_dirty(true);
-  Record(dirty);
-  proto::Run clean = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
-  clean.set_started_unix_ns(dirty.started_unix_ns() + kMinute);
-  clean.set_run_id(NewRecordId(clean.started_unix_ns()));
+  proto::Run clean = MakeRun(7, "topic", {{"a", 150}, {"b", 200}});
   Record(clean);
+  proto::Run mended = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
+  mended.mutable_commit()->set_dirty(true);
+  mended.set_started_unix_ns(clean.started_unix_ns() + kMinute);
+  mended.set_run_id(NewRecordId(mended.started_unix_ns()));
+  Record(mended);
   GateOptions options;
   options.candidate = CommitId(7);
   GateReport report = Judged("", options);
-  EXPECT_EQ(report.exit_code, 0) << GateText(report);
-  EXPECT_EQ(report.candidate_runs.size(), 1);
-  EXPECT_THAT(report.notes[0], HasSubstr("changes that the commit lacks"));
+  EXPECT_EQ(report.exit_code, 1) << GateText(report);
+  ASSERT_EQ(report.candidate_runs.size(), 1);
+  EXPECT_EQ(report.candidate_runs[0].id(), clean.run_id());
+  EXPECT_THAT(report.notes[0],
+              AllOf(HasSubstr("changes that the commit lacks"),
+                    HasSubstr("--candidate=" + mended.run_id())));
+  options.candidate = mended.run_id();
+  EXPECT_EQ(Judged("", options).exit_code, 0);
 }
 
 TEST_F(GateTest, CommitsThatAreNoAncestorsAreNoBaseline) {
@@ -684,16 +694,196 @@ TEST_F(GateTest, ADamagedNewestRecordIsNotPassedOver) {
 TEST_F(GateTest, ARunFromTheFutureIsNotTheLatestForGood) {
   RecordMain(6);
   proto::Run future = MakeRun(90, "main", {{"a", 500}, {"b", 200}});
+  future.mutable_commit()->clear_first_parent_position();
   future.set_started_unix_ns(7258118400LL * 1000000000);  // 2200
   future.set_run_id(NewRecordId(future.started_unix_ns()));
   Record(future);
   Record(MakeRun(7, "topic", {{"a", 100}, {"b", 200}}));
+  history_.set_now_unix_ns(kStart + 60 * kMinute);
   GateOptions options;
   options.now_unix_s = (kStart + 60 * kMinute) / 1000000000;
   const GateReport report = Judged("", options);
   EXPECT_EQ(report.exit_code, 0) << GateText(report);
   EXPECT_EQ(report.candidate_runs[0].header.commit().id(), CommitId(7));
-  EXPECT_THAT(report.notes[0], HasSubstr("from the future"));
+  EXPECT_THAT(report.notes[0], HasSubstr("in the future"));
+}
+
+// What is judged is what was asked for.
+
+constexpr int64_t kDay = 24 * 60 * kMinute;
+
+// `run` recorded `days` later than it would be.
+proto::Run Moved(proto::Run run, int64_t days) {
+  run.set_started_unix_ns(run.started_unix_ns() + days * kDay);
+  run.set_run_id(NewRecordId(run.started_unix_ns()));
+  return run;
+}
+
+proto::Run OfSuite(proto::Run run, const std::string& suite) {
+  run.set_suite(suite);
+  run.set_run_id(NewRecordId(run.started_unix_ns()));
+  return run;
+}
+
+proto::Run On(proto::Run run, const std::string& hardware) {
+  run.mutable_hardware()->set_id(hardware);
+  run.set_run_id(NewRecordId(run.started_unix_ns()));
+  return run;
+}
+
+TEST_F(GateTest, ACommitWithoutARunIsNotJudgedByAnOlderOne) {
+  RecordMain(8);
+  GateOptions options;
+  options.candidate = "HEAD";
+  options.git.resolve = [](absl::string_view) { return CommitId(9); };
+  const GateReport report = Judged("", options);
+  EXPECT_EQ(report.exit_code, 3);
+  EXPECT_EQ(report.reason, GateReason::kNoCandidate);
+  EXPECT_THAT(report.summary,
+              AllOf(HasSubstr("commit 000000000000 (HEAD) has no run"),
+                    HasSubstr("--candidate=latest")));
+  EXPECT_TRUE(report.rows.empty());
+  const nlohmann::json json = nlohmann::json::parse(GateJson(report));
+  EXPECT_EQ(json["reason"], "no_candidate");
+}
+
+TEST_F(GateTest, AClockThatIsWrongDoesNotChooseTheCandidate) {
+  for (const int64_t days : {-400, 400}) {
+    history_ = *History::Open(absl::StrCat("/history_", days), &fs_);
+    RecordMain(8);
+    Record(Moved(MakeRun(9, "main", {{"a", 200}, {"b", 200}}), days));
+    for (const char* candidate : {"latest", "HEAD"}) {
+      GateOptions options;
+      options.candidate = candidate;
+      options.now_unix_s = (kStart + 60 * kMinute) / 1000000000;
+      options.git.resolve = [](absl::string_view) { return CommitId(9); };
+      const GateReport report = Judged("", options);
+      EXPECT_EQ(report.exit_code, 1) << days << GateText(report);
+      EXPECT_EQ(RowOf(report, "a").row.verdict, Verdict::kSlower);
+    }
+  }
+}
+
+TEST_F(GateTest, EverySuiteOfTheCommitIsJudged) {
+  for (int i = 1; i <= 7; ++i) {
+    Record(OfSuite(MakeRun(i, "main", {{"a", i == 7 ? 200. : 100.}}), "full"));
+    Record(Moved(MakeRun(i, "main", {{"a", 100}}), 1));
+  }
+  GateOptions options;
+  options.candidate = CommitId(7);
+  GateReport report = Judged("", options);
+  EXPECT_EQ(report.exit_code, 1) << GateText(report);
+  EXPECT_EQ(report.CountRed(), 1);
+  EXPECT_EQ(report.rows[0].suite, "full");
+  EXPECT_EQ(report.rows.size(), 2);
+  EXPECT_THAT(GateText(report), AllOf(HasSubstr("suite full on amd-epyc"),
+                                      HasSubstr("suite smoke on amd-epyc")));
+  options.suite = "smoke";
+  EXPECT_EQ(Judged("", options).exit_code, 0);
+}
+
+TEST_F(GateTest, ASuiteThatTheCommitLacksIsMissing) {
+  for (int i = 1; i <= 7; ++i) {
+    if (i < 7) Record(OfSuite(MakeRun(i, "main", {{"a", 100}}), "full"));
+    Record(MakeRun(i, "main", {{"a", 100}}));
+  }
+  Record(OfSuite(MakeRun(1, "main", {{"a", 100}}), "tried once"));
+  GateOptions options;
+  options.candidate = CommitId(7);
+  const GateReport report = Judged("", options);
+  EXPECT_EQ(report.exit_code, 3) << GateText(report);
+  EXPECT_EQ(report.reason, GateReason::kMissing);
+  EXPECT_THAT(report.summary, AllOf(HasSubstr("has no run of suite 'full'"),
+                                    Not(HasSubstr("tried once"))));
+  EXPECT_EQ(Judged("on_missing: WARN", options).exit_code, 0);
+  options.suite = "full";
+  EXPECT_THAT(Judged("", options).summary,
+              HasSubstr("has no run of suite 'full'"));
+  options.suite = "smoke";
+  EXPECT_EQ(Judged("", options).exit_code, 0);
+}
+
+TEST_F(GateTest, HardwareIsWhatWasAskedFor) {
+  for (int i = 1; i <= 7; ++i) {
+    Record(On(MakeRun(i, "main", {{"a", i == 7 ? 200. : 100.}}), "other-4c"));
+    Record(MakeRun(i, "main", {{"a", 100}}));
+  }
+  GateOptions options;
+  options.candidate = CommitId(7);
+  GateReport report = Judged("", options);
+  EXPECT_EQ(report.exit_code, 1) << "each machine is judged";
+  EXPECT_EQ(report.rows[0].hardware_id, "other-4c");
+  options.hardware_id = kHardware;
+  report = Judged("", options);
+  EXPECT_EQ(report.exit_code, 0);
+  EXPECT_THAT(GateText(report), HasSubstr(kHardware));
+  options.hardware_id = "other-4c";
+  EXPECT_EQ(Judged("", options).exit_code, 1);
+  options.hardware_id = "elsewhere-1c";
+  report = Judged("", options);
+  EXPECT_EQ(report.exit_code, 3);
+  EXPECT_EQ(report.reason, GateReason::kMissing);
+  EXPECT_THAT(report.summary,
+              AllOf(HasSubstr("no run on hardware elsewhere-1c"),
+                    HasSubstr(kHardware), HasSubstr("other-4c")));
+}
+
+TEST_F(GateTest, ADamagedRunOfTheCandidateIsNoRun) {
+  RecordMain(8);
+  const std::string path = history_.Resolve(CommitId(8))->front().path;
+  ASSERT_TRUE(WriteFileAtomically(path, "garbage", &fs_).ok());
+  GateOptions options;
+  options.candidate = CommitId(8);
+  const GateReport report = Judged("", options);
+  EXPECT_EQ(report.exit_code, 3);
+  EXPECT_THAT(report.summary,
+              AllOf(HasSubstr("has no run"), HasSubstr("1 record is damaged")));
+}
+
+TEST_F(GateTest, LocalChangesOfTheCandidateAreNamed) {
+  RecordMain(6);
+  proto::Run dirty = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
+  dirty.mutable_commit()->set_dirty(true);
+  Record(dirty);
+  EXPECT_THAT(GateText(Judged()),
+              HasSubstr("was measured with changes that commit"));
+}
+
+TEST_F(GateTest, ATunedConfigOfAnotherKernelIsNamed) {
+  RecordMain(6);
+  proto::Run run = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
+  for (proto::BenchmarkResult& result : *run.mutable_results()) {
+    result.add_labels("unverified config: tuned with kernel k1");
+  }
+  Record(run);
+  EXPECT_THAT(GateText(Judged()),
+              HasSubstr("a and 1 more benchmarks: unverified config: tuned "
+                        "with kernel k1"));
+}
+
+TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {
+  const auto run = [&](int position, double ns) {
+    proto::Run run = MakeRun(position, "main", {{"a", ns}});
+    for (proto::Measurement& measurement :
+         *run.mutable_results(0)->mutable_measurements()) {
+      proto::MetricSamples* cpu = measurement.add_metrics();
+      cpu->set_metric("cpu_time");
+      cpu->set_unit("ns");
+      cpu->set_direction(proto::LOWER_IS_BETTER);
+      cpu->add_values(measurement.median_ns());
+    }
+    return run;
+  };
+  for (int i = 1; i <= 12; ++i) Record(run(i, 100));
+  for (int i = 13; i <= 24; ++i) Record(run(i, 125));
+  const GateReport report = Judged();
+  const std::string text = GateText(report);
+  std::set<std::string> notes(report.notes.begin(), report.notes.end());
+  EXPECT_EQ(notes.size(), report.notes.size()) << text;
+  for (const std::string& note : report.notes) {
+    if (!absl::StrContains(note, "worse by")) continue;
+    EXPECT_THAT(note, AnyOf(HasSubstr("(time)"), HasSubstr("(cpu_time)")));
+  }
 }
 
 }  // namespace

@@ -208,9 +208,11 @@ class History {
   absl::StatusOr<LoadedTombstones> LoadTombstones() const;
 
   // The runs that `selector` names:
-  //   "latest", "latest~2"         by start time, over the runs that match and
-  //                                are not dated in the future (`notes`, if
-  //                                not null, gets a sentence that says so)
+  //   "latest", "latest~2"         the newest run by commit position, over the
+  //                                runs that match; time orders runs of one
+  //                                commit or without a position, where one
+  //                                dated in the future is never the latest
+  //                                (`notes`, if not null, says so)
   //   "20261120T090807Z-1a2b..."   a run id or a prefix of one
   //   "1a2b3c"                     a prefix of a run id's random part
   //   "d3d9933"                    a commit: all its runs

@@ -1,6 +1,7 @@
-// Which runs a person means: History::Resolve and FindRun.
+#include "tracker/history/selectors.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -11,8 +12,8 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/git.h"
 #include "base/status_macros.h"
-#include "tracker/history/history.h"
 
 namespace optrail::tracker {
 namespace {
@@ -27,6 +28,11 @@ absl::optional<int> StepsBeforeLatest(absl::string_view selector) {
     return absl::nullopt;
   }
   return steps;
+}
+
+bool IsFullHash(absl::string_view text) {
+  return (text.size() == 40 || text.size() == 64) &&
+         text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
 bool IdMatches(absl::string_view id, absl::string_view selector) {
@@ -44,6 +50,17 @@ std::string DescribeRun(const RunInfo& run) {
                       ")");
 }
 
+// " with --suite=x --hardware=y".
+std::string FilterText(const RunFilter& filter) {
+  std::string text;
+  for (const auto& [flag, value] : {std::make_pair("suite", filter.suite),
+                                    {"hardware", filter.hardware_id}}) {
+    if (value.empty()) continue;
+    absl::StrAppend(&text, text.empty() ? " with --" : " --", flag, "=", value);
+  }
+  return text;
+}
+
 absl::Status Ambiguous(absl::string_view selector,
                        const std::set<std::string>& meanings) {
   constexpr size_t kShown = 5;
@@ -57,46 +74,84 @@ absl::Status Ambiguous(absl::string_view selector,
       "'", selector, "' could be any of: ", absl::StrJoin(shown, ", ")));
 }
 
-// The run that `selector` ("latest~N") names among `runs`, which are in series
-// order, without those dated in the future: one of 2199 would be the latest for
-// good.
+// Series order, in which a date of the future decides nothing: a run without a
+// position that has one is left out, and one of a commit comes before its
+// others. `notes` says so.
+std::vector<RunInfo> InOrderOfCommits(std::vector<RunInfo> runs,
+                                      int64_t now_unix_ns,
+                                      std::vector<std::string>* notes) {
+  std::vector<proto::Run> headers;
+  std::map<std::string, RunInfo> by_id;
+  std::string left_out, misdated;
+  int left_out_count = 0;
+  for (RunInfo& run : runs) {
+    proto::Run header = run.header;
+    if (IsInTheFuture(header.started_unix_ns(), now_unix_ns)) {
+      const std::string named = absl::StrCat(
+          run.id(), " (",
+          absl::FormatTime("%Y-%m-%d",
+                           absl::FromUnixNanos(header.started_unix_ns()),
+                           absl::UTCTimeZone()),
+          ")");
+      if (!header.commit().has_first_parent_position()) {
+        if (++left_out_count == 1) left_out = named;
+        continue;
+      }
+      if (misdated.empty()) misdated = named;
+      header.set_started_unix_ns(0);
+    }
+    headers.push_back(std::move(header));
+    by_id[run.id()] = std::move(run);
+  }
+  if (left_out_count > 0) {
+    notes->push_back(absl::StrCat(
+        left_out_count, left_out_count == 1 ? " run is" : " runs are",
+        " dated in the future and not taken for the latest, such as ", left_out,
+        "; `optrail history verify` names them"));
+  }
+  if (!misdated.empty()) {
+    notes->push_back(absl::StrCat("run ", misdated,
+                                  " is dated in the future: its commit's "
+                                  "position places it"));
+  }
+  std::vector<const proto::Run*> order;
+  for (const proto::Run& header : headers) order.push_back(&header);
+  SortInSeriesOrder(order);
+  std::vector<RunInfo> sorted;
+  for (const proto::Run* header : order) {
+    sorted.push_back(std::move(by_id[header->run_id()]));
+  }
+  return sorted;
+}
+
+// The run that `selector` ("latest~N") names among `runs`.
 absl::StatusOr<std::vector<RunInfo>> BeforeLatest(
     int steps, absl::string_view selector, const std::string& where,
     int64_t now_unix_ns, std::vector<RunInfo> runs,
     std::vector<std::string>* notes) {
-  const auto ahead =
-      std::stable_partition(runs.begin(), runs.end(), [&](const RunInfo& run) {
-        return !IsInTheFuture(run.header.started_unix_ns(), now_unix_ns);
-      });
-  std::string left_out;
-  if (ahead != runs.end()) {
-    const int64_t count = runs.end() - ahead;
-    left_out = absl::StrCat(
-        count, count == 1 ? " run is" : " runs are",
-        " dated in the future and not taken for the latest, such as ",
-        ahead->id(), " (",
-        absl::FormatTime("%Y-%m-%d",
-                         absl::FromUnixNanos(ahead->header.started_unix_ns()),
-                         absl::UTCTimeZone()),
-        "); `optrail history verify` names them");
-    if (notes != nullptr) notes->push_back(left_out);
+  std::vector<std::string> said;
+  runs = InOrderOfCommits(std::move(runs), now_unix_ns, &said);
+  if (notes != nullptr) {
+    notes->insert(notes->end(), said.begin(), said.end());
   }
-  runs.erase(ahead, runs.end());
   if (static_cast<size_t>(steps) >= runs.size()) {
     return absl::NotFoundError(
         absl::StrCat("'", selector, "': not that many runs in ", where,
-                     left_out.empty() ? "" : "; ", left_out));
+                     said.empty() ? "" : "; ", absl::StrJoin(said, "; ")));
   }
-  // Dates of files that are imported may tie: the order of the series decides.
-  std::stable_sort(
-      runs.begin(), runs.end(), [](const RunInfo& a, const RunInfo& b) {
-        return a.header.started_unix_ns() < b.header.started_unix_ns();
-      });
   return std::vector<RunInfo>{
       std::move(runs[runs.size() - 1 - static_cast<size_t>(steps)])};
 }
 
 }  // namespace
+
+bool IsLatest(absl::string_view selector) {
+  return StepsBeforeLatest(selector).has_value();
+}
+
+std::string ShortHash(absl::string_view commit) {
+  return commit.empty() ? "no commit" : std::string(commit.substr(0, 12));
+}
 
 bool IsInTheFuture(int64_t started_unix_ns, int64_t now_unix_ns) {
   // A clock that runs in another time zone is odd, and no reason to leave out
@@ -117,7 +172,7 @@ absl::StatusOr<std::vector<RunInfo>> History::Resolve(
     }
   }
   const std::string where = absl::StrCat(
-      "history ", dir_, " (", list.runs.size(),
+      "history ", dir_, FilterText(filter), " (", list.runs.size(),
       list.runs.size() == 1 ? " run" : " runs",
       list.bad_files.empty()
           ? ""
@@ -161,6 +216,60 @@ absl::StatusOr<RunInfo> History::FindRun(
   std::set<std::string> meanings;
   for (const RunInfo& run : runs) meanings.insert(DescribeRun(run));
   return Ambiguous(selector, meanings);
+}
+
+CommitResolver GitIn(const std::string& workspace) {
+  return [workspace](absl::string_view name) {
+    return ResolveCommit(workspace, std::string(name));
+  };
+}
+
+absl::StatusOr<Selection> Select(const History& history,
+                                 const std::string& what,
+                                 const CommitResolver& git,
+                                 const RunFilter& filter) {
+  Selection selection;
+  absl::StatusOr<std::vector<RunInfo>> found =
+      history.Resolve(what, filter, &selection.notes);
+  if (found.ok()) {
+    selection.runs = *std::move(found);
+    const proto::Run& last = selection.runs.back().header;
+    const bool by_commit = !IsLatest(what) && !IdMatches(last.run_id(), what);
+    if (by_commit) selection.commit = last.commit().id();
+    selection.name =
+        by_commit ? absl::StrCat("commit ", ShortHash(selection.commit)) : what;
+    return selection;
+  }
+  if (!absl::IsNotFound(found.status()) || IsLatest(what)) {
+    return found.status();
+  }
+  absl::StatusOr<std::string> commit = absl::NotFoundError("no git");
+  if (git != nullptr) commit = git(what);
+  if (!commit.ok() && IsFullHash(what)) commit = what;
+  if (!commit.ok()) return found.status();
+  selection.commit = *commit;
+  selection.name = absl::StrCat(
+      "commit ", ShortHash(*commit),
+      absl::StartsWith(*commit, what) ? "" : absl::StrCat(" (", what, ")"));
+  found = history.Resolve(*commit, filter);
+  if (found.ok()) {
+    selection.runs = *std::move(found);
+  } else if (!absl::IsNotFound(found.status())) {
+    return found.status();
+  }
+  return selection;
+}
+
+absl::StatusOr<Selection> SelectRuns(const History& history,
+                                     const std::string& what,
+                                     const CommitResolver& git,
+                                     const RunFilter& filter) {
+  OPTRAIL_ASSIGN_OR_RETURN(Selection selection,
+                           Select(history, what, git, filter));
+  if (!selection.runs.empty()) return selection;
+  return absl::NotFoundError(
+      absl::StrCat(selection.name, " has no run in history ", history.dir(),
+                   FilterText(filter), "; next: optrail log runs"));
 }
 
 }  // namespace optrail::tracker

@@ -1,9 +1,12 @@
 #include "tracker/history/index/index_commands.h"
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <sstream>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -13,6 +16,7 @@
 #include "base/units.h"
 #include "tracker/history/index/export.h"
 #include "tracker/history/repair.h"
+#include "tracker/history/selectors.h"
 
 namespace optrail::tracker {
 namespace {
@@ -77,6 +81,30 @@ void PrintFindings(const CheckReport& report, const CommonOptions& options,
       << " damaged, " << report.findings.size() - damaged << " odd\n";
 }
 
+// Names of git become hashes. A name that protects nothing for want of a
+// meaning is an error: the runs that it should have kept would go.
+absl::Status ResolveKeptCommits(const History& history,
+                                const CommitResolver& git,
+                                std::vector<std::string>* commits) {
+  OPTRAIL_ASSIGN_OR_RETURN(const RunList list, history.ListRuns());
+  for (std::string& commit : *commits) {
+    const bool is_prefix = std::any_of(
+        list.runs.begin(), list.runs.end(), [&](const RunInfo& run) {
+          return absl::StartsWith(run.header.commit().id(), commit);
+        });
+    if (is_prefix) continue;
+    absl::StatusOr<std::string> resolved = git(commit);
+    if (!resolved.ok()) {
+      return absl::NotFoundError(absl::StrCat(
+          "--keep_commits=", commit, ": no run's commit begins so, and ",
+          resolved.status().message(),
+          "; expected a tag, a branch or a hash of a commit"));
+    }
+    commit = *std::move(resolved);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunHistoryIndex(const HistoryIndexCommand& options,
@@ -129,8 +157,12 @@ absl::StatusOr<int> RunHistoryThin(const HistoryThinCommand& options,
                                    std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   const int64_t now_ns = NowUnixNs(options.common);
+  RetentionPolicy policy = options.policy;
+  OPTRAIL_RETURN_IF_ERROR(ValidateRetention(policy));
+  OPTRAIL_RETURN_IF_ERROR(ResolveKeptCommits(
+      history, GitIn(options.common.workspace), &policy.keep_commits));
   OPTRAIL_ASSIGN_OR_RETURN(const RetentionPlan plan,
-                           PlanRetention(history, options.policy, now_ns));
+                           PlanRetention(history, policy, now_ns));
   WarnOfBadFiles(plan.bad_files, "left as it is");
   if (!options.dry_run) {
     OPTRAIL_RETURN_IF_ERROR(ApplyRetention(history, plan, now_ns));

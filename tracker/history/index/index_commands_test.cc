@@ -97,6 +97,10 @@ TEST_F(IndexCommandsTest, ThinsOnlyWhenItIsNoDryRun) {
   command.common = common_;
   std::ostringstream out;
   EXPECT_FALSE(RunHistoryThin(command, out).ok());
+  command.policy.keep_every = 3;
+  command.policy.keep_commits = {"v1.0"};
+  EXPECT_THAT(std::string(RunHistoryThin(command, out).status().message()),
+              HasSubstr("--keep_commits=v1.0: no run's commit begins so"));
 }
 
 TEST_F(IndexCommandsTest, VerifyGroupsWhatIsOddForPeopleAndListsItForPrograms) {

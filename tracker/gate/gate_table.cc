@@ -1,0 +1,291 @@
+#include "tracker/gate/gate_table.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "base/units.h"
+#include "tracker/gate/gate_report.h"
+
+namespace optrail::tracker {
+namespace {
+
+Cell NumberOrNone(absl::optional<double> value, std::string text) {
+  return value ? Cell::Number(*value, std::move(text)) : Cell::None();
+}
+
+std::string DetectableText(const Row& row) {
+  return row.minimum_detectable_effect
+             ? FormatPercent(*row.minimum_detectable_effect)
+             : "";
+}
+
+// What a row asks for: its action, but to measure again where that would tell.
+std::string ActionText(const GateRow& row) {
+  if (row.action == proto::IGNORE) return "";
+  if (row.row.verdict == Verdict::kCannotTell) {
+    return row.row.processes_needed.has_value() ? "RERUN" : "UNCLEAR";
+  }
+  return ActionName(row.action);
+}
+
+std::string ReasonText(const GateRow& row) {
+  return row.exempted.empty()
+             ? row.row.reason
+             : absl::StrCat(row.exempted, "; ", row.row.reason);
+}
+
+Column ColumnOf(Field field) {
+  switch (field) {
+    case Field::kAction:
+      return {"action"};
+    case Field::kSuite:
+      return {"suite", Align::kLeft, "", Clip::kNever};
+    case Field::kHardware:
+      return {"hardware", Align::kLeft, "", Clip::kNever};
+    case Field::kAgainst:
+      return {"against", Align::kLeft, "", Clip::kNever};
+    case Field::kVerdict:
+      return {"verdict"};
+    case Field::kBenchmark:
+      return {"benchmark", Align::kLeft, "", Clip::kNever};
+    case Field::kMetric:
+      return {"metric"};
+    case Field::kBaseline:
+      return {"baseline", Align::kRight};
+    case Field::kCandidate:
+      return {"candidate", Align::kRight};
+    case Field::kRatio:
+      return {"ratio", Align::kRight};
+    case Field::kInterval:
+      return {"interval", Align::kRight};
+    case Field::kDetectable:
+      return {"detectable", Align::kRight};
+    case Field::kWhy:
+      return {"why"};
+    case Field::kMeasuredDifferently:
+      return {"measured_differently"};
+  }
+  return {""};
+}
+
+Cell CellOf(Field field, const GateRow& gate_row) {
+  const Row& row = gate_row.row;
+  switch (field) {
+    case Field::kAction:
+      return ActionText(gate_row);
+    case Field::kSuite:
+      return gate_row.suite;
+    case Field::kHardware:
+      return gate_row.hardware_id;
+    case Field::kAgainst:
+      return BaselineName(gate_row.baseline);
+    case Field::kVerdict:
+      return VerdictName(row.verdict);
+    case Field::kBenchmark:
+      return row.name;
+    case Field::kMetric:
+      return row.metric;
+    case Field::kBaseline:
+      return NumberOrNone(BaselineValue(row),
+                          FormatValue(BaselineValue(row), row.unit));
+    case Field::kCandidate:
+      return NumberOrNone(CandidateValue(row),
+                          FormatValue(CandidateValue(row), row.unit));
+    case Field::kRatio:
+      return NumberOrNone(
+          row.ratio ? absl::make_optional(row.ratio->ratio) : absl::nullopt,
+          RatioText(row));
+    case Field::kInterval:
+      return IntervalText(row);
+    case Field::kDetectable:
+      return NumberOrNone(row.minimum_detectable_effect, DetectableText(row));
+    case Field::kWhy:
+      return ReasonText(gate_row);
+    case Field::kMeasuredDifferently:
+      return row.measured_differently;
+  }
+  return Cell::None();
+}
+
+// Every field that rows of this kind can fill. What a row is judged against is
+// only worth a column if there are several, the metric if it is not the time.
+std::vector<Field> AllFields() {
+  return {Field::kVerdict,  Field::kBenchmark,  Field::kMetric,
+          Field::kBaseline, Field::kCandidate,  Field::kRatio,
+          Field::kInterval, Field::kDetectable, Field::kWhy};
+}
+
+int WidthOf(absl::string_view text) {
+  int width = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    width = std::max(width, DisplayWidth(line));
+  }
+  return width;
+}
+
+std::vector<GateRow> RowsOf(const Comparison& comparison, bool only_changes) {
+  std::vector<GateRow> rows;
+  for (const Row& row : comparison.rows) {
+    if (only_changes && row.verdict == Verdict::kUnchanged) continue;
+    rows.emplace_back();
+    rows.back().row = row;
+  }
+  return rows;
+}
+
+// Whether a row that is not red needs a sentence.
+bool NeedsReason(const GateRow& row) {
+  if (IsRed(row)) return false;
+  if (!row.exempted.empty()) return true;
+  return row.row.verdict != Verdict::kUnchanged &&
+         row.row.verdict != Verdict::kNew;
+}
+
+// For programs, to whom the notes above the table are not shown.
+Table ComparisonData(const Comparison& comparison, bool only_changes) {
+  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
+  std::vector<Field> fields = AllFields();
+  fields.push_back(Field::kMeasuredDifferently);
+  return BuildTable(fields, Pointers(rows));
+}
+
+}  // namespace
+
+std::string RatioText(const Row& row) {
+  return row.ratio ? absl::StrFormat("%.3f", row.ratio->ratio) : "";
+}
+
+std::string IntervalText(const Row& row) {
+  return row.ratio
+             ? absl::StrFormat("%.3f..%.3f", row.ratio->low, row.ratio->high)
+             : "";
+}
+
+absl::optional<double> BaselineValue(const Row& row) {
+  return row.baseline.value;
+}
+
+absl::optional<double> CandidateValue(const Row& row) {
+  return row.candidate.value;
+}
+
+std::string BaselineName(absl::string_view text) {
+  constexpr absl::string_view kCommit = "commit:";
+  constexpr size_t kShown = 12;
+  if (!absl::StartsWith(text, kCommit)) return std::string(text);
+  return std::string(text.substr(0, kCommit.size() + kShown));
+}
+
+Table BuildTable(const std::vector<Field>& fields, const Rows& rows) {
+  std::vector<Column> columns;
+  for (const Field field : fields) columns.push_back(ColumnOf(field));
+  Table table(std::move(columns));
+  for (const GateRow* row : rows) {
+    std::vector<Cell> cells;
+    for (const Field field : fields) cells.push_back(CellOf(field, *row));
+    table.AddRow(std::move(cells));
+  }
+  return table;
+}
+
+void Remove(Field field, std::vector<Field>* fields) {
+  fields->erase(std::remove(fields->begin(), fields->end(), field),
+                fields->end());
+}
+
+bool AllAreTimes(const Rows& rows) {
+  return std::all_of(rows.begin(), rows.end(), [](const GateRow* row) {
+    return row->row.metric == "time";
+  });
+}
+
+std::string FittingTable(std::vector<Field> fields, const Rows& rows,
+                         int width) {
+  if (AllAreTimes(rows)) Remove(Field::kMetric, &fields);
+  std::vector<Field> names_last = fields;
+  Remove(Field::kBenchmark, &names_last);
+  names_last.push_back(Field::kBenchmark);
+  const std::vector<std::vector<Field>> droppable = {
+      {Field::kDetectable},
+      {Field::kBaseline, Field::kCandidate},
+      {Field::kInterval}};
+  for (const std::vector<Field>& group : droppable) {
+    const std::string text = BuildTable(fields, rows).ToText();
+    if (width == 0 || WidthOf(text) <= width) return text;
+    for (const Field field : group) Remove(field, &fields);
+  }
+  const std::string text = BuildTable(fields, rows).ToText(width);
+  if (WidthOf(text) <= width) return text;
+  return BuildTable(names_last, rows).ToText(width);
+}
+
+std::vector<Field> GateFields(const GateReport& report) {
+  std::vector<Field> fields = {Field::kAction};
+  std::set<std::string> suites, machines, texts;
+  for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
+    suites.insert(baseline.suite);
+    machines.insert(baseline.hardware_id);
+    texts.insert(baseline.text);
+  }
+  if (suites.size() > 1) fields.push_back(Field::kSuite);
+  if (machines.size() > 1) fields.push_back(Field::kHardware);
+  if (texts.size() > 1) fields.push_back(Field::kAgainst);
+  for (const Field field : AllFields()) fields.push_back(field);
+  return fields;
+}
+
+Rows Pointers(const std::vector<GateRow>& rows) {
+  Rows pointers;
+  for (const GateRow& row : rows) pointers.push_back(&row);
+  return pointers;
+}
+
+bool IsRed(const GateRow& row) {
+  return row.action == proto::FAIL && row.row.verdict != Verdict::kCannotTell;
+}
+
+std::string Reasons(const Rows& rows) {
+  constexpr int kShown = 10;
+  std::string text;
+  int count = 0;
+  for (const GateRow* row : rows) {
+    if (!NeedsReason(*row) || ++count > kShown) continue;
+    absl::StrAppend(&text, "\n", EscapeForTerminal(row->row.name), "\n  ",
+                    EscapeForTerminal(ReasonText(*row)), "\n");
+  }
+  if (count > kShown) {
+    absl::StrAppend(&text, "\nand ", count - kShown,
+                    " more; --format=json has every reason\n");
+  }
+  return text;
+}
+
+Table ComparisonTable(const Comparison& comparison, bool only_changes) {
+  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
+  return BuildTable(AllFields(), Pointers(rows));
+}
+
+std::string FormatComparison(const Comparison& comparison, bool only_changes,
+                             OutputFormat format, int width) {
+  if (format == OutputFormat::kJson || format == OutputFormat::kCsv) {
+    return ComparisonData(comparison, only_changes).Format(format);
+  }
+  const Table table = ComparisonTable(comparison, only_changes);
+  const std::string wide = table.Format(format);
+  if (format != OutputFormat::kTable || width == 0 || WidthOf(wide) <= width) {
+    return wide;
+  }
+  // A sentence is no column where there is little room.
+  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
+  std::vector<Field> fields = AllFields();
+  Remove(Field::kWhy, &fields);
+  return absl::StrCat(FittingTable(fields, Pointers(rows), width),
+                      Reasons(Pointers(rows)));
+}
+
+}  // namespace optrail::tracker
