@@ -3,6 +3,7 @@
 #include "cli/ab.h"
 
 #include <iostream>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
@@ -59,12 +60,8 @@ absl::StatusOr<tracker::BuildOptions> BuildOptionsFromFlags(
   return build;
 }
 
-std::vector<std::string> WithBuildFlags(std::vector<std::string> flags) {
-  for (const char* flag :
-       {"target", "build", "run", "process_deadline", "build_deadline"}) {
-    flags.push_back(flag);
-  }
-  return flags;
+std::vector<std::string> BuildFlags() {
+  return {"target", "build", "run", "process_deadline", "build_deadline"};
 }
 
 bool HasRunCommand() {
@@ -78,12 +75,17 @@ std::string SuiteOfRuns() {
   return suite.empty() ? "benchmarks" : suite;
 }
 
-absl::StatusOr<proto::Hardware> HardwareOfRuns() {
+absl::StatusOr<proto::Hardware> ThisMachine() {
   OPTRAIL_ASSIGN_OR_RETURN(suites::RunContext context,
                            suites::FindRunContext(proto::CPU, "", ""));
+  return std::move(context.hardware);
+}
+
+absl::StatusOr<proto::Hardware> HardwareOfRuns() {
+  OPTRAIL_ASSIGN_OR_RETURN(proto::Hardware hardware, ThisMachine());
   const std::string id = absl::GetFlag(FLAGS_hardware);
-  if (!id.empty()) context.hardware.set_id(id);
-  return context.hardware;
+  if (!id.empty()) hardware.set_id(id);
+  return hardware;
 }
 
 absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
@@ -113,11 +115,6 @@ absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
   options.seed = absl::GetFlag(FLAGS_seed);
   options.quiet = absl::GetFlag(FLAGS_quiet);
   if (!commits) {
-    if (HasRunCommand()) {
-      return absl::InvalidArgumentError(
-          "--target, --build and --run are for compare --commits: --binaries "
-          "builds nothing");
-    }
     options.a = UserPath(options.a);
     options.b = UserPath(options.b);
     return tracker::RunCompareBinaries(options, std::cout);

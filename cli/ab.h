@@ -23,7 +23,7 @@ namespace optrail::cli {
 // are those of the target's program.
 absl::StatusOr<tracker::BuildOptions> BuildOptionsFromFlags(
     const std::vector<std::string>& args);
-std::vector<std::string> WithBuildFlags(std::vector<std::string> flags);
+std::vector<std::string> BuildFlags();
 
 // Whether the flags say what to run.
 bool HasRunCommand();
@@ -31,6 +31,7 @@ bool HasRunCommand();
 // --suite, or what the suite of --run is called.
 std::string SuiteOfRuns();
 
+absl::StatusOr<proto::Hardware> ThisMachine();
 // This machine, with --hardware as its id if that is given.
 absl::StatusOr<proto::Hardware> HardwareOfRuns();
 

@@ -35,9 +35,10 @@ suites::Command BisectCommand() {
       "    --filter=BM_Sort -- --benchmark_filter=BM_Sort\n"
       "  optrail bisect v1.2 HEAD --build='make -s bench' \\\n"
       "    --run='./bench --benchmark_format=json'\n";
-  command.flags = WithBuildFlags({"format", "filter", "metric", "min_effect",
-                                  "false_alarm_rate", "max_rounds", "rounds",
-                                  "confidence", "seed", "quiet"});
+  command.flags =
+      Together({{"format", "filter", "metric", "min_effect", "false_alarm_rate",
+                 "max_rounds", "rounds", "confidence", "seed", "quiet"},
+                BuildFlags()});
   command.min_arguments = 2;
   command.max_arguments = -1;
   command.run =

@@ -1,10 +1,13 @@
 // `optrail compare`: two runs, commits, files or programs.
 
 #include <iostream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "cli/ab.h"
 #include "cli/flags.h"
 #include "tracker/compare/compare_command.h"
@@ -14,6 +17,45 @@ ABSL_FLAG(double, detect_effect, .05,
 ABSL_FLAG(bool, only_changes, false, "Leave unchanged benchmarks out.");
 
 namespace optrail::cli {
+namespace {
+
+// How rows are judged without a policy.
+std::vector<std::string> JudgeFlags() {
+  return {"metric", "min_effect", "detect_effect", "false_alarm_rate",
+          "only_changes"};
+}
+
+suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
+  const std::vector<std::string> always = {"history", "format", "filter"};
+  const bool commits = absl::GetFlag(FLAGS_commits);
+  if (!commits && !absl::GetFlag(FLAGS_binaries)) {
+    return {
+        "without --binaries or --commits, which measure; `optrail gate` "
+        "judges what is in the history",
+        Together({always, JudgeFlags(), {"suite", "hardware"}})};
+  }
+  suites::FlagUse use;
+  use.call =
+      commits ? "with --commits" : "with --binaries, which builds nothing";
+  use.flags =
+      Together({always,
+                {"binaries", "commits", "max_rounds", "policy", "markdown_out",
+                 "record", "seed", "quiet", "process_deadline"}});
+  if (commits) use.flags = Together({use.flags, BuildFlags()});
+  if (absl::GetFlag(FLAGS_policy).empty()) {
+    use.flags = Together({use.flags, JudgeFlags()});
+  } else {
+    absl::StrAppend(&use.call, ", and with --policy, which says it");
+  }
+  if (absl::GetFlag(FLAGS_record)) {
+    use.flags = Together({use.flags, {"suite", "hardware"}});
+  } else {
+    absl::StrAppend(&use.call, ", and without --record");
+  }
+  return use;
+}
+
+}  // namespace
 
 suites::Command CompareCommand() {
   suites::Command command;
@@ -25,7 +67,11 @@ suites::Command CompareCommand() {
       "a\n"
       "run, a commit, or a file that `optrail import` reads; several files "
       "joined by\n"
-      "commas are processes of one run. Exit codes: 0 also where something is "
+      "commas are processes of one run. Of commits each suite and hardware "
+      "that "
+      "both\n"
+      "have is compared; --suite and --hardware choose. Exit codes: 0 also "
+      "where something is "
       "slower,\n"
       "3 it can tell for no benchmark; `optrail gate` is what fails on "
       "regressions.\n"
@@ -50,11 +96,13 @@ suites::Command CompareCommand() {
       "  optrail compare --commits main HEAD --target=//sort:sort_benchmark\n"
       "  optrail compare --commits main HEAD --build='make -s bench' \\\n"
       "    --run='./bench --benchmark_format=json'\n";
-  command.flags = WithBuildFlags(
-      {"history", "format", "filter", "metric", "min_effect", "detect_effect",
-       "false_alarm_rate", "only_changes", "binaries", "commits", "max_rounds",
-       "policy", "markdown_out", "record", "suite", "hardware", "seed",
-       "quiet"});
+  command.flags =
+      Together({{"history", "format", "filter", "suite", "hardware"},
+                JudgeFlags(),
+                {"binaries", "commits", "max_rounds", "policy", "markdown_out",
+                 "record", "seed", "quiet"},
+                BuildFlags()});
+  command.use = FlagsUsed;
   command.max_arguments = -1;
   command.run =
       [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
@@ -75,17 +123,6 @@ suites::Command CompareCommand() {
       options.only_changes = absl::GetFlag(FLAGS_only_changes);
       return CompareByRunning(std::move(options), arguments, commits);
     }
-    for (const auto& [flag, is_set] :
-         {std::pair<const char*, bool>{"--record", absl::GetFlag(FLAGS_record)},
-          {"--policy", !absl::GetFlag(FLAGS_policy).empty()},
-          {"--markdown_out", !absl::GetFlag(FLAGS_markdown_out).empty()},
-          {"--build, --run and --target", HasRunCommand()}}) {
-      if (!is_set) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(flag,
-                       ": for compare --binaries and --commits, which measure; "
-                       "`optrail gate` judges what is in the history"));
-    }
     if (arguments.size() > 2) {
       return absl::InvalidArgumentError(
           absl::StrCat("compare takes [A [B]], but ", arguments.size(),
@@ -96,6 +133,9 @@ suites::Command CompareCommand() {
     options.common = TrackerOptions();
     if (arguments.size() > 0) options.a = arguments[0];
     if (arguments.size() > 1) options.b = arguments[1];
+    options.suite = absl::GetFlag(FLAGS_suite);
+    options.hardware_id = absl::GetFlag(FLAGS_hardware);
+    OPTRAIL_ASSIGN_OR_RETURN(options.machine, ThisMachine());
     options.filter = absl::GetFlag(FLAGS_filter);
     options.metric = absl::GetFlag(FLAGS_metric);
     options.min_effect = absl::GetFlag(FLAGS_min_effect);

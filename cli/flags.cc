@@ -42,6 +42,15 @@ std::string FolderOr(const std::string& given, const char* in_workspace) {
 
 }  // namespace
 
+std::vector<std::string> Together(
+    std::initializer_list<std::vector<std::string>> lists) {
+  std::vector<std::string> all;
+  for (const std::vector<std::string>& list : lists) {
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  return all;
+}
+
 std::string UserPath(const std::string& path) {
   return JoinPath(WorkingDirectory(), path);
 }

@@ -3,6 +3,7 @@
 
 // Flags that several commands share, and the list of commands.
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,10 @@ ABSL_DECLARE_FLAG(std::string, policy);
 ABSL_DECLARE_FLAG(std::string, markdown_out);
 
 namespace optrail::cli {
+
+// The flags of several lists.
+std::vector<std::string> Together(
+    std::initializer_list<std::vector<std::string>> lists);
 
 // What --history and --store stand for, and any path of the command line: a
 // relative one starts where the user is, since `bazel run` starts the binary

@@ -11,7 +11,9 @@
 #include "cli/flags.h"
 #include "tracker/gate/gate_command.h"
 
-ABSL_FLAG(std::string, candidate, "latest", "The run or commit to judge.");
+ABSL_FLAG(std::string, candidate, "",
+          "The commit (or run) to judge; by default the commit that is checked "
+          "out, and outside git latest, the newest commit of the history.");
 ABSL_FLAG(std::string, baseline, "",
           "What to judge it by; by default what the policy says.");
 ABSL_FLAG(std::string, verdict_out, "", "JSON file for the verdict.");
@@ -72,20 +74,12 @@ absl::Status SetBase(const std::string& baseline, tracker::AbCommand* options) {
 
 // Measures merge base and head itself.
 absl::StatusOr<int> GateByRunning() {
-  // It measures again by itself, and a sequential test pays for its looks.
-  if (absl::GetFlag(FLAGS_looks) != 1 ||
-      !absl::GetFlag(FLAGS_remeasure_out).empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--", absl::GetFlag(FLAGS_looks) != 1 ? "looks" : "remeasure_out",
-        ": means nothing with --run, which measures until it can tell, "
-        "expected at most --max_rounds"));
-  }
   tracker::AbCommand options;
   options.common = TrackerOptions();
   OPTRAIL_ASSIGN_OR_RETURN(options.build, BuildOptionsFromFlags({}));
   OPTRAIL_RETURN_IF_ERROR(SetBase(absl::GetFlag(FLAGS_baseline), &options));
   const std::string candidate = absl::GetFlag(FLAGS_candidate);
-  options.b = candidate == "latest" ? "HEAD" : candidate;
+  options.b = candidate.empty() || candidate == "latest" ? "HEAD" : candidate;
   options.policy = PathOf(absl::GetFlag(FLAGS_policy));
   options.outputs = OutputsFromFlags();
   options.max_rounds = absl::GetFlag(FLAGS_max_rounds);
@@ -99,6 +93,32 @@ absl::StatusOr<int> GateByRunning() {
   return tracker::RunGateCommits(options, std::cout);
 }
 
+const std::vector<std::string>& FlagsOfBoth() {
+  static const auto* const flags = new std::vector<std::string>{
+      "history",   "format",      "policy",       "candidate",
+      "baseline",  "verdict_out", "markdown_out", "annotations",
+      "badge_out", "badge_label", "alert_command"};
+  return *flags;
+}
+
+suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
+  const std::vector<std::string> sides = {"suite", "hardware"};
+  if (!HasRunCommand()) {
+    return {"without --run",
+            Together({FlagsOfBoth(), sides, {"looks", "remeasure_out"}})};
+  }
+  suites::FlagUse use = {"with --run, which measures until it can tell",
+                         Together({FlagsOfBoth(),
+                                   BuildFlags(),
+                                   {"record", "max_rounds", "seed", "quiet"}})};
+  if (absl::GetFlag(FLAGS_record)) {
+    use.flags = Together({use.flags, sides});
+  } else {
+    use.call = "with --run and without --record";
+  }
+  return use;
+}
+
 }  // namespace
 
 suites::Command GateCommand() {
@@ -109,6 +129,13 @@ suites::Command GateCommand() {
       "Exit codes: 0 fine, 1 a regression or a failed benchmark, 2 wrong use "
       "or\n"
       "bad input, 3 not enough data to tell.\n"
+      "\n"
+      "The candidate is the commit that is checked out, with all of its suites "
+      "on\n"
+      "every hardware that it has; --candidate, --suite and --hardware choose. "
+      "What\n"
+      "has no run is said, with exit code 3: nothing older is judged in its "
+      "place.\n"
       "\n"
       "  optrail bench --workload=smoke --record\n"
       "  optrail gate --policy=ci/policy.textproto --markdown_out=gate.md\n"
@@ -121,11 +148,11 @@ suites::Command GateCommand() {
       "\n"
       "  optrail gate --build='make -s bench' "
       "--run='./bench --benchmark_format=json'\n";
-  command.flags = WithBuildFlags(
-      {"history", "format", "policy", "candidate", "baseline", "suite",
-       "verdict_out", "markdown_out", "remeasure_out", "looks", "annotations",
-       "badge_out", "badge_label", "alert_command", "record", "hardware",
-       "max_rounds", "seed", "quiet"});
+  command.flags = Together({FlagsOfBoth(),
+                            {"suite", "hardware", "remeasure_out", "looks",
+                             "record", "max_rounds", "seed", "quiet"},
+                            BuildFlags()});
+  command.use = FlagsUsed;
   command.run = [](const std::vector<std::string>&) -> absl::StatusOr<int> {
     if (HasRunCommand()) return GateByRunning();
     tracker::GateCommand options;
@@ -135,6 +162,7 @@ suites::Command GateCommand() {
     options.candidate = absl::GetFlag(FLAGS_candidate);
     options.baseline = absl::GetFlag(FLAGS_baseline);
     options.suite = absl::GetFlag(FLAGS_suite);
+    options.hardware_id = absl::GetFlag(FLAGS_hardware);
     options.remeasure_out = PathOf(absl::GetFlag(FLAGS_remeasure_out));
     options.looks = absl::GetFlag(FLAGS_looks);
     return tracker::RunGate(options, std::cout);

@@ -1,6 +1,9 @@
 // `optrail history`: what keeps a history whole and small.
 
 #include <iostream>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
@@ -15,8 +18,8 @@ ABSL_FLAG(int32_t, keep_days, 90, "Runs of so many days keep their samples.");
 ABSL_FLAG(int32_t, keep_every, 1,
           "Of older runs, those of every so-many-th commit stay; 1: all.");
 ABSL_FLAG(std::vector<std::string>, keep_commits, {},
-          "Commits (prefixes of hashes) whose runs are never thinned: the "
-          "releases that gates compare with.");
+          "Commits (tags, branches, hashes or prefixes of them) whose runs are "
+          "never thinned: the releases that gates compare with.");
 ABSL_FLAG(bool, accept_removals, false,
           "Take tombstones of another history that bury runs which are here "
           "(merge), and remove what only tombstones bury (thin).");
@@ -51,6 +54,25 @@ suites::Command HistoryCommand() {
                    "keep_days",      "keep_every", "keep_commits", "rebuild",
                    "filter",         "hardware",   "branch",       "out",
                    "accept_removals"};
+  command.use = [](const std::vector<std::string>& arguments) {
+    static const auto* const flags_of =
+        new std::map<std::string, std::vector<std::string>>{
+            {"verify", {}},
+            {"repair", {"dry_run"}},
+            {"merge", {"accept_removals"}},
+            {"thin",
+             {"dry_run", "keep_runs", "keep_days", "keep_every", "keep_commits",
+              "accept_removals"}},
+            {"export", {"filter", "hardware", "branch", "out"}},
+            {"index", {"rebuild"}}};
+    suites::FlagUse use = {absl::StrCat("for history ", arguments[0]),
+                           {"history", "format"}};
+    const auto found = flags_of->find(arguments[0]);
+    if (found != flags_of->end()) {
+      use.flags = Together({use.flags, found->second});
+    }
+    return use;
+  };
   command.min_arguments = 1;
   command.max_arguments = 2;
   command.run =

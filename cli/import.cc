@@ -3,6 +3,8 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
+#include "base/status_macros.h"
+#include "cli/ab.h"
 #include "cli/flags.h"
 #include "tracker/import/import_command.h"
 
@@ -42,9 +44,11 @@ suites::Command ImportCommand() {
                    "again",    "dry_run"};
   command.min_arguments = 1;
   command.max_arguments = -1;
-  command.run = [](const std::vector<std::string>& files) {
+  command.run =
+      [](const std::vector<std::string>& files) -> absl::StatusOr<int> {
     tracker::ImportCommand options;
     options.common = TrackerOptions();
+    OPTRAIL_ASSIGN_OR_RETURN(options.machine, ThisMachine());
     for (const std::string& file : files) {
       options.files.push_back(UserPath(file));
     }

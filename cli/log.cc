@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "cli/flags.h"
 #include "tracker/command/log_command.h"
 
@@ -24,6 +25,15 @@ suites::Command LogCommand() {
       "  optrail log series --filter=^matmul/\n";
   command.flags = {"history", "format", "suite",  "hardware",
                    "branch",  "commit", "filter", "limit"};
+  command.use = [](const std::vector<std::string>& arguments) {
+    const std::string what = arguments.empty() ? "runs" : arguments[0];
+    suites::FlagUse use = {
+        absl::StrCat("for log ", what),
+        {"history", "format", "limit", "hardware", "branch", "commit"}};
+    if (what != "runs") use.flags.push_back("filter");
+    if (what != "sessions") use.flags.push_back("suite");
+    return use;
+  };
   command.max_arguments = 1;
   command.run = [](const std::vector<std::string>& arguments) {
     tracker::LogCommand options;

@@ -46,7 +46,18 @@ expect 2 "--remeasure_out: means nothing with --run" gate --run=true \
 expect 2 "optrail import FILE" show
 expect 0 "optrail import FILE" report --out=empty.html
 
-expect 2 "--filter='(' is no regular expression" log --filter='('
+expect 2 "--filter='(' is no regular expression" log series --filter='('
+# A flag without an effect is refused, not ignored.
+expect 2 "--filter: means nothing for log runs" log --filter=x
+expect 2 "--max_rounds: means nothing without --run" gate --max_rounds=9
+expect 2 "--hardware: means nothing with --run and without --record" gate \
+  --run=true --hardware=x
+expect 2 "--build: means nothing with --binaries" compare --binaries a b \
+  --build=make
+expect 2 "--record: means nothing without --binaries or --commits" compare a b \
+  --record
+expect 2 "--rebuild: means nothing for history thin" history thin --rebuild
+expect 2 "did you mean --keep_runs?" history thin --keep_run=3
 expect 2 "--limit=-1: expected at least 0" log --limit=-1
 expect 2 "--parallel=0: expected 1 to" tune --command=x --space=s \
   --metric=time:min --parallel=0

@@ -61,9 +61,10 @@ suites::Command WatchCommand() {
       "    --build='cmake -B build && cmake --build build' \\\n"
       "    --run='build/bench --benchmark_out={out}'\n"
       "  optrail watch --target=//sort:sort_benchmark --limit=10\n";
-  command.flags = WithBuildFlags({"history", "format", "suite", "hardware",
-                                  "branch", "processes", "limit",
-                                  "retry_failed", "dry_run", "quiet"});
+  command.flags =
+      Together({{"history", "format", "suite", "hardware", "branch",
+                 "processes", "limit", "retry_failed", "dry_run", "quiet"},
+                BuildFlags()});
   command.defaults = {{"limit", "0"}, {"processes", "5"}};
   command.max_arguments = 1;
   command.run =

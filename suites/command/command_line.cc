@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "base/check.h"
 #include "base/exit_code.h"
+#include "base/status_macros.h"
 #include "base/utf8.h"
 
 namespace optrail::suites {
@@ -126,6 +127,24 @@ std::string WhyRefused(const absl::CommandLineFlag& flag,
   return "expected a whole number";
 }
 
+// A flag without an effect is a question that would get another answer.
+absl::Status CheckUse(const Command& command,
+                      const std::vector<std::string>& positional,
+                      const std::set<std::string>& given) {
+  if (command.use == nullptr) return absl::OkStatus();
+  const FlagUse use = command.use(positional);
+  for (const std::string& name : given) {
+    if (std::find(use.flags.begin(), use.flags.end(), name) !=
+        use.flags.end()) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, ": means nothing ", use.call,
+                     Suggestion(name, use.flags, "--")));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<std::string>> ParseFlags(
     const Command& command, const std::vector<std::string>& args) {
   for (const auto& [name, value] : command.defaults) {
@@ -200,6 +219,7 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(
         ", but ", count, count == 1 ? " argument was" : " arguments were",
         " given"));
   }
+  OPTRAIL_RETURN_IF_ERROR(CheckUse(command, positional, given));
   return positional;
 }
 

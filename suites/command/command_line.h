@@ -6,10 +6,10 @@
 //   optrail compare A B --format=json
 //   optrail help compare
 //
-// Each command names the flags it takes; any other flag, a malformed value or a
-// wrong number of arguments is explained on standard error, with the closest
-// name that exists, and the exit code is 2. (Abseil by itself exits with 1,
-// which CI would take for a regression.)
+// Each command names the flags it takes, and which of them a call uses; any
+// other flag, a malformed value or a wrong number of arguments is explained on
+// standard error, with the closest name that exists, and the exit code is 2.
+// (Abseil by itself exits with 1, which CI would take for a regression.)
 
 #include <functional>
 #include <string>
@@ -20,6 +20,12 @@
 #include "absl/strings/string_view.h"
 
 namespace optrail::suites {
+
+// What one call of a command uses of the command's flags.
+struct FlagUse {
+  std::string call;  // which call it is: "with --run", "of log runs"
+  std::vector<std::string> flags;
+};
 
 struct Command {
   std::string name;       // "compare"
@@ -33,6 +39,9 @@ struct Command {
   std::vector<std::string> lists;
   int min_arguments = 0;
   int max_arguments = 0;  // -1: any number
+  // What a call with these positional arguments uses; any other flag that is
+  // given is refused, as it would have no effect. Null: all flags.
+  std::function<FlagUse(const std::vector<std::string>&)> use;
   // Gets the positional arguments; returns the exit code. An error is printed
   // and becomes the exit code that base/exit_code.h says.
   std::function<absl::StatusOr<int>(const std::vector<std::string>&)> run;

@@ -109,6 +109,21 @@ TEST_F(CommandLineTest, ACommandMayHaveADefaultOfItsOwn) {
   EXPECT_THAT(stdout_, HasSubstr("--test_count=9"));
 }
 
+TEST_F(CommandLineTest, AFlagThatACallDoesNotUseIsRefused) {
+  commands_[0].use = [](const std::vector<std::string>& arguments) {
+    FlagUse use = {"to a folder", {"test_count"}};
+    if (arguments[1] == "file") use = {"to a file", {"test_fast"}};
+    return use;
+  };
+  EXPECT_EQ(Run({"copy", "a", "folder", "--test_count=5"}), 0);
+  EXPECT_EQ(Run({"copy", "a", "file", "--test_fast"}), 0);
+  EXPECT_EQ(Run({"copy", "a", "file", "--test_count=3"}), 2)
+      << "though it is the default";
+  EXPECT_THAT(stderr_, HasSubstr("--test_count: means nothing to a file"));
+  EXPECT_EQ(Run({"copy", "a", "folder", "--notest_fast"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("--test_fast: means nothing to a folder"));
+}
+
 TEST_F(CommandLineTest, HelpShowsCommandsAndTheirFlagsOnStandardOutput) {
   EXPECT_EQ(Run({"help"}), 0);
   EXPECT_THAT(stdout_, HasSubstr("copy          Copies."));
