@@ -70,8 +70,7 @@ for look in $(seq "$looks"); do
 done
 cat .optrail/gate.txt
 # Five runs are needed before the past says anything. Noise is another matter.
-if [ "$code" -eq 3 ] &&
-  grep -q '"summary": "can.t tell: no baseline' "$verdict"; then
+if [ "$code" -eq 3 ] && grep -q '^  "reason": "no_baseline"' "$verdict"; then
   echo "nightly: not enough history yet to judge this run"
   exit 0
 fi

@@ -3,12 +3,12 @@
 // whose times are noise around a level that drifts from round to round, where
 // there are rounds, and is slowed by what the commit says.
 //
-//   planted_bench bench --history=DIR --pairing=ID --round=3 --processes=1
+//   planted_bench bench --benchmark_out=FILE --processes=1
 //
 // The working directory is a commit's tree; its file `slow` holds a benchmark
 // and a factor ("BM_2 1.1") or is absent, its file `noise` what processes vary
-// by (".04") if that is not 1%. It takes the flags that scripts pass and
-// records as those commands do.
+// by (".04") if that is not 1%. It takes the flags that scripts pass; it writes
+// results as Google Benchmark does, once for each round, or records them.
 
 #include <cmath>
 #include <cstdint>
@@ -28,16 +28,16 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "re2/re2.h"
 #include "tracker/history/history.h"
 #include "tracker/proto/run.pb.h"
 
 ABSL_FLAG(std::string, workload, "", "the suite");
-ABSL_FLAG(std::string, history, "", "");
+ABSL_FLAG(std::string, history, "unused", "");
 ABSL_FLAG(std::string, store, "", "ignored");
 ABSL_FLAG(std::string, report, "", "ignored");
-ABSL_FLAG(std::string, pairing, "", "");
-ABSL_FLAG(int, round, 0, "");
+ABSL_FLAG(std::string, benchmark_out, "", "");
 ABSL_FLAG(int, processes, 5, "");
 ABSL_FLAG(std::string, benchmark_filter, "", "");
 ABSL_FLAG(bool, record, false, "ignored: it always does");
@@ -54,32 +54,71 @@ constexpr double kDrift = .15;  // far more than what is to be found
 // Of both sides of a round alike.
 double DriftOf(int round) { return kDrift * std::sin(1.7 * round); }
 
-absl::Status Record(const std::string& suite) {
-  OPTRAIL_ASSIGN_OR_RETURN(const GitFacts facts, FindGitFacts("."));
+// What a commit's tree says.
+struct Plan {
   std::string slow_name;
   double factor = 1;
+  double noise = kNoise;
+};
+
+absl::StatusOr<Plan> ReadPlan() {
+  Plan plan;
   if (const auto text = ReadFile("slow"); text.ok()) {
     const std::vector<std::string> words =
         absl::StrSplit(*text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
-    if (words.size() != 2 || !absl::SimpleAtod(words[1], &factor)) {
+    if (words.size() != 2 || !absl::SimpleAtod(words[1], &plan.factor)) {
       return absl::InvalidArgumentError(
           absl::StrCat("slow: '", *text, "', expected a name and a factor"));
     }
-    slow_name = words[0];
+    plan.slow_name = words[0];
   }
-  double noise = kNoise;
   if (const auto text = ReadFile("noise"); text.ok()) {
-    if (!absl::SimpleAtod(*text, &noise)) {
+    if (!absl::SimpleAtod(*text, &plan.noise)) {
       return absl::InvalidArgumentError(
           absl::StrCat("noise: '", *text, "', expected a number"));
     }
   }
+  return plan;
+}
+
+// Turns of this tree before, counted in a file.
+absl::StatusOr<int> CountTurn() {
+  const std::string path = ".optrail/turns";
+  const auto before = ReadFile(path);
+  const std::string turns = absl::StrCat(before.ok() ? *before : "", ".");
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(".optrail"));
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(path, turns));
+  return static_cast<int>(turns.size());
+}
+
+absl::Status WriteAsGoogleBenchmark(const proto::Run& run) {
+  nlohmann::json json = {{"context", {{"executable", "./planted"}}},
+                         {"benchmarks", nlohmann::json::array()}};
+  for (const proto::BenchmarkResult& result : run.results()) {
+    for (const proto::Measurement& measurement : result.measurements()) {
+      for (const int64_t ns : measurement.sample_ns()) {
+        json["benchmarks"].push_back({{"name", result.key().operator_name()},
+                                      {"run_type", "iteration"},
+                                      {"iterations", 1},
+                                      {"real_time", ns},
+                                      {"time_unit", "ns"}});
+      }
+    }
+  }
+  return WriteFileAtomically(absl::GetFlag(FLAGS_benchmark_out), json.dump());
+}
+
+absl::Status Measure(const std::string& suite) {
+  OPTRAIL_ASSIGN_OR_RETURN(const GitFacts facts, FindGitFacts("."));
+  OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan());
   OPTRAIL_ASSIGN_OR_RETURN(const History history,
                            History::Open(absl::GetFlag(FLAGS_history)));
   // Runs in turn differ by their round, others by what was recorded before.
-  const bool in_turn = !absl::GetFlag(FLAGS_pairing).empty();
-  int round = absl::GetFlag(FLAGS_round);
-  if (!in_turn) {
+  const bool in_turn = !absl::GetFlag(FLAGS_benchmark_out).empty();
+  int round = 0;
+  if (in_turn) {
+    OPTRAIL_ASSIGN_OR_RETURN(round, CountTurn());
+  } else {
     OPTRAIL_ASSIGN_OR_RETURN(const RunList before, history.ListRuns());
     round = static_cast<int>(before.runs.size());
   }
@@ -97,7 +136,6 @@ absl::Status Record(const std::string& suite) {
         *facts.first_parent_position);
   }
   run.mutable_hardware()->set_id("planted");
-  run.set_pairing_id(absl::GetFlag(FLAGS_pairing));
   const RE2 filter(absl::GetFlag(FLAGS_benchmark_filter));
   for (int j = 0; j < kBenchmarks; ++j) {
     const std::string name = absl::StrCat("BM_", j);
@@ -107,18 +145,18 @@ absl::Status Record(const std::string& suite) {
     result->set_outcome(proto::OK);
     for (int p = 0; p < absl::GetFlag(FLAGS_processes); ++p) {
       proto::Measurement* measurement = result->add_measurements();
-      if (in_turn) measurement->set_round(round);
       measurement->set_calls_per_sample(1);
-      const double level =
-          std::log(1e5 * (j + 1)) + (in_turn ? DriftOf(round) : 0) +
-          noise * rng.Gaussian() + (name == slow_name ? std::log(factor) : 0);
+      const double level = std::log(1e5 * (j + 1)) +
+                           (in_turn ? DriftOf(round) : 0) +
+                           plan.noise * rng.Gaussian() +
+                           (name == plan.slow_name ? std::log(plan.factor) : 0);
       for (int i = 0; i < kSamples; ++i) {
         measurement->add_sample_ns(std::llround(
-            std::exp(level + .1 * noise * std::abs(rng.Gaussian()))));
+            std::exp(level + .1 * plan.noise * std::abs(rng.Gaussian()))));
       }
     }
   }
-  return history.AppendRun(run);
+  return in_turn ? WriteAsGoogleBenchmark(run) : history.AppendRun(run);
 }
 
 }  // namespace
@@ -127,7 +165,7 @@ absl::Status Record(const std::string& suite) {
 int main(int argc, char** argv) {
   // "planted_bench", "suite", "smoke"
   const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
-  const absl::Status done = optrail::tracker::Record(
+  const absl::Status done = optrail::tracker::Measure(
       words.size() > 2 ? words[2] : absl::GetFlag(FLAGS_workload));
   if (done.ok()) return 0;
   std::cerr << "error: " << done.message() << "\n";
