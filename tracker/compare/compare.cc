@@ -426,6 +426,31 @@ std::vector<std::string> Notes(const RunPointers& baseline,
   return notes;
 }
 
+// The evidence of a verdict is the runs that it was made from: a run that was
+// left out of the level is neither counted nor named.
+void KeepUsedRuns(const RunPointers& baseline, const CompareOptions& options,
+                  std::vector<Row>* rows) {
+  std::map<std::set<std::string>, Evidences> known;
+  for (Row& row : *rows) {
+    if (!row.ratio.has_value() || row.used_runs.empty() ||
+        row.used_runs.size() >= row.baseline.run_ids.size()) {
+      continue;
+    }
+    auto [evidences, is_new] = known.try_emplace(row.used_runs);
+    if (is_new) {
+      RunPointers used;
+      for (const proto::Run* run : baseline) {
+        if (row.used_runs.count(run->run_id()) > 0) used.push_back(run);
+      }
+      evidences->second = Collect(used, options);
+    }
+    const auto found = evidences->second.find(PriorKey(row.key, row.metric));
+    if (found == evidences->second.end()) continue;  // renamed
+    row.baseline = found->second.side;
+    row.ratio->baseline_processes = row.baseline.processes;
+  }
+}
+
 }  // namespace
 
 std::string PriorKey(const proto::BenchmarkKey& key, absl::string_view metric) {
@@ -455,6 +480,7 @@ absl::StatusOr<Comparison> Compare(const RunPointers& baseline,
                                 Collect(sorted_candidate, options));
   DecideRows(sorted_baseline, sorted_candidate, options, sorter.compared(),
              &comparison);
+  KeepUsedRuns(sorted_baseline, options, &comparison.rows);
   comparison.notes = Notes(sorted_baseline, sorted_candidate);
   return comparison;
 }

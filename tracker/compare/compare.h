@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -114,7 +115,10 @@ struct Row {
   std::string measured_differently;
 
   absl::optional<Ratio> ratio;  // candidate / baseline
-  int rounds = 0;               // that both sides have; 0 if not in pairs
+  // Ids of the runs of the baseline that the ratio is of; empty: all of them.
+  // `baseline` holds these alone.
+  std::set<std::string> used_runs;
+  int rounds = 0;  // that both sides have; 0 if not in pairs
   // How much worse (+) or better (-): ratio - 1 for LOWER_IS_BETTER, else
   // 1 / ratio - 1.
   double worse_by = 0;

@@ -171,6 +171,8 @@ void MetricRows::SetRatios(double confidence) {
     ratio.process_spread = estimate.process_spread;
     ratio.run_spread = estimate.run_spread;
     ratio.baseline_runs = estimate.baseline_runs;
+    row.used_runs.clear();
+    for (const int r : estimate.baseline) row.used_runs.insert(run_ids_[r]);
     ratio.baseline_processes = row.baseline.processes;
     ratio.candidate_processes = row.candidate.processes;
     std::vector<double> before, now;

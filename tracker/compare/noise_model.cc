@@ -324,6 +324,7 @@ class Model {
     estimate.candidate_process_spread = found.candidate_spread();
     estimate.run_spread = std::sqrt(noise.variance);
     estimate.baseline_runs = static_cast<int>(base.runs.size());
+    estimate.baseline = base.runs;
     for (size_t i = 0; i < base.runs.size(); ++i) {
       if (base.level.undisturbed[i] < .5) {
         estimate.far_off.push_back(base.runs[i]);

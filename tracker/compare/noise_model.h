@@ -105,6 +105,7 @@ struct BenchmarkEstimate {
   int candidate_runs = 0;
   int first_baseline_run = 0;  // after level_starts and what `window` says
   int baseline_runs = 0;
+  std::vector<int> baseline;  // of `runs`: those that the level is of
   // Of `runs`: in the baseline, but more likely bad than not.
   std::vector<int> far_off;
 };

@@ -861,6 +861,25 @@ TEST_F(GateTest, ATunedConfigOfAnotherKernelIsNamed) {
                         "with kernel k1"));
 }
 
+// The change is too young to be confirmed: the level is that of before, and so
+// is all that is said of the baseline.
+TEST_F(GateTest, TheEvidenceIsOfTheRunsThatWereUsed) {
+  for (int i = 1; i <= 40; ++i) {
+    Record(MakeRun(i, "main", {{"a", i < 37 ? 2000. : 2500.}, {"b", 200}}));
+  }
+  const GateReport report = Judged();
+  const Side& baseline = RowOf(report, "a").row.baseline;
+  ASSERT_TRUE(baseline.value.has_value());
+  const int last = std::stoi(baseline.commit.id());
+  EXPECT_NEAR(*baseline.value, last < 37 ? 2000 : 2500, 30) << GateText(report);
+  for (const std::string& id : baseline.run_ids) {
+    const proto::Run run = *history_.ReadRun(id);
+    EXPECT_NEAR(run.results(0).measurements(0).median_ns(), *baseline.value, 60)
+        << id;
+  }
+  EXPECT_EQ(baseline.processes, 5 * baseline.run_ids.size());
+}
+
 TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {
   const auto run = [&](int position, double ns) {
     proto::Run run = MakeRun(position, "main", {{"a", ns}});
