@@ -31,9 +31,10 @@ enum class BlockOrder {
   kSizeRoot,  // size x sqrt(lifetime)
   kTightest,  // by the heaviest section they are live in, then by lifetime
 };
+// The order of trial: what left the least to mend on recorded models is first.
 inline constexpr BlockOrder kBlockOrders[] = {
-    BlockOrder::kSize,     BlockOrder::kArea,     BlockOrder::kSizeLifetime,
-    BlockOrder::kPeak,     BlockOrder::kSizeRoot, BlockOrder::kTightest,
+    BlockOrder::kPeak,     BlockOrder::kSize,     BlockOrder::kArea,
+    BlockOrder::kSizeRoot, BlockOrder::kTightest, BlockOrder::kSizeLifetime,
     BlockOrder::kLifetime,
 };
 inline constexpr int kNumBlockOrders =

@@ -67,7 +67,7 @@ TEST(PlanTest, StaysCloseToTheLoadOnTrainingSteps) {
   }
   const auto loose = Plan(buffers, options);
   ASSERT_TRUE(loose.ok()) << loose.status();
-  EXPECT_EQ(loose->proof, PlanProof::kFits);
+  EXPECT_NE(loose->proof, PlanProof::kNone);
   options.capacity_bytes =
       loose->lower_bound_bytes + loose->lower_bound_bytes / 1000;
   const auto plan = Plan(buffers, options);
