@@ -51,10 +51,80 @@ expect "a space without configs" "space.textproto:[0-9]+:[0-9]+ removes the last
 grep -m 1 -A 20 '^knob' "$space" | sed '/^}/q' >>"$space"
 expect "a knob declared twice" "space.textproto:[0-9]+:[0-9]+.*(twice|again|duplicate|already)"
 
-sed -n '/^operator(/,/^)/p' "$build" >>"$build"
+call=$(grep '^operator(' "$build")
+echo "$call" >>"$build"
 expect "an operator declared twice" "conflicts with existing.*BUILD:[0-9]+"
 
+echo '#include "ops/lib/no_such_header.h"' >>"$package/axpy_plain.jit.cc"
+expect "a header that no dependency declares" \
+  "axpy_plain.jit.cc:[0-9]+: includes .ops/lib/no_such_header.h., which no dependency"
+
+printf 'operator(name = "other", spaces = {"gpu": "x.space.textproto"})\n' >>"$build"
+expect "a space of a backend that the operator does not have" \
+  "operator other: a space is given for backend gpu, which it does not have"
+
 echo "$checks wrong declarations were refused"
+
+# Ids -----------------------------------------------------------------------------
+# ids: a line for each backend, the hash of its sources.
+ids() {
+  bazel build "//$package:axpy_registration" >"$TEST_TMPDIR/log" 2>&1 ||
+    { tail -n 20 "$TEST_TMPDIR/log" >&2; return 1; }
+  sed -nE 's/.*auto& backend = files.backends\["([a-z_]+)"\].*/\1/p
+    s/^ *backend\.(sources_hash = .*)/\1/p' \
+    "bazel-bin/$package/axpy_registration.cc" | paste - -
+}
+printf '// A header of the package, with a .cc beside it.\n#include "%s/far.h"\n' \
+  "$package" >"$package/near.h"
+echo 'constexpr int kNear = 1;' >>"$package/near.h"
+echo 'int Far();' >"$package/far.h"
+printf '#include "far.h"\nint Far() { return 2; }\n' >"$package/far.cc"
+sed -i "s|^#include \"ops/core/cpu_kernel.h\"|#include \"$package/near.h\"\n&|" \
+  "$package/axpy_cpu.cc"
+ids >"$TEST_TMPDIR/ids"
+[ "$(wc -l <"$TEST_TMPDIR/ids")" = 2 ] || { cat "$TEST_TMPDIR/ids"; exit 1; }
+
+# expect_ids WHAT BACKENDS: those whose ids are others now.
+expect_ids() {
+  ids >"$TEST_TMPDIR/now"
+  local changed
+  changed=$(comm -13 <(sort "$TEST_TMPDIR/ids") <(sort "$TEST_TMPDIR/now") |
+    cut -f 1 | paste -sd ' ')
+  if [ "$changed" != "$2" ]; then
+    echo "FAILED: $1: the ids of \"$changed\" changed, expected \"$2\""
+    exit 1
+  fi
+  echo "ok: $1 changes the ids of: ${2:-none}"
+  cp "$TEST_TMPDIR/now" "$TEST_TMPDIR/ids"
+}
+for file in axpy_cpu.cc axpy_plain.jit.cc near.h far.h far.cc; do
+  printf '\n  /* Reworded. */  // Twice.\n' >>"$package/$file"
+done
+expect_ids "a comment in every file" ""
+sed -i 's/kNear = 1/kNear = 3/' "$package/near.h"
+expect_ids "a constant in a header" cpu
+sed -i 's/return 2/return 4/' "$package/far.cc"
+expect_ids "a constant in the source beside a header of a header" cpu
+sed -i 's/65536/32768/' "$package/axpy_plain.jit.cc"
+expect_ids "a constant of another backend" plain
+rm "$package"/near.h "$package"/far.*
+cp saved/* "$package/"
+ids >"$TEST_TMPDIR/ids"
+sed -i '/^operator(/d' "$build"
+cat >>"$build" <<'END'
+operator(
+    name = "axpy",
+    srcs = ["axpy.cc"],
+    backends = {"plain": ["axpy_plain.jit.cc"]},
+    cpu = ["axpy_cpu.cc"],
+    shapes = "axpy.shapes.textproto",
+    space = "axpy.space.textproto",
+)
+END
+expect_ids "a declaration that names every file" ""
+sed -i 's|^    cpu = .*|&\n    uses = ["@optrail//ops/lib:simd-inl.h"],|' "$build"
+expect_ids "a file that the declaration uses" cpu
+cp saved/* "$package/"
 
 # Configs that misbehave ----------------------------------------------------------
 # Each is an outcome, the session goes on, and what wins is right.

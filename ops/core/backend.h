@@ -23,8 +23,8 @@
 // (compile_cache.h). Load runs beside the device, outside the deadlines of
 // measurements; a library's own compiler belongs there.
 //
-// A backend of an existing operator is one file and one entry of the `operator`
-// macro: docs/add_operator.md, "Another backend".
+// A backend of an existing operator is one file, which the `operator` macro
+// finds by its name: docs/add_operator.md, "Another backend".
 
 #include <cstdint>
 #include <map>
@@ -99,8 +99,11 @@ struct Artifact {
 struct BackendFiles {
   EmbeddedFile space;                 // empty path: none
   std::vector<EmbeddedFile> sources;  // embedded, for a compiler at run time
-  // Of the declared sources, options and manual version.
+  // Of the code, options and manual version (kernel_sources.h).
   std::string sources_hash;
+  // From which the ids of one release ago were computed
+  // (former_kernel_sources.h); empty: there is no such id.
+  std::string former_sources_hash;
   std::string compiler;  // that built this binary
 };
 
@@ -117,6 +120,11 @@ class Backend {
   // missing on this machine: the outcome UNSUPPORTED. It may start a compiler
   // to ask for its version, and is worth keeping.
   virtual absl::StatusOr<std::string> Id(const Target& target) const = 0;
+
+  // The id that the same kernel had one release ago, under which tuned configs
+  // and histories may know it: Id() from the former hash. NotFound where there
+  // is none, else the errors of Id().
+  absl::StatusOr<std::string> FormerId(const Target& target) const;
 
   // "OpenBLAS 0.3.21", where a library does the work.
   virtual std::string library() const { return ""; }
@@ -170,7 +178,7 @@ class Backend {
   void SetFiles(BackendFiles files) { files_ = std::move(files); }
 
  protected:
-  const BackendFiles& files() const { return files_; }
+  const BackendFiles& files() const;
 
  private:
   BackendFiles files_;

@@ -1,11 +1,12 @@
 // Generates the source that registers an operator's data files and backends;
-// run by the `operator` macro, see ops/operator.bzl for the arguments. Files
-// are given as PATH_IN_WORKSPACE=PATH.
+// run by the `operator` macro, see ops/operator.bzl. Files are given as
+// PATH_IN_WORKSPACE=PATH.
 
+#include <algorithm>
 #include <fstream>
-#include <initializer_list>
 #include <iostream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -13,12 +14,15 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/hash.h"
+#include "ops/core/former_kernel_sources.h"
 #include "ops/core/kernel_sources.h"
 
 ABSL_FLAG(std::string, name, "", "name of the operator");
@@ -27,15 +31,22 @@ ABSL_FLAG(int, version, 1, "manual version of its kernels");
 ABSL_FLAG(std::string, options, "", "compiler options, one per line");
 ABSL_FLAG(std::string, space, "", "space file");
 ABSL_FLAG(std::string, shapes, "", "shapes file");
-ABSL_FLAG(std::vector<std::string>, headers, {}, "headers of all kernels");
+ABSL_FLAG(std::vector<std::string>, sources, {},
+          "files that kernels may be made of: a walk along includes chooses");
+ABSL_FLAG(std::vector<std::string>, left_out, {},
+          "beginnings of paths that are no part of any id");
 ABSL_FLAG(std::vector<std::string>, backends, {},
-          "NAME:FILE for every file of every backend");
-ABSL_FLAG(std::string, halide_compiler, "",
-          "the compiler of *_halide.cc among the runfiles; empty: no Halide");
-ABSL_FLAG(std::string, halide_version, "", "Halide's, where it was found");
-ABSL_FLAG(std::string, jit_header, "", "what *.jit.cc files see of Optrail");
+          "NAME:FILE for every file that a backend has of its own");
+ABSL_FLAG(std::vector<std::string>, spaces, {},
+          "NAME:FILE for every backend that has a space");
+ABSL_FLAG(std::string, made, "",
+          "backends that a function makes, NAME|HEADER|FUNCTION|ARGUMENTS, one "
+          "per line");
 ABSL_FLAG(std::vector<std::string>, tuned, {}, "tuned configs");
 ABSL_FLAG(bool, test_only, false, "leave the operator out of listings");
+ABSL_FLAG(std::string, former, "", "the table of former_kernel_sources.h");
+ABSL_FLAG(std::vector<std::string>, former_headers, {},
+          "headers that were part of all former ids but those of CUDA kernels");
 ABSL_FLAG(std::string, out, "", "file to write");
 
 namespace optrail::ops {
@@ -70,109 +81,131 @@ std::string Literal(absl::string_view text) {
   return literal + "\"";
 }
 
-std::string Embedded(const std::string& argument) {
-  const File file = ReadFile(argument);
+std::string Embedded(const File& file) {
   return absl::StrCat("{\n", Literal(file.path), ",\n", Literal(file.contents),
                       "}");
 }
 
-std::string SourcesHash(const std::vector<File>& files) {
-  std::vector<std::string> contents;
-  for (const File& file : files) contents.push_back(file.contents);
-  return KernelSourcesHash(absl::GetFlag(FLAGS_version),
-                           absl::GetFlag(FLAGS_options), contents);
+std::string Embedded(const std::string& argument) {
+  return Embedded(ReadFile(argument));
 }
 
-struct BackendSources {
-  std::vector<std::string> hashed;    // whatever decides the machine code
-  std::vector<std::string> embedded;  // for a compiler at run time
-  std::string space;
-  bool jit = false;
-  bool halide = false;
-  // Its kernels are .cu files, which see no header but those among their own
-  // sources: what is for processors alone must not change their id.
-  bool cuda = false;
+struct DeclaredBackend {
+  std::vector<std::string> roots;  // paths of its own files
+  std::string space;               // as a flag has it
 };
 
-bool EndsWithOneOf(absl::string_view argument,
-                   std::initializer_list<absl::string_view> suffixes) {
-  for (const absl::string_view suffix : suffixes) {
-    if (absl::EndsWith(argument, suffix)) return true;
-  }
-  return false;
-}
-
-std::map<std::string, BackendSources> Backends() {
-  std::map<std::string, BackendSources> backends;
+std::map<std::string, DeclaredBackend> Backends(Sources& sources) {
+  std::map<std::string, DeclaredBackend> backends;
   for (const std::string& argument : absl::GetFlag(FLAGS_backends)) {
     const std::pair<std::string, std::string> parts =
         absl::StrSplit(argument, absl::MaxSplits(':', 1));
-    BackendSources& backend = backends[parts.first];
-    if (absl::EndsWith(parts.second, ".space.textproto")) {
-      backend.space = parts.second;
-      continue;
-    }
-    backend.hashed.push_back(parts.second);
-    backend.jit |= absl::EndsWith(parts.second, ".jit.cc");
-    backend.halide |= absl::EndsWith(parts.second, "_halide.cc");
-    backend.cuda |= absl::EndsWith(parts.second, ".cu");
-    if (EndsWithOneOf(parts.second,
-                      {".jit.cc", ".jit.h", ".cu", ".cuh", "_halide.cc"})) {
-      backend.embedded.push_back(parts.second);
-    }
+    File file = ReadFile(parts.second);
+    backends[parts.first].roots.push_back(file.path);
+    sources[file.path] = std::move(file.contents);
   }
-  // The device kinds' own kernels share the operator's space, unless they have
-  // one of their own.
-  for (const char* own : {"cpu", "cuda", "own"}) {
-    const auto found = backends.find(own);
-    if (found != backends.end() && found->second.space.empty()) {
-      found->second.space = absl::GetFlag(FLAGS_space);
-    }
-  }
-  for (auto& [name, backend] : backends) {
-    if (!backend.jit) continue;
-    backend.hashed.push_back(absl::GetFlag(FLAGS_jit_header));
-    backend.embedded.push_back(absl::GetFlag(FLAGS_jit_header));
+  for (const std::string& argument : absl::GetFlag(FLAGS_spaces)) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(argument, absl::MaxSplits(':', 1));
+    backends[parts.first].space = parts.second;
   }
   return backends;
 }
 
-std::vector<File> HashedFiles(const BackendSources& backend) {
-  std::vector<std::string> arguments = backend.hashed;
-  if (!backend.cuda) {
-    const std::vector<std::string> headers = absl::GetFlag(FLAGS_headers);
-    arguments.insert(arguments.end(), headers.begin(), headers.end());
-  }
-  std::vector<File> files;
-  for (const std::string& argument : arguments) {
-    files.push_back(ReadFile(argument));
-  }
-  return files;
+bool IsLeftOut(absl::string_view path) {
+  const std::vector<std::string> left_out = absl::GetFlag(FLAGS_left_out);
+  return std::any_of(left_out.begin(), left_out.end(),
+                     [&](const std::string& prefix) {
+                       return absl::StartsWith(path, prefix);
+                     });
 }
 
-std::string BackendText(const std::string& name,
-                        const BackendSources& backend) {
+// The hash from which ids of one release ago are computed; empty where a file
+// of that time is gone, and the id with it.
+std::string FormerHash(const std::string& name, const DeclaredBackend& backend,
+                       const Sources& sources) {
+  std::vector<std::string> paths;
+  if (!absl::GetFlag(FLAGS_former).empty()) {
+    const File table = ReadFile(absl::GetFlag(FLAGS_former));
+    paths = FormerFilesOf(table.contents, absl::GetFlag(FLAGS_name), name);
+  } else {
+    paths = backend.roots;
+    const auto is_cuda = [](const std::string& path) {
+      return absl::EndsWith(path, ".cu");
+    };
+    if (std::none_of(paths.begin(), paths.end(), is_cuda)) {
+      const std::vector<std::string> headers =
+          absl::GetFlag(FLAGS_former_headers);
+      paths.insert(paths.end(), headers.begin(), headers.end());
+    }
+  }
+  std::vector<std::string> contents;
+  for (const std::string& path : paths) {
+    const auto found = sources.find(path);
+    if (found == sources.end()) return "";
+    contents.push_back(found->second);
+  }
+  if (contents.empty()) return "";
+  return FormerKernelSourcesHash(absl::GetFlag(FLAGS_version),
+                                 absl::GetFlag(FLAGS_options), contents);
+}
+
+absl::StatusOr<std::string> BackendText(const std::string& name,
+                                        const DeclaredBackend& backend,
+                                        const Sources& sources) {
+  const absl::StatusOr<std::vector<std::string>> paths =
+      FilesOfKernel(sources, backend.roots, IsLeftOut);
+  if (!paths.ok()) return paths.status();
   std::string text = absl::StrCat("  {\n    auto& backend = files.backends[\"",
                                   name, "\"];\n");
   if (!backend.space.empty()) {
     absl::StrAppend(&text, "    backend.space = ", Embedded(backend.space),
                     ";\n");
   }
-  for (const std::string& source : backend.embedded) {
-    absl::StrAppend(&text, "    backend.sources.push_back(", Embedded(source),
-                    ");\n");
+  for (const std::string& path : *paths) {
+    if (!IsEmbedded(path)) continue;
+    absl::StrAppend(&text, "    backend.sources.push_back(",
+                    Embedded(File{path, sources.at(path)}), ");\n");
   }
-  const std::vector<File> files = HashedFiles(backend);
-  absl::StrAppend(&text, "    backend.sources_hash = \"", SourcesHash(files),
+  absl::StrAppend(&text, "    backend.sources_hash = \"",
+                  KernelSourcesHash(absl::GetFlag(FLAGS_version),
+                                    absl::GetFlag(FLAGS_options),
+                                    CodeOfFiles(sources, *paths)),
+                  "\";\n    backend.former_sources_hash = \"",
+                  FormerHash(name, backend, sources),
                   "\";\n    backend.compiler = __VERSION__;\n"
                   "    optrail::ops::AddBuiltFrom(\"",
                   absl::GetFlag(FLAGS_name), "\", \"", name, "\", {\n");
-  for (const File& file : files) {
-    absl::StrAppend(&text, "        {", Literal(file.path), ", \"",
-                    Fingerprint(file.contents), "\"},\n");
+  for (const std::string& path : *paths) {
+    absl::StrAppend(&text, "        {", Literal(path), ", \"",
+                    Fingerprint(sources.at(path)), "\"},\n");
   }
   absl::StrAppend(&text, "    });\n  }\n");
   return text;
+}
+
+// Calls of the functions that make backends, and their headers.
+void AddMade(std::string* includes, std::string* calls) {
+  std::set<std::string> headers;
+  for (const absl::string_view line :
+       absl::StrSplit(absl::GetFlag(FLAGS_made), '\n', absl::SkipEmpty())) {
+    const std::vector<std::string> fields = absl::StrSplit(line, '|');
+    headers.insert(fields.at(1));
+    std::vector<std::string> arguments = {fields.at(0)};
+    arguments.insert(arguments.end(), fields.begin() + 3, fields.end());
+    absl::StrAppend(
+        calls, "  optrail::ops::Registry::Get().AddBackend(\"",
+        absl::GetFlag(FLAGS_name), "\",\n      ", fields.at(2), "(",
+        absl::StrJoin(arguments, ", ",
+                      [](std::string* out, const std::string& argument) {
+                        absl::StrAppend(out, "\"", absl::CHexEscape(argument),
+                                        "\"");
+                      }),
+        "));\n");
+  }
+  for (const std::string& header : headers) {
+    absl::StrAppend(includes, "#include \"", header, "\"\n");
+  }
 }
 
 int Main() {
@@ -181,28 +214,26 @@ int Main() {
     absl::StrAppend(&tuned, "  files.tuned.push_back(", Embedded(argument),
                     ");\n");
   }
-  std::string backends, jit, jit_include, halide_include;
-  for (const auto& [name, backend] : Backends()) {
-    backends += BackendText(name, backend);
-    if (backend.halide) {
-      halide_include = "#include \"ops/halide/halide_backend.h\"\n";
-      absl::StrAppend(&jit, "  optrail::ops::Registry::Get().AddBackend(\"",
-                      absl::GetFlag(FLAGS_name),
-                      "\",\n      optrail::ops::MakeHalideBackend(\"", name,
-                      "\", \"", absl::GetFlag(FLAGS_name), "\", \"",
-                      absl::GetFlag(FLAGS_halide_compiler), "\", \"",
-                      absl::GetFlag(FLAGS_halide_version), "\"));\n");
-    }
-    if (!backend.jit) continue;
-    jit_include = "#include \"ops/core/jit_backend.h\"\n";
-    absl::StrAppend(&jit, "  optrail::ops::Registry::Get().AddBackend(\"",
-                    absl::GetFlag(FLAGS_name),
-                    "\",\n      optrail::ops::MakeJitBackend(\"", name,
-                    "\"));\n");
+  Sources sources;
+  for (const std::string& argument : absl::GetFlag(FLAGS_sources)) {
+    File file = ReadFile(argument);
+    sources.emplace(std::move(file.path), std::move(file.contents));
   }
+  std::string backends, includes, made;
+  for (const auto& [name, backend] : Backends(sources)) {
+    const absl::StatusOr<std::string> text =
+        BackendText(name, backend, sources);
+    if (!text.ok()) {
+      std::cerr << "operator " << absl::GetFlag(FLAGS_name) << ", backend "
+                << name << ": " << text.status().message() << "\n";
+      return 1;
+    }
+    backends += *text;
+  }
+  AddMade(&includes, &made);
   std::ofstream out(absl::GetFlag(FLAGS_out), std::ios::binary);
   out << "// Generated by the `operator` macro from the files named below.\n"
-      << jit_include << halide_include
+      << includes
       << "#include \"ops/core/built_from.h\"\n"
          "#include \"ops/core/registry.h\"\n"
          "\n"
@@ -215,7 +246,7 @@ int Main() {
       << (absl::GetFlag(FLAGS_test_only) ? "true" : "false") << ";\n"
       << "  optrail::ops::Registry::Get().AddFiles(\""
       << absl::GetFlag(FLAGS_name) << "\", std::move(files));\n"
-      << jit
+      << made
       << "  return true;\n"
          "}();\n";
   out.close();
