@@ -11,6 +11,8 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "cli/flags.h"
+#include "ops/core/device_type.h"
+#include "ops/core/registry.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/operator_folders.h"
@@ -170,10 +172,31 @@ absl::StatusOr<int> PromoteStore() {
   return 0;
 }
 
+// Of every backend that can be used on this machine.
+tuning::RenamedIds RenamedKernels() {
+  tuning::RenamedIds renamed;
+  for (const proto::DeviceKind kind : {proto::CPU, proto::CUDA}) {
+    ops::Target target;
+    target.kind = kind;
+    if (const auto device = ops::FindDeviceType(kind); device.ok()) {
+      target.hardware = (*device)->Hardware().value_or(proto::Hardware());
+    }
+    for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
+      for (const ops::Backend* backend : entry->BackendsOf(kind)) {
+        const absl::StatusOr<std::string> id = backend->Id(target);
+        const absl::StatusOr<std::string> former = backend->FormerId(target);
+        if (id.ok() && former.ok()) renamed[*former] = *id;
+      }
+    }
+  }
+  return renamed;
+}
+
 absl::StatusOr<int> MendStore() {
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
-  OPTRAIL_ASSIGN_OR_RETURN(const auto mended,
-                           tuning::MendStore(folders, StoreFolder()));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const auto mended,
+      tuning::MendStore(folders, StoreFolder(), RenamedKernels()));
   for (const std::string& line : mended) {
     std::cout << SanitiseText(line) << "\n";
   }
@@ -200,7 +223,8 @@ suites::Command StoreCommand() {
       "operator,\n"
       "wherever a BUILD file declares it, to be reviewed like code. `mend` "
       "leaves\n"
-      "the later of two entries that a merge of two branches made of one.\n";
+      "the later of two entries that a merge of two branches made of one, and\n"
+      "names kernels of one release ago by their ids of today.\n";
   command.flags = {"store", "tree", "op", "format"};
   command.min_arguments = 1;
   command.max_arguments = 1;

@@ -77,6 +77,7 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
                     const tuning::TunedConfigStore& store,
                     const std::string& objective) {
   tuning::LookupRequest request = tuning::RequestOf(task.task);
+  request.former_kernel_id = task.former_kernel_id;
   request.objective = objective;
   request.exact_only = space.configs != nullptr;
   const auto is_valid = [&](const proto::Config& config) {

@@ -90,10 +90,11 @@ std::vector<TaskEntry> ChooseBest(const std::vector<TaskEntry>& tasks,
   }
   std::vector<TaskEntry> chosen;
   for (const auto& group : groups) {
-    std::map<std::string, std::string> ids;
+    std::map<std::string, tuning::KernelIds> ids;
     for (const TaskEntry* task : group) {
       if (task->available.ok()) {
-        ids[task->task.backend()] = task->task.kernel_id();
+        ids[task->task.backend()] = {task->task.kernel_id(),
+                                     task->former_kernel_id};
       }
     }
     // The own backend comes first.

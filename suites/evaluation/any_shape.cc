@@ -259,7 +259,7 @@ absl::StatusOr<ShapeResult> Compare(const Contest& contest,
   std::vector<Side> sides;
   sides.push_back(
       OurSide("default", contest.own, result.default_config, context));
-  const proto::TunedConfig* tuned = FindTuned(store, task, "", space);
+  const proto::TunedConfig* tuned = FindTuned(store, contest.own, "", space);
   if (absl::GetFlag(FLAGS_tune_trials) > 0) {
     result.tuned_config =
         tuned != nullptr ? tuned->config() : result.default_config;

@@ -61,12 +61,12 @@ absl::StatusOr<Side> StoredSide(const TaskEntry& task,
                                 const tuning::TunedConfigStore& store) {
   OPTRAIL_ASSIGN_OR_RETURN(const TaskSpace space,
                            BindTask(task, context.hardware));
-  const proto::TunedConfig* tuned = FindTuned(store, task.task, "", space);
+  const proto::TunedConfig* tuned = FindTuned(store, task, "", space);
   std::string how = ":tuned";
   if (tuned == nullptr) {
-    proto::Task other = task.task;
-    const bool cold = other.cache_mode() == proto::COLD;
-    other.set_cache_mode(cold ? proto::HOT : proto::COLD);
+    TaskEntry other = task;
+    const bool cold = task.task.cache_mode() == proto::COLD;
+    other.task.set_cache_mode(cold ? proto::HOT : proto::COLD);
     tuned = FindTuned(store, other, "", space);
     how = tuned == nullptr ? ":default" : cold ? ":tuned hot" : ":tuned cold";
   }

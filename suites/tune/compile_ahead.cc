@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<proto::Config>> ConfigsOf(
     const TaskEntry& task, const TaskSpace& space,
     const tuning::TunedConfigStore& store, const CompileAheadOptions& options) {
   std::vector<proto::Config> configs = {space.bound->default_config()};
-  if (const proto::TunedConfig* tuned = FindTuned(store, task.task, "", space);
+  if (const proto::TunedConfig* tuned = FindTuned(store, task, "", space);
       tuned != nullptr) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Config config,
                              tuning::ParseConfig(tuned->config()));

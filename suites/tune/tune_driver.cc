@@ -201,10 +201,11 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(
 }
 
 const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
-                                    const proto::Task& task,
+                                    const TaskEntry& task,
                                     const std::string& objective,
                                     const TaskSpace& space) {
-  tuning::LookupRequest request = tuning::RequestOf(task);
+  tuning::LookupRequest request = tuning::RequestOf(task.task);
+  request.former_kernel_id = task.former_kernel_id;
   request.objective = objective;
   const auto is_valid = [&](const proto::Config& config) {
     return space.Validate(config).ok();
@@ -390,7 +391,7 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
       continue;
     }
     summary.skipped = !options_.retune &&
-                      FindTuned(store, task.task, objective, *space) != nullptr;
+                      FindTuned(store, task, objective, *space) != nullptr;
     // What a killed call with a total budget had finished already belongs to
     // that total. Otherwise the answer is there, and nothing else is asked for.
     if (summary.skipped && !together()) {
@@ -417,6 +418,8 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
             ExpectedOf(task, options_.tune.sampling, options_.worker));
       };
     }
+    OPTRAIL_RETURN_IF_ERROR(AdoptFormerTuneJournal(pending.setup, pending.tune,
+                                                   task.former_kernel_id));
     if (summary.skipped && HasTuneJournal(pending.setup, pending.tune)) {
       summary.skipped = false;
     }
@@ -443,8 +446,8 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   if (!earlier.ok()) return absl::OkStatus();
   earlier_ = std::move(earlier->sessions);
   for (Pending& pending : pending_) {
-    pending.setup.known_trials =
-        KnownTrials(history_, earlier_, pending.task->task);
+    pending.setup.known_trials = KnownTrials(
+        history_, earlier_, pending.task->task, pending.task->former_kernel_id);
   }
   return absl::OkStatus();
 }
@@ -465,7 +468,8 @@ void TuneCall::Begin(Pending& pending) {
     return LoadSourceSessions(history_, begun.source_session_ids());
   };
   if (options_.forget_trials) return;
-  for (std::string& id : ChooseTransferSessions(earlier_, pending.task->task)) {
+  for (std::string& id : ChooseTransferSessions(
+           earlier_, pending.task->task, pending.task->former_kernel_id)) {
     header.add_source_session_ids(std::move(id));
   }
 }

@@ -49,7 +49,7 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(
 // The exact, verified config of a task, tuned for `objective` ("": time);
 // nullptr if the store has none.
 const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
-                                    const proto::Task& task,
+                                    const TaskEntry& task,
                                     const std::string& objective,
                                     const TaskSpace& space);
 

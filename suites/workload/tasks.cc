@@ -108,15 +108,21 @@ class BackendIds {
     target_.isa = std::move(isa);
     target_.hardware = hardware;
   }
-  const absl::StatusOr<std::string>& Of(const ops::Backend& backend) {
+  struct Ids {
+    absl::StatusOr<std::string> id;
+    std::string former;
+  };
+  const Ids& Of(const ops::Backend& backend) {
     const auto found = ids_.find(&backend);
     if (found != ids_.end()) return found->second;
-    return ids_.emplace(&backend, backend.Id(target_)).first->second;
+    Ids ids = {backend.Id(target_), ""};
+    if (ids.id.ok()) ids.former = backend.FormerId(target_).value_or("");
+    return ids_.emplace(&backend, std::move(ids)).first->second;
   }
 
  private:
   ops::Target target_;
-  std::map<const ops::Backend*, absl::StatusOr<std::string>> ids_;
+  std::map<const ops::Backend*, Ids> ids_;
 };
 
 // Beforehand, not once for every task.
@@ -218,7 +224,7 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
         not_computed.Update(computes);
         continue;
       }
-      const absl::StatusOr<std::string> id = ids.Of(*backend);
+      const auto& [id, former] = ids.Of(*backend);
       for (int count : threads) {
         TaskEntry task;
         task.entry = candidate.entry;
@@ -232,6 +238,7 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
           task.task.set_backend(backend->name());
         }
         if (id.ok()) task.task.set_kernel_id(*id);
+        task.former_kernel_id = former;
         *task.task.mutable_shape() = candidate.shape;
         task.task.set_hardware_id(hardware.id());
         task.task.set_threads(count);

@@ -1,7 +1,10 @@
 #include "tuning/session/session_journal.h"
 
+#include <cerrno>
+#include <cstdio>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -43,6 +46,22 @@ std::string SessionJournal::Path(const std::string& directory,
   return path(absl::StrCat(key, "|", objectives));
 }
 
+absl::Status SessionJournal::AdoptFormer(const std::string& directory,
+                                         const proto::Session& header,
+                                         const std::string& former_kernel_id) {
+  if (directory.empty() || former_kernel_id.empty()) return absl::OkStatus();
+  proto::Session former = header;
+  former.mutable_task()->set_kernel_id(former_kernel_id);
+  const std::string from = Path(directory, former);
+  const std::string to = Path(directory, header);
+  if (from == to || FileExists(to) || !FileExists(from)) {
+    return absl::OkStatus();
+  }
+  if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno,
+                             absl::StrCat(from, ": cannot rename to ", to));
+}
+
 absl::Status SessionJournal::Remove(const std::string& directory,
                                     const proto::Session& header) {
   const absl::Status status = RemoveFile(Path(directory, header));
@@ -69,6 +88,7 @@ absl::StatusOr<std::unique_ptr<SessionJournal>> SessionJournal::Open(
     journal->has_warm_start_ = true;
   } else {
     OPTRAIL_RETURN_IF_ERROR(journal->Replay());
+    journal->header_.mutable_task()->set_kernel_id(header.task().kernel_id());
     record.set_resumed_unix_ns(Clock::Real()->WallNs());
     *record.mutable_settings() = header.settings();
     journal->AddSitting(header.settings());

@@ -50,6 +50,12 @@ class SessionJournal {
   static absl::StatusOr<std::unique_ptr<SessionJournal>> Open(
       const std::string& directory, const proto::Session& header);
 
+  // Lets the journal of the same session under its kernel's former id go on as
+  // this one's, unless this one has a journal. OK if there is none.
+  static absl::Status AdoptFormer(const std::string& directory,
+                                  const proto::Session& header,
+                                  const std::string& former_kernel_id);
+
   // OK if there is none.
   static absl::Status Remove(const std::string& directory,
                              const proto::Session& header);
@@ -57,7 +63,8 @@ class SessionJournal {
   static std::string Path(const std::string& directory,
                           const proto::Session& header);
 
-  // As found when it was opened, with the settings on which all sittings agree.
+  // As found when it was opened, with the settings on which all sittings agree
+  // and the kernel's id of today.
   const proto::Session& header() const { return header_; }
   // Whether the header's trials are those that the session started from. False
   // for journals of earlier versions, which do not tell.

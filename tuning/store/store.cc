@@ -151,8 +151,11 @@ LookupResult Found(LookupSource source, const Entry& entry,
   result.config = &entry.config;
   result.tuned = &entry.tuned;
   result.hardware_id = entry.hardware_id;
+  const std::string& known = entry.tuned.kernel_id();
   result.unverified =
-      request.kernel_id.empty() || entry.tuned.kernel_id() != request.kernel_id;
+      request.kernel_id.empty() ||
+      (known != request.kernel_id &&
+       (request.former_kernel_id.empty() || known != request.former_kernel_id));
   result.from_overlay = entry.from_overlay;
   return result;
 }
@@ -435,7 +438,7 @@ LookupResult TunedConfigStore::Lookup(const LookupRequest& request) const {
 
 BestResult TunedConfigStore::FindBest(
     const LookupRequest& request,
-    const std::map<std::string, std::string>& ids) const {
+    const std::map<std::string, KernelIds>& ids) const {
   OPTRAIL_CHECK(request.shape != nullptr) << "a lookup needs a shape";
   BestResult result;
   proto::BestBackend wanted;
@@ -464,15 +467,15 @@ BestResult TunedConfigStore::FindBest(
   const auto name = [&](const std::string& backend) {
     return backend.empty() ? DeviceName(request.device_kind) : backend;
   };
-  std::map<std::string, std::string> left = ids;
+  std::map<std::string, KernelIds> left = ids;
   for (const proto::BestBackend::Entry& entry : result.best->entries()) {
     const auto now = left.find(entry.backend());
     if (now == left.end()) {
       result.why = absl::StrCat(name(entry.backend()), " is not here now");
-    } else if (now->second != entry.id()) {
-      result.why =
-          absl::StrCat(name(entry.backend()), " was ", entry.id(),
-                       " when the backends were compared, now ", now->second);
+    } else if (!now->second.Has(entry.id())) {
+      result.why = absl::StrCat(name(entry.backend()), " was ", entry.id(),
+                                " when the backends were compared, now ",
+                                now->second.id);
     }
     if (now != left.end()) left.erase(now);
   }
@@ -480,10 +483,10 @@ BestResult TunedConfigStore::FindBest(
     // One that has gone since could not have won.
     const auto now = left.find(refused.backend());
     if (now == left.end()) continue;
-    if (now->second != refused.id()) {
+    if (!now->second.Has(refused.id())) {
       result.why = absl::StrCat(name(refused.backend()), " was ", refused.id(),
                                 " when it could not be compared (",
-                                refused.why(), "), now ", now->second);
+                                refused.why(), "), now ", now->second.id);
     }
     left.erase(now);
   }
