@@ -214,8 +214,7 @@ void TheGatesNoteOfAChangeIsThatOfChanges(Workbench& bench, Findings& found) {
 
 std::vector<Case> PageCases() {
   return {
-      {"ThePageCountsWhatChangesCounts", ThePageCountsWhatChangesCounts,
-       "the page counts every metric and does not say so"},
+      {"ThePageCountsWhatChangesCounts", ThePageCountsWhatChangesCounts},
       {"TheReportStatesEachChangeAsChangesDoes",
        TheReportStatesEachChangeAsChangesDoes},
       {"AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit",
@@ -228,8 +227,7 @@ std::vector<Case> PageCases() {
       {"ANewCompilerIsAnEpochEverywhere", ANewCompilerIsAnEpochEverywhere},
       {"ARenamedBenchmarkIsRenamedEverywhere",
        ARenamedBenchmarkIsRenamedEverywhere},
-      {"ChangesSaysHowManyPointsItLacks", ChangesSaysHowManyPointsItLacks,
-       "the points that are there and needed are not printed"},
+      {"ChangesSaysHowManyPointsItLacks", ChangesSaysHowManyPointsItLacks},
       {"TheGatesNoteOfAChangeIsThatOfChanges",
        TheGatesNoteOfAChangeIsThatOfChanges},
   };

@@ -331,11 +331,9 @@ void FailedPointsOfAnExportMoveNoChange(Workbench& bench, Findings& found) {
 
 std::vector<Case> SeriesCases() {
   return {
-      {"SixtyCommitsHaveOneStory", SixtyCommitsHaveOneStory,
-       "a baseline is named by a commit whose runs were left out"},
+      {"SixtyCommitsHaveOneStory", SixtyCommitsHaveOneStory},
       {"TheBaselineOfTheGateIsWhatItsRunsTook",
-       TheBaselineOfTheGateIsWhatItsRunsTook,
-       "a baseline is named by a commit whose runs were left out"},
+       TheBaselineOfTheGateIsWhatItsRunsTook},
       {"DetectOnAnExportSaysWhatChangesSays",
        DetectOnAnExportSaysWhatChangesSays},
       {"DetectDoesNotSeeEpochsAsChanges", DetectDoesNotSeeEpochsAsChanges},

@@ -194,7 +194,7 @@ std::vector<Invariant> ValueInvariants() {
        ShowExportAndReportHaveTheSamePoints},
       {"latest_is_one_run",
        "`latest` is one run for show, gate and compare, the newest by position",
-       LatestIsOneRunForAll, "latest is the newest file"},
+       LatestIsOneRunForAll},
       {"a_session_has_one_account",
        "show and the report count the same trials and show the same proof",
        SessionsHaveOneAccount},
