@@ -122,9 +122,8 @@ class Binder {
     }
     binding_.default_config = parsed_.default_config;
     for (const ParsedSpace::DefaultWhere& rule : parsed_.default_where) {
-      if (!Holds(BindExpression(rule.where.expr))) continue;
-      for (const auto& [knob, value] : rule.values) {
-        *binding_.default_config.mutable_set(knob) = value;
+      if (Holds(BindExpression(rule.where.expr))) {
+        binding_.default_rules.push_back(rule.values);
       }
     }
     for (const auto& [name, attribute] : attributes_) {

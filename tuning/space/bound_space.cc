@@ -126,6 +126,22 @@ Levels SpaceTables::SampleSuperset(Rng& rng) const {
   return levels;
 }
 
+proto::KnobValue SpaceTables::ValueOf(size_t knob, uint16_t level) const {
+  proto::KnobValue value;
+  value.set_knob(knobs[knob].name);
+  switch (parsed().knobs[knob].kind) {
+    case ParsedKnob::kBoolean:
+      value.set_bool_(level != 0);
+      break;
+    case ParsedKnob::kVariants:
+      value.set_variant(knobs[knob].labels[level]);
+      break;
+    default:
+      value.set_int_(knobs[knob].ints[level]);
+  }
+  return value;
+}
+
 BoundSpace::BoundSpace(std::unique_ptr<SpaceTables> tables)
     : tables_(std::move(tables)) {}
 BoundSpace::~BoundSpace() = default;
@@ -219,20 +235,7 @@ absl::optional<double> BoundSpace::Prior(
 proto::Config BoundSpace::ToConfig(absl::Span<const uint16_t> levels) const {
   std::vector<proto::KnobValue> values;
   for (size_t k = 0; k < levels.size(); ++k) {
-    const KnobLevels& knob = tables_->knobs[k];
-    proto::KnobValue value;
-    value.set_knob(knob.name);
-    switch (tables_->parsed().knobs[k].kind) {
-      case ParsedKnob::kBoolean:
-        value.set_bool_(levels[k] != 0);
-        break;
-      case ParsedKnob::kVariants:
-        value.set_variant(knob.labels[levels[k]]);
-        break;
-      default:
-        value.set_int_(knob.ints[levels[k]]);
-    }
-    values.push_back(std::move(value));
+    values.push_back(tables_->ValueOf(k, levels[k]));
   }
   std::sort(values.begin(), values.end(),
             [](const proto::KnobValue& a, const proto::KnobValue& b) {

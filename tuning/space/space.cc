@@ -182,6 +182,17 @@ bool Count(const std::vector<Expression>& constraints, SpaceTables* tables) {
   return false;
 }
 
+// nullopt where the knob has no such level for this shape.
+absl::optional<uint16_t> LevelOf(const SpaceTables& tables, size_t knob,
+                                 const proto::KnobValue& value) {
+  const int64_t number = *ValueOf(tables.parsed().knobs[knob], value);
+  if (!tables.knobs[knob].ordinal) return static_cast<uint16_t>(number);
+  const std::vector<int64_t>& ints = tables.knobs[knob].ints;
+  const auto found = std::lower_bound(ints.begin(), ints.end(), number);
+  if (found == ints.end() || *found != number) return absl::nullopt;
+  return static_cast<uint16_t>(found - ints.begin());
+}
+
 // The levels of the declared default, or the next lower ones.
 Levels DeclaredLevels(const SpaceTables& tables, const proto::Config& declared,
                       bool* exact) {
@@ -200,6 +211,63 @@ Levels DeclaredLevels(const SpaceTables& tables, const proto::Config& declared,
     levels.push_back(static_cast<uint16_t>(level));
   }
   return levels;
+}
+
+using KnobLevelChoices = std::vector<std::pair<int, std::vector<uint16_t>>>;
+
+// `levels` with what a rule says; of the combinations of its alternatives that
+// are valid the one that the prior ranks highest, of several the first.
+Levels Chosen(const BoundSpace& bound, const KnobLevelChoices& choices,
+              Levels levels) {
+  std::vector<size_t> at(choices.size(), 0);
+  Levels best;
+  double highest = -std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < choices.size();) {
+    for (size_t c = 0; c < choices.size(); ++c) {
+      levels[choices[c].first] = choices[c].second[at[c]];
+    }
+    if (best.empty()) best = levels;
+    if (bound.IsValid(levels)) {
+      const double prior = *bound.Prior(levels);
+      if (prior > highest) {
+        highest = prior;
+        best = levels;
+      }
+    }
+    for (i = 0; i < at.size() && ++at[i] == choices[i].second.size(); ++i) {
+      at[i] = 0;
+    }
+  }
+  return best;
+}
+
+// The default as declared for this shape: what rules say, one after the other.
+// A value that is no level stands for the next lower one.
+Levels DeclaredDefault(const BoundSpace& bound, const SpaceTables& tables,
+                       const Binding& binding, proto::Config* config,
+                       bool* exact) {
+  *config = binding.default_config;
+  for (const auto& rule : binding.default_rules) {
+    KnobLevelChoices choices;
+    for (const auto& [knob, values] : rule) {
+      *config->mutable_set(knob) = values[0];
+      if (values.size() == 1) continue;
+      choices.emplace_back(knob, std::vector<uint16_t>());
+      for (const proto::KnobValue& value : values) {
+        if (const auto level = LevelOf(tables, knob, value)) {
+          choices.back().second.push_back(*level);
+        }
+      }
+      if (choices.back().second.empty()) choices.pop_back();
+    }
+    if (choices.empty()) continue;
+    const Levels chosen =
+        Chosen(bound, choices, DeclaredLevels(tables, *config, exact));
+    for (const auto& [knob, levels] : choices) {
+      *config->mutable_set(knob) = tables.ValueOf(knob, chosen[knob]);
+    }
+  }
+  return DeclaredLevels(tables, *config, exact);
 }
 
 // The config of the superset with the fewest steps to `target`: a shortest path
@@ -343,21 +411,22 @@ absl::StatusOr<std::unique_ptr<BoundSpace>> Space::Bind(
         " on ", hardware.id().empty() ? "this hardware" : hardware.id(), ": ",
         culprit, " the last ones. ", diagnosis.ToString()));
   }
-  bool exact = false;
-  const Levels declared =
-      DeclaredLevels(*tables, binding.default_config, &exact);
-  tables->default_levels = NearestValid(*tables, declared);
-  exact &= tables->default_levels == declared;
   std::unique_ptr<BoundSpace> bound(new BoundSpace(nullptr));
   SpaceTables& filled = *tables;
   bound->tables_ = std::move(tables);
+  bool exact = false;
+  proto::Config default_config;
+  const Levels declared =
+      DeclaredDefault(*bound, filled, binding, &default_config, &exact);
+  filled.default_levels = NearestValid(filled, declared);
+  exact &= filled.default_levels == declared;
   filled.default_config = bound->ToConfig(filled.default_levels);
   if (!exact) {
-    filled.notes.push_back(absl::StrCat(
-        "the declared default ", CanonicalText(binding.default_config),
-        " is not valid for shape ", CanonicalText(shape),
-        "; the nearest valid config is ",
-        CanonicalText(filled.default_config)));
+    filled.notes.push_back(
+        absl::StrCat("the declared default ", CanonicalText(default_config),
+                     " is not valid for shape ", CanonicalText(shape),
+                     "; the nearest valid config is ",
+                     CanonicalText(filled.default_config)));
   }
   return bound;
 }

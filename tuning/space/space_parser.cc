@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/hash.h"
 #include "base/status_macros.h"
@@ -22,6 +23,7 @@ namespace {
 constexpr size_t kMaxFileBytes = 256 << 10;
 constexpr int kMaxLevels = 4096;
 constexpr int kMaxParts = 8;
+constexpr int64_t kMaxCombinations = 16384;
 
 // Such that the canonical text of a config needs no quoting and reads back.
 bool IsVariantName(absl::string_view name) {
@@ -404,16 +406,51 @@ class SpaceParser {
       }
       OPTRAIL_ASSIGN_OR_RETURN(
           const auto values, ParseValues(given.set(), place, "default_where"));
+      int64_t combinations = 1;
       for (size_t k = 0; k < values.size(); ++k) {
         if (values[k] == nullptr) continue;
-        rule.values.emplace_back(static_cast<int>(k), *values[k]);
+        rule.values.emplace_back(static_cast<int>(k),
+                                 Alternatives(space_->knobs[k], *values[k]));
+        combinations *= static_cast<int64_t>(rule.values.back().second.size());
+        if (combinations > kMaxCombinations) {
+          return place.Error(absl::StrCat("default_where has more than ",
+                                          kMaxCombinations,
+                                          " combinations of alternatives"));
+        }
       }
       if (rule.values.empty()) {
         return place.Error("default_where sets no knob");
       }
+      if (combinations > 1 && !space_->prior.has_value()) {
+        return place.Error(
+            "default_where has alternatives but the space no prior, which "
+            "chooses among them");
+      }
       space_->default_where.push_back(std::move(rule));
     }
     return absl::OkStatus();
+  }
+
+  // "64|128" of a knob of integers are two values; any other value is one.
+  static std::vector<proto::KnobValue> Alternatives(
+      const ParsedKnob& knob, const proto::KnobValue& value) {
+    if (!absl::StrContains(value.variant(), '|')) return {value};
+    std::vector<proto::KnobValue> alternatives;
+    for (absl::string_view text : absl::StrSplit(value.variant(), '|')) {
+      proto::KnobValue alternative;
+      alternative.set_knob(value.knob());
+      int64_t number = 0;
+      if (knob.ordinal() && absl::SimpleAtoi(text, &number)) {
+        alternative.set_int_(number);
+      } else if (knob.kind == ParsedKnob::kBoolean &&
+                 (text == "true" || text == "false")) {
+        alternative.set_bool_(text == "true");
+      } else {
+        alternative.set_variant(std::string(text));
+      }
+      alternatives.push_back(std::move(alternative));
+    }
+    return alternatives;
   }
 
   // By index of knob; nullptr for those that are not set. `what` sets them.
@@ -441,7 +478,15 @@ class SpaceParser {
             absl::StrCat(what, " sets knob \"", knob->name, "\" twice"));
       }
       values[index] = &given[i];
-      OPTRAIL_RETURN_IF_ERROR(CheckDefault(*knob, given[i], at));
+      const auto alternatives = Alternatives(*knob, given[i]);
+      if (alternatives.size() > 1 && what != "default_where") {
+        return at.Error(absl::StrCat(what, " sets knob \"", knob->name,
+                                     "\" to alternatives, expected them in "
+                                     "default_where alone"));
+      }
+      for (const proto::KnobValue& value : alternatives) {
+        OPTRAIL_RETURN_IF_ERROR(CheckDefault(*knob, value, at));
+      }
     }
     return values;
   }
@@ -487,9 +532,16 @@ class SpaceParser {
                     "\n");
     for (const ParsedSpace::DefaultWhere& rule : space_->default_where) {
       proto::Config values;
-      for (const auto& [knob, value] : rule.values) *values.add_set() = value;
+      std::string others;
+      for (const auto& [knob, alternatives] : rule.values) {
+        *values.add_set() = alternatives[0];
+        for (size_t i = 1; i < alternatives.size(); ++i) {
+          absl::StrAppend(&others, " or ", space_->knobs[knob].name, "=",
+                          CanonicalText(alternatives[i]));
+        }
+      }
       absl::StrAppend(&text, "default_where ", rule.where.expr.CanonicalText(),
-                      " ", CanonicalText(values), "\n");
+                      " ", CanonicalText(values), others, "\n");
     }
     return text;
   }

@@ -61,7 +61,8 @@ struct ParsedSpace {
   proto::Config default_config;
   struct DefaultWhere {
     ParsedExpression where;
-    std::vector<std::pair<int, proto::KnobValue>> values;  // by index of knob
+    // By index of knob; of several the prior chooses.
+    std::vector<std::pair<int, std::vector<proto::KnobValue>>> values;
   };
   std::vector<DefaultWhere> default_where;
   std::vector<std::string> dims;  // sorted

@@ -64,6 +64,7 @@ struct SpaceTables {
   using Slots = absl::InlinedVector<int64_t, 128>;
   Slots MakeSlots(absl::Span<const uint16_t> levels) const;
 
+  proto::KnobValue ValueOf(size_t knob, uint16_t level) const;
   bool InRange(absl::Span<const uint16_t> levels) const;
   bool PassesFilters(absl::Span<const uint16_t> levels) const;
   bool PassesPredicate(absl::Span<const uint16_t> levels) const;
@@ -83,7 +84,11 @@ struct Binding {
   std::vector<Expression> constraints;       // as in ParsedSpace::constraints
   std::vector<Expression> fact_constraints;  // facts are unknown
   absl::optional<Expression> prior;
-  proto::Config default_config;  // declared for this shape and hardware
+  proto::Config default_config;  // without what depends on the shape
+  // What holds for this shape and hardware, in order: values by index of knob;
+  // of several the prior chooses.
+  std::vector<std::vector<std::pair<int, std::vector<proto::KnobValue>>>>
+      default_rules;
   std::vector<std::string> notes;
 };
 

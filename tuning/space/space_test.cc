@@ -439,6 +439,51 @@ TEST(SpaceTest, DefaultsFollowShapesAndTheLaterRuleWins) {
       MustParse(absl::StrReplaceAll(kDefaults, {{"<= 16", "<= 17"}})).hash());
 }
 
+constexpr char kAlternatives[] = R"(
+knob { name: "tile" ints: [1, 2, 4, 8, 16] }
+knob { name: "kernel" variants: ["wide", "narrow"] }
+knob { name: "packed" boolean: true }
+constraint { expr: "tile <= dim.n" }
+constraint { expr: "kernel == 'narrow' || tile >= 4" }
+prior { expr: "(packed ? 1 : 0) - (tile - 6) * (tile - 6) + 0" }
+default { set { knob: "tile" int: 1 } set { knob: "kernel" variant: "narrow" } set { knob: "packed" bool: false } }
+default_where { expr: "dim.n > 1" set { knob: "tile" variant: "2|4|16" } set { knob: "kernel" variant: "wide|narrow" } }
+default_where { expr: "dim.n > 2" set { knob: "packed" variant: "false|true" } }
+default_where { expr: "dim.n > 100" set { knob: "tile" int: 16 } }
+)";
+
+TEST(SpaceTest, OfAlternativesThePriorChoosesTheDefault) {
+  const auto of = [](const std::string& shape) {
+    return CanonicalText(MustBind(kAlternatives, shape)->default_config());
+  };
+  // The highest of the valid ones; on a tie the first.
+  EXPECT_EQ(of("n=64/f32"), "kernel=wide,packed=true,tile=4");
+  EXPECT_EQ(of("n=3/f32"), "kernel=narrow,packed=true,tile=2");
+  EXPECT_EQ(of("n=2/f32"), "kernel=narrow,packed=false,tile=2");
+  EXPECT_EQ(of("n=1/f32"), "kernel=narrow,packed=false,tile=1");
+  // A later rule leaves one.
+  EXPECT_EQ(of("n=101/f32"), "kernel=wide,packed=true,tile=16");
+  EXPECT_NE(MustParse(kAlternatives).hash(),
+            MustParse(absl::StrReplaceAll(kAlternatives, {{"2|4|16", "2|16"}}))
+                .hash());
+}
+
+TEST(SpaceTest, AlternativesThatCannotBeChosenAreNamed) {
+  const auto error = [](const std::string& from, const std::string& to) {
+    return ParseError(absl::StrReplaceAll(kAlternatives, {{from, to}}));
+  };
+  EXPECT_THAT(error("2|4|16", "2|5"), HasSubstr("is 5, expected one of"));
+  EXPECT_THAT(error("wide|narrow", "wide|"), HasSubstr("expected one of"));
+  EXPECT_THAT(error("int: 1 }", "variant: \"1|2\" }"),
+              HasSubstr("expected them in default_where alone"));
+  EXPECT_THAT(error("prior {", "constraint {"), HasSubstr("expected a bool"));
+  EXPECT_THAT(
+      error(
+          "prior { expr: \"(packed ? 1 : 0) - (tile - 6) * (tile - 6) + 0\" }",
+          ""),
+      HasSubstr("the space no prior"));
+}
+
 TEST(SpaceTest, FactsOfCompilationAreConstrainedOnceTheyAreKnown) {
   const auto space = MustBind(R"(
 knob { name: "tile" pow2 { min: 1 max: 8 } }
