@@ -1,9 +1,10 @@
 // The CUDA kernels of matmul: which of them a config stands for, what to
 // compile and how to launch it.
 //
-//   hopper         wgmma fed by the bulk copy engine     matmul_hopper.cu
-//   hopper_skinny  the same turned round, for few rows matmul_hopper_skinny.cu
-//   mma            mma.sync, any shape, from sm_80 on    matmul_mma.cu
+//   hopper             wgmma fed by the bulk copy engine  matmul_hopper.cu
+//   hopper_transposed  the same, of the transposed product
+//   hopper_skinny      of few rows, transposed      matmul_hopper_skinny.cu
+//   mma                mma.sync, from sm_80 on          matmul_mma.cu
 
 #include <algorithm>
 #include <string>
@@ -35,12 +36,59 @@ Size SizeOf(const proto::Shape& shape) {
 constexpr int64_t kAlign = 1024;
 constexpr int64_t kTileK = 64;
 
-// How a tile of rows is divided: 64 rows a product, two products of a consumer
-// where there are 256.
-int64_t Consumers(int64_t tile_m) { return tile_m == 256 ? 2 : tile_m / 64; }
+// How the side of a tile that products have 64 of is divided: two products of a
+// consumer where it is 256.
+int64_t Consumers(int64_t side) { return side == 256 ? 2 : side / 64; }
+
+bool IsTransposed(const proto::Config& config) {
+  return cuda::VariantKnob(config, "kernel") == "hopper_transposed";
+}
+
+// Which rows are no multiples of 16 bytes, as the macro UNALIGNED has it.
+bool UnalignedA(const Size& size) { return size.k % 8 != 0; }
+bool UnalignedB(const Size& size) { return size.n % 8 != 0; }  // and c
+std::string UnalignedDefine(const Size& size) {
+  return absl::StrCat("UNALIGNED=",
+                      (UnalignedA(size) ? 1 : 0) + (UnalignedB(size) ? 2 : 0));
+}
+
+// How the bulk copy engine sees a matrix; nothing where it cannot.
+absl::Status AddMap(const cuda::Driver& driver, bool unaligned, void* address,
+                    int64_t rows, int64_t columns, proto::DataType type,
+                    int64_t box_rows, cuda::CudaArguments* arguments) {
+  cuda::TensorMap map{};
+  if (!unaligned) {
+    OPTRAIL_RETURN_IF_ERROR(
+        cuda::EncodeMatrix(driver, address, rows, columns, type,
+                           static_cast<uint32_t>(box_rows), &map));
+  }
+  arguments->Add(map);
+  return absl::OkStatus();
+}
+
+// Bytes of what unaligned tiles of one step are fetched into: a word of 16
+// bytes more for each row.
+int64_t FetchedBytes(const Size& size, int64_t tile_m, int64_t tile_n) {
+  return (UnalignedA(size) ? tile_m * (kTileK + 8) * 2 : 0) +
+         (UnalignedB(size) ? kTileK * (tile_n + 8) * 2 : 0);
+}
 
 int64_t Multiprocessors(const proto::Hardware& hardware) {
   return std::max(1, hardware.cores());
+}
+
+// The blocks of a persistent kernel that run at once: of clusters of four some
+// multiprocessors of each group of 16 or 18 are left over.
+int64_t ResidentBlocks(const proto::Hardware& hardware, int64_t cluster) {
+  const int64_t all = Multiprocessors(hardware);
+  const int64_t most = cluster <= 2 ? all : all * 10 / 11;
+  return std::max<int64_t>(1, most / cluster) * cluster;
+}
+
+// Warpgroups that load, as in the sources.
+int64_t Producers(const Size& size, int64_t consumers, int64_t sums) {
+  const bool unaligned = UnalignedA(size) || UnalignedB(size);
+  return unaligned && 128 * (consumers + 2) * (sums + 40) <= 65536 ? 2 : 1;
 }
 
 class MatmulCuda : public cuda::CudaBackend {
@@ -56,7 +104,7 @@ class MatmulCuda : public cuda::CudaBackend {
                              cuda::ElementOf(shape.data_types(0)));
     const std::string kernel = cuda::VariantKnob(config, "kernel");
     CudaPlan plan;
-    if (kernel == "hopper") {
+    if (kernel == "hopper" || kernel == "hopper_transposed") {
       plan = Hopper(shape, config, hardware);
     } else if (kernel == "hopper_skinny") {
       plan = Skinny(shape, config);
@@ -86,23 +134,21 @@ class MatmulCuda : public cuda::CudaBackend {
     }
     const bool skinny = plan.function == "matmul_skinny";
     const int64_t rows_a = skinny ? tile_m : tile_m / Knob(config, "cluster_n");
-    cuda::TensorMap map_a, map_b, map_c;
-    OPTRAIL_RETURN_IF_ERROR(
-        cuda::EncodeMatrix(driver, operands[0], size.m, size.k, type,
-                           static_cast<uint32_t>(rows_a), &map_a));
-    OPTRAIL_RETURN_IF_ERROR(cuda::EncodeMatrix(driver, operands[1], size.k,
-                                               size.n, type, kTileK, &map_b));
-    arguments->Add(map_a);
-    arguments->Add(map_b);
+    OPTRAIL_RETURN_IF_ERROR(AddMap(driver, UnalignedA(size), operands[0],
+                                   size.m, size.k, type, rows_a, arguments));
+    OPTRAIL_RETURN_IF_ERROR(AddMap(driver, UnalignedB(size), operands[1],
+                                   size.k, size.n, type, kTileK, arguments));
+    if (!skinny) {
+      const int64_t rows_c = IsTransposed(config) ? 8 : 64;
+      OPTRAIL_RETURN_IF_ERROR(AddMap(driver, UnalignedB(size), operands[2],
+                                     size.m, size.n, type, rows_c, arguments));
+    }
+    for (void* operand : operands) arguments->Add(operand);
     if (skinny) {
-      arguments->Add(operands[2]);
       AddSizes(size, arguments);
       arguments->Add(stages);
       return absl::OkStatus();
     }
-    OPTRAIL_RETURN_IF_ERROR(cuda::EncodeMatrix(driver, operands[2], size.m,
-                                               size.n, type, 64, &map_c));
-    arguments->Add(map_c);
     AddSizes(size, arguments);
     arguments->Add(stages);
     arguments->Add(group);
@@ -151,14 +197,19 @@ class MatmulCuda : public cuda::CudaBackend {
     const int64_t split_k = Knob(config, "split_k");
     const int64_t cluster =
         Knob(config, "cluster_m") * Knob(config, "cluster_n");
-    const int64_t consumers = Consumers(tile_m);
+    const bool transposed = IsTransposed(config);
+    // Products have 64 of this side of a tile and all of the other one.
+    const int64_t side = transposed ? tile_n : tile_m;
+    const int64_t consumers = Consumers(side);
     CudaPlan plan;
     plan.source = "matmul_hopper.cu";
     plan.function = "matmul";
     plan.architecture_specific = true;
     plan.defines = {absl::StrCat("CONSUMERS=", consumers),
-                    absl::StrCat("M_TILES=", tile_m / 64 / consumers),
-                    absl::StrCat("BN=", tile_n),
+                    absl::StrCat("M_TILES=", side / 64 / consumers),
+                    absl::StrCat("COLUMNS=", transposed ? tile_m : tile_n),
+                    absl::StrCat("TRANSPOSED=", transposed ? 1 : 0),
+                    UnalignedDefine(size),
                     absl::StrCat("CLUSTER_M=", Knob(config, "cluster_m")),
                     absl::StrCat("CLUSTER_N=", Knob(config, "cluster_n")),
                     absl::StrCat("SPLIT=", split_k == 1 ? 0 : 1)};
@@ -167,11 +218,17 @@ class MatmulCuda : public cuda::CudaBackend {
     // Where sums are shared evenly, no more clusters than there are steps.
     const int64_t parts = split_k == 0 ? CeilDiv(size.k, kTileK) : split_k;
     plan.grid_x = static_cast<unsigned>(
-        std::min(Multiprocessors(hardware) / cluster * cluster, tiles * parts));
-    plan.block_x = static_cast<unsigned>(128 * (consumers + 1));
-    plan.dynamic_shared_bytes =
-        static_cast<unsigned>(stages * (tile_m + tile_n) * kTileK * 2 +
-                              consumers * 2 * 8192 + kAlign);
+        std::min(ResidentBlocks(hardware, cluster), tiles * parts));
+    const int64_t sums =
+        side / 64 / consumers * (transposed ? tile_m : tile_n) / 2;
+    plan.block_x = static_cast<unsigned>(
+        128 * (consumers + Producers(size, consumers, sums)));
+    // As in the source: steps that are fetched ahead.
+    constexpr int64_t kFetched = 3;
+    plan.dynamic_shared_bytes = static_cast<unsigned>(
+        stages * (tile_m + tile_n) * kTileK * 2 +
+        consumers * (UnalignedB(size) ? 1 : 2) * 8192 +
+        kFetched * FetchedBytes(size, tile_m, tile_n) + kAlign);
     if (const int64_t places = Places(tiles, split_k, plan.grid_x)) {
       plan.workspace_bytes = static_cast<size_t>(CounterBytes(tiles) +
                                                  places * tile_m * tile_n * 4);
@@ -192,14 +249,17 @@ class MatmulCuda : public cuda::CudaBackend {
     plan.architecture_specific = true;
     plan.defines = {absl::StrCat("CONSUMERS=", tile_n / 64),
                     absl::StrCat("BM=", tile_m),
-                    absl::StrCat("SPLIT_K=", split_k)};
+                    absl::StrCat("SPLIT_K=", split_k), UnalignedDefine(size)};
     plan.cluster = static_cast<int>(split_k);
     plan.grid_x = static_cast<unsigned>(CeilDiv(size.n, tile_n) *
                                         CeilDiv(size.m, tile_m) * split_k);
-    plan.block_x = static_cast<unsigned>(128 * (tile_n / 64 + 1));
+    plan.block_x = static_cast<unsigned>(
+        128 * (tile_n / 64 + Producers(size, tile_n / 64, tile_m / 2)));
+    constexpr int64_t kFetched = 4;  // steps
     const int64_t ring =
-        stages *
-        (kTileK * tile_n * 2 + CeilDiv(tile_m * kTileK * 2, kAlign) * kAlign);
+        stages * (kTileK * tile_n * 2 +
+                  CeilDiv(tile_m * kTileK * 2, kAlign) * kAlign) +
+        kFetched * FetchedBytes(size, tile_m, tile_n);
     plan.dynamic_shared_bytes =
         static_cast<unsigned>(std::max(ring, tile_m * tile_n * 4) + kAlign);
     return plan;

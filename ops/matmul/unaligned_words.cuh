@@ -1,0 +1,42 @@
+// Words of rows that are no multiples of 16 bytes. Plain arithmetic, which the
+// host tests too (unaligned_test.cc).
+
+// Eight elements of 16 bits, the first in the lower half of v[0].
+struct Words4 {
+  uint32_t v[4];
+};
+
+// The eight elements from `shift` on of two words; with `kCut`, of those the
+// first `count`.
+template <bool kCut>
+__device__ __forceinline__ Words4 Shifted(const Words4& low, const Words4& high,
+                                          int shift, int count) {
+  uint32_t x[8], y[7];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) x[i] = low.v[i], x[i + 4] = high.v[i];
+#pragma unroll
+  for (int i = 0; i < 7; ++i) y[i] = shift & 2 ? x[i + 1] : x[i];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) x[i] = shift & 4 ? y[i + 2] : y[i];
+  Words4 result;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    result.v[i] = __funnelshift_r(x[i], x[i + 1], shift % 2 * 16);
+    if (kCut && count < i * 2 + 2) result.v[i] &= count > i * 2 ? 0xffff : 0;
+  }
+  return result;
+}
+
+// The first `count` elements of a matrix's last word, and zeros: nothing beyond
+// the matrix may be read.
+__device__ __forceinline__ Words4 LastWord(const uint16_t* from, int count) {
+  Words4 word = {};
+#pragma unroll 1
+  for (int i = count - 1; i >= 0; --i) {
+#pragma unroll
+    for (int j = 3; j > 0; --j)
+      word.v[j] = __funnelshift_l(word.v[j - 1], word.v[j], 16);
+    word.v[0] = word.v[0] << 16 | from[i];
+  }
+  return word;
+}
