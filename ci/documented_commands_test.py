@@ -156,7 +156,7 @@ def check_target(root, label):
     if not os.path.exists(build):
         return False
     text = open(build).read()
-    if re.search(r'name = "%s"' % re.escape(name), text):
+    if name == 'all' or re.search(r'name = "%s"' % re.escape(name), text):
         return True
     # What the macros for operators and suites make.
     base = re.sub(r'_(bench|tune|test|space|tuned|smoke)$', '', name)

@@ -4,7 +4,7 @@
 // Which samples of a process count, in ns per call.
 //
 //   const std::vector<double> samples = UsableSamplesNs(measurement);
-//   Median(samples), FastestSampleNs(measurement)
+//   const double fastest_ns = FastestSampleNs(measurement);
 //
 // What they say of the process is ReadingOf()'s (series.h).
 
