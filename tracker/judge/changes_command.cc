@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/exit_code.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
@@ -218,15 +219,19 @@ std::vector<Change> ChangesOf(std::vector<Judgement>& judgements,
   return changes;
 }
 
-absl::Status SayWhyNothing(const History& history) {
+// Nothing was judged: an empty history is a beginning, flags that match nothing
+// of it are no pass.
+absl::StatusOr<ExitCode> SayWhyNothing(const History& history) {
   OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
   if (all.runs.empty()) {
     std::cerr << EmptyHistoryText(history.dir()) << "\n";
-  } else {
-    std::cerr << "no runs match the flags; there are " << all.runs.size()
-              << " in " << history.dir() << "\n";
+    return ExitCode::kOk;
   }
-  return absl::OkStatus();
+  std::cerr << "no series matches the flags; there are " << all.runs.size()
+            << " runs in " << history.dir()
+            << "; next: `optrail log` lists them with suite, hardware and "
+               "branch\n";
+  return ExitCode::kNotEnoughData;
 }
 
 }  // namespace
@@ -284,8 +289,11 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
         ChangesTable(changes, OutputFormat::kJson).Format(OutputFormat::kJson));
     if (!told.ok()) std::cerr << "note: " << told.message() << "\n";
   }
-  if (loaded.runs.empty()) OPTRAIL_RETURN_IF_ERROR(SayWhyNothing(history));
-  return alerts > 0 ? 1 : 0;
+  if (series.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code, SayWhyNothing(history));
+    return ToInt(code);
+  }
+  return ToInt(alerts > 0 ? ExitCode::kCheckFailed : ExitCode::kOk);
 }
 
 }  // namespace optrail::tracker

@@ -121,13 +121,14 @@ TEST_F(TriageCommandTest, ChangesAreTheSameFromTheIndexAndFromTheFiles) {
   { ASSERT_TRUE(HistoryIndex::Open(*History::Open(common_.history)).ok()); }
   EXPECT_EQ(Changes(&from_index), 1);
   EXPECT_EQ(from_index, from_files);
-  // It is the index that is asked.
+  // It is the index that is asked: where it says that nothing was run, there is
+  // nothing to tell.
   {
     Database db = *Database::Open(common_.history + "/index.sqlite",
                                   SQLITE_OPEN_READWRITE);
     ASSERT_TRUE(db.Execute("UPDATE series SET runs = 0").ok());
   }
-  EXPECT_EQ(Changes(), 0);
+  EXPECT_EQ(Changes(), 3);
 }
 
 TEST_F(TriageCommandTest, WhatIsMeasuredDifferentlyIsANewEpochAndNoAlert) {
@@ -270,6 +271,9 @@ TEST_F(TriageCommandTest, AnAlertIsToldWhatIsNewAndNothingElse) {
   options.filter = "Quiet";
   EXPECT_EQ(RunChanges(options, out).value_or(-1), 0);
   EXPECT_FALSE(FileExists(told));
+  // Flags that match nothing are no pass.
+  options.hardware_id = "unknown";
+  EXPECT_EQ(RunChanges(options, out).value_or(-1), 3);
 }
 
 TEST_F(TriageCommandTest, MergingHistoriesMergesWhatWasSaid) {
