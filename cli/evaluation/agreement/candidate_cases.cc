@@ -171,7 +171,7 @@ void CompareOfTwoMachinesNamesThem(Workbench& bench, Findings& found) {
                             compare.out, compare.err));
 }
 
-// As `watch` does: the newest commit first.
+// Records the newest commit first, as `watch` does.
 void AfterWatchLatestIsTheNewestCommit(Workbench& bench, Findings& found) {
   Rng rng(9);
   bench.InitGit();

@@ -19,7 +19,7 @@
 
 namespace optrail::agreement {
 
-// What a case found wrong.
+// The failures that a case found.
 class Findings {
  public:
   void Expect(bool holds, const absl::AlphaNum& what) {
@@ -50,7 +50,7 @@ std::vector<Case> PageCases();       // what is said of its changes
 std::vector<Case> SessionCases();    // tuning sessions
 std::vector<Case> RecordCases();     // what is recorded, imported, kept
 
-// What the cases share ------------------------------------------------------
+// Helpers of the cases ------------------------------------------------------
 
 // "BM_0", "BM_1", ... of one microsecond each and more.
 std::vector<MadeBenchmark> Benchmarks(int count);
@@ -86,7 +86,7 @@ Json ChangeAt(const Json& changes, const std::string& benchmark,
 Json ReportOf(const Workbench& bench);
 Json ReportSeries(const Json& report, const std::string& name);
 
-// As commands print it.
+// The text that commands print.
 inline std::string Short(const std::string& commit) {
   return commit.substr(0, 12);
 }

@@ -53,7 +53,7 @@ void TheGateJudgesWhatWasAsked(Examination& of, Findings& found) {
   }
 }
 
-// Whether a run may be evidence for the baseline of `candidate`.
+// True if a run may be evidence for the baseline of `candidate`.
 bool MayBeBaseline(const proto::Run& run, const proto::Run& candidate) {
   return run.hardware().id() == candidate.hardware().id() &&
          run.suite() == candidate.suite() && !run.commit().dirty();

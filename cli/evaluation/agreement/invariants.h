@@ -39,7 +39,7 @@ class Examination {
   Rng& rng() { return rng_; }
 
   const Json& Report();
-  // Of every size and metric.
+  // Holds every size and metric.
   const Json& Changes();
   // The rows of `history export`, by series, in their order.
   using CsvRow = std::map<std::string, std::string>;
@@ -49,7 +49,7 @@ class Examination {
 
   // The run with this id; null if there is none.
   const proto::Run* FindRun(const std::string& id) const;
-  // What is recorded, computed here from the samples.
+  // The recorded value, computed here from the samples.
   absl::optional<Reading> ReadingOf(const proto::Run& run,
                                     const std::string& benchmark) const;
   // The newest commit of main by position, and one before it; "" for none.
@@ -72,7 +72,7 @@ struct Invariant {
   const char* name;
   const char* says;
   void (*check)(Examination& of, Findings& found);
-  // As of a Case.
+  // Has the meaning that it has in Case.
   const char* known_failure = "";
 };
 

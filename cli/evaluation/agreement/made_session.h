@@ -27,7 +27,7 @@ void AddFinalist(proto::Session* session, int64_t tile, double first_ns,
 // The winner is `gain` better than the default, with 1.5% of uncertainty.
 void AddProof(proto::Session* session, int64_t tile, double gain);
 
-// Of random counts, finalists and gain, some trials of which failed.
+// The session has random counts, finalists and gain; some trials failed.
 proto::Session MakeSession(Rng* rng);
 
 }  // namespace optrail::agreement

@@ -68,7 +68,7 @@ void AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit(Workbench& bench,
       if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.1);
       if (position >= next) spec.benchmarks = Slower(spec.benchmarks, 1, 1.3);
     };
-    // What the ack speaks of is seen first.
+    // The change that the ack names is seen first.
     RecordSeries(bench, 60, 60, [](RunSpec& spec, int position) {
       if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.1);
     });
@@ -189,7 +189,7 @@ void ChangesSaysHowManyPointsItLacks(Workbench& bench, Findings& found) {
                             changes.out, changes.err));
 }
 
-// What the gate says about a change of its baseline is what changes says.
+// The gate says of a change of its baseline what `changes` says.
 void TheGatesNoteOfAChangeIsThatOfChanges(Workbench& bench, Findings& found) {
   RecordSeries(bench, 60, 69, [](RunSpec& spec, int position) {
     if (position >= 40) spec.benchmarks = Slower(spec.benchmarks, 1, 1.25);
