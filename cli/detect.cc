@@ -8,8 +8,9 @@
 #include "cli/flags.h"
 #include "tracker/detect/detect_csv.h"
 
-ABSL_FLAG(std::string, csv, "",
-          "File of series, plain or .gz, with the columns id, t and value.");
+ABSL_FLAG(
+    std::string, csv, "",
+    "File of series, plain, .gz or .xz, with the columns id, t and value.");
 ABSL_FLAG(optrail::tracker::DetectMode, mode,
           optrail::tracker::DetectMode::kAuto,
           "offline: the best segmentation of the whole series; online: what "

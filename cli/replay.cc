@@ -11,7 +11,7 @@
 #include "tuning/replay/replay_command.h"
 
 ABSL_FLAG(std::vector<std::string>, spaces, {},
-          "Recorded spaces: files or folders of .json and .json.gz.");
+          "Recorded spaces: files or folders of .json, .json.gz and .json.xz.");
 ABSL_FLAG(std::vector<std::string>, strategies, {},
           "Names of strategies, or all; by default the default one.");
 ABSL_FLAG(std::vector<std::string>, budgets,

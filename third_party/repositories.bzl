@@ -51,6 +51,7 @@ def optrail_dependencies():
         "com_github_dmlc_xgboost": {"xgboost": ("xgboost/c_api.h", ["-lxgboost"])},
         "org_sqlite": {"sqlite3": ("sqlite3.h", ["-lsqlite3"])},
         "boost": {"math": ("boost/math/distributions.hpp", [])},
+        "liblzma": {"liblzma": ("lzma.h", ["-llzma"])},
         "zlib": {"zlib": ("zlib.h", ["-lz"])},
     }
     for name, targets in libraries.items():

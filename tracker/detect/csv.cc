@@ -1,7 +1,5 @@
 #include "tracker/detect/csv.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -18,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/compression.h"
 #include "base/csv_reader.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -51,52 +50,6 @@ absl::StatusOr<double> ParseFinite(absl::string_view field,
                                          " is not a finite number"));
   }
   return value;
-}
-
-absl::StatusOr<std::string> Gunzip(const std::string& compressed,
-                                   const std::string& path) {
-  z_stream stream = {};
-  if (inflateInit2(&stream, 15 + 16) != Z_OK) {
-    return absl::InternalError("zlib does not start");
-  }
-  std::string text;
-  std::string chunk(1 << 18, '\0');
-  absl::Status status;
-  size_t used = 0;
-  bool complete = false;
-  while (true) {
-    if (stream.avail_in == 0 && used < compressed.size()) {
-      // zlib counts in 32 bits.
-      const size_t size = std::min<size_t>(compressed.size() - used, 1 << 30);
-      stream.next_in =
-          reinterpret_cast<Bytef*>(const_cast<char*>(&compressed[used]));
-      stream.avail_in = static_cast<uInt>(size);
-      used += size;
-    }
-    stream.next_out = reinterpret_cast<Bytef*>(&chunk[0]);
-    stream.avail_out = static_cast<uInt>(chunk.size());
-    const int code = inflate(&stream, Z_NO_FLUSH);
-    text.append(chunk, 0, chunk.size() - stream.avail_out);
-    if (code == Z_STREAM_END) {
-      complete = true;
-      if (stream.avail_in == 0 && used == compressed.size()) break;
-      inflateReset(&stream);  // gzip members may follow each other
-      complete = false;
-      continue;
-    }
-    if (code != Z_OK || text.size() > kMostBytes) {
-      status = absl::InvalidArgumentError(absl::StrCat(
-          path, ": ",
-          text.size() > kMostBytes ? "more than 4 GiB when decompressed"
-          : code == Z_BUF_ERROR    ? "the gzip data ends too early"
-                                   : "damaged gzip data"));
-      break;
-    }
-  }
-  inflateEnd(&stream);
-  if (!status.ok()) return status;
-  if (!complete) return absl::InternalError("gzip data without an end");
-  return text;
 }
 
 constexpr size_t kNoColumn = static_cast<size_t>(-1);
@@ -228,10 +181,9 @@ absl::StatusOr<std::vector<CsvSeries>> ParseSeriesCsv(absl::string_view text,
 }
 
 absl::StatusOr<std::vector<CsvSeries>> ReadSeriesCsv(const std::string& path) {
-  OPTRAIL_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
-  if (absl::StartsWith(text, "\x1F\x8B")) {
-    OPTRAIL_ASSIGN_OR_RETURN(text, Gunzip(text, path));
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(std::string data, ReadFile(path));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
+                           Decompress(std::move(data), path, kMostBytes));
   return ParseSeriesCsv(text, path);
 }
 

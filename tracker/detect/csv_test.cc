@@ -145,10 +145,10 @@ TEST_F(ReadSeriesCsvTest, NamesTheFileThatIsDamagedOrMissing) {
   const std::string whole = Gzip(std::string(1000, 'x'));
   std::string path = Write(whole.substr(0, whole.size() - 9));
   EXPECT_THAT(std::string(ReadSeriesCsv(path).status().message()),
-              HasSubstr(path + ": the gzip data ends too early"));
+              HasSubstr(path + ": gzip data is truncated"));
   path = Write(whole.substr(0, 12) + "garbage garbage");
   EXPECT_THAT(std::string(ReadSeriesCsv(path).status().message()),
-              HasSubstr(path + ": damaged gzip data"));
+              HasSubstr(path + ": gzip data is damaged"));
   EXPECT_THAT(std::string(ReadSeriesCsv("/no/such").status().message()),
               HasSubstr("/no/such"));
 }

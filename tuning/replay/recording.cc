@@ -17,9 +17,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
+#include "base/compression.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tuning/replay/gunzip.h"
 
 namespace optrail::tuning {
 namespace {
@@ -37,7 +37,7 @@ absl::Status Error(absl::string_view name, absl::string_view what) {
 std::string BaseName(absl::string_view path) {
   const size_t slash = path.rfind('/');
   if (slash != absl::string_view::npos) path.remove_prefix(slash + 1);
-  absl::ConsumeSuffix(&path, ".gz");
+  path = WithoutCompressionSuffix(path);
   absl::ConsumeSuffix(&path, ".json");
   absl::ConsumeSuffix(&path, "_T4");
   return std::string(path);
@@ -370,14 +370,8 @@ absl::StatusOr<Recording> Assemble(absl::string_view name,
 
 absl::StatusOr<Recording> ParseRecording(absl::string_view text,
                                          absl::string_view name) {
-  std::string plain;
-  if (IsGzip(text)) {
-    absl::StatusOr<std::string> unpacked = Gunzip(text, kMaxBytes);
-    if (!unpacked.ok()) return Error(name, unpacked.status().message());
-    plain = *std::move(unpacked);
-  } else {
-    plain = std::string(text);
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(std::string plain,
+                           Decompress(std::string(text), name, kMaxBytes));
   OPTRAIL_ASSIGN_OR_RETURN(const Json root,
                            ParseJson(NonFiniteToNull(std::move(plain)), name));
   std::vector<std::string> knobs;

@@ -7,7 +7,7 @@
 // results) JSON. The format is told from the content, not from the name.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const Recording recording,
-//                            ReadRecording("convolution_A100.json.gz"));
+//                            ReadRecording("convolution_A100.json.xz"));
 //
 // A reading that is not a positive, finite number is a failed config, as is one
 // that says so. What is not JSON, ends early or lacks a required member is an

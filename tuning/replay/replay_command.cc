@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/compression.h"
 #include "base/parallel_for.h"
 #include "base/random.h"
 #include "base/status_macros.h"
@@ -42,7 +43,7 @@ absl::StatusOr<std::vector<std::string>> ExpandFiles(
     std::filesystem::directory_iterator it(path, error), end;
     for (; !error && it != end; it.increment(error)) {
       const std::string name = it->path().string();
-      if (absl::EndsWith(name, ".json") || absl::EndsWith(name, ".json.gz")) {
+      if (absl::EndsWith(WithoutCompressionSuffix(name), ".json")) {
         found.push_back(name);
       }
     }
@@ -50,8 +51,8 @@ absl::StatusOr<std::vector<std::string>> ExpandFiles(
       return absl::NotFoundError(absl::StrCat(path, ": ", error.message()));
     }
     if (found.empty()) {
-      return absl::NotFoundError(
-          absl::StrCat(path, ": no *.json or *.json.gz files in this folder"));
+      return absl::NotFoundError(absl::StrCat(
+          path, ": no *.json, *.json.gz or *.json.xz files in this folder"));
     }
     std::sort(found.begin(), found.end());
     files.insert(files.end(), found.begin(), found.end());

@@ -22,7 +22,7 @@
 namespace optrail::tuning {
 
 struct ReplayCommand {
-  std::vector<std::string> spaces;      // files or folders (*.json, *.json.gz)
+  std::vector<std::string> spaces;      // files or folders of *.json[.gz|.xz]
   std::vector<std::string> strategies;  // names, or "all"; empty: the default
   std::vector<int> budgets = {50, 100, 200, 400};
   int seeds = 10;           // runs per space and strategy

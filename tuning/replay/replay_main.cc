@@ -13,7 +13,7 @@
 #include "tuning/replay/replay_command.h"
 
 ABSL_FLAG(std::vector<std::string>, spaces, {},
-          "Recorded spaces: files or folders of *.json[.gz].");
+          "Recorded spaces: files or folders of *.json[.gz|.xz].");
 ABSL_FLAG(std::vector<std::string>, strategies, {"default"},
           "Names of strategies, or all.");
 ABSL_FLAG(std::vector<std::string>, budgets,

@@ -45,8 +45,8 @@ TEST(StoredScoresTest, NoStrategySearchesWorse) {
   ASSERT_EQ(before.size(), 12);
   const std::string data = "tuning/replay/recordings/data";
   ReplayCommand command;
-  command.spaces = {JoinPath(data, "nbody_16384.json.gz"),
-                    JoinPath(data, "histogram_skewed_16M.json.gz")};
+  command.spaces = {JoinPath(data, "nbody_16384.json.xz"),
+                    JoinPath(data, "histogram_skewed_16M.json.xz")};
   command.strategies = {"all"};
   command.budgets = {20, 50};
   command.seeds = 3;

@@ -28,6 +28,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/compression.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "base/statistics.h"
@@ -39,8 +40,9 @@
 #include "tuning/search/strategies.h"
 #include "tuning/search/task_scheduler.h"
 
-ABSL_FLAG(std::vector<std::string>, spaces, {},
-          "Recorded spaces: files or folders of *.json[.gz]; at least two.");
+ABSL_FLAG(
+    std::vector<std::string>, spaces, {},
+    "Recorded spaces: files or folders of *.json[.gz|.xz]; at least two.");
 ABSL_FLAG(std::string, strategy, "default", "Of every task.");
 ABSL_FLAG(std::vector<std::string>, trials_per_task,
           std::vector<std::string>({"10", "15", "25", "40", "60"}),
@@ -186,7 +188,7 @@ absl::StatusOr<std::vector<Recording>> ReadAll() {
     const absl::StatusOr<std::vector<std::string>> names = ListDirectory(path);
     if (!names.ok()) files.push_back(path);
     for (const std::string& name : names.value_or(std::vector<std::string>())) {
-      if (absl::EndsWith(name, ".json") || absl::EndsWith(name, ".json.gz")) {
+      if (absl::EndsWith(WithoutCompressionSuffix(name), ".json")) {
         files.push_back(JoinPath(path, name));
       }
     }

@@ -14,7 +14,7 @@ struct Recorded {
   int failed;
 
   std::string Path() const {
-    return std::string("tuning/replay/recordings/data/") + name + ".json.gz";
+    return std::string("tuning/replay/recordings/data/") + name + ".json.xz";
   }
 };
 

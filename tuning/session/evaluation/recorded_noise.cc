@@ -71,7 +71,7 @@ absl::StatusOr<RecordedNoise> RecordedNoise::FromRecordings(
   RecordedNoise noise;
   size_t index = 0;
   for (const std::string& name : names) {
-    if (!absl::EndsWith(name, ".json.gz")) continue;
+    if (!absl::EndsWith(name, ".json.xz")) continue;
     if (!Belongs(index++, half)) continue;
     OPTRAIL_ASSIGN_OR_RETURN(const Recording recording,
                              ReadRecording(JoinPath(folder, name)));
