@@ -122,8 +122,10 @@ class Binder {
     }
     binding_.default_config = parsed_.default_config;
     for (const ParsedSpace::DefaultWhere& rule : parsed_.default_where) {
-      if (Holds(BindExpression(rule.where.expr))) {
-        binding_.default_rules.push_back(rule.values);
+      if (!Holds(BindExpression(rule.where.expr))) continue;
+      binding_.default_rules.push_back(rule.values);
+      for (const auto& [knob, computed] : rule.computed) {
+        AddComputed(knob, computed);
       }
     }
     for (const auto& [name, attribute] : attributes_) {
@@ -193,6 +195,9 @@ class Binder {
     if (parsed_.prior.has_value()) expressions.push_back(&*parsed_.prior);
     for (const auto& rule : parsed_.default_where) {
       expressions.push_back(&rule.where);
+      for (const auto& [knob, computed] : rule.computed) {
+        expressions.push_back(&computed);
+      }
     }
     for (const ParsedExpression* expression : expressions) {
       for (const auto& [name, location] : expression->parameters) {
@@ -294,12 +299,39 @@ class Binder {
         });
   }
 
-  // Of a condition that reads no knob. One without a value does not hold.
-  static bool Holds(const Expression& condition) {
+  // Of an expression that reads no knob; nullopt if it has no value.
+  static absl::optional<int64_t> Evaluate(const Expression& expression) {
     Frame frame(0);
-    const SlotProgram program = frame.Compile(condition);
+    const SlotProgram program = frame.Compile(expression);
     std::vector<int64_t> slots = frame.slots();
-    return program.Holds(slots.data());
+    if (program.Run(slots.data()) != EvalError::kNone) return absl::nullopt;
+    return slots[program.result()];
+  }
+
+  // A condition without a value does not hold.
+  static bool Holds(const Expression& condition) {
+    return Evaluate(condition).value_or(0) != 0;
+  }
+
+  void AddComputed(int index, const ParsedExpression& computed) {
+    const ParsedKnob& knob = parsed_.knobs[index];
+    const auto number = Evaluate(BindExpression(computed.expr));
+    if (!number.has_value()) {
+      binding_.notes.push_back(
+          absl::StrCat(computed.location, ": the default of knob \"", knob.name,
+                       "\" has no value here and is left as it was"));
+      return;
+    }
+    proto::KnobValue value;
+    value.set_knob(knob.name);
+    if (knob.ordinal()) {
+      const std::vector<int64_t>& levels = binding_.knobs[index].ints;
+      const auto next = std::lower_bound(levels.begin(), levels.end(), *number);
+      value.set_int_(next == levels.end() ? levels.back() : *next);
+    } else {
+      value.set_bool_(*number != 0);
+    }
+    binding_.default_rules.back().push_back({index, {value}});
   }
 
   const ParsedSpace& parsed_;

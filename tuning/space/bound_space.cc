@@ -126,6 +126,17 @@ Levels SpaceTables::SampleSuperset(Rng& rng) const {
   return levels;
 }
 
+int SpaceTables::LevelOf(size_t knob, const proto::KnobValue& value) const {
+  const ParsedKnob& declared = parsed().knobs[knob];
+  const absl::optional<int64_t> number = tuning::ValueOf(declared, value);
+  if (!number.has_value()) return -1;
+  if (!declared.ordinal()) return static_cast<int>(*number);
+  const std::vector<int64_t>& ints = knobs[knob].ints;
+  const auto found = std::lower_bound(ints.begin(), ints.end(), *number);
+  if (found == ints.end() || *found != *number) return -1;
+  return static_cast<int>(found - ints.begin());
+}
+
 proto::KnobValue SpaceTables::ValueOf(size_t knob, uint16_t level) const {
   proto::KnobValue value;
   value.set_knob(knobs[knob].name);
@@ -265,21 +276,18 @@ absl::StatusOr<Levels> BoundSpace::ToLevels(const proto::Config& config) const {
           absl::StrCat("config \"", CanonicalText(config), "\" sets knob \"",
                        value.knob(), "\" twice"));
     }
-    const absl::optional<int64_t> number = ValueOf(*knob, value);
-    int64_t level = number.value_or(-1);
-    const std::vector<int64_t>& ints = tables_->knobs[index].ints;
-    if (number.has_value() && knob->ordinal()) {
-      const auto at = std::lower_bound(ints.begin(), ints.end(), *number);
-      level = at != ints.end() && *at == *number ? at - ints.begin() : -1;
-    }
+    const int level = tables_->LevelOf(index, value);
     if (level < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           "knob \"", value.knob(), "\" is ", CanonicalText(value),
           ", expected ", ExpectedValue(*knob), " (", knob->location, ")"));
     }
-    found[index] = static_cast<int>(level);
+    found[index] = level;
   }
   for (size_t k = 0; k < found.size(); ++k) {
+    if (found[k] < 0 && parsed[k].absent.has_value()) {
+      found[k] = tables_->LevelOf(k, *parsed[k].absent);
+    }
     if (found[k] < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("config \"", CanonicalText(config), "\" lacks knob \"",
@@ -287,6 +295,12 @@ absl::StatusOr<Levels> BoundSpace::ToLevels(const proto::Config& config) const {
     }
   }
   return Levels(found.begin(), found.end());
+}
+
+absl::StatusOr<proto::Config> BoundSpace::Complete(
+    const proto::Config& config) const {
+  OPTRAIL_ASSIGN_OR_RETURN(const Levels levels, ToLevels(config));
+  return ToConfig(levels);
 }
 
 absl::Status BoundSpace::Validate(const proto::Config& config) const {

@@ -49,6 +49,12 @@ enum class EvalError : uint8_t {
 };
 absl::string_view EvalErrorName(EvalError error);  // "integer overflow", ...
 
+namespace internal_expression {
+struct Node;
+}  // namespace internal_expression
+
+class Expression;
+
 // The knobs and the attributes of shapes (`attr.*`) that an expression may
 // read. Names of `dim.*` and `hw.*`, all integers, are known when the
 // expression is bound: they are the shape's and the hardware's. Those of
@@ -63,6 +69,10 @@ class Scope {
 
   // kInt or kString.
   void AddAttribute(absl::string_view name, ExprType type);
+
+  // Where expressions that are parsed later read `name`, `expression` stands.
+  void AddLet(absl::string_view name, const Expression& expression);
+  bool HasLet(absl::string_view name) const { return lets_.count(name) > 0; }
 
   int knob_count() const { return static_cast<int>(knobs_.size()); }
   const std::string& knob_name(int knob) const { return knobs_[knob].name; }
@@ -83,15 +93,14 @@ class Scope {
 
   std::vector<Knob> knobs_;
   std::map<std::string, ExprType, std::less<>> attributes_;
+  std::map<std::string, std::shared_ptr<const internal_expression::Node>,
+           std::less<>>
+      lets_;
   absl::flat_hash_map<std::string, int64_t> strings_;
 };
 
 // [A-Za-z_][A-Za-z0-9_]* that is no keyword, function or namespace.
 bool IsKnobName(absl::string_view name);
-
-namespace internal_expression {
-struct Node;
-}  // namespace internal_expression
 
 // Immutable and cheap to copy.
 class Expression {
@@ -148,6 +157,7 @@ class Expression {
  private:
   friend class Frame;
   friend class ExpressionParser;
+  friend class Scope;
   using Node = internal_expression::Node;
   explicit Expression(std::shared_ptr<const Node> node)
       : node_(std::move(node)) {}

@@ -28,6 +28,7 @@ namespace {
 
 constexpr size_t kMaxBytes = 4096;
 constexpr int kMaxDepth = 64;
+constexpr int kMaxNodes = 4096;  // that lets stand for
 
 const char* const kFunctions[] = {"ceil_div", "double", "int",
                                   "log2",     "max",    "min"};
@@ -96,6 +97,10 @@ void Scope::AddAttribute(absl::string_view name, ExprType type) {
   attributes_.emplace(std::string(name), type);
 }
 
+void Scope::AddLet(absl::string_view name, const Expression& expression) {
+  lets_.emplace(std::string(name), expression.node_);
+}
+
 int64_t Scope::Intern(absl::string_view text) {
   return strings_
       .try_emplace(std::string(text), static_cast<int64_t>(strings_.size()))
@@ -113,9 +118,12 @@ const Scope::Knob* Scope::Find(absl::string_view name, int* index) const {
 }
 
 std::string Scope::KnobNames() const {
-  return absl::StrJoin(knobs_, ", ", [](std::string* out, const Knob& knob) {
-    absl::StrAppend(out, knob.name);
-  });
+  std::string names =
+      absl::StrJoin(knobs_, ", ", [](std::string* out, const Knob& knob) {
+        absl::StrAppend(out, knob.name);
+      });
+  for (const auto& [name, node] : lets_) absl::StrAppend(&names, ", ", name);
+  return names;
 }
 
 std::string Scope::AttributeNames() const {
@@ -571,6 +579,10 @@ class ExpressionParser {
       return Member(name);
     }
     if (Is("(")) return Call(name);
+    if (const auto let = scope_->lets_.find(name.text);
+        let != scope_->lets_.end()) {
+      return Expand(let->second, name);
+    }
     int index = 0;
     const Scope::Knob* knob = scope_->Find(name.text, &index);
     if (knob == nullptr) {
@@ -580,6 +592,21 @@ class ExpressionParser {
                                "), dim.NAME, attr.NAME, hw.NAME or fact.NAME"));
     }
     return MakeKnob(index, knob->type, knob->name, name.offset);
+  }
+
+  // A copy of what a let stands for; its places are that of the name.
+  NodePtr Expand(const NodePtr& node, const Token& name) {
+    if (++expanded_ > kMaxNodes) {
+      return Fail(name.offset, absl::StrCat("the lets stand for more than ",
+                                            kMaxNodes, " operations"));
+    }
+    auto copy = std::make_shared<Node>(*node);
+    copy->offset = name.offset;
+    for (NodePtr& arg : copy->args) {
+      arg = Expand(arg, name);
+      if (arg == nullptr) return nullptr;
+    }
+    return copy;
   }
 
   NodePtr Member(const Token& space) {
@@ -685,6 +712,7 @@ class ExpressionParser {
   size_t position_ = 0;
   Token token_;
   int depth_ = 0;
+  int expanded_ = 0;
   std::string error_;
   size_t error_offset_ = 0;
 };

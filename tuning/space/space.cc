@@ -182,17 +182,6 @@ bool Count(const std::vector<Expression>& constraints, SpaceTables* tables) {
   return false;
 }
 
-// nullopt where the knob has no such level for this shape.
-absl::optional<uint16_t> LevelOf(const SpaceTables& tables, size_t knob,
-                                 const proto::KnobValue& value) {
-  const int64_t number = *ValueOf(tables.parsed().knobs[knob], value);
-  if (!tables.knobs[knob].ordinal) return static_cast<uint16_t>(number);
-  const std::vector<int64_t>& ints = tables.knobs[knob].ints;
-  const auto found = std::lower_bound(ints.begin(), ints.end(), number);
-  if (found == ints.end() || *found != number) return absl::nullopt;
-  return static_cast<uint16_t>(found - ints.begin());
-}
-
 // The levels of the declared default, or the next lower ones.
 Levels DeclaredLevels(const SpaceTables& tables, const proto::Config& declared,
                       bool* exact) {
@@ -254,8 +243,8 @@ Levels DeclaredDefault(const BoundSpace& bound, const SpaceTables& tables,
       if (values.size() == 1) continue;
       choices.emplace_back(knob, std::vector<uint16_t>());
       for (const proto::KnobValue& value : values) {
-        if (const auto level = LevelOf(tables, knob, value)) {
-          choices.back().second.push_back(*level);
+        if (const int level = tables.LevelOf(knob, value); level >= 0) {
+          choices.back().second.push_back(static_cast<uint16_t>(level));
         }
       }
       if (choices.back().second.empty()) choices.pop_back();

@@ -144,10 +144,14 @@ class BoundSpace final : public Domain {
   // `levels` must be in range; they need not be valid.
   proto::Config ToConfig(absl::Span<const uint16_t> levels) const;
 
-  // The levels of a config that has a value for every knob, and each among its
-  // knob's levels; InvalidArgument names what is wrong. Does not look at
-  // constraints.
+  // The levels of a config that has a value for every knob but those with an
+  // `absent` value, and each among its knob's levels; InvalidArgument names
+  // what is wrong. Does not look at constraints.
   absl::StatusOr<Levels> ToLevels(const proto::Config& config) const;
+
+  // The config with the `absent` values of the knobs that it lacks, as kernels
+  // need it. Errors as of ToLevels().
+  absl::StatusOr<proto::Config> Complete(const proto::Config& config) const;
 
   // OK if the config is valid. InvalidArgument names the knob, or the
   // constraint that is violated, where it stands, and why it is there.

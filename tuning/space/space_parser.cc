@@ -77,6 +77,10 @@ class SpaceParser {
       OPTRAIL_RETURN_IF_ERROR(
           AddAttribute(space_->proto.attribute(i), root.Child("attribute", i)));
     }
+    for (int i = 0; i < space_->proto.let_size(); ++i) {
+      OPTRAIL_RETURN_IF_ERROR(
+          AddLet(space_->proto.let(i), root.Child("let", i)));
+    }
     for (int i = 0; i < space_->proto.constraint_size(); ++i) {
       const proto::Space::Constraint& constraint = space_->proto.constraint(i);
       OPTRAIL_ASSIGN_OR_RETURN(
@@ -106,6 +110,13 @@ class SpaceParser {
   }
 
  private:
+  // A value that the default or a rule sets, and where it stands.
+  struct GivenValue {
+    proto::KnobValue value;
+    TextProtoPlace place;
+    std::string expr;  // in place of a value
+  };
+
   absl::Status AddAttribute(const proto::Attribute& attribute,
                             const TextProtoPlace& place) {
     if (!IsDimName(attribute.name())) {
@@ -127,6 +138,28 @@ class SpaceParser {
     space_->scope.AddAttribute(attribute.name(), attribute.has_variant()
                                                      ? ExprType::kString
                                                      : ExprType::kInt);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddLet(const proto::Space::Let& let,
+                      const TextProtoPlace& place) {
+    if (!IsKnobName(let.name())) {
+      return place.Error(
+          absl::StrCat("let \"", let.name(),
+                       "\": expected [A-Za-z_][A-Za-z0-9_]* that is neither a "
+                       "keyword nor a function of expressions"));
+    }
+    const bool is_knob = std::any_of(
+        space_->knobs.begin(), space_->knobs.end(),
+        [&](const ParsedKnob& knob) { return knob.name == let.name(); });
+    if (is_knob || space_->scope.HasLet(let.name())) {
+      return place.Child("name").Error(absl::StrCat(
+          "\"", let.name(), "\" is the name of ",
+          is_knob ? "a knob" : "another let", ", expected one of its own"));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const ParsedExpression parsed,
+                             ParseExpression(let.expr(), place));
+    space_->scope.AddLet(let.name(), parsed.expr);
     return absl::OkStatus();
   }
 
@@ -168,6 +201,11 @@ class SpaceParser {
       parsed.kind = ParsedKnob::kBoolean;
     } else {
       OPTRAIL_RETURN_IF_ERROR(ReadVariants(knob, place, &parsed));
+    }
+    if (!knob.absent().empty()) {
+      parsed.absent = ValueFromText(parsed, knob.absent());
+      OPTRAIL_RETURN_IF_ERROR(
+          CheckDefault(parsed, *parsed.absent, place.Child("absent")));
     }
     return Push(std::move(parsed), place);
   }
@@ -252,6 +290,12 @@ class SpaceParser {
     const TextProtoPlace at = place.Child("split");
     const int parts = knob.split().parts();
     OPTRAIL_RETURN_IF_ERROR(CheckDim(knob, knob.split().dim(), at));
+    if (!knob.absent().empty()) {
+      return place.Child("absent").Error(
+          absl::StrCat("knob \"", knob.name(),
+                       "\" is a split, whose parts depend on the shape, "
+                       "expected no absent"));
+    }
     if (parts < 2 || parts > kMaxParts) {
       return at.Child("parts").Error(
           absl::StrCat("parts of knob \"", knob.name(), "\" is ", parts,
@@ -373,15 +417,18 @@ class SpaceParser {
           "value for every knob");
     }
     const TextProtoPlace place = root.Child("default");
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const auto values,
-        ParseValues(space_->proto.default_().set(), place, "the default"));
+    std::vector<GivenValue> given;
+    for (int i = 0; i < space_->proto.default_().set_size(); ++i) {
+      given.push_back({space_->proto.default_().set(i), place.Child("set", i)});
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const auto values,
+                             ParseValues(given, "the default"));
     for (size_t i = 0; i < values.size(); ++i) {
       if (values[i] == nullptr) {
         return place.Error(absl::StrCat("the default lacks knob \"",
                                         space_->knobs[i].name, "\""));
       }
-      *space_->default_config.add_set() = *values[i];
+      *space_->default_config.add_set() = values[i]->value;
     }
     return AddDefaultWhere(root);
   }
@@ -392,43 +439,109 @@ class SpaceParser {
       const TextProtoPlace place = root.Child("default_where", i);
       OPTRAIL_ASSIGN_OR_RETURN(ParsedExpression where,
                                ParseExpression(given.expr(), place));
-      ParsedSpace::DefaultWhere rule{std::move(where), {}};
-      if (rule.where.expr.type() != ExprType::kBool) {
+      if (where.expr.type() != ExprType::kBool) {
         return absl::InvalidArgumentError(absl::StrCat(
-            rule.where.location, ": default_where is ",
-            ExprTypeName(rule.where.expr.type()), ", expected a boolean"));
+            where.location, ": default_where is ",
+            ExprTypeName(where.expr.type()), ", expected a boolean"));
       }
-      if (rule.where.expr.knobs() != 0 || ReadsFacts(rule.where)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(rule.where.location,
-                         ": default_where reads a knob or a fact, expected "
-                         "dim.*, attr.* and hw.* alone"));
-      }
-      OPTRAIL_ASSIGN_OR_RETURN(
-          const auto values, ParseValues(given.set(), place, "default_where"));
-      int64_t combinations = 1;
-      for (size_t k = 0; k < values.size(); ++k) {
-        if (values[k] == nullptr) continue;
-        rule.values.emplace_back(static_cast<int>(k),
-                                 Alternatives(space_->knobs[k], *values[k]));
-        combinations *= static_cast<int64_t>(rule.values.back().second.size());
-        if (combinations > kMaxCombinations) {
-          return place.Error(absl::StrCat("default_where has more than ",
-                                          kMaxCombinations,
-                                          " combinations of alternatives"));
-        }
-      }
-      if (rule.values.empty()) {
-        return place.Error("default_where sets no knob");
-      }
-      if (combinations > 1 && !space_->prior.has_value()) {
-        return place.Error(
-            "default_where has alternatives but the space no prior, which "
-            "chooses among them");
-      }
+      OPTRAIL_RETURN_IF_ERROR(CheckReadsNoKnob(where, "default_where"));
+      ParsedSpace::DefaultWhere rule{std::move(where), {}, {}};
+      OPTRAIL_RETURN_IF_ERROR(AddRuleValues(given, place, rule));
       space_->default_where.push_back(std::move(rule));
     }
     return absl::OkStatus();
+  }
+
+  static absl::Status CheckReadsNoKnob(const ParsedExpression& parsed,
+                                       absl::string_view what) {
+    if (parsed.expr.knobs() == 0 && !ReadsFacts(parsed)) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(parsed.location, ": ", what,
+                     " reads a knob or a fact, expected dim.*, attr.* and "
+                     "hw.* alone"));
+  }
+
+  absl::Status AddRuleValues(const proto::Space::DefaultWhere& given,
+                             const TextProtoPlace& place,
+                             ParsedSpace::DefaultWhere& rule) {
+    std::vector<GivenValue> plain;
+    for (int i = 0; i < given.set_size(); ++i) {
+      const proto::Space::Value& value = given.set(i);
+      plain.push_back({{}, place.Child("set", i)});
+      proto::KnobValue& set = plain.back().value;
+      set.set_knob(value.knob());
+      if (value.has_int_()) set.set_int_(value.int_());
+      if (value.has_bool_()) set.set_bool_(value.bool_());
+      if (value.has_variant()) set.set_variant(value.variant());
+      plain.back().expr = value.expr();
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const auto values,
+                             ParseValues(plain, "default_where"));
+    int64_t combinations = 1;
+    for (size_t k = 0; k < values.size(); ++k) {
+      const GivenValue* const value = values[k];
+      if (value == nullptr) continue;
+      if (!value->expr.empty()) {
+        OPTRAIL_ASSIGN_OR_RETURN(ParsedExpression computed,
+                                 ParseComputed(space_->knobs[k], *value));
+        rule.computed.emplace_back(static_cast<int>(k), std::move(computed));
+        continue;
+      }
+      rule.values.emplace_back(static_cast<int>(k),
+                               Alternatives(space_->knobs[k], value->value));
+      combinations *= static_cast<int64_t>(rule.values.back().second.size());
+      if (combinations > kMaxCombinations) {
+        return place.Error(absl::StrCat("default_where has more than ",
+                                        kMaxCombinations,
+                                        " combinations of alternatives"));
+      }
+    }
+    if (rule.values.empty() && rule.computed.empty()) {
+      return place.Error("default_where sets no knob");
+    }
+    if (combinations > 1 && !space_->prior.has_value()) {
+      return place.Error(
+          "default_where has alternatives but the space no prior, which "
+          "chooses among them");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ParsedExpression> ParseComputed(const ParsedKnob& knob,
+                                                 const GivenValue& given) {
+    OPTRAIL_ASSIGN_OR_RETURN(ParsedExpression parsed,
+                             ParseExpression(given.expr, given.place));
+    OPTRAIL_RETURN_IF_ERROR(CheckReadsNoKnob(
+        parsed, absl::StrCat("the default of knob \"", knob.name, "\"")));
+    const bool fits = knob.ordinal()
+                          ? parsed.expr.type() == ExprType::kInt
+                          : knob.kind == ParsedKnob::kBoolean &&
+                                parsed.expr.type() == ExprType::kBool;
+    if (fits) return parsed;
+    return absl::InvalidArgumentError(absl::StrCat(
+        parsed.location, ": the default of knob \"", knob.name, "\" is ",
+        ExprTypeName(parsed.expr.type()), ", expected ",
+        knob.ordinal()                      ? "an int"
+        : knob.kind == ParsedKnob::kBoolean ? "a bool"
+                                            : "a rule for every variant"));
+  }
+
+  static proto::KnobValue ValueFromText(const ParsedKnob& knob,
+                                        absl::string_view text) {
+    proto::KnobValue value;
+    value.set_knob(knob.name);
+    int64_t number = 0;
+    if (knob.ordinal() && absl::SimpleAtoi(text, &number)) {
+      value.set_int_(number);
+    } else if (knob.kind == ParsedKnob::kBoolean &&
+               (text == "true" || text == "false")) {
+      value.set_bool_(text == "true");
+    } else {
+      value.set_variant(std::string(text));
+    }
+    return value;
   }
 
   // "64|128" of a knob of integers are two values; any other value is one.
@@ -437,35 +550,22 @@ class SpaceParser {
     if (!absl::StrContains(value.variant(), '|')) return {value};
     std::vector<proto::KnobValue> alternatives;
     for (absl::string_view text : absl::StrSplit(value.variant(), '|')) {
-      proto::KnobValue alternative;
-      alternative.set_knob(value.knob());
-      int64_t number = 0;
-      if (knob.ordinal() && absl::SimpleAtoi(text, &number)) {
-        alternative.set_int_(number);
-      } else if (knob.kind == ParsedKnob::kBoolean &&
-                 (text == "true" || text == "false")) {
-        alternative.set_bool_(text == "true");
-      } else {
-        alternative.set_variant(std::string(text));
-      }
-      alternatives.push_back(std::move(alternative));
+      alternatives.push_back(ValueFromText(knob, text));
     }
     return alternatives;
   }
 
   // By index of knob; nullptr for those that are not set. `what` sets them.
-  absl::StatusOr<std::vector<const proto::KnobValue*>> ParseValues(
-      const google::protobuf::RepeatedPtrField<proto::KnobValue>& given,
-      const TextProtoPlace& place, absl::string_view what) {
-    std::vector<const proto::KnobValue*> values(space_->knobs.size());
-    for (int i = 0; i < given.size(); ++i) {
-      const TextProtoPlace at = place.Child("set", i);
+  absl::StatusOr<std::vector<const GivenValue*>> ParseValues(
+      const std::vector<GivenValue>& given, absl::string_view what) {
+    std::vector<const GivenValue*> values(space_->knobs.size());
+    for (const GivenValue& one : given) {
       const auto knob = std::find_if(
           space_->knobs.begin(), space_->knobs.end(),
-          [&](const ParsedKnob& k) { return k.name == given[i].knob(); });
+          [&](const ParsedKnob& k) { return k.name == one.value.knob(); });
       if (knob == space_->knobs.end()) {
-        return at.Error(absl::StrCat(
-            what, " sets \"", given[i].knob(),
+        return one.place.Error(absl::StrCat(
+            what, " sets \"", one.value.knob(),
             "\", which is no knob; expected one of ",
             absl::StrJoin(space_->knobs, ", ",
                           [](std::string* out, const ParsedKnob& k) {
@@ -474,18 +574,19 @@ class SpaceParser {
       }
       const size_t index = knob - space_->knobs.begin();
       if (values[index] != nullptr) {
-        return at.Error(
+        return one.place.Error(
             absl::StrCat(what, " sets knob \"", knob->name, "\" twice"));
       }
-      values[index] = &given[i];
-      const auto alternatives = Alternatives(*knob, given[i]);
+      values[index] = &one;
+      if (!one.expr.empty()) continue;
+      const auto alternatives = Alternatives(*knob, one.value);
       if (alternatives.size() > 1 && what != "default_where") {
-        return at.Error(absl::StrCat(what, " sets knob \"", knob->name,
-                                     "\" to alternatives, expected them in "
-                                     "default_where alone"));
+        return one.place.Error(absl::StrCat(
+            what, " sets knob \"", knob->name,
+            "\" to alternatives, expected them in default_where alone"));
       }
       for (const proto::KnobValue& value : alternatives) {
-        OPTRAIL_RETURN_IF_ERROR(CheckDefault(*knob, value, at));
+        OPTRAIL_RETURN_IF_ERROR(CheckDefault(*knob, value, one.place));
       }
     }
     return values;
@@ -539,6 +640,10 @@ class SpaceParser {
           absl::StrAppend(&others, " or ", space_->knobs[knob].name, "=",
                           CanonicalText(alternatives[i]));
         }
+      }
+      for (const auto& [knob, computed] : rule.computed) {
+        absl::StrAppend(&others, " ", space_->knobs[knob].name, "=(",
+                        computed.expr.CanonicalText(), ")");
       }
       absl::StrAppend(&text, "default_where ", rule.where.expr.CanonicalText(),
                       " ", CanonicalText(values), others, "\n");

@@ -34,6 +34,8 @@ struct ParsedKnob {
   bool compile_time = false;
   std::string doc;
   std::string location;  // "file:line:column"
+  // Of configs that were stored before the knob existed.
+  absl::optional<proto::KnobValue> absent;
 
   bool ordinal() const { return kind != kBoolean && kind != kVariants; }
 };
@@ -63,6 +65,8 @@ struct ParsedSpace {
     ParsedExpression where;
     // By index of knob; of several the prior chooses.
     std::vector<std::pair<int, std::vector<proto::KnobValue>>> values;
+    // By index of knob; numbers and booleans.
+    std::vector<std::pair<int, ParsedExpression>> computed;
   };
   std::vector<DefaultWhere> default_where;
   std::vector<std::string> dims;  // sorted

@@ -65,6 +65,8 @@ struct SpaceTables {
   Slots MakeSlots(absl::Span<const uint16_t> levels) const;
 
   proto::KnobValue ValueOf(size_t knob, uint16_t level) const;
+  // -1 where the knob has no such level for this shape.
+  int LevelOf(size_t knob, const proto::KnobValue& value) const;
   bool InRange(absl::Span<const uint16_t> levels) const;
   bool PassesFilters(absl::Span<const uint16_t> levels) const;
   bool PassesPredicate(absl::Span<const uint16_t> levels) const;
