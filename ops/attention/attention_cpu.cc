@@ -3,7 +3,7 @@
 // scores never leave the caches. Few, as when decoding: keys and values are
 // streamed once for all heads that share them, in parts that threads share out
 // and whose results are merged. What is bfloat16 is widened to float block by
-// block, or, of many queries where that pays (ops/matmul/pair_panels.h),
+// block, or, of many queries where that pays (ops/product/cpu/pairs.h),
 // multiplied in pairs, weights being rounded; results are rounded once.
 
 #include <algorithm>
@@ -23,9 +23,8 @@
 #include "ops/attention/online_softmax.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
-#include "ops/matmul/blocked_matmul.h"
-#include "ops/matmul/pair_panels.h"
-#include "ops/matmul/product_tasks.h"
+#include "ops/product/cpu/blocked_product.h"
+#include "ops/product/cpu/pairs.h"
 
 namespace optrail::ops {
 namespace {
@@ -59,8 +58,6 @@ Size SizeOf(const proto::Shape& shape) {
   return size;
 }
 
-int64_t Lines(int64_t floats) { return CeilDiv(floats, 16) * 16; }
-
 // `count` values of x, which are floats or become some in `space`.
 const float* Floats(const float* x, int64_t count, float* space) { return x; }
 const float* Floats(const uint16_t* x, int64_t count, float* space) {
@@ -85,7 +82,7 @@ class TiledTask {
         query_block_(std::min(knobs.query_block, size.queries)),
         key_block_(std::min(knobs.key_block, size.keys)),
         task_queries_(std::min(knobs.task_queries, size.queries)),
-        score_stride_(kPairs ? Lines(key_block_) : key_block_) {
+        score_stride_(kPairs ? WholeLines(key_block_) : key_block_) {
     // One block of each: the blocks of attention are those for the caches.
     blocking.mc =
         CeilDiv(query_block_, blocking.tile.rows) * blocking.tile.rows;
@@ -95,23 +92,27 @@ class TiledTask {
     blocking.kc = CeilDiv(most, 4) * 4;
     blocking.pack_a = false;
     blocking.pack_b = false;
-    by_keys_ = blocking;
-    by_keys_.b_in_panels = true;
-    by_values_ = blocking;
-    by_values_.b_in_panels = kPairs;
-    keys_at_ = Lines(WorkspaceFloats(blocking, {query_block_, most, most}));
-    scores_at_ =
-        keys_at_ + Lines(RightFactorFloats(width, key_block_, Steps(size.d)));
-    states_at_ = scores_at_ + Lines(query_block_ * score_stride_);
-    queries_at_ = states_at_ + Lines(2 * task_queries_);
+    keys_ = {width, Steps(size.d)};
+    values_ = {width, CeilDiv(key_block_, 2)};
+    blocking.b_in_panels = true;
+    by_keys_ =
+        BlockedProduct(blocking, {query_block_, key_block_, Steps(size.d)});
+    blocking.b_in_panels = kPairs;
+    by_values_ =
+        BlockedProduct(blocking, {query_block_, size.d, Steps(key_block_)});
+    keys_at_ = WholeLines(
+        std::max(by_keys_.workspace_floats(), by_values_.workspace_floats()));
+    scores_at_ = keys_at_ + WholeLines(keys_.floats(key_block_));
+    states_at_ = scores_at_ + WholeLines(query_block_ * score_stride_);
+    queries_at_ = states_at_ + WholeLines(2 * task_queries_);
     const int64_t rows = task_queries_ * size.d;
-    sums_at_ = queries_at_ + (kFactors == Factors::kWidened ? Lines(rows) : 0);
-    values_at_ = sums_at_ + (kRounds ? Lines(rows) : 0);
+    sums_at_ =
+        queries_at_ + (kFactors == Factors::kWidened ? WholeLines(rows) : 0);
+    values_at_ = sums_at_ + (kRounds ? WholeLines(rows) : 0);
     floats_ = values_at_;
-    if (kFactors == Factors::kWidened) floats_ += Lines(key_block_ * size.d);
-    if (kPairs) {
-      floats_ += RightFactorFloats(width, size.d, CeilDiv(key_block_, 2));
-    }
+    if (kFactors == Factors::kWidened)
+      floats_ += WholeLines(key_block_ * size.d);
+    if (kPairs) floats_ += values_.floats(size.d);
   }
 
   int64_t floats() const { return floats_; }
@@ -148,8 +149,8 @@ class TiledTask {
     if (last <= 0) std::fill_n(y, count * size_.d, 0.0f);
     for (int64_t j = 0; j < last; j += key_block_) {
       const int64_t cols = std::min(key_block_, last - j);
-      const BlockView keys = Keys(k + j * size_.d, cols, space);
-      const BlockView values = Values(v + j * size_.d, cols, space);
+      const MatrixView keys = Keys(k + j * size_.d, cols, space);
+      const MatrixView values = Values(v + j * size_.d, cols, space);
       for (int64_t i = 0; i < count; i += query_block_) {
         const int64_t rows = std::min(query_block_, count - i);
         if (size_.seen(begin + i + rows - 1) <= j) {
@@ -164,7 +165,7 @@ class TiledTask {
   }
 
   // The right factor of queries: columns are keys.
-  BlockView Keys(const T* k, int64_t count, float* space) const {
+  MatrixView Keys(const T* k, int64_t count, float* space) const {
     float* const keys = space + keys_at_;
     const int64_t steps = Steps(size_.d);
     // Where they are widened, values take that place later.
@@ -174,42 +175,46 @@ class TiledTask {
     } else {
       from = Floats(k, count * size_.d, space + values_at_);
     }
-    const int64_t width = by_keys_.tile.columns;
-    const int64_t panel = PanelFloats(width, steps);
+    const int64_t width = keys_.columns;
     for (int64_t j = 0; j < count; j += width) {
       TransposeInto(from + j * steps, std::min(width, count - j), steps, steps,
-                    keys + j / width * panel, width);
+                    keys + j / width * keys_.panel_floats(), width);
     }
-    return {keys, panel};
+    return keys_.From(keys, 0);
   }
 
   // That of weights: columns are those of y.
-  BlockView Values(const T* v, int64_t count, float* space) const {
+  MatrixView Values(const T* v, int64_t count, float* space) const {
     float* const values = space + values_at_;
     if constexpr (kPairs) {
-      const int64_t width = by_values_.tile.columns;
-      const int64_t panel = PanelFloats(width, Steps(key_block_));
-      PackPairPanels(width, size_.d, count, v, size_.d, panel, values);
-      return {values, panel};
+      PackPairPanels(values_.columns, size_.d, count, v, size_.d,
+                     values_.panel_floats(), values);
+      return values_.From(values, 0);
     }
     return {Floats(v, count * size_.d, values), size_.d};
   }
 
-  void Block(const float* q, const BlockView& keys, const BlockView& values,
+  void Block(const float* q, const MatrixView& keys, const MatrixView& values,
              int64_t query, int64_t rows, int64_t key, int64_t cols,
              SoftmaxState* states, float* y, float* space) const {
     float* const scores = space + scores_at_;
     const int64_t d_steps = Steps(size_.d);
-    MultiplyBlocked(by_keys_, {rows, cols, d_steps}, q, d_steps, keys.data,
-                    keys.stride, scores, score_stride_, space);
+    Result products;
+    products.data = scores;
+    products.stride = score_stride_;
+    by_keys_.Multiply({rows, cols, d_steps}, {{q, d_steps}}, {keys}, products,
+                      space);
     int64_t seen[kMostQueries];
     for (int64_t r = 0; r < rows; ++r) seen[r] = size_.seen(query + r) - key;
     (kPairs ? SoftmaxPairBlock : SoftmaxBlock)(
         scores, rows, cols, score_stride_, seen, size_.scale(), states, y,
         size_.d);
-    MultiplyBlocked(by_values_, {rows, size_.d, Steps(cols)}, scores,
-                    score_stride_, values.data, values.stride, y, size_.d,
-                    space, /*accumulate=*/key > 0);
+    Result sums;
+    sums.data = y;
+    sums.stride = size_.d;
+    sums.accumulate = key > 0;
+    by_values_.Multiply({rows, size_.d, Steps(cols)}, {{scores, score_stride_}},
+                        {values}, sums, space);
   }
 
   const Size size_;
@@ -217,7 +222,8 @@ class TiledTask {
   const int64_t key_block_;
   const int64_t task_queries_;
   const int64_t score_stride_;
-  Blocking by_keys_, by_values_;
+  PackedB keys_, values_;
+  BlockedProduct by_keys_, by_values_;
   int64_t keys_at_, scores_at_, states_at_, queries_at_, sums_at_, values_at_,
       floats_;
 };
@@ -305,7 +311,7 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
       auto partial,
       Workspaces::Create(
           device, 1,
-          Lines(2 * results) + Lines(results * size.d) +
+          WholeLines(2 * results) + WholeLines(results * size.d) +
               (kFactors == Factors::kWidened ? kv_heads * rows * size.d : 0)));
   OPTRAIL_ASSIGN_OR_RETURN(
       auto scores,
@@ -315,13 +321,14 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
   return MakeInvocation(
       [=, &device](absl::Span<void* const> operands) {
         auto* const states = reinterpret_cast<SoftmaxState*>(partial->at(0));
-        float* const sums = partial->at(0) + Lines(2 * results);
+        float* const sums = partial->at(0) + WholeLines(2 * results);
         const Left* q;
         if constexpr (kPairs) {
           q = static_cast<const uint16_t*>(operands[0]);
         } else {
           q = Floats(static_cast<const T*>(operands[0]),
-                     kv_heads * rows * size.d, sums + Lines(results * size.d));
+                     kv_heads * rows * size.d,
+                     sums + WholeLines(results * size.d));
         }
         auto* const y = static_cast<T*>(operands[3]);
         device.ParallelFor(kv_heads * parts, [&](int64_t task) {

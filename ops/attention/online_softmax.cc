@@ -216,7 +216,7 @@ struct ByFloats {
   static HWY_INLINE V MulAdd(V a, V b, V sum) { return hn::MulAdd(a, b, sum); }
 };
 
-// Or pairs of bfloat16 (ops/matmul/register_tile.h).
+// Or pairs of bfloat16 (ops/product/cpu/micro_kernel.h).
 struct ByPairs {
   static constexpr int kSteps = 2;
   using Left = uint16_t;

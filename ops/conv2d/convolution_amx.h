@@ -41,7 +41,7 @@
 #include "ops/lib/packed_operand.h"
 #include "ops/lib/pairs.h"
 #include "ops/lib/tile_panels.h"
-#include "ops/matmul/product_tasks.h"
+#include "ops/product/cpu/tasks.h"
 
 namespace optrail::ops {
 

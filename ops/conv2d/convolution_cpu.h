@@ -33,9 +33,8 @@
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
 #include "ops/lib/packed_operand.h"
-#include "ops/matmul/pair_panels.h"
-#include "ops/matmul/product_tasks.h"
-#include "ops/matmul/widened_tasks.h"
+#include "ops/product/cpu/pairs.h"
+#include "ops/product/cpu/product.h"
 
 namespace optrail::ops {
 
@@ -90,8 +89,27 @@ void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
   }
 }
 
-// Every part of a workspace begins on a cache line.
-inline int64_t WholeLines(int64_t floats) { return CeilDiv(floats, 16) * 16; }
+// The rows of an implicit product's left factor: pixels under the filter.
+template <class T>
+class PixelRows final : public GatheredRows {
+ public:
+  PixelRows(const ConvolutionSize& size, const T* x) : size_(size), x_(x) {}
+
+  void Copy(int64_t row, int64_t rows, int64_t step, int64_t steps,
+            int64_t stride, float* to) const override {
+    GatherPixels(size_, x_, row, rows, step, steps, stride, to);
+  }
+  void Copy(int64_t row, int64_t rows, int64_t step, int64_t steps,
+            int64_t stride, uint16_t* to) const override {
+    if constexpr (std::is_same_v<T, uint16_t>) {
+      GatherPixels(size_, x_, row, rows, step, steps, stride, to);
+    }
+  }
+
+ private:
+  const ConvolutionSize& size_;
+  const T* const x_;
+};
 
 // Pixels are read where they lie, line by line (pixel_line.h): rows of the
 // filter that lie above or below the image are left out, and so are its columns
@@ -184,7 +202,7 @@ class ConvolutionInPlace {
   void PackFilters(const T* weights, float* panels) const {
     const int64_t width = tile_.columns;
     if constexpr (!kRounds) {
-      PackRightFactor(width, size_.k, size_.depth(), weights, size_.k, panels);
+      PackedB{width, size_.depth()}.Pack(size_.k, weights, size_.k, panels);
     } else if (pairs_) {
       const int64_t steps = size_.s * size_.c;
       for (int64_t r = 0; r < size_.r; ++r) {
@@ -435,7 +453,6 @@ class ConvolutionWinograd {
                                                   CpuDevice& device) {
     ConvolutionWinograd plan;
     plan.size_ = size;
-    plan.blocking_ = blocking;
     // Lines of tiles, for all filters.
     const int64_t line = plan.columns() * kOutputs * kOutputs;
     plan.task_lines_ =
@@ -444,8 +461,8 @@ class ConvolutionWinograd {
             .rows /
         line;
     const int64_t tiles = plan.task_lines_ * plan.columns();
-    plan.inputs_at_ =
-        WholeLines(WorkspaceFloats(blocking, {tiles, size.k, size.c}));
+    plan.product_ = BlockedProduct(blocking, {tiles, size.k, size.c});
+    plan.inputs_at_ = WholeLines(plan.product_.workspace_floats());
     plan.products_at_ = plan.inputs_at_ + WholeLines(kPoints * tiles * size.c);
     plan.outside_at_ = plan.products_at_ + WholeLines(kPoints * tiles * size.k);
     plan.nowhere_at_ = plan.outside_at_ + WholeLines(size.c);
@@ -532,9 +549,11 @@ class ConvolutionWinograd {
         winograd.input(pixels, s.c, tiles * s.c, inputs + tile * s.c);
       }
       for (int64_t e = 0; e < kPoints; ++e) {
-        MultiplyBlocked(blocking_, {tiles, s.k, s.c}, inputs + e * tiles * s.c,
-                        s.c, u + e * filters(), s.k, products + e * tiles * s.k,
-                        s.k, lease.data());
+        Result sums;
+        sums.data = products + e * tiles * s.k;
+        sums.stride = s.k;
+        product_.Multiply({tiles, s.k, s.c}, {{inputs + e * tiles * s.c, s.c}},
+                          {{u + e * filters(), s.k}}, sums, lease.data());
       }
       for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t line = (first + tile / columns()) * kOutputs;
@@ -570,7 +589,7 @@ class ConvolutionWinograd {
   int64_t count() const { return size_.n * line_parts(); }
 
   ConvolutionSize size_ = {};
-  Blocking blocking_;
+  BlockedProduct product_;
   int64_t task_lines_ = 0;  // of tiles, at most
   // Where the parts of a workspace begin: transformed pixels, products, zeros
   // for pixels outside, room for outputs that do not exist, and, where they are
@@ -687,97 +706,40 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
           },
           plan.workspaces());
     }
-    ProductTasks::Cut cut;
-    cut.size = {size.rows(), size.k, size.depth()};
-    cut.task_rows = knobs.task_rows;
-    cut.task_columns = knobs.task_columns;
-    if constexpr (std::is_same_v<T, float>) {
-      return BindProduct(size, blocking, cut, device);
-    } else {
-      return BindWidened(size, blocking, cut, device);
-    }
+    ProductSpec spec;
+    spec.size = {size.rows(), size.k, size.depth()};
+    spec.blocking = blocking;
+    spec.task_rows = knobs.task_rows;
+    spec.task_columns = knobs.task_columns;
+    spec.may_pack_b = true;
+    spec.gathers_a = !size.is_product();
+    return BindProduct<T>(size, spec, device);
   }
 
-  // Pixels gathered, or a product of what is there.
+  // Pixels gathered, or a product of what is stored.
+  template <class T>
   static absl::StatusOr<std::unique_ptr<Invocation>> BindProduct(
-      const ConvolutionSize& size, Blocking blocking, ProductTasks::Cut cut,
-      CpuDevice& device) {
-    blocking.b_in_panels = true;
-    cut.gathers_a = !size.is_product();
-    OPTRAIL_ASSIGN_OR_RETURN(const ProductTasks tasks,
-                             ProductTasks::Plan(blocking, cut, device));
-    const int64_t columns = blocking.tile.columns;
-    const auto panels = std::make_shared<PackedOperand>(
-        device, RightFactorFloats(columns, size.k, size.depth()));
+      const ConvolutionSize& size, const ProductSpec& spec, CpuDevice& device) {
+    OPTRAIL_ASSIGN_OR_RETURN(const auto product,
+                             Product<T>::Plan(spec, device));
+    const auto filters = std::make_shared<PackedOperand>(
+        device, product.packs_b() ? product.packed_floats() : 0);
     return MakePackingInvocation(
         [=](absl::Span<void* const> operands) {
-          const Operands<float> all(operands);
-          PackRightFactor(columns, size.k, size.depth(), all.weights, size.k,
-                          panels->Keep(all.weights));
+          const Operands<T> all(operands);
+          if (!product.packs_b()) return;
+          product.PackB(all.weights, filters->Keep(all.weights));
         },
         [=, &device](absl::Span<void* const> operands) {
-          const Operands<float> all(operands);
-          const float* const filters = panels->Find(all.weights);
-          tasks.Run(
-              device,
-              [&](int64_t, int64_t row, int64_t rows, float* space) {
-                const int64_t depth = size.depth();
-                if (size.is_product()) {
-                  return BlockView{all.x + row * depth, depth};
-                }
-                GatherPixels(size, all.x, row, rows, 0, depth, depth, space);
-                return BlockView{space, depth};
-              },
-              [&](int64_t, int64_t column) {
-                const int64_t step = PanelFloats(columns, size.depth());
-                return BlockView{filters + column / columns * step, step};
-              },
-              all.y, all.epilogue);
+          const Operands<T> all(operands);
+          const PixelRows<T> pixels(size, all.x);
+          typename Product<T>::Right right;
+          right.data = all.weights;
+          if (product.packs_b()) right.packed = filters->Find(all.weights);
+          product.Run(device, {all.x, size.is_product() ? nullptr : &pixels},
+                      right, all.y, all.epilogue);
         },
-        tasks.workspaces());
-  }
-
-  // The same of bfloat16.
-  static absl::StatusOr<std::unique_ptr<Invocation>> BindWidened(
-      const ConvolutionSize& size, const Blocking& blocking,
-      const ProductTasks::Cut& cut, CpuDevice& device) {
-    OPTRAIL_ASSIGN_OR_RETURN(const WidenedTasks tasks,
-                             WidenedTasks::Plan(blocking, cut, device,
-                                                /*may_keep=*/true));
-    const auto run = [=, &device](const Operands<uint16_t>& all,
-                                  const WidenedTasks::Right& filters) {
-      if (size.is_product()) {
-        tasks.Run(device, all.x, filters, all.y, all.epilogue);
-        return;
-      }
-      tasks.Run(
-          device,
-          [&](int64_t row, int64_t rows, int64_t step, int64_t steps,
-              int64_t stride, auto* to) {
-            GatherPixels(size, all.x, row, rows, step, steps, stride, to);
-          },
-          filters, all.y, all.epilogue);
-    };
-    if (!tasks.keeps()) {
-      return MakeInvocation(
-          [=](absl::Span<void* const> operands) {
-            const Operands<uint16_t> all(operands);
-            run(all, all.weights);
-          },
-          tasks.workspaces());
-    }
-    const auto panels =
-        std::make_shared<PackedOperand>(device, tasks.KeptFloats());
-    return MakePackingInvocation(
-        [=](absl::Span<void* const> operands) {
-          const Operands<uint16_t> all(operands);
-          tasks.Keep(all.weights, panels->Keep(all.weights));
-        },
-        [=](absl::Span<void* const> operands) {
-          const Operands<uint16_t> all(operands);
-          run(all, panels->Find(all.weights));
-        },
-        tasks.workspaces());
+        product.workspaces());
   }
 };
 

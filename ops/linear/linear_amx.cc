@@ -3,7 +3,7 @@
 
 #include "base/status_macros.h"
 #include "ops/core/registry.h"
-#include "ops/matmul/amx_product_backend.h"
+#include "ops/product/amx/backend.h"
 
 namespace optrail::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Compiled once for each OPTRAIL_K_UNROLL and OPTRAIL_WIDE, whether tiles have
 // more than two vectors, and once with OPTRAIL_PAIRS, of bfloat16.
 
-#include "ops/matmul/register_tile.h"
+#include "ops/product/cpu/micro_kernel.h"
 
 #include <algorithm>
 #include <array>
@@ -11,10 +11,9 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/matmul/register_tile.cc"
+#define HWY_TARGET_INCLUDE "ops/product/cpu/micro_kernel.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/matmul/matmul_knobs.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops {
@@ -33,14 +32,10 @@ constexpr bool kMasks = HWY_TARGET == HWY_AVX3;
 // The tiles that are compiled here.
 #ifdef OPTRAIL_PAIRS
 constexpr bool kPairs = true;
-constexpr bool IsOurs(int, int k_unroll) {
-  return HWY_TARGET == HWY_AVX3 && k_unroll == OPTRAIL_K_UNROLL;
-}
+constexpr bool IsOurs(int) { return HWY_TARGET == HWY_AVX3; }
 #else
 constexpr bool kPairs = false;
-constexpr bool IsOurs(int vectors, int k_unroll) {
-  return k_unroll == OPTRAIL_K_UNROLL && (vectors > 2) == OPTRAIL_WIDE;
-}
+constexpr bool IsOurs(int vectors) { return (vectors > 2) == OPTRAIL_WIDE; }
 #endif
 
 // Accumulators have to become registers, so the loops over them must vanish.
@@ -217,13 +212,13 @@ HWY_INLINE void Store(const TileCall& call, float* c,
 
 // C = the tile, as far as C goes.
 template <int kRows, int kVectors>
-HWY_INLINE void StoreEdge(const TileCall& call, M last,
+HWY_INLINE void StoreEdge(const TileCall& call, float* c, M last,
                           const V (&acc)[kRows][kVectors]) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
   OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
     if (i == call.rows) return;
-    float* const row = call.c + i * call.ldc;
+    float* const row = c + i * call.ldc;
     OPTRAIL_UNROLL for (int j = 0; j < kVectors - 1; ++j) {
       hn::StoreU(acc[i][j], d, row + j * lanes);
     }
@@ -287,9 +282,10 @@ void MultiplyTiles(const TileCall& call) {
   const float* next_a = call.next_a;
   const int64_t ldb = call.ldb;
   const int64_t ahead = call.prefetch * ldb;
-  // Narrow tiles have sums of their own for steps that follow each other, or
+  // Narrow tiles have several sets of sums for steps that follow each other, or
   // they would wait for one another.
-  constexpr int kSets = kUnroll > 1 && kRows * kVectors <= 8 ? 2 : 1;
+  constexpr int kSums = kRows * kVectors;
+  constexpr int kSets = kUnroll == 1 || kSums > 8 ? 1 : kSums > 2 ? 2 : 4;
 
   for (int64_t tile = 0; tile < call.tiles; ++tile) {
     V acc[kSets][kRows][kVectors];
@@ -304,7 +300,9 @@ void MultiplyTiles(const TileCall& call) {
                           : LoadColumns<kVectors>(shift, j, last);
       OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
         acc[0][i][j] = first;
-        if (kSets > 1) acc[kSets - 1][i][j] = hn::Zero(d);
+        OPTRAIL_UNROLL for (int s = 1; s < kSets; ++s) {
+          acc[s][i][j] = hn::Zero(d);
+        }
       }
     }
     float* const c_tile = call.c + tile * call.c_step;
@@ -384,10 +382,10 @@ void MultiplyTiles(const TileCall& call) {
     }
 
     V(&sums)[kRows][kVectors] = acc[0];
-    if (kSets > 1) {
+    OPTRAIL_UNROLL for (int s = 1; s < kSets; ++s) {
       OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
         OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-          sums[i][j] = hn::Add(sums[i][j], acc[kSets - 1][i][j]);
+          sums[i][j] = hn::Add(sums[i][j], acc[s][i][j]);
         }
       }
     }
@@ -395,7 +393,7 @@ void MultiplyTiles(const TileCall& call) {
     if (kPairs && call.rounded != nullptr) {
       StoreRounded(call, call.rounded + tile * call.rounded_step, sums);
     } else if (call.rows < kRows || call.columns < kVectors * lanes) {
-      StoreEdge(call, last, sums);
+      StoreEdge(call, c_tile, last, sums);
     } else {
       Store(call, c_tile, sums);
     }
@@ -422,43 +420,30 @@ RegisterTile Instantiate() {
   return tile;
 }
 
-RegisterTile Instantiation(int index) {
-  switch (index) {
-#define OPTRAIL_CASE(index, rows, vectors, k_unroll) \
-  case index:                                        \
-    if constexpr (IsOurs(vectors, k_unroll)) {       \
-      return Instantiate<rows, vectors, k_unroll>(); \
-    }                                                \
-    break;
-    OPTRAIL_MATMUL_INSTANTIATIONS(OPTRAIL_CASE)
-#undef OPTRAIL_CASE
-    default:
-      break;
+// [rows][vectors]; any more do not fit into registers.
+using TileTable = std::array<std::array<RegisterTile, 5>, 15>;
+
+template <int kRows, int kVectors>
+void AddTile(TileTable& tiles) {
+  if constexpr (IsOurs(kVectors)) {
+    tiles[kRows][kVectors] = Instantiate<kRows, kVectors, OPTRAIL_K_UNROLL>();
   }
-  return RegisterTile();
 }
 
-// [rows][vectors]; any more do not fit into registers.
-using TileTable = std::array<std::array<RegisterTile, 9>, 33>;
-
+template <int... kRows>
 TileTable AllTiles() {
   TileTable tiles;
-  MatmulKnobs knobs;
-  knobs.k_unroll = OPTRAIL_K_UNROLL;
-  for (knobs.mr = 1; knobs.mr < tiles.size(); ++knobs.mr) {
-    for (knobs.nr_vectors = 1; knobs.nr_vectors < tiles[0].size();
-         ++knobs.nr_vectors) {
-      tiles[knobs.mr][knobs.nr_vectors] =
-          Instantiation(knobs.InstantiationIndex());
-    }
-  }
+  (AddTile<kRows, 1>(tiles), ...);
+  (AddTile<kRows, 2>(tiles), ...);
+  (AddTile<kRows, 3>(tiles), ...);
+  (AddTile<kRows, 4>(tiles), ...);
   return tiles;
 }
 
 RegisterTile FindForTarget(int rows, int vectors) {
-  static const TileTable tiles = AllTiles();
-  if (rows < 1 || rows >= tiles.size() || vectors < 1 ||
-      vectors >= tiles[0].size()) {
+  static const TileTable tiles = AllTiles<1, 2, 4, 6, 8, 9, 12, 14>();
+  if (rows < 1 || rows >= static_cast<int>(tiles.size()) || vectors < 1 ||
+      vectors >= static_cast<int>(tiles[0].size())) {
     return RegisterTile();
   }
   return tiles[rows][vectors];

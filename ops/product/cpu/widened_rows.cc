@@ -1,9 +1,9 @@
-#include "ops/matmul/widened_rows.h"
+#include "ops/product/cpu/widened_rows.h"
 
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/matmul/widened_rows.cc"
+#define HWY_TARGET_INCLUDE "ops/product/cpu/widened_rows.cc"
 #include "ops/lib/simd_targets.h"
 //
 #include "ops/lib/simd-inl.h"

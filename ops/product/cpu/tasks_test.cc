@@ -1,4 +1,4 @@
-#include "ops/matmul/product_tasks.h"
+#include "ops/product/cpu/tasks.h"
 
 #include <algorithm>
 #include <cstdint>

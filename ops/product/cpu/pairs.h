@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_MATMUL_PAIR_PANELS_H_
-#define OPTRAIL_OPS_MATMUL_PAIR_PANELS_H_
+#ifndef OPTRAIL_OPS_PRODUCT_CPU_PAIRS_H_
+#define OPTRAIL_OPS_PRODUCT_CPU_PAIRS_H_
 
 // Factors of bfloat16 as FindPairTile's tiles read them: an element is a pair,
 // two steps of k, that lies where floats would.
@@ -27,4 +27,4 @@ void RoundPairSums(const float* x, int64_t rows, int64_t cols, int64_t ldx,
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_MATMUL_PAIR_PANELS_H_
+#endif  // OPTRAIL_OPS_PRODUCT_CPU_PAIRS_H_

@@ -1,4 +1,4 @@
-#include "ops/matmul/amx_product_backend.h"
+#include "ops/product/amx/backend.h"
 
 #include "base/status_macros.h"
 

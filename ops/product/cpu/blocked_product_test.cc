@@ -1,4 +1,4 @@
-#include "ops/matmul/blocked_matmul.h"
+#include "ops/product/cpu/blocked_product.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,14 +9,14 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "ops/matmul/register_tile.h"
+#include "ops/product/cpu/micro_kernel.h"
 
 namespace optrail::ops {
 namespace {
 
 constexpr float kGuard = 12345.0f;
 
-std::string Describe(const Blocking& blocking, const MatmulSize& size) {
+std::string Describe(const Blocking& blocking, const ProductSize& size) {
   return "m=" + std::to_string(size.m) + " n=" + std::to_string(size.n) +
          " k=" + std::to_string(size.k) +
          " tile=" + std::to_string(blocking.tile.rows) + "x" +
@@ -53,7 +53,7 @@ std::vector<float> Transposed(const std::vector<float>& x, int64_t rows,
   return y;
 }
 
-void ExpectExact(const Blocking& blocking, const MatmulSize& size) {
+void ExpectExact(const Blocking& blocking, const ProductSize& size) {
   SCOPED_TRACE(Describe(blocking, size));
   Rng rng(size.m * 10007 + size.n * 101 + size.k);
   const std::vector<float> a = WholeNumbers(size.m * size.k, rng);
@@ -63,7 +63,7 @@ void ExpectExact(const Blocking& blocking, const MatmulSize& size) {
   std::vector<float> c(size.m * ldc + 1, kGuard);
 
   constexpr int64_t kSlack = 16;
-  const int64_t floats = WorkspaceFloats(blocking, size);
+  const int64_t floats = BlockedProduct(blocking, size).workspace_floats();
   std::vector<float> memory(floats + 2 * kSlack, kGuard);
   auto* workspace = memory.data();
   while (reinterpret_cast<uintptr_t>(workspace) % 64 != 0) ++workspace;
@@ -76,15 +76,19 @@ void ExpectExact(const Blocking& blocking, const MatmulSize& size) {
       blocking.b_transposed ? Transposed(b, size.k, size.n) : b;
   int64_t ldb = blocking.b_transposed ? size.k : size.n;
   if (blocking.b_in_panels) {
-    b_lies.assign(RightFactorFloats(blocking.tile.columns, size.n, size.k),
+    const PackedB panels = {blocking.tile.columns, size.k};
+    b_lies.assign(panels.floats(size.n),
                   std::numeric_limits<float>::quiet_NaN());
-    PackRightFactor(blocking.tile.columns, size.n, size.k, b.data(), size.n,
-                    b_lies.data());
-    ldb = PanelFloats(blocking.tile.columns, size.k);
+    panels.Pack(size.n, b.data(), size.n, b_lies.data());
+    ldb = panels.panel_floats();
   }
-  MultiplyBlocked(blocking, size, a_lies.data(),
-                  blocking.a_transposed ? size.m : size.k, b_lies.data(), ldb,
-                  c.data(), ldc, workspace);
+  Result result;
+  result.data = c.data();
+  result.stride = ldc;
+  BlockedProduct(blocking, size)
+      .Multiply(size,
+                {{a_lies.data(), blocking.a_transposed ? size.m : size.k}},
+                {{b_lies.data(), ldb}}, result, workspace);
 
   for (int64_t i = 0; i < size.m; ++i) {
     for (int64_t j = 0; j < size.n; ++j) {
@@ -163,7 +167,7 @@ TEST(RegisterTile, IsFoundForFewerVectorsToo) {
   }
 }
 
-TEST(BlockedMatmul, IsExactWithEveryTileAndVariant) {
+TEST(BlockedProduct, IsExactWithEveryTileAndVariant) {
   for (const RegisterTile& tile : AllTiles()) {
     Blocking blocking;
     blocking.tile = tile;
@@ -171,12 +175,12 @@ TEST(BlockedMatmul, IsExactWithEveryTileAndVariant) {
     blocking.nc = 2 * tile.columns;
     blocking.kc = 8;
     // Several blocks each way; the last of each is ragged.
-    const MatmulSize size = {3 * tile.rows + 1, 2 * tile.columns + 5, 19};
+    const ProductSize size = {3 * tile.rows + 1, 2 * tile.columns + 5, 19};
     ForEachLayout(blocking, [&](const Blocking& b) { ExpectExact(b, size); });
   }
 }
 
-TEST(BlockedMatmul, IsExactForSizesAroundTheTile) {
+TEST(BlockedProduct, IsExactForSizesAroundTheTile) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(4, 2, 4);
   ASSERT_NE(blocking.tile.plain_a, nullptr);
@@ -196,21 +200,22 @@ TEST(BlockedMatmul, IsExactForSizesAroundTheTile) {
   }
 }
 
-TEST(BlockedMatmul, IsExactForPrimesAndVectors) {
+TEST(BlockedProduct, IsExactForPrimesAndVectors) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(6, 2, 1);
   ASSERT_NE(blocking.tile.plain_a, nullptr);
   blocking.mc = 24;
   blocking.nc = 4 * blocking.tile.columns;
   blocking.kc = 32;
-  for (const MatmulSize& size :
-       {MatmulSize{1, 1, 1}, MatmulSize{1, 211, 127}, MatmulSize{211, 1, 127},
-        MatmulSize{101, 103, 1}, MatmulSize{101, 103, 107}}) {
+  for (const ProductSize& size :
+       {ProductSize{1, 1, 1}, ProductSize{1, 211, 127},
+        ProductSize{211, 1, 127}, ProductSize{101, 103, 1},
+        ProductSize{101, 103, 107}}) {
     ForEachLayout(blocking, [&](const Blocking& b) { ExpectExact(b, size); });
   }
 }
 
-TEST(BlockedMatmul, PrefetchingChangesNothing) {
+TEST(BlockedProduct, PrefetchingChangesNothing) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(2, 1, 4);
   ASSERT_NE(blocking.tile.plain_a, nullptr);
@@ -224,24 +229,24 @@ TEST(BlockedMatmul, PrefetchingChangesNothing) {
   }
 }
 
-TEST(BlockedMatmul, NeedsLittleWorkspaceWithoutPacking) {
+TEST(BlockedProduct, NeedsLittleWorkspaceWithoutPacking) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(6, 2, 4);
   blocking.mc = 96;
   blocking.nc = 1024;
   blocking.kc = 256;
-  const MatmulSize size = {1024, 1024, 1024};
-  const int64_t packed = WorkspaceFloats(blocking, size);
+  const ProductSize size = {1024, 1024, 1024};
+  const int64_t packed = BlockedProduct(blocking, size).workspace_floats();
   blocking.pack_a = false;
   blocking.pack_b = false;
-  EXPECT_LT(WorkspaceFloats(blocking, size), packed / 10);
+  EXPECT_LT(BlockedProduct(blocking, size).workspace_floats(), packed / 10);
 }
 
-TEST(BlockedMatmul, ReadsRowsThatOverlapAndAddsToWhatIsThere) {
+TEST(BlockedProduct, ReadsRowsThatOverlapAndAddsToWhatIsThere) {
   for (const bool pack_a : {false, true}) {
     for (const bool a_panel_stays : {false, true}) {
       for (const int64_t kc : {5, 8, 64}) {
-        for (const MatmulSize& size : std::vector<MatmulSize>{
+        for (const ProductSize& size : std::vector<ProductSize>{
                  {1, 1, 1}, {13, 37, 63}, {28, 64, 21}, {150, 190, 64}}) {
           Blocking blocking;
           blocking.tile = FindRegisterTile(6, 2, 4);
@@ -265,11 +270,17 @@ TEST(BlockedMatmul, ReadsRowsThatOverlapAndAddsToWhatIsThere) {
               }
             }
           }
-          std::vector<float> memory(WorkspaceFloats(blocking, size) + 16);
+          std::vector<float> memory(
+              BlockedProduct(blocking, size).workspace_floats() + 16);
           auto* workspace = memory.data();
           while (reinterpret_cast<uintptr_t>(workspace) % 64 != 0) ++workspace;
-          MultiplyBlocked(blocking, size, a.data(), lda, b.data(), size.n,
-                          c.data(), size.n, workspace, /*accumulate=*/true);
+          Result result;
+          result.data = c.data();
+          result.stride = size.n;
+          result.accumulate = true;
+          BlockedProduct(blocking, size)
+              .Multiply(size, {{a.data(), lda}}, {{b.data(), size.n}}, result,
+                        workspace);
           ASSERT_EQ(c, expected);
         }
       }
@@ -279,17 +290,18 @@ TEST(BlockedMatmul, ReadsRowsThatOverlapAndAddsToWhatIsThere) {
 
 // Ended twice, or before the last block of k, or beside the tile, it would
 // show.
-TEST(BlockedMatmul, EndsEveryElementOnce) {
+TEST(BlockedProduct, EndsEveryElementOnce) {
   Blocking blocking;
   blocking.tile = FindRegisterTile(6, 2, 4);
   ASSERT_NE(blocking.tile.plain_a, nullptr);
   blocking.mc = 66;
   blocking.nc = 9 * blocking.tile.columns;
   blocking.kc = 8;
-  for (const MatmulSize& size :
-       {MatmulSize{1, 1, 1}, MatmulSize{13, 5 * blocking.tile.columns - 3, 19},
-        MatmulSize{29, 2 * blocking.tile.columns, 8},
-        MatmulSize{127, 10 * blocking.tile.columns + 1, 8}}) {
+  for (const ProductSize& size :
+       {ProductSize{1, 1, 1},
+        ProductSize{13, 5 * blocking.tile.columns - 3, 19},
+        ProductSize{29, 2 * blocking.tile.columns, 8},
+        ProductSize{127, 10 * blocking.tile.columns + 1, 8}}) {
     Rng rng(size.m);
     const std::vector<float> a = WholeNumbers(size.m * size.k, rng);
     const std::vector<float> b = WholeNumbers(size.k * size.n, rng);
@@ -305,14 +317,19 @@ TEST(BlockedMatmul, EndsEveryElementOnce) {
           ForEachVariant(blocking, [&](const Blocking& variant) {
             SCOPED_TRACE(Describe(variant, size));
             std::vector<float> c(size.m * size.n, kGuard);
-            std::vector<float> memory(WorkspaceFloats(variant, size) + 16);
+            std::vector<float> memory(
+                BlockedProduct(variant, size).workspace_floats() + 16);
             auto* workspace = memory.data();
             while (reinterpret_cast<uintptr_t>(workspace) % 64 != 0) {
               ++workspace;
             }
-            MultiplyBlocked(variant, size, a.data(), size.k, b.data(), size.n,
-                            c.data(), size.n, workspace,
-                            /*accumulate=*/false, epilogue);
+            Result result;
+            result.data = c.data();
+            result.stride = size.n;
+            result.epilogue = epilogue;
+            BlockedProduct(variant, size)
+                .Multiply(size, {{a.data(), size.k}}, {{b.data(), size.n}},
+                          result, workspace);
             for (int64_t i = 0; i < size.m; ++i) {
               for (int64_t j = 0; j < size.n; ++j) {
                 float expected = 0;

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_MATMUL_WIDENED_ROWS_H_
-#define OPTRAIL_OPS_MATMUL_WIDENED_ROWS_H_
+#ifndef OPTRAIL_OPS_PRODUCT_CPU_WIDENED_ROWS_H_
+#define OPTRAIL_OPS_PRODUCT_CPU_WIDENED_ROWS_H_
 
 // Few rows times a matrix of bfloat16, which is read once, from memory, and
 // widened in registers: where it is used for few rows only, to write and read
@@ -20,4 +20,4 @@ void AddRowsTimesBf16(const float* a, int64_t lda, int64_t rows,
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_MATMUL_WIDENED_ROWS_H_
+#endif  // OPTRAIL_OPS_PRODUCT_CPU_WIDENED_ROWS_H_

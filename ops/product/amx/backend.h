@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_MATMUL_AMX_PRODUCT_BACKEND_H_
-#define OPTRAIL_OPS_MATMUL_AMX_PRODUCT_BACKEND_H_
+#ifndef OPTRAIL_OPS_PRODUCT_AMX_BACKEND_H_
+#define OPTRAIL_OPS_PRODUCT_AMX_BACKEND_H_
 
 // The backend "amx" of operators that are products at heart.
 //
@@ -29,7 +29,7 @@
 #include "ops/lib/blocks.h"
 #include "ops/lib/packed_operand.h"
 #include "ops/lib/pairs.h"
-#include "ops/matmul/amx_product.h"
+#include "ops/product/amx/product.h"
 #include "tuning/proto/config.pb.h"
 
 namespace optrail::ops {
@@ -48,8 +48,8 @@ absl::StatusOr<AmxKnobs> AmxKnobsFrom(const proto::Config& config);
 template <class Tiles>
 absl::StatusOr<std::unique_ptr<Invocation>> BindAmxProduct(
     const proto::Shape& shape, const AmxKnobs& knobs, CpuDevice& device) {
-  const MatmulSize size = {shape.dims(0).value(), shape.dims(1).value(),
-                           shape.dims(2).value()};
+  const ProductSize size = {shape.dims(0).value(), shape.dims(1).value(),
+                            shape.dims(2).value()};
   OPTRAIL_ASSIGN_OR_RETURN(
       const auto product,
       AmxProduct<Tiles>::Plan(knobs, size, /*packed_b=*/false, device));
@@ -68,8 +68,8 @@ template <class Tiles>
 absl::StatusOr<std::unique_ptr<Invocation>> BindAmxLayer(
     const proto::Shape& shape, const AmxKnobs& knobs, Activation activation,
     CpuDevice& device) {
-  const MatmulSize size = {shape.dims(0).value(), shape.dims(1).value(),
-                           shape.dims(2).value()};
+  const ProductSize size = {shape.dims(0).value(), shape.dims(1).value(),
+                            shape.dims(2).value()};
   OPTRAIL_ASSIGN_OR_RETURN(
       const auto product,
       AmxProduct<Tiles>::Plan(knobs, size, /*packed_b=*/true, device));
@@ -96,4 +96,4 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindAmxLayer(
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_MATMUL_AMX_PRODUCT_BACKEND_H_
+#endif  // OPTRAIL_OPS_PRODUCT_AMX_BACKEND_H_

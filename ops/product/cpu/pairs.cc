@@ -1,14 +1,14 @@
-#include "ops/matmul/pair_panels.h"
+#include "ops/product/cpu/pairs.h"
 
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
 #include "ops/lib/blocks.h"
-#include "ops/matmul/register_tile.h"
+#include "ops/product/cpu/micro_kernel.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/matmul/pair_panels.cc"
+#define HWY_TARGET_INCLUDE "ops/product/cpu/pairs.cc"
 #include "ops/lib/simd_targets.h"
 //
 #include "ops/lib/simd-inl.h"

@@ -1,4 +1,4 @@
-#include "ops/matmul/pair_panels.h"
+#include "ops/product/cpu/pairs.h"
 
 #include <cmath>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "ops/lib/blocks.h"
-#include "ops/matmul/blocked_matmul.h"
+#include "ops/product/cpu/blocked_product.h"
 
 namespace optrail::ops {
 namespace {
@@ -69,26 +69,32 @@ TEST(PairPanels, MultiplyAsFloatsDo) {
       blocking.kc = 8;
       blocking.pack_a = false;
       blocking.b_in_panels = true;
-      for (const MatmulSize& size :
-           {MatmulSize{1, 1, 2}, MatmulSize{29, 67, 38},
-            MatmulSize{4 * rows, 4 * blocking.tile.columns, 16},
-            MatmulSize{5 * rows + 1, 5 * blocking.tile.columns + 1, 34}}) {
+      for (const ProductSize& size :
+           {ProductSize{1, 1, 2}, ProductSize{29, 67, 38},
+            ProductSize{4 * rows, 4 * blocking.tile.columns, 16},
+            ProductSize{5 * rows + 1, 5 * blocking.tile.columns + 1, 34}}) {
         const int64_t pairs = size.k / 2;
         const std::vector<uint16_t> a = WholeNumbers(size.m * size.k, rng);
         const std::vector<uint16_t> b = WholeNumbers(size.k * size.n, rng);
         const std::vector<float> wide_a = Floats(a), wide_b = Floats(b);
-        const int64_t panel = PanelFloats(blocking.tile.columns, pairs);
-        std::vector<float> panels(
-            RightFactorFloats(blocking.tile.columns, size.n, pairs));
+        const PackedB packed = {blocking.tile.columns, pairs};
+        std::vector<float> panels(packed.floats(size.n));
         PackPairPanels(blocking.tile.columns, size.n, size.k, b.data(), size.n,
-                       panel, panels.data());
-        std::vector<float> workspace(
-            WorkspaceFloats(blocking, {size.m, size.n, pairs}));
+                       packed.panel_floats(), panels.data());
+        const ProductSize size_of_pairs = {size.m, size.n, pairs};
         std::vector<float> c(size.m * size.n);
-        MultiplyBlocked(blocking, {size.m, size.n, pairs},
-                        reinterpret_cast<const float*>(a.data()), pairs,
-                        panels.data(), panel, c.data(), size.n,
-                        workspace.data());
+        const auto multiply = [&](const Result& result) {
+          const BlockedProduct product(blocking, size_of_pairs);
+          std::vector<float> workspace(product.workspace_floats());
+          product.Multiply(size_of_pairs,
+                           {{reinterpret_cast<const float*>(a.data()), pairs}},
+                           {packed.From(panels.data(), 0)}, result,
+                           workspace.data());
+        };
+        Result plain;
+        plain.data = c.data();
+        plain.stride = size.n;
+        multiply(plain);
         for (int64_t i = 0; i < size.m; ++i) {
           for (int64_t j = 0; j < size.n; ++j) {
             float expected = 0;
@@ -117,11 +123,13 @@ TEST(PairPanels, MultiplyAsFloatsDo) {
             blocking.a_panel_stays = a_panel_stays;
             std::vector<float> sums(size.m * size.n);
             std::vector<uint16_t> rounded(size.m * stride, 7);
-            MultiplyBlocked(blocking, {size.m, size.n, pairs},
-                            reinterpret_cast<const float*>(a.data()), pairs,
-                            panels.data(), panel, sums.data(), size.n,
-                            workspace.data(), /*accumulate=*/false, epilogue,
-                            {rounded.data(), stride});
+            Result result;
+            result.data = sums.data();
+            result.stride = size.n;
+            result.epilogue = epilogue;
+            result.rounded = rounded.data();
+            result.rounded_stride = stride;
+            multiply(result);
             ASSERT_EQ(rounded, expected) << rows << " x " << vectors;
           }
         }

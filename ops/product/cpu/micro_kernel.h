@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_MATMUL_REGISTER_TILE_H_
-#define OPTRAIL_OPS_MATMUL_REGISTER_TILE_H_
+#ifndef OPTRAIL_OPS_PRODUCT_CPU_MICRO_KERNEL_H_
+#define OPTRAIL_OPS_PRODUCT_CPU_MICRO_KERNEL_H_
 
 // The micro-kernel of a blocked matrix product: a tile of C, `rows` by
 // `vectors` SIMD vectors, is kept in registers while k steps of rank-one
@@ -122,4 +122,4 @@ inline RegisterTile FindTileLike(const RegisterTile& tile, int rows,
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_MATMUL_REGISTER_TILE_H_
+#endif  // OPTRAIL_OPS_PRODUCT_CPU_MICRO_KERNEL_H_

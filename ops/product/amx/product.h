@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_MATMUL_AMX_PRODUCT_H_
-#define OPTRAIL_OPS_MATMUL_AMX_PRODUCT_H_
+#ifndef OPTRAIL_OPS_PRODUCT_AMX_PRODUCT_H_
+#define OPTRAIL_OPS_PRODUCT_AMX_PRODUCT_H_
 
 // C = A * B of bfloat16 by AMX's tiles, sums in float, rounded once: by panels
 // of 32 rows and columns (tile_panels.h). A block of B is copied as pairs into
@@ -26,7 +26,8 @@
 #include "ops/lib/cpu_frame.h"
 #include "ops/lib/pairs.h"
 #include "ops/lib/tile_panels.h"
-#include "ops/matmul/product_tasks.h"
+#include "ops/product/cpu/blocking.h"
+#include "ops/product/cpu/tasks.h"
 
 namespace optrail::ops {
 
@@ -49,7 +50,7 @@ class AmxProduct {
  public:
   // ResourceExhausted if there is not enough memory for the workspaces.
   static absl::StatusOr<AmxProduct> Plan(const AmxKnobs& knobs,
-                                         const MatmulSize& size, bool packed_b,
+                                         const ProductSize& size, bool packed_b,
                                          CpuDevice& device) {
     // What is read once for each step of the sum costs as much as so many
     // multiplications by the tiles.
@@ -268,7 +269,7 @@ class AmxProduct {
   }
 
   AmxKnobs knobs_;
-  MatmulSize size_;
+  ProductSize size_;
   int64_t task_rows_ = 0;
   int64_t task_columns_ = 0;
   // The block for the caches: rows whose sums wait, columns, steps.
@@ -287,4 +288,4 @@ class AmxProduct {
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_MATMUL_AMX_PRODUCT_H_
+#endif  // OPTRAIL_OPS_PRODUCT_AMX_PRODUCT_H_

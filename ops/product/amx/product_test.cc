@@ -1,6 +1,6 @@
 // Products by AMX's tiles.
 
-#include "ops/matmul/amx_product.h"
+#include "ops/product/amx/product.h"
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@
 #include "ops/device/cpu/device.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/tiles_test_fixture.h"
-#include "ops/matmul/amx_product_backend.h"
+#include "ops/product/amx/backend.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::ops {

@@ -1,0 +1,176 @@
+#include "ops/product/cpu/direct_product.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "ops/lib/cpu_frame.h"
+#include "ops/product/cpu/blocked_product.h"
+
+namespace optrail::ops {
+namespace {
+
+// A, B and C of so many floats are in L1 and near parts of L2.
+constexpr int64_t kMostFloats = (128 << 10) / sizeof(float);
+constexpr int kMostRows = 14, kMostVectors = 4;
+
+RegisterTile TileOf(int rows, int vectors) {
+  return FindRegisterTile(rows, vectors, /*k_unroll=*/4);
+}
+
+// What a tile takes, in cycles: its multiplications, or waiting for those of
+// the same sum, or loads, and what comes before and after them. Fitted to a
+// Zen 4 core; what counts is their ratio.
+double TileCycles(int rows, int vectors, int64_t k) {
+  const int sums = rows * vectors;
+  const double waiting = sums > 2 ? 2 : 1;
+  const double loads = 0.5 * (rows + vectors);
+  const double step =
+      std::max({static_cast<double>(sums), waiting, loads}) + 0.2 * loads;
+  return 20.0 + 2.0 * sums + static_cast<double>(k) * step;
+}
+constexpr double kCallCycles = 25;
+
+// Lengths that follow each other.
+struct Parts {
+  std::vector<int> parts;
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+// `part`, as often as it fits, and the cheapest parts of what is left, each of
+// which costs cycles(part).
+template <class Cycles>
+Parts PartsOf(int64_t length, int part, const Cycles& cycles) {
+  Parts all;
+  all.parts.assign(length / part, part);
+  all.cycles = kCallCycles + static_cast<double>(length / part) * cycles(part);
+  const int64_t left = length % part;
+  if (left == 0) return all;
+  Parts best;
+  for (auto next = static_cast<int>(left); next > 0; --next) {
+    if (cycles(next) == std::numeric_limits<double>::infinity()) continue;
+    Parts rest = PartsOf(left, next, cycles);
+    if (rest.cycles < best.cycles) best = std::move(rest);
+  }
+  all.parts.insert(all.parts.end(), best.parts.begin(), best.parts.end());
+  all.cycles += best.cycles;
+  return all;
+}
+
+// The cheapest of those.
+template <class Cycles>
+Parts CheapestParts(int64_t length, int most, const Cycles& cycles) {
+  Parts best;
+  for (int part = 1; part <= std::min<int64_t>(most, length); ++part) {
+    Parts parts = PartsOf(length, part, cycles);
+    if (parts.cycles < best.cycles) best = std::move(parts);
+  }
+  return best;
+}
+
+// The rows of tiles of so many vectors, one below the other.
+Parts RowsOf(const ProductSize& size, int vectors) {
+  return CheapestParts(size.m, kMostRows, [&](int rows) {
+    return TileOf(rows, vectors).plain_a == nullptr
+               ? std::numeric_limits<double>::infinity()
+               : TileCycles(rows, vectors, size.k);
+  });
+}
+
+}  // namespace
+
+absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
+                                                  const ProductSize& size,
+                                                  const Strides& strides) {
+  if (blocking.pack_a || blocking.a_transposed || blocking.b_transposed ||
+      (blocking.pack_b && !blocking.b_in_panels) || blocking.in_streams ||
+      size.m * size.k + size.k * size.n + size.m * size.n > kMostFloats) {
+    return absl::nullopt;
+  }
+  DirectProduct direct;
+  direct.size_ = size;
+  direct.strides_ = strides;
+  const int64_t lanes = TileLanes();
+  std::vector<Parts> rows(1);
+  for (int vectors = 1; vectors <= kMostVectors; ++vectors) {
+    rows.push_back(RowsOf(size, vectors));
+  }
+  std::vector<int> columns;
+  if (blocking.b_in_panels) {
+    const auto width = static_cast<int>(blocking.tile.columns / lanes);
+    for (int64_t left = CeilDiv(size.n, lanes); left > 0; left -= width) {
+      columns.push_back(static_cast<int>(std::min<int64_t>(left, width)));
+    }
+  } else {
+    columns =
+        CheapestParts(CeilDiv(size.n, lanes), kMostVectors, [&](int vectors) {
+          return rows[vectors].cycles;
+        }).parts;
+  }
+  int64_t column = 0;
+  for (const int vectors : columns) {
+    if (!direct.AddStrips(blocking, column, vectors, rows[vectors].parts)) {
+      return absl::nullopt;
+    }
+    column += vectors * lanes;
+  }
+  return direct;
+}
+
+// False if there is no tile for the last columns.
+bool DirectProduct::AddStrips(const Blocking& blocking, int64_t column,
+                              int vectors, const std::vector<int>& rows) {
+  const bool in_panels = blocking.b_in_panels;
+  const int64_t width = blocking.tile.columns;
+  int64_t row = 0;
+  for (size_t i = 0; i < rows.size();) {
+    const auto same = std::find_if(rows.begin() + i, rows.end(),
+                                   [&](int other) { return other != rows[i]; });
+    const RegisterTile tile = TileOf(rows[i], vectors);
+    Strip strip;
+    strip.row = row;
+    strip.column = column;
+    strip.b_at = in_panels ? column / width * strides_.b : column;
+    TileCall& call = strip.call;
+    call.tiles = same - (rows.begin() + i);
+    call.k = size_.k;
+    call.lda = strides_.a;
+    call.ldb = in_panels ? width : strides_.b;
+    call.ldc = strides_.c;
+    call.rows = tile.rows;
+    call.columns = std::min<int64_t>(tile.columns, size_.n - column);
+    call.a_step = tile.rows * strides_.a;
+    call.c_step = tile.rows * strides_.c;
+    strip.multiply = call.columns < tile.columns && !in_panels
+                         ? tile.plain_a_edge
+                         : tile.plain_a;
+    if (strip.multiply == nullptr) return false;
+    strips_.push_back(strip);
+    row += call.tiles * tile.rows;
+    i += call.tiles;
+  }
+  return row == size_.m;
+}
+
+void DirectProduct::Multiply(const float* a, const float* b, float* c,
+                             const Epilogue& epilogue) const {
+  const bool finishes = !EndsInRegisters(epilogue);
+  for (const Strip& strip : strips_) {
+    TileCall call = strip.call;
+    call.a = a + strip.row * strides_.a;
+    call.b = b + strip.b_at;
+    call.c = c + strip.row * strides_.c + strip.column;
+    if (!finishes) {
+      const Epilogue ending = epilogue.From(strip.column);
+      call.scale = ending.scale;
+      call.shift = ending.shift;
+      call.relu = ending.activation == Activation::kRelu;
+    }
+    strip.multiply(call);
+  }
+  if (finishes) {
+    ScaleShiftActivate(epilogue, c, size_.m, size_.n, strides_.c);
+  }
+}
+
+}  // namespace optrail::ops

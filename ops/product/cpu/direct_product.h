@@ -1,0 +1,62 @@
+#ifndef OPTRAIL_OPS_PRODUCT_CPU_DIRECT_PRODUCT_H_
+#define OPTRAIL_OPS_PRODUCT_CPU_DIRECT_PRODUCT_H_
+
+// Small products: all calls to the micro-kernel are written down beforehand, so
+// that a product of some hundred operations pays for nothing else. Nothing is
+// copied. Tiles are those of the least estimated time, of several sizes where
+// that leaves no remainder of rows; masks compute the remainder of columns.
+//
+//   const absl::optional<DirectProduct> direct =
+//       DirectProduct::Plan(blocking, size, {lda, ldb, ldc});
+//   if (direct.has_value()) direct->Multiply(a, b, c, epilogue);
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "ops/lib/blocks.h"
+#include "ops/product/cpu/blocking.h"
+
+namespace optrail::ops {
+
+class DirectProduct {
+ public:
+  // Floats from one row to the next; of a B in panels from one panel to the
+  // next.
+  struct Strides {
+    int64_t a = 0;
+    int64_t b = 0;
+    int64_t c = 0;
+  };
+
+  // Nothing if the blocking copies or transposes A or B, if they and C are
+  // larger than some part of L2, or where this machine has no masks.
+  static absl::optional<DirectProduct> Plan(const Blocking& blocking,
+                                            const ProductSize& size,
+                                            const Strides& strides);
+
+  // C = A * B. Thread-safe.
+  void Multiply(const float* a, const float* b, float* c,
+                const Epilogue& epilogue) const;
+
+ private:
+  // Tiles one below the other.
+  struct Strip {
+    TileFunction multiply = nullptr;
+    TileCall call;
+    int64_t row = 0;
+    int64_t column = 0;
+    int64_t b_at = 0;
+  };
+
+  bool AddStrips(const Blocking& blocking, int64_t column, int vectors,
+                 const std::vector<int>& rows);
+
+  std::vector<Strip> strips_;
+  ProductSize size_;
+  Strides strides_;
+};
+
+}  // namespace optrail::ops
+
+#endif  // OPTRAIL_OPS_PRODUCT_CPU_DIRECT_PRODUCT_H_

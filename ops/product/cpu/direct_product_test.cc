@@ -1,0 +1,97 @@
+#include "ops/product/cpu/direct_product.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "ops/product/cpu/packing.h"
+
+namespace optrail::ops {
+namespace {
+
+constexpr float kGuard = 12345.0f;
+
+// Sums of whole numbers are exact in any order.
+std::vector<float> WholeNumbers(int64_t count, Rng& rng) {
+  std::vector<float> values(count);
+  for (float& v : values) v = static_cast<float>(rng.UniformInt(9) - 4);
+  return values;
+}
+
+Blocking InPlace() {
+  Blocking blocking;
+  blocking.tile = FindRegisterTile(6, 2, 4);
+  blocking.pack_a = blocking.pack_b = false;
+  return blocking;
+}
+
+// C is in a wider matrix, whose other places stay as they are.
+void ExpectExact(Blocking blocking, const ProductSize& size,
+                 Activation activation) {
+  Rng rng(size.m * 10007 + size.n * 101 + size.k);
+  const std::vector<float> a = WholeNumbers(size.m * size.k, rng);
+  const std::vector<float> b = WholeNumbers(size.k * size.n, rng);
+  const std::vector<float> shift = WholeNumbers(size.n, rng);
+  const PackedB panels = {blocking.tile.columns, size.k};
+  std::vector<float> packed(panels.floats(size.n));
+  panels.Pack(size.n, b.data(), size.n, packed.data());
+  const int64_t ldc = size.n + 3;
+  const auto direct = DirectProduct::Plan(
+      blocking, size,
+      {size.k, blocking.b_in_panels ? panels.panel_floats() : size.n, ldc});
+  if (!direct.has_value()) {
+    EXPECT_EQ(FindRegisterTile(1, 1, 4).plain_a_edge, nullptr)
+        << "only machines without masks have no calls for some sizes";
+    return;
+  }
+  std::vector<float> c(size.m * ldc + 1, kGuard);
+  direct->Multiply(a.data(), blocking.b_in_panels ? packed.data() : b.data(),
+                   c.data(), {nullptr, shift.data(), activation});
+  for (int64_t i = 0; i < size.m; ++i) {
+    for (int64_t j = 0; j < size.n; ++j) {
+      float expected = shift[j];
+      for (int64_t p = 0; p < size.k; ++p) {
+        expected += a[i * size.k + p] * b[p * size.n + j];
+      }
+      if (activation == Activation::kRelu && expected < 0) expected = 0;
+      ASSERT_EQ(c[i * ldc + j], expected) << size.m << " x " << size.n << " x "
+                                          << size.k << " at " << i << ", " << j;
+    }
+    for (int64_t j = size.n; j < ldc; ++j) ASSERT_EQ(c[i * ldc + j], kGuard);
+  }
+  EXPECT_EQ(c.back(), kGuard);
+}
+
+TEST(DirectProduct, IsExactForEveryRemainder) {
+  for (int64_t m = 1; m <= 31; ++m) {
+    for (const int64_t n : {1, 3, 15, 16, 17, 31, 33, 48, 64, 65, 97, 130}) {
+      for (const int64_t k : {1, 3, 4, 17}) {
+        for (const bool in_panels : {false, true}) {
+          Blocking blocking = InPlace();
+          blocking.b_in_panels = in_panels;
+          ExpectExact(blocking, {m, n, k},
+                      m % 2 == 0 ? Activation::kRelu : Activation::kNone);
+        }
+      }
+    }
+  }
+}
+
+TEST(DirectProduct, LeavesLargeProductsAndCopiesToOthers) {
+  const DirectProduct::Strides strides = {32, 32, 32};
+  const ProductSize size = {32, 32, 32};
+  Blocking packs_a = InPlace(), packs_b = InPlace(), transposed = InPlace();
+  packs_a.pack_a = true;
+  packs_b.pack_b = true;
+  transposed.a_transposed = true;
+  EXPECT_FALSE(DirectProduct::Plan(packs_a, size, strides).has_value());
+  EXPECT_FALSE(DirectProduct::Plan(packs_b, size, strides).has_value());
+  EXPECT_FALSE(DirectProduct::Plan(transposed, size, strides).has_value());
+  EXPECT_FALSE(
+      DirectProduct::Plan(InPlace(), {1000, 1000, 1000}, {1000, 1000, 1000})
+          .has_value());
+}
+
+}  // namespace
+}  // namespace optrail::ops

@@ -1,0 +1,181 @@
+#include "ops/product/cpu/product.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "base/status_macros.h"
+#include "ops/product/cpu/product_bf16.h"
+
+namespace optrail::ops {
+
+template <class T>
+absl::StatusOr<Product<T>> Product<T>::Plan(const ProductSpec& spec,
+                                            CpuDevice& device) {
+  Product product;
+  product.batch_ = spec.batch;
+  product.size_ = spec.size;
+  const int64_t floats = product.PlanBlocks(spec, device);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      product.workspaces_,
+      Workspaces::Create(
+          device,
+          product.direct_.has_value()
+              ? 0
+              : std::min<int64_t>(device.threads(), product.task_count_),
+          floats));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      product.partial_sums_,
+      Workspaces::Create(
+          device, product.depth_parts_ > 1 ? 1 : 0,
+          (product.depth_parts_ - 1) * spec.size.m * spec.size.n));
+  return product;
+}
+
+template <class T>
+void Product<T>::Run(CpuDevice& device, const Left& a, const Right& b, T* c,
+                     const Epilogue& epilogue) const {
+  if (direct_.has_value()) {
+    const auto run = [&](int64_t first, int64_t count) {
+      Task task;
+      for (task.batch = first; task.batch < first + count; ++task.batch) {
+        RunTask(task, a, b, c, epilogue, /*space=*/nullptr);
+      }
+    };
+    if (batch_ == 1) return run(0, 1);
+    return ForBlocks(device, batch_, direct_at_once_, run);
+  }
+  const auto run_task = [&](int64_t index) {
+    const Workspaces::Lease lease(*workspaces_);
+    RunTask(TaskAt(index), a, b, c, epilogue, lease.data());
+  };
+  if (task_count_ == 1) return run_task(0);
+  device.ParallelFor(task_count_, run_task);
+  if (depth_parts_ > 1) AddPartialSums(device, c);
+}
+
+// Of at most so many rows.
+template <class T>
+void Product<T>::PlanTasks(const ProductSpec& spec, int64_t most_rows,
+                           int64_t threads) {
+  const RegisterTile& tile = spec.blocking.tile;
+  task_ = {std::min(spec.task_rows, most_rows), spec.task_columns};
+  if (!spec.exact_tasks) {
+    task_ = ShareOut(spec.batch, {size_.m, tile.rows, task_.rows},
+                     {size_.n, tile.columns, task_.columns}, threads);
+  }
+  task_ = {std::min(task_.rows, size_.m), std::min(task_.columns, size_.n)};
+  const int64_t unit = tile.k_unroll;
+  task_steps_ = std::min(
+      CeilDiv(CeilDiv(size_.k, unit), spec.depth_parts) * unit, size_.k);
+  row_parts_ = CeilDiv(size_.m, task_.rows);
+  column_parts_ = CeilDiv(size_.n, task_.columns);
+  depth_parts_ = CeilDiv(size_.k, task_steps_);
+  task_count_ = batch_ * row_parts_ * column_parts_ * depth_parts_;
+}
+
+template <class T>
+typename Product<T>::Task Product<T>::TaskAt(int64_t index) const {
+  Task task;
+  task.step = index % depth_parts_ * task_steps_;
+  task.steps = std::min(task_steps_, size_.k - task.step);
+  index /= depth_parts_;
+  task.column = index % column_parts_ * task_.columns;
+  task.columns = std::min(task_.columns, size_.n - task.column);
+  index /= column_parts_;
+  task.row = index % row_parts_ * task_.rows;
+  task.rows = std::min(task_.rows, size_.m - task.row);
+  task.batch = index / row_parts_;
+  return task;
+}
+
+// Products of float: A and B are read as they are stored.
+
+template <>
+int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
+  PlanTasks(spec, std::numeric_limits<int64_t>::max(), device.threads());
+  Blocking blocking = spec.blocking;
+  packs_b_ = spec.may_pack_b;
+  blocking.b_in_panels = packs_b_;
+  blocking.prefetch_c = PrefetchPays(batch_ * size_.m * size_.n, size_.k,
+                                     device.hardware().l2_bytes());
+  panels_ = {blocking.tile.columns, size_.k};
+  const bool whole = row_parts_ * column_parts_ * depth_parts_ == 1;
+  if (whole && !spec.gathers_a) {
+    direct_ = DirectProduct::Plan(
+        blocking, size_,
+        {size_.k, packs_b_ ? panels_.panel_floats() : size_.n, size_.n});
+    // To claim a task takes as long as some ten thousand multiplications.
+    constexpr int64_t kMultiplications = 1 << 16;
+    direct_at_once_ =
+        std::min(CeilDiv(kMultiplications, size_.m * size_.n * size_.k),
+                 CeilDiv(batch_, int64_t{device.threads()}));
+  }
+  blocked_ = BlockedProduct(blocking, {task_.rows, task_.columns, task_steps_});
+  a_at_ = WholeLines(blocked_.workspace_floats());
+  return a_at_ + (spec.gathers_a ? WholeLines(task_.rows * size_.k) : 0);
+}
+
+template <>
+void Product<float>::PackB(const float* b, float* to) const {
+  panels_.Pack(size_.n, b, size_.n, to);
+}
+
+template <>
+void Product<float>::RunTask(const Task& task, const Left& a, const Right& b,
+                             float* c, const Epilogue& epilogue,
+                             float* space) const {
+  const auto& [m, n, k] = size_;
+  const float* const left = a.data + task.batch * m * k;
+  const float* const right = b.data + task.batch * k * n;
+  float* const to = c + task.batch * m * n;
+  if (direct_.has_value()) {
+    return direct_->Multiply(left, packs_b_ ? b.packed : right, to, epilogue);
+  }
+  const Blocking& blocking = blocked_.blocking();
+  Factor rows, columns;
+  if (a.rows != nullptr) {
+    float* const gathered = space + a_at_;
+    a.rows->Copy(task.row, task.rows, 0, k, k, gathered);
+    rows.stored = {gathered, k};
+  } else if (blocking.a_transposed) {
+    rows.stored = {left + task.step * m + task.row, m};
+  } else {
+    rows.stored = {left + task.row * k + task.step, k};
+  }
+  if (packs_b_) {
+    columns.stored = panels_.From(b.packed, task.column);
+  } else if (blocking.b_transposed) {
+    columns.stored = {right + task.column * k + task.step, k};
+  } else {
+    columns.stored = {right + task.step * n + task.column, n};
+  }
+  Result result;
+  result.data = (task.step == 0 ? to
+                                : partial_sums_->at(0) +
+                                      (task.step / task_steps_ - 1) * m * n) +
+                task.row * n + task.column;
+  result.stride = n;
+  result.epilogue = epilogue.From(task.column);
+  blocked_.Multiply({task.rows, task.columns, task.steps}, rows, columns,
+                    result, space);
+}
+
+// Always in the same order, so that results do not depend on which task was
+// first.
+template <>
+void Product<float>::AddPartialSums(CpuDevice& device, float* c) const {
+  constexpr int64_t kPart = 4096;
+  const int64_t elements = size_.m * size_.n;
+  ForBlocks(device, elements, kPart, [&](int64_t begin, int64_t count) {
+    for (int64_t part = 0; part < depth_parts_ - 1; ++part) {
+      const float* const from = partial_sums_->at(0) + part * elements;
+      for (int64_t i = begin; i < begin + count; ++i) c[i] += from[i];
+    }
+  });
+}
+
+template class Product<float>;
+template class Product<uint16_t>;
+
+}  // namespace optrail::ops
