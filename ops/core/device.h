@@ -25,6 +25,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
@@ -119,6 +120,21 @@ class Timer {
   // errors of the device are reported here.
   virtual absl::StatusOr<int64_t> TimeNs() = 0;
 
+  // The same calls as in the last batch, at least `calls` of them, without what
+  // Prepare() does: nothing is flushed, restored or called untimed in between,
+  // so that a meter reads calls and nothing else. Operands that are worked on
+  // in place are not restored. After at least one Prepare(). Unimplemented,
+  // with the reason, where calls cannot be made like that.
+  struct Ran {
+    int64_t calls = 0;
+    int64_t elapsed_ns = 0;
+  };
+  virtual absl::StatusOr<Ran> Run(int64_t calls) {
+    return absl::UnimplementedError(
+        "unsupported here: calls that cannot follow each other without what "
+        "prepares them are not metered");
+  }
+
   // What the threads of this process worked during the last batch, all
   // together, and at most a microsecond more; nullopt where nobody knows.
   virtual absl::optional<int64_t> WorkedNs() const { return absl::nullopt; }
@@ -159,11 +175,14 @@ struct MeterInfo {
   std::string unit;    // "J"
   proto::Direction direction = proto::LOWER_IS_BETTER;
   // Calls run back to back at least this long, so that the reading is well
-  // above the meter's resolution, and the device rests before.
+  // above the meter's resolution, and for `warm_up` before, until the meter
+  // follows. The device rests before that, as long as this at most.
   absl::Duration min_window = absl::Milliseconds(100);
+  absl::Duration warm_up = absl::ZeroDuration();
   absl::Duration cool_down = absl::ZeroDuration();
   bool estimated = false;     // a model's answer, no reading
   bool whole_device = false;  // what others did on the device is in it
+  std::string source;         // "NVML energy counter"
 };
 
 // What else calls cost: energy, memory traffic, a counter.
@@ -171,9 +190,23 @@ class Meter {
  public:
   virtual ~Meter() = default;
   virtual const MeterInfo& info() const = 0;
+
+  // Before the first window of a process: learns how this device has to be
+  // read, which info() tells from then on, and whether it can be believed.
+  // `load` keeps the device working for so long. What is learnt is kept in
+  // `folder`, by device; empty: it is not. FailedPrecondition, with the reason,
+  // where readings must not be believed.
+  virtual absl::Status Calibrate(
+      absl::FunctionRef<absl::Status(absl::Duration)> load,
+      const std::string& folder) {
+    return absl::OkStatus();
+  }
+  // Waits until the device has cooled down, for info().cool_down at most.
+  virtual void Rest() { absl::SleepFor(info().cool_down); }
+
   virtual absl::Status Begin() = 0;
   // What `calls` calls since Begin() cost together. The caller fills in the
-  // duration.
+  // duration where the meter knows none.
   virtual absl::StatusOr<proto::MeterWindow> End(int64_t calls) = 0;
 };
 

@@ -626,6 +626,11 @@ void CheckedOperands::Make(uint64_t seed, Values values) {
       if (specs_[i].role == Role::kOutput) continue;
       const std::vector<double>& recorded = operands_[i].recorded;
       const uint64_t own_seed = OperandSeed(seed, i);
+      if (values == Values::kZeros && IsFloat(specs_[i].data_type)) {
+        data.inputs.back() =
+            Bytes(static_cast<size_t>(specs_[i].size_bytes()), '\0');
+        continue;
+      }
       data.inputs.back() =
           recorded.empty()
               ? RandomBytes<Bytes>(specs_[i], own_seed, values)

@@ -45,8 +45,9 @@ namespace optrail::ops {
 // one, slow many processors down. Hard ones have the operand's hard values
 // among them (and few denormals, however many elements there are), and are what
 // results are checked with: a kernel that is right within (-1, 1) only, or for
-// values that all differ, is wrong.
-enum class Values { kTypical, kHard };
+// values that all differ, is wrong. Zeros are never checked: a product of zeros
+// takes less energy, which shows how much a reading depends on its inputs.
+enum class Values { kTypical, kHard, kZeros };
 
 // elements() values that the operand's data type represents exactly, made of
 // `seed` alone: see OperandSpec for their distribution. One in eight hard ones

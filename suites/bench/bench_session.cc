@@ -223,6 +223,9 @@ class Session {
     EvaluationOptions options;
     options.sampling = options_.sampling;
     options.metrics = options_.metrics;
+    options.meter_windows = options_.meter_windows;
+    options.meter_window = options_.meter_window;
+    options.zero_inputs = options_.zero_inputs;
     options.fresh_process = true;
     options.input_seed = static_cast<uint64_t>(round - 1);
     return options;

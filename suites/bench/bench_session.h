@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "suites/bench/bench_journal.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/evaluator.h"
@@ -57,6 +58,10 @@ struct BenchOptions {
   proto::SamplingOptions sampling;
   // To be metered beside time, where the device can.
   std::vector<std::string> metrics;
+  // Of each metric and process, at least so long (EvaluationOptions).
+  int meter_windows = 1;
+  absl::Duration meter_window = absl::ZeroDuration();
+  bool zero_inputs = false;
   // Rounds run the cases in an order of their own, drawn from the seed.
   bool random_interleaving = false;
   uint64_t seed = 1;

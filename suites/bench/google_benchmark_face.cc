@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <sstream>
@@ -22,6 +23,7 @@
 #include "re2/re2.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
+#include "tuning/proto/meter_window.h"
 
 ABSL_FLAG(std::string, benchmark_filter, "",
           "Run only benchmarks whose name this regular expression matches "
@@ -209,6 +211,7 @@ class RunBuilder {
       if (result_.moved_bytes() > 0) {
         run.counters["bytes/s"] = result_.moved_bytes() / line.time_ns * 1e9;
       }
+      AddMetered(index, &run);
       if (result_.has_roofline_fraction() &&
           tracker::IsBoundByRoofline(result_.roofline_fraction())) {
         run.counters["roofline_pct"] = 100 * result_.roofline_fraction() *
@@ -216,6 +219,26 @@ class RunBuilder {
       }
     }
     return run;
+  }
+
+  // What meters read of a call: of process `index`, or the median of all.
+  void AddMetered(int index, GbRun* run) const {
+    std::map<std::string, std::vector<double>> read;
+    int process = 0;
+    for (const proto::Measurement& measurement : result_.measurements()) {
+      if (!measurement.has_median_ns()) continue;
+      const bool counts =
+          run->repetitions == 0 || index < 0 || index == process;
+      ++process;
+      if (!counts) continue;
+      for (const auto& metered : tuning::MeteredMetrics(measurement)) {
+        read[metered.estimated ? metered.metric + "_estimated" : metered.metric]
+            .push_back(Median(metered.per_call));
+      }
+    }
+    for (const auto& [metric, values] : read) {
+      run->counters[metric] = Median(values);
+    }
   }
 
   const proto::BenchmarkResult& result_;

@@ -36,6 +36,10 @@ class GoogleBenchmarkFaceTest : public ::testing::Test {
       proto::MetricSamples* cpu = process->add_metrics();
       cpu->set_metric("cpu_time");
       cpu->add_values(ns - 100);
+      proto::MeterWindow* window = process->add_windows();
+      window->set_metric("joules");
+      window->set_value(ns);
+      window->set_calls(1000);
     }
     proto::BenchmarkResult* crash = run_.add_results();
     crash->mutable_key()->set_operator_name("BM_Crash");
@@ -80,6 +84,20 @@ TEST_F(GoogleBenchmarkFaceTest, TheConsoleShowsTheMedianOverProcesses) {
   EXPECT_THAT(line, HasSubstr(" 1000 ns"));
   EXPECT_THAT(line, HasSubstr(" 60 ")) << "calls of all processes";
   EXPECT_THAT(line, HasSubstr("2.72727G")) << "3000 FLOP in 1.1 us";
+}
+
+TEST_F(GoogleBenchmarkFaceTest, WhatAMeterReadOfACallIsACounter) {
+  EXPECT_THAT(Print(), HasSubstr("joules"));
+  EXPECT_THAT(LineWith(Print(), "BM_Add"), HasSubstr(" 1.1"));
+  Set("benchmark_format", "json");
+  Set("benchmark_repetitions", "3");
+  const Json json = Json::parse(Print());
+  EXPECT_EQ(json["benchmarks"][1]["joules"], 1.1) << "of the second process";
+  for (auto& process : *run_.mutable_results(0)->mutable_measurements()) {
+    process.mutable_windows(0)->set_estimated(true);
+  }
+  EXPECT_THAT(Print(), AllOf(HasSubstr("joules_estimated"),
+                             Not(HasSubstr("\"joules\""))));
 }
 
 TEST_F(GoogleBenchmarkFaceTest, TheBestBackendIsNamed) {

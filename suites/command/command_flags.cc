@@ -56,6 +56,16 @@ ABSL_FLAG(std::string, backend, "",
 ABSL_FLAG(std::string, objective, "time",
           "What to tune for, or which tuned configs to benchmark: time, or "
           "what a meter of the device reads, such as joules.");
+ABSL_FLAG(int32_t, meter_windows, 1,
+          "With --objective=joules: windows in which each process is metered; "
+          "their median counts.");
+ABSL_FLAG(absl::Duration, meter_window, absl::ZeroDuration(),
+          "With --objective=joules: how long a window is at least, such as "
+          "60s; by default as long as the device's sensor needs.");
+ABSL_FLAG(
+    std::string, inputs, "typical",
+    "What is timed and metered: typical values, or zeros, which take less "
+    "energy and are not recorded.");
 ABSL_FLAG(std::string, worker, "",
           "Where to measure instead of in processes of this command's own: the "
           "address that an `optrail worker` serves, unix:PATH or HOST:PORT.");
@@ -200,6 +210,12 @@ absl::StatusOr<proto::Objective> ObjectiveFromFlags() {
                            ops::MakeDevice(kind, {}));
   for (const ops::Meter* meter : device->meters()) {
     if (meter->info().metric == name) {
+      if (meter->info().estimated) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "flag --objective=", name, ": it is estimated here (",
+            meter->info().source,
+            "), and a model ranks configs as their times do; expected time"));
+      }
       objective.set_metric(name);
       objective.set_unit(meter->info().unit);
       objective.set_direction(meter->info().direction);
@@ -209,7 +225,29 @@ absl::StatusOr<proto::Objective> ObjectiveFromFlags() {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "flag --objective=", name, ": ", absl::GetFlag(FLAGS_device),
-      " has no such meter here, expected ", absl::StrJoin(metrics, ", ")));
+      " has no such meter here, expected ", absl::StrJoin(metrics, ", "),
+      "; next: optrail doctor says why"));
+}
+
+// --meter_windows, --meter_window and --inputs.
+absl::Status SetMeteringFromFlags(BenchOptions& options) {
+  options.meter_windows = absl::GetFlag(FLAGS_meter_windows);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckRange("meter_windows", options.meter_windows, 1, 1000));
+  options.meter_window = absl::GetFlag(FLAGS_meter_window);
+  if (options.meter_window < absl::ZeroDuration() ||
+      options.meter_window > absl::Hours(1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --meter_window=", absl::FormatDuration(options.meter_window),
+        ": expected a duration of at most an hour, such as 60s"));
+  }
+  const std::string inputs = absl::GetFlag(FLAGS_inputs);
+  options.zero_inputs = inputs == "zeros";
+  if (inputs != "zeros" && inputs != "typical") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --inputs=", inputs, ": expected typical or zeros"));
+  }
+  return absl::OkStatus();
 }
 
 // The command that tunes what this one selects.
@@ -253,7 +291,8 @@ const std::vector<std::string>& BenchFlags() {
   static const auto* const flags = new std::vector<std::string>{
       "select", "config",          "config_name",    "record",
       "suite",  "pairing",         "round",          "processes",
-      "seed",   "config_deadline", "max_config_mib", "resume"};
+      "seed",   "config_deadline", "max_config_mib", "resume",
+      "inputs", "meter_window",    "meter_windows"};
   return *flags;
 }
 
@@ -393,6 +432,7 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     // Deadlines are for configs that hang, not for long sampling.
     options.worker.config_deadline += absl::Seconds(4 * min_time_s);
   }
+  OPTRAIL_RETURN_IF_ERROR(SetMeteringFromFlags(options.bench));
   options.resume = absl::GetFlag(FLAGS_resume);
   options.bench.random_interleaving = BenchmarkRandomInterleaving();
   options.bench.seed = absl::GetFlag(FLAGS_seed);

@@ -240,6 +240,12 @@ absl::StatusOr<int> Bench(const std::string& op) {
     return 0;
   }
   if (absl::GetFlag(FLAGS_record)) {
+    if (options.bench.zero_inputs) {
+      return absl::InvalidArgumentError(
+          "flag --inputs=zeros: its times and joules are no points of a "
+          "series; "
+          "expected it without --record");
+    }
     OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context.history));
   }
   PrintHeader(context);

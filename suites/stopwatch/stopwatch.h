@@ -17,7 +17,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ops/core/device.h"
 #include "suites/proto/worker.pb.h"
@@ -96,11 +98,18 @@ absl::StatusOr<Sampling> TakeFirstSample(const proto::SamplingOptions& options,
 // afterwards: such samples say how long the code takes, or longer.
 int SamplesThatTell(const proto::Measurement& measurement);
 
-// What a meter reads while batches of `calls` calls run back to back for at
-// least its window. No sample is taken meanwhile: a metered call is no faster
-// for that, but it may be slower.
-absl::StatusOr<proto::MeterWindow> TakeWindow(int64_t calls, ops::Timer& timer,
-                                              ops::Meter& meter);
+// What a meter reads while calls run back to back for its window, or for
+// `min_window` if that is longer, after they ran until the meter follows them.
+// Nothing else runs meanwhile (ops::Timer::Run): flushes, restores and untimed
+// calls would be in the energy and not in the time. `calls` is the batch of a
+// sample. Unimplemented where the timer cannot do without them.
+absl::StatusOr<proto::MeterWindow> TakeWindow(
+    int64_t calls, ops::Timer& timer, ops::Meter& meter,
+    absl::Duration min_window = absl::ZeroDuration());
+
+// Calls back to back for at least `duration`: a load to calibrate meters with.
+absl::Status KeepBusy(int64_t calls, ops::Timer& timer,
+                      absl::Duration duration);
 
 }  // namespace optrail::suites
 

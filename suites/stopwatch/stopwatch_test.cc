@@ -41,6 +41,12 @@ class NoisyKernel : public ops::Timer, public ops::Monitor {
     }
     return static_cast<int64_t>(ns / resolution_ns_) * resolution_ns_;
   }
+  absl::StatusOr<Ran> Run(int64_t calls) override {
+    next_calls_ = calls;
+    const absl::StatusOr<int64_t> ns = TimeNs();
+    if (!ns.ok()) return ns.status();
+    return Ran{calls, *ns};
+  }
   int64_t max_calls() const override { return max_calls_; }
   void Begin() override { disturbed_ = rng_.UniformReal() < disturbed_share_; }
   void Fill(proto::Conditions*) override {}
@@ -528,6 +534,88 @@ TEST(StopwatchTest, AFailureOfTheDeviceEndsTheSampling) {
   Failing kernel;
   const auto result = TakeSamples(DefaultSamplingOptions(), kernel, kernel);
   EXPECT_EQ(result.status().message(), "late error");
+}
+
+// One whose Prepare() makes untimed calls, as with hot caches on a GPU, and
+// whose energy is a joule per call, whoever makes it.
+class PreparedKernel : public ops::Timer {
+ public:
+  absl::Status Prepare(int64_t calls) override {
+    calls_ = calls;
+    joules_ += static_cast<double>(calls);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<int64_t> TimeNs() override {
+    joules_ += static_cast<double>(calls_);
+    return calls_ * 1000;
+  }
+  absl::StatusOr<Ran> Run(int64_t calls) override {
+    joules_ += static_cast<double>(calls);
+    runs_.push_back(calls);
+    return Ran{calls, calls * 1000};
+  }
+
+  double joules_ = 0;
+  std::vector<int64_t> runs_;
+
+ private:
+  int64_t calls_ = 0;
+};
+
+class JouleMeter : public ops::Meter {
+ public:
+  explicit JouleMeter(const PreparedKernel& kernel) : kernel_(kernel) {
+    info_.metric = "joules";
+    info_.min_window = absl::Milliseconds(200);
+    info_.warm_up = absl::Milliseconds(100);
+    info_.source = "a count";
+  }
+  const ops::MeterInfo& info() const override { return info_; }
+  absl::Status Begin() override {
+    before_ = kernel_.joules_;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<proto::MeterWindow> End(int64_t calls) override {
+    proto::MeterWindow window;
+    window.set_value(kernel_.joules_ - before_);
+    return window;
+  }
+  double before_ = 0;
+
+ private:
+  const PreparedKernel& kernel_;
+  ops::MeterInfo info_;
+};
+
+TEST(StopwatchTest, WhatPreparesCallsIsInNeitherEnergyNorTime) {
+  PreparedKernel kernel;
+  JouleMeter meter(kernel);
+  const auto window = TakeWindow(/*calls=*/100, kernel, meter);
+  ASSERT_TRUE(window.ok()) << window.status();
+  EXPECT_EQ(window->value(), static_cast<double>(window->calls()));
+  EXPECT_GE(window->duration_ns(), 200'000'000);
+  EXPECT_LE(window->duration_ns(), 210'000'000);
+  EXPECT_EQ(window->source(), "a count");
+  EXPECT_GE(meter.before_, 100'000) << "100 ms of warm-up come before";
+  // Long runs, so that a device hardly idles in between.
+  EXPECT_LT(kernel.runs_.size(), 12u);
+
+  const auto longer = TakeWindow(100, kernel, meter, absl::Seconds(1));
+  ASSERT_TRUE(longer.ok()) << longer.status();
+  EXPECT_GE(longer->duration_ns(), 1'000'000'000);
+}
+
+TEST(StopwatchTest, CallsThatNeedPreparingAreNotMetered) {
+  class Cold : public PreparedKernel {
+   public:
+    absl::StatusOr<Ran> Run(int64_t calls) override {
+      return ops::Timer::Run(calls);
+    }
+  };
+  Cold kernel;
+  JouleMeter meter(kernel);
+  EXPECT_EQ(TakeWindow(100, kernel, meter).status().code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 // Counts a joule per call.

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/meter_window.h"
 
 namespace optrail::suites {
 namespace {
@@ -34,14 +35,13 @@ proto::Trial Known(const proto::Trial& trial, const std::string& session_id) {
   *known.mutable_objectives() = trial.objectives();
   for (const proto::Measurement& measurement : trial.measurements()) {
     // What meters read, without the samples.
-    for (const proto::MeterWindow& window : measurement.windows()) {
+    for (const auto& metered : tuning::MeteredMetrics(measurement)) {
       proto::MetricSamples* read = known.add_objectives();
-      read->set_metric(window.metric());
-      read->set_unit(window.unit());
-      read->set_direction(window.direction());
-      if (window.calls() > 0) {
-        read->add_values(window.value() / static_cast<double>(window.calls()));
-      }
+      read->set_metric(metered.metric);
+      read->set_unit(metered.unit);
+      read->set_direction(metered.direction);
+      read->mutable_values()->Add(metered.per_call.begin(),
+                                  metered.per_call.end());
     }
   }
   // A warm-start trial of that session knows where it comes from; in an older

@@ -10,6 +10,7 @@
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
+#include "tuning/session/objective.h"
 
 namespace optrail::suites {
 
@@ -148,6 +149,30 @@ std::string TimeText(const std::vector<TuneSummary>& summaries,
 
 namespace {
 
+// The first objective of the sessions, where that is not time; else "".
+std::string ObjectiveIn(const std::vector<TuneSummary>& summaries) {
+  for (const TuneSummary& summary : summaries) {
+    if (!summary.session.has_value()) continue;
+    const std::string metric =
+        tuning::ObjectivesOf(*summary.session)[0].metric();
+    if (metric != tuning::kTimeMetric) return metric;
+  }
+  return "";
+}
+
+// Per call, in the session's own objective: "1.14 J".
+Cell ObjectiveCell(const proto::Session& session,
+                   const proto::Finalist* finalist) {
+  const proto::Objective objective = tuning::ObjectivesOf(session)[0];
+  if (finalist == nullptr || objective.metric() == tuning::kTimeMetric) {
+    return Cell::None();
+  }
+  const auto value = tuning::ValueOf(*finalist, objective.metric());
+  if (!value) return Cell::None();
+  return Cell::Number(
+      *value, absl::StrCat(absl::StrFormat("%.4g ", *value), objective.unit()));
+}
+
 Table SummaryTable(const std::vector<TuneSummary>& summaries,
                    bool with_configs) {
   std::vector<Column> columns = {
@@ -159,6 +184,13 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
       {"trials", Align::kRight},
       {"failed", Align::kRight},
       {"stopped"}};
+  const std::string objective = ObjectiveIn(summaries);
+  if (!objective.empty()) {
+    columns.insert(
+        columns.begin() + 3,
+        {{"default " + objective, Align::kRight, "default_objective"},
+         {"tuned " + objective, Align::kRight, "tuned_objective"}});
+  }
   if (with_configs) columns.push_back({"config"});
   Table table(columns);
   const auto add = [&](std::vector<Cell> row) {
@@ -168,7 +200,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
   for (const TuneSummary& summary : summaries) {
     std::vector<Cell> row = {ShortTaskText(summary.task)};
     if (!summary.session.has_value()) {
-      row.insert(row.end(), 6, Cell::None());
+      row.insert(row.end(), objective.empty() ? 6 : 8, Cell::None());
       row.push_back(summary.skipped ? "in the store" : "failed");
       row.push_back(summary.error);
       add(std::move(row));
@@ -188,6 +220,10 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
     };
     row.push_back(time(fallback));
     row.push_back(time(winner));
+    if (!objective.empty()) {
+      row.push_back(ObjectiveCell(session, fallback));
+      row.push_back(ObjectiveCell(session, winner));
+    }
     if (winner != nullptr && fallback != nullptr && fallback->has_time_ns()) {
       const double speedup = fallback->time_ns() / winner->time_ns();
       row.push_back(Cell::Number(speedup, absl::StrFormat("%.2fx", speedup)));

@@ -57,6 +57,31 @@ TEST(TuneSummaryTest, SaysWhatWasProven) {
               HasSubstr("none proven"));
 }
 
+TEST(TuneSummaryTest, ShowsJoulesWhereTheyWereTheObjective) {
+  TuneSummary summary = Tuned("n=8/f32", 1, 100, 110, 4, proto::TRIALS_SPENT);
+  EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kCsv),
+              testing::Not(HasSubstr("objective")));
+  proto::Objective* objective = summary.session->add_objectives();
+  objective->set_metric("joules");
+  objective->set_unit("J");
+  for (int i = 0; i < 2; ++i) {
+    proto::MetricSamples* joules =
+        summary.session->mutable_finalists(i)->add_objectives();
+    joules->set_metric("joules");
+    joules->add_values(1.5 - .25 * i);
+  }
+  TuneSummary failed;
+  failed.task = summary.task;
+  failed.error = "no device";
+  const std::string table =
+      FormatTuneSummaries({failed, summary}, OutputFormat::kTable);
+  EXPECT_THAT(table, HasSubstr("default joules"));
+  EXPECT_THAT(table, HasSubstr("1.5 J"));
+  EXPECT_THAT(table, HasSubstr("1.25 J"));
+  EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kCsv),
+              HasSubstr(",1.5,1.25,"));
+}
+
 TEST(TuneSummaryTest, FailuresHaveAnOutcomeAReasonAndAPlaceToLook) {
   TuneSummary summary = Tuned("n=8/f32", 1, 100, 50, 6, proto::TRIALS_SPENT);
   EXPECT_EQ(FailuresText({summary}), "");

@@ -52,8 +52,13 @@ struct EvaluationOptions {
   // A config that has not answered by then is hopeless, and CENSORED at
   // sampling.hopeless_above_ns; only where that is known.
   absl::Duration hopeless_after = absl::InfiniteDuration();
-  // To be metered beside time, where the device can ("joules").
+  // To be metered beside time, where the device can ("joules"): so many windows
+  // each, as long as the meter needs or at least as long as this.
   std::vector<std::string> metrics;
+  int meter_windows = 1;
+  absl::Duration meter_window = absl::ZeroDuration();
+  // Times and meters on zeros instead of typical values.
+  bool zero_inputs = false;
   // Whether a config may be launched, by what compiling it told: what is
   // refused is INVALID. Empty: all may.
   std::function<absl::Status(const proto::Config&,

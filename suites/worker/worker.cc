@@ -11,7 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/file.h"
@@ -61,6 +61,13 @@ proto::Outcome OutcomeOfPrepare(const absl::Status& status) {
 
 proto::Outcome OutcomeOfRun(const absl::Status& status) {
   return absl::IsDataLoss(status) ? proto::WRONG_RESULT : proto::LAUNCH_ERROR;
+}
+
+// A meter that must not be believed is as good as none.
+proto::Outcome OutcomeOfMeter(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status)
+             ? proto::UNSUPPORTED
+             : proto::LAUNCH_ERROR;
 }
 
 // The device has no such way of timing; or it failed.
@@ -289,20 +296,33 @@ absl::StatusOr<const ops::Backend*> Worker::OtherBackend(
   return found.backend;
 }
 
-absl::Status Worker::Meter(
-    const google::protobuf::RepeatedPtrField<std::string>& metrics,
-    ops::Timer& timer, proto::Measurement* measurement) {
-  for (const std::string& metric : metrics) {
+absl::Status Worker::Meter(const proto::Metering& metering, bool zero_inputs,
+                           ops::Timer& timer, proto::Measurement* measurement) {
+  const int64_t calls = measurement->calls_per_sample();
+  const std::string inputs =
+      absl::StrCat(zero_inputs ? "zeros" : "typical",
+                   operands_->has_in_out() ? ", in place, not restored" : "");
+  for (const std::string& metric : metering.metrics()) {
     ops::Meter* found = nullptr;
     for (ops::Meter* meter : device_->meters()) {
       if (meter->info().metric == metric) found = meter;
     }
     // Time is no meter's; what nobody can read stays unknown.
     if (found == nullptr) continue;
-    absl::SleepFor(found->info().cool_down);
-    OPTRAIL_ASSIGN_OR_RETURN(
-        *measurement->add_windows(),
-        TakeWindow(measurement->calls_per_sample(), timer, *found));
+    OPTRAIL_RETURN_IF_ERROR(found->Calibrate(
+        [&](absl::Duration duration) {
+          return KeepBusy(calls, timer, duration);
+        },
+        shared_folder_));
+    for (int i = 0; i < std::max(metering.windows(), 1); ++i) {
+      found->Rest();
+      OPTRAIL_ASSIGN_OR_RETURN(
+          proto::MeterWindow window,
+          TakeWindow(calls, timer, *found,
+                     absl::Nanoseconds(metering.min_window_ns())));
+      window.set_inputs(inputs);
+      *measurement->add_windows() = std::move(window);
+    }
   }
   return absl::OkStatus();
 }
@@ -333,8 +353,9 @@ absl::Status Worker::CheckLaterCall(uint64_t input_seed,
 }
 
 absl::StatusOr<std::unique_ptr<ops::Timer>> Worker::MakeTimer(
-    uint64_t input_seed, ops::Invocation& invocation) {
-  OPTRAIL_RETURN_IF_ERROR(operands_->Fill(input_seed));
+    uint64_t input_seed, ops::Invocation& invocation, bool zero_inputs) {
+  OPTRAIL_RETURN_IF_ERROR(operands_->Fill(
+      input_seed, zero_inputs ? ops::Values::kZeros : ops::Values::kTypical));
   OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
   auto made = device_->MakeTimer(invocation, *operands_,
                                  {task_.cache_mode(), task_.launch_mode()});
@@ -458,7 +479,7 @@ proto::WorkerReply Worker::EvaluateInTurn(
       return Failed(proto::WRONG_RESULT, error.get().status().message());
     }
     const absl::StatusOr<std::unique_ptr<ops::Timer>> timer =
-        MakeTimer(request.input_seed(), *invocation);
+        MakeTimer(request.input_seed(), *invocation, request.zero_inputs());
     const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
     if (timer.ok()) {
       sampling = TakeSamples(request.sampling(), **timer, *monitor,
@@ -482,8 +503,11 @@ proto::WorkerReply Worker::EvaluateInTurn(
     if (const auto too_short = TooShort(*sampling)) return *too_short;
     if (sampling->outcome == proto::OK) {
       const absl::Status status =
-          Meter(request.metrics(), **timer, &sampling->measurement);
-      if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
+          Meter(request.metering(), request.zero_inputs(), **timer,
+                &sampling->measurement);
+      if (!status.ok()) {
+        return Failed(OutcomeOfMeter(status), status.message());
+      }
     }
   }
   // The timed calls are watched too: a kernel that is right once and then
@@ -592,7 +616,8 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
             return TimeElsewhere(contender, calls);
           });
     } else {
-      auto timer = MakeTimer(request.input_seed(), *member.invocation);
+      auto timer = MakeTimer(request.input_seed(), *member.invocation,
+                             request.zero_inputs());
       if (!timer.ok()) {
         return Failed(OutcomeOfTimer(timer.status()), timer.status().message());
       }
@@ -609,8 +634,11 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
       continue;
     }
     const absl::Status metered =
-        Meter(request.metrics(), *members[i].timer, &sampling.measurement);
-    if (!metered.ok()) return Failed(proto::LAUNCH_ERROR, metered.message());
+        Meter(request.metering(), request.zero_inputs(), *members[i].timer,
+              &sampling.measurement);
+    if (!metered.ok()) {
+      return Failed(OutcomeOfMeter(metered), metered.message());
+    }
   }
   const int64_t last_check_start_ns = Clock::Real()->NowNs();
   for (const Member& member : members) {

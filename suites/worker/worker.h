@@ -117,15 +117,17 @@ class Worker {
       const proto::WorkerRequest::Evaluate& request,
       ops::Invocation& invocation);
   absl::StatusOr<std::unique_ptr<ops::Timer>> MakeTimer(
-      uint64_t input_seed, ops::Invocation& invocation);
+      uint64_t input_seed, ops::Invocation& invocation,
+      bool zero_inputs = false);
   // What is to be said instead of a time with cold caches, if it is too short.
   absl::optional<proto::WorkerReply> TooShort(const Sampling& sampling) const;
   void FillReply(int64_t started_unix_ns, Sampling sampling,
                  proto::WorkerReply* reply) const;
-  // Adds what the meters say of `metrics` to a measurement that is OK.
-  absl::Status Meter(
-      const google::protobuf::RepeatedPtrField<std::string>& metrics,
-      ops::Timer& timer, proto::Measurement* measurement);
+  // Adds what the meters say to a measurement that is OK. FailedPrecondition or
+  // Unimplemented, with the reason, where they must not be believed or calls
+  // cannot be metered.
+  absl::Status Meter(const proto::Metering& metering, bool zero_inputs,
+                     ops::Timer& timer, proto::Measurement* measurement);
 
   const std::function<void(const proto::WorkerReply&)> tell_;
   const std::function<absl::StatusOr<proto::WorkerRequest>()> listen_;

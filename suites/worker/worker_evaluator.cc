@@ -405,6 +405,28 @@ proto::WorkerReply WorkerEvaluator::Ready(Round round, uint64_t input_seed) {
 
 namespace {
 
+// A sensor is calibrated once in a while; then a device cools down, its sensor
+// settles, and windows are this long at most unless a longer one is asked for.
+constexpr absl::Duration kCalibrationTime = absl::Seconds(60);
+constexpr absl::Duration kWindowTime = absl::Seconds(20);
+
+absl::Duration MeteringTime(const EvaluationOptions& options) {
+  if (options.metrics.empty()) return absl::ZeroDuration();
+  const auto windows = static_cast<int64_t>(options.metrics.size()) *
+                       std::max(options.meter_windows, 1);
+  return kCalibrationTime + windows * (kWindowTime + 2 * options.meter_window);
+}
+
+proto::Metering MeteringFor(const EvaluationOptions& options) {
+  proto::Metering metering;
+  for (const std::string& metric : options.metrics) {
+    metering.add_metrics(metric);
+  }
+  metering.set_windows(options.meter_windows);
+  metering.set_min_window_ns(absl::ToInt64Nanoseconds(options.meter_window));
+  return metering;
+}
+
 proto::WorkerRequest RequestFor(const proto::Config& config,
                                 const EvaluationOptions& options) {
   proto::WorkerRequest request;
@@ -412,9 +434,8 @@ proto::WorkerRequest RequestFor(const proto::Config& config,
   *evaluate.mutable_config() = config;
   *evaluate.mutable_sampling() = options.sampling;
   evaluate.set_input_seed(options.input_seed);
-  for (const std::string& metric : options.metrics) {
-    evaluate.add_metrics(metric);
-  }
+  *evaluate.mutable_metering() = MeteringFor(options);
+  evaluate.set_zero_inputs(options.zero_inputs);
   return request;
 }
 
@@ -538,14 +559,13 @@ absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
   }
   *together.mutable_sampling() = options.sampling;
   together.set_input_seed(options.input_seed);
-  for (const std::string& metric : options.metrics) {
-    together.add_metrics(metric);
-  }
+  *together.mutable_metering() = MeteringFor(options);
+  together.set_zero_inputs(options.zero_inputs);
   proto::WorkerReply reply;
   {
     const CompilePause pause(compilers_.get());
     reply = slot.worker->Ask(
-        request, count * options_.config_deadline,
+        request, count * (options_.config_deadline + MeteringTime(options)),
         [&contenders](int contender, int64_t calls) -> absl::StatusOr<int64_t> {
           const auto i = static_cast<size_t>(contender);
           if (i >= contenders.size() || !contenders[i].elsewhere) {
@@ -626,7 +646,8 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
   {
     const CompilePause pause(compilers_.get());
     const absl::Duration deadline =
-        std::min(options_.config_deadline, options.hopeless_after);
+        std::min(options_.config_deadline + MeteringTime(options),
+                 options.hopeless_after);
     evaluation = EvaluationOf(
         std::exchange(begun_, false)
             ? slot.worker->Receive(deadline)

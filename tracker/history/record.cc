@@ -226,9 +226,18 @@ absl::Status CheckMeasurement(const proto::Measurement& measurement) {
     }
   }
   for (const proto::MeterWindow& window : measurement.windows()) {
-    if (std::isfinite(window.value())) continue;
-    return Wrong(absl::StrCat("window of '", window.metric(), "'"),
-                 window.value(), "a finite number");
+    const std::string field = absl::StrCat("window of '", window.metric(), "'");
+    if (!std::isfinite(window.value())) {
+      return Wrong(field, window.value(), "a finite number");
+    }
+    if (!std::isfinite(window.idle_watts()) || window.idle_watts() < 0) {
+      return Wrong(absl::StrCat(field, ", idle_watts"), window.idle_watts(),
+                   "a finite power of at least 0");
+    }
+    if (window.duration_ns() < 0) {
+      return Wrong(absl::StrCat(field, ", duration_ns"), window.duration_ns(),
+                   "a time of at least 0");
+    }
   }
   return absl::OkStatus();
 }

@@ -14,6 +14,7 @@
 #include "tracker/series/samples.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
+#include "tuning/proto/meter_window.h"
 
 namespace optrail::tracker {
 namespace {
@@ -48,14 +49,10 @@ ProcessReading ReadingOf(const proto::MetricSamples& samples,
   return reading;
 }
 
-// What a meter read of one call; nullopt if it saw none.
-absl::optional<ProcessReading> ReadingOf(
-    const proto::MeterWindow& window, const proto::Measurement& measurement) {
-  if (window.calls() <= 0) return absl::nullopt;
-  ProcessReading reading;
-  reading.value = reading.fastest =
-      window.value() / static_cast<double>(window.calls());
-  reading.samples = 1;
+// What a meter read of one call, by the windows of a process.
+ProcessReading ReadingOf(const tuning::MeteredMetric& metered,
+                         const proto::Measurement& measurement) {
+  ProcessReading reading = Summary(metered.per_call);
   reading.aggregate_only = measurement.aggregate_only();
   return reading;
 }
@@ -153,8 +150,8 @@ absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
   } else {
     const proto::MetricSamples* found = FindMetric(measurement, metric);
     if (found != nullptr) return ReadingOf(*found, measurement);
-    for (const proto::MeterWindow& window : measurement.windows()) {
-      if (window.metric() == metric) return ReadingOf(window, measurement);
+    for (const auto& metered : tuning::MeteredMetrics(measurement)) {
+      if (metered.metric == metric) return ReadingOf(metered, measurement);
     }
     return absl::nullopt;
   }
@@ -165,17 +162,22 @@ absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
 std::vector<MetricInfo> MetricsOf(const proto::BenchmarkResult& result) {
   std::vector<MetricInfo> metrics = {
       {std::string(kTime), "ns", proto::LOWER_IS_BETTER}};
-  std::set<absl::string_view> known = {kTime};
-  const auto add = [&](const auto& read) {
-    if (!known.insert(read.metric()).second) return;
-    metrics.push_back({read.metric(), read.unit(),
-                       read.direction() == proto::HIGHER_IS_BETTER
+  std::set<std::string> known = {std::string(kTime)};
+  const auto add = [&](const std::string& metric, const std::string& unit,
+                       proto::Direction direction) {
+    if (!known.insert(metric).second) return;
+    metrics.push_back({metric, unit,
+                       direction == proto::HIGHER_IS_BETTER
                            ? proto::HIGHER_IS_BETTER
                            : proto::LOWER_IS_BETTER});
   };
   for (const proto::Measurement& measurement : result.measurements()) {
-    for (const auto& samples : measurement.metrics()) add(samples);
-    for (const auto& window : measurement.windows()) add(window);
+    for (const auto& samples : measurement.metrics()) {
+      add(samples.metric(), samples.unit(), samples.direction());
+    }
+    for (const auto& metered : tuning::MeteredMetrics(measurement)) {
+      add(metered.metric, metered.unit, metered.direction);
+    }
   }
   std::sort(metrics.begin() + 1, metrics.end(),
             [](const MetricInfo& a, const MetricInfo& b) {
@@ -230,12 +232,11 @@ std::vector<Observation> Observe(const proto::BenchmarkResult& result) {
       read_in[place] = i;
       observations[place].processes.push_back(ReadingOf(samples, measurement));
     }
-    for (const proto::MeterWindow& window : measurement.windows()) {
-      const size_t place = places.at(window.metric());
-      const auto reading = ReadingOf(window, measurement);
-      if (!reading.has_value() || read_in[place] == i) continue;
+    for (const auto& metered : tuning::MeteredMetrics(measurement)) {
+      const size_t place = places.at(metered.metric);
+      if (read_in[place] == i) continue;
       read_in[place] = i;
-      observations[place].processes.push_back(*reading);
+      observations[place].processes.push_back(ReadingOf(metered, measurement));
     }
   }
   return observations;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/statistics.h"
+#include "tuning/proto/meter_window.h"
 
 namespace optrail::tuning {
 namespace {
@@ -57,11 +58,7 @@ absl::optional<double> ValueOf(const proto::Measurement& measurement,
   if (metric == kTimeMetric && measurement.has_median_ns()) {
     return measurement.median_ns();
   }
-  for (const proto::MeterWindow& window : measurement.windows()) {
-    if (window.metric() == metric && window.calls() > 0) {
-      return window.value() / static_cast<double>(window.calls());
-    }
-  }
+  if (const auto metered = MeteredPerCall(measurement, metric)) return metered;
   return MedianOf(measurement.metrics(), metric);
 }
 

@@ -67,7 +67,8 @@ class RealCpuDevice : public CpuDevice {
         pool_(options.threads, cpus),
         flush_lines_(options.flush_lines) {
     if (!flush_lines_ && CanFlushLines()) flush_lines_ = FlushLines;
-    absl::StatusOr<std::unique_ptr<Meter>> energy = MakeEnergyMeter();
+    absl::StatusOr<std::unique_ptr<Meter>> energy =
+        MakeEnergyMeter("/sys/class/powercap", hardware_.id());
     if (!energy.ok()) return;
     energy_ = *std::move(energy);
     meters_.push_back(energy_.get());

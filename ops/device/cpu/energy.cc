@@ -11,7 +11,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
+#include "ops/device/energy/sensor_meter.h"
 
 namespace optrail::ops {
 namespace {
@@ -29,56 +32,40 @@ absl::StatusOr<int64_t> ReadNumber(const std::string& path) {
 struct Zone {
   std::string path;
   int64_t range_uj = 0;
-  int64_t before_uj = 0;
+  absl::optional<int64_t> last_uj;
 };
 
-class EnergyMeter : public Meter {
+// All packages as one counter from 0, which never wraps around.
+class RaplSensor : public EnergySensor {
  public:
-  explicit EnergyMeter(std::vector<Zone> zones) : zones_(std::move(zones)) {
-    info_.metric = "joules";
-    info_.unit = "J";
-    info_.direction = proto::LOWER_IS_BETTER;
-    info_.min_window = absl::Milliseconds(200);
-    info_.whole_device = true;
-  }
+  explicit RaplSensor(std::vector<Zone> zones) : zones_(std::move(zones)) {}
 
-  const MeterInfo& info() const override { return info_; }
+  std::string name() const override { return "RAPL, whole packages"; }
 
-  absl::Status Begin() override {
+  SensorReading Read() override {
+    SensorReading reading;
+    reading.now_ns = Clock::Real()->NowNs();
     for (Zone& zone : zones_) {
-      OPTRAIL_ASSIGN_OR_RETURN(zone.before_uj,
-                               ReadNumber(zone.path + "/energy_uj"));
+      const auto now_uj = ReadNumber(zone.path + "/energy_uj");
+      if (!now_uj.ok()) return reading;
+      const int64_t more_uj = *now_uj - zone.last_uj.value_or(*now_uj);
+      total_uj_ += more_uj < 0 ? more_uj + zone.range_uj : more_uj;
+      zone.last_uj = *now_uj;
     }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<proto::MeterWindow> End(int64_t calls) override {
-    int64_t total_uj = 0;
-    for (const Zone& zone : zones_) {
-      OPTRAIL_ASSIGN_OR_RETURN(const int64_t after_uj,
-                               ReadNumber(zone.path + "/energy_uj"));
-      const int64_t spent_uj = after_uj - zone.before_uj;
-      total_uj += spent_uj < 0 ? spent_uj + zone.range_uj : spent_uj;
-    }
-    proto::MeterWindow window;
-    window.set_metric(info_.metric);
-    window.set_unit(info_.unit);
-    window.set_direction(info_.direction);
-    window.set_value(static_cast<double>(total_uj) * 1e-6);
-    window.set_calls(calls);
-    window.set_whole_device(true);
-    return window;
+    reading.joules = static_cast<double>(total_uj_) * 1e-6;
+    return reading;
   }
 
  private:
-  MeterInfo info_;
   std::vector<Zone> zones_;
+  int64_t total_uj_ = 0;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Meter>> MakeEnergyMeter(
-    const std::string& powercap) {
+    const std::string& powercap, const std::string& device,
+    absl::Duration sample_every) {
   DIR* const dir = opendir(powercap.c_str());
   if (dir == nullptr) {
     return absl::UnavailableError(absl::StrCat("unsupported here: ", powercap,
@@ -108,7 +95,13 @@ absl::StatusOr<std::unique_ptr<Meter>> MakeEnergyMeter(
     OPTRAIL_ASSIGN_OR_RETURN(zone.range_uj,
                              ReadNumber(zone.path + "/max_energy_range_uj"));
   }
-  return std::make_unique<EnergyMeter>(std::move(zones));
+  SensorMeterOptions options;
+  options.device = device;
+  options.sample_every = sample_every;
+  options.min_window = absl::Milliseconds(200);
+  options.calibration.load = absl::Seconds(4);
+  return std::make_unique<SensorMeter>(
+      std::make_unique<RaplSensor>(std::move(zones)), std::move(options));
 }
 
 }  // namespace optrail::ops

@@ -43,7 +43,7 @@ TEST_F(EnergyMeterTest, AddsPackagesAndNothingTwice) {
   Zone("intel-rapl:1", "package-1", 200'000);
   Zone("intel-rapl:2", "psys", 900'000);
   Zone("intel-rapl-mmio:0", "package-0", 100'000);
-  const auto meter = MakeEnergyMeter(root_);
+  const auto meter = MakeEnergyMeter(root_, "cpu", absl::ZeroDuration());
   ASSERT_TRUE(meter.ok()) << meter.status();
   ASSERT_TRUE((*meter)->Begin().ok());
   Zone("intel-rapl:0", "package-0", 400'000);
@@ -56,11 +56,26 @@ TEST_F(EnergyMeterTest, AddsPackagesAndNothingTwice) {
   EXPECT_DOUBLE_EQ(window->value(), .35);
   EXPECT_EQ(window->calls(), 7);
   EXPECT_TRUE(window->whole_device());
+  EXPECT_EQ(window->check(), proto::UNCHECKED);
+  EXPECT_EQ(window->source(), "RAPL, whole packages");
+}
+
+TEST_F(EnergyMeterTest, ACounterThatStandsStillOrGoesAwayIsNoJoules) {
+  Zone("intel-rapl:0", "package-0", 100'000);
+  const auto meter = MakeEnergyMeter(root_, "cpu", absl::ZeroDuration());
+  ASSERT_TRUE(meter.ok()) << meter.status();
+  ASSERT_TRUE((*meter)->Begin().ok());
+  EXPECT_THAT(std::string((*meter)->End(1).status().message()),
+              HasSubstr("stood still"));
+  ASSERT_TRUE((*meter)->Begin().ok());
+  Write("intel-rapl:0/energy_uj", "");
+  EXPECT_THAT(std::string((*meter)->End(1).status().message()),
+              HasSubstr("went away"));
 }
 
 TEST_F(EnergyMeterTest, CounterMayWrapAroundOnce) {
   Zone("intel-rapl:0", "package-0", 900'000);
-  const auto meter = MakeEnergyMeter(root_);
+  const auto meter = MakeEnergyMeter(root_, "cpu", absl::ZeroDuration());
   ASSERT_TRUE(meter.ok()) << meter.status();
   ASSERT_TRUE((*meter)->Begin().ok());
   Zone("intel-rapl:0", "package-0", 100'000);

@@ -88,6 +88,23 @@ absl::StatusOr<int64_t> CpuTimer::TimeNs() {
       .count();
 }
 
+absl::StatusOr<Timer::Ran> CpuTimer::Run(int64_t calls) {
+  if (cold_) {
+    return absl::UnimplementedError(
+        "unsupported here: calls with cold caches are not metered on a CPU, "
+        "since flushing takes more energy than they do; expected --cache=hot");
+  }
+  const int sets = operands_.has_in_out() ? operands_.sets() : 1;
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < calls; ++i) {
+    invocation_.Run(operands_.addresses(static_cast<int>(i % sets)));
+  }
+  const auto end = std::chrono::steady_clock::now();
+  return Ran{calls,
+             std::chrono::duration_cast<std::chrono::nanoseconds>(end - start)
+                 .count()};
+}
+
 int64_t CpuTimer::max_calls() const {
   if (cold_) return 1;
   return operands_.has_in_out() ? operands_.sets() : Timer::max_calls();

@@ -116,7 +116,9 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(
   if (made->nvml_.ok()) {
     made->watch_ = std::make_unique<GpuWatch>(
         *made->nvml_, made->turns_.ok() ? &*made->turns_ : nullptr);
-    if (auto meter = MakeCudaEnergyMeter(*made->nvml_); meter.ok()) {
+    if (auto meter = MakeCudaEnergyMeter(*made->nvml_, made->watch_.get(),
+                                         made->hardware_.id());
+        meter.ok()) {
       made->energy_ = *std::move(meter);
       made->meters_.push_back(made->energy_.get());
     }

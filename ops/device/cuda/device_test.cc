@@ -302,6 +302,73 @@ TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
   }
 }
 
+// Prepare() makes untimed calls; between two looks at the energy there are
+// none.
+TEST_F(CudaDeviceTest, AMeterReadsCallsAndNothingElse) {
+  const auto buffer = *device_->Allocate(1000);
+  LaunchesOnce kernel(*device_, "nothing");
+  OneOperand operands(*buffer);
+  const Script script("watts=1000000");
+  const auto nvml =
+      Nvml::Open("0000:00:00.0", "ops/device/cuda/libfake_cuda.so");
+  ASSERT_TRUE(nvml.ok()) << nvml.status();
+  for (const proto::CacheMode cache : {proto::HOT, proto::COLD}) {
+    for (const proto::LaunchMode launch : {proto::STREAM, proto::GRAPH}) {
+      auto timer = device_->MakeTimer(kernel, operands, {cache, launch});
+      ASSERT_TRUE(timer.ok()) << timer.status();
+      ASSERT_TRUE((*timer)->Prepare(3).ok());
+      ASSERT_TRUE((*timer)->TimeNs().ok());
+      const int64_t before_mj = *nvml->EnergyMillijoules();
+      const auto ran = (*timer)->Run(100);
+      ASSERT_TRUE(ran.ok()) << ran.status();
+      EXPECT_GE(ran->calls, 100);
+      // With cold caches whole rounds over the copies.
+      EXPECT_LE(ran->calls, cache == proto::HOT ? 102 : 255);
+      // A launch takes 10 us, and 10 J at a megawatt.
+      EXPECT_EQ(*nvml->EnergyMillijoules() - before_mj, 10'000 * ran->calls)
+          << cache << launch;
+      EXPECT_NEAR(static_cast<double>(ran->elapsed_ns), 1e4 * ran->calls, 100);
+    }
+  }
+}
+
+TEST_F(CudaDeviceTest, CallsInPlaceAreNotMeteredWithColdCaches) {
+  class InPlace : public OneOperand {
+   public:
+    using OneOperand::OneOperand;
+    bool has_in_out() const override { return true; }
+  };
+  const auto buffer = *device_->Allocate(1000);
+  LaunchesOnce kernel(*device_, "nothing");
+  InPlace operands(*buffer);
+  auto cold = device_->MakeTimer(kernel, operands, {proto::COLD, {}});
+  ASSERT_TRUE(cold.ok()) << cold.status();
+  ASSERT_TRUE((*cold)->Prepare(1).ok());
+  EXPECT_EQ((*cold)->Run(10).status().code(), absl::StatusCode::kUnimplemented);
+  auto hot = device_->MakeTimer(kernel, operands, {proto::HOT, {}});
+  ASSERT_TRUE(hot.ok()) << hot.status();
+  ASSERT_TRUE((*hot)->Prepare(1).ok());
+  EXPECT_EQ((*hot)->Run(10)->calls, 10);
+}
+
+TEST_F(CudaDeviceTest, NvmlTellsPowerOfTheMomentApartFromTheAverage) {
+  const auto nvml =
+      Nvml::Open("0000:00:00.0", "ops/device/cuda/libfake_cuda.so");
+  ASSERT_TRUE(nvml.ok()) << nvml.status();
+  EXPECT_FALSE(nvml->EnergyMillijoules().has_value());
+  EXPECT_FALSE(nvml->InstantWatts().has_value());
+  EXPECT_EQ(MakeCudaEnergyMeter(*nvml, nullptr, "fake").status().code(),
+            absl::StatusCode::kUnavailable);
+  const Script script("watts=600");
+  EXPECT_DOUBLE_EQ(*nvml->InstantWatts(), 600);
+  EXPECT_DOUBLE_EQ(*nvml->AverageWatts(), 600.001);
+  EXPECT_DOUBLE_EQ(*nvml->PowerLimitWatts(), 700);
+  EXPECT_DOUBLE_EQ(*nvml->Celsius(), 41);
+  const auto meter = MakeCudaEnergyMeter(*nvml, nullptr, "fake");
+  ASSERT_TRUE(meter.ok()) << meter.status();
+  EXPECT_EQ((*meter)->info().source, "NVML energy counter");
+}
+
 TEST_F(CudaDeviceTest, TimersOfTheSameOperandsTakeTurns) {
   const auto buffer = *device_->Allocate(1000);
   LaunchesOnce one(*device_, "nothing"), other(*device_, "nothing");

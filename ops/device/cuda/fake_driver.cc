@@ -2,7 +2,8 @@
 // what their function's name says, and time passes by 10 us a launch. It fails
 // where $OPTRAIL_FAKE_CUDA says: "call=code" pairs separated by commas, such as
 // "cuMemAlloc=2,cuStreamSynchronize=700". It is NVML, too, for which this
-// process computes and the one that the pair "process=PID" names.
+// process computes and the one that the pair "process=PID" names; a pair
+// "watts=600" is what it takes, else it tells nothing of its energy.
 //
 // Functions: "nothing"; "overrun" writes behind its first operand's buffer;
 // "differs", "stray", "repeat" and "project" are those of buffer.cc, "turn"
@@ -317,8 +318,34 @@ FAKE(nvmlDeviceGetCurrentClocksThrottleReasons, void*,
   *reasons = Scripted("reasons");
   return 0;
 }
-FAKE(nvmlDeviceGetTotalEnergyConsumption, void*, unsigned long long*) {
-  return 3;  // NVML_ERROR_NOT_SUPPORTED
+FAKE(nvmlDeviceGetTotalEnergyConsumption, void*,
+     unsigned long long* millijoules) {
+  if (Scripted("watts") == 0) return 3;  // NVML_ERROR_NOT_SUPPORTED
+  *millijoules = static_cast<unsigned long long>(fake.now_ns) *
+                 static_cast<unsigned long long>(Scripted("watts")) / 1'000'000;
+  return 0;
+}
+FAKE(nvmlDeviceGetFieldValues, void*, int count, void* values) {
+  struct FieldValue {
+    unsigned field, scope;
+    long long timestamp, latency_us;
+    int type, result;
+    unsigned long long value;
+  };
+  auto* const value = static_cast<FieldValue*>(values);
+  value->result = Scripted("watts") == 0 || count != 1 ? 3 : 0;
+  value->type = 1;  // unsigned int
+  value->value = 1000ull * static_cast<unsigned>(Scripted("watts")) +
+                 (value->field == 185 ? 1 : 0);
+  return 0;
+}
+FAKE(nvmlDeviceGetEnforcedPowerLimit, void*, unsigned* milliwatts) {
+  *milliwatts = 700'000;
+  return 0;
+}
+FAKE(nvmlDeviceGetTemperature, void*, int, unsigned* celsius) {
+  *celsius = 41;
+  return 0;
 }
 FAKE(nvmlDeviceGetComputeRunningProcesses_v3, void*, unsigned* count,
      void* infos) {

@@ -7,11 +7,14 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
+#include "ops/device/energy/sensor_meter.h"
 
 namespace optrail::ops::cuda {
 namespace {
@@ -74,43 +77,37 @@ class CudaMonitor : public Monitor {
   GpuWatch* const watch_;
 };
 
-class EnergyMeter : public Meter {
+class NvmlSensor : public EnergySensor {
  public:
-  explicit EnergyMeter(const Nvml& nvml) : nvml_(nvml) {
-    info_.metric = "joules";
-    info_.unit = "J";
-    // The counter advances every 20 to 100 ms.
-    info_.min_window = absl::Milliseconds(500);
-    info_.whole_device = true;
+  NvmlSensor(const Nvml& nvml, const GpuWatch* watch)
+      : nvml_(nvml), watch_(watch) {}
+
+  std::string name() const override {
+    return nvml_.EnergyMillijoules() ? "NVML energy counter" : "NVML power";
   }
-
-  const MeterInfo& info() const override { return info_; }
-
-  absl::Status Begin() override {
-    begin_mj_ = nvml_.EnergyMillijoules();
-    if (begin_mj_.has_value()) return absl::OkStatus();
-    return absl::UnavailableError("the GPU stopped counting energy");
-  }
-
-  absl::StatusOr<proto::MeterWindow> End(int64_t calls) override {
-    const auto end_mj = nvml_.EnergyMillijoules();
-    if (!end_mj.has_value()) {
-      return absl::UnavailableError("the GPU stopped counting energy");
+  SensorReading Read() override {
+    SensorReading reading;
+    if (const auto mj = nvml_.EnergyMillijoules()) {
+      reading.joules = static_cast<double>(*mj) * 1e-3;
     }
-    proto::MeterWindow window;
-    window.set_metric(info_.metric);
-    window.set_unit(info_.unit);
-    window.set_direction(info_.direction);
-    window.set_value(static_cast<double>(*end_mj - *begin_mj_) * 1e-3);
-    window.set_calls(calls);
-    window.set_whole_device(true);
-    return window;
+    reading.now_ns = Clock::Real()->NowNs();
+    reading.watts = nvml_.InstantWatts();
+    if (!reading.watts) reading.average_watts = nvml_.AverageWatts();
+    return reading;
+  }
+  DeviceState State() override {
+    DeviceState state;
+    state.celsius = nvml_.Celsius();
+    state.clock_hz = nvml_.SmClockHz();
+    state.throttle_reasons = nvml_.ThrottleReasons();
+    state.power_limit_watts = nvml_.PowerLimitWatts();
+    if (watch_ != nullptr) state.shared = watch_->others();
+    return state;
   }
 
  private:
   const Nvml& nvml_;
-  MeterInfo info_;
-  absl::optional<int64_t> begin_mj_;
+  const GpuWatch* const watch_;
 };
 
 }  // namespace
@@ -192,12 +189,17 @@ std::unique_ptr<Monitor> MakeCudaMonitor(GpuWatch* watch) {
   return std::make_unique<CudaMonitor>(watch);
 }
 
-absl::StatusOr<std::unique_ptr<Meter>> MakeCudaEnergyMeter(const Nvml& nvml) {
-  if (!nvml.EnergyMillijoules().has_value()) {
+absl::StatusOr<std::unique_ptr<Meter>> MakeCudaEnergyMeter(
+    const Nvml& nvml, const GpuWatch* watch, const std::string& device) {
+  if (!nvml.EnergyMillijoules() && !nvml.InstantWatts() &&
+      !nvml.AverageWatts()) {
     return absl::UnavailableError(
-        "unsupported here: this GPU does not count its energy");
+        "unsupported here: this GPU tells neither its energy nor its power");
   }
-  return std::make_unique<EnergyMeter>(nvml);
+  SensorMeterOptions options;
+  options.device = device;
+  return std::make_unique<SensorMeter>(
+      std::make_unique<NvmlSensor>(nvml, watch), std::move(options));
 }
 
 }  // namespace optrail::ops::cuda

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -42,6 +43,7 @@ class GpuWatch {
 
   // As last seen.
   bool disturbed() const { return others_ || slowed_; }
+  bool others() const { return others_; }
   int64_t clock_hz() const { return clock_hz_; }  // 0: unknown
 
  private:
@@ -63,8 +65,10 @@ class GpuWatch {
 // `watch` must outlive it. nullptr: nothing is known, nothing is disturbed.
 std::unique_ptr<Monitor> MakeCudaMonitor(GpuWatch* watch);
 
-// `nvml` must outlive it. Unavailable where the GPU does not count energy.
-absl::StatusOr<std::unique_ptr<Meter>> MakeCudaEnergyMeter(const Nvml& nvml);
+// `nvml` and `watch`, which may be null, must outlive it; `device` is the
+// hardware id. Unavailable where the GPU tells nothing of its energy.
+absl::StatusOr<std::unique_ptr<Meter>> MakeCudaEnergyMeter(
+    const Nvml& nvml, const GpuWatch* watch, const std::string& device);
 
 }  // namespace optrail::ops::cuda
 

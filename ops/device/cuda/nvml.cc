@@ -8,6 +8,17 @@ namespace optrail::ops::cuda {
 namespace {
 
 constexpr int kSmClock = 1;
+constexpr int kGpuTemperature = 0;
+constexpr unsigned kPowerAverage = 185;  // NVML_FI_DEV_POWER_AVERAGE
+constexpr unsigned kPowerInstant = 186;  // NVML_FI_DEV_POWER_INSTANT
+
+absl::optional<double> Watts(int (*get)(void* device, unsigned* milliwatts),
+                             void* device) {
+  unsigned milliwatts = 0;
+  if (get == nullptr || get(device, &milliwatts) != 0) return absl::nullopt;
+  return milliwatts * 1e-3;
+}
+
 }  // namespace
 
 absl::StatusOr<Nvml> Nvml::Open(const std::string& pci_bus_id,
@@ -36,6 +47,10 @@ absl::StatusOr<Nvml> Nvml::Open(const std::string& pci_bus_id,
     return absl::UnavailableError(absl::StrCat(
         "unsupported here: ", library, " lacks functions that are needed"));
   }
+  get("nvmlDeviceGetFieldValues", nvml.GetFieldValues);
+  get("nvmlDeviceGetPowerUsage", nvml.GetPowerUsage);
+  get("nvmlDeviceGetEnforcedPowerLimit", nvml.GetPowerLimit);
+  get("nvmlDeviceGetTemperature", nvml.GetTemperature);
   if (const int result = init(); result != 0) {
     return absl::UnavailableError(
         absl::StrCat("unsupported here: nvmlInit returns error ", result));
@@ -65,6 +80,49 @@ absl::optional<int64_t> Nvml::EnergyMillijoules() const {
   unsigned long long millijoules = 0;
   if (GetTotalEnergy(device_, &millijoules) != 0) return absl::nullopt;
   return static_cast<int64_t>(millijoules);
+}
+
+absl::optional<double> Nvml::FieldWatts(unsigned field) const {
+  struct FieldValue {  // nvmlFieldValue_t
+    unsigned field, scope;
+    long long timestamp, latency_us;
+    int type, result;
+    union {
+      double real;
+      unsigned word;
+      unsigned long long number;
+    } value;
+  };
+  constexpr int kUnsignedInt = 1;  // NVML_VALUE_TYPE_UNSIGNED_INT
+  FieldValue value = {};
+  value.field = field;
+  if (GetFieldValues == nullptr || GetFieldValues(device_, 1, &value) != 0 ||
+      value.result != 0 || value.type != kUnsignedInt) {
+    return absl::nullopt;
+  }
+  return value.value.word * 1e-3;
+}
+
+absl::optional<double> Nvml::InstantWatts() const {
+  return FieldWatts(kPowerInstant);
+}
+
+absl::optional<double> Nvml::AverageWatts() const {
+  const absl::optional<double> average = FieldWatts(kPowerAverage);
+  return average ? average : Watts(GetPowerUsage, device_);
+}
+
+absl::optional<double> Nvml::PowerLimitWatts() const {
+  return Watts(GetPowerLimit, device_);
+}
+
+absl::optional<double> Nvml::Celsius() const {
+  unsigned celsius = 0;
+  if (GetTemperature == nullptr ||
+      GetTemperature(device_, kGpuTemperature, &celsius) != 0) {
+    return absl::nullopt;
+  }
+  return celsius;
 }
 
 absl::optional<std::vector<int>> Nvml::ComputeProcesses() const {

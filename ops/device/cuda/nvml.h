@@ -39,6 +39,12 @@ class Nvml {
   absl::optional<uint64_t> ThrottleReasons() const;
   // Since the driver was loaded.
   absl::optional<int64_t> EnergyMillijoules() const;
+  // Power of the whole board at this moment, and over what the driver averages
+  // (a second, from Ampere on). Older drivers have one of them only.
+  absl::optional<double> InstantWatts() const;
+  absl::optional<double> AverageWatts() const;
+  absl::optional<double> PowerLimitWatts() const;
+  absl::optional<double> Celsius() const;
   // Processes that compute on the device, this one included.
   absl::optional<std::vector<int>> ComputeProcesses() const;
 
@@ -48,6 +54,13 @@ class Nvml {
   int (*GetThrottleReasons)(void* device, unsigned long long* reasons);
   int (*GetTotalEnergy)(void* device, unsigned long long* millijoules);
   int (*GetComputeProcesses)(void* device, unsigned* count, void* infos);
+  // Null where the library is older than they are.
+  int (*GetFieldValues)(void* device, int count, void* values) = nullptr;
+  int (*GetPowerUsage)(void* device, unsigned* milliwatts) = nullptr;
+  int (*GetPowerLimit)(void* device, unsigned* milliwatts) = nullptr;
+  int (*GetTemperature)(void* device, int sensor, unsigned* celsius) = nullptr;
+
+  absl::optional<double> FieldWatts(unsigned field) const;
 };
 
 }  // namespace optrail::ops::cuda

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -14,6 +15,7 @@
 #include "ops/core/device_type.h"
 #include "ops/device/cuda/device.h"
 #include "ops/device/cuda/driver.h"
+#include "ops/device/cuda/nvml.h"
 #include "ops/device/cuda/nvrtc.h"
 
 namespace optrail::ops::cuda {
@@ -26,6 +28,28 @@ constexpr char kDeclared[] =
 // The driver, and the GPUs in the order of their addresses, as the kernel
 // module lists them.
 constexpr char kModule[] = "/proc/driver/nvidia";
+
+// What tells the energy of the GPU here, or why nothing does.
+std::string EnergyText() {
+  const absl::StatusOr<const Driver*> driver = Driver::Get();
+  if (!driver.ok()) return std::string(driver.status().message());
+  char bus_id[64] = "";
+  int device = 0;
+  if ((*driver)->DeviceGet(&device, 0) != 0 ||
+      (*driver)->DeviceGetPciBusId(bus_id, sizeof(bus_id), device) != 0) {
+    return "unsupported here: the driver names no device";
+  }
+  const absl::StatusOr<Nvml> nvml = Nvml::Open(bus_id);
+  if (!nvml.ok()) return std::string(nvml.status().message());
+  std::vector<std::string> sources;
+  if (nvml->EnergyMillijoules()) sources.push_back("energy counter");
+  if (nvml->InstantWatts()) sources.push_back("power at the moment");
+  if (nvml->AverageWatts()) sources.push_back("power averaged");
+  if (sources.empty()) {
+    return "unsupported here: this GPU tells neither its energy nor its power";
+  }
+  return absl::StrCat("NVML: ", absl::StrJoin(sources, ", "), "; whole boards");
+}
 
 class CudaType : public DeviceType {
  public:
@@ -81,6 +105,7 @@ class CudaType : public DeviceType {
     return {
         {"CUDA", hardware.ok() ? hardware->model()
                                : std::string(hardware.status().message())},
+        {"energy meter, CUDA", EnergyText()},
         {"CUDA compiler", nvrtc.ok() ? (*nvrtc)->version()
                                      : std::string(nvrtc.status().message())}};
   }
