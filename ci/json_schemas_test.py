@@ -130,6 +130,14 @@ def main():
     outputs['memory_plan'] = output('memory', 'plan', 'buffers.csv',
                                     '--capacity=64', '--out=placed.csv')
     outputs['memory_check'] = output('memory', 'check', 'placed.csv')
+    subprocess.run([optrail, 'carbon', 'example', '--zone=DE', '--out=grid.csv',
+                    '--start=2026-10-01T00:00:00Z', '--hours=72'], check=True)
+    with open('jobs.csv', 'w') as file:
+        file.write('id,watts,hours,release,deadline,preemptible\n'
+                   'a,400,2,2026-10-01T00:00:00Z,2026-10-02T00:00:00Z,yes\n')
+    outputs['carbon_plan'] = output('carbon', 'plan', '--jobs_file=jobs.csv',
+                                    '--intensity=grid.csv', '--zone=DE')
+    outputs['carbon_indices'] = output('carbon', 'indices')
     spaces = glob.glob(os.path.join(runfiles, 'tuning/replay/recordings/data/*'))
     outputs['replay'] = output('replay', '--spaces=' + spaces[0],
                                '--strategies=random', '--seeds=1',

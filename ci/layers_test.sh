@@ -4,6 +4,7 @@
 #   base <- tuning <- ops     <- suites           <- cli
 #           tuning <- tracker <- suites, reports  <- cli
 #   base, tuning, ops <- graph <- suites, reports <- cli
+#   tracker <- carbon                             <- cli
 #
 # and nothing that ships leans on what only judges it, an evaluation/ folder.
 #
@@ -18,10 +19,11 @@ awk '
     allow["ops"] = "base tuning ops"
     allow["tracker"] = "base tuning tracker"
     allow["graph"] = "base tuning ops graph"
+    allow["carbon"] = "base tuning tracker carbon"
     allow["suites"] = "base tuning ops graph tracker suites"
     allow["reports"] = "base tuning graph tracker reports"
     # docs holds the JSON schemas that the command line prints.
-    allow["cli"] = "base tuning ops graph tracker suites reports cli docs"
+    allow["cli"] = "base tuning ops graph tracker carbon suites reports cli docs"
   }
   function layer(label,  name) {
     if (label !~ /^\/\//) return ""  # another repository

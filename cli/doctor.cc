@@ -22,11 +22,13 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "carbon/power_model.h"
 #include "cli/flags.h"
 #include "cli/old_journals.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "ops/device/cpu/noise.h"
+#include "ops/device/energy/calibration.h"
 #include "suites/command/command_flags.h"
 #include "tuning/proto/canonical.h"
 
@@ -140,6 +142,15 @@ void AddSupport(const suites::RunContext& context, Table& table) {
       table.AddRow({support.what, support.here});
     }
   }
+  const auto calibration =
+      ops::ReadCalibration(context.state, context.hardware.id(),
+                           Clock::Real()->WallNs(), absl::Hours(24 * 7));
+  table.AddRow({"energy calibration",
+                calibration.ok()
+                    ? ops::CalibrationText(*calibration)
+                    : "none yet: the first metered process makes it"});
+  table.AddRow({"energy model, for footprints and plans",
+                carbon::ModelText(context.hardware, carbon::PowerModel())});
   table.AddRow({"memory limits", MemoryLimitText()});
   // By what is said of it, since a library serves many operators.
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> here;

@@ -84,6 +84,7 @@ suites::Command ConvergenceCommand();
 suites::Command BisectCommand();
 suites::Command AckCommand();
 suites::Command ExpectCommand();
+suites::Command CarbonCommand();
 suites::Command MemoryCommand();
 suites::Command MuteCommand();
 suites::Command NoteCommand();

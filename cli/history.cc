@@ -7,6 +7,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "carbon/certificate.h"
 #include "cli/flags.h"
 #include "tracker/history/history_command.h"
 #include "tracker/history/index/index_commands.h"
@@ -104,6 +106,8 @@ suites::Command HistoryCommand() {
       options.policy.keep_every = absl::GetFlag(FLAGS_keep_every);
       options.policy.keep_commits = absl::GetFlag(FLAGS_keep_commits);
       options.policy.accept_removals = absl::GetFlag(FLAGS_accept_removals);
+      OPTRAIL_ASSIGN_OR_RETURN(options.policy.keep_ids,
+                               carbon::CertifiedRuns(options.common.history));
       options.dry_run = absl::GetFlag(FLAGS_dry_run);
       return tracker::RunHistoryThin(options, std::cout);
     }

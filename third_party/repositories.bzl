@@ -52,6 +52,8 @@ def optrail_dependencies():
         "org_sqlite": {"sqlite3": ("sqlite3.h", ["-lsqlite3"])},
         "boost": {"math": ("boost/math/distributions.hpp", [])},
         "liblzma": {"liblzma": ("lzma.h", ["-llzma"])},
+        "lemon": {"lemon": ("lemon/network_simplex.h", ["-llemon"])},
+        "openssl": {"crypto": ("openssl/evp.h", ["-lcrypto"])},
         "zlib": {"zlib": ("zlib.h", ["-lz"])},
     }
     for name, targets in libraries.items():

@@ -16,6 +16,10 @@ namespace optrail::tracker {
 namespace {
 
 bool IsPinned(const proto::Run& run, const RetentionPolicy& policy) {
+  if (std::find(policy.keep_ids.begin(), policy.keep_ids.end(), run.run_id()) !=
+      policy.keep_ids.end()) {
+    return true;
+  }
   for (const std::string& commit : policy.keep_commits) {
     if (absl::StartsWith(run.commit().id(), commit)) return true;
   }

@@ -44,6 +44,8 @@ struct RetentionPolicy {
   // Runs of these commits (prefixes of their hashes) are always kept whole: the
   // releases that gates compare with.
   std::vector<std::string> keep_commits;
+  // Runs that are always kept whole: those that a certificate rests on.
+  std::vector<std::string> keep_ids;
 
   // Also remove what tombstones (of another policy, or of somebody else) say
   // was removed and this policy would leave as medians.

@@ -1,0 +1,459 @@
+#include "carbon/carbon_command.h"
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "base/units.h"
+#include "carbon/energy_of.h"
+#include "carbon/grid.h"
+#include "carbon/indices.h"
+#include "carbon/jobs_csv.h"
+#include "carbon/plan.h"
+#include "carbon/signature.h"
+#include "tracker/series/series_key.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/proto/meter_window.h"
+#include "tuning/session/objective.h"
+
+namespace optrail::carbon {
+namespace {
+
+constexpr double kJoulesPerKwh = 3.6e6;
+constexpr int64_t kNsPerS = 1'000'000'000;
+
+std::string Grams(double grams) {
+  if (grams >= 1e6) return absl::StrFormat("%.4g t", grams / 1e6);
+  if (grams >= 1e3) return absl::StrFormat("%.4g kg", grams / 1e3);
+  if (grams >= .1 || grams == 0) return absl::StrFormat("%.4g g", grams);
+  return absl::StrFormat("%.4g ug", grams * 1e6);
+}
+
+std::string Joules(double joules) {
+  if (joules >= kJoulesPerKwh) {
+    return absl::StrFormat("%.4g kWh", joules / kJoulesPerKwh);
+  }
+  return absl::StrFormat("%.4g J", joules);
+}
+
+absl::Status RequireFlag(const std::string& value, absl::string_view flag,
+                         absl::string_view expected) {
+  if (!value.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("flag --", flag, " is missing: expected ", expected));
+}
+
+absl::Status CheckGrid(const GridOptions& grid) {
+  OPTRAIL_RETURN_IF_ERROR(
+      RequireFlag(grid.intensity, "intensity",
+                  "a CSV of zone,start,end,gco2e_per_kwh,kind; next: optrail "
+                  "carbon example"));
+  return RequireFlag(grid.zone, "zone", "a zone of that file");
+}
+
+// "2026-01-01T02:00Z 3h, 2026-01-01T09:00Z 1h".
+std::string HoursText(const std::vector<int>& hours, int64_t start_unix_s) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < hours.size();) {
+    size_t end = i + 1;
+    while (end < hours.size() && hours[end] == hours[end - 1] + 1) ++end;
+    parts.push_back(absl::StrCat(TimeText(start_unix_s + hours[i] * kHourS),
+                                 " ", end - i, "h"));
+    i = end;
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+absl::Status SetHourly(const GridOptions& grid, const JobsFile& jobs, int hours,
+                       PlanProblem* problem) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Grid intensity, ReadIntensity(grid.intensity));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      problem->grams_per_kwh,
+      intensity.Hourly(grid.zone, jobs.start_unix_s, hours));
+  if (grid.tariff.empty()) return absl::OkStatus();
+  OPTRAIL_ASSIGN_OR_RETURN(const Grid tariff, ReadTariff(grid.tariff));
+  OPTRAIL_ASSIGN_OR_RETURN(problem->price_per_kwh,
+                           tariff.Hourly(grid.zone, jobs.start_unix_s, hours));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
+                                    const JobsFile& jobs,
+                                    const PlanProblem& problem,
+                                    std::ostream& out) {
+  Table table({{"slack", Align::kRight, "slack_hours"},
+               {"emitted", Align::kRight, "gco2e"},
+               {"saved", Align::kRight, "saved_against_now"},
+               {"most possible", Align::kRight, "most_possible"},
+               {"gap", Align::kRight, "gap"},
+               {"unplaced", Align::kRight}});
+  for (const absl::Duration slack : command.slacks) {
+    const auto hours = static_cast<int>(absl::ToInt64Hours(slack));
+    PlanProblem one = problem;
+    for (PlanJob& job : one.jobs) {
+      job.deadline = std::min(job.release + job.hours + hours, jobs.hours);
+      job.deadline = std::max(job.deadline, job.release + job.hours);
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(one));
+    table.AddRow({Cell::Number(hours, absl::StrCat(hours, "h")),
+                  Cell::Number(plan.grams, Grams(plan.grams)),
+                  Cell::Number(plan.SavedAgainstNow(),
+                               FormatPercent(plan.SavedAgainstNow())),
+                  Cell::Number(plan.MostThatCanBeSaved(),
+                               FormatPercent(plan.MostThatCanBeSaved())),
+                  Cell::Number(plan.Gap(), FormatPercent(plan.Gap(), 2)),
+                  Cell::Integer(plan.unplaced)});
+  }
+  tracker::PrintTable(table, command.common.format, out);
+  return ExitCode::kOk;
+}
+
+void PrintPlanSummary(const Plan& plan, const PlanProblem& problem,
+                      const JobsFile& jobs, std::ostream& out) {
+  out << absl::StrFormat(
+      "%d jobs, %.4g kWh: %s, %s less than starting now (%s); at most %s could "
+      "be saved, with machines without end\n",
+      problem.jobs.size() - plan.unplaced, plan.kwh, Grams(plan.grams),
+      FormatPercent(plan.SavedAgainstNow()), Grams(plan.now_grams),
+      FormatPercent(plan.MostThatCanBeSaved()));
+  out << (plan.exact ? "no plan of these machines emits less\n"
+                     : absl::StrFormat("within %s of the least possible\n",
+                                       FormatPercent(plan.Gap(), 2)));
+  if (!problem.price_per_kwh.empty()) {
+    out << absl::StrFormat("cost: %.4g, starting now %.4g\n", plan.cost,
+                           plan.now_cost);
+  }
+  if (jobs.from_history > 0) {
+    out << "power or duration from the history: " << jobs.from_history
+        << " jobs, estimated where it was not metered\n";
+  }
+  if (plan.unplaced > 0) {
+    out << plan.unplaced
+        << " jobs found no place: expected more machines or later deadlines\n";
+  }
+}
+
+// Of one record, for the table of footprints.
+struct Print {
+  std::string what, id;
+  Energy energy;
+  int64_t from_unix_ns = 0, to_unix_ns = 0;
+  double times = 1;  // how often a year
+};
+
+absl::StatusOr<std::vector<Print>> PrintsOf(
+    const CarbonFootprintCommand& command, const tracker::History& history,
+    const std::string& id) {
+  std::vector<Print> prints;
+  if (const auto session = history.ReadSession(id); session.ok()) {
+    prints.push_back({"session", id, EnergyOfSession(*session, command.model),
+                      session->started_unix_ns(),
+                      session->started_unix_ns() + session->elapsed_ns()});
+    return prints;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::RunInfo info, history.FindRun(id));
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(info.id()));
+  const int64_t from = run.started_unix_ns(), to = from + run.elapsed_ns();
+  prints.push_back(
+      {"run", info.id(), EnergyOfRun(run, command.model), from, to});
+  if (command.calls_per_year <= 0) return prints;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    if (result.outcome() != proto::OK) continue;
+    double calls = run.workload_layers().empty() ? 1 : 0;
+    for (const proto::WorkloadLayer& layer : run.workload_layers()) {
+      if (layer.operator_name() == result.key().operator_name() &&
+          layer.shape() == tuning::CanonicalText(result.key().shape())) {
+        calls += std::max(layer.count(), 1);
+      }
+    }
+    if (calls == 0) continue;
+    prints.push_back({"a year of calls", tracker::DisplayName(result.key()),
+                      EnergyOfCall(result, run.hardware(), command.model), from,
+                      to, calls * command.calls_per_year});
+  }
+  return prints;
+}
+
+std::string FileName(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
+                                       std::ostream& out) {
+  OPTRAIL_RETURN_IF_ERROR(CheckGrid(command.grid));
+  OPTRAIL_RETURN_IF_ERROR(RequireFlag(
+      command.jobs, "jobs_file",
+      "a CSV of id,watts,hours,release,deadline,preemptible[,session]"));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::OpenHistory(command.common));
+  OPTRAIL_ASSIGN_OR_RETURN(const JobsFile jobs,
+                           ReadJobs(command.jobs, history, command.model));
+  PlanProblem problem;
+  problem.jobs = jobs.jobs;
+  problem.machines = command.machines;
+  problem.most_cost = command.most_cost;
+  OPTRAIL_RETURN_IF_ERROR(SetHourly(command.grid, jobs, jobs.hours, &problem));
+  if (!command.slacks.empty()) return PrintCurve(command, jobs, problem, out);
+  OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(problem));
+  Table table({{"job", Align::kLeft, "", Clip::kFold},
+               {"energy", Align::kRight, "kwh"},
+               {"emitted", Align::kRight, "gco2e"},
+               {"cost", Align::kRight, "cost"},
+               {"hours", Align::kLeft, "", Clip::kFold}});
+  for (size_t i = 0; i < plan.jobs.size(); ++i) {
+    const PlacedJob& placed = plan.jobs[i];
+    const PlanJob& job = problem.jobs[i];
+    const double kwh = job.watts / 1000 * job.hours;
+    table.AddRow(
+        {job.id, Cell::Number(kwh, absl::StrFormat("%.4g kWh", kwh)),
+         placed.hours.empty() ? Cell::None()
+                              : Cell::Number(placed.grams, Grams(placed.grams)),
+         problem.price_per_kwh.empty() || placed.hours.empty()
+             ? Cell::None()
+             : Cell::Number(placed.cost, absl::StrFormat("%.4g", placed.cost)),
+         placed.hours.empty()
+             ? Cell("no place")
+             : Cell(HoursText(placed.hours, jobs.start_unix_s))});
+  }
+  tracker::PrintTable(table, command.common.format, out);
+  if (tracker::IsForPeople(command.common.format)) {
+    PrintPlanSummary(plan, problem, jobs, out);
+  }
+  return plan.unplaced > 0 ? ExitCode::kCheckFailed : ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> RunCarbonFootprint(
+    const CarbonFootprintCommand& command, std::ostream& out) {
+  OPTRAIL_RETURN_IF_ERROR(CheckGrid(command.grid));
+  OPTRAIL_ASSIGN_OR_RETURN(const Grid grid,
+                           ReadIntensity(command.grid.intensity));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::OpenHistory(command.common));
+  absl::optional<WallMeter> wall;
+  if (!command.wall_meter.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(wall, WallMeter::Read(command.wall_meter));
+  }
+  Table table({{"what"},
+               {"of", Align::kLeft, "", Clip::kFold},
+               {"energy", Align::kRight, "joules"},
+               {"intensity", Align::kRight, "gco2e_per_kwh"},
+               {"emitted", Align::kRight, "gco2e"},
+               {"estimated", Align::kLeft},
+               {"basis", Align::kLeft, "", Clip::kFold}});
+  bool unknown = false;
+  for (const std::string& record : command.records) {
+    OPTRAIL_ASSIGN_OR_RETURN(std::vector<Print> prints,
+                             PrintsOf(command, history, record));
+    for (Print& print : prints) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const double intensity,
+          grid.Mean(command.grid.zone, print.from_unix_ns / kNsPerS,
+                    print.to_unix_ns / kNsPerS));
+      if (wall && print.times == 1) {
+        OPTRAIL_ASSIGN_OR_RETURN(
+            print.energy.joules,
+            wall->Joules(print.from_unix_ns, print.to_unix_ns));
+        print.energy.known = true;
+        print.energy.estimated = false;
+        print.energy.basis =
+            absl::StrCat("metered at the wall: ", FileName(command.wall_meter));
+      }
+      unknown |= !print.energy.known;
+      const double joules = print.energy.joules * print.times;
+      const double grams = joules / kJoulesPerKwh * intensity;
+      table.AddRow(
+          {print.what, print.id,
+           print.energy.known ? Cell::Number(joules, Joules(joules))
+                              : Cell::None(),
+           Cell::Number(intensity, absl::StrFormat("%.4g g/kWh", intensity)),
+           print.energy.known ? Cell::Number(grams, Grams(grams))
+                              : Cell::None(),
+           print.energy.estimated ? "estimated" : "metered",
+           print.energy.known ? print.energy.basis
+                              : "not metered, and no model of such hardware; "
+                                "next: --watts"});
+    }
+  }
+  tracker::PrintTable(table, command.common.format, out);
+  return unknown ? ExitCode::kNotEnoughData : ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
+                                          std::ostream& out) {
+  OPTRAIL_RETURN_IF_ERROR(CheckGrid(command.grid));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::OpenHistory(command.common));
+  CertificateInputs inputs = command.inputs;
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::RunInfo base,
+                           history.FindRun(inputs.base));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::RunInfo candidate,
+                           history.FindRun(inputs.candidate));
+  inputs.base = base.id();
+  inputs.candidate = candidate.id();
+  inputs.issued_unix_s = tracker::NowUnixNs(command.common) / kNsPerS;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string csv,
+                           ReadRegularFile(command.grid.intensity));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Grid grid, ParseIntensity(csv, FileName(command.grid.intensity)));
+  inputs.zone = command.grid.zone;
+  inputs.intensity_kind = grid.kind;
+  inputs.intensity_sha256 = Sha256Hex(csv);
+  if (inputs.intensity_source.empty()) inputs.intensity_source = grid.path;
+  // Both sides at the hours of the candidate: what differs is the work.
+  const int64_t from =
+      candidate.header.started_unix_ns() / kNsPerS / kHourS * kHourS;
+  const int64_t end =
+      (candidate.header.started_unix_ns() + candidate.header.elapsed_ns()) /
+      kNsPerS;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      inputs.intensity,
+      grid.Between(inputs.zone, from, end / kHourS * kHourS + kHourS));
+  OPTRAIL_ASSIGN_OR_RETURN(std::string json, MakeCertificate(inputs, history));
+  if (!command.key.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string key,
+                             ReadRegularFile(command.key));
+    OPTRAIL_ASSIGN_OR_RETURN(json, SignCertificate(json, key));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string page, CertificatePage(json));
+  std::string path = command.out;
+  if (path.empty()) {
+    const std::string folder = CertificateFolder(history.dir());
+    OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
+    path = JoinPath(folder, absl::StrCat(inputs.candidate, ".json"));
+  }
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(path, json));
+  const std::string page_path =
+      (path.size() > 5 && path.substr(path.size() - 5) == ".json"
+           ? path.substr(0, path.size() - 5)
+           : path) +
+      ".html";
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(page_path, page));
+  out << path << "\n" << page_path << "\n";
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> RunCarbonVerify(const CarbonVerifyCommand& command,
+                                         std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string json,
+                           ReadRegularFile(command.certificate));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::OpenHistory(command.common));
+  std::string key;
+  if (!command.key.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(key, ReadRegularFile(command.key));
+    OPTRAIL_RETURN_IF_ERROR(PublicKeyOf(key).status());
+  }
+  const absl::Status verified = VerifyCertificate(json, history, key);
+  if (!verified.ok()) {
+    out << "refused: " << verified.message() << "\n";
+    return ExitCode::kCheckFailed;
+  }
+  out << "verified: every number follows from " << history.dir()
+      << (key.empty() ? "" : ", signed by that key") << "\n";
+  return ExitCode::kOk;
+}
+
+namespace {
+
+absl::StatusOr<MaturityEvidence> EvidenceOf(
+    const tracker::History& history,
+    const std::vector<proto::Session>& sessions) {
+  MaturityEvidence evidence;
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::LoadedRuns loaded,
+                           history.LoadRuns({}, 0));
+  std::set<std::string> commits;
+  for (const proto::Run& run : loaded.runs) {
+    ++evidence.runs;
+    if (!run.commit().id().empty()) commits.insert(run.commit().id());
+    for (const proto::BenchmarkResult& result : run.results()) {
+      for (const proto::Measurement& measurement : result.measurements()) {
+        for (const proto::MeterWindow& window : measurement.windows()) {
+          evidence.checked_windows += window.check() == proto::AGREES;
+        }
+      }
+    }
+  }
+  evidence.commits = static_cast<int>(commits.size());
+  for (const proto::Session& session : sessions) {
+    evidence.proven_sessions += session.proof().claimed();
+    evidence.energy_sessions +=
+        tuning::ObjectivesOf(session)[0].metric() == tuning::kJoules;
+  }
+  const std::string folder = CertificateFolder(history.dir());
+  const auto files = ListDirectory(folder);
+  for (const std::string& file :
+       files.ok() ? *files : std::vector<std::string>()) {
+    const auto json = ReadRegularFile(JoinPath(folder, file));
+    if (file.size() < 5 || file.substr(file.size() - 5) != ".json") continue;
+    evidence.verified_certificates +=
+        json.ok() && VerifyCertificate(*json, history, "").ok();
+  }
+  return evidence;
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> RunCarbonIndices(const CarbonIndicesCommand& command,
+                                          std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::OpenHistory(command.common));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList list,
+                           history.ListSessions());
+  std::vector<proto::Session> sessions;
+  for (const tracker::SessionInfo& info : list.sessions) {
+    auto session = history.ReadSession(info.id());
+    if (session.ok()) sessions.push_back(*std::move(session));
+  }
+  tracker::WarnOfBadFiles(list.bad_files);
+  std::vector<const proto::Session*> pointers;
+  Table table({{"index", Align::kLeft, "", Clip::kFold},
+               {"value", Align::kRight},
+               {"estimated", Align::kLeft},
+               {"from", Align::kLeft, "", Clip::kFold}});
+  const auto number = [](double value) {
+    return Cell::Number(value, absl::StrFormat("%.4g", value));
+  };
+  for (const proto::Session& session : sessions) {
+    pointers.push_back(&session);
+    const SessionGain gain = GainOf(session, command.model);
+    if (!gain.break_even_calls) continue;
+    table.AddRow(
+        {"break-even, calls", number(*gain.break_even_calls),
+         gain.estimated ? "estimated" : "",
+         absl::StrCat(session.session_id(), ", ", Joules(gain.spent.joules),
+                      " spent, ", Joules(*gain.joules_saved_per_call),
+                      " saved a call")});
+  }
+  const TuningIndex index = IndexOf(pointers, command.model);
+  const std::string of =
+      absl::StrCat(index.sessions, " sessions, ", index.seeds, " seeds");
+  table.AddRow({"performance gain", number(index.performance), "", of});
+  table.AddRow({"energy-efficiency gain",
+                index.with_energy > 0 ? number(index.energy) : Cell::None(), "",
+                absl::StrCat(index.with_energy, " sessions with joules")});
+  table.AddRow({"tuning efficiency", number(index.efficiency), "", of});
+  table.AddRow({"green tuning index",
+                index.index ? number(*index.index) : Cell::None(), "", of});
+  OPTRAIL_ASSIGN_OR_RETURN(const MaturityEvidence evidence,
+                           EvidenceOf(history, sessions));
+  const Maturity maturity = MaturityOf(evidence);
+  table.AddRow({"maturity level", Cell::Integer(maturity.level), "",
+                maturity.missing.empty()
+                    ? maturity.name
+                    : absl::StrCat(maturity.name, "; missing for the next: ",
+                                   maturity.missing)});
+  tracker::PrintTable(table, command.common.format, out);
+  return ExitCode::kOk;
+}
+
+}  // namespace optrail::carbon

@@ -1,0 +1,464 @@
+#include "carbon/certificate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
+#include "base/file_system.h"
+#include "base/json.h"
+#include "base/status_macros.h"
+#include "carbon/energy_of.h"
+#include "carbon/signature.h"
+#include "nlohmann/json.hpp"
+#include "re2/re2.h"
+#include "tracker/history/history_files.h"
+#include "tracker/series/series_key.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::carbon {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kFormat[] = "optrail-carbon-certificate/1";
+constexpr char kMethod[] =
+    "SCI (ISO/IEC 21031): (E x I + M) / R, without offsets";
+constexpr double kJoulesPerKwh = 3.6e6;
+constexpr double kSecondsPerHour = 3600;
+
+Json InputsJson(const CertificateInputs& inputs) {
+  Json intervals = Json::array();
+  for (const GridInterval& interval : inputs.intensity) {
+    intervals.push_back(
+        Json::array({TimeText(interval.start_unix_s),
+                     TimeText(interval.end_unix_s), interval.value}));
+  }
+  return {
+      {"base_run", inputs.base},
+      {"candidate_run", inputs.candidate},
+      {"filter", inputs.filter},
+      {"issued", TimeText(inputs.issued_unix_s)},
+      {"zone", inputs.zone},
+      {"intensity",
+       {{"unit", "gCO2e/kWh"},
+        {"kind", inputs.intensity_kind},
+        {"source", inputs.intensity_source},
+        {"file_sha256", inputs.intensity_sha256},
+        {"uncertainty", inputs.intensity_uncertainty},
+        {"intervals", intervals}}},
+      {"embodied",
+       {{"grams", inputs.embodied_grams},
+        {"lifetime_hours", inputs.embodied_hours},
+        {"source", inputs.embodied_source},
+        {"uncertainty", inputs.embodied_uncertainty}}},
+      {"pue", inputs.pue},
+      {"power_model",
+       {{"idle_watts_per_core", inputs.model.idle_watts_per_core},
+        {"busy_watts_per_core", inputs.model.busy_watts_per_core},
+        {"device_watts", inputs.model.device_watts}}},
+  };
+}
+
+// Throws what nlohmann throws for a field that is missing or of another type;
+// the caller catches it.
+CertificateInputs InputsOf(const Json& json) {
+  CertificateInputs inputs;
+  inputs.base = json.at("base_run").get<std::string>();
+  inputs.candidate = json.at("candidate_run").get<std::string>();
+  inputs.filter = json.at("filter").get<std::string>();
+  const auto time_of = [](const Json& text) {
+    const auto time = ParseTime(text.get<std::string>());
+    return time.ok() ? *time : 0;
+  };
+  inputs.issued_unix_s = time_of(json.at("issued"));
+  inputs.zone = json.at("zone").get<std::string>();
+  const Json& intensity = json.at("intensity");
+  inputs.intensity_kind = intensity.at("kind").get<std::string>();
+  inputs.intensity_source = intensity.at("source").get<std::string>();
+  inputs.intensity_sha256 = intensity.at("file_sha256").get<std::string>();
+  inputs.intensity_uncertainty = intensity.at("uncertainty").get<double>();
+  for (const Json& interval : intensity.at("intervals")) {
+    inputs.intensity.push_back({time_of(interval.at(0)),
+                                time_of(interval.at(1)),
+                                interval.at(2).get<double>()});
+  }
+  const Json& embodied = json.at("embodied");
+  inputs.embodied_grams = embodied.at("grams").get<double>();
+  inputs.embodied_hours = embodied.at("lifetime_hours").get<double>();
+  inputs.embodied_source = embodied.at("source").get<std::string>();
+  inputs.embodied_uncertainty = embodied.at("uncertainty").get<double>();
+  inputs.pue = json.at("pue").get<double>();
+  const Json& model = json.at("power_model");
+  inputs.model.idle_watts_per_core =
+      model.at("idle_watts_per_core").get<double>();
+  inputs.model.busy_watts_per_core =
+      model.at("busy_watts_per_core").get<double>();
+  inputs.model.device_watts = model.at("device_watts").get<double>();
+  return inputs;
+}
+
+absl::Status CheckInputs(const CertificateInputs& inputs) {
+  const auto check = [](bool holds, absl::string_view field, double value,
+                        absl::string_view expected) {
+    if (holds && std::isfinite(value)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "certificate: ", field, " is ", value, ", expected ", expected));
+  };
+  OPTRAIL_RETURN_IF_ERROR(check(inputs.pue >= 1 && inputs.pue <= 10, "pue",
+                                inputs.pue, "a ratio from 1 to 10"));
+  OPTRAIL_RETURN_IF_ERROR(check(inputs.embodied_grams >= 0, "embodied grams",
+                                inputs.embodied_grams, "at least 0"));
+  OPTRAIL_RETURN_IF_ERROR(
+      check(inputs.embodied_grams == 0 || inputs.embodied_hours > 0,
+            "embodied lifetime_hours", inputs.embodied_hours, "above 0"));
+  for (const double fraction :
+       {inputs.intensity_uncertainty, inputs.embodied_uncertainty}) {
+    OPTRAIL_RETURN_IF_ERROR(check(fraction >= 0 && fraction <= 1, "uncertainty",
+                                  fraction, "a fraction from 0 to 1"));
+  }
+  if (inputs.intensity.empty()) {
+    return absl::InvalidArgumentError(
+        "certificate: there are no intervals of intensity");
+  }
+  for (const GridInterval& interval : inputs.intensity) {
+    OPTRAIL_RETURN_IF_ERROR(check(
+        interval.value >= 0 && interval.start_unix_s < interval.end_unix_s,
+        "intensity", interval.value, "a value from 0 on, and a time"));
+  }
+  return absl::OkStatus();
+}
+
+double MeanIntensity(const std::vector<GridInterval>& intervals) {
+  double sum = 0, seconds = 0;
+  for (const GridInterval& interval : intervals) {
+    const auto length =
+        static_cast<double>(interval.end_unix_s - interval.start_unix_s);
+    sum += interval.value * length;
+    seconds += length;
+  }
+  return sum / seconds;
+}
+
+// A run as it lies in the history.
+struct Evidence {
+  proto::Run run;
+  std::string sha256;
+};
+
+absl::StatusOr<Evidence> ReadEvidence(const tracker::History& history,
+                                      const std::string& id) {
+  Evidence evidence;
+  OPTRAIL_ASSIGN_OR_RETURN(evidence.run, history.ReadRun(id));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string path,
+                           tracker::PlaceOf(history.dir(), "runs", id));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes,
+                           tracker::ReadRecordFile(path, FileSystem::Real()));
+  evidence.sha256 = Sha256Hex(bytes);
+  return evidence;
+}
+
+using Results = std::map<std::string, const proto::BenchmarkResult*>;
+
+absl::StatusOr<Results> ResultsOf(const proto::Run& run, const RE2& filter) {
+  Results results;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    const std::string name = tracker::CanonicalText(result.key());
+    if (result.outcome() == proto::OK && RE2::PartialMatch(name, filter)) {
+      results[name] = &result;
+    }
+  }
+  return results;
+}
+
+// How often a unit of work calls it: once, or as the workload's layers say.
+double CallsOf(const proto::BenchmarkResult& result, const proto::Run& run) {
+  if (run.workload_layers().empty()) return 1;
+  for (const proto::WorkloadLayer& layer : run.workload_layers()) {
+    if (layer.operator_name() == result.key().operator_name() &&
+        layer.shape() == tuning::CanonicalText(result.key().shape())) {
+      return std::max(layer.count(), 1);
+    }
+  }
+  return 0;
+}
+
+// E, M and SCI of one side.
+absl::StatusOr<Json> Side(const Evidence& evidence, const Results& results,
+                          const Results& others,
+                          const CertificateInputs& inputs) {
+  const double intensity = MeanIntensity(inputs.intensity);
+  Json benchmarks = Json::array();
+  double joules = 0, variance = 0, seconds = 0;
+  bool estimated = false;
+  for (const auto& [name, result] : results) {
+    if (others.count(name) == 0) continue;
+    const double calls = CallsOf(*result, evidence.run);
+    if (calls == 0) continue;
+    const Energy energy =
+        EnergyOfCall(*result, evidence.run.hardware(), inputs.model);
+    if (!energy.known) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "run ", evidence.run.run_id(), ": the energy of ", name,
+          " is not known: it was not metered, and the power model does not "
+          "know ",
+          evidence.run.hardware().id(),
+          "; next: optrail bench --objective=joules --record, or --watts"));
+    }
+    joules += calls * energy.joules;
+    variance += std::pow(calls * energy.joules * energy.uncertainty, 2);
+    seconds += calls * energy.seconds;
+    estimated |= energy.estimated;
+    benchmarks.push_back({{"benchmark", name},
+                          {"calls_per_unit", calls},
+                          {"joules_per_call", energy.joules},
+                          {"uncertainty", energy.uncertainty},
+                          {"estimated", energy.estimated},
+                          {"method", energy.basis},
+                          {"time_ns", energy.seconds * 1e9}});
+  }
+  if (benchmarks.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "runs ", inputs.base, " and ", inputs.candidate,
+        " have no benchmark in common that matches \"", inputs.filter, "\""));
+  }
+  const double kwh = joules / kJoulesPerKwh * inputs.pue;
+  const double operational = kwh * intensity;
+  const double embodied = inputs.embodied_grams == 0
+                              ? 0
+                              : inputs.embodied_grams * seconds /
+                                    (inputs.embodied_hours * kSecondsPerHour);
+  const double operational_uncertainty =
+      std::hypot(joules > 0 ? std::sqrt(variance) / joules : 0,
+                 inputs.intensity_uncertainty);
+  const double sci = operational + embodied;
+  const double half = std::hypot(operational * operational_uncertainty,
+                                 embodied * inputs.embodied_uncertainty);
+  return Json{
+      {"run", evidence.run.run_id()},
+      {"record_sha256", evidence.sha256},
+      {"started", TimeText(evidence.run.started_unix_ns() / 1'000'000'000)},
+      {"commit", evidence.run.commit().id()},
+      {"hardware", evidence.run.hardware().id()},
+      {"benchmarks", benchmarks},
+      {"energy_estimated", estimated},
+      {"joules_per_unit", joules},
+      {"seconds_per_unit", seconds},
+      {"E_kwh", kwh},
+      {"I_gco2e_per_kwh", intensity},
+      {"M_gco2e", embodied},
+      {"sci_gco2e_per_unit", sci},
+      {"sci_low", std::max(sci - half, 0.0)},
+      {"sci_high", sci + half},
+  };
+}
+
+std::string UnitOf(const proto::Run& run, size_t benchmarks) {
+  if (!run.workload().empty()) {
+    return absl::StrCat("a run of ", run.workload());
+  }
+  return benchmarks == 1
+             ? "a call"
+             : absl::StrCat("one call of each of ", benchmarks, " benchmarks");
+}
+
+// Without digest and signature.
+absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
+                             const tracker::History& history) {
+  OPTRAIL_RETURN_IF_ERROR(CheckInputs(inputs));
+  const RE2 filter(inputs.filter, RE2::Quiet);
+  if (!filter.ok() || inputs.filter.size() > 1000) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--filter=", inputs.filter, ": expected a regular expression (RE2)"));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const Evidence base,
+                           ReadEvidence(history, inputs.base));
+  OPTRAIL_ASSIGN_OR_RETURN(const Evidence candidate,
+                           ReadEvidence(history, inputs.candidate));
+  if (base.run.workload() != candidate.run.workload()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", inputs.base, " is of workload \"",
+                     base.run.workload(), "\" and ", inputs.candidate, " of \"",
+                     candidate.run.workload(), "\", expected the same"));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const Results base_results,
+                           ResultsOf(base.run, filter));
+  OPTRAIL_ASSIGN_OR_RETURN(const Results candidate_results,
+                           ResultsOf(candidate.run, filter));
+  Json json = {{"format", kFormat}, {"method", kMethod}};
+  json["inputs"] = InputsJson(inputs);
+  OPTRAIL_ASSIGN_OR_RETURN(json["base"],
+                           Side(base, base_results, candidate_results, inputs));
+  OPTRAIL_ASSIGN_OR_RETURN(json["candidate"], Side(candidate, candidate_results,
+                                                   base_results, inputs));
+  json["functional_unit"] = UnitOf(base.run, json["base"]["benchmarks"].size());
+  const double before = json["base"]["sci_gco2e_per_unit"];
+  const double after = json["candidate"]["sci_gco2e_per_unit"];
+  json["saved_fraction"] = before > 0 ? 1 - after / before : 0;
+  json["estimated"] = json["base"]["energy_estimated"].get<bool>() ||
+                      json["candidate"]["energy_estimated"].get<bool>();
+  return json;
+}
+
+std::string Text(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string DigestOf(Json json) {
+  json.erase("digest");
+  json.erase("signature");
+  return Sha256Hex(Text(json));
+}
+
+// The first place where two values differ, as a path.
+std::string Difference(const Json& given, const Json& follows,
+                       const std::string& path) {
+  if (given == follows) return "";
+  if (given.is_object() && follows.is_object()) {
+    for (const auto& [key, value] : follows.items()) {
+      if (!given.contains(key)) return absl::StrCat(path, "/", key);
+      const std::string inner =
+          Difference(given[key], value, absl::StrCat(path, "/", key));
+      if (!inner.empty()) return inner;
+    }
+    for (const auto& [key, value] : given.items()) {
+      if (!follows.contains(key)) return absl::StrCat(path, "/", key);
+    }
+  }
+  if (given.is_array() && follows.is_array() &&
+      given.size() == follows.size()) {
+    for (size_t i = 0; i < given.size(); ++i) {
+      const std::string inner =
+          Difference(given[i], follows[i], absl::StrCat(path, "/", i));
+      if (!inner.empty()) return inner;
+    }
+  }
+  return path;
+}
+
+absl::Status CheckSigned(const Json& json, const std::string& public_key_pem) {
+  if (!json.contains("signature")) {
+    if (public_key_pem.empty()) return absl::OkStatus();
+    return absl::DataLossError(
+        "certificate: it has no signature, and --key asks for one");
+  }
+  const Json& stored = json.at("signature");
+  Signature signature;
+  signature.public_key = stored.at("public_key").get<std::string>();
+  signature.value = stored.at("value").get<std::string>();
+  if (stored.size() != 3 || stored.at("algorithm") != "Ed25519") {
+    return absl::DataLossError("certificate: its signature is no Ed25519");
+  }
+  if (!public_key_pem.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string expected,
+                             PublicKeyOf(public_key_pem));
+    if (expected != signature.public_key) {
+      return absl::DataLossError(absl::StrCat("certificate: it was signed by ",
+                                              signature.public_key,
+                                              ", expected ", expected));
+    }
+  }
+  return CheckSignature(json.at("digest").get<std::string>(), signature);
+}
+
+absl::Status Verify(absl::string_view text, const Json& json,
+                    const tracker::History& history,
+                    const std::string& public_key_pem) {
+  if (json.at("format") != kFormat) {
+    return absl::DataLossError(absl::StrCat("certificate: format is ",
+                                            ShortJson(json.at("format")),
+                                            ", expected \"", kFormat, "\""));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(Json follows,
+                           Compute(InputsOf(json.at("inputs")), history));
+  follows["digest"] = DigestOf(follows);
+  if (json.contains("signature")) follows["signature"] = json["signature"];
+  const std::string where = Difference(json, follows, "");
+  if (!where.empty()) {
+    return absl::DataLossError(
+        absl::StrCat("certificate: ", where,
+                     " does not follow from its inputs and this history"));
+  }
+  // Also what a JSON reader takes for the same.
+  if (text != Text(follows)) {
+    return absl::DataLossError("certificate: its bytes were changed");
+  }
+  return CheckSigned(json, public_key_pem);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> MakeCertificate(const CertificateInputs& inputs,
+                                            const tracker::History& history) {
+  OPTRAIL_ASSIGN_OR_RETURN(Json json, Compute(inputs, history));
+  json["digest"] = DigestOf(json);
+  return Text(json);
+}
+
+absl::StatusOr<std::string> SignCertificate(
+    absl::string_view json, const std::string& private_key_pem) {
+  OPTRAIL_ASSIGN_OR_RETURN(Json parsed, ParseJson(json, "certificate"));
+  const std::string digest = parsed["digest"];
+  OPTRAIL_ASSIGN_OR_RETURN(const Signature signature,
+                           Sign(digest, private_key_pem));
+  parsed["signature"] = {{"algorithm", "Ed25519"},
+                         {"public_key", signature.public_key},
+                         {"value", signature.value}};
+  return Text(parsed);
+}
+
+absl::Status VerifyCertificate(absl::string_view json,
+                               const tracker::History& history,
+                               const std::string& public_key_pem) {
+  const absl::StatusOr<Json> parsed = ParseJson(json, "certificate");
+  if (!parsed.ok()) return absl::DataLossError(parsed.status().message());
+  try {
+    const absl::Status verified =
+        Verify(json, *parsed, history, public_key_pem);
+    if (verified.ok() || absl::IsDataLoss(verified)) return verified;
+    return absl::DataLossError(
+        absl::StrCat("certificate: ", verified.message()));
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(absl::StrCat("certificate: ", error.what()));
+  }
+}
+
+std::string CertificateFolder(const std::string& history_dir) {
+  return JoinPath(history_dir, "certificates");
+}
+
+absl::StatusOr<std::vector<std::string>> CertifiedRuns(
+    const std::string& history_dir) {
+  std::vector<std::string> runs;
+  const std::string folder = CertificateFolder(history_dir);
+  const auto files = ListDirectory(folder);
+  if (absl::IsNotFound(files.status())) return runs;
+  if (!files.ok()) return files.status();
+  for (const std::string& file : *files) {
+    if (!absl::EndsWith(file, ".json")) continue;
+    const std::string path = JoinPath(folder, file);
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path));
+    OPTRAIL_ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
+    for (const char* field : {"base_run", "candidate_run"}) {
+      const Json* run = nullptr;
+      if (json.is_object() && json.contains("inputs") &&
+          json["inputs"].is_object() && json["inputs"].contains(field)) {
+        run = &json["inputs"][field];
+      }
+      if (run == nullptr || !run->is_string()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            path, ": inputs/", field,
+            " is missing, expected a certificate; next: repair or remove it"));
+      }
+      runs.push_back(run->get<std::string>());
+    }
+  }
+  return runs;
+}
+
+}  // namespace optrail::carbon

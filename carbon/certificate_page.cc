@@ -1,0 +1,166 @@
+// The page of a certificate (certificate.h).
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "base/json.h"
+#include "base/status_macros.h"
+#include "carbon/certificate.h"
+#include "nlohmann/json.hpp"
+
+namespace optrail::carbon {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kStyle[] =
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;"
+    "padding:0 1rem;color:#1a1a1a;background:#fff}"
+    "table{border-collapse:collapse;width:100%;margin:1rem 0}"
+    "caption{text-align:left;font-weight:600;padding:.25rem 0}"
+    "th,td{border-bottom:1px solid #ccc;padding:.3rem .5rem;text-align:left;"
+    "vertical-align:top;overflow-wrap:anywhere}"
+    "td.n{text-align:right;white-space:nowrap}"
+    ".estimated{font-weight:600;border:1px solid #8a5a00;padding:.1rem .4rem}"
+    "@media print{body{margin:0;max-width:none}table{break-inside:avoid}}";
+
+std::string Escape(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"&", "&amp;"},
+                                    {"<", "&lt;"},
+                                    {">", "&gt;"},
+                                    {"\"", "&quot;"},
+                                    {"'", "&#39;"}});
+}
+
+std::string Show(const Json& value) {
+  if (value.is_string()) return Escape(value.get<std::string>());
+  if (value.is_number_float()) {
+    return absl::StrFormat("%.6g", value.get<double>());
+  }
+  return Escape(value.dump());
+}
+
+std::string Row(const std::string& what, const std::string& base,
+                const std::string& candidate) {
+  return absl::StrCat("<tr><th scope=\"row\">", what, "</th><td class=\"n\">",
+                      base, "</td><td class=\"n\">", candidate, "</td></tr>\n");
+}
+
+std::string Sides(const Json& json) {
+  const Json& base = json.at("base");
+  const Json& candidate = json.at("candidate");
+  std::string html = absl::StrCat(
+      "<table><caption>Per ", Show(json.at("functional_unit")),
+      "</caption><tr><th scope=\"col\">quantity</th><th scope=\"col\">base</th>"
+      "<th scope=\"col\">candidate</th></tr>\n");
+  const std::pair<const char*, const char*> fields[] = {
+      {"run", "run"},
+      {"commit", "commit"},
+      {"hardware", "hardware"},
+      {"started", "measured"},
+      {"joules_per_unit", "energy, J"},
+      {"seconds_per_unit", "time, s"},
+      {"E_kwh", "E, kWh, with the building's share (PUE)"},
+      {"I_gco2e_per_kwh", "I, gCO2e/kWh"},
+      {"M_gco2e", "M, gCO2e"},
+      {"sci_gco2e_per_unit", "SCI, gCO2e"},
+      {"sci_low", "SCI, 95% from"},
+      {"sci_high", "SCI, 95% to"},
+      {"record_sha256", "SHA-256 of the record"},
+  };
+  for (const auto& [field, title] : fields) {
+    absl::StrAppend(
+        &html, Row(title, Show(base.at(field)), Show(candidate.at(field))));
+  }
+  return html + "</table>\n";
+}
+
+std::string Benchmarks(const Json& json) {
+  std::string html =
+      "<table><caption>Energy of each benchmark</caption><tr>"
+      "<th scope=\"col\">side</th><th scope=\"col\">benchmark</th>"
+      "<th scope=\"col\">calls</th><th scope=\"col\">J a call</th>"
+      "<th scope=\"col\">&plusmn;</th><th scope=\"col\">method</th></tr>\n";
+  for (const char* side : {"base", "candidate"}) {
+    for (const Json& one : json.at(side).at("benchmarks")) {
+      absl::StrAppend(
+          &html, "<tr><td>", side, "</td><td>", Show(one.at("benchmark")),
+          "</td><td class=\"n\">", Show(one.at("calls_per_unit")),
+          "</td><td class=\"n\">", Show(one.at("joules_per_call")),
+          "</td><td class=\"n\">",
+          absl::StrFormat("%.1f%%", 100 * one.at("uncertainty").get<double>()),
+          "</td><td>", Show(one.at("method")), "</td></tr>\n");
+    }
+  }
+  return html + "</table>\n";
+}
+
+std::string Inputs(const Json& inputs) {
+  const Json& intensity = inputs.at("intensity");
+  const Json& embodied = inputs.at("embodied");
+  const Json& intervals = intensity.at("intervals");
+  const auto row = [](const std::string& what, const std::string& value) {
+    return absl::StrCat("<tr><th scope=\"row\">", what, "</th><td>", value,
+                        "</td></tr>\n");
+  };
+  return absl::StrCat(
+      "<table><caption>Inputs</caption>",
+      row("issued", Show(inputs.at("issued"))),
+      row("zone", Show(inputs.at("zone"))),
+      row("intensity",
+          absl::StrCat(
+              Show(intensity.at("kind")), ", ", Show(intensity.at("unit")),
+              ", ", Show(intervals.at(0).at(0)), " to ",
+              Show(intervals.back().at(1)), ", &plusmn;",
+              absl::StrFormat(
+                  "%.0f%%", 100 * intensity.at("uncertainty").get<double>()))),
+      row("its source", absl::StrCat(Show(intensity.at("source")), ", SHA-256 ",
+                                     Show(intensity.at("file_sha256")))),
+      row("embodied", absl::StrCat(Show(embodied.at("grams")), " gCO2e over ",
+                                   Show(embodied.at("lifetime_hours")),
+                                   " hours, ", Show(embodied.at("source")))),
+      row("PUE", Show(inputs.at("pue"))), "</table>\n");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CertificatePage(absl::string_view text) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "certificate"));
+  try {
+    const double saved = json.at("saved_fraction").get<double>();
+    std::string html = absl::StrCat(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+        "<meta name=\"viewport\" content=\"width=device-width\">"
+        "<title>Carbon certificate</title><style>",
+        kStyle, "</style></head><body><main>\n<h1>Carbon certificate</h1>\n",
+        "<p>The candidate emits ",
+        absl::StrFormat("%.1f%% %s", std::abs(100 * saved),
+                        saved >= 0 ? "less" : "more"),
+        " per ", Show(json.at("functional_unit")), " than the base. ",
+        Show(json.at("method")), ".</p>\n",
+        json.at("estimated").get<bool>()
+            ? "<p><span class=\"estimated\">estimated</span> The energy of at "
+              "least one side is a model's answer, not a reading.</p>\n"
+            : "",
+        Sides(json), Benchmarks(json), Inputs(json.at("inputs")));
+    absl::StrAppend(&html, "<p>Digest: ", Show(json.at("digest")), ". ",
+                    json.contains("signature")
+                        ? absl::StrCat("Signed (Ed25519) by ",
+                                       Show(json["signature"].at("public_key")))
+                        : std::string("Not signed: who can change the history "
+                                      "can also change this"),
+                    ". Check: <code>optrail carbon verify</code> with its JSON "
+                    "and the history.</p>\n</main></body></html>\n");
+    return html;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("certificate: ", error.what()));
+  }
+}
+
+}  // namespace optrail::carbon

@@ -1,0 +1,305 @@
+#include "carbon/certificate.h"
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/random.h"
+#include "carbon/signature.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tracker/history/history_files.h"
+#include "tracker/history/retention.h"
+
+namespace optrail::carbon {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string Folder(const std::string& name) {
+  std::string pattern = testing::TempDir() + "/" + name + "_XXXXXX";
+  return mkdtemp(pattern.data());
+}
+
+std::string NewKey() {
+  EVP_PKEY* key = EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519");
+  BIO* bio = BIO_new(BIO_s_mem());
+  PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr);
+  char* data = nullptr;
+  const auto size = BIO_get_mem_data(bio, &data);
+  std::string pem(data, static_cast<size_t>(size));
+  BIO_free(bio);
+  EVP_PKEY_free(key);
+  return pem;
+}
+
+class CertificateTest : public testing::Test {
+ protected:
+  CertificateTest()
+      : dir_(Folder("history")), history_(*tracker::History::Open(dir_)) {
+    inputs_.base = Record(1, {1.2, 1.21, 1.19});
+    inputs_.candidate = Record(2, {.9, .91, .89});
+    inputs_.zone = "DE";
+    inputs_.intensity_kind = "average";
+    inputs_.intensity_source = "made up";
+    inputs_.intensity_sha256 = Sha256Hex("made up");
+    inputs_.intensity = {{1767225600, 1767229200, 300},
+                         {1767229200, 1767232800, 400}};
+    inputs_.embodied_grams = 150'000;
+    inputs_.embodied_hours = 35040;
+    inputs_.embodied_source = "a data sheet";
+    inputs_.issued_unix_s = 1767232800;
+  }
+
+  std::string Record(int day, const std::vector<double>& joules,
+                     bool metered = true) {
+    proto::Run run;
+    run.set_started_unix_ns((1767225600 + day * 86400LL) * 1'000'000'000);
+    run.set_elapsed_ns(60'000'000'000);
+    run.set_run_id(tracker::NewRecordId(run.started_unix_ns()));
+    run.mutable_hardware()->set_id("nvidia-h200");
+    run.mutable_hardware()->set_device_kind(proto::CUDA);
+    run.mutable_commit()->set_id(std::string(40, 'a' + day));
+    proto::BenchmarkResult* result = run.add_results();
+    result->mutable_key()->set_operator_name("BM_Product");
+    result->set_outcome(proto::OK);
+    for (const double one : joules) {
+      proto::Measurement* process = result->add_measurements();
+      process->set_median_ns(1'600'000);
+      if (!metered) continue;
+      proto::MeterWindow* window = process->add_windows();
+      window->set_metric("joules");
+      window->set_unit("J");
+      window->set_value(one * 1000);
+      window->set_calls(1000);
+      window->set_duration_ns(1'600'000'000);
+      window->set_source("NVML energy counter");
+      window->set_check(proto::AGREES);
+    }
+    EXPECT_TRUE(history_.AppendRun(run).ok());
+    return run.run_id();
+  }
+
+  std::string Make() {
+    const auto certificate = MakeCertificate(inputs_, history_);
+    EXPECT_TRUE(certificate.ok()) << certificate.status();
+    return certificate.ok() ? *certificate : "";
+  }
+
+  std::string PathOf(const std::string& run) {
+    return *tracker::PlaceOf(dir_, "runs", run);
+  }
+
+  const std::string dir_;
+  const tracker::History history_;
+  CertificateInputs inputs_;
+};
+
+TEST_F(CertificateTest, IsEnergyTimesIntensityAndAShareOfTheHardware) {
+  const json certificate = json::parse(Make());
+  const json& base = certificate["base"];
+  EXPECT_DOUBLE_EQ(base["joules_per_unit"], 1.2);
+  EXPECT_DOUBLE_EQ(base["I_gco2e_per_kwh"], 350);
+  EXPECT_DOUBLE_EQ(base["E_kwh"], 1.2 / 3.6e6);
+  const double embodied = 150'000 * 1.6e-3 / (35040 * 3600.);
+  EXPECT_DOUBLE_EQ(base["M_gco2e"], embodied);
+  EXPECT_DOUBLE_EQ(base["sci_gco2e_per_unit"], 1.2 / 3.6e6 * 350 + embodied);
+  EXPECT_LT(base["sci_low"], base["sci_gco2e_per_unit"]);
+  EXPECT_GT(base["sci_high"], base["sci_gco2e_per_unit"]);
+  EXPECT_EQ(base["record_sha256"], Sha256Hex(*ReadFile(PathOf(inputs_.base))));
+  EXPECT_FALSE(certificate["estimated"]);
+  EXPECT_THAT(certificate["base"]["benchmarks"][0]["method"],
+              HasSubstr("counter and power agree"));
+  EXPECT_GT(certificate["saved_fraction"], .2);
+}
+
+TEST_F(CertificateTest, VerifiesFromACopyOfTheHistoryAlone) {
+  const std::string certificate = Make();
+  EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());
+  const std::string other = Folder("elsewhere");
+  const auto copy = *tracker::History::Open(other);
+  ASSERT_TRUE(copy.MergeFrom(history_).ok());
+  const absl::Status verified = VerifyCertificate(certificate, copy, "");
+  EXPECT_TRUE(verified.ok()) << verified;
+}
+
+// Changes of one place of the certificate: any byte, or any value of its JSON.
+TEST_F(CertificateTest, AThousandTamperingsOfItAreRefused) {
+  const std::string key = NewKey();
+  const std::string plain = Make();
+  const std::string signed_one = *SignCertificate(plain, key);
+  Rng rng(1);
+  for (int i = 0; i < 500; ++i) {
+    std::string changed = i % 2 == 0 ? plain : signed_one;
+    const auto at = static_cast<size_t>(
+        rng.UniformInt(static_cast<int64_t>(changed.size())));
+    switch (rng.UniformInt(3)) {
+      case 0:
+        changed[at] = static_cast<char>(changed[at] ^ (1 << rng.UniformInt(7)));
+        break;
+      case 1:
+        changed.erase(at, 1);
+        break;
+      default:
+        changed.insert(at, 1, "0123456789 ,}\""[rng.UniformInt(14)]);
+    }
+    if (changed == plain || changed == signed_one) continue;
+    EXPECT_EQ(VerifyCertificate(changed, history_, "").code(),
+              absl::StatusCode::kDataLoss)
+        << i << "\n"
+        << changed;
+  }
+  const json flat = json::parse(plain).flatten();
+  std::vector<std::string> places;
+  for (const auto& [place, value] : flat.items()) places.push_back(place);
+  for (int i = 0; i < 500; ++i) {
+    json changed = json::parse(plain);
+    const json::json_pointer place(places[static_cast<size_t>(
+        rng.UniformInt(static_cast<int64_t>(places.size())))]);
+    json& value = changed[place];
+    if (value.is_number()) {
+      value = value.get<double>() * (1 + .2 * rng.UniformReal()) + 1e-9;
+    } else if (value.is_boolean()) {
+      value = !value.get<bool>();
+    } else {
+      value = value.get<std::string>() + "x";
+    }
+    EXPECT_EQ(VerifyCertificate(changed.dump(2) + "\n", history_, "").code(),
+              absl::StatusCode::kDataLoss)
+        << place.to_string();
+  }
+}
+
+TEST_F(CertificateTest, AThousandTamperingsOfItsRecordsAreRefused) {
+  const std::string certificate = Make();
+  Rng rng(2);
+  for (int i = 0; i < 1000; ++i) {
+    const std::string path =
+        PathOf(i % 2 == 0 ? inputs_.base : inputs_.candidate);
+    const std::string intact = *ReadFile(path);
+    std::string changed = intact;
+    const auto at = static_cast<size_t>(
+        rng.UniformInt(static_cast<int64_t>(changed.size())));
+    if (rng.UniformInt(4) == 0) {
+      changed.resize(at);
+    } else {
+      changed[at] = static_cast<char>(changed[at] ^ (1 << rng.UniformInt(8)));
+    }
+    ASSERT_TRUE(WriteFileAtomically(path, changed).ok());
+    EXPECT_EQ(VerifyCertificate(certificate, history_, "").code(),
+              absl::StatusCode::kDataLoss)
+        << i;
+    ASSERT_TRUE(WriteFileAtomically(path, intact).ok());
+  }
+  EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());
+}
+
+// One who knows how the digest is made: what is derived still has to follow.
+TEST_F(CertificateTest, ANewDigestDoesNotHelpNumbersThatDoNotFollow) {
+  for (const char* place :
+       {"/candidate/joules_per_unit", "/candidate/sci_gco2e_per_unit",
+        "/base/sci_high", "/saved_fraction", "/base/M_gco2e",
+        "/candidate/benchmarks/0/joules_per_call",
+        "/candidate/benchmarks/0/method", "/base/record_sha256", "/estimated",
+        "/functional_unit", "/candidate/commit"}) {
+    json changed = json::parse(Make());
+    json& value = changed[json::json_pointer(place)];
+    value = value.is_number()    ? json(value.get<double>() / 2)
+            : value.is_boolean() ? json(!value.get<bool>())
+                                 : json("x");
+    json bare = changed;
+    bare.erase("digest");
+    changed["digest"] = Sha256Hex(bare.dump(2) + "\n");
+    const absl::Status verified =
+        VerifyCertificate(changed.dump(2) + "\n", history_, "");
+    EXPECT_THAT(std::string(verified.message()),
+                HasSubstr("does not follow from its inputs"))
+        << place;
+  }
+}
+
+TEST_F(CertificateTest, ASignatureIsThatOfItsKeyOrRefused) {
+  const std::string key = NewKey(), other = NewKey();
+  const std::string plain = Make();
+  const std::string by_key = *SignCertificate(plain, key);
+  EXPECT_TRUE(VerifyCertificate(by_key, history_, "").ok());
+  EXPECT_TRUE(VerifyCertificate(by_key, history_, key).ok());
+  EXPECT_THAT(std::string(VerifyCertificate(by_key, history_, other).message()),
+              HasSubstr("it was signed by"));
+  EXPECT_THAT(std::string(VerifyCertificate(plain, history_, key).message()),
+              HasSubstr("it has no signature"));
+  // Of another certificate.
+  json changed = json::parse(by_key);
+  inputs_.pue = 1.1;
+  changed["signature"] =
+      json::parse(*SignCertificate(Make(), key))["signature"];
+  EXPECT_FALSE(VerifyCertificate(changed.dump(2) + "\n", history_, "").ok());
+  EXPECT_FALSE(SignCertificate(plain, "no key").ok());
+}
+
+TEST_F(CertificateTest, WhatWasNotMeteredIsEstimatedOrRefused) {
+  inputs_.candidate = Record(3, {1, 1}, /*metered=*/false);
+  EXPECT_THAT(
+      std::string(MakeCertificate(inputs_, history_).status().message()),
+      HasSubstr("was not metered, and the power model does not know"));
+  inputs_.model.device_watts = 700;
+  const std::string certificate = Make();
+  EXPECT_TRUE(json::parse(certificate)["estimated"]);
+  EXPECT_THAT(*CertificatePage(certificate), HasSubstr(">estimated<"));
+  EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());
+}
+
+TEST_F(CertificateTest, RefusesRunsThatShareNothingAndInputsWithoutSense) {
+  inputs_.filter = "softmax";
+  EXPECT_THAT(
+      std::string(MakeCertificate(inputs_, history_).status().message()),
+      HasSubstr("have no benchmark in common"));
+  inputs_.filter = "(";
+  EXPECT_FALSE(MakeCertificate(inputs_, history_).ok());
+  inputs_.filter = "";
+  inputs_.pue = .5;
+  EXPECT_THAT(
+      std::string(MakeCertificate(inputs_, history_).status().message()),
+      HasSubstr("pue is 0.5"));
+}
+
+TEST_F(CertificateTest, ThePageHoldsWhatIsHostileAsText) {
+  inputs_.embodied_source = "<script>alert('x')</script>";
+  const std::string page = *CertificatePage(Make());
+  EXPECT_THAT(page, testing::Not(HasSubstr("<script")));
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
+  EXPECT_FALSE(CertificatePage("{}").ok());
+  EXPECT_FALSE(CertificatePage("[").ok());
+}
+
+TEST_F(CertificateTest, CertifiedRunsStayWholeWhenAHistoryIsThinned) {
+  const std::string third = Record(4, {1});
+  ASSERT_TRUE(CreateDirectories(CertificateFolder(dir_)).ok());
+  const std::string path = CertificateFolder(dir_) + "/one.json";
+  ASSERT_TRUE(WriteFileAtomically(path, Make()).ok());
+  const auto certified = CertifiedRuns(dir_);
+  ASSERT_TRUE(certified.ok()) << certified.status();
+  EXPECT_EQ(std::set<std::string>(certified->begin(), certified->end()),
+            (std::set<std::string>{inputs_.base, inputs_.candidate}));
+  tracker::RetentionPolicy policy;
+  policy.keep_runs = 0;
+  policy.keep_days = 0;
+  policy.keep_every = 1000;
+  policy.keep_ids = *certified;
+  const auto plan = tracker::PlanRetention(
+      history_, policy, (1767225600LL + 400 * 86400) * 1'000'000'000);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->kept_whole, 2);
+  // An unreadable one must not let its runs go.
+  ASSERT_TRUE(WriteFileAtomically(path, "{").ok());
+  EXPECT_FALSE(CertifiedRuns(dir_).ok());
+}
+
+}  // namespace
+}  // namespace optrail::carbon

@@ -1,0 +1,170 @@
+#include "carbon/jobs_csv.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/csv_reader.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "carbon/energy_of.h"
+#include "carbon/grid.h"
+
+namespace optrail::carbon {
+namespace {
+
+constexpr char kHeader[] = "id,watts,hours,release,deadline,preemptible";
+constexpr double kMostHours = 24 * 366 * 10;
+constexpr size_t kMostJobs = 1'000'000;
+
+struct Job {
+  PlanJob job;
+  double hours = 0;
+  int64_t release_unix_s = 0, deadline_unix_s = 0;
+  int64_t line = 0;
+};
+
+// Power and duration of a session or run.
+absl::StatusOr<Energy> FromHistory(const std::string& id,
+                                   const tracker::History& history,
+                                   const PowerModel& model) {
+  const auto session = history.ReadSession(id);
+  if (session.ok()) return EnergyOfSession(*session, model);
+  const auto run = history.ReadRun(id);
+  if (run.ok()) return EnergyOfRun(*run, model);
+  return absl::NotFoundError(absl::StrCat(
+      "session is \"", id, "\", expected a session or run of ", history.dir()));
+}
+
+absl::StatusOr<double> Number(const CsvReader& reader, absl::string_view what,
+                              absl::string_view text, double most) {
+  double value = 0;
+  if (absl::SimpleAtod(text, &value) && std::isfinite(value) && value >= 0 &&
+      value <= most) {
+    return value;
+  }
+  return reader.ErrorHere(absl::StrCat(what, " is ", QuoteCsvField(text),
+                                       ", expected a number from 0 to ", most));
+}
+
+absl::StatusOr<Job> ParseJob(const CsvReader& reader,
+                             const std::vector<absl::string_view>& fields,
+                             const tracker::History& history,
+                             const PowerModel& model, int* from_history) {
+  Job job;
+  job.line = reader.line();
+  job.job.id = std::string(fields[0]);
+  Energy known;
+  if (fields.size() > 6 && !fields[6].empty()) {
+    const absl::StatusOr<Energy> found =
+        FromHistory(std::string(fields[6]), history, model);
+    if (!found.ok()) return reader.ErrorHere(found.status().message());
+    known = *found;
+  }
+  const bool asks = fields[1].empty() || fields[2].empty();
+  if (asks && (known.seconds <= 0 || (fields[1].empty() && !known.known))) {
+    return reader.ErrorHere(
+        "watts or hours is empty, expected both, or a session whose energy is "
+        "known");
+  }
+  *from_history += asks;
+  if (fields[1].empty()) {
+    job.job.watts = known.joules / known.seconds;
+  } else {
+    OPTRAIL_ASSIGN_OR_RETURN(job.job.watts,
+                             Number(reader, "watts", fields[1], 1e9));
+  }
+  if (fields[2].empty()) {
+    job.hours = known.seconds / kHourS;
+  } else {
+    OPTRAIL_ASSIGN_OR_RETURN(job.hours,
+                             Number(reader, "hours", fields[2], kMostHours));
+  }
+  for (const int i : {3, 4}) {
+    const absl::StatusOr<int64_t> time = ParseTime(fields[i]);
+    if (!time.ok()) return reader.ErrorHere(time.status().message());
+    (i == 3 ? job.release_unix_s : job.deadline_unix_s) = *time;
+  }
+  if (fields[5] != "yes" && fields[5] != "no") {
+    return reader.ErrorHere(absl::StrCat(
+        "preemptible is ", QuoteCsvField(fields[5]), ", expected yes or no"));
+  }
+  job.job.preemptible = fields[5] == "yes";
+  return job;
+}
+
+int64_t CeilHour(int64_t unix_s) { return (unix_s + kHourS - 1) / kHourS; }
+
+}  // namespace
+
+absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
+                                   const std::string& name,
+                                   const tracker::History& history,
+                                   const PowerModel& model) {
+  CsvReader reader(csv, name);
+  std::vector<absl::string_view> fields;
+  OPTRAIL_ASSIGN_OR_RETURN(const bool has_header, reader.Next(fields));
+  const std::string header = absl::StrJoin(fields, ",");
+  if (!has_header ||
+      (header != kHeader && header != absl::StrCat(kHeader, ",session"))) {
+    return reader.ErrorHere(absl::StrCat("expected the line \"", kHeader,
+                                         "\" first, or with \",session\""));
+  }
+  const size_t columns = fields.size();
+  JobsFile file;
+  std::vector<Job> jobs;
+  int64_t first_hour = std::numeric_limits<int64_t>::max(), last_hour = 0;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, reader.Next(fields));
+    if (!more) break;
+    if (fields.size() != columns || jobs.size() == kMostJobs) {
+      return reader.ErrorHere(absl::StrCat(fields.size(), " fields, expected ",
+                                           columns, ", and at most ", kMostJobs,
+                                           " jobs"));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(
+        Job job, ParseJob(reader, fields, history, model, &file.from_history));
+    const int64_t release = CeilHour(job.release_unix_s);
+    const int64_t deadline = job.deadline_unix_s / kHourS;
+    const auto hours =
+        std::max<int64_t>(1, static_cast<int64_t>(std::ceil(job.hours)));
+    if (deadline - release < hours) {
+      return reader.ErrorHere(absl::StrCat(
+          "job \"", job.job.id, "\" has ",
+          std::max<int64_t>(deadline - release, 0),
+          " whole hours between release and deadline, expected at least ",
+          hours));
+    }
+    job.job.watts *= job.hours / static_cast<double>(hours);
+    job.job.hours = static_cast<int>(hours);
+    first_hour = std::min(first_hour, release);
+    last_hour = std::max(last_hour, deadline);
+    jobs.push_back(std::move(job));
+  }
+  if (jobs.empty()) return reader.ErrorHere("there are no jobs");
+  if (last_hour - first_hour > static_cast<int64_t>(kMostHours)) {
+    return reader.ErrorHere("jobs are more than ten years apart");
+  }
+  file.start_unix_s = first_hour * kHourS;
+  file.hours = static_cast<int>(last_hour - first_hour);
+  for (Job& job : jobs) {
+    job.job.release =
+        static_cast<int>(CeilHour(job.release_unix_s) - first_hour);
+    job.job.deadline =
+        static_cast<int>(job.deadline_unix_s / kHourS - first_hour);
+    file.jobs.push_back(std::move(job.job));
+  }
+  return file;
+}
+
+absl::StatusOr<JobsFile> ReadJobs(const std::string& path,
+                                  const tracker::History& history,
+                                  const PowerModel& model) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string csv, ReadRegularFile(path));
+  return ParseJobs(csv, path, history, model);
+}
+
+}  // namespace optrail::carbon

@@ -1,0 +1,46 @@
+#ifndef OPTRAIL_CARBON_JOBS_CSV_H_
+#define OPTRAIL_CARBON_JOBS_CSV_H_
+
+// The jobs of `optrail carbon plan`, as CSV, turned into hours (plan.h).
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const JobsFile jobs, ReadJobs(path, history,
+//   model)); problem.jobs = jobs.jobs;  // hours count from jobs.start_unix_s
+//
+// Columns: id, watts, hours, release, deadline (RFC 3339), preemptible (yes or
+// no), and optionally session: a tuning session or run of the history, from
+// which watts and hours come where they are empty.
+//
+// Hours are whole: a job of 2.5 h takes three, with its energy spread over
+// them. It starts in the first whole hour after its release and ends in the
+// last one before its deadline.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "carbon/plan.h"
+#include "carbon/power_model.h"
+#include "tracker/history/history.h"
+
+namespace optrail::carbon {
+
+struct JobsFile {
+  int64_t start_unix_s = 0;  // of hour 0
+  int hours = 0;             // until the last deadline
+  std::vector<PlanJob> jobs;
+  int from_history = 0;  // jobs whose power or duration came from there
+};
+
+absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
+                                   const std::string& name,
+                                   const tracker::History& history,
+                                   const PowerModel& model);
+absl::StatusOr<JobsFile> ReadJobs(const std::string& path,
+                                  const tracker::History& history,
+                                  const PowerModel& model);
+
+}  // namespace optrail::carbon
+
+#endif  // OPTRAIL_CARBON_JOBS_CSV_H_

@@ -1,0 +1,319 @@
+#include "carbon/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "carbon/flow.h"
+
+namespace optrail::carbon {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+absl::Status CheckJob(const PlanJob& job, int horizon) {
+  const auto wrong = [&](const char* field, double value,
+                         const std::string& expected) {
+    return absl::InvalidArgumentError(absl::StrCat("job \"", job.id,
+                                                   "\": ", field, " is ", value,
+                                                   ", expected ", expected));
+  };
+  if (!std::isfinite(job.watts) || job.watts < 0 || job.watts > 1e9) {
+    return wrong("watts", job.watts, "a power from 0 to 1e9");
+  }
+  if (job.hours < 1) return wrong("hours", job.hours, "at least 1");
+  if (job.release < 0 || job.release >= horizon) {
+    return wrong("release", job.release,
+                 absl::StrCat("an hour from 0 to ", horizon - 1));
+  }
+  if (job.deadline > horizon) {
+    return wrong("deadline", job.deadline,
+                 absl::StrCat("at most ", horizon,
+                              ", as far as the intensity is known"));
+  }
+  if (job.deadline - job.release < job.hours) {
+    return wrong("deadline", job.deadline,
+                 absl::StrCat("at least ", job.release + job.hours,
+                              ", its release and hours"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const PlanProblem& problem) {
+  if (problem.machines < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "machines is ", problem.machines, ", expected at least 1"));
+  }
+  if (!problem.price_per_kwh.empty() &&
+      problem.price_per_kwh.size() != problem.grams_per_kwh.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(problem.price_per_kwh.size(), " prices for ",
+                     problem.grams_per_kwh.size(), " hours of intensity"));
+  }
+  if (problem.most_cost && problem.price_per_kwh.empty()) {
+    return absl::InvalidArgumentError(
+        "a limit of cost needs prices: there is no tariff");
+  }
+  for (const PlanJob& job : problem.jobs) {
+    OPTRAIL_RETURN_IF_ERROR(
+        CheckJob(job, static_cast<int>(problem.grams_per_kwh.size())));
+  }
+  return absl::OkStatus();
+}
+
+double KwhAnHour(const PlanJob& job) { return job.watts / 1000; }
+
+class Planner {
+ public:
+  Planner(const PlanProblem& problem, const PlanOptions& options)
+      : problem_(problem), options_(options) {}
+
+  absl::StatusOr<Plan> Make() {
+    Plan plan = Place(0);
+    double bound = Bound(0, plan);
+    if (problem_.most_cost && plan.cost > *problem_.most_cost) {
+      OPTRAIL_RETURN_IF_ERROR(KeepCost(&plan, &bound));
+    }
+    plan.bound_grams = std::min(bound, plan.grams);
+    plan.exact = plan.grams <= plan.bound_grams * (1 + 1e-9);
+    AddReferences(&plan);
+    return plan;
+  }
+
+ private:
+  int horizon() const {
+    return static_cast<int>(problem_.grams_per_kwh.size());
+  }
+
+  // What an hour of a kW costs where money has a price in grams.
+  std::vector<double> HourCosts(double grams_per_money) const {
+    std::vector<double> costs = problem_.grams_per_kwh;
+    if (grams_per_money == 0) return costs;
+    for (size_t i = 0; i < costs.size(); ++i) {
+      costs[i] += grams_per_money * problem_.price_per_kwh[i];
+    }
+    return costs;
+  }
+
+  FlowPlan Flow(const std::vector<int>& jobs, const std::vector<double>& costs,
+                const std::vector<int>& room) const {
+    std::vector<FlowJob> flow;
+    for (const int j : jobs) {
+      const PlanJob& job = problem_.jobs[j];
+      flow.push_back({job.hours, job.release, job.deadline, KwhAnHour(job)});
+    }
+    return PlaceHours(flow, costs, room);
+  }
+
+  std::vector<int> JobsWhere(bool preemptible) const {
+    std::vector<int> jobs;
+    for (int j = 0; j < static_cast<int>(problem_.jobs.size()); ++j) {
+      if (problem_.jobs[j].preemptible == preemptible) jobs.push_back(j);
+    }
+    return jobs;
+  }
+
+  Plan Place(double grams_per_money) const {
+    const std::vector<double> costs = HourCosts(grams_per_money);
+    std::vector<std::vector<int>> hours(problem_.jobs.size());
+    std::vector<int> room(costs.size(), problem_.machines);
+    PlaceWhole(costs, &room, &hours);
+    const std::vector<int> jobs = JobsWhere(/*preemptible=*/true);
+    const FlowPlan flow = Flow(jobs, costs, room);
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      // A job of which a part found no place does not run.
+      if (static_cast<int>(flow.hours[i].size()) ==
+          problem_.jobs[jobs[i]].hours) {
+        hours[jobs[i]] = flow.hours[i];
+      }
+    }
+    return PlanOf(std::move(hours));
+  }
+
+  // Jobs that must not pause: each where it is cheapest, the largest first;
+  // then each again, while that helps.
+  void PlaceWhole(const std::vector<double>& costs, std::vector<int>* room,
+                  std::vector<std::vector<int>>* hours) const {
+    std::vector<int> order = JobsWhere(/*preemptible=*/false);
+    const auto size = [&](int j) {
+      const PlanJob& job = problem_.jobs[j];
+      return job.watts * job.hours;
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return size(a) > size(b); });
+    std::vector<double> before(costs.size() + 1, 0);
+    std::partial_sum(costs.begin(), costs.end(), before.begin() + 1);
+    for (int pass = 0; pass < options_.passes; ++pass) {
+      bool moved = false;
+      for (const int j : order) {
+        std::vector<int>& mine = (*hours)[j];
+        for (const int hour : mine) ++(*room)[hour];
+        const int start = CheapestStart(problem_.jobs[j], before, *room);
+        moved |= start >= 0 && (mine.empty() || mine[0] != start);
+        mine.clear();
+        for (int i = 0; start >= 0 && i < problem_.jobs[j].hours; ++i) {
+          mine.push_back(start + i);
+          --(*room)[start + i];
+        }
+      }
+      if (!moved) break;
+    }
+  }
+
+  // -1: there is no room.
+  static int CheapestStart(const PlanJob& job,
+                           const std::vector<double>& before,
+                           const std::vector<int>& room) {
+    int best = -1;
+    double best_cost = kInfinity;
+    int free_since = job.release;
+    for (int hour = job.release; hour < job.deadline; ++hour) {
+      if (room[hour] <= 0) free_since = hour + 1;
+      const int start = hour + 1 - job.hours;
+      if (start < free_since) continue;
+      const double cost = before[hour + 1] - before[start];
+      if (cost < best_cost) {
+        best_cost = cost;
+        best = start;
+      }
+    }
+    return best;
+  }
+
+  Plan PlanOf(std::vector<std::vector<int>> hours) const {
+    Plan plan;
+    for (size_t j = 0; j < hours.size(); ++j) {
+      PlacedJob placed;
+      const double kwh = KwhAnHour(problem_.jobs[j]);
+      for (const int hour : hours[j]) {
+        placed.grams += kwh * problem_.grams_per_kwh[hour];
+        if (problem_.price_per_kwh.empty()) continue;
+        placed.cost += kwh * problem_.price_per_kwh[hour];
+      }
+      plan.unplaced += hours[j].empty();
+      plan.kwh += kwh * static_cast<double>(hours[j].size());
+      plan.grams += placed.grams;
+      plan.cost += placed.cost;
+      placed.hours = std::move(hours[j]);
+      plan.jobs.push_back(std::move(placed));
+    }
+    return plan;
+  }
+
+  // No plan of the jobs that `plan` places emits less: they may all pause, and
+  // with a price on money the limit is paid back (Lagrange).
+  double Bound(double grams_per_money, const Plan& plan) const {
+    std::vector<int> placed;
+    for (size_t j = 0; j < plan.jobs.size(); ++j) {
+      if (!plan.jobs[j].hours.empty()) placed.push_back(static_cast<int>(j));
+    }
+    const std::vector<double> costs = HourCosts(grams_per_money);
+    const std::vector<int> room(costs.size(), problem_.machines);
+    const FlowPlan flow = Flow(placed, costs, room);
+    double sum = -grams_per_money * problem_.most_cost.value_or(0);
+    for (size_t i = 0; i < placed.size(); ++i) {
+      for (const int hour : flow.hours[i]) {
+        sum += KwhAnHour(problem_.jobs[placed[i]]) * costs[hour];
+      }
+    }
+    return sum;
+  }
+
+  // The cheapest plan in grams whose cost is within the limit, of those that
+  // some price on money makes the best.
+  absl::Status KeepCost(Plan* plan, double* bound) const {
+    const int unplaced = plan->unplaced;
+    double low = 0, high = 1;
+    Plan kept = Place(high);
+    constexpr double kDearest = 1e12;
+    while (kept.cost > *problem_.most_cost && high < kDearest) {
+      low = high;
+      high *= 16;
+      kept = Place(high);
+    }
+    if (kept.cost > *problem_.most_cost || kept.unplaced > unplaced) {
+      return absl::NotFoundError(
+          absl::StrCat("no plan keeps the cost within ", *problem_.most_cost,
+                       ": the cheapest that was found costs ", kept.cost));
+    }
+    *bound = std::max(*bound, Bound(high, kept));
+    for (int i = 0; i < options_.bisections && high - low > 1e-6 * high; ++i) {
+      const double middle = (low + high) / 2;
+      Plan next = Place(middle);
+      *bound = std::max(*bound, Bound(middle, next));
+      if (next.cost <= *problem_.most_cost && next.unplaced <= unplaced) {
+        high = middle;
+        if (next.grams < kept.grams) kept = std::move(next);
+      } else {
+        low = middle;
+      }
+    }
+    *plan = std::move(kept);
+    return absl::OkStatus();
+  }
+
+  // What the same jobs emit at once, and where machines are unlimited.
+  void AddReferences(Plan* plan) const {
+    std::vector<int> order;
+    for (size_t j = 0; j < plan->jobs.size(); ++j) {
+      if (!plan->jobs[j].hours.empty()) order.push_back(static_cast<int>(j));
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return problem_.jobs[a].release < problem_.jobs[b].release;
+    });
+    std::vector<int> room(problem_.grams_per_kwh.size(), problem_.machines);
+    for (const int j : order) {
+      const PlanJob& job = problem_.jobs[j];
+      std::vector<int> all;
+      int left = job.hours;
+      // As soon as it can; what runs past its deadline then, runs all the same,
+      // until the intensity is known no further.
+      for (int hour = job.release; hour < horizon() && left > 0; ++hour) {
+        if (room[hour] == 0) continue;
+        --room[hour];
+        --left;
+        all.push_back(hour);
+      }
+      for (const int hour : all) {
+        plan->now_grams += KwhAnHour(job) * problem_.grams_per_kwh[hour];
+        if (problem_.price_per_kwh.empty()) continue;
+        plan->now_cost += KwhAnHour(job) * problem_.price_per_kwh[hour];
+      }
+      std::vector<double> window(problem_.grams_per_kwh.begin() + job.release,
+                                 problem_.grams_per_kwh.begin() + job.deadline);
+      std::nth_element(window.begin(), window.begin() + (job.hours - 1),
+                       window.end());
+      plan->unlimited_grams +=
+          KwhAnHour(job) *
+          std::accumulate(window.begin(), window.begin() + job.hours, 0.0);
+    }
+  }
+
+  const PlanProblem& problem_;
+  const PlanOptions& options_;
+};
+
+}  // namespace
+
+double Plan::SavedAgainstNow() const {
+  return now_grams > 0 ? 1 - grams / now_grams : 0;
+}
+
+double Plan::MostThatCanBeSaved() const {
+  return now_grams > 0 ? 1 - unlimited_grams / now_grams : 0;
+}
+
+double Plan::Gap() const {
+  return bound_grams > 0 ? grams / bound_grams - 1 : 0;
+}
+
+absl::StatusOr<Plan> MakePlan(const PlanProblem& problem,
+                              const PlanOptions& options) {
+  OPTRAIL_RETURN_IF_ERROR(Check(problem));
+  return Planner(problem, options).Make();
+}
+
+}  // namespace optrail::carbon

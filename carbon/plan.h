@@ -1,0 +1,89 @@
+#ifndef OPTRAIL_CARBON_PLAN_H_
+#define OPTRAIL_CARBON_PLAN_H_
+
+// MakePlan places jobs into the hours in which they emit least, under release
+// times, deadlines, a number of machines and a limit of cost.
+//
+//   PlanProblem problem;
+//   problem.grams_per_kwh = hourly_intensity;
+//   problem.machines = 4;
+//   problem.jobs.push_back({"nightly", 450, 3, 0, 24, true});
+//   OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(problem, options));
+//   Use(plan.jobs[0].hours, plan.SavedAgainstNow());
+//
+// A preemptible job (a tuning session resumes, so it may pause at hour
+// boundaries) is hours of flow from the job through hours to machines; all of
+// them together are a min-cost flow, solved exactly (network simplex). Jobs
+// that must not pause are placed one by one where they emit least, the largest
+// first, and moved while that helps; the plan says how far from the best it can
+// be at most, by the flow that lets them pause. A limit of cost is a price on
+// money, found by bisection; it, too, comes with a bound.
+//
+// Units: hours from the start of the problem, watts, grams of CO2e per kWh.
+// docs/carbon.md describes the model.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+
+namespace optrail::carbon {
+
+struct PlanJob {
+  std::string id;
+  double watts = 0;
+  int hours = 0;
+  int release = 0;   // the first hour in which it may run
+  int deadline = 0;  // it is done before this hour begins
+  bool preemptible = true;
+};
+
+struct PlanProblem {
+  std::vector<double> grams_per_kwh;  // one an hour
+  std::vector<double> price_per_kwh;  // likewise, or empty
+  absl::optional<double> most_cost;   // of all jobs together
+  int machines = 1;                   // each runs one job an hour
+  std::vector<PlanJob> jobs;
+};
+
+struct PlacedJob {
+  std::vector<int> hours;  // ascending; empty: it could not be placed
+  double grams = 0;
+  double cost = 0;
+};
+
+struct Plan {
+  std::vector<PlacedJob> jobs;  // in the order of the problem's
+  int unplaced = 0;             // which no plan of these machines can hold
+  double kwh = 0;               // of those that are placed
+  double grams = 0, cost = 0;
+  // The same jobs, each as soon as it is released and a machine is free.
+  double now_grams = 0, now_cost = 0;
+  // No plan emits less; and no plan would even if machines were unlimited.
+  double bound_grams = 0, unlimited_grams = 0;
+  bool exact = false;  // grams is the least possible
+
+  // Fractions of what starting now emits.
+  double SavedAgainstNow() const;
+  double MostThatCanBeSaved() const;
+  // What is lost against the best at most, as a fraction of it.
+  double Gap() const;
+};
+
+struct PlanOptions {
+  // Passes over jobs that must not pause, and steps of the bisection.
+  int passes = 8;
+  int bisections = 30;
+};
+
+// InvalidArgument names the job and field that make no sense; NotFound if the
+// limit of cost cannot be kept. Jobs that do not fit are left out and counted.
+absl::StatusOr<Plan> MakePlan(const PlanProblem& problem,
+                              const PlanOptions& options = {});
+
+}  // namespace optrail::carbon
+
+#endif  // OPTRAIL_CARBON_PLAN_H_

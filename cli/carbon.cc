@@ -1,0 +1,328 @@
+// `optrail carbon`: grams of what runs, hours for jobs, certificates.
+
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "carbon/carbon_command.h"
+#include "carbon/grid.h"
+#include "cli/flags.h"
+
+ABSL_FLAG(std::string, intensity, "",
+          "Path of a CSV: zone,start,end,gco2e_per_kwh,kind (average or "
+          "marginal).");
+ABSL_FLAG(std::string, tariff, "",
+          "Path of a CSV: zone,start,end,price_per_kwh,currency.");
+ABSL_FLAG(std::string, zone, "", "Zone of the grid, as the CSV names it.");
+ABSL_FLAG(std::string, jobs_file, "",
+          "Path of a CSV: id,watts,hours,release,deadline,preemptible, and "
+          "optionally session, a record whose power and duration they are.");
+ABSL_FLAG(int32_t, machines, 1, "Each runs one job at a time.");
+ABSL_FLAG(double, max_cost, -1,
+          "Most that the jobs of a plan may cost by --tariff; -1: no limit.");
+ABSL_FLAG(std::vector<std::string>, slack, {},
+          "Prints what deadlines that long after a job's earliest end save, "
+          "such as 0h,6h,24h,168h, in place of the plan.");
+ABSL_FLAG(double, watts, 0,
+          "Power of a device that has no meter and no model; 0: not known.");
+ABSL_FLAG(double, idle_watts_per_core, 0.74,
+          "Of the model for processors without a meter.");
+ABSL_FLAG(double, busy_watts_per_core, 3.5,
+          "Of the model for processors without a meter.");
+ABSL_FLAG(double, calls_per_year, 0,
+          "Adds what so many calls of each benchmark, or runs of the workload, "
+          "emit in a year.");
+ABSL_FLAG(std::string, wall_meter, "",
+          "Path of a CSV of a meter at the wall: time,watts.");
+ABSL_FLAG(double, embodied_kg, 0,
+          "What making the hardware emitted, kg CO2e; 0: left out.");
+ABSL_FLAG(double, lifetime_hours, 35040,
+          "Over which that is spread; 35040 is four years.");
+ABSL_FLAG(std::string, embodied_source, "",
+          "Where --embodied_kg comes from, for the certificate.");
+ABSL_FLAG(std::string, intensity_source, "",
+          "Where --intensity comes from, for the certificate; by default the "
+          "file's name.");
+ABSL_FLAG(double, pue, 1, "Power of the building over that of its machines.");
+ABSL_FLAG(std::string, key, "",
+          "Path of an Ed25519 key (PEM): a private one signs, a public or "
+          "private one is what a certificate has to be signed by.");
+ABSL_FLAG(std::string, start, "2026-01-01T00:00:00Z",
+          "First hour of the example.");
+ABSL_FLAG(int32_t, hours, 8760, "Hours of the example.");
+
+namespace optrail::cli {
+namespace {
+
+absl::Status CheckNumber(absl::string_view flag, double value, double least,
+                         double most) {
+  return tracker::CheckFlag(
+      value >= least && value <= most, flag, value,
+      absl::StrCat("a number from ", least, " to ", most));
+}
+
+std::string PathOrNone(const std::string& path) {
+  return path.empty() ? path : UserPath(path);
+}
+
+carbon::GridOptions GridFromFlags() {
+  carbon::GridOptions grid;
+  grid.intensity = PathOrNone(absl::GetFlag(FLAGS_intensity));
+  grid.tariff = PathOrNone(absl::GetFlag(FLAGS_tariff));
+  grid.zone = absl::GetFlag(FLAGS_zone);
+  return grid;
+}
+
+absl::StatusOr<carbon::PowerModel> ModelFromFlags() {
+  carbon::PowerModel model;
+  model.device_watts = absl::GetFlag(FLAGS_watts);
+  model.idle_watts_per_core = absl::GetFlag(FLAGS_idle_watts_per_core);
+  model.busy_watts_per_core = absl::GetFlag(FLAGS_busy_watts_per_core);
+  OPTRAIL_RETURN_IF_ERROR(CheckNumber("watts", model.device_watts, 0, 1e6));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckNumber("idle_watts_per_core", model.idle_watts_per_core, 0, 1e4));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckNumber("busy_watts_per_core", model.busy_watts_per_core, 0, 1e4));
+  return model;
+}
+
+absl::StatusOr<int> Plan(const std::vector<std::string>&) {
+  carbon::CarbonPlanCommand command;
+  command.common = TrackerOptions();
+  command.grid = GridFromFlags();
+  OPTRAIL_ASSIGN_OR_RETURN(command.model, ModelFromFlags());
+  command.jobs = PathOrNone(absl::GetFlag(FLAGS_jobs_file));
+  command.machines = absl::GetFlag(FLAGS_machines);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckNumber("machines", command.machines, 1, 1'000'000));
+  if (const double most = absl::GetFlag(FLAGS_max_cost); most != -1) {
+    OPTRAIL_RETURN_IF_ERROR(CheckNumber("max_cost", most, 0, 1e15));
+    command.most_cost = most;
+  }
+  for (const std::string& text : absl::GetFlag(FLAGS_slack)) {
+    absl::Duration slack;
+    if (!absl::ParseDuration(text, &slack) || slack < absl::ZeroDuration() ||
+        slack > absl::Hours(24 * 366)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --slack=", text,
+                       ": expected durations from 0h to 8784h, such as 24h"));
+    }
+    command.slacks.push_back(slack);
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                           carbon::RunCarbonPlan(command, std::cout));
+  return ToInt(code);
+}
+
+absl::StatusOr<int> Footprint(const std::vector<std::string>& records) {
+  carbon::CarbonFootprintCommand command;
+  command.common = TrackerOptions();
+  command.grid = GridFromFlags();
+  OPTRAIL_ASSIGN_OR_RETURN(command.model, ModelFromFlags());
+  command.records = records;
+  command.calls_per_year = absl::GetFlag(FLAGS_calls_per_year);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckNumber("calls_per_year", command.calls_per_year, 0, 1e18));
+  command.wall_meter = PathOrNone(absl::GetFlag(FLAGS_wall_meter));
+  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                           carbon::RunCarbonFootprint(command, std::cout));
+  return ToInt(code);
+}
+
+absl::StatusOr<int> Certify(const std::vector<std::string>& runs) {
+  carbon::CarbonCertifyCommand command;
+  command.common = TrackerOptions();
+  command.grid = GridFromFlags();
+  command.inputs.base = runs[0];
+  command.inputs.candidate = runs[1];
+  command.inputs.filter = absl::GetFlag(FLAGS_filter);
+  OPTRAIL_ASSIGN_OR_RETURN(command.inputs.model, ModelFromFlags());
+  command.inputs.embodied_grams = 1000 * absl::GetFlag(FLAGS_embodied_kg);
+  command.inputs.embodied_hours = absl::GetFlag(FLAGS_lifetime_hours);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckNumber("embodied_kg", absl::GetFlag(FLAGS_embodied_kg), 0, 1e9));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckNumber("lifetime_hours", command.inputs.embodied_hours, 1, 1e6));
+  command.inputs.embodied_source = absl::GetFlag(FLAGS_embodied_source);
+  if (command.inputs.embodied_grams > 0 &&
+      command.inputs.embodied_source.empty()) {
+    return absl::InvalidArgumentError(
+        "flag --embodied_source is missing: a certificate says where "
+        "--embodied_kg comes from");
+  }
+  command.inputs.intensity_source = absl::GetFlag(FLAGS_intensity_source);
+  command.inputs.pue = absl::GetFlag(FLAGS_pue);
+  OPTRAIL_RETURN_IF_ERROR(CheckNumber("pue", command.inputs.pue, 1, 10));
+  command.key = PathOrNone(absl::GetFlag(FLAGS_key));
+  command.out = PathOrNone(absl::GetFlag(FLAGS_out));
+  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                           carbon::RunCarbonCertify(command, std::cout));
+  return ToInt(code);
+}
+
+absl::StatusOr<int> Verify(const std::vector<std::string>& arguments) {
+  carbon::CarbonVerifyCommand command;
+  command.common = TrackerOptions();
+  command.certificate = UserPath(arguments[0]);
+  command.key = PathOrNone(absl::GetFlag(FLAGS_key));
+  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                           carbon::RunCarbonVerify(command, std::cout));
+  return ToInt(code);
+}
+
+absl::StatusOr<int> Indices(const std::vector<std::string>&) {
+  carbon::CarbonIndicesCommand command;
+  command.common = TrackerOptions();
+  OPTRAIL_ASSIGN_OR_RETURN(command.model, ModelFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                           carbon::RunCarbonIndices(command, std::cout));
+  return ToInt(code);
+}
+
+absl::StatusOr<int> Example(const std::vector<std::string>&) {
+  const std::string zone = absl::GetFlag(FLAGS_zone);
+  const int hours = absl::GetFlag(FLAGS_hours);
+  OPTRAIL_RETURN_IF_ERROR(CheckNumber("hours", hours, 1, 100'000));
+  OPTRAIL_ASSIGN_OR_RETURN(const int64_t start,
+                           carbon::ParseTime(absl::GetFlag(FLAGS_start)));
+  const std::string csv = carbon::ExampleIntensity(
+      zone.empty() ? "EXAMPLE" : zone, start, hours, absl::GetFlag(FLAGS_seed));
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty() || out == "-") {
+    std::cout << csv;
+    return 0;
+  }
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(UserPath(out), csv));
+  return 0;
+}
+
+struct Part {
+  std::vector<std::string> flags;
+  size_t least = 0, most = 0;  // arguments
+  absl::StatusOr<int> (*run)(const std::vector<std::string>&);
+};
+
+const std::map<std::string, Part>& Parts() {
+  static const std::vector<std::string>* const grid =
+      new std::vector<std::string>{"intensity",
+                                   "zone",
+                                   "history",
+                                   "watts",
+                                   "idle_watts_per_core",
+                                   "busy_watts_per_core"};
+  static const auto* const parts = new std::map<std::string, Part>{
+      {"plan",
+       {Together({*grid,
+                  {"jobs_file", "tariff", "machines", "max_cost", "slack",
+                   "format"}}),
+        0, 0, Plan}},
+      {"footprint",
+       {Together({*grid, {"calls_per_year", "wall_meter", "format"}}), 1, 1000,
+        Footprint}},
+      {"certify",
+       {Together({*grid,
+                  {"filter", "embodied_kg", "lifetime_hours", "embodied_source",
+                   "intensity_source", "pue", "key", "out"}}),
+        2, 2, Certify}},
+      {"verify", {{"history", "key"}, 1, 1, Verify}},
+      {"indices",
+       {{"history", "watts", "idle_watts_per_core", "busy_watts_per_core",
+         "format"},
+        0,
+        0,
+        Indices}},
+      {"example", {{"zone", "start", "hours", "seed", "out"}, 0, 0, Example}},
+  };
+  return *parts;
+}
+
+}  // namespace
+
+suites::Command CarbonCommand() {
+  suites::Command command;
+  command.name = "carbon";
+  command.arguments =
+      "plan | footprint ID... | certify A B | verify FILE | ...";
+  command.summary = "Plans jobs by carbon; footprints; certificates.";
+  command.details =
+      "`plan` places jobs into the hours in which the grid emits least.\n"
+      "`footprint` says what runs and sessions emitted. `certify` compares "
+      "two\n"
+      "runs by SCI (ISO/IEC 21031), as JSON and a page; `verify` computes it\n"
+      "again from the history. `indices` tells what tuning is worth. "
+      "`example`\n"
+      "writes made-up intensities. docs/carbon.md has formulas and formats.\n"
+      "Exit codes: 1 a job has no place or a certificate is refused, 3 an\n"
+      "energy is not known.\n"
+      "\n"
+      "  optrail carbon example --zone=DE --out=grid.csv\n"
+      "  optrail carbon plan --jobs_file=jobs.csv --intensity=grid.csv "
+      "--zone=DE\n"
+      "  optrail carbon footprint latest --intensity=grid.csv --zone=DE\n"
+      "  optrail carbon certify latest~1 latest --intensity=grid.csv "
+      "--zone=DE\n"
+      "  optrail carbon verify certificate.json\n"
+      "  optrail carbon indices\n";
+  command.flags = {"intensity",
+                   "tariff",
+                   "zone",
+                   "jobs_file",
+                   "machines",
+                   "max_cost",
+                   "slack",
+                   "watts",
+                   "idle_watts_per_core",
+                   "busy_watts_per_core",
+                   "calls_per_year",
+                   "wall_meter",
+                   "embodied_kg",
+                   "lifetime_hours",
+                   "embodied_source",
+                   "intensity_source",
+                   "pue",
+                   "key",
+                   "filter",
+                   "start",
+                   "hours",
+                   "seed",
+                   "out",
+                   "history",
+                   "format"};
+  command.use = [](const std::vector<std::string>& arguments) {
+    suites::FlagUse use = {absl::StrCat("for carbon ", arguments[0]), {}};
+    const auto part = Parts().find(arguments[0]);
+    if (part != Parts().end()) use.flags = part->second.flags;
+    return use;
+  };
+  command.min_arguments = 1;
+  command.max_arguments = -1;
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    const auto part = Parts().find(arguments[0]);
+    if (part == Parts().end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", arguments[0],
+                       "\": expected plan, footprint, certify, verify, indices "
+                       "or example"));
+    }
+    const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+    if (rest.size() < part->second.least || rest.size() > part->second.most) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "carbon ", arguments[0], ": ", rest.size(), " arguments, expected ",
+          part->second.least == part->second.most
+              ? absl::StrCat(part->second.least)
+              : absl::StrCat("at least ", part->second.least)));
+    }
+    return part->second.run(rest);
+  };
+  return command;
+}
+
+}  // namespace optrail::cli
