@@ -21,8 +21,6 @@
 #include "carbon/signature.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
-#include "tuning/proto/meter_window.h"
-#include "tuning/session/objective.h"
 
 namespace optrail::carbon {
 namespace {
@@ -386,8 +384,6 @@ absl::StatusOr<MaturityEvidence> EvidenceOf(
   evidence.commits = static_cast<int>(commits.size());
   for (const proto::Session& session : sessions) {
     evidence.proven_sessions += session.proof().claimed();
-    evidence.energy_sessions +=
-        tuning::ObjectivesOf(session)[0].metric() == tuning::kJoules;
   }
   const std::string folder = CertificateFolder(history.dir());
   const auto files = ListDirectory(folder);

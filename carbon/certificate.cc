@@ -165,7 +165,7 @@ absl::StatusOr<Evidence> ReadEvidence(const tracker::History& history,
 
 using Results = std::map<std::string, const proto::BenchmarkResult*>;
 
-absl::StatusOr<Results> ResultsOf(const proto::Run& run, const RE2& filter) {
+Results ResultsOf(const proto::Run& run, const RE2& filter) {
   Results results;
   for (const proto::BenchmarkResult& result : run.results()) {
     const std::string name = tracker::CanonicalText(result.key());
@@ -286,10 +286,8 @@ absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
                      base.run.workload(), "\" and ", inputs.candidate, " of \"",
                      candidate.run.workload(), "\", expected the same"));
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const Results base_results,
-                           ResultsOf(base.run, filter));
-  OPTRAIL_ASSIGN_OR_RETURN(const Results candidate_results,
-                           ResultsOf(candidate.run, filter));
+  const Results base_results = ResultsOf(base.run, filter);
+  const Results candidate_results = ResultsOf(candidate.run, filter);
   Json json = {{"format", kFormat}, {"method", kMethod}};
   json["inputs"] = InputsJson(inputs);
   OPTRAIL_ASSIGN_OR_RETURN(json["base"],

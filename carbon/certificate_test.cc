@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -62,7 +63,7 @@ class CertificateTest : public testing::Test {
     proto::Run run;
     run.set_started_unix_ns((1767225600 + day * 86400LL) * 1'000'000'000);
     run.set_elapsed_ns(60'000'000'000);
-    run.set_run_id(tracker::NewRecordId(run.started_unix_ns()));
+    run.set_run_id(absl::StrCat("2026010", day, "T000000Z-00000000000", day));
     run.mutable_hardware()->set_id("nvidia-h200");
     run.mutable_hardware()->set_device_kind(proto::CUDA);
     run.mutable_commit()->set_id(std::string(40, 'a' + day));
@@ -241,6 +242,11 @@ TEST_F(CertificateTest, ASignatureIsThatOfItsKeyOrRefused) {
       json::parse(*SignCertificate(Make(), key))["signature"];
   EXPECT_FALSE(VerifyCertificate(changed.dump(2) + "\n", history_, "").ok());
   EXPECT_FALSE(SignCertificate(plain, "no key").ok());
+  // The same bytes in other letters.
+  json shouted = json::parse(by_key);
+  shouted["signature"]["value"] =
+      absl::AsciiStrToUpper(shouted["signature"]["value"].get<std::string>());
+  EXPECT_FALSE(VerifyCertificate(shouted.dump(2) + "\n", history_, "").ok());
 }
 
 TEST_F(CertificateTest, WhatWasNotMeteredIsEstimatedOrRefused) {

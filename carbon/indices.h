@@ -50,7 +50,6 @@ struct MaturityEvidence {
   int runs = 0, commits = 0;
   int proven_sessions = 0;  // whose winner was proven against the default
   int checked_windows = 0;  // joules whose two sources agree
-  int energy_sessions = 0;  // tuned for joules
   int verified_certificates = 0;
 };
 

@@ -56,13 +56,17 @@ absl::StatusOr<std::string> RawPublic(const Key& key) {
       absl::string_view(reinterpret_cast<char*>(raw), size));
 }
 
-// HexStringToBytes takes anything for a digit.
+// HexStringToBytes takes anything for a digit. Of two spellings of a signature
+// one was changed, so only lower case is one.
 absl::StatusOr<std::string> FromHex(const std::string& hex, size_t bytes) {
   bool plain = hex.size() == 2 * bytes;
-  for (const char c : hex) plain &= absl::ascii_isxdigit(c);
+  for (const char c : hex) {
+    plain &= absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
+  }
   if (!plain) {
     return absl::DataLossError(absl::StrCat("a key or signature is no ",
-                                            2 * bytes, " hexadecimal digits"));
+                                            2 * bytes,
+                                            " lower-case hexadecimal digits"));
   }
   return absl::HexStringToBytes(hex);
 }

@@ -98,6 +98,9 @@ def make_workspace(root):
                      for i in range(40))
     write('buffers.csv', 'id,lower,upper,size\nx,0,3,4\ny,3,9,4\nz,0,9,4\n')
     write('series.csv', 'id,t,value\n' + series)
+    write('jobs.csv', 'id,watts,hours,release,deadline,preemptible\n'
+          'nightly,450,3,2026-01-01T00:00:00Z,2026-01-02T00:00:00Z,yes\n'
+          'release,700,2,2026-01-01T06:00:00Z,2026-01-01T18:00:00Z,no\n')
     subprocess.run(['gzip', '--keep', 'series.csv'], check=True)
     write('train.space.textproto',
           'knob { name: "batch" ints: [1, 2, 4, 8] }\n'
@@ -193,7 +196,7 @@ def main():
         return helps[command]
 
     flags_of_programs = set()
-    for folder in ('base', 'tuning', 'ops', 'suites', 'tracker', 'reports',
+    for folder in ('base', 'carbon', 'tuning', 'ops', 'suites', 'tracker', 'reports',
                    'cli', 'graph'):
         for path in glob.glob(os.path.join(root, folder, '**/*.cc'),
                               recursive=True):

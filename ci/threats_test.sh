@@ -12,7 +12,7 @@ while read -r name; do
   test=${name#*.}
   pattern="TEST(_F|_P)?\\($suite,[[:space:]]*$test\\)"
   # The macro's arguments may stand on two lines.
-  if ! grep -rlE --include='*_test.cc' "$test" base tracker tuning reports \
+  if ! grep -rlE --include='*_test.cc' "$test" base carbon tracker tuning reports \
     suites cli | xargs -r cat | tr '\n' ' ' | grep -E "$pattern" >/dev/null; then
     echo "docs/threats.md names $name, and there is no such test"
     failed=1

@@ -248,8 +248,7 @@ const std::map<std::string, Part>& Parts() {
 suites::Command CarbonCommand() {
   suites::Command command;
   command.name = "carbon";
-  command.arguments =
-      "plan | footprint ID... | certify A B | verify FILE | ...";
+  command.arguments = "plan | footprint ID | certify A B | verify FILE";
   command.summary = "Plans jobs by carbon; footprints; certificates.";
   command.details =
       "`plan` places jobs into the hours in which the grid emits least.\n"
@@ -266,8 +265,7 @@ suites::Command CarbonCommand() {
       "  optrail carbon plan --jobs_file=jobs.csv --intensity=grid.csv "
       "--zone=DE\n"
       "  optrail carbon footprint latest --intensity=grid.csv --zone=DE\n"
-      "  optrail carbon certify latest~1 latest --intensity=grid.csv "
-      "--zone=DE\n"
+      "  optrail carbon certify latest~1 latest --intensity=g.csv --zone=DE\n"
       "  optrail carbon verify certificate.json\n"
       "  optrail carbon indices\n";
   command.flags = {"intensity",
