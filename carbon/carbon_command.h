@@ -6,8 +6,8 @@
 //
 //   CarbonPlanCommand command;
 //   command.jobs = "jobs.csv";
-//   command.intensity = "grid.csv";
-//   command.zone = "DE";
+//   command.grid.intensity = "grid.csv";
+//   command.grid.zone = "DE";
 //   OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
 //                            RunCarbonPlan(command, std::cout));
 

@@ -267,6 +267,39 @@ grep -q "goes on: [12] of 2 tasks were tuned by this command" <<<"$output" ||
 [[ -z $(find .optrail/state/tuning -type f) ]] ||
   { echo "FAILED: something stays: $output"; exit 1; }
 
+# Plans by carbon, and a certificate that is refused once anything changed.
+"$optrail" carbon example --zone=DE --start=2026-10-01T00:00:00Z --hours=72 \
+  --out=grid.csv
+printf 'id,watts,hours,release,deadline,preemptible\n%s\n%s\n' \
+  'a,500,3,2026-10-01T00:00:00Z,2026-10-02T00:00:00Z,yes' \
+  'b,500,2,2026-10-01T06:00:00Z,2026-10-01T12:00:00Z,no' > jobs.csv
+grid=(--intensity=grid.csv --zone=DE)
+expect 0 "no plan of these machines emits less" carbon plan \
+  --jobs_file=jobs.csv --machines=2 "${grid[@]}"
+expect 0 "24h" carbon plan --jobs_file=jobs.csv --slack=0h,24h "${grid[@]}"
+expect 2 "--intensity is missing" carbon plan --jobs_file=jobs.csv
+expect 2 "grid.csv has no zone \"FR\", expected one of DE" carbon plan \
+  --jobs_file=jobs.csv --intensity=grid.csv --zone=FR
+expect 2 "--key: means nothing for carbon plan" carbon plan --key=k
+for day in 1 2; do
+  printf '{"context": {"date": "2026-10-0%dT10:00:00+00:00", "num_cpus": 2,
+    "executable": "./b", "caches": []}, "benchmarks": [{"name": "BM_A",
+    "run_name": "BM_A", "run_type": "iteration", "repetitions": 1,
+    "repetition_index": 0, "threads": 1, "iterations": 9, "real_time": %d.0,
+    "cpu_time": 9.0, "time_unit": "ns"}]}' $day $((300 - 100 * day)) > r$day.json
+done
+expect 0 "" import r1.json r2.json --history=certified
+expect 0 "certificate.html" carbon certify latest~1 latest "${grid[@]}" \
+  --history=certified --out=certificate.json
+grep -q '"estimated": true' certificate.json ||
+  { echo "FAILED: no estimate is labelled"; exit 1; }
+expect 0 "every number follows" carbon verify certificate.json \
+  --history=certified
+sed -i 's/"saved_fraction": 0/"saved_fraction": 1/' certificate.json
+expect 1 "/saved_fraction does not follow" carbon verify certificate.json \
+  --history=certified
+expect 0 "maturity level" carbon indices --history=certified
+
 # What cannot be is said before anything is measured.
 expect 2 "--backend=best: which backend is best follows from tuned ones" tune \
   --op=add --backend=best
