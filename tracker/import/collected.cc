@@ -96,8 +96,7 @@ Collected& CollectedResults::Of(const std::string& name) {
   return found->second;
 }
 
-void CollectedResults::MoveTo(const proto::Conditions& conditions,
-                              proto::Run* run) {
+void CollectedResults::MoveTo(proto::Run* run) {
   for (const std::string& name : order_) {
     Collected& collected = by_name_[name];
     proto::BenchmarkResult* result = run->add_results();

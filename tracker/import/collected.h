@@ -6,7 +6,7 @@
 //   CollectedResults results;
 //   Collected& sort = results.Of("BM_Sort");
 //   sort.AddMetric("B/op", 16);
-//   results.MoveTo(conditions, &run);
+//   results.MoveTo(&run);
 //
 // Benchmarks keep the order in which they were first mentioned.
 
@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "tracker/proto/run.pb.h"
@@ -52,8 +51,11 @@ class CollectedResults {
   Collected& Of(const std::string& name);
   bool empty() const { return order_.empty(); }
 
+  // Under which all of them were measured.
+  proto::Conditions conditions;
+
   // Adds one result per benchmark; empty afterwards.
-  void MoveTo(const proto::Conditions& conditions, proto::Run* run);
+  void MoveTo(proto::Run* run);
 
  private:
   std::vector<std::string> order_;

@@ -1,12 +1,9 @@
-#include "tracker/import/go_bench.h"
-
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "re2/re2.h"
-#include "tracker/import/collected.h"
+#include "tracker/import/importers.h"
 #include "tracker/import/suite_name.h"
 #include "tracker/import/text_file.h"
 
@@ -36,41 +33,30 @@ bool IsBenchmarkName(absl::string_view word) {
 
 class Parser {
  public:
-  Parser(const ImportedFile& file, const ImportOptions& options)
-      : file_(file), options_(options) {}
+  Parser(const ImportedFile& file, CollectedResults& results)
+      : lines_(file), collected_(results) {}
 
-  absl::StatusOr<proto::Run> Parse() {
-    OPTRAIL_RETURN_IF_ERROR(CheckText(file_));
-    for (const absl::string_view line : absl::StrSplit(file_.content, '\n')) {
-      ++line_number_;
-      OPTRAIL_RETURN_IF_ERROR(ParseLine(absl::StripSuffix(line, "\r")));
-    }
-    proto::Run run;
-    run.set_source("go_bench");
+  absl::Status Parse(proto::Run& run) {
+    OPTRAIL_RETURN_IF_ERROR(lines_.ForEach(
+        [this](absl::string_view line) { return ParseLine(line); }));
     run.set_suite(first_package_);
-    run.set_started_unix_ns(options_.default_started_unix_ns);
-    proto::Hardware* hardware = run.mutable_hardware();
-    hardware->set_device_kind(proto::CPU);
-    hardware->set_model(cpu_);
+    run.mutable_hardware()->set_model(cpu_);
     const std::string model = HardwareIdPart(cpu_);
-    hardware->set_id(!options_.hardware_id.empty() ? options_.hardware_id
-                     : model.empty()               ? "imported"
-                                     : absl::StrCat("imported-", model));
+    if (!model.empty()) {
+      run.mutable_hardware()->set_id(absl::StrCat("imported-", model));
+    }
     run.mutable_toolchain()->set_os(
         goos_.empty() ? "" : absl::StrCat(goos_, "/", goarch_));
-    collected_.MoveTo(proto::Conditions(), &run);
-    return run;
+    return absl::OkStatus();
   }
 
  private:
   absl::Status Wrong(absl::string_view field, absl::string_view found,
                      absl::string_view expected) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file_.path, ":", line_number_, ": ",
+    const std::string benchmark =
         benchmark_.empty() ? ""
-                           : absl::StrCat("benchmark '", benchmark_, "': "),
-        field, " is '", absl::CHexEscape(found.substr(0, 60)), "', expected ",
-        expected));
+                           : absl::StrCat("benchmark '", benchmark_, "': ");
+    return lines_.Wrong(absl::StrCat(benchmark, field), found, expected);
   }
 
   Collected& Of(absl::string_view name) {
@@ -191,10 +177,8 @@ class Parser {
     return Fail("", proto::CRASHED, "the package's process failed");
   }
 
-  const ImportedFile& file_;
-  const ImportOptions& options_;
-  CollectedResults collected_;
-  int line_number_ = 0;
+  TextLines lines_;
+  CollectedResults& collected_;
   std::string goos_, goarch_, cpu_;
   std::string package_, first_package_;
   std::string benchmark_;  // begun, without a result so far
@@ -203,30 +187,22 @@ class Parser {
   bool package_failed_ = false;
 };
 
-class Impl : public Importer {
- public:
-  absl::string_view format() const override { return "go_bench"; }
+bool Recognises(absl::string_view content) {
+  static const RE2* const kLine = new RE2(
+      "(?m)^(?:(?:goos|goarch|pkg): |Benchmark\\S*[ \\t]+[0-9]+[ \\t]+"
+      "[0-9.eE+-]+ \\S)");
+  const absl::string_view head = content.substr(0, 65536);
+  return !absl::StartsWith(head, "{") &&
+         RE2::PartialMatch({head.data(), head.size()}, *kLine);
+}
 
-  bool Recognises(absl::string_view content) const override {
-    static const RE2* const kLine = new RE2(
-        "(?m)^(?:(?:goos|goarch|pkg): |Benchmark\\S*[ \\t]+[0-9]+[ \\t]+"
-        "[0-9.eE+-]+ \\S)");
-    const absl::string_view head = content.substr(0, 65536);
-    return !absl::StartsWith(head, "{") &&
-           RE2::PartialMatch({head.data(), head.size()}, *kLine);
-  }
-
-  absl::StatusOr<proto::Run> Parse(
-      const ImportedFile& file, const ImportOptions& options) const override {
-    return Parser(file, options).Parse();
-  }
-};
+absl::Status Read(const ImportedFile& file, CollectedResults& results,
+                  proto::Run& run) {
+  return Parser(file, results).Parse(run);
+}
 
 }  // namespace
 
-const Importer* GoBenchImporter() {
-  static const Impl* const importer = new Impl;
-  return importer;
-}
+extern constexpr Importer kGoBench = {"go_bench", Recognises, Read};
 
 }  // namespace optrail::tracker

@@ -1,5 +1,3 @@
-#include "tracker/import/google_benchmark.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,11 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/time.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tracker/import/collected.h"
+#include "tracker/import/importers.h"
 #include "tracker/import/json_fields.h"
 #include "tracker/import/suite_name.h"
 
@@ -176,9 +173,7 @@ std::string SizeText(int64_t bytes) {
   return absl::StrCat(bytes >> 10, "k");
 }
 
-void ReadHardware(const JsonFields& context, const std::string& id,
-                  proto::Hardware* hardware) {
-  hardware->set_device_kind(proto::CPU);
+void ReadHardware(const JsonFields& context, proto::Hardware* hardware) {
   int64_t largest_cache = 0;
   if (const auto cpus = context.Count("num_cpus");
       cpus.has_value() && *cpus > 0 && *cpus < 1 << 20) {
@@ -202,97 +197,64 @@ void ReadHardware(const JsonFields& context, const std::string& id,
   if (hardware->has_cores())
     absl::StrAppend(&made, "-", hardware->cores(), "c");
   if (largest_cache > 0) absl::StrAppend(&made, "-", SizeText(largest_cache));
-  hardware->set_id(id.empty() ? made : id);
+  hardware->set_id(made);
 }
 
-int64_t ReadDate(const std::string& date, int64_t default_unix_ns) {
-  absl::Time time;
-  std::string error;
-  for (const char* format : {absl::RFC3339_full, "%Y-%m-%d %H:%M:%S"}) {
-    if (absl::ParseTime(format, date, &time, &error)) {
-      return absl::ToUnixNanos(time);
-    }
+absl::Status AddBenchmark(const Json& json, const std::string& path,
+                          size_t index, CollectedResults& collected) {
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(EntryName(path, "benchmark", "", index), " is ",
+                     ShortJson(json), ", expected an object"));
   }
-  return default_unix_ns;
+  const std::string given = JsonFields(json, path).Text("name");
+  const Entry entry(json, EntryName(path, "benchmark", given, index));
+  const std::string name = BenchmarkName(entry, AggregateName(entry));
+  if (name.empty()) return entry.Wrong("name", "is absent", "a text");
+  return AddEntry(entry, collected.Of(name));
 }
 
-class Impl : public Importer {
- public:
-  absl::string_view format() const override { return "google_benchmark"; }
+bool Recognises(absl::string_view content) {
+  const absl::string_view head =
+      absl::StripLeadingAsciiWhitespace(content).substr(0, 65536);
+  return absl::StartsWith(head, "{") &&
+         (absl::StrContains(head, "\"benchmarks\"") ||
+          absl::StrContains(head, "\"context\""));
+}
 
-  bool Recognises(absl::string_view content) const override {
-    const absl::string_view head =
-        absl::StripLeadingAsciiWhitespace(content).substr(0, 65536);
-    return absl::StartsWith(head, "{") &&
-           (absl::StrContains(head, "\"benchmarks\"") ||
-            absl::StrContains(head, "\"context\""));
+absl::Status Read(const ImportedFile& file, CollectedResults& results,
+                  proto::Run& run) {
+  JsonOptions json_options;
+  json_options.quote_non_finite = true;  // as it writes them
+  OPTRAIL_ASSIGN_OR_RETURN(const Json json,
+                           ParseJson(file.content, file.path, json_options));
+  const JsonFields top(json, file.path);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Json* benchmarks,
+      top.Results("benchmarks", "--benchmark_format=json"));
+  const Json nothing = Json::object();
+  const JsonFields context(top.Has("context") ? *top.Find("context") : nothing,
+                           file.path);
+  run.set_suite(StableSuiteName(context.Text("executable")));
+  SetStart(context.Text("date"), run);
+  ReadHardware(context, run.mutable_hardware());
+  run.mutable_toolchain()->set_compilation_mode(
+      context.Text("library_build_type"));
+  if (const Json* load = context.Find("load_avg");
+      load != nullptr && load->is_array() && !load->empty() &&
+      load->front().is_number()) {
+    results.conditions.set_load_average(load->front().get<double>());
   }
-
-  absl::StatusOr<proto::Run> Parse(
-      const ImportedFile& file, const ImportOptions& options) const override {
-    JsonOptions json_options;
-    // As it writes them.
-    json_options.quote_non_finite = true;
-    OPTRAIL_ASSIGN_OR_RETURN(const Json json,
-                             ParseJson(file.content, file.path, json_options));
-    const JsonFields top(json, file.path);
-    const Json* benchmarks = top.Find("benchmarks");
-    if (benchmarks == nullptr || !benchmarks->is_array()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          file.path, ": expected an object with an array 'benchmarks', as ",
-          "--benchmark_format=json writes it"));
-    }
-    const Json nothing = Json::object();
-    const JsonFields context(
-        top.Has("context") ? *top.Find("context") : nothing, file.path);
-    proto::Run run;
-    run.set_source(std::string(format()));
-    run.set_suite(StableSuiteName(context.Text("executable")));
-    run.set_started_unix_ns(
-        ReadDate(context.Text("date"), options.default_started_unix_ns));
-    ReadHardware(context, options.hardware_id, run.mutable_hardware());
-    run.mutable_toolchain()->set_compilation_mode(
-        context.Text("library_build_type"));
-    proto::Conditions conditions;
-    if (const Json* load = context.Find("load_avg");
-        load != nullptr && load->is_array() && !load->empty() &&
-        load->front().is_number()) {
-      conditions.set_load_average(load->front().get<double>());
-    }
-
-    CollectedResults collected;
-    for (size_t i = 0; i < benchmarks->size(); ++i) {
-      OPTRAIL_RETURN_IF_ERROR(
-          AddBenchmark((*benchmarks)[i], file.path, i, collected));
-    }
-    collected.MoveTo(conditions, &run);
-    return run;
+  for (size_t i = 0; i < benchmarks->size(); ++i) {
+    OPTRAIL_RETURN_IF_ERROR(
+        AddBenchmark((*benchmarks)[i], file.path, i, results));
   }
-
- private:
-  static absl::Status AddBenchmark(const Json& json, const std::string& path,
-                                   size_t index, CollectedResults& collected) {
-    if (!json.is_object()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": benchmark number ", index + 1, " is ",
-                       ShortJson(json), ", expected an object"));
-    }
-    const std::string given = JsonFields(json, path).Text("name");
-    const Entry entry(
-        json, absl::StrCat(path, ": benchmark ",
-                           given.empty() ? absl::StrCat("number ", index + 1)
-                                         : absl::StrCat("'", given, "'")));
-    const std::string name = BenchmarkName(entry, AggregateName(entry));
-    if (name.empty()) return entry.Wrong("name", "is absent", "a text");
-    return AddEntry(entry, collected.Of(name));
-  }
-};
+  return absl::OkStatus();
+}
 
 }  // namespace
 
-const Importer* GoogleBenchmarkImporter() {
-  static const Impl* const importer = new Impl;
-  return importer;
-}
+extern constexpr Importer kGoogleBenchmark = {"google_benchmark", Recognises,
+                                              Read};
 
 }  // namespace optrail::tracker

@@ -14,11 +14,7 @@
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "tracker/history/history.h"
-#include "tracker/import/go_bench.h"
-#include "tracker/import/google_benchmark.h"
-#include "tracker/import/hyperfine.h"
-#include "tracker/import/name_value_csv.h"
-#include "tracker/import/pytest_benchmark.h"
+#include "tracker/import/importers.h"
 #include "tracker/import/suite_name.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
@@ -26,18 +22,23 @@
 namespace optrail::tracker {
 namespace {
 
+// In the order in which they are asked whether they recognise a file.
+constexpr const Importer* kImporters[] = {&kPytestBenchmark, &kHyperfine,
+                                          &kGoogleBenchmark, &kGoBench,
+                                          &kNameValueCsv};
+
 std::string FormatNames() {
-  return absl::StrJoin(Importers(), ", ",
+  return absl::StrJoin(kImporters, ", ",
                        [](std::string* out, const Importer* importer) {
-                         absl::StrAppend(out, importer->format());
+                         absl::StrAppend(out, importer->format);
                        });
 }
 
 absl::StatusOr<const Importer*> ImporterFor(const ImportedFile& file,
                                             const ImportOptions& options) {
-  for (const Importer* importer : Importers()) {
-    if (options.format.empty() ? importer->Recognises(file.content)
-                               : importer->format() == options.format) {
+  for (const Importer* importer : kImporters) {
+    if (options.format.empty() ? importer->recognises(file.content)
+                               : importer->format == options.format) {
       return importer;
     }
   }
@@ -48,6 +49,26 @@ absl::StatusOr<const Importer*> ImporterFor(const ImportedFile& file,
   return absl::InvalidArgumentError(absl::StrCat(
       file.path, file.content.empty() ? ": the file is empty" : "",
       ": the format is not recognised, expected one of ", FormatNames()));
+}
+
+// One run, without run_id. The suite is that of the program that the file
+// names, or empty; so is the commit.
+absl::StatusOr<proto::Run> Read(const ImportedFile& file,
+                                const ImportOptions& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Importer* importer,
+                           ImporterFor(file, options));
+  proto::Run run;
+  run.set_source(importer->format);
+  run.set_started_unix_ns(options.default_started_unix_ns);
+  run.mutable_hardware()->set_device_kind(proto::CPU);
+  run.mutable_hardware()->set_id("imported");
+  CollectedResults results;
+  OPTRAIL_RETURN_IF_ERROR(importer->read(file, results, run));
+  if (!options.hardware_id.empty()) {
+    run.mutable_hardware()->set_id(options.hardware_id);
+  }
+  results.MoveTo(&run);
+  return run;
 }
 
 absl::Status CheckHardwareId(const std::string& id) {
@@ -110,13 +131,6 @@ absl::Status CheckEachIsGivenOnce(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-const std::vector<const Importer*>& Importers() {
-  static const auto* const importers = new std::vector<const Importer*>{
-      PytestBenchmarkImporter(), HyperfineImporter(), GoogleBenchmarkImporter(),
-      GoBenchImporter(), NameValueCsvImporter()};
-  return *importers;
-}
-
 void AppendProcesses(const proto::Run& other, proto::Run* run) {
   std::map<std::string, int> index;
   for (int i = 0; i < run->results_size(); ++i) {
@@ -156,9 +170,7 @@ absl::StatusOr<std::vector<proto::Run>> ImportContents(
           ": expected each run once; --files_are_processes takes the files for "
           "processes of one run, which may agree"));
     }
-    OPTRAIL_ASSIGN_OR_RETURN(const Importer* importer,
-                             ImporterFor(file, options));
-    OPTRAIL_ASSIGN_OR_RETURN(proto::Run run, importer->Parse(file, options));
+    OPTRAIL_ASSIGN_OR_RETURN(proto::Run run, Read(file, options));
     if (!options.prefix.empty() || !file.prefix.empty()) {
       for (proto::BenchmarkResult& result : *run.mutable_results()) {
         result.mutable_key()->set_operator_name(absl::StrCat(

@@ -1,15 +1,15 @@
 #ifndef OPTRAIL_TRACKER_IMPORT_IMPORT_H_
 #define OPTRAIL_TRACKER_IMPORT_IMPORT_H_
 
-// Importers read the results of other tools as runs. A format is one file that
-// implements Importer and one line in Importers().
+// Reads the results of other tools as runs. A format is one file that holds an
+// Importer (importers.h) and one place in the list of import.cc.
 //
 //   ImportOptions options;
 //   options.hardware_id = "ci-large";
 //   OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> runs,
 //                            ImportFiles({"a.json", "b.json"}, options));
 //
-// An importer does not write into a history and does not look at git: commit
+// It does not write into a history and does not look at git: commit
 // and branch come from the options, or from the file where it names them.
 
 #include <cstdint>
@@ -17,8 +17,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "tracker/proto/run.pb.h"
 
 namespace optrail::tracker {
@@ -57,27 +55,6 @@ struct ImportedFile {
   std::string content;
   std::string prefix = "";  // as that of the options, for this file alone
 };
-
-class Importer {
- public:
-  virtual ~Importer() = default;
-
-  virtual absl::string_view format() const = 0;
-
-  // Whether `content` looks like this format; cheap.
-  virtual bool Recognises(absl::string_view content) const = 0;
-
-  // One run with one Measurement per process and benchmark, without run_id. The
-  // suite is that of the program that the file names, or empty; so is the
-  // commit. InvalidArgument names file, benchmark or line and field, what was
-  // found and what was expected.
-  virtual absl::StatusOr<proto::Run> Parse(
-      const ImportedFile& file, const ImportOptions& options) const = 0;
-};
-
-// Every importer there is, in the order in which they are asked whether they
-// recognise a file.
-const std::vector<const Importer*>& Importers();
 
 // Reads and parses; run ids and source_digests are set. With
 // files_are_processes one run, in which a benchmark has a Measurement for each

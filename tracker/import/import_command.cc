@@ -10,7 +10,6 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"

@@ -3,10 +3,31 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 
 namespace optrail::tracker {
+
+std::string EntryName(absl::string_view path, absl::string_view what,
+                      absl::string_view name, size_t index) {
+  return absl::StrCat(path, ": ", what,
+                      name.empty()
+                          ? absl::StrCat(" number ", index + 1)
+                          : absl::StrCat(" '", name.substr(0, 100), "'"));
+}
+
+void SetStart(const std::string& date, proto::Run& run) {
+  absl::Time time;
+  std::string error;
+  for (const char* format :
+       {absl::RFC3339_full, "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%E*S"}) {
+    if (absl::ParseTime(format, date, &time, &error)) {
+      run.set_started_unix_ns(absl::ToUnixNanos(time));
+      return;
+    }
+  }
+}
 
 const nlohmann::json* JsonFields::Find(const char* field) const {
   if (!json_.is_object()) return nullptr;
@@ -70,6 +91,37 @@ absl::StatusOr<std::vector<double>> JsonFields::Numbers(
     values.push_back(value);
   }
   return values;
+}
+
+absl::StatusOr<const nlohmann::json*> JsonFields::Results(
+    const char* field, absl::string_view flag) const {
+  const nlohmann::json* found = Find(field);
+  if (found != nullptr && found->is_array()) return found;
+  return absl::InvalidArgumentError(
+      absl::StrCat(where_, ": expected an object with an array '", field,
+                   "', as ", flag, " writes it"));
+}
+
+absl::Status JsonFields::AddSeconds(const char* field, double calls,
+                                    const char* aggregate,
+                                    Collected& to) const {
+  constexpr double kNsPerSecond = 1e9;
+  constexpr char kExpected[] = "a finite time in seconds of at least 0";
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<double> times,
+                           Numbers(field, 0, kExpected));
+  for (const double seconds : times) {
+    if (!FitsStoredTime(seconds * kNsPerSecond, calls)) {
+      return Wrong(field, absl::StrCat("holds ", seconds),
+                   "less than 280 years");
+    }
+    to.times_ns.push_back(seconds * kNsPerSecond);
+  }
+  if (!times.empty()) return absl::OkStatus();
+  OPTRAIL_ASSIGN_OR_RETURN(const double seconds,
+                           Number(aggregate, 0, kExpected));
+  to.aggregate_ns = seconds * kNsPerSecond;
+  to.aggregate = aggregate;
+  return absl::OkStatus();
 }
 
 }  // namespace optrail::tracker

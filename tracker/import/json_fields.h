@@ -17,8 +17,17 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "nlohmann/json.hpp"
+#include "tracker/import/collected.h"
+#include "tracker/proto/run.pb.h"
 
 namespace optrail::tracker {
+
+// Names an entry of a file in errors: "PATH: WHAT 'NAME'", or its number.
+std::string EntryName(absl::string_view path, absl::string_view what,
+                      absl::string_view name, size_t index);
+
+// Sets the start where `date` is one of RFC 3339 or "2026-11-20 09:08:07".
+void SetStart(const std::string& date, proto::Run& run);
 
 class JsonFields {
  public:
@@ -44,6 +53,14 @@ class JsonFields {
   // An array of such numbers; absent: empty.
   absl::StatusOr<std::vector<double>> Numbers(const char* field, double minimum,
                                               absl::string_view expected) const;
+
+  // The array that the file is about; `flag` is what makes the tool write it.
+  absl::StatusOr<const nlohmann::json*> Results(const char* field,
+                                                absl::string_view flag) const;
+  // Appends the times in seconds of an array, of `calls` calls each; where it
+  // is absent or empty, the aggregate is the number in `aggregate`.
+  absl::Status AddSeconds(const char* field, double calls,
+                          const char* aggregate, Collected& to) const;
 
   // "WHERE: FIELD FOUND, expected EXPECTED".
   absl::Status Wrong(absl::string_view field, absl::string_view found,

@@ -1,20 +1,17 @@
-#include "tracker/import/name_value_csv.h"
-
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "base/status_macros.h"
-#include "tracker/import/collected.h"
+#include "tracker/import/importers.h"
 #include "tracker/import/text_file.h"
 
 namespace optrail::tracker {
@@ -84,58 +81,47 @@ double NsOf(absl::string_view unit) {
 
 class Parser {
  public:
-  explicit Parser(const ImportedFile& file) : file_(file) {}
+  explicit Parser(const ImportedFile& file) : lines_(file) {}
 
   absl::Status Parse(CollectedResults& collected) {
-    OPTRAIL_RETURN_IF_ERROR(CheckText(file_));
     bool is_first = true;
-    for (absl::string_view line : absl::StrSplit(file_.content, '\n')) {
-      ++line_number_;
-      if (IsSkipped(line)) continue;
-      const auto fields = Split(absl::StripSuffix(line, "\r"));
+    return lines_.ForEach([&](absl::string_view line) {
+      if (IsSkipped(line)) return absl::OkStatus();
+      const auto fields = Split(line);
       if (!fields.has_value()) {
-        return Wrong("the line", line, "quotes around a whole field");
+        return lines_.Wrong("the line", line, "quotes around a whole field");
       }
-      if (is_first) {
-        is_first = false;
+      if (std::exchange(is_first, false)) {
         if (const auto header = ParseHeader(*fields)) {
           columns_ = *header;
-          continue;
+          return absl::OkStatus();
         }
       }
-      OPTRAIL_RETURN_IF_ERROR(AddRow(line, *fields, collected));
-    }
-    return absl::OkStatus();
+      return AddRow(line, *fields, collected);
+    });
   }
 
  private:
-  absl::Status Wrong(absl::string_view field, absl::string_view found,
-                     absl::string_view expected) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file_.path, ":", line_number_, ": ", field, " is '",
-        absl::CHexEscape(found.substr(0, 60)), "', expected ", expected));
-  }
-
   absl::Status AddRow(absl::string_view line,
                       const std::vector<std::string>& fields,
                       CollectedResults& collected) {
     const int count = static_cast<int>(fields.size());
     if (columns_.count == 0 ? (count < 2 || count > 3)
                             : count != columns_.count) {
-      return Wrong("the line", line,
-                   columns_.count == 0
-                       ? "name,value or name,value,unit"
-                       : absl::StrCat(columns_.count, " fields"));
+      return lines_.Wrong("the line", line,
+                          columns_.count == 0
+                              ? "name,value or name,value,unit"
+                              : absl::StrCat(columns_.count, " fields"));
     }
     const auto field = [&](int column) {
       return column >= 0 && column < count ? fields[column] : std::string();
     };
     const std::string name = field(columns_.name);
-    if (name.empty()) return Wrong("name", name, "a text");
+    if (name.empty()) return lines_.Wrong("name", name, "a text");
     double value = 0;
     if (!absl::SimpleAtod(field(columns_.value), &value) ||
         !std::isfinite(value)) {
-      return Wrong("value", field(columns_.value), "a finite number");
+      return lines_.Wrong("value", field(columns_.value), "a finite number");
     }
     const std::string unit = field(columns_.unit);
     const std::string metric = field(columns_.metric);
@@ -144,60 +130,43 @@ class Parser {
     const bool is_time = ns > 0 && (metric.empty() || metric == "time");
     if (!is_time) {
       const std::string metric_name = metric.empty() ? unit : metric;
-      if (metric_name == "time") return Wrong("unit", unit, "ns, us, ms or s");
+      if (metric_name == "time")
+        return lines_.Wrong("unit", unit, "ns, us, ms or s");
       one.AddMetric(metric_name, unit, DirectionOfName(unit), value);
       return absl::OkStatus();
     }
     if (value < 0 || !FitsStoredTime(value * ns, 1)) {
-      return Wrong("value", field(columns_.value),
-                   "a time of at least 0 and less than 280 years");
+      return lines_.Wrong("value", field(columns_.value),
+                          "a time of at least 0 and less than 280 years");
     }
     one.times_ns.push_back(value * ns);
     return absl::OkStatus();
   }
 
-  const ImportedFile& file_;
-  int line_number_ = 0;
+  TextLines lines_;
   Columns columns_;
 };
 
-class Impl : public Importer {
- public:
-  absl::string_view format() const override { return "csv"; }
-
-  bool Recognises(absl::string_view content) const override {
-    for (const absl::string_view line :
-         absl::StrSplit(content.substr(0, 65536), '\n')) {
-      if (IsSkipped(line)) continue;
-      const auto fields = Split(absl::StripSuffix(line, "\r"));
-      double unused;
-      return fields.has_value() && fields->size() >= 2 &&
-             (ParseHeader(*fields).has_value() ||
-              (fields->size() <= 3 && absl::SimpleAtod((*fields)[1], &unused)));
-    }
-    return false;
+bool Recognises(absl::string_view content) {
+  for (const absl::string_view line :
+       absl::StrSplit(content.substr(0, 65536), '\n')) {
+    if (IsSkipped(line)) continue;
+    const auto fields = Split(absl::StripSuffix(line, "\r"));
+    double unused;
+    return fields.has_value() && fields->size() >= 2 &&
+           (ParseHeader(*fields).has_value() ||
+            (fields->size() <= 3 && absl::SimpleAtod((*fields)[1], &unused)));
   }
+  return false;
+}
 
-  absl::StatusOr<proto::Run> Parse(
-      const ImportedFile& file, const ImportOptions& options) const override {
-    CollectedResults collected;
-    OPTRAIL_RETURN_IF_ERROR(Parser(file).Parse(collected));
-    proto::Run run;
-    run.set_source(std::string(format()));
-    run.set_started_unix_ns(options.default_started_unix_ns);
-    run.mutable_hardware()->set_device_kind(proto::CPU);
-    run.mutable_hardware()->set_id(
-        options.hardware_id.empty() ? "imported" : options.hardware_id);
-    collected.MoveTo(proto::Conditions(), &run);
-    return run;
-  }
-};
+absl::Status Read(const ImportedFile& file, CollectedResults& results,
+                  proto::Run&) {
+  return Parser(file).Parse(results);
+}
 
 }  // namespace
 
-const Importer* NameValueCsvImporter() {
-  static const Impl* const importer = new Impl;
-  return importer;
-}
+extern constexpr Importer kNameValueCsv = {"csv", Recognises, Read};
 
 }  // namespace optrail::tracker

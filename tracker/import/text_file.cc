@@ -1,39 +1,38 @@
 #include "tracker/import/text_file.h"
 
+#include <vector>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "nlohmann/json.hpp"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace optrail::tracker {
-namespace {
 
-bool IsUtf8(absl::string_view text) {
-  // The strict dump of a JSON text refuses what is no UTF-8.
-  try {
-    (void)nlohmann::json(std::string(text)).dump();
-    return true;
-  } catch (const nlohmann::json::exception&) {
-    return false;
+absl::Status TextLines::ForEach(
+    absl::FunctionRef<absl::Status(absl::string_view line)> read) {
+  const std::vector<absl::string_view> lines =
+      absl::StrSplit(file_.content, '\n');
+  for (const absl::string_view line : lines) {
+    ++number_;
+    if (IsValidUtf8(line) && line.find('\0') == line.npos) continue;
+    return Wrong("the line", line, "UTF-8 text");
   }
+  number_ = 0;
+  for (const absl::string_view line : lines) {
+    ++number_;
+    OPTRAIL_RETURN_IF_ERROR(read(absl::StripSuffix(line, "\r")));
+  }
+  return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status CheckText(const ImportedFile& file) {
-  if (IsUtf8(file.content) && file.content.find('\0') == std::string::npos) {
-    return absl::OkStatus();
-  }
-  int number = 0;
-  for (const absl::string_view line : absl::StrSplit(file.content, '\n')) {
-    ++number;
-    if (IsUtf8(line) && line.find('\0') == absl::string_view::npos) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        file.path, ":", number, ": the line is '",
-        absl::CHexEscape(line.substr(0, 60)), "', expected UTF-8 text"));
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(file.path, ": expected UTF-8 text"));
+absl::Status TextLines::Wrong(absl::string_view field, absl::string_view found,
+                              absl::string_view expected) const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      file_.path, ":", number_, ": ", field, " is '",
+      absl::CHexEscape(found.substr(0, 60)), "', expected ", expected));
 }
 
 }  // namespace optrail::tracker
