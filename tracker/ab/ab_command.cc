@@ -1,7 +1,6 @@
 #include "tracker/ab/ab_command.h"
 
 #include <iostream>
-#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

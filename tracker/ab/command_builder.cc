@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -16,7 +15,6 @@
 #include "base/quote.h"
 #include "base/status_macros.h"
 #include "tracker/ab/commit_builder.h"
-#include "tuning/command/command_template.h"
 
 namespace optrail::tracker {
 namespace {

@@ -3,7 +3,6 @@
 #include <iostream>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"

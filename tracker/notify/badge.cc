@@ -1,6 +1,5 @@
 #include "tracker/notify/badge.h"
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/substitute.h"
 #include "base/table.h"

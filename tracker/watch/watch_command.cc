@@ -1,7 +1,6 @@
 #include "tracker/watch/watch_command.h"
 
 #include <iostream>
-#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
