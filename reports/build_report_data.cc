@@ -1,7 +1,6 @@
 #include "reports/build_report_data.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>

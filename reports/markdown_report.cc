@@ -1,7 +1,6 @@
 #include "reports/markdown_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -8,12 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "nlohmann/json.hpp"
 #include "reports/inert_json.h"
 #include "reports/overview.h"
-#include "reports/page_json.h"
 #include "reports/page_sessions.h"
 #include "reports/pick_points.h"
+#include "reports/report_json.h"
 #include "tracker/judge/evidence.h"
 
 namespace optrail::reports {
@@ -29,6 +28,15 @@ struct Limits {
 constexpr int kMaxProcessMedians = 9;
 constexpr int kFewestPoints = 16;
 constexpr int kFewestTrials = 24;
+
+Json PageCommitJson(const Commit& commit) {
+  return {commit.id.substr(0, 12),
+          commit.subject.substr(0, 160),
+          commit.unix_ns / 1000000000,
+          commit.position ? Json(*commit.position) : Json(nullptr),
+          commit.dirty ? 1 : 0,
+          commit.branch};
+}
 
 // As hundredths of a percent away from the point's value: short integers. Of
 // many processes only order statistics, the extremes among them.
@@ -50,24 +58,6 @@ Json ProcessMedians(const tracker::Point& point) {
         static_cast<int64_t>(std::round(std::max(-1e9, std::min(1e9, off)))));
   }
   return out;
-}
-
-Json HardwareJson(const Hardware& hardware) {
-  return {
-      {"id", hardware.id},
-      {"device", hardware.device},
-      {"model", hardware.model},
-      {"cores", hardware.cores ? Json(*hardware.cores) : Json(nullptr)},
-      {"memory",
-       hardware.memory_bytes ? Json(*hardware.memory_bytes) : Json(nullptr)},
-      {"vm", hardware.virtual_machine},
-      {"compiler", hardware.compiler},
-      {"flags", hardware.compiler_flags},
-      {"os", hardware.os},
-      {"driver", hardware.driver},
-      {"flops", Number(hardware.flop_per_s)},
-      {"bandwidth", Number(hardware.memory_bytes_per_s)},
-  };
 }
 
 // The points that a reader would miss.
@@ -261,14 +251,6 @@ std::string Write(const ReportData& data, const Overview& overview,
   };
   for (const std::string& name : overview.operators) operator_index(name);
 
-  Json commits = Json::array();
-  for (const Commit& commit : data.commits) {
-    commits.push_back(PageCommitJson(commit));
-  }
-  Json hardware = Json::array();
-  for (const Hardware& each : data.hardware) {
-    hardware.push_back(HardwareJson(each));
-  }
   Json series = Json::array();
   for (const SeriesView& each : data.series) {
     series.push_back(SeriesJson(each, operator_index(each.operator_name),
@@ -277,12 +259,8 @@ std::string Write(const ReportData& data, const Overview& overview,
   Json sessions = Json::array();
   for (const TuningSession& session : data.sessions) {
     sessions.push_back(PageSessionJson(
-        session, operator_index(session.of.header.task().operator_name()),
+        data, session, operator_index(session.of.header.task().operator_name()),
         limits.trials_per_session));
-  }
-  Json workloads = Json::array();
-  for (const WorkloadView& workload : data.workloads) {
-    workloads.push_back(PageWorkloadJson(workload));
   }
   return DumpInert({
       {"title", data.title},
@@ -291,12 +269,15 @@ std::string Write(const ReportData& data, const Overview& overview,
       {"runs", data.run_count},
       {"verdicts", VerdictsJson()},
       {"operators", operators},
-      {"commits", std::move(commits)},
-      {"hardware", std::move(hardware)},
+      {"commits", ListOf(data.commits, PageCommitJson)},
+      {"hardware", AllRounded(ListOf(data.hardware, HardwareJson))},
       {"overview", OverviewJson(overview, limits)},
       {"series", std::move(series)},
       {"sessions", std::move(sessions)},
-      {"workloads", std::move(workloads)},
+      {"workloads", ListOf(data.workloads,
+                           [&](const WorkloadView& each) {
+                             return PageWorkloadJson(data, each);
+                           })},
       {"warnings", data.warnings},
   });
 }

@@ -4,17 +4,17 @@
 // What the page carries of a tuning session and of a workload. A piece of
 // page_data.h; reports/ui/tuning.js and workloads.js read it.
 
-#include "reports/page_json.h"
 #include "reports/report_data.h"
+#include "reports/report_json.h"
 
 namespace optrail::reports {
 
 // At most about `limit` trials. `operator_index` is the page's.
-Json PageSessionJson(const TuningSession& session, int operator_index,
-                     int limit);
+Json PageSessionJson(const ReportData& data, const TuningSession& session,
+                     int operator_index, int limit);
 
 // Times in ns, 0 where there are none.
-Json PageWorkloadJson(const WorkloadView& workload);
+Json PageWorkloadJson(const ReportData& data, const WorkloadView& workload);
 
 }  // namespace optrail::reports
 

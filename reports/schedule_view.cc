@@ -13,7 +13,6 @@
 #include "absl/strings/strip.h"
 #include "base/statistics.h"
 #include "reports/knob_effects.h"
-#include "tuning/proto/canonical.h"
 #include "tuning/schedule/rule.h"
 #include "tuning/schedule/trace_source.h"
 

@@ -45,8 +45,8 @@ function hardwareFact() {
   const first = report.hardware[0];
   const note = names.length === 1 ?
       [first.model, first.cores ? first.cores + ' cores' : '',
-       first.memory ? bytes(first.memory) : '',
-       first.vm ? 'virtual machine' : ''].filter(Boolean).join(', ') :
+       first.memory_bytes ? bytes(first.memory_bytes) : '',
+       first.virtual_machine ? 'virtual machine' : ''].filter(Boolean).join(', ') :
       `${names.length} kinds`;
   return fact('Hardware', names.slice(0, 4).join(', ') +
                   (names.length > 4 ? ', \u2026' : ''), note);

@@ -16,9 +16,10 @@ function sketchesPanel(schedule) {
             ['Trials', 'Failed', 'Best', 'Median'].map(
                 t => el('th', {scope: 'col', class: 'num'}, t)))),
          el('tbody', {}, schedule.sketches.map(
-            ([text, trials, failed, best, median, ofWinner]) => el('tr', {},
+            ({sketch, trials, failed, best_ns: best, median_ns: median,
+              is_winner: ofWinner}) => el('tr', {},
                 el('td', {}, ofWinner ? el('b', {}, 'winner ') : null,
-                   el('bdi', {}, text)),
+                   el('bdi', {}, sketch)),
                 el('td', {class: 'num'}, count(trials)),
                 el('td', {class: 'num'}, failed ? count(failed) : ''),
                 el('td', {class: 'num'}, amount(best, 'ns')),
@@ -36,7 +37,8 @@ function rulesPanel(schedule) {
             el('th', {scope: 'col', class: 'num'}, 'Decisions'),
             el('th', {scope: 'col'}, ''),
             el('th', {scope: 'col', class: 'num'}, 'Importance'))),
-         el('tbody', {}, schedule.rules.map(([name, decisions, importance]) =>
+         el('tbody', {}, schedule.rules.map(
+            ({rule: name, decisions, estimated_importance: importance}) =>
             el('tr', {}, el('td', {}, el('code', {}, el('bdi', {}, name))),
                el('td', {class: 'num'}, count(decisions)),
                el('td', {}, meter(Math.min(importance || 0, 1))),
@@ -45,14 +47,14 @@ function rulesPanel(schedule) {
 }
 
 function loopsPanel(schedule) {
-  if (!schedule.loops) return null;
+  if (!schedule.winner.loops) return null;
   return el('div', {class: 'panel'}, el('h3', {}, 'The winner\u2019s loops'),
-            el('pre', {class: 'loops'}, schedule.loops.trimEnd().split('\n')
+            el('pre', {class: 'loops'}, schedule.winner.loops.trimEnd().split('\n')
                 .flatMap(line => [line, el('br', {})])));
 }
 
 function decisionsPanel(schedule) {
-  if (schedule.decisions.length === 0) return null;
+  if (schedule.winner.decisions.length === 0) return null;
   return el(
       'div', {class: 'panel full'}, el('h3', {}, 'The winner\u2019s decisions'),
       el('p', {}, 'Bold: not what the rules do by themselves.'),
@@ -62,8 +64,9 @@ function decisionsPanel(schedule) {
             el('th', {scope: 'col'}, 'Rule'),
             ['Value', 'Usual', 'Importance'].map(
                 t => el('th', {scope: 'col', class: 'num'}, t)))),
-         el('tbody', {}, schedule.decisions.map(
-            ([name, stage, rule, value, usual, importance]) => el('tr', {},
+         el('tbody', {}, schedule.winner.decisions.map(
+            ({decision: name, stage, rule, value, usual,
+              estimated_importance: importance}) => el('tr', {},
                 el('td', {}, el('bdi', {}, stage)),
                 el('td', {}, el('code', {}, el('bdi', {}, name))),
                 el('td', {}, el('bdi', {}, rule)),

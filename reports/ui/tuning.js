@@ -50,13 +50,14 @@ const tuning = {
       },
     },
     el('span', {class: 'clip'}, data(report.operators[session.o])),
-    el('span', {title: session.proven ?
+    el('span', {title: session.proof ?
                     'The winner against the default, by the proof' :
                     'The winner against the default, as finalists'},
-       isNumber(session.speedup) ? times(session.speedup) : kNotMeasured),
+       isNumber(session.verified_speedup) ?
+           times(session.verified_speedup) : kNotMeasured),
     el('small', {class: 'clip'}, data(session.task)),
     el('small', {}, `${hardwareOf(session)} \u00b7 ${
-        count(session.total)} trials \u00b7 ${date(session.start)}`)));
+        count(session.total)} trials \u00b7 ${date(session.started_unix_ns / 1e9)}`)));
     this.pane = el('div', {class: 'detail card'});
     const list = el('ul', {
       class: 'session-list card',
@@ -130,9 +131,9 @@ function convergenceOptions(session) {
   // A logarithm only where times span so much that it is needed.
   const wide = largest > 6 * best * scale;
   for (const each of failed) each.value[1] = top;
-  const fallback = session.finalists.find(each => each[4]);
-  const lines = fallback && isNumber(fallback[2]) ? [{
-    yAxis: fallback[2] * scale,
+  const fallback = session.finalists.find(each => each.is_default);
+  const lines = fallback && isNumber(fallback.verified_value) ? [{
+    yAxis: fallback.verified_value * scale,
     lineStyle: {color: theme.color('unsure'), type: [2, 3], width: 1.5},
     label: {show: false},
   }] : [];
@@ -209,7 +210,7 @@ function regretOptions(session) {
 
 // One metric of every trial, and the best of it so far.
 function metricOptions(session, k) {
-  const {metric, unit, lower, limit} = session.objectives[k];
+  const {metric, unit, lower_is_better: lower, limit} = session.objectives[k];
   const dots = [];
   // The session's own steps are those of its first metric.
   const step = k === 0 ?
@@ -355,15 +356,17 @@ function dumbbell(first, verified, low, high) {
 function finalistsPanel(session) {
   if (session.finalists.length === 0) return null;
   // The default is far off as a rule and would squeeze the others together.
-  const all = session.finalists.filter(each => !each[4])
-      .flatMap(each => [each[1], each[2]])
+  const all = session.finalists.filter(each => !each.is_default)
+      .flatMap(each => [each.first_value, each.verified_value])
       .filter(value => isNumber(value) && value > 0);
   const low = Math.min(...all);
   const high = Math.max(...all);
   const rows = [...session.finalists]
       .sort((a, b) => session.lower ?
-          (a[2] || Infinity) - (b[2] || Infinity) : (b[2] || 0) - (a[2] || 0))
-      .map(([config, first, verified, outcome, isDefault, isWinner]) => el(
+          (a.verified_value || Infinity) - (b.verified_value || Infinity) :
+          (b.verified_value || 0) - (a.verified_value || 0))
+      .map(({config, first_value: first, verified_value: verified, outcome,
+             is_default: isDefault, is_winner: isWinner}) => el(
           'tr', {},
           el('td', {}, isWinner ? el('b', {}, 'winner ') : null,
              isDefault ? el('b', {}, 'default ') : null,
@@ -521,7 +524,7 @@ function drawSession(pane, session) {
   if (session.outcomes.some(o => o !== 'OK' && o !== 'CENSORED')) {
     items.push(['failed', 'failed']);
   }
-  if (session.finalists.some(each => each[4] && isNumber(each[2]))) {
+  if (session.finalists.some(each => each.is_default && isNumber(each.verified_value))) {
     items.push(['default', 'default config']);
   }
   const metrics = session.objectives.map(({metric}) => el('div', label(
@@ -534,30 +537,31 @@ function drawSession(pane, session) {
       el('div', {}, el('h3', {}, data(session.task)),
          el('p', {class: 'muted small'},
             `${hardwareOf(session)} \u00b7 `, data(session.strategy),
-            ` \u00b7 seed ${session.seed} \u00b7 ${dateTime(session.start)}`,
-            session.commit[0] ? [' \u00b7 ', el('code', {},
-                shortId({id: session.commit[0], dirty: session.commit[4]}))] :
+            ` \u00b7 seed ${session.seed} \u00b7 ${dateTime(session.started_unix_ns / 1e9)}`,
+            session.commit.id ?
+                [' \u00b7 ', el('code', {}, shortId(session.commit))] :
                 null)),
       ...session.findings.map(
           text => el('p', {class: 'notice'}, data(text))),
       session.winner ? el('p', {'data-winner': ''}, data(session.winner)) : null,
       el('dl', {class: 'figures'},
-         figure(isTime ? 'Speedup' : 'Gain', isNumber(session.speedup) ?
-                times(session.speedup) : 'not known',
-                session.proven ? 'by the proof' : 'as finalists, not proven'),
+         figure(isTime ? 'Speedup' : 'Gain', isNumber(session.verified_speedup) ?
+                times(session.verified_speedup) : 'not known',
+                session.proof ? 'by the proof' : 'as finalists, not proven'),
          figure('Best', amount(bestValue(session), session.unit),
                 isTime ? 'first reading' : clean(session.metric)),
          figure('Trials', count(session.total),
-                [session.valid ? `of ${count(session.valid)} valid configs` : '',
-                 session.warm ?
-                     `beside ${count(session.warm)} of earlier sessions` : '']
+                [session.valid_config_count ?
+                     `of ${count(session.valid_config_count)} valid configs` : '',
+                 session.warm_start_trials ?
+                     `beside ${count(session.warm_start_trials)} of earlier sessions` : '']
                     .filter(Boolean).join(', ')),
-         figure('To 95 % of the best', session.t95 === null ? kNotMeasured :
-                count(session.t95), 'trials'),
-         figure('To 99 %', session.t99 === null ? kNotMeasured :
-                count(session.t99), 'trials'),
-         figure('Took', duration(session.elapsed),
-                session.stop)),
+         figure('To 95 % of the best', session.trials_to_95_percent === null ?
+                kNotMeasured : count(session.trials_to_95_percent), 'trials'),
+         figure('To 99 %', session.trials_to_99_percent === null ?
+                kNotMeasured : count(session.trials_to_99_percent), 'trials'),
+         figure('Took', duration(session.elapsed_ns / 1e6),
+                session.stop_reason)),
       el('div', {class: 'panels'},
          ...metrics.map((chart, k) => el('div', {class: 'panel'},
              el('h3', {}, data(session.objectives[k].metric)), chart)),

@@ -12,8 +12,9 @@ function seriesOfLayer(workload, operator, shape) {
 }
 
 function workloadRow(workload, layer) {
-  const [operator, shape, calls, defaultTime, tunedTime, bestTime, by, share,
-         part, way, doc] = layer;
+  const {operator, shape, calls, share, part, way, doc} = layer;
+  const {default_ns: defaultTime, tuned_ns: tunedTime, best_ns: bestTime} =
+      layer;
   const time = ns => ns > 0 ? amount(ns, 'ns') : kNotMeasured;
   const name = [data(operator), ' ', el('span', {class: 'muted'}, data(shape))];
   const index = seriesOfLayer(workload, operator, shape);
@@ -29,33 +30,35 @@ function workloadRow(workload, layer) {
       el('td', {class: 'num'}, time(defaultTime)),
       el('td', {class: 'num hide-narrow'}, time(tunedTime)),
       el('td', {class: 'num'}, time(bestTime)),
-      el('td', {class: 'hide-narrow'}, data(by)),
+      el('td', {class: 'hide-narrow'}, data(layer.best_backend)),
       el('td', {class: 'num'},
          defaultTime > 0 && bestTime > 0 ? times(defaultTime / bestTime) :
                                            kNotMeasured),
-      el('td', {}, part ? el('span', {class: 'muted'}, data(`${part}, ${way}`)) :
+      el('td', {}, !layer.counts ?
+                          el('span', {class: 'muted'}, data(`${part}, ${way}`)) :
                           el('span', {class: 'with-meter'},
                              el('span', {}, percent(share, 1)), meter(share))));
 }
 
 // "fused 31.0 ms, separate 35.1 ms: 1.13×".
-function fusionItem([part, ways]) {
-  const [[first, own], ...others] = ways;
+function fusionItem({part, ways}) {
+  const [{way: first, best_ns: own}, ...others] = ways;
   return el('li', {}, data(part), ': ', data(first), ' ', amount(own, 'ns'),
-            others.map(([way, ns]) => [', ', data(way), ' ', amount(ns, 'ns'),
-                                       ` (${times(ns / own)})`]));
+            others.map(({way, best_ns: ns}) => [
+                ', ', data(way), ' ', amount(ns, 'ns'),
+                ` (${times(ns / own)})`]));
 }
 
 // "oneDNN 2.6.3 60.1 ms, 25 layers its own, ours the others".
-function libraryItem([library, layers, ns], measured) {
+function libraryItem({library, layers, time_ns: ns}, measured) {
   return el('li', {}, 'By ', data(library), ': ', amount(ns, 'ns'),
             `, ${count(layers)} layer${layers === 1 ? '' : 's'} its own`,
             layers < measured ? ', ours the others' : '');
 }
 
 function workloadCard(workload) {
-  const [defaultTime, tunedTime, bestTime, limit] = workload.total;
-  const [id, , , , dirty] = workload.commit;
+  const {default_ns: defaultTime, tuned_ns: tunedTime, best_ns: bestTime,
+         limit_ns: limit, layers_measured: measured} = workload;
   const shown = 12;
   const row = layer => workloadRow(workload, layer);
   const body = el('tbody', {}, workload.layers.slice(0, shown).map(row));
@@ -63,30 +66,31 @@ function workloadCard(workload) {
                                               '';
   return el(
       'div', {class: 'card workload'},
-      el('h3', {}, data(workload.n),
+      el('h3', {}, data(workload.name),
          el('small', {class: 'muted'}, ' on ', data(hardwareOf(workload)), ', ',
             `${count(workload.threads)} thread${
                 workload.threads === 1 ? '' : 's'}, `,
-            shortId({id, dirty}), ', ', dateTime(workload.start))),
+            shortId(workload.commit), ', ',
+            dateTime(workload.started_unix_ns / 1e9))),
       el('dl', {class: 'facts'},
          fact('By default', amount(defaultTime, 'ns')),
-         workload.tuned ?
+         workload.layers_tuned ?
              fact('Tuned', amount(tunedTime, 'ns'), gain(tunedTime) +
-                  (workload.tuned < workload.measured ?
-                       `, ${count(workload.tuned)} layers tuned` : '')) :
+                  (workload.layers_tuned < measured ?
+                       `, ${count(workload.layers_tuned)} layers tuned` : '')) :
              fact('Tuned', kNotMeasured),
          fact('By the best backends', amount(bestTime, 'ns'), gain(bestTime)),
          limit > 0 ?
              fact('Limit by the ceilings', amount(limit, 'ns'), gain(limit)) :
              null,
-         fact('Measured', `${count(workload.measured)} of ${
-                              count(workload.counted)} layers`,
-              workload.missing.length ?
-                  ['not measured: ', data(workload.missing.join(', '))] : '')),
+         fact('Measured', `${count(measured)} of ${
+                              count(workload.layers_that_count)} layers`,
+              workload.not_measured.length ?
+                  ['not measured: ', data(workload.not_measured.join(', '))] : '')),
       workload.libraries.length + workload.parts.length ?
           el('ul', {class: 'fusion'},
              workload.libraries.map(
-                 library => libraryItem(library, workload.measured)),
+                 library => libraryItem(library, measured)),
              workload.parts.map(fusionItem)) : null,
       el('div', {class: 'scroll-x'},
          el('table', {class: 'plain'},
