@@ -1,7 +1,6 @@
 #include "tracker/convergence/convergence_command.h"
 
 #include <algorithm>
-#include <iostream>
 #include <set>
 #include <string>
 #include <utility>

@@ -1,14 +1,14 @@
 #include "tracker/convergence/findings.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tracker/convergence/history_findings.h"
-#include "tracker/convergence/session_findings.h"
+#include "tracker/convergence/finders.h"
 #include "tracker/convergence/space_evidence.h"
 
 namespace optrail::tracker {
@@ -66,35 +66,16 @@ std::vector<Finding> Merge(std::vector<Finding> findings) {
 }  // namespace
 
 absl::string_view FindingKindName(FindingKind kind) {
-  switch (kind) {
-    case FindingKind::kDoesNotConverge:
-      return "does_not_converge";
-    case FindingKind::kOscillates:
-      return "oscillates";
-    case FindingKind::kConvergedTooEarly:
-      return "converged_too_early";
-    case FindingKind::kMostTrialsFail:
-      return "most_trials_fail";
-    case FindingKind::kMostTrialsContended:
-      return "most_trials_contended";
-    case FindingKind::kWinnersCurse:
-      return "winners_curse";
-    case FindingKind::kTimeExploded:
-      return "time_exploded";
-    case FindingKind::kLosesOnOtherShapes:
-      return "loses_on_other_shapes";
-    case FindingKind::kPriorMisleads:
-      return "prior_misleads";
-    case FindingKind::kSlowerToConverge:
-      return "slower_to_converge";
-    case FindingKind::kConvergedToWorse:
-      return "converged_to_worse";
-    case FindingKind::kTunerWorse:
-      return "tuner_worse";
-    case FindingKind::kTunerWorseOnHardware:
-      return "tuner_worse_on_hardware";
-  }
-  return "unknown";
+  static constexpr absl::string_view kNames[] = {
+      "does_not_converge",      "oscillates",
+      "converged_too_early",    "most_trials_fail",
+      "most_trials_contended",  "winners_curse",
+      "time_exploded",          "loses_on_other_shapes",
+      "prior_misleads",         "slower_to_converge",
+      "converged_to_worse",     "tuner_worse",
+      "tuner_worse_on_hardware"};
+  static_assert(std::size(kNames) == std::size(kAllFindingKinds));
+  return kNames[static_cast<size_t>(kind)];
 }
 
 absl::optional<FindingKind> ParseFindingKind(absl::string_view name) {
@@ -105,23 +86,11 @@ absl::optional<FindingKind> ParseFindingKind(absl::string_view name) {
 }
 
 absl::string_view LeverName(Lever lever) {
-  switch (lever) {
-    case Lever::kKnobRange:
-      return "knob_range";
-    case Lever::kConstraint:
-      return "constraint";
-    case Lever::kStrategy:
-      return "strategy";
-    case Lever::kPrior:
-      return "prior";
-    case Lever::kBudget:
-      return "budget";
-    case Lever::kMeasurement:
-      return "measurement";
-    case Lever::kBisect:
-      return "bisect";
-  }
-  return "unknown";
+  static constexpr absl::string_view kNames[] = {
+      "knob_range", "constraint",  "strategy", "prior",
+      "budget",     "measurement", "bisect"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Lever::kBisect) + 1);
+  return kNames[static_cast<size_t>(lever)];
 }
 
 std::vector<Finding> FindFaults(absl::Span<const SessionAnalysis> sessions,

@@ -1,5 +1,3 @@
-#include "tracker/convergence/history_findings.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,10 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "base/statistics.h"
 #include "base/units.h"
+#include "tracker/convergence/finders.h"
 #include "tracker/convergence/rise.h"
-#include "tracker/convergence/session_findings.h"
 #include "tracker/convergence/space_evidence.h"
-#include "tracker/convergence/tuner_findings.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
@@ -193,18 +190,17 @@ void FindMissedBests(const Sessions& task, const FindingOptions& options,
         largest < 2 * std::log1p(options.min_effect_between_sessions)) {
       continue;
     }
-    Finding finding = {
-        FindingKind::kConvergedTooEarly,
-        session.task_text,
-        {session.id()},
-        {absl::StrCat("nothing better in the last ", session.plateau_trials,
-                      " of ", session.trial_count(), " trials"),
-         absl::StrCat("session ", better->id(),
-                      " of the same kernel found a "
-                      "winner that is ",
-                      FormatPercent(-std::expm1(-largest)), " faster")},
-        {StrategyRemedy(session)}};
-    findings.push_back(std::move(finding));
+    findings.push_back(
+        {FindingKind::kConvergedTooEarly,
+         session.task_text,
+         {session.id()},
+         {absl::StrCat("nothing better in the last ", session.plateau_trials,
+                       " of ", session.trial_count(), " trials"),
+          absl::StrCat("session ", better->id(),
+                       " of the same kernel found a "
+                       "winner that is ",
+                       FormatPercent(-std::expm1(-largest)), " faster")},
+         {StrategyRemedy(session)}});
   }
 }
 
@@ -286,6 +282,14 @@ absl::optional<double> LossIn(const SessionAnalysis& session,
   return absl::nullopt;
 }
 
+// The first of those that are counted most often; "" without any.
+std::string MostFrequent(const std::map<std::string, int>& counts) {
+  const auto most = std::max_element(
+      counts.begin(), counts.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == counts.end() ? "" : most->first;
+}
+
 // The knob in which the winners of other shapes differ most often.
 std::string DifferingKnob(const SessionAnalysis& session,
                           const Sessions& others) {
@@ -303,15 +307,7 @@ std::string DifferingKnob(const SessionAnalysis& session,
       }
     }
   }
-  std::string knob;
-  int most = 0;
-  for (const auto& [name, count] : differences) {
-    if (count > most) {
-      most = count;
-      knob = name;
-    }
-  }
-  return knob;
+  return MostFrequent(differences);
 }
 
 void FindLosersElsewhere(absl::Span<const SessionWithSpace> sessions,
@@ -354,17 +350,15 @@ void FindLosersElsewhere(absl::Span<const SessionWithSpace> sessions,
         continue;
       }
       const std::string knob = DifferingKnob(session, tried);
-      Finding finding;
-      finding.kind = FindingKind::kLosesOnOtherShapes;
-      finding.task = session.task_text;
-      finding.session_ids = {session.id()};
-      finding.evidence = {absl::StrCat("the winner ", winner,
-                                       " against the default on ",
-                                       absl::StrJoin(shapes, ", "))};
-      finding.remedies = {
-          {Lever::kBudget,
-           "tune the shapes in use each by itself: the nearest shape's config "
-           "is no substitute here"}};
+      Finding finding = {
+          FindingKind::kLosesOnOtherShapes,
+          session.task_text,
+          {session.id()},
+          {absl::StrCat("the winner ", winner, " against the default on ",
+                        absl::StrJoin(shapes, ", "))},
+          {{Lever::kBudget,
+            "tune the shapes in use each by itself: the nearest shape's config "
+            "is no substitute here"}}};
       if (!knob.empty()) {
         finding.remedies.push_back(
             {Lever::kKnobRange,
@@ -442,14 +436,7 @@ void FindMisleadingPriors(absl::Span<const SessionWithSpace> sessions,
       absl::StrAppend(&text, " or at least its top_k of ", top_k,
                       ", which keeps better configs from being measured");
     }
-    std::string knob;
-    int most = 0;
-    for (const auto& [name, count] : pool.knobs) {
-      if (count > most) {
-        most = count;
-        knob = name;
-      }
-    }
+    const std::string knob = MostFrequent(pool.knobs);
     if (!knob.empty()) {
       absl::StrAppend(&text, "; or mend it: it pushes knob ", knob,
                       " the wrong way");

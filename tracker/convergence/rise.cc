@@ -12,24 +12,6 @@ namespace {
 
 constexpr uint64_t kPermutationSeed = 20260101;
 
-// Ranks from 1, ties sharing their mean.
-std::vector<double> Ranks(const std::vector<double>& values) {
-  std::vector<int> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return values[a] < values[b]; });
-  std::vector<double> ranks(values.size());
-  for (size_t i = 0; i < order.size();) {
-    size_t end = i;
-    while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
-    for (size_t j = i; j < end; ++j) {
-      ranks[order[j]] = (static_cast<double>(i + end) + 1) / 2;
-    }
-    i = end;
-  }
-  return ranks;
-}
-
 struct Rise {
   double z = 0;
   int boundary = 0;
@@ -80,6 +62,23 @@ std::vector<double> Differences(const std::vector<Stratum>& strata,
 }
 
 }  // namespace
+
+std::vector<double> Ranks(const std::vector<double>& values) {
+  std::vector<int> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (size_t i = 0; i < order.size();) {
+    size_t end = i;
+    while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
+    for (size_t j = i; j < end; ++j) {
+      ranks[order[j]] = (static_cast<double>(i + end) + 1) / 2;
+    }
+    i = end;
+  }
+  return ranks;
+}
 
 double MedianDifference(const std::vector<Stratum>& strata, int boundary) {
   const std::vector<double> differences = Differences(strata, boundary);

@@ -1,5 +1,3 @@
-#include "tracker/convergence/session_findings.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,6 +9,7 @@
 #include "base/statistics.h"
 #include "base/units.h"
 #include "tracker/convergence/failure_rule.h"
+#include "tracker/convergence/finders.h"
 #include "tracker/convergence/space_evidence.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
@@ -22,18 +21,6 @@ using tuning::BoundSpace;
 
 // What the quietest machines show.
 constexpr double kAssumedNoise = .01;
-
-Finding MakeFinding(FindingKind kind, const SessionAnalysis& session,
-                    std::vector<std::string> evidence,
-                    std::vector<Remedy> remedies) {
-  Finding finding;
-  finding.kind = kind;
-  finding.task = session.task_text;
-  finding.session_ids = {session.id()};
-  finding.evidence = std::move(evidence);
-  finding.remedies = std::move(remedies);
-  return finding;
-}
 
 // The search ended because it was told to, not because it was done.
 bool WasCutShort(proto::StopReason reason) {
@@ -80,15 +67,17 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
     remedies.push_back(std::move(remedy));
   }
   remedies.push_back(StrategyRemedy(session));
-  return MakeFinding(
-      FindingKind::kDoesNotConverge, session,
+  return Finding{
+      FindingKind::kDoesNotConverge,
+      session.task_text,
+      {session.id()},
       {absl::StrCat("the last quarter of ", trials, " trials brought ", late,
                     " new bests and made the best ", FormatPercent(gain),
                     session.is_time() ? " faster" : " better"),
        absl::StrCat("best after trial ", session.improvements.back().trial + 1,
                     " of ", trials, ", stopped by ",
                     tuning::StopReasonName(session.header.stop_reason()))},
-      std::move(remedies));
+      std::move(remedies)};
 }
 
 // Pairs of finalists whose order the verification reversed, both differences
@@ -139,8 +128,11 @@ absl::optional<Finding> Oscillates(const SessionAnalysis& session,
   const double excess = std::max(between, search) / .02;
   const int processes =
       std::min(25, static_cast<int>(std::ceil(excess * excess)));
-  return MakeFinding(
-      FindingKind::kOscillates, session, std::move(evidence),
+  return Finding{
+      FindingKind::kOscillates,
+      session.task_text,
+      {session.id()},
+      std::move(evidence),
       {{Lever::kMeasurement,
         absl::StrCat("measure on an otherwise idle machine with pinned cores "
                      "and fixed clocks (`optrail doctor` names what disturbs); "
@@ -149,7 +141,7 @@ absl::optional<Finding> Oscillates(const SessionAnalysis& session,
        {Lever::kBudget,
         absl::StrCat(
             "--finalists=", std::max<int>(8, 2 * session.finalists.size()),
-            ", so that the true best is among those verified")}});
+            ", so that the true best is among those verified")}}};
 }
 
 absl::optional<Finding> ConvergedTooEarly(const SessionAnalysis& session,
@@ -185,8 +177,11 @@ absl::optional<Finding> ConvergedTooEarly(const SessionAnalysis& session,
   for (Remedy& remedy : RangeRemedies(session, space)) {
     remedies.push_back(std::move(remedy));
   }
-  return MakeFinding(FindingKind::kConvergedTooEarly, session,
-                     std::move(evidence), std::move(remedies));
+  return Finding{FindingKind::kConvergedTooEarly,
+                 session.task_text,
+                 {session.id()},
+                 std::move(evidence),
+                 std::move(remedies)};
 }
 
 // "23 OUT_OF_MEMORY, 4 CRASHED", most frequent first.
@@ -243,8 +238,11 @@ absl::optional<Finding> MostTrialsFail(const SessionAnalysis& session,
                         "if the configs are worth their memory, raise "
                         "--max_config_mib"});
   }
-  return MakeFinding(FindingKind::kMostTrialsFail, session, std::move(evidence),
-                     std::move(remedies));
+  return Finding{FindingKind::kMostTrialsFail,
+                 session.task_text,
+                 {session.id()},
+                 std::move(evidence),
+                 std::move(remedies)};
 }
 
 absl::optional<Finding> MostTrialsContended(const SessionAnalysis& session,
@@ -255,14 +253,16 @@ absl::optional<Finding> MostTrialsContended(const SessionAnalysis& session,
                          options.max_contended_share) {
     return absl::nullopt;
   }
-  return MakeFinding(
-      FindingKind::kMostTrialsContended, session,
+  return Finding{
+      FindingKind::kMostTrialsContended,
+      session.task_text,
+      {session.id()},
       {absl::StrCat(contended, " of ", trials, " trials (",
                     FormatPercent(session.contended_share()),
                     ") were disturbed too much to conclude anything")},
       {{Lever::kMeasurement,
         "tune when the machine is idle, or with fewer --threads than it has "
-        "free cores"}});
+        "free cores"}}};
 }
 
 absl::optional<Finding> WinnersCurse(const SessionAnalysis& session,
@@ -288,15 +288,18 @@ absl::optional<Finding> WinnersCurse(const SessionAnalysis& session,
     evidence.push_back(absl::StrFormat("verified gain over the default: %.3gx",
                                        *session.speedup_over_default));
   }
-  return MakeFinding(
-      FindingKind::kWinnersCurse, session, std::move(evidence),
+  return Finding{
+      FindingKind::kWinnersCurse,
+      session.task_text,
+      {session.id()},
+      std::move(evidence),
       {{Lever::kMeasurement,
         "take more samples per trial: single readings are too noisy to rank "
         "configs by"},
        {Lever::kBudget,
         absl::StrCat(
             "--finalists=", std::max<int>(8, 2 * session.finalists.size()),
-            ", so that the true best is among those verified")}});
+            ", so that the true best is among those verified")}}};
 }
 
 }  // namespace

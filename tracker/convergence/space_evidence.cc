@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "tuning/proto/canonical.h"
+#include "tracker/convergence/rise.h"
 
 namespace optrail::tracker {
 namespace {
@@ -21,28 +20,11 @@ using tuning::Levels;
 constexpr int kDraws = 1000;
 constexpr uint64_t kDrawSeed = 1;
 
-std::vector<double> Ranks(const std::vector<double>& values) {
-  std::vector<int> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return values[a] < values[b]; });
-  std::vector<double> ranks(values.size());
-  for (size_t i = 0; i < order.size();) {
-    size_t end = i;
-    while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
-    for (size_t j = i; j < end; ++j) {
-      ranks[order[j]] = static_cast<double>(i + end - 1) / 2;
-    }
-    i = end;
-  }
-  return ranks;
-}
-
 // 0 where either side is constant: it says nothing.
 double Spearman(const std::vector<double>& x, const std::vector<double>& y) {
   const std::vector<double> a = Ranks(x);
   const std::vector<double> b = Ranks(y);
-  const double mean = (static_cast<double>(x.size()) - 1) / 2;
+  const double mean = (static_cast<double>(x.size()) + 1) / 2;
   double ab = 0, aa = 0, bb = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     ab += (a[i] - mean) * (b[i] - mean);

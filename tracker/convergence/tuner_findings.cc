@@ -1,5 +1,3 @@
-#include "tracker/convergence/tuner_findings.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -7,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/units.h"
+#include "tracker/convergence/finders.h"
 #include "tracker/convergence/rise.h"
 #include "tuning/proto/measurement_settings_text.h"
 

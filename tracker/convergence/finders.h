@@ -1,8 +1,9 @@
-#ifndef OPTRAIL_TRACKER_CONVERGENCE_TUNER_FINDINGS_H_
-#define OPTRAIL_TRACKER_CONVERGENCE_TUNER_FINDINGS_H_
+#ifndef OPTRAIL_TRACKER_CONVERGENCE_FINDERS_H_
+#define OPTRAIL_TRACKER_CONVERGENCE_FINDERS_H_
 
-// The faults of the tuner itself, which several tasks show together, and what
-// findings over several sessions share. Part of findings.h.
+// The parts of findings.h: faults that one session shows by itself
+// (session_findings.cc), that only several together show (history_findings.cc),
+// and those of the tuner, which several tasks show (tuner_findings.cc).
 
 #include <map>
 #include <memory>
@@ -10,11 +11,27 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
 #include "tuning/space/space.h"
 
 namespace optrail::tracker {
+
+// `space` is SpaceOf(session), null if there is none.
+std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,
+                                       const tuning::BoundSpace* space,
+                                       const FindingOptions& options);
+
+// The relative standard deviation of a reading, as far as the session tells.
+double NoiseOf(const SessionAnalysis& session);
+
+// Knobs whose range ends where the best config is.
+std::vector<Remedy> RangeRemedies(const SessionAnalysis& session,
+                                  const tuning::BoundSpace* space);
+
+// Another strategy than the session's.
+Remedy StrategyRemedy(const SessionAnalysis& session);
 
 struct SessionWithSpace {
   const SessionAnalysis* session;
@@ -54,6 +71,10 @@ void FindWorseHardware(const std::map<std::string, Sessions>& by_hardware,
                        const FindingOptions& options,
                        std::vector<Finding>& findings);
 
+// `sessions` in time order.
+std::vector<Finding> FindHistoryFaults(
+    absl::Span<const SessionWithSpace> sessions, const FindingOptions& options);
+
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_CONVERGENCE_TUNER_FINDINGS_H_
+#endif  // OPTRAIL_TRACKER_CONVERGENCE_FINDERS_H_
