@@ -8,7 +8,6 @@
 
 #include "absl/flags/declare.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "tracker/ab/ab_command.h"
 
 ABSL_DECLARE_FLAG(bool, binaries);

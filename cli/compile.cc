@@ -1,10 +1,8 @@
 // `optrail compile`: fills the compile cache ahead of tuning.
 
-#include <algorithm>
 #include <iostream>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"

@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "carbon/certificate.h"
 #include "cli/flags.h"
-#include "tracker/history/history_command.h"
 #include "tracker/history/index/index_commands.h"
 
 ABSL_FLAG(int32_t, keep_runs, 50,
@@ -28,6 +27,83 @@ ABSL_FLAG(bool, accept_removals, false,
 ABSL_FLAG(bool, rebuild, false, "Make the index anew from all files.");
 
 namespace optrail::cli {
+namespace {
+
+// What `history NAME` does.
+struct Action {
+  std::vector<std::string> flags;
+  absl::StatusOr<int> (*run)(const std::string& folder);
+};
+
+const std::map<std::string, Action>& Actions() {
+  static const auto* const actions = new std::map<std::string, Action>{
+      {"verify",
+       {{},
+        [](const std::string&) {
+          return tracker::RunHistoryCheck({TrackerOptions()}, std::cout);
+        }}},
+      {"repair",
+       {{"dry_run"},
+        [](const std::string&) {
+          return tracker::RunHistoryRepair(
+              {TrackerOptions(), absl::GetFlag(FLAGS_dry_run)}, std::cout);
+        }}},
+      {"merge",
+       {{"accept_removals"},
+        [](const std::string& folder) {
+          return tracker::RunHistoryMerge(
+              {TrackerOptions(), UserPath(folder),
+               absl::GetFlag(FLAGS_accept_removals)},
+              std::cout);
+        }}},
+      {"thin",
+       {{"dry_run", "keep_runs", "keep_days", "keep_every", "keep_commits",
+         "accept_removals"},
+        [](const std::string&) -> absl::StatusOr<int> {
+          tracker::HistoryThinCommand options;
+          options.common = TrackerOptions();
+          options.policy.keep_runs = absl::GetFlag(FLAGS_keep_runs);
+          options.policy.keep_days = absl::GetFlag(FLAGS_keep_days);
+          options.policy.keep_every = absl::GetFlag(FLAGS_keep_every);
+          options.policy.keep_commits = absl::GetFlag(FLAGS_keep_commits);
+          options.policy.accept_removals = absl::GetFlag(FLAGS_accept_removals);
+          OPTRAIL_ASSIGN_OR_RETURN(
+              options.policy.keep_ids,
+              carbon::CertifiedRuns(options.common.history));
+          options.dry_run = absl::GetFlag(FLAGS_dry_run);
+          return tracker::RunHistoryThin(options, std::cout);
+        }}},
+      {"export",
+       {{"filter", "hardware", "branch", "out"},
+        [](const std::string&) {
+          tracker::HistoryExportCommand options;
+          options.common = TrackerOptions();
+          options.filter.pattern = absl::GetFlag(FLAGS_filter);
+          options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
+          options.filter.branch = absl::GetFlag(FLAGS_branch);
+          const std::string out = absl::GetFlag(FLAGS_out);
+          options.file = out.empty() || out == "-" ? out : UserPath(out);
+          return tracker::RunHistoryExport(options, std::cout);
+        }}},
+      {"index", {{"rebuild"}, [](const std::string&) {
+                   return tracker::RunHistoryIndex(
+                       {TrackerOptions(), absl::GetFlag(FLAGS_rebuild)},
+                       std::cout);
+                 }}}};
+  return *actions;
+}
+
+suites::FlagUse FlagsUsed(const std::vector<std::string>& arguments) {
+  suites::FlagUse use = {absl::StrCat("for history ", arguments[0]),
+                         {"history", "format"}};
+  const auto found = Actions().find(arguments[0]);
+  if (found != Actions().end()) {
+    use.flags = Together({use.flags, found->second.flags});
+  }
+  return use;
+}
+
+}  // namespace
 
 suites::Command HistoryCommand() {
   suites::Command command;
@@ -56,76 +132,16 @@ suites::Command HistoryCommand() {
                    "keep_days",      "keep_every", "keep_commits", "rebuild",
                    "filter",         "hardware",   "branch",       "out",
                    "accept_removals"};
-  command.use = [](const std::vector<std::string>& arguments) {
-    static const auto* const flags_of =
-        new std::map<std::string, std::vector<std::string>>{
-            {"verify", {}},
-            {"repair", {"dry_run"}},
-            {"merge", {"accept_removals"}},
-            {"thin",
-             {"dry_run", "keep_runs", "keep_days", "keep_every", "keep_commits",
-              "accept_removals"}},
-            {"export", {"filter", "hardware", "branch", "out"}},
-            {"index", {"rebuild"}}};
-    suites::FlagUse use = {absl::StrCat("for history ", arguments[0]),
-                           {"history", "format"}};
-    const auto found = flags_of->find(arguments[0]);
-    if (found != flags_of->end()) {
-      use.flags = Together({use.flags, found->second});
-    }
-    return use;
-  };
+  command.use = FlagsUsed;
   command.min_arguments = 1;
   command.max_arguments = 2;
   command.run =
       [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
     const std::string& what = arguments[0];
-    if (what == "merge" && arguments.size() == 2) {
-      tracker::HistoryMergeCommand options;
-      options.common = TrackerOptions();
-      options.from = UserPath(arguments[1]);
-      options.accept_removals = absl::GetFlag(FLAGS_accept_removals);
-      return tracker::RunHistoryMerge(options, std::cout);
-    }
-    if (what == "verify" && arguments.size() == 1) {
-      tracker::HistoryCheckCommand options;
-      options.common = TrackerOptions();
-      return tracker::RunHistoryCheck(options, std::cout);
-    }
-    if (what == "repair" && arguments.size() == 1) {
-      tracker::HistoryRepairCommand options;
-      options.common = TrackerOptions();
-      options.dry_run = absl::GetFlag(FLAGS_dry_run);
-      return tracker::RunHistoryRepair(options, std::cout);
-    }
-    if (what == "thin" && arguments.size() == 1) {
-      tracker::HistoryThinCommand options;
-      options.common = TrackerOptions();
-      options.policy.keep_runs = absl::GetFlag(FLAGS_keep_runs);
-      options.policy.keep_days = absl::GetFlag(FLAGS_keep_days);
-      options.policy.keep_every = absl::GetFlag(FLAGS_keep_every);
-      options.policy.keep_commits = absl::GetFlag(FLAGS_keep_commits);
-      options.policy.accept_removals = absl::GetFlag(FLAGS_accept_removals);
-      OPTRAIL_ASSIGN_OR_RETURN(options.policy.keep_ids,
-                               carbon::CertifiedRuns(options.common.history));
-      options.dry_run = absl::GetFlag(FLAGS_dry_run);
-      return tracker::RunHistoryThin(options, std::cout);
-    }
-    if (what == "export" && arguments.size() == 1) {
-      tracker::HistoryExportCommand options;
-      options.common = TrackerOptions();
-      options.filter.pattern = absl::GetFlag(FLAGS_filter);
-      options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
-      options.filter.branch = absl::GetFlag(FLAGS_branch);
-      const std::string out = absl::GetFlag(FLAGS_out);
-      options.file = out.empty() || out == "-" ? out : UserPath(out);
-      return tracker::RunHistoryExport(options, std::cout);
-    }
-    if (what == "index" && arguments.size() == 1) {
-      tracker::HistoryIndexCommand options;
-      options.common = TrackerOptions();
-      options.rebuild = absl::GetFlag(FLAGS_rebuild);
-      return tracker::RunHistoryIndex(options, std::cout);
+    const auto found = Actions().find(what);
+    const size_t taken = what == "merge" ? 2 : 1;
+    if (found != Actions().end() && arguments.size() == taken) {
+      return found->second.run(arguments.back());
     }
     return absl::InvalidArgumentError(
         absl::StrCat("\"", what,

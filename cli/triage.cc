@@ -1,26 +1,98 @@
-// `optrail triage`: lists what people said, or takes it back.
-
-#include "cli/triage.h"
+// `optrail ack`, `expect`, `mute` and `note`: what people say of changes.
+// `optrail triage` lists it, or takes it back.
 
 #include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "cli/flags.h"
+#include "tracker/triage/triage_command.h"
 
 ABSL_FLAG(std::string, reason, "", "Why; it is kept and shown.");
 ABSL_FLAG(bool, only_active, false, "Leave out what is undone or expired.");
+ABSL_FLAG(std::string, effect, "",
+          "By how much the metric may change, such as +5%; by default by any "
+          "amount.");
+ABSL_FLAG(std::string, until, "",
+          "The last day, such as 2026-12-24 (UTC), that is muted.");
 
 namespace optrail::cli {
+namespace {
 
-tracker::TriageAddCommand AddOptions(proto::TriageKind kind,
-                                     const std::string& scope) {
-  tracker::TriageAddCommand options;
-  options.common = TrackerOptions();
-  options.kind = kind;
-  options.scope = scope;
-  options.text = absl::GetFlag(FLAGS_reason);
-  return options;
+// Somebody says something of benchmarks: of a commit, where it is the second
+// argument, and why in the third or by --reason.
+suites::Command AddCommand(proto::TriageKind kind, std::string name,
+                           std::string arguments, std::string summary) {
+  suites::Command command;
+  command.name = std::move(name);
+  command.min_arguments = command.max_arguments = static_cast<int>(
+      std::vector<std::string>(absl::StrSplit(arguments, ' ')).size());
+  command.arguments = std::move(arguments);
+  command.summary = std::move(summary);
+  command.run = [kind](const std::vector<std::string>& given) {
+    tracker::TriageAddCommand options;
+    options.common = TrackerOptions();
+    options.kind = kind;
+    options.scope = given[0];
+    if (given.size() > 1) options.commit = given[1];
+    options.text = given.size() > 2 ? given[2] : absl::GetFlag(FLAGS_reason);
+    options.effect = absl::GetFlag(FLAGS_effect);
+    options.until = absl::GetFlag(FLAGS_until);
+    return tracker::RunTriageAdd(options, std::cout);
+  };
+  return command;
+}
+
+}  // namespace
+
+suites::Command AckCommand() {
+  suites::Command command =
+      AddCommand(proto::ACKNOWLEDGE, "ack", "SERIES|PATTERN COMMIT",
+                 "Acknowledges a change: it is not reported as new again.");
+  command.details =
+      "A series is named as `optrail changes` prints it; anything else is a\n"
+      "regular expression that matches the whole name of benchmarks.\n"
+      "\n"
+      "  optrail ack 'matmul/.*' 1a2b3c4 --reason='known, issue filed'\n";
+  command.flags = {"history", "format", "reason"};
+  return command;
+}
+
+suites::Command ExpectCommand() {
+  suites::Command command =
+      AddCommand(proto::EXPECT, "expect", "SERIES|PATTERN COMMIT",
+                 "Says that a commit changes benchmarks on purpose.");
+  command.details =
+      "A change beyond --effect is still reported, as new.\n"
+      "\n"
+      "  optrail expect 'conv2d/.*' HEAD --effect=+5% --reason='checks "
+      "bounds'\n";
+  command.flags = {"history", "format", "reason", "effect"};
+  return command;
+}
+
+suites::Command MuteCommand() {
+  suites::Command command =
+      AddCommand(proto::MUTE, "mute", "SERIES|PATTERN",
+                 "Keeps benchmarks quiet until the end of a day.");
+  command.details =
+      "  optrail mute 'attention/.*' --until=2026-12-24 --reason='new disk'\n";
+  command.flags = {"history", "format", "reason", "until"};
+  return command;
+}
+
+suites::Command NoteCommand() {
+  suites::Command command =
+      AddCommand(proto::NOTE, "note", "SERIES|PATTERN COMMIT TEXT",
+                 "Puts a note beside a commit; it judges nothing.");
+  command.details =
+      "  optrail note 'softmax/.*' HEAD~3 'new compiler from here on'\n";
+  command.flags = {"history", "format"};
+  return command;
 }
 
 suites::Command TriageCommand() {

@@ -5,7 +5,6 @@
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
-#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/status_macros.h"

@@ -18,7 +18,7 @@
 #include "tracker/compare/compare_command.h"
 #include "tracker/gate/gate_command.h"
 #include "tracker/history/history.h"
-#include "tracker/history/history_command.h"
+#include "tracker/history/index/index_commands.h"
 #include "tracker/import/import_command.h"
 
 namespace optrail::tracker {

@@ -1,6 +1,5 @@
 #include "tracker/command/log_command.h"
 
-#include <algorithm>
 #include <iostream>
 
 #include "absl/status/status.h"
@@ -9,11 +8,11 @@
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/command/command_support.h"
-#include "tracker/gate/gate_report.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
+#include "tracker/series/value_text.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
 

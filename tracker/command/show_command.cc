@@ -5,7 +5,6 @@
 #include <functional>
 #include <iostream>
 #include <ostream>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,18 +12,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/optional.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/command/command_support.h"
 #include "tracker/convergence/convergence.h"
-#include "tracker/gate/gate_report.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
+#include "tracker/series/value_text.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
 #include "tuning/proto/stop_reason.h"

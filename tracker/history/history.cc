@@ -1,22 +1,18 @@
 #include "tracker/history/history.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
-#include <set>
 #include <tuple>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/parallel_for.h"
@@ -53,30 +49,81 @@ absl::StatusOr<typename Kind::Message> ReadById(const std::string& dir,
                       absl::StrCat(path, ": ", status.message()));
 }
 
-template <typename Kind>
-absl::Status VerifyFolder(const std::string& dir, FileSystem* fs, int threads,
-                          int64_t* count, VerifyReport* report) {
-  OPTRAIL_ASSIGN_OR_RETURN(RecordFiles found,
-                           ListRecordFiles(dir, Kind::kFolder, fs));
-  for (BadFile& bad : found.bad_files) {
-    report->bad_files.push_back(std::move(bad));
-  }
-  std::vector<absl::Status> statuses(found.files.size());
+// What `read` makes of the intact files of a folder, by path; what the others
+// are goes to `bad_files`.
+template <typename Item, typename Read>
+absl::StatusOr<std::vector<Item>> ReadFolder(const std::string& dir,
+                                             absl::string_view folder,
+                                             FileSystem* fs, int threads,
+                                             std::vector<BadFile>* bad_files,
+                                             const Read& read) {
+  OPTRAIL_ASSIGN_OR_RETURN(RecordFiles found, ListRecordFiles(dir, folder, fs));
+  std::move(found.bad_files.begin(), found.bad_files.end(),
+            std::back_inserter(*bad_files));
+  const int count = static_cast<int>(found.files.size());
+  std::vector<Item> items(found.files.size());
   std::vector<BadFile> bad(found.files.size());
-  ParallelFor(static_cast<int>(found.files.size()), threads, [&](int i) {
-    typename Kind::Message message;
-    statuses[i] =
-        ReadWhole<Kind>(dir, found.files[i].path, fs, &message, &bad[i]);
+  std::vector<absl::Status> statuses(found.files.size());
+  ParallelFor(count, threads, [&](int i) {
+    statuses[i] = read(found.files[i], &items[i], &bad[i]);
   });
-  for (size_t i = 0; i < found.files.size(); ++i) {
+  std::vector<Item> intact;
+  for (int i = 0; i < count; ++i) {
     if (statuses[i].ok()) {
-      ++*count;
-      report->bytes += found.files[i].info.size_bytes;
+      intact.push_back(std::move(items[i]));
     } else {
-      report->bad_files.push_back(
+      bad_files->push_back(
           Named(std::move(bad[i]), found.files[i].path, statuses[i]));
     }
   }
+  return intact;
+}
+
+template <typename Kind>
+absl::StatusOr<std::vector<typename Kind::Message>> ReadRecords(
+    const std::string& dir, FileSystem* fs, int threads,
+    std::vector<BadFile>* bad_files) {
+  using Message = typename Kind::Message;
+  return ReadFolder<Message>(
+      dir, Kind::kFolder, fs, threads, bad_files,
+      [&](const RecordFile& file, Message* message, BadFile* bad) {
+        return ReadWhole<Kind>(dir, file.path, fs, message, bad);
+      });
+}
+
+// The same without the records' large field.
+template <typename Kind, typename Info>
+absl::StatusOr<std::vector<Info>> ReadHeaders(const std::string& dir,
+                                              FileSystem* fs, int large_field,
+                                              int Info::*count,
+                                              std::vector<BadFile>* bad_files) {
+  return ReadFolder<Info>(
+      dir, Kind::kFolder, fs, /*threads=*/1, bad_files,
+      [&](const RecordFile& file, Info* info, BadFile* bad) -> absl::Status {
+        info->path = file.path;
+        OPTRAIL_ASSIGN_OR_RETURN(const std::string content,
+                                 ReadRecordFile(file.path, fs));
+        bad->damage = DamageOf(content);
+        OPTRAIL_RETURN_IF_ERROR(DecodeRecordWithout(
+            {large_field}, content, &info->header, &(info->*count)));
+        return CheckPlace<Kind>(dir, file.path, info->header, bad);
+      });
+}
+
+template <typename Kind>
+absl::Status VerifyFolder(const std::string& dir, FileSystem* fs, int threads,
+                          int64_t* count, VerifyReport* report) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<int64_t> sizes,
+      ReadFolder<int64_t>(
+          dir, Kind::kFolder, fs, threads, &report->bad_files,
+          [&](const RecordFile& file, int64_t* size_bytes, BadFile* bad) {
+            typename Kind::Message message;
+            *size_bytes = file.info.size_bytes;
+            return ReadWhole<Kind>(dir, file.path, fs, &message, bad);
+          }));
+  *count = static_cast<int64_t>(sizes.size());
+  report->bytes = std::accumulate(sizes.begin(), sizes.end(), report->bytes);
   return absl::OkStatus();
 }
 
@@ -243,19 +290,11 @@ bool History::HasRun(absl::string_view run_id) const {
 }
 
 absl::StatusOr<LoadedTombstones> History::LoadTombstones() const {
-  OPTRAIL_ASSIGN_OR_RETURN(RecordFiles found,
-                           ListRecordFiles(dir_, TombstonesKind::kFolder, fs_));
   LoadedTombstones loaded;
-  loaded.bad_files = std::move(found.bad_files);
-  for (const RecordFile& file : found.files) {
-    proto::Tombstones tombstones;
-    BadFile bad;
-    const absl::Status status =
-        ReadWhole<TombstonesKind>(dir_, file.path, fs_, &tombstones, &bad);
-    if (!status.ok()) {
-      loaded.bad_files.push_back(Named(std::move(bad), file.path, status));
-      continue;
-    }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<proto::Tombstones> all,
+      ReadRecords<TombstonesKind>(dir_, fs_, /*threads=*/1, &loaded.bad_files));
+  for (const proto::Tombstones& tombstones : all) {
     for (const proto::Tombstone& tombstone : tombstones.tombstones()) {
       proto::TombstoneKind& kind = loaded.by_run[tombstone.run_id()];
       if (kind != proto::REMOVED) kind = tombstone.kind();
@@ -265,21 +304,10 @@ absl::StatusOr<LoadedTombstones> History::LoadTombstones() const {
 }
 
 absl::StatusOr<LoadedTriage> History::LoadTriage() const {
-  OPTRAIL_ASSIGN_OR_RETURN(RecordFiles found,
-                           ListRecordFiles(dir_, TriageKind::kFolder, fs_));
   LoadedTriage loaded;
-  loaded.bad_files = std::move(found.bad_files);
-  for (const RecordFile& file : found.files) {
-    proto::TriageRecord record;
-    BadFile bad;
-    const absl::Status status =
-        ReadWhole<TriageKind>(dir_, file.path, fs_, &record, &bad);
-    if (!status.ok()) {
-      loaded.bad_files.push_back(Named(std::move(bad), file.path, status));
-    } else {
-      loaded.records.push_back(std::move(record));
-    }
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      loaded.records,
+      ReadRecords<TriageKind>(dir_, fs_, /*threads=*/1, &loaded.bad_files));
   std::sort(loaded.records.begin(), loaded.records.end(),
             [](const proto::TriageRecord& a, const proto::TriageRecord& b) {
               return std::make_tuple(a.created_unix_ns(), a.record_id()) <
@@ -293,58 +321,27 @@ absl::StatusOr<RunList> History::ListRuns(const RunFilter& filter) const {
     absl::StatusOr<RunList> list = run_lister_(filter);
     if (list.ok()) return list;
   }
-  OPTRAIL_ASSIGN_OR_RETURN(RecordFiles found,
-                           ListRecordFiles(dir_, RunKind::kFolder, fs_));
   RunList list;
-  list.bad_files = std::move(found.bad_files);
-  for (const RecordFile& file : found.files) {
-    RunInfo info;
-    info.path = file.path;
-    BadFile bad;
-    const absl::Status status = [&] {
-      OPTRAIL_ASSIGN_OR_RETURN(const std::string content,
-                               ReadRecordFile(file.path, fs_));
-      bad.damage = DamageOf(content);
-      OPTRAIL_RETURN_IF_ERROR(
-          DecodeRecordWithout({proto::Run::kResultsFieldNumber}, content,
-                              &info.header, &info.result_count));
-      return CheckPlace<RunKind>(dir_, file.path, info.header, &bad);
-    }();
-    if (!status.ok()) {
-      list.bad_files.push_back(Named(std::move(bad), file.path, status));
-    } else if (Matches(filter, info.header)) {
-      list.runs.push_back(std::move(info));
-    }
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      list.runs,
+      ReadHeaders<RunKind>(dir_, fs_, proto::Run::kResultsFieldNumber,
+                           &RunInfo::result_count, &list.bad_files));
+  const auto unwanted = [&](const RunInfo& info) {
+    return !Matches(filter, info.header);
+  };
+  list.runs.erase(std::remove_if(list.runs.begin(), list.runs.end(), unwanted),
+                  list.runs.end());
   SortInSeriesOrder(list.runs);
   return list;
 }
 
 absl::StatusOr<SessionList> History::ListSessions() const {
-  OPTRAIL_ASSIGN_OR_RETURN(RecordFiles found,
-                           ListRecordFiles(dir_, SessionKind::kFolder, fs_));
   SessionList list;
-  list.bad_files = std::move(found.bad_files);
-  for (const RecordFile& file : found.files) {
-    SessionInfo info;
-    info.path = file.path;
-    BadFile bad;
-    const absl::Status status = [&] {
-      OPTRAIL_ASSIGN_OR_RETURN(const std::string content,
-                               ReadRecordFile(file.path, fs_));
-      bad.damage = DamageOf(content);
-      OPTRAIL_RETURN_IF_ERROR(
-          DecodeRecordWithout({proto::Session::kTrialsFieldNumber}, content,
-                              &info.header, &info.trial_count));
-      info.header.clear_finalists();
-      return CheckPlace<SessionKind>(dir_, file.path, info.header, &bad);
-    }();
-    if (!status.ok()) {
-      list.bad_files.push_back(Named(std::move(bad), file.path, status));
-    } else {
-      list.sessions.push_back(std::move(info));
-    }
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      list.sessions,
+      ReadHeaders<SessionKind>(dir_, fs_, proto::Session::kTrialsFieldNumber,
+                               &SessionInfo::trial_count, &list.bad_files));
+  for (SessionInfo& info : list.sessions) info.header.clear_finalists();
   std::sort(list.sessions.begin(), list.sessions.end(),
             [](const SessionInfo& a, const SessionInfo& b) {
               return std::make_tuple(a.header.started_unix_ns(), a.id()) <
@@ -370,26 +367,13 @@ absl::StatusOr<proto::Session> History::ReadSession(
 
 absl::StatusOr<LoadedRuns> History::LoadRuns(const RunFilter& filter,
                                              int threads) const {
-  OPTRAIL_ASSIGN_OR_RETURN(RecordFiles found,
-                           ListRecordFiles(dir_, RunKind::kFolder, fs_));
-  const int count = static_cast<int>(found.files.size());
-  std::vector<proto::Run> runs(found.files.size());
-  std::vector<absl::Status> statuses(found.files.size());
-  std::vector<BadFile> bad(found.files.size());
-  ParallelFor(count, threads, [&](int i) {
-    statuses[i] =
-        ReadWhole<RunKind>(dir_, found.files[i].path, fs_, &runs[i], &bad[i]);
-  });
   LoadedRuns loaded;
-  loaded.bad_files = std::move(found.bad_files);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      std::vector<proto::Run> runs,
+      ReadRecords<RunKind>(dir_, fs_, threads, &loaded.bad_files));
   std::vector<const proto::Run*> order;
-  for (int i = 0; i < count; ++i) {
-    if (!statuses[i].ok()) {
-      loaded.bad_files.push_back(
-          Named(std::move(bad[i]), found.files[i].path, statuses[i]));
-    } else if (Matches(filter, runs[i])) {
-      order.push_back(&runs[i]);
-    }
+  for (const proto::Run& run : runs) {
+    if (Matches(filter, run)) order.push_back(&run);
   }
   SortInSeriesOrder(order);
   loaded.runs.reserve(order.size());

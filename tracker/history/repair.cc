@@ -1,6 +1,7 @@
 #include "tracker/history/repair.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -254,33 +255,21 @@ absl::Status MoveToPlace(const std::string& dir, const std::string& from,
 }  // namespace
 
 absl::string_view HistoryProblemName(HistoryProblem problem) {
-  switch (problem) {
-    case HistoryProblem::kTruncated:
-      return "cut off";
-    case HistoryProblem::kChanged:
-      return "bytes changed";
-    case HistoryProblem::kUnreadable:
-      return "unreadable";
-    case HistoryProblem::kNoFile:
-      return "no file";
-    case HistoryProblem::kImpossibleValue:
-      return "impossible value";
-    case HistoryProblem::kDuplicateId:
-      return "duplicate id";
-    case HistoryProblem::kMisplaced:
-      return "misplaced";
-    case HistoryProblem::kNewerSchema:
-      return "newer schema";
-    case HistoryProblem::kClockBackwards:
-      return "clock ran backwards";
-    case HistoryProblem::kUnknownCommit:
-      return "commit unknown to git";
-    case HistoryProblem::kResurrected:
-      return "removed record is back";
-    case HistoryProblem::kLeftover:
-      return "leftover";
-  }
-  return "?";
+  static constexpr absl::string_view kNames[] = {"cut off",
+                                                 "bytes changed",
+                                                 "unreadable",
+                                                 "no file",
+                                                 "impossible value",
+                                                 "duplicate id",
+                                                 "misplaced",
+                                                 "newer schema",
+                                                 "clock ran backwards",
+                                                 "commit unknown to git",
+                                                 "removed record is back",
+                                                 "leftover"};
+  static_assert(std::size(kNames) ==
+                static_cast<size_t>(HistoryProblem::kLeftover) + 1);
+  return kNames[static_cast<size_t>(problem)];
 }
 
 bool IsDamage(HistoryProblem problem) {

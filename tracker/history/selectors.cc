@@ -1,6 +1,5 @@
 #include "tracker/history/selectors.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <utility>
@@ -123,46 +122,26 @@ std::string AnsweredText(const proto::TriageRecord& record,
 }  // namespace
 
 absl::string_view ChangeStateName(ChangeState state) {
-  switch (state) {
-    case ChangeState::kNew:
-      return "new";
-    case ChangeState::kMuted:
-      return "muted";
-    case ChangeState::kExpected:
-      return "expected";
-    case ChangeState::kAcknowledged:
-      return "acknowledged";
-  }
-  return "unknown";
+  static constexpr absl::string_view kNames[] = {"new", "muted", "expected",
+                                                 "acknowledged"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 absl::string_view RecordStateName(RecordState state) {
-  switch (state) {
-    case RecordState::kActive:
-      return "active";
-    case RecordState::kExpired:
-      return "expired";
-    case RecordState::kUndone:
-      return "undone";
-  }
-  return "unknown";
+  static constexpr absl::string_view kNames[] = {"active", "expired", "undone"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 absl::string_view TriageKindName(proto::TriageKind kind) {
-  switch (kind) {
-    case proto::ACKNOWLEDGE:
-      return "ack";
-    case proto::EXPECT:
-      return "expect";
-    case proto::MUTE:
-      return "mute";
-    case proto::NOTE:
-      return "note";
-    case proto::UNDO:
-      return "undo";
-    default:
-      return "unknown";
-  }
+  static const auto* const names =
+      new std::map<proto::TriageKind, absl::string_view>{
+          {proto::ACKNOWLEDGE, "ack"},
+          {proto::EXPECT, "expect"},
+          {proto::MUTE, "mute"},
+          {proto::NOTE, "note"},
+          {proto::UNDO, "undo"}};
+  const auto found = names->find(kind);
+  return found == names->end() ? "unknown" : found->second;  // of newer code
 }
 
 TriageBook::TriageBook(const std::vector<proto::TriageRecord>& records,

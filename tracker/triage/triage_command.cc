@@ -1,7 +1,6 @@
 #include "tracker/triage/triage_command.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <utility>

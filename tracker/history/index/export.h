@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <iosfwd>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tracker/history/index/history_index.h"
 

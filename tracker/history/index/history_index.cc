@@ -337,9 +337,7 @@ absl::StatusOr<std::vector<SeriesInfo>> HistoryIndex::ListSeriesOnce(
                    "AND (?1 = '' OR metric = ?1) "
                    "AND (?2 = '' OR hardware_id = ?2) "
                    "AND (?3 = '' OR branch = ?3) ORDER BY text"));
-  get.BindText(1, filter.metric);
-  get.BindText(2, filter.hardware_id);
-  get.BindText(3, filter.branch);
+  get.With(filter.metric, filter.hardware_id, filter.branch);
   std::vector<SeriesInfo> list;
   while (true) {
     OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());

@@ -70,7 +70,7 @@ class HistoryIndex::SeriesReader {
   absl::Status ReadRows(int64_t series,
                         const std::unordered_map<int64_t, int>& places) {
     get_observations_->Reset();
-    get_observations_->Bind(1, series);
+    get_observations_->With(series);
     for (count_ = 0;;) {
       OPTRAIL_ASSIGN_OR_RETURN(const bool more, get_observations_->Step());
       if (!more) break;
@@ -93,8 +93,8 @@ class HistoryIndex::SeriesReader {
   absl::StatusOr<const Observation*> Attributes(int64_t row) {
     const auto [known, is_new] = attributes_.try_emplace(row);
     if (is_new) {
-      get_attributes_->Bind(1, row);
-      OPTRAIL_ASSIGN_OR_RETURN(const bool found, get_attributes_->Step());
+      OPTRAIL_ASSIGN_OR_RETURN(const bool found,
+                               get_attributes_->With(row).Step());
       if (!found) return absl::DataLossError("index: attributes are missing");
       OPTRAIL_RETURN_IF_ERROR(
           DecodeAttributes(get_attributes_->Bytes(0), &known->second));
@@ -140,8 +140,7 @@ absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
       Statement get,
       db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series WHERE text = ? ",
                                 "AND runs > 0")));
-  get.BindText(1, text);
-  OPTRAIL_ASSIGN_OR_RETURN(const bool found, get.Step());
+  OPTRAIL_ASSIGN_OR_RETURN(const bool found, get.With(text).Step());
   if (!found) {
     OPTRAIL_RETURN_IF_ERROR(ParseSeriesKey(text).status());
     return absl::NotFoundError(absl::StrCat("no series '", text, "' in ",
@@ -172,8 +171,7 @@ absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
                                 "AND (?1 = '' OR hardware_id = ?1) ",
                                 "AND (?2 = '' OR branch = ?2) "
                                 "ORDER BY text")));
-  get.BindText(1, query.runs.hardware_id);
-  get.BindText(2, query.runs.branch);
+  get.With(query.runs.hardware_id, query.runs.branch);
   OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
   while (true) {
     OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());

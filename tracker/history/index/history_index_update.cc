@@ -75,10 +75,8 @@ class HistoryIndex::Writer {
     results.Swap(run.mutable_results());
     run.clear_checksum();
     const std::string header = EncodeRecord(run);
-    add_run_->BindText(1, file.path);
-    add_run_->Bind(2, results.size());
-    add_run_->BindBlob(3, header);
-    OPTRAIL_RETURN_IF_ERROR(add_run_->Run());
+    OPTRAIL_RETURN_IF_ERROR(
+        add_run_->With(file.path, results.size(), Blob{header}).Run());
     const int64_t row = db_.last_insert_rowid();
     std::set<int64_t> seen;
     for (int i = 0; i < results.size(); ++i) {
@@ -89,8 +87,7 @@ class HistoryIndex::Writer {
         OPTRAIL_ASSIGN_OR_RETURN(const int64_t series, SeriesRow(key));
         OPTRAIL_RETURN_IF_ERROR(AddObservation(series, row, i, observation));
         if (!seen.insert(series).second) continue;
-        count_run_->Bind(1, series);
-        OPTRAIL_RETURN_IF_ERROR(count_run_->Run());
+        OPTRAIL_RETURN_IF_ERROR(count_run_->With(series).Run());
       }
     }
     return absl::OkStatus();
@@ -99,57 +96,50 @@ class HistoryIndex::Writer {
  private:
   explicit Writer(Database& db) : db_(db) {}
 
+  // Null where the file is an intact run, else why it is none.
   absl::Status AddFile(const FileState& file, const absl::string_view* reason) {
-    add_file_->BindText(1, file.path);
-    add_file_->Bind(2, file.size_bytes);
-    add_file_->Bind(3, file.inode);
-    add_file_->Bind(4, file.modified_unix_ns);
-    if (reason == nullptr) {
-      add_file_->BindNull(5);
-    } else {
-      add_file_->BindText(5, *reason);
+    const auto add = [&](const auto& why) {
+      return add_file_
+          ->With(file.path, file.size_bytes, file.inode, file.modified_unix_ns,
+                 why)
+          .Run();
+    };
+    return reason == nullptr ? add(nullptr) : add(*reason);
+  }
+
+  // The row of what `find` looks for by `key`, or `add` puts there.
+  template <typename Key, typename Add>
+  absl::StatusOr<int64_t> RowOf(std::unordered_map<std::string, int64_t>& rows,
+                                const std::string& text, const Key& key,
+                                Statement& find, const Add& add) {
+    const auto [known, is_new] = rows.try_emplace(text, 0);
+    if (!is_new) return known->second;
+    OPTRAIL_ASSIGN_OR_RETURN(const bool found, find.With(key).Step());
+    if (found) known->second = find.Int(0);
+    find.Reset();
+    if (!found) {
+      OPTRAIL_RETURN_IF_ERROR(add());
+      known->second = db_.last_insert_rowid();
     }
-    return add_file_->Run();
+    return known->second;
   }
 
   absl::StatusOr<int64_t> SeriesRow(const SeriesKey& key) {
     const std::string text = CanonicalText(key);
-    const auto known = series_.find(text);
-    if (known != series_.end()) return known->second;
-    find_series_->BindText(1, text);
-    OPTRAIL_ASSIGN_OR_RETURN(const bool found, find_series_->Step());
-    int64_t row = found ? find_series_->Int(0) : 0;
-    find_series_->Reset();
-    if (!found) {
-      add_series_->BindText(1, text);
+    return RowOf(series_, text, text, *find_series_, [&] {
       const std::string benchmark = key.benchmark.SerializeAsString();
-      add_series_->BindBlob(2, benchmark);
-      add_series_->BindText(3, key.metric);
-      add_series_->BindText(4, key.unit);
-      add_series_->BindText(5, key.hardware_id);
-      add_series_->BindText(6, key.branch);
-      OPTRAIL_RETURN_IF_ERROR(add_series_->Run());
-      row = db_.last_insert_rowid();
-    }
-    series_[text] = row;
-    return row;
+      return add_series_
+          ->With(text, Blob{benchmark}, key.metric, key.unit, key.hardware_id,
+                 key.branch)
+          .Run();
+    });
   }
 
   absl::StatusOr<int64_t> AttributesRow(const Observation& observation) {
     const std::string bytes = EncodeAttributes(observation);
-    const auto known = attributes_.find(bytes);
-    if (known != attributes_.end()) return known->second;
-    find_attributes_->BindBlob(1, bytes);
-    OPTRAIL_ASSIGN_OR_RETURN(const bool found, find_attributes_->Step());
-    int64_t row = found ? find_attributes_->Int(0) : 0;
-    find_attributes_->Reset();
-    if (!found) {
-      add_attributes_->BindBlob(1, bytes);
-      OPTRAIL_RETURN_IF_ERROR(add_attributes_->Run());
-      row = db_.last_insert_rowid();
-    }
-    attributes_[bytes] = row;
-    return row;
+    const Blob blob = {bytes};
+    return RowOf(attributes_, bytes, blob, *find_attributes_,
+                 [&] { return add_attributes_->With(blob).Run(); });
   }
 
   absl::Status AddObservation(int64_t series, int64_t run, int ordinal,
@@ -157,12 +147,8 @@ class HistoryIndex::Writer {
     OPTRAIL_ASSIGN_OR_RETURN(const int64_t attributes,
                              AttributesRow(observation));
     const std::string bytes = EncodeObservation(observation);
-    add_observation_->Bind(1, series);
-    add_observation_->Bind(2, run);
-    add_observation_->Bind(3, ordinal);
-    add_observation_->Bind(4, attributes);
-    add_observation_->BindBlob(5, bytes);
-    return add_observation_->Run();
+    return add_observation_->With(series, run, ordinal, attributes, Blob{bytes})
+        .Run();
   }
 
   Database& db_;
@@ -276,8 +262,7 @@ absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
       OPTRAIL_ASSIGN_OR_RETURN(Statement insert,
                                db_->Prepare("INSERT INTO dropped VALUES (?)"));
       for (const std::string& path : drop) {
-        insert.BindText(1, path);
-        OPTRAIL_RETURN_IF_ERROR(insert.Run());
+        OPTRAIL_RETURN_IF_ERROR(insert.With(path).Run());
       }
       // One scan, however many files have gone.
       OPTRAIL_RETURN_IF_ERROR(db_->Execute(R"sql(

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
@@ -22,9 +23,7 @@ namespace optrail::tracker {
 namespace {
 
 void Warn(const HistoryIndex& index, const std::vector<BadFile>& bad_files) {
-  for (const std::string& notice : index.notices()) {
-    std::cerr << "note: " << EscapeForTerminal(notice) << "\n";
-  }
+  PrintNotices(index.notices());
   WarnOfBadFiles(bad_files);
 }
 
@@ -69,9 +68,7 @@ void PrintFindings(const CheckReport& report, const CommonOptions& options,
   }
   if (table.num_rows() > 0 || !for_people)
     PrintTable(table, options.format, out);
-  for (const std::string& note : report.notes) {
-    std::cerr << "note: " << EscapeForTerminal(note) << "\n";
-  }
+  PrintNotices(report.notes);
   if (!for_people) return;
   const int damaged = report.CountDamaged();
   out << options.history << ": " << FormatCount(report.runs) << " runs, "
@@ -240,6 +237,45 @@ absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
     out << options.file << ": " << FormatCount(rows) << " points\n";
   }
   return 0;
+}
+
+absl::StatusOr<int> RunHistoryMerge(const HistoryMergeCommand& options,
+                                    std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                           History::Open(options.common.history));
+  // A mistyped folder must not pass for an empty history.
+  if (!FileExists(JoinPath(options.from, "runs")) &&
+      !FileExists(JoinPath(options.from, "sessions")) &&
+      !FileExists(JoinPath(options.from, "triage"))) {
+    return absl::NotFoundError(
+        absl::StrCat(options.from,
+                     " is no history: expected a folder with runs, sessions or "
+                     "triage in it"));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const History other, History::Open(options.from));
+  OPTRAIL_ASSIGN_OR_RETURN(const MergeReport report,
+                           history.MergeFrom(other, {options.accept_removals}));
+  WarnOfBadFiles(report.bad_files, "not copied");
+  Table table({{"from"},
+               {"copied", Align::kRight},
+               {"already there", Align::kRight},
+               {"taken away before", Align::kRight},
+               {"held back", Align::kRight},
+               {"damaged", Align::kRight}});
+  table.AddRow({other.dir(), Cell::Integer(report.copied),
+                Cell::Integer(report.already_there),
+                Cell::Integer(report.buried),
+                Cell::Integer(static_cast<int64_t>(report.held_back.size())),
+                Cell::Integer(static_cast<int64_t>(report.bad_files.size()))});
+  PrintTable(table, options.common.format, out);
+  for (const HeldBack& held : report.held_back) {
+    std::cerr << "note: not copied: " << EscapeForTerminal(held.path)
+              << ": its tombstones would let `optrail history thin` remove "
+              << FormatCount(held.removes) << " and thin "
+              << FormatCount(held.thins) << " of the runs here, such as "
+              << held.example << "; --accept_removals copies it\n";
+  }
+  return report.bad_files.empty() ? 0 : 1;
 }
 
 }  // namespace optrail::tracker

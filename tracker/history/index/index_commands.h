@@ -1,10 +1,9 @@
 #ifndef OPTRAIL_TRACKER_HISTORY_INDEX_INDEX_COMMANDS_H_
 #define OPTRAIL_TRACKER_HISTORY_INDEX_INDEX_COMMANDS_H_
 
-// `optrail history index | check | thin | repair | export` as functions
-// (tracker/command/command_support.h says how commands answer).
+// `optrail history verify | repair | merge | thin | export | index` as
+// functions (tracker/command/command_support.h says how commands answer).
 
-#include <cstdint>
 #include <iosfwd>
 #include <string>
 
@@ -53,6 +52,15 @@ struct HistoryExportCommand {
 };
 absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
                                      std::ostream& out);
+
+struct HistoryMergeCommand {
+  CommonOptions common;
+  std::string from;
+  bool accept_removals = false;  // MergeOptions
+};
+// Exit code 1 if files of the other history are damaged and were not copied.
+absl::StatusOr<int> RunHistoryMerge(const HistoryMergeCommand& options,
+                                    std::ostream& out);
 
 }  // namespace optrail::tracker
 

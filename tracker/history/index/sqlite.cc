@@ -35,20 +35,20 @@ void Statement::Bind(int index, int64_t value) {
   sqlite3_bind_int64(statement_.get(), index, value);
 }
 
-void Statement::BindNull(int index) {
+void Statement::Bind(int index, std::nullptr_t) {
   sqlite3_bind_null(statement_.get(), index);
 }
 
-void Statement::BindText(int index, absl::string_view value) {
+void Statement::Bind(int index, absl::string_view text) {
   // A null pointer would bind NULL, not the empty text.
-  const char* data = value.data() == nullptr ? "" : value.data();
-  sqlite3_bind_text64(statement_.get(), index, data, value.size(),
-                      SQLITE_STATIC, SQLITE_UTF8);
+  const char* data = text.data() == nullptr ? "" : text.data();
+  sqlite3_bind_text64(statement_.get(), index, data, text.size(), SQLITE_STATIC,
+                      SQLITE_UTF8);
 }
 
-void Statement::BindBlob(int index, absl::string_view value) {
-  sqlite3_bind_blob64(statement_.get(), index, value.data(), value.size(),
-                      SQLITE_STATIC);
+void Statement::Bind(int index, Blob blob) {
+  sqlite3_bind_blob64(statement_.get(), index, blob.bytes.data(),
+                      blob.bytes.size(), SQLITE_STATIC);
 }
 
 absl::StatusOr<bool> Statement::Step() {

@@ -17,6 +17,7 @@
 // DataLoss says that the file is damaged or no database, Unavailable that
 // somebody else holds it, PermissionDenied that it can't be written.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,14 +29,20 @@
 
 namespace optrail::tracker {
 
+struct Blob {
+  absl::string_view bytes;
+};
+
 class Statement {
  public:
-  // Columns are counted from 1 here, as SQLite does. What is bound must live
-  // until Reset.
-  void Bind(int index, int64_t value);
-  void BindNull(int index);
-  void BindText(int index, absl::string_view value);
-  void BindBlob(int index, absl::string_view value);
+  // Binds integers, texts, Blobs and nullptr to ?1, ?2 and so on. Texts and
+  // blobs must live until Reset.
+  template <typename... Values>
+  Statement& With(const Values&... values) {
+    int index = 0;
+    (Bind(++index, values), ...);
+    return *this;
+  }
 
   // True if there is a row, false at the end.
   absl::StatusOr<bool> Step();
@@ -50,6 +57,10 @@ class Statement {
 
  private:
   friend class Database;
+  void Bind(int index, int64_t value);
+  void Bind(int index, std::nullptr_t);
+  void Bind(int index, absl::string_view text);
+  void Bind(int index, Blob blob);
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const {
       sqlite3_finalize(statement);
