@@ -6,7 +6,7 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(Database db, Database::Open(path, flags));
 //   OPTRAIL_RETURN_IF_ERROR(db.Execute("BEGIN IMMEDIATE"));
 //   OPTRAIL_ASSIGN_OR_RETURN(Statement get, db.Prepare("SELECT ... = ?"));
-//   get.BindText(1, text);
+//   get.With(text);
 //   while (true) {
 //     OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
 //     if (!row) break;
