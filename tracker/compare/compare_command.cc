@@ -1,7 +1,5 @@
 #include "tracker/compare/compare_command.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <utility>
@@ -15,12 +13,11 @@
 #include "base/status_macros.h"
 #include "tracker/command/command_support.h"
 #include "tracker/compare/compare.h"
+#include "tracker/compare/learning_runs.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/history/selectors.h"
 #include "tracker/import/import.h"
 #include "tracker/import/machine_ids.h"
-#include "tracker/series/series.h"
-#include "tuning/proto/measurement_settings_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -215,41 +212,19 @@ absl::StatusOr<std::vector<SidesToCompare>> FindSides(
   return sides;
 }
 
-// Runs like B's last that noise can be learned from, those nearest to it in
-// time: of its suite, hardware, toolchain, settings and branch.
-absl::StatusOr<std::vector<proto::Run>> LearningRuns(const History& history,
-                                                     const proto::Run& last) {
-  constexpr size_t kMost = 60;
+// Of the side that is in the history, and so of its suite.
+absl::StatusOr<std::vector<proto::Run>> RunsToLearnFrom(
+    const CompareCommand& options, const History& history,
+    const SidesToCompare& sides) {
+  const bool b_is_files = NamesFiles(options.b);
+  if (b_is_files && NamesFiles(options.a)) return std::vector<proto::Run>();
+  const proto::Run& last = (b_is_files ? sides.a : sides.b).runs.back();
   RunFilter filter;
   filter.suite = last.suite();
   filter.hardware_id = last.hardware().id();
-  OPTRAIL_ASSIGN_OR_RETURN(RunList list, history.ListRuns(filter));
-  std::vector<RunInfo> alike;
-  for (RunInfo& info : list.runs) {
-    if (info.header.commit().branch() == last.commit().branch() &&
-        !info.header.commit().dirty() &&
-        DescribeToolchainChange(info.header.toolchain(), last.toolchain())
-            .empty() &&
-        tuning::DescribeSettingsChange(info.header.settings(), last.settings())
-            .empty()) {
-      alike.push_back(std::move(info));
-    }
-  }
-  const auto distance = [&](const RunInfo& info) {
-    return std::abs(info.header.started_unix_ns() - last.started_unix_ns());
-  };
-  std::stable_sort(alike.begin(), alike.end(),
-                   [&](const RunInfo& a, const RunInfo& b) {
-                     return distance(a) < distance(b);
-                   });
-  if (alike.size() > kMost) alike.resize(kMost);
-  std::vector<proto::Run> runs;
-  for (const RunInfo& info : alike) {
-    // What cannot be read teaches nothing.
-    absl::StatusOr<proto::Run> run = history.ReadRun(info.id());
-    if (run.ok()) runs.push_back(*std::move(run));
-  }
-  return runs;
+  OPTRAIL_ASSIGN_OR_RETURN(const RunList list, history.ListRuns(filter));
+  return LearningRuns(history, list.runs, sides.a.Pointers(),
+                      sides.b.Pointers(), LearningOptions());
 }
 
 absl::Status CheckNumbers(const CompareCommand& options) {
@@ -311,11 +286,8 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
   };
   int told = 0;
   for (const SidesToCompare& sides : all) {
-    std::vector<proto::Run> learned;
-    if (!NamesFiles(options.b)) {
-      OPTRAIL_ASSIGN_OR_RETURN(learned,
-                               LearningRuns(history, sides.b.runs.back()));
-    }
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> learned,
+                             RunsToLearnFrom(options, history, sides));
     compare.history.clear();
     for (const proto::Run& run : learned) compare.history.push_back(&run);
     OPTRAIL_ASSIGN_OR_RETURN(

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tracker/compare/learning_runs.h"
 #include "tracker/history/selectors.h"
 #include "tracker/series/series.h"
 #include "tuning/proto/measurement_settings_text.h"
@@ -14,9 +15,6 @@
 namespace optrail::tracker {
 namespace {
 
-// Runs that noise is learned from, and that are looked at for benchmarks that
-// the last ones lack.
-constexpr size_t kLearningRuns = 60;
 // Commits of a window that say which suites a commit has.
 constexpr size_t kSuiteCommits = 10;
 
@@ -296,7 +294,7 @@ std::vector<RunInfo> BaselineFinder::Before(
   std::vector<RunInfo> older;
   size_t passed = 0;
   for (auto run = runs_.rbegin();
-       run != runs_.rend() && older.size() < kLearningRuns; ++run) {
+       run != runs_.rend() && older.size() < kMostLearningRuns; ++run) {
     if (in_window.count(run->id()) > 0) {
       ++passed;
     } else if (passed == in_window.size() &&
@@ -355,28 +353,6 @@ absl::Status BaselineFinder::FillWindow(
   return absl::OkStatus();
 }
 
-std::vector<RunInfo> BaselineFinder::LearningRuns(
-    const std::vector<RunInfo>& baseline) const {
-  const std::set<std::string> baseline_ids = Ids(baseline);
-  const std::string& branch = baseline.back().header.commit().branch();
-  std::vector<RunInfo> learned;
-  bool in_time = false;
-  for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
-    if (learned.size() == kLearningRuns) break;
-    in_time = in_time || baseline_ids.count(run->id()) > 0;
-    if (in_time && baseline_ids.count(run->id()) == 0 &&
-        candidate_ids_.count(run->id()) == 0 &&
-        run->header.commit().branch() == branch &&
-        !run->header.commit().dirty() &&
-        SameToolchain(run->header, candidate_) &&
-        MeasuredAlike(policy_, run->header, candidate_)) {
-      learned.push_back(*run);
-    }
-  }
-  std::reverse(learned.begin(), learned.end());
-  return learned;
-}
-
 std::set<std::string> BaselineFinder::Suites(
     const proto::Baseline& baseline) const {
   std::set<std::string> suites;
@@ -421,16 +397,6 @@ absl::StatusOr<std::vector<proto::Run>> ReadAll(
     read.push_back(std::move(whole));
   }
   return read;
-}
-
-void DropGivenConfigs(std::vector<proto::Run>* runs) {
-  for (proto::Run& run : *runs) {
-    DropResults(
-        [](const proto::BenchmarkResult& result) {
-          return result.config_source() == proto::GIVEN;
-        },
-        &run);
-  }
 }
 
 }  // namespace optrail::tracker

@@ -52,6 +52,8 @@ class BaselineFinder {
                  const std::vector<RunInfo>& runs,
                  const std::vector<RunInfo>& candidates);
 
+  const std::vector<RunInfo>& runs() const { return runs_; }
+
   absl::StatusOr<ResolvedBaseline> Find(const proto::Baseline& baseline,
                                         const History& history,
                                         const RunFilter& filter) const;
@@ -63,10 +65,6 @@ class BaselineFinder {
   absl::StatusOr<std::vector<proto::Run>> Read(
       const proto::Baseline& baseline, const History& history,
       const std::vector<proto::Run>& candidates, ResolvedBaseline* found) const;
-
-  // What noise is learned from: the latest runs like the candidate, of the
-  // branch of the baseline, up to its last run.
-  std::vector<RunInfo> LearningRuns(const std::vector<RunInfo>& baseline) const;
 
   // The suites that a commit is expected to have: those of the baseline's
   // commit, or of at least half of the last commits of its window.
@@ -126,10 +124,6 @@ class BaselineFinder {
 
 absl::StatusOr<std::vector<proto::Run>> ReadAll(
     const History& history, const std::vector<RunInfo>& runs);
-
-// A config that somebody forced (`bench --config`) is judged as a candidate and
-// is no yardstick for others.
-void DropGivenConfigs(std::vector<proto::Run>* runs);
 
 }  // namespace optrail::tracker
 
