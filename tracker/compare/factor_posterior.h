@@ -28,6 +28,7 @@ struct FactorBenchmark {
 
 // What the history shows of the factor.
 struct FactorPrior {
+  double center = 0;  // of earlier runs; 0 is that of their lower level
   double spread = .01;
   double degrees = 3;
   // How often a run is a bad one, and by how much it is slower then.
@@ -35,12 +36,19 @@ struct FactorPrior {
   double bad_excess = .03;
 };
 
+// Of the factors of earlier runs. `variance` is that of the factor analysis,
+// around 0; `extra` is what calibration leaves open. The factor of a bad run is
+// one of a bad run (run_noise.h).
+FactorPrior PriorOf(const std::vector<double>& factors, double variance,
+                    double extra);
+
 struct FactorPosterior {
   double factor = 0;    // by all benchmarks, where most of the probability is
   double variance = 0;  // of that, if the right benchmarks are believed
   // By all benchmarks but this one.
   std::vector<double> without;
-  // The factor lies outside of these with a probability of 1% on either side.
+  // The factor lies outside of these with a probability of .2% on either
+  // side.
   double low = 0, high = 0;
 
   // By how much the factor may be less (`lower`) or more than its estimate,

@@ -176,7 +176,7 @@ void MetricRows::SetRatios(double confidence) {
     ratio.baseline_processes = row.baseline.processes;
     ratio.candidate_processes = row.candidate.processes;
     std::vector<double> before, now;
-    for (const int r : panel_.baseline) {
+    for (const int r : estimate.baseline) {
       for (const ProcessLog& process : panel_.runs[r][j]) {
         before.push_back(process.value);
       }
@@ -208,7 +208,7 @@ std::string MetricRows::BaselineText(size_t j) const {
         estimate.far_off.size() == 1
             ? ""
             : absl::StrCat(" and ", estimate.far_off.size() - 1, " more"),
-        " of the baseline far off, counted for less");
+        " of the baseline far off, left out");
   }
   if (estimate.candidate_process_spread > 2 * estimate.process_spread) {
     absl::StrAppend(&text, "; the candidate's processes vary by ",

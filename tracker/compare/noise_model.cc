@@ -12,9 +12,6 @@
 namespace optrail::tracker {
 namespace {
 
-// Of what benchmarks share, where few runs tell.
-constexpr double kFactorSpread = .01, kFactorDegrees = 3;
-
 // Everything about the levels of runs, benchmark by benchmark. More is worse.
 class Model {
  public:
@@ -41,6 +38,7 @@ class Model {
   // Where a benchmark's level is taken from.
   struct Base {
     std::vector<int> runs;
+    std::vector<int> far_off;  // more likely bad than not: left out
     LowerLevel level;
   };
 
@@ -203,8 +201,7 @@ class Model {
       runs.processes = processes.processes();
       runs.calibrated = processes.slope().exists();
     }
-    noise_ = LearnRunNoise(benchmarks, factor_.exists(),
-                           panel_.window || !panel_.terms.creep);
+    noise_ = LearnRunNoise(benchmarks, factor_.exists());
     for (int j = 0; j < benchmarks_; ++j) SetCenters(j);
   }
 
@@ -216,6 +213,15 @@ class Model {
       }
     }
     if (panel_.window) base.runs = CurrentLevel(j, std::move(base.runs));
+    base.level = LevelOver(j, base.runs);
+    std::vector<int> near;
+    for (size_t i = 0; i < base.runs.size(); ++i) {
+      (base.level.undisturbed[i] < .5 ? base.far_off : near)
+          .push_back(base.runs[i]);
+    }
+    if (near.empty()) base.far_off.clear();
+    if (base.far_off.empty()) return base;
+    base.runs = std::move(near);
     base.level = LevelOver(j, base.runs);
     return base;
   }
@@ -272,19 +278,8 @@ class Model {
   }
 
   // What the history shows of the factor, and how unsure calibration leaves it
-  // at the candidate's state of the machine. The factor of a bad run is one of
-  // a bad run: the model of levels once more.
+  // at the candidate's state of the machine.
   FactorPrior PriorOfFactor() const {
-    ValueGroup group;
-    group.values = factors_;
-    group.extra_variances.assign(factors_.size(), 0);
-    SlowValuesPrior expected;
-    expected.variance = kFactorSpread * kFactorSpread;
-    expected.variance_degrees = kFactorDegrees;
-    expected.slow = kSlowRuns;
-    expected.weight = kSlowRunsWeight;
-    const SlowValuesFit fit =
-        FitSlowValues({group}, expected, kLeastRunSpread * kLeastRunSpread);
     std::vector<double> slope_variances;
     for (int j = 0; j < benchmarks_; ++j) {
       const MachineSlope& slope = processes_[j].slope();
@@ -293,14 +288,8 @@ class Model {
       }
       slope_variances.push_back(slope.VarianceOf(StateStep(j, bases_[j].runs)));
     }
-    FactorPrior prior;
-    prior.spread =
-        std::sqrt(std::max(fit.variance, factor_.variance()) +
-                  (slope_variances.empty() ? 0 : Median(slope_variances)));
-    prior.degrees = kFactorDegrees + static_cast<double>(factors_.size()) - 1;
-    prior.bad_share = fit.slow.share;
-    prior.bad_excess = fit.slow.excess;
-    return prior;
+    return PriorOf(factors_, factor_.variance(),
+                   slope_variances.empty() ? 0 : Median(slope_variances));
   }
 
   // By how much the machine may have done less (`lower`) or more to benchmark j
@@ -325,14 +314,14 @@ class Model {
     estimate.run_spread = std::sqrt(noise.variance);
     estimate.baseline_runs = static_cast<int>(base.runs.size());
     estimate.baseline = base.runs;
-    for (size_t i = 0; i < base.runs.size(); ++i) {
-      if (base.level.undisturbed[i] < .5) {
-        estimate.far_off.push_back(base.runs[i]);
-      }
-    }
+    estimate.far_off = base.far_off;
     estimate.slow_runs = noise.slow;
     if (!panel_.terms.bad_runs) estimate.slow_runs.share = 0;
     if (!base.runs.empty()) estimate.first_baseline_run = base.runs.front();
+    if (!base.far_off.empty()) {
+      estimate.first_baseline_run =
+          std::min(base.runs.front(), base.far_off.front());
+    }
 
     std::vector<double> rests, variances, raw, shifts;
     std::vector<double> bounds, bound_variances;

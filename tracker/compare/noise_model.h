@@ -53,7 +53,6 @@ struct NoiseTerms {
   bool shared_factor = true;     // what benchmarks share
   bool factor_doubt = true;      // the machine may be what it was before
   bool steps = true;             // lasting steps of a level in the history
-  bool creep = true;             // a level that creeps is no noise
   bool neighbours_bound = true;  // with neighbours left in it is hardly more
   bool bad_runs = true;          // a slow run is perhaps a bad one
   bool loneliness = true;        // a level that one process supports is unsure
@@ -106,7 +105,7 @@ struct BenchmarkEstimate {
   int first_baseline_run = 0;  // after level_starts and what `window` says
   int baseline_runs = 0;
   std::vector<int> baseline;  // of `runs`: those that the level is of
-  // Of `runs`: in the baseline, but more likely bad than not.
+  // Of `runs`: in the baseline, but more likely bad than not, and left out.
   std::vector<int> far_off;
 };
 

@@ -13,7 +13,6 @@ namespace {
 
 constexpr double kTuning = 1.5;  // of the location: 96% efficient
 constexpr double kClip = 2.5;    // of the variance
-constexpr size_t kOneIn = 20;    // of the heavy tails
 constexpr int kMostIterations = 50;
 
 // E min(z^2, kClip^2) of a standard normal z.
@@ -72,20 +71,6 @@ double WinsorisedVariance(absl::Span<const double> deviations) {
     if (settled) break;
   }
   return variance;
-}
-
-double HeavyTailedVariance(absl::Span<const double> deviations) {
-  std::vector<double> squares;
-  for (const double deviation : deviations) {
-    squares.push_back(deviation * deviation);
-  }
-  std::sort(squares.begin(), squares.end());
-  const size_t dropped = 1 + squares.size() / kOneIn;
-  double sum = 0;
-  for (size_t i = 0; i + dropped < squares.size(); ++i) sum += squares[i];
-  const double trimmed =
-      squares.size() > dropped ? sum / (squares.size() - dropped) : 0;
-  return std::max(WinsorisedVariance(deviations), trimmed);
 }
 
 }  // namespace optrail::tracker

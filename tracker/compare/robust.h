@@ -26,11 +26,6 @@ double HuberWeight(double deviation, double scale);
 // to 2.5 standard deviations, consistent for normal ones. 0 without values.
 double WinsorisedVariance(absl::Span<const double> deviations);
 
-// The same for noise with heavy tails: no less than the variance of all
-// deviations but the largest one in twenty, at least one. A bad run does not
-// count; that bad runs come now and then does.
-double HeavyTailedVariance(absl::Span<const double> deviations);
-
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_COMPARE_ROBUST_H_

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/statistics.h"
 #include "tracker/compare/robust.h"
@@ -134,29 +133,6 @@ std::vector<SlowValues> LearnSlowRuns(
   return slow;
 }
 
-// Where a level creeps, how far a run is from between its neighbours is noise
-// and the rest is not. Infinite where it does not.
-double DriftingVariance(const BenchmarkRuns& benchmark,
-                        const SlowValuesFit& fit) {
-  constexpr double kDrifts = 2.5, kWidening = 1.25;
-  std::vector<double> deviations, bends;
-  for (size_t s = 0; s < benchmark.stretches.size(); ++s) {
-    for (const double value : benchmark.stretches[s].values) {
-      deviations.push_back(value - fit.levels[s].level);
-    }
-  }
-  for (size_t i = 2; i < deviations.size(); ++i) {
-    bends.push_back(
-        (deviations[i - 2] - 2 * deviations[i - 1] + deviations[i]) /
-        std::sqrt(6.));
-  }
-  const double neighbours = HeavyTailedVariance(bends);
-  return !bends.empty() &&
-                 HeavyTailedVariance(deviations) > kDrifts * neighbours
-             ? kWidening * neighbours
-             : std::numeric_limits<double>::infinity();
-}
-
 }  // namespace
 
 double ExpectedRunVariance(double process_variance, double processes) {
@@ -164,7 +140,7 @@ double ExpectedRunVariance(double process_variance, double processes) {
 }
 
 std::vector<RunNoise> LearnRunNoise(
-    const std::vector<BenchmarkRuns>& benchmarks, bool factor, bool window) {
+    const std::vector<BenchmarkRuns>& benchmarks, bool factor) {
   const size_t count = benchmarks.size();
   std::vector<SlowValuesFit> fits;
   for (const BenchmarkRuns& benchmark : benchmarks) {
@@ -177,10 +153,6 @@ std::vector<RunNoise> LearnRunNoise(
     degrees[j] = fits[j].degrees - (factor ? kFactorDegrees : 0);
     if (degrees[j] < 1) continue;
     variances[j] = fits[j].variance * fits[j].degrees / degrees[j];
-    if (!window) {
-      variances[j] =
-          std::min(variances[j], DriftingVariance(benchmarks[j], fits[j]));
-    }
     if (variances[j] <= 0 || degrees[j] < 3) continue;
     shares.push_back(std::log(std::max(variances[j], kFloor) /
                               benchmarks[j].expected_variance));

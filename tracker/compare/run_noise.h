@@ -5,7 +5,7 @@
 // bad one: all its processes were disturbed.
 //
 //   const std::vector<RunNoise> noise =
-//       LearnRunNoise(benchmarks, /*factor=*/true, /*window=*/true);
+//       LearnRunNoise(benchmarks, /*factor=*/true);
 //   SlowRunsTail(noise[j].slow, /*runs=*/1, /*by=*/.1)
 //
 // Bad runs are learned of all benchmarks together and of each, the variance of
@@ -49,10 +49,9 @@ struct BenchmarkRuns {
 // Of the level of a run, by what its processes vary by alone.
 double ExpectedRunVariance(double process_variance, double processes);
 
-// `factor`: what benchmarks share was taken out. `window`: the baseline is one,
-// else it is a neighbour of the candidate, and what creeps is no noise.
+// `factor`: what benchmarks share was taken out.
 std::vector<RunNoise> LearnRunNoise(
-    const std::vector<BenchmarkRuns>& benchmarks, bool factor, bool window);
+    const std::vector<BenchmarkRuns>& benchmarks, bool factor);
 
 // The probability that as many runs are all bad ones and look worse by `by`.
 double SlowRunsTail(const SlowValues& slow, int runs, double by);
