@@ -26,7 +26,8 @@ ABSL_FLAG(std::string, build, "",
 ABSL_FLAG(std::string, run, "",
           "Command that measures once what --build made, run by sh in the same "
           "tree. It prints results that `optrail import` reads, or writes them "
-          "to the file {out} or to files in the folder {out_dir}.");
+          "to the file {out} or to files in the folder {out_dir}. {filter} is "
+          "a regular expression of the benchmarks that are not clear yet.");
 ABSL_FLAG(int32_t, max_rounds, 40,
           "Most rounds, at least 5; one is a fresh process of each program.");
 ABSL_FLAG(absl::Duration, process_deadline, absl::Minutes(10),

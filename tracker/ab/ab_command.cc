@@ -47,6 +47,7 @@ absl::StatusOr<int> CompareBuilt(const AbCommand& options, const std::string& a,
                            builder.AreIdentical(built_a, built_b));
   sides.a.run = [&] { return builder.Run(built_a); };
   sides.b.run = [&] { return builder.Run(built_b); };
+  sides.narrow = [&](std::string filter) { builder.Narrow(std::move(filter)); };
   return CompareSides(options, sides, out);
 }
 

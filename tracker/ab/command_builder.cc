@@ -93,8 +93,9 @@ class CommandBuilder : public CommitBuilder {
     const bool writes_many =
         absl::StrContains(options_.run_command, "{out_dir}");
     const std::string command = absl::StrReplaceAll(
-        options_.run_command,
-        {{"{out}", QuoteForShell(file)}, {"{out_dir}", QuoteForShell(out)}});
+        options_.run_command, {{"{out}", QuoteForShell(file)},
+                               {"{out_dir}", QuoteForShell(out)},
+                               {"{filter}", QuoteForShell(filter_)}});
     OPTRAIL_ASSIGN_OR_RETURN(
         const Interruptible::End end,
         interruptible_.Run(

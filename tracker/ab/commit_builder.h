@@ -39,8 +39,9 @@ struct BuildOptions {
   // ... or commands. What is run prints or writes results that `optrail
   // import` reads: {out} stands for a file to write, {out_dir} for a folder in
   // which every file is read (below a folder in it, names begin with that
-  // folder's); with neither its standard output is. There may
-  // be nothing to build.
+  // folder's); with neither its standard output is. {filter} stands for a
+  // regular expression of the benchmarks to measure. There may be nothing to
+  // build.
   std::string build_command;
   std::string run_command;
 
@@ -74,6 +75,10 @@ class CommitBuilder {
   //   Cancelled           interrupted
   virtual absl::StatusOr<Built> Build(const std::string& commit, Slot slot) = 0;
 
+  // From now on Run() need only measure the benchmarks that match: {filter} of
+  // --run. A target measures all the same.
+  void Narrow(std::string filter) { filter_ = std::move(filter); }
+
   // One fresh process. One that fails is a result.
   virtual absl::StatusOr<ProcessResult> Run(const Built& built) = 0;
 
@@ -98,6 +103,7 @@ class CommitBuilder {
   const BuildOptions options_;
   const std::unique_ptr<Worktrees> trees_;
   Interruptible& interruptible_;
+  std::string filter_ = ".";
   int builds_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "tracker/ab/rounds.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -153,9 +154,10 @@ class Rounds {
   absl::Status Judge(AbResult& result) {
     OPTRAIL_ASSIGN_OR_RETURN(result.comparison,
                              Compare({&a_}, {&b_}, options_.compare));
-    open_ = result.undecided = result.worse = 0;
+    result.undecided = result.worse = 0;
     int compared = 0;
-    int forecast = result.rounds;
+    std::set<std::string> open;
+    int forecast = result.rounds, open_rows = 0;
     for (const Row& row : result.comparison.rows) {
       result.undecided += row.verdict == Verdict::kCannotTell;
       result.worse += InfoOf(row.verdict).worse;
@@ -167,14 +169,17 @@ class Rounds {
           row.rounds < result.rounds) {
         continue;
       }
-      ++open_;
+      open.insert(row.name);
+      ++open_rows;
       forecast = std::max(forecast,
                           row.processes_needed.value_or(options_.max_rounds));
     }
+    open_ = open_rows;
     if (options_.progress != nullptr) {
       options_.progress(result.rounds, std::min(forecast, options_.max_rounds),
                         open_, compared);
     }
+    if (options_.narrow != nullptr && !open.empty()) options_.narrow(open);
     return absl::OkStatus();
   }
 

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -37,6 +38,9 @@ struct AbOptions {
   // Called after every round with the rounds done, a forecast of all rounds,
   // and how many of the compared benchmarks are still open.
   std::function<void(int done, int forecast, int open, int compared)> progress;
+  // Called after a round with the names of the benchmarks that are still open,
+  // at least one: the next rounds need not measure any other.
+  std::function<void(const std::set<std::string>& names)> narrow;
 };
 
 struct AbResult {

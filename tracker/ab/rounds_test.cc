@@ -1,6 +1,7 @@
 #include "tracker/ab/rounds.h"
 
 #include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,38 @@ TEST(RunRoundsTest, FindsASlowDownThatDriftWouldHide) {
   EXPECT_GT(row.ratio->high, 1.1);
   EXPECT_EQ(result.worse, 1);
   EXPECT_LT(result.rounds, 10);
+}
+
+TEST(RunRoundsTest, BenchmarksThatAreClearNeedNotBeMeasuredAgain) {
+  std::set<std::string> wanted = {"calm", "noisy"};
+  AbOptions options;
+  options.max_rounds = 30;
+  options.narrow = [&wanted](const std::set<std::string>& names) {
+    wanted = names;
+  };
+  Rng rng(11);
+  int calm = 0, noisy = 0;
+  const AbResult result =
+      RunOrDie(options, [&](Program program, int) -> ProcessResult {
+        std::vector<Reading> readings;
+        if (wanted.count("calm") > 0) {
+          calm += program == Program::kA;
+          readings.push_back({"calm", 1000 * std::exp(.002 * rng.Gaussian())});
+        }
+        if (wanted.count("noisy") > 0) {
+          noisy += program == Program::kA;
+          readings.push_back({"noisy", 1000 * std::exp(.04 * rng.Gaussian())});
+        }
+        ProcessResult one;
+        one.files = {{"x", Json(readings)}};
+        return one;
+      });
+  EXPECT_LT(calm, noisy);
+  EXPECT_EQ(noisy, result.rounds);
+  ASSERT_EQ(result.comparison.rows.size(), 2);
+  EXPECT_EQ(result.comparison.rows[0].name, "calm");
+  EXPECT_EQ(result.comparison.rows[0].verdict, Verdict::kUnchanged);
+  EXPECT_EQ(result.comparison.rows[0].rounds, calm);
 }
 
 TEST(RunRoundsTest, AnImprovementIsNotWorse) {

@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <memory>
+#include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -234,6 +235,11 @@ absl::StatusOr<AbResult> Measure(const AbCommand& options, AbOptions ab,
         absl::StrFormat("round %d, %d of %d open", rounds + 1, open, compared);
     progress.Update(done, detail);
   };
+  if (sides.narrow != nullptr) {
+    ab.narrow = [&](const std::set<std::string>& names) {
+      sides.narrow(BenchmarkFilter(names));
+    };
+  }
   absl::StatusOr<AbResult> result =
       RunRounds(ab, [&](Program program, int) -> absl::StatusOr<ProcessResult> {
         progress.Update(done, detail);

@@ -27,6 +27,9 @@ struct MeasuredSide {
 struct Sides {
   MeasuredSide a, b;
   bool identical = false;  // byte for byte: nothing is measured
+  // Takes a regular expression of the benchmarks that are still open. May be
+  // null.
+  std::function<void(std::string filter)> narrow;
 };
 
 absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,
