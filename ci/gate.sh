@@ -15,7 +15,8 @@
 #                          both sides and for the head alone
 #
 # Exit codes: 0 fine, 1 a regression, 2 the gate could not run, 3 not enough
-# data to tell.
+# data to tell. Flags that `optrail bench` does not take are found before anything
+# is measured.
 set -euo pipefail
 fail() { echo "gate: $1" >&2; exit 2; }
 
@@ -27,10 +28,14 @@ head=$(git rev-parse HEAD)
 [ "$base" != "$head" ] || fail "HEAD is part of ${1:-origin/main}: nothing to gate"
 ./bazelw build //:optrail || fail "the build of HEAD failed"
 rounds=$((${OPTRAIL_ROUNDS:-10} + ${OPTRAIL_MAX_ROUNDS:-40}))
+# shellcheck disable=SC2086
+bazel-bin/cli/optrail bench --workload="${OPTRAIL_WORKLOAD:-smoke}" \
+  --benchmark_list_tests ${OPTRAIL_BENCH_FLAGS:-} ${OPTRAIL_HEAD_FLAGS:-} \
+  >/dev/null || fail "optrail bench refuses OPTRAIL_WORKLOAD or the flags of OPTRAIL_BENCH_FLAGS and OPTRAIL_HEAD_FLAGS"
 
 # One binary per side, from its own sources: that of the head is there already.
-# Both measure with the tuned configs of the store as it is now. A benchmark that
-# failed (1) or was disturbed (3) is in the results, for the gate to judge.
+# Both measure with the tuned configs of the store as it is now, and what is clear
+# already is not measured again. A benchmark that failed (1) or was disturbed (3) is in the results, for the gate to judge.
 export root head
 exec bazel-bin/cli/optrail gate --policy=ci/policy.textproto \
   --baseline="commit:$base" --candidate="$head" \
@@ -47,5 +52,5 @@ exec bazel-bin/cli/optrail gate --policy=ci/policy.textproto \
   --run='[ "$(git rev-parse HEAD)" = "$head" ] || OPTRAIL_HEAD_FLAGS=
     ./optrail_gated bench --workload="${OPTRAIL_WORKLOAD:-smoke}" --quiet \
       --processes="${OPTRAIL_PROCESSES:-1}" --store="$root/.optrail/store" \
-      --benchmark_out={out} $OPTRAIL_BENCH_FLAGS $OPTRAIL_HEAD_FLAGS ||
+      --benchmark_out={out} --benchmark_filter={filter} $OPTRAIL_BENCH_FLAGS $OPTRAIL_HEAD_FLAGS ||
       case $? in 1 | 3) true ;; *) false ;; esac'

@@ -36,6 +36,12 @@ echo "words" >readme
 commit "nothing that matters"
 pull_request unchanged 0
 grep -q '"exit_code": *0' .optrail/verdict.json || fail "unchanged: its JSON"
+# What is clear is not measured again: benchmarks end after different rounds.
+[ "$(grep -o '"processes": *[0-9]*' .optrail/verdict.json | sort -u | wc -l)" \
+  -gt 1 ] || fail "unchanged: every benchmark has as many rounds"
+
+# Flags that the bench does not take are wrong use, not a regression.
+OPTRAIL_HEAD_FLAGS=--no_such_flag pull_request wrong_flag 2
 
 echo "BM_2 1.10" >slow
 commit "ten percent"

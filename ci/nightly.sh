@@ -29,8 +29,6 @@ history=$1
 report=$2
 workload=${OPTRAIL_WORKLOAD:-smoke}
 max_runs=${OPTRAIL_MAX_RUNS:-8}
-run_processes=5 # of a run, as `suite` has them
-looks=3
 # Beside the history: a fresh checkout would tune anew, and another config every
 # night is another trend.
 store=${OPTRAIL_STORE:-$history.store}
@@ -38,37 +36,27 @@ cd "$(git rev-parse --show-toplevel)"
 
 ./bazelw build //:optrail
 optrail=bazel-bin/cli/optrail
-
-# 1: a benchmark failed, 3: one was disturbed; it is recorded so, for the gate to
-# judge.
-measure() { # measure COMMAND...
-  "$optrail" "$@" --history="$history" --store="$store" --quiet ||
-    case $? in 1 | 3) true ;; *) false ;; esac
-}
 verdict=.optrail/verdict.json
 mkdir -p .optrail
-measure suite "$workload" --report="$report"
-for look in $(seq "$looks"); do
-  code=0
-  "$optrail" gate --history="$history" --policy=ci/policy.textproto \
-    --candidate="$(git rev-parse HEAD)" --looks="$looks" \
-    --verdict_out="$verdict" --remeasure_out=.optrail/remeasure \
-    >.optrail/gate.txt || code=$?
-  # Only what can't be told is worth another look, and only if more helps.
-  if [ "$code" -ne 3 ] || [ "$look" -eq "$looks" ] ||
-    [ ! -s .optrail/remeasure ]; then
-    break
-  fi
-  { read -r more && IFS= read -r filter; } <.optrail/remeasure
-  # A run is evidence of its own: more runs, not a longer one.
-  runs=$(((more + run_processes - 1) / run_processes))
-  [ "$runs" -le "$max_runs" ] || runs=$max_runs
-  echo "nightly: $(head -n 1 .optrail/gate.txt | cut -d: -f2-): $runs more runs" >&2
-  for _ in $(seq "$runs"); do
-    measure bench --workload="$workload" --record --benchmark_filter="$filter"
-  done
-done
-cat .optrail/gate.txt
+
+# 1: a benchmark failed, 3: one was disturbed; it is recorded so, for the gate to
+# judge. A run is evidence of its own, so that the gate asks for more runs (of
+# five processes each), not for a longer one.
+cat >.optrail/measure <<'END'
+"$optrail" "$@" --history="$history" --store="$store" --quiet ||
+  case $? in 1 | 3) true ;; *) false ;; esac
+END
+export optrail history store workload max_runs
+sh .optrail/measure suite "$workload" --report="$report"
+code=0
+"$optrail" gate --history="$history" --policy=ci/policy.textproto \
+  --candidate="$(git rev-parse HEAD)" --verdict_out="$verdict" --looks=3 \
+  --measure='runs=$((({processes} + 4) / 5))
+    [ "$runs" -le "$max_runs" ] || runs=$max_runs
+    for run in $(seq "$runs"); do
+      sh .optrail/measure bench --workload="$workload" --record \
+        --benchmark_filter={filter} || exit 2
+    done' || code=$?
 # Five runs are needed before the past says anything. Noise is another matter.
 if [ "$code" -eq 3 ] && grep -q '^  "reason": "no_baseline"' "$verdict"; then
   echo "nightly: not enough history yet to judge this run"

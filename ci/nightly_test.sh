@@ -44,7 +44,7 @@ for i in 1 2 3; do
   echo "noisy $i" >readme
   night "noisy_$i" 0
 done
-grep -q "more runs" "$TEST_TMPDIR"/noisy_*.log ||
+grep -q "measuring again" "$TEST_TMPDIR"/noisy_*.log ||
   fail "noisy: never measured again"
 [ "$(runs)" -gt 9 ] || fail "noisy: no run was added"
 

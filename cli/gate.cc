@@ -26,6 +26,11 @@ ABSL_FLAG(int32_t, looks, 1,
           "from the\nfirst time on; the looks share the false-alarm rate and "
           "what may be missed.");
 
+ABSL_FLAG(std::string, measure, "",
+          "Command that measures again where that would tell, run by sh; it "
+          "records runs of\nthe candidate. {filter} is a --benchmark_filter, "
+          "{processes} the number of\nprocesses to add. --looks says how often "
+          "the gate looks in all.");
 ABSL_FLAG(std::string, annotations, "",
           "Annotations for a CI service on standard error: github, azure or "
           "teamcity.");
@@ -105,7 +110,8 @@ suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
   const std::vector<std::string> sides = {"suite", "hardware"};
   if (!HasRunCommand()) {
     return {"without --run",
-            Together({FlagsOfBoth(), sides, {"looks", "remeasure_out"}})};
+            Together(
+                {FlagsOfBoth(), sides, {"looks", "measure", "remeasure_out"}})};
   }
   suites::FlagUse use = {"with --run, which measures until it can tell",
                          Together({FlagsOfBoth(),
@@ -148,10 +154,11 @@ suites::Command GateCommand() {
       "\n"
       "  optrail gate --build='make -s bench' "
       "--run='./bench --benchmark_format=json'\n";
-  command.flags = Together({FlagsOfBoth(),
-                            {"suite", "hardware", "remeasure_out", "looks",
-                             "record", "max_rounds", "seed", "quiet"},
-                            BuildFlags()});
+  command.flags =
+      Together({FlagsOfBoth(),
+                {"suite", "hardware", "remeasure_out", "looks", "measure",
+                 "record", "max_rounds", "seed", "quiet"},
+                BuildFlags()});
   command.use = FlagsUsed;
   command.run = [](const std::vector<std::string>&) -> absl::StatusOr<int> {
     if (HasRunCommand()) return GateByRunning();
@@ -165,6 +172,7 @@ suites::Command GateCommand() {
     options.hardware_id = absl::GetFlag(FLAGS_hardware);
     options.remeasure_out = PathOf(absl::GetFlag(FLAGS_remeasure_out));
     options.looks = absl::GetFlag(FLAGS_looks);
+    options.measure = absl::GetFlag(FLAGS_measure);
     return tracker::RunGate(options, std::cout);
   };
   return command;

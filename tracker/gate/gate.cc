@@ -1,7 +1,6 @@
 #include "tracker/gate/gate.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -10,9 +9,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tracker/compare/learning_runs.h"
 #include "tracker/gate/baseline.h"
 #include "tracker/gate/candidate.h"
 #include "tracker/history/selectors.h"
+#include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/labels.h"
 #include "tracker/series/series.h"
@@ -68,12 +69,12 @@ std::map<std::string, std::string> LevelStarts(
     starts[PriorKey(key.benchmark, key.metric)] = point.run_ids.front();
     for (const Change& change : judgement.changes) {
       if (!change.IsAlert()) continue;
-      AddNote(absl::StrCat(
-                  name, " (", key.metric, "): worse by ",
-                  static_cast<int>(std::lround(100 * change.worse_by)),
-                  "% since commit ", ShortHash(change.after().commit.id()),
-                  ", which nobody has answered, and judged against that level; "
-                  "next: optrail changes"),
+      const Evidence evidence = EvidenceOf(change);
+      const std::string command = NarrowingCommand(change, evidence);
+      AddNote(absl::StrCat(EvidenceText(change, evidence),
+                           "; nobody has answered it, and the level since then "
+                           "is the baseline; next: ",
+                           command.empty() ? "optrail changes" : command),
               report);
     }
   }
@@ -124,10 +125,10 @@ class GroupGate {
           report);
     }
     OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> candidate,
-                             ReadAll(history_, group_.runs));
-    OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> failures,
                              ReadFailures(history_, group_.other_settings));
-    std::move(failures.begin(), failures.end(), std::back_inserter(candidate));
+    OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> judged,
+                             ReadAll(history_, group_.runs));
+    std::move(judged.begin(), judged.end(), std::back_inserter(candidate));
     NoteUnverified(candidate, report);
     const BaselineFinder finder(policy_, options_.git, list.runs, group_.runs);
     const size_t first_row = report->rows.size();
@@ -155,10 +156,13 @@ class GroupGate {
                        GateReport* report) const {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> whole,
                              finder.Read(baseline, history_, candidate, found));
-    OPTRAIL_ASSIGN_OR_RETURN(
-        std::vector<proto::Run> learned,
-        ReadAll(history_, finder.LearningRuns(found->runs)));
-    DropGivenConfigs(&learned);
+    LearningOptions learning;
+    learning.any_settings =
+        policy_.proto().on_other_settings() == proto::IGNORE;
+    learning.window = baseline.has_window();
+    const std::vector<proto::Run> learned =
+        LearningRuns(history_, finder.runs(), Pointers(whole),
+                     Pointers(candidate), learning);
     CompareOptions compare =
         CompareOptionsFor(policy_, comparisons, options_.looks);
     compare.history = Pointers(learned);

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -143,6 +144,9 @@ struct Remeasure {
   int additional_processes = 0;
 };
 absl::optional<Remeasure> RemeasureRequest(const GateReport& report);
+
+// A regular expression for --benchmark_filter that matches these names alone.
+std::string BenchmarkFilter(const std::set<std::string>& names);
 
 }  // namespace optrail::tracker
 

@@ -2,10 +2,15 @@
 
 #include <iostream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/git.h"
+#include "base/quote.h"
 #include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "base/utf8.h"
 #include "tracker/command/command_support.h"
 #include "tracker/gate/gate.h"
 #include "tracker/gate/gate_report.h"
@@ -50,6 +55,32 @@ std::string RemeasureText(const GateReport& report) {
                       "\n");
 }
 
+// Lets --measure add what `request` asks for. What it prints is dropped.
+absl::Status MeasureAgain(const GateCommand& options,
+                          const Remeasure& request) {
+  std::cerr << "measuring again: " << request.additional_processes
+            << " more processes of " << EscapeForTerminal(request.filter)
+            << "\n";
+  CommandOptions run;
+  run.working_directory = options.common.workspace;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const CommandResult result,
+      RunCommand(
+          {"/bin/sh", "-c",
+           absl::StrReplaceAll(
+               options.measure,
+               {{"{filter}", QuoteForShell(request.filter)},
+                {"{processes}", absl::StrCat(request.additional_processes)}})},
+          run));
+  if (result.exit.ok()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--measure ", result.exit.ToString(),
+      ": expected a command that measures the candidate and records it",
+      result.stderr_text.empty() ? "" : "; its errors: ",
+      TruncateUtf8(absl::StripTrailingAsciiWhitespace(result.stderr_text),
+                   500)));
+}
+
 absl::Status WriteOut(const std::string& path, const std::string& text) {
   if (path.empty()) return absl::OkStatus();
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
@@ -72,19 +103,31 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.looks >= 1 && options.looks <= 100,
                                     "looks", options.looks,
                                     "a number from 1 to 100"));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckFlag(options.measure.empty() || options.looks > 1, "looks",
+                options.looks, "at least 2 with --measure"));
   OPTRAIL_RETURN_IF_ERROR(CheckOutputs(options.outputs));
   OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsThere(options.common));
   gate.looks = options.looks;
   gate.now_unix_s = NowUnixNs(options.common) / 1'000'000'000;
   gate.git = LookupIn(options.common.workspace);
-  OPTRAIL_ASSIGN_OR_RETURN(History history,
-                           OpenIndexedHistory(options.common.history));
-  history.set_now_unix_ns(options.common.now_unix_ns);
   std::vector<std::string> notes;
   gate.candidate = options.candidate.empty()
                        ? DefaultCandidate(options.common.workspace, &notes)
                        : options.candidate;
-  OPTRAIL_ASSIGN_OR_RETURN(GateReport report, Gate(history, policy, gate));
+  GateReport report;
+  for (int look = 1;; ++look) {
+    OPTRAIL_ASSIGN_OR_RETURN(History history,
+                             OpenIndexedHistory(options.common.history));
+    history.set_now_unix_ns(options.common.now_unix_ns);
+    OPTRAIL_ASSIGN_OR_RETURN(report, Gate(history, policy, gate));
+    const absl::optional<Remeasure> request = RemeasureRequest(report);
+    if (options.measure.empty() || report.exit_code != 3 ||
+        !request.has_value() || look == options.looks) {
+      break;
+    }
+    OPTRAIL_RETURN_IF_ERROR(MeasureAgain(options, *request));
+  }
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   OPTRAIL_RETURN_IF_ERROR(Publish(options.outputs, report));
   OPTRAIL_RETURN_IF_ERROR(

@@ -26,6 +26,10 @@ struct GateCommand {
   // the benchmarks as --benchmark_filter; empty if more would not help.
   std::string remeasure_out;
   int looks = 1;  // see GateOptions
+  // Command that adds processes of the candidate to the history, run by sh
+  // where they would tell, before each look but the first; {filter} stands for
+  // the benchmarks, {processes} for the number of processes to add. "": none.
+  std::string measure;
 };
 absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out);
 

@@ -167,8 +167,9 @@ void Conclude(GateReport* report) {
                    });
   const int red = report->CountRed();
   const int unclear = report->CountCannotTell();
-  int faster = 0, judged = 0;
+  int faster = 0, judged = 0, warnings = 0;
   for (const GateRow& row : report->rows) {
+    warnings += row.action == proto::WARN;
     faster += row.row.verdict == Verdict::kFaster;
     judged += row.row.verdict != Verdict::kNew &&
               row.row.verdict != Verdict::kCannotTell;
@@ -209,7 +210,9 @@ void Conclude(GateReport* report) {
              absl::StrCat("can't tell: none", of, " was judged"));
   } else {
     conclude(0, GateReason::kGreen,
-             absl::StrCat("green: nothing", of, " got worse"));
+             warnings == 0 ? absl::StrCat("green: nothing", of, " got worse")
+                           : absl::StrCat("green: nothing", of, " fails; ",
+                                          Plural(warnings, "warning")));
   }
   if (faster > 0) absl::StrAppend(&report->summary, "; ", faster, " faster");
   std::set<std::string> said;
@@ -228,7 +231,7 @@ absl::optional<Remeasure> RemeasureRequest(const GateReport& report) {
   Remeasure request;
   for (const GateRow& row : report.rows) {
     if (Rank(row) != 1 || !row.row.processes_needed.has_value()) continue;
-    names.insert(EscapeForRegex(row.row.name));
+    names.insert(row.row.name);
     const int needed = *row.row.processes_needed;
     int have =
         std::min(row.row.baseline.processes, row.row.candidate.processes);
@@ -243,8 +246,17 @@ absl::optional<Remeasure> RemeasureRequest(const GateReport& report) {
         std::max({request.additional_processes, needed - have, 1});
   }
   if (names.empty()) return absl::nullopt;
-  request.filter = absl::StrCat("^(", absl::StrJoin(names, "|"), ")$");
+  request.filter = BenchmarkFilter(names);
   return request;
+}
+
+std::string BenchmarkFilter(const std::set<std::string>& names) {
+  return absl::StrCat("^(",
+                      absl::StrJoin(names, "|",
+                                    [](std::string* out, const auto& name) {
+                                      *out += EscapeForRegex(name);
+                                    }),
+                      ")$");
 }
 
 }  // namespace optrail::tracker

@@ -42,6 +42,7 @@ ABSL_FLAG(int, processes, 5, "");
 ABSL_FLAG(std::string, benchmark_filter, "", "");
 ABSL_FLAG(bool, record, false, "ignored: it always does");
 ABSL_FLAG(bool, quiet, false, "ignored");
+ABSL_FLAG(bool, benchmark_list_tests, false, "measures nothing");
 
 namespace optrail::tracker {
 namespace {
@@ -165,6 +166,7 @@ absl::Status Measure(const std::string& suite) {
 int main(int argc, char** argv) {
   // "planted_bench", "suite", "smoke"
   const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
+  if (absl::GetFlag(FLAGS_benchmark_list_tests)) return 0;
   const absl::Status done = optrail::tracker::Measure(
       words.size() > 2 ? words[2] : absl::GetFlag(FLAGS_workload));
   if (done.ok()) return 0;
