@@ -256,6 +256,14 @@ absl::StatusOr<absl::optional<Series>> SeriesNamed(const History& history,
       "'", name, "' could be any of: ", absl::StrJoin(texts, ", ")));
 }
 
+// A filter chooses among the benchmarks of a run; other things have none.
+absl::Status RefuseFilter(const ShowCommand& options, absl::string_view kind) {
+  if (options.filter.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--filter=", options.filter, ": '", options.what, "' is a ", kind,
+      "; expected a run or commit, whose benchmarks it chooses"));
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
@@ -268,6 +276,7 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
                                return CanonicalText(key) == options.what;
                              }));
     if (!found.empty()) {
+      OPTRAIL_RETURN_IF_ERROR(RefuseFilter(options, "series"));
       ShowSeries(found.front(), options.common.format, out);
       return 0;
     }
@@ -278,6 +287,7 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const SessionList sessions, history.ListSessions());
   for (const SessionInfo& info : sessions.sessions) {
     if (info.id() != options.what) continue;
+    OPTRAIL_RETURN_IF_ERROR(RefuseFilter(options, "session"));
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
                              history.ReadSession(info.id()));
     ShowSession(session, options.common.format, out);
@@ -289,6 +299,7 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
     OPTRAIL_ASSIGN_OR_RETURN(const absl::optional<Series> series,
                              SeriesNamed(history, options.what));
     if (series.has_value()) {
+      OPTRAIL_RETURN_IF_ERROR(RefuseFilter(options, "series"));
       ShowSeries(*series, options.common.format, out);
       return 0;
     }
