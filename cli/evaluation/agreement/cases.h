@@ -49,6 +49,7 @@ std::vector<Case> SeriesCases();     // one series over time
 std::vector<Case> PageCases();       // what is said of its changes
 std::vector<Case> SessionCases();    // tuning sessions
 std::vector<Case> RecordCases();     // what is recorded, imported, kept
+std::vector<Case> ScriptCases();     // ci/'s scripts, commands, the bench
 
 // Helpers of the cases ------------------------------------------------------
 

@@ -15,6 +15,15 @@ double Median(std::vector<double> values) {
   return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+double MedianOf(const proto::Measurement& process) {
+  if (process.sample_ns().empty()) return process.median_ns();
+  std::vector<double> samples;
+  for (const int64_t sample : process.sample_ns()) {
+    samples.push_back(static_cast<double>(sample) / process.calls_per_sample());
+  }
+  return Median(std::move(samples));
+}
+
 }  // namespace
 
 Examination::Examination(const MadeHistory& history, const Workbench& bench)
@@ -64,18 +73,15 @@ const proto::Run* Examination::FindRun(const std::string& id) const {
 }
 
 absl::optional<Reading> Examination::ReadingOf(
-    const proto::Run& run, const std::string& benchmark) const {
+    const std::vector<const proto::Run*>& runs,
+    const std::string& benchmark) const {
   std::vector<double> medians;
-  for (const proto::BenchmarkResult& result : run.results()) {
-    if (result.key().operator_name() != benchmark) continue;
-    for (const proto::Measurement& process : result.measurements()) {
-      std::vector<double> samples;
-      for (const int64_t sample : process.sample_ns()) {
-        samples.push_back(static_cast<double>(sample) /
-                          process.calls_per_sample());
+  for (const proto::Run* run : runs) {
+    for (const proto::BenchmarkResult& result : run->results()) {
+      if (result.key().operator_name() != benchmark) continue;
+      for (const proto::Measurement& process : result.measurements()) {
+        medians.push_back(MedianOf(process));
       }
-      medians.push_back(samples.empty() ? process.median_ns()
-                                        : Median(std::move(samples)));
     }
   }
   if (medians.empty()) return absl::nullopt;
@@ -114,6 +120,11 @@ std::string SeriesText(const Json& series) {
   return absl::StrCat(name, "|", metric, "|", unit, "|",
                       TextOf(series, "hardware"), "|",
                       TextOf(series, "branch"));
+}
+
+bool Invariant::IsKnownToFail(uint64_t seed) const {
+  return std::find(known_failures.begin(), known_failures.end(), seed) !=
+         known_failures.end();
 }
 
 std::vector<Invariant> Invariants() {

@@ -12,6 +12,7 @@
 //
 // An Examination asks each question once and keeps the answer.
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@
 
 namespace optrail::agreement {
 
-// What processes of one run say of one metric of one benchmark.
+// What the processes of some runs say of the time of a benchmark.
 struct Reading {
   double median = 0;  // of the medians of the processes
   int processes = 0;
@@ -50,7 +51,7 @@ class Examination {
   // The run with this id; null if there is none.
   const proto::Run* FindRun(const std::string& id) const;
   // The recorded value, computed here from the samples.
-  absl::optional<Reading> ReadingOf(const proto::Run& run,
+  absl::optional<Reading> ReadingOf(const std::vector<const proto::Run*>& runs,
                                     const std::string& benchmark) const;
   // The newest commit of main by position, and one before it; "" for none.
   std::string NewestCommit() const;
@@ -72,8 +73,12 @@ struct Invariant {
   const char* name;
   const char* says;
   void (*check)(Examination& of, Findings& found);
-  // Has the meaning that it has in Case.
-  const char* known_failure = "";
+  // Seeds of histories for which it is known to fail, and why. Any other
+  // history must hold, and these must fail: a mark hides no other break.
+  std::vector<uint64_t> known_failures = {};
+  const char* known_reason = "";
+
+  bool IsKnownToFail(uint64_t seed) const;
 };
 
 std::vector<Invariant> Invariants();

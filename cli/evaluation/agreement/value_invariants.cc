@@ -32,7 +32,7 @@ void ShowPrintsWhatIsRecorded(Examination& of, Findings& found) {
       if (TextOf(row, "metric") != "time") continue;
       ++shown;
       const std::string name = TextOf(row, "benchmark");
-      const auto reading = of.ReadingOf(run, name);
+      const auto reading = of.ReadingOf({&run}, name);
       const double value = NumberOf(row, "value");
       found.Expect(
           reading ? IsNear(value, reading->median, 1e-6) : std::isnan(value),

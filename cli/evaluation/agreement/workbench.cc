@@ -67,6 +67,17 @@ std::string Workbench::Path(absl::string_view name) const {
   return JoinPath(folder_, name);
 }
 
+std::string Workbench::Source(absl::string_view name) const {
+  // The command line is cli/optrail of the same tree.
+  return JoinPath(DirectoryOf(DirectoryOf(optrail_)), name);
+}
+
+Json Workbench::ReadJson(absl::string_view name) const {
+  const auto text = ReadFile(Path(name));
+  return text.ok() ? Json::parse(*text, nullptr, /*allow_exceptions=*/false)
+                   : Json();
+}
+
 tracker::History Workbench::OpenHistory() const {
   auto history = tracker::History::Open(HistoryPath());
   OPTRAIL_CHECK(history.ok()) << history.status();
@@ -76,6 +87,12 @@ tracker::History Workbench::OpenHistory() const {
 Answer Workbench::Ask(const std::vector<std::string>& arguments) const {
   std::vector<std::string> command = {optrail_};
   command.insert(command.end(), arguments.begin(), arguments.end());
+  Answer answer = Run(command);
+  answer.question = absl::StrCat("optrail ", absl::StrJoin(arguments, " "));
+  return answer;
+}
+
+Answer Workbench::Run(const std::vector<std::string>& command) const {
   CommandOptions options;
   options.working_directory = folder_;
   options.environment = environment_;
@@ -84,7 +101,7 @@ Answer Workbench::Ask(const std::vector<std::string>& arguments) const {
   const absl::StatusOr<CommandResult> result = RunCommand(command, options);
   OPTRAIL_CHECK(result.ok()) << result.status();
   Answer answer;
-  answer.question = absl::StrCat("optrail ", absl::StrJoin(arguments, " "));
+  answer.question = absl::StrJoin(command, " ");
   const ExitInfo& exit = result->exit;
   answer.exit_code = exit.kind == ExitInfo::Kind::kExited ? exit.code : -1;
   answer.out = result->stdout_text;

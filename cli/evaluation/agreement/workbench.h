@@ -45,11 +45,16 @@ class Workbench {
   Workbench(std::string optrail, std::string folder);
 
   const std::string& folder() const { return folder_; }
+  const std::string& optrail() const { return optrail_; }
+  // The path of a file of the source tree that the test has as data.
+  std::string Source(absl::string_view name) const;
   std::string Path(absl::string_view name) const;
   std::string HistoryPath() const { return Path(".optrail/history"); }
   tracker::History OpenHistory() const;
 
   Answer Ask(const std::vector<std::string>& arguments) const;
+  // Any other program, in the folder.
+  Answer Run(const std::vector<std::string>& command) const;
   // The same with `--format=json`.
   Answer AskJson(std::vector<std::string> arguments) const;
 
@@ -58,6 +63,8 @@ class Workbench {
   // Adds an empty commit and returns its id. Ids are the same in every test.
   std::string Commit(absl::string_view subject = "change") const;
 
+  // Null where there is no such file or it holds no JSON.
+  Json ReadJson(absl::string_view name) const;
   void Write(absl::string_view name, absl::string_view text,
              bool executable = false) const;
   // Adds to the history and returns the run's id.
