@@ -1,0 +1,211 @@
+// What the gate prints, and what it asks for.
+
+#include "tracker/gate/gate_report.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "base/table.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tracker/gate/gate_fixture.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST_F(GateTest, NamesAreInertWhereverTheyAreShown) {
+  const std::string hostile = "x|</td><script>\x1b[31m\n# heading";
+  for (int i = 1; i <= 6; ++i) Record(MakeRun(i, "main", {{hostile, 100}}));
+  Record(MakeRun(7, "topic", {{hostile, 150}}));
+  const GateReport report = Judged();
+  ASSERT_EQ(report.exit_code, 1);
+  EXPECT_THAT(GateText(report), Not(HasSubstr("\x1b")));
+  const std::string markdown = GateMarkdown(report);
+  // In code, where it does nothing; the pipe would end the cell even there.
+  EXPECT_THAT(markdown, HasSubstr("`x`&#124;`</td><script>\\x1b[31m\\n#"));
+  EXPECT_THAT(markdown, Not(HasSubstr("\n# heading")));
+}
+
+TEST_F(GateTest, JsonHasWhatAProgramNeeds) {
+  RecordMain(6);
+  Record(MakeRun(7, "topic", {{"a", 120}, {"b", 200}}));
+  const nlohmann::json json = nlohmann::json::parse(GateJson(Judged()));
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["reason"], "regression");
+  EXPECT_EQ(json["red"], 1);
+  EXPECT_EQ(json["rows"][0]["suite"], "smoke");
+  EXPECT_EQ(json["rows"][0]["hardware"], kHardware);
+  EXPECT_EQ(json["remeasure"], nullptr);
+  EXPECT_EQ(json["baselines"][0]["runs"].size(), 6);
+  const nlohmann::json& row = json["rows"][0];
+  EXPECT_EQ(row["name"], "a");
+  EXPECT_EQ(row["verdict"], "slower");
+  EXPECT_NEAR(row["ratio"]["ratio"].get<double>(), 1.2, .01);
+  EXPECT_LT(row["ratio"]["low"], row["ratio"]["high"]);
+  EXPECT_EQ(row["candidate"]["commit"], CommitId(7));
+}
+
+TEST_F(GateTest, ADamagedFileIsSaidAndSkipped) {
+  RecordMain(7);
+  Record(MakeRun(8, "topic", {{"a", 100}, {"b", 200}}));
+  const RunList list = *history_.ListRuns();
+  ASSERT_TRUE(WriteFileAtomically(list.runs[2].path, "garbage", &fs_).ok());
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 0) << GateText(report);
+  EXPECT_THAT(GateText(report), HasSubstr("damaged file skipped"));
+}
+
+TEST_F(GateTest, TextFitsATerminal) {
+  const std::string name =
+      "matmul/cpu/m=384,n=4096,k=1024/f32/default/threads=1/hot";
+  for (int i = 1; i <= 6; ++i) Record(MakeRun(i, "main", {{name, 100}}));
+  Record(MakeRun(7, "topic", {{name, 450}}));
+  const GateReport report = Judged();
+  const std::string text = GateText(report, 100);
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    EXPECT_LE(DisplayWidth(line), 100) << line;
+  }
+  EXPECT_THAT(text, AllOf(HasSubstr(name),
+                          HasSubstr("takes 4.50x the time (+350%), p < 0.001"),
+                          Not(HasSubstr("metric"))));
+}
+
+TEST_F(GateTest, NamesAreNeverCut) {
+  const std::string name = absl::StrCat("BM_", std::string(120, 'x'), "/1024");
+  for (int i = 1; i <= 6; ++i) Record(MakeRun(i, "main", {{name, 100}}));
+  Record(MakeRun(7, "topic", {{name, 450}}));
+  const std::string text = GateText(Judged(), 100);
+  int rows = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    rows += absl::EndsWith(line, absl::StrCat("  ", name));
+  }
+  EXPECT_EQ(rows, 1) << text;
+  EXPECT_THAT(text, Not(HasSubstr("\xe2\x80\xa6")));
+}
+
+TEST_F(GateTest, LongConfigsShowWhatDiffers) {
+  std::string before, after;
+  for (int i = 0; i < 20; ++i) {
+    absl::StrAppend(&before, i ? "," : "", "knob", i, "=", 1);
+    absl::StrAppend(&after, i ? "," : "", "knob", i, "=", i == 13 ? 7 : 1);
+  }
+  for (int i = 1; i <= 6; ++i) {
+    proto::Run run = MakeRun(i, "main", {{"a", 100}});
+    run.mutable_results(0)->set_config(before);
+    Record(run);
+  }
+  proto::Run candidate = MakeRun(7, "topic", {{"a", 150}});
+  candidate.mutable_results(0)->set_config(after);
+  Record(candidate);
+  const GateReport report = Judged();
+  const std::string text = GateText(report);
+  EXPECT_THAT(text, AllOf(HasSubstr("configs differ in 1 of 20 knobs"),
+                          HasSubstr("baseline config:  knob13=1\n"),
+                          HasSubstr("candidate config: knob13=7\n"),
+                          Not(HasSubstr("knob12"))));
+  const nlohmann::json json = nlohmann::json::parse(GateJson(report));
+  EXPECT_EQ(json["rows"][0]["baseline"]["config"], before);
+  EXPECT_EQ(json["rows"][0]["candidate"]["config"], after);
+}
+
+// Names of operators need no escapes, and those that look like patterns match
+// nothing else.
+TEST_F(GateTest, TheFilterToMeasureAgainIsReadable) {
+  const std::vector<double> noisy = {92, 100, 108, 103};
+  const std::string names[] = {"add/cpu/n=4,m=2/f32", "BM_<a'b>\n(1.5)"};
+  for (int i = 1; i <= 2; ++i) {
+    proto::Run run = MakeRun(i, "main", {{names[0], 1}, {names[1], 1}});
+    for (proto::BenchmarkResult& result : *run.mutable_results()) {
+      result.clear_measurements();
+      for (const double ns : noisy) {
+        result.add_measurements()->set_median_ns(ns);
+      }
+    }
+    Record(run);
+  }
+  GateOptions options;
+  options.baseline = *ParseBaseline("latest~1");
+  const GateReport report = Judged("", options);
+  const absl::optional<Remeasure> request = RemeasureRequest(report);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->filter, "^(BM_<a'b>\\n\\(1\\.5\\)|add/cpu/n=4,m=2/f32)$");
+  EXPECT_EQ(request->additional_processes, request->processes - 4);
+  const std::string text = GateText(report);
+  EXPECT_THAT(text, AllOf(HasSubstr("RERUN"), Not(HasSubstr("FAIL")),
+                          HasSubstr("BM_<a'\\''b>")))
+      << "safe to paste into a shell";
+}
+
+TEST_F(GateTest, LooksShareTheFalseAlarmRate) {
+  EXPECT_DOUBLE_EQ(CompareOptionsFor(Policy::Default(), 2 * 5).false_alarm_rate,
+                   .001);
+  RecordMain(6);
+  Record(MakeRun(7, "topic", {{"a", 100}, {"b", 200}}));
+  const std::string policy = "rule { min_effect: 0.001 }";
+  GateOptions options;
+  const double one =
+      *RowOf(Judged(policy, options), "a").row.minimum_detectable_effect;
+  options.looks = 1000000;
+  EXPECT_GT(*RowOf(Judged(policy, options), "a").row.minimum_detectable_effect,
+            1.5 * one);
+}
+
+// The change is too young to be confirmed: the level is that of before, and so
+// is all that is said of the baseline.
+TEST_F(GateTest, TheEvidenceIsOfTheRunsThatWereUsed) {
+  for (int i = 1; i <= 40; ++i) {
+    Record(MakeRun(i, "main", {{"a", i < 37 ? 2000. : 2500.}, {"b", 200}}));
+  }
+  const GateReport report = Judged();
+  const Side& baseline = RowOf(report, "a").row.baseline;
+  ASSERT_TRUE(baseline.value.has_value());
+  const int last = std::stoi(baseline.commit.id());
+  EXPECT_NEAR(*baseline.value, last < 37 ? 2000 : 2500, 30) << GateText(report);
+  for (const std::string& id : baseline.run_ids) {
+    const proto::Run run = *history_.ReadRun(id);
+    EXPECT_NEAR(run.results(0).measurements(0).median_ns(), *baseline.value, 60)
+        << id;
+  }
+  EXPECT_EQ(baseline.processes, 5 * baseline.run_ids.size());
+}
+
+TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {
+  const auto run = [&](int position, double ns) {
+    proto::Run run = MakeRun(position, "main", {{"a", ns}});
+    for (proto::Measurement& measurement :
+         *run.mutable_results(0)->mutable_measurements()) {
+      proto::MetricSamples* cpu = measurement.add_metrics();
+      cpu->set_metric("cpu_time");
+      cpu->set_unit("ns");
+      cpu->set_direction(proto::LOWER_IS_BETTER);
+      cpu->add_values(measurement.median_ns());
+    }
+    return run;
+  };
+  for (int i = 1; i <= 12; ++i) Record(run(i, 100));
+  for (int i = 13; i <= 24; ++i) Record(run(i, 125));
+  const GateReport report = Judged();
+  const std::string text = GateText(report);
+  std::set<std::string> notes(report.notes.begin(), report.notes.end());
+  EXPECT_EQ(notes.size(), report.notes.size()) << text;
+  // With the words of `changes`: metric, levels, runs and suspected commits.
+  EXPECT_THAT(notes,
+              Contains(AllOf(HasSubstr("a time: +25.0%, slower"),
+                             HasSubstr("100 ns over 12 points (12 runs)"),
+                             HasSubstr("125 ns over"), HasSubstr("suspected:"),
+                             HasSubstr("nobody has answered"))));
+}
+
+}  // namespace
+}  // namespace optrail::tracker
