@@ -272,6 +272,7 @@ class Model {
     const double error = 3 * std::sqrt(score.variance);
     if (usual.factor > score.low - error && usual.factor < score.high + error) {
       score.factor = usual.factor;
+      score.variance = usual.variance;
       score.without = usual.without;
     }
     return score;
