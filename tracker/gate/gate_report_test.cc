@@ -194,7 +194,8 @@ TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {
     return run;
   };
   for (int i = 1; i <= 12; ++i) Record(run(i, 100));
-  for (int i = 13; i <= 24; ++i) Record(run(i, 125));
+  // Long enough for the change to be confirmed.
+  for (int i = 13; i <= 52; ++i) Record(run(i, 125));
   const GateReport report = Judged();
   const std::string text = GateText(report);
   std::set<std::string> notes(report.notes.begin(), report.notes.end());
@@ -202,8 +203,8 @@ TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {
   // With the words of `changes`: metric, levels, runs and suspected commits.
   EXPECT_THAT(notes,
               Contains(AllOf(HasSubstr("a time: +25.0%, slower"),
-                             HasSubstr("100 ns over 12 points (12 runs)"),
-                             HasSubstr("125 ns over"), HasSubstr("suspected:"),
+                             HasSubstr("100 ns over"), HasSubstr("125 ns over"),
+                             HasSubstr("suspected:"),
                              HasSubstr("nobody has answered"))));
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
@@ -132,22 +134,30 @@ void DetectOnTheExportSaysWhatChangesSays(Examination& of, Findings& found) {
     return found.Expect(of.Export().empty(),
                         absl::StrCat("no JSON: ", answer.out, answer.err));
   }
-  Story of_detect, of_changes;
+  // Relative changes by series, which detect prints with seven digits.
+  std::map<std::string, std::vector<double>> of_detect, of_changes;
   for (const Json& series : detected) {
     for (const Json& point : At(series, "change_points")) {
       const Json provisional = At(point, "provisional");
       if (provisional.is_boolean() && provisional.get<bool>()) continue;
-      of_detect[TextOf(series, "id")].insert(
-          absl::StrFormat("%+.6f", NumberOf(point, "relative_change")));
+      of_detect[TextOf(series, "id")].push_back(
+          NumberOf(point, "relative_change"));
     }
   }
   for (const Json& row : of.Changes()) {
     if (!IsOfTheDetector(row)) continue;
-    of_changes[TextOf(row, "series")].insert(
-        absl::StrFormat("%+.6f", NumberOf(row, "relative_change")));
+    of_changes[TextOf(row, "series")].push_back(
+        NumberOf(row, "relative_change"));
   }
   for (const auto& [text, rows] : of.Export()) {
-    found.Expect(of_detect[text] == of_changes[text],
+    std::vector<double>& a = of_changes[text];
+    std::vector<double>& b = of_detect[text];
+    std::sort(a.begin(), a.end());
+    std::sort(b.begin(), b.end());
+    found.Expect(std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                            [](double of_a, double of_b) {
+                              return std::abs(of_a - of_b) < 1e-6;
+                            }),
                  absl::StrCat(text, ": changes has ", of_changes[text].size(),
                               " changes, detect ", of_detect[text].size(),
                               " or other ones"));
