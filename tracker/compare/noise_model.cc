@@ -272,7 +272,10 @@ class Model {
     const double error = 3 * std::sqrt(score.variance);
     if (usual.factor > score.low - error && usual.factor < score.high + error) {
       score.factor = usual.factor;
-      score.variance = usual.variance;
+      // Between two modes nothing agrees, and the error is that of the prior.
+      if (score.variance > .5 * prior_.spread * prior_.spread) {
+        score.variance = usual.variance;
+      }
       score.without = usual.without;
     }
     return score;
