@@ -17,6 +17,7 @@ run` a target and flags that exist.
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -97,6 +98,9 @@ def make_workspace(root):
     series = ''.join('matmul,%d,%g\n' % (i, 10 + (i % 3) / 10 + 3 * (i > 20))
                      for i in range(40))
     write('buffers.csv', 'id,lower,upper,size\nx,0,3,4\ny,3,9,4\nz,0,9,4\n')
+    for end in ('onnx', 'npz'):
+        shutil.copy(os.path.join(root, 'graph/testdata/tiny_resnet_bn.' + end),
+                    'model.' + end)
     write('series.csv', 'id,t,value\n' + series)
     write('jobs.csv', 'id,watts,hours,release,deadline,preemptible\n'
           'nightly,450,3,2026-01-01T00:00:00Z,2026-01-02T00:00:00Z,yes\n'

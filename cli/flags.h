@@ -85,6 +85,7 @@ suites::Command BisectCommand();
 suites::Command AckCommand();
 suites::Command ExpectCommand();
 suites::Command CarbonCommand();
+suites::Command GraphCommand();
 suites::Command MemoryCommand();
 suites::Command MuteCommand();
 suites::Command NoteCommand();

@@ -1,0 +1,96 @@
+// `optrail graph`: whole models as graphs of operators.
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "cli/flags.h"
+#include "graph/command/graph_command.h"
+
+ABSL_FLAG(optrail::graph::GraphView, view, optrail::graph::GraphView::kSummary,
+          "What of a graph is shown: summary, text, dot (Graphviz) or json.");
+ABSL_FLAG(std::string, dims, "",
+          "Sizes of a model's symbolic dimensions: batch=8,sequence=128.");
+ABSL_FLAG(std::string, data, "",
+          "A .npz file with a model's inputs by name and its expected output.");
+ABSL_FLAG(double, tolerance, 1e-4,
+          "How far a result may be from the expected one, as a part of the "
+          "largest value.");
+
+namespace optrail::cli {
+namespace {
+
+absl::StatusOr<graph::ImportOptions> Import() {
+  graph::ImportOptions options;
+  options.seed = absl::GetFlag(FLAGS_seed);
+  const auto dims = graph::ParseDims(absl::GetFlag(FLAGS_dims));
+  if (!dims.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dims: ", dims.status().message()));
+  }
+  options.dims = *dims;
+  return options;
+}
+
+absl::StatusOr<int> RunShow(const std::string& path) {
+  graph::GraphShowCommand command;
+  command.path = UserPath(path);
+  OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
+  command.view = absl::GetFlag(FLAGS_view);
+  command.format = absl::GetFlag(FLAGS_format);
+  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                           graph::RunGraphShow(command, std::cout));
+  return ToInt(code);
+}
+
+absl::StatusOr<int> RunCheck(const std::string& path) {
+  graph::GraphCheckCommand command;
+  command.path = UserPath(path);
+  const std::string data = absl::GetFlag(FLAGS_data);
+  if (data.empty()) {
+    return absl::InvalidArgumentError(
+        "--data is missing; next: --data=FILE.npz with inputs and output");
+  }
+  command.data = UserPath(data);
+  OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
+  command.tolerance = absl::GetFlag(FLAGS_tolerance);
+  command.format = absl::GetFlag(FLAGS_format);
+  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                           graph::RunGraphCheck(command, std::cout));
+  return ToInt(code);
+}
+
+}  // namespace
+
+suites::Command GraphCommand() {
+  suites::Command command;
+  command.name = "graph";
+  command.arguments = "show | check MODEL.onnx";
+  command.summary = "Imports a model and shows or checks its graph.";
+  command.details =
+      "`show` imports an ONNX model and prints what it becomes; nodes that\n"
+      "are not covered are listed with the reason. `check` computes the\n"
+      "graph in double precision from the inputs in --data and compares the\n"
+      "result. docs/graphs.md lists the operators. Exit codes: 1 a node is\n"
+      "not covered or a result differs.\n"
+      "\n"
+      "  optrail graph show model.onnx --view=dot > model.dot\n"
+      "  optrail graph check model.onnx --data=model.npz\n";
+  command.flags = {"view", "dims", "data", "tolerance", "seed", "format"};
+  command.min_arguments = 2;
+  command.max_arguments = 2;
+  command.run =
+      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
+    if (arguments[0] == "show") return RunShow(arguments[1]);
+    if (arguments[0] == "check") return RunCheck(arguments[1]);
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", arguments[0], "\": expected show or check"));
+  };
+  return command;
+}
+
+}  // namespace optrail::cli

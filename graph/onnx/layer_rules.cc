@@ -1,0 +1,397 @@
+// Products, convolutions and pooling.
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "graph/onnx/node_import.h"
+
+namespace optrail::graph {
+namespace {
+
+using Results = std::vector<int>;
+
+Results Matmul(NodeImport& node) {
+  return {node.Emit("matmul", {node.In(0), node.In(1)})};
+}
+
+int Transposed(NodeImport& node, int x, bool yes) {
+  return yes ? node.Transpose(x, {1, 0}) : x;
+}
+
+int Scaled(NodeImport& node, int x, double factor) {
+  return factor == 1 ? x : node.Emit("mul", {x, node.Scalar(x, factor)});
+}
+
+Results Gemm(NodeImport& node) {
+  const int a = node.In(0), b = node.In(1);
+  if (!node.ok()) return {};
+  if (node.rank(a) != 2 || node.rank(b) != 2) {
+    node.Wrong(absl::StrCat(TypeText(node.type(a)), " x ",
+                            TypeText(node.type(b)), ": expected matrices"));
+    return {};
+  }
+  const int product =
+      node.Emit("matmul", {Transposed(node, a, node.Int("transA", 0) != 0),
+                           Transposed(node, b, node.Int("transB", 0) != 0)});
+  const int scaled = Scaled(node, product, node.Real("alpha", 1));
+  if (!node.Has(2) || node.Real("beta", 1) == 0) return {scaled};
+  return {node.Emit("add",
+                    {scaled, Scaled(node, node.In(2), node.Real("beta", 1))})};
+}
+
+// --- Windows
+// ------------------------------------------------------------------
+
+struct Windows {
+  Dims kernel, strides, begin, end, dilations;
+
+  Attributes attributes() const {
+    return {{"strides", strides},
+            {"begin", begin},
+            {"end", end},
+            {"dilations", dilations}};
+  }
+};
+
+// `kernel` is what the attribute says, or the weights' dimensions.
+Windows WindowsOf(NodeImport& node, int x, const Dims& kernel) {
+  const size_t spatial = kernel.size();
+  Windows w{kernel,
+            node.Ints("strides", Dims(spatial, 1)),
+            {},
+            {},
+            node.Ints("dilations", Dims(spatial, 1))};
+  const Dims pads = node.Ints("pads", Dims(2 * spatial, 0));
+  if (w.strides.size() != spatial || w.dilations.size() != spatial ||
+      pads.size() != 2 * spatial ||
+      node.rank(x) != static_cast<int>(spatial) + 2) {
+    node.Wrong(absl::StrCat("strides, dilations or pads do not fit ", spatial,
+                            " dimensions of ", TypeText(node.type(x))));
+    return w;
+  }
+  w.begin.assign(pads.begin(), pads.begin() + spatial);
+  w.end.assign(pads.begin() + spatial, pads.end());
+  const std::string automatic = node.Text("auto_pad", "NOTSET");
+  for (size_t d = 0; d < spatial && automatic != "NOTSET"; ++d) {
+    const int64_t size = node.dims(x)[2 + d], stride = w.strides[d];
+    if (stride < 1 ||
+        std::max({kernel[d], w.dilations[d], stride}) > (1 << 30)) {
+      node.Wrong(absl::StrCat("stride ", stride, " of ", kernel[d]));
+      return w;
+    }
+    // The result has ceil(size / stride) places.
+    const int64_t reach = (kernel[d] - 1) * w.dilations[d] + 1;
+    const int64_t count = (size + stride - 1) / stride;
+    const int64_t total =
+        automatic == "VALID"
+            ? 0
+            : std::max<int64_t>((count - 1) * stride + reach - size, 0);
+    w.begin[d] = automatic == "SAME_LOWER" ? total - total / 2 : total / 2;
+    w.end[d] = total - w.begin[d];
+  }
+  return w;
+}
+
+Dims KernelOf(NodeImport& node, int weights) {
+  if (!node.ok() || node.rank(weights) < 3) {
+    node.Wrong(absl::StrCat("the weights are ", TypeText(node.type(weights))));
+    return {};
+  }
+  const Dims& dims = node.dims(weights);
+  const Dims kernel(dims.begin() + 2, dims.end());
+  if (node.Ints("kernel_shape", kernel) != kernel) {
+    node.Wrong(absl::StrCat("kernel_shape is not that of ",
+                            TypeText(node.type(weights))));
+  }
+  return kernel;
+}
+
+Results Conv(NodeImport& node) {
+  const int x = node.In(0), weights = node.In(1);
+  const Windows windows = WindowsOf(node, x, KernelOf(node, weights));
+  Attributes attributes = windows.attributes();
+  attributes["group"] = node.Int("group", 1);
+  std::vector<int> operands = {x, weights};
+  if (node.Has(2)) operands.push_back(node.In(2));
+  return {node.Emit("conv", operands, attributes)};
+}
+
+Results ConvTranspose(NodeImport& node) {
+  const int x = node.In(0), weights = node.In(1);
+  const Dims kernel = KernelOf(node, weights);
+  if (!node.ok()) return {};
+  const size_t spatial = kernel.size();
+  const Dims more = node.Ints("output_padding", Dims(spatial, 0));
+  const std::string automatic = node.Text("auto_pad", "NOTSET");
+  const Dims strides = node.Ints("strides", Dims(spatial, 1));
+  const Dims dilations = node.Ints("dilations", Dims(spatial, 1));
+  const Dims pads = node.Ints("pads", Dims(2 * spatial, 0));
+  Dims shape = node.Ints("output_shape");
+  if (more.size() != spatial || strides.size() != spatial ||
+      dilations.size() != spatial || pads.size() != 2 * spatial ||
+      node.rank(x) != static_cast<int>(spatial) + 2 ||
+      (!shape.empty() && shape.size() < spatial)) {
+    node.Wrong("strides, dilations, pads or output_padding do not fit");
+    return {};
+  }
+  shape.erase(shape.begin(),
+              shape.begin() + (shape.empty() ? 0 : shape.size() - spatial));
+  Dims begin(pads.begin(), pads.begin() + spatial);
+  Dims end(pads.begin() + spatial, pads.end());
+  for (size_t d = 0; d < spatial; ++d) {
+    const int64_t size = node.dims(x)[2 + d];
+    if (std::max({strides[d], dilations[d], kernel[d], more[d]}) > (1 << 20)) {
+      node.Wrong("a stride, dilation or kernel is too large");
+      return {};
+    }
+    const int64_t whole =
+        strides[d] * (size - 1) + more[d] + (kernel[d] - 1) * dilations[d] + 1;
+    if (shape.empty() && (automatic == "NOTSET" || automatic == "VALID")) {
+      continue;
+    }
+    const int64_t wanted = shape.empty() ? size * strides[d] : shape[d];
+    const int64_t total = whole - wanted;
+    // The odd one is cut off at the end for SAME_UPPER only. Rounded down,
+    // since a larger shape than the whole makes it negative.
+    const int64_t half = (total - (total % 2 != 0 && total < 0)) / 2;
+    begin[d] = automatic == "SAME_UPPER" ? half : total - half;
+    end[d] = total - begin[d];
+  }
+  std::vector<int> operands = {x, weights};
+  if (node.Has(2)) operands.push_back(node.In(2));
+  return {node.Emit("conv_transpose", operands,
+                    {{"strides", strides},
+                     {"begin", begin},
+                     {"end", end},
+                     {"dilations", dilations},
+                     {"output_padding", more},
+                     {"group", node.Int("group", 1)}})};
+}
+
+Results Pool(NodeImport& node, const char* op) {
+  const int x = node.In(0);
+  if (!node.HasAttribute("kernel_shape")) node.Wrong("has no kernel_shape");
+  const Windows windows = WindowsOf(node, x, node.Ints("kernel_shape"));
+  Attributes attributes = windows.attributes();
+  attributes["kernel"] = windows.kernel;
+  attributes["ceil"] = node.Int("ceil_mode", 0);
+  attributes["count_padding"] = node.Int("count_include_pad", 0);
+  attributes["column_major"] = node.Int("storage_order", 0);
+  const int y = node.Emit(op, {x}, attributes);
+  return {y, node.ok() ? y + 1 : y};
+}
+
+Results AveragePool(NodeImport& node) { return {Pool(node, "avg_pool")[0]}; }
+
+Results MaxPool(NodeImport& node) { return Pool(node, "max_pool"); }
+
+Results Global(NodeImport& node, const char* op) {
+  const int x = node.In(0);
+  Dims axes;
+  for (int64_t d = 2; d < node.rank(x); ++d) axes.push_back(d);
+  return {node.Reduce(op, x, axes, true)};
+}
+
+// --- Einsum
+// -------------------------------------------------------------------
+
+// Products of at most two operands whose indices are letters; sums over those
+// that the result lacks.
+class Einsum {
+ public:
+  explicit Einsum(NodeImport& node) : node_(node) {}
+
+  Results Run() {
+    std::string equation = node_.Text("equation", "");
+    equation.erase(std::remove(equation.begin(), equation.end(), ' '),
+                   equation.end());
+    std::vector<std::string> sides = absl::StrSplit(equation, "->");
+    std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
+    if (sides.size() > 2 || terms.size() != node_.inputs()) {
+      node_.Wrong(absl::StrCat("equation=", equation));
+      return {};
+    }
+    if (terms.size() > 2) {
+      node_.NotCovered("more than two operands");
+      return {};
+    }
+    for (size_t i = 0; i < terms.size(); ++i) {
+      if (!Spell(terms[i], node_.In(static_cast<int>(i)))) return {};
+    }
+    std::string result = sides.size() == 2 ? sides[1] : Implicit(terms);
+    SpellResult(result);
+    if (terms.size() == 1) return {Ordered(node_.In(0), terms[0], result)};
+    return {Product(terms[0], terms[1], result)};
+  }
+
+ private:
+  // "..." becomes capital letters of its own, and sizes are noted.
+  bool Spell(std::string& term, int value) {
+    if (!node_.ok()) return false;
+    const size_t dots = term.find("...");
+    if (dots != std::string::npos) {
+      const int more = node_.rank(value) - static_cast<int>(term.size() - 3);
+      if (more < 0 || more > 10) {
+        node_.Wrong(absl::StrCat("term ", term));
+        return false;
+      }
+      // Aligned at the end, as broadcasting is.
+      std::string letters;
+      for (int i = more; i-- > 0;) letters += static_cast<char>('0' + i);
+      if (letters.size() > batch_.size()) batch_ = letters;
+      term.replace(dots, 3, letters);
+    }
+    if (static_cast<int>(term.size()) != node_.rank(value)) {
+      node_.Wrong(
+          absl::StrCat("term ", term, " for ", TypeText(node_.type(value))));
+      return false;
+    }
+    for (size_t d = 0; d < term.size(); ++d) {
+      int64_t& size = sizes_.emplace(term[d], 1).first->second;
+      const int64_t here = node_.dims(value)[d];
+      if (size != 1 && here != 1 && size != here) {
+        node_.Wrong(
+            absl::StrCat("index ", term.substr(d, 1), " has two sizes"));
+        return false;
+      }
+      size = std::max(size, here);
+      if (here == 0) size = 0;
+    }
+    return true;
+  }
+
+  void SpellResult(std::string& result) {
+    const size_t dots = result.find("...");
+    if (dots != std::string::npos) result.replace(dots, 3, batch_);
+    for (const char c : result) {
+      if (sizes_.count(c) == 0) node_.Wrong("the result has an unknown index");
+    }
+  }
+
+  static std::string Implicit(const std::vector<std::string>& terms) {
+    std::map<char, int> count;
+    std::string result, digits;
+    for (const std::string& term : terms) {
+      for (const char c : term) ++count[c];
+    }
+    for (const auto& [c, times] : count) {
+      if (c >= '0' && c <= '9') {
+        digits.insert(digits.begin(), c);
+      } else if (times == 1) {
+        result += c;
+      }
+    }
+    return digits + result;
+  }
+
+  // An index that stands twice in a term walks along the diagonal.
+  int Diagonal(int value, std::string& term) {
+    for (size_t i = 0; i < term.size(); ++i) {
+      const size_t j = term.find(term[i], i + 1);
+      if (j == std::string::npos || !node_.ok()) continue;
+      Dims dims = node_.dims(value);
+      const int64_t n = dims[i];
+      if (dims[j] != n) {
+        node_.Wrong("a repeated index has two sizes");
+        return value;
+      }
+      Dims places(n), along(dims.size(), 1), to = dims;
+      for (int64_t k = 0; k < n; ++k) places[k] = k;
+      along[i] = n;
+      to[j] = 1;
+      const int at = node_.Expand(node_.IntConstant(places, along), to);
+      value = node_.Emit("gather_elements", {value, at},
+                         {{"axis", static_cast<int64_t>(j)}});
+      to.erase(to.begin() + j);
+      value = node_.Reshape(value, to);
+      term.erase(j, 1);
+      --i;
+    }
+    return value;
+  }
+
+  // Sums over what `wanted` lacks and puts the rest in its order.
+  int Ordered(int value, std::string term, const std::string& wanted) {
+    value = Diagonal(value, term);
+    Dims gone;
+    std::string left;
+    for (size_t d = 0; d < term.size(); ++d) {
+      if (wanted.find(term[d]) == std::string::npos) {
+        gone.push_back(static_cast<int64_t>(d));
+      } else {
+        left += term[d];
+      }
+    }
+    if (!gone.empty()) value = node_.Reduce("reduce_sum", value, gone, false);
+    Dims perm;
+    for (const char c : wanted) {
+      const size_t at = left.find(c);
+      if (at != std::string::npos) perm.push_back(static_cast<int64_t>(at));
+    }
+    return node_.Transpose(value, perm);
+  }
+
+  int64_t SizeOf(const std::string& indices) const {
+    int64_t size = 1;
+    for (const char c : indices) size *= sizes_.at(c);
+    return size;
+  }
+
+  int Grouped(int value, const std::string& term, const std::string& order,
+              const Dims& to) {
+    Dims full;
+    for (const char c : order) full.push_back(sizes_.at(c));
+    return node_.Reshape(node_.Expand(Ordered(value, term, order), full), to);
+  }
+
+  int Product(std::string a, std::string b, const std::string& result) {
+    const auto has = [](const std::string& text, char c) {
+      return text.find(c) != std::string::npos;
+    };
+    // Indices of one operand alone that the result lacks are summed first, by
+    // leaving them out of the order.
+    std::string batch, rows, cols, summed;
+    for (const auto& [c, size] : sizes_) {
+      if (has(a, c) && has(b, c)) {
+        (has(result, c) ? batch : summed) += c;
+      } else if (has(result, c)) {
+        (has(a, c) ? rows : cols) += c;
+      }
+    }
+    const int64_t n = SizeOf(batch), m = SizeOf(rows), k = SizeOf(summed),
+                  p = SizeOf(cols);
+    const int left = Grouped(node_.In(0), a, batch + rows + summed, {n, m, k});
+    const int right = Grouped(node_.In(1), b, batch + summed + cols, {n, k, p});
+    const int product = node_.Emit("matmul", {left, right});
+    Dims full;
+    const std::string order = batch + rows + cols;
+    for (const char c : order) full.push_back(sizes_.at(c));
+    return Ordered(node_.Reshape(product, full), order, result);
+  }
+
+  NodeImport& node_;
+  std::map<char, int64_t> sizes_;
+  std::string batch_;
+};
+
+}  // namespace
+
+void AddLayerRules(ImportRules& rules) {
+  rules.insert({{"AveragePool", AveragePool},
+                {"Conv", Conv},
+                {"ConvTranspose", ConvTranspose},
+                {"Gemm", Gemm},
+                {"MatMul", Matmul},
+                {"MaxPool", MaxPool}});
+  rules["Einsum"] = [](NodeImport& node) { return Einsum(node).Run(); };
+  rules["GlobalAveragePool"] = [](NodeImport& node) {
+    return Global(node, "reduce_mean");
+  };
+  rules["GlobalMaxPool"] = [](NodeImport& node) {
+    return Global(node, "reduce_max");
+  };
+}
+
+}  // namespace optrail::graph

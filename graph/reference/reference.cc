@@ -1,0 +1,183 @@
+#include "graph/reference/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "base/status_macros.h"
+#include "graph/ir/ops.h"
+
+namespace optrail::graph {
+namespace {
+
+// The position of the last node that reads each value; outputs are kept.
+std::vector<int> LastReaders(const Graph& graph) {
+  std::vector<int> last(graph.values.size(), -1);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const int input : graph.nodes[n].inputs) {
+      if (input >= 0) last[input] = static_cast<int>(n);
+    }
+  }
+  for (const int output : graph.outputs) {
+    last[output] = static_cast<int>(graph.nodes.size());
+  }
+  return last;
+}
+
+absl::StatusOr<std::vector<Array>> RunNode(
+    const Graph& graph, const Node& node,
+    const std::vector<std::optional<Array>>& values) {
+  // Constants are decoded for one node, since all of them may not fit.
+  std::vector<Array> constants;
+  constants.reserve(node.inputs.size());
+  ArrayList inputs;
+  for (const int input : node.inputs) {
+    if (input < 0) {
+      inputs.push_back(nullptr);
+    } else if (graph.is_constant(input)) {
+      constants.push_back(
+          ConstantArray(graph.type(input), *graph.values[input].constant));
+      inputs.push_back(&constants.back());
+    } else {
+      inputs.push_back(&*values[input]);
+    }
+  }
+  std::vector<TensorType> types;
+  for (const int output : node.outputs) types.push_back(graph.type(output));
+  absl::StatusOr<std::vector<Array>> results =
+      FindOp(node.op)->evaluate(node, inputs, types);
+  if (results.ok()) return results;
+  return absl::Status(results.status().code(),
+                      absl::StrCat("node \"", node.name, "\" (", node.op,
+                                   "): ", results.status().message()));
+}
+
+bool IsIndexOp(const std::string& op) {
+  return op == "gather" || op == "gather_elements" || op == "gather_nd" ||
+         op == "scatter_elements" || op == "scatter_nd";
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Array>> RunReference(
+    const Graph& graph, const std::vector<Array>& inputs,
+    const std::function<void(int value, const Array&)>& observe) {
+  if (inputs.size() != graph.inputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        inputs.size(), " inputs; the graph has ", graph.inputs.size()));
+  }
+  std::vector<std::optional<Array>> values(graph.values.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = graph.values[graph.inputs[i]];
+    if (!(inputs[i].type == value.type)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input \"", value.name, "\" is ", TypeText(inputs[i].type),
+          "; expected ", TypeText(value.type)));
+    }
+    values[graph.inputs[i]] = inputs[i];
+  }
+  const std::vector<int> last = LastReaders(graph);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    OPTRAIL_ASSIGN_OR_RETURN(std::vector<Array> results,
+                             RunNode(graph, node, values));
+    for (size_t i = 0; i < results.size(); ++i) {
+      const int output = node.outputs[i];
+      if (observe) observe(output, results[i]);
+      if (last[output] >= 0) values[output] = std::move(results[i]);
+    }
+    for (const int input : node.inputs) {
+      if (input >= 0 && last[input] == static_cast<int>(n)) {
+        values[input].reset();
+      }
+    }
+  }
+  std::vector<Array> outputs;
+  for (const int output : graph.outputs) {
+    outputs.push_back(
+        graph.is_constant(output)
+            ? ConstantArray(graph.type(output), *graph.values[output].constant)
+            : *values[output]);
+  }
+  return outputs;
+}
+
+Array RandomInput(const TensorType& type, uint64_t seed, int64_t index_limit) {
+  Array array = Array::Zeros(type);
+  Rng rng(seed);
+  for (double& value : array.reals) value = rng.Gaussian();
+  const int64_t limit =
+      type.type == proto::ELEMENT_BOOL ? 2 : std::max<int64_t>(index_limit, 1);
+  for (int64_t& value : array.integers) {
+    value = Wrap(type.type, rng.UniformInt(limit));
+  }
+  // What a narrower type holds is what kernels and references begin with.
+  return *Array::Decode(type, array.Encode());
+}
+
+std::vector<int64_t> IndexLimits(const Graph& graph) {
+  constexpr int64_t kNone = int64_t{1} << 62;
+  // Limits flow backwards, through nodes that only move or convert indices.
+  std::vector<int64_t> limit(graph.values.size(), kNone);
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    if (IsIndexOp(node.op)) {
+      const Dims& data = graph.type(node.inputs[0]).dims;
+      int64_t size = kNone;
+      if (node.attributes.count("axis") != 0) {
+        size = data[node.Int("axis")];
+      } else {
+        for (const int64_t dim : data) size = std::min(size, dim);
+      }
+      limit[node.inputs[1]] = std::min(limit[node.inputs[1]], size);
+    }
+    const OpSpec* const op = FindOp(node.op);
+    if (op == nullptr || (op->kind != OpKind::kMovement && node.op != "cast" &&
+                          node.op != "gather")) {
+      continue;
+    }
+    for (const int output : node.outputs) {
+      limit[node.inputs[0]] = std::min(limit[node.inputs[0]], limit[output]);
+    }
+  }
+  std::vector<int64_t> result;
+  for (const int input : graph.inputs) {
+    result.push_back(limit[input] == kNone ? 2 : limit[input]);
+  }
+  return result;
+}
+
+Difference Compare(const Array& ours, const Array& expected) {
+  Difference difference;
+  if (!(ours.type == expected.type)) {
+    difference.problem = absl::StrCat("is ", TypeText(ours.type), "; expected ",
+                                      TypeText(expected.type));
+    return difference;
+  }
+  double largest = 0;
+  for (int64_t i = 0; i < expected.elements(); ++i) {
+    if (std::isfinite(expected.At(i))) {
+      largest = std::max(largest, std::fabs(expected.At(i)));
+    }
+  }
+  for (int64_t i = 0; i < expected.elements(); ++i) {
+    const double a = ours.At(i), b = expected.At(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      difference.problem =
+          absl::StrCat("element ", i, " is ", a, "; expected ", b);
+      difference.worst = i;
+      return difference;
+    }
+    const double relative = std::fabs(a - b) / (largest > 0 ? largest : 1);
+    if (relative > difference.relative) {
+      difference.relative = relative;
+      difference.worst = i;
+    }
+  }
+  return difference;
+}
+
+}  // namespace optrail::graph
