@@ -25,6 +25,7 @@ ABSL_DECLARE_FLAG(bool, quiet);
 ABSL_DECLARE_FLAG(std::string, shape);
 ABSL_DECLARE_FLAG(std::string, strategy);
 ABSL_DECLARE_FLAG(uint64_t, seed);
+ABSL_DECLARE_FLAG(std::vector<std::string>, threads);
 ABSL_DECLARE_FLAG(int64_t, trials);
 ABSL_DECLARE_FLAG(absl::Duration, time_budget);
 ABSL_DECLARE_FLAG(int64_t, patience);

@@ -6,10 +6,12 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
 #include "graph/command/graph_command.h"
+#include "suites/graph/run_graph.h"
 
 ABSL_FLAG(optrail::graph::GraphView, view, optrail::graph::GraphView::kSummary,
           "What of a graph is shown: summary, text, dot (Graphviz) or json.");
@@ -20,6 +22,13 @@ ABSL_FLAG(std::string, data, "",
 ABSL_FLAG(double, tolerance, 1e-4,
           "How far a result may be from the expected one, as a part of the "
           "largest value.");
+
+ABSL_FLAG(optrail::suites::FusionMode, fusion, optrail::suites::FusionMode::kOn,
+          "Whether fusion rules apply: on, off, or compare, which times both "
+          "in turns.");
+ABSL_FLAG(double, check_flop, 2e10,
+          "A graph with more FLOP in products is run without comparing it with "
+          "the reference, which would take long.");
 
 namespace optrail::cli {
 namespace {
@@ -64,31 +73,56 @@ absl::StatusOr<int> RunCheck(const std::string& path) {
   return ToInt(code);
 }
 
+absl::StatusOr<int> RunRun(const std::string& path) {
+  suites::GraphRunCommand command;
+  command.path = UserPath(path);
+  const std::string data = absl::GetFlag(FLAGS_data);
+  command.data = data.empty() ? data : UserPath(data);
+  OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
+  const std::vector<std::string> threads = absl::GetFlag(FLAGS_threads);
+  if (threads.size() > 1 || (threads.size() == 1 &&
+                             !absl::SimpleAtoi(threads[0], &command.threads))) {
+    return absl::InvalidArgumentError("--threads: expected one number");
+  }
+  command.most_checked_flop = absl::GetFlag(FLAGS_check_flop);
+  command.fusion = absl::GetFlag(FLAGS_fusion);
+  command.tolerance = absl::GetFlag(FLAGS_tolerance);
+  command.format = absl::GetFlag(FLAGS_format);
+  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                           suites::RunGraph(command, std::cout));
+  return ToInt(code);
+}
+
 }  // namespace
 
 suites::Command GraphCommand() {
   suites::Command command;
   command.name = "graph";
-  command.arguments = "show | check MODEL.onnx";
-  command.summary = "Imports a model and shows or checks its graph.";
+  command.arguments = "show | check | run MODEL.onnx";
+  command.summary = "Imports a model, and shows, checks or runs its graph.";
   command.details =
       "`show` imports an ONNX model and prints what it becomes; nodes that\n"
       "are not covered are listed with the reason. `check` computes the\n"
       "graph in double precision from the inputs in --data and compares the\n"
-      "result. docs/graphs.md lists the operators. Exit codes: 1 a node is\n"
-      "not covered or a result differs.\n"
+      "result. `run` executes it on the CPU, checks the result and prints\n"
+      "what each step takes, with seeded inputs or those in --data.\n"
+      "docs/graphs.md lists the operators. Exit codes: 1 a node is not\n"
+      "covered or a result differs, 3 the machine was too busy.\n"
       "\n"
       "  optrail graph show model.onnx --view=dot > model.dot\n"
-      "  optrail graph check model.onnx --data=model.npz\n";
-  command.flags = {"view", "dims", "data", "tolerance", "seed", "format"};
+      "  optrail graph check model.onnx --data=model.npz\n"
+      "  optrail graph run model.onnx --threads=1\n";
+  command.flags = {"view",    "dims",   "data",       "tolerance", "seed",
+                   "threads", "fusion", "check_flop", "format"};
   command.min_arguments = 2;
   command.max_arguments = 2;
   command.run =
       [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
     if (arguments[0] == "show") return RunShow(arguments[1]);
     if (arguments[0] == "check") return RunCheck(arguments[1]);
+    if (arguments[0] == "run") return RunRun(arguments[1]);
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", arguments[0], "\": expected show or check"));
+        absl::StrCat("\"", arguments[0], "\": expected show, check or run"));
   };
   return command;
 }

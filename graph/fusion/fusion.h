@@ -1,0 +1,62 @@
+#ifndef OPTRAIL_GRAPH_FUSION_FUSION_H_
+#define OPTRAIL_GRAPH_FUSION_FUSION_H_
+
+// Fuse rewrites a graph by rules: where a pattern stands and its conditions
+// hold, one node takes the place of several.
+//
+//   FusionReport report;
+//   OPTRAIL_ASSIGN_OR_RETURN(const Graph fused,
+//                            Fuse(graph, FusionRules(), &report));
+//   for (const FusionDecision& decision : report) Use(decision.why_not);
+//
+// A rule is data (rules.cc):
+//
+//   pattern    relu($t=linear($x, $w, $b))
+//   conditions "activation t none"
+//   result     linear($x, $w, $b){activation=relu}
+//
+// $x is any value, the same wherever it stands; $t=... names what a part
+// matches; a number is a constant with that one value, and #e any constant of
+// one element, which attributes of the result may use. Operands of add and mul
+// match in either order. Nothing but the pattern itself may read what its inner
+// nodes compute, else it is not applied: "the result has two consumers".
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/ir/graph.h"
+
+namespace optrail::graph {
+
+struct FusionRule {
+  std::string name;
+  std::string pattern;
+  // Each "KIND NAME ARGUMENT...": matrix w; vector b w (as long as w's rows);
+  // f32 x; constant w; activation t none; last_axis t.
+  std::vector<std::string> conditions;
+  std::string result;
+};
+
+// In the order in which they are applied.
+const std::vector<FusionRule>& FusionRules();
+
+struct FusionDecision {
+  std::string rule;
+  std::string node;     // the last one of the pattern
+  std::string why_not;  // "": applied
+};
+using FusionReport = std::vector<FusionDecision>;
+
+// InvalidArgument names a rule that cannot be read.
+absl::StatusOr<Graph> Fuse(const Graph& graph,
+                           const std::vector<FusionRule>& rules,
+                           FusionReport* report);
+
+// What kernels want and no rule decides: a convolution's bias and a batch norm
+// of constants become products and sums, which join the loops around them.
+absl::StatusOr<Graph> Simplify(const Graph& graph);
+
+}  // namespace optrail::graph
+
+#endif  // OPTRAIL_GRAPH_FUSION_FUSION_H_

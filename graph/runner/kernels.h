@@ -1,0 +1,62 @@
+#ifndef OPTRAIL_GRAPH_RUNNER_KERNELS_H_
+#define OPTRAIL_GRAPH_RUNNER_KERNELS_H_
+
+// KernelLoader makes the steps of a program ready to run: our operators with
+// the config that was tuned for the shape (else the default), and generated
+// kernels by the system's compiler.
+//
+//   KernelLoader loader(device, "/tmp/compiled");
+//   OPTRAIL_ASSIGN_OR_RETURN(const LoadedKernel kernel,
+//                            loader.LoadOperator("matmul", shape));
+//   Use(kernel.config);
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ops/core/backend.h"
+#include "ops/core/cpu_device.h"
+#include "ops/core/registry.h"
+#include "tuning/store/store.h"
+
+namespace optrail::graph {
+
+struct LoadedKernel {
+  std::shared_ptr<ops::Invocation> invocation;
+  std::string config;  // canonical text
+  std::string source;  // "tuned", "nearest", "default"
+};
+
+class KernelLoader {
+ public:
+  // `cache` is a folder for compiled code, "": none is kept. The device must
+  // outlive what is loaded.
+  KernelLoader(ops::CpuDevice& device, std::string cache);
+
+  // NotFound names an operator that is not linked in; errors of its backend.
+  absl::StatusOr<LoadedKernel> LoadOperator(const std::string& name,
+                                            const optrail::proto::Shape& shape);
+
+  // Kernels of KernelFile(bodies): the first operand of a call points to the
+  // number of the body.
+  absl::StatusOr<LoadedKernel> LoadGenerated(
+      const std::vector<std::string>& bodies);
+
+ private:
+  absl::StatusOr<ops::Artifact> ArtifactOf(const ops::Backend& backend,
+                                           const ops::CompileRequest& request);
+  absl::StatusOr<const tuning::TunedConfigStore*> StoreOf(
+      const ops::OperatorEntry& entry);
+
+  ops::CpuDevice& device_;
+  const std::string cache_;
+  // Of each operator, by name.
+  std::map<std::string, tuning::TunedConfigStore> stores_;
+  std::vector<std::shared_ptr<ops::Backend>> generated_;
+};
+
+}  // namespace optrail::graph
+
+#endif  // OPTRAIL_GRAPH_RUNNER_KERNELS_H_

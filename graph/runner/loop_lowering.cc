@@ -1,0 +1,219 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "graph/ir/ops.h"
+#include "graph/runner/lowering.h"
+
+namespace optrail::graph {
+
+absl::Status Lowering::Move(int n) {
+  const Node& node = graph_.nodes[n];
+  View view = ViewOf(node.inputs[0]);
+  const TensorType& type = graph_.type(node.outputs[0]);
+  if (node.op == "transpose") {
+    const Dims from = view.strides;
+    for (size_t d = 0; d < from.size(); ++d) {
+      view.strides[d] = from[node.Ints("perm")[d]];
+    }
+  } else if (node.op == "slice") {
+    const Dims starts = node.Ints("starts"), steps = node.Ints("steps");
+    for (size_t d = 0; d < starts.size(); ++d) {
+      if (type.dims[d] > 0) view.offset += starts[d] * view.strides[d];
+      view.strides[d] *= steps[d];
+    }
+  } else if (node.op == "expand") {
+    const Dims& dims = view.type.dims;
+    Dims strides(type.dims.size(), 0);
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const size_t to = type.dims.size() - dims.size() + d;
+      strides[to] = dims[d] == 1 ? 0 : view.strides[d];
+    }
+    view.strides = strides;
+  } else if (!Reshaped(type.dims, view)) {
+    view = Dense(view, n);
+    view.strides = RowMajorStrides(type.dims);
+  }
+  view.type = type;
+  views_[node.outputs[0]] = view;
+  return absl::OkStatus();
+}
+
+bool Lowering::Reshaped(const Dims& to, View& view) {
+  const Dims &from = view.type.dims, &strides = view.strides;
+  Dims result(to.size(), 0);
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    // The smallest runs of both with as many elements.
+    int64_t a = i < from.size() ? from[i] : 1, b = j < to.size() ? to[j] : 1;
+    size_t i_end = std::min(i + 1, from.size());
+    size_t j_end = std::min(j + 1, to.size());
+    while (a != b) {
+      if (a < b) {
+        if (i_end == from.size()) return false;
+        a *= from[i_end++];
+      } else {
+        if (j_end == to.size()) return false;
+        b *= to[j_end++];
+      }
+    }
+    if (a == 0) return false;
+    int64_t inner = 0;  // the stride of the run's last element
+    bool found = false;
+    int64_t expected = 0;
+    for (size_t d = i_end; d-- > i;) {
+      if (from[d] == 1) continue;
+      if (!found) {
+        inner = strides[d];
+        found = true;
+      } else if (strides[d] != expected) {
+        return false;
+      }
+      expected = strides[d] * from[d];
+    }
+    for (size_t d = j_end; d-- > j;) {
+      result[d] = inner;
+      inner *= to[d];
+    }
+    i = i_end;
+    j = j_end;
+  }
+  view.strides = result;
+  return true;
+}
+
+absl::Status Lowering::Concat(int n) {
+  const Node& node = graph_.nodes[n];
+  const int64_t axis = node.Int("axis");
+  const View y = NewView(graph_.type(node.outputs[0]), Storage::Kind::kArena,
+                         -1, MemoryOrder(ViewOf(node.inputs[0])));
+  Step step;
+  step.kernel = "generated";
+  int64_t begin = 0;
+  for (const int input : node.inputs) {
+    const View& x = ViewOf(input);
+    const int place = static_cast<int>(step.operands.size());
+    step.operands.push_back(x);
+    Expression expression;
+    expression.Load(place, x.type.type, x.strides);
+    const int result = static_cast<int>(node.inputs.size());
+    absl::StrAppend(
+        &step.source, "  {\n    void* const* const q = p;\n    void* p[",
+        result + 1, "];\n    for (int i = 0; i <= ", result,
+        "; ++i) p[i] = q[i];\n    p[", result, "] = static_cast<char*>(p[",
+        result, "]) + ", begin * y.strides[axis] * ElementBytes(x.type.type),
+        ";\n", LoopSource(expression, x.type.dims, y.strides, result), "  }\n");
+    begin += x.type.dims[axis];
+  }
+  step.operands.push_back(y);
+  views_[node.outputs[0]] = y;
+  Add(std::move(step), {n});
+  return absl::OkStatus();
+}
+
+int Lowering::OperandOf(LoopBuilder& b, const View& view) {
+  b.step.operands.push_back(view);
+  return static_cast<int>(b.step.operands.size()) - 1;
+}
+
+Dims Lowering::StridesAlong(const View& view, const Dims& dims) {
+  Dims strides(dims.size(), 0);
+  const size_t skip = dims.size() - view.strides.size();
+  for (size_t d = 0; d < view.strides.size(); ++d) {
+    strides[skip + d] = view.type.dims[d] == 1 ? 0 : view.strides[d];
+  }
+  return strides;
+}
+
+int Lowering::Read(LoopBuilder& b, int value, const Dims& dims) {
+  const auto known = b.known.find(value);
+  if (known != b.known.end()) return known->second;
+  const Value& v = graph_.values[value];
+  int number;
+  if (v.producer >= 0 && groups_.inlined[v.producer]) {
+    number = Compute(b, v.producer, dims);
+  } else if (v.constant != nullptr && !v.constant->absent() &&
+             Elements(v.type.dims) == 1) {
+    number = b.expression.Literal(ConstantArray(v.type, *v.constant));
+  } else {
+    const View view = ViewOf(value);
+    if (!b.like && view.type.dims == dims) b.like = view;
+    number = b.expression.Load(OperandOf(b, view), view.type.type,
+                               StridesAlong(view, dims));
+  }
+  b.known[value] = number;
+  return number;
+}
+
+int Lowering::Compute(LoopBuilder& b, int n, const Dims& dims) {
+  const Node& node = graph_.nodes[n];
+  const proto::ElementType type = graph_.type(node.outputs[0]).type;
+  b.nodes.push_back(n);
+  if (node.op == "gather" || node.op == "gather_elements") {
+    return Gathered(b, node, dims);
+  }
+  std::vector<int> inputs;
+  for (const int input : node.inputs) inputs.push_back(Read(b, input, dims));
+  return b.expression.Emit(node, inputs, type);
+}
+
+int Lowering::Gathered(LoopBuilder& b, const Node& node, const Dims& dims) {
+  const View x = ViewOf(node.inputs[0]), at = ViewOf(node.inputs[1]);
+  const size_t axis = node.Int("axis");
+  Dims x_strides(dims.size(), 0), at_strides(dims.size(), 0);
+  if (node.op == "gather_elements") {
+    at_strides = at.strides;
+    x_strides = x.strides;
+    x_strides[axis] = 0;
+  } else {
+    const size_t more = at.strides.size();
+    for (size_t d = 0; d < axis; ++d) x_strides[d] = x.strides[d];
+    for (size_t d = 0; d < more; ++d) at_strides[axis + d] = at.strides[d];
+    for (size_t d = axis + 1; d < x.strides.size(); ++d) {
+      x_strides[d - 1 + more] = x.strides[d];
+    }
+  }
+  const int index =
+      b.expression.Load(OperandOf(b, at), at.type.type, at_strides);
+  return b.expression.Gather(OperandOf(b, x), x.type.type, x_strides, index,
+                             x.strides[axis], x.type.dims[axis]);
+}
+
+absl::Status Lowering::Loop(int n) {
+  const Node& node = graph_.nodes[n];
+  const TensorType& type = graph_.type(node.outputs[0]);
+  const bool reduces = FindOp(node.op)->kind == OpKind::kReduction;
+  const Dims dims = reduces ? graph_.type(node.inputs[0]).dims : type.dims;
+  LoopBuilder b;
+  if (reduces) {
+    Read(b, node.inputs[0], dims);
+    b.nodes.push_back(n);
+    if (b.step.operands.empty()) return Reference(n);
+  } else {
+    Compute(b, n, dims);
+  }
+  std::vector<int> order;
+  if (b.like && !reduces) order = MemoryOrder(*b.like);
+  if (Elements(dims) == 0 || Elements(type.dims) == 0) return Reference(n);
+  const View y = NewView(type, Storage::Kind::kArena, -1, order);
+  const int result = OperandOf(b, y);
+  if (reduces) {
+    std::vector<bool> reduced(dims.size(), false);
+    for (const int64_t axis : node.Ints("axes")) reduced[axis] = true;
+    Dims strides(dims.size(), 0);
+    size_t next = 0;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (!reduced[d]) strides[d] = y.strides[next++];
+      if (reduced[d] && node.Int("keepdims") != 0) ++next;
+    }
+    b.step.source =
+        ReduceSource(node.op, b.expression, dims, reduced, strides, result);
+  } else {
+    b.step.source = LoopSource(b.expression, dims, y.strides, result);
+  }
+  b.step.kernel = "generated";
+  views_[node.outputs[0]] = y;
+  Add(std::move(b.step), b.nodes);
+  return absl::OkStatus();
+}
+
+}  // namespace optrail::graph

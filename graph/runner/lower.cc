@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "graph/ir/ops.h"
+#include "graph/runner/lowering.h"
+
+namespace optrail::graph {
+
+absl::StatusOr<Program> Lowering::Run() {
+  for (const int input : graph_.inputs) {
+    views_[input] = NewView(graph_.type(input), Storage::Kind::kInput, input);
+    program_.inputs.push_back(views_[input]);
+  }
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    if (groups_.inlined[n]) continue;
+    const absl::Status status = LowerNode(static_cast<int>(n));
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("node \"", graph_.nodes[n].name,
+                                       "\": ", status.message()));
+    }
+  }
+  for (const int output : graph_.outputs) {
+    program_.outputs.push_back(ViewOf(output));
+  }
+  program_.not_joined = groups_.reasons;
+  return std::move(program_);
+}
+
+View Lowering::NewView(const TensorType& type, Storage::Kind kind, int value,
+                       std::vector<int> order) {
+  View view;
+  view.storage = static_cast<int>(program_.storages.size());
+  view.type = type;
+  view.strides.resize(type.dims.size());
+  if (order.empty()) {
+    order.resize(type.dims.size());
+    std::iota(order.begin(), order.end(), 0);
+  }
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    view.strides[order[i]] = stride;
+    stride *= std::max<int64_t>(type.dims[order[i]], 1);
+  }
+  program_.storages.push_back({kind, type.bytes(), value});
+  return view;
+}
+
+const View& Lowering::ViewOf(int value) {
+  View& view = views_[value];
+  if (view.storage < 0) {
+    OPTRAIL_CHECK(graph_.is_constant(value)) << graph_.values[value].name;
+    view = NewView(graph_.type(value), Storage::Kind::kConstant, value);
+  }
+  return view;
+}
+
+bool Lowering::IsPrepared(const View& view) const {
+  const Storage::Kind kind = program_.storages[view.storage].kind;
+  return kind == Storage::Kind::kConstant || kind == Storage::Kind::kPrepared;
+}
+
+void Lowering::Add(Step step, std::vector<int> nodes) {
+  step.prepared = true;
+  const size_t reads = step.operands.size() - step.results;
+  for (size_t i = 0; i < reads; ++i) {
+    step.prepared = step.prepared && IsPrepared(step.operands[i]);
+  }
+  for (size_t i = reads; step.prepared && i < step.operands.size(); ++i) {
+    program_.storages[step.operands[i].storage].kind = Storage::Kind::kPrepared;
+  }
+  if (step.name.empty()) step.name = graph_.nodes[nodes.back()].name;
+  step.nodes = std::move(nodes);
+  program_.steps.push_back(std::move(step));
+}
+
+View Lowering::Copied(const View& x, std::vector<int> order, int node,
+                      const char* why) {
+  const View y = NewView(x.type, Storage::Kind::kArena, -1, std::move(order));
+  Expression expression;
+  expression.Load(0, x.type.type, x.strides);
+  Step step;
+  step.name = absl::StrCat(graph_.nodes[node].name, " ", why);
+  step.kernel = "generated";
+  step.operands = {x, y};
+  step.source = LoopSource(expression, x.type.dims, y.strides, 1);
+  Add(std::move(step), {node});
+  return y;
+}
+
+View Lowering::Dense(const View& x, int node) {
+  if (IsDense(x)) return x;
+  return Copied(x, {}, node, "(copy)");
+}
+
+bool Lowering::IsChannelsLast(const View& x) const {
+  View moved = x;
+  for (size_t i = 0; i < 4; ++i) {
+    constexpr int kOrder[] = {0, 2, 3, 1};
+    moved.type.dims[i] = x.type.dims[kOrder[i]];
+    moved.strides[i] = x.strides[kOrder[i]];
+  }
+  return IsDense(moved);
+}
+
+View Lowering::ChannelsLast(const View& x, int node) {
+  if (IsChannelsLast(x)) return x;
+  return Copied(x, {0, 2, 3, 1}, node, "(to channels last)");
+}
+
+absl::Status Lowering::LowerNode(int n) {
+  const Node& node = graph_.nodes[n];
+  const OpSpec& spec = *FindOp(node.op);
+  for (const int value : node.outputs) {
+    if (!HasCode(graph_.type(value).type)) return Reference(n);
+  }
+  for (const int value : node.inputs) {
+    if (value >= 0 && !HasCode(graph_.type(value).type)) return Reference(n);
+  }
+  if (spec.kind == OpKind::kElementwise) return Loop(n);
+  if (node.op == "reshape" || node.op == "transpose" || node.op == "expand" ||
+      node.op == "slice") {
+    return Move(n);
+  }
+  if (node.op == "concat") return Concat(n);
+  if (node.op == "gather" || node.op == "gather_elements") return Loop(n);
+  if (spec.kind == OpKind::kReduction && node.op[0] == 'r') return Loop(n);
+  if (node.op == "matmul" || node.op == "linear") return Product(n);
+  if (node.op == "conv") return Conv(n);
+  if (node.op == "max_pool" || node.op == "avg_pool") return Pool(n);
+  if (node.op == "softmax") return Softmax(n);
+  if (node.op == "layer_norm" || node.op == "rms_norm") return RowNorm(n);
+  return Reference(n);
+}
+
+absl::Status Lowering::Reference(int n) {
+  const Node& node = graph_.nodes[n];
+  Step step;
+  step.kernel = "reference";
+  step.node = n;
+  for (const int input : node.inputs) {
+    if (input >= 0) step.operands.push_back(Dense(ViewOf(input), n));
+  }
+  for (const int output : node.outputs) {
+    views_[output] = NewView(graph_.type(output), Storage::Kind::kArena);
+    step.operands.push_back(views_[output]);
+  }
+  step.results = static_cast<int>(node.outputs.size());
+  Add(std::move(step), {n});
+  return absl::OkStatus();
+}
+
+bool IsDense(const View& view) {
+  int64_t stride = 1;
+  for (size_t d = view.strides.size(); d-- > 0;) {
+    if (view.type.dims[d] != 1 && view.strides[d] != stride) return false;
+    stride *= view.type.dims[d];
+  }
+  return true;
+}
+
+bool IsF32(const View& view) { return view.type.type == proto::ELEMENT_F32; }
+
+std::vector<int> MemoryOrder(const View& view) {
+  std::vector<int> order(view.strides.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return view.strides[a] > view.strides[b];
+  });
+  return order;
+}
+
+absl::StatusOr<Program> Lower(const Graph& graph) {
+  return Lowering(graph).Run();
+}
+
+}  // namespace optrail::graph

@@ -1,0 +1,82 @@
+#ifndef OPTRAIL_GRAPH_RUNNER_PROGRAM_H_
+#define OPTRAIL_GRAPH_RUNNER_PROGRAM_H_
+
+// A Program is a graph in the form in which a machine runs it: storages, and
+// steps that read and write views of them.
+//
+//   const Program program = *Lower(graph);
+//   for (const Step& step : program.steps) Use(step.name, step.kernel);
+//
+// Transposes, slices, expansions and most reshapes are views and no steps.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/ir/graph.h"
+#include "tuning/proto/config.pb.h"
+
+namespace optrail::graph {
+
+// A tensor in a storage: strides and offset are in elements, a stride is 0
+// where elements repeat.
+struct View {
+  int storage = -1;
+  int64_t offset = 0;
+  TensorType type;
+  Dims strides;
+};
+
+// Whether its elements lie one behind the other in row-major order.
+bool IsDense(const View& view);
+// Whether our kernels may have it: they are of f32.
+bool IsF32(const View& view);
+// The order of dimensions, outermost first, in which memory holds it.
+std::vector<int> MemoryOrder(const View& view);
+
+struct Storage {
+  enum class Kind {
+    kArena,     // live from its first step to its last
+    kInput,     // the caller's
+    kConstant,  // values of the graph
+    kPrepared,  // computed once from constants
+  };
+  Kind kind = Kind::kArena;
+  int64_t bytes = 0;
+  int value = -1;  // of an input or a constant
+};
+
+struct Step {
+  std::string name;    // of its last node
+  std::string kernel;  // an operator of ops/, "generated" or "reference"
+  // The last `results` of them are written.
+  std::vector<View> operands;
+  int results = 1;
+  // For generated ones the C++ of the function's body (codegen.h).
+  std::string source;
+  // For an operator's: what it is called with.
+  optrail::proto::Shape shape;
+  // For the reference: a node of the graph.
+  int node = -1;
+  // Whether it runs once, before the calls.
+  bool prepared = false;
+  std::vector<int> nodes;  // all nodes that it computes
+};
+
+struct Program {
+  std::vector<Storage> storages;
+  std::vector<Step> steps;
+  std::vector<View> inputs;   // of the graph
+  std::vector<View> outputs;  // likewise
+  // Why elementwise nodes stand in steps of their own, by node.
+  std::vector<std::pair<int, std::string>> not_joined;
+};
+
+// InvalidArgument or Unimplemented names the node. The graph is valid.
+absl::StatusOr<Program> Lower(const Graph& graph);
+
+}  // namespace optrail::graph
+
+#endif  // OPTRAIL_GRAPH_RUNNER_PROGRAM_H_

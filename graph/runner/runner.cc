@@ -1,0 +1,316 @@
+#include "graph/runner/runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "base/machine_memory.h"
+#include "base/status_macros.h"
+#include "graph/ir/ops.h"
+#include "graph/runner/kernels.h"
+#include "ops/core/fallible_invocation.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::graph {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+// A step with its kernel and the addresses of its operands.
+struct ReadyStep {
+  const Step* step = nullptr;
+  std::shared_ptr<ops::Invocation> kernel;  // nullptr: the reference
+  int64_t number = 0;                       // of a generated kernel
+  std::vector<void*> addresses;
+};
+
+class CpuRunner : public Runner {
+ public:
+  CpuRunner(Graph graph, ops::CpuDevice& device, const RunnerOptions& options,
+            FusionReport report)
+      : graph_(std::move(graph)),
+        report_(std::move(report)),
+        device_(device),
+        loader_(device, options.compile_cache) {}
+
+  absl::Status Prepare() {
+    OPTRAIL_ASSIGN_OR_RETURN(program_, Lower(graph_));
+    OPTRAIL_RETURN_IF_ERROR(PlanArena());
+    OPTRAIL_RETURN_IF_ERROR(Allocate());
+    OPTRAIL_RETURN_IF_ERROR(LoadKernels());
+    for (ReadyStep& ready : ready_) {
+      if (!ready.step->prepared) continue;
+      OPTRAIL_RETURN_IF_ERROR(RunReady(ready));
+    }
+    for (ReadyStep& ready : ready_) {
+      if (ready.step->prepared) continue;
+      if (ready.kernel != nullptr) ready.kernel->Pack(ready.addresses);
+      calls_.push_back(&ready);
+      steps_.push_back(Describe(*ready.step));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SetInputs(const std::vector<Array>& inputs) override {
+    if (inputs.size() != graph_.inputs.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          inputs.size(), " inputs; the graph has ", graph_.inputs.size()));
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const View& view = program_.inputs[i];
+      if (!(inputs[i].type == view.type)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "input \"", graph_.values[graph_.inputs[i]].name, "\" is ",
+            TypeText(inputs[i].type), "; expected ", TypeText(view.type)));
+      }
+      const std::string bytes = inputs[i].Encode();
+      std::memcpy(Address(view), bytes.data(), bytes.size());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Run() override {
+    for (ReadyStep* call : calls_) {
+      OPTRAIL_RETURN_IF_ERROR(RunReady(*call));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunStep(int step) override { return RunReady(*calls_[step]); }
+
+  absl::StatusOr<std::vector<Array>> Outputs() override {
+    std::vector<Array> outputs;
+    for (const View& view : program_.outputs) {
+      outputs.push_back(Read(view));
+    }
+    return outputs;
+  }
+
+  const std::vector<RunnerStep>& steps() const override { return steps_; }
+  const FusionReport& fusion() const override { return report_; }
+  const MemoryPlan& plan() const override { return plan_; }
+  int64_t constant_bytes() const override { return constant_bytes_; }
+  int64_t unplanned_bytes() const override { return unplanned_bytes_; }
+
+ private:
+  // --- Memory
+  // ------------------------------------------------------------------
+
+  absl::Status PlanArena() {
+    const int count = static_cast<int>(program_.steps.size());
+    std::vector<int> first(program_.storages.size(), count + 1);
+    std::vector<int> last(program_.storages.size(), -1);
+    for (int s = 0; s < count; ++s) {
+      for (const View& view : program_.steps[s].operands) {
+        first[view.storage] = std::min(first[view.storage], s);
+        last[view.storage] = std::max(last[view.storage], s);
+      }
+    }
+    for (const View& view : program_.outputs) last[view.storage] = count;
+    std::vector<MemoryBuffer> buffers;
+    for (size_t i = 0; i < program_.storages.size(); ++i) {
+      const Storage& storage = program_.storages[i];
+      if (storage.kind != Storage::Kind::kArena || last[i] < 0) continue;
+      arena_place_[static_cast<int>(i)] = buffers.size();
+      buffers.push_back({absl::StrCat("storage ", i), first[i], last[i] + 1,
+                         std::max<int64_t>(storage.bytes, 1)});
+      unplanned_bytes_ += storage.bytes;
+    }
+    MemoryPlanOptions options;
+    options.alignment_bytes = kAlignment;
+    options.time_limit = absl::Seconds(1);
+    OPTRAIL_ASSIGN_OR_RETURN(plan_, Plan(buffers, options));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<char*> NewBuffer(int64_t bytes) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        std::unique_ptr<ops::Buffer> buffer,
+        device_.Allocate(std::max<int64_t>(bytes, kAlignment)));
+    buffers_.push_back(std::move(buffer));
+    return static_cast<char*>(buffers_.back()->data());
+  }
+
+  // One allocation for the arena and one for everything else.
+  absl::Status Allocate() {
+    const auto aligned = [](int64_t bytes) {
+      return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    };
+    std::vector<int64_t> offsets(program_.storages.size(), 0);
+    int64_t rest = 0;
+    for (size_t i = 0; i < program_.storages.size(); ++i) {
+      const Storage& storage = program_.storages[i];
+      if (storage.kind == Storage::Kind::kArena) continue;
+      offsets[i] = rest;
+      rest += aligned(storage.bytes);
+    }
+    constant_bytes_ = rest;
+    const int64_t machine = MachineMemoryBytes();
+    if (rest > machine / 8 * 7 - plan_.arena_bytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("constants take ", rest, " bytes and the arena ",
+                       plan_.arena_bytes, "; the machine has ", machine));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(char* const arena, NewBuffer(plan_.arena_bytes));
+    OPTRAIL_ASSIGN_OR_RETURN(char* const constants, NewBuffer(rest));
+    base_.resize(program_.storages.size(), nullptr);
+    for (size_t i = 0; i < program_.storages.size(); ++i) {
+      const Storage& storage = program_.storages[i];
+      if (storage.kind == Storage::Kind::kArena) {
+        const auto place = arena_place_.find(static_cast<int>(i));
+        if (place != arena_place_.end()) {
+          base_[i] = arena + plan_.offsets[place->second];
+        }
+        continue;
+      }
+      base_[i] = constants + offsets[i];
+      if (storage.kind != Storage::Kind::kConstant) continue;
+      const Value& value = graph_.values[storage.value];
+      const std::string bytes = ConstantBytes(value.type, *value.constant);
+      std::memcpy(base_[i], bytes.data(), bytes.size());
+    }
+    return absl::OkStatus();
+  }
+
+  char* Address(const View& view) const {
+    return base_[view.storage] + view.offset * ElementBytes(view.type.type);
+  }
+
+  Array Read(const View& view) const {
+    const int64_t size = ElementBytes(view.type.type);
+    std::string bytes(view.type.bytes(), '\0');
+    const char* const from = Address(view);
+    ForEachElement(view.type.dims, {view.strides},
+                   [&](int64_t i, const std::vector<int64_t>& at) {
+                     std::memcpy(bytes.data() + i * size, from + at[0] * size,
+                                 size);
+                   });
+    return *Array::Decode(view.type, bytes);
+  }
+
+  // --- Kernels
+  // -----------------------------------------------------------------
+
+  absl::Status LoadKernels() {
+    std::map<std::string, int64_t> numbers;
+    std::vector<std::string> bodies;
+    for (const Step& step : program_.steps) {
+      if (step.kernel == "generated" &&
+          numbers.emplace(step.source, bodies.size()).second) {
+        bodies.push_back(step.source);
+      }
+    }
+    LoadedKernel generated;
+    if (!bodies.empty()) {
+      OPTRAIL_ASSIGN_OR_RETURN(generated, loader_.LoadGenerated(bodies));
+    }
+    ready_.reserve(program_.steps.size());
+    for (const Step& step : program_.steps) {
+      ready_.emplace_back();
+      ReadyStep& ready = ready_.back();
+      ready.step = &step;
+      if (step.kernel == "generated") {
+        ready.number = numbers.at(step.source);
+        ready.kernel = generated.invocation;
+        ready.addresses.push_back(&ready.number);
+      } else if (step.kernel != "reference") {
+        absl::StatusOr<LoadedKernel> loaded =
+            loader_.LoadOperator(step.kernel, step.shape);
+        if (!loaded.ok()) {
+          return absl::Status(
+              loaded.status().code(),
+              absl::StrCat("node \"", step.name, "\" (", step.kernel, " ",
+                           tuning::CanonicalText(step.shape),
+                           "): ", loaded.status().message()));
+        }
+        ready.kernel = loaded->invocation;
+        configs_[&step] =
+            absl::StrCat(loaded->config, " (", loaded->source, ")");
+      }
+      for (const View& view : step.operands) {
+        ready.addresses.push_back(Address(view));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  RunnerStep Describe(const Step& step) const {
+    RunnerStep described{step.name, step.kernel, "",
+                         static_cast<int>(step.nodes.size())};
+    const auto config = configs_.find(&step);
+    if (config != configs_.end()) {
+      described.what =
+          absl::StrCat(tuning::CanonicalText(step.shape), " ", config->second);
+      return described;
+    }
+    std::vector<std::string> ops;
+    for (const int node : step.nodes) ops.push_back(graph_.nodes[node].op);
+    described.what = absl::StrJoin(ops, " ");
+    return described;
+  }
+
+  absl::Status RunReady(ReadyStep& ready) {
+    if (ready.kernel == nullptr) return RunByReference(*ready.step);
+    ready.kernel->Run(ready.addresses);
+    return ops::TakeErrorOf(*ready.kernel);
+  }
+
+  absl::Status RunByReference(const Step& step) {
+    const Node& node = graph_.nodes[step.node];
+    std::vector<Array> arrays;
+    const size_t reads = step.operands.size() - step.results;
+    for (size_t i = 0; i < reads; ++i) arrays.push_back(Read(step.operands[i]));
+    ArrayList inputs;
+    size_t next = 0;
+    for (const int input : node.inputs) {
+      inputs.push_back(input < 0 ? nullptr : &arrays[next++]);
+    }
+    std::vector<TensorType> types;
+    for (const int output : node.outputs) types.push_back(graph_.type(output));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> results,
+                             FindOp(node.op)->evaluate(node, inputs, types));
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::string bytes = results[i].Encode();
+      std::memcpy(Address(step.operands[reads + i]), bytes.data(),
+                  bytes.size());
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph graph_;
+  const FusionReport report_;
+  ops::CpuDevice& device_;
+  KernelLoader loader_;
+  Program program_;
+  MemoryPlan plan_;
+  std::map<int, size_t> arena_place_;  // storage -> buffer of the plan
+  std::vector<std::unique_ptr<ops::Buffer>> buffers_;
+  std::vector<char*> base_;  // of each storage
+  std::vector<ReadyStep> ready_;
+  std::vector<ReadyStep*> calls_;
+  std::vector<RunnerStep> steps_;
+  std::map<const Step*, std::string> configs_;
+  int64_t constant_bytes_ = 0;
+  int64_t unplanned_bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Runner>> Runner::Create(
+    Graph graph, ops::CpuDevice& device, const RunnerOptions& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(graph, Simplify(graph));
+  FusionReport report;
+  if (options.fuse) {
+    OPTRAIL_ASSIGN_OR_RETURN(graph, Fuse(graph, FusionRules(), &report));
+  }
+  auto runner = std::make_unique<CpuRunner>(std::move(graph), device, options,
+                                            std::move(report));
+  OPTRAIL_RETURN_IF_ERROR(runner->Prepare());
+  return runner;
+}
+
+}  // namespace optrail::graph

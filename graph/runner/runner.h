@@ -1,0 +1,74 @@
+#ifndef OPTRAIL_GRAPH_RUNNER_RUNNER_H_
+#define OPTRAIL_GRAPH_RUNNER_RUNNER_H_
+
+// Runner executes a graph on a CPU: steps in order, one arena for everything
+// between them, weights packed before the first call.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner,
+//                            Runner::Create(graph, device));
+//   OPTRAIL_RETURN_IF_ERROR(runner->SetInputs(inputs));
+//   OPTRAIL_RETURN_IF_ERROR(runner->Run());
+//   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> outputs,
+//                            runner->Outputs());
+//
+// It owns all of its memory; the device must outlive it. One thread at a time
+// may use it. What is computed from constants alone is computed when it is
+// made.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "graph/fusion/fusion.h"
+#include "graph/ir/graph.h"
+#include "graph/memory/plan.h"
+#include "graph/runner/program.h"
+#include "ops/core/cpu_device.h"
+
+namespace optrail::graph {
+
+struct RunnerOptions {
+  // A folder for compiled kernels; "": they are compiled each time.
+  std::string compile_cache;
+  bool fuse = true;  // by FusionRules(); elementwise loops are joined anyhow
+};
+
+struct RunnerStep {
+  std::string name;
+  std::string kernel;  // the operator's name, "generated" or "reference"
+  std::string what;    // shape and config, or the graph's operators
+  int nodes = 0;
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  // InvalidArgument names the node that has no kernel; ResourceExhausted says
+  // how much memory is missing; errors of compilers and backends.
+  static absl::StatusOr<std::unique_ptr<Runner>> Create(
+      Graph graph, ops::CpuDevice& device, const RunnerOptions& options = {});
+
+  virtual absl::Status SetInputs(const std::vector<Array>& inputs) = 0;
+  virtual absl::Status Run() = 0;
+  virtual absl::StatusOr<std::vector<Array>> Outputs() = 0;
+
+  // Steps of a call, in order; those that ran before are not among them.
+  virtual const std::vector<RunnerStep>& steps() const = 0;
+  // One step alone, on what the steps before it left.
+  virtual absl::Status RunStep(int step) = 0;
+
+  // Where rules applied, and where not and why.
+  virtual const FusionReport& fusion() const = 0;
+
+  virtual const MemoryPlan& plan() const = 0;
+  virtual int64_t constant_bytes() const = 0;
+  // The sum of what the arena holds, had each value memory of its own.
+  virtual int64_t unplanned_bytes() const = 0;
+};
+
+}  // namespace optrail::graph
+
+#endif  // OPTRAIL_GRAPH_RUNNER_RUNNER_H_

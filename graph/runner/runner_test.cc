@@ -1,0 +1,186 @@
+#include "graph/runner/runner.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "graph/onnx/import.h"
+#include "graph/reference/npz.h"
+#include "graph/reference/reference.h"
+#include "ops/device/cpu/device.h"
+
+namespace optrail::graph {
+namespace {
+
+TensorType F32(const Dims& dims) { return {proto::ELEMENT_F32, dims}; }
+
+class RunnerTest : public testing::Test {
+ protected:
+  RunnerTest() : device_(*ops::MakeCpuDevice(2)) {}
+
+  absl::StatusOr<std::vector<Array>> RunOnDevice(
+      const Graph& graph, const std::vector<Array>& inputs) {
+    auto runner = Runner::Create(graph, *device_);
+    if (!runner.ok()) return runner.status();
+    for (const RunnerStep& step : (*runner)->steps()) {
+      ++kernels_[step.kernel];
+    }
+    // Twice, so that what a call leaves behind shows.
+    for (int i = 0; i < 2; ++i) {
+      absl::Status status = (*runner)->SetInputs(inputs);
+      if (status.ok()) status = (*runner)->Run();
+      if (!status.ok()) return status;
+    }
+    return (*runner)->Outputs();
+  }
+
+  // Runs with random inputs and compares with the reference.
+  void ExpectSame(const Graph& graph) {
+    ASSERT_TRUE(Validate(graph).ok()) << Validate(graph);
+    const std::vector<int64_t> limits = IndexLimits(graph);
+    std::vector<Array> inputs;
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      inputs.push_back(
+          RandomInput(graph.type(graph.inputs[i]), i + 1, limits[i]));
+    }
+    const auto ours = RunOnDevice(graph, inputs);
+    ASSERT_TRUE(ours.ok()) << ours.status();
+    const auto expected = RunReference(graph, inputs);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    for (size_t i = 0; i < ours->size(); ++i) {
+      const Difference difference = Compare((*ours)[i], (*expected)[i]);
+      EXPECT_EQ(difference.problem, "");
+      EXPECT_LT(difference.relative, 1e-5)
+          << graph.values[graph.outputs[i]].name << " at " << difference.worst
+          << ": " << (*ours)[i].At(difference.worst) << " for "
+          << (*expected)[i].At(difference.worst);
+    }
+  }
+
+  const std::unique_ptr<ops::CpuDevice> device_;
+  std::map<std::string, int> kernels_;
+};
+
+TEST_F(RunnerTest, ElementwiseChainsAreOneStep) {
+  Graph graph;
+  const int x = graph.AddInput("x", F32({33, 128}));
+  const int b = graph.AddInput("b", F32({128}));
+  int y = *graph.AddNode("sum", "add", {x, b});
+  const int gate = *graph.AddNode("gate", "sigmoid", {y});
+  y = *graph.AddNode("swish", "mul", {y, gate});
+  for (const char* op : {"tanh", "exp", "erf", "neg", "relu", "abs"}) {
+    y = *graph.AddNode(op, op, {y});
+  }
+  graph.outputs = {y};
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_, (std::map<std::string, int>{{"generated", 1}}));
+}
+
+TEST_F(RunnerTest, ViewsAreReadInPlace) {
+  Graph graph;
+  const int x = graph.AddInput("x", F32({4, 6, 10}));
+  const int turned =
+      *graph.AddNode("turned", "transpose", {x}, {{"perm", Dims{2, 0, 1}}});
+  const int part = *graph.AddNode("part", "slice", {turned},
+                                  {{"starts", Dims{8, 1, 0}},
+                                   {"steps", Dims{-2, 1, 3}},
+                                   {"dims", Dims{4, 2, 2}}});
+  const int wide =
+      *graph.AddNode("wide", "reshape", {part}, {{"dims", Dims{4, 1, 2, 2}}});
+  const int more =
+      *graph.AddNode("more", "expand", {wide}, {{"dims", Dims{4, 3, 2, 2}}});
+  graph.outputs = {*graph.AddNode("y", "neg", {more}), turned};
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_, (std::map<std::string, int>{{"generated", 1}}));
+}
+
+TEST_F(RunnerTest, ReductionsAlongAnyAxes) {
+  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max",
+                         "reduce_min", "reduce_prod"}) {
+    for (const Dims& axes :
+         {Dims{0}, Dims{1}, Dims{2}, Dims{0, 2}, Dims{0, 1, 2}, Dims{}}) {
+      for (const int64_t keepdims : {0, 1}) {
+        Graph graph;
+        const int x = graph.AddInput("x", F32({3, 37, 70}));
+        const int scaled = *graph.AddNode("scaled", "tanh", {x});
+        graph.outputs = {*graph.AddNode(
+            "y", op, {scaled}, {{"axes", axes}, {"keepdims", keepdims}})};
+        ExpectSame(graph);
+      }
+    }
+  }
+}
+
+TEST_F(RunnerTest, IntegersAndBooleans) {
+  Graph graph;
+  const TensorType i64{proto::ELEMENT_I64, {50}};
+  const int a = graph.AddInput("a", i64), b = graph.AddInput("b", i64);
+  const int less = *graph.AddNode("less", "less", {a, b});
+  const int chosen = *graph.AddNode("chosen", "where", {less, a, b});
+  const int divided = *graph.AddNode("divided", "div", {chosen, b});
+  const int8_t f32 = proto::ELEMENT_F32;
+  graph.outputs = {divided, less,
+                   *graph.AddNode("real", "cast", {chosen},
+                                  {{"to", static_cast<int64_t>(f32)}})};
+  ExpectSame(graph);
+}
+
+TEST_F(RunnerTest, ConvolutionsOfEveryKind) {
+  struct Case {
+    int64_t c, k, group, stride, begin, end, dilation;
+  };
+  for (const Case& t :
+       {Case{16, 32, 1, 1, 1, 1, 1}, Case{16, 16, 16, 2, 1, 1, 1},
+        Case{16, 32, 4, 1, 1, 1, 1}, Case{8, 8, 1, 1, 2, 2, 2},
+        Case{8, 8, 1, 2, 0, 1, 1}, Case{3, 5, 1, 2, 1, 1, 1}}) {
+    Graph graph;
+    const int x = graph.AddInput("x", F32({2, t.c, 13, 17}));
+    const int w = graph.AddConstant("w", F32({t.k, t.c / t.group, 3, 3}),
+                                    Constant{nullptr, 3, 0.1});
+    const int conv = *graph.AddNode("conv", "conv", {x, w},
+                                    {{"strides", Dims(2, t.stride)},
+                                     {"begin", Dims(2, t.begin)},
+                                     {"end", Dims(2, t.end)},
+                                     {"dilations", Dims(2, t.dilation)},
+                                     {"group", t.group}});
+    graph.outputs = {*graph.AddNode("y", "relu", {conv})};
+    ExpectSame(graph);
+  }
+}
+
+TEST_F(RunnerTest, WhatHasNoKernelIsComputedByTheReference) {
+  Graph graph;
+  const int x = graph.AddInput("x", F32({5, 9}));
+  const int y = *graph.AddNode("y", "cumsum", {x}, {{"axis", int64_t{1}}});
+  graph.outputs = {*graph.AddNode("z", "neg", {y})};
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_["reference"], 1);
+}
+
+class TinyModelRunTest : public RunnerTest,
+                         public testing::WithParamInterface<const char*> {};
+
+TEST_P(TinyModelRunTest, MatchesPyTorch) {
+  const std::string path = absl::StrCat("graph/testdata/", GetParam());
+  const auto imported = ImportOnnx(absl::StrCat(path, ".onnx"));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const auto arrays = ReadNpz(absl::StrCat(path, ".npz"));
+  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  std::vector<Array> inputs;
+  for (const int input : imported->graph.inputs) {
+    inputs.push_back(arrays->at(imported->graph.values[input].name));
+  }
+  const auto ours = RunOnDevice(imported->graph, inputs);
+  ASSERT_TRUE(ours.ok()) << ours.status();
+  const Difference difference = Compare((*ours)[0], arrays->at("output"));
+  EXPECT_EQ(difference.problem, "");
+  EXPECT_LT(difference.relative, 1e-4);
+  EXPECT_EQ(kernels_["reference"], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Exported, TinyModelRunTest,
+                         testing::Values("tiny_dlrm", "tiny_mobilenet",
+                                         "tiny_resnet_bn"));
+
+}  // namespace
+}  // namespace optrail::graph

@@ -1,0 +1,53 @@
+#ifndef OPTRAIL_SUITES_GRAPH_RUN_GRAPH_H_
+#define OPTRAIL_SUITES_GRAPH_RUN_GRAPH_H_
+
+// The command `optrail graph run` without its flags: a model on a CPU, checked
+// against the reference and timed by the one stopwatch, as a whole and step by
+// step.
+//
+//   GraphRunCommand command;
+//   command.path = "resnet50.onnx";
+//   OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+//                            RunGraph(command, std::cout));
+
+#include <ostream>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/exit_code.h"
+#include "base/table.h"
+#include "graph/onnx/import.h"
+
+namespace optrail::suites {
+
+enum class FusionMode { kOn, kOff, kCompare };
+
+// For flags of that type: on, off, compare.
+bool AbslParseFlag(absl::string_view text, FusionMode* mode,
+                   std::string* error);
+std::string AbslUnparseFlag(FusionMode mode);
+
+struct GraphRunCommand {
+  std::string path;
+  graph::ImportOptions import;
+  std::string data;  // a .npz with the inputs; "": seeded ones
+  int threads = 1;
+  // kCompare: with and without, sampled in turns.
+  FusionMode fusion = FusionMode::kOn;
+  // Multiplications above which the result is not checked, since the reference
+  // would take long.
+  double most_checked_flop = 2e10;
+  double tolerance = 1e-4;
+  std::string compile_cache;  // "": kernels are compiled each time
+  OutputFormat format = OutputFormat::kTable;
+};
+
+// Prints the steps by time and what the whole takes. kCheckFailed where the
+// result differs from the reference's, kNotEnoughData where the machine was too
+// busy to tell how long it takes.
+absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
+                                  std::ostream& out);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_GRAPH_RUN_GRAPH_H_
