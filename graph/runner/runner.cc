@@ -116,8 +116,12 @@ class CpuRunner : public Runner {
       const Storage& storage = program_.storages[i];
       if (storage.kind != Storage::Kind::kArena || last[i] < 0) continue;
       arena_place_[static_cast<int>(i)] = buffers.size();
-      buffers.push_back({absl::StrCat("storage ", i), first[i], last[i] + 1,
-                         std::max<int64_t>(storage.bytes, 1)});
+      buffers.push_back({absl::StrCat("storage ", i),
+                         first[i],
+                         last[i] + 1,
+                         std::max<int64_t>(storage.bytes, 1),
+                         {},
+                         ""});
       unplanned_bytes_ += storage.bytes;
     }
     MemoryPlanOptions options;

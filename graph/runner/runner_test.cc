@@ -94,21 +94,25 @@ TEST_F(RunnerTest, ViewsAreReadInPlace) {
   EXPECT_EQ(kernels_, (std::map<std::string, int>{{"generated", 1}}));
 }
 
+// One graph, since each takes a run of the compiler.
 TEST_F(RunnerTest, ReductionsAlongAnyAxes) {
-  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max",
-                         "reduce_min", "reduce_prod"}) {
+  Graph graph;
+  const int x = graph.AddInput("x", F32({3, 37, 70}));
+  for (const std::string op : {"reduce_sum", "reduce_mean", "reduce_max",
+                               "reduce_min", "reduce_prod"}) {
     for (const Dims& axes :
          {Dims{0}, Dims{1}, Dims{2}, Dims{0, 2}, Dims{0, 1, 2}, Dims{}}) {
+      // Products of many leave the range of f32.
+      if (op == "reduce_prod" && axes != Dims{0}) continue;
       for (const int64_t keepdims : {0, 1}) {
-        Graph graph;
-        const int x = graph.AddInput("x", F32({3, 37, 70}));
         const int scaled = *graph.AddNode("scaled", "tanh", {x});
-        graph.outputs = {*graph.AddNode(
-            "y", op, {scaled}, {{"axes", axes}, {"keepdims", keepdims}})};
-        ExpectSame(graph);
+        graph.outputs.push_back(*graph.AddNode(
+            "y", op, {scaled}, {{"axes", axes}, {"keepdims", keepdims}}));
       }
     }
   }
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_["reference"], 0);
 }
 
 TEST_F(RunnerTest, IntegersAndBooleans) {
@@ -129,11 +133,11 @@ TEST_F(RunnerTest, ConvolutionsOfEveryKind) {
   struct Case {
     int64_t c, k, group, stride, begin, end, dilation;
   };
+  Graph graph;
   for (const Case& t :
        {Case{16, 32, 1, 1, 1, 1, 1}, Case{16, 16, 16, 2, 1, 1, 1},
         Case{16, 32, 4, 1, 1, 1, 1}, Case{8, 8, 1, 1, 2, 2, 2},
         Case{8, 8, 1, 2, 0, 1, 1}, Case{3, 5, 1, 2, 1, 1, 1}}) {
-    Graph graph;
     const int x = graph.AddInput("x", F32({2, t.c, 13, 17}));
     const int w = graph.AddConstant("w", F32({t.k, t.c / t.group, 3, 3}),
                                     Constant{nullptr, 3, 0.1});
@@ -143,9 +147,10 @@ TEST_F(RunnerTest, ConvolutionsOfEveryKind) {
                                      {"end", Dims(2, t.end)},
                                      {"dilations", Dims(2, t.dilation)},
                                      {"group", t.group}});
-    graph.outputs = {*graph.AddNode("y", "relu", {conv})};
-    ExpectSame(graph);
+    graph.outputs.push_back(*graph.AddNode("y", "relu", {conv}));
   }
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_["reference"], 0);
 }
 
 TEST_F(RunnerTest, WhatHasNoKernelIsComputedByTheReference) {
