@@ -159,7 +159,7 @@ class Blocks {
   const Factor& a_;
   const Factor& b_;
   const Result& c_;
-  const WorkspaceLayout layout_;
+  const PackingSpace layout_;
   float* const a_space_;
   float* const b_space_;
 };

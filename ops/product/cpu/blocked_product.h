@@ -69,7 +69,7 @@ class BlockedProduct {
   BlockedProduct(const Blocking& blocking, const ProductSize& size)
       : blocking_(blocking),
         tiles_(blocking.tile, size),
-        workspace_floats_(WorkspaceLayout(blocking, size).size) {}
+        workspace_floats_(PackingSpace(blocking, size).size) {}
 
   const Blocking& blocking() const { return blocking_; }
   const Tiles& tiles() const { return tiles_; }

@@ -7,121 +7,20 @@
 #include <array>
 #include <cstring>
 
-// Targets between plain C++ and AVX2 cost compile time and serve hardly anyone.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/product/cpu/micro_kernel.cc"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "ops/lib/simd_targets.h"
+//
+#include "ops/product/cpu/micro_kernel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops {
 namespace HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = HWY_FULL(float);
-using V = hn::Vec<D>;
-using M = hn::Mask<D>;
-
-constexpr int kVectorRegisters = HWY_TARGET == HWY_AVX3 ? 32 : 16;
-constexpr bool kMasks = HWY_TARGET == HWY_AVX3;
-
-// The tiles that are compiled here.
-#ifdef OPTRAIL_PAIRS
-constexpr bool kPairs = true;
-constexpr bool IsOurs(int) { return HWY_TARGET == HWY_AVX3; }
-#else
-constexpr bool kPairs = false;
-constexpr bool IsOurs(int vectors) { return (vectors > 2) == OPTRAIL_WIDE; }
-#endif
-
-// Accumulators have to become registers, so the loops over them must vanish.
-#define OPTRAIL_UNROLL _Pragma("GCC unroll 16")
-
-// The values of A for the next steps. Rows of plain A, or columns of the
-// other, are reached by odd multiples of the stride, which addresses can have
-// once, twice, four and eight times, from one pointer: more of them would be
-// kept in memory. The compiler must not see through them, or it would keep an
-// address for every row and step.
-template <int kRows, int kUnroll, bool kColumns>
-class ValuesOfA {
- public:
-  HWY_INLINE ValuesOfA(const float* a, int64_t stride)
-      : next_(a), stride_(stride) {
-    OPTRAIL_UNROLL for (int i = 0; i < kMultiples; ++i) {
-      multiples_[i] = (2 * i + 1) * stride * int64_t{sizeof(float)};
-      asm("" : "+r"(multiples_[i]));
-    }
-  }
-
-  // The value of row i, `u` steps ahead; both are constants.
-  HWY_INLINE float At(int i, int u) const {
-    const int far = kColumns ? u : i;
-    const int near = kColumns ? i : u;
-    const int power = far & -far;
-    const int64_t to_line = far == 0 ? 0 : multiples_[far / power / 2] * power;
-    float value;  // pairs of bfloat16 may lie where no float does
-    std::memcpy(&value, reinterpret_cast<const char*>(next_ + near) + to_line,
-                sizeof(value));
-    return value;
-  }
-
-  HWY_INLINE void Advance(int64_t steps) {
-    Skip(kColumns ? steps * stride_ : steps);
-  }
-
-  HWY_INLINE void Skip(int64_t floats) {
-    next_ += floats;
-    asm("" : "+r"(next_));
-  }
-
- private:
-  static constexpr int kMultiples = (kColumns ? kUnroll : kRows) / 2;
-
-  const float* next_;
-  const int64_t stride_;
-  int64_t multiples_[kMultiples + 1];  // in bytes
-};
-
-// acc + a * b. In assembly, since Highway 1.0.3 and the compiler's options for
-// its targets lack AVX512_BF16.
-HWY_INLINE V MultiplyAdd(V a, V b, V acc) {
-#if defined(OPTRAIL_PAIRS) && HWY_TARGET == HWY_AVX3
-  asm("vdpbf16ps %2, %1, %0" : "+v"(acc.raw) : "v"(b.raw), "v"(a.raw));
-  return acc;
-#else
-  return hn::MulAdd(a, b, acc);
-#endif
-}
-
-// acc += a column of A times a row of B, whose last vector is `last`. (To load
-// a whole one with a mask takes a port that multiplies: 4% of a tile of 6 x 4.)
-template <bool kEdge, int kRows, int kVectors, class Values>
-HWY_INLINE void AddOuterProduct(const Values& a, int u,
-                                const float* HWY_RESTRICT b, M last,
-                                V (&acc)[kRows][kVectors]) {
-  const D d;
-  const int64_t lanes = hn::Lanes(d);
-  V b_row[kVectors];
-  OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-    b_row[j] = kEdge && j == kVectors - 1
-                   ? hn::MaskedLoad(last, d, b + j * lanes)
-                   : hn::LoadU(d, b + j * lanes);
-  }
-  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-    const V a_value = hn::Set(d, a.At(i, u));
-    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-      acc[i][j] = MultiplyAdd(a_value, b_row[j], acc[i][j]);
-    }
-  }
-}
-
-// The same for `kStreams` times `span` steps of few rows, which are walked from
-// as many places at a time: what a core reads from memory in one line it reads
-// 5 to 20% slower than in several.
+// acc += `kStreams` times `span` outer products of few rows, which are read
+// from as many places at a time: what a core reads from memory in one line it
+// reads 5 to 20% slower than in several.
 template <int kStreams, bool kColumns, int kSets, int kRows, int kVectors>
 HWY_INLINE void AddInStreams(const TileCall& call, const float* a,
                              const float* b, int64_t span,
@@ -150,118 +49,24 @@ HWY_INLINE void AddInStreams(const TileCall& call, const float* a,
   }
 }
 
-// NaN stays.
-HWY_INLINE V Relu(V v) {
-  return hn::IfThenZeroElse(hn::Lt(v, hn::Zero(D())), v);
-}
-
-// Vector j of the tile's columns.
-template <int kVectors>
-HWY_INLINE V LoadColumns(const float* from, int j, M last) {
-  const D d;
-  from += j * hn::Lanes(d);
-  return j < kVectors - 1 ? hn::LoadU(d, from) : hn::MaskedLoad(last, d, from);
-}
-
-// What becomes of the sums before they are stored. `scale` and `shift` are
-// those of the tile's columns; a shift alone is in the sums already.
-template <int kRows, int kVectors>
-HWY_INLINE void EndSums(const TileCall& call, const float* c,
-                        const float* scale, const float* shift, M last,
-                        V (&acc)[kRows][kVectors]) {
-  if (call.accumulate) {
+// What the next tile reads of A in the steps at `next`. Returns where the steps
+// after them are.
+template <int kRows, int kUnroll, bool kColumns>
+HWY_INLINE const float* PrefetchA(const TileCall& call, const float* next) {
+  if (kColumns) {
+    // Where a line begins within a column, it is that of the last row.
+    OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
+      __builtin_prefetch(next + kRows - 1);
+      next += call.lda;
+    }
+    return next;
+  }
+  if (reinterpret_cast<uintptr_t>(next) % 64 < kUnroll * sizeof(float)) {
     OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-      if (i == call.rows) break;
-      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-        acc[i][j] = hn::Add(acc[i][j],
-                            LoadColumns<kVectors>(c + i * call.ldc, j, last));
-      }
+      __builtin_prefetch(next + i * call.lda);
     }
   }
-  if (scale != nullptr) {
-    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const V times = LoadColumns<kVectors>(scale, j, last);
-      const V plus = shift == nullptr ? hn::Zero(D())
-                                      : LoadColumns<kVectors>(shift, j, last);
-      OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-        acc[i][j] = hn::MulAdd(acc[i][j], times, plus);
-      }
-    }
-  }
-  if (call.relu) {
-    OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-        acc[i][j] = Relu(acc[i][j]);
-      }
-    }
-  }
-}
-
-// C = all of the tile.
-template <int kRows, int kVectors>
-HWY_INLINE void Store(const TileCall& call, float* c,
-                      const V (&acc)[kRows][kVectors]) {
-  const D d;
-  const int64_t lanes = hn::Lanes(d);
-  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-      hn::StoreU(acc[i][j], d, c + i * call.ldc + j * lanes);
-    }
-  }
-}
-
-// C = the tile, as far as C goes.
-template <int kRows, int kVectors>
-HWY_INLINE void StoreEdge(const TileCall& call, float* c, M last,
-                          const V (&acc)[kRows][kVectors]) {
-  const D d;
-  const int64_t lanes = hn::Lanes(d);
-  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-    if (i == call.rows) return;
-    float* const row = c + i * call.ldc;
-    OPTRAIL_UNROLL for (int j = 0; j < kVectors - 1; ++j) {
-      hn::StoreU(acc[i][j], d, row + j * lanes);
-    }
-    hn::BlendedStore(acc[i][kVectors - 1], last, d,
-                     row + (kVectors - 1) * lanes);
-  }
-}
-
-// The tile, as far as C goes, as bfloat16.
-template <int kRows, int kVectors>
-HWY_INLINE void StoreRounded(const TileCall& call, uint16_t* rounded,
-                             const V (&acc)[kRows][kVectors]) {
-#if defined(OPTRAIL_PAIRS) && HWY_TARGET == HWY_AVX3
-  const HWY_FULL(uint16_t) d_two;
-  const hn::Rebind<uint16_t, D> d_one;
-  const int64_t lanes = hn::Lanes(d_one);
-  const int64_t of_last = call.columns - (kVectors - 1) * lanes;
-  const auto last = hn::FirstN(d_one, static_cast<size_t>(of_last));
-  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-    if (i == call.rows) return;
-    uint16_t* const row = rounded + i * call.ld_rounded;
-    // A line of two vectors, but for the last one if that is not whole.
-    OPTRAIL_UNROLL for (int j = 0; j < kVectors; j += 2) {
-      const V& low = acc[i][j];
-      const V& high = acc[i][std::min(j + 1, kVectors - 1)];
-      if (j + 2 < kVectors || (j + 2 == kVectors && of_last == lanes)) {
-        hn::Vec<HWY_FULL(uint16_t)> line;
-        asm("vcvtne2ps2bf16 %1, %2, %0"
-            : "=v"(line.raw)
-            : "v"(low.raw), "v"(high.raw));
-        hn::StoreU(line, d_two, row + j * lanes);
-        continue;
-      }
-      hn::Vec<decltype(d_one)> half;
-      asm("vcvtneps2bf16 %1, %0" : "=v"(half.raw) : "v"(low.raw));
-      if (j + 2 == kVectors) {
-        hn::StoreU(half, d_one, row + j * lanes);
-        asm("vcvtneps2bf16 %1, %0" : "=v"(half.raw) : "v"(high.raw));
-      }
-      hn::BlendedStore(half, last, d_one, row + (kVectors - 1) * lanes);
-    }
-  }
-#endif
+  return next + kUnroll;
 }
 
 template <int kRows, int kVectors, int kUnroll, bool kColumns, bool kEdge>
@@ -270,15 +75,7 @@ void MultiplyTiles(const TileCall& call) {
   const int64_t lanes = hn::Lanes(d);
   const M last =
       hn::FirstN(d, static_cast<size_t>(call.columns - (kVectors - 1) * lanes));
-  // All rows of C at once, at the beginning or as C is stored, would take the
-  // buffers that loads of B need.
-  const int64_t never = call.k + 1;
-  const int64_t turns_per_row =
-      call.prefetch_c
-          ? std::max<int64_t>(1,
-                              call.k / (kUnroll * (kRows + call.next_rows + 1)))
-          : never;
-  const float* next_copied = call.next;
+  Prefetches<kRows, kVectors> prefetches(call, call.k / kUnroll);
   const float* next_a = call.next_a;
   const int64_t ldb = call.ldb;
   const int64_t ahead = call.prefetch * ldb;
@@ -294,23 +91,12 @@ void MultiplyTiles(const TileCall& call) {
         call.scale == nullptr ? nullptr : call.scale + column;
     const float* const shift =
         call.shift == nullptr ? nullptr : call.shift + column;
-    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const V first = shift == nullptr || scale != nullptr
-                          ? hn::Zero(d)
-                          : LoadColumns<kVectors>(shift, j, last);
-      OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-        acc[0][i][j] = first;
-        OPTRAIL_UNROLL for (int s = 1; s < kSets; ++s) {
-          acc[s][i][j] = hn::Zero(d);
-        }
-      }
+    BeginSums(scale, shift, last, acc[0]);
+    OPTRAIL_UNROLL for (int s = 1; s < kSets; ++s) {
+      BeginSums(nullptr, nullptr, last, acc[s]);
     }
     float* const c_tile = call.c + tile * call.c_step;
-    int64_t turns = turns_per_row;
-    int64_t rows_of_c = kRows;
-    int64_t rows_left = kRows + call.next_rows;
-    const float* prefetched = c_tile;
-
+    prefetches.BeginTile(c_tile);
     ValuesOfA<kRows, kUnroll, kColumns> a(call.a + tile * call.a_step,
                                           call.lda);
     const float* HWY_RESTRICT b = call.b + tile * call.b_step;
@@ -335,35 +121,10 @@ void MultiplyTiles(const TileCall& call) {
           }
         }
       }
-      if (kColumns && next != nullptr) {
-        // Where a line begins within a column, it is that of the last row.
-        OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-          __builtin_prefetch(next + kRows - 1);
-          next += call.lda;
-        }
+      if (next != nullptr) {
+        next = PrefetchA<kRows, kUnroll, kColumns>(call, next);
       }
-      if (!kColumns && next != nullptr) {
-        if (reinterpret_cast<uintptr_t>(next) % 64 < kUnroll * sizeof(float)) {
-          OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-            __builtin_prefetch(next + i * call.lda);
-          }
-        }
-        next += kUnroll;
-      }
-      if (--turns == 0) {
-        if (rows_of_c > 0) {
-          OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-            __builtin_prefetch(prefetched + j * lanes, 1);
-          }
-          prefetched = --rows_of_c > 0 ? prefetched + call.ldc : next_copied;
-        } else {
-          OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-            __builtin_prefetch(prefetched + j * lanes, 0, /*locality, L2:*/ 2);
-          }
-          prefetched += call.next_stride;
-        }
-        turns = --rows_left > 0 ? turns_per_row : never;
-      }
+      prefetches.Turn();
       OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
         AddOuterProduct<kEdge>(a, u, b, last, acc[u % kSets]);
         b += ldb;
@@ -376,7 +137,6 @@ void MultiplyTiles(const TileCall& call) {
       b += ldb;
       a.Advance(1);
     }
-    next_copied += call.next_rows * call.next_stride;
     if (next_a != nullptr) {
       next_a = call.a_step != 0 ? next_a + call.a_step : nullptr;
     }
@@ -390,13 +150,109 @@ void MultiplyTiles(const TileCall& call) {
       }
     }
     EndSums(call, c_tile, scale, shift, last, sums);
-    if (kPairs && call.rounded != nullptr) {
-      StoreRounded(call, call.rounded + tile * call.rounded_step, sums);
-    } else if (call.rows < kRows || call.columns < kVectors * lanes) {
-      StoreEdge(call, c_tile, last, sums);
-    } else {
-      Store(call, c_tile, sums);
+    StoreSums(call, /*first=*/0, c_tile, tile * call.rounded_step, last, sums);
+  }
+}
+
+// Steps of a segment, without the first kFirst rows and the last kLast.
+template <int kFirst, int kLast, int kRows, int kVectors, class Values>
+HWY_INLINE void AddSteps(int64_t steps, int64_t ldb, M last, Values& a,
+                         const float*& b,
+                         Prefetches<kRows, kVectors>& prefetches,
+                         V (&acc)[kRows][kVectors]) {
+  constexpr int kUnroll = OPTRAIL_K_UNROLL;
+  for (; steps >= kUnroll; steps -= kUnroll) {
+    prefetches.Turn();
+    OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
+      AddOuterProduct<false, kFirst, kLast>(a, u, b, last, acc);
+      b += ldb;
+      asm("" : "+r"(b));
     }
+    a.Advance(kUnroll);
+  }
+  for (; steps > 0; --steps) {
+    AddOuterProduct<false, kFirst, kLast>(a, 0, b, last, acc);
+    b += ldb;
+    a.Advance(1);
+  }
+}
+
+constexpr int kMostLanes = HWY_MAX_BYTES / sizeof(float);
+
+// Sums of a tile from row `begin` of a line on, whose end is more than to store
+// them. Not inlined: loops over steps would lack the registers that this takes,
+// and keep sums in memory (7% of convolutions of bfloat16).
+template <int kRows, int kVectors>
+HWY_NOINLINE void EndLine(
+    const TileCall& call, int64_t first, int64_t begin,
+    const float (&values)[kRows * kVectors * kMostLanes]) {
+  const int64_t lanes = hn::Lanes(D());
+  const M last = hn::FirstN(
+      D(), static_cast<size_t>(call.columns - (kVectors - 1) * lanes));
+  V acc[kRows][kVectors];
+  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+      acc[i][j] = hn::LoadU(D(), values + (i * kVectors + j) * lanes);
+    }
+  }
+  if (call.scale == nullptr && call.shift != nullptr) {
+    OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+      const V plus = LoadColumns<kVectors>(call.shift, j, last);
+      OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+        acc[i][j] = hn::Add(acc[i][j], plus);
+      }
+    }
+  }
+  float* const c = call.c + begin * call.ldc;
+  EndSums(call, c, call.scale, call.shift, last, acc);
+  StoreSums(call, first, c, begin * call.ld_rounded, last, acc);
+}
+
+template <int kRows, int kVectors>
+void MultiplySegments(const TileCall& call) {
+  const int64_t lanes = hn::Lanes(D());
+  const M last = hn::FirstN(
+      D(), static_cast<size_t>(call.columns - (kVectors - 1) * lanes));
+  const bool plain = call.columns == kVectors * lanes && !call.accumulate &&
+                     call.scale == nullptr && call.shift == nullptr &&
+                     !call.relu && (!kPairs || call.rounded == nullptr);
+  Prefetches<kRows, kVectors> prefetches(
+      call, call.segments * call.k / OPTRAIL_K_UNROLL);
+  for (int64_t done = 0; done < call.rows; done += kRows) {
+    const int64_t begin = std::min(done, call.rows - kRows);
+    const int64_t first_lacks = begin == 0 ? call.first_lacks : 0;
+    const int64_t last_lacks = begin + kRows == call.rows ? call.last_lacks : 0;
+    const int64_t all_have = call.k - first_lacks - last_lacks;
+    float* const c = call.c + begin * call.ldc;
+    prefetches.BeginTile(c);
+    ValuesOfA<kRows, OPTRAIL_K_UNROLL, /*kColumns=*/false> a(
+        call.a + begin * call.lda, call.lda);
+    const float* b = call.b;
+    V acc[kRows][kVectors];
+    BeginSums(nullptr, nullptr, last, acc);
+    for (int64_t segment = 0; segment < call.segments; ++segment) {
+      AddSteps<1, 0>(first_lacks, call.ldb, last, a, b, prefetches, acc);
+      AddSteps<0, 0>(all_have, call.ldb, last, a, b, prefetches, acc);
+      AddSteps<0, 1>(last_lacks, call.ldb, last, a, b, prefetches, acc);
+      if constexpr (kPairs) {
+        if (call.ends_in_half) {
+          AddOuterProduct<false, 0, 0, /*kHalf=*/true>(a, 0, b, last, acc);
+          b += call.ldb;
+        }
+      }
+      a.Skip(call.segment_step - call.k);
+    }
+    if (plain && done == begin) {
+      Store(call, c, acc);
+      continue;
+    }
+    HWY_ALIGN float values[kRows * kVectors * kMostLanes];
+    OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+      OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+        hn::Store(acc[i][j], D(), values + (i * kVectors + j) * lanes);
+      }
+    }
+    EndLine<kRows, kVectors>(call, done - begin, begin, values);
   }
 }
 
@@ -404,6 +260,16 @@ void MultiplyTiles(const TileCall& call) {
 template <int kRows, int kVectors, int kUnroll>
 RegisterTile Instantiate() {
   RegisterTile tile;
+  // Without a broadcast value, which a multiplication can load by itself.
+  if constexpr (kUnroll > 1 && HasSegments(kRows, kVectors) &&
+                (kRows + 1) * kVectors <=
+                    kVectorRegisters - (kVectorRegisters < 32 ? 1 : 0)) {
+    tile.rows = kRows;
+    tile.columns = kVectors * static_cast<int>(hn::Lanes(D()));
+    tile.k_unroll = kUnroll;
+    tile.of_pairs = kPairs;
+    tile.segments = &MultiplySegments<kRows, kVectors>;
+  }
   if constexpr (kRows * kVectors + kVectors + 1 <= kVectorRegisters) {
     tile.rows = kRows;
     tile.columns = kVectors * static_cast<int>(hn::Lanes(D()));
@@ -441,7 +307,7 @@ TileTable AllTiles() {
 }
 
 RegisterTile FindForTarget(int rows, int vectors) {
-  static const TileTable tiles = AllTiles<1, 2, 4, 6, 8, 9, 12, 14>();
+  static const TileTable tiles = AllTiles<1, 2, 4, 6, 7, 8, 9, 12, 14>();
   if (rows < 1 || rows >= static_cast<int>(tiles.size()) || vectors < 1 ||
       vectors >= static_cast<int>(tiles[0].size())) {
     return RegisterTile();

@@ -11,7 +11,10 @@
 // column by column as in a packed panel and where it is stored transposed:
 //
 //   a[i * lda + p]   plain
-//   a[p * lda + i]   columns: packed with lda = rows, or as it lies
+//   a[p * lda + i]   columns: packed with lda = rows, or as it is stored
+//
+// Steps may come in segments that are apart in A, such as the rows of a
+// convolution's filter under which pixels are neighbours.
 
 #include <cstdint>
 
@@ -46,6 +49,16 @@ struct TileCall {
   int64_t b_step = 0;
   int64_t c_step = 0;
   int64_t rounded_step = 0;
+  // K segments, of MultiplySegments: `segments` times k steps of plain A, which
+  // begin `segment_step` floats apart; those of B follow each other. In every
+  // segment the first row lacks the first `first_lacks` steps and the last row
+  // the last `last_lacks`: together at most all. With `ends_in_half` a segment
+  // of pairs has one more step, whose second half counts as zero.
+  int64_t segments = 1;
+  int64_t segment_step = 0;
+  int64_t first_lacks = 0;
+  int64_t last_lacks = 0;
+  bool ends_in_half = false;
   // While the sums grow, rows of C are prefetched, one at a time, and then
   // `next_rows` for each tile of what is copied next: as wide, `next_stride`
   // apart.
@@ -74,6 +87,10 @@ struct RegisterTile {
   // where vectors have no masks.
   TileFunction columns_of_a_edge = nullptr;
   TileFunction plain_a_edge = nullptr;
+  // Sums over K segments, of all TileCall::rows, which are at least those of a
+  // tile: a last tile that would go beyond them begins earlier, and leaves the
+  // rows that are there. B is in panels. nullptr for sizes that nothing needs.
+  TileFunction segments = nullptr;
 };
 
 // The tile for the best SIMD target of this machine. `plain_a` is nullptr

@@ -147,8 +147,7 @@ Panels PackB(const Blocking& blocking, const Tiles& tiles, int64_t columns,
   return panels;
 }
 
-WorkspaceLayout::WorkspaceLayout(const Blocking& blocking,
-                                 const ProductSize& size) {
+PackingSpace::PackingSpace(const Blocking& blocking, const ProductSize& size) {
   const RegisterTile& tile = blocking.tile;
   const int64_t kc = std::min(blocking.kc, size.k);
   // Without packing, room for the one ragged panel.

@@ -67,15 +67,15 @@ struct Panels {
 };
 
 // `rows` and `k` steps of A, `columns` and `k` steps of B; `space` is where
-// WorkspaceLayout says.
+// PackingSpace says.
 Panels PackA(const Blocking& blocking, const Tiles& tiles, int64_t rows,
              int64_t k, const MatrixView& a, float* space);
 Panels PackB(const Blocking& blocking, const Tiles& tiles, int64_t columns,
              int64_t k, const MatrixView& b, float* space);
 
 // Where packed blocks begin in a workspace, in floats.
-struct WorkspaceLayout {
-  WorkspaceLayout(const Blocking& blocking, const ProductSize& size);
+struct PackingSpace {
+  PackingSpace(const Blocking& blocking, const ProductSize& size);
 
   int64_t a = 0;
   int64_t b = 0;

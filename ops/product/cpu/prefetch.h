@@ -36,15 +36,28 @@ class NextBlock {
     call.next_rows = is_near() ? 0 : std::min(rows_per_tile_, rows_ - row_);
     if (call.next_rows == 0) return;
     call.tiles = std::min(call.tiles, (rows_ - row_) / call.next_rows);
+    Take(call.next_rows * call.tiles, call);
+  }
+
+  // The call has so many tiles in any case.
+  void PrefetchDuring(TileCall& call, int64_t tiles) {
+    const int64_t left = rows_ - row_;
+    call.next_rows =
+        is_near() ? 0 : std::min(rows_per_tile_, (left + tiles - 1) / tiles);
+    if (call.next_rows == 0) return;
+    Take(std::min(left, call.next_rows * tiles), call);
+  }
+
+ private:
+  void Take(int64_t rows, TileCall& call) {
     call.next = data_ + row_ * stride_ + panel_ * panel_step_;
     call.next_stride = stride_;
-    row_ += call.next_rows * call.tiles;
+    row_ += rows;
     if (row_ < rows_) return;
     row_ = 0;
     ++panel_;
   }
 
- private:
   const float* data_ = nullptr;
   int64_t stride_ = 0;
   int64_t rows_ = 0;

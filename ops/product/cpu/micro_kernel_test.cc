@@ -1,0 +1,97 @@
+#include "ops/product/cpu/micro_kernel.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+
+namespace optrail::ops {
+namespace {
+
+constexpr float kGuard = 12345.0f;
+
+// Sums of whole numbers are exact in any order.
+std::vector<float> WholeNumbers(int64_t count, Rng& rng) {
+  std::vector<float> values(count);
+  for (float& v : values) v = static_cast<float>(rng.UniformInt(9) - 4);
+  return values;
+}
+
+// A line of `rows` whose steps are in three segments; the ends lack some.
+void ExpectSegments(const RegisterTile& tile, int64_t rows, int64_t columns,
+                    int64_t steps, bool accumulate, bool scales) {
+  Rng rng(rows * 100 + columns);
+  const int64_t segments = 3, row_step = 5, segment_step = 7 * rows + steps;
+  const std::vector<float> a =
+      WholeNumbers(segments * segment_step + rows * row_step, rng);
+  const std::vector<float> b =
+      WholeNumbers(segments * steps * tile.columns, rng);
+  const std::vector<float> scale = WholeNumbers(columns, rng);
+  const std::vector<float> shift = WholeNumbers(columns, rng);
+  const int64_t ldc = columns + 2;
+  std::vector<float> c(rows * ldc, kGuard);
+  for (int64_t i = 0; accumulate && i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) c[i * ldc + j] = 3;
+  }
+  TileCall call;
+  call.k = steps;
+  call.a = a.data();
+  call.lda = row_step;
+  call.b = b.data();
+  call.ldb = tile.columns;
+  call.c = c.data();
+  call.ldc = ldc;
+  call.rows = rows;
+  call.columns = columns;
+  call.accumulate = accumulate;
+  call.scale = scales ? scale.data() : nullptr;
+  call.shift = shift.data();
+  call.relu = true;
+  call.segments = segments;
+  call.segment_step = segment_step;
+  call.first_lacks = steps / 3;
+  call.last_lacks = steps / 4;
+  tile.segments(call);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      float expected = accumulate ? 3 : 0;
+      for (int64_t s = 0; s < segments; ++s) {
+        const int64_t first = i == 0 ? call.first_lacks : 0;
+        const int64_t end = steps - (i == rows - 1 ? call.last_lacks : 0);
+        for (int64_t p = first; p < end; ++p) {
+          expected += a[s * segment_step + i * row_step + p] *
+                      b[(s * steps + p) * tile.columns + j];
+        }
+      }
+      expected = expected * (scales ? scale[j] : 1) + shift[j];
+      ASSERT_EQ(c[i * ldc + j], expected < 0 ? 0 : expected)
+          << tile.rows << " x " << tile.columns << ": " << rows << " rows, "
+          << steps << " steps, at " << i << ", " << j;
+    }
+    EXPECT_EQ(c[i * ldc + columns], kGuard);
+    EXPECT_EQ(c[i * ldc + columns + 1], kGuard);
+  }
+}
+
+TEST(MicroKernel, SumsSegmentsThatTheEndsOfALineLackInPart) {
+  int tiles = 0;
+  for (int height = 1; height <= 14; ++height) {
+    for (const int vectors : {1, 2, 4}) {
+      const RegisterTile tile = FindRegisterTile(height, vectors, 4);
+      if (tile.segments == nullptr) continue;
+      ++tiles;
+      for (const int64_t rows : {height, height + 1, 2 * height, 31}) {
+        for (const int64_t steps : {1, 4, 13, 24}) {
+          ExpectSegments(tile, rows, tile.columns, steps, false, true);
+          ExpectSegments(tile, rows, tile.columns - TileLanes() + 1, steps,
+                         true, false);
+        }
+      }
+    }
+  }
+  EXPECT_GT(tiles, 7);
+}
+
+}  // namespace
+}  // namespace optrail::ops
