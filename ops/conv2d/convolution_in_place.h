@@ -251,7 +251,8 @@ class ConvolutionInPlace {
           call_.rounded = rounds ? y_ + i * s_.q * s_.k + j + p : nullptr;
         }
         next.PrefetchDuring(call_, tiles);
-        plan_.tile_.segments(call_);
+        (call_.columns < width ? plan_.last_tile_ : plan_.tile_)
+            .segments(call_);
       }
     }
 
@@ -312,12 +313,19 @@ class ConvolutionInPlace {
       tile_ = FindTileForLine(cut.pixels, cut.vectors, true, size_.q);
     }
     pairs_ = tile_.segments != nullptr;
-    if (pairs_) return absl::OkStatus();
-    tile_ = FindTileForLine(cut.pixels, cut.vectors, false, size_.q);
-    if (tile_.segments != nullptr) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a tile of mr=", cut.pixels, " pixels by nr_vectors=", cut.vectors,
-        " does not fit into the vector registers of this machine"));
+    if (!pairs_) {
+      tile_ = FindTileForLine(cut.pixels, cut.vectors, false, size_.q);
+    }
+    if (tile_.segments == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a tile of mr=", cut.pixels, " pixels by nr_vectors=", cut.vectors,
+          " does not fit into the vector registers of this machine"));
+    }
+    const int64_t last_columns = size_.k % tile_.columns;
+    last_tile_ = FindTileLike(
+        tile_, tile_.rows,
+        static_cast<int>(CeilDiv(last_columns, int64_t{TileLanes()})));
+    return absl::OkStatus();
   }
 
   // Whether lines are copied, and what their ends lack if they are not.
@@ -372,6 +380,7 @@ class ConvolutionInPlace {
 
   ConvolutionSize size_ = {};
   RegisterTile tile_;
+  RegisterTile last_tile_;  // of the last columns: as few vectors as hold them
   PackedB panels_;          // of filters
   int64_t task_lines_ = 0;  // of output, at most
   int64_t task_columns_ = 0;

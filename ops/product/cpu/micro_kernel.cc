@@ -261,7 +261,7 @@ template <int kRows, int kVectors, int kUnroll>
 RegisterTile Instantiate() {
   RegisterTile tile;
   // Without a broadcast value, which a multiplication can load by itself.
-  if constexpr (kUnroll > 1 && HasSegments(kRows, kVectors) &&
+  if constexpr (kUnroll > 1 && HasSegments(kRows) &&
                 (kRows + 1) * kVectors <=
                     kVectorRegisters - (kVectorRegisters < 32 ? 1 : 0)) {
     tile.rows = kRows;

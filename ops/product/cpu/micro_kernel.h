@@ -29,7 +29,8 @@ struct TileCall {
   int64_t ldb = 0;
   float* c = nullptr;
   int64_t ldc = 0;
-  // What C has of the tile: the rest is not written.
+  // What C has of the tile: the rest is not written. Of columns at least one of
+  // each vector: the last ones are a tile of fewer vectors (tiles.h).
   int64_t rows = 0;
   int64_t columns = 0;
   bool accumulate = false;  // C += instead of C =

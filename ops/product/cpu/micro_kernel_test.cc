@@ -77,7 +77,7 @@ void ExpectSegments(const RegisterTile& tile, int64_t rows, int64_t columns,
 TEST(MicroKernel, SumsSegmentsThatTheEndsOfALineLackInPart) {
   int tiles = 0;
   for (int height = 1; height <= 14; ++height) {
-    for (const int vectors : {1, 2, 4}) {
+    for (int vectors = 1; vectors <= 4; ++vectors) {
       const RegisterTile tile = FindRegisterTile(height, vectors, 4);
       if (tile.segments == nullptr) continue;
       ++tiles;
