@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
+#include "graph/command/export_command.h"
 #include "graph/command/graph_command.h"
 #include "suites/graph/run_graph.h"
 
@@ -23,9 +24,10 @@ ABSL_FLAG(double, tolerance, 1e-4,
           "How far a result may be from the expected one, as a part of the "
           "largest value.");
 
-ABSL_FLAG(optrail::suites::FusionMode, fusion, optrail::suites::FusionMode::kOn,
-          "Whether fusion rules apply: on, off, or compare, which times both "
-          "in turns.");
+ABSL_FLAG(std::string, against, "",
+          "What a graph is timed against, in turns: unfused (the graph without "
+          "fusion), or the command of a peer (docs/graphs.md).");
+ABSL_FLAG(bool, fuse, true, "Whether fusion rules apply.");
 ABSL_FLAG(double, check_flop, 2e10,
           "A graph with more FLOP in products is run without comparing it with "
           "the reference, which would take long.");
@@ -85,7 +87,9 @@ absl::StatusOr<int> RunRun(const std::string& path) {
     return absl::InvalidArgumentError("--threads: expected one number");
   }
   command.most_checked_flop = absl::GetFlag(FLAGS_check_flop);
-  command.fusion = absl::GetFlag(FLAGS_fusion);
+  command.fuse = absl::GetFlag(FLAGS_fuse);
+  command.store = StoreFolder();
+  command.against = absl::GetFlag(FLAGS_against);
   command.tolerance = absl::GetFlag(FLAGS_tolerance);
   command.format = absl::GetFlag(FLAGS_format);
   OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
@@ -93,27 +97,44 @@ absl::StatusOr<int> RunRun(const std::string& path) {
   return ToInt(code);
 }
 
+absl::StatusOr<int> RunExport(const std::string& path) {
+  graph::GraphExportCommand command;
+  command.path = UserPath(path);
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty()) {
+    return absl::InvalidArgumentError("--out is missing; next: --out=FOLDER");
+  }
+  command.folder = UserPath(out);
+  OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
+  OPTRAIL_RETURN_IF_ERROR(graph::RunGraphExport(command, std::cout));
+  return ToInt(ExitCode::kOk);
+}
+
 }  // namespace
 
 suites::Command GraphCommand() {
   suites::Command command;
   command.name = "graph";
-  command.arguments = "show | check | run MODEL.onnx";
-  command.summary = "Imports a model, and shows, checks or runs its graph.";
+  command.arguments = "show | check | run | export MODEL.onnx";
+  command.summary =
+      "Imports a model, and shows, checks, runs or exports its graph.";
   command.details =
       "`show` imports an ONNX model and prints what it becomes; nodes that\n"
       "are not covered are listed with the reason. `check` computes the\n"
       "graph in double precision from the inputs in --data and compares the\n"
       "result. `run` executes it on the CPU, checks the result and prints\n"
       "what each step takes, with seeded inputs or those in --data.\n"
+      "`export` writes it to the folder --out with all of its weights and\n"
+      "inputs, for a peer to be timed with --against.\n"
       "docs/graphs.md lists the operators. Exit codes: 1 a node is not\n"
       "covered or a result differs, 3 the machine was too busy.\n"
       "\n"
       "  optrail graph show model.onnx --view=dot > model.dot\n"
       "  optrail graph check model.onnx --data=model.npz\n"
       "  optrail graph run model.onnx --threads=1\n";
-  command.flags = {"view",    "dims",   "data",       "tolerance", "seed",
-                   "threads", "fusion", "check_flop", "format"};
+  command.flags = {"view",       "dims",    "data",  "tolerance",
+                   "seed",       "threads", "fuse",  "against",
+                   "check_flop", "out",     "store", "format"};
   command.min_arguments = 2;
   command.max_arguments = 2;
   command.run =
@@ -121,8 +142,9 @@ suites::Command GraphCommand() {
     if (arguments[0] == "show") return RunShow(arguments[1]);
     if (arguments[0] == "check") return RunCheck(arguments[1]);
     if (arguments[0] == "run") return RunRun(arguments[1]);
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", arguments[0], "\": expected show, check or run"));
+    if (arguments[0] == "export") return RunExport(arguments[1]);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", arguments[0], "\": expected show, check, run or export"));
   };
   return command;
 }

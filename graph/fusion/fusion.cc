@@ -1,5 +1,6 @@
 #include "graph/fusion/fusion.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "graph/fusion/conditions.h"
 
 namespace optrail::graph {
 namespace {
@@ -19,7 +21,7 @@ namespace {
 struct Term {
   enum class Kind { kAny, kNumber, kScalar, kNode };
   Kind kind = Kind::kAny;
-  std::string name;  // of $name, #name or $name=...
+  std::string name;  // of $name, #name, $name=... or 1:name
   double number = 0;
   std::string op;
   std::vector<Term> inputs;
@@ -77,6 +79,7 @@ class TermParser {
     if (absl::ascii_isdigit(word[0])) {
       term.kind = Term::Kind::kNumber;
       if (!absl::SimpleAtod(word, &term.number)) return Wrong("a number");
+      if (Take(':')) term.name = Word();
       return term;
     }
     term.kind = Term::Kind::kNode;
@@ -103,9 +106,7 @@ class TermParser {
   absl::string_view rest_;
 };
 
-struct Match {
-  std::map<std::string, int> values;
-  std::map<std::string, double> scalars;
+struct Match : MatchedNames {
   std::set<int> nodes;
 };
 
@@ -166,39 +167,6 @@ bool Matches(const Graph& graph, const Term& term, int value, Match& match) {
   return false;
 }
 
-// "" if the condition holds.
-std::string Fails(const Graph& graph, const std::string& condition,
-                  const Match& match) {
-  const std::vector<std::string> words = absl::StrSplit(condition, ' ');
-  const int value = match.values.at(words[1]);
-  const TensorType& type = graph.type(value);
-  const auto is = [&](bool holds, absl::string_view why) {
-    return holds ? std::string()
-                 : absl::StrCat(words[1], " is ", TypeText(type), ", ", why);
-  };
-  if (words[0] == "f32") {
-    return is(type.type == proto::ELEMENT_F32, "not f32");
-  }
-  if (words[0] == "matrix") return is(type.dims.size() == 2, "no matrix");
-  if (words[0] == "constant") return is(graph.is_constant(value), "computed");
-  if (words[0] == "vector" || words[0] == "row") {
-    const int64_t size = graph.type(match.values.at(words[2])).dims.back();
-    return is(type.dims == Dims{size}, absl::StrCat("not a row of ", size));
-  }
-  const Node& node = graph.nodes[graph.values[value].producer];
-  if (words[0] == "activation") {
-    return node.Text("activation").empty() ? "" : "it has an activation";
-  }
-  if (words[0] == "last_axis") {
-    const int64_t rank =
-        static_cast<int64_t>(graph.type(node.inputs[0]).dims.size());
-    return node.Ints("axes") == Dims{rank - 1} && node.Int("keepdims") != 0
-               ? ""
-               : "it is not along the last axis";
-  }
-  return absl::StrCat("there is no condition \"", words[0], "\"");
-}
-
 // Whether only the pattern reads what its inner nodes compute.
 std::string InnerResultsEscape(const Graph& graph,
                                const std::vector<std::vector<int>>& consumers,
@@ -242,6 +210,8 @@ class Copier {
     }
     return place_[value];
   }
+
+  void Alias(int value, int by) { place_[value] = by; }
 
   void Set(int value, int by) {
     place_[value] = by;
@@ -289,6 +259,13 @@ absl::StatusOr<int> Build(const Graph& graph, const Term& result,
   if (result.kind == Term::Kind::kAny) {
     return copier.Get(match.values.at(result.name));
   }
+  if (result.kind == Term::Kind::kNumber) {
+    const TensorType& type = graph.type(match.values.at(result.name));
+    Array all = Array::Zeros(type);
+    std::fill(all.reals.begin(), all.reals.end(), result.number);
+    return copier.copy().AddConstant(absl::StrCat(name, "/", result.number),
+                                     all);
+  }
   std::vector<int> inputs;
   for (const Term& input : result.inputs) {
     OPTRAIL_ASSIGN_OR_RETURN(const int value,
@@ -297,6 +274,11 @@ absl::StatusOr<int> Build(const Graph& graph, const Term& result,
   }
   Attributes attributes;
   for (const auto& [key, text] : result.attributes) {
+    if (key == "like") {  // all that a matched node has
+      const int value = match.values.at(text);
+      attributes = graph.nodes[graph.values[value].producer].attributes;
+      continue;
+    }
     attributes[key] = AttributeOf(text, graph, match);
   }
   return copier.copy().AddNode(name, result.op, inputs, attributes);
@@ -320,7 +302,7 @@ absl::StatusOr<Graph> ApplyRule(const Graph& graph, const FusionRule& rule,
     std::string why = InnerResultsEscape(graph, consumers, outputs, match,
                                          static_cast<int>(n));
     for (const std::string& condition : rule.conditions) {
-      if (why.empty()) why = Fails(graph, condition, match);
+      if (why.empty()) why = WhyNot(graph, condition, match);
     }
     report->push_back({rule.name, node.name, why});
     if (!why.empty()) {
@@ -392,6 +374,28 @@ absl::StatusOr<int> SplitBias(const Graph& graph, const Node& node,
   return to.AddNode(node.name, "add", {conv, bias});
 }
 
+// The operand that an addition of zeros or a product with ones passes on; -1.
+int PassedOn(const Graph& graph, const Node& node) {
+  if (node.op != "add" && node.op != "mul") return -1;
+  const double neutral = node.op == "add" ? 0 : 1;
+  for (const int i : {0, 1}) {
+    const Value& value = graph.values[node.inputs[i]];
+    const int other = node.inputs[1 - i];
+    if (value.constant == nullptr || value.constant->absent() ||
+        graph.is_constant(other) ||
+        !(graph.type(other) == graph.type(node.outputs[0]))) {
+      continue;
+    }
+    const Array array = ConstantArray(value.type, *value.constant);
+    bool all = true;
+    for (int64_t e = 0; all && e < array.elements(); ++e) {
+      all = array.At(e) == neutral;
+    }
+    if (all) return other;
+  }
+  return -1;
+}
+
 }  // namespace
 
 absl::StatusOr<Graph> Fuse(const Graph& graph,
@@ -417,7 +421,10 @@ absl::StatusOr<Graph> Simplify(const Graph& graph) {
     for (size_t i = 1; i < node.inputs.size(); ++i) {
       constant = constant && graph.is_constant(node.inputs[i]);
     }
-    if (constant) {
+    const int passed_on = PassedOn(graph, node);
+    if (passed_on >= 0) {
+      copier.Alias(node.outputs[0], copier.Get(passed_on));
+    } else if (constant) {
       OPTRAIL_ASSIGN_OR_RETURN(const int y,
                                SplitBatchNorm(graph, node, copier));
       copier.Set(node.outputs[0], y);

@@ -17,9 +17,11 @@
 //
 // $x is any value, the same wherever it stands; $t=... names what a part
 // matches; a number is a constant with that one value, and #e any constant of
-// one element, which attributes of the result may use. Operands of add and mul
-// match in either order. Nothing but the pattern itself may read what its inner
-// nodes compute, else it is not applied: "the result has two consumers".
+// one element, which attributes of the result may use; {like=t} gives it those
+// of what $t matched, and 1:b is a constant of ones like $b. Operands of add
+// and mul match in either order. Nothing but the pattern itself may read what
+// its inner nodes compute, else it is not applied: "the result has two
+// consumers".
 
 #include <string>
 #include <vector>
@@ -32,8 +34,7 @@ namespace optrail::graph {
 struct FusionRule {
   std::string name;
   std::string pattern;
-  // Each "KIND NAME ARGUMENT...": matrix w; vector b w (as long as w's rows);
-  // f32 x; constant w; activation t none; last_axis t.
+  // Each "KIND NAME ARGUMENT...": conditions.h lists them.
   std::vector<std::string> conditions;
   std::string result;
 };
@@ -54,7 +55,8 @@ absl::StatusOr<Graph> Fuse(const Graph& graph,
                            FusionReport* report);
 
 // What kernels want and no rule decides: a convolution's bias and a batch norm
-// of constants become products and sums, which join the loops around them.
+// of constants become products and sums, which join the loops around them;
+// additions of zeros and products with ones go.
 absl::StatusOr<Graph> Simplify(const Graph& graph);
 
 }  // namespace optrail::graph

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "graph/ir/graph_text.h"
 #include "graph/reference/reference.h"
 
@@ -102,6 +104,118 @@ TEST_F(FusionTest, ARootMeanSquareIsFound) {
   ASSERT_EQ(fused.nodes.size(), 1) << GraphText(fused);
   EXPECT_EQ(fused.nodes[0].op, "rms_norm");
   EXPECT_NEAR(fused.nodes[0].Real("epsilon"), 1e-5, 1e-9);
+}
+
+class AttentionFusionTest : public FusionTest {
+ protected:
+  // softmax(q k * scale + mask) v over 5 x 7.
+  Graph Scores(double scale, const Array* mask) {
+    Graph graph;
+    const auto input = [&](const char* name, const Dims& dims) {
+      return graph.AddInput(name, F32(dims));
+    };
+    const auto add = [&](const char* op, std::vector<int> inputs,
+                         Attributes attributes = {}) {
+      return *graph.AddNode(op, op, std::move(inputs), std::move(attributes));
+    };
+    const int q = input("q", {1, 2, 5, 4}), k = input("k", {1, 2, 4, 7});
+    const int v = input("v", {1, 2, 7, 4});
+    int scores =
+        add("mul", {add("matmul", {q, k}),
+                    graph.AddConstant(
+                        "s", Array::Reals(proto::ELEMENT_F32, {}, {scale}))});
+    if (mask != nullptr) {
+      scores = add("add", {graph.AddConstant("m", *mask), scores});
+    }
+    const int weights = add("softmax", {scores}, {{"axis", int64_t{3}}});
+    graph.outputs = {add("matmul", {weights, v})};
+    return graph;
+  }
+
+  // Row i sees what is up to i + 2 + more.
+  static Array Mask(int64_t more, double hides) {
+    Array mask = Array::Zeros(F32({5, 7}));
+    for (int64_t i = 0; i < 35; ++i) {
+      if (i % 7 > i / 7 + 2 + more) mask.reals[i] = hides;
+    }
+    return mask;
+  }
+
+  // The only node left; "" for several. Fused and before are the same.
+  std::string Fused(const Graph& graph) {
+    report_.clear();
+    const auto fused = Fuse(graph, FusionRules(), &report_);
+    EXPECT_TRUE(fused.ok()) << fused.status();
+    const std::vector<Array> inputs = SeededInputs(graph, 1);
+    EXPECT_LT(Compare((*RunReference(*fused, inputs))[0],
+                      (*RunReference(graph, inputs))[0])
+                  .relative,
+              1e-6);
+    return fused->nodes.size() == 1
+               ? fused->nodes[0].op + fused->nodes[0].Text("causal")
+               : "";
+  }
+};
+
+TEST_F(AttentionFusionTest, ScaledProductsAndSoftmaxBecomeOneNode) {
+  EXPECT_EQ(Fused(Scores(0.5, nullptr)), "attention");
+}
+
+TEST_F(AttentionFusionTest, ACausalMaskIsRecognised) {
+  const Array mask = Mask(0, -1e30), infinite = Mask(0, -INFINITY);
+  EXPECT_EQ(Fused(Scores(0.5, &mask)), "attentionyes");
+  EXPECT_EQ(Fused(Scores(0.5, &infinite)), "attentionyes");
+}
+
+TEST_F(AttentionFusionTest, OtherMasksAndScalesStay) {
+  const Array wider = Mask(1, -1e30), soft = Mask(0, -3);
+  EXPECT_EQ(Fused(Scores(0.5, &wider)), "");
+  EXPECT_EQ(report_.at(0).why_not, "m is f32[5,7], not a causal mask");
+  EXPECT_EQ(Fused(Scores(0.5, &soft)), "");
+  EXPECT_EQ(Fused(Scores(0.3, nullptr)), "");
+  EXPECT_EQ(report_.at(0).why_not,
+            "q is f32[1,2,5,4], and the scale 0.3 is not 0.5");
+}
+
+TEST_F(FusionTest, AConvolutionTakesScaleShiftAndRelu) {
+  for (const bool scales : {true, false}) {
+    for (const int64_t group : {1, 2}) {
+      graph_ = Graph();
+      report_.clear();
+      x_ = graph_.AddInput("x", F32({2, 4, 6, 6}));
+      int y = Add("conv", {x_, Constant({8, 4 / group, 3, 3})},
+                  {{"strides", Dims{2, 2}},
+                   {"begin", Dims{1, 1}},
+                   {"end", Dims{1, 1}},
+                   {"dilations", Dims{1, 1}},
+                   {"group", group}});
+      if (scales) y = Add("mul", {y, Constant({1, 8, 1, 1})});
+      graph_.outputs = {Add("relu", {Add("add", {y, Constant({8, 1, 1})})})};
+      const Graph fused = FusedAndSame();
+      EXPECT_EQ(fused.nodes.size(), group == 1 ? 1 : scales ? 4 : 3);
+      EXPECT_EQ(report_.at(0).why_not,
+                group == 1 ? "" : "the convolution is grouped");
+    }
+  }
+}
+
+TEST_F(FusionTest, SimplifyDropsWhatChangesNothing) {
+  const int zeros = graph_.AddConstant("zeros", Array::Zeros(F32({5, 8})));
+  const int y = Add("relu", {Add("mul", {Add("add", {zeros, x_}), Number(1)})});
+  // Wider than x: it repeats x and stays.
+  const int wide = graph_.AddConstant("wide", Array::Zeros(F32({2, 5, 8})));
+  graph_.outputs = {y, Add("add", {x_, wide}), Add("add", {x_, zeros})};
+  const auto simple = Simplify(graph_);
+  ASSERT_TRUE(simple.ok()) << simple.status();
+  ASSERT_TRUE(Validate(*simple).ok()) << Validate(*simple);
+  EXPECT_EQ(simple->nodes.size(), 2);
+  EXPECT_EQ(simple->values[simple->inputs[0]].name, "x");
+  const Array x = RandomInput(graph_.type(x_), 3, 1);
+  const auto before = RunReference(graph_, {x});
+  const auto after = RunReference(*simple, {x});
+  for (size_t i = 0; i < before->size(); ++i) {
+    EXPECT_EQ((*after)[i].reals, (*before)[i].reals);
+  }
 }
 
 TEST_F(FusionTest, ARuleThatCannotBeReadIsAnError) {

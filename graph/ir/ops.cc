@@ -16,7 +16,7 @@ using OpTable = std::map<std::string, OpSpec, std::less<>>;
 OpTable MakeTable() {
   OpTable table;
   for (auto family : {ElementwiseOps, MovementOps, IndexingOps, ReductionOps,
-                      ContractionOps, WindowOps, NormOps}) {
+                      ContractionOps, WindowOps, NormOps, FusedOps}) {
     for (OpSpec& op : family()) {
       std::string name = op.name;
       OPTRAIL_CHECK(table.emplace(std::move(name), std::move(op)).second)

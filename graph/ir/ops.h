@@ -75,6 +75,7 @@ std::vector<OpSpec> ReductionOps();
 std::vector<OpSpec> ContractionOps();
 std::vector<OpSpec> WindowOps();
 std::vector<OpSpec> NormOps();
+std::vector<OpSpec> FusedOps();
 
 }  // namespace optrail::graph
 

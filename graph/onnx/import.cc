@@ -140,13 +140,7 @@ class Importer {
       }
       Constant constant = tensor.constant;
       if (constant.absent()) {
-        // The deviation keeps the size of values from layer to layer.
-        const Dims& dims = tensor.type.dims;
-        int64_t fan = dims.empty() ? 1 : dims[0];
-        if (dims.size() == 4) fan = dims[1] * dims[2] * dims[3];
-        constant.seed = options_.seed * 1'000'003 + place;
-        constant.deviation =
-            1 / std::sqrt(static_cast<double>(std::max<int64_t>(fan, 1)));
+        constant = FillerOf(tensor.type, options_.seed, place - 1);
       }
       scope[tensor.name].value =
           graph_.AddConstant(tensor.name, tensor.type, std::move(constant));
@@ -405,6 +399,17 @@ class Importer {
 };
 
 }  // namespace
+
+Constant FillerOf(const TensorType& type, uint64_t seed, uint64_t place) {
+  const Dims& dims = type.dims;
+  int64_t fan = dims.empty() ? 1 : dims[0];
+  if (dims.size() == 4) fan = dims[1] * dims[2] * dims[3];
+  Constant filler;
+  filler.seed = seed * 1'000'003 + place + 1;
+  filler.deviation =
+      1 / std::sqrt(static_cast<double>(std::max<int64_t>(fan, 1)));
+  return filler;
+}
 
 absl::StatusOr<Imported> ImportOnnxModel(const OnnxModel& model,
                                          const ImportOptions& options) {

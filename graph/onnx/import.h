@@ -59,6 +59,11 @@ absl::StatusOr<Imported> ImportOnnx(const std::string& path,
 absl::StatusOr<Imported> ImportOnnxModel(const OnnxModel& model,
                                          const ImportOptions& options = {});
 
+// The values of a constant that did not come with its model: initializer
+// `place`, from 0, of the graph. Their deviation keeps the size of what they
+// are multiplied with, from layer to layer.
+Constant FillerOf(const TensorType& type, uint64_t seed, uint64_t place);
+
 // Operators of ONNX that ImportOnnx has a rule for, sorted.
 std::vector<std::string> ImportedOperators();
 

@@ -149,6 +149,16 @@ std::vector<int64_t> IndexLimits(const Graph& graph) {
   return result;
 }
 
+std::vector<Array> SeededInputs(const Graph& graph, uint64_t seed) {
+  const std::vector<int64_t> limits = IndexLimits(graph);
+  std::vector<Array> inputs;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    inputs.push_back(
+        RandomInput(graph.type(graph.inputs[i]), seed + i, limits[i]));
+  }
+  return inputs;
+}
+
 Difference Compare(const Array& ours, const Array& expected) {
   Difference difference;
   if (!(ours.type == expected.type)) {

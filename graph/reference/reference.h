@@ -31,6 +31,9 @@ absl::StatusOr<std::vector<Array>> RunReference(
 // Seeded values for an input: normal ones, indices below `index_limit`.
 Array RandomInput(const TensorType& type, uint64_t seed, int64_t index_limit);
 
+// For every input of the graph, in its order.
+std::vector<Array> SeededInputs(const Graph& graph, uint64_t seed);
+
 // For each input that holds indices (of gather and its like), the smallest
 // dimension that they index; 2 for other integers.
 std::vector<int64_t> IndexLimits(const Graph& graph);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -15,6 +16,8 @@ namespace {
 
 // Iterations below which a loop stays on one thread.
 constexpr int64_t kLeastParallel = 1 << 14;
+// Fewer neighbours are no work for a vector.
+constexpr int64_t kLeastColumns = 8;
 
 std::string TypeName(proto::ElementType type) {
   switch (type) {
@@ -326,6 +329,79 @@ std::string InnerReduction(const Expression& e, const std::string& step,
   return text;
 }
 
+// Where neighbours in memory have a result each, rows are added to a row of
+// results: the loop within is over neighbours. `first` to the one before the
+// last of the nest are reduced.
+constexpr int64_t kMostColumns = 512;
+
+std::string RowReduction(const Expression& e, const std::string& step,
+                         const std::string& start, const std::string& type,
+                         const Nest& nest, size_t first,
+                         const std::string& result) {
+  const size_t last = nest.dims.size() - 1;
+  const int64_t size = nest.dims[last];
+  const int64_t columns = std::min(size, kMostColumns);
+  const std::string end =
+      size % columns == 0 ? absl::StrCat("from + ", columns)
+                          : absl::StrCat("from + ", columns, " < ", size,
+                                         " ? from + ", columns, " : ", size);
+  const std::string loop = absl::StrCat("for (int64_t i", last, " = from; i",
+                                        last, " < end; ++i", last, ") ");
+  const std::string acc = absl::StrCat("acc[i", last, " - from]");
+  std::string text = absl::StrCat(
+      "    for (int64_t from = 0; from < ", size, "; from += ", columns,
+      ") {\n    const int64_t end = ", end, ";\n    ", type, " acc[", columns,
+      "];\n    ", loop, acc, " = ", start, ";\n");
+  for (size_t d = first; d < last; ++d) text += For(d, nest.dims[d], 2);
+  absl::StrAppend(&text, "    ", loop, "{\n", Lines(e, "      "), "      ", acc,
+                  " = ", step, "(", acc, ", ", Last(e), ");\n    }\n");
+  for (size_t d = first; d < last; ++d) text += "    }\n";
+  return absl::StrCat(text, "    ", loop, result, "    }\n");
+}
+
+// Loops in which those from `first` on are reduced, but for the last one if
+// `by_rows`.
+std::string ReductionText(const std::string& op, const Expression& expression,
+                          const Nest& nest, size_t first, bool by_rows,
+                          const Dims& y_strides, int y_operand) {
+  const std::string type = TypeName(LastType(expression));
+  const std::string step = StepOf(op), start = StartOf(op, type);
+  const int64_t all = Elements(nest.dims);
+  const size_t end = nest.dims.size() - (by_rows ? 1 : 0);
+  int64_t count = 1;
+  for (size_t d = first; d < end; ++d) count *= nest.dims[d];
+  const auto stored = [&](const std::string& sum, const Dims& strides) {
+    return absl::StrCat(
+        "y[", Place(strides), "] = ", sum,
+        op == "reduce_mean" ? absl::StrCat(" / ", type, "(", count, ")") : "",
+        ";\n");
+  };
+  std::string text = absl::StrCat(Pointers(expression),
+                                  YPointer(LastType(expression), y_operand));
+  if (first == 0) {  // one result, or one row of them
+    text += "  {\n";
+  } else {
+    text += Outer(nest.dims[0], all);
+    for (size_t d = 1; d < first; ++d) text += For(d, nest.dims[d], 2);
+  }
+  Dims strides(y_strides.begin(), y_strides.begin() + first);
+  if (by_rows) {
+    strides.resize(end, 0);
+    strides.push_back(1);
+    const std::string sum = absl::StrCat("acc[i", end, " - from]");
+    text += RowReduction(expression, step, start, type, nest, first,
+                         stored(sum, strides));
+  } else {
+    text += first == nest.dims.size()
+                ? absl::StrCat(Lines(expression, "    "), "    const ", type,
+                               " acc = ", Last(expression), ";\n")
+                : InnerReduction(expression, step, start, type, nest, first);
+    text += absl::StrCat("    ", stored("acc", strides));
+  }
+  for (size_t d = 1; d < first; ++d) text += "    }\n";
+  return text + (first == 0 ? "  }\n" : OuterEnd(nest.dims[0], all));
+}
+
 }  // namespace
 
 std::string ReduceSource(const std::string& op, Expression expression,
@@ -339,44 +415,30 @@ std::string ReduceSource(const std::string& op, Expression expression,
     if (innermost == nullptr) innermost = &line.strides;
   }
   OPTRAIL_CHECK(innermost != nullptr);
+  // A dimension along which neighbours have results of their own.
+  int neighbours = -1;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    bool loads = false;
+    for (const Dims* s : nest.strides) loads |= s != &y_strides && (*s)[d] == 1;
+    if (!reduced[d] && y_strides[d] == 1 && loads && dims[d] >= kLeastColumns) {
+      neighbours = static_cast<int>(d);
+    }
+  }
   std::vector<int> order(dims.size());
   std::iota(order.begin(), order.end(), 0);
   const Dims walk = *innermost;
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::pair(bool(reduced[a]), -walk[a]) <
-           std::pair(bool(reduced[b]), -walk[b]);
+    return std::tuple(a == neighbours, bool(reduced[a]), -walk[a]) <
+           std::tuple(b == neighbours, bool(reduced[b]), -walk[b]);
   });
   nest.Reorder(order);
   nest.Collapse();
   const size_t first =
       std::find(nest.reduced.begin(), nest.reduced.end(), true) -
       nest.reduced.begin();
-  const std::string type = TypeName(LastType(expression));
-  const std::string step = StepOf(op), start = StartOf(op, type);
-  int64_t count = 1, all = Elements(nest.dims);
-  for (size_t d = first; d < nest.dims.size(); ++d) count *= nest.dims[d];
-  std::string text = absl::StrCat(Pointers(expression),
-                                  YPointer(LastType(expression), y_operand));
-  if (first == 0) {  // one result
-    text += "  {\n";
-  } else {
-    text += Outer(nest.dims[0], all);
-    for (size_t d = 1; d < first; ++d) text += For(d, nest.dims[d], 2);
-  }
-  if (first == nest.dims.size()) {
-    absl::StrAppend(&text, Lines(expression, "    "), "    const ", type,
-                    " acc = ", Last(expression), ";\n");
-  } else {
-    text += InnerReduction(expression, step, start, type, nest, first);
-  }
-  absl::StrAppend(
-      &text, "    y[",
-      Place(Dims(y_strides.begin(), y_strides.begin() + first)), "] = ",
-      op == "reduce_mean" ? absl::StrCat("acc / ", type, "(", count, ")")
-                          : "acc",
-      ";\n");
-  for (size_t d = 1; d < first; ++d) text += "    }\n";
-  return text + (first == 0 ? "  }\n" : OuterEnd(nest.dims[0], all));
+  return ReductionText(op, expression, nest, first,
+                       neighbours >= 0 && first < nest.dims.size(), y_strides,
+                       y_operand);
 }
 
 std::string RowNormSource(bool centred, bool has_bias, double epsilon,

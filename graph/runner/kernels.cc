@@ -13,8 +13,9 @@
 
 namespace optrail::graph {
 
-KernelLoader::KernelLoader(ops::CpuDevice& device, std::string cache)
-    : device_(device), cache_(std::move(cache)) {}
+KernelLoader::KernelLoader(ops::CpuDevice& device, std::string cache,
+                           std::string store)
+    : device_(device), cache_(std::move(cache)), store_(std::move(store)) {}
 
 absl::StatusOr<ops::Artifact> KernelLoader::ArtifactOf(
     const ops::Backend& backend, const ops::CompileRequest& request) {
@@ -36,6 +37,7 @@ absl::StatusOr<const tuning::TunedConfigStore*> KernelLoader::StoreOf(
   const auto found = stores_.find(name);
   if (found != stores_.end()) return &found->second;
   tuning::StoreOptions options;
+  options.overlay_directory = store_;
   for (const ops::EmbeddedFile& file : entry.tuned) {
     options.checked_in.push_back({file.path, file.contents});
   }
@@ -74,10 +76,14 @@ absl::StatusOr<LoadedKernel> KernelLoader::LoadOperator(
   optrail::proto::Config config = bound->default_config();
   LoadedKernel kernel;
   kernel.source = "default";
-  // A config of another shape may be far worse than the default there.
-  if (found.config != nullptr && found.source == tuning::LookupSource::kExact) {
+  // A config of another shape may be far worse than the default there; one of
+  // this shape on similar hardware rarely is.
+  if (found.config != nullptr && found.shape_distance == 0 &&
+      found.tuned->threads() == device_.threads()) {
     OPTRAIL_ASSIGN_OR_RETURN(config, bound->Complete(*found.config));
-    kernel.source = "tuned";
+    kernel.source = found.source == tuning::LookupSource::kExact
+                        ? "tuned"
+                        : absl::StrCat("tuned on ", found.hardware_id);
   }
   kernel.config = tuning::CanonicalText(config);
   const ops::Target target = {optrail::proto::CPU, "native",

@@ -5,7 +5,7 @@
 // the config that was tuned for the shape (else the default), and generated
 // kernels by the system's compiler.
 //
-//   KernelLoader loader(device, "/tmp/compiled");
+//   KernelLoader loader(device, "/tmp/compiled", ".optrail/store");
 //   OPTRAIL_ASSIGN_OR_RETURN(const LoadedKernel kernel,
 //                            loader.LoadOperator("matmul", shape));
 //   Use(kernel.config);
@@ -26,14 +26,15 @@ namespace optrail::graph {
 struct LoadedKernel {
   std::shared_ptr<ops::Invocation> invocation;
   std::string config;  // canonical text
-  std::string source;  // "tuned", "nearest", "default"
+  std::string source;  // "tuned", "tuned on HARDWARE", "default"
 };
 
 class KernelLoader {
  public:
-  // `cache` is a folder for compiled code, "": none is kept. The device must
-  // outlive what is loaded.
-  KernelLoader(ops::CpuDevice& device, std::string cache);
+  // `cache` is a folder for compiled code, `store` one of tuned configs beside
+  // those that are checked in; "": none. The device must outlive what is
+  // loaded.
+  KernelLoader(ops::CpuDevice& device, std::string cache, std::string store);
 
   // NotFound names an operator that is not linked in; errors of its backend.
   absl::StatusOr<LoadedKernel> LoadOperator(const std::string& name,
@@ -52,6 +53,7 @@ class KernelLoader {
 
   ops::CpuDevice& device_;
   const std::string cache_;
+  const std::string store_;
   // Of each operator, by name.
   std::map<std::string, tuning::TunedConfigStore> stores_;
   std::vector<std::shared_ptr<ops::Backend>> generated_;

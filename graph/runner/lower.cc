@@ -128,7 +128,8 @@ absl::Status Lowering::LowerNode(int n) {
   if (node.op == "gather" || node.op == "gather_elements") return Loop(n);
   if (spec.kind == OpKind::kReduction && node.op[0] == 'r') return Loop(n);
   if (node.op == "matmul" || node.op == "linear") return Product(n);
-  if (node.op == "conv") return Conv(n);
+  if (node.op == "attention") return Attention(n);
+  if (node.op == "conv" || node.op == "conv_bn_relu") return Conv(n);
   if (node.op == "max_pool" || node.op == "avg_pool") return Pool(n);
   if (node.op == "softmax") return Softmax(n);
   if (node.op == "layer_norm" || node.op == "rms_norm") return RowNorm(n);

@@ -102,6 +102,9 @@ class Lowering {
 
   absl::Status Batched(int n, const View& a, View b, const TensorType& type);
 
+  // k comes with its columns as rows.
+  absl::Status Attention(int n);
+
   absl::Status Softmax(int n);
 
   absl::Status RowNorm(int n);
@@ -116,8 +119,9 @@ class Lowering {
 
   absl::Status Conv(int n);
 
-  absl::Status OurConv(int n, const WindowLoops& loops, const View& x,
-                       const View& weights, const View& y);
+  // `operands` are x, the weights and what comes between them and the result.
+  absl::Status OurConv(int n, const char* kernel, const WindowLoops& loops,
+                       std::vector<View> operands, const View& y);
 
   absl::Status Pool(int n);
 

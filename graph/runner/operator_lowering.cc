@@ -52,20 +52,23 @@ absl::Status Lowering::ByMatrix(int n, const View& a, const View& b,
   const int64_t k = b.type.dims[0], cols = b.type.dims[1];
   const int64_t rows = Elements(type.dims) / cols;
   std::vector<View> operands = {Dense(a, n), Dense(b, n)};
-  const char* kernel = "matmul";
+  // Layers keep their weights packed, products do not.
+  const bool is_layer = node.op == "linear" || IsPrepared(operands[1]);
+  const char* const kernel = is_layer ? "linear" : "matmul";
   optrail::proto::Shape shape;
   AddDim(shape, "m", rows);
   AddDim(shape, "n", cols);
   AddDim(shape, "k", k);
-  if (node.op == "linear") {
-    if (node.inputs.size() < 3 || node.inputs[2] < 0) return Reference(n);
-    kernel = "linear";
-    operands.push_back(Dense(ViewOf(node.inputs[2]), n));
-    if (!node.Text("activation").empty()) {
-      optrail::proto::Attribute& activation = *shape.add_attributes();
-      activation.set_name("activation");
-      activation.set_variant(node.Text("activation"));
-    }
+  if (is_layer) {
+    const bool has_bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
+    operands.push_back(has_bias ? Dense(ViewOf(node.inputs[2]), n)
+                                : NewView({proto::ELEMENT_F32, {cols}},
+                                          Storage::Kind::kConstant));
+  }
+  if (!node.Text("activation").empty()) {
+    optrail::proto::Attribute& activation = *shape.add_attributes();
+    activation.set_name("activation");
+    activation.set_variant(node.Text("activation"));
   }
   const View y = NewView(type, Storage::Kind::kArena);
   operands.push_back(y);
@@ -105,6 +108,34 @@ absl::Status Lowering::Batched(int n, const View& a, View b,
   const View y = NewView(type, Storage::Kind::kArena);
   views_[graph_.nodes[n].outputs[0]] = y;
   return AddOperator(n, "batched_matmul", {left, right, y}, std::move(shape));
+}
+
+absl::Status Lowering::Attention(int n) {
+  const Node& node = graph_.nodes[n];
+  const View& q = ViewOf(node.inputs[0]);
+  View k = ViewOf(node.inputs[1]);
+  std::swap(k.type.dims[2], k.type.dims[3]);
+  std::swap(k.strides[2], k.strides[3]);
+  if (!IsF32(q) || Elements(q.type.dims) == 0 || Elements(k.type.dims) == 0) {
+    return Reference(n);
+  }
+  optrail::proto::Shape shape;
+  AddDim(shape, "batch", q.type.dims[0]);
+  AddDim(shape, "heads", q.type.dims[1]);
+  AddDim(shape, "queries", q.type.dims[2]);
+  AddDim(shape, "keys", k.type.dims[2]);
+  AddDim(shape, "d", q.type.dims[3]);
+  if (!node.Text("causal").empty()) {
+    optrail::proto::Attribute& causal = *shape.add_attributes();
+    causal.set_name("causal");
+    causal.set_variant(node.Text("causal"));
+  }
+  std::vector<View> operands = {Dense(q, n), Dense(k, n),
+                                Dense(ViewOf(node.inputs[2]), n)};
+  const View y = NewView(q.type, Storage::Kind::kArena);
+  operands.push_back(y);
+  views_[node.outputs[0]] = y;
+  return AddOperator(n, "attention", std::move(operands), std::move(shape));
 }
 
 absl::Status Lowering::Softmax(int n) {
@@ -205,14 +236,22 @@ absl::Status Lowering::Conv(int n) {
   views_[node.outputs[0]] = y;
   const WindowLoops loops =
       LoopsOf(node, x, y, {weights.type.dims[0], weights.type.dims[1]});
-  const bool has_bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
+  const bool is_fused = node.op == "conv_bn_relu";
+  const bool has_bias =
+      !is_fused && node.inputs.size() > 2 && node.inputs[2] >= 0;
   const bool even =
       loops.stride[0] == loops.stride[1] && loops.begin[0] == loops.begin[1] &&
       loops.end[0] == loops.begin[0] && loops.end[1] == loops.begin[0] &&
       loops.begin[0] >= 0 && loops.dilation[0] == 1 && loops.dilation[1] == 1;
   if (even && !has_bias && loops.group == 1) {
-    return OurConv(n, loops, x, weights, y);
+    std::vector<View> operands = {x, weights};
+    for (size_t i = 2; i < node.inputs.size(); ++i) {
+      operands.push_back(Dense(ViewOf(node.inputs[i]), n));
+    }
+    return OurConv(n, is_fused ? "conv_bn_relu" : "conv2d", loops,
+                   std::move(operands), y);
   }
+  if (is_fused) return Reference(n);
   Step step;
   step.kernel = "generated";
   step.operands = {x, weights};
@@ -225,8 +264,9 @@ absl::Status Lowering::Conv(int n) {
   return absl::OkStatus();
 }
 
-absl::Status Lowering::OurConv(int n, const WindowLoops& loops, const View& x,
-                               const View& weights, const View& y) {
+absl::Status Lowering::OurConv(int n, const char* kernel,
+                               const WindowLoops& loops,
+                               std::vector<View> operands, const View& y) {
   optrail::proto::Shape shape;
   AddDim(shape, "n", loops.x_dims[0]);
   AddDim(shape, "h", loops.x_dims[2]);
@@ -242,7 +282,8 @@ absl::Status Lowering::OurConv(int n, const WindowLoops& loops, const View& x,
   };
   if (loops.begin[0] != 0) add("padding", loops.begin[0]);
   if (loops.stride[0] != 1) add("stride", loops.stride[0]);
-  return AddOperator(n, "conv2d", {x, weights, y}, std::move(shape));
+  operands.push_back(y);
+  return AddOperator(n, kernel, std::move(operands), std::move(shape));
 }
 
 absl::Status Lowering::Pool(int n) {

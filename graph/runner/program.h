@@ -45,7 +45,7 @@ struct Storage {
   };
   Kind kind = Kind::kArena;
   int64_t bytes = 0;
-  int value = -1;  // of an input or a constant
+  int value = -1;  // of an input or a constant; -1 there: zeros
 };
 
 struct Step {

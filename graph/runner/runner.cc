@@ -35,7 +35,7 @@ class CpuRunner : public Runner {
       : graph_(std::move(graph)),
         report_(std::move(report)),
         device_(device),
-        loader_(device, options.compile_cache) {}
+        loader_(device, options.compile_cache, options.store) {}
 
   absl::Status Prepare() {
     OPTRAIL_ASSIGN_OR_RETURN(program_, Lower(graph_));
@@ -173,6 +173,10 @@ class CpuRunner : public Runner {
       }
       base_[i] = constants + offsets[i];
       if (storage.kind != Storage::Kind::kConstant) continue;
+      if (storage.value < 0) {
+        std::memset(base_[i], 0, storage.bytes);
+        continue;
+      }
       const Value& value = graph_.values[storage.value];
       const std::string bytes = ConstantBytes(value.type, *value.constant);
       std::memcpy(base_[i], bytes.data(), bytes.size());

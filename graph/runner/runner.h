@@ -32,6 +32,8 @@ namespace optrail::graph {
 struct RunnerOptions {
   // A folder for compiled kernels; "": they are compiled each time.
   std::string compile_cache;
+  // Tuned configs beside those that are checked in (tuning/store); "": none.
+  std::string store;
   bool fuse = true;  // by FusionRules(); elementwise loops are joined anyhow
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "graph/onnx/import.h"
@@ -149,9 +151,101 @@ TEST_F(RunnerTest, ConvolutionsOfEveryKind) {
                                      {"end", Dims(2, t.end)},
                                      {"dilations", Dims(2, t.dilation)},
                                      {"group", t.group}});
-    graph.outputs.push_back(*graph.AddNode("y", "relu", {conv}));
+    const std::string name =
+        absl::StrCat("conv ", t.c, " ", t.k, " ", t.group, " ", t.stride, " ",
+                     t.begin, t.end, " ", t.dilation);
+    graph.outputs.push_back(*graph.AddNode(name, "relu", {conv}));
   }
   ExpectSame(graph);
+  EXPECT_EQ(kernels_["reference"], 0);
+}
+
+// Heads as models have them: parts of one product, read in place.
+TEST_F(RunnerTest, AttentionOfTransposedHeads) {
+  Graph graph;
+  const auto node = [&](const char* op, std::vector<int> inputs,
+                        Attributes attributes = {}) {
+    return *graph.AddNode(op, op, std::move(inputs), std::move(attributes));
+  };
+  const int x = graph.AddInput("x", F32({2, 20, 96}));
+  const auto heads = [&](int64_t begin, Dims perm) {
+    const int part = node("slice", {x},
+                          {{"starts", Dims{0, 0, begin}},
+                           {"steps", Dims{1, 1, 1}},
+                           {"dims", Dims{2, 20, 32}}});
+    const int split = node("reshape", {part}, {{"dims", Dims{2, 20, 4, 8}}});
+    return node("transpose", {split}, {{"perm", perm}});
+  };
+  Array mask = Array::Zeros(F32({20, 20}));
+  for (int64_t i = 0; i < 400; ++i) {
+    if (i % 20 > i / 20) mask.reals[i] = -1e10;
+  }
+  const int scale = graph.AddConstant(
+      "s", Array::Reals(proto::ELEMENT_F32, {}, {1 / std::sqrt(8.0)}));
+  for (const bool causal : {false, true}) {
+    int scores =
+        node("matmul", {heads(0, {0, 2, 1, 3}), heads(32, {0, 2, 3, 1})});
+    scores = node("mul", {scores, scale});
+    if (causal) scores = node("add", {scores, graph.AddConstant("m", mask)});
+    const int weights = node("softmax", {scores}, {{"axis", int64_t{3}}});
+    const int y = node("matmul", {weights, heads(64, {0, 2, 1, 3})});
+    const int back = node("transpose", {y}, {{"perm", Dims{0, 2, 1, 3}}});
+    graph.outputs.push_back(
+        node("reshape", {back}, {{"dims", Dims{2, 20, 32}}}));
+  }
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_["attention"], 2);
+  EXPECT_EQ(kernels_["reference"], 0);
+}
+
+TEST_F(RunnerTest, ProductsWithConstantsKeepThemPacked) {
+  Graph graph;
+  const int x = graph.AddInput("x", F32({3, 10, 40}));
+  const int w =
+      graph.AddConstant("w", F32({40, 70}), Constant{nullptr, 3, 0.1});
+  const int other = graph.AddInput("other", F32({70, 9}));
+  const int y = *graph.AddNode("y", "matmul", {x, w});
+  graph.outputs = {*graph.AddNode("z", "matmul", {y, other})};
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_,
+            (std::map<std::string, int>{{"linear", 1}, {"matmul", 1}}));
+}
+
+TEST_F(RunnerTest, BagsOfGatheredRowsAreSummed) {
+  Graph graph;
+  const int indices = graph.AddInput("i", {proto::ELEMENT_I64, {13, 6}});
+  for (const int64_t cols : {5, 64, 700}) {
+    const int table =
+        graph.AddConstant("t", F32({50, cols}), Constant{nullptr, 7, 1});
+    const int rows = *graph.AddNode("rows", "gather", {table, indices},
+                                    {{"axis", int64_t{0}}});
+    graph.outputs.push_back(
+        *graph.AddNode("sum", "reduce_sum", {rows},
+                       {{"axes", Dims{1}}, {"keepdims", int64_t{0}}}));
+  }
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_, (std::map<std::string, int>{{"generated", 3}}));
+}
+
+TEST_F(RunnerTest, ConvolutionsWithScaleShiftAndRelu) {
+  Graph graph;
+  const int x = graph.AddInput("x", F32({1, 16, 14, 14}));
+  const auto constant = [&](const Dims& dims, uint64_t seed) {
+    return graph.AddConstant("c", F32(dims), Constant{nullptr, seed, 0.2});
+  };
+  for (const int64_t stride : {1, 2}) {
+    int y = *graph.AddNode("conv", "conv", {x, constant({24, 16, 3, 3}, 1)},
+                           {{"strides", Dims{stride, stride}},
+                            {"begin", Dims{1, 1}},
+                            {"end", Dims{1, 1}},
+                            {"dilations", Dims{1, 1}},
+                            {"group", int64_t{1}}});
+    y = *graph.AddNode("scaled", "mul", {y, constant({1, 24, 1, 1}, 2)});
+    y = *graph.AddNode("shifted", "add", {y, constant({1, 24, 1, 1}, 3)});
+    graph.outputs.push_back(*graph.AddNode("y", "relu", {y}));
+  }
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_["conv_bn_relu"], 2);
   EXPECT_EQ(kernels_["reference"], 0);
 }
 

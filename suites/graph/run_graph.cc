@@ -15,6 +15,9 @@
 #include "graph/reference/reference.h"
 #include "graph/runner/runner.h"
 #include "ops/device/cpu/device.h"
+#include "suites/graph/graph_timer.h"
+#include "suites/graph/paired_timing.h"
+#include "suites/graph/peer.h"
 #include "suites/stopwatch/stopwatch.h"
 
 namespace optrail::suites {
@@ -22,64 +25,28 @@ namespace {
 
 using graph::Array;
 
-// A whole graph, or one of its steps, for a timer.
-class GraphInvocation : public ops::Invocation {
- public:
-  GraphInvocation(graph::Runner& runner, int step)
-      : runner_(runner), step_(step) {}
-
-  void Run(absl::Span<void* const> operands) override {
-    const absl::Status status =
-        step_ < 0 ? runner_.Run() : runner_.RunStep(step_);
-    if (!status.ok()) error_ = status;
-  }
-  const absl::Status& error() const { return error_; }
-
- private:
-  graph::Runner& runner_;
-  const int step_;  // -1: all
-  absl::Status error_;
-};
-
-// The runner keeps its operands itself.
-class NoOperands : public ops::OperandSets {
- public:
-  absl::Span<void* const> addresses(int set) const override { return {}; }
-  absl::Span<const int64_t> bytes() const override { return {}; }
-  int sets() const override { return 1; }
-  bool has_in_out() const override { return false; }
-  absl::Status Restore() override { return absl::OkStatus(); }
-};
-
 // Per call; nothing where the machine was too busy.
 absl::StatusOr<std::optional<double>> TimeNs(graph::Runner& runner, int step,
                                              ops::CpuDevice& device,
                                              absl::Duration most) {
-  GraphInvocation invocation(runner, step);
-  NoOperands operands;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Timer> timer,
-                           device.MakeTimer(invocation, operands, {}));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
+                           GraphTimer::Create(runner, step, device));
   const std::unique_ptr<ops::Monitor> monitor = device.MakeMonitor();
   proto::SamplingOptions options = DefaultSamplingOptions();
   options.set_max_time_ns(absl::ToInt64Nanoseconds(most));
   OPTRAIL_ASSIGN_OR_RETURN(const Sampling sampling,
-                           TakeSamples(options, *timer, *monitor));
-  OPTRAIL_RETURN_IF_ERROR(invocation.error());
+                           TakeSamples(options, timer->get(), *monitor));
+  OPTRAIL_RETURN_IF_ERROR(timer->error());
   if (sampling.outcome != proto::OK) return std::optional<double>();
   return std::optional<double>(sampling.time_ns);
 }
 
 absl::StatusOr<std::vector<Array>> InputsOf(const GraphRunCommand& command,
                                             const graph::Graph& graph) {
-  std::vector<Array> inputs;
   if (command.data.empty()) {
-    const std::vector<int64_t> limits = graph::IndexLimits(graph);
-    for (size_t i = 0; i < graph.inputs.size(); ++i) {
-      inputs.push_back(graph::RandomInput(graph.type(graph.inputs[i]),
-                                          command.import.seed + i, limits[i]));
-    }
-    return inputs;
+    return graph::SeededInputs(graph, command.import.seed);
   }
+  std::vector<Array> inputs;
   OPTRAIL_ASSIGN_OR_RETURN(const graph::NamedArrays arrays,
                            graph::ReadNpz(command.data));
   for (const int input : graph.inputs) {
@@ -113,32 +80,6 @@ double Flop(const graph::Graph& graph) {
         static_cast<double>(graph::Elements(graph.type(node.outputs[0]).dims));
   }
   return flop;
-}
-
-using Pair = std::pair<double, double>;
-
-// Both per call, sampled in turns, since the machine changes meanwhile.
-absl::StatusOr<std::optional<Pair>> TimeInTurns(graph::Runner& one,
-                                                graph::Runner& other,
-                                                ops::CpuDevice& device) {
-  GraphInvocation first(one, -1), second(other, -1);
-  NoOperands operands;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Timer> a,
-                           device.MakeTimer(first, operands, {}));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Timer> b,
-                           device.MakeTimer(second, operands, {}));
-  const std::unique_ptr<ops::Monitor> monitor = device.MakeMonitor();
-  proto::SamplingOptions options = DefaultSamplingOptions();
-  options.set_max_time_ns(absl::ToInt64Nanoseconds(absl::Seconds(20)));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::vector<Sampling> samplings,
-      TakeSamplesInTurns(options, {a.get(), b.get()}, *monitor));
-  OPTRAIL_RETURN_IF_ERROR(first.error());
-  OPTRAIL_RETURN_IF_ERROR(second.error());
-  for (const Sampling& sampling : samplings) {
-    if (sampling.outcome != proto::OK) return std::optional<Pair>();
-  }
-  return std::optional<Pair>({samplings[0].time_ns, samplings[1].time_ns});
 }
 
 struct Timed {
@@ -236,28 +177,63 @@ void PrintFusion(const graph::FusionReport& report, std::ostream& out) {
   }
 }
 
-absl::Status PrintComparison(const GraphRunCommand& command,
-                             const graph::Graph& graph,
-                             const std::vector<Array>& inputs,
-                             const graph::RunnerOptions& options,
-                             graph::Runner& fused, ops::CpuDevice& device,
-                             std::ostream& out) {
-  graph::RunnerOptions without = options;
-  without.fuse = false;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> unfused,
-                           graph::Runner::Create(graph, device, without));
-  OPTRAIL_RETURN_IF_ERROR(unfused->SetInputs(inputs));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::optional<Pair> times,
-                           TimeInTurns(*unfused, fused, device));
-  out << "unfused in turns with fused: ";
-  if (times.has_value()) {
-    out << FormatDurationNs(times->first) << " and "
-        << FormatDurationNs(times->second) << ", "
-        << absl::StrFormat("%.3f", times->first / times->second) << "x\n";
-  } else {
-    out << "can't tell, the machine was too busy\n";
-  }
+absl::Status PrintPairs(absl::string_view name, ops::Timer& other,
+                        graph::Runner& ours, ops::CpuDevice& device,
+                        std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
+                           GraphTimer::Create(ours, -1, device));
+  PairedTimingOptions options;
+  options.one_thread = device.threads() == 1;
+  options.most = absl::Seconds(60);
+  OPTRAIL_ASSIGN_OR_RETURN(const PairedTimes times,
+                           TimePairs(other, timer->get(), options));
+  OPTRAIL_RETURN_IF_ERROR(timer->error());
+  out << name << " in turns with this: " << FormatDurationNs(times.first_ns)
+      << " and " << FormatDurationNs(times.second_ns)
+      << (times.of_processor ? " of processor time, " : ", ")
+      << RatioText(times) << "\n";
   return absl::OkStatus();
+}
+
+// False where the peer computes something else.
+absl::StatusOr<bool> PrintPeer(const GraphRunCommand& command,
+                               const graph::Graph& graph, graph::Runner& ours,
+                               ops::CpuDevice& device, std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Peer> peer,
+                           Peer::Start(command.against));
+  OPTRAIL_RETURN_IF_ERROR(PrintPairs(peer->name(), *peer, ours, device, out));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> outputs, ours.Outputs());
+  bool all = true;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes,
+                             peer->Output(static_cast<int>(i)));
+    OPTRAIL_ASSIGN_OR_RETURN(const Array theirs,
+                             Array::Decode(outputs[i].type, bytes));
+    const graph::Difference difference = graph::Compare(outputs[i], theirs);
+    const bool same =
+        difference.problem.empty() && difference.relative <= command.tolerance;
+    all = all && same;
+    out << "output " << absl::CEscape(graph.values[graph.outputs[i]].name)
+        << (same ? " is that of " : " DIFFERS from that of ") << peer->name()
+        << ": " << absl::StrFormat("%.2g", difference.relative)
+        << " of the largest value " << difference.problem << "\n";
+  }
+  return all;
+}
+
+absl::Status PrintUnfused(const graph::Graph& graph,
+                          const std::vector<Array>& inputs,
+                          graph::RunnerOptions options, graph::Runner& ours,
+                          ops::CpuDevice& device, std::ostream& out) {
+  options.fuse = false;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> unfused,
+                           graph::Runner::Create(graph, device, options));
+  OPTRAIL_RETURN_IF_ERROR(unfused->SetInputs(inputs));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
+                           GraphTimer::Create(*unfused, -1, device));
+  OPTRAIL_RETURN_IF_ERROR(
+      PrintPairs("unfused", timer->get(), ours, device, out));
+  return timer->error();
 }
 
 // Nothing where the check was left out.
@@ -296,24 +272,6 @@ absl::StatusOr<std::optional<bool>> Check(const GraphRunCommand& command,
 
 }  // namespace
 
-bool AbslParseFlag(absl::string_view text, FusionMode* mode,
-                   std::string* error) {
-  for (const FusionMode known :
-       {FusionMode::kOn, FusionMode::kOff, FusionMode::kCompare}) {
-    if (text != AbslUnparseFlag(known)) continue;
-    *mode = known;
-    return true;
-  }
-  *error = "expected on, off or compare";
-  return false;
-}
-
-std::string AbslUnparseFlag(FusionMode mode) {
-  return mode == FusionMode::kOn    ? "on"
-         : mode == FusionMode::kOff ? "off"
-                                    : "compare";
-}
-
 absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
                                   std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
@@ -323,7 +281,8 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
                            ops::MakeCpuDevice(command.threads));
   graph::RunnerOptions options;
   options.compile_cache = command.compile_cache;
-  options.fuse = command.fusion != FusionMode::kOff;
+  options.fuse = command.fuse;
+  options.store = command.store;
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> runner,
                            graph::Runner::Create(graph, *device, options));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> inputs,
@@ -334,13 +293,17 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
   OPTRAIL_ASSIGN_OR_RETURN(const std::optional<bool> same,
                            Check(command, graph, inputs, *runner, flop, out));
   OPTRAIL_ASSIGN_OR_RETURN(const Timed timed, TimeAll(*runner, *device));
+  bool same_as_peer = true;
   out << StepsTable(*runner, timed).Format(command.format, TerminalWidth());
   if (command.format == OutputFormat::kTable) {
     PrintWhole(*runner, timed, flop, command.threads, out);
     PrintFusion(runner->fusion(), out);
-    if (command.fusion == FusionMode::kCompare) {
-      OPTRAIL_RETURN_IF_ERROR(PrintComparison(command, graph, inputs, options,
-                                              *runner, *device, out));
+    if (command.against == "unfused") {
+      OPTRAIL_RETURN_IF_ERROR(
+          PrintUnfused(graph, inputs, options, *runner, *device, out));
+    } else if (!command.against.empty()) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          same_as_peer, PrintPeer(command, graph, *runner, *device, out));
     }
     if (!imported.uncovered.empty()) {
       out << imported.uncovered.size()
@@ -348,7 +311,7 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
           << "\n";
     }
   }
-  if (same.has_value() && !*same) return ExitCode::kCheckFailed;
+  if (!same.value_or(true) || !same_as_peer) return ExitCode::kCheckFailed;
   return timed.whole_ns.has_value() ? ExitCode::kOk : ExitCode::kNotEnoughData;
 }
 

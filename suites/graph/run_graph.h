@@ -20,20 +20,16 @@
 
 namespace optrail::suites {
 
-enum class FusionMode { kOn, kOff, kCompare };
-
-// For flags of that type: on, off, compare.
-bool AbslParseFlag(absl::string_view text, FusionMode* mode,
-                   std::string* error);
-std::string AbslUnparseFlag(FusionMode mode);
-
 struct GraphRunCommand {
   std::string path;
   graph::ImportOptions import;
   std::string data;  // a .npz with the inputs; "": seeded ones
   int threads = 1;
-  // kCompare: with and without, sampled in turns.
-  FusionMode fusion = FusionMode::kOn;
+  bool fuse = true;  // by rules
+  // What is timed in turns with the graph: "unfused", the graph without rules;
+  // another text is the command of a peer (peer.h); "": nothing.
+  std::string against;
+  std::string store;  // of tuned configs; "": those that are checked in
   // Multiplications above which the result is not checked, since the reference
   // would take long.
   double most_checked_flop = 2e10;

@@ -1,0 +1,39 @@
+#ifndef OPTRAIL_SUITES_GRAPH_GRAPH_TIMER_H_
+#define OPTRAIL_SUITES_GRAPH_GRAPH_TIMER_H_
+
+// GraphTimer is the clock of a whole graph, or of one of its steps, for
+// stopwatches.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
+//                            GraphTimer::Create(*runner, -1, *device));
+//   OPTRAIL_ASSIGN_OR_RETURN(
+//       const Sampling sampling,
+//       TakeSamples(options, timer->get(), *monitor));
+//
+// The runner and the device must outlive it.
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "graph/runner/runner.h"
+#include "ops/core/cpu_device.h"
+#include "ops/core/device.h"
+
+namespace optrail::suites {
+
+class GraphTimer {
+ public:
+  virtual ~GraphTimer() = default;
+
+  // `step` of runner.steps(); -1: all of them.
+  static absl::StatusOr<std::unique_ptr<GraphTimer>> Create(
+      graph::Runner& runner, int step, ops::CpuDevice& device);
+
+  virtual ops::Timer& get() = 0;
+  // What went wrong in a call.
+  virtual absl::Status error() const = 0;
+};
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_GRAPH_GRAPH_TIMER_H_
