@@ -1,5 +1,6 @@
 // `optrail graph`: whole models as graphs of operators.
 
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
 #include "graph/command/export_command.h"
@@ -27,7 +29,11 @@ ABSL_FLAG(double, tolerance, 1e-4,
 ABSL_FLAG(std::string, against, "",
           "What a graph is timed against, in turns: unfused (the graph without "
           "fusion), or the command of a peer (docs/graphs.md).");
-ABSL_FLAG(bool, fuse, true, "Whether fusion rules apply.");
+ABSL_FLAG(
+    optrail::suites::FuseMode, fuse, optrail::suites::FuseMode::kRules,
+    "Where operators are fused: rules (wherever a rule applies), none, or "
+    "measured (where it was not slower here; what is not known is "
+    "measured and kept beside --store, in the folder fusion).");
 ABSL_FLAG(double, check_flop, 2e10,
           "A graph with more FLOP in products is run without comparing it with "
           "the reference, which would take long.");
@@ -89,6 +95,8 @@ absl::StatusOr<int> RunRun(const std::string& path) {
   command.most_checked_flop = absl::GetFlag(FLAGS_check_flop);
   command.fuse = absl::GetFlag(FLAGS_fuse);
   command.store = StoreFolder();
+  command.fusion_store = JoinPath(
+      std::filesystem::path(command.store).parent_path().string(), "fusion");
   command.against = absl::GetFlag(FLAGS_against);
   command.tolerance = absl::GetFlag(FLAGS_tolerance);
   command.format = absl::GetFlag(FLAGS_format);

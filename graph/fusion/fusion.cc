@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "graph/fusion/conditions.h"
+#include "graph/fusion/site.h"
 
 namespace optrail::graph {
 namespace {
@@ -285,7 +286,8 @@ absl::StatusOr<int> Build(const Graph& graph, const Term& result,
 }
 
 absl::StatusOr<Graph> ApplyRule(const Graph& graph, const FusionRule& rule,
-                                FusionReport* report) {
+                                FusionReport* report,
+                                const FusionChooser& choose) {
   OPTRAIL_ASSIGN_OR_RETURN(const Term pattern,
                            TermParser(rule.pattern).Parse());
   OPTRAIL_ASSIGN_OR_RETURN(const Term result, TermParser(rule.result).Parse());
@@ -303,6 +305,11 @@ absl::StatusOr<Graph> ApplyRule(const Graph& graph, const FusionRule& rule,
                                          static_cast<int>(n));
     for (const std::string& condition : rule.conditions) {
       if (why.empty()) why = WhyNot(graph, condition, match);
+    }
+    if (why.empty() && choose != nullptr) {
+      OPTRAIL_ASSIGN_OR_RETURN(const FusionSite site,
+                               SiteOf(graph, rule, match.nodes));
+      OPTRAIL_ASSIGN_OR_RETURN(why, choose(site));
     }
     report->push_back({rule.name, node.name, why});
     if (!why.empty()) {
@@ -381,7 +388,10 @@ int PassedOn(const Graph& graph, const Node& node) {
   for (const int i : {0, 1}) {
     const Value& value = graph.values[node.inputs[i]];
     const int other = node.inputs[1 - i];
-    if (value.constant == nullptr || value.constant->absent() ||
+    const int producer = graph.values[other].producer;
+    // A bias of zeros costs a layer nothing, and rules look for it.
+    const bool is_bias = producer >= 0 && graph.nodes[producer].op == "matmul";
+    if (value.constant == nullptr || value.constant->absent() || is_bias ||
         graph.is_constant(other) ||
         !(graph.type(other) == graph.type(node.outputs[0]))) {
       continue;
@@ -400,10 +410,10 @@ int PassedOn(const Graph& graph, const Node& node) {
 
 absl::StatusOr<Graph> Fuse(const Graph& graph,
                            const std::vector<FusionRule>& rules,
-                           FusionReport* report) {
+                           FusionReport* report, const FusionChooser& choose) {
   Graph fused = graph;
   for (const FusionRule& rule : rules) {
-    absl::StatusOr<Graph> next = ApplyRule(fused, rule, report);
+    absl::StatusOr<Graph> next = ApplyRule(fused, rule, report, choose);
     if (!next.ok()) {
       return absl::Status(
           next.status().code(),

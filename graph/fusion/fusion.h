@@ -23,6 +23,7 @@
 // its inner nodes compute, else it is not applied: "the result has two
 // consumers".
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,10 +50,26 @@ struct FusionDecision {
 };
 using FusionReport = std::vector<FusionDecision>;
 
-// InvalidArgument names a rule that cannot be read.
+// A place where a rule applies, by itself: what it replaces, with the views
+// that lead there, and what comes instead. Images are channels-last, as a
+// runner has them.
+struct FusionSite {
+  std::string rule;
+  // "conv(f32[1,64,56,56],f32[64,64,3,3]){...}; ...": the same for equal ones.
+  std::string text;
+  Graph unfused, fused;
+};
+
+// Why a rule is not to be applied at a site; "": it is.
+using FusionChooser =
+    std::function<absl::StatusOr<std::string>(const FusionSite&)>;
+
+// InvalidArgument names a rule that cannot be read; errors of `choose`, which
+// is asked wherever a rule could be applied. Without one all are.
 absl::StatusOr<Graph> Fuse(const Graph& graph,
                            const std::vector<FusionRule>& rules,
-                           FusionReport* report);
+                           FusionReport* report,
+                           const FusionChooser& choose = nullptr);
 
 // What kernels want and no rule decides: a convolution's bias and a batch norm
 // of constants become products and sums, which join the loops around them;

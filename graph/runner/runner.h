@@ -35,6 +35,8 @@ struct RunnerOptions {
   // Tuned configs beside those that are checked in (tuning/store); "": none.
   std::string store;
   bool fuse = true;  // by FusionRules(); elementwise loops are joined anyhow
+  // Asked wherever a rule could be applied; none: all are.
+  FusionChooser choose;
 };
 
 struct RunnerStep {

@@ -16,6 +16,7 @@
 #include "graph/runner/runner.h"
 #include "ops/device/cpu/device.h"
 #include "suites/graph/graph_timer.h"
+#include "suites/graph/measured_fusion.h"
 #include "suites/graph/paired_timing.h"
 #include "suites/graph/peer.h"
 #include "suites/stopwatch/stopwatch.h"
@@ -272,6 +273,23 @@ absl::StatusOr<std::optional<bool>> Check(const GraphRunCommand& command,
 
 }  // namespace
 
+bool AbslParseFlag(absl::string_view text, FuseMode* mode, std::string* error) {
+  for (const FuseMode known :
+       {FuseMode::kRules, FuseMode::kNone, FuseMode::kMeasured}) {
+    if (text != AbslUnparseFlag(known)) continue;
+    *mode = known;
+    return true;
+  }
+  *error = "expected rules, none or measured";
+  return false;
+}
+
+std::string AbslUnparseFlag(FuseMode mode) {
+  return mode == FuseMode::kRules  ? "rules"
+         : mode == FuseMode::kNone ? "none"
+                                   : "measured";
+}
+
 absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
                                   std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
@@ -281,10 +299,18 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
                            ops::MakeCpuDevice(command.threads));
   graph::RunnerOptions options;
   options.compile_cache = command.compile_cache;
-  options.fuse = command.fuse;
+  options.fuse = command.fuse != FuseMode::kNone;
   options.store = command.store;
+  std::unique_ptr<MeasuredFusion> measured;
+  if (command.fuse == FuseMode::kMeasured) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        measured,
+        MeasuredFusion::Create(command.fusion_store, *device, options));
+    options.choose = measured->chooser();
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> runner,
                            graph::Runner::Create(graph, *device, options));
+  if (measured != nullptr) OPTRAIL_RETURN_IF_ERROR(measured->Save());
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> inputs,
                            InputsOf(command, graph));
   OPTRAIL_RETURN_IF_ERROR(runner->SetInputs(inputs));
@@ -298,6 +324,9 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
   if (command.format == OutputFormat::kTable) {
     PrintWhole(*runner, timed, flop, command.threads, out);
     PrintFusion(runner->fusion(), out);
+    if (measured != nullptr) {
+      out << measured->Rows().Format(command.format, TerminalWidth());
+    }
     if (command.against == "unfused") {
       OPTRAIL_RETURN_IF_ERROR(
           PrintUnfused(graph, inputs, options, *runner, *device, out));

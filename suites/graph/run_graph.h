@@ -14,18 +14,30 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/exit_code.h"
 #include "base/table.h"
 #include "graph/onnx/import.h"
 
 namespace optrail::suites {
 
+enum class FuseMode {
+  kRules,     // wherever a rule applies
+  kNone,      // elementwise loops are joined all the same
+  kMeasured,  // where it is not slower (measured_fusion.h)
+};
+
+// For flags of that type: rules, none, measured.
+bool AbslParseFlag(absl::string_view text, FuseMode* mode, std::string* error);
+std::string AbslUnparseFlag(FuseMode mode);
+
 struct GraphRunCommand {
   std::string path;
   graph::ImportOptions import;
   std::string data;  // a .npz with the inputs; "": seeded ones
   int threads = 1;
-  bool fuse = true;  // by rules
+  FuseMode fuse = FuseMode::kRules;
+  std::string fusion_store;  // the folder of decisions, with kMeasured
   // What is timed in turns with the graph: "unfused", the graph without rules;
   // another text is the command of a peer (peer.h); "": nothing.
   std::string against;

@@ -1,0 +1,73 @@
+#include "graph/fusion/decisions.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "base/textproto.h"
+
+namespace optrail::graph {
+
+absl::StatusOr<FusionDecisions> FusionDecisions::Load(
+    const std::string& folder, const std::string& hardware_id) {
+  FusionDecisions decisions;
+  decisions.path_ = JoinPath(folder, absl::StrCat(hardware_id, ".textproto"));
+  const absl::StatusOr<std::string> text = ReadRegularFile(decisions.path_);
+  if (text.ok()) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        auto parsed,
+        ParseTextProto<proto::FusionDecisions>(*text, decisions.path_));
+    decisions.decisions_ = std::move(parsed.message);
+  } else if (!absl::IsNotFound(text.status())) {
+    return text.status();
+  }
+  decisions.decisions_.set_hardware_id(hardware_id);
+  return decisions;
+}
+
+const proto::FusionDecision* FusionDecisions::Find(absl::string_view rule,
+                                                   absl::string_view site,
+                                                   int threads) const {
+  for (const proto::FusionDecision& decision : decisions_.decisions()) {
+    if (decision.rule() == rule && decision.site() == site &&
+        decision.threads() == threads) {
+      return &decision;
+    }
+  }
+  return nullptr;
+}
+
+void FusionDecisions::Add(proto::FusionDecision decision) {
+  for (proto::FusionDecision& known : *decisions_.mutable_decisions()) {
+    if (known.rule() == decision.rule() && known.site() == decision.site() &&
+        known.threads() == decision.threads()) {
+      known = std::move(decision);
+      return;
+    }
+  }
+  *decisions_.add_decisions() = std::move(decision);
+}
+
+absl::Status FusionDecisions::Save() const {
+  proto::FusionDecisions sorted = decisions_;
+  std::sort(sorted.mutable_decisions()->begin(),
+            sorted.mutable_decisions()->end(),
+            [](const proto::FusionDecision& a, const proto::FusionDecision& b) {
+              return std::forward_as_tuple(a.rule(), a.site(), a.threads()) <
+                     std::forward_as_tuple(b.rule(), b.site(), b.threads());
+            });
+  OPTRAIL_RETURN_IF_ERROR(
+      CreateDirectories(std::filesystem::path(path_).parent_path().string()));
+  return WriteFileAtomically(
+      path_, absl::StrCat("# Fusion decisions; written by Optrail, reviewed "
+                          "like code.\n"
+                          "# proto-file: graph/proto/fusion.proto\n"
+                          "# proto-message: optrail.proto.FusionDecisions\n\n",
+                          PrintTextProto(sorted)));
+}
+
+}  // namespace optrail::graph

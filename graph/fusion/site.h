@@ -1,0 +1,27 @@
+#ifndef OPTRAIL_GRAPH_FUSION_SITE_H_
+#define OPTRAIL_GRAPH_FUSION_SITE_H_
+
+// SiteOf cuts the place where a rule applies out of a graph, to be measured by
+// itself.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const FusionSite site,
+//                            SiteOf(graph, rule, nodes));
+//
+// `nodes` are those that the rule's pattern matched; the last one's first
+// result is the site's. Reshapes, transposes, slices and expansions before them
+// come along, since kernels read through them.
+
+#include <set>
+
+#include "absl/status/statusor.h"
+#include "graph/fusion/fusion.h"
+#include "graph/ir/graph.h"
+
+namespace optrail::graph {
+
+absl::StatusOr<FusionSite> SiteOf(const Graph& graph, const FusionRule& rule,
+                                  const std::set<int>& nodes);
+
+}  // namespace optrail::graph
+
+#endif  // OPTRAIL_GRAPH_FUSION_SITE_H_

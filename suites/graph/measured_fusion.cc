@@ -1,0 +1,166 @@
+#include "suites/graph/measured_fusion.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+#include "graph/reference/reference.h"
+#include "suites/graph/graph_timer.h"
+#include "suites/graph/paired_timing.h"
+
+namespace optrail::suites {
+namespace {
+
+// Both round, each in its own order.
+constexpr double kTolerance = 1e-4;
+
+// One side of a site, with its clock.
+struct Side {
+  std::unique_ptr<graph::Runner> runner;
+  std::unique_ptr<GraphTimer> timer;
+  std::vector<graph::Array> outputs;
+
+  absl::Status Make(const graph::Graph& graph, ops::CpuDevice& device,
+                    graph::RunnerOptions options) {
+    options.fuse = false;
+    OPTRAIL_ASSIGN_OR_RETURN(runner,
+                             graph::Runner::Create(graph, device, options));
+    OPTRAIL_RETURN_IF_ERROR(
+        runner->SetInputs(graph::SeededInputs(graph, /*seed=*/1)));
+    OPTRAIL_RETURN_IF_ERROR(runner->Run());
+    OPTRAIL_ASSIGN_OR_RETURN(outputs, runner->Outputs());
+    OPTRAIL_ASSIGN_OR_RETURN(timer, GraphTimer::Create(*runner, -1, device));
+    return absl::OkStatus();
+  }
+};
+
+// Of fused over unfused: 1 - e^-r where unfused takes e^r times as long.
+void FillProof(const PairedTimes& times, optrail::proto::Proof& proof) {
+  const auto gain = [](double log_ratio) { return 1 - std::exp(-log_ratio); };
+  proof.set_gain(gain(times.evidence.log_ratio));
+  proof.set_gain_low(gain(times.evidence.low));
+  proof.set_gain_high(gain(times.evidence.high));
+  proof.set_confidence(.95);
+  proof.set_rounds(times.evidence.rounds);
+  proof.set_claimed(times.evidence.low > 0);
+}
+
+std::string GainText(const proto::Proof& proof) {
+  return absl::StrFormat("%+.1f%% (%+.1f to %+.1f%%, %d rounds)",
+                         100 * proof.gain(), 100 * proof.gain_low(),
+                         100 * proof.gain_high(), proof.rounds());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MeasuredFusion>> MeasuredFusion::Create(
+    const std::string& folder, ops::CpuDevice& device,
+    const graph::RunnerOptions& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      graph::FusionDecisions decisions,
+      graph::FusionDecisions::Load(folder, device.hardware().id()));
+  return std::unique_ptr<MeasuredFusion>(
+      new MeasuredFusion(std::move(decisions), device, options));
+}
+
+graph::FusionChooser MeasuredFusion::chooser() {
+  return [this](const graph::FusionSite& site) -> absl::StatusOr<std::string> {
+    absl::StatusOr<std::string> why = Choose(site);
+    if (why.ok()) return why;
+    return absl::Status(why.status().code(),
+                        absl::StrCat("measuring rule \"", site.rule, "\" at ",
+                                     site.text, ": ", why.status().message()));
+  };
+}
+
+absl::StatusOr<std::string> MeasuredFusion::Choose(
+    const graph::FusionSite& site) {
+  const proto::FusionDecision* known =
+      decisions_.Find(site.rule, site.text, device_.threads());
+  if (known == nullptr) {
+    OPTRAIL_ASSIGN_OR_RETURN(proto::FusionDecision measured, Measure(site));
+    decisions_.Add(std::move(measured));
+    is_new_ = true;
+    known = decisions_.Find(site.rule, site.text, device_.threads());
+  }
+  bool is_known = false;
+  for (Asked& asked : asked_) {
+    if (asked.decision.rule() != site.rule ||
+        asked.decision.site() != site.text) {
+      continue;
+    }
+    ++asked.places;
+    is_known = true;
+  }
+  if (!is_known) asked_.push_back({*known, 1});
+  if (known->fused()) return "";
+  if (!known->problem().empty()) return known->problem();
+  return absl::StrCat("unfused is faster: ", GainText(known->proof()));
+}
+
+absl::StatusOr<proto::FusionDecision> MeasuredFusion::Measure(
+    const graph::FusionSite& site) {
+  proto::FusionDecision decision;
+  decision.set_rule(site.rule);
+  decision.set_site(site.text);
+  decision.set_threads(device_.threads());
+  decision.set_date(
+      absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()));
+  Side unfused, fused;
+  OPTRAIL_RETURN_IF_ERROR(unfused.Make(site.unfused, device_, options_));
+  OPTRAIL_RETURN_IF_ERROR(fused.Make(site.fused, device_, options_));
+  const graph::Difference difference =
+      graph::Compare(fused.outputs[0], unfused.outputs[0]);
+  if (!difference.problem.empty() || difference.relative > kTolerance) {
+    decision.set_problem(absl::StrCat(
+        "the result differs by ", absl::StrFormat("%.2g", difference.relative),
+        " of the largest value ", difference.problem));
+    return decision;
+  }
+  PairedTimingOptions options;
+  options.one_thread = device_.threads() == 1;
+  options.most = absl::Seconds(3);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const PairedTimes times,
+      TimePairs(unfused.timer->get(), fused.timer->get(), options));
+  OPTRAIL_RETURN_IF_ERROR(unfused.timer->error());
+  OPTRAIL_RETURN_IF_ERROR(fused.timer->error());
+  decision.set_unfused_ns(times.first_ns);
+  decision.set_fused_ns(times.second_ns);
+  decision.set_fused(times.evidence.high >= 0);
+  FillProof(times, *decision.mutable_proof());
+  return decision;
+}
+
+absl::Status MeasuredFusion::Save() const {
+  return is_new_ ? decisions_.Save() : absl::OkStatus();
+}
+
+Table MeasuredFusion::Rows() const {
+  Table table({{"rule"},
+               {"places", Align::kRight},
+               {"unfused", Align::kRight, "unfused_ns"},
+               {"fused", Align::kRight, "fused_ns"},
+               {"gain"},
+               {"decision"},
+               {"site", Align::kLeft, "site", Clip::kMay}});
+  const auto time = [](double ns) {
+    return ns == 0 ? Cell::None() : Cell::Number(ns, FormatDurationNs(ns));
+  };
+  for (const Asked& asked : asked_) {
+    const proto::FusionDecision& decision = asked.decision;
+    table.AddRow({decision.rule(), Cell::Integer(asked.places),
+                  time(decision.unfused_ns()), time(decision.fused_ns()),
+                  decision.problem().empty() ? GainText(decision.proof())
+                                             : decision.problem(),
+                  decision.fused() ? "fused" : "not fused", decision.site()});
+  }
+  return table;
+}
+
+}  // namespace optrail::suites

@@ -1,0 +1,76 @@
+#ifndef OPTRAIL_SUITES_GRAPH_MEASURED_FUSION_H_
+#define OPTRAIL_SUITES_GRAPH_MEASURED_FUSION_H_
+
+// MeasuredFusion decides about fusion rules by measurements, site by site: what
+// a rule replaces and what it makes are run in turns (paired_timing.h) with
+// seeded inputs, once for each hardware, number of threads and site, and
+// remembered (graph/fusion/decisions.h).
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(
+//       std::unique_ptr<MeasuredFusion> fusion,
+//       MeasuredFusion::Create(".optrail/fusion", device, runner_options));
+//   runner_options.choose = fusion->chooser();
+//   // Runner::Create(graph, device, runner_options) then asks it.
+//   OPTRAIL_RETURN_IF_ERROR(fusion->Save());
+//
+// A rule is applied unless the 95% interval of its gain is below zero or its
+// result differs from what it replaces. The device must outlive it, and it its
+// choosers. Not thread-safe.
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/table.h"
+#include "graph/fusion/decisions.h"
+#include "graph/fusion/fusion.h"
+#include "graph/runner/runner.h"
+#include "ops/core/cpu_device.h"
+
+namespace optrail::suites {
+
+class MeasuredFusion {
+ public:
+  // `folder` is where decisions are kept. Errors are those of reading them.
+  static absl::StatusOr<std::unique_ptr<MeasuredFusion>> Create(
+      const std::string& folder, ops::CpuDevice& device,
+      const graph::RunnerOptions& options);
+
+  // Errors name the rule and the site.
+  graph::FusionChooser chooser();
+
+  // Writes what is new.
+  absl::Status Save() const;
+
+  // A row for each site that was asked about: the rule, how often, what both
+  // take, the gain with its interval, and the decision.
+  Table Rows() const;
+
+ private:
+  struct Asked {
+    proto::FusionDecision decision;
+    int places = 0;
+  };
+
+  MeasuredFusion(graph::FusionDecisions decisions, ops::CpuDevice& device,
+                 graph::RunnerOptions options)
+      : decisions_(std::move(decisions)),
+        device_(device),
+        options_(std::move(options)) {}
+
+  absl::StatusOr<std::string> Choose(const graph::FusionSite& site);
+  absl::StatusOr<proto::FusionDecision> Measure(const graph::FusionSite& site);
+
+  graph::FusionDecisions decisions_;
+  ops::CpuDevice& device_;
+  graph::RunnerOptions options_;
+  std::vector<Asked> asked_;  // in the order of their coming
+  bool is_new_ = false;
+};
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_GRAPH_MEASURED_FUSION_H_
