@@ -72,14 +72,14 @@ absl::StatusOr<LoadedKernel> KernelLoader::LoadOperator(
   };
   const tuning::ConfigPredicate predicate(is_valid);
   request.is_valid = &predicate;
+  // A config of another shape may be far worse than the default here; one of
+  // this shape on similar hardware rarely is.
+  request.same_shape = true;
   const tuning::LookupResult found = store->Lookup(request);
   optrail::proto::Config config = bound->default_config();
   LoadedKernel kernel;
   kernel.source = "default";
-  // A config of another shape may be far worse than the default there; one of
-  // this shape on similar hardware rarely is.
-  if (found.config != nullptr && found.shape_distance == 0 &&
-      found.tuned->threads() == device_.threads()) {
+  if (found.config != nullptr) {
     OPTRAIL_ASSIGN_OR_RETURN(config, bound->Complete(*found.config));
     kernel.source = found.source == tuning::LookupSource::kExact
                         ? "tuned"

@@ -313,7 +313,8 @@ absl::StatusOr<std::unique_ptr<Runner>> Runner::Create(
   OPTRAIL_ASSIGN_OR_RETURN(graph, Simplify(graph));
   FusionReport report;
   if (options.fuse) {
-    OPTRAIL_ASSIGN_OR_RETURN(graph, Fuse(graph, FusionRules(), &report, options.choose));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        graph, Fuse(graph, FusionRules(), &report, options.choose));
   }
   auto runner = std::make_unique<CpuRunner>(std::move(graph), device, options,
                                             std::move(report));

@@ -318,6 +318,7 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
                              std::max(1, request.threads)));
       const double mode = (key.cache_mode == wanted.cache_mode ? 0 : 1) +
                           (key.launch_mode == wanted.launch_mode ? 0 : 1);
+      if (request.same_shape && *shape_distance + threads + mode > 0) continue;
       const int shared = SharedParts(entry->hardware_id, request.hardware_id);
       if (shared == 0) {
         if (another_maker == nullptr) another_maker = entry;

@@ -82,6 +82,10 @@ struct LookupRequest {
   // decisions of a schedule make another program of another shape, that may run
   // and be half as fast as the default.
   bool exact_only = false;
+  // Only what was tuned for this shape, threads and modes is an answer, on this
+  // hardware or the most similar where there is one: for those that would
+  // rather have the default than the config of another shape.
+  bool same_shape = false;
   // nullptr accepts every config.
   const ConfigPredicate* is_valid = nullptr;
 };

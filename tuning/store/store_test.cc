@@ -207,6 +207,23 @@ TEST(StoreTest, WhatIsOnlyForItsOwnKeyHasNoNeighbours) {
               HasSubstr("is not valid here"));
 }
 
+TEST(StoreTest, SimilarHardwareAnswersForTheSameShapeAlone) {
+  StoreOptions options;
+  options.checked_in = {File("hw-a", {Tuned("m=64,n=64/f32", "u=1")}),
+                        File("hw-b", {Tuned("m=96,n=64/f32", "u=2")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  // The same shape elsewhere rather than another one here.
+  Query query("m=96,n=64/f32");
+  EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "u=1");
+  query.request.same_shape = true;
+  EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "u=2");
+  query.request.threads = 2;
+  EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "none");
+  Query other("m=97,n=64/f32");
+  other.request.same_shape = true;
+  EXPECT_EQ(ConfigOf(store.Lookup(other.request)), "none");
+}
+
 TEST(StoreTest, AnInvalidExactConfigFallsBackAndSaysSo) {
   StoreOptions options;
   options.checked_in = {
