@@ -1,208 +1,44 @@
-// ONNX's own cases, from Debian's libonnx-testdata: every case all of whose
-// operators the import claims must be imported whole and give the result that
-// the case holds, by the reference. Skipped, with a note, where they are not
-// installed.
+// Every case of ONNX's own all of whose operators the import claims must be
+// imported whole and give the result that the case holds, by the reference.
+// Skipped, with a note, where the cases are not installed. (What runs on the
+// CPU: graph/runner/conformance_test.cc.)
 
-#include <algorithm>
-#include <cmath>
 #include <iostream>
-#include <map>
-#include <set>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "base/file.h"
 #include "base/status_macros.h"
-#include "graph/onnx/import.h"
-#include "graph/onnx/onnx_model.h"
+#include "graph/onnx/conformance_cases.h"
 #include "graph/reference/reference.h"
 #include "gtest/gtest.h"
 
 namespace optrail::graph {
 namespace {
 
-constexpr char kFolder[] = "/usr/share/libonnx-testdata/data";
-
-// Cases that are not claimed though their operators are, and why.
-const std::map<std::string, std::string>& NotClaimed() {
-  const char* const text = "values are text";
-  const char* const shape = "its data do not have the shape it declares";
-  const char* const random = "training draws random numbers";
-  static const auto* const cases = new std::map<std::string, std::string>{
-      {"test_cast_FLOAT_to_STRING", text},
-      {"test_cast_STRING_to_FLOAT", text},
-      {"test_cast_FLOAT_to_BFLOAT16", "the case truncates instead of rounding"},
-      {"test_castlike_BFLOAT16_to_FLOAT", shape},
-      {"test_castlike_BFLOAT16_to_FLOAT_expanded", shape},
-      {"test_castlike_FLOAT_to_BFLOAT16", shape},
-      {"test_castlike_FLOAT_to_BFLOAT16_expanded", shape},
-      {"test_castlike_FLOAT_to_STRING", text},
-      {"test_castlike_FLOAT_to_STRING_expanded", text},
-      {"test_castlike_STRING_to_FLOAT", text},
-      {"test_castlike_STRING_to_FLOAT_expanded", text},
-      {"test_dynamicquantizelinear_expanded",
-       "a tie of f32 that is none in double precision"},
-      {"test_identity_opt", "values are optional sequences"},
-      {"test_identity_sequence", "values are sequences"},
-      {"test_training_dropout", random},
-      {"test_training_dropout_default", random},
-      {"test_training_dropout_default_mask", random},
-      {"test_training_dropout_mask", random},
-  };
-  return *cases;
-}
-
-void CollectOps(const OnnxGraph& graph, std::set<std::string>& ops) {
-  for (const OnnxNode& node : graph.nodes) {
-    ops.insert(absl::StrCat(node.domain, node.op));
-    for (const auto& [name, attribute] : node.attributes) {
-      if (attribute.graph != nullptr) CollectOps(*attribute.graph, ops);
-    }
-  }
-}
-
-bool IsClaimed(const OnnxModel& model) {
-  static const auto* const claimed = [] {
-    auto* const set = new std::set<std::string>();
-    for (const std::string& op : ImportedOperators()) set->insert(op);
-    return set;
-  }();
-  std::set<std::string> ops;
-  CollectOps(model.graph, ops);
-  return std::includes(claimed->begin(), claimed->end(), ops.begin(),
-                       ops.end());
-}
-
-absl::StatusOr<std::vector<Array>> ReadTensors(const std::string& folder,
-                                               const std::string& kind) {
-  std::vector<Array> arrays;
-  for (int i = 0;; ++i) {
-    const std::string path =
-        JoinPath(folder, absl::StrCat(kind, "_", i, ".pb"));
-    if (!ReadFile(path).ok()) return arrays;
-    OPTRAIL_ASSIGN_OR_RETURN(const OnnxTensor tensor, ReadOnnxTensor(path));
-    if (!tensor.problem.empty()) {
-      return absl::UnimplementedError(tensor.problem);
-    }
-    arrays.push_back(ConstantArray(tensor.type, tensor.constant));
-  }
-}
-
-// The cases keep bf16 as u16.
-void RestoreType(const OnnxValue& declared, Array& array) {
-  if (declared.type.type == proto::ELEMENT_BF16 &&
-      array.type.type == proto::ELEMENT_U16) {
-    array =
-        *Array::Decode({proto::ELEMENT_BF16, array.type.dims}, array.Encode());
-  }
-}
-
-// As ONNX's runner: 1e-3 relative, 1e-7 absolute.
-std::string Mismatch(const Array& ours, const Array& expected) {
-  if (!(ours.type == expected.type)) {
-    return absl::StrCat(TypeText(ours.type), "; expected ",
-                        TypeText(expected.type));
-  }
-  for (int64_t i = 0; i < expected.elements(); ++i) {
-    const double a = ours.At(i), b = expected.At(i);
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (!(std::fabs(a - b) <= 1e-7 + 1e-3 * std::fabs(b))) {
-      return absl::StrCat("element ", i, " is ", a, "; expected ", b);
-    }
-  }
-  return "";
-}
-
-// Imports with as few inputs known as it takes.
-absl::StatusOr<Imported> ImportWith(const OnnxModel& model,
-                                    const std::vector<Array>& inputs) {
-  ImportOptions options;
-  absl::StatusOr<Imported> imported = ImportOnnxModel(model, options);
-  for (const bool reals : {false, true}) {
-    if (!imported.ok() || imported->uncovered.empty()) return imported;
-    for (size_t i = 0; i < inputs.size() && i < model.graph.inputs.size();
-         ++i) {
-      if (!inputs[i].is_real() || reals) {
-        options.known_inputs[model.graph.inputs[i].name] = inputs[i];
-      }
-    }
-    imported = ImportOnnxModel(model, options);
-  }
-  return imported;
-}
-
-absl::Status RunCase(const OnnxModel& model, const std::string& data) {
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<Array> inputs,
-                           ReadTensors(data, "input"));
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<Array> expected,
-                           ReadTensors(data, "output"));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    RestoreType(model.graph.inputs[i], inputs[i]);
-  }
-  for (size_t i = 0; i < expected.size(); ++i) {
-    RestoreType(model.graph.outputs[i], expected[i]);
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const Imported imported, ImportWith(model, inputs));
-  if (!imported.uncovered.empty()) {
-    return absl::UnimplementedError(imported.uncovered[0].reason);
-  }
-  OPTRAIL_RETURN_IF_ERROR(Validate(imported.graph));
-  std::vector<Array> used;
-  for (const int input : imported.graph.inputs) {
-    for (size_t i = 0; i < model.graph.inputs.size(); ++i) {
-      if (model.graph.inputs[i].name == imported.graph.values[input].name) {
-        used.push_back(inputs[i]);
-      }
-    }
-  }
+absl::Status RunCase(const std::string& folder) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ConformanceCase one,
+                           LoadConformanceCase(folder));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> outputs,
-                           RunReference(imported.graph, used));
-  if (outputs.size() != expected.size()) {
-    return absl::InternalError(
-        absl::StrCat(outputs.size(), " outputs of ", expected.size()));
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::string mismatch = Mismatch(outputs[i], expected[i]);
-    if (!mismatch.empty()) return absl::InternalError(mismatch);
-  }
-  return absl::OkStatus();
+                           RunReference(one.graph, one.inputs));
+  const std::string mismatch = Mismatch(outputs, one.expected);
+  return mismatch.empty() ? absl::OkStatus() : absl::InternalError(mismatch);
 }
 
 TEST(ConformanceTest, EveryCaseOfAClaimedOperatorPasses) {
-  if (!ListDirectory(kFolder).ok()) {
-    GTEST_SKIP() << kFolder << " is not there; next: apt-get install "
-                 << "libonnx-testdata";
+  const auto cases = FindConformanceCases();
+  if (absl::IsNotFound(cases.status())) GTEST_SKIP() << cases.status();
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  int passed = 0;
+  for (const std::string& folder : cases->claimed) {
+    const absl::Status status = RunCase(folder);
+    passed += status.ok() ? 1 : 0;
+    EXPECT_TRUE(status.ok()) << folder << ": " << status;
   }
-  int passed = 0, not_claimed = 0, exempt = 0, failed = 0;
-  for (const char* suite :
-       {"node", "simple", "pytorch-operator", "pytorch-converted"}) {
-    const std::string folder = JoinPath(kFolder, suite);
-    const auto cases = ListDirectory(folder);
-    ASSERT_TRUE(cases.ok());
-    for (const std::string& name : *cases) {
-      const std::string place = JoinPath(folder, name);
-      const auto model = ReadOnnxModel(JoinPath(place, "model.onnx"));
-      if (!model.ok() || !IsClaimed(*model)) {
-        ++not_claimed;
-        continue;
-      }
-      const absl::Status status =
-          RunCase(*model, JoinPath(place, "test_data_set_0"));
-      if (status.ok()) {
-        ++passed;
-        EXPECT_EQ(NotClaimed().count(name), 0) << name << " passes";
-      } else if (NotClaimed().count(name) > 0) {
-        ++exempt;
-      } else {
-        ++failed;
-        ADD_FAILURE() << suite << "/" << name << ": " << status.ToString();
-      }
-    }
+  for (const auto& [folder, why] : cases->exempt) {
+    EXPECT_FALSE(RunCase(folder).ok()) << folder << " passes, though " << why;
   }
-  std::cout << "conformance: " << passed << " passed, " << failed << " failed, "
-            << exempt << " of claimed operators not claimed, " << not_claimed
-            << " of operators that are not claimed\n";
+  std::cout << "conformance: " << passed << " passed, "
+            << cases->claimed.size() - passed << " failed, "
+            << cases->exempt.size() << " of claimed operators not claimed, "
+            << cases->not_claimed << " of operators that are not claimed\n";
   EXPECT_GT(passed, 400);
 }
 

@@ -22,6 +22,7 @@ absl::Status Lowering::AddOperator(int n, const char* kernel,
   Step step;
   step.kernel = kernel;
   step.operands = std::move(operands);
+  step.packs = step.operands.size() > 2 && !IsPrepared(step.operands[1]);
   step.shape = std::move(shape);
   Finish(step.shape);
   Add(std::move(step), {n});

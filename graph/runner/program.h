@@ -62,6 +62,8 @@ struct Step {
   int node = -1;
   // Whether it runs once, before the calls.
   bool prepared = false;
+  // Whether its weights are computed, so that each call packs them.
+  bool packs = false;
   std::vector<int> nodes;  // all nodes that it computes
 };
 

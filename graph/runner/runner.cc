@@ -263,6 +263,7 @@ class CpuRunner : public Runner {
 
   absl::Status RunReady(ReadyStep& ready) {
     if (ready.kernel == nullptr) return RunByReference(*ready.step);
+    if (ready.step->packs) ready.kernel->Pack(ready.addresses);
     ready.kernel->Run(ready.addresses);
     return ops::TakeErrorOf(*ready.kernel);
   }

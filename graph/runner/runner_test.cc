@@ -211,6 +211,26 @@ TEST_F(RunnerTest, ProductsWithConstantsKeepThemPacked) {
             (std::map<std::string, int>{{"linear", 1}, {"matmul", 1}}));
 }
 
+TEST_F(RunnerTest, WeightsThatAreComputedArePackedWithEachCall) {
+  Graph graph;
+  const int x = graph.AddInput("x", F32({1, 8, 9, 9}));
+  const int w = graph.AddInput("w", F32({16, 8, 3, 3}));
+  const int doubled = *graph.AddNode("doubled", "add", {w, w});
+  graph.outputs = {*graph.AddNode("conv", "conv", {x, doubled},
+                                  {{"strides", Dims{1, 1}},
+                                   {"begin", Dims{1, 1}},
+                                   {"end", Dims{1, 1}},
+                                   {"dilations", Dims{1, 1}},
+                                   {"group", int64_t{1}}})};
+  const int a = graph.AddInput("a", F32({20, 30}));
+  const int b = graph.AddInput("b", F32({30, 40}));
+  const int bias = graph.AddInput("bias", F32({40}));
+  const int product = *graph.AddNode("product", "matmul", {a, b});
+  graph.outputs.push_back(*graph.AddNode("layer", "add", {product, bias}));
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_["linear"] + kernels_["conv2d"], 2);
+}
+
 TEST_F(RunnerTest, BagsOfGatheredRowsAreSummed) {
   Graph graph;
   const int indices = graph.AddInput("i", {proto::ELEMENT_I64, {13, 6}});
