@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Follows docs/add_operator.md in a scratch workspace, then breaks the operator
+# Follows docs/guide/add_operator.md in a scratch workspace, then breaks the operator
 # it added in every way a declaration can be wrong, and expects each to fail
 # with file, line and knob.
 #

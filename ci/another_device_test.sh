@@ -13,7 +13,7 @@ set -euo pipefail
 optrail=$(readlink -f "$2")
 log=$TEST_TMPDIR/log
 
-# WORKSPACE and .bazelrc as docs/add_operator.md shows them.
+# WORKSPACE and .bazelrc as docs/guide/add_operator.md shows them.
 "$root/docs/follow_add_operator.sh" --extract_only "$scratch"
 cd "$scratch"
 rm -rf kernels commands.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/any_benchmarks.md in a scratch project with make, six Google Benchmark
+# docs/guide/any_benchmarks.md in a scratch project with make, six Google Benchmark
 # programs and 40 commits, one of which is 8% slower: its commands as they stand
 # there, and what they must find. Skipped, saying so, where git, make, g++ or
 # Google Benchmark is missing.
@@ -34,7 +34,7 @@ check() { # check CODE TEXT: what `run` left in $code and out
 }
 
 # The commands of the page, in its order, and the two variables before them.
-sed -n '/^## Six commands/,/^- /p' "$page" | sed -n '/^```sh/,/^```/p' |
+sed -n '/^## Five commands/,/^## /p' "$page" | sed -n '/^```sh/,/^```/p' |
   grep -v '^```' >commands
 [ "$(grep -c '^optrail' commands)" -le 6 ] || fail "more than six commands"
 eval "$(grep -v '^optrail' commands)"

@@ -7,7 +7,7 @@ set -euo pipefail
 
 . "$(dirname "$(readlink -f "$0")")/scratch_workspace.sh" "$1"
 
-# WORKSPACE and .bazelrc as docs/add_operator.md shows them.
+# WORKSPACE and .bazelrc as docs/guide/add_operator.md shows them.
 "$root/docs/follow_add_operator.sh" --extract_only "$scratch"
 cd "$scratch"
 rm -rf kernels

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Follows docs/add_operator.md: writes the files it shows into a scratch
+# Follows docs/guide/add_operator.md and add_backend.md: writes the files they show into a scratch
 # workspace beside this one and runs the commands of its "# run:" blocks.
 #
 #   docs/follow_add_operator.sh [--extract_only] FOLDER [BAZEL OPTIONS...]
@@ -18,7 +18,7 @@ if [ $# -lt 1 ]; then
   exit 2
 fi
 optrail=$(cd "$(dirname "$0")/.." && pwd)
-page=$optrail/docs/add_operator.md
+guide=$optrail/docs/guide
 scratch=$1
 shift
 mkdir -p "$scratch"
@@ -48,7 +48,7 @@ awk -v root="$scratch" '
     }
   }
   inside && out != "" { print >> out }
-' "$page"
+' "$guide/add_operator.md" "$guide/add_backend.md"
 
 # The page calls the clone ../optrail.
 sed -i "s|\\.\\./optrail|$optrail|; s|%workspace%/$optrail|$optrail|" \

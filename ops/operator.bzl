@@ -9,7 +9,7 @@ softmax.shapes.textproto, tuned/*.textproto, and backends as
 ops/backend_files.bzl says (softmax_cpu.cc, softmax_onednn.cc,
 softmax_native.jit.cc, ...).
 
-docs/add_operator.md adds an operator step by step.
+docs/guide/add_operator.md adds an operator step by step.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")

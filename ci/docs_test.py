@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Finds long lines and broken links in the documentation.
+
+  docs_test.py WORKSPACE_FILE
+
+- No line below docs/guide and docs/reference has more than 100 characters.
+- Every relative link of README.md, CONTRIBUTING.md and docs/**/*.md names a file
+  or folder that exists and, if it has a fragment, a heading of that page.
+"""
+
+import glob
+import os
+import re
+import sys
+
+LONGEST_LINE = 100
+SHORT_LINES = ('docs/guide/', 'docs/reference/')
+
+
+def prose(text):
+    """`text` without code blocks and code spans, on the same lines."""
+    kept, inside = [], False
+    for line in text.split('\n'):
+        if re.match(r'\s*```', line):
+            inside = not inside
+            line = ''
+        kept.append('' if inside else re.sub(r'`[^`]*`', '``', line))
+    return '\n'.join(kept)
+
+
+def anchors(text):
+    """Fragments of a page's headings, as code hosts make them."""
+    found, inside = set(), False
+    for line in text.split('\n'):
+        if re.match(r'\s*```', line):
+            inside = not inside
+        heading = re.match(r'#+ (.*)', line)
+        if not inside and heading:
+            name = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', heading.group(1))
+            name = re.sub(r'[^\w\- ]', '', name.strip().lower())
+            name = name.replace(' ', '-')
+            number = sum(1 for other in found
+                         if re.fullmatch(re.escape(name) + r'(-\d+)?', other))
+            name += '-%d' % number if number else ''
+            found.add(name)
+    return found
+
+
+def check_page(page, text):
+    """[(line number, what is wrong)]."""
+    wrong = []
+    for number, line in enumerate(text.split('\n'), 1):
+        if page.startswith(SHORT_LINES) and len(line) > LONGEST_LINE:
+            wrong.append((number, '%d characters, expected at most %d' %
+                          (len(line), LONGEST_LINE)))
+    for number, line in enumerate(prose(text).split('\n'), 1):
+        for target in re.findall(r'\]\(([^)\s]+)\)', line):
+            if re.match(r'[a-z]+:', target):
+                continue
+            path, _, fragment = target.partition('#')
+            path = os.path.normpath(os.path.join(os.path.dirname(page), path)
+                                    if path else page)
+            if not os.path.exists(path):
+                wrong.append((number, 'link to %s: no such file' % target))
+            elif fragment and path.endswith('.md') and \
+                    fragment not in anchors(open(path, encoding='utf-8').read()):
+                wrong.append((number, 'link to %s: %s has no such heading' %
+                              (target, path)))
+    return wrong
+
+
+def test_of_the_test():
+    """What must be found in a page, and what must not."""
+    page = 'docs/guide/x.md'
+    for text, count in [
+            ('x' * 100, 0), ('x' * 101, 1), ('\u00b7' * 100, 0),
+            ('[a](no_such_page.md)', 1), ('`[a](no_such_page.md)`', 0),
+            ('```\n[a](no_such_page.md)\n```', 0),
+            ('[a](https://example.org/x)', 0),
+            ('[a](../../README.md)', 0), ('[a](../../README.md#no-such)', 1),
+            ('# One two?\n[a](#one-two)', 0)]:
+        if text.startswith('# '):  # a page that links to itself
+            if 'one-two' not in anchors(text):
+                return 'anchors() of %r' % text
+        elif len(check_page(page, text)) != count:
+            return 'check_page(%r): %s' % (text, check_page(page, text))
+    return ''
+
+
+def main():
+    os.chdir(os.path.dirname(os.path.realpath(sys.argv[1])))
+    failed = test_of_the_test()
+    if failed:
+        sys.exit('FAILED: the test itself: ' + failed)
+    pages = ['README.md', 'CONTRIBUTING.md']
+    pages += sorted(glob.glob('docs/**/*.md', recursive=True))
+    failures = 0
+    for page in pages:
+        text = open(page, encoding='utf-8').read()
+        for number, what in sorted(check_page(page, text)):
+            failures += 1
+            print('FAILED: %s:%d: %s' % (page, number, what))
+    print('%d pages, %d failures' % (len(pages), failures))
+    if len(pages) < 20:
+        sys.exit('FAILED: too few pages were found')
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == '__main__':
+    main()
