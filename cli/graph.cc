@@ -34,9 +34,10 @@ ABSL_FLAG(
     "Where operators are fused: rules (wherever a rule applies), none, or "
     "measured (where it was not slower here; what is not known is "
     "measured and kept beside --store, in the folder fusion).");
-ABSL_FLAG(double, check_flop, 2e10,
-          "A graph with more FLOP in products is run without comparing it with "
-          "the reference, which would take long.");
+ABSL_FLAG(
+    double, check_flop, 2e10,
+    "A graph whose reference would take more FLOP is run without comparing "
+    "it with the reference, which would take long.");
 
 namespace optrail::cli {
 namespace {

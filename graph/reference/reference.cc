@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/machine_memory.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "graph/ir/ops.h"
@@ -24,6 +26,40 @@ std::vector<int> LastReaders(const Graph& graph) {
     last[output] = static_cast<int>(graph.nodes.size());
   }
   return last;
+}
+
+// That what is alive at once, 8 bytes an element, fits into the machine.
+absl::Status FitsMemory(const Graph& graph, const std::vector<int>& last) {
+  const double most = static_cast<double>(MachineMemoryBytes()) / 8 * 7;
+  const auto bytes = [&](int value) {
+    return 8 * static_cast<double>(Elements(graph.type(value).dims));
+  };
+  double live = 0;
+  for (const int input : graph.inputs) live += bytes(input);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    for (const int output : node.outputs) live += bytes(output);
+    double constants = 0;
+    for (const int input : node.inputs) {
+      if (input >= 0 && graph.is_constant(input)) constants += bytes(input);
+    }
+    if (live + constants > most) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "node \"", node.name, "\" (", node.op, "): the reference would hold ",
+          live + constants, " bytes; the machine has ", MachineMemoryBytes()));
+    }
+    for (const int output : node.outputs) {
+      if (last[output] < static_cast<int>(n)) live -= bytes(output);
+    }
+    const std::set<int> inputs(node.inputs.begin(), node.inputs.end());
+    for (const int input : inputs) {
+      if (input >= 0 && !graph.is_constant(input) &&
+          last[input] == static_cast<int>(n)) {
+        live -= bytes(input);
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<Array>> RunNode(
@@ -79,6 +115,7 @@ absl::StatusOr<std::vector<Array>> RunReference(
     values[graph.inputs[i]] = inputs[i];
   }
   const std::vector<int> last = LastReaders(graph);
+  OPTRAIL_RETURN_IF_ERROR(FitsMemory(graph, last));
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     OPTRAIL_ASSIGN_OR_RETURN(std::vector<Array> results,

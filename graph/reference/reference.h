@@ -21,9 +21,10 @@
 namespace optrail::graph {
 
 // One array per input of the graph, in its order; the result has one per
-// output. InvalidArgument where an input's type differs; OutOfRange names the
-// node whose indices leave their tensor. `observe`, if any, gets every computed
-// value.
+// output. InvalidArgument where an input's type differs; ResourceExhausted
+// names the node at which its values would not fit into the machine's memory;
+// OutOfRange names the node whose indices leave their tensor. `observe`, if
+// any, gets every computed value.
 absl::StatusOr<std::vector<Array>> RunReference(
     const Graph& graph, const std::vector<Array>& inputs,
     const std::function<void(int value, const Array&)>& observe = nullptr);

@@ -48,6 +48,9 @@ absl::StatusOr<const tuning::TunedConfigStore*> KernelLoader::StoreOf(
 
 absl::StatusOr<LoadedKernel> KernelLoader::LoadOperator(
     const std::string& name, const optrail::proto::Shape& shape) {
+  const std::string key = absl::StrCat(name, " ", tuning::CanonicalText(shape));
+  const auto known = loaded_.find(key);
+  if (known != loaded_.end()) return known->second;
   const ops::OperatorEntry* const entry = ops::Registry::Get().Find(name);
   if (entry == nullptr) return ops::Registry::Get().UnknownOperator(name);
   OPTRAIL_RETURN_IF_ERROR(ops::CheckShape(*entry->op, shape));
@@ -92,6 +95,7 @@ absl::StatusOr<LoadedKernel> KernelLoader::LoadOperator(
                            ArtifactOf(*backend, {shape, config, target}));
   OPTRAIL_ASSIGN_OR_RETURN(kernel.invocation,
                            backend->Load(artifact, shape, config, device_));
+  loaded_[key] = kernel;
   return kernel;
 }
 

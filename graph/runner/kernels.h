@@ -37,6 +37,7 @@ class KernelLoader {
   KernelLoader(ops::CpuDevice& device, std::string cache, std::string store);
 
   // NotFound names an operator that is not linked in; errors of its backend.
+  // Equal shapes share an invocation, which packs weights by their address.
   absl::StatusOr<LoadedKernel> LoadOperator(const std::string& name,
                                             const optrail::proto::Shape& shape);
 
@@ -56,6 +57,7 @@ class KernelLoader {
   const std::string store_;
   // Of each operator, by name.
   std::map<std::string, tuning::TunedConfigStore> stores_;
+  std::map<std::string, LoadedKernel> loaded_;  // by operator and shape
   std::vector<std::shared_ptr<ops::Backend>> generated_;
 };
 

@@ -159,6 +159,7 @@ class CpuRunner : public Runner {
           absl::StrCat("constants take ", rest, " bytes and the arena ",
                        plan_.arena_bytes, "; the machine has ", machine));
     }
+    OPTRAIL_RETURN_IF_ERROR(ReadsFit(machine));
     OPTRAIL_ASSIGN_OR_RETURN(char* const arena, NewBuffer(plan_.arena_bytes));
     OPTRAIL_ASSIGN_OR_RETURN(char* const constants, NewBuffer(rest));
     base_.resize(program_.storages.size(), nullptr);
@@ -182,6 +183,31 @@ class CpuRunner : public Runner {
       std::memcpy(base_[i], bytes.data(), bytes.size());
     }
     return absl::OkStatus();
+  }
+
+  // Views may repeat what they hold: outputs, and what the reference reads, are
+  // dense copies of bytes and doubles.
+  absl::Status ReadsFit(int64_t machine) const {
+    const auto fits = [&](const std::vector<View>& views,
+                          absl::string_view what) {
+      double bytes = 0;
+      for (const View& view : views) {
+        bytes += static_cast<double>(view.type.bytes()) +
+                 8 * static_cast<double>(Elements(view.type.dims));
+      }
+      if (bytes <= static_cast<double>(machine) / 8 * 7) {
+        return absl::OkStatus();
+      }
+      return absl::ResourceExhaustedError(
+          absl::StrCat(what, " would take ", bytes,
+                       " bytes to copy; the machine has ", machine));
+    };
+    for (const Step& step : program_.steps) {
+      if (step.kernel != "reference") continue;
+      OPTRAIL_RETURN_IF_ERROR(fits(
+          step.operands, absl::StrCat("operands of node \"", step.name, "\"")));
+    }
+    return fits(program_.outputs, "the outputs");
   }
 
   char* Address(const View& view) const {

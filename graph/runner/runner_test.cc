@@ -269,6 +269,27 @@ TEST_F(RunnerTest, ConvolutionsWithScaleShiftAndRelu) {
   EXPECT_EQ(kernels_["reference"], 0);
 }
 
+TEST_F(RunnerTest, ResultsThatNoMachineHoldsAreRefused) {
+  const int64_t size = int64_t{1} << 19;
+  for (const bool by_reference : {false, true}) {
+    Graph graph;
+    const int x = graph.AddInput("x", F32({1, 1}));
+    int y = *graph.AddNode("wide", "expand", {x}, {{"dims", Dims{size, size}}});
+    if (by_reference) {
+      y = *graph.AddNode("running", "cumsum", {y}, {{"axis", int64_t{1}}});
+    }
+    graph.outputs = {y};
+    const Array one = Array::Reals(proto::ELEMENT_F32, {1, 1}, {1});
+    EXPECT_EQ(RunOnDevice(graph, {one}).status().code(),
+              absl::StatusCode::kResourceExhausted);
+    const absl::Status status = RunReference(graph, {one}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_NE(status.message().find("node \"wide\" (expand)"),
+              std::string::npos)
+        << status;
+  }
+}
+
 TEST_F(RunnerTest, WhatHasNoKernelIsComputedByTheReference) {
   Graph graph;
   const int x = graph.AddInput("x", F32({5, 9}));

@@ -83,6 +83,20 @@ double Flop(const graph::Graph& graph) {
   return flop;
 }
 
+// What the reference would take, in FLOP: it keeps every value that it computes
+// in memory.
+double ReferenceFlop(const graph::Graph& graph) {
+  constexpr double kFlopOfAnElement = 20;
+  double flop = Flop(graph);
+  for (const graph::Node& node : graph.nodes) {
+    for (const int output : node.outputs) {
+      flop += kFlopOfAnElement *
+              static_cast<double>(graph::Elements(graph.type(output).dims));
+    }
+  }
+  return flop;
+}
+
 struct Timed {
   std::optional<double> whole_ns;
   std::vector<double> steps_ns;
@@ -92,10 +106,14 @@ absl::StatusOr<Timed> TimeAll(graph::Runner& runner, ops::CpuDevice& device) {
   Timed timed;
   OPTRAIL_ASSIGN_OR_RETURN(timed.whole_ns,
                            TimeNs(runner, -1, device, absl::Seconds(10)));
+  // All of them together take some 20 s at most, and one at least 100 us.
+  const absl::Duration each = std::max(
+      absl::Microseconds(100),
+      std::min(absl::Milliseconds(20),
+               absl::Seconds(20) / std::max<size_t>(1, runner.steps().size())));
   for (size_t s = 0; s < runner.steps().size(); ++s) {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const std::optional<double> ns,
-        TimeNs(runner, static_cast<int>(s), device, absl::Milliseconds(20)));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::optional<double> ns,
+                             TimeNs(runner, static_cast<int>(s), device, each));
     timed.steps_ns.push_back(ns.value_or(0));
   }
   return timed;
@@ -316,8 +334,9 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
   OPTRAIL_RETURN_IF_ERROR(runner->SetInputs(inputs));
   OPTRAIL_RETURN_IF_ERROR(runner->Run());
   const double flop = Flop(graph);
-  OPTRAIL_ASSIGN_OR_RETURN(const std::optional<bool> same,
-                           Check(command, graph, inputs, *runner, flop, out));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::optional<bool> same,
+      Check(command, graph, inputs, *runner, ReferenceFlop(graph), out));
   OPTRAIL_ASSIGN_OR_RETURN(const Timed timed, TimeAll(*runner, *device));
   bool same_as_peer = true;
   out << StepsTable(*runner, timed).Format(command.format, TerminalWidth());
