@@ -106,8 +106,7 @@ absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
   options.max_rounds = absl::GetFlag(FLAGS_max_rounds);
   const std::string policy = absl::GetFlag(FLAGS_policy);
   if (!policy.empty()) options.policy = UserPath(policy);
-  const std::string markdown = absl::GetFlag(FLAGS_markdown_out);
-  if (!markdown.empty()) options.outputs.markdown_out = UserPath(markdown);
+  options.outputs.markdown_out = UserPath(absl::GetFlag(FLAGS_markdown_out));
   options.record = absl::GetFlag(FLAGS_record);
   if (options.record) {
     options.suite = SuiteOfRuns();

@@ -1,7 +1,6 @@
 // `optrail carbon`: grams of what runs, hours for jobs, certificates.
 
 #include <iostream>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "carbon/carbon_command.h"
 #include "carbon/grid.h"
 #include "cli/flags.h"
+#include "cli/subcommands.h"
 
 ABSL_FLAG(std::string, intensity, "",
           "Path of a CSV: zone,start,end,gco2e_per_kwh,kind (average or "
@@ -68,14 +68,10 @@ absl::Status CheckNumber(absl::string_view flag, double value, double least,
       absl::StrCat("a number from ", least, " to ", most));
 }
 
-std::string PathOrNone(const std::string& path) {
-  return path.empty() ? path : UserPath(path);
-}
-
 carbon::GridOptions GridFromFlags() {
   carbon::GridOptions grid;
-  grid.intensity = PathOrNone(absl::GetFlag(FLAGS_intensity));
-  grid.tariff = PathOrNone(absl::GetFlag(FLAGS_tariff));
+  grid.intensity = UserPath(absl::GetFlag(FLAGS_intensity));
+  grid.tariff = UserPath(absl::GetFlag(FLAGS_tariff));
   grid.zone = absl::GetFlag(FLAGS_zone);
   return grid;
 }
@@ -98,7 +94,7 @@ absl::StatusOr<int> Plan(const std::vector<std::string>&) {
   command.common = TrackerOptions();
   command.grid = GridFromFlags();
   OPTRAIL_ASSIGN_OR_RETURN(command.model, ModelFromFlags());
-  command.jobs = PathOrNone(absl::GetFlag(FLAGS_jobs_file));
+  command.jobs = UserPath(absl::GetFlag(FLAGS_jobs_file));
   command.machines = absl::GetFlag(FLAGS_machines);
   OPTRAIL_RETURN_IF_ERROR(
       CheckNumber("machines", command.machines, 1, 1'000'000));
@@ -116,9 +112,7 @@ absl::StatusOr<int> Plan(const std::vector<std::string>&) {
     }
     command.slacks.push_back(slack);
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                           carbon::RunCarbonPlan(command, std::cout));
-  return ToInt(code);
+  return CodeOf(carbon::RunCarbonPlan(command, std::cout));
 }
 
 absl::StatusOr<int> Footprint(const std::vector<std::string>& records) {
@@ -130,10 +124,8 @@ absl::StatusOr<int> Footprint(const std::vector<std::string>& records) {
   command.calls_per_year = absl::GetFlag(FLAGS_calls_per_year);
   OPTRAIL_RETURN_IF_ERROR(
       CheckNumber("calls_per_year", command.calls_per_year, 0, 1e18));
-  command.wall_meter = PathOrNone(absl::GetFlag(FLAGS_wall_meter));
-  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                           carbon::RunCarbonFootprint(command, std::cout));
-  return ToInt(code);
+  command.wall_meter = UserPath(absl::GetFlag(FLAGS_wall_meter));
+  return CodeOf(carbon::RunCarbonFootprint(command, std::cout));
 }
 
 absl::StatusOr<int> Certify(const std::vector<std::string>& runs) {
@@ -160,30 +152,24 @@ absl::StatusOr<int> Certify(const std::vector<std::string>& runs) {
   command.inputs.intensity_source = absl::GetFlag(FLAGS_intensity_source);
   command.inputs.pue = absl::GetFlag(FLAGS_pue);
   OPTRAIL_RETURN_IF_ERROR(CheckNumber("pue", command.inputs.pue, 1, 10));
-  command.key = PathOrNone(absl::GetFlag(FLAGS_key));
-  command.out = PathOrNone(absl::GetFlag(FLAGS_out));
-  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                           carbon::RunCarbonCertify(command, std::cout));
-  return ToInt(code);
+  command.key = UserPath(absl::GetFlag(FLAGS_key));
+  command.out = UserPath(absl::GetFlag(FLAGS_out));
+  return CodeOf(carbon::RunCarbonCertify(command, std::cout));
 }
 
 absl::StatusOr<int> Verify(const std::vector<std::string>& arguments) {
   carbon::CarbonVerifyCommand command;
   command.common = TrackerOptions();
   command.certificate = UserPath(arguments[0]);
-  command.key = PathOrNone(absl::GetFlag(FLAGS_key));
-  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                           carbon::RunCarbonVerify(command, std::cout));
-  return ToInt(code);
+  command.key = UserPath(absl::GetFlag(FLAGS_key));
+  return CodeOf(carbon::RunCarbonVerify(command, std::cout));
 }
 
 absl::StatusOr<int> Indices(const std::vector<std::string>&) {
   carbon::CarbonIndicesCommand command;
   command.common = TrackerOptions();
   OPTRAIL_ASSIGN_OR_RETURN(command.model, ModelFromFlags());
-  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                           carbon::RunCarbonIndices(command, std::cout));
-  return ToInt(code);
+  return CodeOf(carbon::RunCarbonIndices(command, std::cout));
 }
 
 absl::StatusOr<int> Example(const std::vector<std::string>&) {
@@ -203,44 +189,28 @@ absl::StatusOr<int> Example(const std::vector<std::string>&) {
   return 0;
 }
 
-struct Part {
-  std::vector<std::string> flags;
-  size_t least = 0, most = 0;  // arguments
-  absl::StatusOr<int> (*run)(const std::vector<std::string>&);
-};
-
-const std::map<std::string, Part>& Parts() {
-  static const std::vector<std::string>* const grid =
-      new std::vector<std::string>{"intensity",
-                                   "zone",
-                                   "history",
-                                   "watts",
-                                   "idle_watts_per_core",
-                                   "busy_watts_per_core"};
-  static const auto* const parts = new std::map<std::string, Part>{
+std::vector<Subcommand> Parts() {
+  const std::vector<std::string> model = {
+      "history", "watts", "idle_watts_per_core", "busy_watts_per_core"};
+  const std::vector<std::string> grid =
+      Together({model, {"intensity", "zone"}});
+  return {
       {"plan",
-       {Together({*grid,
-                  {"jobs_file", "tariff", "machines", "max_cost", "slack",
-                   "format"}}),
-        0, 0, Plan}},
+       Together({grid,
+                 {"jobs_file", "tariff", "machines", "max_cost", "slack",
+                  "format"}}),
+       0, 0, Plan},
       {"footprint",
-       {Together({*grid, {"calls_per_year", "wall_meter", "format"}}), 1, 1000,
-        Footprint}},
+       Together({grid, {"calls_per_year", "wall_meter", "format"}}), 1, 1000,
+       Footprint},
       {"certify",
-       {Together({*grid,
-                  {"filter", "embodied_kg", "lifetime_hours", "embodied_source",
-                   "intensity_source", "pue", "key", "out"}}),
-        2, 2, Certify}},
-      {"verify", {{"history", "key"}, 1, 1, Verify}},
-      {"indices",
-       {{"history", "watts", "idle_watts_per_core", "busy_watts_per_core",
-         "format"},
-        0,
-        0,
-        Indices}},
-      {"example", {{"zone", "start", "hours", "seed", "out"}, 0, 0, Example}},
-  };
-  return *parts;
+       Together({grid,
+                 {"filter", "embodied_kg", "lifetime_hours", "embodied_source",
+                  "intensity_source", "pue", "key", "out"}}),
+       2, 2, Certify},
+      {"verify", {"history", "key"}, 1, 1, Verify},
+      {"indices", Together({model, {"format"}}), 0, 0, Indices},
+      {"example", {"zone", "start", "hours", "seed", "out"}, 0, 0, Example}};
 }
 
 }  // namespace
@@ -268,58 +238,7 @@ suites::Command CarbonCommand() {
       "  optrail carbon certify latest~1 latest --intensity=g.csv --zone=DE\n"
       "  optrail carbon verify certificate.json\n"
       "  optrail carbon indices\n";
-  command.flags = {"intensity",
-                   "tariff",
-                   "zone",
-                   "jobs_file",
-                   "machines",
-                   "max_cost",
-                   "slack",
-                   "watts",
-                   "idle_watts_per_core",
-                   "busy_watts_per_core",
-                   "calls_per_year",
-                   "wall_meter",
-                   "embodied_kg",
-                   "lifetime_hours",
-                   "embodied_source",
-                   "intensity_source",
-                   "pue",
-                   "key",
-                   "filter",
-                   "start",
-                   "hours",
-                   "seed",
-                   "out",
-                   "history",
-                   "format"};
-  command.use = [](const std::vector<std::string>& arguments) {
-    suites::FlagUse use = {absl::StrCat("for carbon ", arguments[0]), {}};
-    const auto part = Parts().find(arguments[0]);
-    if (part != Parts().end()) use.flags = part->second.flags;
-    return use;
-  };
-  command.min_arguments = 1;
-  command.max_arguments = -1;
-  command.run =
-      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
-    const auto part = Parts().find(arguments[0]);
-    if (part == Parts().end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", arguments[0],
-                       "\": expected plan, footprint, certify, verify, indices "
-                       "or example"));
-    }
-    const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
-    if (rest.size() < part->second.least || rest.size() > part->second.most) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "carbon ", arguments[0], ": ", rest.size(), " arguments, expected ",
-          part->second.least == part->second.most
-              ? absl::StrCat(part->second.least)
-              : absl::StrCat("at least ", part->second.least)));
-    }
-    return part->second.run(rest);
-  };
+  SetSubcommands(Parts(), &command);
   return command;
 }
 

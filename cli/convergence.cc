@@ -35,8 +35,7 @@ suites::Command ConvergenceCommand() {
     options.hardware_id = absl::GetFlag(FLAGS_hardware);
     options.filter = absl::GetFlag(FLAGS_filter);
     options.fail_on = absl::GetFlag(FLAGS_fail_on);
-    const std::string policy = absl::GetFlag(FLAGS_policy);
-    options.policy = policy.empty() ? policy : UserPath(policy);
+    options.policy = UserPath(absl::GetFlag(FLAGS_policy));
     return tracker::RunConvergence(options, std::cout);
   };
   return command;

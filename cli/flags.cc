@@ -52,6 +52,7 @@ std::vector<std::string> Together(
 }
 
 std::string UserPath(const std::string& path) {
+  if (path.empty() || path == "-") return path;
   return JoinPath(WorkingDirectory(), path);
 }
 

@@ -55,7 +55,8 @@ std::vector<std::string> Together(
 
 // What --history and --store stand for, and any path of the command line: a
 // relative one starts where the user is, since `bazel run` starts the binary
-// elsewhere. The defaults are in the workspace.
+// elsewhere. The defaults are in the workspace. No path and "-", which is a
+// standard stream, stay as they are.
 std::string HistoryFolder();
 std::string StoreFolder();
 std::string UserPath(const std::string& path);

@@ -43,16 +43,12 @@ ABSL_FLAG(std::string, alert_command, "",
 namespace optrail::cli {
 namespace {
 
-std::string PathOf(const std::string& flag) {
-  return flag.empty() ? flag : UserPath(flag);
-}
-
 tracker::GateOutputs OutputsFromFlags() {
   tracker::GateOutputs outputs;
-  outputs.verdict_out = PathOf(absl::GetFlag(FLAGS_verdict_out));
-  outputs.markdown_out = PathOf(absl::GetFlag(FLAGS_markdown_out));
+  outputs.verdict_out = UserPath(absl::GetFlag(FLAGS_verdict_out));
+  outputs.markdown_out = UserPath(absl::GetFlag(FLAGS_markdown_out));
   outputs.annotations = absl::GetFlag(FLAGS_annotations);
-  outputs.badge_out = PathOf(absl::GetFlag(FLAGS_badge_out));
+  outputs.badge_out = UserPath(absl::GetFlag(FLAGS_badge_out));
   outputs.badge_label = absl::GetFlag(FLAGS_badge_label);
   outputs.alert_command = absl::GetFlag(FLAGS_alert_command);
   return outputs;
@@ -85,7 +81,7 @@ absl::StatusOr<int> GateByRunning() {
   OPTRAIL_RETURN_IF_ERROR(SetBase(absl::GetFlag(FLAGS_baseline), &options));
   const std::string candidate = absl::GetFlag(FLAGS_candidate);
   options.b = candidate.empty() || candidate == "latest" ? "HEAD" : candidate;
-  options.policy = PathOf(absl::GetFlag(FLAGS_policy));
+  options.policy = UserPath(absl::GetFlag(FLAGS_policy));
   options.outputs = OutputsFromFlags();
   options.max_rounds = absl::GetFlag(FLAGS_max_rounds);
   options.seed = absl::GetFlag(FLAGS_seed);
@@ -165,12 +161,12 @@ suites::Command GateCommand() {
     tracker::GateCommand options;
     options.common = TrackerOptions();
     options.outputs = OutputsFromFlags();
-    options.policy = PathOf(absl::GetFlag(FLAGS_policy));
+    options.policy = UserPath(absl::GetFlag(FLAGS_policy));
     options.candidate = absl::GetFlag(FLAGS_candidate);
     options.baseline = absl::GetFlag(FLAGS_baseline);
     options.suite = absl::GetFlag(FLAGS_suite);
     options.hardware_id = absl::GetFlag(FLAGS_hardware);
-    options.remeasure_out = PathOf(absl::GetFlag(FLAGS_remeasure_out));
+    options.remeasure_out = UserPath(absl::GetFlag(FLAGS_remeasure_out));
     options.looks = absl::GetFlag(FLAGS_looks);
     options.measure = absl::GetFlag(FLAGS_measure);
     return tracker::RunGate(options, std::cout);

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
+#include "cli/subcommands.h"
 #include "graph/command/export_command.h"
 #include "graph/command/graph_command.h"
 #include "suites/graph/run_graph.h"
@@ -54,20 +55,18 @@ absl::StatusOr<graph::ImportOptions> Import() {
   return options;
 }
 
-absl::StatusOr<int> RunShow(const std::string& path) {
+absl::StatusOr<int> RunShow(const std::vector<std::string>& paths) {
   graph::GraphShowCommand command;
-  command.path = UserPath(path);
+  command.path = UserPath(paths[0]);
   OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
   command.view = absl::GetFlag(FLAGS_view);
   command.format = absl::GetFlag(FLAGS_format);
-  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                           graph::RunGraphShow(command, std::cout));
-  return ToInt(code);
+  return CodeOf(graph::RunGraphShow(command, std::cout));
 }
 
-absl::StatusOr<int> RunCheck(const std::string& path) {
+absl::StatusOr<int> RunCheck(const std::vector<std::string>& paths) {
   graph::GraphCheckCommand command;
-  command.path = UserPath(path);
+  command.path = UserPath(paths[0]);
   const std::string data = absl::GetFlag(FLAGS_data);
   if (data.empty()) {
     return absl::InvalidArgumentError(
@@ -77,16 +76,13 @@ absl::StatusOr<int> RunCheck(const std::string& path) {
   OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
   command.tolerance = absl::GetFlag(FLAGS_tolerance);
   command.format = absl::GetFlag(FLAGS_format);
-  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                           graph::RunGraphCheck(command, std::cout));
-  return ToInt(code);
+  return CodeOf(graph::RunGraphCheck(command, std::cout));
 }
 
-absl::StatusOr<int> RunRun(const std::string& path) {
+absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   suites::GraphRunCommand command;
-  command.path = UserPath(path);
-  const std::string data = absl::GetFlag(FLAGS_data);
-  command.data = data.empty() ? data : UserPath(data);
+  command.path = UserPath(paths[0]);
+  command.data = UserPath(absl::GetFlag(FLAGS_data));
   OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
   const std::vector<std::string> threads = absl::GetFlag(FLAGS_threads);
   if (threads.size() > 1 || (threads.size() == 1 &&
@@ -101,14 +97,12 @@ absl::StatusOr<int> RunRun(const std::string& path) {
   command.against = absl::GetFlag(FLAGS_against);
   command.tolerance = absl::GetFlag(FLAGS_tolerance);
   command.format = absl::GetFlag(FLAGS_format);
-  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                           suites::RunGraph(command, std::cout));
-  return ToInt(code);
+  return CodeOf(suites::RunGraph(command, std::cout));
 }
 
-absl::StatusOr<int> RunExport(const std::string& path) {
+absl::StatusOr<int> RunExport(const std::vector<std::string>& paths) {
   graph::GraphExportCommand command;
-  command.path = UserPath(path);
+  command.path = UserPath(paths[0]);
   const std::string out = absl::GetFlag(FLAGS_out);
   if (out.empty()) {
     return absl::InvalidArgumentError("--out is missing; next: --out=FOLDER");
@@ -141,20 +135,18 @@ suites::Command GraphCommand() {
       "  optrail graph show model.onnx --view=dot > model.dot\n"
       "  optrail graph check model.onnx --data=model.npz\n"
       "  optrail graph run model.onnx --threads=1\n";
-  command.flags = {"view",       "dims",    "data",  "tolerance",
-                   "seed",       "threads", "fuse",  "against",
-                   "check_flop", "out",     "store", "format"};
-  command.min_arguments = 2;
-  command.max_arguments = 2;
-  command.run =
-      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
-    if (arguments[0] == "show") return RunShow(arguments[1]);
-    if (arguments[0] == "check") return RunCheck(arguments[1]);
-    if (arguments[0] == "run") return RunRun(arguments[1]);
-    if (arguments[0] == "export") return RunExport(arguments[1]);
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", arguments[0], "\": expected show, check, run or export"));
+  const auto flags = [](std::vector<std::string> own) {
+    return Together({{"dims", "seed"}, std::move(own)});
   };
+  SetSubcommands(
+      {{"show", flags({"view", "format"}), 1, 1, RunShow},
+       {"check", flags({"data", "tolerance", "format"}), 1, 1, RunCheck},
+       {"run",
+        flags({"data", "threads", "fuse", "against", "check_flop", "tolerance",
+               "store", "format"}),
+        1, 1, RunRun},
+       {"export", flags({"out"}), 1, 1, RunExport}},
+      &command);
   return command;
 }
 

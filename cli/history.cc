@@ -1,15 +1,15 @@
 // `optrail history`: what keeps a history whole and small.
 
 #include <iostream>
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "carbon/certificate.h"
 #include "cli/flags.h"
+#include "cli/subcommands.h"
 #include "tracker/history/index/index_commands.h"
 
 ABSL_FLAG(int32_t, keep_runs, 50,
@@ -29,78 +29,48 @@ ABSL_FLAG(bool, rebuild, false, "Make the index anew from all files.");
 namespace optrail::cli {
 namespace {
 
-// What `history NAME` does.
-struct Action {
-  std::vector<std::string> flags;
-  absl::StatusOr<int> (*run)(const std::string& folder);
-};
-
-const std::map<std::string, Action>& Actions() {
-  static const auto* const actions = new std::map<std::string, Action>{
-      {"verify",
-       {{},
-        [](const std::string&) {
-          return tracker::RunHistoryCheck({TrackerOptions()}, std::cout);
-        }}},
-      {"repair",
-       {{"dry_run"},
-        [](const std::string&) {
-          return tracker::RunHistoryRepair(
-              {TrackerOptions(), absl::GetFlag(FLAGS_dry_run)}, std::cout);
-        }}},
-      {"merge",
-       {{"accept_removals"},
-        [](const std::string& folder) {
-          return tracker::RunHistoryMerge(
-              {TrackerOptions(), UserPath(folder),
-               absl::GetFlag(FLAGS_accept_removals)},
-              std::cout);
-        }}},
-      {"thin",
-       {{"dry_run", "keep_runs", "keep_days", "keep_every", "keep_commits",
-         "accept_removals"},
-        [](const std::string&) -> absl::StatusOr<int> {
-          tracker::HistoryThinCommand options;
-          options.common = TrackerOptions();
-          options.policy.keep_runs = absl::GetFlag(FLAGS_keep_runs);
-          options.policy.keep_days = absl::GetFlag(FLAGS_keep_days);
-          options.policy.keep_every = absl::GetFlag(FLAGS_keep_every);
-          options.policy.keep_commits = absl::GetFlag(FLAGS_keep_commits);
-          options.policy.accept_removals = absl::GetFlag(FLAGS_accept_removals);
-          OPTRAIL_ASSIGN_OR_RETURN(
-              options.policy.keep_ids,
-              carbon::CertifiedRuns(options.common.history));
-          options.dry_run = absl::GetFlag(FLAGS_dry_run);
-          return tracker::RunHistoryThin(options, std::cout);
-        }}},
-      {"export",
-       {{"filter", "hardware", "branch", "out"},
-        [](const std::string&) {
-          tracker::HistoryExportCommand options;
-          options.common = TrackerOptions();
-          options.filter.pattern = absl::GetFlag(FLAGS_filter);
-          options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
-          options.filter.branch = absl::GetFlag(FLAGS_branch);
-          const std::string out = absl::GetFlag(FLAGS_out);
-          options.file = out.empty() || out == "-" ? out : UserPath(out);
-          return tracker::RunHistoryExport(options, std::cout);
-        }}},
-      {"index", {{"rebuild"}, [](const std::string&) {
-                   return tracker::RunHistoryIndex(
-                       {TrackerOptions(), absl::GetFlag(FLAGS_rebuild)},
-                       std::cout);
-                 }}}};
-  return *actions;
+absl::StatusOr<int> Verify(const std::vector<std::string>&) {
+  return tracker::RunHistoryCheck({TrackerOptions()}, std::cout);
 }
 
-suites::FlagUse FlagsUsed(const std::vector<std::string>& arguments) {
-  suites::FlagUse use = {absl::StrCat("for history ", arguments[0]),
-                         {"history", "format"}};
-  const auto found = Actions().find(arguments[0]);
-  if (found != Actions().end()) {
-    use.flags = Together({use.flags, found->second.flags});
-  }
-  return use;
+absl::StatusOr<int> Repair(const std::vector<std::string>&) {
+  return tracker::RunHistoryRepair(
+      {TrackerOptions(), absl::GetFlag(FLAGS_dry_run)}, std::cout);
+}
+
+absl::StatusOr<int> Merge(const std::vector<std::string>& folders) {
+  return tracker::RunHistoryMerge({TrackerOptions(), UserPath(folders[0]),
+                                   absl::GetFlag(FLAGS_accept_removals)},
+                                  std::cout);
+}
+
+absl::StatusOr<int> Thin(const std::vector<std::string>&) {
+  tracker::HistoryThinCommand options;
+  options.common = TrackerOptions();
+  options.policy.keep_runs = absl::GetFlag(FLAGS_keep_runs);
+  options.policy.keep_days = absl::GetFlag(FLAGS_keep_days);
+  options.policy.keep_every = absl::GetFlag(FLAGS_keep_every);
+  options.policy.keep_commits = absl::GetFlag(FLAGS_keep_commits);
+  options.policy.accept_removals = absl::GetFlag(FLAGS_accept_removals);
+  OPTRAIL_ASSIGN_OR_RETURN(options.policy.keep_ids,
+                           carbon::CertifiedRuns(options.common.history));
+  options.dry_run = absl::GetFlag(FLAGS_dry_run);
+  return tracker::RunHistoryThin(options, std::cout);
+}
+
+absl::StatusOr<int> Export(const std::vector<std::string>&) {
+  tracker::HistoryExportCommand options;
+  options.common = TrackerOptions();
+  options.filter.pattern = absl::GetFlag(FLAGS_filter);
+  options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
+  options.filter.branch = absl::GetFlag(FLAGS_branch);
+  options.file = UserPath(absl::GetFlag(FLAGS_out));
+  return tracker::RunHistoryExport(options, std::cout);
+}
+
+absl::StatusOr<int> Index(const std::vector<std::string>&) {
+  return tracker::RunHistoryIndex(
+      {TrackerOptions(), absl::GetFlag(FLAGS_rebuild)}, std::cout);
 }
 
 }  // namespace
@@ -128,26 +98,20 @@ suites::Command HistoryCommand() {
       "\n"
       "  optrail history thin --keep_runs=50 --keep_days=90 --dry_run\n"
       "  optrail history export --filter=^matmul/ --out=series.csv\n";
-  command.flags = {"history",        "format",     "dry_run",      "keep_runs",
-                   "keep_days",      "keep_every", "keep_commits", "rebuild",
-                   "filter",         "hardware",   "branch",       "out",
-                   "accept_removals"};
-  command.use = FlagsUsed;
-  command.min_arguments = 1;
-  command.max_arguments = 2;
-  command.run =
-      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
-    const std::string& what = arguments[0];
-    const auto found = Actions().find(what);
-    const size_t taken = what == "merge" ? 2 : 1;
-    if (found != Actions().end() && arguments.size() == taken) {
-      return found->second.run(arguments.back());
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", what,
-                     "\": expected verify, repair, thin, export or index, or "
-                     "merge and a folder"));
+  const auto flags = [](std::vector<std::string> own) {
+    return Together({{"history", "format"}, std::move(own)});
   };
+  SetSubcommands(
+      {{"verify", flags({}), 0, 0, Verify},
+       {"repair", flags({"dry_run"}), 0, 0, Repair},
+       {"merge", flags({"accept_removals"}), 1, 1, Merge},
+       {"thin",
+        flags({"dry_run", "keep_runs", "keep_days", "keep_every",
+               "keep_commits", "accept_removals"}),
+        0, 0, Thin},
+       {"export", flags({"filter", "hardware", "branch", "out"}), 0, 0, Export},
+       {"index", flags({"rebuild"}), 0, 0, Index}},
+      &command);
   return command;
 }
 

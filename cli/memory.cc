@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
+#include "cli/subcommands.h"
 #include "graph/memory/memory_command.h"
 
 ABSL_FLAG(int64_t, capacity, -1,
@@ -29,33 +30,28 @@ absl::StatusOr<std::optional<int64_t>> Capacity() {
   return std::optional<int64_t>(capacity);
 }
 
-absl::StatusOr<int> RunPlan(const std::string& path) {
+absl::StatusOr<int> RunPlan(const std::vector<std::string>& paths) {
   graph::MemoryPlanCommand command;
-  command.path = UserPath(path);
+  command.path = UserPath(paths[0]);
   OPTRAIL_ASSIGN_OR_RETURN(command.options.capacity_bytes, Capacity());
   command.options.alignment_bytes = absl::GetFlag(FLAGS_alignment);
   command.options.time_limit = absl::GetFlag(FLAGS_time_limit);
   command.options.seed = absl::GetFlag(FLAGS_seed);
-  const std::string out = absl::GetFlag(FLAGS_out);
-  command.out = out.empty() ? out : UserPath(out);
+  command.out = UserPath(absl::GetFlag(FLAGS_out));
   command.format = absl::GetFlag(FLAGS_format);
-  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                           graph::RunMemoryPlan(command, std::cout));
-  return ToInt(code);
+  return CodeOf(graph::RunMemoryPlan(command, std::cout));
 }
 
-absl::StatusOr<int> RunCheck(const std::string& path) {
+absl::StatusOr<int> RunCheck(const std::vector<std::string>& paths) {
   graph::MemoryCheckCommand command;
-  command.path = UserPath(path);
+  command.path = UserPath(paths[0]);
   OPTRAIL_ASSIGN_OR_RETURN(command.capacity_bytes, Capacity());
   command.alignment_bytes = absl::GetFlag(FLAGS_alignment);
   OPTRAIL_RETURN_IF_ERROR(
       tracker::CheckFlag(command.alignment_bytes >= 1, "alignment",
                          command.alignment_bytes, "at least 1"));
   command.format = absl::GetFlag(FLAGS_format);
-  OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                           graph::RunMemoryCheck(command, std::cout));
-  return ToInt(code);
+  return CodeOf(graph::RunMemoryCheck(command, std::cout));
 }
 
 }  // namespace
@@ -76,17 +72,14 @@ suites::Command MemoryCommand() {
       "\n"
       "  optrail memory plan buffers.csv --capacity=1048576 --out=placed.csv\n"
       "  optrail memory check placed.csv --capacity=1048576\n";
-  command.flags = {"capacity", "alignment", "time_limit",
-                   "seed",     "out",       "format"};
-  command.min_arguments = 2;
-  command.max_arguments = 2;
-  command.run =
-      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
-    if (arguments[0] == "plan") return RunPlan(arguments[1]);
-    if (arguments[0] == "check") return RunCheck(arguments[1]);
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", arguments[0], "\": expected plan or check"));
-  };
+  SetSubcommands(
+      {{"plan",
+        {"capacity", "alignment", "time_limit", "seed", "out", "format"},
+        1,
+        1,
+        RunPlan},
+       {"check", {"capacity", "alignment", "format"}, 1, 1, RunCheck}},
+      &command);
   return command;
 }
 

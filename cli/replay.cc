@@ -97,9 +97,7 @@ suites::Command ReplayCommand() {
     }
     options.transfer_trials = absl::GetFlag(FLAGS_transfer_trials);
     options.shuffle_transfer = absl::GetFlag(FLAGS_shuffle_transfer);
-    if (const std::string prior = absl::GetFlag(FLAGS_prior); !prior.empty()) {
-      options.prior = UserPath(prior);
-    }
+    options.prior = UserPath(absl::GetFlag(FLAGS_prior));
     options.top_k = absl::GetFlag(FLAGS_top_k);
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<tuning::ReplayRow> rows,
                              tuning::RunReplay(options));

@@ -29,8 +29,7 @@ suites::Command ReportCommand() {
     reports::ReportCommand options;
     options.history = HistoryFolder();
     options.history_is_named = !absl::GetFlag(FLAGS_history).empty();
-    const std::string out = absl::GetFlag(FLAGS_out);
-    options.out = out == "-" ? out : UserPath(out);
+    options.out = UserPath(absl::GetFlag(FLAGS_out));
     options.format = absl::GetFlag(FLAGS_report_format);
     options.title = absl::GetFlag(FLAGS_title);
     return reports::RunReport(options, std::cerr);

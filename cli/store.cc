@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "cli/flags.h"
+#include "cli/subcommands.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "tracker/command/command_support.h"
@@ -112,7 +113,7 @@ class StoreTable {
                 {"config", Align::kLeft, "", Clip::kFold}}};
 };
 
-absl::StatusOr<int> ShowStore() {
+absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
   StoreTable table;
@@ -134,7 +135,7 @@ absl::StatusOr<int> ShowStore() {
   return 0;
 }
 
-absl::StatusOr<int> DiffStore() {
+absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
@@ -151,7 +152,7 @@ absl::StatusOr<int> DiffStore() {
   return 0;
 }
 
-absl::StatusOr<int> PromoteStore() {
+absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
@@ -192,7 +193,7 @@ tuning::RenamedIds RenamedKernels() {
   return renamed;
 }
 
-absl::StatusOr<int> MendStore() {
+absl::StatusOr<int> MendStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
   OPTRAIL_ASSIGN_OR_RETURN(
       const auto mended,
@@ -225,18 +226,11 @@ suites::Command StoreCommand() {
       "leaves\n"
       "the later of two entries that a merge of two branches made of one, and\n"
       "names kernels of one release ago by their ids of today.\n";
-  command.flags = {"store", "tree", "op", "format"};
-  command.min_arguments = 1;
-  command.max_arguments = 1;
-  command.run =
-      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
-    if (arguments[0] == "show") return ShowStore();
-    if (arguments[0] == "diff") return DiffStore();
-    if (arguments[0] == "promote") return PromoteStore();
-    if (arguments[0] == "mend") return MendStore();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", arguments[0], "\": expected show, diff, promote or mend"));
-  };
+  SetSubcommands({{"show", {"store", "tree", "op", "format"}, 0, 0, ShowStore},
+                  {"diff", {"store", "tree", "op"}, 0, 0, DiffStore},
+                  {"promote", {"store", "tree", "op"}, 0, 0, PromoteStore},
+                  {"mend", {"store", "tree"}, 0, 0, MendStore}},
+                 &command);
   return command;
 }
 

@@ -56,7 +56,8 @@ struct GateOptions {
   GitLookup git;
 };
 
-// Why a gate answers as it does; GateReasonName is its value in JSON.
+// Why a gate answers as it does; GateReasonName is its value in JSON, in this
+// order.
 enum class GateReason {
   kGreen,
   kRegression,     // a red row, of whatever verdict

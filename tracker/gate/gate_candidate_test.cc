@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tracker/gate/gate_fixture.h"
 #include "tracker/gate/gate_report.h"
+#include "tracker/gate/gate_test_fixture.h"
 
 namespace optrail::tracker {
 namespace {

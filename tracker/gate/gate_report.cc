@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -162,28 +162,20 @@ std::string RunsText(const std::vector<RunInfo>& runs) {
                       ", last ", runs.back().id());
 }
 
-using Group = std::pair<std::string, std::string>;  // hardware, suite
-
-std::set<Group> GroupsOf(const GateReport& report) {
-  std::set<Group> groups;
+// The runs of each hardware and suite of the candidate.
+std::map<std::pair<std::string, std::string>, std::vector<RunInfo>> GroupsOf(
+    const GateReport& report) {
+  std::map<std::pair<std::string, std::string>, std::vector<RunInfo>> groups;
   for (const RunInfo& run : report.candidate_runs) {
-    groups.emplace(run.header.hardware().id(), run.header.suite());
+    groups[{run.header.hardware().id(), run.header.suite()}].push_back(run);
   }
   return groups;
 }
 
-// "suite smoke on amd-epyc-zen4-2c: run ID at commit 1a2b3c", for each suite
-// and hardware of the candidate.
+// "suite smoke on amd-epyc-zen4-2c: run ID at commit 1a2b3c".
 std::vector<std::string> CandidateLines(const GateReport& report) {
   std::vector<std::string> lines;
-  for (const Group& group : GroupsOf(report)) {
-    std::vector<RunInfo> runs;
-    for (const RunInfo& run : report.candidate_runs) {
-      if (run.header.hardware().id() == group.first &&
-          run.header.suite() == group.second) {
-        runs.push_back(run);
-      }
-    }
+  for (const auto& [group, runs] : GroupsOf(report)) {
     lines.push_back(absl::StrCat("suite ", group.second, " on ", group.first,
                                  ": ", RunsText(runs)));
   }
@@ -200,14 +192,6 @@ std::string BaselineLine(const GateReport& report,
               : "",
       ": ",
       baseline.problem.empty() ? RunsText(baseline.runs) : baseline.problem);
-}
-
-int HiddenRows(const GateReport& report) {
-  int hidden = 0;
-  for (const GateRow& row : report.rows) {
-    hidden += !IsNotable(row);
-  }
-  return hidden;
 }
 
 }  // namespace
@@ -235,7 +219,7 @@ std::string GateText(const GateReport& report, int width) {
     Remove(Field::kWhy, &fields);  // a sentence is no column
     absl::StrAppend(&text, "\n", FittingTable(fields, notable, width));
   }
-  if (const int hidden = HiddenRows(report); hidden > 0) {
+  if (const size_t hidden = report.rows.size() - notable.size(); hidden > 0) {
     absl::StrAppend(&text, "\n", hidden, " unchanged\n");
   }
   for (const GateRow& row : report.rows) {
@@ -278,7 +262,7 @@ std::string GateMarkdown(const GateReport& report) {
     if (AllAreTimes(notable)) Remove(Field::kMetric, &fields);
     absl::StrAppend(&text, BuildTable(fields, notable).ToMarkdown(), "\n");
   }
-  if (const int hidden = HiddenRows(report); hidden > 0) {
+  if (const size_t hidden = report.rows.size() - notable.size(); hidden > 0) {
     absl::StrAppend(&text, hidden, " unchanged.\n");
   }
   for (const GateRow& row : report.rows) {
@@ -304,21 +288,17 @@ std::string GateMarkdown(const GateReport& report) {
   return text;
 }
 
-std::string GateCsv(const GateReport& report) {
-  std::vector<Field> fields = GateFields(report);
-  fields.push_back(Field::kMeasuredDifferently);
-  return BuildTable(fields, Pointers(report.rows)).ToCsv();
-}
-
 std::string FormatGate(const GateReport& report, OutputFormat format,
                        int width) {
+  std::vector<Field> fields = GateFields(report);
   switch (format) {
     case OutputFormat::kTable:
       return GateText(report, width);
     case OutputFormat::kJson:
       return GateJson(report);
     case OutputFormat::kCsv:
-      return GateCsv(report);
+      fields.push_back(Field::kMeasuredDifferently);
+      return BuildTable(fields, Pointers(report.rows)).ToCsv();
     case OutputFormat::kMarkdown:
       return GateMarkdown(report);
   }

@@ -25,8 +25,7 @@ std::string GateText(const GateReport& report, int width = 0);
 std::string GateMarkdown(const GateReport& report);
 // For programs: docs/gating.md describes the fields.
 std::string GateJson(const GateReport& report);
-// One line per row.
-std::string GateCsv(const GateReport& report);
+// One of these, or CSV with one line per row.
 
 std::string FormatGate(const GateReport& report, OutputFormat format,
                        int width = 0);

@@ -73,7 +73,7 @@ Json RowJson(const GateRow& gate_row) {
           {"unit", row.unit},
           {"direction", proto::Direction_Name(row.direction)},
           {"verdict", std::string(VerdictName(row.verdict))},
-          {"action", ActionName(gate_row.action)},
+          {"action", proto::Action_Name(gate_row.action)},
           {"reason", row.reason},
           {"against", gate_row.baseline},
           {"rule", gate_row.rule.matched},

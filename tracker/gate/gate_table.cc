@@ -1,6 +1,7 @@
 #include "tracker/gate/gate_table.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -14,14 +15,12 @@
 namespace optrail::tracker {
 namespace {
 
-Cell NumberOrNone(absl::optional<double> value, std::string text) {
-  return value ? Cell::Number(*value, std::move(text)) : Cell::None();
-}
-
-std::string DetectableText(const Row& row) {
-  return row.minimum_detectable_effect
-             ? FormatPercent(*row.minimum_detectable_effect)
-             : "";
+// What `show` and `bench` print of the side's runs. The ratio is of the fastest
+// samples, with the machine taken out.
+Cell ValueCell(const Side& side, const GateRow& row) {
+  return side.value
+             ? Cell::Number(*side.value, FormatValue(side.value, row.row.unit))
+             : Cell::None();
 }
 
 // What a row asks for: its action, but to measure again where that would tell.
@@ -30,7 +29,7 @@ std::string ActionText(const GateRow& row) {
   if (row.row.verdict == Verdict::kCannotTell) {
     return row.row.processes_needed.has_value() ? "RERUN" : "UNCLEAR";
   }
-  return ActionName(row.action);
+  return proto::Action_Name(row.action);
 }
 
 std::string ReasonText(const GateRow& row) {
@@ -39,77 +38,66 @@ std::string ReasonText(const GateRow& row) {
              : absl::StrCat(row.exempted, "; ", row.row.reason);
 }
 
-Column ColumnOf(Field field) {
-  switch (field) {
-    case Field::kAction:
-      return {"action"};
-    case Field::kSuite:
-      return {"suite", Align::kLeft, "", Clip::kNever};
-    case Field::kHardware:
-      return {"hardware", Align::kLeft, "", Clip::kNever};
-    case Field::kAgainst:
-      return {"against", Align::kLeft, "", Clip::kNever};
-    case Field::kVerdict:
-      return {"verdict"};
-    case Field::kBenchmark:
-      return {"benchmark", Align::kLeft, "", Clip::kNever};
-    case Field::kMetric:
-      return {"metric"};
-    case Field::kBaseline:
-      return {"baseline", Align::kRight};
-    case Field::kCandidate:
-      return {"candidate", Align::kRight};
-    case Field::kRatio:
-      return {"ratio", Align::kRight};
-    case Field::kInterval:
-      return {"interval", Align::kRight};
-    case Field::kDetectable:
-      return {"detectable", Align::kRight};
-    case Field::kWhy:
-      return {"why"};
-    case Field::kMeasuredDifferently:
-      return {"measured_differently"};
-  }
-  return {""};
+// A column of a name that is never cut.
+Column Whole(std::string header) {
+  return {std::move(header), Align::kLeft, "", Clip::kNever};
 }
 
-Cell CellOf(Field field, const GateRow& gate_row) {
-  const Row& row = gate_row.row;
-  switch (field) {
-    case Field::kAction:
-      return ActionText(gate_row);
-    case Field::kSuite:
-      return gate_row.suite;
-    case Field::kHardware:
-      return gate_row.hardware_id;
-    case Field::kAgainst:
-      return BaselineName(gate_row.baseline);
-    case Field::kVerdict:
-      return VerdictName(row.verdict);
-    case Field::kBenchmark:
-      return row.name;
-    case Field::kMetric:
-      return row.metric;
-    case Field::kBaseline:
-      return NumberOrNone(BaselineValue(row),
-                          FormatValue(BaselineValue(row), row.unit));
-    case Field::kCandidate:
-      return NumberOrNone(CandidateValue(row),
-                          FormatValue(CandidateValue(row), row.unit));
-    case Field::kRatio:
-      return NumberOrNone(
-          row.ratio ? absl::make_optional(row.ratio->ratio) : absl::nullopt,
-          RatioText(row));
-    case Field::kInterval:
-      return IntervalText(row);
-    case Field::kDetectable:
-      return NumberOrNone(row.minimum_detectable_effect, DetectableText(row));
-    case Field::kWhy:
-      return ReasonText(gate_row);
-    case Field::kMeasuredDifferently:
-      return row.measured_differently;
-  }
-  return Cell::None();
+struct FieldInfo {
+  Column column;
+  Cell (*cell)(const GateRow& row);
+};
+
+const FieldInfo& InfoOf(Field field) {
+  static const auto* const infos = new std::map<Field, FieldInfo>{
+      {Field::kAction,
+       {{"action"}, [](const GateRow& row) { return Cell(ActionText(row)); }}},
+      {Field::kSuite,
+       {Whole("suite"), [](const GateRow& row) { return Cell(row.suite); }}},
+      {Field::kHardware,
+       {Whole("hardware"),
+        [](const GateRow& row) { return Cell(row.hardware_id); }}},
+      {Field::kAgainst,
+       {Whole("against"),
+        [](const GateRow& row) { return Cell(BaselineName(row.baseline)); }}},
+      {Field::kVerdict,
+       {{"verdict"},
+        [](const GateRow& row) { return Cell(VerdictName(row.row.verdict)); }}},
+      {Field::kBenchmark,
+       {Whole("benchmark"),
+        [](const GateRow& row) { return Cell(row.row.name); }}},
+      {Field::kMetric,
+       {{"metric"}, [](const GateRow& row) { return Cell(row.row.metric); }}},
+      {Field::kBaseline,
+       {{"baseline", Align::kRight},
+        [](const GateRow& row) { return ValueCell(row.row.baseline, row); }}},
+      {Field::kCandidate,
+       {{"candidate", Align::kRight},
+        [](const GateRow& row) { return ValueCell(row.row.candidate, row); }}},
+      {Field::kRatio,
+       {{"ratio", Align::kRight},
+        [](const GateRow& row) {
+          return row.row.ratio
+                     ? Cell::Number(row.row.ratio->ratio, RatioText(row.row))
+                     : Cell::None();
+        }}},
+      {Field::kInterval,
+       {{"interval", Align::kRight},
+        [](const GateRow& row) { return Cell(IntervalText(row.row)); }}},
+      {Field::kDetectable,
+       {{"detectable", Align::kRight},
+        [](const GateRow& row) {
+          const auto& effect = row.row.minimum_detectable_effect;
+          return effect ? Cell::Number(*effect, FormatPercent(*effect))
+                        : Cell::None();
+        }}},
+      {Field::kWhy,
+       {{"why"}, [](const GateRow& row) { return Cell(ReasonText(row)); }}},
+      {Field::kMeasuredDifferently,
+       {{"measured_differently"},
+        [](const GateRow& row) { return Cell(row.row.measured_differently); }}},
+  };
+  return infos->at(field);
 }
 
 // Every field that rows of this kind can fill. What a row is judged against is
@@ -146,14 +134,6 @@ bool NeedsReason(const GateRow& row) {
          row.row.verdict != Verdict::kNew;
 }
 
-// For programs, to whom the notes above the table are not shown.
-Table ComparisonData(const Comparison& comparison, bool only_changes) {
-  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
-  std::vector<Field> fields = AllFields();
-  fields.push_back(Field::kMeasuredDifferently);
-  return BuildTable(fields, Pointers(rows));
-}
-
 }  // namespace
 
 std::string RatioText(const Row& row) {
@@ -166,14 +146,6 @@ std::string IntervalText(const Row& row) {
              : "";
 }
 
-absl::optional<double> BaselineValue(const Row& row) {
-  return row.baseline.value;
-}
-
-absl::optional<double> CandidateValue(const Row& row) {
-  return row.candidate.value;
-}
-
 std::string BaselineName(absl::string_view text) {
   constexpr absl::string_view kCommit = "commit:";
   constexpr size_t kShown = 12;
@@ -183,11 +155,11 @@ std::string BaselineName(absl::string_view text) {
 
 Table BuildTable(const std::vector<Field>& fields, const Rows& rows) {
   std::vector<Column> columns;
-  for (const Field field : fields) columns.push_back(ColumnOf(field));
+  for (const Field field : fields) columns.push_back(InfoOf(field).column);
   Table table(std::move(columns));
   for (const GateRow* row : rows) {
     std::vector<Cell> cells;
-    for (const Field field : fields) cells.push_back(CellOf(field, *row));
+    for (const Field field : fields) cells.push_back(InfoOf(field).cell(*row));
     table.AddRow(std::move(cells));
   }
   return table;
@@ -272,20 +244,20 @@ Table ComparisonTable(const Comparison& comparison, bool only_changes) {
 
 std::string FormatComparison(const Comparison& comparison, bool only_changes,
                              OutputFormat format, int width) {
+  const std::vector<GateRow> kept = RowsOf(comparison, only_changes);
+  const Rows rows = Pointers(kept);
+  std::vector<Field> fields = AllFields();
   if (format == OutputFormat::kJson || format == OutputFormat::kCsv) {
-    return ComparisonData(comparison, only_changes).Format(format);
+    // For programs, to whom the notes above the table are not shown.
+    fields.push_back(Field::kMeasuredDifferently);
   }
-  const Table table = ComparisonTable(comparison, only_changes);
-  const std::string wide = table.Format(format);
+  const std::string wide = BuildTable(fields, rows).Format(format);
   if (format != OutputFormat::kTable || width == 0 || WidthOf(wide) <= width) {
     return wide;
   }
   // A sentence is no column where there is little room.
-  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
-  std::vector<Field> fields = AllFields();
   Remove(Field::kWhy, &fields);
-  return absl::StrCat(FittingTable(fields, Pointers(rows), width),
-                      Reasons(Pointers(rows)));
+  return absl::StrCat(FittingTable(fields, rows, width), Reasons(rows));
 }
 
 }  // namespace optrail::tracker

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "base/table.h"
 #include "tracker/gate/gate.h"
 
@@ -56,11 +55,6 @@ std::string Reasons(const Rows& rows);
 
 std::string RatioText(const Row& row);
 std::string IntervalText(const Row& row);
-// What `show` and `bench` print of the side's runs. The ratio is of the fastest
-// samples, with the machine taken out.
-absl::optional<double> BaselineValue(const Row& row);
-absl::optional<double> CandidateValue(const Row& row);
-
 // A baseline without the digits of a full hash that nobody reads.
 std::string BaselineName(absl::string_view text);
 

@@ -5,14 +5,18 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/textproto.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "re2/re2.h"
 
 namespace optrail::tracker {
@@ -148,30 +152,55 @@ absl::Status CheckRule(const proto::Rule& rule, const TextProtoPlace& place) {
   return absl::OkStatus();
 }
 
+// "merge_base" of a policy is "merge-base" on the command line.
+std::string KindOf(const google::protobuf::FieldDescriptor& field) {
+  return absl::StrReplaceAll(field.name(), {{"_", "-"}});
+}
+
+// The field of a baseline that says what it is; null if none does.
+const google::protobuf::FieldDescriptor* FieldOf(
+    const proto::Baseline& baseline) {
+  return baseline.GetReflection()->GetOneofFieldDescriptor(
+      baseline, baseline.GetDescriptor()->oneof_decl(0));
+}
+
+// What a baseline other than a window names.
+std::string NameIn(const proto::Baseline& baseline) {
+  const google::protobuf::FieldDescriptor* field = FieldOf(baseline);
+  if (field == nullptr) return "";
+  return baseline.GetReflection()->GetString(baseline, field);
+}
+
 absl::Status CheckBaseline(const proto::Baseline& baseline,
                            const TextProtoPlace& place) {
-  switch (baseline.baseline_case()) {
-    case proto::Baseline::kWindow:
-      return CheckAtLeast(baseline.window().runs(), 1, "runs",
-                          place.Child("window"));
-    case proto::Baseline::kRun:
-      if (!baseline.run().empty()) return absl::OkStatus();
-      break;
-    case proto::Baseline::kCommit:
-      if (!baseline.commit().empty()) return absl::OkStatus();
-      break;
-    case proto::Baseline::kTag:
-      if (!baseline.tag().empty()) return absl::OkStatus();
-      break;
-    case proto::Baseline::kMergeBase:
-      if (!baseline.merge_base().empty()) return absl::OkStatus();
-      break;
-    case proto::Baseline::BASELINE_NOT_SET:
-      break;
+  if (baseline.has_window()) {
+    return CheckAtLeast(baseline.window().runs(), 1, "runs",
+                        place.Child("window"));
   }
+  if (!NameIn(baseline).empty()) return absl::OkStatus();
   return place.Error(
       "a baseline says nothing, expected one of window, run, commit, tag, "
       "merge_base");
+}
+
+// "BRANCH:RUNS", either of which may be missing.
+absl::StatusOr<proto::Baseline> ParseWindow(absl::string_view text,
+                                            absl::string_view window) {
+  const std::pair<std::string, absl::string_view> parts =
+      absl::StrSplit(window, absl::MaxSplits(':', 1));
+  int runs = kWindowRuns;
+  if (!parts.second.empty() &&
+      (!absl::SimpleAtoi(parts.second, &runs) || runs < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("baseline '", text,
+                     "': expected a number of runs of at least 1, found '",
+                     parts.second, "'"));
+  }
+  proto::Baseline baseline;
+  baseline.mutable_window()->set_branch(
+      parts.first.empty() ? std::string(kMainBranch) : parts.first);
+  baseline.mutable_window()->set_runs(runs);
+  return baseline;
 }
 
 }  // namespace
@@ -344,75 +373,42 @@ proto::Action Policy::ActionFor(Verdict verdict, const RuleView& rule) const {
   return proto::IGNORE;
 }
 
-std::string ActionName(proto::Action action) {
-  return proto::Action_Name(action);
-}
-
 absl::StatusOr<proto::Baseline> ParseBaseline(absl::string_view text) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(text, absl::MaxSplits(':', 1));
-  const std::string value(parts.second);
+  if (parts.first == "window") return ParseWindow(text, parts.second);
+  const bool is_bare = !absl::StrContains(text, ':');
+  const std::string value(is_bare ? text : parts.second);
   proto::Baseline baseline;
-  if (text.find(':') == absl::string_view::npos) {
-    if (text == "window") {
-      baseline.mutable_window()->set_branch(std::string(kMainBranch));
-      baseline.mutable_window()->set_runs(kWindowRuns);
-      return baseline;
+  const google::protobuf::Descriptor& type = *baseline.GetDescriptor();
+  const google::protobuf::FieldDescriptor* field = nullptr;
+  for (int i = 0; i < type.field_count(); ++i) {
+    if (KindOf(*type.field(i)) == (is_bare ? "run" : parts.first)) {
+      field = type.field(i);
     }
-    baseline.set_run(std::string(text));
-  } else if (parts.first == "run") {
-    baseline.set_run(value);
-  } else if (parts.first == "commit") {
-    baseline.set_commit(value);
-  } else if (parts.first == "tag") {
-    baseline.set_tag(value);
-  } else if (parts.first == "merge-base") {
-    baseline.set_merge_base(value);
-  } else if (parts.first == "window") {
-    const std::pair<std::string, absl::string_view> window =
-        absl::StrSplit(parts.second, absl::MaxSplits(':', 1));
-    int runs = kWindowRuns;
-    if (!window.second.empty() &&
-        (!absl::SimpleAtoi(window.second, &runs) || runs < 1)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("baseline '", text,
-                       "': expected a number of runs of at least 1, found '",
-                       window.second, "'"));
-    }
-    baseline.mutable_window()->set_branch(
-        window.first.empty() ? std::string(kMainBranch) : window.first);
-    baseline.mutable_window()->set_runs(runs);
-    return baseline;
-  } else {
+  }
+  if (field == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         "baseline '", text,
         "': expected window:BRANCH:RUNS, run:ID, commit:HASH, tag:NAME, "
         "merge-base:BRANCH or a bare run, commit or latest~N"));
   }
-  if (text.empty() || (value.empty() && text.find(':') != text.npos)) {
+  if (value.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("baseline '", text, "': expected a name after ':'"));
   }
+  baseline.GetReflection()->SetString(&baseline, field, value);
   return baseline;
 }
 
 std::string BaselineText(const proto::Baseline& baseline) {
-  switch (baseline.baseline_case()) {
-    case proto::Baseline::kWindow:
-      return absl::StrCat("window:", baseline.window().branch(), ":",
-                          baseline.window().runs());
-    case proto::Baseline::kRun:
-      return absl::StrCat("run:", baseline.run());
-    case proto::Baseline::kCommit:
-      return absl::StrCat("commit:", baseline.commit());
-    case proto::Baseline::kTag:
-      return absl::StrCat("tag:", baseline.tag());
-    case proto::Baseline::kMergeBase:
-      return absl::StrCat("merge-base:", baseline.merge_base());
-    case proto::Baseline::BASELINE_NOT_SET:
-      break;
+  if (baseline.has_window()) {
+    return absl::StrCat("window:", baseline.window().branch(), ":",
+                        baseline.window().runs());
   }
-  return "";
+  const google::protobuf::FieldDescriptor* field = FieldOf(baseline);
+  return field == nullptr ? ""
+                          : absl::StrCat(KindOf(*field), ":", NameIn(baseline));
 }
 
 }  // namespace optrail::tracker

@@ -64,8 +64,6 @@ class Policy {
   std::shared_ptr<const Compiled> compiled_;
 };
 
-std::string ActionName(proto::Action action);  // "FAIL"
-
 // "window:main", "window:main:20", "run:ID", "commit:HASH", "tag:NAME",
 // "merge-base:main"; a bare word is a run, a commit or "latest~N".
 absl::StatusOr<proto::Baseline> ParseBaseline(absl::string_view text);

@@ -63,27 +63,11 @@ std::string BaselineProblems(const GateReport& report) {
 }  // namespace
 
 std::string GateReasonName(GateReason reason) {
-  switch (reason) {
-    case GateReason::kGreen:
-      return "green";
-    case GateReason::kRegression:
-      return "regression";
-    case GateReason::kIdentical:
-      return "identical";
-    case GateReason::kNoCandidate:
-      return "no_candidate";
-    case GateReason::kMissing:
-      return "missing";
-    case GateReason::kDamagedRecord:
-      return "damaged_record";
-    case GateReason::kNoBaseline:
-      return "no_baseline";
-    case GateReason::kNoBenchmark:
-      return "no_benchmark";
-    case GateReason::kInconclusive:
-      return "inconclusive";
-  }
-  return "";
+  constexpr const char* kNames[] = {
+      "green",        "regression",   "identical",
+      "no_candidate", "missing",      "damaged_record",
+      "no_baseline",  "no_benchmark", "inconclusive"};
+  return kNames[static_cast<size_t>(reason)];
 }
 
 std::string UncommittedText(absl::string_view commit) {

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_TRACKER_GATE_GATE_FIXTURE_H_
-#define OPTRAIL_TRACKER_GATE_GATE_FIXTURE_H_
+#ifndef OPTRAIL_TRACKER_GATE_GATE_TEST_FIXTURE_H_
+#define OPTRAIL_TRACKER_GATE_GATE_TEST_FIXTURE_H_
 
 // The history of the gate's tests: in memory, of runs that differ by next to
 // nothing.
@@ -105,4 +105,4 @@ class GateTest : public ::testing::Test {
 
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_GATE_GATE_FIXTURE_H_
+#endif  // OPTRAIL_TRACKER_GATE_GATE_TEST_FIXTURE_H_
