@@ -15,9 +15,9 @@
 // E is the energy of a unit, metered or labelled estimated, I the intensity of
 // the grid, M the share of what making the hardware emitted, R one call of each
 // benchmark that both runs have or, where they have one, one run of the
-// workload. docs/carbon.md has the formulas and what a check does not show: a
-// certificate without a signature may have been forged together with its
-// history.
+// workload. docs/method/carbon.md has the formulas and what a check does not
+// show: a certificate without a signature may have been forged together with
+// its history.
 
 #include <cstdint>
 #include <string>

@@ -69,7 +69,7 @@ absl::StatusOr<int64_t> ParseTime(absl::string_view text);
 // A year of hourly intensities that look like a grid's, for tests and examples:
 // a daily curve with a dip at noon that is deeper in summer, windy and calm
 // spells of some days, and noise, all drawn from `seed`; 40 to 800 gCO2e/kWh.
-// docs/carbon.md has the formula. It is no grid's data.
+// docs/method/carbon.md has the formula. It is no grid's data.
 std::string ExampleIntensity(const std::string& zone, int64_t from_unix_s,
                              int hours, uint64_t seed);
 

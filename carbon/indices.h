@@ -2,7 +2,7 @@
 #define OPTRAIL_CARBON_INDICES_H_
 
 // Indices of what tuning is worth, computed from the records of a history and
-// never typed in; docs/carbon.md defines each.
+// never typed in; docs/method/carbon.md defines each.
 //
 //   const TuningIndex index = IndexOf(sessions, PowerModel());
 //   const Maturity maturity = MaturityOf(evidence);

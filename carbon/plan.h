@@ -20,7 +20,7 @@
 // money, found by bisection; it, too, comes with a bound.
 //
 // Units: hours from the start of the problem, watts, grams of CO2e per kWh.
-// docs/carbon.md describes the model.
+// docs/method/carbon.md describes the model.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails if docs/threats.md names a test that does not exist: a promise that
+# Fails if docs/reference/threats.md names a test that does not exist: a promise that
 # nothing holds. Argument: the WORKSPACE file.
 set -euo pipefail
 
@@ -14,15 +14,15 @@ while read -r name; do
   # The macro's arguments may stand on two lines.
   if ! grep -rlE --include='*_test.cc' "$test" base carbon tracker tuning reports \
     suites cli | xargs -r cat | tr '\n' ' ' | grep -E "$pattern" >/dev/null; then
-    echo "docs/threats.md names $name, and there is no such test"
+    echo "docs/reference/threats.md names $name, and there is no such test"
     failed=1
   fi
   checked=$((checked + 1))
-done < <(grep -oE '`[A-Z][A-Za-z0-9]*\.[A-Z][A-Za-z0-9]*`' docs/threats.md |
+done < <(grep -oE '`[A-Z][A-Za-z0-9]*\.[A-Z][A-Za-z0-9]*`' docs/reference/threats.md |
   tr -d '`' | sort -u)
 if [ "$checked" -lt 15 ]; then
-  echo "only $checked tests are named in docs/threats.md"
+  echo "only $checked tests are named in docs/reference/threats.md"
   exit 1
 fi
-echo "$checked tests that docs/threats.md names exist"
+echo "$checked tests that docs/reference/threats.md names exist"
 exit $failed

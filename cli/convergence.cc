@@ -19,7 +19,8 @@ suites::Command ConvergenceCommand() {
   command.details =
       "Judges each session of the history, and those of the same task against\n"
       "each other: did the search converge, is its winner real, did the tuner\n"
-      "get worse? docs/convergence.md defines each finding. --filter matches\n"
+      "get worse? docs/method/convergence.md defines each finding. --filter "
+      "matches\n"
       "tasks; a policy file may name findings too (fail_on_finding). Exit "
       "codes:\n"
       "1 one of the findings that are to fail, 3 there is no session to "

@@ -26,7 +26,8 @@ ABSL_FLAG(double, min_effect, .03,
 ABSL_FLAG(double, false_alarm_rate, .01,
           "Chance that any benchmark is called changed when none is.");
 ABSL_FLAG(std::string, policy, "",
-          "Policy file (docs/policy_format.md); by default every benchmark may "
+          "Policy file (docs/reference/policy_format.md); by default every "
+          "benchmark may "
           "slow down by at most 5%.");
 
 ABSL_FLAG(std::string, markdown_out, "", "Markdown file for the pull request.");

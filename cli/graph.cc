@@ -29,7 +29,7 @@ ABSL_FLAG(double, tolerance, 1e-4,
 
 ABSL_FLAG(std::string, against, "",
           "What a graph is timed against, in turns: unfused (the graph without "
-          "fusion), or the command of a peer (docs/graphs.md).");
+          "fusion), or the command of a peer (docs/method/graphs.md).");
 ABSL_FLAG(
     optrail::suites::FuseMode, fuse, optrail::suites::FuseMode::kRules,
     "Where operators are fused: rules (wherever a rule applies), none, or "
@@ -129,7 +129,7 @@ suites::Command GraphCommand() {
       "what each step takes, with seeded inputs or those in --data.\n"
       "`export` writes it to the folder --out with all of its weights and\n"
       "inputs, for a peer to be timed with --against.\n"
-      "docs/graphs.md lists the operators. Exit codes: 1 a node is not\n"
+      "docs/method/graphs.md lists the operators. Exit codes: 1 a node is not\n"
       "covered or a result differs, 3 the machine was too busy.\n"
       "\n"
       "  optrail graph show model.onnx --view=dot > model.dot\n"

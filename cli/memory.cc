@@ -66,7 +66,7 @@ suites::Command MemoryCommand() {
       "places them so that live buffers never overlap, in an arena as small\n"
       "as can be found or within --capacity. --out writes the file with a\n"
       "column \"offset\". `check` tells whether such a file is valid.\n"
-      "docs/memory_planning.md says how. Exit codes: 1 the capacity is\n"
+      "docs/method/memory_planning.md says how. Exit codes: 1 the capacity is\n"
       "impossible or the placement invalid, 3 no placement within the\n"
       "capacity was found in time.\n"
       "\n"

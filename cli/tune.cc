@@ -32,8 +32,9 @@ ABSL_DECLARE_FLAG(bool, forget);
 ABSL_FLAG(std::string, command, "",
           "Tune this shell command: {knob} stands for the knob's value. It "
           "prints its metrics.");
-ABSL_FLAG(std::string, space, "",
-          "Space file of the command's knobs (docs/space_format.md).");
+ABSL_FLAG(
+    std::string, space, "",
+    "Space file of the command's knobs (docs/reference/space_format.md).");
 ABSL_FLAG(
     std::string, metric_pattern, "",
     "NAME=REGEXP: how a metric of the command is found in its output, the "

@@ -2,8 +2,8 @@
 #define OPTRAIL_REPORTS_JSON_REPORT_H_
 
 // The report for programs: everything that the page shows, with names and units
-// spelled out and nothing left out or rounded. docs/reports.md lists the
-// fields.
+// spelled out and nothing left out or rounded. docs/reference/report.md lists
+// the fields.
 //
 //   {"schema": 1, "title": ..., "verdicts": {"slower": 3, ...},
 //    "series": [{"name": ..., "verdict": "slower", "points": [...]}, ...]}

@@ -3,7 +3,7 @@
 
 // Lookup answers a service that runs its own kernels: which config was tuned
 // for this shape on this hardware? It reads the files of tuned configs that the
-// service ships (docs/tuned_configs.md) once, and then only answers.
+// service ships (docs/reference/tuned_configs.md) once, and then only answers.
 //
 //   ASSIGN_OR_RETURN(const Lookup lookup,
 //                    Lookup::Load({"tuned/softmax.textproto"}));
@@ -87,10 +87,10 @@ class Lookup {
   };
 
   // Exact, else the nearest shape, else the nearest on other hardware, else
-  // nothing (config is nullptr), as docs/tuned_configs.md says; all but the
-  // first with a warning. `is_valid` says which configs the service can run: a
-  // pure function of shape, config and process; by default all. Thread-safe and
-  // lock-free.
+  // nothing (config is nullptr), as docs/reference/tuned_configs.md says; all
+  // but the first with a warning. `is_valid` says which configs the service can
+  // run: a pure function of shape, config and process; by default all.
+  // Thread-safe and lock-free.
   Answer Find(const Prepared& question) const;
   Answer Find(const Prepared& question, const ConfigPredicate& is_valid) const;
 

@@ -1,5 +1,6 @@
 // A service that runs its own softmax, and asks at start-up how: the example of
-// docs/tuned_configs.md. Usage: service TUNED_CONFIGS HARDWARE SHAPE...
+// docs/reference/tuned_configs.md. Usage: service TUNED_CONFIGS HARDWARE
+// SHAPE...
 
 #include <iostream>
 #include <vector>

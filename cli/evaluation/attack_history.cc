@@ -4,7 +4,7 @@
 //
 //   bazel run -c opt //cli/evaluation:attack_history -- --records=10000
 //
-// What must hold for every one of them (docs/threats.md):
+// What must hold for every one of them (docs/reference/threats.md):
 //   - nothing is written outside of the history and of --out;
 //   - no command runs into a signal, an abort or a sanitizer, uses more than
 //     5 s of a processor, or waits for anything;

@@ -2,7 +2,7 @@
 #define OPTRAIL_GRAPH_IR_OPS_H_
 
 // The operators that a graph may have: for each, what its results look like and
-// what they are, in double precision. docs/graphs.md lists them.
+// what they are, in double precision. docs/method/graphs.md lists them.
 //
 //   const OpSpec* relu = FindOp("relu");
 //   OPTRAIL_ASSIGN_OR_RETURN(std::vector<TensorType> types,

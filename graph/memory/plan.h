@@ -27,7 +27,7 @@
 //    inference of Moffitt, "MiniMalloc: A Lightweight Memory Allocator for
 //    Hardware-Accelerated Machine Learning", ASPLOS 2023.
 //
-// docs/memory_planning.md has the formulas and what was measured.
+// docs/method/memory_planning.md has the formulas and what was measured.
 
 #include <cstdint>
 #include <optional>

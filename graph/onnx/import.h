@@ -15,8 +15,8 @@
 //
 // A node that cannot be imported does not fail the import. Where the model says
 // what its results are, they become inputs of the graph; what else needs them
-// is left out, and an output that needs them is missing. docs/graphs.md lists
-// the operators that are claimed, with what of them is not.
+// is left out, and an output that needs them is missing. docs/method/graphs.md
+// lists the operators that are claimed, with what of them is not.
 
 #include <cstdint>
 #include <map>

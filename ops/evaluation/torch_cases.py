@@ -2,7 +2,7 @@
 case("softmax", "rows=7,cols=50257/bf16") is (function, operands, type).
 
 An operand is a size, of normal numbers of that type, or a function that makes
-it. cases() are the shapes of docs/measured/gpus.md.
+it. cases() are the shapes of docs/lab/gpus.md.
 """
 import functools
 

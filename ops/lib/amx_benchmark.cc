@@ -1,4 +1,4 @@
-// What AMX's tiles do at best: the limit of products (docs/measured.md).
+// What AMX's tiles do at best: the limit of products (docs/lab/measured.md).
 //
 //   bazel run //ops/lib:amx_benchmark
 

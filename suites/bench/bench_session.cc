@@ -30,7 +30,7 @@ bool Tells(const Evaluation& evaluation) {
 
 // The loop that a neighbour on the core's other hardware thread slows most, and
 // how much slower than beside the calmest process is slow: without one it
-// varies by 4%, beside one it takes 7% to 40% more (docs/gating.md).
+// varies by 4%, beside one it takes 7% to 40% more (docs/method/gating.md).
 constexpr absl::string_view kCoreLoop = "l1";
 constexpr double kSlowCore = 1.055;
 

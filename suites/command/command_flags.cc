@@ -77,10 +77,10 @@ ABSL_FLAG(std::string, launch, "",
           "stream or graph: how calls are launched on a device that has a "
           "choice; by default as the device usually does.");
 
-ABSL_FLAG(
-    std::string, strategy, "default",
-    "How to choose configs to try (docs/search.md); an unknown name lists "
-    "them.");
+ABSL_FLAG(std::string, strategy, "default",
+          "How to choose configs to try (docs/method/search.md); an unknown "
+          "name lists "
+          "them.");
 ABSL_FLAG(uint64_t, seed, 1, "Of everything that is drawn at random.");
 ABSL_FLAG(int64_t, trials, 0, "Most configs to try per task; 0: no limit.");
 ABSL_FLAG(absl::Duration, time_budget, absl::ZeroDuration(),

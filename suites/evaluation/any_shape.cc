@@ -1,7 +1,7 @@
 // Our kernels on shapes that nobody chose: shapes of every operator are drawn
-// from documented distributions (docs/any_shape.md), and default and tuned
-// configs are measured beside vendors' libraries and another program, usually
-// PyTorch, interleaved.
+// from documented distributions (docs/method/any_shape.md), and default and
+// tuned configs are measured beside vendors' libraries and another program,
+// usually PyTorch, interleaved.
 //
 //   bazel run //suites:any_shape -- --device=cpu --seed=7 --op=softmax
 //       --shapes=10 --tune_trials=40 --json=softmax.json

@@ -8,8 +8,8 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Shape> shapes,
 //                            RandomShapes(*entry->op, options));
 //
-// docs/any_shape.md states the distributions. A seed draws the same shapes of
-// an operator on every machine, whichever other operators are drawn.
+// docs/method/any_shape.md states the distributions. A seed draws the same
+// shapes of an operator on every machine, whichever other operators are drawn.
 
 #include <cstdint>
 #include <vector>

@@ -10,7 +10,7 @@
 //   if (!seen.hopeless) Measure(config);
 //
 // It refuses; it never accepts: whatever wins was read on the whole. How well
-// the smaller problem ranks is measured in docs/tuning_sessions.md.
+// the smaller problem ranks is measured in docs/method/tuning_sessions.md.
 
 #include <cstdint>
 #include <string>

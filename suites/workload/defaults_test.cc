@@ -39,7 +39,7 @@ proto::Hardware Processor(const std::string& id, int cores, int64_t l1d_kib,
 
 std::vector<proto::Hardware> Processors() {
   std::vector<proto::Hardware> all = {
-      // Those of docs/measured.md, with as many cores as a run was given.
+      // Those of docs/lab/measured.md, with as many cores as a run was given.
       Processor("intel-xeon-emerald-rapids-1c", 1, 48, 2048, 260, 512),
       Processor("intel-xeon-emerald-rapids-2c", 2, 48, 2048, 260, 512),
       Processor("intel-xeon-emerald-rapids-4c", 4, 48, 2048, 260, 512),
@@ -79,7 +79,7 @@ proto::Hardware Gpu(const std::string& id, int compute_capability,
 
 std::vector<proto::Hardware> Gpus() {
   return {
-      // That of docs/measured.md.
+      // That of docs/lab/measured.md.
       Gpu("nvidia-h200", 90, 132, 227),
       // Fewer multiprocessors, no copy engine, less shared memory.
       Gpu("nvidia-h100-pcie", 90, 114, 227),

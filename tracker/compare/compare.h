@@ -9,9 +9,9 @@
 //
 // The chance that a comparison of identical code calls anything slower is at
 // most `false_alarm_rate`, over all its benchmarks together
-// (Benjamini-Hochberg; docs/gating.md). Where noise comes from is learned from
-// `history` (noise_model.h); sides that were measured in turns are judged as
-// pairs (pairs.h).
+// (Benjamini-Hochberg; docs/method/gating.md). Where noise comes from is
+// learned from `history` (noise_model.h); sides that were measured in turns are
+// judged as pairs (pairs.h).
 //
 // It knows no policy, no exit code and no history: see gate.h.
 

@@ -2,7 +2,7 @@
 #define OPTRAIL_TRACKER_COMPARE_DECISION_H_
 
 // The statistics of a comparison: what is slower, faster, unchanged or cannot
-// be told, of rows that have readings on both sides (docs/gating.md).
+// be told, of rows that have readings on both sides (docs/method/gating.md).
 //
 // For compare.cc, which sorts out everything else.
 

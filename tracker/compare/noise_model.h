@@ -10,7 +10,7 @@
 //   const PanelEstimate estimate = EstimateChanges(panel);
 //   // estimate.benchmarks[j].log_ratio, .standard_error, ...
 //
-// The model (docs/gating.md), in logarithms:
+// The model (docs/method/gating.md), in logarithms:
 //
 //   process = level of the code           what is asked for
 //           + slope x calibration loops   the machine, as it says itself
@@ -47,7 +47,7 @@ namespace optrail::tracker {
 using PanelRun = std::vector<std::vector<ProcessLog>>;
 
 // What the model consists of, each of which an evaluation can leave out
-// (docs/gating.md has what that costs).
+// (docs/method/gating.md has what that costs).
 struct NoiseTerms {
   bool calibration = true;       // slopes of calibration loops
   bool shared_factor = true;     // what benchmarks share

@@ -12,7 +12,7 @@ namespace {
 constexpr double kFloor = kLeastRunSpread * kLeastRunSpread;
 // The variance between runs beyond their processes, over that between
 // processes, where nothing else is known. Fitted on recorded sets
-// (docs/gating.md).
+// (docs/method/gating.md).
 constexpr double kRunShare = .2;
 constexpr double kRunShareWeight = 3;  // in benchmarks
 constexpr double kPriorDegrees = 8;    // what that is worth

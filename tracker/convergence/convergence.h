@@ -10,9 +10,9 @@
 //
 // It describes; whether a number is a fault is findings.h's business. `show`,
 // the report and `convergence` print what stands here and derive nothing of
-// their own. Formulas: docs/convergence.md. Nothing here fails: what a session
-// lacks (no trial, no working config, no winner, readings that are not positive
-// numbers) is an absent value.
+// their own. Formulas: docs/method/convergence.md. Nothing here fails: what a
+// session lacks (no trial, no working config, no winner, readings that are not
+// positive numbers) is an absent value.
 //
 // A cost is what the session minimises: ns of time, the value of another
 // objective, one over it where higher is better, or what weights make of

@@ -7,10 +7,10 @@
 //   for (const Finding& finding : FindFaults(sessions)) Print(finding);
 //
 // Made to stay quiet: a finding needs an effect that matters and evidence that
-// chance does not give. Definitions and measured rates: docs/convergence.md.
-// One cause gives one finding: sessions of a task that share a fault are named
-// by the same finding, and what a fault of the tuner itself explains is not
-// reported again per task.
+// chance does not give. Definitions and measured rates:
+// docs/method/convergence.md. One cause gives one finding: sessions of a task
+// that share a fault are named by the same finding, and what a fault of the
+// tuner itself explains is not reported again per task.
 
 #include <string>
 #include <vector>

@@ -327,13 +327,14 @@ std::vector<Remedy> RangeRemedies(const SessionAnalysis& session,
 
 Remedy StrategyRemedy(const SessionAnalysis& session) {
   const std::string& used = session.header.strategy();
-  return {Lever::kStrategy,
-          absl::StrCat(
-              "another seed, and another --strategy than ",
-              used.empty() ? "this session's" : used,
-              " beside it (the default is the one that wins on recorded "
-              "spaces, docs/search.md): if that ends better, the strategy does "
-              "not suit this space")};
+  return {
+      Lever::kStrategy,
+      absl::StrCat("another seed, and another --strategy than ",
+                   used.empty() ? "this session's" : used,
+                   " beside it (the default is the one that wins on recorded "
+                   "spaces, docs/method/search.md): if that ends better, the "
+                   "strategy does "
+                   "not suit this space")};
 }
 
 std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,

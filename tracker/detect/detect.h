@@ -11,7 +11,8 @@
 // two or three, skewed and bimodal noise, changing variance, machines that
 // wander, slow ramps. Only shifts of level are reported: an outlier, a noisier
 // stretch or a slope is none. There is one setting, for all kinds of series,
-// and no randomness. docs/detection.md has the method and what it measures.
+// and no randomness. docs/method/detection.md has the method and what it
+// measures.
 //
 // It sees the whole series at once. For points that arrive one by one, and
 // changes that once confirmed stay, see online.h.

@@ -11,7 +11,8 @@ namespace optrail::tracker {
 
 // A change in the last few of `values`, all points since the last shift, where
 // the level before was known from enough points and steady, as
-// docs/detection.md defines it. Places of the result count within `values`.
+// docs/method/detection.md defines it. Places of the result count within
+// `values`.
 absl::optional<ChangePoint> FindSudden(absl::Span<const double> values);
 
 }  // namespace optrail::tracker

@@ -23,7 +23,7 @@ namespace optrail::tracker {
 std::string GateText(const GateReport& report, int width = 0);
 // For a pull request.
 std::string GateMarkdown(const GateReport& report);
-// For programs: docs/gating.md describes the fields.
+// For programs: docs/method/gating.md describes the fields.
 std::string GateJson(const GateReport& report);
 // One of these, or CSV with one line per row.
 

@@ -7,7 +7,7 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(Policy policy, Policy::Load("gate.textproto"));
 //   const RuleView rule = policy.RuleFor("matmul/cpu/...", "time");
 //
-// docs/policy_format.md describes the file.
+// docs/reference/policy_format.md describes the file.
 
 #include <cstdint>
 #include <memory>

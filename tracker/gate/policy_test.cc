@@ -144,7 +144,8 @@ TEST(Policy, EveryVerdictHasADefaultAction) {
 
 // The example shows every field that the reference lists.
 TEST(Policy, TheDocumentedExampleIsOne) {
-  const absl::StatusOr<std::string> page = ReadFile("docs/policy_format.md");
+  const absl::StatusOr<std::string> page =
+      ReadFile("docs/reference/policy_format.md");
   ASSERT_TRUE(page.ok()) << page.status();
   const std::string begin = "```textproto\n";
   const size_t from = page->find(begin);

@@ -3,7 +3,7 @@
 
 // Where a history touches the disk, and the only place where an id becomes a
 // path. A history may have been merged, pulled or unpacked from anywhere, so
-// nothing in it is trusted (docs/threats.md):
+// nothing in it is trusted (docs/reference/threats.md):
 //
 //   - a path is made of a folder's name and of an id of the one form, so it
 //     lies below the history whatever a record says of itself;

@@ -1,5 +1,5 @@
-// What a history holds may come from anybody (docs/threats.md). Each test here
-// is an attack that once worked.
+// What a history holds may come from anybody (docs/reference/threats.md). Each
+// test here is an attack that once worked.
 
 #include <dirent.h>
 #include <fcntl.h>

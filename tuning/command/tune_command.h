@@ -39,7 +39,7 @@
 namespace optrail::tuning {
 
 struct TuneCommandOptions {
-  std::string space_file;  // docs/space_format.md
+  std::string space_file;  // docs/reference/space_format.md
   std::string shape;       // "n=512/f32", if the space has dimensions
   // Hardware (hw.* of the space), toolchain, commit, id and start, as far as
   // they are known.

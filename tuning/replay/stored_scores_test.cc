@@ -1,6 +1,7 @@
 // Search is judged as it was: scores of an earlier version on two recorded
 // spaces, tuning/testdata/stored_*. A strategy may get better, and then more
-// than two spaces show it (docs/search.md); it does not get worse unnoticed.
+// than two spaces show it (docs/method/search.md); it does not get worse
+// unnoticed.
 
 #include <map>
 #include <string>

@@ -13,7 +13,8 @@
 //     group of inner loops whose data fit touches, times how often it runs
 //   grain of the parallel loop; how deep the stage is computed; what it keeps
 //
-// All but counts are logarithms, to base 2. docs/schedules.md has formulas.
+// All but counts are logarithms, to base 2. docs/method/schedules.md has
+// formulas.
 
 #include <vector>
 

@@ -1,5 +1,5 @@
-// The rule of docs/schedules.md, "A rule of your own": what stands between the
-// lines below stands there, too, and does what it says.
+// The rule of docs/method/schedules.md, "A rule of your own": what stands
+// between the lines below stands there, too, and does what it says.
 
 #include <fstream>
 #include <memory>
@@ -82,7 +82,7 @@ TEST(OwnRuleTest, StandsInThePageAsItIsTestedHere) {
   const size_t end = source.find("// end\n");
   ASSERT_LT(begin, end);
   const std::string rule = source.substr(begin, end - begin);
-  EXPECT_NE(Contents("docs/schedules.md").find(rule), std::string::npos);
+  EXPECT_NE(Contents("docs/method/schedules.md").find(rule), std::string::npos);
 }
 
 }  // namespace

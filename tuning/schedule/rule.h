@@ -16,7 +16,7 @@
 // each to all rules in the order of their numbers. What a rule offers must
 // depend on the algorithm and the decisions before it alone, never on the
 // machine, so that a stored trace means the same everywhere; the machine may
-// only narrow what is drawn. docs/schedules.md adds one in ten minutes.
+// only narrow what is drawn. docs/method/schedules.md adds one in ten minutes.
 
 #include <cstdint>
 #include <map>

@@ -3,8 +3,8 @@
 // Checks that both files can be read, and that for every listed shape some
 // config is valid on every hardware given; says how many, and where the default
 // had to be adjusted. Without --hardware every attribute has the value that
-// docs/space_format.md assumes for an unknown one. The `operator` macro runs it
-// at build time.
+// docs/reference/space_format.md assumes for an unknown one. The `operator`
+// macro runs it at build time.
 
 #include <iostream>
 #include <string>

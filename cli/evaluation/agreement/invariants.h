@@ -2,7 +2,7 @@
 #define OPTRAIL_CLI_EVALUATION_AGREEMENT_INVARIANTS_H_
 
 // What holds of every history, whatever is in it: the invariants that
-// docs/agreement.md lists, and the check of each.
+// docs/method/agreement.md lists, and the check of each.
 //
 //   Examination examination(history, bench);
 //   for (const Invariant& invariant : Invariants()) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Generated code beside Halide's autoschedulers, libraries and our own kernels:
-the tables of docs/schedules.md, from one interleaved `optrail bench` a pipeline.
+the tables of docs/method/schedules.md, from one interleaved `optrail bench` a pipeline.
 
   python3 beside_peers.py --optrail=bazel-bin/cli/optrail --threads=2 \\
       --runs=/tmp/runs [--store=DIR] [--processes=3] [--only=REGEX] [--without=REGEX]

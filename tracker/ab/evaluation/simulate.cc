@@ -1,4 +1,5 @@
-// Prints the table of docs/ab.md: what the sequential test does, by simulation.
+// Prints the table of docs/method/ab.md: what the sequential test does, by
+// simulation.
 //
 //   bazel run -c opt //tracker/ab/evaluation:simulate -- [comparisons]
 

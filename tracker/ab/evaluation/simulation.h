@@ -2,7 +2,8 @@
 #define OPTRAIL_TRACKER_AB_EVALUATION_SIMULATION_H_
 
 // Simulated A/B comparisons: what the sequential test does, counted over many
-// comparisons whose truth is known. For tests and for the table of docs/ab.md.
+// comparisons whose truth is known. For tests and for the table of
+// docs/method/ab.md.
 
 #include <cstdint>
 

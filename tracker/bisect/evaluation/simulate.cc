@@ -1,4 +1,4 @@
-// Prints the table of docs/bisect.md: noisy bisections of simulated commits.
+// Prints the table of docs/method/ab.md: noisy bisections of simulated commits.
 //
 //   bazel run -c opt //tracker/bisect/evaluation:simulate -- [searches]
 

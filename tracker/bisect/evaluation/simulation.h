@@ -2,7 +2,7 @@
 #define OPTRAIL_TRACKER_BISECT_EVALUATION_SIMULATION_H_
 
 // Simulated bisections whose culprit is known, for tests and for the table of
-// docs/bisect.md.
+// docs/method/ab.md.
 
 #include <cstdint>
 

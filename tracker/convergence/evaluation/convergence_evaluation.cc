@@ -1,5 +1,5 @@
 // Plants every convergence fault and counts what is found; and what is found in
-// healthy sessions. Prints the table of docs/convergence.md.
+// healthy sessions. Prints the table of docs/method/convergence.md.
 //
 //   bazel run //tracker/convergence/evaluation:convergence_evaluation --
 //   --repeats=50

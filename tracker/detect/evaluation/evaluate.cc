@@ -1,5 +1,5 @@
 // Measures the detector on labelled series and prints the tables of
-// docs/detection.md.
+// docs/method/detection.md.
 //
 //   bazel run -c opt //tracker/detect/evaluation:evaluate --
 //       --perf_series=perf_series.csv.gz --perf_labels=perf_labels.csv

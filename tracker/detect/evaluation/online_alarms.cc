@@ -1,6 +1,6 @@
 // What the online fold says of series in which nothing changes, and how soon it
 // confirms a step where the series was steady: the figures of
-// docs/detection.md.
+// docs/method/detection.md.
 //
 //   bazel run //tracker/detect/evaluation:online_alarms -- --points=500000
 

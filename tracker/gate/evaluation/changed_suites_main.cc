@@ -1,5 +1,5 @@
 // Prints how often the gate takes a part of a suite for the machine, or the
-// machine for a part of the suite (docs/gating.md).
+// machine for a part of the suite (docs/method/gating.md).
 //
 //   bazel run //tracker/gate/evaluation:changed_suites_main -- --gates=5000
 

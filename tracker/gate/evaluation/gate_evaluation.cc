@@ -1,5 +1,5 @@
 // Measures the gate and `compare` on runs of identical code that were recorded
-// one after another, and prints the tables of docs/gating.md.
+// one after another, and prints the tables of docs/method/gating.md.
 //
 //   cd tracker/gate/evaluation
 //   bazel run :gate_evaluation -- --sets=$PWD/runs_calm_2c.tsv

@@ -3,7 +3,7 @@
 
 // HistoryIndex answers what a scan of the history's files answers, without
 // reading them again: an SQLite file, <history>/index.sqlite, of the headers of
-// runs and of what each says of each series (docs/history_scale.md).
+// runs and of what each says of each series (docs/method/history_scale.md).
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(auto index, HistoryIndex::Open(history));
 //   OPTRAIL_ASSIGN_OR_RETURN(const Series series, index->ReadSeries(

@@ -1,5 +1,5 @@
-// Prints the table of docs/tuning_sessions.md: what the proof of winners does
-// under recorded noise.
+// Prints the table of docs/method/tuning_sessions.md: what the proof of winners
+// does under recorded noise.
 //
 //   ./bazelw run //tuning/session/evaluation:proof_evaluation --
 //       --processes=$PWD/base/testdata/processes_xeon_2c.tsv
