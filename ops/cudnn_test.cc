@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
+#include "ops/core/runnable.h"
 #include "ops/device/cuda/device.h"
 #include "ops/device/cuda/driver.h"
 #include "tuning/proto/canonical.h"
@@ -52,10 +53,10 @@ class CudnnTest : public ::testing::Test {
     device_ = *std::move(device);
   }
 
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(const std::string& op,
-                                                   const std::string& shape,
-                                                   int plan,
-                                                   const char* sums = "f32") {
+  absl::StatusOr<std::unique_ptr<Runnable>> Load(const std::string& op,
+                                                 const std::string& shape,
+                                                 int plan,
+                                                 const char* sums = "f32") {
     entry_ = Registry::Get().Find(op);
     const auto backend = entry_->FindBackend(proto::CUDA, "cudnn");
     if (!backend.ok()) return backend.status();
@@ -67,7 +68,7 @@ class CudnnTest : public ::testing::Test {
     knob = config.add_set();
     knob->set_knob("sums");
     knob->set_variant(sums);
-    return (*backend)->Load(Artifact(), shape_, config, *device_);
+    return Runnable::Load(**backend, Artifact(), shape_, config, *device_);
   }
 
   std::unique_ptr<CheckedOperands> Operands() {
@@ -107,16 +108,16 @@ TEST_F(CudnnTest, GraphsComputeWhatOperatorsMean) {
     // before it, and the fallback, which has a workspace.
     for (const int plan : {0, 1, 2}) {
       SCOPED_TRACE(absl::StrCat(c.op, " ", c.shape, " plan ", plan));
-      const auto invocation = Load(c.op, c.shape, plan);
-      ASSERT_TRUE(invocation.ok()) << invocation.status();
-      EXPECT_EQ((*invocation)->workspace_bytes(), plan == 2 ? 4096 : 0);
+      const auto runnable = Load(c.op, c.shape, plan);
+      ASSERT_TRUE(runnable.ok()) << runnable.status();
+      EXPECT_EQ((*runnable)->invocation().workspace_bytes(),
+                plan == 2 ? 4096 : 0);
       const auto operands = Operands();
       for (const uint64_t seed : {1, 2}) {
         ASSERT_TRUE(operands->Fill(seed).ok());
         ASSERT_TRUE(operands->Arm().ok());
-        (*invocation)->Pack(operands->addresses());
-        (*invocation)->Run(operands->addresses());
-        const absl::Status ran = device_->Synchronize();
+        absl::Status ran = (*runnable)->Run(operands->addresses());
+        ran.Update(device_->Synchronize());
         ASSERT_TRUE(ran.ok()) << ran;
         const auto error = operands->Verify();
         EXPECT_TRUE(error.ok()) << error.status();
@@ -138,17 +139,17 @@ TEST_F(CudnnTest, ThereIsNoPlanBehindTheLast) {
   const Script script("favourites=3");
   const auto fallback = Load("conv2d", kSmall, 0);
   ASSERT_TRUE(fallback.ok()) << fallback.status();
-  EXPECT_EQ((*fallback)->workspace_bytes(), 4096);
+  EXPECT_EQ((*fallback)->invocation().workspace_bytes(), 4096);
 }
 
 TEST_F(CudnnTest, TimersPackEverySetOfOperands) {
-  const auto invocation = Load("conv2d", kSmall, 0);
-  ASSERT_TRUE(invocation.ok()) << invocation.status();
+  const auto runnable = Load("conv2d", kSmall, 0);
+  ASSERT_TRUE(runnable.ok()) << runnable.status();
   const auto operands = Operands();
   ASSERT_TRUE(operands->Fill(1).ok());
   for (const proto::CacheMode cache : {proto::HOT, proto::COLD}) {
     for (const proto::LaunchMode launch : {proto::STREAM, proto::GRAPH}) {
-      auto timer = device_->MakeTimer(**invocation, *operands, {cache, launch});
+      auto timer = device_->MakeTimer(**runnable, *operands, {cache, launch});
       ASSERT_TRUE(timer.ok()) << timer.status();
       ASSERT_TRUE((*timer)->Prepare(5).ok());
       EXPECT_TRUE((*timer)->TimeNs().ok());
@@ -157,11 +158,14 @@ TEST_F(CudnnTest, TimersPackEverySetOfOperands) {
 }
 
 TEST_F(CudnnTest, ACallOfWhatWasNotPackedFails) {
-  const auto invocation = Load("conv2d", kSmall, 0);
-  ASSERT_TRUE(invocation.ok()) << invocation.status();
+  const auto runnable = Load("conv2d", kSmall, 0);
+  ASSERT_TRUE(runnable.ok()) << runnable.status();
   const auto operands = Operands();
-  (*invocation)->Run(operands->addresses());
-  EXPECT_THAT(std::string(device_->Synchronize().message()),
+  Call call;
+  call.operands = operands->addresses();
+  const absl::Status ran = (*runnable)->invocation().Run(call);
+  EXPECT_EQ(ran.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(ran.message()),
               HasSubstr("operand 1 of this call was not packed"));
 }
 

@@ -16,6 +16,7 @@
 #include "ops/core/data_type.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
+#include "ops/core/runnable.h"
 #include "ops/device/cpu/device.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/space/space.h"
@@ -109,9 +110,9 @@ class SpecialValuesTest : public testing::TestWithParam<Case> {
       options.threads = threads;
       const auto bound = space->Bind(shape_, (*device)->hardware(), options);
       ASSERT_TRUE(bound.ok()) << bound.status();
-      auto invocation = (*backend)->Load(Artifact(), shape_,
-                                         (*bound)->default_config(), **device);
-      ASSERT_TRUE(invocation.ok()) << invocation.status();
+      auto runnable = Runnable::Load(**backend, Artifact(), shape_,
+                                     (*bound)->default_config(), **device);
+      ASSERT_TRUE(runnable.ok()) << runnable.status();
 
       std::vector<std::unique_ptr<Buffer>> buffers;
       std::vector<void*> addresses;
@@ -127,8 +128,7 @@ class SpecialValuesTest : public testing::TestWithParam<Case> {
       }
       const std::vector<std::vector<double>> expected =
           entry_->op->Reference(shape_, values_);
-      (*invocation)->Pack(addresses);
-      (*invocation)->Run(addresses);
+      ASSERT_TRUE((*runnable)->Run(addresses).ok());
       size_t result = 0;
       for (size_t i = 0; i < specs_.size(); ++i) {
         if (specs_[i].role == Role::kInput) continue;
@@ -234,9 +234,10 @@ TEST(SumTest, IsExactWhereEveryPartialSumIs) {
             sample == 0 ? (*bound)->default_config()
                         : (*bound)->ToConfig((*bound)->Sample(rng));
         SCOPED_TRACE(tuning::CanonicalText(config));
-        auto invocation = (*backend)->Load(Artifact(), shape, config, **device);
-        ASSERT_TRUE(invocation.ok()) << invocation.status();
-        (*invocation)->Run({(*from)->data(), (*to)->data()});
+        auto runnable =
+            Runnable::Load(**backend, Artifact(), shape, config, **device);
+        ASSERT_TRUE(runnable.ok()) << runnable.status();
+        ASSERT_TRUE((*runnable)->Run({(*from)->data(), (*to)->data()}).ok());
         std::vector<double> sums(expected.size());
         DecodeValues(proto::F32, (*to)->data(), 0, absl::MakeSpan(sums));
         EXPECT_EQ(sums, expected);

@@ -22,7 +22,8 @@ const proto::KnobValue* Knob(const LookupResult& answer,
 
 }  // namespace
 
-absl::StatusOr<Lookup> Lookup::Load(const std::vector<std::string>& paths) {
+absl::StatusOr<TunedConfigStore> LoadTunedFiles(
+    const std::vector<std::string>& paths) {
   StoreOptions options;
   for (const std::string& path : paths) {
     if (!FileExists(path)) {
@@ -38,8 +39,11 @@ absl::StatusOr<Lookup> Lookup::Load(const std::vector<std::string>& paths) {
       options.checked_in.push_back({file, std::move(text)});
     }
   }
-  OPTRAIL_ASSIGN_OR_RETURN(TunedConfigStore store,
-                           TunedConfigStore::Load(options));
+  return TunedConfigStore::Load(options);
+}
+
+absl::StatusOr<Lookup> Lookup::Load(const std::vector<std::string>& paths) {
+  OPTRAIL_ASSIGN_OR_RETURN(TunedConfigStore store, LoadTunedFiles(paths));
   return Lookup(std::move(store));
 }
 

@@ -29,12 +29,16 @@
 
 namespace optrail::tuning {
 
+// Each path is a file of tuned configs, or a folder below which every
+// *.textproto is one. NotFound names a path that is not there; InvalidArgument,
+// with file, line and column, what is wrong in one. Of two entries of the same
+// key the one read later counts.
+absl::StatusOr<TunedConfigStore> LoadTunedFiles(
+    const std::vector<std::string>& paths);
+
 class Lookup {
  public:
-  // Each path is a file of tuned configs, or a folder below which every
-  // *.textproto is one. NotFound names a path that is not there;
-  // InvalidArgument, with file, line and column, what is wrong in one. Of two
-  // entries of the same key the one read later counts.
+  // Of LoadTunedFiles().
   static absl::StatusOr<Lookup> Load(const std::vector<std::string>& paths);
 
   struct Question {

@@ -93,8 +93,9 @@ absl::StatusOr<LoadedKernel> KernelLoader::LoadOperator(
                               device_.hardware()};
   OPTRAIL_ASSIGN_OR_RETURN(const ops::Artifact artifact,
                            ArtifactOf(*backend, {shape, config, target}));
-  OPTRAIL_ASSIGN_OR_RETURN(kernel.invocation,
-                           backend->Load(artifact, shape, config, device_));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      kernel.runnable,
+      ops::Runnable::Load(*backend, artifact, shape, config, device_));
   loaded_[key] = kernel;
   return kernel;
 }
@@ -115,8 +116,9 @@ absl::StatusOr<LoadedKernel> KernelLoader::LoadGenerated(
                            ArtifactOf(*backend, {shape, config, target}));
   LoadedKernel kernel;
   kernel.source = "generated";
-  OPTRAIL_ASSIGN_OR_RETURN(kernel.invocation,
-                           backend->Load(artifact, shape, config, device_));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      kernel.runnable,
+      ops::Runnable::Load(*backend, artifact, shape, config, device_));
   return kernel;
 }
 

@@ -19,12 +19,13 @@
 #include "ops/core/backend.h"
 #include "ops/core/cpu_device.h"
 #include "ops/core/registry.h"
+#include "ops/core/runnable.h"
 #include "tuning/store/store.h"
 
 namespace optrail::graph {
 
 struct LoadedKernel {
-  std::shared_ptr<ops::Invocation> invocation;
+  std::shared_ptr<ops::Runnable> runnable;
   std::string config;  // canonical text
   std::string source;  // "tuned", "tuned on HARDWARE", "default"
 };

@@ -12,7 +12,7 @@
 #include "base/status_macros.h"
 #include "graph/ir/ops.h"
 #include "graph/runner/kernels.h"
-#include "ops/core/fallible_invocation.h"
+#include "ops/core/runnable.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::graph {
@@ -23,8 +23,9 @@ constexpr int64_t kAlignment = 64;
 // A step with its kernel and the addresses of its operands.
 struct ReadyStep {
   const Step* step = nullptr;
-  std::shared_ptr<ops::Invocation> kernel;  // nullptr: the reference
-  int64_t number = 0;                       // of a generated kernel
+  std::shared_ptr<ops::Runnable> kernel;  // nullptr: the reference
+  ops::Call call;
+  int64_t number = 0;  // of a generated kernel
   std::vector<void*> addresses;
 };
 
@@ -44,11 +45,12 @@ class CpuRunner : public Runner {
     OPTRAIL_RETURN_IF_ERROR(LoadKernels());
     for (ReadyStep& ready : ready_) {
       if (!ready.step->prepared) continue;
+      OPTRAIL_RETURN_IF_ERROR(Pack(ready));
       OPTRAIL_RETURN_IF_ERROR(RunReady(ready));
     }
     for (ReadyStep& ready : ready_) {
       if (ready.step->prepared) continue;
-      if (ready.kernel != nullptr) ready.kernel->Pack(ready.addresses);
+      OPTRAIL_RETURN_IF_ERROR(Pack(ready));
       calls_.push_back(&ready);
       steps_.push_back(Describe(*ready.step));
     }
@@ -249,7 +251,7 @@ class CpuRunner : public Runner {
       ready.step = &step;
       if (step.kernel == "generated") {
         ready.number = numbers.at(step.source);
-        ready.kernel = generated.invocation;
+        ready.kernel = generated.runnable;
         ready.addresses.push_back(&ready.number);
       } else if (step.kernel != "reference") {
         absl::StatusOr<LoadedKernel> loaded =
@@ -261,7 +263,7 @@ class CpuRunner : public Runner {
                            tuning::CanonicalText(step.shape),
                            "): ", loaded.status().message()));
         }
-        ready.kernel = loaded->invocation;
+        ready.kernel = loaded->runnable;
         configs_[&step] =
             absl::StrCat(loaded->config, " (", loaded->source, ")");
       }
@@ -287,11 +289,20 @@ class CpuRunner : public Runner {
     return described;
   }
 
+  absl::Status Pack(ReadyStep& ready) {
+    if (ready.kernel == nullptr) return absl::OkStatus();
+    OPTRAIL_ASSIGN_OR_RETURN(ready.call,
+                             ready.kernel->Prepare(ready.addresses));
+    return absl::OkStatus();
+  }
+
   absl::Status RunReady(ReadyStep& ready) {
     if (ready.kernel == nullptr) return RunByReference(*ready.step);
-    if (ready.step->packs) ready.kernel->Pack(ready.addresses);
-    ready.kernel->Run(ready.addresses);
-    return ops::TakeErrorOf(*ready.kernel);
+    const ops::Invocation& invocation = ready.kernel->invocation();
+    if (ready.step->packs) {
+      OPTRAIL_RETURN_IF_ERROR(invocation.Pack(ready.call));
+    }
+    return invocation.Run(ready.call);
   }
 
   absl::Status RunByReference(const Step& step) {

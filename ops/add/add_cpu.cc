@@ -104,24 +104,24 @@ bool IsAligned(const void* address) {
 class AddCpuInvocation : public Invocation {
  public:
   AddCpuInvocation(int64_t n, const AddKnobs& knobs, AddRange add_range,
-                   AddRange add_range_unaligned, CpuDevice& device)
+                   AddRange add_range_unaligned)
       : n_(n),
         knobs_(knobs),
         add_range_(add_range),
-        add_range_unaligned_(add_range_unaligned),
-        device_(device) {}
+        add_range_unaligned_(add_range_unaligned) {}
 
-  void Run(absl::Span<void* const> operands) override {
-    const auto* a = static_cast<const float*>(operands[0]);
-    const auto* b = static_cast<const float*>(operands[1]);
-    auto* c = static_cast<float*>(operands[2]);
+  absl::Status Run(const Call& call) const override {
+    const auto* a = static_cast<const float*>(call.operands[0]);
+    const auto* b = static_cast<const float*>(call.operands[1]);
+    auto* c = static_cast<float*>(call.operands[2]);
     const AddRange add_range = IsAligned(c) ? add_range_ : add_range_unaligned_;
     const int64_t block = knobs_.block_elements;
-    device_.ParallelFor((n_ + block - 1) / block, [&](int64_t task) {
+    call.ParallelFor((n_ + block - 1) / block, [&](int64_t task) {
       const int64_t begin = task * block;
       add_range(a + begin, b + begin, c + begin, std::min(block, n_ - begin),
                 knobs_.prefetch_bytes);
     });
+    return absl::OkStatus();
   }
 
  private:
@@ -129,7 +129,6 @@ class AddCpuInvocation : public Invocation {
   const AddKnobs knobs_;
   const AddRange add_range_;
   const AddRange add_range_unaligned_;
-  CpuDevice& device_;
 };
 
 class AddCpu : public CpuKernel {
@@ -153,8 +152,8 @@ class AddCpu : public CpuKernel {
     if (add_range == nullptr || add_range_unaligned == nullptr) {
       return absl::InvalidArgumentError("config was not compiled");
     }
-    return std::make_unique<AddCpuInvocation>(
-        shape.dims(0).value(), knobs, add_range, add_range_unaligned, device);
+    return std::make_unique<AddCpuInvocation>(shape.dims(0).value(), knobs,
+                                              add_range, add_range_unaligned);
   }
 };
 

@@ -240,27 +240,25 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindTiled(
   const auto task = std::make_shared<const Task>(size, knobs, blocking);
   const int64_t parts = CeilDiv(size.queries, task->task_queries());
   const int64_t heads = size.batch * size.heads;
-  OPTRAIL_ASSIGN_OR_RETURN(
-      auto workspaces,
-      Workspaces::Create(device,
-                         std::min<int64_t>(device.threads(), heads * parts),
-                         task->floats()));
-  return MakeInvocation(
-      [=, &device](absl::Span<void* const> operands) {
-        device.ParallelFor(heads * parts, [&](int64_t i) {
-          const int64_t head = i / parts;
-          const int64_t begin = i % parts * task->task_queries();
-          const int64_t row = head * size.queries + begin;
-          const int64_t kv = head / size.group * size.keys * size.d;
-          const Workspaces::Lease lease(*workspaces);
-          task->Run(static_cast<const T*>(operands[0]) + row * size.d,
-                    static_cast<const T*>(operands[1]) + kv,
-                    static_cast<const T*>(operands[2]) + kv, begin,
-                    std::min(task->task_queries(), size.queries - begin),
-                    static_cast<T*>(operands[3]) + row * size.d, lease.data());
-        });
-      },
-      workspaces);
+  WorkspaceLayout layout;
+  const Workspaces workspaces(
+      layout, std::min<int64_t>(device.threads(), heads * parts),
+      task->floats());
+  return MakeInvocation(layout, [=](const Call& call) {
+    Workspaces::Shared shared(workspaces, call);
+    call.ParallelFor(heads * parts, [&](int64_t i) {
+      const int64_t head = i / parts;
+      const int64_t begin = i % parts * task->task_queries();
+      const int64_t row = head * size.queries + begin;
+      const int64_t kv = head / size.group * size.keys * size.d;
+      const Workspaces::Lease lease(shared);
+      task->Run(static_cast<const T*>(call.operands[0]) + row * size.d,
+                static_cast<const T*>(call.operands[1]) + kv,
+                static_cast<const T*>(call.operands[2]) + kv, begin,
+                std::min(task->task_queries(), size.queries - begin),
+                static_cast<T*>(call.operands[3]) + row * size.d, lease.data());
+    });
+  });
 }
 
 absl::StatusOr<std::unique_ptr<Invocation>> BindTiledOf(
@@ -307,100 +305,91 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
   const int64_t part_keys = CeilDiv(CeilDiv(size.keys, block), wanted) * block;
   const int64_t parts = CeilDiv(size.keys, part_keys);
   const int64_t results = kv_heads * rows * parts;
-  OPTRAIL_ASSIGN_OR_RETURN(
-      auto partial,
-      Workspaces::Create(
-          device, 1,
-          WholeLines(2 * results) + WholeLines(results * size.d) +
-              (kFactors == Factors::kWidened ? kv_heads * rows * size.d : 0)));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      auto scores,
-      Workspaces::Create(device,
-                         std::min<int64_t>(device.threads(), kv_heads * parts),
-                         rows * block));
-  return MakeInvocation(
-      [=, &device](absl::Span<void* const> operands) {
-        auto* const states = reinterpret_cast<SoftmaxState*>(partial->at(0));
-        float* const sums = partial->at(0) + WholeLines(2 * results);
-        const Left* q;
-        if constexpr (kPairs) {
-          q = static_cast<const uint16_t*>(operands[0]);
-        } else {
-          q = Floats(static_cast<const T*>(operands[0]),
-                     kv_heads * rows * size.d,
-                     sums + WholeLines(results * size.d));
-        }
-        auto* const y = static_cast<T*>(operands[3]);
-        device.ParallelFor(kv_heads * parts, [&](int64_t task) {
-          const int64_t head = task / parts;
-          const int64_t begin = task % parts * part_keys;
-          const int64_t end = std::min(begin + part_keys, size.keys);
-          const int64_t kv = head * size.keys * size.d;
-          const auto* k = static_cast<const T*>(operands[1]) + kv;
-          const auto* v = static_cast<const T*>(operands[2]) + kv;
-          SoftmaxState* const state = states + task * rows;
-          float* const sum = sums + task * rows * size.d;
-          std::fill_n(state, rows, EmptySoftmax());
-          std::fill_n(sum, rows * size.d, 0.0f);
-          const Workspaces::Lease lease(*scores);
-          for (int64_t j = begin; j < end; j += block) {
-            const int64_t keys = std::min(block, end - j);
-            // Calls body(row, rows, first key, keys) for a few keys after the
-            // other that stay in the L1 cache for all rows which see them.
-            const auto for_each = [&](const auto& body) {
-              for (int64_t i = 0; i < keys; i += kKeysAtOnce) {
-                const int64_t most = std::min(kKeysAtOnce, keys - i);
-                if (size.seen(0) - j - i >= most) {
-                  body(0, rows, i, most);
-                  continue;
-                }
-                for (int64_t r = 0; r < rows; ++r) {
-                  const int64_t count =
-                      std::min(most, size.seen(r % size.queries) - j - i);
-                  if (count > 0) body(r, 1, i, count);
-                }
-              }
-            };
-            for_each([&](int64_t r, int64_t count, int64_t i, int64_t keys) {
-              ScoreKeys(q + (head * rows + r) * size.d, count,
-                        k + (j + i) * size.d, keys, size.d,
-                        lease.data() + r * block + i, block);
-            });
+  WorkspaceLayout layout;
+  const Workspaces partial(
+      layout, 1,
+      WholeLines(2 * results) + WholeLines(results * size.d) +
+          (kFactors == Factors::kWidened ? kv_heads * rows * size.d : 0));
+  const Workspaces scores(layout,
+                          std::min<int64_t>(device.threads(), kv_heads * parts),
+                          rows * block);
+  return MakeInvocation(layout, [=](const Call& call) {
+    auto* const states = reinterpret_cast<SoftmaxState*>(partial.at(call, 0));
+    float* const sums = partial.at(call, 0) + WholeLines(2 * results);
+    Workspaces::Shared shared(scores, call);
+    const Left* q;
+    if constexpr (kPairs) {
+      q = static_cast<const uint16_t*>(call.operands[0]);
+    } else {
+      q = Floats(static_cast<const T*>(call.operands[0]),
+                 kv_heads * rows * size.d, sums + WholeLines(results * size.d));
+    }
+    auto* const y = static_cast<T*>(call.operands[3]);
+    call.ParallelFor(kv_heads * parts, [&](int64_t task) {
+      const int64_t head = task / parts;
+      const int64_t begin = task % parts * part_keys;
+      const int64_t end = std::min(begin + part_keys, size.keys);
+      const int64_t kv = head * size.keys * size.d;
+      const auto* k = static_cast<const T*>(call.operands[1]) + kv;
+      const auto* v = static_cast<const T*>(call.operands[2]) + kv;
+      SoftmaxState* const state = states + task * rows;
+      float* const sum = sums + task * rows * size.d;
+      std::fill_n(state, rows, EmptySoftmax());
+      std::fill_n(sum, rows * size.d, 0.0f);
+      const Workspaces::Lease lease(shared);
+      for (int64_t j = begin; j < end; j += block) {
+        const int64_t keys = std::min(block, end - j);
+        // Calls body(row, rows, first key, keys) for a few keys after the
+        // other that stay in the L1 cache for all rows which see them.
+        const auto for_each = [&](const auto& body) {
+          for (int64_t i = 0; i < keys; i += kKeysAtOnce) {
+            const int64_t most = std::min(kKeysAtOnce, keys - i);
+            if (size.seen(0) - j - i >= most) {
+              body(0, rows, i, most);
+              continue;
+            }
             for (int64_t r = 0; r < rows; ++r) {
               const int64_t count =
-                  std::min(keys, size.seen(r % size.queries) - j);
-              if (count <= 0) continue;
-              (kPairs ? SoftmaxPairBlock : SoftmaxBlock)(
-                  lease.data() + r * block, 1, count, block, &count,
-                  size.scale(), state + r, sum + r * size.d, size.d);
+                  std::min(most, size.seen(r % size.queries) - j - i);
+              if (count > 0) body(r, 1, i, count);
             }
-            for_each([&](int64_t r, int64_t count, int64_t i, int64_t keys) {
-              const auto* const weights =
-                  reinterpret_cast<const Left*>(lease.data() + r * block);
-              SumValues(weights + i, count,
-                        block * (sizeof(float) / sizeof(Left)),
-                        v + (j + i) * size.d, keys, size.d, sum + r * size.d);
-            });
           }
+        };
+        for_each([&](int64_t r, int64_t count, int64_t i, int64_t keys) {
+          ScoreKeys(q + (head * rows + r) * size.d, count, k + (j + i) * size.d,
+                    keys, size.d, lease.data() + r * block + i, block);
         });
-        for (int64_t i = 0; i < kv_heads * rows; ++i) {
-          const int64_t first = i / rows * parts * rows + i % rows;
-          SoftmaxState all = states[first];
-          float* const sum = sums + first * size.d;
-          for (int64_t part = 1; part < parts; ++part) {
-            const int64_t other = first + part * rows;
-            MergeSoftmax(states[other], sums + other * size.d, size.d, &all,
-                         sum);
-          }
-          FinishRows(&all, 1, size.d, sum);
-          if constexpr (kRounds) {
-            RoundToBf16(sum, 1, size.d, size.d, y + i * size.d, size.d);
-          } else {
-            std::copy_n(sum, size.d, y + i * size.d);
-          }
+        for (int64_t r = 0; r < rows; ++r) {
+          const int64_t count = std::min(keys, size.seen(r % size.queries) - j);
+          if (count <= 0) continue;
+          (kPairs ? SoftmaxPairBlock : SoftmaxBlock)(
+              lease.data() + r * block, 1, count, block, &count, size.scale(),
+              state + r, sum + r * size.d, size.d);
         }
-      },
-      partial, scores);
+        for_each([&](int64_t r, int64_t count, int64_t i, int64_t keys) {
+          const auto* const weights =
+              reinterpret_cast<const Left*>(lease.data() + r * block);
+          SumValues(weights + i, count, block * (sizeof(float) / sizeof(Left)),
+                    v + (j + i) * size.d, keys, size.d, sum + r * size.d);
+        });
+      }
+    });
+    for (int64_t i = 0; i < kv_heads * rows; ++i) {
+      const int64_t first = i / rows * parts * rows + i % rows;
+      SoftmaxState all = states[first];
+      float* const sum = sums + first * size.d;
+      for (int64_t part = 1; part < parts; ++part) {
+        const int64_t other = first + part * rows;
+        MergeSoftmax(states[other], sums + other * size.d, size.d, &all, sum);
+      }
+      FinishRows(&all, 1, size.d, sum);
+      if constexpr (kRounds) {
+        RoundToBf16(sum, 1, size.d, size.d, y + i * size.d, size.d);
+      } else {
+        std::copy_n(sum, size.d, y + i * size.d);
+      }
+    }
+  });
 }
 
 absl::StatusOr<std::unique_ptr<Invocation>> BindFewOf(

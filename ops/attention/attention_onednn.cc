@@ -4,8 +4,10 @@
 // overwritten by -infinity between the calls. Of bfloat16 scores are floats,
 // and weights are rounded.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -18,15 +20,19 @@ namespace {
 
 class Composition : public Invocation {
  public:
+  // `elements`: of the scores; `rounded_bytes`: of the weights, if they do not
+  // lie where the scores were.
   Composition(std::unique_ptr<Invocation> scores,
               std::unique_ptr<Invocation> softmax,
-              std::unique_ptr<Invocation> values, std::unique_ptr<Buffer> space,
-              std::unique_ptr<Buffer> weights)
+              std::unique_ptr<Invocation> values, int64_t elements,
+              int64_t rounded_bytes)
       : scores_(std::move(scores)),
         softmax_(std::move(softmax)),
         values_(std::move(values)),
-        space_(std::move(space)),
-        weights_(std::move(weights)) {}
+        weights_at_(
+            rounded_bytes == 0 ? 0 : Lines(elements * int64_t{sizeof(float)})),
+        shared_at_(rounded_bytes == 0 ? Lines(elements * int64_t{sizeof(float)})
+                                      : weights_at_ + Lines(rounded_bytes)) {}
 
   // Of a causal one: `rows` queries, those of a head one after the other.
   void Hide(int64_t rows, int64_t queries, int64_t keys) {
@@ -35,38 +41,51 @@ class Composition : public Invocation {
     keys_ = keys;
   }
 
-  void Run(absl::Span<void* const> operands) override {
-    void* const space = space_->data();
-    scores_->Run({operands[0], operands[1], space});
-    auto* const scores = static_cast<float*>(space);
+  int64_t workspace_bytes() const override {
+    return shared_at_ +
+           std::max({scores_->workspace_bytes(), softmax_->workspace_bytes(),
+                     values_->workspace_bytes()});
+  }
+
+  absl::Status Run(const Call& call) const override {
+    char* const space = static_cast<char*>(call.workspace);
+    const auto run = [&](const Invocation& part,
+                         std::initializer_list<void*> operands) {
+      Call of_part = call;
+      of_part.operands = operands;
+      of_part.workspace = space + shared_at_;
+      return part.Run(of_part);
+    };
+    OPTRAIL_RETURN_IF_ERROR(
+        run(*scores_, {call.operands[0], call.operands[1], space}));
+    auto* const scores = reinterpret_cast<float*>(space);
     for (int64_t row = 0; row < rows_; ++row) {
       const int64_t seen = keys_ - queries_ + row % queries_ + 1;
       for (int64_t j = seen; j < keys_; ++j) {
         scores[row * keys_ + j] = -std::numeric_limits<float>::infinity();
       }
     }
-    void* const weights = weights_ == nullptr ? space : weights_->data();
-    softmax_->Run({space, weights});
-    values_->Run({weights, operands[2], operands[3]});
-  }
-
-  int64_t workspace_bytes() const override {
-    const size_t weights = weights_ == nullptr ? 0 : weights_->size_bytes();
-    return static_cast<int64_t>(space_->size_bytes() + weights);
+    char* const weights = space + weights_at_;
+    OPTRAIL_RETURN_IF_ERROR(run(*softmax_, {space, weights}));
+    return run(*values_, {weights, call.operands[2], call.operands[3]});
   }
 
  private:
-  const std::unique_ptr<Invocation> scores_;
-  const std::unique_ptr<Invocation> softmax_;
-  const std::unique_ptr<Invocation> values_;
-  const std::unique_ptr<Buffer> space_;    // scores
-  const std::unique_ptr<Buffer> weights_;  // nullptr: where scores were
-  int64_t rows_ = 0;                       // none are hidden
+  // Parts of the workspace begin on cache lines.
+  static int64_t Lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  const std::unique_ptr<const Invocation> scores_;
+  const std::unique_ptr<const Invocation> softmax_;
+  const std::unique_ptr<const Invocation> values_;
+  // Where weights and what the library wants begin in a workspace.
+  const int64_t weights_at_;
+  const int64_t shared_at_;
+  int64_t rows_ = 0;  // none are hidden
   int64_t queries_ = 0;
   int64_t keys_ = 0;
 };
 
-OneDnnPrimitive Compose(const proto::Shape& shape, CpuDevice& device) {
+OneDnnPrimitive Compose(const proto::Shape& shape) {
   const int64_t heads = shape.dims(0).value() * shape.dims(1).value();
   const int64_t queries = shape.dims(2).value();
   const int64_t keys = shape.dims(3).value();
@@ -96,18 +115,10 @@ OneDnnPrimitive Compose(const proto::Shape& shape, CpuDevice& device) {
   OPTRAIL_ASSIGN_OR_RETURN(auto softmax,
                            OneDnnSoftmax(heads * queries, keys, scores.type));
   OPTRAIL_ASSIGN_OR_RETURN(auto by_values, OneDnnMatmul(values));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      auto space, device.Allocate(heads * queries * keys *
-                                  static_cast<int64_t>(sizeof(float))));
-  std::unique_ptr<Buffer> weights;
-  if (scores.type != proto::F32) {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        weights, device.Allocate(heads * queries * keys *
-                                 static_cast<int64_t>(sizeof(uint16_t))));
-  }
+  const int64_t elements = heads * queries * keys;
   auto composition = std::make_unique<Composition>(
-      std::move(by_keys), std::move(softmax), std::move(by_values),
-      std::move(space), std::move(weights));
+      std::move(by_keys), std::move(softmax), std::move(by_values), elements,
+      scores.type == proto::F32 ? 0 : elements * int64_t{sizeof(uint16_t)});
   if (causal) composition->Hide(heads * queries, queries, keys);
   return composition;
 }

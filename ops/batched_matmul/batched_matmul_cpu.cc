@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "ops/batched_matmul/batched_matmul_knobs.h"
 #include "ops/lib/cpu_frame.h"
 #include "ops/product/cpu/product.h"
@@ -34,15 +33,13 @@ class BatchedMatmulCpu : public KnobKernel<BatchedMatmulKnobs> {
     spec.blocking.prefetch_a |= knobs.prefetch_a;
     spec.task_rows = knobs.task_rows;
     spec.task_columns = knobs.task_columns;
-    OPTRAIL_ASSIGN_OR_RETURN(const auto product,
-                             Product<float>::Plan(spec, device));
-    return MakeInvocation(
-        [=, &device](absl::Span<void* const> operands) {
-          product.Run(device, {static_cast<const float*>(operands[0])},
-                      {static_cast<const float*>(operands[1])},
-                      static_cast<float*>(operands[2]), Epilogue());
-        },
-        product.workspaces());
+    WorkspaceLayout layout;
+    const auto product = Product<float>::Plan(spec, device, layout);
+    return MakeInvocation(layout, [=](const Call& call) {
+      product.Run(call, {static_cast<const float*>(call.operands[0])},
+                  {static_cast<const float*>(call.operands[1])},
+                  static_cast<float*>(call.operands[2]), Epilogue());
+    });
   }
 
   std::vector<std::pair<std::string, int64_t>> BlocksOf(

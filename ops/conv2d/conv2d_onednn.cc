@@ -6,9 +6,8 @@ namespace optrail::ops {
 namespace {
 
 OPTRAIL_REGISTER_ONEDNN("conv2d",
-                        [](const proto::Shape& shape, CpuDevice& device) {
-                          return ConvolutionByOneDnn(shape, device,
-                                                     /*fused=*/false);
+                        [](const proto::Shape& shape) {
+                          return ConvolutionByOneDnn(shape, /*fused=*/false);
                         },
                         {{proto::F32}, {proto::BF16}})
 

@@ -15,10 +15,11 @@
 // Images are read where they are if nothing is to be added. "Patches" have all
 // pixels under the filter: they waste least, and are copied most.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(
-//       const auto plan, ConvolutionAmx<AmxTiles>::Plan(knobs, size, device));
+//   WorkspaceLayout layout;
+//   const auto plan =
+//       ConvolutionAmx<AmxTiles>::Plan(knobs, size, device, layout);
 //   plan.PackFilters(weights, filters);  // filter_elements()
-//   plan.Run(device, x, filters, y, epilogue);
+//   plan.Run(call, x, filters, y, epilogue);
 //
 // Every size works with all knobs.
 
@@ -31,14 +32,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/conv2d/convolution.h"
 #include "ops/lib/amx.h"
 #include "ops/lib/amx_backend.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
-#include "ops/lib/packed_operand.h"
 #include "ops/lib/pairs.h"
 #include "ops/lib/tile_panels.h"
 #include "ops/product/cpu/tasks.h"
@@ -62,10 +61,10 @@ struct ConvolutionAmxKnobs {
 template <class Tiles>
 class ConvolutionAmx {
  public:
-  // ResourceExhausted if there is not enough memory for the workspaces.
-  static absl::StatusOr<ConvolutionAmx> Plan(const ConvolutionAmxKnobs& knobs,
-                                             const ConvolutionSize& size,
-                                             CpuDevice& device) {
+  // For calls whose workspace has the layout.
+  static ConvolutionAmx Plan(const ConvolutionAmxKnobs& knobs,
+                             const ConvolutionSize& size, CpuDevice& device,
+                             WorkspaceLayout& layout) {
     // As AmxProduct's; but for patches, a pixel is read once for all places of
     // the filter.
     constexpr double kReadingRow = 16, kReadingColumn = 80;
@@ -120,15 +119,11 @@ class ConvolutionAmx {
     plan.copy_at_ = kPanel * kPanel;
     plan.padded_at_ =
         plan.copy_at_ + (plan.direct_ ? 0 : lines(copied)) + lines(kTileSteps);
-    OPTRAIL_ASSIGN_OR_RETURN(
-        plan.workspaces_,
-        Workspaces::Create(
-            device, std::min<int64_t>(device.threads(), plan.count()),
-            plan.padded_at_ + lines(plan.padded_lines() * plan.padded_line())));
+    plan.workspaces_ = Workspaces(
+        layout, std::min<int64_t>(device.threads(), plan.count()),
+        plan.padded_at_ + lines(plan.padded_lines() * plan.padded_line()));
     return plan;
   }
-
-  const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
 
   int64_t filter_elements() const { return PackedElements(depth(), size_.k); }
 
@@ -145,14 +140,15 @@ class ConvolutionAmx {
   }
 
   // `epilogue` ends what is not rounded yet.
-  void Run(CpuDevice& device, const uint16_t* x, const uint16_t* filters,
+  void Run(const Call& call, const uint16_t* x, const uint16_t* filters,
            uint16_t* y, const Epilogue& epilogue) const {
-    device.ParallelFor(count(), [&](int64_t task) {
+    Workspaces::Shared shared(workspaces_, call);
+    call.ParallelFor(count(), [&](int64_t task) {
       const ConvolutionSize& s = size_;
       const int64_t column = task % column_parts() * task_columns_;
       const int64_t line = task / column_parts() % line_parts() * task_lines_;
       const int64_t image = task / column_parts() / line_parts();
-      const Workspaces::Lease lease(*workspaces_);
+      const Workspaces::Lease lease(shared);
       Task(*this, line, std::min(task_lines_, s.p - line),
            std::min(task_columns_, s.k - column), x + image * s.h * s.w * s.c,
            filters + PackedElements(depth(), column),
@@ -415,7 +411,7 @@ class ConvolutionAmx {
   // between them, which may be read.
   int64_t copy_at_ = 0;
   int64_t padded_at_ = 0;
-  std::shared_ptr<Workspaces> workspaces_;
+  Workspaces workspaces_;
 };
 
 // operands: x, weights, with `fused` scale and shift, y. Filters are packed
@@ -426,28 +422,25 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindConvolutionAmx(
     CpuDevice& device) {
   OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize size,
                            ConvolutionSizeOf(shape));
-  OPTRAIL_ASSIGN_OR_RETURN(const auto plan,
-                           ConvolutionAmx<Tiles>::Plan(knobs, size, device));
-  const auto filters =
-      std::make_shared<PackedOperand>(device, plan.filter_elements() / 2);
+  WorkspaceLayout layout;
+  const auto plan = ConvolutionAmx<Tiles>::Plan(knobs, size, device, layout);
   return MakePackingInvocation(
-      [=](absl::Span<void* const> operands) {
-        plan.PackFilters(
-            static_cast<const uint16_t*>(operands[1]),
-            reinterpret_cast<uint16_t*>(filters->Keep(operands[1])));
+      layout, plan.filter_elements() / 2,
+      [=](const Call& call, float* to) {
+        plan.PackFilters(static_cast<const uint16_t*>(call.operands[1]),
+                         reinterpret_cast<uint16_t*>(to));
       },
-      [=, &device](absl::Span<void* const> operands) {
+      [=](const Call& call, const float* filters) {
         Epilogue epilogue;
         if (fused) {
-          epilogue = {static_cast<const float*>(operands[2]),
-                      static_cast<const float*>(operands[3]),
+          epilogue = {static_cast<const float*>(call.operands[2]),
+                      static_cast<const float*>(call.operands[3]),
                       Activation::kRelu};
         }
-        plan.Run(device, static_cast<const uint16_t*>(operands[0]),
-                 reinterpret_cast<const uint16_t*>(filters->Find(operands[1])),
-                 static_cast<uint16_t*>(operands.back()), epilogue);
-      },
-      plan.workspaces());
+        plan.Run(call, static_cast<const uint16_t*>(call.operands[0]),
+                 reinterpret_cast<const uint16_t*>(filters),
+                 static_cast<uint16_t*>(call.operands.back()), epilogue);
+      });
 }
 
 // InvalidArgument where a knob of convolution_amx.space.textproto is missing.

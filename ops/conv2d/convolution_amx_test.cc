@@ -94,13 +94,14 @@ TYPED_TEST(ConvolutionAmxTest, NanSpoilsWhatItIsPartOfAlone) {
       auto invocation =
           BindConvolutionAmx<TypeParam>(*shape, knobs, false, **device);
       ASSERT_TRUE(invocation.ok()) << invocation.status();
+      auto runnable = Runnable::Create(*std::move(invocation), **device);
+      ASSERT_TRUE(runnable.ok()) << runnable.status();
       std::vector<uint16_t> x(s.h * s.w * s.c, kOne);
       std::vector<uint16_t> weights(s.depth() * s.k, kOne);
       std::vector<uint16_t> y(s.rows() * s.k);
       constexpr int64_t kLine = 2, kColumn = 4;
       x[(kLine * s.w + kColumn) * s.c + 1] = kNan;
-      (*invocation)->Pack({x.data(), weights.data(), y.data()});
-      (*invocation)->Run({x.data(), weights.data(), y.data()});
+      ASSERT_TRUE((*runnable)->Run({x.data(), weights.data(), y.data()}).ok());
       for (int64_t p = 0; p < s.p; ++p) {
         for (int64_t q = 0; q < s.q; ++q) {
           const int64_t line = kLine - (p * s.stride - s.padding);
@@ -132,10 +133,11 @@ TYPED_TEST(ConvolutionAmxTest, InfiniteWeightsMakeNanAtTheBorder) {
     auto invocation =
         BindConvolutionAmx<TypeParam>(*shape, knobs, false, **device);
     ASSERT_TRUE(invocation.ok()) << invocation.status();
+    auto runnable = Runnable::Create(*std::move(invocation), **device);
+    ASSERT_TRUE(runnable.ok()) << runnable.status();
     std::vector<uint16_t> x(3 * 3 * 2, kOne), weights(9 * 2, kOne), y(9);
     weights[0] = kInfinity;  // above and to the left
-    (*invocation)->Pack({x.data(), weights.data(), y.data()});
-    (*invocation)->Run({x.data(), weights.data(), y.data()});
+    ASSERT_TRUE((*runnable)->Run({x.data(), weights.data(), y.data()}).ok());
     for (int64_t i = 0; i < 9; ++i) {
       const bool outside = i < 3 || i % 3 == 0;
       EXPECT_EQ((y[i] & 0x7FFF) > kInfinity, outside) << i;

@@ -23,13 +23,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "ops/conv2d/convolution.h"
 #include "ops/conv2d/convolution_in_place.h"
 #include "ops/conv2d/convolution_winograd.h"
 #include "ops/conv2d/pixels.h"
 #include "ops/lib/cpu_frame.h"
-#include "ops/lib/packed_operand.h"
 #include "ops/product/cpu/product.h"
 
 namespace optrail::ops {
@@ -63,13 +61,13 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
   // Of one call; scale and shift are floats always.
   template <class T>
   struct Operands {
-    explicit Operands(absl::Span<void* const> operands)
-        : x(static_cast<const T*>(operands[0])),
-          weights(static_cast<const T*>(operands[1])),
-          y(static_cast<T*>(operands[kFused ? 4 : 2])) {
+    explicit Operands(const Call& call)
+        : x(static_cast<const T*>(call.operands[0])),
+          weights(static_cast<const T*>(call.operands[1])),
+          y(static_cast<T*>(call.operands[kFused ? 4 : 2])) {
       if (!kFused) return;
-      epilogue.scale = static_cast<const float*>(operands[2]);
-      epilogue.shift = static_cast<const float*>(operands[3]);
+      epilogue.scale = static_cast<const float*>(call.operands[2]);
+      epilogue.shift = static_cast<const float*>(call.operands[3]);
       epilogue.activation = Activation::kRelu;
     }
 
@@ -84,6 +82,7 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       const proto::Shape& shape, const Knobs& knobs, CpuDevice& device) {
     OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize size,
                              ConvolutionSizeOf(shape));
+    WorkspaceLayout layout;
     if (knobs.pixels == Knobs::Pixels::kInPlace && !size.is_product()) {
       typename ConvolutionInPlace<T>::Cut cut;
       cut.pixels = knobs.mr;
@@ -92,21 +91,17 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
       cut.steps = knobs.kc;
       cut.task_rows = knobs.task_rows;
       cut.task_columns = knobs.task_columns;
-      OPTRAIL_ASSIGN_OR_RETURN(const auto plan,
-                               ConvolutionInPlace<T>::Plan(size, cut, device));
-      const auto panels =
-          std::make_shared<PackedOperand>(device, plan.filter_floats());
+      OPTRAIL_ASSIGN_OR_RETURN(const auto plan, ConvolutionInPlace<T>::Plan(
+                                                    size, cut, device, layout));
       return MakePackingInvocation(
-          [=](absl::Span<void* const> operands) {
-            const Operands<T> all(operands);
-            plan.PackFilters(all.weights, panels->Keep(all.weights));
+          layout, plan.filter_floats(),
+          [=](const Call& call, float* to) {
+            plan.PackFilters(Operands<T>(call).weights, to);
           },
-          [=, &device](absl::Span<void* const> operands) {
-            const Operands<T> all(operands);
-            plan.Run(device, all.x, panels->Find(all.weights), all.y,
-                     all.epilogue);
-          },
-          plan.workspaces());
+          [=](const Call& call, const float* panels) {
+            const Operands<T> all(call);
+            plan.Run(call, all.x, panels, all.y, all.epilogue);
+          });
     }
     OPTRAIL_ASSIGN_OR_RETURN(
         Blocking blocking,
@@ -119,23 +114,17 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
         return absl::InvalidArgumentError(
             "pixels=winograd: expected filters of 3x3 with stride 1");
       }
-      OPTRAIL_ASSIGN_OR_RETURN(const auto plan,
-                               ConvolutionWinograd<T>::Plan(
-                                   size, blocking, knobs.task_rows, device));
-      const auto filters =
-          std::make_shared<PackedOperand>(device, plan.filter_floats());
+      const auto plan = ConvolutionWinograd<T>::Plan(
+          size, blocking, knobs.task_rows, device, layout);
       return MakePackingInvocation(
-          [=, &device](absl::Span<void* const> operands) {
-            const Operands<T> all(operands);
-            plan.TransformFilters(device, all.weights,
-                                  filters->Keep(all.weights));
+          layout, plan.filter_floats(),
+          [=](const Call& call, float* to) {
+            plan.TransformFilters(call, Operands<T>(call).weights, to);
           },
-          [=, &device](absl::Span<void* const> operands) {
-            const Operands<T> all(operands);
-            plan.Run(device, all.x, filters->Find(all.weights), all.y,
-                     all.epilogue);
-          },
-          plan.workspaces());
+          [=](const Call& call, const float* filters) {
+            const Operands<T> all(call);
+            plan.Run(call, all.x, filters, all.y, all.epilogue);
+          });
     }
     ProductSpec spec;
     spec.size = {size.rows(), size.k, size.depth()};
@@ -149,28 +138,25 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
 
   // Pixels gathered, or a product of what is stored.
   template <class T>
-  static absl::StatusOr<std::unique_ptr<Invocation>> BindProduct(
-      const ConvolutionSize& size, const ProductSpec& spec, CpuDevice& device) {
-    OPTRAIL_ASSIGN_OR_RETURN(const auto product,
-                             Product<T>::Plan(spec, device));
-    const auto filters = std::make_shared<PackedOperand>(
-        device, product.packs_b() ? product.packed_floats() : 0);
+  static std::unique_ptr<Invocation> BindProduct(const ConvolutionSize& size,
+                                                 const ProductSpec& spec,
+                                                 CpuDevice& device) {
+    WorkspaceLayout layout;
+    const auto product = Product<T>::Plan(spec, device, layout);
     return MakePackingInvocation(
-        [=](absl::Span<void* const> operands) {
-          const Operands<T> all(operands);
-          if (!product.packs_b()) return;
-          product.PackB(all.weights, filters->Keep(all.weights));
+        layout, product.packs_b() ? product.packed_floats() : 0,
+        [=](const Call& call, float* to) {
+          product.PackB(Operands<T>(call).weights, to);
         },
-        [=, &device](absl::Span<void* const> operands) {
-          const Operands<T> all(operands);
+        [=](const Call& call, const float* filters) {
+          const Operands<T> all(call);
           const PixelRows<T> pixels(size, all.x);
           typename Product<T>::Right right;
           right.data = all.weights;
-          if (product.packs_b()) right.packed = filters->Find(all.weights);
-          product.Run(device, {all.x, size.is_product() ? nullptr : &pixels},
+          if (product.packs_b()) right.packed = filters;
+          product.Run(call, {all.x, size.is_product() ? nullptr : &pixels},
                       right, all.y, all.epilogue);
-        },
-        product.workspaces());
+        });
   }
 };
 

@@ -11,16 +11,16 @@
 // border of zeros first.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(
-//       const auto plan, ConvolutionInPlace<float>::Plan(size, cut, device));
+//       const auto plan,
+//       ConvolutionInPlace<float>::Plan(size, cut, device, layout));
 //   plan.PackFilters(weights, panels);  // filter_floats()
-//   plan.Run(device, x, panels, y, epilogue);
+//   plan.Run(call, x, panels, y, epilogue);
 //
 // Distances are counted in elements: floats, or pairs of channels.
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <type_traits>
 
 #include "absl/status/status.h"
@@ -78,7 +78,8 @@ class ConvolutionInPlace {
 
   static absl::StatusOr<ConvolutionInPlace> Plan(const ConvolutionSize& size,
                                                  const Cut& cut,
-                                                 CpuDevice& device) {
+                                                 CpuDevice& device,
+                                                 WorkspaceLayout& layout) {
     ConvolutionInPlace plan;
     plan.size_ = size;
     OPTRAIL_RETURN_IF_ERROR(plan.PlanTile(cut));
@@ -103,17 +104,12 @@ class ConvolutionInPlace {
                                  device.hardware().l2_bytes());
     const int64_t lines = (plan.task_lines_ - 1) * size.stride + size.r;
     plan.sums_at_ = WholeLines(plan.copies_lines_ ? lines * plan.width() : 0);
-    OPTRAIL_ASSIGN_OR_RETURN(
-        plan.workspaces_,
-        Workspaces::Create(
-            device, std::min<int64_t>(device.threads(), plan.count()),
-            plan.sums_at_ +
-                (kRounds ? plan.task_lines_ * size.q * plan.block_columns_
-                         : 0)));
+    plan.workspaces_ = Workspaces(
+        layout, std::min<int64_t>(device.threads(), plan.count()),
+        plan.sums_at_ +
+            (kRounds ? plan.task_lines_ * size.q * plan.block_columns_ : 0));
     return plan;
   }
-
-  const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
 
   int64_t filter_floats() const { return panels_.floats(size_.k); }
 
@@ -139,14 +135,15 @@ class ConvolutionInPlace {
   }
 
   // `panels`: filters, packed.
-  void Run(CpuDevice& device, const T* x, const float* panels, T* y,
+  void Run(const Call& call, const T* x, const float* panels, T* y,
            const Epilogue& epilogue) const {
-    device.ParallelFor(count(), [&](int64_t index) {
+    Workspaces::Shared shared(workspaces_, call);
+    call.ParallelFor(count(), [&](int64_t index) {
       const ConvolutionSize& s = size_;
       const int64_t column = index % column_parts() * task_columns_;
       const int64_t line = index / column_parts() % line_parts() * task_lines_;
       const int64_t image = index / column_parts() / line_parts();
-      const Workspaces::Lease lease(*workspaces_);
+      const Workspaces::Lease lease(shared);
       Task(*this, line, std::min(task_lines_, s.p - line), column,
            std::min(column + task_columns_, s.k), x + image * s.h * s.w * s.c,
            panels, y + (image * s.p + line) * s.q * s.k, epilogue, lease.data())
@@ -394,7 +391,7 @@ class ConvolutionInPlace {
   bool prefetch_y_ = false;
   // Where sums that are rounded begin in a workspace, after copied lines.
   int64_t sums_at_ = 0;
-  std::shared_ptr<Workspaces> workspaces_;
+  Workspaces workspaces_;
 };
 
 }  // namespace optrail::ops

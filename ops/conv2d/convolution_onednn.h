@@ -10,7 +10,7 @@
 namespace optrail::ops {
 
 inline OneDnnPrimitive ConvolutionByOneDnn(const proto::Shape& shape,
-                                           CpuDevice& device, bool fused) {
+                                           bool fused) {
   OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize size,
                            ConvolutionSizeOf(shape));
   OneDnnConvolution convolution;
@@ -27,7 +27,7 @@ inline OneDnnPrimitive ConvolutionByOneDnn(const proto::Shape& shape,
   convolution.padding = size.padding;
   convolution.fused = fused;
   convolution.type = shape.data_types(0);
-  return OneDnnConv2d(convolution, device);
+  return OneDnnConv2d(convolution);
 }
 
 }  // namespace optrail::ops

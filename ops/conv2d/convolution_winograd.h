@@ -5,17 +5,16 @@
 // stride 1. A task transforms some lines of tiles, multiplies them with the
 // transformed filters, a product for each point of a tile, and transforms back.
 //
-//   plan.TransformFilters(device, weights, u);  // filter_floats()
-//   plan.Run(device, x, u, y, epilogue);
+//   const auto plan = ConvolutionWinograd<float>::Plan(
+//       size, blocking, task_rows, device, layout);
+//   plan.TransformFilters(call, weights, u);  // filter_floats()
+//   plan.Run(call, x, u, y, epilogue);
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "base/status_macros.h"
 #include "ops/conv2d/convolution.h"
 #include "ops/conv2d/pixels.h"
 #include "ops/conv2d/winograd.h"
@@ -29,10 +28,9 @@ namespace optrail::ops {
 template <class T>
 class ConvolutionWinograd {
  public:
-  static absl::StatusOr<ConvolutionWinograd> Plan(const ConvolutionSize& size,
-                                                  const Blocking& blocking,
-                                                  int64_t task_rows,
-                                                  CpuDevice& device) {
+  static ConvolutionWinograd Plan(const ConvolutionSize& size,
+                                  const Blocking& blocking, int64_t task_rows,
+                                  CpuDevice& device, WorkspaceLayout& layout) {
     ConvolutionWinograd plan;
     plan.size_ = size;
     // Lines of tiles, for all filters.
@@ -53,23 +51,19 @@ class ConvolutionWinograd {
     plan.outputs_at_ =
         plan.pixels_at_ +
         (kWidens ? WholeLines((lines + 2) * size.w * size.c) : 0);
-    OPTRAIL_ASSIGN_OR_RETURN(
-        plan.workspaces_,
-        Workspaces::Create(
-            device, std::min<int64_t>(device.threads(), plan.count()),
-            plan.outputs_at_ +
-                (kWidens ? WholeLines(lines * size.q * size.k) : 0)));
+    plan.workspaces_ = Workspaces(
+        layout, std::min<int64_t>(device.threads(), plan.count()),
+        plan.outputs_at_ + (kWidens ? WholeLines(lines * size.q * size.k) : 0));
     return plan;
   }
 
-  const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
   int64_t filter_floats() const { return kPoints * filters(); }
 
-  void TransformFilters(CpuDevice& device, const T* weights, float* u) const {
+  void TransformFilters(const Call& call, const T* weights, float* u) const {
     const WinogradTransforms& winograd = FindWinograd();
     const int64_t places = size_.r * size_.s;
     std::vector<float> widened(kWidens ? places * filters() : 0);
-    ForBlocks(device, filters(), kFiltersAtOnce,
+    ForBlocks(call, filters(), kFiltersAtOnce,
               [&](int64_t begin, int64_t count) {
                 const float* from;
                 if constexpr (kWidens) {
@@ -84,15 +78,16 @@ class ConvolutionWinograd {
   }
 
   // `u`: filters, transformed.
-  void Run(CpuDevice& device, const T* x, const float* u, T* y,
+  void Run(const Call& call, const T* x, const float* u, T* y,
            const Epilogue& epilogue) const {
     const WinogradTransforms& winograd = FindWinograd();
-    device.ParallelFor(count(), [&](int64_t task) {
+    Workspaces::Shared shared(workspaces_, call);
+    call.ParallelFor(count(), [&](int64_t task) {
       const ConvolutionSize& s = size_;
       const int64_t first = task % line_parts() * task_lines_;
       const int64_t image = task / line_parts();
       const int64_t tiles = std::min(task_lines_, lines() - first) * columns();
-      const Workspaces::Lease lease(*workspaces_);
+      const Workspaces::Lease lease(shared);
       float* const inputs = lease.data() + inputs_at_;
       float* const products = lease.data() + products_at_;
       float* const outside = lease.data() + outside_at_;
@@ -182,7 +177,7 @@ class ConvolutionWinograd {
   int64_t nowhere_at_ = 0;
   int64_t pixels_at_ = 0;
   int64_t outputs_at_ = 0;
-  std::shared_ptr<Workspaces> workspaces_;
+  Workspaces workspaces_;
 };
 
 }  // namespace optrail::ops

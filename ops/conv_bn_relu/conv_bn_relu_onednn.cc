@@ -6,9 +6,8 @@ namespace optrail::ops {
 namespace {
 
 OPTRAIL_REGISTER_ONEDNN("conv_bn_relu",
-                        [](const proto::Shape& shape, CpuDevice& device) {
-                          return ConvolutionByOneDnn(shape, device,
-                                                     /*fused=*/true);
+                        [](const proto::Shape& shape) {
+                          return ConvolutionByOneDnn(shape, /*fused=*/true);
                         },
                         {{proto::F32}, {proto::BF16}})
 

@@ -8,7 +8,7 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(Recipe recipe, backend.Describe(request));
 //   absl::StatusOr<Artifact> artifact = cache.Get(recipe.Key());
 //   if (!artifact.ok()) artifact = backend.Compile(recipe);
-//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Invocation> invocation,
+//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<const Invocation> invocation,
 //                            backend.Load(*artifact, shape, config, device));
 //
 //   kind             Describe               Compile             Load
@@ -35,6 +35,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ops/core/device.h"
 #include "ops/core/invocation.h"
@@ -60,15 +61,10 @@ struct Target {
   proto::Hardware hardware;
 };
 
-// Variants that leave something out, to find out what a kernel waits for. A
-// backend that has none of them answers Unimplemented.
-enum class Ablation { kNone, kNoLoads, kNoMath, kNoStores, kNoSync };
-
 struct CompileRequest {
   const proto::Shape& shape;
   const proto::Config& config;
   const Target& target;
-  Ablation ablation = Ablation::kNone;
 };
 
 // All that decides the bytes of an artifact, found out without compiling.
@@ -129,6 +125,10 @@ class Backend {
   // "OpenBLAS 0.3.21", where a library does the work.
   virtual std::string library() const { return ""; }
 
+  // Whether its kernels are compiled when they are asked for. Describe() may
+  // then start the compiler, too, to ask for its version.
+  virtual bool compiles() const { return false; }
+
   // Those of the operator's combinations of data types that it computes; empty:
   // the first that the operator lists, and no other (Computes in registry.h).
   virtual std::vector<std::vector<proto::DataType>> data_types() const {
@@ -146,8 +146,7 @@ class Backend {
     return nullptr;
   }
 
-  // InvalidArgument for a config that the backend does not take, Unimplemented
-  // for an ablation.
+  // InvalidArgument for a config that the backend does not take.
   virtual absl::StatusOr<Recipe> Describe(
       const CompileRequest& request) const = 0;
 
@@ -160,7 +159,8 @@ class Backend {
   // `config` has a value for every knob of the space and satisfies its
   // constraints. Errors become outcomes: InvalidArgument INVALID, Unimplemented
   // and Unavailable UNSUPPORTED, ResourceExhausted OUT_OF_MEMORY, Internal
-  // COMPILE_ERROR.
+  // COMPILE_ERROR. What the invocation uses of the device, such as its modules,
+  // the device keeps: it must outlive the invocation.
   virtual absl::StatusOr<std::unique_ptr<Invocation>> Load(
       const Artifact& artifact, const proto::Shape& shape,
       const proto::Config& config, Device& device) const = 0;
@@ -182,6 +182,33 @@ class Backend {
 
  private:
   BackendFiles files_;
+};
+
+// A backend of one kind of device, which is given that instead of a Device.
+//
+//   class SoftmaxNew : public BackendFor<CpuDevice> { ... };
+template <class SomeDevice, class Base = Backend>
+class BackendFor : public Base {
+ public:
+  proto::DeviceKind kind() const final { return SomeDevice::kKind; }
+
+  absl::StatusOr<std::unique_ptr<Invocation>> Load(const Artifact& artifact,
+                                                   const proto::Shape& shape,
+                                                   const proto::Config& config,
+                                                   Device& device) const final {
+    auto* const own = dynamic_cast<SomeDevice*>(&device);
+    if (own == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          this->name(), " needs a device of kind ", SomeDevice::kKindName));
+    }
+    return LoadOn(artifact, shape, config, *own);
+  }
+
+ protected:
+  // As Load().
+  virtual absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, SomeDevice& device) const = 0;
 };
 
 // Whether `name` may name a backend.

@@ -8,21 +8,22 @@
 
 #include <cstdint>
 
-#include "absl/functional/function_ref.h"
 #include "ops/core/device.h"
 
 namespace optrail::ops {
 
-class CpuDevice : public Device {
+// Its loops are spread over threads(). They survive losing a core: waiting
+// threads spin briefly and then sleep, and work is claimed, not assigned. While
+// a loop of one thread runs, loops of others run on the thread that calls.
+class CpuDevice : public Device, public ParallelLoops {
  public:
+  static constexpr proto::DeviceKind kKind = proto::CPU;
+  static constexpr char kKindName[] = "CPU";
+
   // Threads that a kernel may use.
   virtual int threads() const = 0;
 
-  // Calls body(i) for each i in [0, count), spread over threads(), and returns
-  // when all are done. Survives losing a core: waiting threads spin briefly and
-  // then sleep, and work is claimed, not assigned.
-  virtual void ParallelFor(int64_t count,
-                           absl::FunctionRef<void(int64_t)> body) = 0;
+  Stream stream() override { return {this, nullptr}; }
 
   // Evicts operands from all caches.
   virtual void FlushCaches() = 0;

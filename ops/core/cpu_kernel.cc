@@ -8,13 +8,12 @@
 namespace optrail::ops {
 namespace {
 
-class TemplateBackend : public Backend {
+class TemplateBackend : public BackendFor<CpuDevice> {
  public:
   explicit TemplateBackend(std::unique_ptr<const CpuKernel> kernel)
       : kernel_(std::move(kernel)) {}
 
   std::string name() const override { return "cpu"; }
-  proto::DeviceKind kind() const override { return proto::CPU; }
 
   absl::StatusOr<std::string> Id(const Target& target) const override {
     return KernelId(files().sources_hash, files().compiler);
@@ -26,9 +25,6 @@ class TemplateBackend : public Backend {
 
   absl::StatusOr<Recipe> Describe(
       const CompileRequest& request) const override {
-    if (request.ablation != Ablation::kNone) {
-      return absl::UnimplementedError("templates have no ablated variants");
-    }
     Recipe recipe;
     OPTRAIL_ASSIGN_OR_RETURN(recipe.index,
                              kernel_->Instantiation(request.config));
@@ -41,19 +37,16 @@ class TemplateBackend : public Backend {
     return recipe;
   }
 
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
-      const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override {
-    auto* const cpu = dynamic_cast<CpuDevice*>(&device);
-    if (cpu == nullptr) {
-      return absl::InvalidArgumentError("a CPU kernel needs a CPU device");
-    }
-    return kernel_->Prepare(shape, config, *cpu);
-  }
-
   std::vector<std::pair<std::string, int64_t>> Blocks(
       const proto::Config& config) const override {
     return kernel_->Blocks(config);
+  }
+
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, CpuDevice& device) const override {
+    return kernel_->Prepare(shape, config, device);
   }
 
  private:

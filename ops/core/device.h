@@ -9,9 +9,9 @@
 // ops/device/cpu.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> x,
-//   device.Allocate(bytes)); OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Timer>
-//   timer,
-//                            device.MakeTimer(invocation, operands, mode));
+//                            device.Allocate(bytes));
+//   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Timer> timer,
+//                            device.MakeTimer(runnable, operands, mode));
 //
 // A Buffer is one operand's memory: aligned to 64 bytes, on huge pages where
 // the machine has them, with guard zones on both sides that reveal writes
@@ -19,8 +19,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -107,7 +109,7 @@ struct TimingMode {
   proto::LaunchMode launch = proto::LAUNCH_MODE_UNSPECIFIED;
 };
 
-// The clock of a device, bound to one invocation and its operands. Prepare()
+// The clock of a device, bound to one runnable and its operands. Prepare()
 // and TimeNs() come in pairs.
 class Timer {
  public:
@@ -116,8 +118,8 @@ class Timer {
   // Outside the clock, before a batch of `calls`: restores operands, flushes
   // caches, captures a graph.
   virtual absl::Status Prepare(int64_t calls) = 0;
-  // Makes the calls of Prepare() back to back and returns what they took. Late
-  // errors of the device are reported here.
+  // Makes the calls of Prepare() back to back and returns what they took, or
+  // the error of a call. Late errors of the device are reported here, too.
   virtual absl::StatusOr<int64_t> TimeNs() = 0;
 
   // The same calls as in the last batch, at least `calls` of them, without what
@@ -217,6 +219,8 @@ class Turn {
   virtual ~Turn() = default;
 };
 
+class Runnable;  // runnable.h
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -228,6 +232,22 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(
       size_t size_bytes) = 0;
 
+  // Memory for a workspace, which the device may keep for the next one where
+  // allocating takes long. Its contents are not specified.
+  virtual absl::StatusOr<std::shared_ptr<Buffer>> AllocateWorkspace(
+      size_t size_bytes) {
+    return Allocate(size_bytes);
+  }
+  // Writes zeros, before what is launched next.
+  virtual absl::Status Zero(void* memory, size_t size_bytes) {
+    std::memset(memory, 0, size_bytes);
+    return absl::OkStatus();
+  }
+
+  // Where calls go that are made for this device; what is launched there from
+  // now on counts as busy_ns().
+  virtual Stream stream() { return Stream(); }
+
   // Waits for everything launched so far; reports a failed launch.
   virtual absl::Status Synchronize() = 0;
 
@@ -238,10 +258,10 @@ class Device {
     return nullptr;
   }
 
-  // Unimplemented for a mode that the device does not have. Invocation,
-  // operands and device must outlive the timer.
+  // Packs what calls of the operands need. Unimplemented for a mode that the
+  // device does not have. Runnable, operands and device must outlive the timer.
   virtual absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(
-      Invocation& invocation, OperandSets& operands, TimingMode mode) = 0;
+      Runnable& runnable, OperandSets& operands, TimingMode mode) = 0;
 
   // After the first call of what is going to be sampled: libraries start
   // threads late, and a monitor watches those that exist.

@@ -189,38 +189,39 @@ class JitInvocation : public Invocation {
  public:
   JitInvocation(std::unique_ptr<LoadedLibrary> library,
                 OptrailJitKernel* kernel, const proto::Shape& shape,
-                CpuDevice& device)
-      : library_(std::move(library)), kernel_(kernel), device_(device) {
+                int threads)
+      : library_(std::move(library)), kernel_(kernel), threads_(threads) {
     for (const proto::Dim& dim : shape.dims()) dims_.push_back(dim.value());
   }
 
-  void Run(absl::Span<void* const> operands) override {
-    OptrailJitCall call;
-    call.operands = operands.data();
-    call.dims = dims_.data();
-    call.threads = device_.threads();
-    call.context = &device_;
-    call.parallel_for = [](void* context, int64_t count,
-                           void (*body)(void*, int64_t), void* data) {
-      static_cast<CpuDevice*>(context)->ParallelFor(
+  absl::Status Run(const Call& call) const override {
+    OptrailJitCall jit;
+    jit.operands = call.operands.data();
+    jit.dims = dims_.data();
+    jit.threads = threads_;
+    jit.context = const_cast<Call*>(&call);
+    jit.parallel_for = [](void* context, int64_t count,
+                          void (*body)(void*, int64_t), void* data) {
+      static_cast<const Call*>(context)->ParallelFor(
           count, [&](int64_t i) { body(data, i); });
     };
-    kernel_(call);
+    kernel_(jit);
+    return absl::OkStatus();
   }
 
  private:
   const std::unique_ptr<LoadedLibrary> library_;
   OptrailJitKernel* const kernel_;
-  CpuDevice& device_;
+  const int threads_;
   std::vector<int64_t> dims_;
 };
 
-class JitBackend : public Backend {
+class JitBackend : public BackendFor<CpuDevice> {
  public:
   explicit JitBackend(std::string name) : name_(std::move(name)) {}
 
   std::string name() const override { return name_; }
-  proto::DeviceKind kind() const override { return proto::CPU; }
+  bool compiles() const override { return true; }
 
   absl::StatusOr<std::string> Id(const Target& target) const override {
     // All that a recipe has but the config: the text with its headers, too.
@@ -231,10 +232,6 @@ class JitBackend : public Backend {
 
   absl::StatusOr<Recipe> Describe(
       const CompileRequest& request) const override {
-    if (request.ablation != Ablation::kNone) {
-      return absl::UnimplementedError(
-          absl::StrCat("backend ", name_, " has no ablated variants"));
-    }
     const absl::StatusOr<Recipe>& base = Base();
     if (!base.ok()) return base.status();
     Recipe recipe = *base;
@@ -281,13 +278,10 @@ class JitBackend : public Backend {
     return artifact;
   }
 
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
       const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override {
-    auto* const cpu = dynamic_cast<CpuDevice*>(&device);
-    if (cpu == nullptr) {
-      return absl::InvalidArgumentError("a CPU kernel needs a CPU device");
-    }
+      const proto::Config& config, CpuDevice& device) const override {
     OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<LoadedLibrary> library,
                              LoadedLibrary::Load(artifact.bytes));
     auto* const kernel =
@@ -297,7 +291,7 @@ class JitBackend : public Backend {
           absl::StrCat(MainSource(), " defines no OPTRAIL_JIT_KERNEL"));
     }
     return std::make_unique<JitInvocation>(std::move(library), kernel, shape,
-                                           *cpu);
+                                           device.threads());
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "ops/core/cpu_device.h"
 #include "ops/core/jit.h"
+#include "ops/core/runnable.h"
 #include "ops/device/cpu/device.h"
 #include "tuning/proto/canonical.h"
 
@@ -86,14 +87,15 @@ class JitBackendTest : public testing::Test {
     EXPECT_EQ(artifact->key, recipe->Key());
     EXPECT_GT(artifact->facts.at("object_bytes"), 0);
     const auto device = MakeCpuDevice(2);
-    const auto invocation =
-        backend.Load(*artifact, *tuning::ParseShape("n=5/f32"),
-                     *tuning::ParseConfig(config), **device);
-    if (!invocation.ok()) return invocation.status();
+    const auto runnable =
+        Runnable::Load(backend, *artifact, *tuning::ParseShape("n=5/f32"),
+                       *tuning::ParseConfig(config), **device);
+    if (!runnable.ok()) return runnable.status();
     std::vector<float> x = {1, 2, 3, 4, 5};
     std::vector<float> y(5);
     void* const operands[] = {x.data(), y.data()};
-    (*invocation)->Run(operands);
+    const absl::Status run = (*runnable)->Run(operands);
+    if (!run.ok()) return run;
     return y;
   }
 };
@@ -114,21 +116,22 @@ TEST_F(JitBackendTest, SeveralKernelsAreThereAtOnce) {
   const auto backend = Make(kScale);
   const auto device = MakeCpuDevice(1);
   ASSERT_TRUE(device.ok()) << device.status();
-  std::vector<std::unique_ptr<Invocation>> invocations;
+  std::vector<std::unique_ptr<Runnable>> runnables;
   for (const char* const config : {"sign=plus,times=3", "sign=plus,times=5"}) {
     const auto recipe = Describe(*backend, config);
     ASSERT_TRUE(recipe.ok()) << recipe.status();
     const auto artifact = backend->Compile(*recipe);
     ASSERT_TRUE(artifact.ok()) << artifact.status();
-    auto invocation = backend->Load(*artifact, *tuning::ParseShape("n=1/f32"),
-                                    *tuning::ParseConfig(config), **device);
-    ASSERT_TRUE(invocation.ok()) << invocation.status();
-    invocations.push_back(*std::move(invocation));
+    auto runnable =
+        Runnable::Load(*backend, *artifact, *tuning::ParseShape("n=1/f32"),
+                       *tuning::ParseConfig(config), **device);
+    ASSERT_TRUE(runnable.ok()) << runnable.status();
+    runnables.push_back(*std::move(runnable));
   }
   float x = 1, y[2] = {0, 0};
   for (int i : {0, 1}) {
     void* const operands[] = {&x, &y[i]};
-    invocations[i]->Run(operands);
+    EXPECT_TRUE(runnables[i]->Run(operands).ok());
   }
   EXPECT_EQ(y[0], 6);
   EXPECT_EQ(y[1], 10);
@@ -163,14 +166,6 @@ TEST_F(JitBackendTest, CodeWithoutAKernelIsRefused) {
   EXPECT_EQ(y.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(y.status().message()),
               HasSubstr("scale.jit.cc defines no OPTRAIL_JIT_KERNEL"));
-}
-
-TEST_F(JitBackendTest, HasNoAblatedVariants) {
-  const proto::Shape shape = *tuning::ParseShape("n=5/f32");
-  const proto::Config config = *tuning::ParseConfig("times=1");
-  const auto recipe =
-      Make(kScale)->Describe({shape, config, {}, Ablation::kNoMath});
-  EXPECT_EQ(recipe.status().code(), absl::StatusCode::kUnimplemented);
 }
 
 // In a process of its own: the compiler is looked for once.

@@ -11,14 +11,4 @@ absl::StatusOr<std::string> LibraryBackend::Id(const Target& target) const {
   return KernelId(files().sources_hash, version);
 }
 
-absl::StatusOr<Recipe> LibraryBackend::Describe(
-    const CompileRequest& request) const {
-  if (request.ablation != Ablation::kNone) {
-    return absl::UnimplementedError("a library has no ablated variants");
-  }
-  Recipe recipe;
-  recipe.index = 0;
-  return recipe;
-}
-
 }  // namespace optrail::ops

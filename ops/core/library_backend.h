@@ -14,7 +14,11 @@ class LibraryBackend : public Backend {
  public:
   absl::StatusOr<std::string> Id(const Target& target) const override;
   std::string library() const final { return Version().value_or(""); }
-  absl::StatusOr<Recipe> Describe(const CompileRequest& request) const final;
+  absl::StatusOr<Recipe> Describe(const CompileRequest&) const final {
+    Recipe recipe;
+    recipe.index = 0;
+    return recipe;
+  }
 
  protected:
   // "OpenBLAS 0.3.21", or Unavailable: what is missing here, and how to get it.

@@ -47,6 +47,7 @@
 #include "ops/core/device_type.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
+#include "ops/core/runnable.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/store.pb.h"
 #include "tuning/session/config_source.h"
@@ -318,8 +319,8 @@ class OperatorTest : public testing::Test {
   absl::Status RunAndVerify(const Backend& backend, const Artifact& artifact,
                             const proto::Shape& shape,
                             const proto::Config& config, Device& device) {
-    auto invocation = backend.Load(artifact, shape, config, device);
-    if (!invocation.ok()) return invocation.status();
+    auto runnable = Runnable::Load(backend, artifact, shape, config, device);
+    if (!runnable.ok()) return runnable.status();
     auto operands = CheckedOperands::Create(op(), shape, device, 2);
     if (!operands.ok()) return operands.status();
     for (const uint64_t seed : {kSeed, kSeed + 1}) {
@@ -328,9 +329,8 @@ class OperatorTest : public testing::Test {
       if (status.ok()) status = (*operands)->Arm();
       if (!status.ok()) return status;
       const int set = static_cast<int>(seed % (*operands)->sets());
-      (*invocation)->Pack((*operands)->addresses(set));
-      (*invocation)->Run((*operands)->addresses(set));
-      status = device.Synchronize();
+      status = (*runnable)->Run((*operands)->addresses(set));
+      if (status.ok()) status = device.Synchronize();
       if (!status.ok()) return status;
       if (auto error = (*operands)->Verify(set); !error.ok()) {
         return error.status();

@@ -10,8 +10,7 @@
 //       CheckedOperands::Create(op, shape, device));
 //   OPTRAIL_RETURN_IF_ERROR(operands->Fill(seed));  // computes the reference
 //   OPTRAIL_RETURN_IF_ERROR(operands->Arm());       // poisons and restores
-//   invocation->Pack(operands->addresses());
-//   invocation->Run(operands->addresses());
+//   OPTRAIL_RETURN_IF_ERROR(runnable->Run(operands->addresses()));
 //   OPTRAIL_ASSIGN_OR_RETURN(double error, operands->Verify());
 //
 // References that take long are computed in part where the operator offers that
@@ -107,8 +106,7 @@ class CheckedOperands : public OperandSets {
   // Fill() and ComputeReference() find them from now on.
   void Adopt(Made made);
 
-  // Device addresses in the order of Operator::Operands(), for
-  // Invocation::Run().
+  // Device addresses in the order of Operator::Operands(), for a Call.
   absl::Span<void* const> addresses(int set) const override {
     return addresses_[set];
   }

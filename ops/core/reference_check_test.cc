@@ -703,7 +703,7 @@ class FarDevice : public Device {
     return std::make_unique<FarBuffer>(counts, *here_->Allocate(bytes));
   }
   absl::Status Synchronize() override { return absl::OkStatus(); }
-  absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(Invocation&, OperandSets&,
+  absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(Runnable&, OperandSets&,
                                                    TimingMode) override {
     return absl::UnimplementedError("");
   }

@@ -123,11 +123,11 @@ class DepthwiseConv2dCpu : public KnobKernel<DepthwiseConv2dKnobs> {
         HWY_DYNAMIC_DISPATCH(Choose)(knobs.InstantiationIndex());
     if (line == nullptr) return NotCompiled();
     const int64_t block = knobs.lines_per_task;
-    return MakeInvocation([=, &device](absl::Span<void* const> operands) {
-      const auto* x = static_cast<const float*>(operands[0]);
-      const auto* weights = static_cast<const float*>(operands[1]);
-      auto* y = static_cast<float*>(operands[2]);
-      ForBlocks(device, s.n * s.p, block, [&](int64_t begin, int64_t count) {
+    return MakeInvocation([=](const Call& call) {
+      const auto* x = static_cast<const float*>(call.operands[0]);
+      const auto* weights = static_cast<const float*>(call.operands[1]);
+      auto* y = static_cast<float*>(call.operands[2]);
+      ForBlocks(call, s.n * s.p, block, [&](int64_t begin, int64_t count) {
         for (int64_t l = begin; l < begin + count; ++l) {
           line(s, x + l / s.p * s.h * s.w * s.c, weights, l % s.p,
                y + l * s.q * s.c);

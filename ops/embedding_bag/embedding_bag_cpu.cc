@@ -133,21 +133,21 @@ class EmbeddingBagCpu : public KnobKernel<EmbeddingBagKnobs> {
     const int64_t cols = shape.dims(1).value();
     const int64_t bags = shape.dims(2).value();
     const int64_t lookups = shape.dims(3).value();
-    return MakeInvocation([=, &device](absl::Span<void* const> operands) {
-      ForBlocks(device, bags, knobs.bags_per_task,
-                [&](int64_t bag, int64_t count) {
-                  Bags work;
-                  work.table = static_cast<const float*>(operands[0]);
-                  work.indices =
-                      static_cast<const int32_t*>(operands[1]) + bag * lookups;
-                  work.y = static_cast<float*>(operands[2]) + bag * cols;
-                  work.cols = cols;
-                  work.bags = count;
-                  work.bags_left = bags - bag;
-                  work.lookups = lookups;
-                  work.ahead = knobs.prefetch_lookups;
-                  sum(work);
-                });
+    return MakeInvocation([=](const Call& call) {
+      ForBlocks(
+          call, bags, knobs.bags_per_task, [&](int64_t bag, int64_t count) {
+            Bags work;
+            work.table = static_cast<const float*>(call.operands[0]);
+            work.indices =
+                static_cast<const int32_t*>(call.operands[1]) + bag * lookups;
+            work.y = static_cast<float*>(call.operands[2]) + bag * cols;
+            work.cols = cols;
+            work.bags = count;
+            work.bags_left = bags - bag;
+            work.lookups = lookups;
+            work.ahead = knobs.prefetch_lookups;
+            sum(work);
+          });
     });
   }
 

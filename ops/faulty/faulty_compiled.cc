@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/subprocess.h"
 #include "ops/core/backend.h"
-#include "ops/core/fallible_invocation.h"
 #include "ops/core/registry.h"
 #include "tuning/proto/canonical.h"
 
@@ -30,23 +29,19 @@ namespace {
   }
 }
 
-class CompiledInvocation : public FallibleInvocation {
+class CompiledInvocation : public Invocation {
  public:
   CompiledInvocation(int64_t n, int64_t work, bool fails)
       : n_(n), work_(work), fails_(fails) {}
 
-  void Run(absl::Span<void* const> operands) override {
-    if (fails_) return;
-    const auto* const x = static_cast<const float*>(operands[0]);
-    auto* const y = static_cast<volatile float*>(operands[1]);
+  absl::Status Run(const Call& call) const override {
+    if (fails_) return absl::InvalidArgumentError("an assertion of the code");
+    const auto* const x = static_cast<const float*>(call.operands[0]);
+    auto* const y = static_cast<volatile float*>(call.operands[1]);
     for (int64_t turn = 0; turn < work_; ++turn) {
       for (int64_t i = 0; i < n_; ++i) y[i] = 2 * x[i];
     }
-  }
-
-  absl::Status TakeError() override {
-    return fails_ ? absl::InvalidArgumentError("an assertion of the code")
-                  : absl::OkStatus();
+    return absl::OkStatus();
   }
 
  private:
@@ -71,6 +66,7 @@ int64_t WorkOf(const proto::Config& config) {
 class FaultyCompiled : public Backend {
  public:
   std::string name() const override { return "compiled"; }
+  bool compiles() const override { return true; }
   proto::DeviceKind kind() const override { return proto::CPU; }
 
   absl::StatusOr<std::string> Id(const Target&) const override {

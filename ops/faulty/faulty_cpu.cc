@@ -1,6 +1,7 @@
 // The misbehaving kernel. `work` repeats the computation, so that well-behaved
 // configs differ in speed: less work is better.
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -12,7 +13,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_kernel.h"
 #include "ops/faulty/faulty_knobs.h"
@@ -54,9 +54,9 @@ class FaultyInvocation : public Invocation {
   FaultyInvocation(int64_t n, const FaultyKnobs& knobs)
       : n_(n), knobs_(knobs) {}
 
-  void Run(absl::Span<void* const> operands) override {
-    auto* const x = static_cast<float*>(operands[0]);
-    auto* const y = static_cast<float*>(operands[1]);
+  absl::Status Run(const Call& call) const override {
+    auto* const x = static_cast<float*>(call.operands[0]);
+    auto* const y = static_cast<float*>(call.operands[1]);
     switch (knobs_.behaviour) {
       case Behaviour::kOk:
         break;
@@ -73,7 +73,7 @@ class FaultyInvocation : public Invocation {
       case Behaviour::kAllocate:
         AllocateWithoutEnd();
       case Behaviour::kWriteNothing:
-        return;
+        return absl::OkStatus();
       case Behaviour::kSlow:
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         break;
@@ -89,8 +89,7 @@ class FaultyInvocation : public Invocation {
       case Behaviour::kWrongLarge:
         break;
       case Behaviour::kWrongLater:
-        if (called_) return;
-        called_ = true;
+        if (called_.exchange(true)) return absl::OkStatus();
         break;
     }
     Compute(x, y);
@@ -106,6 +105,7 @@ class FaultyInvocation : public Invocation {
     } else if (knobs_.behaviour == Behaviour::kChangeInput) {
       x[n_ - 1] = 7;
     }
+    return absl::OkStatus();
   }
 
  private:
@@ -138,7 +138,8 @@ class FaultyInvocation : public Invocation {
 
   const int64_t n_;
   const FaultyKnobs knobs_;
-  bool called_ = false;
+  // What no well-behaved invocation has.
+  mutable std::atomic<bool> called_{false};
 };
 
 class FaultyCpu : public CpuKernel {

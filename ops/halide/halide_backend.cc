@@ -59,7 +59,7 @@ bool IsDefault(const proto::Config& config) {
          config.set(0).variant() == "default";
 }
 
-class HalideBackend : public Backend {
+class HalideBackend : public BackendFor<CpuDevice> {
  public:
   HalideBackend(std::string name, std::string op, std::string compiler,
                 std::string version)
@@ -75,7 +75,7 @@ class HalideBackend : public Backend {
   }
 
   std::string name() const override { return name_; }
-  proto::DeviceKind kind() const override { return proto::CPU; }
+  bool compiles() const override { return true; }
   std::string library() const override {
     return absl::StrCat("Halide ", version_);
   }
@@ -91,10 +91,6 @@ class HalideBackend : public Backend {
 
   absl::StatusOr<Recipe> Describe(
       const CompileRequest& request) const override {
-    if (request.ablation != Ablation::kNone) {
-      return absl::UnimplementedError(
-          absl::StrCat("backend ", name_, " has no ablated variants"));
-    }
     OPTRAIL_ASSIGN_OR_RETURN(std::string text, Problem(request.shape));
     if (!autoscheduler_.empty()) {
       if (request.config.set_size() != 1 || !request.config.set(0).has_int_()) {
@@ -159,27 +155,6 @@ class HalideBackend : public Backend {
     return artifact;
   }
 
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
-      const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override {
-    auto* const cpu = dynamic_cast<CpuDevice*>(&device);
-    if (cpu == nullptr) {
-      return absl::InvalidArgumentError("a CPU kernel needs a CPU device");
-    }
-    OPTRAIL_ASSIGN_OR_RETURN(const Operator* const op, Op());
-    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<OperandSpec> operands,
-                             op->Operands(shape));
-    auto invocation = LoadHalideCode(artifact.bytes, operands, *cpu);
-    if (IsDefault(config) && absl::IsInvalidArgument(invocation.status())) {
-      // Found when its bounds are asked for, before anything runs. A search
-      // draws schedules that fit.
-      return absl::UnimplementedError(
-          absl::StrCat("the usual schedule does not fit this shape: ",
-                       invocation.status().message()));
-    }
-    return invocation;
-  }
-
   // Compiled for each shape anew: a few around a vector stand for all.
   std::vector<std::pair<std::string, int64_t>> Blocks(
       const proto::Config&) const override {
@@ -198,6 +173,25 @@ class HalideBackend : public Backend {
     machine.threads = threads;
     return std::make_shared<const tuning::TraceSource>(std::move(algorithm),
                                                        machine);
+  }
+
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, CpuDevice& device) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const Operator* const op, Op());
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<OperandSpec> operands,
+                             op->Operands(shape));
+    auto invocation =
+        LoadHalideCode(artifact.bytes, operands, device.threads());
+    if (IsDefault(config) && absl::IsInvalidArgument(invocation.status())) {
+      // Found when its bounds are asked for, before anything runs. A search
+      // draws schedules that fit.
+      return absl::UnimplementedError(
+          absl::StrCat("the usual schedule does not fit this shape: ",
+                       invocation.status().message()));
+    }
+    return invocation;
   }
 
  private:

@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "ops/core/fallible_invocation.h"
 #include "ops/core/loaded_library.h"
 #include "ops/halide/entry_point.h"
 
@@ -97,7 +96,6 @@ class Workspace {
         aligned_alloc(kAlignment, sizeof(Block) + size + kPadding));
     if (block == nullptr) return nullptr;
     block->size = size;
-    bytes_ += static_cast<int64_t>(size);
     return block + 1;
   }
   void Give(void* data) {
@@ -105,7 +103,6 @@ class Workspace {
     const std::lock_guard<std::mutex> lock(shard.mutex);
     shard.free.push_back(static_cast<Block*>(data) - 1);
   }
-  int64_t bytes() const { return bytes_; }
 
  private:
   static constexpr size_t kAlignment = 128;
@@ -129,7 +126,6 @@ class Workspace {
   }
 
   std::array<Shard, kShards> shards_;
-  std::atomic<int64_t> bytes_{0};
 };
 
 // The turns of a parallel loop. Every thread has a part of its own, the same in
@@ -173,11 +169,11 @@ class Turns {
   const int64_t piece_;
 };
 
-class HalideCode : public FallibleInvocation {
+class HalideCode : public Invocation {
  public:
   HalideCode(std::unique_ptr<LoadedLibrary> library,
-             const std::vector<OperandSpec>& operands, CpuDevice& device)
-      : library_(std::move(library)), device_(device) {
+             const std::vector<OperandSpec>& operands, int threads)
+      : library_(std::move(library)), threads_(threads) {
     // Outputs come last.
     for (const bool output : {false, true}) {
       for (size_t i = 0; i < operands.size(); ++i) {
@@ -214,11 +210,12 @@ class HalideCode : public FallibleInvocation {
     return CheckBounds();
   }
 
-  void Run(absl::Span<void* const> operands) override {
+  absl::Status Run(const Call& call) const override {
     std::vector<HalideBuffer> buffers = buffers_;
     for (size_t b = 0; b < buffers.size(); ++b) {
-      buffers[b].host = static_cast<uint8_t*>(operands[order_[b]]);
-      buffers[b].dim = dims_[b].data();
+      buffers[b].host = static_cast<uint8_t*>(call.operands[order_[b]]);
+      // Written where bounds are asked for alone.
+      buffers[b].dim = const_cast<HalideDimension*>(dims_[b].data());
     }
     // Updates read an output back as if it were aligned like memory of
     // Halide's own.
@@ -227,23 +224,16 @@ class HalideCode : public FallibleInvocation {
         buffers[b].host = static_cast<uint8_t*>(workspace_.Take(bytes_[b]));
       }
     }
-    const int status = Call(buffers);
+    const absl::Status status = RunCode(call, buffers);
     for (size_t b = inputs_; b < buffers.size(); ++b) {
-      void* const wanted = operands[order_[b]];
+      void* const wanted = call.operands[order_[b]];
       if (buffers[b].host == wanted) continue;
       // An output of a failed call stays as it was.
-      if (status == 0) std::memcpy(wanted, buffers[b].host, bytes_[b]);
+      if (status.ok()) std::memcpy(wanted, buffers[b].host, bytes_[b]);
       workspace_.Give(buffers[b].host);
     }
+    return status;
   }
-
-  absl::Status TakeError() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (error_.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(std::exchange(error_, std::string()));
-  }
-
-  int64_t workspace_bytes() const override { return workspace_.bytes(); }
 
  private:
   using Entry = int(void** arguments);
@@ -257,16 +247,25 @@ class HalideCode : public FallibleInvocation {
     return set != nullptr;
   }
 
-  int Call(std::vector<HalideBuffer>& buffers) {
-    void* self = this;
-    std::vector<void*> arguments = {&self};
+  // What the code finds behind the pointer that it hands on.
+  struct Context {
+    const HalideCode& code;
+    const Call& call;
+    std::mutex mutex;
+    std::string error;
+  };
+
+  absl::Status RunCode(const Call& call,
+                       std::vector<HalideBuffer>& buffers) const {
+    Context context{*this, call, {}, {}};
+    void* pointer = &context;
+    std::vector<void*> arguments = {&pointer};
     for (HalideBuffer& buffer : buffers) arguments.push_back(&buffer);
     const int status = entry_(arguments.data());
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (status != 0 && error_.empty()) {
-      error_ = absl::StrCat("the code returned ", status);
-    }
-    return status;
+    if (status == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        context.error.empty() ? absl::StrCat("the code returned ", status)
+                              : context.error);
   }
 
   // Inputs without memory make the code say what it would read of them.
@@ -279,7 +278,7 @@ class HalideCode : public FallibleInvocation {
       }
       buffers[b].dim = asked[b].data();
     }
-    if (Call(buffers) != 0) return TakeError();
+    OPTRAIL_RETURN_IF_ERROR(RunCode(Call(), buffers));
     for (size_t b = 0; b < buffers.size(); ++b) {
       for (size_t d = 0; d < dims_[b].size(); ++d) {
         const HalideDimension& needs = asked[b][d];
@@ -296,12 +295,12 @@ class HalideCode : public FallibleInvocation {
 
   static int ParFor(void* context, Task task, int min, int size,
                     uint8_t* closure) {
-    CpuDevice& device = static_cast<HalideCode*>(context)->device_;
-    const int threads = std::min(device.threads(), size);
+    const Context& here = *static_cast<Context*>(context);
+    const int threads = std::min(here.code.threads_, size);
     if (threads <= 0) return 0;
     std::atomic<int> failed{0};
     Turns turns(size, threads);
-    device.ParallelFor(threads, [&](int64_t thread) {
+    here.call.ParallelFor(threads, [&](int64_t thread) {
       turns.Take(thread, [&](int64_t i) {
         const int status = task(context, min + static_cast<int>(i), closure);
         if (status != 0) failed = status;
@@ -311,21 +310,21 @@ class HalideCode : public FallibleInvocation {
     return failed;
   }
   static void* Malloc(void* context, size_t size) {
-    return static_cast<HalideCode*>(context)->workspace_.Take(size);
+    return static_cast<Context*>(context)->code.workspace_.Take(size);
   }
   static void Free(void* context, void* block) {
     if (block != nullptr) {
-      static_cast<HalideCode*>(context)->workspace_.Give(block);
+      static_cast<Context*>(context)->code.workspace_.Give(block);
     }
   }
   static void Error(void* context, const char* message) {
-    auto* const self = static_cast<HalideCode*>(context);
-    const std::lock_guard<std::mutex> lock(self->mutex_);
-    self->error_ = message;
+    auto* const failed = static_cast<Context*>(context);
+    const std::lock_guard<std::mutex> lock(failed->mutex);
+    failed->error = message;
   }
 
   const std::unique_ptr<LoadedLibrary> library_;
-  CpuDevice& device_;
+  const int threads_;
   Entry* entry_ = nullptr;
   std::vector<size_t> order_;  // of operands, outputs last
   std::vector<HalideBuffer> buffers_;
@@ -333,20 +332,18 @@ class HalideCode : public FallibleInvocation {
   std::vector<std::string> names_;
   std::vector<size_t> bytes_;
   size_t inputs_ = 0;
-  Workspace workspace_;
-  std::mutex mutex_;
-  std::string error_;
+  mutable Workspace workspace_;  // for many threads at once
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Invocation>> LoadHalideCode(
     absl::string_view bytes, const std::vector<OperandSpec>& operands,
-    CpuDevice& device) {
+    int threads) {
   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<LoadedLibrary> library,
                            LoadedLibrary::Load(bytes));
   auto code =
-      std::make_unique<HalideCode>(std::move(library), operands, device);
+      std::make_unique<HalideCode>(std::move(library), operands, threads);
   OPTRAIL_RETURN_IF_ERROR(code->Bind());
   return code;
 }

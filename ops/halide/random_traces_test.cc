@@ -38,9 +38,9 @@
 #include "ops/core/compare.h"
 #include "ops/core/data_type.h"
 #include "ops/core/device_type.h"
-#include "ops/core/fallible_invocation.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
+#include "ops/core/runnable.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/schedule/rule.h"
 #include "tuning/schedule/trace_source.h"
@@ -179,7 +179,7 @@ absl::StatusOr<Problem> MakeProblem(const std::string& op,
 
 // DataLoss: it is wrong, or wrote beside its operands.
 absl::Status RunOnce(const Problem& problem, const Problem::Inputs& inputs,
-                     FencedMemory::Flush flush, Invocation& invocation) {
+                     FencedMemory::Flush flush, Runnable& runnable) {
   std::vector<FencedMemory> operands;
   std::vector<void*> addresses;
   for (size_t i = 0; i < problem.specs.size(); ++i) {
@@ -190,8 +190,7 @@ absl::Status RunOnce(const Problem& problem, const Problem::Inputs& inputs,
     }
     addresses.push_back(operands[i].data());
   }
-  invocation.Run(addresses);
-  if (const absl::Status error = TakeErrorOf(invocation); !error.ok()) {
+  if (const absl::Status error = runnable.Run(addresses); !error.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat("ended by its own assertions: ", error.message()));
   }
@@ -225,13 +224,13 @@ absl::Status Run(const Problem& problem, const Artifact& artifact,
   options.threads = 2;
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device,
                            type->Make(options));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Invocation> invocation,
-      problem.backend->Load(artifact, problem.shape, config, *device));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Runnable> runnable,
+                           Runnable::Load(*problem.backend, artifact,
+                                          problem.shape, config, *device));
   for (const Problem::Inputs& inputs : problem.inputs) {
     for (const auto flush :
          {FencedMemory::Flush::kBegin, FencedMemory::Flush::kEnd}) {
-      OPTRAIL_RETURN_IF_ERROR(RunOnce(problem, inputs, flush, *invocation));
+      OPTRAIL_RETURN_IF_ERROR(RunOnce(problem, inputs, flush, *runnable));
     }
   }
   return absl::OkStatus();

@@ -14,23 +14,16 @@ absl::StatusOr<std::string> AmxBackend::Id(const Target& target) const {
 
 absl::StatusOr<Recipe> AmxBackend::Describe(
     const CompileRequest& request) const {
-  if (request.ablation != Ablation::kNone) {
-    return absl::UnimplementedError("no ablated variants");
-  }
   Recipe recipe;
   recipe.index = 0;
   return recipe;
 }
 
-absl::StatusOr<std::unique_ptr<Invocation>> AmxBackend::Load(
+absl::StatusOr<std::unique_ptr<Invocation>> AmxBackend::LoadOn(
     const Artifact& artifact, const proto::Shape& shape,
-    const proto::Config& config, Device& device) const {
+    const proto::Config& config, CpuDevice& device) const {
   OPTRAIL_RETURN_IF_ERROR(AmxForBf16());
-  auto* const cpu = dynamic_cast<CpuDevice*>(&device);
-  if (cpu == nullptr) {
-    return absl::InvalidArgumentError("AMX needs a CPU device");
-  }
-  return Bind(shape, config, *cpu);
+  return Bind(shape, config, device);
 }
 
 const proto::KnobValue& KnobReader::Find(absl::string_view name) {

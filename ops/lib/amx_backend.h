@@ -27,21 +27,20 @@
 
 namespace optrail::ops {
 
-class AmxBackend : public Backend {
+class AmxBackend : public BackendFor<CpuDevice> {
  public:
   std::string name() const override { return "amx"; }
-  proto::DeviceKind kind() const override { return proto::CPU; }
   std::vector<std::vector<proto::DataType>> data_types() const override {
     return {{proto::BF16}};
   }
 
   absl::StatusOr<std::string> Id(const Target& target) const override;
   absl::StatusOr<Recipe> Describe(const CompileRequest& request) const override;
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
-      const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override;
 
  protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, CpuDevice& device) const override;
   // As Load.
   virtual absl::StatusOr<std::unique_ptr<Invocation>> Bind(
       const proto::Shape& shape, const proto::Config& config,

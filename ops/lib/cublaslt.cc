@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -103,9 +104,8 @@ constexpr float kOne = 1, kZero = 0;
 
 class CublasLtInvocation : public Invocation {
  public:
-  CublasLtInvocation(const CublasLt& lt, const Product& product, int type,
-                     CudaDevice& device)
-      : lt_(lt), product_(product), type_(type), device_(device) {}
+  CublasLtInvocation(const CublasLt& lt, const Product& product, int type)
+      : lt_(lt), product_(product), type_(type) {}
   ~CublasLtInvocation() override {
     for (void* layout : {a_, b_, c_}) {
       if (layout != nullptr) lt_.LayoutDestroy(layout);
@@ -117,8 +117,6 @@ class CublasLtInvocation : public Invocation {
   // `rank` in the heuristic's list.
   absl::Status Init(int64_t rank) {
     const Product& p = product_;
-    OPTRAIL_ASSIGN_OR_RETURN(workspace_,
-                             device_.Allocate(kCublasWorkspaceBytes));
     OPTRAIL_RETURN_IF_ERROR(
         CheckCublas(lt_.Create(&handle_), "cublasLtCreate"));
     OPTRAIL_RETURN_IF_ERROR(
@@ -187,18 +185,15 @@ class CublasLtInvocation : public Invocation {
     return absl::OkStatus();
   }
 
-  void Run(absl::Span<void* const> operands) override {
-    void* const result = operands.back();
-    if (product_.bias) {
-      device_.Note(CheckCublas(
-          lt_.DescSet(desc_, kDescBias, &operands[2], sizeof(operands[2])),
-          "cublasLtMatmulDescSetAttribute"));
-    }
-    device_.Note(CheckCublas(
-        lt_.Matmul(handle_, desc_, &kOne, operands[1], b_, operands[0], a_,
-                   &kZero, result, c_, result, c_, algorithm_.algorithm,
-                   workspace_->data(), kCublasWorkspaceBytes, device_.stream()),
-        "cublasLtMatmul"));
+  absl::Status Run(const Call& call) const override {
+    if (!product_.bias) return Multiply(call);
+    // The description has the bias' address.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    OPTRAIL_RETURN_IF_ERROR(
+        CheckCublas(lt_.DescSet(desc_, kDescBias, &call.operands[2],
+                                sizeof(call.operands[2])),
+                    "cublasLtMatmulDescSetAttribute"));
+    return Multiply(call);
   }
 
   int64_t workspace_bytes() const override {
@@ -206,11 +201,20 @@ class CublasLtInvocation : public Invocation {
   }
 
  private:
+  absl::Status Multiply(const Call& call) const {
+    void* const result = call.operands.back();
+    return CheckCublas(
+        lt_.Matmul(handle_, desc_, &kOne, call.operands[1], b_,
+                   call.operands[0], a_, &kZero, result, c_, result, c_,
+                   algorithm_.algorithm, call.workspace,
+                   algorithm_.workspace_bytes, call.stream.handle),
+        "cublasLtMatmul");
+  }
+
   const CublasLt& lt_;
   const Product product_;
   const int type_;
-  CudaDevice& device_;
-  std::unique_ptr<Buffer> workspace_;
+  mutable std::mutex mutex_;
   void* handle_ = nullptr;
   void* desc_ = nullptr;
   void *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
@@ -243,29 +247,19 @@ int CublasType(proto::DataType type) {
                               : kTypeBf16;
 }
 
-absl::StatusOr<CudaDevice*> CublasBackend::DeviceFor(const proto::Shape& shape,
-                                                     Device& device) {
-  auto* const gpu = dynamic_cast<CudaDevice*>(&device);
-  if (gpu == nullptr) {
-    return absl::InvalidArgumentError("cuBLAS needs a CUDA device");
-  }
-  OPTRAIL_RETURN_IF_ERROR(CheckCublasSizes(shape));
-  return gpu;
-}
-
 absl::StatusOr<std::string> CublasLtBackend::Version() const {
   if (!CublasLt::Get().ok()) return CublasLt::Get().status();
   return absl::StrCat("cuBLASLt ", CublasLt::Get()->GetVersion());
 }
 
-absl::StatusOr<std::unique_ptr<Invocation>> CublasLtBackend::Load(
+absl::StatusOr<std::unique_ptr<Invocation>> CublasLtBackend::LoadOn(
     const Artifact& artifact, const proto::Shape& shape,
-    const proto::Config& config, Device& device) const {
+    const proto::Config& config, CudaDevice& device) const {
   if (!CublasLt::Get().ok()) return CublasLt::Get().status();
-  OPTRAIL_ASSIGN_OR_RETURN(CudaDevice * gpu, DeviceFor(shape, device));
+  OPTRAIL_RETURN_IF_ERROR(CheckCublasSizes(shape));
   OPTRAIL_ASSIGN_OR_RETURN(const Product product, ProductOf(shape));
   auto made = std::make_unique<CublasLtInvocation>(
-      *CublasLt::Get(), product, CublasType(shape.data_types(0)), *gpu);
+      *CublasLt::Get(), product, CublasType(shape.data_types(0)));
   OPTRAIL_RETURN_IF_ERROR(made->Init(cuda::Knob(config, "algorithm")));
   return made;
 }

@@ -19,7 +19,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "ops/core/library_backend.h"
 #include "ops/device/cuda/device.h"
 
@@ -39,16 +38,11 @@ int CublasType(proto::DataType type);
 // What PyTorch gives them on Hopper.
 constexpr size_t kCublasWorkspaceBytes = size_t{32} << 20;
 
-class CublasBackend : public LibraryBackend {
+class CublasBackend : public BackendFor<cuda::CudaDevice, LibraryBackend> {
  public:
-  proto::DeviceKind kind() const override { return proto::CUDA; }
   std::vector<std::vector<proto::DataType>> data_types() const override {
     return {{proto::F32}, {proto::F16}, {proto::BF16}};
   }
-
- protected:
-  static absl::StatusOr<cuda::CudaDevice*> DeviceFor(const proto::Shape& shape,
-                                                     Device& device);
 };
 
 class CublasLtBackend : public CublasBackend {
@@ -63,11 +57,11 @@ class CublasLtBackend : public CublasBackend {
   };
 
   std::string name() const override { return "cublaslt"; }
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
-      const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override;
 
  protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, cuda::CudaDevice& device) const override;
   absl::StatusOr<std::string> Version() const override;
 
   // Unimplemented for what no epilogue computes.

@@ -1,7 +1,7 @@
 #include "ops/lib/cudnn.h"
 
 #include <cstring>
-#include <map>
+#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -573,53 +573,71 @@ void CudnnGraph::AddElementwise(int mode, const std::vector<Tensor>& inputs,
 
 class CudnnInvocation : public Invocation {
  public:
-  CudnnInvocation(const Cudnn& dnn, CudnnGraph graph, CudaDevice& device)
+  CudnnInvocation(const Cudnn& dnn, CudnnGraph graph,
+                  const cuda::Driver& driver)
       : dnn_(dnn),
         graph_(std::move(graph)),
-        device_(device),
+        driver_(driver),
         operation_graph_(dnn),
         plan_(dnn) {}
   ~CudnnInvocation() override {
-    if (workspace_ != nullptr) device_.GiveWorkspace(std::move(workspace_));
     plan_ = Descriptor(dnn_);
     if (handle_ != nullptr) dnn_.DestroyHandle(handle_);
   }
 
   // `rank` in the heuristics' list of plans that round sums, or not; `type` of
   // the operands.
-  absl::Status Init(int64_t rank, bool rounds, proto::DataType type) {
+  absl::Status Init(int64_t rank, bool rounds, proto::DataType type,
+                    CudaDevice& device) {
     OPTRAIL_RETURN_IF_ERROR(
         dnn_.Check(dnn_.CreateHandle(&handle_), "cudnnCreate"));
-    OPTRAIL_RETURN_IF_ERROR(dnn_.Check(
-        dnn_.SetStream(handle_, device_.stream()), "cudnnSetStream"));
     OPTRAIL_RETURN_IF_ERROR(MakeGraph());
     OPTRAIL_RETURN_IF_ERROR(FindPlan(rank, rounds, type));
-    if (workspace_bytes_ > 0) {
-      OPTRAIL_ASSIGN_OR_RETURN(workspace_,
-                               device_.TakeWorkspace(workspace_bytes_));
-    }
     for (const CudnnGraph::Bound& bound : graph_.bound_) {
       if (bound.rows == 0) continue;
-      OPTRAIL_ASSIGN_OR_RETURN(const cuda::Module module, device_.Load(kTurn));
-      OPTRAIL_RETURN_IF_ERROR(device_.driver().Check(
-          device_.driver().ModuleGetFunction(&turn_, module, "turn"),
-          "cuModuleGetFunction turn"));
+      OPTRAIL_ASSIGN_OR_RETURN(const cuda::Module module, device.Load(kTurn));
+      OPTRAIL_RETURN_IF_ERROR(
+          driver_.Check(driver_.ModuleGetFunction(&turn_, module, "turn"),
+                        "cuModuleGetFunction turn"));
     }
     return absl::OkStatus();
   }
 
-  void Pack(absl::Span<void* const> operands) override {
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  // Transposed operands, one behind the other.
+  int64_t packed_bytes() const override {
+    int64_t bytes = 0;
+    for (const CudnnGraph::Bound& bound : graph_.bound_) {
+      bytes += PackedBytes(bound);
+    }
+    return bytes;
+  }
+
+  absl::Status Pack(const Call& call) const override {
+    char* to = static_cast<char*>(call.packed);
     for (const CudnnGraph::Bound& bound : graph_.bound_) {
       if (bound.rows == 0) continue;
-      device_.Note(Turn(bound, operands[bound.operand]));
+      OPTRAIL_RETURN_IF_ERROR(
+          Turn(bound, call.operands[bound.operand], to, call.stream.handle));
+      to += PackedBytes(bound);
     }
+    return absl::OkStatus();
   }
 
-  void Run(absl::Span<void* const> operands) override {
-    device_.Note(Launch(operands));
+  // The library's handle serves one thread at a time, and keeps a stream.
+  absl::Status Run(const Call& call) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const Descriptor pack, VariantPack(call));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!has_stream_ || stream_ != call.stream.handle) {
+      has_stream_ = false;
+      OPTRAIL_RETURN_IF_ERROR(dnn_.Check(
+          dnn_.SetStream(handle_, call.stream.handle), "cudnnSetStream"));
+      has_stream_ = true;
+      stream_ = call.stream.handle;
+    }
+    return dnn_.Check(dnn_.Execute(handle_, plan_.get(), pack.get()),
+                      "cudnnBackendExecute");
   }
-
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
 
  private:
   absl::Status MakeGraph() {
@@ -751,70 +769,70 @@ class CudnnInvocation : public Invocation {
                      " plans of cuDNN each of which ", kind));
   }
 
-  absl::Status Turn(const CudnnGraph::Bound& bound, const void* from) {
-    int64_t count = bound.rows * bound.columns;
-    std::unique_ptr<Buffer>& turned = turned_[from];
-    if (turned == nullptr) {
-      OPTRAIL_ASSIGN_OR_RETURN(turned,
-                               device_.Allocate(count * bound.element_bytes));
-    }
-    const void* to = turned->data();
+  // 0 of an operand that is read as it lies.
+  static int64_t PackedBytes(const CudnnGraph::Bound& bound) {
+    constexpr int64_t kAligned = 256;
+    const int64_t bytes = bound.rows * bound.columns * bound.element_bytes;
+    return (bytes + kAligned - 1) / kAligned * kAligned;
+  }
+
+  absl::Status Turn(const CudnnGraph::Bound& bound, const void* from, void* to,
+                    cuda::Stream stream) const {
     int64_t rows = bound.rows, columns = bound.columns;
     int64_t element_bytes = bound.element_bytes;
     void* parameters[] = {&from, &to, &rows, &columns, &element_bytes};
-    return device_.driver().Check(
-        device_.driver().LaunchKernel(
-            turn_, static_cast<unsigned>((count + kThreads - 1) / kThreads), 1,
-            1, kThreads, 1, 1, 0, device_.stream(), parameters, nullptr),
+    return driver_.Check(
+        driver_.LaunchKernel(
+            turn_,
+            static_cast<unsigned>((rows * columns + kThreads - 1) / kThreads),
+            1, 1, kThreads, 1, 1, 0, stream, parameters, nullptr),
         "cuLaunchKernel turn");
   }
 
-  absl::Status Launch(absl::Span<void* const> operands) {
+  // The addresses of a call.
+  absl::StatusOr<Descriptor> VariantPack(const Call& call) const {
     std::vector<int64_t> ids;
     std::vector<void*> addresses;
+    char* packed = static_cast<char*>(call.packed);
     for (const CudnnGraph::Bound& bound : graph_.bound_) {
-      void* address = operands[bound.operand];
+      void* address = call.operands[bound.operand];
       if (!bound.number.empty()) {
         address = const_cast<char*>(bound.number.data());
       } else if (bound.rows > 0) {
-        const auto turned = turned_.find(address);
-        if (turned == turned_.end()) {
-          return absl::InternalError(
+        if (packed == nullptr) {
+          return absl::InvalidArgumentError(
               absl::StrCat("operand ", bound.operand,
                            " of this call was not packed before it"));
         }
-        address = turned->second->data();
+        address = packed;
+        packed += PackedBytes(bound);
       }
       ids.push_back(bound.id);
       addresses.push_back(address);
     }
     const auto count = static_cast<int64_t>(ids.size());
-    void* const workspace =
-        workspace_ == nullptr ? nullptr : workspace_->data();
     OPTRAIL_ASSIGN_OR_RETURN(Descriptor pack,
                              Descriptor::Make(dnn_, kVariantPack));
     OPTRAIL_RETURN_IF_ERROR(pack.Set(kPackIds, kInt64, count, ids.data()));
     OPTRAIL_RETURN_IF_ERROR(
         pack.Set(kPackAddresses, kPointer, count, addresses.data()));
-    OPTRAIL_RETURN_IF_ERROR(pack.Set(kPackWorkspace, kPointer, workspace));
+    OPTRAIL_RETURN_IF_ERROR(pack.Set(kPackWorkspace, kPointer, call.workspace));
     OPTRAIL_RETURN_IF_ERROR(pack.Finalize());
-    return dnn_.Check(dnn_.Execute(handle_, plan_.get(), pack.get()),
-                      "cudnnBackendExecute");
+    return pack;
   }
 
   const Cudnn& dnn_;
   const CudnnGraph graph_;
-  CudaDevice& device_;
+  const cuda::Driver& driver_;
   void* handle_ = nullptr;
   std::vector<Descriptor> descriptors_;  // what the graph is made of
   Descriptor operation_graph_;
   Descriptor plan_;
   int64_t workspace_bytes_ = 0;
-  std::unique_ptr<Buffer> workspace_;
   cuda::Function turn_ = nullptr;
-  // By the address of what is turned there: where operands rotate for the
-  // caches' sake, so do these.
-  std::map<const void*, std::unique_ptr<Buffer>> turned_;
+  mutable std::mutex mutex_;
+  mutable bool has_stream_ = false;  // the handle
+  mutable cuda::Stream stream_ = nullptr;
 };
 
 absl::StatusOr<std::string> CudnnBackend::Version() const {
@@ -822,20 +840,17 @@ absl::StatusOr<std::string> CudnnBackend::Version() const {
   return Cudnn::Library()->VersionText();
 }
 
-absl::StatusOr<std::unique_ptr<Invocation>> CudnnBackend::Load(
+absl::StatusOr<std::unique_ptr<Invocation>> CudnnBackend::LoadOn(
     const Artifact& artifact, const proto::Shape& shape,
-    const proto::Config& config, Device& device) const {
+    const proto::Config& config, CudaDevice& device) const {
   if (!Cudnn::Library().ok()) return Cudnn::Library().status();
-  auto* const gpu = dynamic_cast<CudaDevice*>(&device);
-  if (gpu == nullptr) {
-    return absl::InvalidArgumentError("cuDNN needs a CUDA device");
-  }
   OPTRAIL_ASSIGN_OR_RETURN(CudnnGraph graph, GraphOf(shape));
-  auto made = std::make_unique<CudnnInvocation>(*Cudnn::Library(),
-                                                std::move(graph), *gpu);
-  OPTRAIL_RETURN_IF_ERROR(made->Init(
-      cuda::Knob(config, "plan"),
-      cuda::VariantKnob(config, "sums") == "rounded", shape.data_types(0)));
+  auto made = std::make_unique<CudnnInvocation>(
+      *Cudnn::Library(), std::move(graph), device.driver());
+  OPTRAIL_RETURN_IF_ERROR(
+      made->Init(cuda::Knob(config, "plan"),
+                 cuda::VariantKnob(config, "sums") == "rounded",
+                 shape.data_types(0), device));
   return made;
 }
 

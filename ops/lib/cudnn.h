@@ -25,6 +25,7 @@
 
 #include "absl/status/statusor.h"
 #include "ops/core/library_backend.h"
+#include "ops/device/cuda/device.h"
 
 namespace optrail::ops {
 
@@ -133,18 +134,17 @@ class CudnnGraph {
   std::vector<Bound> bound_;
 };
 
-class CudnnBackend : public LibraryBackend {
+class CudnnBackend : public BackendFor<cuda::CudaDevice, LibraryBackend> {
  public:
   std::string name() const override { return "cudnn"; }
-  proto::DeviceKind kind() const override { return proto::CUDA; }
   std::vector<std::vector<proto::DataType>> data_types() const override {
     return {{proto::F32}, {proto::F16}, {proto::BF16}};
   }
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
-      const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override;
 
  protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, cuda::CudaDevice& device) const override;
   absl::StatusOr<std::string> Version() const override;
 
   // Unimplemented for what the library cannot compute.

@@ -42,11 +42,11 @@ class ElementwiseCpu : public KnobKernel<Knobs> {
     if (map == nullptr || unaligned == nullptr) return this->NotCompiled();
     const int64_t n = shape.dims(0).value();
     const int64_t block = knobs.block_elements;
-    return MakeInvocation([=, &device](absl::Span<void* const> operands) {
-      const auto* x = static_cast<const float*>(operands[0]);
-      auto* y = static_cast<float*>(operands[1]);
+    return MakeInvocation([=](const Call& call) {
+      const auto* x = static_cast<const float*>(call.operands[0]);
+      auto* y = static_cast<float*>(call.operands[1]);
       const MapFunction run = IsAligned(y) ? map : unaligned;
-      ForBlocks(device, n, block, [&](int64_t begin, int64_t count) {
+      ForBlocks(call, n, block, [&](int64_t begin, int64_t count) {
         run(x + begin, count, y + begin);
       });
     });

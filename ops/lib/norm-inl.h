@@ -84,9 +84,9 @@ class NormCpu : public KnobKernel<Knobs> {
     const bool may_stream =
         knobs.stores == Knobs::Stores::kStreaming && cols % 16 == 0;
     const bool writes = !shape.attributes().empty();  // there is but one
-    return MakeInvocation([=, &device](absl::Span<void* const> operands) {
+    return MakeInvocation([=](const Call& call) {
       int next = 0;
-      auto operand = [&] { return static_cast<float*>(operands[next++]); };
+      auto operand = [&] { return static_cast<float*>(call.operands[next++]); };
       NormRows all;
       all.x = operand();
       all.gamma = operand();
@@ -98,7 +98,7 @@ class NormCpu : public KnobKernel<Knobs> {
       all.chunk = knobs.chunk_cols;
       all.ahead = knobs.prefetch_rows;
       all.stream = may_stream && IsAligned(all.y);
-      ForBlocks(device, rows, knobs.rows_per_task,
+      ForBlocks(call, rows, knobs.rows_per_task,
                 [&](int64_t row, int64_t count) {
                   NormRows part = all;
                   part.x += row * cols;
@@ -138,49 +138,45 @@ class NormGradientCpu : public KnobKernel<Knobs> {
     const int64_t rows_per_task = CeilDiv(rows, std::min(rows, wanted));
     const int64_t tasks = CeilDiv(rows, rows_per_task);
     constexpr int kSums = kCentred ? 2 : 1;
-    OPTRAIL_ASSIGN_OR_RETURN(
-        auto partial,
-        Workspaces::Create(device, 1, tasks > 1 ? tasks * kSums * cols : 1));
-    return MakeInvocation(
-        [=, &device](absl::Span<void* const> operands) {
-          int next = 0;
-          auto operand = [&] { return static_cast<float*>(operands[next++]); };
-          NormGradientRows all;
-          all.dy = operand();
-          all.x = operand();
-          all.gamma = operand();
-          if (kCentred) all.mean = operand();
-          all.rstd = operand();
-          all.dx = operand();
-          float* const dgamma = operand();
-          float* const dbeta = kCentred ? operand() : nullptr;
-          all.cols = cols;
-          float* const sums = partial->at(0);
-          ForBlocks(
-              device, rows, rows_per_task, [&](int64_t row, int64_t count) {
-                NormGradientRows part = all;
-                part.dy += row * cols;
-                part.x += row * cols;
-                part.dx += row * cols;
-                if (kCentred) part.mean += row;
-                part.rstd += row;
-                part.rows = count;
-                const int64_t task = row / rows_per_task;
-                part.dgamma = tasks > 1 ? sums + task * kSums * cols : dgamma;
-                part.dbeta = !kCentred   ? nullptr
-                             : tasks > 1 ? part.dgamma + cols
-                                         : dbeta;
-                std::fill_n(part.dgamma, cols, 0.0f);
-                if (kCentred) std::fill_n(part.dbeta, cols, 0.0f);
-                loops.rows(part);
-              });
-          if (tasks == 1) return;
-          loops.columns(sums, tasks, cols, kSums * cols, dgamma);
-          if (kCentred) {
-            loops.columns(sums + cols, tasks, cols, kSums * cols, dbeta);
-          }
-        },
-        partial);
+    WorkspaceLayout layout;
+    const Workspaces partial(layout, 1, tasks > 1 ? tasks * kSums * cols : 1);
+    return MakeInvocation(layout, [=](const Call& call) {
+      int next = 0;
+      auto operand = [&] { return static_cast<float*>(call.operands[next++]); };
+      NormGradientRows all;
+      all.dy = operand();
+      all.x = operand();
+      all.gamma = operand();
+      if (kCentred) all.mean = operand();
+      all.rstd = operand();
+      all.dx = operand();
+      float* const dgamma = operand();
+      float* const dbeta = kCentred ? operand() : nullptr;
+      all.cols = cols;
+      float* const sums = partial.at(call, 0);
+      ForBlocks(call, rows, rows_per_task, [&](int64_t row, int64_t count) {
+        NormGradientRows part = all;
+        part.dy += row * cols;
+        part.x += row * cols;
+        part.dx += row * cols;
+        if (kCentred) part.mean += row;
+        part.rstd += row;
+        part.rows = count;
+        const int64_t task = row / rows_per_task;
+        part.dgamma = tasks > 1 ? sums + task * kSums * cols : dgamma;
+        part.dbeta = !kCentred   ? nullptr
+                     : tasks > 1 ? part.dgamma + cols
+                                 : dbeta;
+        std::fill_n(part.dgamma, cols, 0.0f);
+        if (kCentred) std::fill_n(part.dbeta, cols, 0.0f);
+        loops.rows(part);
+      });
+      if (tasks == 1) return;
+      loops.columns(sums, tasks, cols, kSums * cols, dgamma);
+      if (kCentred) {
+        loops.columns(sums + cols, tasks, cols, kSums * cols, dbeta);
+      }
+    });
   }
 
   std::vector<std::pair<std::string, int64_t>> BlocksOf(

@@ -4,16 +4,16 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_device.h"
 #include "ops/core/library_backend.h"
@@ -51,6 +51,7 @@ namespace {
   X(dnnl_primitive_attr_create)                  \
   X(dnnl_primitive_attr_destroy)                 \
   X(dnnl_primitive_attr_set_post_ops)            \
+  X(dnnl_primitive_attr_set_scratchpad_mode)     \
   X(dnnl_primitive_create)                       \
   X(dnnl_primitive_desc_create)                  \
   X(dnnl_primitive_desc_destroy)                 \
@@ -62,6 +63,7 @@ namespace {
   X(dnnl_reorder_primitive_desc_create)          \
   X(dnnl_softmax_v2_forward_desc_init)           \
   X(dnnl_stream_create)                          \
+  X(dnnl_stream_destroy)                         \
   X(dnnl_version)
 
 class OneDnn {
@@ -79,7 +81,6 @@ class OneDnn {
   // Of OpenMP, with which Debian builds it; per calling thread.
   void SetThreads(int threads) const { set_threads_(threads); }
   dnnl_engine_t engine() const { return engine_; }
-  dnnl_stream_t stream() const { return stream_; }
   const std::string& version() const { return version_; }
 
  private:
@@ -114,9 +115,7 @@ class OneDnn {
           absl::StrCat("unsupported here: ", path, " is ", dnn.version_,
                        ", expected major version ", DNNL_VERSION_MAJOR));
     }
-    if (dnn.dnnl_engine_create(&dnn.engine_, dnnl_cpu, 0) != dnnl_success ||
-        dnn.dnnl_stream_create(&dnn.stream_, dnn.engine_,
-                               dnnl_stream_default_flags) != dnnl_success) {
+    if (dnn.dnnl_engine_create(&dnn.engine_, dnnl_cpu, 0) != dnnl_success) {
       return absl::UnavailableError(absl::StrCat(
           "unsupported here: ", dnn.version_, " makes no engine for CPUs"));
     }
@@ -125,7 +124,6 @@ class OneDnn {
 
   void (*set_threads_)(int) = nullptr;
   dnnl_engine_t engine_ = nullptr;
-  dnnl_stream_t stream_ = nullptr;
   std::string version_;
 };
 
@@ -178,51 +176,43 @@ Layout Dense(std::vector<int64_t> dims) {
   return layout;
 }
 
+// Where in a workspace what begins: the library may want all of a cache line.
+int64_t WholeLines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
 class Primitive : public Invocation {
  public:
   explicit Primitive(const OneDnn& dnn) : dnn_(dnn) {}
   ~Primitive() override {
-    for (dnnl_exec_arg_t& argument : arguments_) {
-      dnn_.dnnl_memory_destroy(argument.memory);
+    for (Bound* const bound : {&run_, &pack_}) {
+      for (const auto& idle : bound->idle) Destroy(idle.load());
+      if (bound->primitive != nullptr) {
+        dnn_.dnnl_primitive_destroy(bound->primitive);
+      }
     }
-    if (reorder_ != nullptr) dnn_.dnnl_primitive_destroy(reorder_);
-    if (as_they_lie_ != nullptr) dnn_.dnnl_memory_destroy(as_they_lie_);
-    if (primitive_ != nullptr) dnn_.dnnl_primitive_destroy(primitive_);
   }
 
-  // The operand at position `operand` of calls.
-  absl::Status Bind(int argument, int operand, const dnnl_memory_desc_t& desc) {
-    dnnl_memory_t memory = nullptr;
-    OPTRAIL_RETURN_IF_ERROR(
-        Check(dnn_.dnnl_memory_create(&memory, &desc, dnn_.engine(),
-                                      DNNL_MEMORY_NONE),
-              "dnnl_memory_create"));
-    arguments_.push_back({argument, memory});
-    operands_.push_back(operand);
-    return absl::OkStatus();
+  // The operand at position `operand` of calls, or kPacked.
+  void Bind(int argument, int operand, const dnnl_memory_desc_t& desc) {
+    run_.arguments.push_back({argument, operand, desc});
   }
 
   // The weights, which Pack() brings from `desc` into the layout that the
   // primitive, created by now, has chosen.
-  absl::Status BindWeights(int operand, const dnnl_memory_desc_t& desc,
-                           CpuDevice& device) {
-    OPTRAIL_RETURN_IF_ERROR(
-        Check(dnn_.dnnl_memory_create(&as_they_lie_, &desc, dnn_.engine(),
-                                      DNNL_MEMORY_NONE),
-              "dnnl_memory_create"));
-    OPTRAIL_RETURN_IF_ERROR(Bind(DNNL_ARG_WEIGHTS, operand, weights_));
-    weights_argument_ = arguments_.size() - 1;
-    device_ = &device;
+  absl::Status BindWeights(int operand, const dnnl_memory_desc_t& desc) {
+    Bind(DNNL_ARG_WEIGHTS, kPacked, weights_);
+    pack_.arguments = {{DNNL_ARG_FROM, operand, desc},
+                       {DNNL_ARG_TO, kPacked, weights_}};
+    dnnl_primitive_attr_t attributes = nullptr;
+    OPTRAIL_RETURN_IF_ERROR(MakeAttributes(&attributes));
     dnnl_primitive_desc_t reorder = nullptr;
-    OPTRAIL_RETURN_IF_ERROR(Check(
-        dnn_.dnnl_reorder_primitive_desc_create(
-            &reorder, &desc, dnn_.engine(), &weights_, dnn_.engine(), nullptr),
-        "dnnl_reorder_primitive_desc_create"));
-    const absl::Status status =
-        Check(dnn_.dnnl_primitive_create(&reorder_, reorder),
-              "dnnl_primitive_create");
-    dnn_.dnnl_primitive_desc_destroy(reorder);
-    return status;
+    const absl::Status described =
+        Check(dnn_.dnnl_reorder_primitive_desc_create(
+                  &reorder, &desc, dnn_.engine(), &weights_, dnn_.engine(),
+                  attributes),
+              "dnnl_reorder_primitive_desc_create");
+    dnn_.dnnl_primitive_attr_destroy(attributes);
+    OPTRAIL_RETURN_IF_ERROR(described);
+    return CreateFrom(reorder, pack_);
   }
 
   // What follows the operation: with `per_channel` a product with and the
@@ -239,58 +229,151 @@ class Primitive : public Invocation {
     return Create(desc, Epilogue());
   }
 
-  void Pack(absl::Span<void* const> operands) override {
-    if (reorder_ == nullptr) return;
-    void* const from = operands[operands_[weights_argument_]];
-    std::unique_ptr<Buffer>& packed = packed_[from];
-    if (packed == nullptr) {
-      absl::StatusOr<std::unique_ptr<Buffer>> allocated =
-          device_->Allocate(dnn_.dnnl_memory_desc_get_size(&weights_));
-      OPTRAIL_CHECK(allocated.ok()) << allocated.status().ToString();
-      packed = *std::move(allocated);
-    }
-    const dnnl_memory_t to = arguments_[weights_argument_].memory;
-    dnn_.dnnl_memory_set_data_handle(as_they_lie_, from);
-    dnn_.dnnl_memory_set_data_handle(to, packed->data());
-    const dnnl_exec_arg_t reorder[] = {{DNNL_ARG_FROM, as_they_lie_},
-                                       {DNNL_ARG_TO, to}};
-    Execute(reorder_, 2, reorder);
+  int64_t workspace_bytes() const override {
+    return std::max(run_.scratch_bytes, pack_.scratch_bytes);
+  }
+  int64_t packed_bytes() const override {
+    if (pack_.primitive == nullptr) return 0;
+    return static_cast<int64_t>(dnn_.dnnl_memory_desc_get_size(&weights_));
   }
 
-  void Run(absl::Span<void* const> operands) override {
-    for (size_t i = 0; i < arguments_.size(); ++i) {
-      void* address = operands[operands_[i]];
-      if (reorder_ != nullptr && i == weights_argument_) {
-        const auto packed = packed_.find(address);
-        OPTRAIL_CHECK(packed != packed_.end()) << "weights never packed";
-        address = packed->second->data();
-      }
-      dnn_.dnnl_memory_set_data_handle(arguments_[i].memory, address);
-    }
-    Execute(primitive_, static_cast<int>(arguments_.size()), arguments_.data());
+  absl::Status Pack(const Call& call) const override {
+    if (pack_.primitive == nullptr) return absl::OkStatus();
+    return Execute(call, pack_);
+  }
+  absl::Status Run(const Call& call) const override {
+    return Execute(call, run_);
   }
 
  private:
-  // What it refuses now, such as a call without an argument that it wants, it
-  // would leave undone.
-  void Execute(const_dnnl_primitive_t primitive, int count,
-               const dnnl_exec_arg_t* arguments) const {
-    const absl::Status status = Check(
-        dnn_.dnnl_primitive_execute(primitive, dnn_.stream(), count, arguments),
-        "dnnl_primitive_execute");
-    OPTRAIL_CHECK(status.ok()) << status.ToString();
+  // In place of an operand's position.
+  static constexpr int kPacked = -1;
+  static constexpr int kScratch = -2;
+
+  struct Argument {
+    int name = 0;
+    int operand = 0;
+    dnnl_memory_desc_t desc = {};
+  };
+
+  // What the library reads addresses from: for one call at a time.
+  struct Memories {
+    std::vector<dnnl_exec_arg_t> arguments;
+    dnnl_stream_t stream = nullptr;
+  };
+
+  // A primitive with its arguments, and memories that no call uses at the
+  // moment: making them takes longer than short calls.
+  struct Bound {
+    dnnl_primitive_t primitive = nullptr;
+    std::vector<Argument> arguments;
+    int64_t scratch_bytes = 0;
+    mutable std::array<std::atomic<Memories*>, 8> idle = {};
+  };
+
+  // Whose scratch memory is the caller's: that of the library is the thread's
+  // that created a primitive.
+  absl::Status MakeAttributes(dnnl_primitive_attr_t* attributes) const {
+    OPTRAIL_RETURN_IF_ERROR(Check(dnn_.dnnl_primitive_attr_create(attributes),
+                                  "dnnl_primitive_attr_create"));
+    const absl::Status status =
+        Check(dnn_.dnnl_primitive_attr_set_scratchpad_mode(
+                  *attributes, dnnl_scratchpad_mode_user),
+              "dnnl_primitive_attr_set_scratchpad_mode");
+    if (!status.ok()) dnn_.dnnl_primitive_attr_destroy(*attributes);
+    return status;
+  }
+
+  // Destroys the description.
+  absl::Status CreateFrom(dnnl_primitive_desc_t desc, Bound& bound) {
+    const absl::Status status =
+        Check(dnn_.dnnl_primitive_create(&bound.primitive, desc),
+              "dnnl_primitive_create");
+    const dnnl_memory_desc_t* const scratch =
+        dnn_.dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    if (scratch != nullptr) {
+      bound.scratch_bytes =
+          static_cast<int64_t>(dnn_.dnnl_memory_desc_get_size(scratch));
+    }
+    if (bound.scratch_bytes > 0) {
+      bound.arguments.push_back({DNNL_ARG_SCRATCHPAD, kScratch, *scratch});
+    }
+    dnn_.dnnl_primitive_desc_destroy(desc);
+    return status;
+  }
+
+  absl::StatusOr<Memories*> TakeMemories(const Bound& bound) const {
+    for (std::atomic<Memories*>& idle : bound.idle) {
+      if (idle.load(std::memory_order_relaxed) == nullptr) continue;
+      Memories* const taken = idle.exchange(nullptr, std::memory_order_acquire);
+      if (taken != nullptr) return taken;
+    }
+    auto made = std::make_unique<Memories>();
+    absl::Status status =
+        Check(dnn_.dnnl_stream_create(&made->stream, dnn_.engine(),
+                                      dnnl_stream_default_flags),
+              "dnnl_stream_create");
+    for (const Argument& argument : bound.arguments) {
+      if (!status.ok()) break;
+      dnnl_memory_t memory = nullptr;
+      status = Check(dnn_.dnnl_memory_create(&memory, &argument.desc,
+                                             dnn_.engine(), DNNL_MEMORY_NONE),
+                     "dnnl_memory_create");
+      if (status.ok()) made->arguments.push_back({argument.name, memory});
+    }
+    if (status.ok()) return made.release();
+    Destroy(made.release());
+    return status;
+  }
+
+  void GiveMemories(const Bound& bound, Memories* memories) const {
+    for (std::atomic<Memories*>& idle : bound.idle) {
+      Memories* none = nullptr;
+      if (idle.load(std::memory_order_relaxed) == nullptr &&
+          idle.compare_exchange_strong(none, memories,
+                                       std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+        return;
+      }
+    }
+    Destroy(memories);
+  }
+
+  void Destroy(Memories* memories) const {
+    if (memories == nullptr) return;
+    for (dnnl_exec_arg_t& argument : memories->arguments) {
+      dnn_.dnnl_memory_destroy(argument.memory);
+    }
+    if (memories->stream != nullptr) {
+      dnn_.dnnl_stream_destroy(memories->stream);
+    }
+    delete memories;
+  }
+
+  // What the library refuses now, such as a call without an argument that it
+  // wants, it would leave undone.
+  absl::Status Execute(const Call& call, const Bound& bound) const {
+    OPTRAIL_ASSIGN_OR_RETURN(Memories* const memories, TakeMemories(bound));
+    for (size_t i = 0; i < bound.arguments.size(); ++i) {
+      const int operand = bound.arguments[i].operand;
+      dnn_.dnnl_memory_set_data_handle(memories->arguments[i].memory,
+                                       operand == kPacked ? call.packed
+                                       : operand == kScratch
+                                           ? call.workspace
+                                           : call.operands[operand]);
+    }
+    const dnnl_status_t status = dnn_.dnnl_primitive_execute(
+        bound.primitive, memories->stream,
+        static_cast<int>(memories->arguments.size()),
+        memories->arguments.data());
+    GiveMemories(bound, memories);
+    return Check(status, "dnnl_primitive_execute");
   }
 
   const OneDnn& dnn_;
-  dnnl_primitive_t primitive_ = nullptr;
-  std::vector<dnnl_exec_arg_t> arguments_;
-  std::vector<int> operands_;
+  Bound run_;
+  Bound pack_;                       // no primitive: nothing is packed
   dnnl_memory_desc_t weights_ = {};  // as the primitive wants them
-  size_t weights_argument_ = 0;      // of arguments_, where they are packed
-  CpuDevice* device_ = nullptr;
-  std::map<const void*, std::unique_ptr<Buffer>> packed_;  // by where they lie
-  dnnl_memory_t as_they_lie_ = nullptr;
-  dnnl_primitive_t reorder_ = nullptr;
 };
 
 dnnl_alg_kind_t AlgorithmOf(OneDnnActivation activation) {
@@ -318,8 +401,7 @@ absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
               "dnnl_primitive_desc_create"));
   }
   dnnl_primitive_attr_t attributes = nullptr;
-  OPTRAIL_RETURN_IF_ERROR(Check(dnn_.dnnl_primitive_attr_create(&attributes),
-                                "dnnl_primitive_attr_create"));
+  OPTRAIL_RETURN_IF_ERROR(MakeAttributes(&attributes));
   dnnl_post_ops_t post_ops = nullptr;
   dnn_.dnnl_post_ops_create(&post_ops);
   if (epilogue.scale != 1) {
@@ -339,7 +421,7 @@ absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
   dnn_.dnnl_primitive_attr_set_post_ops(attributes, post_ops);
   dnn_.dnnl_post_ops_destroy(post_ops);
   dnnl_primitive_desc_t primitive_desc = nullptr;
-  absl::Status status =
+  const absl::Status status =
       Check(dnn_.dnnl_primitive_desc_create(&primitive_desc, desc, attributes,
                                             dnn_.engine(), hint),
             "dnnl_primitive_desc_create");
@@ -356,13 +438,10 @@ absl::Status Primitive::Create(const_dnnl_op_desc_t desc,
     return absl::UnimplementedError(absl::StrCat(
         "oneDNN has a reference implementation alone (", implementation, ")"));
   }
-  status = Check(dnn_.dnnl_primitive_create(&primitive_, primitive_desc),
-                 "dnnl_primitive_create");
   const dnnl_memory_desc_t* const weights = dnn_.dnnl_primitive_desc_query_md(
       primitive_desc, dnnl_query_weights_md, 0);
   if (weights != nullptr) weights_ = *weights;
-  dnn_.dnnl_primitive_desc_destroy(primitive_desc);
-  return status;
+  return CreateFrom(primitive_desc, run_);
 }
 
 #define OPTRAIL_ONEDNN_OR_RETURN(dnn)                     \
@@ -380,35 +459,58 @@ absl::Status WithoutHeaders() {
 
 #endif  // OPTRAIL_HAS_ONEDNN
 
-class OneDnnBackend : public LibraryBackend {
+#ifdef OPTRAIL_HAS_ONEDNN
+// OpenMP knows the number of threads by the thread that calls.
+class OnThreads : public Invocation {
  public:
-  using Make = std::function<OneDnnPrimitive(const proto::Shape&, CpuDevice&)>;
+  OnThreads(const OneDnn& dnn, int threads, std::unique_ptr<Invocation> of)
+      : dnn_(dnn), threads_(threads), of_(std::move(of)) {}
+
+  int64_t workspace_bytes() const override { return of_->workspace_bytes(); }
+  int64_t packed_bytes() const override { return of_->packed_bytes(); }
+  absl::Status Pack(const Call& call) const override {
+    dnn_.SetThreads(threads_);
+    return of_->Pack(call);
+  }
+  absl::Status Run(const Call& call) const override {
+    dnn_.SetThreads(threads_);
+    return of_->Run(call);
+  }
+
+ private:
+  const OneDnn& dnn_;
+  const int threads_;
+  const std::unique_ptr<const Invocation> of_;
+};
+#endif
+
+class OneDnnBackend : public BackendFor<CpuDevice, LibraryBackend> {
+ public:
+  using Make = std::function<OneDnnPrimitive(const proto::Shape&)>;
 
   OneDnnBackend(Make make, std::vector<std::vector<proto::DataType>> types)
       : make_(std::move(make)), types_(std::move(types)) {}
 
   std::string name() const override { return "onednn"; }
-  proto::DeviceKind kind() const override { return proto::CPU; }
 
   std::vector<std::vector<proto::DataType>> data_types() const override {
     return types_;
   }
 
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
       const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override {
-    auto* const cpu = dynamic_cast<CpuDevice*>(&device);
-    if (cpu == nullptr) {
-      return absl::InvalidArgumentError("oneDNN needs a CPU device");
-    }
+      const proto::Config& config, CpuDevice& device) const override {
 #ifdef OPTRAIL_HAS_ONEDNN
     OPTRAIL_ONEDNN_OR_RETURN(dnn);
-    dnn.SetThreads(cpu->threads());
+    dnn.SetThreads(device.threads());
+    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Invocation> made, make_(shape));
+    return std::make_unique<OnThreads>(dnn, device.threads(), std::move(made));
+#else
+    return WithoutHeaders();
 #endif
-    return make_(shape, *cpu);
   }
 
- protected:
   absl::StatusOr<std::string> Version() const override {
 #ifdef OPTRAIL_HAS_ONEDNN
     OPTRAIL_ONEDNN_OR_RETURN(dnn);
@@ -442,8 +544,8 @@ OneDnnPrimitive OneDnnSoftmax(int64_t rows, int64_t cols,
             "dnnl_softmax_v2_forward_desc_init"));
   auto primitive = std::make_unique<Primitive>(dnn);
   OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, x));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, 1, y));
+  primitive->Bind(DNNL_ARG_SRC, 0, x);
+  primitive->Bind(DNNL_ARG_DST, 1, y);
   return primitive;
 }
 
@@ -458,8 +560,8 @@ OneDnnPrimitive OneDnnElementwise(OneDnnActivation activation, int64_t n) {
                                 "dnnl_eltwise_forward_desc_init"));
   auto primitive = std::make_unique<Primitive>(dnn);
   OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, data));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, 1, data));
+  primitive->Bind(DNNL_ARG_SRC, 0, data);
+  primitive->Bind(DNNL_ARG_DST, 1, data);
   return primitive;
 }
 
@@ -469,12 +571,13 @@ class LayerNormWithStatistics : public Primitive {
   LayerNormWithStatistics(const OneDnn& dnn, int64_t rows, double epsilon)
       : Primitive(dnn), rows_(rows), epsilon_(static_cast<float>(epsilon)) {}
 
-  void Run(absl::Span<void* const> operands) override {
-    Primitive::Run(operands);
-    auto* const rstd = static_cast<float*>(operands[5]);
+  absl::Status Run(const Call& call) const override {
+    OPTRAIL_RETURN_IF_ERROR(Primitive::Run(call));
+    auto* const rstd = static_cast<float*>(call.operands[5]);
     for (int64_t r = 0; r < rows_; ++r) {
       rstd[r] = 1 / std::sqrt(rstd[r] + epsilon_);
     }
+    return absl::OkStatus();
   }
 
  private:
@@ -502,13 +605,13 @@ OneDnnPrimitive OneDnnLayerNorm(int64_t rows, int64_t cols, double epsilon,
       statistics ? std::make_unique<LayerNormWithStatistics>(dnn, rows, epsilon)
                  : std::make_unique<Primitive>(dnn);
   OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, data));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SCALE, 1, scale));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SHIFT, 2, scale));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, 3, data));
+  primitive->Bind(DNNL_ARG_SRC, 0, data);
+  primitive->Bind(DNNL_ARG_SCALE, 1, scale);
+  primitive->Bind(DNNL_ARG_SHIFT, 2, scale);
+  primitive->Bind(DNNL_ARG_DST, 3, data);
   if (statistics) {
-    OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_MEAN, 4, per_row));
-    OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_VARIANCE, 5, per_row));
+    primitive->Bind(DNNL_ARG_MEAN, 4, per_row);
+    primitive->Bind(DNNL_ARG_VARIANCE, 5, per_row);
   }
   return primitive;
 }
@@ -523,23 +626,34 @@ class LayerNormGradients : public Primitive {
   static constexpr int kVariances = 8;
 
   LayerNormGradients(const OneDnn& dnn, int64_t rows)
-      : Primitive(dnn), variances_(rows) {}
+      : Primitive(dnn), rows_(rows) {}
 
-  void Run(absl::Span<void* const> operands) override {
-    const auto* const rstd = static_cast<const float*>(operands[4]);
-    for (size_t r = 0; r < variances_.size(); ++r) {
+  // Variances lie behind what the library wants.
+  int64_t workspace_bytes() const override {
+    return WholeLines(Primitive::workspace_bytes()) +
+           rows_ * static_cast<int64_t>(sizeof(float));
+  }
+
+  absl::Status Run(const Call& call) const override {
+    const auto* const rstd = static_cast<const float*>(call.operands[4]);
+    auto* const variances =
+        reinterpret_cast<float*>(static_cast<char*>(call.workspace) +
+                                 WholeLines(Primitive::workspace_bytes()));
+    for (int64_t r = 0; r < rows_; ++r) {
       const float variance = 1 / (rstd[r] * rstd[r]);
       constexpr float kLargest = std::numeric_limits<float>::max();
-      variances_[r] = variance > kLargest ? kLargest : variance;  // NaN stays
+      variances[r] = variance > kLargest ? kLargest : variance;  // NaN stays
     }
     void* all[kVariances + 1];
-    std::copy(operands.begin(), operands.end(), all);
-    all[kVariances] = variances_.data();
-    Primitive::Run(all);
+    std::copy(call.operands.begin(), call.operands.end(), all);
+    all[kVariances] = variances;
+    Call with_variances = call;
+    with_variances.operands = all;
+    return Primitive::Run(with_variances);
   }
 
  private:
-  std::vector<float> variances_;
+  const int64_t rows_;
 };
 
 OneDnnPrimitive OneDnnLayerNormBackward(int64_t rows, int64_t cols) {
@@ -564,17 +678,16 @@ OneDnnPrimitive OneDnnLayerNormBackward(int64_t rows, int64_t cols) {
   auto primitive = std::make_unique<LayerNormGradients>(dnn, rows);
   OPTRAIL_RETURN_IF_ERROR(
       primitive->Create(&desc, Primitive::Epilogue(), &forward));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DIFF_DST, 0, data));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 1, data));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SCALE, 2, scale));
+  primitive->Bind(DNNL_ARG_DIFF_DST, 0, data);
+  primitive->Bind(DNNL_ARG_SRC, 1, data);
+  primitive->Bind(DNNL_ARG_SCALE, 2, scale);
   // Beta, which the operator does not have, is asked for and not read.
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SHIFT, 2, scale));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_MEAN, 3, per_row));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(
-      DNNL_ARG_VARIANCE, LayerNormGradients::kVariances, per_row));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DIFF_SRC, 5, data));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DIFF_SCALE, 6, scale));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DIFF_SHIFT, 7, scale));
+  primitive->Bind(DNNL_ARG_SHIFT, 2, scale);
+  primitive->Bind(DNNL_ARG_MEAN, 3, per_row);
+  primitive->Bind(DNNL_ARG_VARIANCE, LayerNormGradients::kVariances, per_row);
+  primitive->Bind(DNNL_ARG_DIFF_SRC, 5, data);
+  primitive->Bind(DNNL_ARG_DIFF_SCALE, 6, scale);
+  primitive->Bind(DNNL_ARG_DIFF_SHIFT, 7, scale);
   return primitive;
 }
 
@@ -607,7 +720,7 @@ OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
       const dnnl_memory_desc_t c,
       Describe(dnn, shaped({m, n}), float_c ? proto::F32 : type));
   dnnl_memory_desc_t chosen = b;
-  if (packs_b != nullptr) {
+  if (packs_b) {
     OPTRAIL_ASSIGN_OR_RETURN(chosen, OfAnyLayout(dnn, b));
   }
   dnnl_matmul_desc_t desc;
@@ -618,18 +731,20 @@ OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product) {
   auto primitive = std::make_unique<Primitive>(dnn);
   OPTRAIL_RETURN_IF_ERROR(
       primitive->Create(&desc, {activation, nullptr, scale}));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, a));
-  OPTRAIL_RETURN_IF_ERROR(packs_b != nullptr
-                              ? primitive->BindWeights(1, b, *packs_b)
-                              : primitive->Bind(DNNL_ARG_WEIGHTS, 1, b));
-  if (with_bias) {
-    OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_BIAS, 2, bias));
+  primitive->Bind(DNNL_ARG_SRC, 0, a);
+  if (packs_b) {
+    OPTRAIL_RETURN_IF_ERROR(primitive->BindWeights(1, b));
+  } else {
+    primitive->Bind(DNNL_ARG_WEIGHTS, 1, b);
   }
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, with_bias ? 3 : 2, c));
+  if (with_bias) {
+    primitive->Bind(DNNL_ARG_BIAS, 2, bias);
+  }
+  primitive->Bind(DNNL_ARG_DST, with_bias ? 3 : 2, c);
   return primitive;
 }
 
-OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv, CpuDevice& device) {
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv) {
   OPTRAIL_ONEDNN_OR_RETURN(dnn);
   // The library's dimensions are batch, channels, height, width, and of weights
   // outputs, inputs, height, width; strides say how they lie in memory.
@@ -674,16 +789,15 @@ OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& conv, CpuDevice& device) {
     OPTRAIL_RETURN_IF_ERROR(
         primitive->Create(&desc, {OneDnnActivation::kRelu, &per_channel}));
     for (const int post_op : {0, 1}) {
-      OPTRAIL_RETURN_IF_ERROR(primitive->Bind(
-          DNNL_ARG_ATTR_MULTIPLE_POST_OP(post_op) | DNNL_ARG_SRC_1, 2 + post_op,
-          per_channel));
+      primitive->Bind(DNNL_ARG_ATTR_MULTIPLE_POST_OP(post_op) | DNNL_ARG_SRC_1,
+                      2 + post_op, per_channel);
     }
   } else {
     OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
   }
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, x));
-  OPTRAIL_RETURN_IF_ERROR(primitive->BindWeights(1, weights, device));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, conv.fused ? 4 : 2, y));
+  primitive->Bind(DNNL_ARG_SRC, 0, x);
+  OPTRAIL_RETURN_IF_ERROR(primitive->BindWeights(1, weights));
+  primitive->Bind(DNNL_ARG_DST, conv.fused ? 4 : 2, y);
   return primitive;
 }
 
@@ -701,8 +815,8 @@ OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows) {
             "dnnl_reduction_desc_init"));
   auto primitive = std::make_unique<Primitive>(dnn);
   OPTRAIL_RETURN_IF_ERROR(primitive->Create(&desc));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_SRC, 0, x));
-  OPTRAIL_RETURN_IF_ERROR(primitive->Bind(DNNL_ARG_DST, 1, y));
+  primitive->Bind(DNNL_ARG_SRC, 0, x);
+  primitive->Bind(DNNL_ARG_DST, 1, y);
   return primitive;
 }
 
@@ -721,7 +835,7 @@ OneDnnPrimitive OneDnnLayerNormBackward(int64_t, int64_t) {
   return WithoutHeaders();
 }
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct&) { return WithoutHeaders(); }
-OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution&, CpuDevice&) {
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution&) {
   return WithoutHeaders();
 }
 OneDnnPrimitive OneDnnSum(int64_t, int64_t, bool) { return WithoutHeaders(); }
@@ -729,19 +843,9 @@ OneDnnPrimitive OneDnnSum(int64_t, int64_t, bool) { return WithoutHeaders(); }
 #endif  // OPTRAIL_HAS_ONEDNN
 
 std::shared_ptr<Backend> MakeOneDnnBackend(
-    std::function<OneDnnPrimitive(const proto::Shape&, CpuDevice&)> make,
-    std::vector<std::vector<proto::DataType>> types) {
-  return std::make_shared<OneDnnBackend>(std::move(make), std::move(types));
-}
-
-std::shared_ptr<Backend> MakeOneDnnBackend(
     std::function<OneDnnPrimitive(const proto::Shape&)> make,
     std::vector<std::vector<proto::DataType>> types) {
-  return MakeOneDnnBackend(
-      [make = std::move(make)](const proto::Shape& shape, CpuDevice&) {
-        return make(shape);
-      },
-      std::move(types));
+  return std::make_shared<OneDnnBackend>(std::move(make), std::move(types));
 }
 
 }  // namespace optrail::ops

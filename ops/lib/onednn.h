@@ -24,7 +24,6 @@
 
 #include "absl/status/statusor.h"
 #include "ops/core/backend.h"
-#include "ops/core/cpu_device.h"
 #include "ops/core/invocation.h"
 #include "ops/core/registry.h"
 #include "tuning/proto/config.pb.h"
@@ -63,8 +62,7 @@ struct OneDnnProduct {
   proto::DataType type = proto::F32;  // or BF16, of all operands
   bool float_c = false;               // but for c
   float scale = 1;                    // of the product, before all else
-  // Where b is weights, which are packed: for the library's layout of them.
-  CpuDevice* packs_b = nullptr;
+  bool packs_b = false;  // weights, in the library's layout of them
 };
 OneDnnPrimitive OneDnnMatmul(const OneDnnProduct& product);
 
@@ -77,8 +75,7 @@ struct OneDnnConvolution {
   bool fused = false;
   proto::DataType type = proto::F32;  // or BF16, of x, weights and y
 };
-OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& convolution,
-                             CpuDevice& device);
+OneDnnPrimitive OneDnnConv2d(const OneDnnConvolution& convolution);
 
 // x [rows, cols] and the sums over its columns or its rows.
 OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows);
@@ -86,10 +83,6 @@ OneDnnPrimitive OneDnnSum(int64_t rows, int64_t cols, bool over_rows);
 // `types`: Backend::data_types.
 std::shared_ptr<Backend> MakeOneDnnBackend(
     std::function<OneDnnPrimitive(const proto::Shape&)> make,
-    std::vector<std::vector<proto::DataType>> types = {});
-// For those that need memory of the device between the library's calls.
-std::shared_ptr<Backend> MakeOneDnnBackend(
-    std::function<OneDnnPrimitive(const proto::Shape&, CpuDevice&)> make,
     std::vector<std::vector<proto::DataType>> types = {});
 
 }  // namespace optrail::ops

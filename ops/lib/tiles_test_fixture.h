@@ -21,6 +21,7 @@
 #include "gtest/gtest.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
+#include "ops/core/runnable.h"
 #include "ops/device/cpu/device.h"
 #include "ops/lib/amx.h"
 #include "ops/lib/emulated_tiles.h"
@@ -84,14 +85,15 @@ class TilesTest : public testing::Test {
     constexpr uint64_t kSeed = 12;
     auto invocation = bind(shape, config, device);
     if (!invocation.ok()) return invocation.status();
+    auto runnable = Runnable::Create(*std::move(invocation), device);
+    if (!runnable.ok()) return runnable.status();
     auto operands = CheckedOperands::Create(op, shape, device);
     if (!operands.ok()) return operands.status();
     for (const Values values : {Values::kHard, Values::kTypical}) {
       absl::Status status = (*operands)->Fill(kSeed, values);
       if (status.ok()) status = (*operands)->Arm();
+      if (status.ok()) status = (*runnable)->Run((*operands)->addresses());
       if (!status.ok()) return status;
-      (*invocation)->Pack((*operands)->addresses());
-      (*invocation)->Run((*operands)->addresses());
       status = (*operands)->Verify().status();
       if (!status.ok()) return status;
     }

@@ -10,10 +10,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
-#include "ops/lib/packed_operand.h"
 #include "ops/linear/linear_knobs.h"
 #include "ops/product/cpu/product.h"
 
@@ -28,39 +26,37 @@ Activation ActivationOf(const proto::Shape& shape) {
 
 // A bias of bfloat16 becomes floats with each call.
 template <class T>
-absl::StatusOr<std::unique_ptr<Invocation>> BindLayer(const ProductSpec& spec,
-                                                      Activation activation,
-                                                      CpuDevice& device) {
+std::unique_ptr<Invocation> BindLayer(const ProductSpec& spec,
+                                      Activation activation,
+                                      CpuDevice& device) {
   constexpr bool kWidens = !std::is_same_v<T, float>;
-  OPTRAIL_ASSIGN_OR_RETURN(const auto product, Product<T>::Plan(spec, device));
+  WorkspaceLayout layout;
+  const auto product = Product<T>::Plan(spec, device, layout);
   const int64_t n = spec.size.n;
-  OPTRAIL_ASSIGN_OR_RETURN(const auto biases,
-                           Workspaces::Create(device, kWidens ? 1 : 0, n));
-  const auto weights = std::make_shared<PackedOperand>(
-      device, product.packs_b() ? product.packed_floats() : 0);
+  Workspaces biases;
+  if (kWidens) biases = Workspaces(layout, 1, n);
   return MakePackingInvocation(
-      [=](absl::Span<void* const> operands) {
-        if (!product.packs_b()) return;
-        product.PackB(static_cast<const T*>(operands[1]),
-                      weights->Keep(operands[1]));
+      layout, product.packs_b() ? product.packed_floats() : 0,
+      [=](const Call& call, float* to) {
+        product.PackB(static_cast<const T*>(call.operands[1]), to);
       },
-      [=, &device](absl::Span<void* const> operands) {
+      [=](const Call& call, const float* packed) {
         Epilogue epilogue;
         epilogue.activation = activation;
-        const auto* const bias = static_cast<const T*>(operands[2]);
+        const auto* const bias = static_cast<const T*>(call.operands[2]);
         if constexpr (kWidens) {
-          Widen(bias, 1, n, n, biases->at(0), n);
-          epilogue.shift = biases->at(0);
+          float* const widened = biases.at(call, 0);
+          Widen(bias, 1, n, n, widened, n);
+          epilogue.shift = widened;
         } else {
           epilogue.shift = bias;
         }
         typename Product<T>::Right w;
-        w.data = static_cast<const T*>(operands[1]);
-        if (product.packs_b()) w.packed = weights->Find(operands[1]);
-        product.Run(device, {static_cast<const T*>(operands[0])}, w,
-                    static_cast<T*>(operands[3]), epilogue);
-      },
-      product.workspaces(), biases);
+        w.data = static_cast<const T*>(call.operands[1]);
+        if (product.packs_b()) w.packed = packed;
+        product.Run(call, {static_cast<const T*>(call.operands[0])}, w,
+                    static_cast<T*>(call.operands[3]), epilogue);
+      });
 }
 
 class LinearCpu : public KnobKernel<LinearKnobs> {

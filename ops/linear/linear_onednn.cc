@@ -6,7 +6,7 @@ namespace optrail::ops {
 namespace {
 
 OPTRAIL_REGISTER_ONEDNN("linear",
-                        [](const proto::Shape& shape, CpuDevice& device) {
+                        [](const proto::Shape& shape) {
                           OneDnnProduct product;
                           product.m = shape.dims(0).value();
                           product.n = shape.dims(1).value();
@@ -19,7 +19,7 @@ OPTRAIL_REGISTER_ONEDNN("linear",
                                     : OneDnnActivation::kGeluErf;
                           }
                           product.type = shape.data_types(0);
-                          product.packs_b = &device;
+                          product.packs_b = true;
                           return OneDnnMatmul(product);
                         },
                         {{proto::F32}, {proto::BF16}})

@@ -17,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_device.h"
 #include "ops/core/library_backend.h"
@@ -165,13 +164,14 @@ class BlasInvocation : public Invocation {
         n_(static_cast<int>(shape.dims(1).value())),
         k_(static_cast<int>(shape.dims(2).value())) {}
 
-  void Run(absl::Span<void* const> operands) override {
+  absl::Status Run(const Call& call) const override {
     constexpr int kRowMajor = 101;
     constexpr int kNoTranspose = 111;
     sgemm_(kRowMajor, kNoTranspose, kNoTranspose, m_, n_, k_, 1.0f,
-           static_cast<const float*>(operands[0]), k_,
-           static_cast<const float*>(operands[1]), n_, 0.0f,
-           static_cast<float*>(operands[2]), n_);
+           static_cast<const float*>(call.operands[0]), k_,
+           static_cast<const float*>(call.operands[1]), n_, 0.0f,
+           static_cast<float*>(call.operands[2]), n_);
+    return absl::OkStatus();
   }
 
  private:
@@ -180,35 +180,31 @@ class BlasInvocation : public Invocation {
 };
 
 template <const BlasKind& kKind>
-class MatmulBlas : public LibraryBackend {
+class MatmulBlas : public BackendFor<CpuDevice, LibraryBackend> {
  public:
   std::string name() const override { return kKind.backend; }
-  proto::DeviceKind kind() const override { return proto::CPU; }
 
   absl::StatusOr<std::string> Id(const Target& target) const override {
     if (!Library().ok()) return Library().status();
     return KernelId(files().sources_hash, Library()->description);
   }
 
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+ protected:
+  // The libraries have one number of threads for the whole process: what is
+  // loaded last decides.
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
       const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override {
+      const proto::Config& config, CpuDevice& device) const override {
     if (!Library().ok()) return Library().status();
-    auto* const cpu = dynamic_cast<CpuDevice*>(&device);
-    if (cpu == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name(), " needs a CPU device"));
-    }
     for (const proto::Dim& dim : shape.dims()) {
       if (dim.value() <= std::numeric_limits<int>::max()) continue;
       return absl::UnimplementedError(absl::StrCat(
           name(), " takes 32-bit sizes; ", dim.name(), " is ", dim.value()));
     }
-    Library()->set_threads(cpu->threads());
+    Library()->set_threads(device.threads());
     return std::make_unique<BlasInvocation>(Library()->sgemm, shape);
   }
 
- protected:
   absl::StatusOr<std::string> Version() const override {
     if (!Library().ok()) return Library().status();
     return Library()->version;

@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_kernel.h"
 #include "ops/lib/cpu_frame.h"
@@ -95,16 +94,15 @@ absl::StatusOr<Blocking> BlockingOf(const MatmulKnobs& knobs) {
 }
 
 template <class T>
-absl::StatusOr<std::unique_ptr<Invocation>> BindProduct(const ProductSpec& spec,
-                                                        CpuDevice& device) {
-  OPTRAIL_ASSIGN_OR_RETURN(const auto product, Product<T>::Plan(spec, device));
-  return MakeInvocation(
-      [=, &device](absl::Span<void* const> operands) {
-        product.Run(device, {static_cast<const T*>(operands[0])},
-                    {static_cast<const T*>(operands[1])},
-                    static_cast<T*>(operands[2]), Epilogue());
-      },
-      product.workspaces(), product.partial_sums());
+std::unique_ptr<Invocation> BindProduct(const ProductSpec& spec,
+                                        CpuDevice& device) {
+  WorkspaceLayout layout;
+  const auto product = Product<T>::Plan(spec, device, layout);
+  return MakeInvocation(layout, [=](const Call& call) {
+    product.Run(call, {static_cast<const T*>(call.operands[0])},
+                {static_cast<const T*>(call.operands[1])},
+                static_cast<T*>(call.operands[2]), Epilogue());
+  });
 }
 
 class MatmulCpu : public KnobKernel<MatmulKnobs> {

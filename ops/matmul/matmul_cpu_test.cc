@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
+#include "ops/core/runnable.h"
 #include "ops/device/cpu/device.h"
 #include "tuning/proto/canonical.h"
 
@@ -23,13 +24,13 @@ std::string ConfigText(const std::string& split, int tasks_per_thread) {
       split, ",tasks_per_thread=", tasks_per_thread);
 }
 
-absl::StatusOr<std::unique_ptr<Invocation>> Load(const OperatorEntry& entry,
-                                                 const proto::Shape& shape,
-                                                 const proto::Config& config,
-                                                 Device& device) {
+absl::StatusOr<std::unique_ptr<Runnable>> Load(const OperatorEntry& entry,
+                                               const proto::Shape& shape,
+                                               const proto::Config& config,
+                                               Device& device) {
   const auto backend = entry.FindBackend(proto::CPU, "");
   if (!backend.ok()) return backend.status();
-  return (*backend)->Load(Artifact(), shape, config, device);
+  return Runnable::Load(**backend, Artifact(), shape, config, device);
 }
 
 absl::Status RunOnce(const std::string& shape_text,
@@ -44,15 +45,14 @@ absl::Status RunOnce(const std::string& shape_text,
   if (!device.ok()) return device.status();
   auto operands = CheckedOperands::Create(*entry->op, *shape, **device);
   if (!operands.ok()) return operands.status();
-  auto invocation = Load(*entry, *shape, *config, **device);
-  if (!invocation.ok()) return invocation.status();
+  auto runnable = Load(*entry, *shape, *config, **device);
+  if (!runnable.ok()) return runnable.status();
   absl::Status status = (*operands)->Fill(seed);
   // Several calls: workspaces must come back.
   for (int call = 0; status.ok() && call < 5; ++call) {
     status = (*operands)->Arm();
-    if (!status.ok()) break;
-    (*invocation)->Run((*operands)->addresses());
-    status = (*operands)->Verify().status();
+    if (status.ok()) status = (*runnable)->Run((*operands)->addresses());
+    if (status.ok()) status = (*operands)->Verify().status();
   }
   return status;
 }
@@ -89,10 +89,10 @@ TEST(MatmulCpu, ReportsItsWorkspace) {
   const auto config = tuning::ParseConfig(ConfigText("depth", 1));
   const auto device = MakeCpuDevice(2);
   ASSERT_TRUE(shape.ok() && config.ok() && device.ok());
-  const auto invocation = Load(*entry, *shape, *config, **device);
-  ASSERT_TRUE(invocation.ok());
+  const auto runnable = Load(*entry, *shape, *config, **device);
+  ASSERT_TRUE(runnable.ok());
   // At least the partial sums of the second half of k.
-  EXPECT_GE((*invocation)->workspace_bytes(), 64 * 64 * 4);
+  EXPECT_GE((*runnable)->invocation().workspace_bytes(), 64 * 64 * 4);
 }
 
 }  // namespace

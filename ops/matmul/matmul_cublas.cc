@@ -2,13 +2,13 @@
 // loaded at run time, and cuBLASLt (ops/lib/cublaslt.h).
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/core/registry.h"
 #include "ops/device/cuda/device.h"
@@ -88,61 +88,75 @@ constexpr float kOne = 1, kZero = 0;
 
 class CublasInvocation : public Invocation {
  public:
-  CublasInvocation(const Cublas& blas, const proto::Shape& shape,
-                   CudaDevice& device)
-      : blas_(blas), product_(shape), device_(device) {}
+  CublasInvocation(const Cublas& blas, const proto::Shape& shape)
+      : blas_(blas), product_(shape) {}
   ~CublasInvocation() override {
     if (handle_ != nullptr) blas_.Destroy(handle_);
   }
 
   absl::Status Init() {
-    OPTRAIL_ASSIGN_OR_RETURN(workspace_,
-                             device_.Allocate(kCublasWorkspaceBytes));
     OPTRAIL_RETURN_IF_ERROR(
         CheckCublas(blas_.Create(&handle_), "cublasCreate"));
-    OPTRAIL_RETURN_IF_ERROR(CheckCublas(
-        blas_.SetStream(handle_, device_.stream()), "cublasSetStream"));
-    OPTRAIL_RETURN_IF_ERROR(CheckCublas(blas_.SetMathMode(handle_, kSumsInF32),
-                                        "cublasSetMathMode"));
-    return CheckCublas(
-        blas_.SetWorkspace(handle_, workspace_->data(), kCublasWorkspaceBytes),
-        "cublasSetWorkspace");
+    return CheckCublas(blas_.SetMathMode(handle_, kSumsInF32),
+                       "cublasSetMathMode");
   }
 
-  void Run(absl::Span<void* const> operands) override {
+  // The library's handle serves one thread at a time, and keeps a stream and a
+  // workspace.
+  absl::Status Run(const Call& call) const override {
     const Product& p = product_;
-    device_.Note(CheckCublas(
+    const std::lock_guard<std::mutex> lock(mutex_);
+    OPTRAIL_RETURN_IF_ERROR(UseStreamAndWorkspace(call));
+    return CheckCublas(
         blas_.GemmEx(handle_, kNoTranspose, kNoTranspose, p.n, p.m, p.k, &kOne,
-                     operands[1], p.type, p.n, operands[0], p.type, p.k, &kZero,
-                     operands[2], p.type, p.n, kComputeF32, kDefaultAlgorithm),
-        "cublasGemmEx"));
+                     call.operands[1], p.type, p.n, call.operands[0], p.type,
+                     p.k, &kZero, call.operands[2], p.type, p.n, kComputeF32,
+                     kDefaultAlgorithm),
+        "cublasGemmEx");
   }
 
   int64_t workspace_bytes() const override { return kCublasWorkspaceBytes; }
 
  private:
+  absl::Status UseStreamAndWorkspace(const Call& call) const {
+    if (workspace_ == call.workspace && stream_ == call.stream.handle) {
+      return absl::OkStatus();
+    }
+    workspace_ = nullptr;
+    // In this order: another stream brings the library's own workspace.
+    OPTRAIL_RETURN_IF_ERROR(CheckCublas(
+        blas_.SetStream(handle_, call.stream.handle), "cublasSetStream"));
+    OPTRAIL_RETURN_IF_ERROR(CheckCublas(
+        blas_.SetWorkspace(handle_, call.workspace, kCublasWorkspaceBytes),
+        "cublasSetWorkspace"));
+    workspace_ = call.workspace;
+    stream_ = call.stream.handle;
+    return absl::OkStatus();
+  }
+
   const Cublas& blas_;
   const Product product_;
-  CudaDevice& device_;
-  std::unique_ptr<Buffer> workspace_;
   void* handle_ = nullptr;
+  mutable std::mutex mutex_;
+  mutable void* workspace_ = nullptr;  // of the handle, as is the stream
+  mutable void* stream_ = nullptr;
 };
 
 class MatmulCublas : public CublasBackend {
  public:
   std::string name() const override { return "cublas"; }
 
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
       const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override {
+      const proto::Config& config, CudaDevice& device) const override {
     if (!Cublas::Get().ok()) return Cublas::Get().status();
-    OPTRAIL_ASSIGN_OR_RETURN(CudaDevice * gpu, DeviceFor(shape, device));
-    auto made = std::make_unique<CublasInvocation>(*Cublas::Get(), shape, *gpu);
+    OPTRAIL_RETURN_IF_ERROR(CheckCublasSizes(shape));
+    auto made = std::make_unique<CublasInvocation>(*Cublas::Get(), shape);
     OPTRAIL_RETURN_IF_ERROR(made->Init());
     return made;
   }
 
- protected:
   absl::StatusOr<std::string> Version() const override {
     if (!Cublas::Get().ok()) return Cublas::Get().status();
     return absl::StrCat("cuBLAS ", Cublas::Get()->version);

@@ -22,20 +22,19 @@ namespace {
 class SoftmaxCpuInvocation : public Invocation {
  public:
   SoftmaxCpuInvocation(int64_t rows, int64_t cols, const SoftmaxKnobs& knobs,
-                       RowSoftmax softmax, CpuDevice& device)
+                       RowSoftmax softmax)
       : rows_(rows),
         cols_(cols),
         rows_per_task_(knobs.rows_per_task),
         stream_(knobs.stores == SoftmaxKnobs::Stores::kStreaming),
-        softmax_(softmax),
-        device_(device) {}
+        softmax_(softmax) {}
 
-  void Run(absl::Span<void* const> operands) override {
-    const auto* x = static_cast<const float*>(operands[0]);
-    auto* y = static_cast<float*>(operands[1]);
+  absl::Status Run(const Call& call) const override {
+    const auto* x = static_cast<const float*>(call.operands[0]);
+    auto* y = static_cast<float*>(call.operands[1]);
     const bool stream = stream_ && reinterpret_cast<uintptr_t>(y) % 64 == 0;
     const int64_t tasks = (rows_ + rows_per_task_ - 1) / rows_per_task_;
-    device_.ParallelFor(tasks, [&](int64_t task) {
+    call.ParallelFor(tasks, [&](int64_t task) {
       const int64_t row = task * rows_per_task_;
       SoftmaxRows work;
       work.x = x + row * cols_;
@@ -46,6 +45,7 @@ class SoftmaxCpuInvocation : public Invocation {
       work.rows_left = rows_ - row;
       softmax_(work);
     });
+    return absl::OkStatus();
   }
 
  private:
@@ -54,7 +54,6 @@ class SoftmaxCpuInvocation : public Invocation {
   const int64_t rows_per_task_;
   const bool stream_;
   const RowSoftmax softmax_;
-  CpuDevice& device_;
 };
 
 class SoftmaxCpu : public CpuKernel {
@@ -99,8 +98,7 @@ class SoftmaxCpu : public CpuKernel {
     if (softmax == nullptr) {
       return absl::InvalidArgumentError("config was not compiled");
     }
-    return std::make_unique<SoftmaxCpuInvocation>(rows, cols, knobs, softmax,
-                                                  device);
+    return std::make_unique<SoftmaxCpuInvocation>(rows, cols, knobs, softmax);
   }
 };
 

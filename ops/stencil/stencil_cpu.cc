@@ -118,30 +118,27 @@ class StencilCpu : public KnobKernel<StencilKnobs> {
     const int64_t block = std::min(knobs.rows_per_task, rows);
     // Two steps' rows, which take turns.
     const int64_t half = (block + 2 * (steps - 1)) * w;
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const std::shared_ptr<Workspaces> workspaces,
-        Workspaces::Create(device, device.threads(), 2 * half));
-    return MakeInvocation(
-        [=, &device](absl::Span<void* const> operands) {
-          const auto* x = static_cast<const float*>(operands[0]);
-          const auto* weights = static_cast<const float*>(operands[1]);
-          auto* y = static_cast<float*>(operands[2]);
-          ForBlocks(device, rows, block, [&](int64_t begin, int64_t count) {
-            const Workspaces::Lease lease(*workspaces);
-            const float* from = x + begin * w;
-            for (int64_t t = 1; t <= steps; ++t) {
-              const int64_t cols = w - 2 * t;
-              float* const to =
-                  t == steps ? y + begin * cols : lease.data() + (t % 2) * half;
-              for (int64_t i = 0; i < count + 2 * (steps - t); ++i) {
-                row(from + i * (cols + 2), cols + 2, weights, cols,
-                    to + i * cols);
-              }
-              from = to;
-            }
-          });
-        },
-        workspaces);
+    WorkspaceLayout layout;
+    const Workspaces workspaces(layout, device.threads(), 2 * half);
+    return MakeInvocation(layout, [=](const Call& call) {
+      Workspaces::Shared shared(workspaces, call);
+      const auto* x = static_cast<const float*>(call.operands[0]);
+      const auto* weights = static_cast<const float*>(call.operands[1]);
+      auto* y = static_cast<float*>(call.operands[2]);
+      ForBlocks(call, rows, block, [&](int64_t begin, int64_t count) {
+        const Workspaces::Lease lease(shared);
+        const float* from = x + begin * w;
+        for (int64_t t = 1; t <= steps; ++t) {
+          const int64_t cols = w - 2 * t;
+          float* const to =
+              t == steps ? y + begin * cols : lease.data() + (t % 2) * half;
+          for (int64_t i = 0; i < count + 2 * (steps - t); ++i) {
+            row(from + i * (cols + 2), cols + 2, weights, cols, to + i * cols);
+          }
+          from = to;
+        }
+      });
+    });
   }
 
   std::vector<std::pair<std::string, int64_t>> BlocksOf(

@@ -88,12 +88,12 @@ class SumCpu : public KnobKernel<SumKnobs> {
     int64_t cols = shape.dims(1).value();
     const std::string axis =
         shape.attributes().empty() ? "cols" : shape.attributes(0).variant();
-    if (axis == "rows") return BindColumns(loops, rows, cols, knobs, device);
+    if (axis == "rows") return BindColumns(loops, rows, cols, knobs);
     if (axis == "all") {
       cols *= rows;
       rows = 1;
     }
-    return BindRows(loops, rows, cols, knobs, device);
+    return BindRows(loops, rows, cols, knobs);
   }
 
   std::vector<std::pair<std::string, int64_t>> BlocksOf(
@@ -107,8 +107,8 @@ class SumCpu : public KnobKernel<SumKnobs> {
  private:
   // Long rows are cut into parts, short ones go several to a task.
   static absl::StatusOr<std::unique_ptr<Invocation>> BindRows(
-      const SumLoops& loops, int64_t rows, int64_t cols, const SumKnobs& knobs,
-      CpuDevice& device) {
+      const SumLoops& loops, int64_t rows, int64_t cols,
+      const SumKnobs& knobs) {
     const int64_t block =
         std::min({cols, knobs.block_elements, kLongestChain * knobs.unroll});
     const int64_t parts = CeilDiv(cols, block);
@@ -121,71 +121,67 @@ class SumCpu : public KnobKernel<SumKnobs> {
     const int64_t rows_per_task =
         std::max<int64_t>(1, knobs.block_elements / cols);
     if (parts == 1) {
-      return MakeInvocation([=, &device](absl::Span<void* const> operands) {
-        const auto* x = static_cast<const float*>(operands[0]);
-        auto* y = static_cast<float*>(operands[1]);
-        ForBlocks(device, rows, rows_per_task, [&](int64_t row, int64_t count) {
+      return MakeInvocation([=](const Call& call) {
+        const auto* x = static_cast<const float*>(call.operands[0]);
+        auto* y = static_cast<float*>(call.operands[1]);
+        ForBlocks(call, rows, rows_per_task, [&](int64_t row, int64_t count) {
           for (int64_t r = row; r < row + count; ++r) {
             y[r] = loops.row(x + r * cols, cols, next(x, r * cols, cols));
           }
         });
       });
     }
-    OPTRAIL_ASSIGN_OR_RETURN(auto partial,
-                             Workspaces::Create(device, 1, rows * parts));
-    return MakeInvocation(
-        [=, &device](absl::Span<void* const> operands) {
-          const auto* x = static_cast<const float*>(operands[0]);
-          auto* y = static_cast<float*>(operands[1]);
-          float* const sums = partial->at(0);
-          device.ParallelFor(rows * parts, [&](int64_t task) {
-            const int64_t row = task / parts;
-            const int64_t begin = task % parts * block;
-            const int64_t count = std::min(block, cols - begin);
-            const int64_t at = row * cols + begin;
-            sums[task] = loops.row(x + at, count, next(x, at, count));
-          });
-          for (int64_t r = 0; r < rows; ++r) {
-            y[r] = loops.row(sums + r * parts, parts, nullptr);
-          }
-        },
-        partial);
+    WorkspaceLayout layout;
+    const Workspaces partial(layout, 1, rows * parts);
+    return MakeInvocation(layout, [=](const Call& call) {
+      const auto* x = static_cast<const float*>(call.operands[0]);
+      auto* y = static_cast<float*>(call.operands[1]);
+      float* const sums = partial.at(call, 0);
+      call.ParallelFor(rows * parts, [&](int64_t task) {
+        const int64_t row = task / parts;
+        const int64_t begin = task % parts * block;
+        const int64_t count = std::min(block, cols - begin);
+        const int64_t at = row * cols + begin;
+        sums[task] = loops.row(x + at, count, next(x, at, count));
+      });
+      for (int64_t r = 0; r < rows; ++r) {
+        y[r] = loops.row(sums + r * parts, parts, nullptr);
+      }
+    });
   }
 
   static absl::StatusOr<std::unique_ptr<Invocation>> BindColumns(
-      const SumLoops& loops, int64_t rows, int64_t cols, const SumKnobs& knobs,
-      CpuDevice& device) {
+      const SumLoops& loops, int64_t rows, int64_t cols,
+      const SumKnobs& knobs) {
     const int64_t block =
         std::min({std::max<int64_t>(1, knobs.block_elements / cols),
                   kLongestChain, rows});
     const int64_t parts = CeilDiv(rows, block);
     if (parts == 1) {
-      return MakeInvocation([=, &device](absl::Span<void* const> operands) {
-        const auto* x = static_cast<const float*>(operands[0]);
-        auto* y = static_cast<float*>(operands[1]);
+      return MakeInvocation([=](const Call& call) {
+        const auto* x = static_cast<const float*>(call.operands[0]);
+        auto* y = static_cast<float*>(call.operands[1]);
         // Few long rows: tasks share out columns.
         const int64_t width =
             std::max<int64_t>(64, knobs.block_elements / rows / 16 * 16);
-        ForBlocks(device, cols, width, [&](int64_t begin, int64_t count) {
+        ForBlocks(call, cols, width, [&](int64_t begin, int64_t count) {
           loops.columns(x + begin, rows, count, cols, y + begin);
         });
       });
     }
-    OPTRAIL_ASSIGN_OR_RETURN(auto partial,
-                             Workspaces::Create(device, 1, parts * cols));
-    return MakeInvocation(
-        [=, &device](absl::Span<void* const> operands) {
-          const auto* x = static_cast<const float*>(operands[0]);
-          float* const sums = partial->at(0);
-          device.ParallelFor(parts, [&](int64_t part) {
-            const int64_t row = part * block;
-            loops.columns(x + row * cols, std::min(block, rows - row), cols,
-                          cols, sums + part * cols);
-          });
-          loops.columns(sums, parts, cols, cols,
-                        static_cast<float*>(operands[1]));
-        },
-        partial);
+    WorkspaceLayout layout;
+    const Workspaces partial(layout, 1, parts * cols);
+    return MakeInvocation(layout, [=](const Call& call) {
+      const auto* x = static_cast<const float*>(call.operands[0]);
+      float* const sums = partial.at(call, 0);
+      call.ParallelFor(parts, [&](int64_t part) {
+        const int64_t row = part * block;
+        loops.columns(x + row * cols, std::min(block, rows - row), cols, cols,
+                      sums + part * cols);
+      });
+      loops.columns(sums, parts, cols, cols,
+                    static_cast<float*>(call.operands[1]));
+    });
   }
 };
 

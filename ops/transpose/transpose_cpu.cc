@@ -153,15 +153,15 @@ class TransposeCpu : public KnobKernel<TransposeKnobs> {
     const int64_t block_rows = knobs.block_rows;
     const int64_t block_cols = knobs.block_cols;
     const bool down = knobs.order == TransposeKnobs::Order::kDown;
-    return MakeInvocation([=, &device](absl::Span<void* const> operands) {
-      const auto* x = static_cast<const float*>(operands[0]);
-      auto* y = static_cast<float*>(operands[1]);
+    return MakeInvocation([=](const Call& call) {
+      const auto* x = static_cast<const float*>(call.operands[0]);
+      auto* y = static_cast<float*>(call.operands[1]);
       // A row of y may start anywhere in a cache line.
       const BlockTranspose run =
           rows % 16 == 0 && IsAligned(y) ? blocks.aligned : blocks.unaligned;
       const int64_t across = CeilDiv(cols, block_cols);
       const int64_t along = CeilDiv(rows, block_rows);
-      device.ParallelFor(across * along, [&](int64_t task) {
+      call.ParallelFor(across * along, [&](int64_t task) {
         const int64_t r = (down ? task % along : task / across) * block_rows;
         const int64_t c = (down ? task / along : task % across) * block_cols;
         run(x + r * cols + c, std::min(block_rows, rows - r),

@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "ops/core/invocation.h"
+#include "ops/core/runnable.h"
 
 namespace optrail::suites {
 namespace {
@@ -13,17 +14,13 @@ class GraphInvocation : public ops::Invocation {
   GraphInvocation(graph::Runner& runner, int step)
       : runner_(runner), step_(step) {}
 
-  void Run(absl::Span<void* const> operands) override {
-    const absl::Status status =
-        step_ < 0 ? runner_.Run() : runner_.RunStep(step_);
-    if (!status.ok()) error_ = status;
+  absl::Status Run(const ops::Call&) const override {
+    return step_ < 0 ? runner_.Run() : runner_.RunStep(step_);
   }
-  const absl::Status& error() const { return error_; }
 
  private:
   graph::Runner& runner_;
   const int step_;
-  absl::Status error_;
 };
 
 // The runner keeps its operands itself.
@@ -38,20 +35,20 @@ class NoOperands : public ops::OperandSets {
 
 class DeviceGraphTimer : public GraphTimer {
  public:
-  DeviceGraphTimer(graph::Runner& runner, int step)
-      : invocation_(runner, step) {}
-
-  absl::Status Make(ops::CpuDevice& device) {
+  absl::Status Make(graph::Runner& runner, int step, ops::CpuDevice& device) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        runnable_,
+        ops::Runnable::Create(
+            std::make_unique<const GraphInvocation>(runner, step), device));
     OPTRAIL_ASSIGN_OR_RETURN(timer_,
-                             device.MakeTimer(invocation_, operands_, {}));
+                             device.MakeTimer(*runnable_, operands_, {}));
     return absl::OkStatus();
   }
 
   ops::Timer& get() override { return *timer_; }
-  absl::Status error() const override { return invocation_.error(); }
 
  private:
-  GraphInvocation invocation_;
+  std::unique_ptr<ops::Runnable> runnable_;
   NoOperands operands_;
   std::unique_ptr<ops::Timer> timer_;
 };
@@ -60,8 +57,8 @@ class DeviceGraphTimer : public GraphTimer {
 
 absl::StatusOr<std::unique_ptr<GraphTimer>> GraphTimer::Create(
     graph::Runner& runner, int step, ops::CpuDevice& device) {
-  auto timer = std::make_unique<DeviceGraphTimer>(runner, step);
-  OPTRAIL_RETURN_IF_ERROR(timer->Make(device));
+  auto timer = std::make_unique<DeviceGraphTimer>();
+  OPTRAIL_RETURN_IF_ERROR(timer->Make(runner, step, device));
   return std::unique_ptr<GraphTimer>(std::move(timer));
 }
 

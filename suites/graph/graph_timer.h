@@ -29,9 +29,8 @@ class GraphTimer {
   static absl::StatusOr<std::unique_ptr<GraphTimer>> Create(
       graph::Runner& runner, int step, ops::CpuDevice& device);
 
+  // It returns the error of a call.
   virtual ops::Timer& get() = 0;
-  // What went wrong in a call.
-  virtual absl::Status error() const = 0;
 };
 
 }  // namespace optrail::suites

@@ -37,7 +37,6 @@ absl::StatusOr<std::optional<double>> TimeNs(graph::Runner& runner, int step,
   options.set_max_time_ns(absl::ToInt64Nanoseconds(most));
   OPTRAIL_ASSIGN_OR_RETURN(const Sampling sampling,
                            TakeSamples(options, timer->get(), *monitor));
-  OPTRAIL_RETURN_IF_ERROR(timer->error());
   if (sampling.outcome != proto::OK) return std::optional<double>();
   return std::optional<double>(sampling.time_ns);
 }
@@ -206,7 +205,6 @@ absl::Status PrintPairs(absl::string_view name, ops::Timer& other,
   options.most = absl::Seconds(60);
   OPTRAIL_ASSIGN_OR_RETURN(const PairedTimes times,
                            TimePairs(other, timer->get(), options));
-  OPTRAIL_RETURN_IF_ERROR(timer->error());
   out << name << " in turns with this: " << FormatDurationNs(times.first_ns)
       << " and " << FormatDurationNs(times.second_ns)
       << (times.of_processor ? " of processor time, " : ", ")
@@ -250,9 +248,7 @@ absl::Status PrintUnfused(const graph::Graph& graph,
   OPTRAIL_RETURN_IF_ERROR(unfused->SetInputs(inputs));
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
                            GraphTimer::Create(*unfused, -1, device));
-  OPTRAIL_RETURN_IF_ERROR(
-      PrintPairs("unfused", timer->get(), ours, device, out));
-  return timer->error();
+  return PrintPairs("unfused", timer->get(), ours, device, out);
 }
 
 // Nothing where the check was left out.

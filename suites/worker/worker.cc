@@ -20,7 +20,6 @@
 #include "base/subprocess.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/device_type.h"
-#include "ops/core/fallible_invocation.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "tuning/proto/canonical.h"
 
@@ -328,23 +327,21 @@ absl::Status Worker::Meter(const proto::Metering& metering, bool zero_inputs,
 }
 
 absl::StatusOr<ops::CheckedOperands::Results> Worker::RunChecked(
-    uint64_t input_seed, ops::Invocation& invocation) {
+    uint64_t input_seed, ops::Runnable& runnable) {
   TakeMadeAhead(input_seed);
   OPTRAIL_RETURN_IF_ERROR(operands_->Fill(input_seed, ops::Values::kHard));
   OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
-  invocation.Pack(operands_->addresses());
-  invocation.Run(operands_->addresses());
+  OPTRAIL_RETURN_IF_ERROR(runnable.Run(operands_->addresses()));
   OPTRAIL_RETURN_IF_ERROR(device_->Synchronize());
-  OPTRAIL_RETURN_IF_ERROR(ops::TakeErrorOf(invocation));
   auto results = operands_->TakeResults();
   if (!results.ok()) (void)operands_->Repair();
   return results;
 }
 
 absl::Status Worker::CheckLaterCall(uint64_t input_seed,
-                                    ops::Invocation& invocation) {
+                                    ops::Runnable& runnable) {
   OPTRAIL_ASSIGN_OR_RETURN(const ops::CheckedOperands::Results results,
-                           RunChecked(input_seed, invocation));
+                           RunChecked(input_seed, runnable));
   const absl::StatusOr<double> error = results.Compare();
   if (error.ok()) return absl::OkStatus();
   return absl::Status(error.status().code(),
@@ -353,18 +350,17 @@ absl::Status Worker::CheckLaterCall(uint64_t input_seed,
 }
 
 absl::StatusOr<std::unique_ptr<ops::Timer>> Worker::MakeTimer(
-    uint64_t input_seed, ops::Invocation& invocation, bool zero_inputs) {
+    uint64_t input_seed, ops::Runnable& runnable, bool zero_inputs) {
   OPTRAIL_RETURN_IF_ERROR(operands_->Fill(
       input_seed, zero_inputs ? ops::Values::kZeros : ops::Values::kTypical));
   OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
-  auto made = device_->MakeTimer(invocation, *operands_,
+  auto made = device_->MakeTimer(runnable, *operands_,
                                  {task_.cache_mode(), task_.launch_mode()});
   return made;
 }
 
 absl::StatusOr<absl::optional<Sampling>> Worker::FirstCall(
-    const proto::WorkerRequest::Evaluate& request,
-    ops::Invocation& invocation) {
+    const proto::WorkerRequest::Evaluate& request, ops::Runnable& runnable) {
   // Where calls are short, checking comes first and costs nothing.
   if (!request.sampling().has_hopeless_above_ns() ||
       request.sampling().hopeless_above_ns() < kLongCallNs ||
@@ -372,7 +368,7 @@ absl::StatusOr<absl::optional<Sampling>> Worker::FirstCall(
     return absl::optional<Sampling>();
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Timer> timer,
-                           MakeTimer(request.input_seed(), invocation));
+                           MakeTimer(request.input_seed(), runnable));
   const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
   OPTRAIL_ASSIGN_OR_RETURN(
       Sampling first, TakeFirstSample(request.sampling(), *timer, *monitor));
@@ -405,7 +401,7 @@ proto::WorkerReply Worker::InTurn(
 
 proto::WorkerReply Worker::Load(const ops::Backend& backend,
                                 const proto::Config& config,
-                                std::unique_ptr<ops::Invocation>* invocation) {
+                                std::unique_ptr<ops::Runnable>* runnable) {
   const int64_t prepare_start_ns = Clock::Real()->NowNs();
   const absl::StatusOr<ops::Artifact> artifact = ArtifactOf(backend, config);
   if (!artifact.ok()) {
@@ -413,18 +409,18 @@ proto::WorkerReply Worker::Load(const ops::Backend& backend,
                   artifact.status().message());
   }
   const int64_t load_start_ns = Clock::Real()->NowNs();
-  absl::StatusOr<std::unique_ptr<ops::Invocation>> loaded =
-      backend.Load(*artifact, task_.shape(), config, *device_);
+  absl::StatusOr<std::unique_ptr<ops::Runnable>> loaded =
+      ops::Runnable::Load(backend, *artifact, task_.shape(), config, *device_);
   if (!loaded.ok()) {
     return Failed(OutcomeOfPrepare(loaded.status()), loaded.status().message());
   }
-  *invocation = *std::move(loaded);
+  *runnable = *std::move(loaded);
   proto::WorkerReply reply = Failed(proto::OK, "");
   const int64_t loaded_ns = Clock::Real()->NowNs();
   reply.set_prepare_ns(loaded_ns - prepare_start_ns);
   reply.set_load_ns(loaded_ns - load_start_ns);
   AddFacts(*artifact, &reply);
-  reply.set_workspace_bytes((*invocation)->workspace_bytes());
+  reply.set_workspace_bytes((*runnable)->invocation().workspace_bytes());
   return reply;
 }
 
@@ -452,14 +448,14 @@ void Worker::FillReply(int64_t started_unix_ns, Sampling sampling,
 
 proto::WorkerReply Worker::EvaluateInTurn(
     const proto::WorkerRequest::Evaluate& request) {
-  std::unique_ptr<ops::Invocation> invocation;
-  proto::WorkerReply reply = Load(*backend_, request.config(), &invocation);
+  std::unique_ptr<ops::Runnable> runnable;
+  proto::WorkerReply reply = Load(*backend_, request.config(), &runnable);
   if (reply.outcome() != proto::OK) return reply;
   const int64_t sampling_started_unix_ns = Clock::Real()->WallNs();
   const absl::optional<int64_t> busy_before_ns = device_->busy_ns();
   // The first long call of a hopeless config is its last.
   const absl::StatusOr<absl::optional<Sampling>> first =
-      FirstCall(request, *invocation);
+      FirstCall(request, *runnable);
   if (!first.ok()) {
     return Failed(OutcomeOfTimer(first.status()), first.status().message());
   }
@@ -467,7 +463,7 @@ proto::WorkerReply Worker::EvaluateInTurn(
   if (sampling->outcome != proto::CENSORED) {
     // Right first: nothing counts of what was not checked.
     int64_t check_start_ns = Clock::Real()->NowNs();
-    const auto results = RunChecked(request.input_seed(), *invocation);
+    const auto results = RunChecked(request.input_seed(), *runnable);
     if (!results.ok()) {
       return Failed(OutcomeOfRun(results.status()), results.status().message());
     }
@@ -479,7 +475,7 @@ proto::WorkerReply Worker::EvaluateInTurn(
       return Failed(proto::WRONG_RESULT, error.get().status().message());
     }
     const absl::StatusOr<std::unique_ptr<ops::Timer>> timer =
-        MakeTimer(request.input_seed(), *invocation, request.zero_inputs());
+        MakeTimer(request.input_seed(), *runnable, request.zero_inputs());
     const std::unique_ptr<ops::Monitor> monitor = device_->MakeMonitor();
     if (timer.ok()) {
       sampling = TakeSamples(request.sampling(), **timer, *monitor,
@@ -522,7 +518,7 @@ proto::WorkerReply Worker::EvaluateInTurn(
       !request.sampling().has_hopeless_above_ns() ||
       sampling->time_ns < kNearlyBest * request.sampling().hopeless_above_ns();
   if (!operands_->far() && may_win) {
-    const auto later = CheckLaterCall(request.input_seed(), *invocation);
+    const auto later = CheckLaterCall(request.input_seed(), *runnable);
     if (!later.ok()) {
       return Failed(OutcomeOfRun(later), later.message());
     }
@@ -578,7 +574,7 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
     const proto::WorkerRequest::EvaluateTogether& request) {
   struct Member {
     proto::WorkerReply reply;
-    std::unique_ptr<ops::Invocation> invocation;  // null: elsewhere
+    std::unique_ptr<ops::Runnable> runnable;  // null: elsewhere
     absl::optional<ops::CheckedOperands::Results> results;
     std::shared_future<absl::StatusOr<double>> error;
     std::unique_ptr<ops::Timer> timer;
@@ -596,9 +592,9 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
       return Failed(OutcomeOfPrepare(backend.status()),
                     backend.status().message());
     }
-    member.reply = Load(**backend, contender.config(), &member.invocation);
+    member.reply = Load(**backend, contender.config(), &member.runnable);
     if (member.reply.outcome() != proto::OK) return member.reply;
-    auto results = RunChecked(request.input_seed(), *member.invocation);
+    auto results = RunChecked(request.input_seed(), *member.runnable);
     if (!results.ok()) {
       return Failed(OutcomeOfRun(results.status()), results.status().message());
     }
@@ -609,14 +605,14 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
   std::vector<ops::Timer*> timers;
   for (size_t i = 0; i < members.size(); ++i) {
     Member& member = members[i];
-    if (member.invocation == nullptr) {
+    if (member.runnable == nullptr) {
       const int contender = static_cast<int>(i);
       member.timer =
           std::make_unique<ElsewhereTimer>([this, contender](int64_t calls) {
             return TimeElsewhere(contender, calls);
           });
     } else {
-      auto timer = MakeTimer(request.input_seed(), *member.invocation,
+      auto timer = MakeTimer(request.input_seed(), *member.runnable,
                              request.zero_inputs());
       if (!timer.ok()) {
         return Failed(OutcomeOfTimer(timer.status()), timer.status().message());
@@ -630,7 +626,7 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
       TakeSamplesInTurns(request.sampling(), timers, *monitor);
   for (size_t i = 0; samplings.ok() && i < members.size(); ++i) {
     Sampling& sampling = (*samplings)[i];
-    if (members[i].invocation == nullptr || sampling.outcome != proto::OK) {
+    if (members[i].runnable == nullptr || sampling.outcome != proto::OK) {
       continue;
     }
     const absl::Status metered =
@@ -642,7 +638,7 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
   }
   const int64_t last_check_start_ns = Clock::Real()->NowNs();
   for (const Member& member : members) {
-    if (member.invocation != nullptr && !member.error.get().ok()) {
+    if (member.runnable != nullptr && !member.error.get().ok()) {
       return Failed(proto::WRONG_RESULT, member.error.get().status().message());
     }
   }
@@ -655,9 +651,9 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
     return Failed(proto::WRONG_RESULT, sound.message());
   }
   for (const Member& member : members) {
-    if (member.invocation == nullptr) continue;
+    if (member.runnable == nullptr) continue;
     const absl::Status later =
-        CheckLaterCall(request.input_seed(), *member.invocation);
+        CheckLaterCall(request.input_seed(), *member.runnable);
     if (!later.ok()) return Failed(OutcomeOfRun(later), later.message());
   }
   check_ns += Clock::Real()->NowNs() - last_check_start_ns;
@@ -670,7 +666,7 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
     if (too_short) return *too_short;
     proto::WorkerReply& reply = *together.add_together();
     reply = std::move(members[i].reply);
-    if (members[i].invocation != nullptr) {
+    if (members[i].runnable != nullptr) {
       reply.set_error_in_tolerances(*members[i].error.get());
     }
     reply.set_check_ns(check_ns / count);

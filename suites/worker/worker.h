@@ -25,6 +25,7 @@
 #include "ops/core/device.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
+#include "ops/core/runnable.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/references_ahead.h"
@@ -97,7 +98,7 @@ class Worker {
   // OK, with what loading it took and told, or why it cannot be launched.
   proto::WorkerReply Load(const ops::Backend& backend,
                           const proto::Config& config,
-                          std::unique_ptr<ops::Invocation>* invocation);
+                          std::unique_ptr<ops::Runnable>* runnable);
 
   // The config's code, from the cache or compiled here.
   absl::StatusOr<ops::Artifact> ArtifactOf(const ops::Backend& backend,
@@ -107,18 +108,16 @@ class Worker {
       const std::string& name) const;
   // What one call with hard values left; DataLoss says what it must not do.
   absl::StatusOr<ops::CheckedOperands::Results> RunChecked(
-      uint64_t input_seed, ops::Invocation& invocation);
+      uint64_t input_seed, ops::Runnable& runnable);
   // Whether a call is still right after those that were timed: a kernel may
   // keep something between calls, and be wrong, and quick, in all but the
   // first.
-  absl::Status CheckLaterCall(uint64_t input_seed, ops::Invocation& invocation);
+  absl::Status CheckLaterCall(uint64_t input_seed, ops::Runnable& runnable);
   // Where calls are long, one of them before any other; else nullopt.
   absl::StatusOr<absl::optional<Sampling>> FirstCall(
-      const proto::WorkerRequest::Evaluate& request,
-      ops::Invocation& invocation);
+      const proto::WorkerRequest::Evaluate& request, ops::Runnable& runnable);
   absl::StatusOr<std::unique_ptr<ops::Timer>> MakeTimer(
-      uint64_t input_seed, ops::Invocation& invocation,
-      bool zero_inputs = false);
+      uint64_t input_seed, ops::Runnable& runnable, bool zero_inputs = false);
   // What is to be said instead of a time with cold caches, if it is too short.
   absl::optional<proto::WorkerReply> TooShort(const Sampling& sampling) const;
   void FillReply(int64_t started_unix_ns, Sampling sampling,

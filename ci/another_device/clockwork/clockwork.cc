@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ops/core/device_type.h"
+#include "ops/core/runnable.h"
 
 namespace clockwork {
 namespace {
@@ -132,7 +133,7 @@ class ClockworkDevice : public Clockwork {
   }
   absl::Status Synchronize() override { return absl::OkStatus(); }
   absl::StatusOr<std::unique_ptr<ops::Timer>> MakeTimer(
-      ops::Invocation& invocation, ops::OperandSets& operands,
+      ops::Runnable& runnable, ops::OperandSets& operands,
       ops::TimingMode mode) override;
   std::unique_ptr<ops::Monitor> MakeMonitor() override {
     return std::make_unique<Winder>();
@@ -162,9 +163,12 @@ class ClockworkDevice : public Clockwork {
 
 class Ticker : public ops::Timer {
  public:
-  Ticker(ops::Invocation& invocation, ops::OperandSets& operands,
-         ClockworkDevice& device)
-      : invocation_(invocation), operands_(operands), device_(device) {}
+  Ticker(const ops::Invocation& invocation, const ops::Call& call,
+         ops::OperandSets& operands, ClockworkDevice& device)
+      : invocation_(invocation),
+        call_(call),
+        operands_(operands),
+        device_(device) {}
 
   absl::Status Prepare(int64_t calls) override {
     calls_ = calls;
@@ -173,14 +177,16 @@ class Ticker : public ops::Timer {
   absl::StatusOr<int64_t> TimeNs() override {
     const double before = device_.ticks();
     for (int64_t i = 0; i < calls_; ++i) {
-      invocation_.Run(operands_.addresses(0));
+      const absl::Status status = invocation_.Run(call_);
+      if (!status.ok()) return status;
     }
     return static_cast<int64_t>((device_.ticks() - before) * kNsPerTick);
   }
   absl::StatusOr<Ran> Run(int64_t calls) override {
     const double before = device_.ticks();
     for (int64_t i = 0; i < calls; ++i) {
-      invocation_.Run(operands_.addresses(0));
+      const absl::Status status = invocation_.Run(call_);
+      if (!status.ok()) return status;
     }
     return Ran{calls,
                static_cast<int64_t>((device_.ticks() - before) * kNsPerTick)};
@@ -188,19 +194,23 @@ class Ticker : public ops::Timer {
   int64_t max_calls() const override { return 1000; }
 
  private:
-  ops::Invocation& invocation_;
+  const ops::Invocation& invocation_;
+  const ops::Call call_;
   ops::OperandSets& operands_;
   ClockworkDevice& device_;
   int64_t calls_ = 0;
 };
 
 absl::StatusOr<std::unique_ptr<ops::Timer>> ClockworkDevice::MakeTimer(
-    ops::Invocation& invocation, ops::OperandSets& operands,
-    ops::TimingMode mode) {
+    ops::Runnable& runnable, ops::OperandSets& operands, ops::TimingMode mode) {
   if (mode.cache == proto::COLD) {
     return absl::UnimplementedError("a clockwork has no caches");
   }
-  return std::make_unique<Ticker>(invocation, operands, *this);
+  const absl::StatusOr<ops::Call> call =
+      runnable.Prepare(operands.addresses(0));
+  if (!call.ok()) return call.status();
+  return std::make_unique<Ticker>(runnable.invocation(), *call, operands,
+                                  *this);
 }
 
 class ClockworkType : public ops::DeviceType {

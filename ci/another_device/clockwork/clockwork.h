@@ -16,6 +16,9 @@ inline constexpr auto kKind = static_cast<optrail::proto::DeviceKind>(1042);
 
 class Clockwork : public optrail::ops::Device {
  public:
+  static constexpr auto kKind = clockwork::kKind;
+  static constexpr char kKindName[] = "clockwork";
+
   // What a kernel did: the device's clock goes on by `ticks`, of 10 ns each,
   // and its spring loses `joules`.
   virtual void Turn(double ticks, double joules) = 0;

@@ -12,7 +12,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/types/span.h"
 #include "clockwork/clockwork.h"
 #include "ops/core/backend.h"
 #include "ops/core/registry.h"
@@ -32,9 +31,9 @@ class Gears : public Invocation {
   Gears(int64_t n, int64_t teeth, int64_t gears, clockwork::Clockwork& device)
       : n_(n), teeth_(teeth), gears_(gears), device_(device) {}
 
-  void Run(absl::Span<void* const> operands) override {
-    const auto* x = static_cast<const float*>(operands[0]);
-    auto* y = static_cast<float*>(operands[1]);
+  absl::Status Run(const Call& call) const override {
+    const auto* x = static_cast<const float*>(call.operands[0]);
+    auto* y = static_cast<float*>(call.operands[1]);
     for (int64_t i = 0; i < n_; ++i) y[i] = 2 * x[i];
     // Sixteen teeth on two gears are fastest: finer ones slip, and more gears
     // drag. Coarse teeth on one gear are slow and easy on the spring.
@@ -44,6 +43,7 @@ class Gears : public Invocation {
     const double ticks = n / static_cast<double>(teeth_ * gears_) * slip * drag;
     const double joules = n * 1e-6 * static_cast<double>(teeth_ * gears_);
     device_.Turn(ticks, joules);
+    return absl::OkStatus();
   }
 
  private:
@@ -51,10 +51,10 @@ class Gears : public Invocation {
   clockwork::Clockwork& device_;
 };
 
-class ScaleClockwork : public Backend {
+class ScaleClockwork : public BackendFor<clockwork::Clockwork> {
  public:
   std::string name() const override { return "own"; }
-  proto::DeviceKind kind() const override { return clockwork::kKind; }
+  bool compiles() const override { return true; }
   absl::StatusOr<std::string> Id(const Target& target) const override {
     return KernelId(files().sources_hash, files().compiler);
   }
@@ -83,19 +83,19 @@ class ScaleClockwork : public Backend {
     return artifact;
   }
 
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
       const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override {
+      const proto::Config& config,
+      clockwork::Clockwork& device) const override {
     absl::string_view text = artifact.bytes;
     int64_t teeth = 0;
     if (!absl::ConsumePrefix(&text, "gears cut: teeth=") ||
         !absl::SimpleAtoi(text, &teeth) || teeth != KnobOf(config, "teeth")) {
       return absl::InternalError("these gears are another config's");
     }
-    auto* const gears = dynamic_cast<clockwork::Clockwork*>(&device);
-    if (gears == nullptr) return absl::InternalError("no clockwork");
     return std::make_unique<Gears>(shape.dims(0).value(), teeth,
-                                   KnobOf(config, "gears"), *gears);
+                                   KnobOf(config, "gears"), device);
   }
 };
 

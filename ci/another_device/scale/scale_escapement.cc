@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "clockwork/clockwork.h"
 #include "ops/core/backend.h"
 #include "ops/core/registry.h"
@@ -17,11 +16,12 @@ class Escapement : public Invocation {
  public:
   Escapement(int64_t n, clockwork::Clockwork& device)
       : n_(n), device_(device) {}
-  void Run(absl::Span<void* const> operands) override {
-    const auto* x = static_cast<const float*>(operands[0]);
-    auto* y = static_cast<float*>(operands[1]);
+  absl::Status Run(const Call& call) const override {
+    const auto* x = static_cast<const float*>(call.operands[0]);
+    auto* y = static_cast<float*>(call.operands[1]);
     for (int64_t i = 0; i < n_; ++i) y[i] = x[i] + x[i];
     device_.Turn(static_cast<double>(n_) / 2, 1);
+    return absl::OkStatus();
   }
 
  private:
@@ -29,22 +29,22 @@ class Escapement : public Invocation {
   clockwork::Clockwork& device_;
 };
 
-class ScaleEscapement : public Backend {
+class ScaleEscapement : public BackendFor<clockwork::Clockwork> {
  public:
   std::string name() const override { return "escapement"; }
-  proto::DeviceKind kind() const override { return clockwork::kKind; }
   absl::StatusOr<std::string> Id(const Target& target) const override {
     return KernelId(files().sources_hash, files().compiler);
   }
   absl::StatusOr<Recipe> Describe(const CompileRequest&) const override {
     return Recipe();
   }
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
       const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override {
-    auto* const gears = dynamic_cast<clockwork::Clockwork*>(&device);
-    if (gears == nullptr) return absl::InternalError("no clockwork");
-    return std::make_unique<Escapement>(shape.dims(0).value(), *gears);
+      const proto::Config& config,
+      clockwork::Clockwork& device) const override {
+    return std::make_unique<Escapement>(shape.dims(0).value(), device);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/status_macros.h"
+#include "ops/core/runnable.h"
 #include "ops/device/cpu/calibration.h"
 #include "ops/device/cpu/ceilings.h"
 #include "ops/device/cpu/energy.h"
@@ -108,14 +109,14 @@ class RealCpuDevice : public CpuDevice {
     return std::make_unique<CpuMonitor>(std::move(options));
   }
 
-  absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(Invocation& invocation,
+  absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(Runnable& runnable,
                                                    OperandSets& operands,
                                                    TimingMode mode) override {
     if (mode.launch != proto::LAUNCH_MODE_UNSPECIFIED) {
       return absl::UnimplementedError(
           "a CPU has no launch modes: its calls are function calls");
     }
-    return std::make_unique<CpuTimer>(invocation, operands, *this, mode);
+    return CpuTimer::Create(runnable, operands, *this, mode);
   }
 
   absl::Span<Meter* const> meters() override { return meters_; }

@@ -46,7 +46,7 @@ struct CpuOptions {
 
 // InvalidArgument unless 1 <= threads <= 1024 (more threads than cores are
 // allowed), and with `pin`, at most one thread per usable core. The device must
-// outlive its buffers; one thread at a time may call it.
+// outlive its buffers. One thread at a time may call it, but for ParallelFor().
 absl::StatusOr<std::unique_ptr<CpuDevice>> MakeCpuDevice(
     const CpuOptions& options);
 absl::StatusOr<std::unique_ptr<CpuDevice>> MakeCpuDevice(int threads);

@@ -187,7 +187,7 @@ void ThreadPool::RunLoop(uint32_t count, int64_t offset, const Body& body) {
 void ThreadPool::ParallelFor(int64_t count,
                              absl::FunctionRef<void(int64_t)> body) {
   if (count <= 0) return;
-  if (count == 1 || workers_.empty() || inside_loop) {
+  if (count == 1 || workers_.empty() || inside_loop || busy_.exchange(true)) {
     for (int64_t i = 0; i < count; ++i) body(i);
     return;
   }
@@ -197,6 +197,7 @@ void ThreadPool::ParallelFor(int64_t count,
     RunLoop(static_cast<uint32_t>(std::min(count - offset, kMaxCount)), offset,
             body);
   }
+  busy_.store(false);
 }
 
 }  // namespace optrail::ops

@@ -18,8 +18,8 @@
 // between looks, and from kAwakeNs on sleep in the kernel. A barrier that only
 // spins burns the time slice of the very thread it waits for.
 //
-// It is not a task scheduler: one loop runs at a time, and a loop inside a loop
-// body runs on the thread that meets it.
+// It is not a task scheduler: one loop runs at a time. A loop inside a loop
+// body, or of another thread meanwhile, runs on the thread that meets it.
 
 #include <atomic>
 #include <cstdint>
@@ -51,7 +51,8 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   // Calls body(i) once for each i in [0, count) and returns when all calls have
-  // returned. What they wrote is visible to the caller.
+  // returned. What they wrote is visible to the caller. Several threads may
+  // call it.
   void ParallelFor(int64_t count, absl::FunctionRef<void(int64_t)> body);
 
  private:
@@ -74,6 +75,8 @@ class ThreadPool {
   // Those of one share. False if the loop is over.
   bool ClaimFrom(int share, uint32_t generation);
   void WaitUntilDone(uint32_t count);
+
+  std::atomic<bool> busy_{false};  // with a loop
 
   // The loop being run. A thread reads the fields and then claims by
   // compare-and-swap: success proves that the generation is still the same, and

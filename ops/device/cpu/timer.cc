@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/status_macros.h"
+
 namespace optrail::ops {
 namespace {
 
@@ -59,6 +61,20 @@ void WakeThreads(CpuDevice& device) {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<Timer>> CpuTimer::Create(Runnable& runnable,
+                                                        OperandSets& operands,
+                                                        CpuDevice& device,
+                                                        TimingMode mode) {
+  std::unique_ptr<CpuTimer> timer(
+      new CpuTimer(runnable.invocation(), operands, device, mode));
+  for (int set = 0; set < operands.sets(); ++set) {
+    OPTRAIL_ASSIGN_OR_RETURN(const Call call,
+                             runnable.Prepare(operands.addresses(set)));
+    timer->prepared_.push_back(call);
+  }
+  return timer;
+}
+
 absl::Status CpuTimer::Prepare(int64_t calls) {
   next_calls_ = calls;
   const absl::Status restored =
@@ -72,13 +88,9 @@ absl::StatusOr<int64_t> CpuTimer::TimeNs() {
   WakeThreads(device_);
   const int64_t before_ns = WorkedSoFarNs(clocks);
   const auto start = std::chrono::steady_clock::now();
-  if (operands_.has_in_out()) {
-    for (int64_t i = 0; i < next_calls_; ++i) {
-      invocation_.Run(operands_.addresses(static_cast<int>(i)));
-    }
-  } else {
-    const absl::Span<void* const> addresses = operands_.addresses(0);
-    for (int64_t i = 0; i < next_calls_; ++i) invocation_.Run(addresses);
+  const int64_t step = operands_.has_in_out() ? 1 : 0;
+  for (int64_t i = 0; i < next_calls_; ++i) {
+    OPTRAIL_RETURN_IF_ERROR(invocation_.Run(prepared_[i * step]));
   }
   const auto end = std::chrono::steady_clock::now();
   worked_ns_ = WorkedSoFarNs(clocks) - before_ns;
@@ -94,10 +106,11 @@ absl::StatusOr<Timer::Ran> CpuTimer::Run(int64_t calls) {
         "unsupported here: calls with cold caches are not metered on a CPU, "
         "since flushing takes more energy than they do; expected --cache=hot");
   }
-  const int sets = operands_.has_in_out() ? operands_.sets() : 1;
+  const auto sets =
+      operands_.has_in_out() ? static_cast<int64_t>(prepared_.size()) : 1;
   const auto start = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < calls; ++i) {
-    invocation_.Run(operands_.addresses(static_cast<int>(i % sets)));
+    OPTRAIL_RETURN_IF_ERROR(invocation_.Run(prepared_[i % sets]));
   }
   const auto end = std::chrono::steady_clock::now();
   return Ran{calls,

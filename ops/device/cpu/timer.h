@@ -6,27 +6,29 @@
 // all caches; a kernel that works in place gets as many prefilled operand sets
 // as there are, one a call.
 //
-//   CpuTimer timer(invocation, operands, device, {proto::COLD});
+//   OPTRAIL_ASSIGN_OR_RETURN(
+//       const std::unique_ptr<Timer> timer,
+//       CpuTimer::Create(runnable, operands, device, {proto::COLD}));
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "ops/core/cpu_device.h"
 #include "ops/core/device.h"
+#include "ops/core/invocation.h"
+#include "ops/core/runnable.h"
 
 namespace optrail::ops {
 
 class CpuTimer : public Timer {
  public:
-  CpuTimer(Invocation& invocation, OperandSets& operands, CpuDevice& device,
-           TimingMode mode)
-      : invocation_(invocation),
-        operands_(operands),
-        device_(device),
-        cold_(mode.cache == proto::COLD) {
-    for (int set = 0; set < operands.sets(); ++set) {
-      invocation.Pack(operands.addresses(set));
-    }
-  }
+  // Prepares calls of every set; errors are those of Runnable::Prepare().
+  static absl::StatusOr<std::unique_ptr<Timer>> Create(Runnable& runnable,
+                                                       OperandSets& operands,
+                                                       CpuDevice& device,
+                                                       TimingMode mode);
 
   absl::Status Prepare(int64_t calls) override;
   absl::StatusOr<int64_t> TimeNs() override;
@@ -38,10 +40,18 @@ class CpuTimer : public Timer {
   void Fill(proto::Measurement* measurement) const override;
 
  private:
-  Invocation& invocation_;
+  CpuTimer(const Invocation& invocation, OperandSets& operands,
+           CpuDevice& device, TimingMode mode)
+      : invocation_(invocation),
+        operands_(operands),
+        device_(device),
+        cold_(mode.cache == proto::COLD) {}
+
+  const Invocation& invocation_;
   OperandSets& operands_;
   CpuDevice& device_;
   const bool cold_;
+  std::vector<Call> prepared_;  // of every set
   int64_t next_calls_ = 0;
   int64_t worked_ns_ = 0;  // by the last batch
   int64_t cpu_ns_ = 0;

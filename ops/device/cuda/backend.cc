@@ -17,23 +17,20 @@ namespace {
 class CudaInvocation : public Invocation {
  public:
   CudaInvocation(const CudaBackend& backend, CudaPlan plan, proto::Shape shape,
-                 proto::Config config, CudaDevice& device)
+                 proto::Config config, const Driver& driver)
       : backend_(backend),
         plan_(std::move(plan)),
         shape_(std::move(shape)),
         config_(std::move(config)),
-        device_(device),
-        driver_(device.driver()) {}
-  ~CudaInvocation() override {
-    if (workspace_ != nullptr) device_.GiveWorkspace(std::move(workspace_));
-  }
-  absl::Status Init(const Artifact& artifact) {
-    OPTRAIL_ASSIGN_OR_RETURN(const Module module, device_.Load(artifact.bytes));
+        driver_(driver) {}
+
+  absl::Status Init(const Artifact& artifact, CudaDevice& device) {
+    OPTRAIL_ASSIGN_OR_RETURN(const Module module, device.Load(artifact.bytes));
     OPTRAIL_RETURN_IF_ERROR(driver_.Check(
         driver_.ModuleGetFunction(&function_, module, plan_.function.c_str()),
         absl::StrCat("cuModuleGetFunction ", plan_.function)));
     if (const absl::Status shared =
-            device_.AllowShared(function_, plan_.dynamic_shared_bytes);
+            device.AllowShared(function_, plan_.dynamic_shared_bytes);
         !shared.ok()) {
       return absl::InvalidArgumentError(shared.message());
     }
@@ -44,48 +41,33 @@ class CudaInvocation : public Invocation {
               static_cast<int>(FunctionAttribute::kNonPortableClusterSize), 1),
           "a cluster of more than 8 blocks"));
     }
-    if (plan_.workspace_bytes > 0) {
-      OPTRAIL_ASSIGN_OR_RETURN(workspace_,
-                               device_.TakeWorkspace(plan_.workspace_bytes));
-      OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-          driver_.MemsetD8Async(reinterpret_cast<Address>(workspace_->data()),
-                                0, plan_.workspace_bytes, device_.stream()),
-          "cuMemsetD8Async"));
-    }
     return absl::OkStatus();
-  }
-
-  // What fails here is reported when the device is next waited for.
-  void Run(absl::Span<void* const> operands) override {
-    device_.Note(Launch(operands));
   }
 
   int64_t workspace_bytes() const override {
     return static_cast<int64_t>(plan_.workspace_bytes);
   }
+  int64_t zeroed_bytes() const override { return workspace_bytes(); }
 
- private:
-  absl::Status Launch(absl::Span<void* const> operands) {
+  absl::Status Run(const Call& call) const override {
     CudaArguments arguments;
-    OPTRAIL_RETURN_IF_ERROR(
-        backend_.Arguments(plan_, shape_, config_, operands,
-                           workspace_ == nullptr ? nullptr : workspace_->data(),
-                           driver_, &arguments));
+    OPTRAIL_RETURN_IF_ERROR(backend_.Arguments(plan_, shape_, config_,
+                                               call.operands, call.workspace,
+                                               driver_, &arguments));
     return driver_.Check(
         driver_.LaunchKernel(function_, plan_.grid_x, plan_.grid_y, 1,
                              plan_.block_x, 1, 1, plan_.dynamic_shared_bytes,
-                             device_.stream(), arguments.pointers(), nullptr),
+                             call.stream.handle, arguments.pointers(), nullptr),
         "cuLaunchKernel");
   }
 
+ private:
   const CudaBackend& backend_;
   const CudaPlan plan_;
   const proto::Shape shape_;
   const proto::Config config_;
-  CudaDevice& device_;
   const Driver& driver_;
   Function function_ = nullptr;
-  std::unique_ptr<Buffer> workspace_;
 };
 
 std::string BaseName(const std::string& path) {
@@ -102,9 +84,6 @@ absl::StatusOr<std::string> CudaBackend::Id(const Target& target) const {
 
 absl::StatusOr<Recipe> CudaBackend::Describe(
     const CompileRequest& request) const {
-  if (request.ablation != Ablation::kNone) {
-    return absl::UnimplementedError("CUDA kernels have no ablated variants");
-  }
   OPTRAIL_ASSIGN_OR_RETURN(const Nvrtc* nvrtc, Nvrtc::Get());
   OPTRAIL_ASSIGN_OR_RETURN(
       const CudaPlan plan,
@@ -156,17 +135,14 @@ absl::StatusOr<Artifact> CudaBackend::Compile(const Recipe& recipe) const {
   return artifact;
 }
 
-absl::StatusOr<std::unique_ptr<Invocation>> CudaBackend::Load(
+absl::StatusOr<std::unique_ptr<Invocation>> CudaBackend::LoadOn(
     const Artifact& artifact, const proto::Shape& shape,
-    const proto::Config& config, Device& device) const {
-  auto* const gpu = dynamic_cast<CudaDevice*>(&device);
-  if (gpu == nullptr) {
-    return absl::InvalidArgumentError("a CUDA kernel needs a CUDA device");
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(CudaPlan plan, Plan(shape, config, gpu->hardware()));
-  auto invocation = std::make_unique<CudaInvocation>(*this, std::move(plan),
-                                                     shape, config, *gpu);
-  OPTRAIL_RETURN_IF_ERROR(invocation->Init(artifact));
+    const proto::Config& config, CudaDevice& device) const {
+  OPTRAIL_ASSIGN_OR_RETURN(CudaPlan plan,
+                           Plan(shape, config, device.hardware()));
+  auto invocation = std::make_unique<CudaInvocation>(
+      *this, std::move(plan), shape, config, device.driver());
+  OPTRAIL_RETURN_IF_ERROR(invocation->Init(artifact, device));
   return invocation;
 }
 

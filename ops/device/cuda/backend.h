@@ -24,6 +24,7 @@
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/core/backend.h"
+#include "ops/device/cuda/device.h"
 #include "ops/device/cuda/driver.h"
 
 namespace optrail::ops::cuda {
@@ -68,18 +69,14 @@ class CudaArguments {
   std::vector<void*> pointers_;
 };
 
-class CudaBackend : public Backend {
+class CudaBackend : public BackendFor<CudaDevice> {
  public:
   std::string name() const override { return "cuda"; }
-  proto::DeviceKind kind() const override { return proto::CUDA; }
+  bool compiles() const override { return true; }
 
   absl::StatusOr<std::string> Id(const Target& target) const override;
   absl::StatusOr<Recipe> Describe(const CompileRequest& request) const override;
   absl::StatusOr<Artifact> Compile(const Recipe& recipe) const override;
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
-      const Artifact& artifact, const proto::Shape& shape,
-      const proto::Config& config, Device& device) const override;
-
   // InvalidArgument for a config that cannot compute the shape on such a GPU,
   // Unimplemented for data types that no kernel has.
   virtual absl::StatusOr<CudaPlan> Plan(
@@ -93,6 +90,11 @@ class CudaBackend : public Backend {
                                  absl::Span<void* const> operands,
                                  void* workspace, const Driver& driver,
                                  CudaArguments* arguments) const = 0;
+
+ protected:
+  absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
+      const Artifact& artifact, const proto::Shape& shape,
+      const proto::Config& config, CudaDevice& device) const final;
 };
 
 // Helpers of kernels.

@@ -48,13 +48,13 @@ class Measuring {
       return reinterpret_cast<Address>(buffer.data());
     };
     // Not zero: some machines treat zeros specially.
-    OPTRAIL_RETURN_IF_ERROR(Check(
-        driver_.MemsetD8Async(address(*from), 0x5a, kBytes, device_.stream())));
+    OPTRAIL_RETURN_IF_ERROR(Check(driver_.MemsetD8Async(
+        address(*from), 0x5a, kBytes, device_.driver_stream())));
     proto::Ceilings ceilings;
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<double> copies, Times([&] {
                                return driver_.MemcpyDtoDAsync(
                                    address(*to), address(*from), kBytes,
-                                   device_.stream());
+                                   device_.driver_stream());
                              }));
     // A copy reads and writes every byte.
     const double copied =
@@ -70,13 +70,13 @@ class Measuring {
     Address sum = address(*to), data = address(*from);
     OPTRAIL_ASSIGN_OR_RETURN(Function read_all, FunctionOf("read_all"));
     void* read_parameters[] = {&data, &sum};
-    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<double> reads, Times([&] {
-                               return driver_.LaunchKernel(
-                                   read_all,
-                                   static_cast<unsigned>(kBytes / kReadBytes),
-                                   1, 1, kReadThreads, 1, 1, 0,
-                                   device_.stream(), read_parameters, nullptr);
-                             }));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::vector<double> reads, Times([&] {
+          return driver_.LaunchKernel(
+              read_all, static_cast<unsigned>(kBytes / kReadBytes), 1, 1,
+              kReadThreads, 1, 1, 0, device_.driver_stream(), read_parameters,
+              nullptr);
+        }));
     const double read = kBytes / *std::min_element(reads.begin(), reads.end());
     ceilings.set_memory_read_bytes_per_s_one_thread(read);
     ceilings.set_memory_read_bytes_per_s_all_threads(read);
@@ -91,12 +91,12 @@ class Measuring {
     int rounds = 20'000;
     const int blocks = device_.hardware().cores() * (wgmma_ ? 1 : 4);
     void* parameters[] = {&rounds, &sum};
-    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<double> products, Times([&] {
-                               return driver_.LaunchKernel(
-                                   multiply, static_cast<unsigned>(blocks), 1,
-                                   1, kMultiplyThreads, 1, 1, shared,
-                                   device_.stream(), parameters, nullptr);
-                             }));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::vector<double> products, Times([&] {
+          return driver_.LaunchKernel(
+              multiply, static_cast<unsigned>(blocks), 1, 1, kMultiplyThreads,
+              1, 1, shared, device_.driver_stream(), parameters, nullptr);
+        }));
     const double flops =
         (wgmma_ ? kWgmmaFlop : kMmaFlop) * rounds * blocks / Median(products);
     ceilings.set_flop_per_s_one_thread(flops);
@@ -140,10 +140,10 @@ class Measuring {
     std::vector<double> seconds;
     for (int i = 0; i <= kRepeats; ++i) {
       OPTRAIL_RETURN_IF_ERROR(
-          Check(driver_.EventRecord(start_, device_.stream())));
+          Check(driver_.EventRecord(start_, device_.driver_stream())));
       OPTRAIL_RETURN_IF_ERROR(Check(launch()));
       OPTRAIL_RETURN_IF_ERROR(
-          Check(driver_.EventRecord(end_, device_.stream())));
+          Check(driver_.EventRecord(end_, device_.driver_stream())));
       OPTRAIL_RETURN_IF_ERROR(Check(driver_.EventSynchronize(end_)));
       float milliseconds = 0;
       OPTRAIL_RETURN_IF_ERROR(

@@ -186,19 +186,33 @@ absl::StatusOr<char*> CudaDevice::Scratch(size_t size_bytes) {
   return static_cast<char*>(scratch_->data());
 }
 
-absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::TakeWorkspace(
+absl::StatusOr<std::shared_ptr<Buffer>> CudaDevice::AllocateWorkspace(
     size_t size_bytes) {
+  std::unique_ptr<Buffer> taken;
   if (workspace_ != nullptr && workspace_->size_bytes() >= size_bytes) {
-    return std::move(workspace_);
+    taken = std::move(workspace_);
+  } else {
+    OPTRAIL_ASSIGN_OR_RETURN(taken, Allocate(size_bytes));
   }
-  return Allocate(size_bytes);
+  return std::shared_ptr<Buffer>(taken.release(), [this](Buffer* returned) {
+    std::unique_ptr<Buffer> buffer(returned);
+    if (workspace_ == nullptr ||
+        workspace_->size_bytes() < buffer->size_bytes()) {
+      workspace_ = std::move(buffer);
+    }
+  });
 }
 
-void CudaDevice::GiveWorkspace(std::unique_ptr<Buffer> workspace) {
-  if (workspace_ == nullptr ||
-      workspace_->size_bytes() < workspace->size_bytes()) {
-    workspace_ = std::move(workspace);
-  }
+absl::Status CudaDevice::Zero(void* memory, size_t size_bytes) {
+  if (size_bytes == 0) return absl::OkStatus();
+  return driver_.Check(driver_.MemsetD8Async(reinterpret_cast<Address>(memory),
+                                             0, size_bytes, stream_),
+                       "cuMemsetD8Async");
+}
+
+ops::Stream CudaDevice::stream() {
+  Note(absl::OkStatus());
+  return {nullptr, stream_};
 }
 
 absl::Status CudaDevice::FlushL2() {
@@ -221,8 +235,8 @@ absl::Status CudaDevice::ReadThroughL2(const void* from, size_t size_bytes) {
 }
 
 absl::StatusOr<std::unique_ptr<Timer>> CudaDevice::MakeTimer(
-    Invocation& invocation, OperandSets& operands, TimingMode mode) {
-  return MakeCudaTimer(*this, invocation, operands, mode);
+    Runnable& runnable, OperandSets& operands, TimingMode mode) {
+  return MakeCudaTimer(*this, runnable, operands, mode);
 }
 
 std::unique_ptr<Monitor> CudaDevice::MakeMonitor() {

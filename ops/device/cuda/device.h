@@ -29,6 +29,9 @@ namespace optrail::ops::cuda {
 
 class CudaDevice : public Device {
  public:
+  static constexpr proto::DeviceKind kKind = proto::CUDA;
+  static constexpr char kKindName[] = "CUDA";
+
   // Unavailable, "unsupported here: why", if the GPU cannot be used.
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Make(const Driver& driver);
   ~CudaDevice() override;
@@ -37,8 +40,14 @@ class CudaDevice : public Device {
 
   const proto::Hardware& hardware() const override { return hardware_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(size_t size_bytes) override;
+  // One buffer is kept when it is given back: allocating takes longer than most
+  // kernels.
+  absl::StatusOr<std::shared_ptr<Buffer>> AllocateWorkspace(
+      size_t size_bytes) override;
+  absl::Status Zero(void* memory, size_t size_bytes) override;
+  ops::Stream stream() override;
   absl::Status Synchronize() override;
-  absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(Invocation& invocation,
+  absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(Runnable& runnable,
                                                    OperandSets& operands,
                                                    TimingMode mode) override;
   std::unique_ptr<Monitor> MakeMonitor() override;
@@ -48,7 +57,7 @@ class CudaDevice : public Device {
 
   const Driver& driver() const { return driver_; }
   // Everything is launched into it.
-  Stream stream() const { return stream_; }
+  Stream driver_stream() const { return stream_; }
   int64_t l2_bytes() const { return hardware_.l2_bytes(); }
 
   // Keeps the first failure of a launch until Synchronize() reports it.
@@ -73,10 +82,6 @@ class CudaDevice : public Device {
   // than most kernels. Valid until the next call that asks for more; one that
   // does not has the same.
   absl::StatusOr<char*> Scratch(size_t size_bytes);
-
-  // At least so many bytes, which are kept when they are given back.
-  absl::StatusOr<std::unique_ptr<Buffer>> TakeWorkspace(size_t size_bytes);
-  void GiveWorkspace(std::unique_ptr<Buffer> workspace);
 
   // Copies `size_bytes` behind themselves, so that they lie there `times`
   // times.

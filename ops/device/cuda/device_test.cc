@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"
+#include "ops/core/runnable.h"
 #include "ops/device/cuda/driver.h"
 #include "ops/device/cuda/monitor.h"
 #include "ops/device/cuda/nvml.h"
@@ -40,24 +41,29 @@ class Script {
 
 class LaunchesOnce : public Invocation {
  public:
-  LaunchesOnce(CudaDevice& device, const char* function) : device_(device) {
+  LaunchesOnce(const Driver& driver, const char* function) : driver_(driver) {
     Module module = nullptr;
-    device.driver().ModuleLoadData(&module, "");
-    device.driver().ModuleGetFunction(&function_, module, function);
+    driver.ModuleLoadData(&module, "");
+    driver.ModuleGetFunction(&function_, module, function);
   }
-  void Run(absl::Span<void* const> operands) override {
-    void* first = operands.empty() ? nullptr : operands[0];
+  absl::Status Run(const Call& call) const override {
+    void* first = call.operands.empty() ? nullptr : call.operands[0];
     void* parameters[] = {&first};
-    device_.Note(device_.driver().Check(
-        device_.driver().LaunchKernel(function_, 1, 1, 1, 1, 1, 1, 0,
-                                      device_.stream(), parameters, nullptr),
-        "cuLaunchKernel"));
+    return driver_.Check(
+        driver_.LaunchKernel(function_, 1, 1, 1, 1, 1, 1, 0, call.stream.handle,
+                             parameters, nullptr),
+        "cuLaunchKernel");
   }
 
  private:
-  CudaDevice& device_;
+  const Driver& driver_;
   Function function_ = nullptr;
 };
+
+std::unique_ptr<Runnable> Kernel(CudaDevice& device, const char* function) {
+  return *Runnable::Create(
+      std::make_unique<LaunchesOnce>(device.driver(), function), device);
+}
 
 class OneOperand : public OperandSets {
  public:
@@ -181,11 +187,11 @@ TEST_F(CudaDeviceTest, AnIllegalAddressIsReportedByName) {
 }
 
 TEST_F(CudaDeviceTest, AFailedLaunchIsReportedOnceWhenTheDeviceIsWaitedFor) {
-  LaunchesOnce kernel(*device_, "nothing");
+  const auto kernel = Kernel(*device_, "nothing");
   {
     const Script script("cuLaunchKernel=1");
-    kernel.Run({});
-    kernel.Run({});
+    device_->Note(kernel->Run({}));
+    device_->Note(kernel->Run({}));
   }
   EXPECT_THAT(std::string(device_->Synchronize().message()),
               HasSubstr("cuLaunchKernel"));
@@ -197,9 +203,9 @@ TEST_F(CudaDeviceTest, GuardZonesRevealAnOverrun) {
   ASSERT_TRUE(buffer.ok());
   (*buffer)->ArmGuards();
   ASSERT_TRUE((*buffer)->CheckGuards().ok());
-  LaunchesOnce kernel(*device_, "overrun");
+  const auto kernel = Kernel(*device_, "overrun");
   void* const operands[] = {(*buffer)->data()};
-  kernel.Run(operands);
+  ASSERT_TRUE(kernel->Run(operands).ok());
   const absl::Status guards = (*buffer)->CheckGuards();
   EXPECT_EQ(guards.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(guards.message()), HasSubstr("after the operand"));
@@ -247,9 +253,9 @@ TEST_F(CudaDeviceTest, GuardsAndContentsAreCheckedAtAStroke) {
   EXPECT_FALSE(is_sound());
   ASSERT_TRUE((*one)->FillWith(&value, 1).ok());
   EXPECT_TRUE(is_sound());
-  LaunchesOnce kernel(*device_, "overrun");
+  const auto kernel = Kernel(*device_, "overrun");
   void* const operands[] = {(*other)->data()};
-  kernel.Run(operands);
+  ASSERT_TRUE(kernel->Run(operands).ok());
   EXPECT_FALSE(is_sound());
   (*other)->ArmGuards();
   EXPECT_TRUE(is_sound());
@@ -264,15 +270,15 @@ TEST_F(CudaDeviceTest, GuardsAndContentsAreCheckedAtAStroke) {
 }
 
 TEST_F(CudaDeviceTest, ItWorksFromALaunchUntilItWasWaitedFor) {
-  LaunchesOnce kernel(*device_, "nothing");
+  const auto kernel = Kernel(*device_, "nothing");
   ASSERT_TRUE(device_->Synchronize().ok());
   EXPECT_EQ(device_->busy_ns(), 0);
   device_->SetCapturing(true);
-  kernel.Run({});
+  ASSERT_TRUE(kernel->Run({}).ok());
   device_->SetCapturing(false);
   ASSERT_TRUE(device_->Synchronize().ok());
   EXPECT_EQ(device_->busy_ns(), 0);
-  kernel.Run({});
+  ASSERT_TRUE(kernel->Run({}).ok());
   ASSERT_TRUE(device_->Synchronize().ok());
   const int64_t once_ns = *device_->busy_ns();
   EXPECT_GT(once_ns, 0);
@@ -284,11 +290,11 @@ TEST_F(CudaDeviceTest, ItWorksFromALaunchUntilItWasWaitedFor) {
 TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
   auto buffer = device_->Allocate(1000);
   ASSERT_TRUE(buffer.ok());
-  LaunchesOnce kernel(*device_, "nothing");
+  const auto kernel = Kernel(*device_, "nothing");
   OneOperand operands(**buffer);
   for (const proto::CacheMode cache : {proto::HOT, proto::COLD}) {
     for (const proto::LaunchMode launch : {proto::STREAM, proto::GRAPH}) {
-      auto timer = device_->MakeTimer(kernel, operands, {cache, launch});
+      auto timer = device_->MakeTimer(*kernel, operands, {cache, launch});
       ASSERT_TRUE(timer.ok()) << timer.status();
       for (const int64_t calls : {1, 7, 3}) {
         ASSERT_LE(calls, (*timer)->max_calls());
@@ -306,7 +312,7 @@ TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
 // none.
 TEST_F(CudaDeviceTest, AMeterReadsCallsAndNothingElse) {
   const auto buffer = *device_->Allocate(1000);
-  LaunchesOnce kernel(*device_, "nothing");
+  const auto kernel = Kernel(*device_, "nothing");
   OneOperand operands(*buffer);
   const Script script("watts=1000000");
   const auto nvml =
@@ -314,7 +320,7 @@ TEST_F(CudaDeviceTest, AMeterReadsCallsAndNothingElse) {
   ASSERT_TRUE(nvml.ok()) << nvml.status();
   for (const proto::CacheMode cache : {proto::HOT, proto::COLD}) {
     for (const proto::LaunchMode launch : {proto::STREAM, proto::GRAPH}) {
-      auto timer = device_->MakeTimer(kernel, operands, {cache, launch});
+      auto timer = device_->MakeTimer(*kernel, operands, {cache, launch});
       ASSERT_TRUE(timer.ok()) << timer.status();
       ASSERT_TRUE((*timer)->Prepare(3).ok());
       ASSERT_TRUE((*timer)->TimeNs().ok());
@@ -339,13 +345,13 @@ TEST_F(CudaDeviceTest, CallsInPlaceAreNotMeteredWithColdCaches) {
     bool has_in_out() const override { return true; }
   };
   const auto buffer = *device_->Allocate(1000);
-  LaunchesOnce kernel(*device_, "nothing");
+  const auto kernel = Kernel(*device_, "nothing");
   InPlace operands(*buffer);
-  auto cold = device_->MakeTimer(kernel, operands, {proto::COLD, {}});
+  auto cold = device_->MakeTimer(*kernel, operands, {proto::COLD, {}});
   ASSERT_TRUE(cold.ok()) << cold.status();
   ASSERT_TRUE((*cold)->Prepare(1).ok());
   EXPECT_EQ((*cold)->Run(10).status().code(), absl::StatusCode::kUnimplemented);
-  auto hot = device_->MakeTimer(kernel, operands, {proto::HOT, {}});
+  auto hot = device_->MakeTimer(*kernel, operands, {proto::HOT, {}});
   ASSERT_TRUE(hot.ok()) << hot.status();
   ASSERT_TRUE((*hot)->Prepare(1).ok());
   EXPECT_EQ((*hot)->Run(10)->calls, 10);
@@ -371,11 +377,12 @@ TEST_F(CudaDeviceTest, NvmlTellsPowerOfTheMomentApartFromTheAverage) {
 
 TEST_F(CudaDeviceTest, TimersOfTheSameOperandsTakeTurns) {
   const auto buffer = *device_->Allocate(1000);
-  LaunchesOnce one(*device_, "nothing"), other(*device_, "nothing");
+  const auto one = Kernel(*device_, "nothing");
+  const auto other = Kernel(*device_, "nothing");
   OneOperand operands(*buffer);
   for (const proto::LaunchMode launch : {proto::STREAM, proto::GRAPH}) {
     std::vector<std::unique_ptr<Timer>> timers;
-    for (LaunchesOnce* const kernel : {&one, &other}) {
+    for (Runnable* const kernel : {one.get(), other.get()}) {
       auto timer = device_->MakeTimer(*kernel, operands, {proto::COLD, launch});
       ASSERT_TRUE(timer.ok()) << timer.status();
       timers.push_back(*std::move(timer));
@@ -406,17 +413,17 @@ TEST_F(CudaDeviceTest, WhatIsRepeatedLiesBehindItself) {
 }
 
 TEST_F(CudaDeviceTest, WorkspacesAreKept) {
-  auto workspace = device_->TakeWorkspace(1000);
+  auto workspace = device_->AllocateWorkspace(1000);
   ASSERT_TRUE(workspace.ok()) << workspace.status();
   void* const address = (*workspace)->data();
-  device_->GiveWorkspace(*std::move(workspace));
+  workspace->reset();
   const Script script("cuMemAlloc=2");
-  workspace = device_->TakeWorkspace(500);
+  workspace = device_->AllocateWorkspace(500);
   ASSERT_TRUE(workspace.ok()) << workspace.status();
   EXPECT_EQ((*workspace)->data(), address);
-  EXPECT_FALSE(device_->TakeWorkspace(500).ok()) << "it is taken";
-  device_->GiveWorkspace(*std::move(workspace));
-  EXPECT_FALSE(device_->TakeWorkspace(2000).ok());
+  EXPECT_FALSE(device_->AllocateWorkspace(500).ok()) << "it is taken";
+  workspace->reset();
+  EXPECT_FALSE(device_->AllocateWorkspace(2000).ok());
 }
 
 TEST_F(CudaDeviceTest, CodeIsLoadedOnce) {
@@ -441,7 +448,7 @@ TEST_F(CudaDeviceTest, WhoeverComesLaterTakesNobodysSharedMemory) {
     void* first = nullptr;
     void* parameters[] = {&first};
     return driver.LaunchKernel(function, 1, 1, 1, 1, 1, 1, shared_bytes,
-                               device_->stream(), parameters, nullptr);
+                               device_->driver_stream(), parameters, nullptr);
   };
   EXPECT_NE(launch(200'000), 0);
   EXPECT_TRUE(device_->AllowShared(function, 200'000).ok());
@@ -512,10 +519,10 @@ TEST_F(CudaDeviceTest, TwoProcessesTakeTurnsAndAreNoDisturbance) {
 TEST_F(CudaDeviceTest, ABatchThatFailsIsNoTime) {
   auto buffer = device_->Allocate(1000);
   ASSERT_TRUE(buffer.ok());
-  LaunchesOnce kernel(*device_, "nothing");
+  const auto kernel = Kernel(*device_, "nothing");
   OneOperand operands(**buffer);
   auto timer =
-      device_->MakeTimer(kernel, operands, {proto::HOT, proto::STREAM});
+      device_->MakeTimer(*kernel, operands, {proto::HOT, proto::STREAM});
   ASSERT_TRUE(timer.ok());
   ASSERT_TRUE((*timer)->Prepare(1).ok());
   const Script script("cuStreamSynchronize=700");

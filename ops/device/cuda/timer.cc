@@ -31,11 +31,11 @@ constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 class CudaTimer : public Timer {
  public:
-  CudaTimer(CudaDevice& device, Invocation& invocation, OperandSets& operands,
+  CudaTimer(CudaDevice& device, Runnable& runnable, OperandSets& operands,
             TimingMode mode)
       : device_(device),
         driver_(device.driver()),
-        invocation_(invocation),
+        runnable_(runnable),
         operands_(operands),
         mode_(mode) {}
   ~CudaTimer() override {
@@ -50,10 +50,12 @@ class CudaTimer : public Timer {
     OPTRAIL_RETURN_IF_ERROR(
         driver_.Check(driver_.EventCreate(&end_, 0), "cuEventCreate"));
     if (cold()) OPTRAIL_RETURN_IF_ERROR(MakeCopies());
-    for (const std::vector<void*>& copy : copies_) invocation_.Pack(copy);
+    for (const std::vector<void*>& copy : copies_) {
+      OPTRAIL_RETURN_IF_ERROR(AddCall(copy));
+    }
     if (!copies_.empty()) return absl::OkStatus();
     for (int set = 0; set < operands_.sets(); ++set) {
-      invocation_.Pack(operands_.addresses(set));
+      OPTRAIL_RETURN_IF_ERROR(AddCall(operands_.addresses(set)));
     }
     return absl::OkStatus();
   }
@@ -92,10 +94,10 @@ class CudaTimer : public Timer {
 
   absl::StatusOr<int64_t> TimeNs() override {
     OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-        driver_.EventRecord(start_, device_.stream()), "cuEventRecord"));
+        driver_.EventRecord(start_, device_.driver_stream()), "cuEventRecord"));
     OPTRAIL_RETURN_IF_ERROR(Launch(0, calls_, exec_));
     OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-        driver_.EventRecord(end_, device_.stream()), "cuEventRecord"));
+        driver_.EventRecord(end_, device_.driver_stream()), "cuEventRecord"));
     OPTRAIL_ASSIGN_OR_RETURN(const int64_t elapsed_ns, ElapsedNs());
     call_ns_ = std::max<int64_t>(elapsed_ns / calls_, 1);
     return elapsed_ns;
@@ -118,13 +120,13 @@ class CudaTimer : public Timer {
     const int64_t round = std::max(calls_, copies);
     Ran ran;
     OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-        driver_.EventRecord(start_, device_.stream()), "cuEventRecord"));
+        driver_.EventRecord(start_, device_.driver_stream()), "cuEventRecord"));
     for (; ran.calls < calls; ran.calls += round) {
       OPTRAIL_RETURN_IF_ERROR(Launch(0, graph() ? calls_ : round, exec_));
       if (parts) OPTRAIL_RETURN_IF_ERROR(Launch(calls_, copies, rest_));
     }
     OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-        driver_.EventRecord(end_, device_.stream()), "cuEventRecord"));
+        driver_.EventRecord(end_, device_.driver_stream()), "cuEventRecord"));
     OPTRAIL_ASSIGN_OR_RETURN(ran.elapsed_ns, ElapsedNs());
     return ran;
   }
@@ -152,15 +154,19 @@ class CudaTimer : public Timer {
     return static_cast<int64_t>(std::llround(milliseconds * 1e6));
   }
 
-  absl::Span<void* const> AddressesOf(int64_t call) const {
-    if (!copies_.empty()) return copies_[call % copies_.size()];
-    return operands_.addresses(operands_.has_in_out() ? static_cast<int>(call)
-                                                      : 0);
+  absl::Status AddCall(absl::Span<void* const> operands) {
+    OPTRAIL_ASSIGN_OR_RETURN(const Call call, runnable_.Prepare(operands));
+    prepared_.push_back(call);
+    return absl::OkStatus();
   }
 
+  // What fails is reported when the device is waited for.
   void Enqueue(int64_t from, int64_t to) {
+    const Invocation& invocation = runnable_.invocation();
+    const auto prepared = static_cast<int64_t>(prepared_.size());
+    const bool rotates = !copies_.empty() || operands_.has_in_out();
     for (int64_t call = from; call < to; ++call) {
-      invocation_.Run(AddressesOf(call));
+      device_.Note(invocation.Run(prepared_[rotates ? call % prepared : 0]));
     }
   }
 
@@ -170,8 +176,8 @@ class CudaTimer : public Timer {
       Enqueue(from, to);
       return absl::OkStatus();
     }
-    device_.Note(driver_.Check(driver_.GraphLaunch(exec, device_.stream()),
-                               "cuGraphLaunch"));
+    device_.Note(driver_.Check(
+        driver_.GraphLaunch(exec, device_.driver_stream()), "cuGraphLaunch"));
     return absl::OkStatus();
   }
 
@@ -184,15 +190,16 @@ class CudaTimer : public Timer {
   }
 
   absl::Status CaptureCalls(int64_t from, int64_t to, GraphExec* exec) {
-    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-        driver_.StreamBeginCapture(device_.stream(), kCaptureThreadLocal),
-        "cuStreamBeginCapture"));
+    OPTRAIL_RETURN_IF_ERROR(
+        driver_.Check(driver_.StreamBeginCapture(device_.driver_stream(),
+                                                 kCaptureThreadLocal),
+                      "cuStreamBeginCapture"));
     device_.SetCapturing(true);
     Enqueue(from, to);
     device_.SetCapturing(false);
     Graph graph = nullptr;
     const absl::Status captured =
-        driver_.Check(driver_.StreamEndCapture(device_.stream(), &graph),
+        driver_.Check(driver_.StreamEndCapture(device_.driver_stream(), &graph),
                       "cuStreamEndCapture");
     OPTRAIL_RETURN_IF_ERROR(captured);
     const absl::Status instantiated = driver_.Check(
@@ -236,7 +243,7 @@ class CudaTimer : public Timer {
           driver_.MemcpyDtoDAsync(
               reinterpret_cast<Address>(copies_[0][i]),
               reinterpret_cast<Address>(operands_.addresses(0)[i]), bytes[i],
-              device_.stream()),
+              device_.driver_stream()),
           "cuMemcpyDtoDAsync"));
     }
     device_.Repeat(first, static_cast<size_t>(aligned_bytes), count);
@@ -245,7 +252,7 @@ class CudaTimer : public Timer {
 
   CudaDevice& device_;
   const Driver& driver_;
-  Invocation& invocation_;
+  Runnable& runnable_;
   OperandSets& operands_;
   const TimingMode mode_;
   Event start_ = nullptr, end_ = nullptr;
@@ -255,16 +262,17 @@ class CudaTimer : public Timer {
   int64_t prepared_calls_ = 0;              // of a batch that is no whole round
   int64_t call_ns_ = 0;                     // of the last batch
   std::vector<std::vector<void*>> copies_;  // cold mode: addresses of each
+  std::vector<Call> prepared_;              // of every copy or set
   const char* copies_end_ = nullptr;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(CudaDevice& device,
-                                                     Invocation& invocation,
+                                                     Runnable& runnable,
                                                      OperandSets& operands,
                                                      TimingMode mode) {
-  auto timer = std::make_unique<CudaTimer>(device, invocation, operands, mode);
+  auto timer = std::make_unique<CudaTimer>(device, runnable, operands, mode);
   OPTRAIL_RETURN_IF_ERROR(timer->Init());
   return timer;
 }

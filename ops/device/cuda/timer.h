@@ -22,14 +22,14 @@
 
 #include "absl/status/statusor.h"
 #include "ops/core/device.h"
-#include "ops/core/invocation.h"
+#include "ops/core/runnable.h"
 #include "ops/device/cuda/device.h"
 
 namespace optrail::ops::cuda {
 
 // ResourceExhausted if there is no memory for the copies of cold mode.
 absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(CudaDevice& device,
-                                                     Invocation& invocation,
+                                                     Runnable& runnable,
                                                      OperandSets& operands,
                                                      TimingMode mode);
 

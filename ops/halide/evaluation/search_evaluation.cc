@@ -37,6 +37,7 @@
 #include "ops/core/device_type.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
+#include "ops/core/runnable.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/schedule/evolution.h"
 #include "tuning/schedule/rule.h"
@@ -112,15 +113,16 @@ class Bench {
   absl::StatusOr<std::vector<double>> Again(
       const std::vector<tuning::Trace>& traces) {
     constexpr int kTurns = 15;
-    std::vector<std::unique_ptr<Invocation>> invocations;
+    std::vector<std::unique_ptr<Runnable>> runnables;
     for (const tuning::Trace& trace : traces) {
-      OPTRAIL_ASSIGN_OR_RETURN(auto invocation, Load(tuning::ConfigOf(trace)));
-      invocations.push_back(std::move(invocation));
+      OPTRAIL_ASSIGN_OR_RETURN(auto runnable, Load(tuning::ConfigOf(trace)));
+      runnables.push_back(std::move(runnable));
     }
     std::vector<std::vector<double>> seconds(traces.size());
     for (int turn = 0; turn < kTurns; ++turn) {
       for (size_t i = 0; i < traces.size(); ++i) {
-        seconds[i].push_back(SecondsOf(*invocations[i]));
+        OPTRAIL_ASSIGN_OR_RETURN(const double taken, SecondsOf(*runnables[i]));
+        seconds[i].push_back(taken);
       }
     }
     std::vector<double> medians;
@@ -137,31 +139,35 @@ class Bench {
  private:
   Bench() = default;
 
-  absl::StatusOr<std::unique_ptr<Invocation>> Load(
+  absl::StatusOr<std::unique_ptr<Runnable>> Load(
       const proto::Config& config) const {
     OPTRAIL_ASSIGN_OR_RETURN(const Recipe recipe,
                              backend_->Describe({shape_, config, target_}));
     OPTRAIL_ASSIGN_OR_RETURN(const Artifact artifact,
                              backend_->Compile(recipe));
-    return backend_->Load(artifact, shape_, config, *device_);
+    return Runnable::Load(*backend_, artifact, shape_, config, *device_);
   }
 
   absl::StatusOr<double> Measure(const proto::Config& config) {
-    OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Invocation> invocation,
+    OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Runnable> runnable,
                              Load(config));
     OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
-    invocation->Run(operands_->addresses());
+    OPTRAIL_RETURN_IF_ERROR(runnable->Run(operands_->addresses()));
     OPTRAIL_RETURN_IF_ERROR(operands_->Verify().status());
-    return SecondsOf(*invocation);
+    return SecondsOf(*runnable);
   }
 
-  double SecondsOf(Invocation& invocation) {
+  absl::StatusOr<double> SecondsOf(Runnable& runnable) {
     constexpr double kSeconds = .04;
+    OPTRAIL_ASSIGN_OR_RETURN(const Call call,
+                             runnable.Prepare(operands_->addresses()));
     double least = kNever, batch_seconds = 0, all = 0;
     int batch = 1;
     while (all < kSeconds) {
       const double begin = ProcessorSeconds();
-      for (int i = 0; i < batch; ++i) invocation.Run(operands_->addresses());
+      for (int i = 0; i < batch; ++i) {
+        OPTRAIL_RETURN_IF_ERROR(runnable.invocation().Run(call));
+      }
       batch_seconds = ProcessorSeconds() - begin;
       all += batch_seconds;
       if (batch_seconds < 1e-3) {

@@ -21,13 +21,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_device.h"
 #include "ops/core/invocation.h"
 #include "ops/lib/amx_backend.h"
 #include "ops/lib/blocks.h"
-#include "ops/lib/packed_operand.h"
+#include "ops/lib/cpu_frame.h"
 #include "ops/lib/pairs.h"
 #include "ops/product/amx/product.h"
 #include "tuning/proto/config.pb.h"
@@ -44,22 +43,20 @@ class AmxProductBackend : public AmxBackend {
 absl::StatusOr<AmxKnobs> AmxKnobsFrom(const proto::Config& config);
 
 // operands: a [m, k], b [k, n], c [m, n]; the first three dimensions of
-// `shape`. ResourceExhausted without memory.
+// `shape`.
 template <class Tiles>
 absl::StatusOr<std::unique_ptr<Invocation>> BindAmxProduct(
     const proto::Shape& shape, const AmxKnobs& knobs, CpuDevice& device) {
   const ProductSize size = {shape.dims(0).value(), shape.dims(1).value(),
                             shape.dims(2).value()};
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const auto product,
-      AmxProduct<Tiles>::Plan(knobs, size, /*packed_b=*/false, device));
-  return MakeInvocation(
-      [=, &device](absl::Span<void* const> operands) {
-        product.Run(device, static_cast<const uint16_t*>(operands[0]),
-                    static_cast<const uint16_t*>(operands[1]),
-                    static_cast<uint16_t*>(operands[2]), Epilogue());
-      },
-      product.workspaces());
+  WorkspaceLayout layout;
+  const auto product =
+      AmxProduct<Tiles>::Plan(knobs, size, /*packed_b=*/false, device, layout);
+  return MakeInvocation(layout, [=](const Call& call) {
+    product.Run(call, static_cast<const uint16_t*>(call.operands[0]),
+                static_cast<const uint16_t*>(call.operands[1]),
+                static_cast<uint16_t*>(call.operands[2]), Epilogue());
+  });
 }
 
 // The same with a bias [n] of bfloat16 before c. B, a layer's weights, is
@@ -70,28 +67,25 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindAmxLayer(
     CpuDevice& device) {
   const ProductSize size = {shape.dims(0).value(), shape.dims(1).value(),
                             shape.dims(2).value()};
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const auto product,
-      AmxProduct<Tiles>::Plan(knobs, size, /*packed_b=*/true, device));
+  WorkspaceLayout layout;
+  const auto product =
+      AmxProduct<Tiles>::Plan(knobs, size, /*packed_b=*/true, device, layout);
   const int64_t n = size.n;
-  OPTRAIL_ASSIGN_OR_RETURN(const auto widened,
-                           Workspaces::Create(device, 1, n));
-  const auto weights =
-      std::make_shared<PackedOperand>(device, PackedElements(size.k, n) / 2);
+  const Workspaces widened(layout, 1, n);
   return MakePackingInvocation(
-      [=](absl::Span<void* const> operands) {
-        PackPairs(static_cast<const uint16_t*>(operands[1]), size.k, n, n,
-                  reinterpret_cast<uint16_t*>(weights->Keep(operands[1])));
+      layout, PackedElements(size.k, n) / 2,
+      [=](const Call& call, float* to) {
+        PackPairs(static_cast<const uint16_t*>(call.operands[1]), size.k, n, n,
+                  reinterpret_cast<uint16_t*>(to));
       },
-      [=, &device](absl::Span<void* const> operands) {
-        float* const bias = widened->at(0);
-        Widen(static_cast<const uint16_t*>(operands[2]), 1, n, n, bias, n);
-        product.Run(
-            device, static_cast<const uint16_t*>(operands[0]),
-            reinterpret_cast<const uint16_t*>(weights->Find(operands[1])),
-            static_cast<uint16_t*>(operands[3]), {nullptr, bias, activation});
-      },
-      product.workspaces(), widened);
+      [=](const Call& call, const float* weights) {
+        float* const bias = widened.at(call, 0);
+        Widen(static_cast<const uint16_t*>(call.operands[2]), 1, n, n, bias, n);
+        product.Run(call, static_cast<const uint16_t*>(call.operands[0]),
+                    reinterpret_cast<const uint16_t*>(weights),
+                    static_cast<uint16_t*>(call.operands[3]),
+                    {nullptr, bias, activation});
+      });
 }
 
 }  // namespace optrail::ops

@@ -5,10 +5,10 @@
 // of 32 rows and columns (tile_panels.h). A block of B is copied as pairs into
 // L2, past which panels of A stream.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(
-//       const auto product,
-//       AmxProduct<AmxTiles>::Plan(knobs, size, /*packed_b=*/false, device));
-//   product.Run(device, a, b, c, epilogue);
+//   WorkspaceLayout layout;
+//   const auto product = AmxProduct<AmxTiles>::Plan(
+//       knobs, size, /*packed_b=*/false, device, layout);
+//   product.Run(call, a, b, c, epilogue);
 //
 // B may also be given as PackPairs leaves all of it.
 // Every m, n, k >= 1 works with all knobs.
@@ -18,8 +18,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "base/status_macros.h"
 #include "ops/core/cpu_device.h"
 #include "ops/lib/amx.h"
 #include "ops/lib/blocks.h"
@@ -48,10 +46,10 @@ struct AmxKnobs {
 template <class Tiles>
 class AmxProduct {
  public:
-  // ResourceExhausted if there is not enough memory for the workspaces.
-  static absl::StatusOr<AmxProduct> Plan(const AmxKnobs& knobs,
-                                         const ProductSize& size, bool packed_b,
-                                         CpuDevice& device) {
+  // For calls whose workspace has the layout.
+  static AmxProduct Plan(const AmxKnobs& knobs, const ProductSize& size,
+                         bool packed_b, CpuDevice& device,
+                         WorkspaceLayout& layout) {
     // What is read once for each step of the sum costs as much as so many
     // multiplications by the tiles.
     constexpr double kReadingRow = 16, kReadingColumn = 80;
@@ -93,23 +91,20 @@ class AmxProduct {
     product.b_at_ = product.a_at_ + floats(of_a);
     const int64_t depth = product.keeps_b_ ? size.k : product.kc_;
     const int64_t of_b = packed_b ? 0 : PackedElements(depth, product.nc_);
-    OPTRAIL_ASSIGN_OR_RETURN(
-        product.workspaces_,
-        Workspaces::Create(device,
-                           std::min<int64_t>(device.threads(), product.count()),
-                           product.b_at_ + floats(of_b)));
+    product.workspaces_ =
+        Workspaces(layout, std::min<int64_t>(device.threads(), product.count()),
+                   product.b_at_ + floats(of_b));
     return product;
   }
 
-  const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
-
   // `epilogue` ends what is not rounded yet.
-  void Run(CpuDevice& device, const uint16_t* a, const uint16_t* b, uint16_t* c,
+  void Run(const Call& call, const uint16_t* a, const uint16_t* b, uint16_t* c,
            const Epilogue& epilogue) const {
-    device.ParallelFor(count(), [&](int64_t task) {
+    Workspaces::Shared shared(workspaces_, call);
+    call.ParallelFor(count(), [&](int64_t task) {
       const int64_t column = task % column_parts() * task_columns_;
       const int64_t row = task / column_parts() * task_rows_;
-      const Workspaces::Lease lease(*workspaces_);
+      const Workspaces::Lease lease(shared);
       Task(*this,
            {std::min(task_rows_, size_.m - row),
             std::min(task_columns_, size_.n - column)},
@@ -283,7 +278,7 @@ class AmxProduct {
   // Where panels of A and packed blocks of B begin in a workspace, in floats.
   int64_t a_at_ = 0;
   int64_t b_at_ = 0;
-  std::shared_ptr<Workspaces> workspaces_;
+  Workspaces workspaces_;
 };
 
 }  // namespace optrail::ops

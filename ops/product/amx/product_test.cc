@@ -90,6 +90,8 @@ TYPED_TEST(AmxProductTest, KeepsPackedBlocksForAllRows) {
   ASSERT_TRUE(shape.ok());
   auto invocation = BindAmxProduct<TypeParam>(*shape, knobs, **device);
   ASSERT_TRUE(invocation.ok()) << invocation.status();
+  auto runnable = Runnable::Create(*std::move(invocation), **device);
+  ASSERT_TRUE(runnable.ok()) << runnable.status();
   const auto bf16 = [](int x) {  // of a small whole number
     const auto value = static_cast<float>(x);
     uint16_t bits = 0;
@@ -102,7 +104,7 @@ TYPED_TEST(AmxProductTest, KeepsPackedBlocksForAllRows) {
   for (int64_t p = 0; p < kK; ++p) {
     for (int64_t j = 0; j < kN; ++j) b[p * kN + j] = bf16((p * 3 + j) % 41);
   }
-  (*invocation)->Run({a.data(), b.data(), c.data()});
+  ASSERT_TRUE((*runnable)->Run({a.data(), b.data(), c.data()}).ok());
   for (int64_t i = 0; i < kM; ++i) {
     for (int64_t j = 0; j < kN; ++j) {
       const int expected =
@@ -128,10 +130,12 @@ TYPED_TEST(AmxProductTest, NanSpoilsItsRowAndColumnAlone) {
       knobs.task_rows = knobs.task_columns = 1 << 20;
       auto invocation = BindAmxProduct<TypeParam>(*shape, knobs, **device);
       ASSERT_TRUE(invocation.ok()) << invocation.status();
+      auto runnable = Runnable::Create(*std::move(invocation), **device);
+      ASSERT_TRUE(runnable.ok()) << runnable.status();
       std::vector<uint16_t> a(kM * kK, kOne), b(kK * kN, kOne), c(kM * kN);
       a[20 * kK] = special;  // the row after the end of row 19
       b[36 * kN + 7] = special;
-      (*invocation)->Run({a.data(), b.data(), c.data()});
+      ASSERT_TRUE((*runnable)->Run({a.data(), b.data(), c.data()}).ok());
       for (int64_t i = 0; i < kM; ++i) {
         for (int64_t j = 0; j < kN; ++j) {
           const bool spoiled = i == 20 || j == 7;

@@ -4,54 +4,53 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/status_macros.h"
 #include "ops/product/cpu/product_bf16.h"
 
 namespace optrail::ops {
 
 template <class T>
-absl::StatusOr<Product<T>> Product<T>::Plan(const ProductSpec& spec,
-                                            CpuDevice& device) {
+Product<T> Product<T>::Plan(const ProductSpec& spec, CpuDevice& device,
+                            WorkspaceLayout& layout) {
   Product product;
   product.batch_ = spec.batch;
   product.size_ = spec.size;
   const int64_t floats = product.PlanBlocks(spec, device);
-  OPTRAIL_ASSIGN_OR_RETURN(
-      product.workspaces_,
-      Workspaces::Create(
-          device,
-          product.direct_.has_value()
-              ? 0
-              : std::min<int64_t>(device.threads(), product.task_count_),
-          floats));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      product.partial_sums_,
-      Workspaces::Create(
-          device, product.depth_parts_ > 1 ? 1 : 0,
-          (product.depth_parts_ - 1) * spec.size.m * spec.size.n));
+  if (!product.direct_.has_value()) {
+    product.workspaces_ = Workspaces(
+        layout, std::min<int64_t>(device.threads(), product.task_count_),
+        floats);
+  }
+  if (product.depth_parts_ > 1) {
+    product.partial_sums_ = Workspaces(
+        layout, 1, (product.depth_parts_ - 1) * spec.size.m * spec.size.n);
+  }
   return product;
 }
 
 template <class T>
-void Product<T>::Run(CpuDevice& device, const Left& a, const Right& b, T* c,
+void Product<T>::Run(const Call& call, const Left& a, const Right& b, T* c,
                      const Epilogue& epilogue) const {
   if (direct_.has_value()) {
     const auto run = [&](int64_t first, int64_t count) {
       Task task;
       for (task.batch = first; task.batch < first + count; ++task.batch) {
-        RunTask(task, a, b, c, epilogue, /*space=*/nullptr);
+        RunTask(task, a, b, c, epilogue, nullptr, nullptr);
       }
     };
     if (batch_ == 1) return run(0, 1);
-    return ForBlocks(device, batch_, direct_at_once_, run);
+    return ForBlocks(call, batch_, direct_at_once_, run);
   }
-  const auto run_task = [&](int64_t index) {
-    const Workspaces::Lease lease(*workspaces_);
-    RunTask(TaskAt(index), a, b, c, epilogue, lease.data());
-  };
-  if (task_count_ == 1) return run_task(0);
-  device.ParallelFor(task_count_, run_task);
-  if (depth_parts_ > 1) AddPartialSums(device, c);
+  float* const partial_sums = partial_sums_.at(call, 0);
+  if (task_count_ == 1) {
+    return RunTask(TaskAt(0), a, b, c, epilogue, workspaces_.at(call, 0),
+                   partial_sums);
+  }
+  Workspaces::Shared shared(workspaces_, call);
+  call.ParallelFor(task_count_, [&](int64_t index) {
+    const Workspaces::Lease lease(shared);
+    RunTask(TaskAt(index), a, b, c, epilogue, lease.data(), partial_sums);
+  });
+  if (depth_parts_ > 1) AddPartialSums(call, c);
 }
 
 // Of at most so many rows.
@@ -123,8 +122,8 @@ void Product<float>::PackB(const float* b, float* to) const {
 
 template <>
 void Product<float>::RunTask(const Task& task, const Left& a, const Right& b,
-                             float* c, const Epilogue& epilogue,
-                             float* space) const {
+                             float* c, const Epilogue& epilogue, float* space,
+                             float* partial_sums) const {
   const auto& [m, n, k] = size_;
   const float* const left = a.data + task.batch * m * k;
   const float* const right = b.data + task.batch * k * n;
@@ -151,10 +150,10 @@ void Product<float>::RunTask(const Task& task, const Left& a, const Right& b,
     columns.stored = {right + task.step * n + task.column, n};
   }
   Result result;
-  result.data = (task.step == 0 ? to
-                                : partial_sums_->at(0) +
-                                      (task.step / task_steps_ - 1) * m * n) +
-                task.row * n + task.column;
+  result.data =
+      (task.step == 0 ? to
+                      : partial_sums + (task.step / task_steps_ - 1) * m * n) +
+      task.row * n + task.column;
   result.stride = n;
   result.epilogue = epilogue.From(task.column);
   blocked_.Multiply({task.rows, task.columns, task.steps}, rows, columns,
@@ -164,12 +163,12 @@ void Product<float>::RunTask(const Task& task, const Left& a, const Right& b,
 // Always in the same order, so that results do not depend on which task was
 // first.
 template <>
-void Product<float>::AddPartialSums(CpuDevice& device, float* c) const {
+void Product<float>::AddPartialSums(const Call& call, float* c) const {
   constexpr int64_t kPart = 4096;
   const int64_t elements = size_.m * size_.n;
-  ForBlocks(device, elements, kPart, [&](int64_t begin, int64_t count) {
+  ForBlocks(call, elements, kPart, [&](int64_t begin, int64_t count) {
     for (int64_t part = 0; part < depth_parts_ - 1; ++part) {
-      const float* const from = partial_sums_->at(0) + part * elements;
+      const float* const from = partial_sums_.at(call, 0) + part * elements;
       for (int64_t i = begin; i < begin + count; ++i) c[i] += from[i];
     }
   });

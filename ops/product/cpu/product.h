@@ -8,9 +8,9 @@
 //   spec.size = {m, n, k};
 //   spec.blocking = blocking;
 //   spec.task_rows = spec.task_columns = 4096;
-//   OPTRAIL_ASSIGN_OR_RETURN(const auto product,
-//                            Product<float>::Plan(spec, device));
-//   product.Run(device, {a}, {b}, c, Epilogue());
+//   WorkspaceLayout layout;
+//   const auto product = Product<float>::Plan(spec, device, layout);
+//   product.Run(call, {a}, {b}, c, Epilogue());
 //
 // Where to find what, from the outside to the inside:
 //
@@ -34,9 +34,7 @@
 // f32 and rounded once.
 
 #include <cstdint>
-#include <memory>
 
-#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
@@ -91,9 +89,9 @@ class Product {
     const float* packed = nullptr;
   };
 
-  // ResourceExhausted if there is not enough memory for workspaces.
-  static absl::StatusOr<Product> Plan(const ProductSpec& spec,
-                                      CpuDevice& device);
+  // For calls whose workspace has the layout.
+  static Product Plan(const ProductSpec& spec, CpuDevice& device,
+                      WorkspaceLayout& layout);
 
   bool packs_b() const { return packs_b_; }
   // Floats that B takes when it is packed.
@@ -101,14 +99,8 @@ class Product {
   void PackB(const T* b, float* to) const;
 
   // C [batch, m, n] = what `epilogue` makes of A * B.
-  void Run(CpuDevice& device, const Left& a, const Right& b, T* c,
+  void Run(const Call& call, const Left& a, const Right& b, T* c,
            const Epilogue& epilogue) const;
-
-  // Of tasks, and of their partial sums; both are in use while Run() is.
-  const std::shared_ptr<Workspaces>& workspaces() const { return workspaces_; }
-  const std::shared_ptr<Workspaces>& partial_sums() const {
-    return partial_sums_;
-  }
 
  private:
   struct Task {
@@ -125,8 +117,9 @@ class Product {
   // Returns the floats of a workspace.
   int64_t PlanBlocks(const ProductSpec& spec, CpuDevice& device);
   void RunTask(const Task& task, const Left& a, const Right& b, T* c,
-               const Epilogue& epilogue, float* space) const;
-  void AddPartialSums(CpuDevice& device, T* c) const;
+               const Epilogue& epilogue, float* space,
+               float* partial_sums) const;
+  void AddPartialSums(const Call& call, T* c) const;
 
   // bfloat16: some columns of a task whose sums are in `space`.
   void MultiplyColumns(const Task& task, const Left& a, const Right& b, T* c,
@@ -155,11 +148,11 @@ class Product {
   int64_t a_at_ = 0;
   int64_t b_at_ = 0;
   int64_t c_at_ = 0;
-  std::shared_ptr<Workspaces> workspaces_;
+  Workspaces workspaces_;
   // f32:
   absl::optional<DirectProduct> direct_;
   int64_t direct_at_once_ = 1;  // of the batch
-  std::shared_ptr<Workspaces> partial_sums_;
+  Workspaces partial_sums_;
   // bfloat16:
   bool pairs_ = false;
   bool few_rows_ = false;

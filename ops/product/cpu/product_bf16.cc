@@ -206,7 +206,7 @@ void Product<uint16_t>::MultiplyColumns(const Task& task, const Left& a,
 template <>
 void Product<uint16_t>::RunTask(const Task& task, const Left& a, const Right& b,
                                 uint16_t* c, const Epilogue& epilogue,
-                                float* space) const {
+                                float* space, float*) const {
   const int64_t nc = blocked_.blocking().nc;
   for (int64_t j = 0; j < task.columns; j += nc) {
     Task columns = task;
@@ -223,6 +223,6 @@ void Product<uint16_t>::RunTask(const Task& task, const Left& a, const Right& b,
 
 // Plan() has one part.
 template <>
-void Product<uint16_t>::AddPartialSums(CpuDevice&, uint16_t*) const {}
+void Product<uint16_t>::AddPartialSums(const Call&, uint16_t*) const {}
 
 }  // namespace optrail::ops

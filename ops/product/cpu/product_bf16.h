@@ -26,9 +26,9 @@ void Product<uint16_t>::PackB(const uint16_t* b, float* to) const;
 template <>
 void Product<uint16_t>::RunTask(const Task& task, const Left& a, const Right& b,
                                 uint16_t* c, const Epilogue& epilogue,
-                                float* space) const;
+                                float* space, float* partial_sums) const;
 template <>
-void Product<uint16_t>::AddPartialSums(CpuDevice& device, uint16_t* c) const;
+void Product<uint16_t>::AddPartialSums(const Call& call, uint16_t* c) const;
 
 }  // namespace optrail::ops
 
