@@ -37,8 +37,8 @@ dpkg-deb --field "$folder/optrail.deb" Version | grep -q '^0\.1+'
 dpkg-deb --extract "$folder/optrail.deb" "$folder/root"
 root=$folder/root/usr
 env -i "$root/bin/optrail" --version
-mkdir "$folder/looked at"
-cd "$folder/looked at"
+mkdir "$folder/looked_at"
+cd "$folder/looked_at"
 env -i HOME="$folder" "$root/bin/optrail" demo >said
 grep -q "Every number is made up" said
 [ -s optrail_demo/report.html ]
