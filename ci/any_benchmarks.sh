@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # For projects of any build system: gates a pull request, or records main.
-# Copy it and change the two commands. `optrail` is on PATH.
+# Copy it and change the two commands, or call it as `optrail-ci` where the
+# package is installed. `optrail` is on PATH.
 #
 #   ci/any_benchmarks.sh gate [BASE]     BASE: the branch to merge into, default
 #                                        main; exit code 0 fine, 1 red, 2 it
@@ -20,7 +21,7 @@ run='for p in bin/*_bench; do
   $p --benchmark_out={out_dir}/${p##*/}.json --benchmark_out_format=json
 done'
 run=${OPTRAIL_RUN:-$run}
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$(readlink -f "$0")") # of the link that a package installs
 
 case ${1:-} in
 gate)

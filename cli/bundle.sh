@@ -1,50 +1,102 @@
 #!/usr/bin/env bash
 # Packs the command line with every library that it needs, the C library
 # included: it runs on any x86-64 Linux machine, a bare one too. Tuned configs
-# and workloads are part of the binary.
+# and workloads are part of the binary; schemas of what --format=json prints,
+# protos of the history, and scripts for CI lie beside it.
 #   ./bazelw run //:bundle -- --out=optrail.tar.gz
+#   ./bazelw run //:bundle -- --out=optrail.deb
 set -euo pipefail
 
 usage() {
-  echo "usage: bundle --out=FILE.tar.gz" >&2
+  echo "usage: bundle --out=FILE.tar.gz or --out=FILE.deb" >&2
   exit 2
 }
 out=
 for argument in "$@"; do
   case "$argument" in
-    --out=?*.tar.gz) out=${argument#--out=} ;;
+    --out=?*.tar.gz | --out=?*.deb) out=${argument#--out=} ;;
     *)
-      echo "bundle: $argument: expected --out=FILE.tar.gz" >&2
+      echo "bundle: $argument: expected --out=FILE.tar.gz or --out=FILE.deb" >&2
       usage
       ;;
   esac
 done
 [ -n "$out" ] || usage
 case "$out" in /*) ;; *) out=${BUILD_WORKING_DIRECTORY:-$PWD}/$out ;; esac
+case "$out" in
+  *.deb) command -v dpkg-deb >/dev/null ||
+    { echo "bundle: unsupported here: a .deb needs dpkg-deb" >&2; exit 2; } ;;
+esac
 
 runfiles=${RUNFILES_DIR:-$0.runfiles}/optrail
 [ -d "$runfiles" ] || runfiles=$PWD
 binary=$runfiles/cli/optrail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir -p "$folder/optrail/lib"
-cp -L "$runfiles/cli/bundle_launcher" "$folder/optrail/optrail"
-cp -L "$binary" "$folder/optrail/lib/optrail"
-chmod u+w "$folder/optrail/optrail" "$folder/optrail/lib/optrail"
-strip "$folder/optrail/optrail" "$folder/optrail/lib/optrail"
+bundle=$folder/optrail
+mkdir -p "$bundle/lib" "$bundle/share/schemas" "$bundle/ci"
+cp -L "$runfiles/cli/bundle_launcher" "$bundle/optrail"
+cp -L "$binary" "$bundle/lib/optrail"
+chmod u+w "$bundle/optrail" "$bundle/lib/optrail"
+strip "$bundle/optrail" "$bundle/lib/optrail"
 # "libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)", and the loader alone.
 ldd "$binary" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// { print $1 }' |
   while read -r library; do
-    cp -L "$library" "$folder/optrail/lib/"
+    cp -L "$library" "$bundle/lib/"
   done
 # Libraries of drivers still ask for parts that the C library has taken in.
 libc=$(dirname "$(ldd "$binary" | awk '$1 == "libc.so.6" { print $3 }')")
 for part in libdl.so.2 libpthread.so.0 librt.so.1; do
-  cp -L "$libc/$part" "$folder/optrail/lib/"
+  cp -L "$libc/$part" "$bundle/lib/"
 done
 if missing=$(ldd "$binary" | grep "not found"); then
   echo "bundle: the binary lacks libraries here: $missing" >&2
   exit 1
 fi
-tar -C "$folder" --owner=0 --group=0 --sort=name --mtime=@0 -czf "$out" optrail
-echo "$out: $(du -h "$out" | cut -f1)B, $(find "$folder/optrail/lib" -name '*.so*' | wc -l) libraries"
+for schema in "$runfiles"/docs/json_schemas/*.json; do
+  cp -L "$schema" "$bundle/share/schemas/"
+done
+for proto in "$runfiles"/{tracker,tuning}/proto/*.proto; do
+  name=share/proto/${proto#"$runfiles"/}
+  mkdir -p "$bundle/$(dirname "$name")"
+  cp -L "$proto" "$bundle/$name"
+done
+cp -L "$runfiles/ci/any_benchmarks.sh" "$runfiles/ci/comment.sh" "$bundle/ci/"
+find "$bundle" -type f -exec chmod u+rw,go+r,go-w {} +
+libraries=$(find "$bundle/lib" -name '*.so*' | wc -l)
+
+pack_deb() {
+  root=$folder/deb
+  mkdir -p "$root/DEBIAN" "$root/usr/lib" "$root/usr/bin" "$root/usr/share/doc/optrail"
+  mv "$bundle" "$root/usr/lib/optrail"
+  ln -s ../lib/optrail/optrail "$root/usr/bin/optrail"
+  ln -s ../lib/optrail/ci/any_benchmarks.sh "$root/usr/bin/optrail-ci"
+  # "optrail 1a2b3c4d5e6f (2026-11-24)"; an unstamped build has no commit.
+  version=$("$binary" --version |
+    sed -nE 's/^optrail ([0-9a-f]+)\+? \(([0-9-]+)\)$/0.1+\2.\1/p' | tr -d -)
+  {
+    echo "Optrail, with these libraries of the machine that it was built on,"
+    echo "whose terms are in /usr/share/doc/PACKAGE/copyright of Debian:"
+    (cd "$root/usr/lib/optrail/lib" && printf '  %s\n' *.so*)
+  } >"$root/usr/share/doc/optrail/copyright"
+  cat >"$root/DEBIAN/control" <<END
+Package: optrail
+Version: ${version:-0.1+unstamped}
+Architecture: amd64
+Maintainer: Optrail <optrail@localhost>
+Section: devel
+Priority: optional
+Installed-Size: $(du -sk "$root/usr" | cut -f1)
+Description: tunes, benchmarks and watches compute operators
+ One command line: it searches fast configurations of operators, keeps results
+ as a history, finds the commit that made a benchmark slower, and gates pull
+ requests of any project's benchmarks. It brings the libraries that it needs.
+END
+  SOURCE_DATE_EPOCH=0 dpkg-deb --root-owner-group -Zgzip --build "$root" "$out" >/dev/null
+}
+
+case "$out" in
+  *.deb) pack_deb ;;
+  *) tar -C "$folder" --owner=0 --group=0 --sort=name --mtime=@0 -czf "$out" optrail ;;
+esac
+echo "$out: $(du -h "$out" | cut -f1)B, $libraries libraries"

@@ -4,6 +4,7 @@
 set -euo pipefail
 folder=$TEST_TMPDIR
 cli/bundle --out="$folder/optrail.tar.gz"
+! command -v dpkg-deb >/dev/null || cli/bundle --out="$folder/optrail.deb"
 tar -C "$folder" -xzf "$folder/optrail.tar.gz"
 
 # A moved folder, an empty environment, another working directory.
@@ -23,4 +24,37 @@ else
 fi
 
 if "$OLDPWD/cli/bundle" --out=x.zip 2>"$folder/refused"; then exit 1; fi
-grep -q "x.zip: expected --out=FILE.tar.gz" "$folder/refused"
+grep -q "x.zip: expected --out=FILE.tar.gz or --out=FILE.deb" "$folder/refused"
+
+# The package: what it says of itself, and what it brings, from any folder.
+if ! command -v dpkg-deb >/dev/null; then
+  echo "unsupported here: dpkg-deb, so no package"
+  exit 0
+fi
+[ "$(dpkg-deb --field "$folder/optrail.deb" Package Architecture | tr '\n' ' ')" = \
+  "Package: optrail Architecture: amd64 " ]
+dpkg-deb --field "$folder/optrail.deb" Version | grep -q '^0\.1+'
+dpkg-deb --extract "$folder/optrail.deb" "$folder/root"
+root=$folder/root/usr
+env -i "$root/bin/optrail" --version
+mkdir "$folder/looked_at"
+cd "$folder/looked_at"
+env -i HOME="$folder" "$root/bin/optrail" demo >said
+grep -q "Every number is made up" said
+[ -s optrail_demo/report.html ]
+# What the demo says to try works as it stands there.
+sed -n 's/^  optrail //p' said >commands
+[ "$(wc -l <commands)" -ge 4 ]
+while read -r line; do
+  code=0
+  # shellcheck disable=SC2086
+  env -i HOME="$folder" "$root/bin/optrail" $line >tried 2>&1 || code=$?
+  [ "$code" -le 1 ] || { echo "optrail $line: exit code $code"; cat tried; exit 1; }
+done <commands
+cmp "$root/lib/optrail/share/schemas/gate.schema.json" \
+  <(env -i "$root/bin/optrail" schema gate)
+[ -s "$root/lib/optrail/share/proto/tracker/proto/run.proto" ]
+code=0
+env -i PATH="$root/bin:/usr/bin:/bin" "$root/bin/optrail-ci" 2>used || code=$?
+[ "$code" = 2 ] && grep -q "gate \[BASE\]" used
+[ -x "$root/lib/optrail/ci/comment.sh" ]

@@ -95,6 +95,7 @@ suites::Command TriageCommand();
 suites::Command ChangesCommand();
 suites::Command HistoryCommand();
 suites::Command ReportCommand();
+suites::Command DemoCommand();
 suites::Command WatchCommand();
 suites::Command SchemaCommand();
 

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "reports/session_view.h"
@@ -270,7 +271,9 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
   const std::vector<tracker::Series>& all = *data.tracked;
   data.title = options.title;
   data.source = options.source;
-  data.synthetic = options.synthetic;
+  data.synthetic = absl::c_any_of(runs, [](const proto::Run& run) {
+    return run.source() == kMadeUpSource;
+  });
   data.run_count = static_cast<int64_t>(runs.size());
 
   HardwareTable hardware;

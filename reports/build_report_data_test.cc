@@ -8,11 +8,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "reports/evaluation/sample_history.h"
 #include "reports/json_report.h"
 #include "reports/markdown_report.h"
 #include "reports/overview.h"
 #include "reports/page_data.h"
+#include "reports/sample/sample_history.h"
 #include "reports/session_view.h"
 
 namespace optrail::reports {

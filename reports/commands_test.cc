@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "reports/evaluation/sample_history.h"
+#include "reports/sample/sample_history.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/index/sqlite.h"

@@ -11,9 +11,9 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "reports/build_report_data.h"
-#include "reports/evaluation/sample_history.h"
 #include "reports/json_report.h"
 #include "reports/markdown_report.h"
+#include "reports/sample/sample_history.h"
 
 namespace optrail::reports {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "benchmark/benchmark.h"
 #include "reports/build_report_data.h"
-#include "reports/evaluation/sample_history.h"
 #include "reports/html_report.h"
+#include "reports/sample/sample_history.h"
 
 namespace optrail::reports {
 namespace {

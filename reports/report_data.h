@@ -32,6 +32,9 @@
 
 namespace optrail::reports {
 
+// Proto field Run.source of runs that nobody measured (reports/sample).
+inline constexpr char kMadeUpSource[] = "made up";
+
 // How the newest point of a series stands against its past.
 using tracker::Verdict;
 
@@ -172,7 +175,7 @@ struct WorkloadView {
 struct ReportData {
   std::string title;
   std::string source;      // where it comes from, for the page's foot
-  bool synthetic = false;  // made-up numbers: every page says so
+  bool synthetic = false;  // a run is kMadeUpSource's: every page says so
   int64_t run_count = 0;
   std::vector<Commit> commits;  // in order; points refer to them
   std::vector<Hardware> hardware;

@@ -1,6 +1,6 @@
 // Writes a report of made-up data, to look at:
 //
-//   bazel run //reports/evaluation:sample_report -- OUT.html [COMMITS [SHAPES
+//   bazel run //reports/sample:sample_report -- OUT.html [COMMITS [SHAPES
 //   [KIND]]]
 //
 // KIND: "hostile" names benchmarks like markup; "imported" is what another tool
@@ -14,14 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "reports/build_report_data.h"
-#include "reports/evaluation/sample_history.h"
 #include "reports/html_report.h"
+#include "reports/sample/sample_history.h"
 
 namespace {
 
 void MakeImported(std::vector<optrail::proto::Run>* runs) {
   for (optrail::proto::Run& run : *runs) {
-    run.set_source("google_benchmark");
     run.clear_workload();
     run.clear_workload_layers();
     const bool other = run.commit().first_parent_position() % 2 == 1;
@@ -56,7 +55,6 @@ int main(int argc, char** argv) {
   optrail::reports::BuildOptions options;
   options.title = "Operator performance";
   options.source = "a synthetic history";
-  options.synthetic = true;
   const std::string page =
       WriteHtmlReport(BuildReportData(history.runs, history.sessions, options));
   const absl::Status written = optrail::WriteFileAtomically(argv[1], page);

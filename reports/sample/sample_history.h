@@ -28,6 +28,8 @@ struct SampleOptions {
   int sessions = 6;
   int trials_per_session = 240;
   uint64_t seed = 1;
+  // When the last commit was made.
+  int64_t end_unix_ns = int64_t{1792000000} * 1000000000;
   // Adds a benchmark, commits and configs with names that try to break out of
   // the page.
   bool hostile_names = false;

@@ -1,11 +1,14 @@
-#include "reports/evaluation/sample_history.h"
+#include "reports/sample/sample_history.h"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "base/random.h"
+#include "reports/report_data.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/schedule/rule.h"
 #include "tuning/schedule/trace_source.h"
@@ -14,7 +17,7 @@ namespace optrail::reports {
 namespace {
 
 constexpr int64_t kHourNs = int64_t{3600} * 1000000000;
-constexpr int64_t kStartUnixNs = int64_t{1790000000} * 1000000000;
+constexpr int64_t kCommitEveryNs = 9 * kHourNs;
 
 struct SampleHardware {
   const char* id;
@@ -65,20 +68,36 @@ std::vector<SampleOperator> Operators() {
   };
 }
 
+// What was planted, by how far along the history it came.
+struct Planted {
+  double at;
+  const char* subject;
+};
+constexpr Planted kPlanted[] = {
+    {0.35, "matmul: pack B panels once per block"},
+    {0.5, "build: newer compiler"},
+    {0.55, "layer_norm: fuse scale and shift"},
+    {0.7, "softmax: check that rows are finite"},
+    {0.86, "attention: compute the mask on the fly"},
+    {0.955, "embedding_bag: check indices"},
+};
+
 const char* const kSubjects[] = {
-    "matmul: pack B panels once per block",
-    "softmax: online variant",
     "thread pool: claim rows in batches",
     "docs: how the gate decides",
-    "layer_norm: fuse scale and shift",
-    "attention: keep the running maximum in registers",
-    "build: newer compiler",
     "conv2d: direct path for 1x1 kernels",
-    "store: retuned after the packing change",
+    "store: verify entries again",
     "tests: more shapes",
-    "embedding_bag: prefetch two bags ahead",
     "device: huge pages where they can be had",
 };
+
+std::string SubjectAt(int position, int commits) {
+  for (const Planted& planted : kPlanted) {
+    const double first = planted.at * commits;
+    if (position >= first && position - 1 < first) return planted.subject;
+  }
+  return kSubjects[position % std::size(kSubjects)];
+}
 
 std::string HexId(uint64_t seed, int digits) {
   Rng rng(seed);
@@ -90,19 +109,25 @@ std::string HexId(uint64_t seed, int digits) {
 }
 
 std::string RecordId(int64_t unix_ns, uint64_t seed) {
-  // Days only move forward; the exact calendar does not matter here.
-  return absl::StrFormat("%dT%06dZ-%s", 20260901 + unix_ns / kHourNs / 24 % 28,
-                         unix_ns / 1000000000 % 240000, HexId(seed, 12));
+  return absl::StrCat(
+      absl::FormatTime("%Y%m%dT%H%M%SZ", absl::FromUnixNanos(unix_ns),
+                       absl::UTCTimeZone()),
+      "-", HexId(seed, 12));
 }
 
-proto::Commit MakeCommit(int position, bool hostile) {
+int64_t CommitTime(const SampleOptions& options, int position) {
+  return options.end_unix_ns -
+         (options.commits - 1 - position) * kCommitEveryNs;
+}
+
+proto::Commit MakeCommit(const SampleOptions& options, int position) {
   proto::Commit commit;
   commit.set_id(HexId(1000 + position, 40));
   commit.set_branch("main");
   commit.set_first_parent_position(400 + position);
-  commit.set_commit_unix_ns(kStartUnixNs + position * 9 * kHourNs);
-  commit.set_subject(kSubjects[position % 12]);
-  if (hostile && position % 7 == 3) {
+  commit.set_commit_unix_ns(CommitTime(options, position));
+  commit.set_subject(SubjectAt(position, options.commits));
+  if (options.hostile_names && position % 7 == 3) {
     const std::vector<std::string> names = HostileNames();
     commit.set_subject(names[position % names.size()]);
   }
@@ -198,15 +223,15 @@ void AddWorkload(const SampleOptions& options, proto::Run& run) {
 proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
   const SampleHardware& sample = kHardware[hardware];
   const int64_t unix_ns =
-      kStartUnixNs + position * 9 * kHourNs + (1 + hardware) * kHourNs / 6;
+      CommitTime(options, position) + (1 + hardware) * kHourNs / 6;
   const double at = static_cast<double>(position) / options.commits;
   proto::Run run;
   run.set_run_id(RecordId(unix_ns, position * 10 + hardware));
   run.set_started_unix_ns(unix_ns);
   run.set_elapsed_ns(90 * int64_t{1000000000});
   run.set_suite("smoke");
-  run.set_source("optrail");
-  *run.mutable_commit() = MakeCommit(position, options.hostile_names);
+  run.set_source(kMadeUpSource);
+  *run.mutable_commit() = MakeCommit(options, position);
   *run.mutable_hardware() = MakeHardware(sample);
   *run.mutable_toolchain() = MakeToolchain(hardware == 1 && at >= 0.5);
   run.mutable_ceilings()->set_flop_per_s_all_threads(4.1e11 * sample.speed);
@@ -368,7 +393,7 @@ proto::Session MakeSession(const SampleOptions& options, int index) {
   const SampleHardware& sample = kHardware[index % kHardwareCount];
   const SampleOperator& op = operators[(index / kHardwareCount) % 7];
   Rng rng(options.seed * 104729 + index);
-  const int64_t unix_ns = kStartUnixNs + (21 + index) * 9 * kHourNs;
+  const int64_t unix_ns = CommitTime(options, 21 + index);
   proto::Session session;
   session.set_session_id(RecordId(unix_ns, 900000 + index));
   session.mutable_task()->set_operator_name(op.name);
@@ -379,7 +404,7 @@ proto::Session MakeSession(const SampleOptions& options, int index) {
   session.mutable_task()->set_cache_mode(proto::HOT);
   *session.mutable_hardware() = MakeHardware(sample);
   *session.mutable_toolchain() = MakeToolchain(false);
-  *session.mutable_commit() = MakeCommit(21, false);
+  *session.mutable_commit() = MakeCommit(options, 21);
   const bool over_schedules = index % 6 == 4;
   if (over_schedules) {
     session.mutable_schedule()->set_algorithm(SoftmaxAlgorithm().ToText());

@@ -1,0 +1,93 @@
+#include "reports/sample/demo_command.h"
+
+#include <cstdint>
+#include <ostream>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "reports/commands.h"
+#include "reports/sample/sample_history.h"
+#include "tracker/history/history.h"
+#include "tracker/proto/triage.pb.h"
+
+namespace optrail::reports {
+namespace {
+
+// What people would have said of some of the changes.
+absl::Status AppendAnswers(const SampleHistory& sample,
+                           const tracker::History& history) {
+  const proto::Run& newest = sample.runs.back();
+  const int64_t now = newest.started_unix_ns();
+  proto::TriageRecord record;
+  record.set_record_id(tracker::NewRecordId(now));
+  record.set_created_unix_ns(now);
+  record.set_kind(proto::MUTE);
+  record.set_pattern("conv2d/cuda.*");
+  record.set_text("crashes with this driver; an update is on its way");
+  record.set_until_unix_ns(now +
+                           absl::ToInt64Nanoseconds(absl::Hours(24 * 60)));
+  OPTRAIL_RETURN_IF_ERROR(history.AppendTriage(record));
+
+  // The suite's first commit after the compiler changed on one machine.
+  record.Clear();
+  record.set_record_id(tracker::NewRecordId(now));
+  record.set_created_unix_ns(now);
+  record.set_kind(proto::NOTE);
+  record.set_pattern(".*intel-xeon-spr-4c.*");
+  *record.mutable_commit() = sample.runs[sample.runs.size() / 2].commit();
+  record.set_text("a newer compiler from here on");
+  return history.AppendTriage(record);
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
+                            std::ostream& log) {
+  if (FileExists(options.out)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("--out=", options.out,
+                     ": expected the name of a folder that does not exist "
+                     "yet; next: optrail demo --out=",
+                     options.out, "_2"));
+  }
+  SampleOptions wanted;
+  wanted.end_unix_ns = absl::ToUnixNanos(absl::Now() - absl::Hours(2));
+  const SampleHistory sample = MakeSampleHistory(wanted);
+
+  const std::string folder = JoinPath(options.out, "history");
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::History::Open(folder));
+  for (const proto::Run& run : sample.runs) {
+    OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
+  }
+  for (const proto::Session& session : sample.sessions) {
+    OPTRAIL_RETURN_IF_ERROR(history.AppendSession(session));
+  }
+  OPTRAIL_RETURN_IF_ERROR(AppendAnswers(sample, history));
+
+  ReportCommand report;
+  report.history = folder;
+  report.history_is_named = true;
+  report.out = JoinPath(options.out, "report.html");
+  report.title = "A made-up history";
+  OPTRAIL_RETURN_IF_ERROR(RunReport(report, log).status());
+
+  const proto::Run& newest = sample.runs.back();
+  const std::string of_history = absl::StrCat(" --history=", folder);
+  out << "Every number is made up. Open " << report.out
+      << " in a browser, or try:\n"
+      << "  optrail changes" << of_history << "\n"
+      << "  optrail log" << of_history << "\n"
+      << "  optrail gate" << of_history
+      << " --hardware=" << newest.hardware().id()
+      << " --candidate=" << newest.commit().id().substr(0, 12) << "\n"
+      << "  optrail show " << sample.sessions.front().session_id() << of_history
+      << "\n";
+  return 0;
+}
+
+}  // namespace optrail::reports
