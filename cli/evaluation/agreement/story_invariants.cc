@@ -22,18 +22,24 @@ std::string Told(const std::string& state, double change) {
   return absl::StrFormat("%s %+.6f", state.substr(0, state.find(':')), change);
 }
 
+// `changes` leaves out what is smaller, by how much worse it is.
+constexpr double kLeastChange = .03;
+
 void TheReportSaysWhatChangesSays(Examination& of, Findings& found) {
   Story changes, report;
-  for (const Json& row : of.Changes()) {
+  for (const Json& row : of.ChangesThatCount()) {
     const std::string state = TextOf(row, "state");
     if (state == "new epoch") continue;  // the report's epochs
     changes[TextOf(row, "series")].insert(
         Told(state, NumberOf(row, "relative_change")));
   }
   for (const Json& series : At(of.Report(), "series")) {
+    const bool lower_is_better = At(series, "lower_is_better").get<bool>();
     for (const Json& change : At(series, "change_points")) {
-      report[SeriesText(series)].insert(
-          Told(TextOf(change, "state"), NumberOf(change, "relative_change")));
+      const double size = NumberOf(change, "relative_change");
+      const double worse_by = lower_is_better ? size : 1 / (1 + size) - 1;
+      if (std::abs(worse_by) < kLeastChange) continue;
+      report[SeriesText(series)].insert(Told(TextOf(change, "state"), size));
     }
   }
   for (const auto& [text, told] : changes) {
@@ -53,12 +59,12 @@ void TheReportSaysWhatChangesSays(Examination& of, Findings& found) {
 bool IsAlert(const Json& row) {
   const std::string state = TextOf(row, "state");
   return (state == "new" || state == "renamed, new") &&
-         NumberOf(row, "worse_by") >= .03;
+         NumberOf(row, "worse_by") >= kLeastChange;
 }
 
 void SlowerOnThePageIsAnAlertOfChanges(Examination& of, Findings& found) {
   std::set<std::string> alerts;
-  for (const Json& row : of.Changes()) {
+  for (const Json& row : of.ChangesThatCount()) {
     if (IsAlert(row)) alerts.insert(TextOf(row, "series"));
   }
   std::set<std::string> slower;
