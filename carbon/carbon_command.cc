@@ -139,7 +139,7 @@ void PrintPlanSummary(const Plan& plan, const PlanProblem& problem,
   }
 }
 
-// Of one record, for the table of footprints.
+// Print is what the table of footprints shows of one record.
 struct Print {
   std::string what, id;
   Energy energy;

@@ -25,7 +25,7 @@
 
 namespace optrail::carbon {
 
-// Where electricity comes from.
+// GridOptions names the files that describe the electricity.
 struct GridOptions {
   std::string intensity;  // path of the CSV
   std::string tariff;     // likewise, or ""

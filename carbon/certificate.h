@@ -32,7 +32,7 @@
 
 namespace optrail::carbon {
 
-// What a certificate cannot find in the history.
+// CertificateInputs has what a certificate cannot find in the history.
 struct CertificateInputs {
   std::string base, candidate;  // run ids
   std::string filter;           // benchmarks, a regular expression; "": all
@@ -44,7 +44,7 @@ struct CertificateInputs {
   std::vector<GridInterval> intensity;
   double intensity_uncertainty = .1;  // half of a 95% interval, as a fraction
 
-  // What making the hardware emitted, spread over its life by time.
+  // Making the hardware emitted this; a run carries its share by time.
   double embodied_grams = 0;
   double embodied_hours = 0;
   std::string embodied_source;

@@ -235,7 +235,7 @@ TEST_F(CertificateTest, ASignatureIsThatOfItsKeyOrRefused) {
               HasSubstr("it was signed by"));
   EXPECT_THAT(std::string(VerifyCertificate(plain, history_, key).message()),
               HasSubstr("it has no signature"));
-  // Of another certificate.
+  // The signature belongs to another certificate.
   json changed = json::parse(by_key);
   inputs_.pue = 1.1;
   changed["signature"] =

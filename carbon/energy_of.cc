@@ -29,7 +29,7 @@ double SpreadOf(const std::vector<double>& processes) {
   return t * StandardDeviation(processes) / std::sqrt(n) / Mean(processes);
 }
 
-// What windows of energy say together: power, and whether they are believed.
+// Metered sums windows of energy up: their power, and whether it is believed.
 struct Metered {
   double joules = 0, seconds = 0;
   std::string text;

@@ -148,7 +148,7 @@ TEST(IndicesTest, ASessionIsPaidBackAfterItsEnergyOverWhatACallSaves) {
   EXPECT_DOUBLE_EQ(gain.spent.joules, 100 * (3.5 + .74));
   EXPECT_DOUBLE_EQ(*gain.break_even_calls, 424 / .5);
   EXPECT_TRUE(gain.estimated) << "what was spent is a model's";
-  // What takes more is never paid back.
+  // A winner that takes more joules is never paid back.
   EXPECT_FALSE(GainOf(Session(1, 2e6, 1e6, 2, 2.5), PowerModel())
                    .break_even_calls.has_value());
 }

@@ -152,7 +152,7 @@ absl::StatusOr<std::vector<GridInterval>> Grid::Between(
 
 absl::StatusOr<double> Grid::Mean(const std::string& zone, int64_t from_unix_s,
                                   int64_t to_unix_s) const {
-  // What took no time has the value of its moment.
+  // A span of no length has the value of its moment.
   const int64_t to = std::max(to_unix_s, from_unix_s + 1);
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<GridInterval> parts,
                            Between(zone, from_unix_s, to));

@@ -78,7 +78,7 @@ SessionGain GainOf(const proto::Session& session, const PowerModel& model) {
                          after = JoulesOf(*winner);
   gain.energy_ratio = RatioOf(before, after);
   if (!before || !after) {
-    // Of a model's power the time that is saved.
+    // The records lack joules: a model's power stands in, times the time.
     const double watts =
         gain.spent.seconds > 0 ? gain.spent.joules / gain.spent.seconds : 0;
     if (!gain.time_ratio || watts <= 0) return gain;

@@ -21,7 +21,7 @@ namespace optrail::carbon {
 struct SessionGain {
   absl::optional<double> time_ratio;    // default over winner, time of a call
   absl::optional<double> energy_ratio;  // the same of joules
-  // Of the session's time, what went into trials whose config worked.
+  // This is the share of the session's time that went into working configs.
   absl::optional<double> efficiency;
   Energy spent;
   absl::optional<double> joules_saved_per_call;
@@ -45,7 +45,7 @@ struct TuningIndex {
 TuningIndex IndexOf(const std::vector<const proto::Session*>& sessions,
                     const PowerModel& model);
 
-// What a history proves about a team, one fact a level.
+// MaturityEvidence is what a history proves about a team, one fact a level.
 struct MaturityEvidence {
   int runs = 0, commits = 0;
   int proven_sessions = 0;  // whose winner was proven against the default

@@ -88,7 +88,7 @@ class Planner {
     return static_cast<int>(problem_.grams_per_kwh.size());
   }
 
-  // What an hour of a kW costs where money has a price in grams.
+  // Returns what a kW costs in each hour, where money has a price in grams.
   std::vector<double> HourCosts(double grams_per_money) const {
     std::vector<double> costs = problem_.grams_per_kwh;
     if (grams_per_money == 0) return costs;
@@ -255,7 +255,8 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // What the same jobs emit at once, and where machines are unlimited.
+  // Adds what the same jobs emit if they start at once, and if machines are
+  // unlimited.
   void AddReferences(Plan* plan) const {
     std::vector<int> order;
     for (size_t j = 0; j < plan->jobs.size(); ++j) {
@@ -269,8 +270,8 @@ class Planner {
       const PlanJob& job = problem_.jobs[j];
       std::vector<int> all;
       int left = job.hours;
-      // As soon as it can; what runs past its deadline then, runs all the same,
-      // until the intensity is known no further.
+      // The job starts as soon as it can. It runs past its deadline if it has
+      // to, until the intensity is known no further.
       for (int hour = job.release; hour < horizon() && left > 0; ++hour) {
         if (room[hour] == 0) continue;
         --room[hour];

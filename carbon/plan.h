@@ -69,7 +69,7 @@ struct Plan {
   // Fractions of what starting now emits.
   double SavedAgainstNow() const;
   double MostThatCanBeSaved() const;
-  // What is lost against the best at most, as a fraction of it.
+  // Returns the most that the plan loses against the best, as a fraction of it.
   double Gap() const;
 };
 

@@ -37,8 +37,8 @@ dpkg-deb --field "$folder/optrail.deb" Version | grep -q '^0\.1+'
 dpkg-deb --extract "$folder/optrail.deb" "$folder/root"
 root=$folder/root/usr
 env -i "$root/bin/optrail" --version
-mkdir "$folder/looked_at"
-cd "$folder/looked_at"
+mkdir "$folder/looked at"
+cd "$folder/looked at"
 env -i HOME="$folder" "$root/bin/optrail" demo >said
 grep -q "Every number is made up" said
 [ -s optrail_demo/report.html ]
@@ -47,8 +47,7 @@ sed -n 's/^  optrail //p' said >commands
 [ "$(wc -l <commands)" -ge 4 ]
 while read -r line; do
   code=0
-  # shellcheck disable=SC2086
-  env -i HOME="$folder" "$root/bin/optrail" $line >tried 2>&1 || code=$?
+  eval "env -i HOME='$folder' '$root/bin/optrail' $line" >tried 2>&1 || code=$?
   [ "$code" -le 1 ] || { echo "optrail $line: exit code $code"; cat tried; exit 1; }
 done <commands
 cmp "$root/lib/optrail/share/schemas/gate.schema.json" \

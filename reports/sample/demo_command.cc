@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/status_macros.h"
 #include "reports/commands.h"
 #include "reports/sample/sample_history.h"
@@ -17,7 +18,7 @@
 namespace optrail::reports {
 namespace {
 
-// What people would have said of some of the changes.
+// Appends answers that people would have given to some of the changes.
 absl::Status AppendAnswers(const SampleHistory& sample,
                            const tracker::History& history) {
   const proto::Run& newest = sample.runs.back();
@@ -32,7 +33,7 @@ absl::Status AppendAnswers(const SampleHistory& sample,
                            absl::ToInt64Nanoseconds(absl::Hours(24 * 60)));
   OPTRAIL_RETURN_IF_ERROR(history.AppendTriage(record));
 
-  // The suite's first commit after the compiler changed on one machine.
+  // The compiler changed on one machine halfway.
   record.Clear();
   record.set_record_id(tracker::NewRecordId(now));
   record.set_created_unix_ns(now);
@@ -52,7 +53,7 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
         absl::StrCat("--out=", options.out,
                      ": expected the name of a folder that does not exist "
                      "yet; next: optrail demo --out=",
-                     options.out, "_2"));
+                     QuoteForShell(options.out + "_2")));
   }
   SampleOptions wanted;
   wanted.end_unix_ns = absl::ToUnixNanos(absl::Now() - absl::Hours(2));
@@ -77,7 +78,8 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
   OPTRAIL_RETURN_IF_ERROR(RunReport(report, log).status());
 
   const proto::Run& newest = sample.runs.back();
-  const std::string of_history = absl::StrCat(" --history=", folder);
+  const std::string of_history =
+      absl::StrCat(" --history=", QuoteForShell(folder));
   out << "Every number is made up. Open " << report.out
       << " in a browser, or try:\n"
       << "  optrail changes" << of_history << "\n"

@@ -68,7 +68,7 @@ std::vector<SampleOperator> Operators() {
   };
 }
 
-// What was planted, by how far along the history it came.
+// Planted is a change of some level, and how far along the history it came.
 struct Planted {
   double at;
   const char* subject;
