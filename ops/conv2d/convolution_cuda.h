@@ -21,27 +21,100 @@
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "ops/conv2d/convolution.h"
-#include "ops/lib/product_cuda.h"
+#include "ops/lib/cuda_frame.h"
+#include "ops/product/cuda/product_cuda.h"
 
 namespace optrail::ops {
 
-class ConvolutionCuda : public ProductCuda {
+class ConvolutionCuda : public cuda::CudaBackend {
  public:
   // `fused`: as ConvolutionOperator.
-  explicit ConvolutionCuda(bool fused)
-      : ProductCuda("convolution"), fused_(fused) {}
+  explicit ConvolutionCuda(bool fused) : fused_(fused) {}
+
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return HalfTypes();
+  }
 
   absl::StatusOr<cuda::CudaPlan> Plan(
       const proto::Shape& shape, const proto::Config& config,
       const proto::Hardware& hardware) const override {
-    if (!HasFewChannels(config)) {
-      return ProductCuda::Plan(shape, config, hardware);
-    }
-    // As in the kernel.
-    constexpr int64_t kFilters = 64, kPitch = kFilters + 8;
     OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize s, ConvolutionSizeOf(shape));
     OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
                              cuda::ElementOf(shape.data_types(0)));
+    const std::string kernel = cuda::VariantKnob(config, "kernel");
+    cuda::CudaPlan plan =
+        kernel == "few_channels" ? FewChannelsPlan(s, config)
+        : kernel == "hopper"
+            ? HopperProduct(SizeOf(s), config)
+                  .Plan("convolution_hopper.cu", "convolution", hardware)
+            : MmaProductPlan("convolution_mma.cu", "convolution_mma", SizeOf(s),
+                             cuda::VectorOf(s.c, 2), cuda::VectorOf(s.k, 2),
+                             config);
+    plan.defines.push_back(absl::StrCat("ELEMENT=", element.code));
+    plan.defines.push_back(InputOf(element));
+    AddDefines(s, &plan.defines);
+    return plan;
+  }
+
+  absl::Status Arguments(const cuda::CudaPlan& plan, const proto::Shape& shape,
+                         const proto::Config& config,
+                         absl::Span<void* const> operands, void* workspace,
+                         const cuda::Driver& driver,
+                         cuda::CudaArguments* arguments) const override {
+    OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize s, ConvolutionSizeOf(shape));
+    const std::string kernel = cuda::VariantKnob(config, "kernel");
+    const bool is_hopper = kernel == "hopper";
+    if (is_hopper) {
+      OPTRAIL_RETURN_IF_ERROR(
+          AddMaps(s, shape.data_types(0), config, operands, driver, arguments));
+    } else {
+      arguments->Add(operands[0]);
+      arguments->Add(operands[1]);
+    }
+    arguments->Add(fused_ ? operands[2] : nullptr);
+    arguments->Add(fused_ ? operands[3] : nullptr);
+    if (!is_hopper) arguments->Add(operands.back());
+    if (kernel == "few_channels") return absl::OkStatus();
+    arguments->Add(static_cast<int>(s.rows()));
+    if (is_hopper) {
+      HopperProduct(SizeOf(s), config).AddWalk(workspace, arguments);
+    } else {
+      arguments->Add(static_cast<int>(cuda::Knob(config, "group")));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Rows of the product are output pixels, its columns are filters.
+  static BatchedSize SizeOf(const ConvolutionSize& s) {
+    return {1, s.rows(), s.k, s.depth()};
+  }
+
+  static absl::Status AddMaps(const ConvolutionSize& s, proto::DataType type,
+                              const proto::Config& config,
+                              absl::Span<void* const> operands,
+                              const cuda::Driver& driver,
+                              cuda::CudaArguments* arguments) {
+    cuda::TensorMap map_x, map_weights, map_y;
+    OPTRAIL_RETURN_IF_ERROR(cuda::EncodeImages(
+        driver, operands[0],
+        {s.n, s.h, s.w, s.c, s.r, s.s, s.stride, s.padding}, type,
+        static_cast<uint32_t>(cuda::Knob(config, "tile_m")), &map_x));
+    OPTRAIL_RETURN_IF_ERROR(
+        cuda::EncodeMatrices(driver, operands[1], s.r * s.s, s.c, s.k, type,
+                             HopperProduct::kTileK, &map_weights));
+    OPTRAIL_RETURN_IF_ERROR(cuda::EncodeMatrix(driver, operands.back(),
+                                               s.rows(), s.k, type,
+                                               /*box_rows=*/64, &map_y));
+    for (const cuda::TensorMap& map : {map_x, map_weights, map_y})
+      arguments->Add(map);
+    return absl::OkStatus();
+  }
+
+  static cuda::CudaPlan FewChannelsPlan(const ConvolutionSize& s,
+                                        const proto::Config& config) {
+    // As in the kernel.
+    constexpr int64_t kFilters = 64, kPitch = kFilters + 8;
     const int64_t lines = cuda::Knob(config, "lines");
     const int64_t warps = cuda::Knob(config, "warps");
     const int64_t run = CeilDiv(s.s * s.c, 2) * 2;
@@ -50,10 +123,8 @@ class ConvolutionCuda : public ProductCuda {
     cuda::CudaPlan plan;
     plan.source = "convolution_few_channels.cu";
     plan.function = "convolution_few_channels";
-    plan.defines = {absl::StrCat("ELEMENT=", element.code), InputOf(element),
-                    absl::StrCat("WARPS=", warps),
+    plan.defines = {absl::StrCat("WARPS=", warps),
                     absl::StrCat("LINES=", lines)};
-    AddDefines(shape, &plan.defines);
     plan.grid_x =
         static_cast<unsigned>(CeilDiv(s.q, across) * CeilDiv(s.p, lines) *
                               CeilDiv(s.k, kFilters) * s.n);
@@ -64,51 +135,8 @@ class ConvolutionCuda : public ProductCuda {
     return plan;
   }
 
-  absl::Status Arguments(const cuda::CudaPlan& plan, const proto::Shape& shape,
-                         const proto::Config& config,
-                         absl::Span<void* const> operands, void* workspace,
-                         const cuda::Driver& driver,
-                         cuda::CudaArguments* arguments) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize s, ConvolutionSizeOf(shape));
-    OPTRAIL_ASSIGN_OR_RETURN(const Size size, SizeOf(shape));
-    const proto::DataType type = shape.data_types(0);
-    if (IsHopper(config)) {
-      cuda::TensorMap map_x, map_weights;
-      OPTRAIL_RETURN_IF_ERROR(cuda::EncodeImages(
-          driver, operands[0],
-          {s.n, s.h, s.w, s.c, s.r, s.s, s.stride, s.padding}, type,
-          TileRows(config), &map_x));
-      OPTRAIL_RETURN_IF_ERROR(cuda::EncodeMatrices(driver, operands[1],
-                                                   s.r * s.s, s.c, s.k, type,
-                                                   kTileK, &map_weights));
-      arguments->Add(map_x);
-      arguments->Add(map_weights);
-      OPTRAIL_RETURN_IF_ERROR(
-          AddResult(size, operands.back(), type, driver, arguments));
-    } else {
-      arguments->Add(operands[0]);
-      arguments->Add(operands[1]);
-    }
-    arguments->Add(fused_ ? operands[2] : nullptr);
-    arguments->Add(fused_ ? operands[3] : nullptr);
-    if (!IsHopper(config)) arguments->Add(operands.back());
-    if (HasFewChannels(config)) return absl::OkStatus();
-    arguments->Add(static_cast<int>(size.m));
-    AddWalk(size, config, workspace, arguments);
-    return absl::OkStatus();
-  }
-
- protected:
-  absl::StatusOr<Size> SizeOf(const proto::Shape& shape) const override {
-    OPTRAIL_ASSIGN_OR_RETURN(const ConvolutionSize s, ConvolutionSizeOf(shape));
-    return Size{s.rows(), s.k, s.depth(), cuda::VectorOf(s.c, 2)};
-  }
-  int64_t Cluster(const proto::Config& config) const override {
-    return cuda::Knob(config, "cluster");
-  }
-  void AddDefines(const proto::Shape& shape,
-                  std::vector<std::string>* defines) const override {
-    const ConvolutionSize s = *ConvolutionSizeOf(shape);
+  void AddDefines(const ConvolutionSize& s,
+                  std::vector<std::string>* defines) const {
     for (const auto& [name, value] :
          std::vector<std::pair<const char*, int64_t>>{{"H", s.h},
                                                       {"W", s.w},
@@ -123,11 +151,6 @@ class ConvolutionCuda : public ProductCuda {
                                                       {"FUSED", fused_}}) {
       defines->push_back(absl::StrCat(name, "=", value));
     }
-  }
-
- private:
-  static bool HasFewChannels(const proto::Config& config) {
-    return cuda::VariantKnob(config, "kernel") == "few_channels";
   }
 
   const bool fused_;

@@ -1,12 +1,12 @@
 // The convolutions on Hopper as products whose left factor is never built: for
 // every place of the filter and 64 channels the copy engine gathers those
 // channels of consecutive output pixels (its "im2col" mode), with zeros for
-// what lies outside. product_hopper.cuh does the rest.
+// what lies outside. hopper_product.cuh does the rest.
 //
-// Compiled at run time with product_hopper.cuh's and convolution.cuh's macros.
+// Compiled at run time with hopper_product.cuh's and convolution.cuh's macros.
 
 #include "convolution.cuh"
-#include "product_hopper.cuh"
+#include "hopper_product.cuh"
 
 constexpr int kPieces = (C + kBk - 1) / kBk;  // of 64 channels
 
@@ -37,39 +37,80 @@ __device__ __forceinline__ void LoadPair(const float* at, float (&pair)[2]) {
 }
 #endif
 
+// The source: pixels of x by the engine, and the filter as matrices of
+// channels.
+struct ConvolutionTile {
+  const TensorMap *x, *weights;
+  Pixel pixel;
+  int n0;
+
+  __device__ __forceinline__ void Load(const Slot& slot, int step) const {
+    const int tap = step / kPieces, channel = step % kPieces * kBk;
+    LoadPixels(slot.a, x, slot.barrier, channel, pixel, tap / S, tap % S);
+#pragma unroll
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      LoadTile(slot.b + chunk * kBk * 128, weights, slot.barrier,
+               n0 + chunk * 64, channel, tap);
+    }
+  }
+};
+struct ConvolutionSource {
+  const TensorMap *x, *weights;
+  __device__ ConvolutionTile At(const Block&, const Tile& tile) const {
+    return {x, weights, Pixel(tile.m0), tile.n0};
+  }
+};
+
+struct Pixels {
+  const TensorMap* y;
+  __device__ __forceinline__ void Store(uint32_t box, int row,
+                                        int column) const {
+    StoreTile(y, box, column, row);
+  }
+};
+
+// The epilogue: a scale and a shift of each channel, then relu, if FUSED.
+struct ChannelEpilogue {
+  struct Column {
+    float scale, shift;
+  };
+  const float *scale, *shift;
+
+#if FUSED
+  // Not only when the first sums are ready.
+  __device__ __forceinline__ void Prefetch() const {
+    for (int k = (int)threadIdx.x * 32; k < K; k += kThreads * 32) {
+      ::Prefetch(scale + k);
+      ::Prefetch(shift + k);
+    }
+  }
+  // Without a branch, so that the loads of 64 columns are in flight together.
+  __device__ __forceinline__ void LoadPair(int column, Column (&to)[2]) const {
+    const int at = min(column, K - 2);
+    float a[2], b[2];
+    ::LoadPair(scale + at, a);
+    ::LoadPair(shift + at, b);
+#pragma unroll
+    for (int j = 0; j < 2; ++j) to[j] = {a[j], b[j]};
+  }
+  __device__ __forceinline__ float Finish(float sum, const Column& of) const {
+    return ::Finish(sum, of.scale, of.shift);
+  }
+#else
+  __device__ void Prefetch() const {}
+  __device__ void LoadPair(int, Column (&)[2]) const {}
+  __device__ float Finish(float sum, const Column&) const { return sum; }
+#endif
+};
+
 extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
     convolution(const __grid_constant__ TensorMap map_x,
                 const __grid_constant__ TensorMap map_weights,
                 const __grid_constant__ TensorMap map_y, const float* scale,
                 const float* shift, int m, Walk walk, float* partial,
                 int* arrived) {
-  const auto load = [&](uint32_t to, uint32_t barrier, const Work& work,
-                        int step) {
-    const int tap = step / kPieces, channel = step % kPieces * kBk;
-    LoadPixels(to, &map_x, barrier, channel, Pixel(work.m0), tap / S, tap % S);
-#pragma unroll
-    for (int chunk = 0; chunk < kChunks; ++chunk) {
-      LoadTile(to + kBytesX + chunk * kBk * 128, &map_weights, barrier,
-               work.n0 + chunk * 64, channel, tap);
-    }
-  };
-#if FUSED
-  // Not only when the first sums are ready.
-  for (int k = (int)threadIdx.x * 32; k < K; k += kThreads * 32) {
-    Prefetch(scale + k);
-    Prefetch(shift + k);
-  }
-#endif
-  const auto finish = [&](int column, float* sums) {
-#if FUSED
-    // Without a branch, so that the loads of 64 columns are in flight together.
-    const int at = min(column, K - 2);
-    float a[2], b[2];
-    LoadPair(scale + at, a);
-    LoadPair(shift + at, b);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) sums[j] = Finish(sums[j], a[j % 2], b[j % 2]);
-#endif
-  };
-  Product(&map_y, m, K, R * S * kPieces, walk, partial, arrived, load, finish);
+  const ChannelEpilogue epilogue{scale, shift};
+  epilogue.Prefetch();
+  Product(ConvolutionSource{&map_x, &map_weights}, epilogue, Pixels{&map_y}, m,
+          K, R * S * kPieces, walk, partial, arrived);
 }

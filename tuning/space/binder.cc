@@ -35,7 +35,8 @@ class Binder {
  public:
   Binder(const ParsedSpace& parsed, const proto::Shape& shape,
          const proto::Hardware& hardware, int threads)
-      : parsed_(parsed), shape_(shape) {
+      : parsed_(parsed), shape_(shape), dims_(parsed.absent_dims) {
+    for (const proto::Dim& dim : shape.dims()) dims_[dim.name()] = dim.value();
     if (hardware.device_kind() == proto::CPU ||
         hardware.device_kind() == proto::DEVICE_KIND_UNSPECIFIED) {
       AddCpu(hardware, threads);
@@ -144,6 +145,13 @@ class Binder {
     bool used = false;
   };
 
+  // The shape's value, or that of shapes without the dimension.
+  absl::optional<int64_t> DimOf(absl::string_view name) const {
+    const auto found = dims_.find(std::string(name));
+    if (found == dims_.end()) return absl::nullopt;
+    return found->second;
+  }
+
   absl::Status MissingDim(absl::string_view location, absl::string_view dim) {
     return absl::InvalidArgumentError(
         absl::StrCat(location, ": the shape ", CanonicalText(shape_),
@@ -203,7 +211,7 @@ class Binder {
       for (const auto& [name, location] : expression->parameters) {
         absl::string_view member = name;
         if (absl::ConsumePrefix(&member, "dim.")) {
-          if (!DimValue(shape_, member).has_value()) {
+          if (!DimOf(member).has_value()) {
             return MissingDim(location, member);
           }
         } else if (absl::ConsumePrefix(&member, "attr.")) {
@@ -227,7 +235,7 @@ class Binder {
         break;
       case ParsedKnob::kDivisors:
       case ParsedKnob::kSplitPart: {
-        const int64_t n = *DimValue(shape_, knob.dim);
+        const int64_t n = *DimOf(knob.dim);
         if (n < 1 || n > kMaxDivided) {
           return absl::InvalidArgumentError(absl::StrCat(
               knob.location, ": knob \"", knob.name, "\" divides dimension \"",
@@ -270,7 +278,7 @@ class Binder {
     if (knob.kind != ParsedKnob::kSplitPart || index == knob.split_first) {
       return;
     }
-    const int64_t n = *DimValue(shape_, knob.dim);
+    const int64_t n = *DimOf(knob.dim);
     std::vector<int> parts;
     for (int i = knob.split_first; i <= index; ++i) parts.push_back(i);
     const bool last = static_cast<int>(parts.size()) == knob.split_parts;
@@ -282,8 +290,7 @@ class Binder {
   Expression BindExpression(const Expression& expression) {
     return expression.Bind(
         [this](absl::string_view name) -> absl::optional<Expression::Value> {
-          if (absl::ConsumePrefix(&name, "dim."))
-            return *DimValue(shape_, name);
+          if (absl::ConsumePrefix(&name, "dim.")) return *DimOf(name);
           if (absl::ConsumePrefix(&name, "attr.")) {
             const proto::Attribute& value =
                 shape_attributes_.at(std::string(name));
@@ -336,6 +343,7 @@ class Binder {
 
   const ParsedSpace& parsed_;
   const proto::Shape& shape_;
+  std::map<std::string, int64_t> dims_;
   Scope scope_ = parsed_.scope;  // with the variants of the shape, too
   std::map<std::string, Attribute> attributes_;  // of the hardware
   // What the hardware has beside them, and why expressions can't read it.

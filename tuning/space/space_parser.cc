@@ -77,6 +77,10 @@ class SpaceParser {
       OPTRAIL_RETURN_IF_ERROR(
           AddAttribute(space_->proto.attribute(i), root.Child("attribute", i)));
     }
+    for (int i = 0; i < space_->proto.dimension_size(); ++i) {
+      OPTRAIL_RETURN_IF_ERROR(
+          AddDimension(space_->proto.dimension(i), root.Child("dimension", i)));
+    }
     for (int i = 0; i < space_->proto.let_size(); ++i) {
       OPTRAIL_RETURN_IF_ERROR(
           AddLet(space_->proto.let(i), root.Child("let", i)));
@@ -138,6 +142,28 @@ class SpaceParser {
     space_->scope.AddAttribute(attribute.name(), attribute.has_variant()
                                                      ? ExprType::kString
                                                      : ExprType::kInt);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddDimension(const proto::Space::Dimension& dimension,
+                            const TextProtoPlace& place) {
+    if (!IsDimName(dimension.name())) {
+      return place.Error(absl::StrCat("dimension name \"", dimension.name(),
+                                      "\": expected [A-Za-z_][A-Za-z0-9_]*"));
+    }
+    if (dimension.absent() < 1) {
+      return place.Error(
+          absl::StrCat("dimension \"", dimension.name(), "\" has the value ",
+                       dimension.absent(),
+                       " where a shape lacks it, expected absent: 1 or more"));
+    }
+    const bool is_new =
+        space_->absent_dims.emplace(dimension.name(), dimension.absent())
+            .second;
+    if (!is_new) {
+      return place.Error(absl::StrCat("dimension \"", dimension.name(),
+                                      "\" is declared twice"));
+    }
     return absl::OkStatus();
   }
 
@@ -620,6 +646,9 @@ class SpaceParser {
     if (!space_->attributes.empty()) {
       absl::StrAppend(&text, "attributes ", CanonicalText(space_->attributes),
                       "\n");
+    }
+    for (const auto& [name, value] : space_->absent_dims) {
+      absl::StrAppend(&text, "dimension ", name, " ", value, "\n");
     }
     for (const ParsedExpression& constraint : space_->constraints) {
       absl::StrAppend(&text, "constraint ", constraint.expr.CanonicalText(),

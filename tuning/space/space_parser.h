@@ -5,6 +5,7 @@
 // folder uses Space (space.h).
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,8 +70,9 @@ struct ParsedSpace {
     std::vector<std::pair<int, ParsedExpression>> computed;
   };
   std::vector<DefaultWhere> default_where;
-  std::vector<std::string> dims;  // sorted
-  Attributes attributes;          // with their defaults
+  std::vector<std::string> dims;               // sorted
+  Attributes attributes;                       // with their defaults
+  std::map<std::string, int64_t> absent_dims;  // values where shapes lack them
   Scope scope;
 };
 

@@ -551,6 +551,30 @@ TEST(SpaceTest, TheHashKnowsOfAttributesOnlyWhereThereAreSome) {
             MustParse(text + "attribute { name: \"p\" int: 0 }").hash());
 }
 
+TEST(SpaceTest, AShapeThatLacksADimensionHasItsDeclaredValue) {
+  const std::string text = IntSpace({{"a", 8}}, {"a <= dim.batch"}) +
+                           "dimension { name: \"batch\" absent: 2 }";
+  EXPECT_EQ(MustBind(text, "n=1/f32")->size(), 2);
+  EXPECT_EQ(MustBind(text, "batch=5,n=1/f32")->size(), 5);
+  EXPECT_NE(MustParse(text).hash(),
+            MustParse(IntSpace({{"a", 8}}, {"a <= dim.batch"})).hash());
+}
+
+TEST(SpaceTest, DeclaredDimensionsAreChecked) {
+  const std::string text = IntSpace({{"a", 8}}, {"a <= 4"});
+  const auto error = [&](const std::string& dimension) {
+    return std::string(
+        Space::Parse(text + dimension, "s.textproto").status().message());
+  };
+  EXPECT_THAT(error("dimension { name: \"b\" }"),
+              HasSubstr("expected absent: 1 or more"));
+  EXPECT_THAT(error("dimension { name: \"2\" absent: 1 }"),
+              HasSubstr("dimension name \"2\""));
+  EXPECT_THAT(error("dimension { name: \"b\" absent: 1 }\n"
+                    "dimension { name: \"b\" absent: 2 }"),
+              HasSubstr("declared twice"));
+}
+
 TEST(SpaceTest, AnotherDeviceKindBringsItsOwnNames) {
   proto::Hardware npu;
   npu.set_device_kind(static_cast<proto::DeviceKind>(77));

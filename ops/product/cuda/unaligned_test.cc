@@ -21,7 +21,7 @@ uint32_t __funnelshift_l(uint32_t low, uint32_t high, int by) {
 uint32_t __funnelshift_r(uint32_t low, uint32_t high, int by) {
   return static_cast<uint32_t>((uint64_t{high} << 32 | low) >> by);
 }
-#include "ops/matmul/unaligned_words.cuh"
+#include "ops/product/cuda/unaligned_words.cuh"
 
 uint16_t ElementOf(const Words4& word, int i) {
   return static_cast<uint16_t>(word.v[i / 2] >> i % 2 * 16);

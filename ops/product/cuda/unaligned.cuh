@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_MATMUL_UNALIGNED_CUH_
-#define OPTRAIL_OPS_MATMUL_UNALIGNED_CUH_
+#ifndef OPTRAIL_OPS_PRODUCT_CUDA_UNALIGNED_CUH_
+#define OPTRAIL_OPS_PRODUCT_CUDA_UNALIGNED_CUH_
 
 // Tiles of matrices of 16-bit elements whose rows are no multiples of 16 bytes,
 // which the bulk copy engine cannot load: not even a coordinate along a row may
@@ -173,4 +173,4 @@ __device__ __forceinline__ void StoreUnaligned(uint32_t tile, int row0,
   }
 }
 
-#endif  // OPTRAIL_OPS_MATMUL_UNALIGNED_CUH_
+#endif  // OPTRAIL_OPS_PRODUCT_CUDA_UNALIGNED_CUH_

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 #define __device__
-#include "ops/matmul/schedule.cuh"
+#include "ops/product/cuda/schedule.cuh"
 
 namespace optrail {
 namespace {

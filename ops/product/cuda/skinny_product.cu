@@ -1,4 +1,5 @@
-// c[m, n] = a[m, k] * b[k, n] on Hopper for few rows: bound by reading b once.
+// c[m, n] = f(a[m, k] * b[k, n]) on Hopper for few rows: bound by reading b
+// once.
 //
 // The transposed product is computed, c' = b' a', so that the wide side of the
 // tensor cores' tiles lies along n and little is multiplied for nothing. Blocks
@@ -8,10 +9,11 @@
 //   CONSUMERS (warpgroups, 64 columns of c each);
 //   BM 8|16|32|64 (rows of c); SPLIT_K 1|2|4|8 (blocks of a cluster);
 //   UNALIGNED 0|1|2|3: rows of a (1), of b and c (2) or of all are no multiples
-//   of 16 bytes (unaligned.cuh).
+//   of 16 bytes (unaligned.cuh); epilogue.cuh's.
 // `stages`, at most kMaxStages, is an argument, so that one compilation serves
 // all configs that differ in it alone.
 
+#include "epilogue.cuh"
 #include "hopper.cuh"
 #include "unaligned.cuh"
 
@@ -155,7 +157,8 @@ __device__ __forceinline__ void MultiplySteps(const Ring& ring, int steps,
 }
 
 // Each block of the cluster sums its share of the tile, in order of k.
-__device__ __forceinline__ void SumShares(uint16_t* c, int m, int n, int m0,
+__device__ __forceinline__ void SumShares(const MatrixEpilogue& epilogue,
+                                          uint16_t* c, int m, int n, int m0,
                                           int n0, int part, uint32_t sums) {
   constexpr int kQuads = kBn / 4;
   for (int i = part * kThreads + threadIdx.x; i < BM * kQuads;
@@ -176,6 +179,12 @@ __device__ __forceinline__ void SumShares(uint16_t* c, int m, int n, int m0,
 #pragma unroll
       for (int j = 0; j < 4; ++j) s[j] += v[j];
     }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      MatrixEpilogue::Column of;
+      epilogue.Load(n0 + column + j, of);
+      s[j] = epilogue.Finish(s[j], of);
+    }
     uint16_t* const to = c + (long long)row * n + n0 + column;
     if (!kUnalignedB && n0 + column + 3 < n) {
       *(ushort4*)to =
@@ -190,10 +199,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #if SPLIT_K > 1
     __cluster_dims__(SPLIT_K, 1, 1)
 #endif
-        matmul_skinny(const __grid_constant__ TensorMap map_a,
-                      const __grid_constant__ TensorMap map_b,
-                      const uint16_t* a, const uint16_t* b, uint16_t* c, int m,
-                      int n, int k, int stages) {
+        skinny_product(const __grid_constant__ TensorMap map_a,
+                       const __grid_constant__ TensorMap map_b,
+                       const uint16_t* a, const uint16_t* b,
+                       const uint16_t* bias, uint16_t* c, int m, int n, int k,
+                       int stages) {
   extern __shared__ char shared_raw[];
   __shared__ uint64_t barriers[2 * kMaxStages];
   const uint32_t ring = (SharedAddress(shared_raw) + 1023) & ~1023u;
@@ -220,6 +230,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     }
     BarrierInitDone();
   }
+  const MatrixEpilogue epilogue(bias, n);
+  epilogue.Prefetch(kThreads);
   __syncthreads();
   float d[kAccumulators];
 #pragma unroll
@@ -250,7 +262,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #else
   __syncthreads();
 #endif
-  SumShares(c, m, n, m0, n0, part, ring);
+  SumShares(epilogue, c, m, n, m0, n0, part, ring);
 #if SPLIT_K > 1
   ClusterSync();  // nobody leaves while others may still read its sums
 #endif

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_LIB_PRODUCT_MMA_CUH_
-#define OPTRAIL_OPS_LIB_PRODUCT_MMA_CUH_
+#ifndef OPTRAIL_OPS_PRODUCT_CUDA_MMA_PRODUCT_CUH_
+#define OPTRAIL_OPS_PRODUCT_CUDA_MMA_PRODUCT_CUH_
 
 // y[m, n] = f(x[m, k] * w[k, n]) on tensor cores from sm_80 on, any shape:
 // cp.async into a ring of shared tiles, ldmatrix, mma.sync m16n8k16, f32
@@ -110,9 +110,8 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
           tiles_a + step % STAGES * kStageA, x,
           [&](int row, int column) { return at(m0 + row, k0 + column); });
       LoadTile<TILE_K, TILE_N, kPitchB, VECTOR_B>(
-          tiles_b + step % STAGES * kStageB, w, [&](int row, int column) {
-            return at_w(k0 + row, n0 + column);
-          });
+          tiles_b + step % STAGES * kStageB, w,
+          [&](int row, int column) { return at_w(k0 + row, n0 + column); });
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   };
@@ -188,16 +187,4 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
   }
 }
 
-// The same where w lies as it is.
-template <class At, class Finish>
-__device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
-                                        uint16_t* y, int m, int n, int k,
-                                        int group, const At& at,
-                                        const Finish& finish) {
-  const auto at_w = [&](int row, int column) {
-    return row < k && column < n ? w + (long long)row * n + column : nullptr;
-  };
-  Product(x, w, y, m, n, k, group, at, at_w, finish);
-}
-
-#endif  // OPTRAIL_OPS_LIB_PRODUCT_MMA_CUH_
+#endif  // OPTRAIL_OPS_PRODUCT_CUDA_MMA_PRODUCT_CUH_

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_MATMUL_COLUMNS_CUH_
-#define OPTRAIL_OPS_MATMUL_COLUMNS_CUH_
+#ifndef OPTRAIL_OPS_PRODUCT_CUDA_COLUMNS_CUH_
+#define OPTRAIL_OPS_PRODUCT_CUDA_COLUMNS_CUH_
 
 // Products of a warpgroup of any multiple of 8 columns, up to 256. hopper.cuh
 // has the widths that other operators use; the rest is here, so that their
@@ -149,4 +149,4 @@ __device__ __forceinline__ void StoreColumns(uint32_t tile, const float* sums,
   }
 }
 
-#endif  // OPTRAIL_OPS_MATMUL_COLUMNS_CUH_
+#endif  // OPTRAIL_OPS_PRODUCT_CUDA_COLUMNS_CUH_

@@ -1,0 +1,195 @@
+#include "ops/product/cuda/matrix_product_cuda.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "ops/lib/cuda_frame.h"
+
+namespace optrail::ops {
+namespace {
+
+using cuda::CudaPlan;
+using cuda::Knob;
+
+// Blocks in the second dimension of a launch.
+constexpr int64_t kMaxBatch = 65535;
+constexpr int64_t kTileK = HopperProduct::kTileK;
+
+// Which rows are no multiples of 16 bytes, as the macro UNALIGNED: those of a
+// (1), those of b and c (2).
+int Unaligned(const MatrixProduct& product) {
+  return (product.size.k % 8 != 0 ? 1 : 0) + (product.size.n % 8 != 0 ? 2 : 0);
+}
+
+// Whether no tile has rows of two matrices that lie one below the other.
+bool IsFlat(const BatchedSize& size, const proto::Config& config) {
+  return size.batch == 1 || (size.m % Knob(config, "tile_m") == 0 &&
+                             size.n % 64 == 0 && size.k % kTileK == 0);
+}
+
+// Elements that lie together in rows of `columns`, or 1 where the kernel walks
+// across them.
+int64_t VectorOf(bool transposed, int64_t columns) {
+  return transposed ? 1 : cuda::VectorOf(columns, 2);
+}
+
+CudaPlan SkinnyPlan(const BatchedSize& size, int unaligned,
+                    const proto::Config& config) {
+  constexpr int64_t kAlign = 1024, kFetchedSteps = 4;
+  const int64_t tile_m = Knob(config, "tile_m");
+  const int64_t tile_n = Knob(config, "tile_n");
+  const int64_t stages = Knob(config, "stages");
+  const int64_t split_k = Knob(config, "split_k");
+  CudaPlan plan;
+  plan.source = "skinny_product.cu";
+  plan.function = "skinny_product";
+  plan.architecture_specific = true;
+  plan.defines = {
+      absl::StrCat("CONSUMERS=", tile_n / 64), absl::StrCat("BM=", tile_m),
+      absl::StrCat("SPLIT_K=", split_k), absl::StrCat("UNALIGNED=", unaligned)};
+  plan.cluster = static_cast<int>(split_k);
+  plan.grid_x = static_cast<unsigned>(CeilDiv(size.n, tile_n) *
+                                      CeilDiv(size.m, tile_m) * split_k);
+  plan.block_x = static_cast<unsigned>(
+      128 *
+      (tile_n / 64 + HopperProducers(unaligned, tile_n / 64, tile_m / 2)));
+  const int64_t ring =
+      stages * (kTileK * tile_n * 2 +
+                CeilDiv(tile_m * kTileK * 2, kAlign) * kAlign) +
+      kFetchedSteps * FetchedBytes(unaligned, tile_m, tile_n);
+  plan.dynamic_shared_bytes =
+      static_cast<unsigned>(std::max(ring, tile_m * tile_n * 4) + kAlign);
+  return plan;
+}
+
+// Adds how the copy engine sees matrices; nothing where it cannot.
+class Maps {
+ public:
+  Maps(const cuda::Driver& driver, proto::DataType type, int64_t batch,
+       bool flat, cuda::CudaArguments* arguments)
+      : driver_(driver),
+        type_(type),
+        batch_(batch),
+        flat_(flat),
+        arguments_(arguments) {}
+
+  absl::Status Add(void* address, bool unaligned, int64_t rows, int64_t columns,
+                   int64_t box_rows) {
+    cuda::TensorMap map{};
+    const auto box = static_cast<uint32_t>(box_rows);
+    absl::Status status;
+    if (!unaligned && flat_) {
+      status = cuda::EncodeMatrix(driver_, address, batch_ * rows, columns,
+                                  type_, box, &map);
+    } else if (!unaligned) {
+      status = cuda::EncodeMatrices(driver_, address, batch_, rows, columns,
+                                    type_, box, &map);
+    }
+    arguments_->Add(map);
+    return status;
+  }
+
+ private:
+  const cuda::Driver& driver_;
+  proto::DataType type_;
+  int64_t batch_;
+  bool flat_;
+  cuda::CudaArguments* arguments_;
+};
+
+}  // namespace
+
+std::vector<std::vector<proto::DataType>> MatrixProductCuda::data_types()
+    const {
+  return HalfTypes();
+}
+
+absl::StatusOr<CudaPlan> MatrixProductCuda::Plan(
+    const proto::Shape& shape, const proto::Config& config,
+    const proto::Hardware& hardware) const {
+  OPTRAIL_ASSIGN_OR_RETURN(const cuda::Element element,
+                           cuda::ElementOf(shape.data_types(0)));
+  const MatrixProduct product = ProductOf(shape);
+  const BatchedSize& size = product.size;
+  const std::string kernel = cuda::VariantKnob(config, "kernel");
+  CudaPlan plan;
+  if (kernel == "hopper_skinny") {
+    plan = SkinnyPlan(size, Unaligned(product), config);
+  } else if (kernel == "mma") {
+    if (size.batch > kMaxBatch) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(size.batch, " products, expected at most ", kMaxBatch));
+    }
+    plan = MmaProductPlan("matrix_product_mma.cu", "matrix_product_mma", size,
+                          VectorOf(product.transposed_a, size.k),
+                          VectorOf(product.transposed_b, size.n), config);
+  } else {
+    plan = HopperProduct(size, config, Unaligned(product))
+               .Plan("matrix_product.cu", "matrix_product", hardware);
+    plan.defines.push_back(absl::StrCat("BATCHED=", size.batch > 1 ? 1 : 0));
+    plan.defines.push_back(absl::StrCat("FLAT=", IsFlat(size, config) ? 1 : 0));
+  }
+  plan.defines.push_back(InputOf(element));
+  plan.defines.push_back(absl::StrCat("ELEMENT=", element.code));
+  plan.defines.push_back(
+      absl::StrCat("TRANSPOSED_A=", product.transposed_a ? 1 : 0));
+  plan.defines.push_back(
+      absl::StrCat("TRANSPOSED_B=", product.transposed_b ? 1 : 0));
+  plan.defines.push_back(absl::StrCat("BIAS=", product.bias ? 1 : 0));
+  if (product.bias) {
+    plan.defines.push_back(absl::StrCat("ACTIVATION=", product.activation));
+    plan.defines.push_back(absl::StrCat("EVEN_N=", size.n % 2 == 0 ? 1 : 0));
+  }
+  return plan;
+}
+
+absl::Status MatrixProductCuda::Arguments(
+    const CudaPlan& plan, const proto::Shape& shape,
+    const proto::Config& config, absl::Span<void* const> operands,
+    void* workspace, const cuda::Driver& driver,
+    cuda::CudaArguments* arguments) const {
+  const MatrixProduct product = ProductOf(shape);
+  const auto [batch, m, n, k] = product.size;
+  const std::string kernel = cuda::VariantKnob(config, "kernel");
+  const HopperProduct hopper(product.size, config);
+  if (kernel != "mma") {
+    const bool skinny = kernel == "hopper_skinny";
+    const int unaligned = Unaligned(product);
+    Maps maps(driver, shape.data_types(0), batch, IsFlat(product.size, config),
+              arguments);
+    OPTRAIL_RETURN_IF_ERROR(
+        product.transposed_a
+            ? maps.Add(operands[0], unaligned & 1, k, m, kTileK)
+            : maps.Add(operands[0], unaligned & 1, m, k,
+                       skinny ? hopper.tile_m() : hopper.BoxRowsOfA()));
+    OPTRAIL_RETURN_IF_ERROR(
+        product.transposed_b
+            ? maps.Add(operands[1], unaligned & 2, n, k, 64)
+            : maps.Add(operands[1], unaligned & 2, k, n, kTileK));
+    if (!skinny) {
+      OPTRAIL_RETURN_IF_ERROR(
+          maps.Add(operands.back(), unaligned & 2, m, n, hopper.BoxRowsOfC()));
+    }
+  }
+  arguments->Add(operands[0]);
+  arguments->Add(operands[1]);
+  arguments->Add(product.bias ? operands[2] : nullptr);
+  arguments->Add(operands.back());
+  const auto add = [&](int64_t value) {
+    arguments->Add(static_cast<int>(value));
+  };
+  if (kernel != "mma" && kernel != "hopper_skinny") add(batch);
+  for (const int64_t value : {m, n, k}) add(value);
+  if (kernel == "hopper_skinny") {
+    add(Knob(config, "stages"));
+  } else if (kernel == "mma") {
+    add(Knob(config, "group"));
+  } else {
+    hopper.AddWalk(workspace, arguments);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace optrail::ops
