@@ -158,10 +158,12 @@ std::string VariantAttributeOf(const Operator& op, const proto::Shape& shape,
 
 absl::Status CheckDeclaredAttributes(
     const Operator& op,
-    const google::protobuf::RepeatedPtrField<proto::Attribute>& declared) {
+    const google::protobuf::RepeatedPtrField<proto::Attribute>& declared,
+    bool shared) {
   const std::vector<AttributeSpec> specs = op.attributes();
   for (const proto::Attribute& attribute : declared) {
     const AttributeSpec* spec = Find(specs, attribute.name());
+    if (spec == nullptr && shared) continue;
     if (spec == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat("operator ", op.name(), " has no attribute \"",

@@ -65,9 +65,11 @@ std::string VariantAttributeOf(const Operator& op, const proto::Shape& shape,
 
 // Whether the attributes that a space declares (docs/space_format.md) are the
 // operator's, with its defaults; InvalidArgument names the first that is not.
+// With `shared`, several operators have the space, and may lack attributes.
 absl::Status CheckDeclaredAttributes(
     const Operator& op,
-    const google::protobuf::RepeatedPtrField<proto::Attribute>& declared);
+    const google::protobuf::RepeatedPtrField<proto::Attribute>& declared,
+    bool shared = false);
 
 }  // namespace optrail::ops
 

@@ -98,6 +98,10 @@ TEST(AttributesTest, ASpaceDeclaresTheOperatorsDefaults) {
             .message());
   };
   EXPECT_EQ(check("padding=0,kind=max"), "");
+  EXPECT_TRUE(CheckDeclaredAttributes(
+                  pool, *tuning::ParseAttributes("padding=0,of_another=1"),
+                  /*shared=*/true)
+                  .ok());
   EXPECT_THAT(check("padding=1"), HasSubstr("expected the operator's, 0"));
   EXPECT_THAT(check("pading=0"), HasSubstr("no attribute \"pading\""));
 }

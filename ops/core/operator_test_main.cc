@@ -600,17 +600,20 @@ TEST_F(OperatorTest, HasAValidDefaultForEveryListedShape) {
 }
 
 TEST_F(OperatorTest, SpacesReadOnlyWhatShapesOfTheOperatorSay) {
-  const std::vector<std::string> dims = op().dims();
   for (const auto& [name, backend] : entry_->backends) {
     const auto space = SpaceOf(*backend);
     ASSERT_TRUE(space.ok()) << space.status().message();
+    std::vector<std::string> dims = op().dims();
+    for (const auto& absent : space->proto().dimension())
+      dims.push_back(absent.name());
+    const bool is_shared = !space->proto().dimension().empty();
     for (const std::string& dim : space->dims()) {
       EXPECT_TRUE(std::count(dims.begin(), dims.end(), dim))
           << space->filename() << ": dim." << dim
           << " is no dimension of operator " << op().name();
     }
     const absl::Status attributes =
-        CheckDeclaredAttributes(op(), space->proto().attribute());
+        CheckDeclaredAttributes(op(), space->proto().attribute(), is_shared);
     EXPECT_TRUE(attributes.ok())
         << space->filename() << ": " << attributes.message();
   }

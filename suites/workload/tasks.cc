@@ -294,7 +294,8 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
   OPTRAIL_ASSIGN_OR_RETURN(tuning::Space space,
                            tuning::Space::Parse(file.contents, file.path));
   const absl::Status attributes =
-      ops::CheckDeclaredAttributes(*task.entry->op, space.proto().attribute());
+      ops::CheckDeclaredAttributes(*task.entry->op, space.proto().attribute(),
+                                   !space.proto().dimension().empty());
   if (!attributes.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(space.filename(), ": ", attributes.message()));
