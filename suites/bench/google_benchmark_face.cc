@@ -7,14 +7,18 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/closest.h"
 #include "base/file.h"
 #include "base/file_system.h"
 #include "base/git.h"
@@ -111,7 +115,7 @@ class RunBuilder {
   }
 
   // One line: the median over processes, or why there is none.
-  std::vector<GbRun> Summary() const {
+  std::vector<GbRun> Summary(const std::string& label) const {
     if (result_.outcome() != proto::OK) return {Failure()};
     Line line;
     line.time_ns = Median(times_ns_);
@@ -120,6 +124,10 @@ class RunBuilder {
     GbRun run = Build(line, 0, 0);
     // A terminal is narrow; JSON has the rest.
     run.counters.erase("bytes/s");
+    if (!label.empty()) {
+      absl::StrAppend(&run.report_label, run.report_label.empty() ? "" : ", ",
+                      label);
+    }
     if (times_ns_.size() > 1) {
       run.counters["cv_pct"] =
           100 * StandardDeviation(times_ns_) / Mean(times_ns_);
@@ -250,6 +258,61 @@ class RunBuilder {
 
 enum class Detail { kSummary, kAll, kAggregatesOnly };
 
+// A row of the console's summary.
+struct Row {
+  const proto::BenchmarkResult* result;
+  std::string label;  // what one row says of another one
+};
+
+proto::BenchmarkKey KeyOf(const proto::BenchmarkResult& result,
+                          proto::ConfigSelection selection,
+                          bool without_backend) {
+  proto::BenchmarkKey key = result.key();
+  key.set_selection(selection);
+  key.clear_objective();
+  if (without_backend) key.clear_backend();
+  return key;
+}
+
+// For people: a tuned config that is the default is no row of its own, and
+// neither is a backend that this machine lacks beside one that it has; the
+// note below the table names those (backend_comparison.h).
+std::vector<Row> SummaryRows(const proto::Run& run) {
+  std::map<std::string, size_t> by_default;  // keys, to places among `rows`
+  std::set<std::string> measured;            // whatever the backend
+  for (const proto::BenchmarkResult& result : run.results()) {
+    if (result.outcome() != proto::OK) continue;
+    measured.insert(tracker::CanonicalText(
+        KeyOf(result, proto::DEFAULT, /*without_backend=*/true)));
+  }
+  std::vector<Row> rows;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    const std::string key = tracker::CanonicalText(
+        KeyOf(result, proto::DEFAULT, /*without_backend=*/false));
+    const bool is_default = result.key().selection() == proto::DEFAULT;
+    const bool is_tuned = result.key().selection() == proto::TUNED;
+    if (result.outcome() == proto::UNSUPPORTED &&
+        measured.count(tracker::CanonicalText(
+            KeyOf(result, proto::DEFAULT, /*without_backend=*/true))) > 0) {
+      continue;
+    }
+    const auto twin = by_default.find(key);
+    if (is_tuned && result.outcome() == proto::OK && twin != by_default.end() &&
+        rows[twin->second].result->config() == result.config()) {
+      rows[twin->second].label =
+          result.config_source() == proto::FALLBACK_TO_DEFAULT
+              ? "not tuned"
+              : "the tuned config is the default";
+      continue;
+    }
+    if (is_default && result.outcome() == proto::OK) {
+      by_default[key] = rows.size();
+    }
+    rows.push_back({&result, ""});
+  }
+  return rows;
+}
+
 std::unique_ptr<BenchmarkReporter> MakeReporter(const std::string& format,
                                                 bool color) {
   if (format == "json") return std::make_unique<benchmark::JSONReporter>();
@@ -285,20 +348,23 @@ void Report(const proto::Run& run, const std::string& format, bool color,
         std::max(context.name_field_width, BenchmarkNameOf(result).size() + 7);
   }
   if (!reporter->ReportContext(context)) return;
-  std::vector<const proto::BenchmarkResult*> results;
-  for (const auto& result : run.results()) results.push_back(&result);
+  std::vector<Row> rows;
+  if (detail == Detail::kSummary) {
+    rows = SummaryRows(run);
+  } else {
+    for (const auto& result : run.results()) rows.push_back({&result, ""});
+  }
   // The console begins a new table where counters come or go.
   if (format == "console") {
-    std::stable_partition(results.begin(), results.end(),
-                          [](const proto::BenchmarkResult* result) {
-                            return result->outcome() == proto::OK;
-                          });
+    std::stable_partition(rows.begin(), rows.end(), [](const Row& row) {
+      return row.result->outcome() == proto::OK;
+    });
   }
   int family = 0;
-  for (const proto::BenchmarkResult* result : results) {
-    const RunBuilder builder(*result, family++);
+  for (const Row& row : rows) {
+    const RunBuilder builder(*row.result, family++);
     if (detail == Detail::kSummary) {
-      reporter->ReportRuns(builder.Summary());
+      reporter->ReportRuns(builder.Summary(row.label));
       continue;
     }
     const std::vector<GbRun> aggregates = builder.Aggregates();
@@ -341,9 +407,8 @@ absl::Status CheckOneOf(absl::string_view flag, const std::string& value,
   for (const std::string& option : allowed) {
     if (value == option) return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("flag --", flag, "=", value,
-                                                 ": expected one of ",
-                                                 absl::StrJoin(allowed, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "flag --", flag, "=", value, ": ", ExpectedOneOf(value, allowed)));
 }
 
 }  // namespace

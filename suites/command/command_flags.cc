@@ -50,9 +50,10 @@ ABSL_FLAG(std::vector<std::string>, threads, {},
 ABSL_FLAG(std::string, device, "cpu",
           "Kind of device: cpu, cuda, or any other that is linked in.");
 ABSL_FLAG(std::string, backend, "",
-          "Which implementation of an operator: a name such as openblas; all "
-          "of them; or best, which an earlier `bench --backend=all` found. By "
-          "default the device's own.");
+          "Which implementations of an operator, between commas: names such as "
+          "openblas; all of them, but Halide's autoschedulers (halide_...) "
+          "only by name; or best, which an earlier `bench --backend=all` "
+          "found. By default the device's own.");
 ABSL_FLAG(std::string, objective, "time",
           "What to tune for, or which tuned configs to benchmark: time, or "
           "what a meter of the device reads, such as joules.");

@@ -90,10 +90,8 @@ absl::Status WriteOut(const std::string& path, const std::string& text) {
 }  // namespace
 
 absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
-  Policy policy = Policy::Default();
-  if (!options.policy.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(policy, Policy::Load(options.policy));
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(const Policy policy,
+                           Policy::LoadOr(options.policy, options.metric));
   GateOptions gate;
   gate.suite = options.suite;
   gate.hardware_id = options.hardware_id;

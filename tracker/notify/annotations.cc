@@ -3,6 +3,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/closest.h"
 #include "base/table.h"
 
 namespace optrail::tracker {
@@ -58,8 +59,9 @@ absl::StatusOr<AnnotationStyle> ParseAnnotationStyle(absl::string_view name) {
   if (name == "github") return AnnotationStyle::kGithub;
   if (name == "azure") return AnnotationStyle::kAzure;
   if (name == "teamcity") return AnnotationStyle::kTeamcity;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--annotations=", name, ": expected github, azure or teamcity"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--annotations=", name, ": ",
+                   ExpectedOneOf(name, {"github", "azure", "teamcity"})));
 }
 
 std::string Annotations(AnnotationStyle style,
