@@ -90,10 +90,20 @@ std::string Instead(const Call& call, const std::string& flag,
   for (const auto& [name, text] : call.command->instead) {
     if (name == flag) return absl::StrCat("; ", text);
   }
-  const std::string close = DidYouMean(flag, applicable, "--");
-  if (!close.empty()) return close;
   Words takers = TakersOf(call, flag);
-  if (takers.empty()) return "";
+  // A flag of another command is no typing error; --format of this one may be
+  // called --report_format.
+  Words near = applicable;
+  if (!takers.empty()) {
+    near.erase(std::remove_if(near.begin(), near.end(),
+                              [&](const std::string& name) {
+                                const Words parts = absl::StrSplit(name, '_');
+                                return !Contains(parts, flag);
+                              }),
+               near.end());
+  }
+  const std::string close = DidYouMean(flag, near, "--");
+  if (!close.empty() || takers.empty()) return close;
   if (takers.size() == 1) return absl::StrCat("; ", takers[0], " takes it");
   constexpr size_t kMost = 3;
   std::string last = takers.back();

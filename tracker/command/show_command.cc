@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/optional.h"
+#include "base/closest.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/command/command_support.h"
@@ -303,13 +304,29 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
       ShowSeries(*series, options.common.format, out);
       return 0;
     }
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::vector<Series> all,
+        FindSeries(history, [](const SeriesKey&) { return true; }));
+    std::vector<std::string> names;
+    for (const Series& one : all) {
+      names.push_back(DisplayName(one.key.benchmark));
+    }
     return absl::NotFoundError(
         absl::StrCat(selected.status().message(),
                      "; and no benchmark's name begins so: optrail log series "
-                     "lists them"));
+                     "lists them",
+                     DidYouMean(options.what, names)));
   }
   if (!selected.ok()) return selected.status();
   PrintNotices(selected->notes);
+  if (selected->runs.size() > 1 && !IsForPeople(options.common.format)) {
+    std::vector<std::string> ids;
+    for (const RunInfo& info : selected->runs) ids.push_back(info.id());
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", options.what, "' has ", ids.size(),
+        " runs, which are no single document: expected one of ",
+        absl::StrJoin(ids, ", "), " for --format"));
+  }
   for (const RunInfo& info : selected->runs) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(info.id()));
     ShowRun(run, *filter, options.common.format, out);

@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "tracker/command/filter_values.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
@@ -221,14 +222,19 @@ std::vector<Change> ChangesOf(std::vector<Judgement>& judgements,
 
 // Nothing was judged: an empty history is a beginning, flags that match nothing
 // of it are no pass.
-absl::StatusOr<ExitCode> SayWhyNothing(const History& history) {
+absl::StatusOr<ExitCode> SayWhyNothing(const History& history,
+                                       const SeriesQuery& query,
+                                       const RE2& metric) {
   OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
   if (all.runs.empty()) {
     std::cerr << EmptyHistoryText(history.dir()) << "\n";
     return ExitCode::kOk;
   }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string unknown_metric,
+                           UnknownMetricText(history, metric));
   std::cerr << "no series matches the flags; there are " << all.runs.size()
             << " runs in " << history.dir()
+            << UnknownFilterText(all.runs, query.runs) << unknown_metric
             << "; next: `optrail log` lists them with suite, hardware and "
                "branch\n";
   return ExitCode::kNotEnoughData;
@@ -290,7 +296,8 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
     if (!told.ok()) std::cerr << "note: " << told.message() << "\n";
   }
   if (series.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code, SayWhyNothing(history));
+    OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                             SayWhyNothing(history, query, *metric));
     return ToInt(code);
   }
   return ToInt(alerts > 0 ? ExitCode::kCheckFailed : ExitCode::kOk);

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/closest.h"
 #include "base/status_macros.h"
 
 namespace optrail::tuning {
@@ -71,9 +70,9 @@ absl::StatusOr<Enum> ParseEnum(absl::string_view what, absl::string_view name,
     known.push_back(print(static_cast<Enum>(i)));
     if (known.back() == name) return static_cast<Enum>(i);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown ", what, " \"", name, "\", expected one of ",
-                   absl::StrJoin(known, ", "), DidYouMean(name, known)));
+  return absl::InvalidArgumentError(absl::StrCat("unknown ", what, " \"", name,
+                                                 "\", expected one of ",
+                                                 absl::StrJoin(known, ", ")));
 }
 
 }  // namespace
