@@ -191,10 +191,6 @@ absl::StatusOr<int> TuneAnyCommand() {
   if (const int64_t trials = absl::GetFlag(FLAGS_trials); trials > 0) {
     budget.set_trials(trials);
   }
-  if (const absl::Duration time = absl::GetFlag(FLAGS_time_budget);
-      time > absl::ZeroDuration()) {
-    budget.set_time_ns(absl::ToInt64Nanoseconds(time));
-  }
   if (const int64_t patience = absl::GetFlag(FLAGS_patience); patience > 0) {
     budget.set_patience_trials(patience);
   }
@@ -214,6 +210,8 @@ absl::StatusOr<int> TuneAnyCommand() {
       proof_time > absl::ZeroDuration()) {
     options.proof.max_time = proof_time;
   }
+  suites::DivideTimeBudget(absl::GetFlag(FLAGS_time_budget), &budget,
+                           &options.proof);
   options.journal_directory = JoinPath(context.state, "commands");
   options.format = absl::GetFlag(FLAGS_format);
   options.quiet = absl::GetFlag(FLAGS_quiet);

@@ -75,7 +75,7 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
                {"spread", Align::kRight, "process_spread"},
                {"processes", Align::kRight},
                {"roofline", Align::kRight, "roofline_fraction"},
-               {"config", Align::kLeft, "", Clip::kNever}});
+               {"config", Align::kLeft, "", Clip::kFold}});
   bool all_bound = true;
   for (const Series& series : BuildSeries({&run})) {
     const std::string name = DisplayName(series.key.benchmark);
@@ -147,7 +147,7 @@ void ShowSession(const proto::Session& session, OutputFormat format,
       columns.push_back({objective.metric(), Align::kRight});
     }
   }
-  columns.push_back({"config", Align::kLeft, "", Clip::kNever});
+  columns.push_back({"config", Align::kLeft, "", Clip::kFold});
   columns.push_back({"detail"});
   Table table(std::move(columns));
   const auto cell = [](absl::optional<double> value, const std::string& unit) {
@@ -184,7 +184,7 @@ void ShowSeries(const Series& series, OutputFormat format, std::ostream& out) {
                {"high", Align::kRight},
                {"processes", Align::kRight},
                {"outcome"},
-               {"config"},
+               {"config", Align::kLeft, "", Clip::kFold},
                {"note"}});
   int epoch = 0;
   const Point* last = nullptr;  // the last whose settings are known

@@ -95,7 +95,8 @@ Table ChangesTable(const std::vector<Change>& changes, OutputFormat format) {
   const bool for_people = IsForPeople(format);
   if (!for_people) {
     for (const char* name :
-         {"level_before", "level_after", "runs_before", "runs_after"}) {
+         {"relative_change_low", "relative_change_high", "level_before",
+          "level_after", "runs_before", "runs_after"}) {
       columns.push_back({name, Align::kRight});
     }
     for (const char* name : {"unit", "suspects", "narrow_with", "evidence"}) {
@@ -126,6 +127,8 @@ Table ChangesTable(const std::vector<Change>& changes, OutputFormat format) {
         change.series->text};
     if (!for_people) {
       const Evidence evidence = EvidenceOf(change);
+      row.push_back(Cell::Number(point.relative_change_low, ""));
+      row.push_back(Cell::Number(point.relative_change_high, ""));
       row.push_back(Cell::Number(point.level_before, ""));
       row.push_back(Cell::Number(point.level_after, ""));
       row.push_back(Cell::Integer(evidence.before.run_ids.size()));

@@ -3,7 +3,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/closest.h"
 #include "base/table.h"
 
 namespace optrail::tracker {
@@ -59,9 +58,8 @@ absl::StatusOr<AnnotationStyle> ParseAnnotationStyle(absl::string_view name) {
   if (name == "github") return AnnotationStyle::kGithub;
   if (name == "azure") return AnnotationStyle::kAzure;
   if (name == "teamcity") return AnnotationStyle::kTeamcity;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--annotations=", name, ": ",
-                   ExpectedOneOf(name, {"github", "azure", "teamcity"})));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--annotations=", name, ": expected github, azure or teamcity"));
 }
 
 std::string Annotations(AnnotationStyle style,
