@@ -221,8 +221,7 @@ std::vector<suites::Command> Parts() {
 suites::Command CarbonCommand() {
   suites::Command command;
   command.name = "carbon";
-  command.arguments =
-      "plan|footprint ID...|certify A B|verify FILE|indices|example";
+  command.arguments = "plan|footprint|certify|verify|indices|example";
   command.summary = "Plans jobs by carbon; footprints; certificates.";
   command.details =
       "Certificates are JSON and a page. docs/method/carbon.md has formulas "
