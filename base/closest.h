@@ -34,7 +34,7 @@ std::string DidYouMean(absl::string_view typed,
 // "table, json or csv".
 std::string JoinWithOr(const std::vector<std::string>& names);
 
-// What an error says after a value that is none of a few names.
+// The end of an error about a value that is none of a few names.
 std::string ExpectedOneOf(absl::string_view typed,
                           const std::vector<std::string>& names);
 

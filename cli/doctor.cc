@@ -69,7 +69,6 @@ void AddHardware(const suites::RunContext& context, Table& table) {
   const auto bytes = [](bool known, int64_t value) {
     return Known(known, FormatBytes(static_cast<double>(value)));
   };
-  // Which `tuning::Lookup` is asked for, and results are kept under.
   table.AddRow({"hardware id", hardware.id()});
   table.AddRow(
       {"processor",

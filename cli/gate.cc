@@ -45,7 +45,7 @@ ABSL_FLAG(std::string, alert_command, "",
 namespace optrail::cli {
 namespace {
 
-// What --metric stands for beside a policy file.
+// --metric, which a policy file replaces.
 std::string MetricFromFlags() {
   return absl::GetFlag(FLAGS_policy).empty() ? absl::GetFlag(FLAGS_metric) : "";
 }

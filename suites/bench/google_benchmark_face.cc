@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -25,6 +24,7 @@
 #include "base/statistics.h"
 #include "benchmark/benchmark.h"
 #include "re2/re2.h"
+#include "suites/bench/summary_rows.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/meter_window.h"
@@ -258,61 +258,6 @@ class RunBuilder {
 
 enum class Detail { kSummary, kAll, kAggregatesOnly };
 
-// A row of the console's summary.
-struct Row {
-  const proto::BenchmarkResult* result;
-  std::string label;  // what one row says of another one
-};
-
-proto::BenchmarkKey KeyOf(const proto::BenchmarkResult& result,
-                          proto::ConfigSelection selection,
-                          bool without_backend) {
-  proto::BenchmarkKey key = result.key();
-  key.set_selection(selection);
-  key.clear_objective();
-  if (without_backend) key.clear_backend();
-  return key;
-}
-
-// For people: a tuned config that is the default is no row of its own, and
-// neither is a backend that this machine lacks beside one that it has; the
-// note below the table names those (backend_comparison.h).
-std::vector<Row> SummaryRows(const proto::Run& run) {
-  std::map<std::string, size_t> by_default;  // keys, to places among `rows`
-  std::set<std::string> measured;            // whatever the backend
-  for (const proto::BenchmarkResult& result : run.results()) {
-    if (result.outcome() != proto::OK) continue;
-    measured.insert(tracker::CanonicalText(
-        KeyOf(result, proto::DEFAULT, /*without_backend=*/true)));
-  }
-  std::vector<Row> rows;
-  for (const proto::BenchmarkResult& result : run.results()) {
-    const std::string key = tracker::CanonicalText(
-        KeyOf(result, proto::DEFAULT, /*without_backend=*/false));
-    const bool is_default = result.key().selection() == proto::DEFAULT;
-    const bool is_tuned = result.key().selection() == proto::TUNED;
-    if (result.outcome() == proto::UNSUPPORTED &&
-        measured.count(tracker::CanonicalText(
-            KeyOf(result, proto::DEFAULT, /*without_backend=*/true))) > 0) {
-      continue;
-    }
-    const auto twin = by_default.find(key);
-    if (is_tuned && result.outcome() == proto::OK && twin != by_default.end() &&
-        rows[twin->second].result->config() == result.config()) {
-      rows[twin->second].label =
-          result.config_source() == proto::FALLBACK_TO_DEFAULT
-              ? "not tuned"
-              : "the tuned config is the default";
-      continue;
-    }
-    if (is_default && result.outcome() == proto::OK) {
-      by_default[key] = rows.size();
-    }
-    rows.push_back({&result, ""});
-  }
-  return rows;
-}
-
 std::unique_ptr<BenchmarkReporter> MakeReporter(const std::string& format,
                                                 bool color) {
   if (format == "json") return std::make_unique<benchmark::JSONReporter>();
@@ -348,7 +293,7 @@ void Report(const proto::Run& run, const std::string& format, bool color,
         std::max(context.name_field_width, BenchmarkNameOf(result).size() + 7);
   }
   if (!reporter->ReportContext(context)) return;
-  std::vector<Row> rows;
+  std::vector<SummaryRow> rows;
   if (detail == Detail::kSummary) {
     rows = SummaryRows(run);
   } else {
@@ -356,12 +301,12 @@ void Report(const proto::Run& run, const std::string& format, bool color,
   }
   // The console begins a new table where counters come or go.
   if (format == "console") {
-    std::stable_partition(rows.begin(), rows.end(), [](const Row& row) {
+    std::stable_partition(rows.begin(), rows.end(), [](const SummaryRow& row) {
       return row.result->outcome() == proto::OK;
     });
   }
   int family = 0;
-  for (const Row& row : rows) {
+  for (const SummaryRow& row : rows) {
     const RunBuilder builder(*row.result, family++);
     if (detail == Detail::kSummary) {
       reporter->ReportRuns(builder.Summary(row.label));

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_SUITES_COMMAND_COMMAND_HELP_H_
 #define OPTRAIL_SUITES_COMMAND_COMMAND_HELP_H_
 
-// What `optrail help` prints, at most 80 columns wide.
+// Prints help, at most 80 columns wide.
 
 #include <string>
 #include <vector>

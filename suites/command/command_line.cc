@@ -83,7 +83,7 @@ Words TakersOf(const Call& call, const std::string& flag) {
   return takers;
 }
 
-// What to type in place of a flag that has no effect here: "; did you mean
+// Names the mend of a flag that has no effect here: "; did you mean
 // --keep_runs?", "; history thin takes it".
 std::string Instead(const Call& call, const std::string& flag,
                     const Words& applicable) {
@@ -255,7 +255,7 @@ absl::Status SetFlags(const Command& command, const Given& given) {
   return absl::OkStatus();
 }
 
-// Which part of the command is called; takes its name out of the arguments.
+// Finds the part that is called, and takes its name out of the arguments.
 absl::Status FindPart(Call* call, Words* positional) {
   const std::vector<Command>& parts = call->command->parts;
   if (parts.empty()) return absl::OkStatus();
@@ -331,7 +331,7 @@ absl::Status PrintHelp(Call call, Words words) {
   return absl::OkStatus();
 }
 
-// What happened before anything ran, as an exit code.
+// The exit code of a status from before anything ran.
 int WrongUse(const Call& call, const absl::Status& status) {
   if (status.ok()) return ToInt(ExitCode::kOk);
   std::cerr << call.Typed() << ": " << SanitiseText(status.message())
@@ -342,7 +342,7 @@ int WrongUse(const Call& call, const absl::Status& status) {
 int Run(Call call, const Words& args) {
   for (size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
     if (!IsHelp(args[i])) continue;
-    // Of `history thin --help`, thin.
+    // `history thin --help` explains thin.
     const bool names_part = i > 0 && !absl::StartsWith(args[0], "-");
     return WrongUse(call,
                     PrintHelp(call, names_part ? Words{args[0]} : Words()));

@@ -41,9 +41,9 @@ struct Command {
   std::vector<std::string> flags;
   // Defaults of this command where they differ: {flag, value}.
   std::vector<FlagText> defaults;
-  // What a flag means to this command, where several share it: {flag, help}.
+  // Help of a flag that several commands share, for this command.
   std::vector<FlagText> meanings;
-  // What to use in place of a flag that this command does not take.
+  // The mend where somebody gives a flag that this command does not take.
   std::vector<FlagText> instead;
   // Flags that are text, and lists between commas all the same.
   std::vector<std::string> lists;

@@ -173,7 +173,8 @@ absl::Status CheckBackends(const TaskSelection& selection, const RE2& op_regex,
     }
   }
   if (selection.backend.empty()) return absl::OkStatus();
-  for (const std::string name : absl::StrSplit(selection.backend, ',')) {
+  for (const absl::string_view view : absl::StrSplit(selection.backend, ',')) {
+    const std::string name(view);
     if (known.count(name) > 0) continue;
     const bool any_op = selection.op_regex.empty();
     return absl::NotFoundError(absl::StrCat(

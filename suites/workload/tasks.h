@@ -43,7 +43,7 @@ struct TaskSelection {
   bool with_test_only = false;
 };
 
-// Whether "all" is among the names.
+// True if "all" is among the names.
 bool WantsAllBackends(const std::string& backend);
 
 struct TaskEntry {

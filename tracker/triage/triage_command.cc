@@ -150,7 +150,7 @@ proto::AnsweredChange AnswerOf(const Judgement& judgement, const Series& series,
   return answered;
 }
 
-// What is wrong with a record that is meant for no series.
+// The error for a record that is meant for no series.
 absl::Status NothingIsMeant(const proto::TriageRecord& record,
                             const std::vector<Series>& series) {
   std::vector<std::string> names;

@@ -309,7 +309,7 @@ TEST_F(TriageCommandTest, RefusesWhatMeansNothingAndRecordsNothing) {
               HasSubstr("'no_such_name' is no series of the history and "
                         "matches none"));
   EXPECT_TRUE(History::Open(common_.history)->LoadTriage()->records.empty());
-  // What is expected may still come.
+  // An expected benchmark may still come.
   EXPECT_TRUE(Add(proto::EXPECT, "no_such_name", 20).ok());
 }
 

@@ -10,7 +10,7 @@
 namespace optrail::tuning {
 namespace {
 
-// How many of the configs have each "knob=value".
+// The number of configs that have each "knob=value".
 std::map<std::string, size_t> CountValues(
     const std::vector<proto::Config>& configs) {
   std::map<std::string, size_t> counts;
