@@ -66,15 +66,23 @@ cp -L "$runfiles/ci/any_benchmarks.sh" "$runfiles/ci/comment.sh" "$bundle/ci/"
 # The Debian packages whose code the bundle holds: those of its libraries, and
 # those that are compiled into the binary.
 packages_of_bundle() {
-  while read -r library; do
-    path=$(readlink -f "$library")
-    # Packages name files with or without the /usr of merged folders.
-    dpkg-query --search "$path" "${path#/usr}" 2>/dev/null |
-      sed -n '1s/:.*//p' | grep . || {
+  xargs readlink -f <"$folder/libraries" >"$folder/paths"
+  # Packages name files with or without the /usr of merged folders. What one
+  # of the two spellings does not find makes the exit code 1.
+  { xargs dpkg-query --search; sed 's|^/usr||' "$folder/paths" | xargs dpkg-query --search; } \
+    <"$folder/paths" >"$folder/found" 2>/dev/null || true
+  while read -r path; do
+    awk -v path="${path#/usr}" '$NF == path || $NF == "/usr" path {
+        sub(/:.*/, "")
+        print
+        found = 1
+        exit
+      }
+      END { exit !found }' "$folder/found" || {
       echo "bundle: no package has $path, so its terms are not known" >&2
       return 2
     }
-  done <"$folder/libraries"
+  done <"$folder/paths"
   awk '$1 ~ /^(lib|nlohmann)/ && $1 !~ /^lib(gmock|gtest)-dev$/ { print $1 }' \
     "$runfiles/third_party/debian_packages.txt"
 }
