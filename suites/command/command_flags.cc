@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "base/closest.h"
 #include "base/quote.h"
 #include "base/socket.h"
 #include "base/status_macros.h"
@@ -199,8 +200,13 @@ absl::Status SetTotalFromFlags(TuneDriverOptions& options) {
 absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
   const auto type = ops::FindDeviceTypeNamed(absl::GetFlag(FLAGS_device));
   if (type.ok()) return (*type)->kind();
+  std::vector<std::string> names;
+  for (const ops::DeviceType* known : ops::ListDeviceTypes()) {
+    names.push_back(known->name());
+  }
   return absl::InvalidArgumentError(
-      absl::StrCat("flag --device: ", type.status().message()));
+      absl::StrCat("flag --device: ", type.status().message(),
+                   DidYouMean(absl::GetFlag(FLAGS_device), names)));
 }
 
 // --objective: time, or what a meter of --device reads.
@@ -350,7 +356,8 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
     return absl::InvalidArgumentError(
         absl::StrCat("flag --strategy=", options.tune.strategy,
                      ": expected default or ", absl::StrJoin(strategies, ", "),
-                     "; of schedules evolution:MODEL or random"));
+                     "; of schedules evolution:MODEL or random",
+                     DidYouMean(options.tune.strategy, strategies)));
   }
   options.tune.seed = absl::GetFlag(FLAGS_seed);
   OPTRAIL_RETURN_IF_ERROR(
@@ -455,8 +462,9 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     } else if (selection == "tuned") {
       options.with_tuned = true;
     } else {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "flag --select: \"", selection, "\", expected default or tuned"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --select: \"", selection, "\", ",
+                       ExpectedOneOf(selection, {"default", "tuned"})));
     }
   }
   const std::string config = absl::GetFlag(FLAGS_config);

@@ -64,10 +64,16 @@ struct Call {
   }
 };
 
-// The other commands that take a flag.
+// The other commands that take a flag; other parts of the same command, if
+// there are any, alone.
 Words TakersOf(const Call& call, const std::string& flag) {
   Words takers;
-  if (call.groups == nullptr) return takers;
+  for (const Command& part : call.command->parts) {
+    if (&part != call.part && Contains(part.flags, flag)) {
+      takers.push_back(absl::StrCat(call.command->name, " ", part.name));
+    }
+  }
+  if (!takers.empty() || call.groups == nullptr) return takers;
   for (const CommandGroup& group : *call.groups) {
     for (const Command& command : group.commands) {
       if (Contains(command.flags, flag)) takers.push_back(command.name);
