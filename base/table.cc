@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/closest.h"
 #include "base/markdown.h"
 #include "base/quote.h"
 
@@ -25,6 +26,7 @@ constexpr absl::string_view kEllipsis = "\xe2\x80\xa6";     // U+2026
 constexpr absl::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 constexpr absl::string_view kGap = "  ";
 constexpr int kMinColumnWidth = 4;
+constexpr int kUsualWidth = 80;  // of what is no terminal
 // Beside columns that are never cut: a line that the terminal wraps anyway
 // should not lose its numbers too.
 constexpr int kMinWidthBesideUncut = 20;
@@ -165,8 +167,7 @@ bool AbslParseFlag(absl::string_view text, OutputFormat* format,
       return true;
     }
   }
-  *error = absl::StrCat("\"", text,
-                        "\" is not one of table, json, csv and markdown");
+  *error = ExpectedOneOf(text, {"table", "json", "csv", "markdown"});
   return false;
 }
 
@@ -351,8 +352,10 @@ int TerminalWidth() {
     return width;
   }
   winsize size = {};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) return size.ws_col;
-  return 0;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return size.ws_col;
+  }
+  return kUsualWidth;
 }
 
 int DisplayWidth(absl::string_view text) {

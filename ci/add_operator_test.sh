@@ -143,8 +143,8 @@ export BUILD_WORKSPACE_DIRECTORY=$scratch
   --config_deadline=1s --processes=2 --quiet >"$TEST_TMPDIR/tuned" 2>&1 ||
   tail -n 20 "$TEST_TMPDIR/tuned"
 for said in "6 x WRONG_RESULT, first .*block_elements=(1024|8192)" \
-  "3 x CRASHED, first .*block_elements=2048" \
-  "3 x TIMED_OUT, first .*block_elements=4096" \
+  "3 x CRASHED, all 3 have block_elements=2048, none of .*, first " \
+  "3 x TIMED_OUT, all 3 have block_elements=4096, none of .*, first " \
   "^axpy n=16384/f32 .*block_elements=16384,"; do
   if ! grep -qE "$said" "$TEST_TMPDIR/tuned"; then
     echo "FAILED: configs that misbehave: no line matches \"$said\":"

@@ -9,8 +9,9 @@
 #   ci/any_benchmarks.sh record HISTORY  measures what HISTORY lacks of the last
 #                                        commits and writes report.html
 #
-# Environment: OPTRAIL_BUILD and OPTRAIL_RUN, the two commands; OPTRAIL_POLICY, a
-# policy file; OPTRAIL_ALERT, a command for bad news; OPTRAIL_COMMITS, how far
+# Environment: OPTRAIL_BUILD and OPTRAIL_RUN, the two commands; OPTRAIL_METRIC,
+# such as cpu_time on a shared machine, or OPTRAIL_POLICY, a policy file;
+# OPTRAIL_ALERT, a command for bad news; OPTRAIL_COMMITS, how far
 # back to measure, default 50; and of a pull request OPTRAIL_PULL_REQUEST, its
 # number: then ci/comment.sh says the verdict there.
 set -euo pipefail
@@ -27,10 +28,12 @@ case ${1:-} in
 gate)
   code=0
   optrail gate --build="$build" --run="$run" \
-    --baseline="merge-base:${2:-main}" --policy="${OPTRAIL_POLICY:-}" \
+    --baseline="merge-base:${2:-main}" \
+    ${OPTRAIL_POLICY:+--policy="$OPTRAIL_POLICY"} \
+    ${OPTRAIL_METRIC:+--metric="$OPTRAIL_METRIC"} \
     --markdown_out=.optrail/gate.md --verdict_out=.optrail/verdict.json \
     --badge_out=.optrail/badge.svg --annotations=github \
-    --alert_command="${OPTRAIL_ALERT:-}" || code=$?
+    ${OPTRAIL_ALERT:+--alert_command="$OPTRAIL_ALERT"} || code=$?
   if [ -n "${OPTRAIL_PULL_REQUEST:-}" ]; then
     "$here/comment.sh" "$OPTRAIL_PULL_REQUEST" .optrail/gate.md ||
       echo "any_benchmarks: no comment could be written" >&2

@@ -11,7 +11,7 @@
 
 ABSL_FLAG(int32_t, rounds, 6,
           "Rounds of one measurement of a commit between GOOD and BAD.");
-ABSL_FLAG(double, confidence, .98,
+ABSL_FLAG(optrail::Percentage, confidence, {.98},
           "Probability of a commit at which the search ends.");
 
 namespace optrail::cli {
@@ -39,6 +39,12 @@ suites::Command BisectCommand() {
       Together({{"format", "filter", "metric", "min_effect", "false_alarm_rate",
                  "max_rounds", "rounds", "confidence", "seed", "quiet"},
                 BuildFlags()});
+  command.meanings = {
+      {"filter", "Only benchmarks whose name this regular expression matches."},
+      {"metric",
+       "The metric that got worse: a regular expression that matches "
+       "its whole name."},
+      {"seed", "Seed of the order in which the two sides run."}};
   command.min_arguments = 2;
   command.max_arguments = -1;
   command.run =
@@ -53,11 +59,11 @@ suites::Command BisectCommand() {
     options.bad = arguments[1];
     options.filter = absl::GetFlag(FLAGS_filter);
     options.metric = absl::GetFlag(FLAGS_metric);
-    options.min_effect = absl::GetFlag(FLAGS_min_effect);
-    options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate);
+    options.min_effect = absl::GetFlag(FLAGS_min_effect).fraction;
+    options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate).fraction;
     options.max_rounds = absl::GetFlag(FLAGS_max_rounds);
     options.rounds = absl::GetFlag(FLAGS_rounds);
-    options.confidence = absl::GetFlag(FLAGS_confidence);
+    options.confidence = absl::GetFlag(FLAGS_confidence).fraction;
     options.seed = absl::GetFlag(FLAGS_seed);
     options.quiet = absl::GetFlag(FLAGS_quiet);
     return tracker::RunBisect(options, std::cout);

@@ -40,15 +40,15 @@ cp -L "$binary" "$bundle/lib/optrail"
 chmod u+w "$bundle/optrail" "$bundle/lib/optrail"
 strip "$bundle/optrail" "$bundle/lib/optrail"
 # "libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)", and the loader alone.
-ldd "$binary" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// { print $1 }' |
-  while read -r library; do
-    cp -L "$library" "$bundle/lib/"
-  done
+ldd "$binary" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// { print $1 }' \
+  >"$folder/libraries"
 # Libraries of drivers still ask for parts that the C library has taken in.
 libc=$(dirname "$(ldd "$binary" | awk '$1 == "libc.so.6" { print $3 }')")
-for part in libdl.so.2 libpthread.so.0 librt.so.1; do
-  cp -L "$libc/$part" "$bundle/lib/"
-done
+printf '%s\n' "$libc/libdl.so.2" "$libc/libpthread.so.0" "$libc/librt.so.1" \
+  >>"$folder/libraries"
+while read -r library; do
+  cp -L "$library" "$bundle/lib/"
+done <"$folder/libraries"
 if missing=$(ldd "$binary" | grep "not found"); then
   echo "bundle: the binary lacks libraries here: $missing" >&2
   exit 1
@@ -62,6 +62,57 @@ for proto in "$runfiles"/{tracker,tuning}/proto/*.proto; do
   cp -L "$proto" "$bundle/$name"
 done
 cp -L "$runfiles/ci/any_benchmarks.sh" "$runfiles/ci/comment.sh" "$bundle/ci/"
+
+# The Debian packages whose code the bundle holds: those of its libraries, and
+# those that are compiled into the binary.
+packages_of_bundle() {
+  xargs readlink -f <"$folder/libraries" >"$folder/paths"
+  # Packages name files with or without the /usr of merged folders. What one
+  # of the two spellings does not find makes the exit code 1.
+  { xargs dpkg-query --search; sed 's|^/usr||' "$folder/paths" | xargs dpkg-query --search; } \
+    <"$folder/paths" >"$folder/found" 2>/dev/null || true
+  while read -r path; do
+    awk -v path="${path#/usr}" '$NF == path || $NF == "/usr" path {
+        sub(/:.*/, "")
+        print
+        found = 1
+        exit
+      }
+      END { exit !found }' "$folder/found" || {
+      echo "bundle: no package has $path, so its terms are not known" >&2
+      return 2
+    }
+  done <"$folder/paths"
+  awk '$1 ~ /^(lib|nlohmann)/ && $1 !~ /^lib(gmock|gtest)-dev$/ { print $1 }' \
+    "$runfiles/third_party/debian_packages.txt"
+}
+
+# Terms of all of them: each text once, after the packages that it is of, then
+# the licences that the texts refer to.
+write_copyright() {
+  packages_of_bundle >"$folder/packages" || return
+  mkdir "$folder/texts"
+  sort -u "$folder/packages" | while read -r package; do
+    text=/usr/share/doc/$package/copyright
+    [ -s "$text" ] || { echo "bundle: $text is missing" >&2; return 2; }
+    sum=$(sha256sum <"$text" | cut -c1-64)
+    cp -L "$text" "$folder/texts/$sum"
+    echo "$package" >>"$folder/texts/$sum.packages"
+  done || return
+  echo "Optrail, with code of these packages of Debian, under these terms."
+  for names in "$folder"/texts/*.packages; do
+    printf '\n==== %s\n\n' "$(paste -sd' ' "$names")"
+    cat "${names%.packages}"
+  done
+  grep -oh '/usr/share/common-licenses/[A-Za-z0-9.-]*[A-Za-z0-9]' \
+    "$folder"/texts/* | sort -u | while read -r licence; do
+    [ -s "$licence" ] || continue
+    printf '\n==== %s\n\n' "$licence"
+    cat "$licence"
+  done
+}
+write_copyright >"$bundle/share/copyright"
+
 find "$bundle" -type f -exec chmod u+rw,go+r,go-w {} +
 libraries=$(find "$bundle/lib" -name '*.so*' | wc -l)
 
@@ -74,11 +125,7 @@ pack_deb() {
   # "optrail 1a2b3c4d5e6f (2026-11-24)"; an unstamped build has no commit.
   version=$("$binary" --version |
     sed -nE 's/^optrail ([0-9a-f]+)\+? \(([0-9-]+)\)$/0.1+\2.\1/p' | tr -d -)
-  {
-    echo "Optrail, with these libraries of the machine that it was built on,"
-    echo "whose terms are in /usr/share/doc/PACKAGE/copyright of Debian:"
-    (cd "$root/usr/lib/optrail/lib" && printf '  %s\n' *.so*)
-  } >"$root/usr/share/doc/optrail/copyright"
+  mv "$root/usr/lib/optrail/share/copyright" "$root/usr/share/doc/optrail/"
   cat >"$root/DEBIAN/control" <<END
 Package: optrail
 Version: ${version:-0.1+unstamped}

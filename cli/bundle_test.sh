@@ -36,6 +36,12 @@ fi
 dpkg-deb --field "$folder/optrail.deb" Version | grep -q '^0\.1+'
 dpkg-deb --extract "$folder/optrail.deb" "$folder/root"
 root=$folder/root/usr
+# Terms of the libraries, as texts.
+for text in "GNU Lesser General Public License" "The RE2 Authors" \
+  "Apache License" "==== .*libabsl" "==== .*libc6"; do
+  grep -qiE "$text" "$root/share/doc/optrail/copyright" ||
+    { echo "the copyright file lacks: $text"; exit 1; }
+done
 env -i "$root/bin/optrail" --version
 mkdir "$folder/looked at"
 cd "$folder/looked at"

@@ -13,7 +13,6 @@
 #include "carbon/carbon_command.h"
 #include "carbon/grid.h"
 #include "cli/flags.h"
-#include "cli/subcommands.h"
 
 ABSL_FLAG(std::string, intensity, "",
           "Path of a CSV: zone,start,end,gco2e_per_kwh,kind (average or "
@@ -189,28 +188,32 @@ absl::StatusOr<int> Example(const std::vector<std::string>&) {
   return 0;
 }
 
-std::vector<Subcommand> Parts() {
+std::vector<suites::Command> Parts() {
   const std::vector<std::string> model = {
       "history", "watts", "idle_watts_per_core", "busy_watts_per_core"};
   const std::vector<std::string> grid =
       Together({model, {"intensity", "zone"}});
   return {
-      {"plan",
-       Together({grid,
-                 {"jobs_file", "tariff", "machines", "max_cost", "slack",
-                  "format"}}),
-       0, 0, Plan},
-      {"footprint",
-       Together({grid, {"calls_per_year", "wall_meter", "format"}}), 1, 1000,
-       Footprint},
-      {"certify",
-       Together({grid,
-                 {"filter", "embodied_kg", "lifetime_hours", "embodied_source",
-                  "intensity_source", "pue", "key", "out"}}),
-       2, 2, Certify},
-      {"verify", {"history", "key"}, 1, 1, Verify},
-      {"indices", Together({model, {"format"}}), 0, 0, Indices},
-      {"example", {"zone", "start", "hours", "seed", "out"}, 0, 0, Example}};
+      Part("plan", "", "Places jobs into the hours that emit least.",
+           Together({grid,
+                     {"jobs_file", "tariff", "machines", "max_cost", "slack",
+                      "format"}}),
+           0, 0, Plan),
+      Part("footprint", "ID...", "Says what runs and sessions emitted.",
+           Together({grid, {"calls_per_year", "wall_meter", "format"}}), 1, -1,
+           Footprint),
+      Part("certify", "A B", "Compares two runs by SCI (ISO/IEC 21031).",
+           Together(
+               {grid,
+                {"filter", "embodied_kg", "lifetime_hours", "embodied_source",
+                 "intensity_source", "pue", "key", "out"}}),
+           2, 2, Certify),
+      Part("verify", "FILE", "Computes a certificate again from the history.",
+           {"history", "key"}, 1, 1, Verify),
+      Part("indices", "", "Tells what tuning is worth.",
+           Together({model, {"format"}}), 0, 0, Indices),
+      Part("example", "", "Writes made-up intensities.",
+           {"zone", "start", "hours", "seed", "out"}, 0, 0, Example)};
 }
 
 }  // namespace
@@ -218,16 +221,11 @@ std::vector<Subcommand> Parts() {
 suites::Command CarbonCommand() {
   suites::Command command;
   command.name = "carbon";
-  command.arguments = "plan | footprint ID | certify A B | verify FILE";
+  command.arguments = "plan|footprint|certify|verify|indices|example";
   command.summary = "Plans jobs by carbon; footprints; certificates.";
   command.details =
-      "`plan` places jobs into the hours in which the grid emits least.\n"
-      "`footprint` says what runs and sessions emitted. `certify` compares "
-      "two\n"
-      "runs by SCI (ISO/IEC 21031), as JSON and a page; `verify` computes it\n"
-      "again from the history. `indices` tells what tuning is worth. "
-      "`example`\n"
-      "writes made-up intensities. docs/method/carbon.md has formulas and "
+      "Certificates are JSON and a page. docs/method/carbon.md has formulas "
+      "and\n"
       "formats.\n"
       "Exit codes: 1 a job has no place or a certificate is refused, 3 an\n"
       "energy is not known.\n"
@@ -239,7 +237,12 @@ suites::Command CarbonCommand() {
       "  optrail carbon certify latest~1 latest --intensity=g.csv --zone=DE\n"
       "  optrail carbon verify certificate.json\n"
       "  optrail carbon indices\n";
-  SetSubcommands(Parts(), &command);
+  command.meanings = {
+      {"out",
+       "certify: JSON file to write, with a page beside it. example: "
+       "CSV file; by default standard output."},
+      {"seed", "Seed of the made-up intensities."}};
+  command.parts = Parts();
   return command;
 }
 

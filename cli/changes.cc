@@ -34,6 +34,10 @@ suites::Command ChangesCommand() {
                    "branch",   "filter",       "metric", "min_effect",
                    "only_new", "alert_command"};
   command.defaults = {{"metric", ""}};
+  command.meanings = {{"suite", "Only series of this suite."},
+                      {"alert_command",
+                       "Command that is run if the exit code is 1, with the "
+                       "new changes as JSON on its standard input."}};
   command.run = [](const std::vector<std::string>&) {
     tracker::ChangesCommand options;
     options.common = TrackerOptions();
@@ -42,7 +46,7 @@ suites::Command ChangesCommand() {
     options.branch = absl::GetFlag(FLAGS_branch);
     options.filter = absl::GetFlag(FLAGS_filter);
     options.metric = absl::GetFlag(FLAGS_metric);
-    options.min_effect = absl::GetFlag(FLAGS_min_effect);
+    options.min_effect = absl::GetFlag(FLAGS_min_effect).fraction;
     options.only_new = absl::GetFlag(FLAGS_only_new);
     options.alert_command = absl::GetFlag(FLAGS_alert_command);
     return tracker::RunChanges(options, std::cout);

@@ -12,7 +12,7 @@
 #include "cli/flags.h"
 #include "tracker/compare/compare_command.h"
 
-ABSL_FLAG(double, detect_effect, .05,
+ABSL_FLAG(optrail::Percentage, detect_effect, {.05},
           "The effect that must be detectable before \"unchanged\" is said.");
 ABSL_FLAG(bool, only_changes, false, "Leave unchanged benchmarks out.");
 
@@ -102,6 +102,22 @@ suites::Command CompareCommand() {
                 {"binaries", "commits", "max_rounds", "policy", "markdown_out",
                  "record", "seed", "quiet"},
                 BuildFlags()});
+  command.meanings = {
+      {"suite",
+       "Only this suite; with --record, the name of what is recorded."},
+      {"hardware",
+       "Only this hardware; with --record, the id that is "
+       "recorded."},
+      {"record",
+       "With --binaries or --commits: keep both sides in the "
+       "history."},
+      {"policy", "With --binaries or --commits: judge by this policy file."},
+      {"markdown_out",
+       "With --binaries or --commits: a Markdown file for the "
+       "pull request."},
+      {"seed", "Seed of the order in which the two sides run."}};
+  command.instead = {{"candidate", "the arguments A and B name the sides"},
+                     {"baseline", "the arguments A and B name the sides"}};
   command.use = FlagsUsed;
   command.max_arguments = -1;
   command.run =
@@ -117,9 +133,9 @@ suites::Command CompareCommand() {
       options.common = TrackerOptions();
       options.filter = absl::GetFlag(FLAGS_filter);
       options.metric = absl::GetFlag(FLAGS_metric);
-      options.min_effect = absl::GetFlag(FLAGS_min_effect);
-      options.detect_effect = absl::GetFlag(FLAGS_detect_effect);
-      options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate);
+      options.min_effect = absl::GetFlag(FLAGS_min_effect).fraction;
+      options.detect_effect = absl::GetFlag(FLAGS_detect_effect).fraction;
+      options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate).fraction;
       options.only_changes = absl::GetFlag(FLAGS_only_changes);
       return CompareByRunning(std::move(options), arguments, commits);
     }
@@ -138,9 +154,9 @@ suites::Command CompareCommand() {
     OPTRAIL_ASSIGN_OR_RETURN(options.machine, ThisMachine());
     options.filter = absl::GetFlag(FLAGS_filter);
     options.metric = absl::GetFlag(FLAGS_metric);
-    options.min_effect = absl::GetFlag(FLAGS_min_effect);
-    options.detect_effect = absl::GetFlag(FLAGS_detect_effect);
-    options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate);
+    options.min_effect = absl::GetFlag(FLAGS_min_effect).fraction;
+    options.detect_effect = absl::GetFlag(FLAGS_detect_effect).fraction;
+    options.false_alarm_rate = absl::GetFlag(FLAGS_false_alarm_rate).fraction;
     options.only_changes = absl::GetFlag(FLAGS_only_changes);
     return tracker::RunCompare(options, std::cout);
   };

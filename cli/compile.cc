@@ -133,6 +133,11 @@ suites::Command CompileCommand() {
        {"hw", "trials", "strategy", "seed", "format", "history", "store"}) {
     command.flags.push_back(flag);
   }
+  command.meanings = {
+      {"trials", "Configs to compile for each shape; 0: 72."},
+      {"strategy", "The strategy whose first configs are compiled."},
+      {"seed", "Seed of that strategy."},
+      {"threads", "Numbers of threads that the configs are for."}};
   command.run = [](const std::vector<std::string>&) { return Compile(); };
   return command;
 }

@@ -30,6 +30,12 @@ suites::Command ConvergenceCommand() {
       "  optrail convergence --fail_on=tuner_worse,most_trials_fail\n";
   command.flags = {"history", "format",  "hardware",
                    "filter",  "fail_on", "policy"};
+  command.meanings = {
+      {"hardware", "Only sessions of the hardware with this id."},
+      {"filter", "Only sessions whose task this regular expression matches."},
+      {"policy",
+       "Policy file whose fail_on_finding names findings that make "
+       "the exit code 1."}};
   command.run = [](const std::vector<std::string>&) {
     tracker::ConvergenceCommand options;
     options.common = TrackerOptions();

@@ -21,6 +21,7 @@ suites::Command DemoCommand() {
       "  optrail demo --out=optrail_demo\n";
   command.flags = {"out"};
   command.defaults = {{"out", "optrail_demo"}};
+  command.meanings = {{"out", "Folder to write, which does not exist yet."}};
   command.run = [](const std::vector<std::string>&) {
     reports::DemoCommand options;
     options.out = UserPath(absl::GetFlag(FLAGS_out));

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -210,6 +212,15 @@ std::string Percent(absl::optional<double> fraction) {
   return fraction.has_value() ? FormatPercent(*fraction, 2) : "unknown";
 }
 
+// Above it the clock on the wall says more of neighbours than of code.
+constexpr double kSharedMachine = .05;
+
+// So many processes that about ten are left with a core to themselves, within
+// what anybody waits for.
+int ProcessesFor(double waiting) {
+  return std::min(100, static_cast<int>(std::ceil(10 / (1 - waiting))));
+}
+
 std::vector<std::string> Advice(const suites::RunContext& context,
                                 const ops::NoiseReport& noise) {
   std::vector<std::string> advice;
@@ -218,10 +229,20 @@ std::vector<std::string> Advice(const suites::RunContext& context,
         "this binary is not optimised: build with --compilation_mode=opt, the "
         "default of this repository");
   }
-  if (noise.run_delay_fraction.value_or(0) > 0.02) {
+  const double waiting = noise.run_delay_fraction.value_or(0);
+  if (waiting > 0.02) {
     advice.push_back(
         "other processes want this core: stop them, or expect measurements to "
         "be marked as contended");
+  }
+  if (waiting > kSharedMachine) {
+    advice.push_back(absl::StrCat(
+        "programs that you gate wait for a core ", FormatPercent(waiting, 0),
+        " of their time: judge the time on the processor "
+        "(optrail gate --metric=cpu_time) and run at least ",
+        ProcessesFor(waiting),
+        " processes (--max_rounds=", ProcessesFor(waiting),
+        "; bench --processes=", ProcessesFor(waiting), ")"));
   }
   if (noise.steal_fraction.value_or(0) > 0.01) {
     advice.push_back(

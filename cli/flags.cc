@@ -1,5 +1,7 @@
 #include "cli/flags.h"
 
+#include <utility>
+
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -7,28 +9,21 @@
 
 ABSL_FLAG(std::string, out, "", "File to write, replaced atomically.");
 ABSL_FLAG(std::string, hardware, "",
-          "Id of the hardware: of imported results, or to filter by.");
-ABSL_FLAG(std::string, commit, "",
-          "Commit (any name that git knows): of imported results, by default "
-          "HEAD; or to filter by.");
-ABSL_FLAG(std::string, branch, "",
-          "Branch: of imported results, by default git's; or to filter by.");
+          "Only results of the hardware with this id.");
+ABSL_FLAG(std::string, commit, "", "A commit (any name that git knows).");
+ABSL_FLAG(std::string, branch, "", "Only results of this branch.");
 ABSL_FLAG(bool, dry_run, false, "Print what would be done, change nothing.");
 ABSL_FLAG(std::string, filter, "",
           "Only benchmarks whose name this regular expression matches.");
 ABSL_FLAG(std::string, metric, "time",
-          "compare: metrics whose whole name this regular expression matches. "
-          "tune --command: what it is judged by, NAME:min or NAME:max, with an "
-          "optional limit (memory_mb:min<=32); several, separated by commas, "
-          "are a search for the Pareto front.");
-ABSL_FLAG(double, min_effect, .03,
-          "Differences smaller than this fraction are no news.");
-ABSL_FLAG(double, false_alarm_rate, .01,
+          "Metrics whose whole name this regular expression matches.");
+ABSL_FLAG(optrail::Percentage, min_effect, {.03},
+          "Smaller differences are no news.");
+ABSL_FLAG(optrail::Percentage, false_alarm_rate, {.01},
           "Chance that any benchmark is called changed when none is.");
 ABSL_FLAG(std::string, policy, "",
           "Policy file (docs/reference/policy_format.md); by default every "
-          "benchmark may "
-          "slow down by at most 5%.");
+          "benchmark may slow down by at most 5%.");
 
 ABSL_FLAG(std::string, markdown_out, "", "Markdown file for the pull request.");
 
@@ -42,6 +37,26 @@ std::string FolderOr(const std::string& given, const char* in_workspace) {
 }
 
 }  // namespace
+
+suites::Command Part(
+    std::string name, std::string arguments, std::string summary,
+    std::vector<std::string> flags, int least, int most,
+    std::function<absl::StatusOr<int>(const std::vector<std::string>&)> run) {
+  suites::Command part;
+  part.name = std::move(name);
+  part.arguments = std::move(arguments);
+  part.summary = std::move(summary);
+  part.flags = std::move(flags);
+  part.min_arguments = least;
+  part.max_arguments = most;
+  part.run = std::move(run);
+  return part;
+}
+
+absl::StatusOr<int> CodeOf(const absl::StatusOr<ExitCode>& code) {
+  if (!code.ok()) return code.status();
+  return ToInt(*code);
+}
 
 std::vector<std::string> Together(
     std::initializer_list<std::vector<std::string>> lists) {

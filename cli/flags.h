@@ -3,14 +3,18 @@
 
 // Flags that several commands share, and the list of commands.
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "absl/flags/declare.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/exit_code.h"
+#include "base/percentage.h"
 #include "base/table.h"
 #include "suites/command/command_line.h"
 #include "tracker/command/command_support.h"
@@ -42,12 +46,22 @@ ABSL_DECLARE_FLAG(std::string, branch);
 ABSL_DECLARE_FLAG(bool, dry_run);
 ABSL_DECLARE_FLAG(std::string, filter);
 ABSL_DECLARE_FLAG(std::string, metric);
-ABSL_DECLARE_FLAG(double, min_effect);
-ABSL_DECLARE_FLAG(double, false_alarm_rate);
+ABSL_DECLARE_FLAG(optrail::Percentage, min_effect);
+ABSL_DECLARE_FLAG(optrail::Percentage, false_alarm_rate);
 ABSL_DECLARE_FLAG(std::string, policy);
 ABSL_DECLARE_FLAG(std::string, markdown_out);
 
 namespace optrail::cli {
+
+// One of a command's parts, which takes at least `least` and at most `most`
+// arguments (-1: any number).
+suites::Command Part(
+    std::string name, std::string arguments, std::string summary,
+    std::vector<std::string> flags, int least, int most,
+    std::function<absl::StatusOr<int>(const std::vector<std::string>&)> run);
+
+// For functions that return an ExitCode.
+absl::StatusOr<int> CodeOf(const absl::StatusOr<ExitCode>& code);
 
 // The flags of several lists.
 std::vector<std::string> Together(

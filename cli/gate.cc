@@ -1,6 +1,8 @@
 // `optrail gate`: a run judged by a policy.
 
+#include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
@@ -37,11 +39,16 @@ ABSL_FLAG(std::string, annotations, "",
 ABSL_FLAG(std::string, badge_out, "", "SVG file for a badge of the verdict.");
 ABSL_FLAG(std::string, badge_label, "performance", "What the badge is of.");
 ABSL_FLAG(std::string, alert_command, "",
-          "Command that is run unless the exit code is 0, with the verdict (or "
-          "the changes)\nas JSON on its standard input.");
+          "Command that is run unless the exit code is 0, with the verdict as "
+          "JSON on its standard input.");
 
 namespace optrail::cli {
 namespace {
+
+// --metric, which a policy file replaces.
+std::string MetricFromFlags() {
+  return absl::GetFlag(FLAGS_policy).empty() ? absl::GetFlag(FLAGS_metric) : "";
+}
 
 tracker::GateOutputs OutputsFromFlags() {
   tracker::GateOutputs outputs;
@@ -82,6 +89,7 @@ absl::StatusOr<int> GateByRunning() {
   const std::string candidate = absl::GetFlag(FLAGS_candidate);
   options.b = candidate.empty() || candidate == "latest" ? "HEAD" : candidate;
   options.policy = UserPath(absl::GetFlag(FLAGS_policy));
+  options.metric = MetricFromFlags();
   options.outputs = OutputsFromFlags();
   options.max_rounds = absl::GetFlag(FLAGS_max_rounds);
   options.seed = absl::GetFlag(FLAGS_seed);
@@ -96,18 +104,27 @@ absl::StatusOr<int> GateByRunning() {
 
 const std::vector<std::string>& FlagsOfBoth() {
   static const auto* const flags = new std::vector<std::string>{
-      "history",   "format",      "policy",       "candidate",
-      "baseline",  "verdict_out", "markdown_out", "annotations",
-      "badge_out", "badge_label", "alert_command"};
+      "history",   "format",      "policy",        "metric",
+      "candidate", "baseline",    "verdict_out",   "markdown_out",
+      "badge_out", "annotations", "alert_command", "badge_label"};
   return *flags;
+}
+
+// A policy file names the metrics, so that --metric would go unheeded.
+suites::FlagUse WithoutMetricOfPolicy(suites::FlagUse use) {
+  if (absl::GetFlag(FLAGS_policy).empty()) return use;
+  use.flags.erase(std::find(use.flags.begin(), use.flags.end(), "metric"));
+  absl::StrAppend(&use.call, ", and with --policy, whose rules name metrics");
+  return use;
 }
 
 suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
   const std::vector<std::string> sides = {"suite", "hardware"};
   if (!HasRunCommand()) {
-    return {"without --run",
-            Together(
-                {FlagsOfBoth(), sides, {"looks", "measure", "remeasure_out"}})};
+    return WithoutMetricOfPolicy(
+        {"without --run",
+         Together(
+             {FlagsOfBoth(), sides, {"looks", "measure", "remeasure_out"}})});
   }
   suites::FlagUse use = {"with --run, which measures until it can tell",
                          Together({FlagsOfBoth(),
@@ -118,7 +135,7 @@ suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
   } else {
     use.call = "with --run and without --record";
   }
-  return use;
+  return WithoutMetricOfPolicy(std::move(use));
 }
 
 }  // namespace
@@ -155,6 +172,25 @@ suites::Command GateCommand() {
                 {"suite", "hardware", "remeasure_out", "looks", "measure",
                  "record", "max_rounds", "seed", "quiet"},
                 BuildFlags()});
+  command.meanings = {
+      {"metric",
+       "The metric to judge, such as cpu_time: a regular expression "
+       "that matches its whole name. A policy file names its own."},
+      {"suite",
+       "Only this suite; with --run and --record, the name of what is "
+       "recorded."},
+      {"hardware",
+       "Only this hardware; with --run and --record, the id that "
+       "is recorded."},
+      {"record", "With --run: keep both sides in the history."},
+      {"seed", "With --run: seed of the order in which the two sides run."}};
+  const char kPolicyText[] =
+      "a rule of a policy names it (docs/reference/policy_format.md), then "
+      "--policy=FILE";
+  for (const char* flag :
+       {"min_effect", "detect_effect", "false_alarm_rate", "filter", "op"}) {
+    command.instead.push_back({flag, kPolicyText});
+  }
   command.use = FlagsUsed;
   command.run = [](const std::vector<std::string>&) -> absl::StatusOr<int> {
     if (HasRunCommand()) return GateByRunning();
@@ -162,6 +198,7 @@ suites::Command GateCommand() {
     options.common = TrackerOptions();
     options.outputs = OutputsFromFlags();
     options.policy = UserPath(absl::GetFlag(FLAGS_policy));
+    options.metric = MetricFromFlags();
     options.candidate = absl::GetFlag(FLAGS_candidate);
     options.baseline = absl::GetFlag(FLAGS_baseline);
     options.suite = absl::GetFlag(FLAGS_suite);

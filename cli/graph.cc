@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
-#include "cli/subcommands.h"
 #include "graph/command/export_command.h"
 #include "graph/command/graph_command.h"
 #include "suites/graph/run_graph.h"
@@ -135,18 +134,27 @@ suites::Command GraphCommand() {
       "  optrail graph show model.onnx --view=dot > model.dot\n"
       "  optrail graph check model.onnx --data=model.npz\n"
       "  optrail graph run model.onnx --threads=1\n";
-  const auto flags = [](std::vector<std::string> own) {
-    return Together({{"dims", "seed"}, std::move(own)});
+  command.meanings = {
+      {"out", "Folder to write to."},
+      {"seed", "Seed of inputs, and of weights that the model does not have."},
+      {"threads", "Number of threads; 0: all cores."},
+      {"store", "Folder of tuned configs; by default .optrail/store."}};
+  const auto part = [](std::string name, std::string summary,
+                       std::vector<std::string> flags, decltype(&RunShow) run) {
+    return Part(std::move(name), "MODEL.onnx", std::move(summary),
+                Together({{"dims", "seed"}, std::move(flags)}), 1, 1, run);
   };
-  SetSubcommands(
-      {{"show", flags({"view", "format"}), 1, 1, RunShow},
-       {"check", flags({"data", "tolerance", "format"}), 1, 1, RunCheck},
-       {"run",
-        flags({"data", "threads", "fuse", "against", "check_flop", "tolerance",
-               "store", "format"}),
-        1, 1, RunRun},
-       {"export", flags({"out"}), 1, 1, RunExport}},
-      &command);
+  command.parts = {
+      part("show", "Prints what the model becomes.", {"view", "format"},
+           RunShow),
+      part("check", "Computes it in double precision and compares.",
+           {"data", "tolerance", "format"}, RunCheck),
+      part("run", "Runs it on the CPU, checks and times it.",
+           {"data", "threads", "fuse", "against", "check_flop", "tolerance",
+            "store", "format"},
+           RunRun),
+      part("export", "Writes it with its weights and inputs, for a peer.",
+           {"out"}, RunExport)};
   return command;
 }
 

@@ -9,7 +9,6 @@
 #include "base/status_macros.h"
 #include "carbon/certificate.h"
 #include "cli/flags.h"
-#include "cli/subcommands.h"
 #include "tracker/history/index/index_commands.h"
 
 ABSL_FLAG(int32_t, keep_runs, 50,
@@ -81,37 +80,34 @@ suites::Command HistoryCommand() {
   command.arguments = "verify|repair|merge FOLDER|thin|export|index";
   command.summary = "Checks, repairs, merges, thins or exports a history.";
   command.details =
-      "  verify        names every file that is damaged or odd; of the odd "
-      "ones "
-      "the\n"
-      "                first three of a kind\n"
-      "  repair        moves damaged files to <history>/quarantine; deletes "
-      "nothing\n"
-      "  merge FOLDER  copies what another history holds beyond this one\n"
-      "  thin          takes the raw samples of old runs away, as --keep_* "
-      "say\n"
-      "  export        writes series as CSV that `optrail detect --csv` "
-      "reads\n"
-      "  index         brings the index up to date; --rebuild makes it anew\n"
-      "\n"
       "Exit code 1: verify, repair --dry_run or merge found damaged files.\n"
       "\n"
       "  optrail history thin --keep_runs=50 --keep_days=90 --dry_run\n"
       "  optrail history export --filter=^matmul/ --out=series.csv\n";
-  const auto flags = [](std::vector<std::string> own) {
-    return Together({{"history", "format"}, std::move(own)});
+  command.meanings = {
+      {"out",
+       "CSV file to write, replaced atomically; - or none: standard "
+       "output."},
+      {"hardware", "Only series of the hardware with this id."},
+      {"branch", "Only series of this branch."}};
+  const auto part = [](std::string name, std::string summary,
+                       std::vector<std::string> flags, decltype(&Verify) run) {
+    return Part(std::move(name), "", std::move(summary),
+                Together({{"history", "format"}, std::move(flags)}), 0, 0, run);
   };
-  SetSubcommands(
-      {{"verify", flags({}), 0, 0, Verify},
-       {"repair", flags({"dry_run"}), 0, 0, Repair},
-       {"merge", flags({"accept_removals"}), 1, 1, Merge},
-       {"thin",
-        flags({"dry_run", "keep_runs", "keep_days", "keep_every",
-               "keep_commits", "accept_removals"}),
-        0, 0, Thin},
-       {"export", flags({"filter", "hardware", "branch", "out"}), 0, 0, Export},
-       {"index", flags({"rebuild"}), 0, 0, Index}},
-      &command);
+  command.parts = {
+      part("verify", "Names every file that is damaged or odd.", {}, Verify),
+      part("repair", "Moves damaged files to HISTORY/quarantine.", {"dry_run"},
+           Repair),
+      Part("merge", "FOLDER", "Copies what another history holds beyond this.",
+           {"history", "format", "accept_removals"}, 1, 1, Merge),
+      part("thin", "Takes the raw samples of old runs away.",
+           {"dry_run", "keep_runs", "keep_days", "keep_every", "keep_commits",
+            "accept_removals"},
+           Thin),
+      part("export", "Writes series as CSV for `optrail detect --csv`.",
+           {"filter", "hardware", "branch", "out"}, Export),
+      part("index", "Brings the index up to date.", {"rebuild"}, Index)};
   return command;
 }
 

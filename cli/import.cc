@@ -42,6 +42,14 @@ suites::Command ImportCommand() {
                    "hardware", "suite",  "prefix",
                    "commit",   "branch", "files_are_processes",
                    "again",    "dry_run"};
+  command.meanings = {
+      {"hardware", "Id of the hardware to record, by default this machine's."},
+      {"suite", "Name of the suite; by default what made the results."},
+      {"commit",
+       "Commit that was measured (any name that git knows); by "
+       "default HEAD."},
+      {"branch", "Branch to record, by default git's."},
+      {"dry_run", "Print what would be imported, change nothing."}};
   command.min_arguments = 1;
   command.max_arguments = -1;
   command.run =

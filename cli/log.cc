@@ -1,9 +1,11 @@
 // `optrail log`: lists what the history holds.
 
 #include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_cat.h"
 #include "cli/flags.h"
 #include "tracker/command/log_command.h"
 
@@ -11,42 +13,53 @@ ABSL_FLAG(int32_t, limit, 20, "How many, newest first; 0: all.");
 
 namespace optrail::cli {
 
+namespace {
+
+absl::StatusOr<int> Log(const std::string& what) {
+  tracker::LogCommand options;
+  options.common = TrackerOptions();
+  options.what = what;
+  options.suite = absl::GetFlag(FLAGS_suite);
+  options.hardware_id = absl::GetFlag(FLAGS_hardware);
+  options.branch = absl::GetFlag(FLAGS_branch);
+  options.commit = absl::GetFlag(FLAGS_commit);
+  options.filter = absl::GetFlag(FLAGS_filter);
+  options.limit = absl::GetFlag(FLAGS_limit);
+  return tracker::RunLog(options, std::cout);
+}
+
+suites::Command LogPart(std::string name, std::string summary,
+                        std::vector<std::string> flags) {
+  return Part(
+      name, "", std::move(summary),
+      Together({{"history", "format", "limit", "hardware", "branch", "commit"},
+                std::move(flags)}),
+      0, 0, [name](const std::vector<std::string>&) { return Log(name); });
+}
+
+}  // namespace
+
 suites::Command LogCommand() {
   suites::Command command;
   command.name = "log";
   command.arguments = "[runs|sessions|series]";
   command.summary = "Lists runs, tuning sessions or series.";
   command.details =
-      "By default runs, which --suite, --hardware, --branch and --commit "
-      "choose.\n"
-      "--filter is for sessions, where it matches tasks, and for series.\n"
-      "\n"
       "  optrail log --suite=smoke --limit=5\n"
       "  optrail log series --filter=^matmul/\n";
-  command.flags = {"history", "format", "suite",  "hardware",
-                   "branch",  "commit", "filter", "limit"};
-  command.use = [](const std::vector<std::string>& arguments) {
-    const std::string what = arguments.empty() ? "runs" : arguments[0];
-    suites::FlagUse use = {
-        absl::StrCat("for log ", what),
-        {"history", "format", "limit", "hardware", "branch", "commit"}};
-    if (what != "runs") use.flags.push_back("filter");
-    if (what != "sessions") use.flags.push_back("suite");
-    return use;
-  };
-  command.max_arguments = 1;
-  command.run = [](const std::vector<std::string>& arguments) {
-    tracker::LogCommand options;
-    options.common = TrackerOptions();
-    if (!arguments.empty()) options.what = arguments[0];
-    options.suite = absl::GetFlag(FLAGS_suite);
-    options.hardware_id = absl::GetFlag(FLAGS_hardware);
-    options.branch = absl::GetFlag(FLAGS_branch);
-    options.commit = absl::GetFlag(FLAGS_commit);
-    options.filter = absl::GetFlag(FLAGS_filter);
-    options.limit = absl::GetFlag(FLAGS_limit);
-    return tracker::RunLog(options, std::cout);
-  };
+  command.meanings = {
+      {"suite", "Only those of this suite."},
+      {"hardware", "Only those of the hardware with this id."},
+      {"branch", "Only those of this branch."},
+      {"commit", "Only those of this commit (any name that git knows)."},
+      {"filter",
+       "Only tasks (sessions) or benchmarks (series) whose name this regular "
+       "expression matches."}};
+  command.parts = {
+      LogPart("runs", "Lists runs; what `optrail log` alone does.", {"suite"}),
+      LogPart("sessions", "Lists tuning sessions.", {"filter"}),
+      LogPart("series", "Lists series.", {"suite", "filter"})};
+  command.default_part = "runs";
   return command;
 }
 

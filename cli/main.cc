@@ -44,22 +44,24 @@ int main(int argc, char** argv) {
       first != "-h" && first != "--helpfull") {
     return RefuseFlag(first);
   }
-  const std::vector<suites::Command> commands = {
-      cli::DoctorCommand(),  cli::TuneCommand(),
-      cli::CompileCommand(), suites::BenchCommand(""),
-      cli::SuiteCommand(),   cli::ImportCommand(),
-      cli::LogCommand(),     cli::ShowCommand(),
-      cli::CompareCommand(), cli::GateCommand(),
-      cli::DetectCommand(),  cli::ConvergenceCommand(),
-      cli::ChangesCommand(), cli::WatchCommand(),
-      cli::BisectCommand(),  cli::AckCommand(),
-      cli::ExpectCommand(),  cli::MuteCommand(),
-      cli::NoteCommand(),    cli::TriageCommand(),
-      cli::StoreCommand(),   cli::ReplayCommand(),
-      cli::HistoryCommand(), cli::ReportCommand(),
-      cli::DemoCommand(),    cli::MemoryCommand(),
-      cli::CarbonCommand(),  cli::GraphCommand(),
-      cli::SchemaCommand(),  suites::WorkerCommand(),
+  const std::vector<suites::CommandGroup> groups = {
+      {"The machine", {cli::DoctorCommand()}},
+      {"Tune",
+       {cli::TuneCommand(), cli::CompileCommand(), cli::StoreCommand(),
+        cli::ConvergenceCommand(), cli::ReplayCommand(),
+        suites::WorkerCommand()}},
+      {"Measure",
+       {suites::BenchCommand(""), cli::SuiteCommand(), cli::ImportCommand(),
+        cli::WatchCommand(), cli::GraphCommand()}},
+      {"Compare",
+       {cli::CompareCommand(), cli::GateCommand(), cli::BisectCommand()}},
+      {"Follow",
+       {cli::ChangesCommand(), cli::AckCommand(), cli::ExpectCommand(),
+        cli::MuteCommand(), cli::NoteCommand(), cli::TriageCommand(),
+        cli::DetectCommand(), cli::ReportCommand(), cli::LogCommand(),
+        cli::ShowCommand(), cli::HistoryCommand(), cli::SchemaCommand()}},
+      {"Besides",
+       {cli::DemoCommand(), cli::MemoryCommand(), cli::CarbonCommand()}},
   };
   return suites::RunCommandLine(
       "optrail",
@@ -67,5 +69,5 @@ int main(int argc, char** argv) {
       "Exit codes: 0 fine, 1 a check failed, 2 wrong use or bad input, 3 not "
       "enough\n"
       "data to tell. --version says which build this is.",
-      commands, argc, argv);
+      groups, argc, argv);
 }

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
-#include "cli/subcommands.h"
 #include "graph/memory/memory_command.h"
 
 ABSL_FLAG(int64_t, capacity, -1,
@@ -72,14 +71,14 @@ suites::Command MemoryCommand() {
       "\n"
       "  optrail memory plan buffers.csv --capacity=1048576 --out=placed.csv\n"
       "  optrail memory check placed.csv --capacity=1048576\n";
-  SetSubcommands(
-      {{"plan",
-        {"capacity", "alignment", "time_limit", "seed", "out", "format"},
-        1,
-        1,
-        RunPlan},
-       {"check", {"capacity", "alignment", "format"}, 1, 1, RunCheck}},
-      &command);
+  command.meanings = {{"out", "CSV file to write, with the column offset."},
+                      {"seed", "Seed of the search's random choices."}};
+  command.parts = {
+      Part("plan", "FILE.csv", "Finds offsets.",
+           {"capacity", "alignment", "time_limit", "seed", "out", "format"}, 1,
+           1, RunPlan),
+      Part("check", "FILE.csv", "Tells whether offsets are valid.",
+           {"capacity", "alignment", "format"}, 1, 1, RunCheck)};
   return command;
 }
 

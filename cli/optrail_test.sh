@@ -130,14 +130,14 @@ expect 2 "could be any of" show BM_sort
 expect 2 "no benchmark's name begins so" show BM_sort/7
 
 # Any command is tuned, recorded, and not tuned again until its program changes.
-expect 2 "--space is of a command that is tuned, and --command is missing" \
+expect 2 "--space: means nothing without --command" \
   tune --space=sleep.space.textproto
-expect 2 "--command_memory_mib is of a command that is tuned" \
+expect 2 "--command_memory_mib: means nothing without --command" \
   tune --command_memory_mib=100
-expect 2 "--max_config_mib is of operators" tune --command=x --space=s \
-  --metric=time:min --max_config_mib=100
-expect 2 "--total_time is of operators" tune --command=x --space=s \
-  --metric=time:min --total_time=1m
+expect 2 "--max_config_mib: means nothing with --command" tune --command=x \
+  --space=s --metric=time:min --max_config_mib=100
+expect 2 "--total_time: means nothing with --command" tune --command=x \
+  --space=s --metric=time:min --total_time=1m
 cat > sleep.space.textproto <<'END'
 knob { name: "x" ints: [1, 2, 40] }
 default { set { knob: "x" int: 1 } }

@@ -25,6 +25,7 @@ suites::Command ReportCommand() {
       "  optrail report --out=- --report_format=markdown\n";
   command.flags = {"history", "out", "report_format", "title"};
   command.defaults = {{"out", "report.html"}};
+  command.meanings = {{"out", "File to write; - is standard output."}};
   command.run = [](const std::vector<std::string>&) {
     reports::ReportCommand options;
     options.history = HistoryFolder();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/closest.h"
 #include "cli/flags.h"
 #include "cli/json_schemas.h"
 
@@ -40,7 +41,8 @@ suites::Command SchemaCommand() {
     if (found == schemas.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("\"", absl::StrJoin(arguments, " "),
-                       "\": expected one of ", absl::StrJoin(names, ", ")));
+                       "\": expected one of ", absl::StrJoin(names, ", "),
+                       DidYouMean(absl::StrJoin(arguments, " "), names)));
     }
     std::cout << found->second;
     return 0;

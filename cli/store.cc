@@ -1,17 +1,23 @@
 // `optrail store`: tuned configs: show, diff, promote, mend.
 
+#include <algorithm>
 #include <iostream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/closest.h"
 #include "base/git.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "cli/flags.h"
-#include "cli/subcommands.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "tracker/command/command_support.h"
@@ -113,9 +119,38 @@ class StoreTable {
                 {"config", Align::kLeft, "", Clip::kFold}}};
 };
 
+// --op. NotFound if it matches neither an operator of this binary nor one of
+// the tree or the overlay.
+absl::StatusOr<std::unique_ptr<RE2>> OperatorPattern(
+    const tuning::OperatorFolders& folders,
+    const std::vector<proto::TunedConfigs>& overlay) {
+  const std::string op = absl::GetFlag(FLAGS_op);
+  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<RE2> pattern,
+                           tracker::CompilePattern("op", op));
+  std::set<std::string> names;
+  for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
+    names.insert(entry->op->name());
+  }
+  for (const auto& [name, unused] : folders.folders()) names.insert(name);
+  for (const auto& file : overlay) names.insert(file.operator_name());
+  if (op.empty() ||
+      std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        return tracker::MatchesWhole(*pattern, name);
+      })) {
+    return pattern;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no operator matches --op=", op,
+                   "; there are: ", absl::StrJoin(names, ", "),
+                   DidYouMean(op, {names.begin(), names.end()}, "--op=")));
+}
+
 absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
+                           tuning::ReadOverlay(StoreFolder()));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto tree, tuning::ReadTree(folders));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
   StoreTable table;
   const auto add = [&](const std::vector<proto::TunedConfigs>& files,
                        const char* layer) {
@@ -125,10 +160,6 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
       for (const auto& best : file.best()) table.Add(file, best, layer);
     }
   };
-  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
-                           tuning::ReadOverlay(StoreFolder()));
-  OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
-  OPTRAIL_ASSIGN_OR_RETURN(const auto tree, tuning::ReadTree(folders));
   add(overlay, "overlay");
   add(tree, "checked in");
   std::cout << table.Format(absl::GetFlag(FLAGS_format));
@@ -136,9 +167,10 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
 }
 
 absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
+                           tuning::ReadOverlay(StoreFolder()));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
   OPTRAIL_ASSIGN_OR_RETURN(const auto differences,
                            tuning::DiffStore(folders, StoreFolder()));
   for (const tuning::StoreDifference& difference : differences) {
@@ -153,9 +185,10 @@ absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
 }
 
 absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const auto op, tracker::CompilePattern("op", absl::GetFlag(FLAGS_op)));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
+                           tuning::ReadOverlay(StoreFolder()));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
   const auto files = tuning::PromoteOverlay(
       folders, StoreFolder(), [&](absl::string_view operator_name) {
         return tracker::MatchesWhole(*op, operator_name);
@@ -214,23 +247,26 @@ suites::Command StoreCommand() {
   command.arguments = "show | diff | promote | mend";
   command.summary = "Shows tuned configs, or moves them into the source tree.";
   command.details =
-      "`show` lists what was tuned, and which backend was best where several "
-      "were\n"
-      "compared. Tuning writes its winners to an overlay, .optrail/store, "
-      "which\n"
-      "wins over the checked-in files. `diff` shows where they differ; "
-      "`promote`\n"
-      "moves them into tuned/HARDWARE.textproto in the folder of each "
-      "operator,\n"
-      "wherever a BUILD file declares it, to be reviewed like code. `mend` "
-      "leaves\n"
-      "the later of two entries that a merge of two branches made of one, and\n"
-      "names kernels of one release ago by their ids of today.\n";
-  SetSubcommands({{"show", {"store", "tree", "op", "format"}, 0, 0, ShowStore},
-                  {"diff", {"store", "tree", "op"}, 0, 0, DiffStore},
-                  {"promote", {"store", "tree", "op"}, 0, 0, PromoteStore},
-                  {"mend", {"store", "tree"}, 0, 0, MendStore}},
-                 &command);
+      "Tuning writes its winners to an overlay, .optrail/store, which wins "
+      "over\n"
+      "the checked-in files; `promote` moves them into "
+      "tuned/HARDWARE.textproto\n"
+      "in the folder of each operator, wherever a BUILD file declares it, to "
+      "be\n"
+      "reviewed like code. Of two entries that a merge of branches made of "
+      "one,\n"
+      "`mend` keeps the later, and names kernels of one release ago by their "
+      "ids\n"
+      "of today.\n";
+  command.parts = {
+      Part("show", "", "Lists tuned configs and the best backends.",
+           {"store", "tree", "op", "format"}, 0, 0, ShowStore),
+      Part("diff", "", "Shows where the overlay differs from checked-in files.",
+           {"store", "tree", "op"}, 0, 0, DiffStore),
+      Part("promote", "", "Moves winners into the source tree.",
+           {"store", "tree", "op"}, 0, 0, PromoteStore),
+      Part("mend", "", "Repairs files of tuned configs after a merge.",
+           {"store", "tree"}, 0, 0, MendStore)};
   return command;
 }
 

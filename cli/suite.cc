@@ -10,7 +10,9 @@
 #include "base/exit_code.h"
 #include "base/file.h"
 #include "base/git.h"
+#include "base/quote.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "reports/commands.h"
 #include "suites/command/commands.h"
 
@@ -36,6 +38,14 @@ absl::StatusOr<int> Suite(const std::string& workload) {
   OPTRAIL_ASSIGN_OR_RETURN(const int unused,
                            reports::RunReport(report, std::cerr));
   (void)unused;
+  std::cerr << "next: open " << EscapeForTerminal(report.out)
+            << " in a browser, then\n  optrail suite "
+            << QuoteForShell(workload)
+            << "   # after a change: another point of each trend\n"
+               "  optrail compare latest~1 latest   # what the change did\n"
+               "  optrail tune --workload="
+            << QuoteForShell(workload)
+            << " --retune --total_time=5m   # a longer search\n";
   if (result.exit_code == ExitCode::kCheckFailed) {
     std::cerr << "some benchmarks failed; the table says which\n";
   } else if (result.exit_code == ExitCode::kNotEnoughData) {

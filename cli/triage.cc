@@ -98,33 +98,31 @@ suites::Command NoteCommand() {
 suites::Command TriageCommand() {
   suites::Command command;
   command.name = "triage";
-  command.arguments = "[undo ID]";
+  command.arguments = "[list|undo ID]";
   command.summary = "Lists the answers to changes, or takes one back.";
   command.details =
       "What was acknowledged, expected, muted and noted. Nothing is ever "
       "deleted:\n"
       "undo adds a record, which can be undone too.\n";
-  command.flags = {"history", "format", "only_active", "reason"};
-  command.max_arguments = 2;
-  command.run =
-      [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
-    if (arguments.empty()) {
-      tracker::TriageListCommand options;
-      options.common = TrackerOptions();
-      options.only_active = absl::GetFlag(FLAGS_only_active);
-      return tracker::RunTriageList(options, std::cout);
-    }
-    if (arguments[0] == "undo" && arguments.size() == 2) {
-      tracker::TriageUndoCommand options;
-      options.common = TrackerOptions();
-      options.id = arguments[1];
-      options.reason = absl::GetFlag(FLAGS_reason);
-      return tracker::RunTriageUndo(options, std::cout);
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", arguments[0],
-                     "\": expected nothing, or undo and the id of a record"));
-  };
+  command.parts = {
+      Part("list", "", "Lists the answers; what `optrail triage` alone does.",
+           {"history", "format", "only_active"}, 0, 0,
+           [](const std::vector<std::string>&) {
+             tracker::TriageListCommand options;
+             options.common = TrackerOptions();
+             options.only_active = absl::GetFlag(FLAGS_only_active);
+             return tracker::RunTriageList(options, std::cout);
+           }),
+      Part("undo", "ID", "Takes an answer back.",
+           {"history", "format", "reason"}, 1, 1,
+           [](const std::vector<std::string>& ids) {
+             tracker::TriageUndoCommand options;
+             options.common = TrackerOptions();
+             options.id = ids[0];
+             options.reason = absl::GetFlag(FLAGS_reason);
+             return tracker::RunTriageUndo(options, std::cout);
+           })};
+  command.default_part = "list";
   return command;
 }
 

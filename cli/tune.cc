@@ -1,17 +1,18 @@
 // `optrail tune`: operators, or with --command any command line.
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/reflection.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "absl/types/span.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/running_binary.h"
@@ -57,8 +58,8 @@ ABSL_FLAG(int32_t, parallel, 1,
           "other's timings unless they run elsewhere.");
 ABSL_FLAG(double, target_value, 0,
           "Stop once the first metric reaches this; 0: never.");
-ABSL_FLAG(double, min_expected_improvement, 0,
-          "Stop when the strategy expects less, as a fraction; 0: never.");
+ABSL_FLAG(optrail::Percentage, min_expected_improvement, {0},
+          "Stop when the strategy expects less; 0: never.");
 
 namespace optrail::cli {
 namespace {
@@ -68,7 +69,8 @@ absl::Status CheckNumbers() {
     return tracker::CheckFlag(value >= least && value <= 100'000'000, flag,
                               value, absl::StrCat(least, " to 100000000"));
   };
-  const double improvement = absl::GetFlag(FLAGS_min_expected_improvement);
+  const double improvement =
+      absl::GetFlag(FLAGS_min_expected_improvement).fraction;
   for (const absl::Status& status :
        {count("trials", absl::GetFlag(FLAGS_trials), 0),
         count("patience", absl::GetFlag(FLAGS_patience), 0),
@@ -114,26 +116,35 @@ absl::StatusOr<absl::optional<int>> PrintKnown(
   return absl::optional<int>();
 }
 
-// What says nothing of the other kind of task would go unheeded; a space
-// without its command would start tuning every operator there is.
-constexpr const char* kOfCommands[] = {
-    "space",    "program",         "metric_pattern",
-    "weights",  "command_timeout", "command_memory_mib",
-    "parallel", "target_value",    "min_expected_improvement"};
-constexpr const char* kOfOperators[] = {
-    "op",        "shape",        "workload",        "threads",
-    "device",    "backend",      "cache",           "launch",
-    "worker",    "objective",    "config_deadline", "max_config_mib",
-    "processes", "total_trials", "total_time",      "with_test_operators"};
+// Flags that say something only of a command that is tuned.
+std::vector<std::string> FlagsOfCommands() {
+  return {"space",    "program",         "metric_pattern",
+          "weights",  "command_timeout", "command_memory_mib",
+          "parallel", "target_value",    "min_expected_improvement"};
+}
 
-absl::Status CheckNoneGiven(absl::Span<const char* const> flags,
-                            absl::string_view why) {
-  for (const char* name : flags) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    if (flag->CurrentValue() == flag->DefaultValue()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("--", name, " ", why));
+// A flag of the other kind of task would go unheeded; a space without its
+// command would start tuning every operator there is.
+suites::FlagUse FlagsUsed(const std::vector<std::string>& all) {
+  std::vector<std::string> unused = {
+      "op",        "shape",        "workload",        "threads",
+      "device",    "backend",      "cache",           "launch",
+      "worker",    "objective",    "config_deadline", "max_config_mib",
+      "processes", "total_trials", "total_time",      "with_test_operators"};
+  std::string call = "with --command, which is one task";
+  if (absl::GetFlag(FLAGS_command).empty()) {
+    call = "without --command='./program {knob}' --metric=NAME:min";
+    unused = Together({FlagsOfCommands(), {"metric"}});
   }
-  return absl::OkStatus();
+  suites::FlagUse use = {call, all};
+  use.flags.erase(std::remove_if(use.flags.begin(), use.flags.end(),
+                                 [&](const std::string& flag) {
+                                   return std::find(unused.begin(),
+                                                    unused.end(),
+                                                    flag) != unused.end();
+                                 }),
+                  use.flags.end());
+  return use;
 }
 
 absl::StatusOr<int> TuneAnyCommand() {
@@ -143,11 +154,6 @@ absl::StatusOr<int> TuneAnyCommand() {
     return absl::InvalidArgumentError(
         "--command needs --space=FILE and --metric=NAME:min or NAME:max");
   }
-  OPTRAIL_RETURN_IF_ERROR(CheckNoneGiven(
-      kOfOperators,
-      "is of operators; a command is one task: its budget is --trials and "
-      "--time_budget, its limits are --command_timeout and "
-      "--command_memory_mib, and what it prints is named by --metric"));
   OPTRAIL_RETURN_IF_ERROR(CheckNumbers());
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
                            suites::RunContextFromFlags());
@@ -185,14 +191,11 @@ absl::StatusOr<int> TuneAnyCommand() {
   if (const int64_t trials = absl::GetFlag(FLAGS_trials); trials > 0) {
     budget.set_trials(trials);
   }
-  if (const absl::Duration time = absl::GetFlag(FLAGS_time_budget);
-      time > absl::ZeroDuration()) {
-    budget.set_time_ns(absl::ToInt64Nanoseconds(time));
-  }
   if (const int64_t patience = absl::GetFlag(FLAGS_patience); patience > 0) {
     budget.set_patience_trials(patience);
   }
-  if (const double least = absl::GetFlag(FLAGS_min_expected_improvement);
+  if (const double least =
+          absl::GetFlag(FLAGS_min_expected_improvement).fraction;
       least > 0) {
     budget.set_min_expected_improvement(least);
   }
@@ -207,6 +210,8 @@ absl::StatusOr<int> TuneAnyCommand() {
       proof_time > absl::ZeroDuration()) {
     options.proof.max_time = proof_time;
   }
+  suites::DivideTimeBudget(absl::GetFlag(FLAGS_time_budget), &budget,
+                           &options.proof);
   options.journal_directory = JoinPath(context.state, "commands");
   options.format = absl::GetFlag(FLAGS_format);
   options.quiet = absl::GetFlag(FLAGS_quiet);
@@ -250,19 +255,30 @@ suites::Command TuneCommand() {
       "  tune --space=train.space.textproto --trials=50 \\\n"
       "    --command='./train --batch={batch}' "
       "--metric=throughput:max\n";
-  for (const char* flag : {"command", "metric"}) command.flags.push_back(flag);
-  for (const char* flag : kOfCommands) command.flags.push_back(flag);
+  command.flags =
+      Together({command.flags, {"command", "metric"}, FlagsOfCommands()});
   command.defaults.push_back({"metric", ""});
+  command.meanings = {
+      {"metric",
+       "What --command is judged by, NAME:min or NAME:max, with an optional "
+       "limit (memory_mb:min<=32); several, separated by commas, are a search "
+       "for the Pareto front."}};
+  const char kLimitsText[] =
+      "a command has --command_timeout and --command_memory_mib";
+  const char kBudgetText[] = "a command has --trials and --time_budget";
+  command.instead = {{"config_deadline", kLimitsText},
+                     {"max_config_mib", kLimitsText},
+                     {"total_trials", kBudgetText},
+                     {"total_time", kBudgetText},
+                     {"objective", "a command has --metric=NAME:min"}};
   command.lists = {"metric"};
+  command.use = [all = command.flags](const std::vector<std::string>&) {
+    return FlagsUsed(all);
+  };
   command.run =
       [tune_operators = command.run](
           const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
     if (!absl::GetFlag(FLAGS_command).empty()) return TuneAnyCommand();
-    OPTRAIL_RETURN_IF_ERROR(CheckNoneGiven(
-        kOfCommands,
-        "is of a command that is tuned, and --command is missing: tune "
-        "--space=FILE --command='./program {knob}' --metric=NAME:min; "
-        "operators have spaces of their own: tune --op=REGEX"));
     return tune_operators(arguments);
   };
   return command;

@@ -65,6 +65,13 @@ suites::Command WatchCommand() {
                  "processes", "limit", "retry_failed", "dry_run", "quiet"},
                 BuildFlags()});
   command.defaults = {{"limit", "0"}, {"processes", "5"}};
+  command.meanings = {
+      {"suite", "Name of the suite in the history; by default benchmarks."},
+      {"hardware", "Id of the hardware to record, by default this machine's."},
+      {"branch", "Branch to record, by default git's."},
+      {"processes", "Runs of --run for each commit, each a fresh process."},
+      {"limit", "Most commits to measure, newest first; 0: all."},
+      {"dry_run", "Print which commits would be measured, measure none."}};
   command.max_arguments = 1;
   command.run =
       [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/closest.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "google/protobuf/util/json_util.h"
@@ -156,7 +157,7 @@ bool AbslParseFlag(absl::string_view text, GraphView* view,
                    std::string* error) {
   const auto found = Views().find(std::string(text));
   if (found == Views().end()) {
-    *error = "expected summary, text, dot or json";
+    *error = ExpectedOneOf(text, {"summary", "text", "dot", "json"});
     return false;
   }
   *view = found->second;

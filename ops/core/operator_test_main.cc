@@ -51,6 +51,7 @@
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/store.pb.h"
 #include "tuning/session/config_source.h"
+#include "tuning/session/shared_knobs.h"
 #include "tuning/space/shapes.h"
 #include "tuning/space/space.h"
 
@@ -360,8 +361,35 @@ class OperatorTest : public testing::Test {
       last_refusal_ = absl::StrCat(what, ": ", status.message());
       return false;
     }
-    EXPECT_TRUE(status.ok()) << what << ": " << status.message();
+    if (status.ok()) {
+      worked_.push_back(config);
+    } else {
+      failed_.push_back(config);
+      failures_.push_back(absl::StrCat(what, ": ", status.message()));
+    }
     return true;
+  }
+
+  // One failure for all configs that failed: what they share, then examples.
+  void ReportFailures() {
+    constexpr size_t kMostShown = 3;
+    if (!failures_.empty()) {
+      const std::string shared = tuning::SharedKnobsText(failed_, worked_);
+      std::string text = absl::StrCat(
+          failures_.size(), " of ", failures_.size() + worked_.size(),
+          " runs failed", shared.empty() ? "" : ": ", shared);
+      for (size_t i = 0; i < std::min(failures_.size(), kMostShown); ++i) {
+        absl::StrAppend(&text, "\n", failures_[i]);
+      }
+      if (failures_.size() > kMostShown) {
+        absl::StrAppend(&text, "\nand ", failures_.size() - kMostShown,
+                        " more");
+      }
+      ADD_FAILURE() << text;
+    }
+    failures_.clear();
+    failed_.clear();
+    worked_.clear();
   }
 
   struct Counts {
@@ -417,6 +445,7 @@ class OperatorTest : public testing::Test {
         counts.swept += Sweep(backend, space, where, *shape, configs, device);
       }
     }
+    ReportFailures();
     return counts;
   }
 
@@ -546,7 +575,9 @@ class OperatorTest : public testing::Test {
   int64_t simd_bits_ = 0;               // in place of the machine's, if not 0
   absl::optional<proto::Config> only_;  // of --config
   std::string last_refusal_;
-  bool unimplemented_ = false;  // the last refusal was for good
+  std::vector<proto::Config> failed_, worked_;  // of a backend
+  std::vector<std::string> failures_;           // what went wrong in which
+  bool unimplemented_ = false;                  // the last refusal was for good
   std::set<std::string> swept_;
   std::map<std::string, absl::StatusOr<Artifact>> compiled_;
   const OperatorEntry* entry_ = nullptr;

@@ -8,19 +8,23 @@
 #include <memory>
 #include <numeric>
 #include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/closest.h"
 #include "base/file.h"
 #include "base/file_system.h"
 #include "base/git.h"
 #include "base/statistics.h"
 #include "benchmark/benchmark.h"
 #include "re2/re2.h"
+#include "suites/bench/summary_rows.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/meter_window.h"
@@ -111,7 +115,7 @@ class RunBuilder {
   }
 
   // One line: the median over processes, or why there is none.
-  std::vector<GbRun> Summary() const {
+  std::vector<GbRun> Summary(const std::string& label) const {
     if (result_.outcome() != proto::OK) return {Failure()};
     Line line;
     line.time_ns = Median(times_ns_);
@@ -120,6 +124,10 @@ class RunBuilder {
     GbRun run = Build(line, 0, 0);
     // A terminal is narrow; JSON has the rest.
     run.counters.erase("bytes/s");
+    if (!label.empty()) {
+      absl::StrAppend(&run.report_label, run.report_label.empty() ? "" : ", ",
+                      label);
+    }
     if (times_ns_.size() > 1) {
       run.counters["cv_pct"] =
           100 * StandardDeviation(times_ns_) / Mean(times_ns_);
@@ -285,20 +293,23 @@ void Report(const proto::Run& run, const std::string& format, bool color,
         std::max(context.name_field_width, BenchmarkNameOf(result).size() + 7);
   }
   if (!reporter->ReportContext(context)) return;
-  std::vector<const proto::BenchmarkResult*> results;
-  for (const auto& result : run.results()) results.push_back(&result);
+  std::vector<SummaryRow> rows;
+  if (detail == Detail::kSummary) {
+    rows = SummaryRows(run);
+  } else {
+    for (const auto& result : run.results()) rows.push_back({&result, ""});
+  }
   // The console begins a new table where counters come or go.
   if (format == "console") {
-    std::stable_partition(results.begin(), results.end(),
-                          [](const proto::BenchmarkResult* result) {
-                            return result->outcome() == proto::OK;
-                          });
+    std::stable_partition(rows.begin(), rows.end(), [](const SummaryRow& row) {
+      return row.result->outcome() == proto::OK;
+    });
   }
   int family = 0;
-  for (const proto::BenchmarkResult* result : results) {
-    const RunBuilder builder(*result, family++);
+  for (const SummaryRow& row : rows) {
+    const RunBuilder builder(*row.result, family++);
     if (detail == Detail::kSummary) {
-      reporter->ReportRuns(builder.Summary());
+      reporter->ReportRuns(builder.Summary(row.label));
       continue;
     }
     const std::vector<GbRun> aggregates = builder.Aggregates();
@@ -341,9 +352,8 @@ absl::Status CheckOneOf(absl::string_view flag, const std::string& value,
   for (const std::string& option : allowed) {
     if (value == option) return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("flag --", flag, "=", value,
-                                                 ": expected one of ",
-                                                 absl::StrJoin(allowed, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "flag --", flag, "=", value, ": ", ExpectedOneOf(value, allowed)));
 }
 
 }  // namespace

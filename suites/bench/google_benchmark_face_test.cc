@@ -1,6 +1,8 @@
 #include "suites/bench/google_benchmark_face.h"
 
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -98,6 +100,44 @@ TEST_F(GoogleBenchmarkFaceTest, WhatAMeterReadOfACallIsACounter) {
   }
   EXPECT_THAT(Print(), AllOf(HasSubstr("joules_estimated"),
                              Not(HasSubstr("\"joules\""))));
+}
+
+TEST_F(GoogleBenchmarkFaceTest, ATunedConfigThatIsTheDefaultIsNoRowOfItsOwn) {
+  run_.mutable_results()->DeleteSubrange(1, 1);
+  run_.mutable_results(0)->mutable_key()->set_selection(proto::DEFAULT);
+  run_.mutable_results(0)->set_config("x=1");
+  *run_.add_results() = run_.results(0);
+  proto::BenchmarkResult* tuned = run_.mutable_results(1);
+  tuned->mutable_key()->set_selection(proto::TUNED);
+  tuned->set_config_source(proto::EXACT_SHAPE);
+  const auto rows = [&] {
+    const std::vector<std::string> lines = absl::StrSplit(Print(), "BM_Add");
+    return lines.size() - 1;
+  };
+  EXPECT_EQ(rows(), 1);
+  EXPECT_THAT(Print(), HasSubstr("the tuned config is the default"));
+  tuned->set_config_source(proto::FALLBACK_TO_DEFAULT);
+  EXPECT_EQ(rows(), 1);
+  EXPECT_THAT(LineWith(Print(), "BM_Add"), HasSubstr("not tuned"));
+  tuned->set_config("x=2");
+  EXPECT_EQ(rows(), 2);
+  tuned->set_config("x=1");
+  Set("benchmark_format", "json");
+  EXPECT_EQ(Json::parse(Print())["benchmarks"][0]["run_name"],
+            BenchmarkNameOf(run_.results(0)));
+  EXPECT_THAT(Print(), HasSubstr(BenchmarkNameOf(run_.results(1))))
+      << "programs get both";
+}
+
+TEST_F(GoogleBenchmarkFaceTest, ABackendThatIsNotHereIsNoRowBesideOneThatIs) {
+  proto::BenchmarkResult* lacks = run_.mutable_results(1);
+  *lacks->mutable_key() = run_.results(0).key();
+  lacks->mutable_key()->set_backend("cudnn");
+  lacks->set_outcome(proto::UNSUPPORTED);
+  lacks->set_detail("unsupported here: no GPU");
+  EXPECT_THAT(Print(), Not(HasSubstr("UNSUPPORTED")));
+  lacks->mutable_key()->set_operator_name("BM_Other");
+  EXPECT_THAT(Print(), HasSubstr("UNSUPPORTED")) << "it is all there is";
 }
 
 TEST_F(GoogleBenchmarkFaceTest, TheBestBackendIsNamed) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "base/closest.h"
 #include "base/quote.h"
 #include "base/socket.h"
 #include "base/status_macros.h"
@@ -50,9 +51,10 @@ ABSL_FLAG(std::vector<std::string>, threads, {},
 ABSL_FLAG(std::string, device, "cpu",
           "Kind of device: cpu, cuda, or any other that is linked in.");
 ABSL_FLAG(std::string, backend, "",
-          "Which implementation of an operator: a name such as openblas; all "
-          "of them; or best, which an earlier `bench --backend=all` found. By "
-          "default the device's own.");
+          "Which implementations of an operator, between commas: names such as "
+          "openblas; all of them, but Halide's autoschedulers (halide_...) "
+          "only by name; or best, which an earlier `bench --backend=all` "
+          "found. By default the device's own.");
 ABSL_FLAG(std::string, objective, "time",
           "What to tune for, or which tuned configs to benchmark: time, or "
           "what a meter of the device reads, such as joules.");
@@ -84,8 +86,10 @@ ABSL_FLAG(std::string, strategy, "default",
 ABSL_FLAG(uint64_t, seed, 1, "Of everything that is drawn at random.");
 ABSL_FLAG(int64_t, trials, 0, "Most configs to try per task; 0: no limit.");
 ABSL_FLAG(absl::Duration, time_budget, absl::ZeroDuration(),
-          "Longest search per task, such as 30s; 0 takes the workload's, else "
-          "20s unless --trials is given.");
+          "About how long each task takes, such as 30s: half for the search, "
+          "the rest to rank finalists and prove the winner. With --proof_time "
+          "it is the search alone. 0: the workload's seconds of search, else "
+          "20s of search unless --trials is given, and the proof on top.");
 ABSL_FLAG(int64_t, total_trials, 0,
           "Configs to try over all tasks together; 0: no such limit. Each next "
           "trial goes to the task from which a run of the workload gains most "
@@ -102,8 +106,9 @@ ABSL_FLAG(int32_t, finalists, 4,
           "times as many where their readings vary.");
 ABSL_FLAG(absl::Duration, proof_time, absl::ZeroDuration(),
           "Longest proof of a task's winner against its default, such as 30s; "
-          "it ends sooner once the gain is known within 1%. 0: as long as the "
-          "search took, at least 3s and at most 1m.");
+          "it ends sooner once the gain is known within 1%. 0: a third of "
+          "--time_budget; without one as long as the search took, at least 3s "
+          "and at most 1m.");
 ABSL_FLAG(bool, retune, false, "Tune what the store has, too.");
 ABSL_FLAG(bool, forget, false,
           "Do not start from the trials of earlier sessions, of this task or "
@@ -143,7 +148,7 @@ ABSL_FLAG(bool, with_test_operators, false,
 namespace optrail::suites {
 namespace {
 
-constexpr absl::Duration kDefaultTimeBudget = absl::Seconds(20);
+constexpr absl::Duration kDefaultSearch = absl::Seconds(20);
 constexpr int kDefaultProcesses = 5;
 
 absl::Status CheckRange(absl::string_view flag, int64_t value, int64_t low,
@@ -195,8 +200,13 @@ absl::Status SetTotalFromFlags(TuneDriverOptions& options) {
 absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
   const auto type = ops::FindDeviceTypeNamed(absl::GetFlag(FLAGS_device));
   if (type.ok()) return (*type)->kind();
+  std::vector<std::string> names;
+  for (const ops::DeviceType* known : ops::ListDeviceTypes()) {
+    names.push_back(known->name());
+  }
   return absl::InvalidArgumentError(
-      absl::StrCat("flag --device: ", type.status().message()));
+      absl::StrCat("flag --device: ", type.status().message(),
+                   DidYouMean(absl::GetFlag(FLAGS_device), names)));
 }
 
 // --objective: time, or what a meter of --device reads.
@@ -346,7 +356,8 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
     return absl::InvalidArgumentError(
         absl::StrCat("flag --strategy=", options.tune.strategy,
                      ": expected default or ", absl::StrJoin(strategies, ", "),
-                     "; of schedules evolution:MODEL or random"));
+                     "; of schedules evolution:MODEL or random",
+                     DidYouMean(options.tune.strategy, strategies)));
   }
   options.tune.seed = absl::GetFlag(FLAGS_seed);
   OPTRAIL_RETURN_IF_ERROR(
@@ -366,21 +377,21 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   }
   OPTRAIL_RETURN_IF_ERROR(SetTotalFromFlags(options));
   const bool has_total = options.total_trials > 0 || options.total_time_ns > 0;
-  absl::Duration time = absl::GetFlag(FLAGS_time_budget);
-  if (time < absl::ZeroDuration()) {
+  const absl::Duration whole = absl::GetFlag(FLAGS_time_budget);
+  if (whole < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("flag --time_budget=", absl::FormatDuration(time),
+        absl::StrCat("flag --time_budget=", absl::FormatDuration(whole),
                      ": expected a duration such as 30s"));
   }
-  if (time == absl::ZeroDuration() && workload.tune_seconds() > 0 &&
-      !has_total) {
-    time = absl::Seconds(workload.tune_seconds());
+  absl::Duration search = absl::ZeroDuration();
+  if (whole == absl::ZeroDuration() && !has_total) {
+    search = absl::Seconds(workload.tune_seconds());
+    if (search == absl::ZeroDuration() && !budget.has_trials()) {
+      search = kDefaultSearch;
+    }
   }
-  if (time == absl::ZeroDuration() && !budget.has_trials() && !has_total) {
-    time = kDefaultTimeBudget;
-  }
-  if (time > absl::ZeroDuration()) {
-    budget.set_time_ns(absl::ToInt64Nanoseconds(time));
+  if (search > absl::ZeroDuration()) {
+    budget.set_time_ns(absl::ToInt64Nanoseconds(search));
   }
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Objective objective,
                            ObjectiveFromFlags());
@@ -395,6 +406,7 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   }
   options.tune.finalists = absl::GetFlag(FLAGS_finalists);
   OPTRAIL_ASSIGN_OR_RETURN(options.tune.proof.max_time, ProofTimeFromFlags());
+  DivideTimeBudget(whole, &budget, &options.tune.proof);
   const int processes = absl::GetFlag(FLAGS_processes);
   options.tune.rank_rounds = processes > 0 ? processes : kDefaultProcesses;
   options.tune.sampling = DefaultSamplingOptions();
@@ -450,8 +462,9 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     } else if (selection == "tuned") {
       options.with_tuned = true;
     } else {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "flag --select: \"", selection, "\", expected default or tuned"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --select: \"", selection, "\", ",
+                       ExpectedOneOf(selection, {"default", "tuned"})));
     }
   }
   const std::string config = absl::GetFlag(FLAGS_config);
@@ -492,6 +505,14 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
                      ", expected 1 or more with --pairing, else 0"));
   }
   return options;
+}
+
+void DivideTimeBudget(absl::Duration whole, proto::Budget* budget,
+                      tuning::ProofOptions* proof) {
+  if (whole <= absl::ZeroDuration()) return;
+  const bool is_divided = !proof->max_time.has_value();
+  budget->set_time_ns(absl::ToInt64Nanoseconds(is_divided ? whole / 2 : whole));
+  if (is_divided) proof->max_time = whole / 3;
 }
 
 absl::StatusOr<ServeOptions> ServeFromFlags() {

@@ -9,6 +9,7 @@
 
 #include "absl/flags/declare.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/table.h"
 #include "suites/bench/bench_driver.h"
 #include "suites/tune/elsewhere.h"
@@ -40,6 +41,12 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
     const proto::Workload& workload);
 absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     const proto::Workload& workload, const std::string& op);
+
+// Divides --time_budget: half of it for the search, a third for the proof of
+// the winner; ranking the finalists takes the rest. If the proof has a time of
+// its own (--proof_time), all of the budget is for the search.
+void DivideTimeBudget(absl::Duration whole, proto::Budget* budget,
+                      tuning::ProofOptions* proof);
 
 // What `worker` serves with, and where.
 absl::StatusOr<ServeOptions> ServeFromFlags();

@@ -4,110 +4,144 @@
 #include <csignal>
 #include <cstddef>
 #include <iostream>
-#include <numeric>
 #include <set>
 #include <string>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/check.h"
+#include "base/closest.h"
 #include "base/exit_code.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "suites/command/command_help.h"
 
 namespace optrail::suites {
 namespace {
 
-constexpr int kHelpWidth = 80;
+using Words = std::vector<std::string>;
 
-// Levenshtein's distance, to suggest what was meant.
-int EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<int> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const int substitute = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+bool Contains(const Words& words, absl::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// The command line as it was typed, before any flag is set.
+struct Given {
+  std::vector<FlagText> flags;  // values as text
+  Words positional;
+};
+
+// One call: a command, and the part of it that the first argument names.
+struct Call {
+  absl::string_view program;
+  const Command* command = nullptr;
+  const Command* part = nullptr;  // null: the command has no parts
+  bool with_name = true;
+  const std::vector<CommandGroup>* groups = nullptr;  // null: a single command
+
+  const Command& runs() const { return part != nullptr ? *part : *command; }
+  // "log runs", for messages.
+  std::string Name() const {
+    return part != nullptr ? absl::StrCat(command->name, " ", part->name)
+                           : command->name;
+  }
+  // "optrail compare", for help.
+  std::string Typed() const {
+    return with_name ? absl::StrCat(program, " ", command->name)
+                     : std::string(program);
+  }
+  // The command that explains this one.
+  std::string HelpCommand() const {
+    return with_name ? absl::StrCat(program, " help ", Name())
+                     : absl::StrCat(program, " --help");
+  }
+};
+
+// The other commands that take a flag; other parts of the same command, if
+// there are any, alone.
+Words TakersOf(const Call& call, const std::string& flag) {
+  Words takers;
+  for (const Command& part : call.command->parts) {
+    if (&part != call.part && Contains(part.flags, flag)) {
+      takers.push_back(absl::StrCat(call.command->name, " ", part.name));
     }
   }
-  return row.back();
-}
-
-// "; did you mean X?", or nothing if no name is close.
-std::string Suggestion(absl::string_view typed,
-                       const std::vector<std::string>& names,
-                       absl::string_view prefix) {
-  const std::string* best = nullptr;
-  int best_distance = 1 + static_cast<int>(typed.size()) / 3;
-  for (const std::string& name : names) {
-    const int distance = EditDistance(typed, name);
-    if (distance <= best_distance) {
-      best = &name;
-      best_distance = distance;
+  if (!takers.empty() || call.groups == nullptr) return takers;
+  for (const CommandGroup& group : *call.groups) {
+    for (const Command& command : group.commands) {
+      if (Contains(command.flags, flag)) takers.push_back(command.name);
+      for (const Command& part : command.parts) {
+        if (Contains(part.flags, flag)) {
+          takers.push_back(absl::StrCat(command.name, " ", part.name));
+        }
+      }
     }
   }
-  if (best == nullptr) return "";
-  return absl::StrCat("; did you mean ", prefix, *best, "?");
+  takers.erase(std::remove(takers.begin(), takers.end(), call.Name()),
+               takers.end());
+  return takers;
 }
 
-std::string Wrapped(absl::string_view text, int indent) {
-  std::string out;
-  int column = kHelpWidth;
-  for (absl::string_view word :
-       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
-    if (column + 1 + static_cast<int>(word.size()) > kHelpWidth) {
-      absl::StrAppend(&out, out.empty() ? "" : "\n", std::string(indent, ' '),
-                      word);
-      column = indent + static_cast<int>(word.size());
-    } else {
-      absl::StrAppend(&out, " ", word);
-      column += 1 + static_cast<int>(word.size());
-    }
+// Names the mend of a flag that has no effect here: "; did you mean
+// --keep_runs?", "; history thin takes it".
+std::string Instead(const Call& call, const std::string& flag,
+                    const Words& applicable) {
+  for (const auto& [name, text] : call.command->instead) {
+    if (name == flag) return absl::StrCat("; ", text);
   }
-  return out;
-}
-
-std::string FlagHelp(const Command& command, const std::string& name) {
-  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-  if (flag == nullptr) return "";
-  std::string value = flag->DefaultValue();
-  for (const auto& [changed, to] : command.defaults) {
-    if (changed == name) value = to;
+  Words takers = TakersOf(call, flag);
+  // A flag of another command is no typing error; --format of this one may be
+  // called --report_format.
+  Words near = applicable;
+  if (!takers.empty()) {
+    near.erase(std::remove_if(near.begin(), near.end(),
+                              [&](const std::string& name) {
+                                const Words parts = absl::StrSplit(name, '_');
+                                return !Contains(parts, flag);
+                              }),
+               near.end());
   }
-  return absl::StrCat("  --", name,
-                      value.empty() ? "" : absl::StrCat("=", value), "\n",
-                      Wrapped(flag->Help(), 6), "\n");
-}
-
-std::string Help(absl::string_view program, const Command& command,
-                 bool with_name) {
-  std::string text = absl::StrCat(
-      command.summary, "\n\nUsage: ", program,
-      with_name ? absl::StrCat(" ", command.name) : "",
-      command.arguments.empty() ? "" : absl::StrCat(" ", command.arguments),
-      command.flags.empty() ? "" : " [flags]", "\n");
-  if (!command.details.empty()) absl::StrAppend(&text, "\n", command.details);
-  if (!absl::EndsWith(text, "\n")) absl::StrAppend(&text, "\n");
-  if (!command.flags.empty()) {
-    absl::StrAppend(&text, "\nFlags, with their defaults:\n");
-    for (const std::string& flag : command.flags) {
-      absl::StrAppend(&text, FlagHelp(command, flag));
-    }
+  const std::string close = DidYouMean(flag, near, "--");
+  if (!close.empty() || takers.empty()) return close;
+  if (takers.size() == 1) return absl::StrCat("; ", takers[0], " takes it");
+  constexpr size_t kMost = 3;
+  std::string last = takers.back();
+  takers.pop_back();
+  if (takers.size() >= kMost) {
+    takers.resize(kMost - 1);
+    last = "others";
   }
-  return text;
+  return absl::StrCat("; ", absl::StrJoin(takers, ", "), " and ", last,
+                      " take it");
 }
 
-bool IsBool(const absl::CommandLineFlag& flag) { return flag.IsOfType<bool>(); }
+// A flag without an effect is a question that would get another answer.
+absl::Status RefuseFlag(const Call& call, const std::string& flag,
+                        absl::string_view where, const Words& applicable) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag, ": means nothing ", where, Instead(call, flag, applicable)));
+}
 
-// Checks and sets the flags in `args`, and takes the positional arguments out.
+absl::Status UnknownFlag(const Call& call, const std::string& flag) {
+  const Words applicable = AllFlags(*call.command);
+  const std::vector<FlagText>& instead = call.command->instead;
+  if (!TakersOf(call, flag).empty() ||
+      std::any_of(instead.begin(), instead.end(),
+                  [&](const FlagText& text) { return text.first == flag; })) {
+    return RefuseFlag(call, flag, absl::StrCat("for ", call.command->name),
+                      applicable);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown flag --", flag, DidYouMean(flag, applicable, "--")));
+}
+
 // What the flag's type has to say beyond "Illegal value", else what it expects.
 std::string WhyRefused(const absl::CommandLineFlag& flag,
                        absl::string_view value, absl::string_view error) {
@@ -127,100 +161,166 @@ std::string WhyRefused(const absl::CommandLineFlag& flag,
   return "expected a whole number";
 }
 
-// A flag without an effect is a question that would get another answer.
-absl::Status CheckUse(const Command& command,
-                      const std::vector<std::string>& positional,
-                      const std::set<std::string>& given) {
-  if (command.use == nullptr) return absl::OkStatus();
-  const FlagUse use = command.use(positional);
-  for (const std::string& name : given) {
-    if (std::find(use.flags.begin(), use.flags.end(), name) !=
-        use.flags.end()) {
-      continue;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", name, ": means nothing ", use.call,
-                     Suggestion(name, use.flags, "--")));
-  }
-  return absl::OkStatus();
+bool IsList(const Command& command, const absl::CommandLineFlag& flag) {
+  return flag.IsOfType<Words>() ||
+         Contains(command.lists, std::string(flag.Name()));
 }
 
-absl::StatusOr<std::vector<std::string>> ParseFlags(
-    const Command& command, const std::vector<std::string>& args) {
+// Takes one argument that begins with "-" apart; `next` is the one after it.
+absl::StatusOr<FlagText> TakeFlag(const Call& call, absl::string_view arg,
+                                  const std::string* next, bool* used_next) {
+  arg.remove_prefix(absl::StartsWith(arg, "--") ? 2 : 1);
+  const size_t equals = arg.find('=');
+  std::string name(arg.substr(0, equals));
+  const bool has_value = equals != absl::string_view::npos;
+  std::string value(has_value ? arg.substr(equals + 1) : "");
+  const Words taken = AllFlags(*call.command);
+  bool negated = false;
+  if (!Contains(taken, name) && absl::StartsWith(name, "no") && !has_value &&
+      Contains(taken, name.substr(2))) {
+    name = name.substr(2);
+    negated = true;
+  }
+  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+  if (!Contains(taken, name) || flag == nullptr) return UnknownFlag(call, name);
+  if (flag->IsOfType<bool>() && !has_value) {
+    value = negated ? "false" : "true";
+  } else if (negated) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --", name, " is not a boolean: --no", name, " means nothing"));
+  } else if (!has_value) {
+    if (next == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --", name, " needs a value: --", name, "=..."));
+    }
+    value = *next;
+    *used_next = true;
+  }
+  // Often a variable of a script that is not set; neither "any" nor "default"
+  // would be what was meant.
+  bool is_empty = value.empty();
+  if (IsList(*call.command, *flag)) {
+    for (absl::string_view element : absl::StrSplit(value, ',')) {
+      is_empty |= element.empty();
+    }
+  }
+  if (is_empty) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --", name, "=", value, " is empty",
+        value.empty() ? "" : " in part", ": expected a value",
+        value.empty() ? "; leave the flag out to have its default" : ""));
+  }
+  return FlagText{std::move(name), std::move(value)};
+}
+
+absl::StatusOr<Given> TakeApart(const Call& call, const Words& args) {
+  Given given;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const std::string& arg = args[i];
+    if (arg == "--") {
+      given.positional.insert(given.positional.end(), args.begin() + i + 1,
+                              args.end());
+      break;
+    }
+    if (!absl::StartsWith(arg, "-") || arg == "-") {
+      given.positional.push_back(arg);
+      if (!arg.empty()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "argument ", given.positional.size(), " is empty: expected a value"));
+    }
+    bool used_next = false;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        FlagText flag,
+        TakeFlag(call, arg, i + 1 < args.size() ? &args[i + 1] : nullptr,
+                 &used_next));
+    if (used_next) ++i;
+    given.flags.push_back(std::move(flag));
+  }
+  return given;
+}
+
+absl::Status SetFlags(const Command& command, const Given& given) {
+  std::string error;
   for (const auto& [name, value] : command.defaults) {
-    std::string error;
     absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     OPTRAIL_CHECK(flag != nullptr && flag->ParseFrom(value, &error))
         << "default of --" << name << ": " << error;
   }
-  std::vector<std::string> positional;
-  std::set<std::string> given;
-  for (size_t i = 0; i < args.size(); ++i) {
-    absl::string_view arg = args[i];
-    if (arg == "--") {
-      positional.insert(positional.end(), args.begin() + i + 1, args.end());
-      break;
-    }
-    if (!absl::StartsWith(arg, "-") || arg == "-") {
-      positional.emplace_back(arg);
-      continue;
-    }
-    arg.remove_prefix(absl::StartsWith(arg, "--") ? 2 : 1);
-    const size_t equals = arg.find('=');
-    std::string name(arg.substr(0, equals));
-    const bool has_value = equals != absl::string_view::npos;
-    std::string value(has_value ? arg.substr(equals + 1) : "");
-    const auto takes = [&](const std::string& flag) {
-      return std::find(command.flags.begin(), command.flags.end(), flag) !=
-             command.flags.end();
-    };
-    bool negated = false;
-    if (!takes(name) && absl::StartsWith(name, "no") && !has_value &&
-        takes(name.substr(2))) {
-      name = name.substr(2);
-      negated = true;
-    }
+  std::set<std::string> seen;
+  for (const auto& [name, text] : given.flags) {
     absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    if (!takes(name) || flag == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "unknown flag --", name, Suggestion(name, command.flags, "--")));
-    }
-    if (IsBool(*flag) && !has_value) {
-      value = negated ? "false" : "true";
-    } else if (negated) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "flag --", name, " is not a boolean: --no", name, " means nothing"));
-    } else if (!has_value) {
-      if (i + 1 == args.size()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("flag --", name, " needs a value: --", name, "=..."));
-      }
-      value = args[++i];
-    }
     // A list that is given in parts is one.
-    const bool is_list = flag->IsOfType<std::vector<std::string>>() ||
-                         std::find(command.lists.begin(), command.lists.end(),
-                                   name) != command.lists.end();
-    if (!given.insert(name).second && is_list) {
-      value = absl::StrCat(flag->CurrentValue(), ",", value);
-    }
-    std::string error;
-    if (!flag->ParseFrom(value, &error)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "flag --", name, "=", value, ": ", WhyRefused(*flag, value, error)));
-    }
-  }
-  const int count = static_cast<int>(positional.size());
-  if (count < command.min_arguments ||
-      (command.max_arguments >= 0 && count > command.max_arguments)) {
+    const std::string value =
+        !seen.insert(name).second && IsList(command, *flag)
+            ? absl::StrCat(flag->CurrentValue(), ",", text)
+            : text;
+    if (flag->ParseFrom(value, &error)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        command.name, " takes ",
-        command.arguments.empty() ? "no arguments" : command.arguments,
-        ", but ", count, count == 1 ? " argument was" : " arguments were",
-        " given"));
+        "flag --", name, "=", value, ": ", WhyRefused(*flag, value, error)));
   }
-  OPTRAIL_RETURN_IF_ERROR(CheckUse(command, positional, given));
-  return positional;
+  return absl::OkStatus();
+}
+
+// Finds the part that is called, and takes its name out of the arguments.
+absl::Status FindPart(Call* call, Words* positional) {
+  const std::vector<Command>& parts = call->command->parts;
+  if (parts.empty()) return absl::OkStatus();
+  const bool is_default =
+      positional->empty() && !call->command->default_part.empty();
+  if (positional->empty() && !is_default) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(call->command->name, " takes ", call->command->arguments,
+                     ", but 0 arguments were given"));
+  }
+  const std::string name =
+      is_default ? call->command->default_part : (*positional)[0];
+  Words names;
+  for (const Command& part : parts) {
+    names.push_back(part.name);
+    if (part.name == name) call->part = &part;
+  }
+  if (call->part == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", name, "\": ", ExpectedOneOf(name, names)));
+  }
+  if (!is_default) positional->erase(positional->begin());
+  return absl::OkStatus();
+}
+
+absl::Status CheckArguments(const Call& call, const Words& positional) {
+  const Command& runs = call.runs();
+  const int count = static_cast<int>(positional.size());
+  if (count >= runs.min_arguments &&
+      (runs.max_arguments < 0 || count <= runs.max_arguments)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      call.Name(), " takes ",
+      runs.arguments.empty() ? "no arguments" : runs.arguments, ", but ", count,
+      count == 1 ? " argument was" : " arguments were", " given"));
+}
+
+// Finds the part, checks and sets the flags; the arguments of what is to run.
+absl::StatusOr<Words> Prepare(Call* call, const Words& args) {
+  OPTRAIL_ASSIGN_OR_RETURN(Given given, TakeApart(*call, args));
+  OPTRAIL_RETURN_IF_ERROR(FindPart(call, &given.positional));
+  if (call->part != nullptr) {
+    for (const auto& [name, value] : given.flags) {
+      if (Contains(call->part->flags, name)) continue;
+      return RefuseFlag(*call, name, absl::StrCat("for ", call->Name()),
+                        call->part->flags);
+    }
+  }
+  OPTRAIL_RETURN_IF_ERROR(SetFlags(*call->command, given));
+  OPTRAIL_RETURN_IF_ERROR(CheckArguments(*call, given.positional));
+  if (call->command->use != nullptr) {
+    const FlagUse use = call->command->use(given.positional);
+    for (const auto& [name, value] : given.flags) {
+      if (Contains(use.flags, name)) continue;
+      return RefuseFlag(*call, name, use.call, use.flags);
+    }
+  }
+  return given.positional;
 }
 
 bool IsHelp(absl::string_view arg) {
@@ -228,37 +328,43 @@ bool IsHelp(absl::string_view arg) {
          arg == "--helpfull";
 }
 
-int Run(absl::string_view program, const Command& command, bool with_name,
-        const std::vector<std::string>& args) {
-  for (const std::string& arg : args) {
-    if (arg == "--") break;
-    if (IsHelp(arg)) {
-      std::cout << Help(program, command, with_name);
-      return 0;
-    }
+// Explains the command, or the part of it that `words` name.
+absl::Status PrintHelp(Call call, Words words) {
+  if (!words.empty()) OPTRAIL_RETURN_IF_ERROR(FindPart(&call, &words));
+  std::cout << (call.part == nullptr
+                    ? CommandHelp(call.Typed(), *call.command)
+                    : PartHelp(call.Typed(), *call.command, *call.part));
+  return absl::OkStatus();
+}
+
+// The exit code of a status from before anything ran.
+int WrongUse(const Call& call, const absl::Status& status) {
+  if (status.ok()) return ToInt(ExitCode::kOk);
+  std::cerr << call.Typed() << ": " << SanitiseText(status.message())
+            << "\nnext: " << call.HelpCommand() << "\n";
+  return ToInt(ExitCode::kBadInput);
+}
+
+int Run(Call call, const Words& args) {
+  for (size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
+    if (!IsHelp(args[i])) continue;
+    // `history thin --help` explains thin.
+    const bool names_part = i > 0 && !absl::StartsWith(args[0], "-");
+    return WrongUse(call,
+                    PrintHelp(call, names_part ? Words{args[0]} : Words()));
   }
-  const std::string title = with_name ? absl::StrCat(program, " ", command.name)
-                                      : std::string(program);
-  const absl::StatusOr<std::vector<std::string>> positional =
-      ParseFlags(command, args);
-  if (!positional.ok()) {
-    std::cerr << title << ": " << SanitiseText(positional.status().message())
-              << "\n"
-              << "next: "
-              << (with_name ? absl::StrCat(program, " help ", command.name)
-                            : absl::StrCat(program, " --help"))
-              << "\n";
-    return ToInt(ExitCode::kBadInput);
-  }
-  const absl::StatusOr<int> code = command.run(*positional);
+  const absl::StatusOr<Words> positional = Prepare(&call, args);
+  if (!positional.ok()) return WrongUse(call, positional.status());
+  const absl::StatusOr<int> code = call.runs().run(*positional);
   std::cout.flush();
   if (!code.ok()) {
     // It quotes what files and commands say.
-    std::cerr << title << ": " << SanitiseText(code.status().message()) << "\n";
+    std::cerr << call.Typed() << ": " << SanitiseText(code.status().message())
+              << "\n";
     return ToInt(ExitCodeOf(code.status()));
   }
   if (!std::cout) {
-    std::cerr << title << ": writing to standard output failed\n";
+    std::cerr << call.Typed() << ": writing to standard output failed\n";
     return ToInt(ExitCode::kBadInput);
   }
   return *code;
@@ -268,59 +374,45 @@ int Run(absl::string_view program, const Command& command, bool with_name,
 
 int RunSingleCommand(absl::string_view program, const Command& command,
                      int argc, char** argv) {
-  return Run(program, command, /*with_name=*/false,
-             std::vector<std::string>(argv + 1, argv + argc));
+  Call call;
+  call.program = program;
+  call.command = &command;
+  call.with_name = false;
+  return Run(call, Words(argv + 1, argv + argc));
 }
 
 int RunCommandLine(absl::string_view program, absl::string_view about,
-                   const std::vector<Command>& commands, int argc,
+                   const std::vector<CommandGroup>& groups, int argc,
                    char** argv) {
   // A limit on the size of files is an error of the write, not a signal that
   // ends the program in the middle of something.
   std::signal(SIGXFSZ, SIG_IGN);
-  std::vector<std::string> args(argv + 1, argv + argc);
-  std::vector<std::string> names;
-  for (const Command& command : commands) names.push_back(command.name);
-
-  const auto overview = [&] {
-    std::string text = absl::StrCat(about, "\n\nUsage: ", program,
-                                    " COMMAND [arguments] [flags]\n\n");
-    for (const Command& command : commands) {
-      absl::StrAppend(
-          &text, "  ", command.name,
-          std::string(14 - std::min<size_t>(13, command.name.size()), ' '),
-          command.summary, "\n");
-    }
-    absl::StrAppend(&text, "\n", program,
-                    " help COMMAND explains a command and its flags.\n");
-    return text;
-  };
+  Words args(argv + 1, argv + argc);
   if (args.empty()) {
-    std::cerr << overview();
+    std::cerr << Overview(program, about, groups);
     return ToInt(ExitCode::kBadInput);
   }
-  std::string name = args[0];
-  if (IsHelp(name) || (name == "help" && args.size() == 1)) {
-    std::cout << overview();
+  const bool help = args[0] == "help";
+  if (IsHelp(args[0]) || (help && args.size() == 1)) {
+    std::cout << Overview(program, about, groups);
     return 0;
   }
-  bool help = false;
-  if (name == "help") {
-    name = args[1];
-    help = true;
-  }
-  for (const Command& command : commands) {
-    if (command.name != name) continue;
-    if (help) {
-      std::cout << Help(program, command, /*with_name=*/true);
-      return 0;
+  if (help) args.erase(args.begin());
+  Words names;
+  for (const CommandGroup& group : groups) {
+    for (const Command& command : group.commands) {
+      names.push_back(command.name);
+      if (command.name != args[0]) continue;
+      Call call;
+      call.program = program;
+      call.command = &command;
+      call.groups = &groups;
+      const Words rest(args.begin() + 1, args.end());
+      return help ? WrongUse(call, PrintHelp(call, rest)) : Run(call, rest);
     }
-    return Run(program, command, /*with_name=*/true,
-               std::vector<std::string>(args.begin() + 1, args.end()));
   }
-  std::cerr << program << ": unknown command \"" << name << "\""
-            << Suggestion(name, names, "") << "\nnext: " << program
-            << " help\n";
+  std::cerr << program << ": unknown command \"" << args[0] << "\""
+            << DidYouMean(args[0], names) << "\nnext: " << program << " help\n";
   return ToInt(ExitCode::kBadInput);
 }
 

@@ -4,11 +4,14 @@
 // A command line with commands, over Abseil's flags:
 //
 //   optrail compare A B --format=json
-//   optrail help compare
+//   optrail history thin --keep_runs=50
+//   optrail help history thin
 //
-// Each command names the flags it takes, and which of them a call uses; any
-// other flag, a malformed value or a wrong number of arguments is explained on
-// standard error, with the closest name that exists, and the exit code is 2.
+// Each command names the flags it takes; a command of several parts names them
+// for each part, and a command whose flags depend on each other says which of
+// them a call uses. Any other flag, a malformed or empty value and a wrong
+// number of arguments are explained on standard error, with the closest name
+// that applies or the command that takes the flag, and the exit code is 2.
 // (Abseil by itself exits with 1, which CI would take for a regression.)
 
 #include <functional>
@@ -23,9 +26,12 @@ namespace optrail::suites {
 
 // What one call of a command uses of the command's flags.
 struct FlagUse {
-  std::string call;  // which call it is: "with --run", "of log runs"
+  std::string call;  // which call it is: "with --run", "for log runs"
   std::vector<std::string> flags;
 };
+
+// A flag and a text about it.
+using FlagText = std::pair<std::string, std::string>;
 
 struct Command {
   std::string name;       // "compare"
@@ -34,17 +40,31 @@ struct Command {
   std::string details;    // paragraphs; examples last
   std::vector<std::string> flags;
   // Defaults of this command where they differ: {flag, value}.
-  std::vector<std::pair<std::string, std::string>> defaults;
+  std::vector<FlagText> defaults;
+  // Help of a flag that several commands share, for this command.
+  std::vector<FlagText> meanings;
+  // The mend where somebody gives a flag that this command does not take.
+  std::vector<FlagText> instead;
   // Flags that are text, and lists between commas all the same.
   std::vector<std::string> lists;
   int min_arguments = 0;
   int max_arguments = 0;  // -1: any number
+  // Commands of which the first argument names one: thin of `history thin`.
+  // They share `defaults`, `meanings`, `instead` and `lists`.
+  std::vector<Command> parts;
+  // The part that a call without arguments is; empty: it has to be named.
+  std::string default_part;
   // What a call with these positional arguments uses; any other flag that is
   // given is refused, as it would have no effect. Null: all flags.
   std::function<FlagUse(const std::vector<std::string>&)> use;
-  // Gets the positional arguments; returns the exit code. An error is printed
-  // and becomes the exit code that base/exit_code.h says.
+  // Gets the positional arguments, without the part's name; returns the exit
+  // code. An error is printed and becomes the exit code of base/exit_code.h.
   std::function<absl::StatusOr<int>(const std::vector<std::string>&)> run;
+};
+
+struct CommandGroup {
+  std::string heading;
+  std::vector<Command> commands;
 };
 
 // A binary with one command only runs it without its name being given:
@@ -53,7 +73,8 @@ int RunSingleCommand(absl::string_view program, const Command& command,
                      int argc, char** argv);
 
 int RunCommandLine(absl::string_view program, absl::string_view about,
-                   const std::vector<Command>& commands, int argc, char** argv);
+                   const std::vector<CommandGroup>& groups, int argc,
+                   char** argv);
 
 }  // namespace optrail::suites
 

@@ -8,6 +8,8 @@
 ABSL_FLAG(int32_t, test_count, 3, "How many.");
 ABSL_FLAG(bool, test_fast, false, "Whether to hurry.");
 ABSL_FLAG(std::string, test_unused, "", "Of no command.");
+ABSL_FLAG(std::string, test_text, "", "A text.");
+ABSL_FLAG(std::vector<std::string>, test_list, {}, "A list.");
 
 namespace optrail::suites {
 namespace {
@@ -22,7 +24,7 @@ class CommandLineTest : public ::testing::Test {
     copy.name = "copy";
     copy.arguments = "FROM TO";
     copy.summary = "Copies.";
-    copy.flags = {"test_count", "test_fast"};
+    copy.flags = {"test_count", "test_fast", "test_text", "test_list"};
     copy.min_arguments = 2;
     copy.max_arguments = 2;
     copy.run =
@@ -42,7 +44,7 @@ class CommandLineTest : public ::testing::Test {
     for (std::string& arg : args) argv.push_back(arg.data());
     ::testing::internal::CaptureStderr();
     ::testing::internal::CaptureStdout();
-    const int code = RunCommandLine("tool", "About.", commands_,
+    const int code = RunCommandLine("tool", "About.", {{"Files", commands_}},
                                     static_cast<int>(argv.size()), argv.data());
     stdout_ = ::testing::internal::GetCapturedStdout();
     stderr_ = ::testing::internal::GetCapturedStderr();
@@ -124,9 +126,110 @@ TEST_F(CommandLineTest, AFlagThatACallDoesNotUseIsRefused) {
   EXPECT_THAT(stderr_, HasSubstr("--test_fast: means nothing to a folder"));
 }
 
+TEST_F(CommandLineTest, AnEmptyValueIsNeitherAnyNorDefault) {
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"copy", "a", "b", "--test_text="},
+        {"copy", "a", "b", "--test_text", ""},
+        {"copy", "a", "b", "--test_count="},
+        {"copy", "a", "b", "--test_list="}}) {
+    EXPECT_EQ(Run(args), 2);
+    EXPECT_THAT(stderr_, HasSubstr("is empty: expected a value; leave the flag "
+                                   "out to have its default"));
+  }
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_list=x,,y"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("--test_list=x,,y is empty in part"));
+  EXPECT_EQ(Run({"copy", "a", ""}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("argument 2 is empty"));
+  EXPECT_EQ(Run({"copy", "--", "a", ""}), 0) << "a program's argument may be";
+}
+
+TEST_F(CommandLineTest, AFlagOfAnotherCommandNamesIt) {
+  Command move;
+  move.name = "move";
+  move.summary = "Moves.";
+  move.flags = {"test_unused"};
+  move.run = [](const std::vector<std::string>&) { return 0; };
+  commands_.push_back(move);
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_unused=5"}), 2);
+  EXPECT_THAT(
+      stderr_,
+      HasSubstr("--test_unused: means nothing for copy; move takes it"));
+  commands_[0].instead = {{"test_unused", "--test_text says it"}};
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_unused=5"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("; --test_text says it"));
+}
+
+// "tool disk check FILE --test_fast" and "tool disk wipe".
+Command Disk(std::string* ran) {
+  Command disk;
+  disk.name = "disk";
+  disk.arguments = "check FILE|wipe";
+  disk.summary = "Checks or wipes.";
+  Command check;
+  check.name = "check";
+  check.arguments = "FILE";
+  check.summary = "Checks a file.";
+  check.flags = {"test_fast"};
+  check.min_arguments = check.max_arguments = 1;
+  check.run = [ran](const std::vector<std::string>& arguments) {
+    *ran = absl::StrCat("check ", arguments[0]);
+    return 0;
+  };
+  Command wipe;
+  wipe.name = "wipe";
+  wipe.summary = "Wipes all.";
+  wipe.flags = {"test_count"};
+  wipe.run = [ran](const std::vector<std::string>&) {
+    *ran = "wipe";
+    return 0;
+  };
+  disk.parts = {check, wipe};
+  return disk;
+}
+
+TEST_F(CommandLineTest, PartsTakeTheirOwnFlagsAndArguments) {
+  std::string ran;
+  commands_ = {Disk(&ran)};
+  EXPECT_EQ(Run({"disk", "--test_fast", "check", "x"}), 0);
+  EXPECT_EQ(ran, "check x");
+  EXPECT_EQ(Run({"disk", "wipe", "--test_fast"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("--test_fast: means nothing for disk wipe; "
+                                 "disk check takes it\nnext: tool help disk "
+                                 "wipe"));
+  EXPECT_EQ(Run({"disk", "check"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("disk check takes FILE, but 0 arguments"));
+  EXPECT_EQ(Run({"disk", "chek", "x"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("\"chek\": expected check or wipe; did you "
+                                 "mean check?"));
+  EXPECT_EQ(Run({"disk"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("disk takes check FILE|wipe"));
+  commands_[0].default_part = "wipe";
+  EXPECT_EQ(Run({"disk"}), 0);
+  EXPECT_EQ(ran, "wipe");
+}
+
+TEST_F(CommandLineTest, HelpOfAPartShowsItsOwnFlags) {
+  std::string ran;
+  commands_ = {Disk(&ran)};
+  commands_[0].meanings = {{"test_fast", "Skips checksums."}};
+  EXPECT_EQ(Run({"help", "disk"}), 0);
+  EXPECT_THAT(stdout_, HasSubstr("  wipe          Wipes all."));
+  EXPECT_THAT(stdout_, HasSubstr("--test_fast=false  (check)\n"));
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"help", "disk", "check"},
+        {"disk", "check", "--help"}}) {
+    EXPECT_EQ(Run(args), 0);
+    EXPECT_THAT(stdout_, HasSubstr("Usage: tool disk check FILE [flags]"));
+    EXPECT_THAT(stdout_, HasSubstr("Skips checksums."));
+    EXPECT_THAT(stdout_, ::testing::Not(HasSubstr("test_count")));
+  }
+  EXPECT_EQ(Run({"help", "disk", "chek"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("did you mean check?"));
+}
+
 TEST_F(CommandLineTest, HelpShowsCommandsAndTheirFlagsOnStandardOutput) {
   EXPECT_EQ(Run({"help"}), 0);
-  EXPECT_THAT(stdout_, HasSubstr("copy          Copies."));
+  EXPECT_THAT(stdout_, HasSubstr("\nFiles\n  copy          Copies."));
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"help", "copy"},
         std::vector<std::string>{"copy", "--help"}}) {

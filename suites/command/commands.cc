@@ -134,10 +134,11 @@ absl::StatusOr<int> Tune(const std::string& op) {
     std::cerr << WorkloadTotalText(summaries);
   }
   bool all_tuned =
-      selection.backend == kAllBackends || tasks.size() == selected;
+      WantsAllBackends(selection.backend) || tasks.size() == selected;
   for (const TuneSummary& summary : summaries) {
-    all_tuned &= summary.skipped || IsTuned(summary) ||
-                 (selection.backend == kAllBackends && IsUnsupported(summary));
+    all_tuned &=
+        summary.skipped || IsTuned(summary) ||
+        (WantsAllBackends(selection.backend) && IsUnsupported(summary));
   }
   return ToInt(all_tuned ? ExitCode::kOk : ExitCode::kCheckFailed);
 }
@@ -260,8 +261,8 @@ absl::StatusOr<int> Bench(const std::string& op) {
   }
   ForgetJournal(measured);
   // What was asked for by name has to be there.
-  const bool peers_may_lack =
-      !best && (selection.backend.empty() || selection.backend == kAllBackends);
+  const bool peers_may_lack = !best && (selection.backend.empty() ||
+                                        WantsAllBackends(selection.backend));
   return ToInt(ExitCodeOfRun(run, peers_may_lack));
 }
 

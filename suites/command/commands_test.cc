@@ -12,10 +12,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/built_from.h"
+#include "suites/command/command_flags.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/worker.h"
 #include "tracker/history/history.h"
@@ -283,6 +285,21 @@ TEST_F(CommandsTest, ABinaryOlderThanItsSourcesIsNoticed) {
   ASSERT_THAT(runs->runs, SizeIs(2));
   EXPECT_FALSE(runs->runs[0].header.commit().dirty());
   EXPECT_TRUE(runs->runs[1].header.commit().dirty());
+}
+
+TEST(DivideTimeBudgetTest, ABudgetHoldsForTheWholeTask) {
+  proto::Budget budget;
+  tuning::ProofOptions proof;
+  DivideTimeBudget(absl::ZeroDuration(), &budget, &proof);
+  EXPECT_FALSE(budget.has_time_ns());
+  DivideTimeBudget(absl::Seconds(30), &budget, &proof);
+  EXPECT_LT(absl::Nanoseconds(budget.time_ns()) + *proof.max_time,
+            absl::Seconds(30));
+  proof.max_time = absl::Seconds(8);
+  DivideTimeBudget(absl::Seconds(30), &budget, &proof);
+  EXPECT_EQ(absl::Nanoseconds(budget.time_ns()), absl::Seconds(30))
+      << "a proof with a time of its own comes on top";
+  EXPECT_EQ(*proof.max_time, absl::Seconds(8));
 }
 
 TEST(CommandHelpTest, ExamplesOfOneOperatorTakeItsOwnFlags) {

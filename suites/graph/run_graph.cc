@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/closest.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "graph/reference/npz.h"
@@ -294,7 +295,7 @@ bool AbslParseFlag(absl::string_view text, FuseMode* mode, std::string* error) {
     *mode = known;
     return true;
   }
-  *error = "expected rules, none or measured";
+  *error = ExpectedOneOf(text, {"rules", "none", "measured"});
   return false;
 }
 

@@ -11,6 +11,7 @@
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
 #include "tuning/session/objective.h"
+#include "tuning/session/shared_knobs.h"
 
 namespace optrail::suites {
 
@@ -64,20 +65,32 @@ std::string FailuresText(const std::vector<TuneSummary>& summaries) {
   for (const TuneSummary& summary : summaries) {
     if (!summary.session.has_value()) continue;
     const proto::Session& session = *summary.session;
-    // By outcome: how many, and the first.
-    std::map<proto::Outcome, std::pair<int, const proto::Trial*>> failures;
+    // By outcome: the configs, and the first trial.
+    struct Failures {
+      std::vector<proto::Config> configs;
+      const proto::Trial* first = nullptr;
+    };
+    std::map<proto::Outcome, Failures> failures;
+    std::vector<proto::Config> worked;
     for (int i = session.warm_start_trial_count(); i < session.trials_size();
          ++i) {
       const proto::Trial& trial = session.trials(i);
-      if (!IsFailed(trial.outcome())) continue;
-      auto& [count, first] = failures[trial.outcome()];
-      if (count++ == 0) first = &trial;
+      if (!IsFailed(trial.outcome())) {
+        worked.push_back(trial.config());
+        continue;
+      }
+      Failures& failure = failures[trial.outcome()];
+      if (failure.configs.empty()) failure.first = &trial;
+      failure.configs.push_back(trial.config());
     }
     for (const auto& [outcome, failure] : failures) {
-      const proto::Trial& first = *failure.second;
-      absl::StrAppend(&text, ShortTaskText(summary.task), ": ", failure.first,
-                      " x ", tuning::OutcomeName(outcome), ", first ",
-                      CanonicalText(first.config()),
+      const proto::Trial& first = *failure.first;
+      const std::string shared =
+          tuning::SharedKnobsText(failure.configs, worked);
+      absl::StrAppend(&text, ShortTaskText(summary.task), ": ",
+                      failure.configs.size(), " x ",
+                      tuning::OutcomeName(outcome), shared.empty() ? "" : ", ",
+                      shared, ", first ", CanonicalText(first.config()),
                       first.detail().empty() ? "" : ": ", first.detail(), "\n");
     }
     if (!failures.empty()) {
@@ -191,7 +204,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
         {{"default " + objective, Align::kRight, "default_objective"},
          {"tuned " + objective, Align::kRight, "tuned_objective"}});
   }
-  if (with_configs) columns.push_back({"config"});
+  if (with_configs) columns.push_back({"config", Align::kLeft, "", Clip::kFold});
   Table table(columns);
   const auto add = [&](std::vector<Cell> row) {
     if (!with_configs) row.resize(columns.size(), Cell::None());

@@ -96,6 +96,12 @@ TEST(TuneSummaryTest, FailuresHaveAnOutcomeAReasonAndAPlaceToLook) {
   EXPECT_EQ(FailuresText({summary}),
             "add n=8/f32: 2 x TIMED_OUT, first x=3: no answer within 1s\n"
             "  all of them: optrail show 20261121T000000Z-7\n");
+  for (const int i : {3, 5}) {
+    *summary.session->mutable_trials(i)->mutable_config() =
+        *tuning::ParseConfig(absl::StrCat("unroll=4,x=", i));
+  }
+  EXPECT_THAT(FailuresText({summary}),
+              HasSubstr("2 x TIMED_OUT, all 2 have unroll=4, none of the "));
 }
 
 TEST(TuneSummaryTest, ADefaultThatIsWrongIsNoSilence) {

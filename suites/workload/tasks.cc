@@ -6,8 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/closest.h"
 #include "base/status_macros.h"
 #include "ops/core/backend_space.h"
 #include "ops/core/device_type.h"
@@ -83,18 +86,34 @@ absl::Status CheckRegex(absl::string_view flag, const RE2& regex) {
       absl::StrCat("flag --", flag, "=", regex.pattern(), ": ", regex.error()));
 }
 
+// Halide's own autoschedulers are what the search of schedules is judged by;
+// among all backends they would take minutes and win nothing.
+bool IsOnlyByName(const ops::Backend& backend) {
+  return absl::StartsWith(backend.name(), "halide_");
+}
+
 std::vector<const ops::Backend*> BackendsFor(const ops::OperatorEntry& entry,
                                              const TaskSelection& selection) {
-  if (selection.backend == kAllBackends)
-    return entry.BackendsOf(selection.device);
-  std::vector<std::string> names = {selection.backend};
+  std::vector<std::string> names = absl::StrSplit(selection.backend, ',');
   if (selection.backend.empty()) {
     names.insert(names.end(), selection.peers.begin(), selection.peers.end());
   }
   std::vector<const ops::Backend*> backends;
+  const auto add = [&](const ops::Backend* backend) {
+    if (std::find(backends.begin(), backends.end(), backend) ==
+        backends.end()) {
+      backends.push_back(backend);
+    }
+  };
   for (const std::string& name : names) {
-    const auto backend = entry.FindBackend(selection.device, name);
-    if (backend.ok()) backends.push_back(*backend);
+    if (name == kAllBackends) {
+      for (const ops::Backend* one : entry.BackendsOf(selection.device)) {
+        if (!IsOnlyByName(*one)) add(one);
+      }
+    } else if (const auto one = entry.FindBackend(selection.device, name);
+               one.ok()) {
+      add(*one);
+    }
   }
   return backends;
 }
@@ -142,7 +161,37 @@ absl::Status CheckLaunchMode(proto::LaunchMode mode,
                                    " on ", device.name())));
 }
 
+// NotFound for a backend that none of the operators has.
+absl::Status CheckBackends(const TaskSelection& selection, const RE2& op_regex,
+                           const std::string& device) {
+  std::set<std::string> known = {kAllBackends, kBestBackend};
+  for (const ops::OperatorEntry* entry :
+       ops::Registry::Get().List(selection.with_test_only)) {
+    if (!RE2::FullMatch(entry->op->name(), op_regex)) continue;
+    for (const ops::Backend* backend : entry->BackendsOf(selection.device)) {
+      known.insert(backend->name());
+    }
+  }
+  if (selection.backend.empty()) return absl::OkStatus();
+  for (const absl::string_view view : absl::StrSplit(selection.backend, ',')) {
+    const std::string name(view);
+    if (known.count(name) > 0) continue;
+    const bool any_op = selection.op_regex.empty();
+    return absl::NotFoundError(absl::StrCat(
+        any_op ? "no operator" : selection.op_regex, " has ",
+        any_op ? "a" : "no", " backend ", name, " for ", device,
+        "; there are: ", absl::StrJoin(known, ", "),
+        DidYouMean(name, {known.begin(), known.end()}, "--backend=")));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+bool WantsAllBackends(const std::string& backend) {
+  const std::vector<std::string> names = absl::StrSplit(backend, ',');
+  return std::find(names.begin(), names.end(), kAllBackends) != names.end();
+}
 
 absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
     const TaskSelection& selection, const proto::Hardware& hardware) {
@@ -209,6 +258,9 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
       chosen.push_back(candidate);
     }
   }
+  if (op_matched) {
+    OPTRAIL_RETURN_IF_ERROR(CheckBackends(selection, op_regex, device->name()));
+  }
   absl::Status refused;  // what was meant as a shape
   if (chosen.empty() && selection.workload.empty()) {
     chosen = AsWritten(selection.shape_regex, op_regex,
@@ -259,24 +311,8 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
   if (!op_matched) {
     return absl::NotFoundError(
         absl::StrCat("no operator matches --op=", selection.op_regex,
-                     "; this binary has: ", absl::StrJoin(names, ", ")));
-  }
-  if (!selection.backend.empty() && selection.backend != kAllBackends) {
-    std::set<std::string> backends;
-    for (const ops::OperatorEntry* entry :
-         ops::Registry::Get().List(selection.with_test_only)) {
-      if (!RE2::FullMatch(entry->op->name(), op_regex)) continue;
-      for (const ops::Backend* backend : entry->BackendsOf(selection.device)) {
-        backends.insert(backend->name());
-      }
-    }
-    if (backends.count(selection.backend) == 0) {
-      return absl::NotFoundError(absl::StrCat(
-          selection.op_regex.empty() ? "no operator" : selection.op_regex,
-          " has ", selection.op_regex.empty() ? "a" : "no", " backend ",
-          selection.backend, " for ", device->name(),
-          "; there are: ", absl::StrJoin(backends, ", ")));
-    }
+                     "; this binary has: ", absl::StrJoin(names, ", "),
+                     DidYouMean(selection.op_regex, names, "--op=")));
   }
   return absl::NotFoundError(absl::StrCat(
       "no shape of ",

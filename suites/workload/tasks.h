@@ -31,8 +31,8 @@ struct TaskSelection {
   // 0: all cores. Empty: the workload's, else 1.
   std::vector<int> threads;
   proto::DeviceKind device = proto::CPU;
-  // Name of a backend; "": the device kind's own; "all": every one, a task each
-  // and the kind's own first. Operators that lack the named one are left out.
+  // Names of backends between commas; "": the device kind's own; "all": every
+  // one but Halide's own autoschedulers, a task each and the kind's own first. Operators that lack the named one are left out.
   std::string backend;
   // Beside the device kind's own where `backend` is "": those that an operator
   // has.
@@ -42,6 +42,9 @@ struct TaskSelection {
   proto::LaunchMode launch_mode = proto::LAUNCH_MODE_UNSPECIFIED;
   bool with_test_only = false;
 };
+
+// True if "all" is among the names.
+bool WantsAllBackends(const std::string& backend);
 
 struct TaskEntry {
   proto::Task task;

@@ -92,6 +92,31 @@ TEST(SelectTasks, ABackendThatTheOperatorLacksIsNamedAndNotItsShape) {
               HasSubstr("no operator has a backend nosuch for cpu"));
 }
 
+TEST(SelectTasks, SeveralBackendsAreNamedBetweenCommas) {
+  TaskSelection selection;
+  selection.op_regex = "add";
+  selection.shape_regex = "n=4096/f32";
+  selection.backend = "all";
+  EXPECT_TRUE(WantsAllBackends("cpu,all"));
+  const std::vector<TaskEntry> all = Select(selection);
+  for (const TaskEntry& task : all) {
+    EXPECT_NE(task.backend->name().substr(0, 7), "halide_")
+        << "Halide's own autoschedulers are taken by name";
+  }
+  selection.backend = "all,cpu";
+  EXPECT_EQ(Texts(Select(selection)), Texts(all)) << "cpu once";
+  selection.backend = "cpu,nosuch";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+              HasSubstr("add has no backend nosuch for cpu"));
+}
+
+TEST(SelectTasks, AWrongNameNamesTheClosestOne) {
+  TaskSelection selection;
+  selection.op_regex = "sofmax";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+              HasSubstr("did you mean --op=softmax?"));
+}
+
 TEST(SelectTasks, AShapeThatIsWrittenInFullNeedsNoFile) {
   TaskSelection selection;
   selection.op_regex = "softmax|add";

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/closest.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/textproto.h"
@@ -111,7 +112,8 @@ absl::StatusOr<proto::Workload> FindWorkload(const std::string& name_or_path) {
   return absl::NotFoundError(absl::StrCat(
       "no workload \"", name_or_path,
       "\"; there are: ", absl::StrJoin(EmbeddedWorkloadNames(), ", "),
-      ", or give the path of a .workload.textproto"));
+      ", or give the path of a .workload.textproto",
+      DidYouMean(name_or_path, EmbeddedWorkloadNames())));
 }
 
 }  // namespace optrail::suites

@@ -39,10 +39,8 @@ class Rules {
     OPTRAIL_ASSIGN_OR_RETURN(rules.metric_,
                              CompilePattern("metric", options.metric));
     if (options.policy.has_value()) {
-      rules.policy_ = Policy::Default();
-      if (!options.policy->empty()) {
-        OPTRAIL_ASSIGN_OR_RETURN(rules.policy_, Policy::Load(*options.policy));
-      }
+      OPTRAIL_ASSIGN_OR_RETURN(rules.policy_,
+                               Policy::LoadOr(*options.policy, options.metric));
     }
     return rules;
   }

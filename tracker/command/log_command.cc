@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/command/command_support.h"
+#include "tracker/command/filter_values.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"
 #include "tracker/series/series.h"
@@ -39,14 +40,23 @@ std::vector<const T*> Newest(const std::vector<T>& items, int limit) {
   return newest;
 }
 
+// A list that --limit cuts says so.
+void SayWhatIsLeftOut(size_t shown, size_t all, absl::string_view what) {
+  if (shown >= all) return;
+  std::cerr << shown << " of " << all << " " << what
+            << "; --limit=0 lists all\n";
+}
+
 // Why a list is empty: nothing is there, or nothing matches.
-absl::Status SayWhyNone(const History& history, absl::string_view what) {
+absl::Status SayWhyNone(const History& history, const LogCommand& options,
+                        absl::string_view what) {
   OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
   if (all.runs.empty()) {
     std::cerr << EmptyHistoryText(history.dir(), what) << "\n";
   } else {
     std::cerr << "no " << what << " match the flags; there are "
-              << all.runs.size() << " runs in " << history.dir() << "\n";
+              << all.runs.size() << " runs in " << history.dir()
+              << UnknownFilterText(all.runs, FilterOf(options)) << "\n";
   }
   return absl::OkStatus();
 }
@@ -72,8 +82,9 @@ absl::Status LogRuns(const History& history, const LogCommand& options,
                   header.commit().subject()});
   }
   PrintTable(table, options.common.format, out);
+  SayWhatIsLeftOut(table.num_rows(), list.runs.size(), "runs");
   if (table.num_rows() == 0) {
-    OPTRAIL_RETURN_IF_ERROR(SayWhyNone(history, "runs"));
+    OPTRAIL_RETURN_IF_ERROR(SayWhyNone(history, options, "runs"));
   }
   return absl::OkStatus();
 }
@@ -116,6 +127,7 @@ absl::Status LogSessions(const History& history, const LogCommand& options,
          tuning::StopReasonName(header.stop_reason())});
   }
   PrintTable(table, options.common.format, out);
+  SayWhatIsLeftOut(table.num_rows(), matching.size(), "sessions");
   if (table.num_rows() == 0) {
     if (list.sessions.empty()) {
       std::cerr << "there are no tuning sessions in " << history.dir()
@@ -157,8 +169,9 @@ absl::Status LogSeries(const History& history, const LogCommand& options,
                   CommitText(newest.commit), series.text});
   }
   PrintTable(table, options.common.format, out);
+  SayWhatIsLeftOut(table.num_rows(), loaded.series.size(), "series");
   if (table.num_rows() == 0) {
-    OPTRAIL_RETURN_IF_ERROR(SayWhyNone(history, "series"));
+    OPTRAIL_RETURN_IF_ERROR(SayWhyNone(history, options, "series"));
   }
   return absl::OkStatus();
 }

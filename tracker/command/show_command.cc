@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/optional.h"
+#include "base/closest.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/command/command_support.h"
@@ -74,7 +75,7 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
                {"spread", Align::kRight, "process_spread"},
                {"processes", Align::kRight},
                {"roofline", Align::kRight, "roofline_fraction"},
-               {"config", Align::kLeft, "", Clip::kNever}});
+               {"config", Align::kLeft, "", Clip::kFold}});
   bool all_bound = true;
   for (const Series& series : BuildSeries({&run})) {
     const std::string name = DisplayName(series.key.benchmark);
@@ -146,7 +147,7 @@ void ShowSession(const proto::Session& session, OutputFormat format,
       columns.push_back({objective.metric(), Align::kRight});
     }
   }
-  columns.push_back({"config", Align::kLeft, "", Clip::kNever});
+  columns.push_back({"config", Align::kLeft, "", Clip::kFold});
   columns.push_back({"detail"});
   Table table(std::move(columns));
   const auto cell = [](absl::optional<double> value, const std::string& unit) {
@@ -183,7 +184,7 @@ void ShowSeries(const Series& series, OutputFormat format, std::ostream& out) {
                {"high", Align::kRight},
                {"processes", Align::kRight},
                {"outcome"},
-               {"config"},
+               {"config", Align::kLeft, "", Clip::kFold},
                {"note"}});
   int epoch = 0;
   const Point* last = nullptr;  // the last whose settings are known
@@ -303,13 +304,29 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
       ShowSeries(*series, options.common.format, out);
       return 0;
     }
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::vector<Series> all,
+        FindSeries(history, [](const SeriesKey&) { return true; }));
+    std::vector<std::string> names;
+    for (const Series& one : all) {
+      names.push_back(DisplayName(one.key.benchmark));
+    }
     return absl::NotFoundError(
         absl::StrCat(selected.status().message(),
                      "; and no benchmark's name begins so: optrail log series "
-                     "lists them"));
+                     "lists them",
+                     DidYouMean(options.what, names)));
   }
   if (!selected.ok()) return selected.status();
   PrintNotices(selected->notes);
+  if (selected->runs.size() > 1 && !IsForPeople(options.common.format)) {
+    std::vector<std::string> ids;
+    for (const RunInfo& info : selected->runs) ids.push_back(info.id());
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", options.what, "' has ", ids.size(),
+        " runs, which are no single document: expected one of ",
+        absl::StrJoin(ids, ", "), " for --format"));
+  }
   for (const RunInfo& info : selected->runs) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(info.id()));
     ShowRun(run, *filter, options.common.format, out);

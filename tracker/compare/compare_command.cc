@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "tracker/command/command_support.h"
+#include "tracker/command/filter_values.h"
 #include "tracker/compare/compare.h"
 #include "tracker/compare/learning_runs.h"
 #include "tracker/gate/gate_report.h"
@@ -300,7 +301,11 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
             comparison.Count(Verdict::kSlowerInMostSamples) +
             comparison.Count(Verdict::kFaster);
   }
-  return told > 0 ? 0 : 3;
+  if (told > 0) return 0;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string unknown,
+                           UnknownMetricText(history, *metric));
+  if (!unknown.empty()) std::cerr << "nothing is compared" << unknown << "\n";
+  return 3;
 }
 
 }  // namespace optrail::tracker

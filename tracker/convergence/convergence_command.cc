@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "base/closest.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "nlohmann/json.hpp"
@@ -32,12 +33,12 @@ absl::StatusOr<std::set<FindingKind>> KindsOf(
     }
     const absl::optional<FindingKind> kind = ParseFindingKind(name);
     if (!kind) {
+      std::vector<std::string> known = {"all"};
+      for (const FindingKind one : kAllFindingKinds) {
+        known.emplace_back(FindingKindName(one));
+      }
       return absl::InvalidArgumentError(absl::StrCat(
-          where, ": finding '", name, "': expected all or some of ",
-          absl::StrJoin(kAllFindingKinds, ", ",
-                        [](std::string* out, FindingKind known) {
-                          absl::StrAppend(out, FindingKindName(known));
-                        })));
+          where, ": finding '", name, "': ", ExpectedOneOf(name, known)));
     }
     kinds.insert(*kind);
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
+#include "base/closest.h"
 #include "base/parallel_for.h"
 #include "base/status_macros.h"
 #include "base/table.h"
@@ -178,7 +179,7 @@ bool AbslParseFlag(absl::string_view text, DetectMode* mode,
   } else if (text == "online") {
     *mode = DetectMode::kOnline;
   } else {
-    *error = absl::StrCat("\"", text, "\" is not one of auto, offline, online");
+    *error = ExpectedOneOf(text, {"auto", "offline", "online"});
     return false;
   }
   return true;

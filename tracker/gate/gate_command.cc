@@ -12,6 +12,7 @@
 #include "base/subprocess.h"
 #include "base/utf8.h"
 #include "tracker/command/command_support.h"
+#include "tracker/command/filter_values.h"
 #include "tracker/gate/gate.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/gate/policy.h"
@@ -90,10 +91,8 @@ absl::Status WriteOut(const std::string& path, const std::string& text) {
 }  // namespace
 
 absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
-  Policy policy = Policy::Default();
-  if (!options.policy.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(policy, Policy::Load(options.policy));
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(const Policy policy,
+                           Policy::LoadOr(options.policy, options.metric));
   GateOptions gate;
   gate.suite = options.suite;
   gate.hardware_id = options.hardware_id;
@@ -127,6 +126,15 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
       break;
     }
     OPTRAIL_RETURN_IF_ERROR(MeasureAgain(options, *request));
+  }
+  if (!options.metric.empty() && report.exit_code == 3) {
+    OPTRAIL_ASSIGN_OR_RETURN(const History history,
+                             OpenIndexedHistory(options.common.history));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string unknown,
+                             UnknownMetricText(history, RE2(options.metric)));
+    if (!unknown.empty()) {
+      notes.push_back(absl::StrCat("no benchmark is judged", unknown));
+    }
   }
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   OPTRAIL_RETURN_IF_ERROR(Publish(options.outputs, report));

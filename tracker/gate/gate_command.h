@@ -16,6 +16,7 @@ namespace optrail::tracker {
 struct GateCommand {
   CommonOptions common;
   std::string policy;  // file; "": the default policy
+  std::string metric;  // without a file: what is judged; "": time
   // Commit or run; "": the commit that is checked out, outside git "latest".
   std::string candidate;
   std::string baseline;  // ParseBaseline; "": the policy's

@@ -96,6 +96,18 @@ const FieldInfo& InfoOf(Field field) {
       {Field::kMeasuredDifferently,
        {{"measured_differently"},
         [](const GateRow& row) { return Cell(row.row.measured_differently); }}},
+      {Field::kRatioLow,
+       {{"ratio_low", Align::kRight},
+        [](const GateRow& row) {
+          return row.row.ratio ? Cell::Number(row.row.ratio->low, "")
+                               : Cell::None();
+        }}},
+      {Field::kRatioHigh,
+       {{"ratio_high", Align::kRight},
+        [](const GateRow& row) {
+          return row.row.ratio ? Cell::Number(row.row.ratio->high, "")
+                               : Cell::None();
+        }}},
   };
   return infos->at(field);
 }
@@ -249,7 +261,8 @@ std::string FormatComparison(const Comparison& comparison, bool only_changes,
   std::vector<Field> fields = AllFields();
   if (format == OutputFormat::kJson || format == OutputFormat::kCsv) {
     // For programs, to whom the notes above the table are not shown.
-    fields.push_back(Field::kMeasuredDifferently);
+    fields.insert(fields.end(), {Field::kMeasuredDifferently, Field::kRatioLow,
+                                 Field::kRatioHigh});
   }
   const std::string wide = BuildTable(fields, rows).Format(format);
   if (format != OutputFormat::kTable || width == 0 || WidthOf(wide) <= width) {

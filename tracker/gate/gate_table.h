@@ -30,6 +30,8 @@ enum class Field {
   kDetectable,
   kWhy,
   kMeasuredDifferently,
+  kRatioLow,  // the interval, for programs
+  kRatioHigh,
 };
 
 Table BuildTable(const std::vector<Field>& fields, const Rows& rows);

@@ -12,11 +12,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
+#include "base/check.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/textproto.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "google/protobuf/text_format.h"
 #include "re2/re2.h"
 
 namespace optrail::tracker {
@@ -301,6 +303,22 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text,
 }
 
 Policy Policy::Default() { return *Parse("", "the default policy"); }
+
+absl::StatusOr<Policy> Policy::LoadOr(const std::string& path,
+                                      const std::string& metric) {
+  if (!path.empty()) return Load(path);
+  if (metric.empty()) return Default();
+  const RE2 pattern(metric, RE2::Quiet);
+  if (!pattern.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--metric='", metric, "' is no regular expression: ", pattern.error()));
+  }
+  proto::Policy policy = Default().proto();
+  for (proto::Rule& rule : *policy.mutable_rule()) rule.set_metric(metric);
+  std::string text;
+  OPTRAIL_CHECK(google::protobuf::TextFormat::PrintToString(policy, &text));
+  return Parse(text, "the default policy");
+}
 
 RuleView Policy::RuleFor(absl::string_view benchmark,
                          absl::string_view metric) const {

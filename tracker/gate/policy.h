@@ -39,6 +39,11 @@ class Policy {
   // The policy of an empty file.
   static Policy Default();
 
+  // The policy in `path`. Without one the default policy, of `metric` instead
+  // of time where that is given: a regular expression, matched as a whole.
+  static absl::StatusOr<Policy> LoadOr(const std::string& path,
+                                       const std::string& metric);
+
   // With every absent field filled in.
   const proto::Policy& proto() const { return proto_; }
 

@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "tracker/command/filter_values.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
@@ -94,7 +95,8 @@ Table ChangesTable(const std::vector<Change>& changes, OutputFormat format) {
   const bool for_people = IsForPeople(format);
   if (!for_people) {
     for (const char* name :
-         {"level_before", "level_after", "runs_before", "runs_after"}) {
+         {"relative_change_low", "relative_change_high", "level_before",
+          "level_after", "runs_before", "runs_after"}) {
       columns.push_back({name, Align::kRight});
     }
     for (const char* name : {"unit", "suspects", "narrow_with", "evidence"}) {
@@ -125,6 +127,8 @@ Table ChangesTable(const std::vector<Change>& changes, OutputFormat format) {
         change.series->text};
     if (!for_people) {
       const Evidence evidence = EvidenceOf(change);
+      row.push_back(Cell::Number(point.relative_change_low, ""));
+      row.push_back(Cell::Number(point.relative_change_high, ""));
       row.push_back(Cell::Number(point.level_before, ""));
       row.push_back(Cell::Number(point.level_after, ""));
       row.push_back(Cell::Integer(evidence.before.run_ids.size()));
@@ -221,14 +225,19 @@ std::vector<Change> ChangesOf(std::vector<Judgement>& judgements,
 
 // Nothing was judged: an empty history is a beginning, flags that match nothing
 // of it are no pass.
-absl::StatusOr<ExitCode> SayWhyNothing(const History& history) {
+absl::StatusOr<ExitCode> SayWhyNothing(const History& history,
+                                       const SeriesQuery& query,
+                                       const RE2& metric) {
   OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
   if (all.runs.empty()) {
     std::cerr << EmptyHistoryText(history.dir()) << "\n";
     return ExitCode::kOk;
   }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string unknown_metric,
+                           UnknownMetricText(history, metric));
   std::cerr << "no series matches the flags; there are " << all.runs.size()
             << " runs in " << history.dir()
+            << UnknownFilterText(all.runs, query.runs) << unknown_metric
             << "; next: `optrail log` lists them with suite, hardware and "
                "branch\n";
   return ExitCode::kNotEnoughData;
@@ -290,7 +299,8 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
     if (!told.ok()) std::cerr << "note: " << told.message() << "\n";
   }
   if (series.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code, SayWhyNothing(history));
+    OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+                             SayWhyNothing(history, query, *metric));
     return ToInt(code);
   }
   return ToInt(alerts > 0 ? ExitCode::kCheckFailed : ExitCode::kOk);

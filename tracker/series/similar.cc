@@ -1,32 +1,12 @@
 #include "tracker/series/similar.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "absl/strings/ascii.h"
+#include "base/closest.h"
 
 namespace optrail::tracker {
 namespace {
-
-// Levenshtein's distance, in one row. Names beyond the limit are compared by
-// their beginnings: the guess need not be better than that.
-int EditDistance(absl::string_view a, absl::string_view b) {
-  constexpr size_t kLimit = 256;
-  a = a.substr(0, kLimit);
-  b = b.substr(0, kLimit);
-  std::vector<int> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i) + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const int substituted = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
 
 std::string NumbersIn(absl::string_view name) {
   std::string numbers;

@@ -6,13 +6,11 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "base/percentage.h"
 #include "base/units.h"
 #include "tracker/series/series_key.h"
 
@@ -325,15 +323,10 @@ absl::Status SetScope(absl::string_view text, proto::TriageRecord* record) {
 }
 
 absl::StatusOr<double> ParseEffect(absl::string_view text) {
-  absl::string_view number = absl::StripAsciiWhitespace(text);
-  double percent;
-  if (!absl::ConsumeSuffix(&number, "%") ||
-      !absl::SimpleAtod(number, &percent) || !std::isfinite(percent) ||
-      percent <= -100) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "effect '", text, "': expected a percentage such as +5% or -10%"));
-  }
-  return percent / 100;
+  const absl::StatusOr<double> effect = ParsePercentage(text);
+  if (effect.ok() && *effect > -1) return *effect;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "effect '", text, "': expected a percentage such as +5% or -10%"));
 }
 
 absl::StatusOr<int64_t> ParseEndOfDay(absl::string_view text) {

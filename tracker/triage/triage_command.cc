@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "base/closest.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
@@ -20,6 +21,7 @@
 #include "tracker/judge/judge.h"
 #include "tracker/series/commit.h"
 #include "tracker/series/series.h"
+#include "tracker/series/series_key.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
@@ -148,19 +150,33 @@ proto::AnsweredChange AnswerOf(const Judgement& judgement, const Series& series,
   return answered;
 }
 
+// The error for a record that is meant for no series.
+absl::Status NothingIsMeant(const proto::TriageRecord& record,
+                            const std::vector<Series>& series) {
+  std::vector<std::string> names;
+  for (const Series& one : series) {
+    names.push_back(DisplayName(one.key.benchmark));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "'", ScopeText(record), "' is no series of the history and matches none",
+      DidYouMean(ScopeText(record), names),
+      "; next: `optrail log series` lists them"));
+}
+
 // Names in the record what it is an answer to, in every series that it means.
-// One that speaks of nothing is worth a word: often it is a typing error.
-void NameWhatIsAnswered(const History& history, proto::TriageRecord& record) {
-  const absl::StatusOr<LoadedSeries> loaded = LoadSeries(history);
-  if (!loaded.ok()) return;
+// NotFound for an acknowledgement of nothing; what is expected or muted may
+// still come, so that is only said: often it is a typing error.
+absl::Status NameWhatIsAnswered(const History& history,
+                                proto::TriageRecord& record) {
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded, LoadSeries(history));
   const TriageBook book({record}, 0);
   const bool names_changes =
       record.kind() == proto::ACKNOWLEDGE || record.kind() == proto::EXPECT;
   std::vector<Judgement> judgements;
-  if (names_changes) judgements = JudgeAll(loaded->series, TriageBook({}, 0));
+  if (names_changes) judgements = JudgeAll(loaded.series, TriageBook({}, 0));
   int covered = 0, placed = 0;
-  for (size_t i = 0; i < loaded->series.size(); ++i) {
-    const Series& series = loaded->series[i];
+  for (size_t i = 0; i < loaded.series.size(); ++i) {
+    const Series& series = loaded.series[i];
     if (!Covers(book.entries()[0], series)) continue;
     ++covered;
     const absl::optional<int> place = PlaceOf(record.commit(), series);
@@ -174,6 +190,9 @@ void NameWhatIsAnswered(const History& history, proto::TriageRecord& record) {
     }
     *record.add_answered() = std::move(answered);
   }
+  if (covered == 0 && record.kind() == proto::ACKNOWLEDGE) {
+    return NothingIsMeant(record, loaded.series);
+  }
   if (covered == 0) {
     std::cerr << "note: no series of the history is meant by '"
               << EscapeForTerminal(ScopeText(record)) << "' so far\n";
@@ -182,6 +201,7 @@ void NameWhatIsAnswered(const History& history, proto::TriageRecord& record) {
               << " series was measured at or after commit "
               << CommitText(record.commit()) << " so far\n";
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -216,7 +236,7 @@ absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
     record.set_effect(effect);
   }
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
-  NameWhatIsAnswered(history, record);
+  OPTRAIL_RETURN_IF_ERROR(NameWhatIsAnswered(history, record));
   return Store(history, options.common, std::move(record), out);
 }
 

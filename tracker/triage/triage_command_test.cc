@@ -305,7 +305,12 @@ TEST_F(TriageCommandTest, RefusesWhatMeansNothingAndRecordsNothing) {
               HasSubstr("expected a day"));
   EXPECT_THAT(message(Add(proto::EXPECT, "x", 20, "", "much")),
               HasSubstr("expected a percentage"));
+  EXPECT_THAT(message(Add(proto::ACKNOWLEDGE, "no_such_name", 20)),
+              HasSubstr("'no_such_name' is no series of the history and "
+                        "matches none"));
   EXPECT_TRUE(History::Open(common_.history)->LoadTriage()->records.empty());
+  // An expected benchmark may still come.
+  EXPECT_TRUE(Add(proto::EXPECT, "no_such_name", 20).ok());
 }
 
 TEST_F(TriageCommandTest, NamesAreSafeInATerminal) {

@@ -363,7 +363,7 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
     columns.emplace_back(objective.metric(), Align::kRight);
   }
   columns.emplace_back("runs", Align::kRight);
-  columns.emplace_back("config");
+  columns.emplace_back("config", Align::kLeft, "", Clip::kFold);
   Table table(std::move(columns));
   const size_t shown = front ? rows.size() : std::min(rows.size(), kShown);
   for (size_t i = 0; i < shown; ++i) {
@@ -378,6 +378,10 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
     table.AddRow(std::move(cells));
   }
   out << table.Format(options_.format, TerminalWidth());
+  if (shown < rows.size()) {
+    log << shown << " of " << rows.size()
+        << " configs that worked; `optrail show` has all\n";
+  }
   PrintProof(session, log);
   if (options_.format == OutputFormat::kTable && session.has_winner()) {
     out << "\nbest: " << evaluator_->command().Fill(KnobTexts(session.winner()))

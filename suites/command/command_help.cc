@@ -1,0 +1,142 @@
+#include "suites/command/command_help.h"
+
+#include <algorithm>
+
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace optrail::suites {
+namespace {
+
+constexpr int kWidth = 80;
+
+std::string Wrapped(absl::string_view text, int indent) {
+  std::string out;
+  int column = kWidth;
+  for (absl::string_view word :
+       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
+    if (column + 1 + static_cast<int>(word.size()) > kWidth) {
+      absl::StrAppend(&out, out.empty() ? "" : "\n", std::string(indent, ' '),
+                      word);
+      column = indent + static_cast<int>(word.size());
+    } else {
+      absl::StrAppend(&out, " ", word);
+      column += 1 + static_cast<int>(word.size());
+    }
+  }
+  return out;
+}
+
+// "  compare       Compares ...".
+std::string NameLine(absl::string_view name, absl::string_view summary) {
+  return absl::StrCat("  ", name,
+                      std::string(14 - std::min<size_t>(13, name.size()), ' '),
+                      summary, "\n");
+}
+
+const std::string* TextOf(const std::vector<FlagText>& texts,
+                          const std::string& flag) {
+  for (const auto& [name, text] : texts) {
+    if (name == flag) return &text;
+  }
+  return nullptr;
+}
+
+// `parts`: those that take the flag, where not all do.
+std::string FlagHelp(const Command& command, const std::string& name,
+                     const std::vector<std::string>& parts) {
+  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+  if (flag == nullptr) return "";
+  const std::string* own_default = TextOf(command.defaults, name);
+  const std::string* meaning = TextOf(command.meanings, name);
+  const std::string value =
+      own_default != nullptr ? *own_default : flag->DefaultValue();
+  return absl::StrCat(
+      "  --", name, value.empty() ? "" : absl::StrCat("=", value),
+      parts.empty() ? "" : absl::StrCat("  (", absl::StrJoin(parts, ", "), ")"),
+      "\n", Wrapped(meaning != nullptr ? *meaning : flag->Help(), 6), "\n");
+}
+
+std::string Usage(absl::string_view call, const Command& command,
+                  bool has_flags) {
+  std::string text = absl::StrCat(
+      command.summary, "\n\nUsage: ", call,
+      command.arguments.empty() ? "" : absl::StrCat(" ", command.arguments),
+      has_flags ? " [flags]" : "", "\n");
+  if (!command.details.empty()) absl::StrAppend(&text, "\n", command.details);
+  if (!absl::EndsWith(text, "\n")) absl::StrAppend(&text, "\n");
+  return text;
+}
+
+constexpr char kFlagsHeading[] = "\nFlags, with their defaults:\n";
+
+}  // namespace
+
+std::vector<std::string> AllFlags(const Command& command) {
+  std::vector<std::string> all = command.flags;
+  for (const Command& part : command.parts) {
+    for (const std::string& flag : part.flags) {
+      if (std::find(all.begin(), all.end(), flag) == all.end()) {
+        all.push_back(flag);
+      }
+    }
+  }
+  return all;
+}
+
+std::string Overview(absl::string_view program, absl::string_view about,
+                     const std::vector<CommandGroup>& groups) {
+  std::string text = absl::StrCat(about, "\n\nUsage: ", program,
+                                  " COMMAND [arguments] [flags]\n");
+  for (const CommandGroup& group : groups) {
+    absl::StrAppend(&text, "\n", group.heading, "\n");
+    for (const Command& command : group.commands) {
+      absl::StrAppend(&text, NameLine(command.name, command.summary));
+    }
+  }
+  absl::StrAppend(&text, "\n", program,
+                  " help COMMAND explains a command and its flags.\n");
+  return text;
+}
+
+std::string CommandHelp(absl::string_view call, const Command& command) {
+  const std::vector<std::string> flags = AllFlags(command);
+  std::string text = Usage(call, command, !flags.empty());
+  if (!command.parts.empty()) {
+    absl::StrAppend(&text, "\nCommands, which `optrail help ", command.name,
+                    " NAME` explains one by one:\n");
+    for (const Command& part : command.parts) {
+      absl::StrAppend(&text, NameLine(part.name, part.summary));
+    }
+  }
+  if (!flags.empty()) absl::StrAppend(&text, kFlagsHeading);
+  for (const std::string& flag : flags) {
+    std::vector<std::string> takers;
+    for (const Command& part : command.parts) {
+      if (std::find(part.flags.begin(), part.flags.end(), flag) !=
+          part.flags.end()) {
+        takers.push_back(part.name);
+      }
+    }
+    if (takers.size() == command.parts.size()) takers.clear();
+    absl::StrAppend(&text, FlagHelp(command, flag, takers));
+  }
+  return text;
+}
+
+std::string PartHelp(absl::string_view call, const Command& command,
+                     const Command& part) {
+  std::string text =
+      Usage(absl::StrCat(call, " ", part.name), part, !part.flags.empty());
+  if (!part.flags.empty()) absl::StrAppend(&text, kFlagsHeading);
+  for (const std::string& flag : part.flags) {
+    absl::StrAppend(&text, FlagHelp(command, flag, {}));
+  }
+  return text;
+}
+
+}  // namespace optrail::suites
