@@ -349,6 +349,13 @@ class Model {
     const LowerLevel candidate = FindLowerLevel(rests, variances, noise.slow);
     estimate.candidate_runs = static_cast<int>(rests.size());
     estimate.log_ratio = candidate.level - base.level.level;
+    if (panel_.window && !base.far_off.empty() &&
+        base.far_off.back() > base.runs.back()) {
+      const double newest = rests_[base.far_off.back()][j];
+      if (newest < base.level.level) {
+        estimate.worse_than_newest = candidate.level - newest;
+      }
+    }
     const bool follows = factor_.loading(j) >= 0;
     estimate.log_ratio_low =
         estimate.log_ratio - FactorDoubt(j, /*lower=*/!follows);

@@ -107,6 +107,10 @@ struct BenchmarkEstimate {
   std::vector<int> baseline;  // of `runs`: those that the level is of
   // Of `runs`: in the baseline, but more likely bad than not, and left out.
   std::vector<int> far_off;
+  // How much worse the candidate is than the newest run of a window, in
+  // logarithms, where that run was left out because it was better: it may be
+  // the level by now.
+  absl::optional<double> worse_than_newest;
 };
 
 struct PanelEstimate {

@@ -29,7 +29,8 @@ struct PairedBenchmark {
   std::vector<double> median_shifts, upper_shifts;
   // The logarithms of the two sides' levels.
   double log_baseline = 0, log_candidate = 0;
-  int one_sided = 0;  // rounds that only one side has
+  bool of_fastest = false;  // see Ratio
+  int one_sided = 0;        // rounds that only one side has
 };
 
 // By PriorKey of the candidate.

@@ -68,7 +68,7 @@ std::map<std::string, std::string> LevelStarts(
     const Point& point = series[i].points[judgement.baseline_begin];
     starts[PriorKey(key.benchmark, key.metric)] = point.run_ids.front();
     for (const Change& change : judgement.changes) {
-      if (!change.IsAlert()) continue;
+      if (!change.IsAlert() || change.worse_by < kLeastEffect) continue;
       const Evidence evidence = EvidenceOf(change);
       const std::string command = NarrowingCommand(change, evidence);
       AddNote(absl::StrCat(EvidenceText(change, evidence),

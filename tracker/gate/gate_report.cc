@@ -114,10 +114,10 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
   lines.push_back(row.reason);
   if (row.ratio) {
     lines.push_back(absl::StrFormat(
-        "ratio %s, interval %s, %d and %d processes that vary by %s, runs by "
-        "%s",
-        RatioText(row), IntervalText(row), row.ratio->baseline_processes,
-        row.ratio->candidate_processes,
+        "ratio %s (%s), interval %s, %d and %d processes that vary by %s, runs "
+        "by %s",
+        RatioText(row), RatioOfText(row), IntervalText(row),
+        row.ratio->baseline_processes, row.ratio->candidate_processes,
         FormatShortPercent(row.ratio->process_spread),
         FormatShortPercent(row.ratio->run_spread)));
   }

@@ -1,6 +1,7 @@
 #include "tracker/gate/gate_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -15,8 +16,8 @@
 namespace optrail::tracker {
 namespace {
 
-// What `show` and `bench` print of the side's runs. The ratio is of the fastest
-// samples, with the machine taken out.
+// What `show` and `bench` print of the side's runs: medians. The ratio may be
+// of other numbers, see RatioOfText.
 Cell ValueCell(const Side& side, const GateRow& row) {
   return side.value
              ? Cell::Number(*side.value, FormatValue(side.value, row.row.unit))
@@ -81,6 +82,9 @@ const FieldInfo& InfoOf(Field field) {
                      ? Cell::Number(row.row.ratio->ratio, RatioText(row.row))
                      : Cell::None();
         }}},
+      {Field::kRatioOf,
+       {{"ratio of", Align::kLeft, "ratio_of"},
+        [](const GateRow& row) { return Cell(RatioOfText(row.row)); }}},
       {Field::kInterval,
        {{"interval", Align::kRight},
         [](const GateRow& row) { return Cell(IntervalText(row.row)); }}},
@@ -103,9 +107,19 @@ const FieldInfo& InfoOf(Field field) {
 // Every field that rows of this kind can fill. What a row is judged against is
 // only worth a column if there are several, the metric if it is not the time.
 std::vector<Field> AllFields() {
-  return {Field::kVerdict,  Field::kBenchmark,  Field::kMetric,
-          Field::kBaseline, Field::kCandidate,  Field::kRatio,
-          Field::kInterval, Field::kDetectable, Field::kWhy};
+  return {Field::kVerdict,  Field::kBenchmark, Field::kMetric,
+          Field::kBaseline, Field::kCandidate, Field::kRatio,
+          Field::kRatioOf,  Field::kInterval,  Field::kDetectable,
+          Field::kWhy};
+}
+
+// Whether the ratio is what the two medians of the row say, too.
+bool MediansFollow(const GateRow& row) {
+  constexpr double kAsPrinted = .01;
+  const Row& of = row.row;
+  if (!of.ratio || !of.baseline.value || !of.candidate.value) return true;
+  return std::abs(*of.candidate.value - of.ratio->ratio * *of.baseline.value) <=
+         kAsPrinted * std::abs(*of.candidate.value);
 }
 
 int WidthOf(absl::string_view text) {
@@ -138,6 +152,13 @@ bool NeedsReason(const GateRow& row) {
 
 std::string RatioText(const Row& row) {
   return row.ratio ? absl::StrFormat("%.3f", row.ratio->ratio) : "";
+}
+
+std::string RatioOfText(const Row& row) {
+  if (!row.ratio) return "";
+  return absl::StrCat(row.ratio->of_fastest ? "fastest samples " : "medians ",
+                      FormatValue(row.ratio->baseline, row.unit), " -> ",
+                      FormatValue(row.ratio->candidate, row.unit));
 }
 
 std::string IntervalText(const Row& row) {
@@ -179,13 +200,18 @@ bool AllAreTimes(const Rows& rows) {
 std::string FittingTable(std::vector<Field> fields, const Rows& rows,
                          int width) {
   if (AllAreTimes(rows)) Remove(Field::kMetric, &fields);
+  const bool follow =
+      std::all_of(rows.begin(), rows.end(),
+                  [](const GateRow* row) { return MediansFollow(*row); });
+  if (follow) Remove(Field::kRatioOf, &fields);
   std::vector<Field> names_last = fields;
   Remove(Field::kBenchmark, &names_last);
   names_last.push_back(Field::kBenchmark);
   const std::vector<std::vector<Field>> droppable = {
       {Field::kDetectable},
       {Field::kBaseline, Field::kCandidate},
-      {Field::kInterval}};
+      {Field::kInterval},
+      {Field::kRatioOf}};
   for (const std::vector<Field>& group : droppable) {
     const std::string text = BuildTable(fields, rows).ToText();
     if (width == 0 || WidthOf(text) <= width) return text;

@@ -262,7 +262,6 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   WarnOfBadFiles(triage.bad_files);
   const TriageBook book(triage.records, NowUnixNs(options.common));
   JudgeOptions judge;
-  judge.min_effect = options.min_effect;
   judge.runs = &loaded.runs;
   std::vector<Judgement> judgements = JudgeAll(series, book, judge);
   std::vector<Change> changes = ChangesOf(judgements, options);
