@@ -159,12 +159,7 @@ absl::StatusOr<int> Report(const AbCommand& options, const Sides& sides,
   out << table.Format(format, TerminalWidth());
   OPTRAIL_RETURN_IF_ERROR(WriteMarkdown(options, table));
   if (result.worse > 0) return 1;
-  const bool compared =
-      result.comparison.Count(Verdict::kUnchanged) +
-          result.comparison.Count(Verdict::kSlowerInMostSamples) +
-          result.comparison.Count(Verdict::kFaster) >
-      0;
-  if (!compared && result.undecided == 0) {
+  if (result.comparison.CountTold() == 0 && result.undecided == 0) {
     std::cerr << "the programs have no benchmark in common\n";
     return 3;
   }

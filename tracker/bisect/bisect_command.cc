@@ -18,7 +18,6 @@
 #include "tracker/ab/commit_builder.h"
 #include "tracker/ab/interruptible.h"
 #include "tracker/ab/rounds.h"
-#include "tracker/bisect/measure.h"
 #include "tracker/bisect/noisy_bisection.h"
 
 namespace optrail::tracker {

@@ -295,10 +295,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
         Compare(sides.a.Pointers(), sides.b.Pointers(), compare));
     if (&sides != &all.front()) out << "\n";
     Print(options, sides, comparison, out);
-    told += comparison.Count(Verdict::kUnchanged) +
-            comparison.Count(Verdict::kSlower) +
-            comparison.Count(Verdict::kSlowerInMostSamples) +
-            comparison.Count(Verdict::kFaster);
+    told += comparison.CountTold();
   }
   return told > 0 ? 0 : 3;
 }

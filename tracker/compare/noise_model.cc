@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/statistics.h"
 #include "tracker/compare/factor_posterior.h"
@@ -484,16 +485,14 @@ PanelEstimate EstimateChanges(const Panel& panel) {
   const Panel oriented = Oriented(panel);
   PanelEstimate estimate = Model(oriented).Estimate();
   for (size_t j = 0; j < estimate.benchmarks.size(); ++j) {
-    BenchmarkEstimate& benchmark = estimate.benchmarks[j];
-    benchmark.log_ratio_bound *= panel.worse_signs[j];
-    benchmark.log_ratio *= panel.worse_signs[j];
-    if (panel.worse_signs[j] < 0) {
-      std::swap(benchmark.log_ratio_low, benchmark.log_ratio_high);
-      benchmark.log_ratio_low *= -1;
-      benchmark.log_ratio_high *= -1;
+    if (panel.worse_signs[j] > 0) continue;
+    BenchmarkEstimate& one = estimate.benchmarks[j];
+    std::swap(one.log_ratio_low, one.log_ratio_high);
+    for (double* log :
+         {&one.log_ratio, &one.log_ratio_low, &one.log_ratio_high,
+          &one.log_ratio_bound, &one.log_machine, &one.log_candidate}) {
+      *log = -*log;
     }
-    benchmark.log_machine *= panel.worse_signs[j];
-    benchmark.log_candidate *= panel.worse_signs[j];
   }
   return estimate;
 }

@@ -127,13 +127,12 @@ PairedBenchmark PairUp(Rounds baseline, Rounds candidate) {
   paired.of_fastest = MatchReadings(&baseline, &candidate);
   const MachineSlope slope = SlopeOf(baseline, candidate);
   bool shapes = true;
-  double before_sum = 0, after_sum = 0;
+  double after_sum = 0;
   for (const auto& [round, processes] : candidate) {
     const auto other = baseline.find(round);
     if (other == baseline.end()) continue;
     const double before = MeanOf(other->second, slope);
     const double after = MeanOf(processes, slope);
-    before_sum += before;
     after_sum += after;
     paired.log_ratios.push_back(after - before);
     SampleShape shift;
@@ -147,10 +146,7 @@ PairedBenchmark PairUp(Rounds baseline, Rounds candidate) {
     paired.upper_shifts.clear();
   }
   const auto rounds = static_cast<double>(paired.log_ratios.size());
-  if (rounds > 0) {
-    paired.log_baseline = before_sum / rounds;
-    paired.log_candidate = after_sum / rounds;
-  }
+  if (rounds > 0) paired.log_candidate = after_sum / rounds;
   paired.one_sided = static_cast<int>(baseline.size() + candidate.size() -
                                       2 * paired.log_ratios.size());
   return paired;

@@ -16,7 +16,6 @@
 #include "absl/types/optional.h"
 #include "tracker/compare/lower_level.h"
 #include "tracker/compare/machine_slope.h"
-#include "tracker/compare/machine_state.h"
 
 namespace optrail::tracker {
 

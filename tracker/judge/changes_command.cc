@@ -22,7 +22,7 @@
 #include "tracker/history/index/history_index.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
-#include "tracker/notify/alert.h"
+#include "tracker/notify/notify.h"
 #include "tracker/series/commit.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
