@@ -1,4 +1,4 @@
-#include "tracker/ab/worktree.h"
+#include "tracker/checkout/worktree.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
