@@ -14,6 +14,7 @@
 #include "base/writable_folder.h"
 #include "re2/re2.h"
 #include "tracker/ab/rounds.h"
+#include "tracker/compare/row_table.h"
 #include "tracker/gate/gate.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/gate/policy.h"

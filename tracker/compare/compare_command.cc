@@ -14,7 +14,7 @@
 #include "tracker/command/command_support.h"
 #include "tracker/compare/compare.h"
 #include "tracker/compare/learning_runs.h"
-#include "tracker/gate/gate_report.h"
+#include "tracker/compare/row_table.h"
 #include "tracker/history/selectors.h"
 #include "tracker/import/import.h"
 #include "tracker/import/machine_ids.h"

@@ -1,18 +1,38 @@
-#ifndef OPTRAIL_TRACKER_GATE_GATE_TABLE_H_
-#define OPTRAIL_TRACKER_GATE_GATE_TABLE_H_
+#ifndef OPTRAIL_TRACKER_COMPARE_ROW_TABLE_H_
+#define OPTRAIL_TRACKER_COMPARE_ROW_TABLE_H_
 
-// Rows of a gate or a comparison as tables, for gate_report.cc.
+// Rows of a comparison, or of a gate that adds what follows from them, as
+// tables.
+//
+//   out << FormatComparison(comparison, /*only_changes=*/false,
+//                           OutputFormat::kTable, TerminalWidth());
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "base/table.h"
-#include "tracker/gate/gate.h"
+#include "tracker/compare/compare.h"
+#include "tracker/compare/judged_row.h"
 
 namespace optrail::tracker {
 
-using Rows = std::vector<const GateRow*>;
+using Rows = std::vector<const JudgedRow*>;
+
+// Of rows that outlive the result.
+template <typename T>
+Rows Pointers(const std::vector<T>& rows) {
+  Rows pointers;
+  for (const T& row : rows) pointers.push_back(&row);
+  return pointers;
+}
+
+// The rows of a comparison; `only_changes` leaves out what is unchanged.
+Table ComparisonTable(const Comparison& comparison, bool only_changes);
+// The same as text that fits `width` (0: any): with little room, reasons follow
+// the table.
+std::string FormatComparison(const Comparison& comparison, bool only_changes,
+                             OutputFormat format, int width = 0);
 
 // A column and what it shows of a row.
 enum class Field {
@@ -41,15 +61,14 @@ Table BuildTable(const std::vector<Field>& fields, const Rows& rows);
 std::string FittingTable(std::vector<Field> fields, const Rows& rows,
                          int width);
 
-// The columns of a gate: those that tell its rows apart, then all others.
-std::vector<Field> GateFields(const GateReport& report);
+// `first`, then every field that rows of any kind can fill.
+std::vector<Field> AllFields(std::vector<Field> first = {});
 void Remove(Field field, std::vector<Field>* fields);
 
 // The rows are all of the time, so that the metric needs no column.
 bool AllAreTimes(const Rows& rows);
 
-Rows Pointers(const std::vector<GateRow>& rows);
-bool IsRed(const GateRow& row);
+bool IsRed(const JudgedRow& row);
 
 // Why rows that are not red are what they are; of many the first.
 std::string Reasons(const Rows& rows);
@@ -63,4 +82,4 @@ std::string BaselineName(absl::string_view text);
 
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_GATE_GATE_TABLE_H_
+#endif  // OPTRAIL_TRACKER_COMPARE_ROW_TABLE_H_
