@@ -154,10 +154,6 @@ class Decider {
                      options_.power, row.threshold.min_effect),
                  BadRunEffect(estimate, alpha));
     double at_most = change.estimate + bound_ * ratio.standard_error;
-    if (options_.terms.neighbours_bound) {
-      at_most = std::min(at_most, WorseSign(row) * estimate.log_ratio_bound +
-                                      bound_ * estimate.bound_error);
-    }
     // What else the machine may have done is improbable by itself.
     const bool by_machine = at_most < change.most;
     at_most = std::max(at_most, change.most);

@@ -55,14 +55,11 @@ class MachineSlope {
   bool exists() const { return exists_; }
   // Against the undisturbed state of those that it was fitted on.
   double Explains(const MachineState& state) const;
-  // What of that is the clock's doing, and what neighbours may have added,
-  // which is not negative.
-  double ClockExplains(const MachineState& state) const;
+  // What of that neighbours may have added, which is not negative.
   double Disturbance(const MachineState& state) const;
   // Of a step of the state.
   double Effect(const MachineState& step) const;
   double VarianceOf(const MachineState& step) const;
-  double ClockVarianceOf(const MachineState& step) const;
 
  private:
   static constexpr int kStates = MachineState::kWitnesses;
