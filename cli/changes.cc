@@ -24,6 +24,8 @@ suites::Command ChangesCommand() {
       "that is confirmed and new, that is not acknowledged, expected or "
       "muted.\n"
       "A provisional change may still be withdrawn and is never an error.\n"
+      "How a series stands is decided at 3%, as in the report, whatever\n"
+      "--min_effect shows.\n"
       "Exit code 3: the history has runs and none matches the flags.\n"
       "--alert_command is run then, with the rows that are new as JSON on its\n"
       "standard input. Without --metric a benchmark is judged by its time or,\n"

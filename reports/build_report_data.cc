@@ -290,7 +290,6 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
 
   const std::map<CommitKey, int> commits = OrderCommits(all, data.commits);
   tracker::JudgeOptions judge;
-  judge.min_effect = options.min_effect;
   judge.recent_points = options.recent_points;
   judge.runs = &runs;
   const std::vector<tracker::Judgement> judgements = tracker::JudgeAll(

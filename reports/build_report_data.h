@@ -29,7 +29,6 @@ namespace optrail::reports {
 struct BuildOptions {
   std::string title = "Optrail report";
   std::string source;        // for example the history's folder
-  double min_effect = 0.03;  // relative
   int recent_points = 30;
   // What people have said about changes, as of `now_unix_ns`.
   std::vector<proto::TriageRecord> triage;

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
-#include "tracker/ab/temporary_folder.h"
+#include "tracker/checkout/temporary_folder.h"
 
 namespace optrail::reports {
 

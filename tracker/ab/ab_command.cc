@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/git.h"
 #include "base/status_macros.h"
-#include "tracker/ab/benchmark_process.h"
-#include "tracker/ab/interruptible.h"
 #include "tracker/ab/sides.h"
-#include "tracker/ab/temporary_folder.h"
+#include "tracker/checkout/benchmark_process.h"
+#include "tracker/checkout/interruptible.h"
+#include "tracker/checkout/temporary_folder.h"
 #include "tracker/gate/gate.h"
 #include "tracker/series/commit.h"
 

@@ -19,7 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "tracker/ab/commit_builder.h"
+#include "tracker/checkout/commit_builder.h"
 #include "tracker/command/command_support.h"
 #include "tracker/notify/notify.h"
 #include "tuning/proto/context.pb.h"

@@ -21,7 +21,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tracker/ab/process_result.h"
+#include "tracker/checkout/process_result.h"
 #include "tracker/compare/compare.h"
 
 namespace optrail::tracker {

@@ -14,6 +14,7 @@
 #include "base/writable_folder.h"
 #include "re2/re2.h"
 #include "tracker/ab/rounds.h"
+#include "tracker/compare/row_table.h"
 #include "tracker/gate/gate.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/gate/policy.h"
@@ -157,12 +158,7 @@ absl::StatusOr<int> Report(const AbCommand& options, const Sides& sides,
   out << table.Format(format, TerminalWidth());
   OPTRAIL_RETURN_IF_ERROR(WriteMarkdown(options, table));
   if (result.worse > 0) return 1;
-  const bool compared =
-      result.comparison.Count(Verdict::kUnchanged) +
-          result.comparison.Count(Verdict::kSlowerInMostSamples) +
-          result.comparison.Count(Verdict::kFaster) >
-      0;
-  if (!compared && result.undecided == 0) {
+  if (result.comparison.CountTold() == 0 && result.undecided == 0) {
     std::cerr << "the programs have no benchmark in common\n";
     return 3;
   }

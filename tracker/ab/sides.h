@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "tracker/ab/ab_command.h"
-#include "tracker/ab/process_result.h"
+#include "tracker/checkout/process_result.h"
 #include "tuning/proto/context.pb.h"
 
 namespace optrail::tracker {

@@ -15,11 +15,10 @@
 #include "base/table.h"
 #include "base/units.h"
 #include "re2/re2.h"
-#include "tracker/ab/commit_builder.h"
-#include "tracker/ab/interruptible.h"
 #include "tracker/ab/rounds.h"
-#include "tracker/bisect/measure.h"
 #include "tracker/bisect/noisy_bisection.h"
+#include "tracker/checkout/commit_builder.h"
+#include "tracker/checkout/interruptible.h"
 
 namespace optrail::tracker {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tracker/ab/commit_builder.h"
+#include "tracker/checkout/commit_builder.h"
 #include "tracker/command/command_support.h"
 
 namespace optrail::tracker {

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tracker/ab/repository_test_fixture.h"
+#include "tracker/checkout/repository_test_fixture.h"
 
 namespace optrail::tracker {
 namespace {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/distributions.h"
 
 namespace optrail::tracker {
 namespace {
@@ -17,6 +18,13 @@ double NormalDensity(double x, double mean, double sigma) {
 }
 
 }  // namespace
+
+double WidenedStandardError(double standard_error, int rounds) {
+  OPTRAIL_CHECK(rounds >= 2) << "rounds is " << rounds;
+  constexpr double kTail = .975;
+  return standard_error * StudentTQuantile(kTail, rounds - 1) /
+         NormalQuantile(kTail);
+}
 
 NoisyBisection::NoisyBisection(int commits, const BisectOptions& options)
     : commits_(commits),

@@ -40,6 +40,11 @@ struct BisectMeasurement {
   double standard_error = 0;
 };
 
+// The standard error of the mean of `rounds` paired rounds, at least 2. Of few
+// it is itself uncertain: it is widened so that a normal distribution has the
+// 95% interval of Student's t with `rounds - 1` degrees of freedom.
+double WidenedStandardError(double standard_error, int rounds);
+
 struct BisectOptions {
   // What the bad side was measured to be, against the good one. Not 0.
   double log_effect = 0;

@@ -5,7 +5,6 @@
 
 #include "gtest/gtest.h"
 #include "tracker/bisect/evaluation/simulation.h"
-#include "tracker/bisect/measure.h"
 
 namespace optrail::tracker {
 namespace {

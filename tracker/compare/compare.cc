@@ -259,63 +259,64 @@ class Sorter {
     return same != row.baseline.outcomes.end() && 2 * same->second > runs;
   }
 
-  void FindRenamed() {
-    std::vector<std::string> vanished, added;
-    std::vector<size_t> vanished_rows, added_rows;
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      if (rows_[i].metric != "time") continue;
-      if (rows_[i].verdict == Verdict::kMissing) {
-        vanished.push_back(rows_[i].name);
-        vanished_rows.push_back(i);
-      } else if (rows_[i].verdict == Verdict::kNew) {
-        added.push_back(rows_[i].name);
-        added_rows.push_back(i);
-      }
+  // The rows of the time with that verdict.
+  std::vector<const Row*> TimesThatAre(Verdict verdict) const {
+    std::vector<const Row*> rows;
+    for (const Row& row : rows_) {
+      if (row.metric == "time" && row.verdict == verdict) rows.push_back(&row);
     }
+    return rows;
+  }
+
+  void FindRenamed() {
+    const std::vector<const Row*> vanished = TimesThatAre(Verdict::kMissing);
+    const std::vector<const Row*> added = TimesThatAre(Verdict::kNew);
+    const auto names = [](const std::vector<const Row*>& rows) {
+      std::vector<std::string> names;
+      for (const Row* row : rows) names.push_back(row->name);
+      return names;
+    };
     std::map<std::string, std::string> new_name_of, old_name_of;
-    for (const auto& [from, to] : MatchRenamed(vanished, added)) {
-      const Row& row = rows_[added_rows[to]];
-      const absl::optional<double> before =
-          rows_[vanished_rows[from]].baseline.value;
-      const absl::optional<double> after = row.candidate.value;
+    for (const auto& [from, to] : MatchRenamed(names(vanished), names(added))) {
+      const absl::optional<double> before = vanished[from]->baseline.value;
+      const absl::optional<double> after = added[to]->candidate.value;
       // A benchmark that takes another time altogether is another one.
       if (before && after && (*after > 2 * *before || *before > 2 * *after)) {
         continue;
       }
-      new_name_of[vanished[from]] = added[to];
-      old_name_of[added[to]] = vanished[from];
+      new_name_of[vanished[from]->name] = added[to]->name;
+      old_name_of[added[to]->name] = vanished[from]->name;
     }
+    const auto has_new_name = [&](const Row& row) {
+      return row.verdict == Verdict::kMissing &&
+             new_name_of.count(row.name) > 0;
+    };
     std::vector<Row> kept;
-    std::map<std::string, Side> old_sides;
-    std::map<std::string, proto::BenchmarkKey> old_keys;
+    std::map<std::string, Row> old_rows;  // by new name and metric
     for (Row& row : rows_) {
-      if (row.verdict == Verdict::kMissing && new_name_of.count(row.name) > 0) {
-        const std::string text = new_name_of[row.name] + "|" + row.metric;
-        old_sides[text] = row.baseline;
-        old_keys[text] = row.key;
+      if (has_new_name(row)) {
+        old_rows[new_name_of[row.name] + "|" + row.metric] = row;
+      } else {
+        kept.push_back(std::move(row));
       }
-    }
-    for (Row& row : rows_) {
-      if (row.verdict == Verdict::kMissing && new_name_of.count(row.name) > 0) {
-        continue;
-      }
-      if (row.verdict == Verdict::kNew && old_name_of.count(row.name) > 0) {
-        row.renamed_from = old_name_of[row.name];
-        const std::string text = row.name + "|" + row.metric;
-        row.baseline = old_sides[text];
-        Decide(
-            row, Verdict::kRenamed,
-            absl::StrCat("looks like ", row.renamed_from, ", which is gone"));
-        // Under another name it may have become slower all the same.
-        if (row.baseline.processes >= options_.min_processes &&
-            row.candidate.processes >= options_.min_processes) {
-          compared_[PriorKey(row.key, row.metric)] =
-              PriorKey(old_keys[text], row.metric);
-        }
-      }
-      kept.push_back(std::move(row));
     }
     rows_ = std::move(kept);
+    for (Row& row : rows_) {
+      if (row.verdict != Verdict::kNew || old_name_of.count(row.name) == 0) {
+        continue;
+      }
+      row.renamed_from = old_name_of[row.name];
+      const Row& old = old_rows[row.name + "|" + row.metric];
+      row.baseline = old.baseline;
+      Decide(row, Verdict::kRenamed,
+             absl::StrCat("looks like ", row.renamed_from, ", which is gone"));
+      // Under another name it may have become slower all the same.
+      if (row.baseline.processes >= options_.min_processes &&
+          row.candidate.processes >= options_.min_processes) {
+        compared_[PriorKey(row.key, row.metric)] =
+            PriorKey(old.key, row.metric);
+      }
+    }
   }
 
   const CompareOptions& options_;
@@ -461,6 +462,16 @@ int Comparison::Count(Verdict verdict) const {
   return static_cast<int>(
       std::count_if(rows.begin(), rows.end(),
                     [&](const Row& row) { return row.verdict == verdict; }));
+}
+
+int Comparison::CountTold() const {
+  int told = 0;
+  for (const Verdict verdict :
+       {Verdict::kUnchanged, Verdict::kSlower, Verdict::kSlowerInMostSamples,
+        Verdict::kFaster}) {
+    told += Count(verdict);
+  }
+  return told;
 }
 
 absl::StatusOr<Comparison> Compare(const RunPointers& baseline,

@@ -140,6 +140,8 @@ struct Comparison {
   std::vector<std::string> notes;
 
   int Count(Verdict verdict) const;
+  // Rows with a verdict about how much changed: slower, faster, unchanged.
+  int CountTold() const;
 };
 
 // FailedPrecondition if the two

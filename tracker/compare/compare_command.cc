@@ -15,7 +15,7 @@
 #include "tracker/command/filter_values.h"
 #include "tracker/compare/compare.h"
 #include "tracker/compare/learning_runs.h"
-#include "tracker/gate/gate_report.h"
+#include "tracker/compare/row_table.h"
 #include "tracker/history/selectors.h"
 #include "tracker/import/import.h"
 #include "tracker/import/machine_ids.h"
@@ -296,10 +296,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
         Compare(sides.a.Pointers(), sides.b.Pointers(), compare));
     if (&sides != &all.front()) out << "\n";
     Print(options, sides, comparison, out);
-    told += comparison.Count(Verdict::kUnchanged) +
-            comparison.Count(Verdict::kSlower) +
-            comparison.Count(Verdict::kSlowerInMostSamples) +
-            comparison.Count(Verdict::kFaster);
+    told += comparison.CountTold();
   }
   if (told > 0) return 0;
   OPTRAIL_ASSIGN_OR_RETURN(const std::string unknown,

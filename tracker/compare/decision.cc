@@ -17,6 +17,8 @@ namespace {
 
 using RunPointers = std::vector<const proto::Run*>;
 
+constexpr absl::string_view kMeasureInPairs =
+    "measure both sides in pairs, optrail gate --build=COMMAND --run=COMMAND";
 constexpr int kMostProcesses = 200;  // a side, that anybody is asked for
 
 std::string PText(double p) {
@@ -152,10 +154,6 @@ class Decider {
                      options_.power, row.threshold.min_effect),
                  BadRunEffect(estimate, alpha));
     double at_most = change.estimate + bound_ * ratio.standard_error;
-    if (options_.terms.neighbours_bound) {
-      at_most = std::min(at_most, WorseSign(row) * estimate.log_ratio_bound +
-                                      bound_ * estimate.bound_error);
-    }
     // What else the machine may have done is improbable by itself.
     const bool by_machine = at_most < change.most;
     at_most = std::max(at_most, change.most);
@@ -174,6 +172,13 @@ class Decider {
              absl::StrCat(ChangeText(row), ", ", PText(adjusted.p_worse)));
     } else if (!renamed.empty()) {
       decide(Verdict::kRenamed, absl::StrCat("it ", ChangeText(row)));
+    } else if (UndoesTheNewest(estimate, counts)) {
+      decide(Verdict::kCannotTell,
+             absl::StrCat(
+                 FormatShortPercent(std::expm1(*estimate.worse_than_newest)),
+                 " worse than the newest run of the baseline, which was better "
+                 "than those before it: ",
+                 kMeasureInPairs));
     } else if (adjusted.p_better <= rate_ && -change.most >= counts) {
       decide(Verdict::kFaster,
              absl::StrCat(ChangeText(row), ", ", PText(adjusted.p_better)));
@@ -189,6 +194,15 @@ class Decider {
       row.processes_needed = ProcessesNeeded(metric, j, alpha, row);
       decide(Verdict::kCannotTell, NoiseReason(row));
     }
+  }
+
+  // Whether the newest run of the window had become better, as far as one run
+  // tells, and the candidate is worse than it beyond the noise of two runs.
+  static bool UndoesTheNewest(const BenchmarkEstimate& estimate,
+                              double counts) {
+    constexpr double kErrors = 2;
+    return estimate.worse_than_newest >=
+           std::max(counts, kErrors * std::sqrt(2.) * estimate.run_spread);
   }
 
   // An interval that wide says nothing, wherever its middle is.
@@ -216,8 +230,7 @@ class Decider {
         "), depending on which benchmarks changed and how much the "
         "machine did; it varied by ",
         FormatShortPercent(std::expm1(metric.factor_spread().value_or(0))),
-        " between earlier runs: measure both sides in pairs, optrail gate "
-        "--build=COMMAND --run=COMMAND");
+        " between earlier runs: ", kMeasureInPairs);
   }
 
   // What a single bad run looks like once in 1 / alpha times, and noise

@@ -58,15 +58,20 @@ std::vector<proto::Run> LearningRuns(
   return read;
 }
 
+void DropResults(const std::function<bool(const proto::BenchmarkResult&)>& drop,
+                 proto::Run* run) {
+  auto* results = run->mutable_results();
+  results->erase(std::remove_if(results->begin(), results->end(), drop),
+                 results->end());
+}
+
 void DropGivenConfigs(std::vector<proto::Run>* runs) {
   for (proto::Run& run : *runs) {
-    auto* results = run.mutable_results();
-    results->erase(std::remove_if(results->begin(), results->end(),
-                                  [](const proto::BenchmarkResult& result) {
-                                    return result.config_source() ==
-                                           proto::GIVEN;
-                                  }),
-                   results->end());
+    DropResults(
+        [](const proto::BenchmarkResult& result) {
+          return result.config_source() == proto::GIVEN;
+        },
+        &run);
   }
 }
 

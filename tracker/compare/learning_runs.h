@@ -12,6 +12,7 @@
 // A run teaches if it has the toolchain and settings of the candidate, is on
 // the branch of the baseline, has no local changes, and is on neither side.
 
+#include <functional>
 #include <vector>
 
 #include "tracker/history/history.h"
@@ -39,6 +40,10 @@ std::vector<proto::Run> LearningRuns(
     const std::vector<const proto::Run*>& baseline,
     const std::vector<const proto::Run*>& candidate,
     const LearningOptions& options);
+
+// Removes the results that `drop` holds for.
+void DropResults(const std::function<bool(const proto::BenchmarkResult&)>& drop,
+                 proto::Run* run);
 
 // Removes the results of configs that somebody forced: those are judged as a
 // candidate and are no yardstick for others.

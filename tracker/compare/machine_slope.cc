@@ -123,11 +123,6 @@ double MachineSlope::Explains(const MachineState& state) const {
   return Effect(step);
 }
 
-double MachineSlope::ClockExplains(const MachineState& state) const {
-  return slope_[MachineState::kClock] *
-         (state.values[MachineState::kClock] - calm_[MachineState::kClock]);
-}
-
 double MachineSlope::Disturbance(const MachineState& state) const {
   const Vector& x = state.values;
   double sum = 0;
@@ -151,12 +146,6 @@ double MachineSlope::VarianceOf(const MachineState& step) const {
     for (int l = 0; l < kStates; ++l) sum += x[k] * covariance_[k][l] * x[l];
   }
   return sum;
-}
-
-double MachineSlope::ClockVarianceOf(const MachineState& step) const {
-  MachineState clock;
-  clock.values[MachineState::kClock] = step.values[MachineState::kClock];
-  return VarianceOf(clock);
 }
 
 }  // namespace optrail::tracker

@@ -18,9 +18,29 @@
 #include <array>
 
 #include "absl/types/span.h"
-#include "tracker/compare/machine_state.h"
 
 namespace optrail::tracker {
+
+// What calibration loops beside a process, and how many of its samples were
+// contended, say of the machine.
+struct MachineState {
+  enum Witness {
+    kClock,      // a loop in registers: the clock rate alone
+    kL1,         // the caches of a core over kClock: who shares the core
+    kL2,         //
+    kL3,         // beyond them
+    kMemory,     //
+    kContended,  // the share of samples that were, where medians are told
+    kWitnesses
+  };
+
+  // Logarithms of the loops' times.
+  std::array<double, kWitnesses> values = {};
+
+  // Of the fastest readings while samples were taken, else of medians before
+  // and after; the two do not compare.
+  bool fastest = false;
+};
 
 class MachineSlope {
  public:
@@ -35,14 +55,11 @@ class MachineSlope {
   bool exists() const { return exists_; }
   // Against the undisturbed state of those that it was fitted on.
   double Explains(const MachineState& state) const;
-  // What of that is the clock's doing, and what neighbours may have added,
-  // which is not negative.
-  double ClockExplains(const MachineState& state) const;
+  // What of that neighbours may have added, which is not negative.
   double Disturbance(const MachineState& state) const;
   // Of a step of the state.
   double Effect(const MachineState& step) const;
   double VarianceOf(const MachineState& step) const;
-  double ClockVarianceOf(const MachineState& step) const;
 
  private:
   static constexpr int kStates = MachineState::kWitnesses;

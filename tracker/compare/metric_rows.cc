@@ -62,8 +62,9 @@ void AddSlowRuns(const SlowValues& slow, int candidates, int baselines,
 
 // Of row j either all processes have their fastest sample or all their median:
 // where one that is compared has its median alone, as after retention, the
-// others take theirs. Earlier runs without samples teach nothing then.
-void MetricRows::MatchReadings(size_t j) {
+// others take theirs. Earlier runs without samples teach nothing then. Returns
+// whether it is the fastest.
+bool MetricRows::MatchReadings(size_t j) {
   bool fastest = true;
   const auto look = [&fastest, j](const PanelRun& run) {
     for (const ProcessLog& process : run[j]) {
@@ -86,6 +87,7 @@ void MetricRows::MatchReadings(size_t j) {
       }
     }
   }
+  return fastest;
 }
 
 // Of the baseline's side benchmarks have the names that `renamed` says.
@@ -133,7 +135,7 @@ MetricRows::MetricRows(const RunPointers& baseline,
     AddRun(*run, nullptr, of, &panel_.candidate);
   }
   for (size_t j = 0; of == SamplePart::kFastest && j < rows_.size(); ++j) {
-    MatchReadings(j);
+    of_fastest_.push_back(MatchReadings(j));
   }
   panel_.window = options.window;
   panel_.terms = options.terms;
@@ -167,6 +169,7 @@ void MetricRows::SetRatios(double confidence) {
     ratio.high *= std::exp(estimate.log_ratio_high - estimate.log_ratio);
     ratio.candidate = std::exp(estimate.log_candidate);
     ratio.baseline = ratio.candidate / ratio.ratio;
+    ratio.of_fastest = j < of_fastest_.size() && of_fastest_[j];
     ratio.machine = std::exp(estimate.log_machine);
     ratio.process_spread = estimate.process_spread;
     ratio.run_spread = estimate.run_spread;

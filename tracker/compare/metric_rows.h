@@ -54,10 +54,11 @@ class MetricRows {
  private:
   void AddRun(const proto::Run& run, const ComparedRows* renamed, SamplePart of,
               std::vector<PanelRun>* runs) const;
-  void MatchReadings(size_t j);
+  bool MatchReadings(size_t j);
 
   std::vector<Row*> rows_;
   std::vector<std::string> run_ids_;
+  std::vector<bool> of_fastest_;  // by row, else of medians
   Panel panel_;
   PanelEstimate estimate_;
 };

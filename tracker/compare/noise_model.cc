@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/statistics.h"
 #include "tracker/compare/factor_posterior.h"
@@ -328,7 +329,6 @@ class Model {
     }
 
     std::vector<double> rests, variances, raw, shifts;
-    std::vector<double> bounds, bound_variances;
     for (size_t c = 0; c < panel_.candidate.size(); ++c) {
       const RunLevel& run = found.candidates()[c];
       if (run.processes == 0) continue;
@@ -336,10 +336,6 @@ class Model {
       rests.push_back(run.level - factor_.loading(j) * shifts.back());
       variances.push_back(noise.variance + ExtraVariance(j, run));
       raw.push_back(run.raw);
-      bounds.push_back(run.bound - factor_.loading(j) * shifts.back());
-      bound_variances.push_back(
-          noise.variance +
-          std::max(0., run.bound_variance - usual_variance_[j]));
     }
     if (rests.empty() || base.runs.empty() || noise.degrees < 1 ||
         found.degrees() + runs_ < 2) {
@@ -349,14 +345,18 @@ class Model {
     const LowerLevel candidate = FindLowerLevel(rests, variances, noise.slow);
     estimate.candidate_runs = static_cast<int>(rests.size());
     estimate.log_ratio = candidate.level - base.level.level;
+    if (panel_.window && !base.far_off.empty() &&
+        base.far_off.back() > base.runs.back()) {
+      const double newest = rests_[base.far_off.back()][j];
+      if (newest < base.level.level) {
+        estimate.worse_than_newest = candidate.level - newest;
+      }
+    }
     const bool follows = factor_.loading(j) >= 0;
     estimate.log_ratio_low =
         estimate.log_ratio - FactorDoubt(j, /*lower=*/!follows);
     estimate.log_ratio_high =
         estimate.log_ratio + FactorDoubt(j, /*lower=*/follows);
-    const LowerLevel bound =
-        FindLowerLevel(bounds, bound_variances, noise.slow);
-    estimate.log_ratio_bound = bound.level - base.level.level;
     double variance = base.level.variance + std::pow(DoubtOf(base), 2);
     if (factor_.exists()) {
       std::vector<double> base_shifts;
@@ -368,12 +368,7 @@ class Model {
           factor_.loading_variance(j) * std::pow(Mean(shifts) - before, 2);
     }
     if (found.slope().exists()) {
-      const MachineState step = StateStep(j, base.runs);
-      estimate.bound_error = std::sqrt(variance + bound.variance +
-                                       found.slope().ClockVarianceOf(step));
-      variance += found.slope().VarianceOf(step);
-    } else {
-      estimate.bound_error = std::sqrt(variance + bound.variance);
+      variance += found.slope().VarianceOf(StateStep(j, base.runs));
     }
     variance += candidate.variance;
     estimate.log_candidate = Weighted(raw, candidate.undisturbed);
@@ -477,16 +472,13 @@ PanelEstimate EstimateChanges(const Panel& panel) {
   const Panel oriented = Oriented(panel);
   PanelEstimate estimate = Model(oriented).Estimate();
   for (size_t j = 0; j < estimate.benchmarks.size(); ++j) {
-    BenchmarkEstimate& benchmark = estimate.benchmarks[j];
-    benchmark.log_ratio_bound *= panel.worse_signs[j];
-    benchmark.log_ratio *= panel.worse_signs[j];
-    if (panel.worse_signs[j] < 0) {
-      std::swap(benchmark.log_ratio_low, benchmark.log_ratio_high);
-      benchmark.log_ratio_low *= -1;
-      benchmark.log_ratio_high *= -1;
+    if (panel.worse_signs[j] > 0) continue;
+    BenchmarkEstimate& one = estimate.benchmarks[j];
+    std::swap(one.log_ratio_low, one.log_ratio_high);
+    for (double* log : {&one.log_ratio, &one.log_ratio_low, &one.log_ratio_high,
+                        &one.log_machine, &one.log_candidate}) {
+      *log = -*log;
     }
-    benchmark.log_machine *= panel.worse_signs[j];
-    benchmark.log_candidate *= panel.worse_signs[j];
   }
   return estimate;
 }

@@ -49,14 +49,13 @@ using PanelRun = std::vector<std::vector<ProcessLog>>;
 // What the model consists of, each of which an evaluation can leave out
 // (docs/method/gating.md has what that costs).
 struct NoiseTerms {
-  bool calibration = true;       // slopes of calibration loops
-  bool shared_factor = true;     // what benchmarks share
-  bool factor_doubt = true;      // the machine may be what it was before
-  bool steps = true;             // lasting steps of a level in the history
-  bool neighbours_bound = true;  // with neighbours left in it is hardly more
-  bool bad_runs = true;          // a slow run is perhaps a bad one
-  bool loneliness = true;        // a level that one process supports is unsure
-  bool surprise = true;  // a candidate with many slow processes is unsure
+  bool calibration = true;    // slopes of calibration loops
+  bool shared_factor = true;  // what benchmarks share
+  bool factor_doubt = true;   // the machine may be what it was before
+  bool steps = true;          // lasting steps of a level in the history
+  bool bad_runs = true;       // a slow run is perhaps a bad one
+  bool loneliness = true;     // a level that one process supports is unsure
+  bool surprise = true;       // a candidate with many slow processes is unsure
 };
 
 struct Panel {
@@ -89,10 +88,6 @@ struct BenchmarkEstimate {
   // that is beyond doubt.
   double log_ratio_low = 0;
   double log_ratio_high = 0;
-  // The same as if neighbours had added nothing, which they do: the change is
-  // hardly more.
-  double log_ratio_bound = 0;
-  double bound_error = 0;
   // What the machine's state explains of the raw change.
   double log_machine = 0;
   double log_candidate = 0;  // level of the candidate
@@ -107,6 +102,10 @@ struct BenchmarkEstimate {
   std::vector<int> baseline;  // of `runs`: those that the level is of
   // Of `runs`: in the baseline, but more likely bad than not, and left out.
   std::vector<int> far_off;
+  // How much worse the candidate is than the newest run of a window, in
+  // logarithms, where that run was left out because it was better: it may be
+  // the level by now.
+  absl::optional<double> worse_than_newest;
 };
 
 struct PanelEstimate {

@@ -290,9 +290,6 @@ TEST(NoiseModel, ARunThatIsDisturbedThroughoutIsUnsure) {
       Estimate(runs, Disturbed(rng, 1, true)).benchmarks[3];
   EXPECT_GT(disturbed.standard_error, 2 * calm.standard_error);
   EXPECT_LT(disturbed.log_ratio, 3 * disturbed.standard_error);
-  // But what was fast in spite of neighbours is fast.
-  EXPECT_LT(calm.log_ratio_bound, .03);
-  EXPECT_GT(disturbed.log_ratio_bound, .1);
 }
 
 TEST(NoiseModel, WhatACandidateLacksLeavesTheOthersAlone) {

@@ -103,8 +103,8 @@ bool AddShape(const std::vector<ProcessLog>& processes, double sign,
   return true;
 }
 
-// Either all have their fastest sample or all their median.
-void MatchReadings(Rounds* baseline, Rounds* candidate) {
+// Either all have their fastest sample, which it returns, or all their median.
+bool MatchReadings(Rounds* baseline, Rounds* candidate) {
   bool fastest = true;
   for (const Rounds* side : {baseline, candidate}) {
     for (const auto& [round, processes] : *side) {
@@ -113,26 +113,26 @@ void MatchReadings(Rounds* baseline, Rounds* candidate) {
       }
     }
   }
-  if (fastest) return;
+  if (fastest) return true;
   for (Rounds* side : {baseline, candidate}) {
     for (auto& [round, processes] : *side) {
       for (ProcessLog& process : processes) UseMedian(&process);
     }
   }
+  return false;
 }
 
 PairedBenchmark PairUp(Rounds baseline, Rounds candidate) {
   PairedBenchmark paired;
-  MatchReadings(&baseline, &candidate);
+  paired.of_fastest = MatchReadings(&baseline, &candidate);
   const MachineSlope slope = SlopeOf(baseline, candidate);
   bool shapes = true;
-  double before_sum = 0, after_sum = 0;
+  double after_sum = 0;
   for (const auto& [round, processes] : candidate) {
     const auto other = baseline.find(round);
     if (other == baseline.end()) continue;
     const double before = MeanOf(other->second, slope);
     const double after = MeanOf(processes, slope);
-    before_sum += before;
     after_sum += after;
     paired.log_ratios.push_back(after - before);
     SampleShape shift;
@@ -146,10 +146,7 @@ PairedBenchmark PairUp(Rounds baseline, Rounds candidate) {
     paired.upper_shifts.clear();
   }
   const auto rounds = static_cast<double>(paired.log_ratios.size());
-  if (rounds > 0) {
-    paired.log_baseline = before_sum / rounds;
-    paired.log_candidate = after_sum / rounds;
-  }
+  if (rounds > 0) paired.log_candidate = after_sum / rounds;
   paired.one_sided = static_cast<int>(baseline.size() + candidate.size() -
                                       2 * paired.log_ratios.size());
   return paired;
@@ -173,6 +170,7 @@ void SetRatio(const PairedEvidence& evidence, const PairedTestOptions& test,
   ratio.high = std::exp(sign > 0 ? evidence.inner_high : -evidence.inner_low);
   ratio.candidate = std::exp(pairs.log_candidate);
   ratio.baseline = ratio.candidate / ratio.ratio;
+  ratio.of_fastest = pairs.of_fastest;
   ratio.standard_error = evidence.standard_error;
   ratio.degrees_of_freedom = rounds - 1;
   // Of one process, where both are alike.

@@ -27,9 +27,9 @@ struct PairedBenchmark {
   // The same of median over fastest sample and of upper quartile over fastest;
   // empty where a process has too few samples.
   std::vector<double> median_shifts, upper_shifts;
-  // The logarithms of the two sides' levels.
-  double log_baseline = 0, log_candidate = 0;
-  int one_sided = 0;  // rounds that only one side has
+  double log_candidate = 0;  // the level of the candidate
+  bool of_fastest = false;   // see Ratio
+  int one_sided = 0;         // rounds that only one side has
 };
 
 // By PriorKey of the candidate.

@@ -130,11 +130,7 @@ ProcessLevels::ProcessLevels(const Cells& runs, const Cells& candidates,
     }
     const LowerLevel found = FindLowerLevel(group.values, variances, fit_.slow);
     candidates_.push_back(LevelOf(*candidates[c], group, found));
-    SetBound(*candidates[c], &candidates_.back());
-    if (!surprise_) continue;
-    const double variance = Surprise(group, found);
-    candidates_.back().variance += variance;
-    candidates_.back().bound_variance += variance;
+    if (surprise_) candidates_.back().variance += Surprise(group, found);
   }
 }
 
@@ -194,21 +190,6 @@ double ProcessLevels::Loneliness(const ValueGroup& group,
   std::vector<double> values = group.values;
   std::partial_sort(values.begin(), values.begin() + 2, values.end());
   return std::min(1., 2 - support) * (values[1] - values[0]);
-}
-
-void ProcessLevels::SetBound(const std::vector<ProcessLog>& cell,
-                             RunLevel* run) const {
-  std::vector<double> values;
-  for (const ProcessLog& process : cell) {
-    values.push_back(process.value -
-                     (slope_.exists() && process.machine.has_value()
-                          ? slope_.ClockExplains(*process.machine)
-                          : 0));
-  }
-  const std::vector<double> variances(values.size(), fit_.variance);
-  const LowerLevel found = FindLowerLevel(values, variances, fit_.slow);
-  run->bound = found.level;
-  run->bound_variance = found.variance;
 }
 
 // A candidate with more slow processes than chance has is perhaps one whose

@@ -16,7 +16,6 @@
 #include "absl/types/optional.h"
 #include "tracker/compare/lower_level.h"
 #include "tracker/compare/machine_slope.h"
-#include "tracker/compare/machine_state.h"
 
 namespace optrail::tracker {
 
@@ -37,10 +36,6 @@ struct RunLevel {
   double level = std::numeric_limits<double>::quiet_NaN();
   double raw = 0;       // the machine left in
   double variance = 0;  // by its processes alone
-  // The same with neighbours left in, who only ever add: the level is hardly
-  // more than that, however unsure the correction is.
-  double bound = std::numeric_limits<double>::quiet_NaN();
-  double bound_variance = 0;
   int processes = 0;
   MachineState machine;  // of the processes that count
 };
@@ -72,7 +67,6 @@ class ProcessLevels {
   RunLevel LevelOf(const std::vector<ProcessLog>& cell, const ValueGroup& group,
                    const LowerLevel& found) const;
   static double Loneliness(const ValueGroup& group, const LowerLevel& found);
-  void SetBound(const std::vector<ProcessLog>& cell, RunLevel* run) const;
   double Surprise(const ValueGroup& group, const LowerLevel& found) const;
 
   bool loneliness_ = true, surprise_ = true;

@@ -19,6 +19,7 @@ struct Ratio {
   // what the baseline would take on the machine as it was for the candidate.
   double baseline = 0;
   double candidate = 0;
+  bool of_fastest = false;  // of the fastest samples of processes, not medians
   // That machine against the baseline's own: 1.03 is 3% slower.
   double machine = 1;
 

@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "tracker/detect/widest_vectors.h"
+
 namespace optrail::tracker {
 namespace {
 
@@ -81,8 +83,8 @@ struct Whitened {
 
 // One pass for all memories side by side: each is a chain of dependent
 // operations, but the chains are independent.
-__attribute__((always_inline)) inline Whitened WhitenAll(
-    absl::Span<const double> values, const std::vector<int>& begins) {
+OPTRAIL_WIDEST_VECTORS Whitened WhitenAll(absl::Span<const double> values,
+                                          const std::vector<int>& begins) {
   using PerMemory = Whitened::PerMemory;
   const std::vector<Memory>& memories = Memories();
   PerMemory phi, theta, white;
@@ -130,58 +132,15 @@ __attribute__((always_inline)) inline Whitened WhitenAll(
 
 // Takes multiples of `row` from the rows of the upper triangle `a`: so many
 // that column k would vanish.
-__attribute__((always_inline)) inline void SubtractAllRows(
-    const double* __restrict row, const char* gone, int k, double pivot,
-    int size, double* __restrict a) {
+OPTRAIL_WIDEST_VECTORS void SubtractAllRows(const double* __restrict row,
+                                            const char* gone, int k,
+                                            double pivot, int size,
+                                            double* __restrict a) {
   for (int i = 0; i < size; ++i) {
     if (gone[i] || i == k) continue;
     const double factor = row[i] / pivot;
     for (int j = i; j < size; ++j) a[i * size + j] -= factor * row[j];
   }
-}
-
-// The inner loops, compiled for what this machine can do. Both do the same
-// operations in the same order, so results are the same to the bit.
-struct InnerLoops {
-  Whitened (*whiten)(absl::Span<const double> values,
-                     const std::vector<int>& begins);
-  void (*subtract_rows)(const double* row, const char* gone, int k,
-                        double pivot, int size, double* a);
-};
-
-Whitened WhitenAnywhere(absl::Span<const double> values,
-                        const std::vector<int>& begins) {
-  return WhitenAll(values, begins);
-}
-void SubtractAnywhere(const double* row, const char* gone, int k, double pivot,
-                      int size, double* a) {
-  SubtractAllRows(row, gone, k, pivot, size, a);
-}
-
-#if defined(__x86_64__)
-// Without fused multiply-add, which rounds otherwise.
-__attribute__((target("avx2"))) Whitened WhitenAvx2(
-    absl::Span<const double> values, const std::vector<int>& begins) {
-  return WhitenAll(values, begins);
-}
-__attribute__((target("avx2"))) void SubtractAvx2(const double* row,
-                                                  const char* gone, int k,
-                                                  double pivot, int size,
-                                                  double* a) {
-  SubtractAllRows(row, gone, k, pivot, size, a);
-}
-#endif
-
-const InnerLoops& Loops() {
-  static const InnerLoops loops = [] {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) {
-      return InnerLoops{WhitenAvx2, SubtractAvx2};
-    }
-#endif
-    return InnerLoops{WhitenAnywhere, SubtractAnywhere};
-  }();
-  return loops;
 }
 
 // Least squares by the sweep operator (Goodnight 1979) on the cross products of
@@ -223,8 +182,7 @@ class Sweeper {
     for (int i = 0; i < size_; ++i) {
       row_[i] = gone_[i] && i != k ? 0 : i < k ? at(i, k) : at(k, i);
     }
-    Loops().subtract_rows(row_.data(), gone_.data(), k, pivot, size_,
-                          a_.data());
+    SubtractAllRows(row_.data(), gone_.data(), k, pivot, size_, a_.data());
   }
 
   int size_;
@@ -336,7 +294,7 @@ std::vector<int> SelectCorrelatedSteps(absl::Span<const double> values,
     for (int k = first; k < last; ++k) begins.push_back(candidates[k] - begin);
     const absl::Span<const double> part = values.subspan(begin, end - begin);
 
-    const Whitened whitened = Loops().whiten(part, begins);
+    const Whitened whitened = WhitenAll(part, begins);
     Selection best;
     for (int m = 0; m < kNumMemories; ++m) {
       SelectWithMemory(whitened, m, begins, end - begin, penalty, best);

@@ -172,29 +172,19 @@ Table MakeTable(const std::vector<CsvSeries>& series,
 
 bool AbslParseFlag(absl::string_view text, DetectMode* mode,
                    std::string* error) {
-  if (text == "auto") {
-    *mode = DetectMode::kAuto;
-  } else if (text == "offline") {
-    *mode = DetectMode::kOffline;
-  } else if (text == "online") {
-    *mode = DetectMode::kOnline;
-  } else {
-    *error = ExpectedOneOf(text, {"auto", "offline", "online"});
-    return false;
+  for (const DetectMode known :
+       {DetectMode::kAuto, DetectMode::kOffline, DetectMode::kOnline}) {
+    *mode = known;
+    if (text == AbslUnparseFlag(known)) return true;
   }
-  return true;
+  *error = ExpectedOneOf(text, {"auto", "offline", "online"});
+  return false;
 }
 
 std::string AbslUnparseFlag(DetectMode mode) {
-  switch (mode) {
-    case DetectMode::kAuto:
-      return "auto";
-    case DetectMode::kOffline:
-      return "offline";
-    case DetectMode::kOnline:
-      return "online";
-  }
-  return "unknown";
+  return mode == DetectMode::kAuto      ? "auto"
+         : mode == DetectMode::kOffline ? "offline"
+                                        : "online";
 }
 
 std::vector<DetectedSeries> DetectAll(const std::vector<CsvSeries>& series,

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "tracker/detect/widest_vectors.h"
 
 namespace optrail::tracker {
 namespace {
@@ -47,7 +48,7 @@ struct Levels {
   std::vector<int32_t> start;   // where the segment behind `cost` starts
 };
 
-// One block of the recursion; the caller's target decides the instructions.
+// One block of the recursion.
 __attribute__((always_inline)) inline int32_t AdvanceBlock(
     int32_t* __restrict cost, int32_t* __restrict recent,
     int32_t* __restrict start, const int32_t* __restrict in,
@@ -70,11 +71,9 @@ struct Best {
   int32_t start;
 };
 
-__attribute__((always_inline)) inline Best AdvanceAll(Levels& levels,
-                                                      const int32_t* in,
-                                                      const int32_t* out,
-                                                      int32_t fresh_cost,
-                                                      int32_t fresh_start) {
+OPTRAIL_WIDEST_VECTORS Best Advance(Levels& levels, const int32_t* in,
+                                    const int32_t* out, int32_t fresh_cost,
+                                    int32_t fresh_start) {
   int32_t best = kUnreachable;
   size_t block = 0;
   for (size_t b = 0; b < levels.cost.size(); b += kBlock) {
@@ -91,31 +90,6 @@ __attribute__((always_inline)) inline Best AdvanceAll(Levels& levels,
   return {best, levels.start[level]};
 }
 
-using AdvanceFunction = Best (*)(Levels&, const int32_t*, const int32_t*,
-                                 int32_t, int32_t);
-
-Best AdvanceAnywhere(Levels& levels, const int32_t* in, const int32_t* out,
-                     int32_t fresh_cost, int32_t fresh_start) {
-  return AdvanceAll(levels, in, out, fresh_cost, fresh_start);
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) Best AdvanceAvx2(Levels& levels,
-                                                 const int32_t* in,
-                                                 const int32_t* out,
-                                                 int32_t fresh_cost,
-                                                 int32_t fresh_start) {
-  return AdvanceAll(levels, in, out, fresh_cost, fresh_start);
-}
-#endif
-
-AdvanceFunction ChooseAdvance() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return AdvanceAvx2;
-#endif
-  return AdvanceAnywhere;
-}
-
 }  // namespace
 
 std::vector<int> SegmentLevels(const LevelProblem& problem) {
@@ -126,7 +100,6 @@ std::vector<int> SegmentLevels(const LevelProblem& problem) {
   const int shortest = problem.min_segment;
   if (n < 2 * shortest) return {};
 
-  static const AdvanceFunction advance = ChooseAdvance();
   // The levels that fill the last block are made too dear to be chosen.
   const int num_levels = (problem.num_levels + kBlock - 1) / kBlock * kBlock;
   const LossRows rows(problem, num_levels);
@@ -151,7 +124,7 @@ std::vector<int> SegmentLevels(const LevelProblem& problem) {
     } else if (first >= shortest) {
       fresh_cost = cheapest[first] + problem.penalty;
     }
-    const Best best = advance(levels, in, out, fresh_cost, first);
+    const Best best = Advance(levels, in, out, fresh_cost, first);
     if (first < 0) {
       // No segment is long enough yet; forget the sums begun from nowhere.
       std::fill(levels.cost.begin(), levels.cost.end(), kUnreachable / 2);

@@ -12,52 +12,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // How many stairs one segment may swallow.
 constexpr int kMostStairs = 200;
 
-struct Line {
-  double residual = 0;  // sum of squares
-  double slope = 0;     // per point
-};
-
-// Least squares on any range in O(1).
-class RangeFits {
- public:
-  explicit RangeFits(absl::Span<const double> values)
-      : sum_(values.size() + 1, 0.0),
-        moment_(values.size() + 1, 0.0),
-        square_(values.size() + 1, 0.0) {
-    // Around the middle of both axes, to keep the sums small.
-    double mean = 0;
-    for (const double v : values) mean += v / values.size();
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double v = values[i] - mean;
-      sum_[i + 1] = sum_[i] + v;
-      moment_[i + 1] = moment_[i] + v * static_cast<double>(i);
-      square_[i + 1] = square_[i] + v * v;
-    }
-  }
-
-  Line Level(int begin, int end) const {
-    const double sum = sum_[end] - sum_[begin];
-    const double square = square_[end] - square_[begin];
-    return {std::max(0.0, square - sum * sum / (end - begin)), 0};
-  }
-
-  Line Slope(int begin, int end) const {
-    Line line = Level(begin, end);
-    const double n = end - begin;
-    const double middle = begin + (n - 1) / 2;
-    const double covariance =
-        moment_[end] - moment_[begin] - middle * (sum_[end] - sum_[begin]);
-    const double spread = n * (n * n - 1) / 12;
-    if (spread <= 0) return line;
-    line.slope = covariance / spread;
-    line.residual = std::max(0.0, line.residual - line.slope * covariance);
-    return line;
-  }
-
- private:
-  std::vector<double> sum_, moment_, square_;
-};
-
 struct Kink {
   double residual = kInfinity;
   int place = 0;
@@ -148,6 +102,38 @@ std::vector<Piece> BestPieces(const RangeFits& fits,
 }
 
 }  // namespace
+
+RangeFits::RangeFits(absl::Span<const double> values)
+    : sums_(values.size() + 1) {
+  // Around the middle, to keep the sums small.
+  double mean = 0;
+  for (const double v : values) mean += v / values.size();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double v = values[i] - mean;
+    sums_[i + 1] = {sums_[i].value + v,
+                    sums_[i].moment + v * static_cast<double>(i),
+                    sums_[i].square + v * v};
+  }
+}
+
+RangeFits::Line RangeFits::Level(int begin, int end) const {
+  const double sum = sums_[end].value - sums_[begin].value;
+  const double square = sums_[end].square - sums_[begin].square;
+  return {std::max(0.0, square - sum * sum / (end - begin)), 0};
+}
+
+RangeFits::Line RangeFits::Slope(int begin, int end) const {
+  Line line = Level(begin, end);
+  const double n = end - begin;
+  const double middle = begin + (n - 1) / 2;
+  const double covariance = sums_[end].moment - sums_[begin].moment -
+                            middle * (sums_[end].value - sums_[begin].value);
+  const double spread = n * (n * n - 1) / 12;
+  if (spread <= 0) return line;
+  line.slope = covariance / spread;
+  line.residual = std::max(0.0, line.residual - line.slope * covariance);
+  return line;
+}
 
 Slopes SeparateSlopes(absl::Span<const double> values,
                       absl::Span<const int> stairs, double noise_variance,

@@ -14,6 +14,25 @@
 
 namespace optrail::tracker {
 
+// Least squares on any range of the values in O(1).
+class RangeFits {
+ public:
+  explicit RangeFits(absl::Span<const double> values);
+
+  struct Line {
+    double residual = 0;  // sum of squares
+    double slope = 0;     // per point
+  };
+  Line Level(int begin, int end) const;
+  Line Slope(int begin, int end) const;
+
+ private:
+  struct Sums {
+    double value = 0, moment = 0, square = 0;
+  };
+  std::vector<Sums> sums_;  // of the values before
+};
+
 struct Slopes {
   std::vector<int> steps;
   // The continuous part that the lines account for, one value per point;

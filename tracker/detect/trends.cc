@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/statistics.h"
-#include "tracker/detect/noise.h"
+#include "tracker/detect/slopes.h"
 
 namespace optrail::tracker {
 namespace {
@@ -77,47 +77,11 @@ Season SeasonOfPeriod(absl::Span<const double> values, int period) {
   return season;
 }
 
-// Sums over prefixes: the best line over any range in constant time.
-class Lines {
- public:
-  explicit Lines(absl::Span<const double> values)
-      : sums_(values.size() + 1), mean_(0) {
-    for (const double v : values) mean_ += v / values.size();
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double y = values[i] - mean_;
-      const double x = static_cast<double>(i);
-      sums_[i + 1] = {sums_[i].y + y, sums_[i].yy + y * y, sums_[i].xy + x * y};
-    }
-  }
-
-  struct Fit {
-    double squares;  // that the line leaves
-    double rise;     // from its first point to its last
-  };
-  Fit Of(int begin, int end) const {
-    const double m = end - begin;
-    const double y = sums_[end].y - sums_[begin].y;
-    const double yy = sums_[end].yy - sums_[begin].yy;
-    const double middle = begin + (m - 1) / 2;
-    const double xx = m * (m * m - 1) / 12;
-    const double xy = sums_[end].xy - sums_[begin].xy - middle * y;
-    const double slope = xx > 0 ? xy / xx : 0;
-    return {std::max(0.0, yy - y * y / m - slope * xy), slope * (m - 1)};
-  }
-
- private:
-  struct Sums {
-    double y = 0, yy = 0, xy = 0;
-  };
-  std::vector<Sums> sums_;
-  double mean_;
-};
-
 // The best partitions of a series into 1, 2, ... lines, one more at a time, by
 // dynamic programming over a grid of places.
 class Partitions {
  public:
-  Partitions(const Lines& lines, int n) : lines_(lines) {
+  Partitions(const RangeFits& lines, int n) : lines_(lines) {
     const int step = std::max(1, n / kPlaces);
     for (int p = 0; p < n; p += step) places_.push_back(p);
     places_.push_back(n);
@@ -125,7 +89,7 @@ class Partitions {
     best_.push_back(Row(places_.size()));
     for (size_t j = 1; j < places_.size(); ++j) {
       if (places_[j] >= shortest_) {
-        best_[0][j] = {lines_.Of(0, places_[j]).squares, -1};
+        best_[0][j] = {lines_.Slope(0, places_[j]).residual, -1};
       }
     }
   }
@@ -140,7 +104,7 @@ class Partitions {
         if (places_[j] - places_[i] < shortest_) break;
         if (fewer[i].squares >= row[j].squares) continue;
         const double squares =
-            fewer[i].squares + lines_.Of(places_[i], places_[j]).squares;
+            fewer[i].squares + lines_.Slope(places_[i], places_[j]).residual;
         if (squares < row[j].squares) {
           row[j] = {squares, static_cast<int>(i)};
         }
@@ -168,14 +132,14 @@ class Partitions {
   };
   using Row = std::vector<Best>;
 
-  const Lines& lines_;
+  const RangeFits& lines_;
   std::vector<int> places_;
   int shortest_;
   std::vector<Row> best_;  // [breaks][place]
 };
 
 // Breaks moved off the grid, one after the other, to where they fit best.
-void Refine(const Lines& lines, int n, int step, std::vector<int>& breaks) {
+void Refine(const RangeFits& lines, int n, int step, std::vector<int>& breaks) {
   for (size_t k = 0; k < breaks.size(); ++k) {
     const int begin = k > 0 ? breaks[k - 1] : 0;
     const int end = k + 1 < breaks.size() ? breaks[k + 1] : n;
@@ -184,7 +148,7 @@ void Refine(const Lines& lines, int n, int step, std::vector<int>& breaks) {
     for (int p = std::max(begin + kShortestLine, breaks[k] - step);
          p <= std::min(end - kShortestLine, breaks[k] + step); ++p) {
       const double squares =
-          lines.Of(begin, p).squares + lines.Of(p, end).squares;
+          lines.Slope(begin, p).residual + lines.Slope(p, end).residual;
       if (squares < least) {
         least = squares;
         best = p;
@@ -240,7 +204,7 @@ absl::optional<std::vector<int>> BreaksOfTrend(
   }
   if (!(lagged > kSlopeCorrelation * whole)) return absl::nullopt;
 
-  const Lines lines(values);
+  const RangeFits lines(values);
   Partitions partitions(lines, n);
   for (int k = 1; k < kMostLines; ++k) {
     const double squares = partitions.Squares();
@@ -260,7 +224,8 @@ absl::optional<std::vector<int>> BreaksOfTrend(
   int sloped = 0, begin = 0;
   for (size_t k = 0; k <= breaks.size(); ++k) {
     const int end = k < breaks.size() ? breaks[k] : n;
-    if (std::abs(lines.Of(begin, end).rise) > kRise * deviation) {
+    if (std::abs(lines.Slope(begin, end).slope) * (end - begin - 1) >
+        kRise * deviation) {
       sloped += end - begin;
     }
     begin = end;

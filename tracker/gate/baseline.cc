@@ -33,13 +33,6 @@ absl::Status NeedsGit(const proto::Baseline& baseline) {
       "baseline ", BaselineText(baseline), " needs a git work tree"));
 }
 
-template <typename Drop>
-void DropResults(const Drop& drop, proto::Run* run) {
-  auto* results = run->mutable_results();
-  results->erase(std::remove_if(results->begin(), results->end(), drop),
-                 results->end());
-}
-
 }  // namespace
 
 bool MeasuredAlike(const Policy& policy, const proto::Run& a,

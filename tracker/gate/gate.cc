@@ -37,13 +37,12 @@ absl::StatusOr<std::vector<proto::Run>> ReadFailures(
                            ReadAll(history, runs));
   std::vector<proto::Run> failed;
   for (proto::Run& run : read) {
-    auto* results = run.mutable_results();
-    results->erase(std::remove_if(results->begin(), results->end(),
-                                  [](const proto::BenchmarkResult& result) {
-                                    return !tuning::IsFailure(result.outcome());
-                                  }),
-                   results->end());
-    if (!results->empty()) failed.push_back(std::move(run));
+    DropResults(
+        [](const proto::BenchmarkResult& result) {
+          return !tuning::IsFailure(result.outcome());
+        },
+        &run);
+    if (!run.results().empty()) failed.push_back(std::move(run));
   }
   return failed;
 }
@@ -68,7 +67,7 @@ std::map<std::string, std::string> LevelStarts(
     const Point& point = series[i].points[judgement.baseline_begin];
     starts[PriorKey(key.benchmark, key.metric)] = point.run_ids.front();
     for (const Change& change : judgement.changes) {
-      if (!change.IsAlert()) continue;
+      if (!change.IsAlert() || change.worse_by < kLeastEffect) continue;
       const Evidence evidence = EvidenceOf(change);
       const std::string command = NarrowingCommand(change, evidence);
       AddNote(absl::StrCat(EvidenceText(change, evidence),

@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "tracker/compare/compare.h"
+#include "tracker/compare/judged_row.h"
 #include "tracker/gate/policy.h"
 #include "tracker/history/history.h"
 
@@ -71,14 +71,8 @@ enum class GateReason {
 };
 std::string GateReasonName(GateReason reason);
 
-struct GateRow {
-  Row row;
-  std::string suite, hardware_id;
-  std::string baseline;  // BaselineText of what it was judged against
+struct GateRow : JudgedRow {
   RuleView rule;
-  // What follows: FAIL counts towards exit code 1, or 3 for can't tell.
-  proto::Action action = proto::IGNORE;
-  std::string exempted;  // the exemption's reason and date, if one held
 };
 
 struct GateReport {

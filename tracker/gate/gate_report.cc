@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -14,8 +15,9 @@
 #include "base/markdown.h"
 #include "base/quote.h"
 #include "base/units.h"
-#include "tracker/gate/gate_table.h"
+#include "tracker/compare/row_table.h"
 #include "tracker/history/selectors.h"
+#include "tracker/series/value_text.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
@@ -114,10 +116,10 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
   lines.push_back(row.reason);
   if (row.ratio) {
     lines.push_back(absl::StrFormat(
-        "ratio %s, interval %s, %d and %d processes that vary by %s, runs by "
-        "%s",
-        RatioText(row), IntervalText(row), row.ratio->baseline_processes,
-        row.ratio->candidate_processes,
+        "ratio %s (%s), interval %s, %d and %d processes that vary by %s, runs "
+        "by %s",
+        RatioText(row), RatioOfText(row), IntervalText(row),
+        row.ratio->baseline_processes, row.ratio->candidate_processes,
         FormatShortPercent(row.ratio->process_spread),
         FormatShortPercent(row.ratio->run_spread)));
   }
@@ -182,6 +184,22 @@ std::vector<std::string> CandidateLines(const GateReport& report) {
   return lines;
 }
 
+// What tells the rows apart, then all other fields. What a row is judged
+// against is only worth a column if there are several.
+std::vector<Field> FieldsOf(const GateReport& report) {
+  std::set<std::string> suites, machines, texts;
+  for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
+    suites.insert(baseline.suite);
+    machines.insert(baseline.hardware_id);
+    texts.insert(baseline.text);
+  }
+  std::vector<Field> fields = {Field::kAction};
+  if (suites.size() > 1) fields.push_back(Field::kSuite);
+  if (machines.size() > 1) fields.push_back(Field::kHardware);
+  if (texts.size() > 1) fields.push_back(Field::kAgainst);
+  return AllFields(std::move(fields));
+}
+
 std::string BaselineLine(const GateReport& report,
                          const GateReport::ResolvedBaseline& baseline) {
   const bool several = GroupsOf(report).size() > 1;
@@ -215,7 +233,7 @@ std::string GateText(const GateReport& report, int width) {
   }
   const Rows notable = NotableRows(report);
   if (!notable.empty()) {
-    std::vector<Field> fields = GateFields(report);
+    std::vector<Field> fields = FieldsOf(report);
     Remove(Field::kWhy, &fields);  // a sentence is no column
     absl::StrAppend(&text, "\n", FittingTable(fields, notable, width));
   }
@@ -258,7 +276,7 @@ std::string GateMarkdown(const GateReport& report) {
   absl::StrAppend(&text, "\n");
   const Rows notable = NotableRows(report);
   if (!notable.empty()) {
-    std::vector<Field> fields = GateFields(report);
+    std::vector<Field> fields = FieldsOf(report);
     if (AllAreTimes(notable)) Remove(Field::kMetric, &fields);
     absl::StrAppend(&text, BuildTable(fields, notable).ToMarkdown(), "\n");
   }
@@ -290,7 +308,7 @@ std::string GateMarkdown(const GateReport& report) {
 
 std::string FormatGate(const GateReport& report, OutputFormat format,
                        int width) {
-  std::vector<Field> fields = GateFields(report);
+  std::vector<Field> fields = FieldsOf(report);
   switch (format) {
     case OutputFormat::kTable:
       return GateText(report, width);

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TRACKER_GATE_GATE_REPORT_H_
 #define OPTRAIL_TRACKER_GATE_GATE_REPORT_H_
 
-// A GateReport or a Comparison as people and programs read it.
+// A GateReport as people and programs read it.
 //
 //   std::cout << GateText(report);
 //
@@ -11,9 +11,7 @@
 #include <string>
 
 #include "base/table.h"
-#include "tracker/compare/compare.h"
 #include "tracker/gate/gate.h"
-#include "tracker/series/value_text.h"
 
 namespace optrail::tracker {
 
@@ -29,13 +27,6 @@ std::string GateJson(const GateReport& report);
 
 std::string FormatGate(const GateReport& report, OutputFormat format,
                        int width = 0);
-
-// The rows of a comparison; `only_changes` leaves out what is unchanged.
-Table ComparisonTable(const Comparison& comparison, bool only_changes);
-// The same as text that fits `width` (0: any): with little room, reasons follow
-// the table.
-std::string FormatComparison(const Comparison& comparison, bool only_changes,
-                             OutputFormat format, int width = 0);
 
 }  // namespace optrail::tracker
 

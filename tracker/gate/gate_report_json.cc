@@ -47,6 +47,7 @@ Json RatioJson(const Row& row) {
           {"high", ratio.high},
           {"baseline", ratio.baseline},
           {"candidate", ratio.candidate},
+          {"of", ratio.of_fastest ? "fastest samples" : "medians"},
           {"machine", ratio.machine},
           {"worse_by", row.worse_by},
           {"p_greater", ratio.p_greater},

@@ -180,6 +180,39 @@ TEST_F(GateTest, TheEvidenceIsOfTheRunsThatWereUsed) {
   EXPECT_EQ(baseline.processes, 5 * baseline.run_ids.size());
 }
 
+// The fastest samples rise and the medians fall.
+TEST_F(GateTest, ARowNamesTheNumbersThatItsRatioIsOf) {
+  const auto run = [&](int position, double fastest, double others) {
+    proto::Run run = MakeRun(position, "main", {{"a", 100}});
+    for (proto::Measurement& measurement :
+         *run.mutable_results(0)->mutable_measurements()) {
+      const double noise = measurement.median_ns() / 100;
+      measurement.clear_median_ns();
+      measurement.set_calls_per_sample(1000);
+      for (int i = 0; i < 10; ++i) {
+        measurement.add_sample_ns(
+            static_cast<int64_t>(1000 * noise * (i == 0 ? fastest : others)));
+      }
+    }
+    return run;
+  };
+  for (int i = 1; i <= 12; ++i) Record(run(i, 100, 150));
+  Record(run(13, 112, 135));
+  const GateReport report = Judged();
+  const Row& row = RowOf(report, "a").row;
+  EXPECT_EQ(row.verdict, Verdict::kSlower) << GateText(report);
+  EXPECT_LT(*row.candidate.value, *row.baseline.value);
+  ASSERT_TRUE(row.ratio.has_value());
+  EXPECT_NEAR(row.ratio->candidate / row.ratio->baseline, row.ratio->ratio,
+              1e-9);
+  EXPECT_THAT(GateText(report), HasSubstr("ratio of"));
+  EXPECT_THAT(GateText(report), HasSubstr("(fastest samples "));
+  EXPECT_THAT(GateJson(report), HasSubstr("\"of\": \"fastest samples\""));
+  // Where both say the same there is no such column.
+  Record(run(14, 100, 150));
+  EXPECT_THAT(GateText(Judged()), Not(HasSubstr("ratio of")));
+}
+
 TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {
   const auto run = [&](int position, double ns) {
     proto::Run run = MakeRun(position, "main", {{"a", ns}});

@@ -264,6 +264,27 @@ TEST_F(GateStories, AnImprovementRevertedIsASlowDown) {
   EXPECT_EQ(report.rows[0].row.name, Name(3));
 }
 
+// One run that was better is not the level yet, and may be.
+TEST_F(GateStories, AnImprovementThatTheNextRunUndoesIsNotGreen) {
+  RecordMany(12);
+  Record(Slower(3, .7));
+  EXPECT_EQ(Latest().exit_code, 0) << GateText(Latest());
+  Record(Slower(3, .9));
+  const GateReport report = Latest();
+  EXPECT_EQ(report.exit_code, 3) << GateText(report);
+  EXPECT_EQ(report.CountCannotTell(), 1) << GateText(report);
+  EXPECT_THAT(report.rows[0].row.reason,
+              HasSubstr("worse than the newest run of the baseline"));
+}
+
+TEST_F(GateStories, AnImprovementThatLastsIsGreen) {
+  RecordMany(12);
+  for (int i = 0; i < 4; ++i) {
+    Record(Slower(3, .7));
+    EXPECT_EQ(Latest().exit_code, 0) << i << "\n" << GateText(Latest());
+  }
+}
+
 TEST_F(GateStories, OneBadRunOrAnImprovementBlindsForAtMostTwoRuns) {
   const Effect events[] = {
       Slower(2, 1.5), [](int, int) { return std::log(1.5); }, Slower(2, .95)};

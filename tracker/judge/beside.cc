@@ -113,8 +113,7 @@ ChangePoint ChangeOfLogs(const Levels& levels, int index) {
 }
 
 absl::optional<ChangePoint> ChangeAcrossNames(const Series& from,
-                                              const Series& to,
-                                              double min_effect) {
+                                              const Series& to) {
   if (!DescribeToolchainChange(from.epochs.back().toolchain,
                                to.epochs.front().toolchain)
            .empty()) {
@@ -141,7 +140,7 @@ absl::optional<ChangePoint> ChangeAcrossNames(const Series& from,
   ChangePoint change = ChangeOfLogs(levels, first);
   change.begin = first;
   change.end = std::min(first + kLevelPoints, EndOfFirstEpoch(to));
-  if (std::abs(WorseBy(to, change.relative_change)) < min_effect) {
+  if (std::abs(WorseBy(to, change.relative_change)) < kLeastEffect) {
     return absl::nullopt;
   }
   return change;
@@ -197,8 +196,7 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
   return behind;
 }
 
-absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
-                                      double min_effect) {
+absl::optional<ChangePoint> FindCreep(const Series& series, int begin) {
   std::vector<int> places;
   std::vector<double> logs;
   for (int i = begin; i < static_cast<int>(series.points.size()); ++i) {
@@ -217,7 +215,7 @@ absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
   // The noise beside a line, which tells a walk from a slope.
   const std::vector<double> first = part(0, k), newest = part(n - k, k);
   const double rise = Median(newest) - Median(first);
-  if (WorseBy(series, std::expm1(rise)) < min_effect) return absl::nullopt;
+  if (WorseBy(series, std::expm1(rise)) < kLeastEffect) return absl::nullopt;
   std::vector<double> residuals = logs;
   for (int i = 0; i < n; ++i) residuals[i] -= rise * i / (n - k);
   const double center = Median(residuals);
@@ -249,8 +247,7 @@ absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
   return ChangeOfLogs(LevelsOf(before, after), place);
 }
 
-std::vector<Renaming> FindRenamings(const std::vector<Series>& series,
-                                    double min_effect) {
+std::vector<Renaming> FindRenamings(const std::vector<Series>& series) {
   using Group = std::tuple<std::string, std::string, std::string, std::string>;
   std::map<Group, std::vector<int>> groups;
   for (int i = 0; i < static_cast<int>(series.size()); ++i) {
@@ -317,9 +314,9 @@ std::vector<Renaming> FindRenamings(const std::vector<Series>& series,
       };
       if (olds.empty()) continue;
       for (const auto& [from, to] : MatchRenamed(names(olds), names(news))) {
-        renamings.push_back({olds[from], news[to],
-                             ChangeAcrossNames(series[olds[from]],
-                                               series[news[to]], min_effect)});
+        renamings.push_back(
+            {olds[from], news[to],
+             ChangeAcrossNames(series[olds[from]], series[news[to]])});
       }
     }
   }

@@ -16,6 +16,10 @@
 
 namespace optrail::tracker {
 
+// Relative; what is smaller decides no standing and counts as the same level. A
+// constant, so that every command judges alike; commands may show less.
+inline constexpr double kLeastEffect = .03;
+
 // `relative_change` of the series' values as how much worse (+) they are.
 double WorseBy(const Series& series, double relative_change);
 
@@ -28,11 +32,10 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
                                        double tolerance);
 
 // Where the newest points from `begin` on are worse than the first ones by at
-// least `min_effect`, beyond noise with memory, and those between lie between:
+// least kLeastEffect, beyond noise with memory, and those between lie between:
 // no single step explains it. Its `earliest` is the first point that is not of
 // the first ones, its `index` the first of the newest.
-absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
-                                      double min_effect);
+absl::optional<ChangePoint> FindCreep(const Series& series, int begin);
 
 // What lies between the levels of [begin, place) and [place, end), be it a
 // change or not; nullopt where the points before are too few to tell the noise.
@@ -47,8 +50,7 @@ struct Renaming {
   // or measured with another toolchain.
   absl::optional<ChangePoint> change;
 };
-std::vector<Renaming> FindRenamings(const std::vector<Series>& series,
-                                    double min_effect);
+std::vector<Renaming> FindRenamings(const std::vector<Series>& series);
 
 // By series: whether the newest run of its suite, on its hardware and branch,
 // lacks it. Of `runs` only what is not their results.

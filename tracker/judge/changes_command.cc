@@ -23,7 +23,7 @@
 #include "tracker/history/index/history_index.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
-#include "tracker/notify/alert.h"
+#include "tracker/notify/notify.h"
 #include "tracker/series/commit.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
@@ -271,7 +271,6 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   WarnOfBadFiles(triage.bad_files);
   const TriageBook book(triage.records, NowUnixNs(options.common));
   JudgeOptions judge;
-  judge.min_effect = options.min_effect;
   judge.runs = &loaded.runs;
   std::vector<Judgement> judgements = JudgeAll(series, book, judge);
   std::vector<Change> changes = ChangesOf(judgements, options);

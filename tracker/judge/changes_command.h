@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "tracker/command/command_support.h"
+#include "tracker/judge/judge.h"
 
 namespace optrail::tracker {
 
@@ -20,7 +21,9 @@ struct ChangesCommand {
   std::string filter;  // RE2 on benchmark names
   // RE2, matches whole names. "": time or, of a benchmark without one, all.
   std::string metric;
-  double min_effect = .03;  // smaller changes are not shown
+  // Smaller changes are not shown and set no exit code. How a series stands is
+  // decided at kLeastEffect (beside.h) whatever is shown.
+  double min_effect = kLeastEffect;
   bool only_new = false;
   // Run where the exit code is 1, with the rows that made it so on its standard
   // input, as --format=json prints them. That it fails is said and changes

@@ -39,8 +39,7 @@ std::vector<double> ValuesOf(const Series& series, int begin, int end) {
 }
 
 // Whether the level of changes[i] went back later.
-void SetUndone(const Series& series, double min_effect, size_t i,
-               std::vector<Change>& changes) {
+void SetUndone(const Series& series, size_t i, std::vector<Change>& changes) {
   Change& change = changes[i];
   const double level = change.change.level_before;
   if (level == 0) return;
@@ -57,7 +56,7 @@ void SetUndone(const Series& series, double min_effect, size_t i,
     const double remains =
         WorseBy(series, (later.change.level_after - level) / std::abs(level));
     const bool back =
-        change.worse_by > 0 ? remains < min_effect : remains > -min_effect;
+        change.worse_by > 0 ? remains < kLeastEffect : remains > -kLeastEffect;
     if (back) change.undone = true;
     // A confirmed change speaks for itself; a return takes it up again.
     if (!back && later.kind == ChangeKind::kReturn) change.undone = false;
@@ -188,7 +187,7 @@ class Case {
     const auto same = std::lower_bound(shifts.begin(), shifts.end(), index);
     if (next == shifts.end() || same == shifts.begin()) return;
     const auto loop = LoopBehind(series_, *(same - 1), change.change, *next,
-                                 std::log1p(options_.min_effect));
+                                 std::log1p(kLeastEffect));
     if (!loop) return;
     change.kind = ChangeKind::kMachine;
     change.cause = *loop;
@@ -197,7 +196,7 @@ class Case {
   void FindUndone() {
     for (size_t i = 0; i < result_.changes.size(); ++i) {
       if (result_.changes[i].kind == ChangeKind::kConfirmed) {
-        SetUndone(series_, options_.min_effect, i, result_.changes);
+        SetUndone(series_, i, result_.changes);
       }
     }
   }
@@ -316,7 +315,7 @@ class Case {
       return Say(Verdict::kCannotTell, too_few);
     }
     if (DecideByCreep()) return;
-    if (result_.minimum_detectable_effect > kBlind * options_.min_effect) {
+    if (result_.minimum_detectable_effect > kBlind * kLeastEffect) {
       return Say(
           Verdict::kCannotTell,
           absl::StrCat("noise hides what is smaller than ",
@@ -334,7 +333,7 @@ class Case {
   bool DecideByAlert() {
     for (int k = static_cast<int>(result_.changes.size()) - 1; k >= 0; --k) {
       const Change& change = result_.changes[k];
-      if (!change.IsAlert() || change.worse_by < options_.min_effect) continue;
+      if (!change.IsAlert() || change.worse_by < kLeastEffect) continue;
       Say(Verdict::kSlower, SinceText(change), k);
       return true;
     }
@@ -350,7 +349,7 @@ class Case {
         return false;
       }
       if (change.kind == ChangeKind::kReturn || change.undone ||
-          std::abs(change.worse_by) < options_.min_effect) {
+          std::abs(change.worse_by) < kLeastEffect) {
         continue;
       }
       const bool provisional = change.kind == ChangeKind::kProvisional;
@@ -378,8 +377,7 @@ class Case {
   }
 
   bool DecideByCreep() {
-    const auto found =
-        FindCreep(series_, result_.baseline_begin, options_.min_effect);
+    const auto found = FindCreep(series_, result_.baseline_begin);
     if (!found) return false;
     Add(ChangeKind::kCreep, *found);
     Change creep = std::move(result_.changes.back());
@@ -422,12 +420,11 @@ void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
   change.before = &from.points.back();
   judgement.changes.insert(judgement.changes.begin(), std::move(change));
   if (judgement.decided_by >= 0) ++judgement.decided_by;
-  SetUndone(to, options.min_effect, 0, judgement.changes);
+  SetUndone(to, 0, judgement.changes);
   const Change& renamed = judgement.changes[0];
   const int points = static_cast<int>(to.points.size());
   // Until it has a level of its own to be judged by, or an answer.
-  const bool alert =
-      renamed.IsAlert() && renamed.worse_by >= options.min_effect;
+  const bool alert = renamed.IsAlert() && renamed.worse_by >= kLeastEffect;
   if (judgement.standing == Verdict::kSlower || renamed.undone ||
       !to.points.back().value ||
       (!alert &&
@@ -466,7 +463,7 @@ std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
   ParallelFor(static_cast<int64_t>(series.size()), threads, [&](int64_t i) {
     judgements[i] = JudgeSeries(series[i], book, options);
   });
-  for (const Renaming& renaming : FindRenamings(series, options.min_effect)) {
+  for (const Renaming& renaming : FindRenamings(series)) {
     judgements[renaming.from].renamed_to =
         DisplayName(series[renaming.to].key.benchmark);
     if (!renaming.change) continue;

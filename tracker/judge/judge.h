@@ -27,6 +27,7 @@
 #include "absl/types/optional.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/detect/detect.h"
+#include "tracker/judge/beside.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/series/series.h"
 #include "tracker/triage/triage.h"
@@ -34,7 +35,6 @@
 namespace optrail::tracker {
 
 struct JudgeOptions {
-  double min_effect = .03;  // relative; smaller changes are no news
   // A change decides the standing for as many points after it; one for the
   // worse that nobody has answered, for ever.
   int recent_points = 30;

@@ -119,8 +119,7 @@ TEST_F(JudgeTest, WhatIsAnAlertIsARegressionAndNothingElseIs) {
     const Judgement judgement = Judge();
     int alerts = 0;
     for (const Change& change : judgement.changes) {
-      alerts +=
-          change.IsAlert() && change.worse_by >= JudgeOptions().min_effect;
+      alerts += change.IsAlert() && change.worse_by >= kLeastEffect;
     }
     EXPECT_EQ(judgement.standing == Verdict::kSlower, alerts > 0) << story;
   }

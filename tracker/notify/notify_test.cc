@@ -6,9 +6,6 @@
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tracker/notify/alert.h"
-#include "tracker/notify/annotations.h"
-#include "tracker/notify/badge.h"
 
 namespace optrail::tracker {
 namespace {

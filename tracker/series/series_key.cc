@@ -69,25 +69,12 @@ absl::StatusOr<std::string> Unescape(absl::string_view component,
   return plain;
 }
 
-// Numbers that this build has no name for come from a newer schema.
-std::string NameOrNumber(int value, bool known, const std::string& name) {
+// "-" for 0; numbers that this build has no name for come from a newer schema.
+template <typename Enum>
+std::string NameOrNumber(Enum value, bool (*is_known)(int),
+                         std::string (*name)(Enum)) {
   if (value == 0) return std::string(kAbsent);
-  return known ? name : absl::StrCat(value);
-}
-
-std::string DeviceText(proto::DeviceKind device) {
-  const bool known = proto::DeviceKind_IsValid(device);
-  return NameOrNumber(device, known, known ? tuning::DeviceName(device) : "");
-}
-
-std::string TypeText(proto::DataType type) {
-  const bool known = proto::DataType_IsValid(type);
-  return NameOrNumber(type, known, known ? tuning::DataTypeName(type) : "");
-}
-
-std::string CacheText(proto::CacheMode mode) {
-  const bool known = proto::CacheMode_IsValid(mode);
-  return NameOrNumber(mode, known, known ? tuning::CacheModeName(mode) : "");
+  return is_known(value) ? name(value) : absl::StrCat(static_cast<int>(value));
 }
 
 std::string SelectionText(const proto::BenchmarkKey& key) {
@@ -117,7 +104,8 @@ bool IsImported(const proto::BenchmarkKey& key) {
 }
 
 std::string DeviceAndBackendText(const proto::BenchmarkKey& key) {
-  const std::string device = DeviceText(key.device_kind());
+  const std::string device = NameOrNumber(
+      key.device_kind(), proto::DeviceKind_IsValid, tuning::DeviceName);
   if (key.backend().empty()) return device;
   return absl::StrCat(device, ":", Escape(key.backend()));
 }
@@ -163,7 +151,9 @@ std::string TypesText(const proto::Shape& shape) {
   if (shape.data_types().empty()) return std::string(kAbsent);
   std::vector<std::string> names;
   for (const int type : shape.data_types()) {
-    names.push_back(TypeText(static_cast<proto::DataType>(type)));
+    names.push_back(NameOrNumber(static_cast<proto::DataType>(type),
+                                 proto::DataType_IsValid,
+                                 tuning::DataTypeName));
   }
   return absl::StrJoin(names, "+");
 }
@@ -353,7 +343,9 @@ std::string TextWithoutVersion(const proto::BenchmarkKey& key) {
                           AttributesText(key.shape())),
        TypesText(key.shape()), SelectionText(key),
        absl::StrCat("threads=", key.threads()),
-       absl::StrCat(CacheText(key.cache_mode()), OptionalText(key))},
+       absl::StrCat(NameOrNumber(key.cache_mode(), proto::CacheMode_IsValid,
+                                 tuning::CacheModeName),
+                    OptionalText(key))},
       "/");
 }
 

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tracker/ab/commit_builder.h"
+#include "tracker/checkout/commit_builder.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/context.pb.h"
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tracker/ab/repository_test_fixture.h"
+#include "tracker/checkout/repository_test_fixture.h"
 #include "tracker/history/history.h"
 #include "tracker/watch/failures.h"
 

@@ -315,10 +315,7 @@ std::vector<Invariant> GateInvariants() {
       {"green_hides_no_planted_slow_down",
        "in a calm history no gate is green at a commit that planted 8% and "
        "more",
-       AGreenGateHidesNoPlantedSlowDown,
-       {186, 545},
-       "an improvement that one run shows is not the level yet, so that a "
-       "smaller slow-down right after it is held against the runs before it"},
+       AGreenGateHidesNoPlantedSlowDown},
   };
 }
 

@@ -47,13 +47,6 @@ const Json& Examination::Changes() {
   return *changes_;
 }
 
-const Json& Examination::ChangesThatCount() {
-  if (!changes_that_count_) {
-    changes_that_count_ = bench_.AskJson({"changes", "--metric=.*"}).Parsed();
-  }
-  return *changes_that_count_;
-}
-
 const std::map<std::string, std::vector<Examination::CsvRow>>&
 Examination::Export() {
   if (export_) return *export_;

@@ -42,9 +42,6 @@ class Examination {
   const Json& Report();
   // Holds every size and metric.
   const Json& Changes();
-  // What `changes` says of all metrics as the report asks, with the default
-  // --min_effect: that decides, too, which change counts as undone.
-  const Json& ChangesThatCount();
   // The rows of `history export`, by series, in their order.
   using CsvRow = std::map<std::string, std::string>;
   const std::map<std::string, std::vector<CsvRow>>& Export();
@@ -65,7 +62,7 @@ class Examination {
   const Workbench& bench_;
   Rng rng_;
   std::map<std::string, const proto::Run*> runs_;
-  absl::optional<Json> report_, changes_, changes_that_count_;
+  absl::optional<Json> report_, changes_;
   absl::optional<std::map<std::string, std::vector<CsvRow>>> export_;
 };
 

@@ -22,24 +22,42 @@ std::string Told(const std::string& state, double change) {
   return absl::StrFormat("%s %+.6f", state.substr(0, state.find(':')), change);
 }
 
-// `changes` leaves out what is smaller, by how much worse it is.
+// What is smaller, by how much worse it is, is no alert.
 constexpr double kLeastChange = .03;
 
-void TheReportSaysWhatChangesSays(Examination& of, Findings& found) {
-  Story changes, report;
-  for (const Json& row : of.ChangesThatCount()) {
+// The changes of the code in rows of `changes`, but for smaller ones.
+Story StoryOf(const Json& rows, double least) {
+  Story story;
+  for (const Json& row : rows) {
     const std::string state = TextOf(row, "state");
     if (state == "new epoch") continue;  // the report's epochs
-    changes[TextOf(row, "series")].insert(
+    if (std::abs(NumberOf(row, "worse_by")) < least) continue;
+    story[TextOf(row, "series")].insert(
         Told(state, NumberOf(row, "relative_change")));
   }
+  return story;
+}
+
+// A threshold hides rows and changes none.
+void AThresholdOnlyHides(Examination& of, Findings& found) {
+  for (const double least : {.01, kLeastChange, .1}) {
+    const Json rows = of.bench()
+                          .AskJson({"changes", "--metric=.*",
+                                    absl::StrCat("--min_effect=", least)})
+                          .Parsed();
+    found.Expect(StoryOf(rows, 0) == StoryOf(of.Changes(), least),
+                 absl::StrCat("changes --min_effect=", least,
+                              " tells other changes than --min_effect=0"));
+  }
+}
+
+void TheReportSaysWhatChangesSays(Examination& of, Findings& found) {
+  const Story changes = StoryOf(of.Changes(), 0);
+  Story report;
   for (const Json& series : At(of.Report(), "series")) {
-    const bool lower_is_better = At(series, "lower_is_better").get<bool>();
     for (const Json& change : At(series, "change_points")) {
-      const double size = NumberOf(change, "relative_change");
-      const double worse_by = lower_is_better ? size : 1 / (1 + size) - 1;
-      if (std::abs(worse_by) < kLeastChange) continue;
-      report[SeriesText(series)].insert(Told(TextOf(change, "state"), size));
+      report[SeriesText(series)].insert(
+          Told(TextOf(change, "state"), NumberOf(change, "relative_change")));
     }
   }
   for (const auto& [text, told] : changes) {
@@ -64,7 +82,7 @@ bool IsAlert(const Json& row) {
 
 void SlowerOnThePageIsAnAlertOfChanges(Examination& of, Findings& found) {
   std::set<std::string> alerts;
-  for (const Json& row : of.ChangesThatCount()) {
+  for (const Json& row : of.Changes()) {
     if (IsAlert(row)) alerts.insert(TextOf(row, "series"));
   }
   std::set<std::string> slower;
@@ -210,6 +228,9 @@ std::vector<Invariant> StoryInvariants() {
       {"the_report_says_what_changes_says",
        "each series has the same changes, sizes and states in both",
        TheReportSaysWhatChangesSays},
+      {"a_threshold_only_hides",
+       "`changes` tells the same with every --min_effect, but for smaller ones",
+       AThresholdOnlyHides},
       {"slower_on_the_page_is_an_alert",
        "the report calls exactly the series slower in which `changes` alerts",
        SlowerOnThePageIsAnAlertOfChanges},

@@ -6,7 +6,6 @@
 
 #include "base/random.h"
 #include "base/statistics.h"
-#include "tracker/bisect/measure.h"
 #include "tracker/bisect/noisy_bisection.h"
 
 namespace optrail::tracker {

@@ -306,7 +306,6 @@ absl::Status LeaveOut(const std::string& name, NoiseTerms* terms) {
       {"shared_factor", &NoiseTerms::shared_factor},
       {"factor_doubt", &NoiseTerms::factor_doubt},
       {"steps", &NoiseTerms::steps},
-      {"neighbours_bound", &NoiseTerms::neighbours_bound},
       {"bad_runs", &NoiseTerms::bad_runs},
       {"loneliness", &NoiseTerms::loneliness},
       {"surprise", &NoiseTerms::surprise}};

@@ -1,4 +1,4 @@
-#include "tracker/ab/worktree.h"
+#include "tracker/checkout/worktree.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -35,6 +35,17 @@ absl::StatusOr<std::string> RunGit(const std::string& dir,
   if (result.exit.ok()) return result.stdout_text;
   return absl::FailedPreconditionError(absl::StrCat(
       name, " ", result.exit.ToString(), LogTail(result.stderr_text)));
+}
+
+// The commits that `git rev-list --first-parent` prints for `args`.
+absl::StatusOr<std::vector<std::string>> RevList(
+    const std::string& dir, const std::vector<std::string>& args) {
+  std::vector<std::string> command = {"rev-list", "--first-parent"};
+  command.insert(command.end(), args.begin(), args.end());
+  command.push_back("--");
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string text, RunGit(dir, command));
+  return std::vector<std::string>(
+      absl::StrSplit(text, '\n', absl::SkipWhitespace()));
 }
 
 // Takes the folder for this process.
@@ -91,11 +102,8 @@ absl::StatusOr<std::string> Worktrees::Resolve(const std::string& name) const {
 absl::StatusOr<std::vector<std::string>> Worktrees::FirstParentLine(
     const std::string& good, const std::string& bad) const {
   OPTRAIL_ASSIGN_OR_RETURN(
-      const std::string text,
-      RunGit(top_level_, {"rev-list", "--first-parent", "--reverse", bad,
-                          absl::StrCat("^", good), "--"}));
-  std::vector<std::string> line =
-      absl::StrSplit(text, '\n', absl::SkipWhitespace());
+      std::vector<std::string> line,
+      RevList(top_level_, {"--reverse", bad, absl::StrCat("^", good)}));
   const absl::StatusOr<std::string> parent =
       line.empty() ? good : ResolveCommit(top_level_, line[0] + "^1");
   if (line.empty() || !parent.ok() || *parent != good) {
@@ -113,23 +121,14 @@ absl::StatusOr<std::vector<std::string>> Worktrees::Range(
   const size_t dots = range.find("..");
   if (dots == std::string::npos) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::string last, Resolve(range));
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const std::string text,
-        RunGit(top_level_, {"rev-list", "--first-parent", last, "--"}));
-    return std::vector<std::string>(
-        absl::StrSplit(text, '\n', absl::SkipWhitespace()));
+    return RevList(top_level_, {last});
   }
   const std::string end = range.substr(dots + 2);
   OPTRAIL_ASSIGN_OR_RETURN(const std::string first,
                            Resolve(range.substr(0, dots)));
   OPTRAIL_ASSIGN_OR_RETURN(const std::string last,
                            Resolve(end.empty() ? "HEAD" : end));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::string text,
-      RunGit(top_level_, {"rev-list", "--first-parent", last,
-                          absl::StrCat("^", first), "--"}));
-  return std::vector<std::string>(
-      absl::StrSplit(text, '\n', absl::SkipWhitespace()));
+  return RevList(top_level_, {last, absl::StrCat("^", first)});
 }
 
 std::string Worktrees::Subject(const std::string& commit) const {

@@ -1,4 +1,4 @@
-#include "tracker/ab/repository_test_fixture.h"
+#include "tracker/checkout/repository_test_fixture.h"
 
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-#include "tracker/ab/benchmark_process.h"
+#include "tracker/checkout/benchmark_process.h"
 
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tracker/ab/temporary_folder.h"
+#include "tracker/checkout/temporary_folder.h"
 
 namespace optrail::tracker {
 namespace {

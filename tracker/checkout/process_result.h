@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_TRACKER_AB_PROCESS_RESULT_H_
-#define OPTRAIL_TRACKER_AB_PROCESS_RESULT_H_
+#ifndef OPTRAIL_TRACKER_CHECKOUT_PROCESS_RESULT_H_
+#define OPTRAIL_TRACKER_CHECKOUT_PROCESS_RESULT_H_
 
 // What one process that measures gave.
 
@@ -22,4 +22,4 @@ struct ProcessResult {
 
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_AB_PROCESS_RESULT_H_
+#endif  // OPTRAIL_TRACKER_CHECKOUT_PROCESS_RESULT_H_

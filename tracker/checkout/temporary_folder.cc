@@ -1,4 +1,4 @@
-#include "tracker/ab/temporary_folder.h"
+#include "tracker/checkout/temporary_folder.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
-#include "tracker/gate/gate_table.h"
+#include "tracker/compare/row_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -10,21 +11,21 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/units.h"
-#include "tracker/gate/gate_report.h"
+#include "tracker/series/value_text.h"
 
 namespace optrail::tracker {
 namespace {
 
-// What `show` and `bench` print of the side's runs. The ratio is of the fastest
-// samples, with the machine taken out.
-Cell ValueCell(const Side& side, const GateRow& row) {
+// What `show` and `bench` print of the side's runs: medians. The ratio may be
+// of other numbers, see RatioOfText.
+Cell ValueCell(const Side& side, const JudgedRow& row) {
   return side.value
              ? Cell::Number(*side.value, FormatValue(side.value, row.row.unit))
              : Cell::None();
 }
 
 // What a row asks for: its action, but to measure again where that would tell.
-std::string ActionText(const GateRow& row) {
+std::string ActionText(const JudgedRow& row) {
   if (row.action == proto::IGNORE) return "";
   if (row.row.verdict == Verdict::kCannotTell) {
     return row.row.processes_needed.has_value() ? "RERUN" : "UNCLEAR";
@@ -32,7 +33,7 @@ std::string ActionText(const GateRow& row) {
   return proto::Action_Name(row.action);
 }
 
-std::string ReasonText(const GateRow& row) {
+std::string ReasonText(const JudgedRow& row) {
   return row.exempted.empty()
              ? row.row.reason
              : absl::StrCat(row.exempted, "; ", row.row.reason);
@@ -45,66 +46,76 @@ Column Whole(std::string header) {
 
 struct FieldInfo {
   Column column;
-  Cell (*cell)(const GateRow& row);
+  Cell (*cell)(const JudgedRow& row);
 };
 
 const FieldInfo& InfoOf(Field field) {
   static const auto* const infos = new std::map<Field, FieldInfo>{
       {Field::kAction,
-       {{"action"}, [](const GateRow& row) { return Cell(ActionText(row)); }}},
+       {{"action"},
+        [](const JudgedRow& row) { return Cell(ActionText(row)); }}},
       {Field::kSuite,
-       {Whole("suite"), [](const GateRow& row) { return Cell(row.suite); }}},
+       {Whole("suite"), [](const JudgedRow& row) { return Cell(row.suite); }}},
       {Field::kHardware,
        {Whole("hardware"),
-        [](const GateRow& row) { return Cell(row.hardware_id); }}},
+        [](const JudgedRow& row) { return Cell(row.hardware_id); }}},
       {Field::kAgainst,
        {Whole("against"),
-        [](const GateRow& row) { return Cell(BaselineName(row.baseline)); }}},
+        [](const JudgedRow& row) { return Cell(BaselineName(row.baseline)); }}},
       {Field::kVerdict,
        {{"verdict"},
-        [](const GateRow& row) { return Cell(VerdictName(row.row.verdict)); }}},
+        [](const JudgedRow& row) {
+          return Cell(VerdictName(row.row.verdict));
+        }}},
       {Field::kBenchmark,
        {Whole("benchmark"),
-        [](const GateRow& row) { return Cell(row.row.name); }}},
+        [](const JudgedRow& row) { return Cell(row.row.name); }}},
       {Field::kMetric,
-       {{"metric"}, [](const GateRow& row) { return Cell(row.row.metric); }}},
+       {{"metric"}, [](const JudgedRow& row) { return Cell(row.row.metric); }}},
       {Field::kBaseline,
        {{"baseline", Align::kRight},
-        [](const GateRow& row) { return ValueCell(row.row.baseline, row); }}},
+        [](const JudgedRow& row) { return ValueCell(row.row.baseline, row); }}},
       {Field::kCandidate,
        {{"candidate", Align::kRight},
-        [](const GateRow& row) { return ValueCell(row.row.candidate, row); }}},
+        [](const JudgedRow& row) {
+          return ValueCell(row.row.candidate, row);
+        }}},
       {Field::kRatio,
        {{"ratio", Align::kRight},
-        [](const GateRow& row) {
+        [](const JudgedRow& row) {
           return row.row.ratio
                      ? Cell::Number(row.row.ratio->ratio, RatioText(row.row))
                      : Cell::None();
         }}},
+      {Field::kRatioOf,
+       {{"ratio of", Align::kLeft, "ratio_of"},
+        [](const JudgedRow& row) { return Cell(RatioOfText(row.row)); }}},
       {Field::kInterval,
        {{"interval", Align::kRight},
-        [](const GateRow& row) { return Cell(IntervalText(row.row)); }}},
+        [](const JudgedRow& row) { return Cell(IntervalText(row.row)); }}},
       {Field::kDetectable,
        {{"detectable", Align::kRight},
-        [](const GateRow& row) {
+        [](const JudgedRow& row) {
           const auto& effect = row.row.minimum_detectable_effect;
           return effect ? Cell::Number(*effect, FormatPercent(*effect))
                         : Cell::None();
         }}},
       {Field::kWhy,
-       {{"why"}, [](const GateRow& row) { return Cell(ReasonText(row)); }}},
+       {{"why"}, [](const JudgedRow& row) { return Cell(ReasonText(row)); }}},
       {Field::kMeasuredDifferently,
        {{"measured_differently"},
-        [](const GateRow& row) { return Cell(row.row.measured_differently); }}},
+        [](const JudgedRow& row) {
+          return Cell(row.row.measured_differently);
+        }}},
       {Field::kRatioLow,
        {{"ratio_low", Align::kRight},
-        [](const GateRow& row) {
+        [](const JudgedRow& row) {
           return row.row.ratio ? Cell::Number(row.row.ratio->low, "")
                                : Cell::None();
         }}},
       {Field::kRatioHigh,
        {{"ratio_high", Align::kRight},
-        [](const GateRow& row) {
+        [](const JudgedRow& row) {
           return row.row.ratio ? Cell::Number(row.row.ratio->high, "")
                                : Cell::None();
         }}},
@@ -112,12 +123,13 @@ const FieldInfo& InfoOf(Field field) {
   return infos->at(field);
 }
 
-// Every field that rows of this kind can fill. What a row is judged against is
-// only worth a column if there are several, the metric if it is not the time.
-std::vector<Field> AllFields() {
-  return {Field::kVerdict,  Field::kBenchmark,  Field::kMetric,
-          Field::kBaseline, Field::kCandidate,  Field::kRatio,
-          Field::kInterval, Field::kDetectable, Field::kWhy};
+// Whether the ratio is what the two medians of the row say, too.
+bool MediansFollow(const JudgedRow& row) {
+  constexpr double kAsPrinted = .01;
+  const Row& of = row.row;
+  if (!of.ratio || !of.baseline.value || !of.candidate.value) return true;
+  return std::abs(*of.candidate.value - of.ratio->ratio * *of.baseline.value) <=
+         kAsPrinted * std::abs(*of.candidate.value);
 }
 
 int WidthOf(absl::string_view text) {
@@ -128,8 +140,8 @@ int WidthOf(absl::string_view text) {
   return width;
 }
 
-std::vector<GateRow> RowsOf(const Comparison& comparison, bool only_changes) {
-  std::vector<GateRow> rows;
+std::vector<JudgedRow> RowsOf(const Comparison& comparison, bool only_changes) {
+  std::vector<JudgedRow> rows;
   for (const Row& row : comparison.rows) {
     if (only_changes && row.verdict == Verdict::kUnchanged) continue;
     rows.emplace_back();
@@ -139,7 +151,7 @@ std::vector<GateRow> RowsOf(const Comparison& comparison, bool only_changes) {
 }
 
 // Whether a row that is not red needs a sentence.
-bool NeedsReason(const GateRow& row) {
+bool NeedsReason(const JudgedRow& row) {
   if (IsRed(row)) return false;
   if (!row.exempted.empty()) return true;
   return row.row.verdict != Verdict::kUnchanged &&
@@ -150,6 +162,13 @@ bool NeedsReason(const GateRow& row) {
 
 std::string RatioText(const Row& row) {
   return row.ratio ? absl::StrFormat("%.3f", row.ratio->ratio) : "";
+}
+
+std::string RatioOfText(const Row& row) {
+  if (!row.ratio) return "";
+  return absl::StrCat(row.ratio->of_fastest ? "fastest samples " : "medians ",
+                      FormatValue(row.ratio->baseline, row.unit), " -> ",
+                      FormatValue(row.ratio->candidate, row.unit));
 }
 
 std::string IntervalText(const Row& row) {
@@ -169,7 +188,7 @@ Table BuildTable(const std::vector<Field>& fields, const Rows& rows) {
   std::vector<Column> columns;
   for (const Field field : fields) columns.push_back(InfoOf(field).column);
   Table table(std::move(columns));
-  for (const GateRow* row : rows) {
+  for (const JudgedRow* row : rows) {
     std::vector<Cell> cells;
     for (const Field field : fields) cells.push_back(InfoOf(field).cell(*row));
     table.AddRow(std::move(cells));
@@ -183,7 +202,7 @@ void Remove(Field field, std::vector<Field>* fields) {
 }
 
 bool AllAreTimes(const Rows& rows) {
-  return std::all_of(rows.begin(), rows.end(), [](const GateRow* row) {
+  return std::all_of(rows.begin(), rows.end(), [](const JudgedRow* row) {
     return row->row.metric == "time";
   });
 }
@@ -191,13 +210,18 @@ bool AllAreTimes(const Rows& rows) {
 std::string FittingTable(std::vector<Field> fields, const Rows& rows,
                          int width) {
   if (AllAreTimes(rows)) Remove(Field::kMetric, &fields);
+  const bool follow =
+      std::all_of(rows.begin(), rows.end(),
+                  [](const JudgedRow* row) { return MediansFollow(*row); });
+  if (follow) Remove(Field::kRatioOf, &fields);
   std::vector<Field> names_last = fields;
   Remove(Field::kBenchmark, &names_last);
   names_last.push_back(Field::kBenchmark);
   const std::vector<std::vector<Field>> droppable = {
       {Field::kDetectable},
       {Field::kBaseline, Field::kCandidate},
-      {Field::kInterval}};
+      {Field::kInterval},
+      {Field::kRatioOf}};
   for (const std::vector<Field>& group : droppable) {
     const std::string text = BuildTable(fields, rows).ToText();
     if (width == 0 || WidthOf(text) <= width) return text;
@@ -208,28 +232,17 @@ std::string FittingTable(std::vector<Field> fields, const Rows& rows,
   return BuildTable(names_last, rows).ToText(width);
 }
 
-std::vector<Field> GateFields(const GateReport& report) {
-  std::vector<Field> fields = {Field::kAction};
-  std::set<std::string> suites, machines, texts;
-  for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
-    suites.insert(baseline.suite);
-    machines.insert(baseline.hardware_id);
-    texts.insert(baseline.text);
+std::vector<Field> AllFields(std::vector<Field> fields) {
+  for (const Field field :
+       {Field::kVerdict, Field::kBenchmark, Field::kMetric, Field::kBaseline,
+        Field::kCandidate, Field::kRatio, Field::kRatioOf, Field::kInterval,
+        Field::kDetectable, Field::kWhy}) {
+    fields.push_back(field);
   }
-  if (suites.size() > 1) fields.push_back(Field::kSuite);
-  if (machines.size() > 1) fields.push_back(Field::kHardware);
-  if (texts.size() > 1) fields.push_back(Field::kAgainst);
-  for (const Field field : AllFields()) fields.push_back(field);
   return fields;
 }
 
-Rows Pointers(const std::vector<GateRow>& rows) {
-  Rows pointers;
-  for (const GateRow& row : rows) pointers.push_back(&row);
-  return pointers;
-}
-
-bool IsRed(const GateRow& row) {
+bool IsRed(const JudgedRow& row) {
   return row.action == proto::FAIL && row.row.verdict != Verdict::kCannotTell;
 }
 
@@ -237,7 +250,7 @@ std::string Reasons(const Rows& rows) {
   constexpr int kShown = 10;
   std::string text;
   int count = 0;
-  for (const GateRow* row : rows) {
+  for (const JudgedRow* row : rows) {
     if (!NeedsReason(*row) || ++count > kShown) continue;
     absl::StrAppend(&text, "\n", EscapeForTerminal(row->row.name), "\n  ",
                     EscapeForTerminal(ReasonText(*row)), "\n");
@@ -250,13 +263,13 @@ std::string Reasons(const Rows& rows) {
 }
 
 Table ComparisonTable(const Comparison& comparison, bool only_changes) {
-  const std::vector<GateRow> rows = RowsOf(comparison, only_changes);
+  const std::vector<JudgedRow> rows = RowsOf(comparison, only_changes);
   return BuildTable(AllFields(), Pointers(rows));
 }
 
 std::string FormatComparison(const Comparison& comparison, bool only_changes,
                              OutputFormat format, int width) {
-  const std::vector<GateRow> kept = RowsOf(comparison, only_changes);
+  const std::vector<JudgedRow> kept = RowsOf(comparison, only_changes);
   const Rows rows = Pointers(kept);
   std::vector<Field> fields = AllFields();
   if (format == OutputFormat::kJson || format == OutputFormat::kCsv) {

@@ -13,8 +13,8 @@
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "re2/re2.h"
-#include "tracker/ab/benchmark_process.h"
-#include "tracker/ab/commit_builder.h"
+#include "tracker/checkout/benchmark_process.h"
+#include "tracker/checkout/commit_builder.h"
 
 namespace optrail::tracker {
 namespace {

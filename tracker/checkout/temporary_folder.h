@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_TRACKER_AB_TEMPORARY_FOLDER_H_
-#define OPTRAIL_TRACKER_AB_TEMPORARY_FOLDER_H_
+#ifndef OPTRAIL_TRACKER_CHECKOUT_TEMPORARY_FOLDER_H_
+#define OPTRAIL_TRACKER_CHECKOUT_TEMPORARY_FOLDER_H_
 
 // A folder of its own under $TMPDIR, removed with all it holds when the object
 // goes.
@@ -37,4 +37,4 @@ class TemporaryFolder {
 
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_AB_TEMPORARY_FOLDER_H_
+#endif  // OPTRAIL_TRACKER_CHECKOUT_TEMPORARY_FOLDER_H_

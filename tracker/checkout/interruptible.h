@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_TRACKER_AB_INTERRUPTIBLE_H_
-#define OPTRAIL_TRACKER_AB_INTERRUPTIBLE_H_
+#ifndef OPTRAIL_TRACKER_CHECKOUT_INTERRUPTIBLE_H_
+#define OPTRAIL_TRACKER_CHECKOUT_INTERRUPTIBLE_H_
 
 // Interruptible lets a long command be stopped by Ctrl-C and still clean up.
 //
@@ -58,4 +58,4 @@ std::string LogTail(absl::string_view log);
 
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_AB_INTERRUPTIBLE_H_
+#endif  // OPTRAIL_TRACKER_CHECKOUT_INTERRUPTIBLE_H_

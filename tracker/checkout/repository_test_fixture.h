@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_TRACKER_AB_REPOSITORY_TEST_FIXTURE_H_
-#define OPTRAIL_TRACKER_AB_REPOSITORY_TEST_FIXTURE_H_
+#ifndef OPTRAIL_TRACKER_CHECKOUT_REPOSITORY_TEST_FIXTURE_H_
+#define OPTRAIL_TRACKER_CHECKOUT_REPOSITORY_TEST_FIXTURE_H_
 
 // A git repository for tests whose ./bazelw is a script that builds
 // //bench:program by copying another script, which pretends to be a program
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "tracker/ab/temporary_folder.h"
+#include "tracker/checkout/temporary_folder.h"
 
 namespace optrail::tracker {
 
@@ -50,4 +50,4 @@ class FakeRepository {
 
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_AB_REPOSITORY_TEST_FIXTURE_H_
+#endif  // OPTRAIL_TRACKER_CHECKOUT_REPOSITORY_TEST_FIXTURE_H_

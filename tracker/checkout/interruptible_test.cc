@@ -1,4 +1,4 @@
-#include "tracker/ab/interruptible.h"
+#include "tracker/checkout/interruptible.h"
 
 #include <csignal>
 

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_TRACKER_AB_BENCHMARK_PROCESS_H_
-#define OPTRAIL_TRACKER_AB_BENCHMARK_PROCESS_H_
+#ifndef OPTRAIL_TRACKER_CHECKOUT_BENCHMARK_PROCESS_H_
+#define OPTRAIL_TRACKER_CHECKOUT_BENCHMARK_PROCESS_H_
 
 // One process of a program that takes Google Benchmark's flags.
 
@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "tracker/ab/interruptible.h"
-#include "tracker/ab/process_result.h"
+#include "tracker/checkout/interruptible.h"
+#include "tracker/checkout/process_result.h"
 
 namespace optrail::tracker {
 
@@ -36,4 +36,4 @@ absl::StatusOr<ProcessResult> RunBenchmarkProcess(
 
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_AB_BENCHMARK_PROCESS_H_
+#endif  // OPTRAIL_TRACKER_CHECKOUT_BENCHMARK_PROCESS_H_

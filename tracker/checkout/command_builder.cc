@@ -14,7 +14,7 @@
 #include "base/git.h"
 #include "base/quote.h"
 #include "base/status_macros.h"
-#include "tracker/ab/commit_builder.h"
+#include "tracker/checkout/commit_builder.h"
 
 namespace optrail::tracker {
 namespace {

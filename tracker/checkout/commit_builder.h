@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_TRACKER_AB_COMMIT_BUILDER_H_
-#define OPTRAIL_TRACKER_AB_COMMIT_BUILDER_H_
+#ifndef OPTRAIL_TRACKER_CHECKOUT_COMMIT_BUILDER_H_
+#define OPTRAIL_TRACKER_CHECKOUT_COMMIT_BUILDER_H_
 
 // CommitBuilder builds what is to be measured at several commits, beside the
 // working tree and without touching it, and runs it.
@@ -24,9 +24,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "tracker/ab/interruptible.h"
-#include "tracker/ab/process_result.h"
-#include "tracker/ab/worktree.h"
+#include "tracker/checkout/interruptible.h"
+#include "tracker/checkout/process_result.h"
+#include "tracker/checkout/worktree.h"
 
 namespace optrail::tracker {
 
@@ -119,4 +119,4 @@ absl::StatusOr<bool> HoldSameBytes(const std::string& path_a,
 
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_AB_COMMIT_BUILDER_H_
+#endif  // OPTRAIL_TRACKER_CHECKOUT_COMMIT_BUILDER_H_

@@ -1,4 +1,4 @@
-#include "tracker/ab/commit_builder.h"
+#include "tracker/checkout/commit_builder.h"
 
 #include <iostream>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "tracker/ab/benchmark_process.h"
+#include "tracker/checkout/benchmark_process.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_TRACKER_AB_WORKTREE_H_
-#define OPTRAIL_TRACKER_AB_WORKTREE_H_
+#ifndef OPTRAIL_TRACKER_CHECKOUT_WORKTREE_H_
+#define OPTRAIL_TRACKER_CHECKOUT_WORKTREE_H_
 
 // Worktrees checks commits out beside the working tree, without touching it.
 //
@@ -19,8 +19,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tracker/ab/interruptible.h"
-#include "tracker/ab/temporary_folder.h"
+#include "tracker/checkout/interruptible.h"
+#include "tracker/checkout/temporary_folder.h"
 
 namespace optrail::tracker {
 
@@ -82,4 +82,4 @@ class Worktrees {
 
 }  // namespace optrail::tracker
 
-#endif  // OPTRAIL_TRACKER_AB_WORKTREE_H_
+#endif  // OPTRAIL_TRACKER_CHECKOUT_WORKTREE_H_
