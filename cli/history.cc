@@ -24,6 +24,7 @@ ABSL_FLAG(std::vector<std::string>, keep_commits, {},
 ABSL_FLAG(bool, accept_removals, false,
           "Take tombstones of another history that bury runs which are here "
           "(merge), and remove what only tombstones bury (thin).");
+ABSL_DECLARE_FLAG(std::string, file_format);
 ABSL_FLAG(bool, rebuild, false, "Make the index anew from all files.");
 
 namespace optrail::cli {
@@ -65,6 +66,7 @@ absl::StatusOr<int> Export(const std::vector<std::string>&) {
   options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
   options.filter.branch = absl::GetFlag(FLAGS_branch);
   options.file = UserPath(absl::GetFlag(FLAGS_out));
+  options.file_format = absl::GetFlag(FLAGS_file_format);
   return tracker::RunHistoryExport(options, std::cout);
 }
 
@@ -91,13 +93,17 @@ suites::Command HistoryCommand() {
       "  thin          takes the raw samples of old runs away, as --keep_* "
       "say\n"
       "  export        writes series as CSV that `optrail detect --csv` "
-      "reads\n"
+      "reads;\n"
+      "                --file_format=csvw writes the schema of the CSV, too,\n"
+      "                --file_format=openmetrics the newest value of each "
+      "series\n"
       "  index         brings the index up to date; --rebuild makes it anew\n"
       "\n"
       "Exit code 1: verify, repair --dry_run or merge found damaged files.\n"
       "\n"
       "  optrail history thin --keep_runs=50 --keep_days=90 --dry_run\n"
-      "  optrail history export --filter=^matmul/ --out=series.csv\n";
+      "  optrail history export --filter=^matmul/ --out=series.csv\n"
+      "  optrail history export --file_format=openmetrics --out=levels.txt\n";
   const auto flags = [](std::vector<std::string> own) {
     return Together({{"history", "format"}, std::move(own)});
   };
@@ -109,7 +115,8 @@ suites::Command HistoryCommand() {
         flags({"dry_run", "keep_runs", "keep_days", "keep_every",
                "keep_commits", "accept_removals"}),
         0, 0, Thin},
-       {"export", flags({"filter", "hardware", "branch", "out"}), 0, 0, Export},
+       {"export", flags({"filter", "hardware", "branch", "out", "file_format"}),
+        0, 0, Export},
        {"index", flags({"rebuild"}), 0, 0, Index}},
       &command);
   return command;

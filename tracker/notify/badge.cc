@@ -1,8 +1,8 @@
 #include "tracker/notify/badge.h"
 
-#include "absl/strings/str_replace.h"
 #include "absl/strings/substitute.h"
 #include "base/table.h"
+#include "tracker/notify/xml.h"
 
 namespace optrail::tracker {
 namespace {
@@ -10,9 +10,7 @@ namespace {
 constexpr size_t kMostBytes = 80;
 
 std::string Escape(absl::string_view text) {
-  return absl::StrReplaceAll(
-      EscapeForTerminal(text.substr(0, kMostBytes)),
-      {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+  return EscapeForXml(text.substr(0, kMostBytes));
 }
 
 // Of Verdana at 11 pixels, about; textLength makes the text fit whatever font

@@ -11,6 +11,7 @@
 #include "tracker/notify/alert.h"
 #include "tracker/notify/annotations.h"
 #include "tracker/notify/badge.h"
+#include "tracker/notify/junit.h"
 
 namespace optrail::tracker {
 namespace {
@@ -60,6 +61,7 @@ absl::Status CheckOutputs(const GateOutputs& outputs) {
 absl::Status Publish(const GateOutputs& outputs, const GateReport& report) {
   OPTRAIL_RETURN_IF_ERROR(WriteOut(outputs.verdict_out, GateJson(report)));
   OPTRAIL_RETURN_IF_ERROR(WriteOut(outputs.markdown_out, GateMarkdown(report)));
+  OPTRAIL_RETURN_IF_ERROR(WriteOut(outputs.junit_out, GateJunit(report)));
   OPTRAIL_RETURN_IF_ERROR(
       WriteOut(outputs.badge_out, Badge(outputs.badge_label, report)));
   if (!outputs.annotations.empty()) {
