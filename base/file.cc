@@ -237,7 +237,7 @@ absl::StatusOr<std::string> ReadRegularFile(const std::string& path,
       }),
       fs);
   if (fd.get() < 0) {
-    // What O_NOFOLLOW says of a link, and open of a socket.
+    // O_NOFOLLOW sets ELOOP for a link, and open sets ENXIO for a socket.
     if (errno == ELOOP || errno == ENXIO) return not_regular();
     return FileError("opening", path, errno);
   }

@@ -1,6 +1,9 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -60,6 +63,31 @@ size_t Walk(absl::string_view text, const JsonOptions& options,
   return 0;
 }
 
+// Finds the first key that an object has twice, while a text is parsed.
+class RepeatedKey {
+ public:
+  // nlohmann::json::parse calls it; the keys of an object are one deeper than
+  // its start.
+  bool operator()(int depth, nlohmann::json::parse_event_t event,
+                  nlohmann::json& value) {
+    if (event == nlohmann::json::parse_event_t::object_start) {
+      keys_[depth + 1].clear();
+    } else if (event == nlohmann::json::parse_event_t::key && !found_) {
+      found_ = !keys_[depth].insert(value.get<std::string>()).second;
+      if (found_) key_ = value;
+    }
+    return true;
+  }
+
+  bool found() const { return found_; }
+  const nlohmann::json& key() const { return key_; }
+
+ private:
+  std::map<int, std::set<std::string>> keys_;  // by depth
+  bool found_ = false;
+  nlohmann::json key_;
+};
+
 }  // namespace
 
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text,
@@ -73,7 +101,13 @@ absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text,
                      options.max_depth, " deep"));
   }
   try {
-    return nlohmann::json::parse(quoted);
+    if (!options.unique_keys) return nlohmann::json::parse(quoted);
+    RepeatedKey repeated;
+    nlohmann::json json = nlohmann::json::parse(quoted, std::ref(repeated));
+    if (!repeated.found()) return json;
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": an object has the key ",
+                     ShortJson(repeated.key()), " twice, expected it once"));
   } catch (const nlohmann::json::parse_error& error) {
     const bool cut_off = error.byte >= quoted.size();
     return absl::InvalidArgumentError(absl::StrCat(

@@ -24,6 +24,9 @@ struct JsonOptions {
   // Some tools write NaN, Infinity and -Infinity as they are, which is no
   // JSON. As the texts "NaN", ... they can be reported with their field.
   bool quote_non_finite = false;
+  // Refuses an object with the same key twice, of which the later would win:
+  // for formats whose keys are names.
+  bool unique_keys = false;
 };
 
 // `name` stands for the file in errors, which are InvalidArgument.

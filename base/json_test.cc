@@ -59,6 +59,19 @@ TEST(ParseJson, NonFiniteNumbersAreTextsWhereThatIsAsked) {
   EXPECT_EQ((*json)[2], "NaN\" Infinity");
 }
 
+TEST(ParseJson, RepeatedKeysAreRefusedWhereThatIsAsked) {
+  JsonOptions options;
+  options.unique_keys = true;
+  const auto error = [&](const std::string& text) {
+    return std::string(ParseJson(text, "x", options).status().message());
+  };
+  EXPECT_THAT(error(R"({"a": 1, "b": {"a": 2}, "a": 3})"),
+              HasSubstr("x: an object has the key \"a\" twice"));
+  EXPECT_THAT(error(R"([{"c": [{"d": 1, "d": 2}]}])"), HasSubstr("\"d\""));
+  EXPECT_EQ(error(R"([{"a": 1}, {"a": {"a": 1}, "b": [{"a": 1}]}])"), "");
+  EXPECT_TRUE(ParseJson(R"({"a": 1, "a": 2})", "x").ok());
+}
+
 TEST(ShortJson, IsOneShortLine) {
   EXPECT_EQ(ShortJson({1, "a\nb"}), R"([1,"a\nb"])");
   EXPECT_EQ(ShortJson(std::string(100, 'x'), 4), "\"xxx...");

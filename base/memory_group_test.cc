@@ -28,7 +28,7 @@ std::vector<std::string> Folders(const std::string& groups,
   return folders;
 }
 
-// As two versions are mounted beside each other.
+// Both versions may be mounted beside each other.
 TEST(MemoryGroupPlaces, VersionOneHasAHierarchyForMemory) {
   EXPECT_THAT(
       Folders("9:name=systemd:/\n4:memory:/jobs/7\n3:cpu,cpuacct:/\n0::/\n",

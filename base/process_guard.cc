@@ -98,7 +98,7 @@ std::string TextOf(const std::string& path) {
   return ReadFile(path).value_or("");
 }
 
-// What `root` started; nullopt where the kernel has no such lists.
+// The descendants of `root`; nullopt if the kernel does not list children.
 absl::optional<std::vector<pid_t>> ListBelow(pid_t root) {
   const ProcessTree tree = ListProcessTree(root);
   if (!tree.lists_children) return absl::nullopt;

@@ -662,7 +662,8 @@ absl::StatusOr<CommandResult> RunCommand(const std::vector<std::string>& argv,
         break;
     }
   }
-  // What the child wrote before it ended; grandchildren are not waited for.
+  // Reads what the child wrote before it ended, without waiting for
+  // grandchildren.
   while (process->stdout_fd_ >= 0 && read_some()) {
   }
   result.exit = process->exit_;

@@ -26,9 +26,9 @@ constexpr absl::string_view kEllipsis = "\xe2\x80\xa6";     // U+2026
 constexpr absl::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 constexpr absl::string_view kGap = "  ";
 constexpr int kMinColumnWidth = 4;
-constexpr int kUsualWidth = 80;  // of what is no terminal
-// Beside columns that are never cut: a line that the terminal wraps anyway
-// should not lose its numbers too.
+constexpr int kUsualWidth = 80;  // where there is no terminal
+// The least width beside columns that are never cut. The terminal wraps such a
+// line anyway, so that it should not lose its numbers too.
 constexpr int kMinWidthBesideUncut = 20;
 constexpr int kMinFoldedWidth = 12;
 
@@ -101,7 +101,7 @@ std::vector<std::string> Fold(const std::string& text, int width) {
     const CodePoint c = FirstCodePoint(rest);
     if (used + WidthOf(c.value) > width && used > 0) {
       size_t end = lines.back().find_last_of(",/- ");
-      // Of a word that is longer than a line, one of its parts.
+      // A word that is longer than a line is split at its parts.
       if (end == std::string::npos) end = lines.back().find_last_of("_=");
       std::string begun;
       if (end != std::string::npos) begun = lines.back().substr(end + 1);

@@ -28,8 +28,8 @@ struct FlowPlan {
   int64_t missing = 0;                  // hours of jobs that found no place
 };
 
-// `cost` and `room` have one element an hour; windows lie within them. As many
-// hours as possible are placed, and those as cheaply as possible.
+// `cost` and `room` have one element an hour; windows lie within them. The plan
+// places the largest possible number of hours, at the least cost.
 FlowPlan PlaceHours(const std::vector<FlowJob>& jobs,
                     absl::Span<const double> cost, absl::Span<const int> room);
 

@@ -17,7 +17,7 @@
 
 namespace optrail::carbon {
 
-// What one session brought. Absent: its records do not tell.
+// The gain of one session; absent where its records do not tell.
 struct SessionGain {
   absl::optional<double> time_ratio;    // default over winner, time of a call
   absl::optional<double> energy_ratio;  // the same of joules

@@ -26,8 +26,8 @@ struct PowerModel {
   double device_watts = 0;
 };
 
-// Of the whole machine while so many of its cores work; 0 where the model does
-// not know such hardware.
+// The watts of the whole machine while so many of its cores work; 0 if the
+// model does not know such hardware.
 double ModelWatts(const proto::Hardware& hardware, double busy_cores,
                   const PowerModel& model);
 

@@ -12,7 +12,7 @@ lines below; "== PATH - REASON" where it is no code, or no code of a function.
 import re
 import sys
 
-# What examples do with what they got.
+# The names that the examples use but do not declare.
 PREAMBLE = '''
 #include <iostream>
 #include "base/clock.h"

@@ -165,7 +165,7 @@ def check_target(root, label):
     text = open(build).read()
     if name == 'all' or re.search(r'name = "%s"' % re.escape(name), text):
         return True
-    # What the macros for operators and suites make.
+    # The macros for operators and suites make these targets.
     base = re.sub(r'_(bench|tune|test|space|tuned|smoke)$', '', name)
     return bool(re.search(r'"%s"' % re.escape(base), text)) or \
         'suite(' in text or 'operator(' in text
@@ -179,7 +179,7 @@ def main():
     os.chdir(scratch)
     os.makedirs(os.path.join(os.environ['TEST_TMPDIR'], 'bin'))
     os.symlink(optrail, os.path.join(os.environ['TEST_TMPDIR'], 'bin/optrail'))
-    # As good as CMake for a project of one script.
+    # A stand-in for CMake, which is enough for a project of one script.
     write(os.path.join(os.environ['TEST_TMPDIR'], 'bin/cmake'),
           '#!/bin/sh\nmkdir -p build && cp bench build/\n', executable=True)
     os.environ['PATH'] = (os.path.join(os.environ['TEST_TMPDIR'], 'bin') +

@@ -19,6 +19,8 @@ ABSL_FLAG(std::string, candidate, "",
 ABSL_FLAG(std::string, baseline, "",
           "What to judge it by; by default what the policy says.");
 ABSL_FLAG(std::string, verdict_out, "", "JSON file for the verdict.");
+ABSL_FLAG(std::string, junit_out, "",
+          "XML file for the verdict as JUnit tests, which CI services show.");
 ABSL_FLAG(std::string, remeasure_out, "",
           "File for a script that measures again: the number of processes to "
           "add on\neach side, and on the next line their --benchmark_filter; "
@@ -54,6 +56,7 @@ tracker::GateOutputs OutputsFromFlags() {
   tracker::GateOutputs outputs;
   outputs.verdict_out = UserPath(absl::GetFlag(FLAGS_verdict_out));
   outputs.markdown_out = UserPath(absl::GetFlag(FLAGS_markdown_out));
+  outputs.junit_out = UserPath(absl::GetFlag(FLAGS_junit_out));
   outputs.annotations = absl::GetFlag(FLAGS_annotations);
   outputs.badge_out = UserPath(absl::GetFlag(FLAGS_badge_out));
   outputs.badge_label = absl::GetFlag(FLAGS_badge_label);
@@ -104,9 +107,9 @@ absl::StatusOr<int> GateByRunning() {
 
 const std::vector<std::string>& FlagsOfBoth() {
   static const auto* const flags = new std::vector<std::string>{
-      "history",   "format",      "policy",        "metric",
-      "candidate", "baseline",    "verdict_out",   "markdown_out",
-      "badge_out", "annotations", "alert_command", "badge_label"};
+      "history",     "format",        "policy",       "metric",    "candidate",
+      "baseline",    "verdict_out",   "markdown_out", "junit_out", "badge_out",
+      "annotations", "alert_command", "badge_label"};
   return *flags;
 }
 

@@ -23,6 +23,7 @@ ABSL_FLAG(std::vector<std::string>, keep_commits, {},
 ABSL_FLAG(bool, accept_removals, false,
           "Take tombstones of another history that bury runs which are here "
           "(merge), and remove what only tombstones bury (thin).");
+ABSL_DECLARE_FLAG(std::string, file_format);
 ABSL_FLAG(bool, rebuild, false, "Make the index anew from all files.");
 
 namespace optrail::cli {
@@ -64,6 +65,7 @@ absl::StatusOr<int> Export(const std::vector<std::string>&) {
   options.filter.hardware_id = absl::GetFlag(FLAGS_hardware);
   options.filter.branch = absl::GetFlag(FLAGS_branch);
   options.file = UserPath(absl::GetFlag(FLAGS_out));
+  options.file_format = absl::GetFlag(FLAGS_file_format);
   return tracker::RunHistoryExport(options, std::cout);
 }
 
@@ -83,11 +85,11 @@ suites::Command HistoryCommand() {
       "Exit code 1: verify, repair --dry_run or merge found damaged files.\n"
       "\n"
       "  optrail history thin --keep_runs=50 --keep_days=90 --dry_run\n"
-      "  optrail history export --filter=^matmul/ --out=series.csv\n";
+      "  optrail history export --filter=^matmul/ --out=series.csv\n"
+      "  optrail history export --file_format=openmetrics --out=levels.txt\n";
   command.meanings = {
       {"out",
-       "CSV file to write, replaced atomically; - or none: standard "
-       "output."},
+       "File to write, replaced atomically; - or none: standard output."},
       {"hardware", "Only series of the hardware with this id."},
       {"branch", "Only series of this branch."}};
   const auto part = [](std::string name, std::string summary,
@@ -105,8 +107,9 @@ suites::Command HistoryCommand() {
            {"dry_run", "keep_runs", "keep_days", "keep_every", "keep_commits",
             "accept_removals"},
            Thin),
-      part("export", "Writes series as CSV for `optrail detect --csv`.",
-           {"filter", "hardware", "branch", "out"}, Export),
+      part("export",
+           "Writes series as CSV for `optrail detect --csv`, or OpenMetrics.",
+           {"filter", "hardware", "branch", "out", "file_format"}, Export),
       part("index", "Brings the index up to date.", {"rebuild"}, Index)};
   return command;
 }

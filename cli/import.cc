@@ -9,7 +9,8 @@
 #include "tracker/import/import_command.h"
 
 ABSL_FLAG(std::string, file_format, "",
-          "Format of the imported files; by default it is recognised.");
+          "Format of the imported files; by default it is recognised. Of "
+          "history export:\ncsv, csvw or openmetrics.");
 ABSL_FLAG(std::string, prefix, "",
           "Put before the names of imported benchmarks, such as strings/: "
           "benchmarks of two programs that have the same name share a series "
@@ -27,13 +28,12 @@ suites::Command ImportCommand() {
   command.arguments = "FILE...";
   command.summary = "Adds results of other tools to the history.";
   command.details =
-      "Reads Google Benchmark's JSON, pytest-benchmark's and hyperfine's, the\n"
-      "text of `go test -bench`, and CSV with the columns name and value. Run "
-      "the\n"
-      "benchmark several times and import the files together: only processes "
-      "are\n"
-      "independent evidence, repetitions within one are not. Files that the\n"
-      "history holds already are not added again.\n"
+      "Reads what Google Benchmark, NVBench, Catch2, pytest-benchmark, asv,\n"
+      "Criterion, JMH, BenchmarkDotNet, hyperfine and `go test -bench` write,\n"
+      "Bencher's metric format, and CSV with the columns name and value. Run\n"
+      "the benchmark several times and import the files together: only\n"
+      "processes are independent evidence, repetitions within one are not.\n"
+      "Files that the history holds already are not added again.\n"
       "\n"
       "  for i in 1 2 3 4 5; do ./my_benchmark --benchmark_out=run$i.json; "
       "done\n"

@@ -49,6 +49,7 @@ def optrail_dependencies():
         "com_github_google_highway": {"hwy": ("hwy/highway.h", ["-lhwy"])},
         "com_github_nlohmann_json": {"json": ("nlohmann/json.hpp", [])},
         "com_github_dmlc_xgboost": {"xgboost": ("xgboost/c_api.h", ["-lxgboost"])},
+        "expat": {"expat": ("expat.h", ["-lexpat"])},
         "onnx": {"onnx_proto": ("onnx/onnx-ml.pb.h", ["-lonnx_proto"])},
         "org_sqlite": {"sqlite3": ("sqlite3.h", ["-lsqlite3"])},
         "boost": {"math": ("boost/math/distributions.hpp", [])},

@@ -24,7 +24,7 @@ constexpr absl::string_view kColumns[] = {
 constexpr int kNumColumns = sizeof(kColumns) / sizeof(kColumns[0]);
 constexpr int kNumRequired = 4;
 
-// Where each column stands in the records of a file; -1: it has none.
+// The index of each column in the records of a file; -1 if it has none.
 struct Layout {
   int place[kNumColumns];
   size_t fields = 0;

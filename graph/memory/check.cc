@@ -10,7 +10,7 @@
 namespace optrail::graph {
 namespace {
 
-// What one buffer or one group occupies.
+// The space that one buffer or one group occupies.
 struct Storage {
   int first = 0;  // a buffer in it, for messages
   int64_t lower = 0, upper = 0, offset = 0, size = 0;

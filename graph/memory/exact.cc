@@ -333,7 +333,7 @@ uint64_t ExactSearch::Hash(const Part& part) const {
   return MixBits(sum);
 }
 
-// Of the sections in valleys of the skyline, the one with the fewest branches.
+// Returns the section in a valley of the skyline that has the fewest branches.
 // A block of a valley that can start at its floor lies within the valley.
 int ExactSearch::ChooseSection(const Part& part) const {
   int best = -1, best_branches = std::numeric_limits<int>::max();
@@ -361,8 +361,8 @@ int ExactSearch::ChooseSection(const Part& part) const {
   return best;
 }
 
-// Whether an equal block, or the block below with the same lifetime, makes this
-// branch a copy of another.
+// Returns true if an equal block, or the block below with the same lifetime,
+// makes this branch a copy of another.
 bool ExactSearch::BreaksSymmetry(int section, int b) const {
   const MemoryBlock& block = blocks_[b];
   if (block.fixed != kNotPlaced) return false;

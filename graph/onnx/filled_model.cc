@@ -16,7 +16,7 @@
 namespace optrail::graph {
 namespace {
 
-// Where readers that map files want a tensor to begin.
+// Readers that map files want a tensor to begin at a multiple of this.
 constexpr int64_t kAlignment = 4096;
 
 void SetPlace(onnx::TensorProto& tensor, int64_t offset, int64_t length) {

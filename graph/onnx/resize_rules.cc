@@ -26,7 +26,7 @@ struct Axis {
   double roi_begin = 0, roi_end = 1;
 };
 
-// Where result i lies in x.
+// The coordinate in x of result i.
 double Coordinate(const std::string& mode, const Axis& axis, int64_t i) {
   const double at = static_cast<double>(i);
   const double from = static_cast<double>(axis.from);

@@ -240,7 +240,7 @@ Results Pad(NodeImport& node) {
     before[axis] = pads[i];
     after[axis] = pads[i + axes.size()];
   }
-  // What is negative cuts off.
+  // A negative pad cuts elements off.
   for (int64_t d = 0; d < rank; ++d) {
     const int64_t low = std::min<int64_t>(before[d], 0);
     const int64_t high = std::min<int64_t>(after[d], 0);

@@ -1,4 +1,4 @@
-// What generated kernels share, and the entry point behind which they stand.
+// Declarations that generated kernels share, and their entry point.
 
 #include <set>
 

@@ -89,7 +89,7 @@ std::string PoolSource(const WindowLoops& l, bool maximum, bool count_padding) {
       "; ++c) to[c * ", l.y_strides[1],
       "] = ", maximum ? "-std::numeric_limits<float>::infinity()" : "0", ";\n");
   if (count_padding) {
-    // Of the image and its padding.
+    // Counts elements of the image and of its padding.
     absl::StrAppend(&text, "      for (int64_t r = 0; r < ", l.kernel[0],
                     "; ++r) {\n        for (int64_t s = 0; s < ", l.kernel[1],
                     "; ++s) {\n          count += h + r * ", l.dilation[0],

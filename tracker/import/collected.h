@@ -6,9 +6,11 @@
 //   CollectedResults results;
 //   Collected& sort = results.Of("BM_Sort");
 //   sort.AddMetric("B/op", 16);
-//   results.MoveTo(&run);
+//   results.Of("BM_Merge", 2).times_ns = {12.5, 12.75};  // of its third
+//   process results.MoveTo(&run);
 //
-// Benchmarks keep the order in which they were first mentioned.
+// Benchmarks keep the order in which they were first mentioned. Times are in
+// nanoseconds per call.
 
 #include <cstdint>
 #include <map>
@@ -27,7 +29,10 @@ namespace optrail::tracker {
 proto::Direction DirectionOfName(absl::string_view metric);
 // "B/s", "1/s" or "".
 std::string UnitOfName(absl::string_view metric);
+// The nanoseconds of "ns", "us", "ms" or "s"; 0 for any other unit.
+double NsOfUnit(absl::string_view unit);
 
+// One process of a benchmark.
 struct Collected {
   void AddMetric(const std::string& name, double value);
   void AddMetric(const std::string& name, const std::string& unit,
@@ -35,10 +40,8 @@ struct Collected {
 
   proto::Outcome outcome = proto::OK;
   std::string detail;
-  std::vector<double> times_ns;  // per call, one for each sample
-  int64_t calls_per_sample = 1;
-  // Each time is of a fresh process, not a repetition within one.
-  bool times_are_processes = false;
+  std::vector<double> times_ns;  // one for each sample
+  int64_t calls_per_sample = 0;  // 0: the file does not say
   std::map<std::string, proto::MetricSamples> metrics;
   // Where the file has no samples: its median or mean, and which it is.
   absl::optional<double> aggregate_ns;
@@ -48,19 +51,28 @@ struct Collected {
 
 class CollectedResults {
  public:
-  Collected& Of(const std::string& name);
-  bool empty() const { return order_.empty(); }
+  // Creates it if it is new.
+  Collected& Of(const std::string& name, int64_t process = 0);
+  bool Has(const std::string& name) const { return by_name_.count(name) > 0; }
+  // Its first process; Has(name).
+  Collected& First(const std::string& name);
 
-  // Under which all of them were measured.
+  // The conditions under which all of them were measured.
   proto::Conditions conditions;
 
-  // Adds one result per benchmark; empty afterwards.
+  // Adds one result per benchmark, which has failed if one of its processes
+  // has; empty afterwards.
   void MoveTo(proto::Run* run);
 
  private:
   std::vector<std::string> order_;
-  std::map<std::string, Collected> by_name_;
+  std::map<std::string, std::map<int64_t, Collected>> by_name_;
 };
+
+// Sets what a file says of the machine: model "" and nullopt where it says
+// nothing. The id becomes "imported-MODEL-8c".
+void SetMachine(const std::string& model, absl::optional<int64_t> cores,
+                proto::Run& run);
 
 // Whether `count` calls of `time_ns` fit a stored time (280 years).
 bool FitsStoredTime(double time_ns, double count);

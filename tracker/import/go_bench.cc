@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "re2/re2.h"
 #include "tracker/import/importers.h"
-#include "tracker/import/suite_name.h"
 #include "tracker/import/text_file.h"
 
 namespace optrail::tracker {
@@ -40,11 +39,7 @@ class Parser {
     OPTRAIL_RETURN_IF_ERROR(lines_.ForEach(
         [this](absl::string_view line) { return ParseLine(line); }));
     run.set_suite(first_package_);
-    run.mutable_hardware()->set_model(cpu_);
-    const std::string model = HardwareIdPart(cpu_);
-    if (!model.empty()) {
-      run.mutable_hardware()->set_id(absl::StrCat("imported-", model));
-    }
+    SetMachine(cpu_, absl::nullopt, run);
     run.mutable_toolchain()->set_os(
         goos_.empty() ? "" : absl::StrCat(goos_, "/", goarch_));
     return absl::OkStatus();

@@ -66,10 +66,12 @@ class Entry : public JsonFields {
     OPTRAIL_ASSIGN_OR_RETURN(const double value,
                              Number(field, 0, "a finite time of at least 0"));
     const std::string unit = Text("time_unit");
-    if (unit.empty() || unit == "ns") return value;
-    if (unit == "us") return value * 1e3;
-    if (unit == "ms") return value * 1e6;
-    if (unit == "s") return value * 1e9;
+    const double ns = unit.empty() ? 1 : NsOfUnit(unit);
+    if (ns > 0 && !FitsStoredTime(value * ns, 1)) {
+      return Wrong(field, absl::StrCat("is ", value, " ", unit),
+                   "less than 280 years");
+    }
+    if (ns > 0) return value * ns;
     return Wrong("time_unit", absl::StrCat("is '", unit, "'"),
                  "ns, us, ms or s");
   }

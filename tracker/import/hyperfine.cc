@@ -15,7 +15,7 @@
 namespace optrail::tracker {
 namespace {
 
-// What the runs' exit codes say; null for a run that a signal ended.
+// An exit code is null for a run that a signal ended.
 absl::Status AddExitCodes(const JsonFields& entry, Collected& collected) {
   const nlohmann::json* codes = entry.Find("exit_codes");
   if (codes == nullptr || codes->is_null()) return absl::OkStatus();
@@ -42,6 +42,18 @@ absl::Status AddExitCodes(const JsonFields& entry, Collected& collected) {
   return absl::OkStatus();
 }
 
+// Each time is a process; so is each memory usage where there are as many.
+void AddProcesses(const Collected& all, const std::vector<double>& bytes,
+                  const std::string& command, CollectedResults& results) {
+  results.Of(command) = all;
+  for (size_t i = 0; i < all.times_ns.size(); ++i) {
+    Collected& one = results.Of(command, static_cast<int64_t>(i));
+    one.times_ns = {all.times_ns[i]};
+    if (bytes.size() != all.times_ns.size()) continue;
+    one.AddMetric("memory", "B", proto::LOWER_IS_BETTER, bytes[i]);
+  }
+}
+
 bool Recognises(absl::string_view content) {
   const absl::string_view head =
       absl::StripLeadingAsciiWhitespace(content).substr(0, 4096);
@@ -63,17 +75,14 @@ absl::Status Read(const ImportedFile& file, CollectedResults& results,
     const JsonFields entry((*entries)[i],
                            EntryName(file.path, "result", command, i));
     if (command.empty()) return entry.Wrong("command", "is absent", "a text");
-    Collected& one = results.Of(command);
-    one.times_are_processes = true;
+    Collected all;
     OPTRAIL_RETURN_IF_ERROR(entry.AddSeconds(
-        "times", 1, entry.Has("median") ? "median" : "mean", one));
-    OPTRAIL_RETURN_IF_ERROR(AddExitCodes(entry, one));
+        "times", 1, entry.Has("median") ? "median" : "mean", all));
+    OPTRAIL_RETURN_IF_ERROR(AddExitCodes(entry, all));
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::vector<double> bytes,
         entry.Numbers("memory_usage_byte", 0, "a number of bytes"));
-    for (const double value : bytes) {
-      one.AddMetric("memory", "B", proto::LOWER_IS_BETTER, value);
-    }
+    AddProcesses(all, bytes, command, results);
   }
   return absl::OkStatus();
 }

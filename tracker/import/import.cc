@@ -23,9 +23,10 @@ namespace optrail::tracker {
 namespace {
 
 // In the order in which they are asked whether they recognise a file.
-constexpr const Importer* kImporters[] = {&kPytestBenchmark, &kHyperfine,
-                                          &kGoogleBenchmark, &kGoBench,
-                                          &kNameValueCsv};
+constexpr const Importer* kImporters[] = {
+    &kPytestBenchmark, &kNvbench,     &kBenchmarkDotNet, &kAsv, &kHyperfine,
+    &kCriterion,       &kBencher,     &kGoogleBenchmark, &kJmh, &kCatch2,
+    &kGoBench,         &kNameValueCsv};
 
 std::string FormatNames() {
   return absl::StrJoin(kImporters, ", ",

@@ -62,6 +62,56 @@ extern const Importer kHyperfine;
 // an error: what it would have measured is not known.
 extern const Importer kGoBench;
 
+// The JSON of NVBench (--json), version 1 of its format, and the samples beside
+// it (--jsonbin). Without them a state's mean is the one sample of its process.
+//
+// A file is one process. A state is a benchmark: "copy[Elements=2^20 T=I32]".
+// The time is that of the GPU, else of the CPU. A state that was skipped is
+// unsupported.
+extern const Importer kNvbench;
+
+// What Criterion.rs says: the messages of `cargo criterion
+// --message-format=json`, or the raw.csv of one benchmark.
+//
+// A file is one process. Values in another unit than a time's are a metric of
+// that name.
+extern const Importer kCriterion;
+
+// The XML of Catch2, versions 2 and 3 (--reporter xml).
+//
+// A file is one process, whose one sample is the mean: Catch2 writes no
+// samples. A benchmark is named "TEST CASE/SECTION/BENCHMARK".
+extern const Importer kCatch2;
+
+// The JSON of JMH (-rf json).
+//
+// A fork is a process, an iteration a sample. A benchmark is named
+// "CLASS.METHOD:PARAM=VALUE/MODE". Rates (mode thrpt) are the metric
+// "throughput" in 1/s, whatever unit of time the file has.
+extern const Importer kJmh;
+
+// The JSON of BenchmarkDotNet (--exporters json, fulljson or briefjson).
+//
+// A launch is a process; in a brief report all of them are one. A benchmark
+// without statistics has crashed.
+extern const Importer kBenchmarkDotNet;
+
+// A file of results of asv (.asv/results/MACHINE/COMMIT-ENVIRONMENT.json),
+// version 2.
+//
+// Samples (`asv run --record-samples`) are of one process, as asv does not say
+// which of its processes each is of; without them there is a median, marked
+// aggregate_only. The name tells what a value is: time_*, timeraw_*, mem_* and
+// peakmem_*; any other is the metric "value". The commit is the one that the
+// file names.
+extern const Importer kAsv;
+
+// Bencher Metric Format: {"BENCHMARK": {"MEASURE": {"value": 1.5}}}.
+//
+// A file is one process, and a value its one sample: "latency" is the time in
+// ns, "throughput" a rate, and any other measure a metric of that name.
+extern const Importer kBencher;
+
 // Plain CSV, for programs that have no format of their own.
 //
 //   name,value,unit

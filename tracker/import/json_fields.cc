@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "base/json.h"
 #include "base/status_macros.h"
+#include "re2/re2.h"
 
 namespace optrail::tracker {
 
@@ -29,10 +30,15 @@ void SetStart(const std::string& date, proto::Run& run) {
   }
 }
 
+void SetCommit(const std::string& id, proto::Commit* commit) {
+  static const RE2* const kHash = new RE2("[0-9a-f]{40}|[0-9a-f]{64}");
+  if (RE2::FullMatch(id, *kHash)) commit->set_id(id);
+}
+
 const nlohmann::json* JsonFields::Find(const char* field) const {
-  if (!json_.is_object()) return nullptr;
-  const auto found = json_.find(field);
-  return found == json_.end() ? nullptr : &*found;
+  if (!json_->is_object()) return nullptr;
+  const auto found = json_->find(field);
+  return found == json_->end() ? nullptr : &*found;
 }
 
 std::string JsonFields::Text(const char* field) const {
@@ -62,6 +68,37 @@ absl::Status JsonFields::Wrong(absl::string_view field, absl::string_view found,
       absl::StrCat(where_, ": ", field, " ", found, ", expected ", expected));
 }
 
+absl::Status JsonFields::GivenTwice(absl::string_view benchmark) const {
+  return Wrong(absl::StrCat("'", benchmark.substr(0, 200), "'"),
+               "is there twice", "each benchmark once");
+}
+
+absl::StatusOr<std::string> JsonFields::Name(const char* field) const {
+  std::string name = Text(field);
+  if (!name.empty()) return name;
+  const nlohmann::json* found = Find(field);
+  return Wrong(
+      field,
+      found == nullptr ? "is absent" : absl::StrCat("is ", ShortJson(*found)),
+      "a text");
+}
+
+absl::StatusOr<JsonFields> JsonFields::Object(const char* field) const {
+  const nlohmann::json* found = Find(field);
+  if (found != nullptr && found->is_object()) return Part(field);
+  return Wrong(
+      field,
+      found == nullptr ? "is absent" : absl::StrCat("is ", ShortJson(*found)),
+      "an object");
+}
+
+JsonFields JsonFields::Part(const char* field) const {
+  static const auto* const empty = new nlohmann::json(nlohmann::json::object());
+  const nlohmann::json* found = Find(field);
+  return JsonFields(found != nullptr && found->is_object() ? *found : *empty,
+                    absl::StrCat(where_, ": ", field));
+}
+
 absl::StatusOr<double> JsonFields::Number(const char* field, double minimum,
                                           absl::string_view expected) const {
   const nlohmann::json* found = Find(field);
@@ -75,14 +112,20 @@ absl::StatusOr<double> JsonFields::Number(const char* field, double minimum,
 
 absl::StatusOr<std::vector<double>> JsonFields::Numbers(
     const char* field, double minimum, absl::string_view expected) const {
-  std::vector<double> values;
   const nlohmann::json* found = Find(field);
-  if (found == nullptr || found->is_null()) return values;
-  if (!found->is_array()) {
-    return Wrong(field, absl::StrCat("is ", ShortJson(*found)), "an array");
+  if (found == nullptr || found->is_null()) return std::vector<double>();
+  return NumbersIn(*found, field, minimum, expected);
+}
+
+absl::StatusOr<std::vector<double>> JsonFields::NumbersIn(
+    const nlohmann::json& array, absl::string_view field, double minimum,
+    absl::string_view expected) const {
+  if (!array.is_array()) {
+    return Wrong(field, absl::StrCat("is ", ShortJson(array)), "an array");
   }
-  values.reserve(found->size());
-  for (const nlohmann::json& element : *found) {
+  std::vector<double> values;
+  values.reserve(array.size());
+  for (const nlohmann::json& element : array) {
     const double value = element.is_number() ? element.get<double>() : NAN;
     if (!std::isfinite(value) || value < minimum) {
       return Wrong(absl::StrCat(field, "[", values.size(), "]"),
@@ -110,17 +153,31 @@ absl::Status JsonFields::AddSeconds(const char* field, double calls,
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<double> times,
                            Numbers(field, 0, kExpected));
   for (const double seconds : times) {
-    if (!FitsStoredTime(seconds * kNsPerSecond, calls)) {
-      return Wrong(field, absl::StrCat("holds ", seconds),
-                   "less than 280 years");
-    }
-    to.times_ns.push_back(seconds * kNsPerSecond);
+    OPTRAIL_RETURN_IF_ERROR(AddTime(field, seconds, kNsPerSecond, calls, to));
   }
   if (!times.empty()) return absl::OkStatus();
   OPTRAIL_ASSIGN_OR_RETURN(const double seconds,
                            Number(aggregate, 0, kExpected));
-  to.aggregate_ns = seconds * kNsPerSecond;
-  to.aggregate = aggregate;
+  return SetAggregate(aggregate, seconds, kNsPerSecond, to);
+}
+
+absl::Status JsonFields::SetAggregate(const char* what, double value, double ns,
+                                      Collected& to) const {
+  if (!FitsStoredTime(value * ns, 1)) {
+    return Wrong(what, absl::StrCat("is ", value), "less than 280 years");
+  }
+  to.aggregate_ns = value * ns;
+  to.aggregate = what;
+  return absl::OkStatus();
+}
+
+absl::Status JsonFields::AddTime(absl::string_view field, double value,
+                                 double ns, double calls, Collected& to) const {
+  if (!FitsStoredTime(value * ns, calls)) {
+    return Wrong(field, absl::StrCat("holds ", value),
+                 "less than 280 years altogether");
+  }
+  to.times_ns.push_back(value * ns);
   return absl::OkStatus();
 }
 

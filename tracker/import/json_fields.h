@@ -28,14 +28,16 @@ std::string EntryName(absl::string_view path, absl::string_view what,
 
 // Sets the start where `date` is one of RFC 3339 or "2026-11-20 09:08:07".
 void SetStart(const std::string& date, proto::Run& run);
+// Sets the id where `id` is a full hash.
+void SetCommit(const std::string& id, proto::Commit* commit);
 
 class JsonFields {
  public:
   // What is no object has no fields. `json` must outlive it.
   JsonFields(const nlohmann::json& json, std::string where)
-      : json_(json), where_(std::move(where)) {}
+      : json_(&json), where_(std::move(where)) {}
 
-  const nlohmann::json& json() const { return json_; }
+  const nlohmann::json& json() const { return *json_; }
   const std::string& where() const { return where_; }
 
   // "" if absent or no text; false if absent or no boolean.
@@ -47,12 +49,23 @@ class JsonFields {
   const nlohmann::json* Find(const char* field) const;
   bool Has(const char* field) const { return Find(field) != nullptr; }
 
+  // A text that is not empty.
+  absl::StatusOr<std::string> Name(const char* field) const;
+  // The object in `field`: an error if there is none, or one without fields.
+  absl::StatusOr<JsonFields> Object(const char* field) const;
+  JsonFields Part(const char* field) const;
+
   // A finite number of at least `minimum`.
   absl::StatusOr<double> Number(const char* field, double minimum,
                                 absl::string_view expected) const;
   // An array of such numbers; absent: empty.
   absl::StatusOr<std::vector<double>> Numbers(const char* field, double minimum,
                                               absl::string_view expected) const;
+
+  // The same of `value`, which `field` names in errors.
+  absl::StatusOr<std::vector<double>> NumbersIn(
+      const nlohmann::json& value, absl::string_view field, double minimum,
+      absl::string_view expected) const;
 
   // The array that the file is about; `flag` is what makes the tool write it.
   absl::StatusOr<const nlohmann::json*> Results(const char* field,
@@ -61,14 +74,23 @@ class JsonFields {
   // is absent or empty, the aggregate is the number in `aggregate`.
   absl::Status AddSeconds(const char* field, double calls,
                           const char* aggregate, Collected& to) const;
+  // Sets the one time, in units of `ns`, that a file has instead of samples;
+  // `what` names it: "median".
+  absl::Status SetAggregate(const char* what, double value, double ns,
+                            Collected& to) const;
+  // Appends a time in units of `ns`, of each of `calls` calls.
+  absl::Status AddTime(absl::string_view field, double value, double ns,
+                       double calls, Collected& to) const;
 
+  // For formats in which a benchmark has one entry.
+  absl::Status GivenTwice(absl::string_view benchmark) const;
   // "WHERE: FIELD FOUND, expected EXPECTED".
   absl::Status Wrong(absl::string_view field, absl::string_view found,
                      absl::string_view expected) const;
 
  private:
-  const nlohmann::json& json_;
-  const std::string where_;
+  const nlohmann::json* json_;
+  std::string where_;
 };
 
 }  // namespace optrail::tracker

@@ -71,14 +71,6 @@ absl::optional<Columns> ParseHeader(const std::vector<std::string>& fields) {
   return columns;
 }
 
-// Of one unit in ns, or 0 where it is no time.
-double NsOf(absl::string_view unit) {
-  if (unit.empty() || unit == "ns") return 1;
-  if (unit == "us" || unit == "\u00b5s") return 1e3;
-  if (unit == "ms") return 1e6;
-  return unit == "s" ? 1e9 : 0;
-}
-
 class Parser {
  public:
   explicit Parser(const ImportedFile& file) : lines_(file) {}
@@ -125,7 +117,7 @@ class Parser {
     }
     const std::string unit = field(columns_.unit);
     const std::string metric = field(columns_.metric);
-    const double ns = NsOf(unit);
+    const double ns = unit.empty() ? 1 : NsOfUnit(unit);
     Collected& one = collected.Of(name);
     const bool is_time = ns > 0 && (metric.empty() || metric == "time");
     if (!is_time) {

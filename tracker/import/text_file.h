@@ -27,6 +27,9 @@ class TextLines {
   absl::Status ForEach(
       absl::FunctionRef<absl::Status(absl::string_view line)> read);
 
+  // Of the current line, from 1.
+  int number() const { return number_; }
+
   // "FILE:LINE: FIELD is 'FOUND', expected EXPECTED", of the current line.
   absl::Status Wrong(absl::string_view field, absl::string_view found,
                      absl::string_view expected) const;

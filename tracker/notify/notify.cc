@@ -12,6 +12,8 @@
 #include "base/table.h"
 #include "base/utf8.h"
 #include "tracker/gate/gate_report.h"
+#include "tracker/notify/junit.h"
+#include "tracker/notify/xml.h"
 
 namespace optrail::tracker {
 namespace {
@@ -63,13 +65,11 @@ std::string Line(AnnotationStyle style, const Annotation& note) {
 constexpr size_t kMostBytes = 80;
 
 std::string Escape(absl::string_view text) {
-  return absl::StrReplaceAll(
-      EscapeForTerminal(text.substr(0, kMostBytes)),
-      {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+  return EscapeForXml(text.substr(0, kMostBytes));
 }
 
-// Of Verdana at 11 pixels, about; textLength makes the text fit whatever font
-// there is.
+// The width in Verdana at 11 pixels, about; textLength makes the text fit
+// whatever font there is.
 int TextWidth(absl::string_view text) {
   return static_cast<int>(
       6.6 * DisplayWidth(EscapeForTerminal(text.substr(0, kMostBytes))));
@@ -162,6 +162,7 @@ absl::Status CheckOutputs(const GateOutputs& outputs) {
 absl::Status Publish(const GateOutputs& outputs, const GateReport& report) {
   OPTRAIL_RETURN_IF_ERROR(WriteOut(outputs.verdict_out, GateJson(report)));
   OPTRAIL_RETURN_IF_ERROR(WriteOut(outputs.markdown_out, GateMarkdown(report)));
+  OPTRAIL_RETURN_IF_ERROR(WriteOut(outputs.junit_out, GateJunit(report)));
   OPTRAIL_RETURN_IF_ERROR(
       WriteOut(outputs.badge_out, Badge(outputs.badge_label, report)));
   if (!outputs.annotations.empty()) {

@@ -24,6 +24,7 @@ namespace optrail::tracker {
 struct GateOutputs {
   std::string verdict_out;   // JSON, written atomically
   std::string markdown_out;  // for the pull request, written atomically
+  std::string junit_out;     // JUnit's XML (junit.h), written atomically
   std::string annotations;   // "github", "azure", "teamcity"; "": none
   std::string badge_out;     // SVG file, written atomically
   std::string badge_label = "performance";

@@ -144,7 +144,8 @@ absl::optional<ProcessReading> ReadingOf(const proto::Measurement& measurement,
     }
     reading.fastest = reading.value;
     // By the median that is recorded, which may be all that is left.
-    if (measurement.sample_ns_size() >= kFewestForFastest && !samples.empty()) {
+    if (measurement.sample_ns_size() >= kFewestForFastest && !samples.empty() &&
+        Median(samples) > 0) {
       reading.fastest *= FastestSampleNs(measurement) / Median(samples);
     }
   } else {

@@ -41,7 +41,7 @@ std::map<std::string, std::string> KnobTexts(const proto::Config& config) {
   return texts;
 }
 
-// As operators are named: [a-z0-9_]+.
+// Operators are named so: [a-z0-9_]+.
 std::string OperatorNameOf(const proto::TunedCommand& command) {
   std::string name = "command";
   if (command.programs().empty()) return name;

@@ -25,7 +25,7 @@ constexpr LogNormal kIndicatorWeight = {-2, 2};
 // beyond the unit variance of what was seen.
 constexpr LogNormal kScale = {2, 1};
 constexpr LogNormal kNoise = {-4.605170186, 1.5};  // log 0.01
-// Of all sources together: many must not explain more than few.
+// The prior of all sources together: many must not explain more than few.
 constexpr LogNormal kSourceWeights = {-2, 1.5};
 
 // Keeps nearly equal configs from making the matrix singular.
@@ -38,7 +38,7 @@ constexpr double kFirstStep = 0.1, kLeastStep = 1e-3, kLargestStep = 1.0;
 
 }  // namespace
 
-// What the steps of one fit share. Pairs are those of j < i, row by row.
+// Buffers that the steps of one fit share. Pairs have j < i, row by row.
 struct GaussianProcess::Workspace {
   int n = 0;
   size_t pairs = 0;

@@ -81,7 +81,7 @@ std::string ValueOf(const MeasurementSettings& settings,
   }
 }
 
-// Of fields that both know. Exact, where ValueOf rounds.
+// Compares fields that both know, exactly; ValueOf rounds.
 bool SameValue(const MeasurementSettings& a, const MeasurementSettings& b,
                const FieldDescriptor& field) {
   const google::protobuf::Reflection& values = *a.GetReflection();

@@ -95,7 +95,7 @@ TEST(EvolutionTest, TriesTheRulesOwnAndThenTheSeedsFirst) {
   Decisions usual = Decisions::Default();
   ASSERT_TRUE(Derive(Matmul(), Machine(), usual).ok());
   EvolutionOptions options;
-  // Of another shape: what does not fit here is as usual.
+  // A trace of another shape: decisions that do not fit here are made as usual.
   options.seeds = {{{"s0_unroll", 0}, {"s0_tile1", 123}, {"other", 1}}};
   Evolution evolution(Matmul(), Machine(), options);
   EXPECT_EQ(evolution.Next()->trace, usual.trace());

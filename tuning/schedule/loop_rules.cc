@@ -162,17 +162,17 @@ class MultiLevelTiling : public SketchRule {
   }
 
  private:
-  // What is kept in registers: sums of vectors times rows. More of them spill,
-  // fewer wait for each other.
+  // Limits of the sums (vectors times rows) that are kept in registers. With
+  // more of them registers spill; fewer wait for each other.
   static constexpr int64_t kMostSums = 28, kFewestSums = 8, kMostRows = 14;
 
   struct Cut {
     int stage = 0, definition = 0;
     int vector_axis = 0;
     bool reuses = false;  // else nothing is gained by tiles
-    // Of all other axes together.
+    // The rows of all other axes together.
     int64_t rows_at_most = 1;
-    // Of the axes that were cut so far.
+    // The products over the axes that were cut so far.
     int64_t vectors = 1, rows = 1;
     // Turns of reductions that become straight code.
     int64_t turns = 1;
@@ -593,7 +593,7 @@ class Unroll : public SketchRule {
   }
 
  private:
-  // Whether vectors are put together from here and there.
+  // Returns true if vectors are gathered from elements that are not contiguous.
   static bool Gathers(const Program& program, int s, int d) {
     const StagePlan& plan = program.plan(s);
     if (!plan.storage.empty() && plan.origin == Origin::kCacheRead) return true;
@@ -651,8 +651,8 @@ class Parallelize : public SketchRule {
     if (outer == 0) return;
     std::vector<int64_t> options(std::min<int64_t>(outer, 3) + 1);
     std::iota(options.begin(), options.end(), 0);
-    // As few as give every thread its share; loops inside are places where
-    // others can be computed.
+    // The fewest tasks that give every thread its share: loops inside are
+    // places where other stages can be computed.
     constexpr int64_t kTasks = 4;
     int64_t usual = 0;
     for (int64_t tasks = 1; usual < options.back() && tasks < kTasks; ++usual) {

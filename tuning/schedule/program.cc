@@ -450,8 +450,8 @@ LoopNames Program::Split(int s, int definition, const std::string& loop,
     return names;
   }
   // Nothing beyond the extent is computed, which would read beyond inputs: the
-  // last turn overlaps. Where that would count twice there is no tail: guards
-  // are wrong in Halide 14 beneath vectors that are unrolled.
+  // last turn overlaps. If that would count elements twice, there is no tail:
+  // guards are wrong in Halide 14 beneath vectors that are unrolled.
   const bool tail = (*loops)[l].extent % factor != 0;
   if (tail && stage(s).definitions.size() > 1) {
     Refuse(absl::StrCat("stage ", s, ": ", factor, " does not divide loop ",

@@ -38,7 +38,7 @@ absl::StatusOr<Trace> ParseTrace(absl::string_view text) {
     const size_t equals = part.find('=');
     const absl::string_view name = part.substr(0, equals);
     int64_t value = 0;
-    // As printed: no spaces, no plus sign, no leading zeros.
+    // The text must be as printed: no spaces, no plus sign, no leading zeros.
     if (equals == absl::string_view::npos || !IsName(name) ||
         !absl::SimpleAtoi(part.substr(equals + 1), &value) ||
         absl::StrCat(value) != part.substr(equals + 1)) {

@@ -24,7 +24,7 @@ constexpr size_t kMaxStarts = 8;
 // neighbours is noise. Recorded kernels have .6 to .9 (.4 where only 60 configs
 // are known), shuffled ones -.1 to .1 (sd .1 for 60 configs).
 constexpr double kLeastStructure = 0.25;
-// What is looked at for that, at most.
+// The most trials that are looked at for that.
 constexpr size_t kSampleTrials = 4096;
 constexpr size_t kSampleQueries = 256;
 // Two sources are compared by the configs that both have if these are so many,
@@ -210,7 +210,7 @@ void SourceKnowledge::Believe(absl::Span<const TransferSource> sources) {
       }
     }
     if (least >= kLeastCorrelation) break;
-    // Of two that disagree nobody knows which is right.
+    // If two sources disagree, nobody knows which is right.
     if (believed_.size() == 2) believed_.clear();
     if (!believed_.empty()) believed_.erase(believed_.begin() + worst);
   }

@@ -1,4 +1,5 @@
-// What a strategy's own thinking costs per trial, over a session of 400 trials:
+// Measures the time that a strategy itself takes per trial, over a session of
+// 400 trials:
 //
 //   bazel run -c opt //tuning/search:strategy_benchmark
 //

@@ -1,4 +1,4 @@
-// What strategy.h promises, for every strategy.
+// Checks what strategy.h promises, for every strategy.
 
 #include <algorithm>
 #include <cmath>

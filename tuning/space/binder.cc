@@ -90,7 +90,7 @@ class Binder {
     set("simd_bits", hardware.has_simd_bits(), hardware.simd_bits(), 128);
   }
 
-  // Of another device what its record tells; the rest are its attributes.
+  // Adds what the record of another device tells; the rest are its attributes.
   void AddPresent(const proto::Hardware& hardware) {
     const auto set = [this](const char* name, bool present, int64_t value) {
       if (present) attributes_[name] = {value, false};
@@ -306,7 +306,7 @@ class Binder {
         });
   }
 
-  // Of an expression that reads no knob; nullopt if it has no value.
+  // The value of an expression that reads no knob; nullopt if it has none.
   static absl::optional<int64_t> Evaluate(const Expression& expression) {
     Frame frame(0);
     const SlotProgram program = frame.Compile(expression);

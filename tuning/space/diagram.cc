@@ -40,7 +40,7 @@ class DiagramBuilder {
     slots_ = frame.slots();
   }
 
-  // Whether the diagram is complete.
+  // Returns true if the diagram is complete.
   bool Run() {
     const uint32_t root = Visit(0);
     if (gave_up_) return false;
@@ -62,7 +62,7 @@ class DiagramBuilder {
   struct Layer {
     // Decided once this layer's knob has a value.
     std::vector<SlotProgram> checks;
-    // What the open constraints know of the earlier knobs.
+    // The parts of open constraints that read earlier knobs alone: Cuts().
     std::vector<SlotProgram> cuts;
     absl::flat_hash_map<Key, uint32_t> nodes;
     std::vector<Diagram::Edge> edges;  // of the node under construction

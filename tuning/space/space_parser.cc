@@ -622,7 +622,7 @@ class SpaceParser {
                             const proto::KnobValue& value,
                             const TextProtoPlace& at) {
     const absl::optional<int64_t> number = ValueOf(knob, value);
-    // Whether a divisor fits is known only with a shape.
+    // Only with a shape is it known whether a divisor fits.
     const bool fits =
         number.has_value() &&
         (knob.kind != ParsedKnob::kInts ||

@@ -3,7 +3,7 @@
 
 // Series as CSV, one row per point:
 //
-//   id,t,value,low,high,processes,outcome,commit,position,started_utc,...
+//   id,t,value,low,high,processes,outcome,unit,commit,position,started_utc,...
 //
 // `id` is the series' canonical text, `t` the point's place in it (0, 1, ...),
 // so that `optrail detect --csv` reads the file as it is. Points without a
@@ -11,8 +11,10 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "tracker/history/index/history_index.h"
 
 namespace optrail::tracker {
@@ -26,6 +28,11 @@ struct ExportOptions {
 absl::StatusOr<int64_t> ExportCsv(HistoryIndex& index,
                                   const ExportOptions& options,
                                   std::ostream& out);
+
+// The columns' names, types and meanings as CSVW, W3C's metadata of tables
+// (https://www.w3.org/TR/tabular-metadata). It stands beside the CSV file that
+// `file` names, as FILE-metadata.json.
+std::string CsvMetadata(absl::string_view file);
 
 }  // namespace optrail::tracker
 

@@ -16,6 +16,7 @@
 #include "base/table.h"
 #include "base/units.h"
 #include "tracker/history/index/export.h"
+#include "tracker/history/index/open_metrics.h"
 #include "tracker/history/repair.h"
 #include "tracker/history/selectors.h"
 
@@ -218,23 +219,41 @@ absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
   // Before anything is written.
   OPTRAIL_RETURN_IF_ERROR(
       CompilePattern("filter", options.filter.pattern).status());
+  const std::string& format = options.file_format;
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckFlag(format.empty() || format == "csv" || format == "csvw" ||
+                    format == "openmetrics",
+                "file_format", format, "csv, csvw or openmetrics"));
+  const bool is_file =
+      !options.file.empty() && options.file != "-" && !IsStream(options.file);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckFlag(format != "csvw" || is_file, "file_format", format,
+                "--out=FILE, beside which the schema is written"));
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<BadFile> bad, index->BadFiles());
   Warn(*index, bad);
-  ExportOptions what;
-  what.filter = options.filter;
-  what.failed_points = options.failed_points;
+  const bool is_open_metrics = options.file_format == "openmetrics";
+  const auto write = [&](std::ostream& to) -> absl::StatusOr<int64_t> {
+    if (is_open_metrics) return ExportOpenMetrics(*index, options.filter, to);
+    return ExportCsv(*index, {options.filter, options.failed_points}, to);
+  };
   if (options.file.empty() || options.file == "-") {
-    OPTRAIL_RETURN_IF_ERROR(ExportCsv(*index, what, out).status());
+    OPTRAIL_RETURN_IF_ERROR(write(out).status());
     return 0;
   }
-  std::ostringstream csv;
-  OPTRAIL_ASSIGN_OR_RETURN(const int64_t rows, ExportCsv(*index, what, csv));
-  OPTRAIL_RETURN_IF_ERROR(WriteOutput(options.file, csv.str()));
+  std::ostringstream text;
+  OPTRAIL_ASSIGN_OR_RETURN(const int64_t rows, write(text));
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(options.file, text.str()));
+  if (options.file_format == "csvw") {
+    OPTRAIL_RETURN_IF_ERROR(
+        WriteFileAtomically(absl::StrCat(options.file, "-metadata.json"),
+                            CsvMetadata(FileNameOf(options.file))));
+  }
   // Beside the points themselves it would be one of them.
   if (!IsStream(options.file)) {
-    out << options.file << ": " << FormatCount(rows) << " points\n";
+    out << options.file << ": " << FormatCount(rows)
+        << (is_open_metrics ? " series\n" : " points\n");
   }
   return 0;
 }

@@ -48,6 +48,9 @@ struct HistoryExportCommand {
   CommonOptions common;
   SeriesFilter filter;
   bool failed_points = false;
+  // "csv", or "" for it; "csvw": beside the file its schema; "openmetrics": the
+  // newest value of each series.
+  std::string file_format;
   std::string file;  // replaced atomically; "" and "-": `out`
 };
 absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,

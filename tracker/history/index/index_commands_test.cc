@@ -4,10 +4,12 @@
 #include <sstream>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tracker/detect/csv.h"
 #include "tracker/history/evaluation/generate_history.h"
 
@@ -77,6 +79,31 @@ TEST_F(IndexCommandsTest, ExportsWhatDetectReads) {
   command.file = JoinPath(common_.workspace, "out.csv");
   EXPECT_THAT(Run(RunHistoryExport, command), HasSubstr("8 points"));
   EXPECT_TRUE(ParseSeriesCsv(*ReadFile(command.file), "x").ok());
+}
+
+TEST_F(IndexCommandsTest, ExportsOtherFormats) {
+  HistoryExportCommand command;
+  command.file_format = "openmetrics";
+  EXPECT_TRUE(absl::EndsWith(Run(RunHistoryExport, command), "\n# EOF\n"));
+  command.file_format = "csvw";
+  command.common = common_;
+  std::ostringstream out;
+  EXPECT_THAT(std::string(RunHistoryExport(command, out).status().message()),
+              HasSubstr("--file_format=csvw: expected --out=FILE"));
+  command.file = JoinPath(common_.workspace, "points.csv");
+  EXPECT_THAT(Run(RunHistoryExport, command), HasSubstr("24 points"));
+  const std::string csv = *ReadFile(command.file);
+  const auto schema =
+      nlohmann::json::parse(*ReadFile(command.file + "-metadata.json"));
+  EXPECT_EQ(schema["url"], "points.csv");
+  std::vector<std::string> names;
+  for (const auto& column : schema["tableSchema"]["columns"]) {
+    names.push_back(column["name"]);
+  }
+  EXPECT_EQ(absl::StrJoin(names, ","), csv.substr(0, csv.find('\n')));
+  command.file_format = "parquet";
+  EXPECT_THAT(std::string(RunHistoryExport(command, out).status().message()),
+              HasSubstr("--file_format=parquet: expected csv, csvw or"));
 }
 
 TEST_F(IndexCommandsTest, ThinsOnlyWhenItIsNoDryRun) {

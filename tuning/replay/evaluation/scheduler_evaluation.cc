@@ -1,5 +1,5 @@
-// What dividing a total budget by the task scheduler gains over equal shares,
-// with recorded spaces as the tasks of a workload:
+// Measures what dividing a total budget by the task scheduler gains over equal
+// shares, with recorded spaces as the tasks of a workload:
 //
 //   bazel run -c opt //tuning/replay/evaluation:scheduler_evaluation --
 //   --spaces=DIR

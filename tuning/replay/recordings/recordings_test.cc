@@ -7,7 +7,7 @@
 namespace optrail::tuning {
 namespace {
 
-// As in README.md.
+// A row of README.md.
 struct Recorded {
   const char* name;
   int configs;
