@@ -78,7 +78,6 @@ absl::StatusOr<Lookup::Prepared> Lookup::Prepare(const Question& question,
   request.kernel_id = data->question.kernel_id;
   request.objective = data->question.objective;
   request.devices = question.devices;
-  request.exact_only = question.exact_only;
   OPTRAIL_ASSIGN_OR_RETURN(request.device_kind, ParseDevice(question.device));
   OPTRAIL_ASSIGN_OR_RETURN(request.cache_mode,
                            ParseCacheMode(question.cache_mode));
@@ -119,6 +118,15 @@ Lookup::Answer Lookup::Find(const Prepared& question,
                             const ConfigPredicate& is_valid) const {
   LookupRequest request = question.data_->request;
   request.is_valid = &is_valid;
+  return {store_.Lookup(request)};
+}
+
+Lookup::Answer Lookup::Find(const Prepared& question,
+                            const ConfigPredicate& is_valid,
+                            const ConfigPredicate& beats_default) const {
+  LookupRequest request = question.data_->request;
+  request.is_valid = &is_valid;
+  request.beats_default = &beats_default;
   return {store_.Lookup(request)};
 }
 

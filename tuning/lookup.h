@@ -19,6 +19,7 @@
 // never tunes. Whether a config can run here is the service's to say.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,7 +55,6 @@ class Lookup {
     std::string launch_mode;         // "", "stream", "graph"
     std::string objective;           // "": time
     int devices = 1;
-    bool exact_only = false;  // never the nearest: for decisions of schedules
   };
 
   // A question with its shape, checked and parsed once. Cheap to copy.
@@ -90,13 +90,23 @@ class Lookup {
                               absl::string_view otherwise) const;
   };
 
-  // Exact, else the nearest shape, else the nearest on other hardware, else
-  // nothing (config is nullptr), as docs/reference/tuned_configs.md says; all
-  // but the first with a warning. `is_valid` says which configs the service can
-  // run: a pure function of shape, config and process; by default all.
-  // Thread-safe and lock-free.
+  // Exact, else nothing (config is nullptr): the kernel's default. `is_valid`
+  // says which configs the service can run: a pure function of shape, config
+  // and process; by default all. With `beats_default`, a model of the service's
+  // that says whether a config is expected to beat the kernel's default, the
+  // nearest shape or hardware may answer, as docs/reference/tuned_configs.md
+  // says. All but an exact answer carry a warning. Thread-safe and lock-free.
   Answer Find(const Prepared& question) const;
   Answer Find(const Prepared& question, const ConfigPredicate& is_valid) const;
+  Answer Find(const Prepared& question, const ConfigPredicate& is_valid,
+              const ConfigPredicate& beats_default) const;
+
+  // Which backend was fastest in one interleaved bench of all of them, as
+  // `tune --backend=all` keeps it: TunedConfigStore::FindBest.
+  BestResult FindBest(const Prepared& question,
+                      const std::map<std::string, KernelIds>& ids) const {
+    return store_.FindBest(question.data_->request, ids);
+  }
 
  private:
   explicit Lookup(TunedConfigStore store) : store_(std::move(store)) {}

@@ -42,22 +42,18 @@ TEST(LookupTest, AnswersFromAFolderOfFiles) {
   EXPECT_EQ(answer.Variant("nosuch", "x"), "x");
 }
 
-TEST(LookupTest, NearestIsSaidAndNothingIsTheKernelsDefault) {
+TEST(LookupTest, NearestNeedsAModelAndNothingIsTheKernelsDefault) {
   const Lookup lookup = LoadOrDie();
-  const Lookup::Answer near =
-      lookup.Find(*Lookup::Prepare(Matmul(), "m=128,n=48,k=32/f32"));
+  const auto asked = *Lookup::Prepare(Matmul(), "m=128,n=48,k=32/f32");
+  EXPECT_EQ(lookup.Find(asked).config, nullptr);
+  const auto always = [](const proto::Config&) { return true; };
+  const Lookup::Answer near = lookup.Find(asked, always, always);
   EXPECT_EQ(near.source, LookupSource::kNearest);
   EXPECT_THAT(near.warning, HasSubstr("m=64,n=48,k=32/f32"));
-  const Lookup::Answer none =
-      lookup.Find(*Lookup::Prepare(Matmul(), "m=64,n=48,k=32/f16"));
+  const Lookup::Answer none = lookup.Find(
+      *Lookup::Prepare(Matmul(), "m=64,n=48,k=32/f16"), always, always);
   EXPECT_EQ(none.config, nullptr);
   EXPECT_EQ(none.Int("mr", 4), 4);
-  Lookup::Question exact = Matmul();
-  exact.exact_only = true;
-  EXPECT_EQ(lookup.Find(*Lookup::Prepare(exact, "m=128,n=48,k=32/f32")).config,
-            nullptr);
-  EXPECT_NE(lookup.Find(*Lookup::Prepare(exact, "m=64,n=48,k=32/f32")).config,
-            nullptr);
   Lookup::Question blas = Matmul();
   blas.backend = "openblas";
   EXPECT_EQ(lookup.Find(*Lookup::Prepare(blas, "m=64,n=48,k=32/f32")).config,

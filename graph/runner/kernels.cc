@@ -73,11 +73,12 @@ absl::StatusOr<LoadedKernel> KernelLoader::LoadOperator(
   const auto is_valid = [&](const optrail::proto::Config& config) {
     return bound->Validate(config).ok();
   };
-  const tuning::ConfigPredicate predicate(is_valid);
-  request.is_valid = &predicate;
-  // A config of another shape may be far worse than the default here; one of
-  // this shape on similar hardware rarely is.
-  request.same_shape = true;
+  const auto beats_default = [&](const optrail::proto::Config& config) {
+    return bound->PriorPrefers(config);
+  };
+  const tuning::ConfigPredicate valid(is_valid), beats(beats_default);
+  request.is_valid = &valid;
+  request.beats_default = &beats;
   const tuning::LookupResult found = store->Lookup(request);
   optrail::proto::Config config = bound->default_config();
   LoadedKernel kernel;

@@ -183,6 +183,30 @@ std::string ComparisonText(const std::vector<BackendComparison>& comparisons,
   return text;
 }
 
+std::string FasterThanOursText(
+    const std::vector<BackendComparison>& comparisons) {
+  std::string text;
+  int count = 0;
+  for (const BackendComparison& comparison : comparisons) {
+    // Ratios are over our own.
+    const BackendReading& best = comparison.readings[0];
+    if (best.median_ns <= 0 || best.result->key().backend().empty() ||
+        best.ratio_high <= 0 || best.ratio_high >= 1) {
+      continue;
+    }
+    ++count;
+    absl::StrAppend(
+        &text, "  ", EscapeForTerminal(tracker::DisplayName(comparison.key)),
+        ": ", BackendName(*best.result),
+        absl::StrFormat(
+            " %.1f%% faster (%.1f to %.1f%%)\n", 100 * (1 / best.ratio - 1),
+            100 * (1 / best.ratio_high - 1), 100 * (1 / best.ratio_low - 1)));
+  }
+  if (count == 0) return "";
+  return absl::StrCat("another backend than our own is faster for ", count,
+                      " of ", comparisons.size(), ":\n", text);
+}
+
 proto::BestBackend BestOf(const BackendComparison& comparison,
                           const proto::Run& run, const std::string& date) {
   proto::BestBackend best;

@@ -47,6 +47,11 @@ std::vector<BackendComparison> CompareBackends(const proto::Run& run);
 std::string ComparisonText(const std::vector<BackendComparison>& comparisons,
                            int width = 0);
 
+// A line for each comparison of which another backend than the device kind's
+// own is faster, as the interval says: what is to be improved. "" if none is.
+std::string FasterThanOursText(
+    const std::vector<BackendComparison>& comparisons);
+
 // What the store keeps of a comparison: ratios over the best one, and who could
 // not take part. Whom only disturbance left without a time is left out. `date`
 // as in TunedConfig.

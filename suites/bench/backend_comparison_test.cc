@@ -63,6 +63,22 @@ TEST_F(BackendComparisonTest, RatiosAreTakenWithinRounds) {
   EXPECT_EQ(best.shape(), "m=8,n=8,k=8/f32");
 }
 
+TEST_F(BackendComparisonTest, OthersAreNamedWhereTheyAreFasterForSure) {
+  Add("", {100, 150, 200, 300});
+  Add("openblas", {80, 120, 160, 240});
+  // Faster on the whole, and in some rounds slower.
+  Add("", {100, 100, 100}, "m=9,n=8,k=8/f32");
+  Add("openblas", {80, 120, 80}, "m=9,n=8,k=8/f32");
+  Add("", {100, 100}, "m=7,n=8,k=8/f32");
+  Add("openblas", {200, 200}, "m=7,n=8,k=8/f32");
+  const std::string text = FasterThanOursText(CompareBackends(run_));
+  EXPECT_THAT(text, HasSubstr("faster for 1 of 3:\n"));
+  EXPECT_THAT(text, HasSubstr("m=8,n=8,k=8"));
+  EXPECT_THAT(text, HasSubstr("openblas 25.0% faster (25.0 to 25.0%)"));
+  run_.clear_results();
+  EXPECT_EQ(FasterThanOursText(CompareBackends(run_)), "");
+}
+
 TEST_F(BackendComparisonTest, ARoundThatOneSideLacksCountsForNeither) {
   Add("", {100, 0, 900});
   Add("plain", {200, 200, 0});

@@ -79,12 +79,15 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
   tuning::LookupRequest request = tuning::RequestOf(task.task);
   request.former_kernel_id = task.former_kernel_id;
   request.objective = objective;
-  request.exact_only = space.configs != nullptr;
   const auto is_valid = [&](const proto::Config& config) {
     return space.Validate(config).ok();
   };
-  const tuning::ConfigPredicate predicate(is_valid);
-  request.is_valid = &predicate;
+  const auto beats_default = [&](const proto::Config& config) {
+    return space.configs == nullptr && space.bound->PriorPrefers(config);
+  };
+  const tuning::ConfigPredicate valid(is_valid), beats(beats_default);
+  request.is_valid = &valid;
+  request.beats_default = &beats;
   const tuning::LookupResult found = store.Lookup(request);
   if (found.config == nullptr) {
     BenchCase bench =

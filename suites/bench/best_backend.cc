@@ -24,6 +24,32 @@ std::string GroupOf(proto::Task task) {
   return tuning::TaskText(task);
 }
 
+// Those of each comparison, in order; the own backend comes first.
+std::vector<std::vector<const TaskEntry*>> Groups(
+    const std::vector<TaskEntry>& tasks) {
+  std::vector<std::vector<const TaskEntry*>> groups;
+  std::map<std::string, size_t> index;
+  for (const TaskEntry& task : tasks) {
+    const auto [found, is_new] =
+        index.emplace(GroupOf(task.task), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[found->second].push_back(&task);
+  }
+  return groups;
+}
+
+tuning::BestResult FindBest(const std::vector<const TaskEntry*>& group,
+                            const tuning::TunedConfigStore& store) {
+  std::map<std::string, tuning::KernelIds> ids;
+  for (const TaskEntry* task : group) {
+    if (task->available.ok()) {
+      ids[task->task.backend()] = {task->task.kernel_id(),
+                                   task->former_kernel_id};
+    }
+  }
+  return store.FindBest(tuning::RequestOf(group[0]->task), ids);
+}
+
 }  // namespace
 
 absl::Status KeepBest(const proto::Run& run, const RunContext& context) {
@@ -78,29 +104,32 @@ absl::Status KeepBest(const proto::Run& run, const RunContext& context) {
   return absl::OkStatus();
 }
 
+std::vector<TaskEntry> ToBeCompared(
+    const std::vector<TaskEntry>& tasks,
+    absl::FunctionRef<bool(const TaskEntry&)> is_new,
+    const tuning::TunedConfigStore& store) {
+  std::vector<TaskEntry> compared;
+  for (std::vector<const TaskEntry*> group : Groups(tasks)) {
+    group.erase(
+        std::remove_if(group.begin(), group.end(),
+                       [](const TaskEntry* t) { return !t->available.ok(); }),
+        group.end());
+    if (group.size() < 2) continue;
+    const bool any_new =
+        std::any_of(group.begin(), group.end(),
+                    [&](const TaskEntry* task) { return is_new(*task); });
+    if (!any_new && FindBest(group, store).winner() != nullptr) continue;
+    for (const TaskEntry* task : group) compared.push_back(*task);
+  }
+  return compared;
+}
+
 std::vector<TaskEntry> ChooseBest(const std::vector<TaskEntry>& tasks,
                                   const tuning::TunedConfigStore& store) {
-  std::vector<std::vector<const TaskEntry*>> groups;
-  std::map<std::string, size_t> index;
-  for (const TaskEntry& task : tasks) {
-    const auto [found, is_new] =
-        index.emplace(GroupOf(task.task), groups.size());
-    if (is_new) groups.emplace_back();
-    groups[found->second].push_back(&task);
-  }
   std::vector<TaskEntry> chosen;
-  for (const auto& group : groups) {
-    std::map<std::string, tuning::KernelIds> ids;
-    for (const TaskEntry* task : group) {
-      if (task->available.ok()) {
-        ids[task->task.backend()] = {task->task.kernel_id(),
-                                     task->former_kernel_id};
-      }
-    }
-    // The own backend comes first.
+  for (const auto& group : Groups(tasks)) {
     const TaskEntry* best = group[0];
-    const tuning::BestResult found =
-        store.FindBest(tuning::RequestOf(best->task), ids);
+    const tuning::BestResult found = FindBest(group, store);
     if (const auto* winner = found.winner(); winner != nullptr) {
       for (const TaskEntry* task : group) {
         if (task->task.backend() == winner->backend()) best = task;

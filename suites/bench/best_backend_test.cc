@@ -107,6 +107,28 @@ class BestBackendTest : public ::testing::Test {
   std::string note_;
 };
 
+TEST_F(BestBackendTest, OnlyWhatHasNoVerdictOrIsNewIsCompared) {
+  const std::vector<TaskEntry> both = {Entry(""), Entry("openblas")};
+  const auto compared = [&](const std::vector<TaskEntry>& tasks, bool is_new) {
+    tuning::StoreOptions options;
+    options.overlay_directory = context_.store;
+    const auto store = tuning::TunedConfigStore::Load(options);
+    EXPECT_TRUE(store.ok()) << store.status();
+    return ToBeCompared(
+               tasks, [&](const TaskEntry&) { return is_new; }, *store)
+        .size();
+  };
+  EXPECT_EQ(compared(both, false), 2);
+  EXPECT_EQ(compared({Entry("")}, true), 0) << "nothing to compare it with";
+  ASSERT_TRUE(KeepBest(Run({{"", 20}, {"openblas", 10}}), context_).ok());
+  EXPECT_EQ(compared(both, false), 0);
+  EXPECT_EQ(compared(both, true), 2);
+  EXPECT_EQ(compared({Entry(""), Entry("openblas"), Entry("blis")}, false), 3);
+  TaskEntry absent = Entry("blis");
+  absent.available = absl::UnavailableError("not here");
+  EXPECT_EQ(compared({Entry(""), Entry("openblas"), absent}, false), 0);
+}
+
 TEST_F(BestBackendTest, OneProcessDoesNotTell) {
   const proto::Run run = Run({{"", 100}, {"openblas", 50}}, /*rounds=*/1);
   EXPECT_THAT(KeepBest(run, context_).message(), HasSubstr("--processes=2"));

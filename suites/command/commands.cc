@@ -103,46 +103,6 @@ void NoteUnknownPeers(const proto::Workload& workload) {
   }
 }
 
-absl::StatusOr<int> Tune(const std::string& op) {
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const TaskSelection selection,
-      SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
-  if (selection.backend == kBestBackend) {
-    return absl::InvalidArgumentError(
-        "--backend=best: which backend is best follows from tuned ones: tune "
-        "them (--backend=all), let `bench --backend=all` compare them, and "
-        "`bench --backend=best` takes what it found");
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(TuneDriverOptions options, TuneFromFlags(workload));
-  OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
-  options.worker.shared_folder = context.state;
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
-                           SelectTasks(selection, context.hardware));
-  const size_t selected = tasks.size();
-  if (options.elsewhere.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(LeaveOutUnavailable(tasks));
-  }
-  const absl::Time start = absl::Now();
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
-                           TuneTasks(tasks, context, options));
-  std::cout << FormatTuneSummaries(summaries, absl::GetFlag(FLAGS_format));
-  std::cerr << FailuresText(summaries)
-            << TimeText(summaries, absl::Now() - start);
-  if (!workload.name().empty() || options.total_trials > 0 ||
-      options.total_time_ns > 0) {
-    std::cerr << WorkloadTotalText(summaries);
-  }
-  bool all_tuned =
-      WantsAllBackends(selection.backend) || tasks.size() == selected;
-  for (const TuneSummary& summary : summaries) {
-    all_tuned &=
-        summary.skipped || IsTuned(summary) ||
-        (WantsAllBackends(selection.backend) && IsUnsupported(summary));
-  }
-  return ToInt(all_tuned ? ExitCode::kOk : ExitCode::kCheckFailed);
-}
-
 void PrintHeader(const RunContext& context) {
   std::cerr << "hardware: " << context.hardware.id() << "; "
             << context.toolchain.compiler() << ", "
@@ -190,9 +150,51 @@ void ForgetJournal(const MeasuredRun& measured) {
   if (!removed.ok()) std::cerr << "note: " << removed.message() << "\n";
 }
 
+// Ours beside other backends where there are any, and where another one is
+// faster; the best one is kept.
+void PrintBackends(const proto::Run& run, const RunContext& context,
+                   std::ostream& out) {
+  const auto comparisons = CompareBackends(run);
+  if (comparisons.empty()) return;
+  out << "\n"
+      << ComparisonText(comparisons, TerminalWidth())
+      << FasterThanOursText(comparisons);
+  // What was measured stands, kept or not.
+  const absl::Status kept = KeepBest(run, context);
+  if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
+}
+
+// Beside a format for programs, it is for the person who watches.
+std::ostream& BesideBenchmarkFormat() {
+  return BenchmarkFormatIsConsole() ? std::cout : std::cerr;
+}
+
+// The winners of all backends, or defaults where those stayed, in one
+// interleaved bench: times of separate sessions do not compare.
+absl::Status CompareWinners(const std::vector<TaskEntry>& tasks,
+                            const std::string& op,
+                            const proto::Workload& workload,
+                            const RunContext& context) {
+  if (tasks.empty()) return absl::OkStatus();
+  OPTRAIL_ASSIGN_OR_RETURN(BenchDriverOptions options,
+                           BenchFromFlags(workload, op));
+  options.with_default = false;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<BenchCase> cases,
+                           MakeBenchCases(tasks, context, options));
+  OPTRAIL_ASSIGN_OR_RETURN(const MeasuredRun measured,
+                           RunBenchmarks(cases, context, options));
+  PrintBackends(measured.run, context,
+                absl::GetFlag(FLAGS_format) == OutputFormat::kTable
+                    ? std::cout
+                    : std::cerr);
+  OPTRAIL_RETURN_IF_ERROR(Record(measured.run, context));
+  ForgetJournal(measured);
+  return absl::OkStatus();
+}
+
 // What the workload takes, beside whatever else was printed of its run.
 void PrintWorkloadTime(const proto::Run& run) {
-  std::ostream& out = BenchmarkFormatIsConsole() ? std::cout : std::cerr;
+  std::ostream& out = BesideBenchmarkFormat();
   for (const tracker::WorkloadTime& time : tracker::WorkloadTimes(run)) {
     out << "\n"
         << tracker::WorkloadTable(time).ToText(TerminalWidth())
@@ -200,17 +202,57 @@ void PrintWorkloadTime(const proto::Run& run) {
   }
 }
 
-// Ours beside other backends where there are any; the best one is kept.
-void PrintBackends(const proto::Run& run, const RunContext& context) {
-  const auto comparisons = CompareBackends(run);
-  if (comparisons.empty()) return;
-  // Beside a format for programs, it is for the person who watches.
-  (BenchmarkFormatIsConsole() ? std::cout : std::cerr)
-      << "\n"
-      << ComparisonText(comparisons, TerminalWidth());
-  // What was measured stands, kept or not.
-  const absl::Status kept = KeepBest(run, context);
-  if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
+absl::StatusOr<int> Tune(const std::string& op) {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const TaskSelection selection,
+      SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
+  if (selection.backend == kBestBackend) {
+    return absl::InvalidArgumentError(
+        "--backend=best: which backend is best follows from tuned ones: "
+        "--backend=all tunes and compares them, and `bench --backend=best` "
+        "takes what it found");
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(TuneDriverOptions options, TuneFromFlags(workload));
+  OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
+  options.worker.shared_folder = context.state;
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
+                           SelectTasks(selection, context.hardware));
+  const size_t selected = tasks.size();
+  if (options.elsewhere.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(LeaveOutUnavailable(tasks));
+  }
+  const absl::Time start = absl::Now();
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
+                           TuneTasks(tasks, context, options));
+  std::cout << FormatTuneSummaries(summaries, absl::GetFlag(FLAGS_format));
+  std::cerr << FailuresText(summaries)
+            << TimeText(summaries, absl::Now() - start);
+  if (!workload.name().empty() || options.total_trials > 0 ||
+      options.total_time_ns > 0) {
+    std::cerr << WorkloadTotalText(summaries);
+  }
+  if (WantsAllBackends(selection.backend)) {
+    std::set<std::string> tuned_now;
+    for (const TuneSummary& summary : summaries) {
+      if (!summary.skipped) tuned_now.insert(ShortTaskText(summary.task));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                             LoadStore(context, tasks));
+    const auto is_new = [&](const TaskEntry& task) {
+      return tuned_now.count(ShortTaskText(task.task)) > 0;
+    };
+    OPTRAIL_RETURN_IF_ERROR(CompareWinners(ToBeCompared(tasks, is_new, store),
+                                           op, workload, context));
+  }
+  bool all_tuned =
+      WantsAllBackends(selection.backend) || tasks.size() == selected;
+  for (const TuneSummary& summary : summaries) {
+    all_tuned &=
+        summary.skipped || IsTuned(summary) ||
+        (WantsAllBackends(selection.backend) && IsUnsupported(summary));
+  }
+  return ToInt(all_tuned ? ExitCode::kOk : ExitCode::kCheckFailed);
 }
 
 absl::StatusOr<int> Bench(const std::string& op) {
@@ -254,7 +296,7 @@ absl::StatusOr<int> Bench(const std::string& op) {
                            RunBenchmarks(cases, context, options));
   const proto::Run& run = measured.run;
   OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
-  PrintBackends(run, context);
+  PrintBackends(run, context, BesideBenchmarkFormat());
   PrintWorkloadTime(run);
   if (absl::GetFlag(FLAGS_record)) {
     OPTRAIL_RETURN_IF_ERROR(Record(run, context));
@@ -281,6 +323,8 @@ Command TuneCommand(const std::string& op) {
       "the\n"
       "history. Interrupt it at any time: the same command goes on from "
       "there.\n"
+      "With --backend=all each backend has a session, the winners meet in one\n"
+      "interleaved bench, and the store keeps which is best.\n"
       "Exit code 1: a task has no winner.\n"
       "\n",
       op.empty() ? "  tune --op=matmul --shape=m=384 --time_budget=30s\n"
@@ -412,7 +456,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
                            RunBenchmarks(cases, result.context, bench_options));
   const proto::Run& run = measured.run;
   OPTRAIL_RETURN_IF_ERROR(ReportToGoogleBenchmark(run, std::cout));
-  PrintBackends(run, result.context);
+  PrintBackends(run, result.context, BesideBenchmarkFormat());
   PrintWorkloadTime(run);
   std::cout.flush();
   OPTRAIL_RETURN_IF_ERROR(Record(run, result.context));

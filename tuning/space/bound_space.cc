@@ -243,6 +243,12 @@ absl::optional<double> BoundSpace::Prior(
   return value == value ? value : -std::numeric_limits<double>::infinity();
 }
 
+bool BoundSpace::PriorPrefers(const proto::Config& config) const {
+  const absl::StatusOr<Levels> levels = ToLevels(config);
+  // An absent prior is less than none.
+  return levels.ok() && Prior(*levels) > Prior(default_levels());
+}
+
 proto::Config BoundSpace::ToConfig(absl::Span<const uint16_t> levels) const {
   std::vector<proto::KnobValue> values;
   for (size_t k = 0; k < levels.size(); ++k) {

@@ -138,6 +138,10 @@ class BoundSpace final : public Domain {
   // The product of the knobs' level counts.
   double raw_count() const;
 
+  // Whether the prior ranks the config above the default. False where the space
+  // has no prior or no such config.
+  bool PriorPrefers(const proto::Config& config) const;
+
   // The prior's `top_k`; 0 if the space has none.
   int64_t top_k() const;
 

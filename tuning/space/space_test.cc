@@ -354,6 +354,16 @@ TEST(SpaceTest, PriorRanksConfigs) {
             -std::numeric_limits<double>::infinity());
   const auto none = MustBind(IntSpace({{"a", 2}}, {}), "n=1/f32");
   EXPECT_EQ(none->Prior(Levels{0}), absl::nullopt);
+  EXPECT_FALSE(none->PriorPrefers(none->ToConfig(Levels{1})));
+}
+
+TEST(SpaceTest, PriorPrefersWhatItRanksAboveTheDefault) {
+  const auto bound = MustBind(kSoftmax, "rows=8,cols=12/f32");
+  Levels levels = bound->default_levels();
+  EXPECT_FALSE(bound->PriorPrefers(bound->ToConfig(levels)));
+  levels[0] = 0;  // fewer rows a task than by default
+  EXPECT_TRUE(bound->PriorPrefers(bound->ToConfig(levels)));
+  EXPECT_FALSE(bound->PriorPrefers(*ParseConfig("nosuch=1")));
 }
 
 TEST(SpaceTest, EmptySpaceIsExplained) {

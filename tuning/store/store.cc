@@ -133,6 +133,13 @@ bool Accepts(const LookupRequest& request, const proto::Config& config) {
   return request.is_valid == nullptr || (*request.is_valid)(config);
 }
 
+// Whether what won elsewhere is expected to beat the default here, too. Where
+// the default stayed, the config is another shape's default.
+bool BeatsDefault(const LookupRequest& request, const Entry& entry) {
+  return !entry.tuned.ties() && request.beats_default != nullptr &&
+         (*request.beats_default)(entry.config);
+}
+
 // The predicate's answer for an exact match never changes, so it is asked once.
 bool AcceptsExact(const LookupRequest& request, const Entry& entry) {
   if (request.is_valid == nullptr) return true;
@@ -318,7 +325,6 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
                              std::max(1, request.threads)));
       const double mode = (key.cache_mode == wanted.cache_mode ? 0 : 1) +
                           (key.launch_mode == wanted.launch_mode ? 0 : 1);
-      if (request.same_shape && *shape_distance + threads + mode > 0) continue;
       const int shared = SharedParts(entry->hardware_id, request.hardware_id);
       if (shared == 0) {
         if (another_maker == nullptr) another_maker = entry;
@@ -336,17 +342,8 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
                      return std::tie(a.foreign, a.distance) <
                             std::tie(b.foreign, b.distance);
                    });
-  if (request.exact_only && !candidates.empty()) {
-    const proto::TunedConfig& neighbour = candidates[0].entry->tuned;
-    LookupResult result;
-    result.warning = absl::StrCat(
-        warning, "nothing is tuned for exactly ", DescribeRequest(request),
-        ", ", request.threads, " threads, ", CacheModeName(request.cache_mode),
-        "; the default is used, and not what was tuned for ", neighbour.shape(),
-        ", ", neighbour.threads(), " threads");
-    return result;
-  }
-  const Entry* beyond = nullptr;  // the first that is too far
+  const Entry* beyond = nullptr;     // the first that is too far
+  const Entry* no_better = nullptr;  // the first that need not beat the default
   for (const Candidate& candidate : candidates) {
     const Entry& entry = *candidate.entry;
     if (candidate.shape_distance > kFarthestShape ||
@@ -355,6 +352,10 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
       continue;
     }
     if (!Accepts(request, entry.config)) continue;
+    if (!BeatsDefault(request, entry)) {
+      if (no_better == nullptr) no_better = &entry;
+      continue;
+    }
     LookupResult result = Found(LookupSource::kNearest, entry, request);
     result.shape_distance = candidate.shape_distance;
     result.warning = absl::StrCat(
@@ -374,8 +375,11 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
   LookupResult result;
   result.warning = absl::StrCat(
       warning, "no tuned config fits ", DescribeRequest(request),
-      beyond != nullptr ? absl::StrCat(" (the next one, of ",
-                                       beyond->tuned.shape(), ", is too far)")
+      no_better != nullptr
+          ? absl::StrCat(" (the nearest, of ", no_better->tuned.shape(),
+                         ", is not expected to beat the default)")
+      : beyond != nullptr ? absl::StrCat(" (the next one, of ",
+                                         beyond->tuned.shape(), ", is too far)")
       : another_maker != nullptr
           ? absl::StrCat(" (those of ", another_maker->hardware_id,
                          " are of another maker's hardware)")

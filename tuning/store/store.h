@@ -78,16 +78,13 @@ struct LookupRequest {
   proto::LaunchMode launch_mode = proto::LAUNCH_MODE_UNSPECIFIED;
   absl::string_view objective;  // "": time
   int devices = 1;
-  // Only what was tuned for this very key on this hardware is an answer: the
-  // decisions of a schedule make another program of another shape, that may run
-  // and be half as fast as the default.
-  bool exact_only = false;
-  // Only what was tuned for this shape, threads and modes is an answer, on this
-  // hardware or the most similar where there is one: for those that would
-  // rather have the default than the config of another shape.
-  bool same_shape = false;
   // nullptr accepts every config.
   const ConfigPredicate* is_valid = nullptr;
+  // Whether a config that was tuned for another shape or on other hardware is
+  // expected to beat the default of this request. A model answers (PriorPrefers
+  // of the bound space), since lookups never measure. nullptr: nothing is
+  // known, and the default is better more often than not.
+  const ConfigPredicate* beats_default = nullptr;
 };
 
 // What the store is asked about `task`, which must outlive the request.
@@ -148,11 +145,12 @@ class TunedConfigStore {
   TunedConfigStore(TunedConfigStore&&) noexcept;
   TunedConfigStore& operator=(TunedConfigStore&&) noexcept;
 
-  // Exact; unless only that is wanted, then the nearest shape (same operator,
-  // device kind, backend, objective, devices, attributes, data types and
-  // hardware), not farther away than kFarthest, whose config is valid here;
-  // then the same on the nearest other hardware; then kDefault. Thread-safe,
-  // lock-free; an exact lookup takes under 100 ns once warm.
+  // Exact; else the nearest shape (same operator, device kind, backend,
+  // objective, devices, attributes, data types and hardware), not farther away
+  // than kFarthest, whose config is a proven winner there, valid here and
+  // expected to beat the default here; then the same on the nearest other
+  // hardware; then kDefault. Thread-safe, lock-free; an exact lookup takes
+  // under 100 ns once warm.
   LookupResult Lookup(const LookupRequest& request) const;
 
   // Which backend was fastest for exactly this request (whose backend and

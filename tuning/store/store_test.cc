@@ -61,7 +61,10 @@ TunedConfigStore LoadOrDie(const StoreOptions& options) {
   return std::move(store).value();
 }
 
-// A lookup whose shape lives as long as it.
+bool Always(const proto::Config&) { return true; }
+
+// A lookup whose shape lives as long as it, and whose model expects every
+// config to beat the default.
 struct Query {
   explicit Query(const std::string& text, const std::string& hardware = "hw-a")
       : shape(*ParseShape(text)) {
@@ -70,8 +73,10 @@ struct Query {
     request.hardware_id = hardware_id;
     request.kernel_id = "k1";
     request.shape = &shape;
+    request.beats_default = &always;
   }
   Query(const Query&) = delete;
+  const ConfigPredicate always{Always};
   proto::Shape shape;
   std::string hardware_id;
   LookupRequest request;
@@ -175,53 +180,36 @@ TEST(StoreTest, WhatIsFarAwayIsNotUsed) {
                                        "too far); the default is used"));
 }
 
-TEST(StoreTest, WhatIsOnlyForItsOwnKeyHasNoNeighbours) {
+TEST(StoreTest, ANeighbourAnswersOnlyWhereItIsExpectedToBeatTheDefault) {
   StoreOptions options;
-  options.checked_in = {File("hw-a", {Tuned("m=64,n=64/f32", "u=1")}),
+  proto::TunedConfig ties = Tuned("m=80,n=64/f32", "u=3");
+  ties.set_ties(true);
+  options.checked_in = {File("hw-a", {Tuned("m=64,n=64/f32", "u=1"), ties}),
                         File("hw-b", {Tuned("m=96,n=64/f32", "u=2")})};
   const TunedConfigStore store = LoadOrDie(options);
+  // The nearest one is a default that stayed.
+  Query query("m=78,n=64/f32");
+  EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "u=1");
+
+  const auto is_two = [](const proto::Config& config) {
+    return config.set(0).int_() == 2;
+  };
+  const ConfigPredicate only_two(is_two);
+  query.request.beats_default = &only_two;
+  EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "u=2");
+
+  // Without a model nothing is known; and it is said.
+  query.request.beats_default = nullptr;
+  const LookupResult found = store.Lookup(query.request);
+  EXPECT_EQ(found.source, LookupSource::kDefault);
+  EXPECT_THAT(found.warning,
+              HasSubstr("(the nearest, of m=80,n=64/f32, is not expected to "
+                        "beat the default); the default is used"));
   Query own("m=64,n=64/f32");
-  own.request.exact_only = true;
-  EXPECT_EQ(store.Lookup(own.request).source, LookupSource::kExact);
+  own.request.beats_default = nullptr;
   EXPECT_EQ(ConfigOf(store.Lookup(own.request)), "u=1");
   own.request.threads = 2;
   EXPECT_EQ(ConfigOf(store.Lookup(own.request)), "none");
-
-  // Neither of another shape nor of another machine; and it is said.
-  Query other("m=96,n=64/f32");
-  EXPECT_EQ(ConfigOf(store.Lookup(other.request)), "u=1");
-  other.request.exact_only = true;
-  const LookupResult found = store.Lookup(other.request);
-  EXPECT_EQ(found.source, LookupSource::kDefault);
-  EXPECT_EQ(ConfigOf(found), "none");
-  EXPECT_THAT(found.warning,
-              HasSubstr("nothing is tuned for exactly softmax m=96,n=64/f32"));
-  EXPECT_THAT(found.warning, HasSubstr("m=64,n=64/f32, 1 threads"));
-
-  const auto never = [](const proto::Config&) { return false; };
-  const ConfigPredicate predicate(never);
-  Query refused("m=64,n=64/f32");
-  refused.request.exact_only = true;
-  refused.request.is_valid = &predicate;
-  EXPECT_THAT(store.Lookup(refused.request).warning,
-              HasSubstr("is not valid here"));
-}
-
-TEST(StoreTest, SimilarHardwareAnswersForTheSameShapeAlone) {
-  StoreOptions options;
-  options.checked_in = {File("hw-a", {Tuned("m=64,n=64/f32", "u=1")}),
-                        File("hw-b", {Tuned("m=96,n=64/f32", "u=2")})};
-  const TunedConfigStore store = LoadOrDie(options);
-  // The same shape elsewhere rather than another one here.
-  Query query("m=96,n=64/f32");
-  EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "u=1");
-  query.request.same_shape = true;
-  EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "u=2");
-  query.request.threads = 2;
-  EXPECT_EQ(ConfigOf(store.Lookup(query.request)), "none");
-  Query other("m=97,n=64/f32");
-  other.request.same_shape = true;
-  EXPECT_EQ(ConfigOf(store.Lookup(other.request)), "none");
 }
 
 TEST(StoreTest, AnInvalidExactConfigFallsBackAndSaysSo) {

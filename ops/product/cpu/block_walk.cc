@@ -36,7 +36,8 @@ BlockWalk::BlockWalk(const Blocking& blocking, const Tiles& tiles,
       row_panels_(CeilDiv(size.m, tiles.rows)),
       whole_rows_(size.m / tiles.rows),
       whole_columns_(size.n / tiles.columns),
-      most_tiles_(finishes_ && !blocking.a_panel_stays
+      a_stays_(blocking.a_panel_stays || row_panels_ == 1),
+      most_tiles_(finishes_ && !a_stays_
                       ? MostTilesToFinish(tiles.rows, c.stride)
                       : kMostTiles) {
   ragged_.k = size.k;
@@ -52,7 +53,7 @@ BlockWalk::BlockWalk(const Blocking& blocking, const Tiles& tiles,
   whole_.ldb = b.is_packed(0) ? tiles.columns : b.plain_stride;
   whole_.rows = tiles.rows;
   whole_.columns = tiles.columns;
-  if (blocking.a_panel_stays) {
+  if (a_stays_) {
     whole_.b_step = b.step();
     whole_.c_step = tiles.columns;
     whole_.rounded_step = tiles.columns;
@@ -67,7 +68,7 @@ BlockWalk::BlockWalk(const Blocking& blocking, const Tiles& tiles,
 
 void BlockWalk::Run() {
   const int64_t column_panels = CeilDiv(size_.n, tiles_.columns);
-  if (blocking_.a_panel_stays) {
+  if (a_stays_) {
     for (int64_t i = 0; i < row_panels_; ++i) {
       for (int64_t j = 0; j < column_panels;) {
         j += MultiplyTiles(i, j, whole_columns_ - j);
@@ -114,8 +115,7 @@ int64_t BlockWalk::MultiplyPanels(TileCall& call, TileFunction multiply,
   call.c = c_.data + i * tiles_.rows * c_.stride + j * tiles_.columns;
   // While the first tile of these rows is computed, or every one.
   call.next_a = blocking_.prefetch_a && i + 1 < row_panels_ &&
-                        !a_.is_packed(i + 1) &&
-                        (j == 0 || !blocking_.a_panel_stays)
+                        !a_.is_packed(i + 1) && (j == 0 || !a_stays_)
                     ? a_.panel(i + 1)
                     : nullptr;
   (next_a_.is_near() ? next_b_ : next_a_).PrefetchDuring(call);

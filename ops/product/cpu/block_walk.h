@@ -43,6 +43,8 @@ class BlockWalk {
   const int64_t row_panels_;
   const int64_t whole_rows_;
   const int64_t whole_columns_;
+  // A's panel, not B's; where it is the only one, a call computes many tiles.
+  const bool a_stays_;
   int64_t most_tiles_;  // of a call
   // What is common to calls is written once: a tile of 64 steps takes 770
   // cycles, and to write all of it again 40 more.

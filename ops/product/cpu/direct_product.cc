@@ -12,7 +12,7 @@ namespace {
 
 // A, B and C of so many floats are in L1 and near parts of L2.
 constexpr int64_t kMostFloats = (128 << 10) / sizeof(float);
-constexpr int kMostRows = 14, kMostVectors = 4;
+constexpr int kMostRows = 14, kMostVectors = 12;
 
 RegisterTile TileOf(int rows, int vectors) {
   return FindRegisterTile(rows, vectors, /*k_unroll=*/4);

@@ -37,7 +37,9 @@ constexpr bool IsOurs(int vectors) { return (vectors > 2) == OPTRAIL_WIDE; }
 #endif
 
 // The sizes of tiles that convolutions have.
-constexpr bool HasSegments(int rows) { return rows != 2 && rows != 9; }
+constexpr bool HasSegments(int rows, int vectors) {
+  return rows != 2 && rows != 9 && vectors <= 4;
+}
 
 // The values of A for the next steps. Rows of plain A, or columns of the
 // other, are reached by odd multiples of the stride, which addresses can have

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/product/cpu/micro_kernel.cc"
@@ -82,6 +83,9 @@ void MultiplyTiles(const TileCall& call) {
   // Narrow tiles have several sets of sums for steps that follow each other, or
   // they would wait for one another.
   constexpr int kSums = kRows * kVectors;
+  // Whole vectors reach into the next rows of B, but not beyond the last one.
+  const int64_t beyond = kVectors * lanes - call.columns;
+  const int64_t masked = kEdge ? std::min(call.k, (beyond + ldb - 1) / ldb) : 0;
   constexpr int kSets = kUnroll == 1 || kSums > 8 ? 1 : kSums > 2 ? 2 : 4;
 
   for (int64_t tile = 0; tile < call.tiles; ++tile) {
@@ -101,7 +105,7 @@ void MultiplyTiles(const TileCall& call) {
                                           call.lda);
     const float* HWY_RESTRICT b = call.b + tile * call.b_step;
     const float* next = next_a;
-    int64_t left = call.k;
+    int64_t left = call.k - masked;
     if constexpr (kRows <= 8 && kUnroll > 1 && !kEdge) {
       if (call.in_streams) {
         constexpr int kStreams = kRows == 1 ? 4 : 2;
@@ -126,14 +130,19 @@ void MultiplyTiles(const TileCall& call) {
       }
       prefetches.Turn();
       OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-        AddOuterProduct<kEdge>(a, u, b, last, acc[u % kSets]);
+        AddOuterProduct<false>(a, u, b, last, acc[u % kSets]);
         b += ldb;
         asm("" : "+r"(b));
       }
       a.Advance(kUnroll);
     }
     for (; left > 0; --left) {
-      AddOuterProduct<kEdge>(a, 0, b, last, acc[0]);
+      AddOuterProduct<false>(a, 0, b, last, acc[0]);
+      b += ldb;
+      a.Advance(1);
+    }
+    for (int64_t p = 0; kEdge && p < masked; ++p) {
+      AddOuterProduct<true>(a, 0, b, last, acc[0]);
       b += ldb;
       a.Advance(1);
     }
@@ -261,7 +270,7 @@ template <int kRows, int kVectors, int kUnroll>
 RegisterTile Instantiate() {
   RegisterTile tile;
   // Without a broadcast value, which a multiplication can load by itself.
-  if constexpr (kUnroll > 1 && HasSegments(kRows) &&
+  if constexpr (kUnroll > 1 && HasSegments(kRows, kVectors) &&
                 (kRows + 1) * kVectors <=
                     kVectorRegisters - (kVectorRegisters < 32 ? 1 : 0)) {
     tile.rows = kRows;
@@ -287,13 +296,19 @@ RegisterTile Instantiate() {
 }
 
 // [rows][vectors]; any more do not fit into registers.
-using TileTable = std::array<std::array<RegisterTile, 5>, 15>;
+using TileTable = std::array<std::array<RegisterTile, 13>, 15>;
 
 template <int kRows, int kVectors>
 void AddTile(TileTable& tiles) {
   if constexpr (IsOurs(kVectors)) {
     tiles[kRows][kVectors] = Instantiate<kRows, kVectors, OPTRAIL_K_UNROLL>();
   }
+}
+
+// Of more than four vectors.
+template <int kRows, int... kMore>
+void AddWideTiles(TileTable& tiles, std::integer_sequence<int, kMore...>) {
+  (AddTile<kRows, 5 + kMore>(tiles), ...);
 }
 
 template <int... kRows>
@@ -303,6 +318,13 @@ TileTable AllTiles() {
   (AddTile<kRows, 2>(tiles), ...);
   (AddTile<kRows, 3>(tiles), ...);
   (AddTile<kRows, 4>(tiles), ...);
+  // Of few rows of A, long pieces of B's rows: lines that follow each other in
+  // memory.
+  if constexpr (OPTRAIL_K_UNROLL == 4 && !kPairs) {
+    AddWideTiles<1>(tiles, std::make_integer_sequence<int, 8>());
+    AddWideTiles<2>(tiles, std::make_integer_sequence<int, 4>());
+    AddWideTiles<4>(tiles, std::make_integer_sequence<int, 2>());
+  }
   return tiles;
 }
 

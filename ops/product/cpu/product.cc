@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "ops/product/cpu/few_columns.h"
 #include "ops/product/cpu/product_bf16.h"
 
 namespace optrail::ops {
@@ -99,6 +100,10 @@ int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
   blocking.prefetch_c = PrefetchPays(batch_ * size_.m * size_.n, size_.k,
                                      device.hardware().l2_bytes());
   panels_ = {blocking.tile.columns, size_.k};
+  blocked_ = BlockedProduct(blocking, {task_.rows, task_.columns, task_steps_});
+  few_columns_ =
+      !spec.gathers_a && !blocking.a_transposed && FewColumnsPay(size_);
+  if (few_columns_) return WholeLines(size_.n * size_.k);
   const bool whole = row_parts_ * column_parts_ * depth_parts_ == 1;
   if (whole && !spec.gathers_a) {
     direct_ = DirectProduct::Plan(
@@ -110,14 +115,41 @@ int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
         std::min(CeilDiv(kMultiplications, size_.m * size_.n * size_.k),
                  CeilDiv(batch_, int64_t{device.threads()}));
   }
-  blocked_ = BlockedProduct(blocking, {task_.rows, task_.columns, task_steps_});
   a_at_ = WholeLines(blocked_.workspace_floats());
   return a_at_ + (spec.gathers_a ? WholeLines(task_.rows * size_.k) : 0);
 }
 
 template <>
 void Product<float>::PackB(const float* b, float* to) const {
+  if (few_columns_) {
+    return TransposeInto(b, size_.k, size_.n, size_.n, to, size_.k);
+  }
   panels_.Pack(size_.n, b, size_.n, to);
+}
+
+// Columns of B in one piece: as they are stored, packed, or copied to `space`.
+template <>
+void Product<float>::MultiplyFewColumns(const Task& task, const Left& a,
+                                        const Right& b, float* to,
+                                        const Epilogue& epilogue,
+                                        float* space) const {
+  const auto& [m, n, k] = size_;
+  const float* columns = packs_b_ ? b.packed : b.data + task.batch * n * k;
+  int64_t stride = k;
+  if (!packs_b_ && !blocked_.blocking().b_transposed && n > 1) {
+    TransposeInto(columns + task.step * n, task.steps, n, n, space, task.steps);
+    columns = space;
+    stride = task.steps;
+  } else {
+    columns += task.step;
+  }
+  ops::MultiplyFewColumns({task.rows, task.columns, task.steps},
+                          a.data + (task.batch * m + task.row) * k + task.step,
+                          k, columns + task.column * stride, stride, to, n);
+  if (!epilogue.changes_nothing()) {
+    ScaleShiftActivate(epilogue.From(task.column), to, task.rows, task.columns,
+                       n);
+  }
 }
 
 template <>
@@ -131,6 +163,11 @@ void Product<float>::RunTask(const Task& task, const Left& a, const Right& b,
   if (direct_.has_value()) {
     return direct_->Multiply(left, packs_b_ ? b.packed : right, to, epilogue);
   }
+  float* const at =
+      (task.step == 0 ? to
+                      : partial_sums + (task.step / task_steps_ - 1) * m * n) +
+      task.row * n + task.column;
+  if (few_columns_) return MultiplyFewColumns(task, a, b, at, epilogue, space);
   const Blocking& blocking = blocked_.blocking();
   Factor rows, columns;
   if (a.rows != nullptr) {
@@ -150,10 +187,7 @@ void Product<float>::RunTask(const Task& task, const Left& a, const Right& b,
     columns.stored = {right + task.step * n + task.column, n};
   }
   Result result;
-  result.data =
-      (task.step == 0 ? to
-                      : partial_sums + (task.step / task_steps_ - 1) * m * n) +
-      task.row * n + task.column;
+  result.data = at;
   result.stride = n;
   result.epilogue = epilogue.From(task.column);
   blocked_.Multiply({task.rows, task.columns, task.steps}, rows, columns,

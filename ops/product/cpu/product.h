@@ -16,6 +16,7 @@
 //
 //   tasks           tasks.h, product.cc    what a thread computes at a time
 //   small products  direct_product.h       calls written down beforehand
+//   few columns     few_columns.h          vectors along k, not along columns
 //   blocking        blocking.h,            three loops over blocks for caches
 //                   blocked_product.h
 //   packing         packing.h, pairs.h     blocks as panels; PackedB: weights
@@ -150,6 +151,10 @@ class Product {
   int64_t c_at_ = 0;
   Workspaces workspaces_;
   // f32:
+  void MultiplyFewColumns(const Task& task, const Left& a, const Right& b,
+                          float* to, const Epilogue& epilogue,
+                          float* space) const;
+  bool few_columns_ = false;
   absl::optional<DirectProduct> direct_;
   int64_t direct_at_once_ = 1;  // of the batch
   Workspaces partial_sums_;
