@@ -94,7 +94,7 @@ c++ -std=c++17 -I protos -I "$root/include" "$sources/testdata/another_protobuf.
   protos/tuning/proto/config.pb.cc "$shared" "-Wl,-rpath,$root/lib" \
   $(pkg-config --cflags --libs protobuf) -o another_protobuf
 echo "operator_name: 7" >broken.textproto
-check "" env -i ./another_protobuf broken.textproto
+check "^both Protobufs work" env -i ./another_protobuf broken.textproto
 
 # Parts that are missing or of another time.
 cp -r "$root" broken

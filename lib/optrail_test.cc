@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -611,6 +612,35 @@ TEST(Problems, ThatCannotBePosedAreStatuses) {
   problem.device = "tpu";
   EXPECT_EQ(optrail_plan_create(nullptr, &problem, nullptr, &plan),
             OPTRAIL_INVALID_ARGUMENT);
+}
+
+TEST(Problems, OfMutatedTextsAreAnsweredOrRefused) {
+  const std::string texts[] = {"matmul",
+                               "softmax",
+                               "conv2d",
+                               "m=33,n=47,k=29/f32",
+                               "rows=6,cols=40/f32",
+                               "n=1,h=7,w=6,c=5,k=4,r=3,s=3/padding=1/f32"};
+  const std::string letters = "=,/0192mnk\x80 -";
+  std::mt19937 random(7);
+  int made = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::string op = texts[random() % 3], shape = texts[3 + random() % 3];
+    for (unsigned n = random() % 3; n > 0; --n) {
+      std::string& text = random() % 8 == 0 ? op : shape;
+      text[random() % text.size()] = letters[random() % letters.size()];
+    }
+    const optrail_problem problem = ProblemOf(op.c_str(), shape.c_str());
+    optrail_plan* plan = nullptr;
+    const optrail_status status =
+        optrail_plan_create(nullptr, &problem, nullptr, &plan);
+    EXPECT_EQ(status == OPTRAIL_OK, plan != nullptr);
+    EXPECT_NE(status, OPTRAIL_INTERNAL) << op << " " << shape;
+    EXPECT_STRNE(optrail_message(), "");
+    made += status == OPTRAIL_OK;
+    optrail_plan_destroy(plan);
+  }
+  EXPECT_GT(made, 20);
 }
 
 TEST(Plans, CompileOnlyWhereTheyMay) {

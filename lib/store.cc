@@ -176,12 +176,15 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
   return std::unique_ptr<Store>(new Store(std::move(configs)));
 }
 
-Store::Store(tuning::TunedConfigStore configs) : configs_(std::move(configs)) {
-  std::string text;
-  for (proto::TunedConfigs& file : configs_.Contents()) {
-    absl::StrAppend(&text, tuning::FormatTunedConfigs(std::move(file)));
-  }
-  digest_ = Fingerprint(text);
+const std::string& Store::digest() const {
+  std::call_once(digest_once_, [this] {
+    std::string text;
+    for (proto::TunedConfigs& file : configs_.Contents()) {
+      absl::StrAppend(&text, tuning::FormatTunedConfigs(std::move(file)));
+    }
+    digest_ = Fingerprint(text);
+  });
+  return digest_;
 }
 
 Store::~Store() {

@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -55,7 +57,8 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   const tuning::TunedConfigStore& configs() const { return configs_; }
-  const std::string& digest() const { return digest_; }
+  // As optrail_store_digest(); made when it is first asked for.
+  const std::string& digest() const;
 
   // As optrail_lookup(). An answer is found once and kept for the next
   // question, for kMostAnswers problems; then it lives until the thread's next
@@ -68,11 +71,13 @@ class Store {
   struct Answer;
   static constexpr size_t kBuckets = 1 << 12;
 
-  explicit Store(tuning::TunedConfigStore configs);
+  explicit Store(tuning::TunedConfigStore configs)
+      : configs_(std::move(configs)) {}
   absl::StatusOr<Choice> Choose(const optrail_problem& problem) const;
 
   const tuning::TunedConfigStore configs_;
-  std::string digest_;
+  mutable std::once_flag digest_once_;
+  mutable std::string digest_;
   // Lists of answers, which are only added to.
   mutable std::array<std::atomic<Answer*>, kBuckets> answers_ = {};
   mutable std::atomic<int> answer_count_{0};
