@@ -225,6 +225,24 @@ TEST(Lookup, AStoreOfAnotherMachineIsNotThisOnes) {
             OPTRAIL_NOT_FOUND);
 }
 
+TEST(Lookup, OfSimilarHardwareIsSaid) {
+  const std::string similar = HardwareId() + "-similar";
+  const Store store(StoreFolder("similar", similar, OtherConfig()).c_str());
+  optrail_problem problem = ProblemOf("softmax", "rows=6,cols=40/f32");
+  optrail_choice choice = OPTRAIL_CHOICE_INIT;
+  ASSERT_EQ(optrail_lookup(store, &problem, &choice), OPTRAIL_OK);
+  EXPECT_EQ(choice.source, OPTRAIL_TUNED_ON_OTHER_HARDWARE);
+  EXPECT_EQ(choice.hardware_id, similar);
+  problem.flags = OPTRAIL_EXACT_ONLY;
+  EXPECT_EQ(optrail_lookup(store, &problem, &choice), OPTRAIL_NOT_FOUND);
+  optrail_plan* plan = nullptr;
+  EXPECT_EQ(optrail_plan_create(store, &problem, nullptr, &plan),
+            OPTRAIL_NOT_FOUND);
+  EXPECT_THAT(optrail_message(), HasSubstr(similar));
+  EXPECT_EQ(optrail_plan_create(nullptr, &problem, nullptr, &plan),
+            OPTRAIL_NOT_FOUND);
+}
+
 TEST(Lookup, OperatorsOfOthersMayBeAskedFor) {
   const std::string folder = testing::TempDir() + "/own";
   optrail::proto::TunedConfig tuned;

@@ -47,6 +47,35 @@ std::string Pointer(const void* address) {
   return absl::StrCat("0x", absl::Hex(reinterpret_cast<uintptr_t>(address)));
 }
 
+absl::Status CheckSupported(const Problem& problem,
+                            const optrail_plan_options& options) {
+  if (problem.question.device_kind != proto::CPU) {
+    return absl::UnimplementedError(absl::StrCat(
+        "unsupported here: plans run on CPUs; kernels of ",
+        tuning::DeviceName(problem.question.device_kind),
+        " need a device whose context, modules and clock belong to one thread, "
+        "so that they cannot be run on a caller's stream yet"));
+  }
+  if ((options.flags & ~uint32_t{OPTRAIL_MAY_COMPILE}) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("options->flags is ", options.flags,
+                     ", of which this library knows ", OPTRAIL_MAY_COMPILE));
+  }
+  return absl::OkStatus();
+}
+
+// What the backend compiled, as far as the options allow that.
+absl::StatusOr<ops::Artifact> ArtifactOf(const ops::ChosenKernel& kernel,
+                                         const ops::Target& target,
+                                         const optrail_plan_options& options) {
+  const ops::CompileRequest request = kernel.Request(target);
+  const std::string folder =
+      options.compile_cache == nullptr ? "" : options.compile_cache;
+  return (options.flags & OPTRAIL_MAY_COMPILE) != 0
+             ? ops::CompileCached(*kernel.backend, request, folder)
+             : ops::CachedArtifact(*kernel.backend, request, folder);
+}
+
 // Memory of the caller's that a call works on: aligned and large enough.
 absl::Status CheckMemory(const char* name, const void* memory, size_t bytes,
                          size_t needed) {
@@ -134,18 +163,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Plan::Create(
     const Store* store, const optrail_problem& given,
     const optrail_plan_options& options) {
   OPTRAIL_ASSIGN_OR_RETURN(Problem problem, ParseProblem(given));
-  if (problem.question.device_kind != proto::CPU) {
-    return absl::UnimplementedError(absl::StrCat(
-        "unsupported here: plans run on CPUs; kernels of ",
-        tuning::DeviceName(problem.question.device_kind),
-        " need a device whose context, modules and clock belong to one thread, "
-        "so that they cannot be run on a caller's stream yet"));
-  }
-  if ((options.flags & ~uint32_t{OPTRAIL_MAY_COMPILE}) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("options->flags is ", options.flags,
-                     ", of which this library knows ", OPTRAIL_MAY_COMPILE));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckSupported(problem, options));
   OPTRAIL_ASSIGN_OR_RETURN(const optrail_allocator allocator,
                            CheckedAllocator(options.allocator));
   if (options.config != nullptr) problem.question.config = options.config;
@@ -157,10 +175,11 @@ absl::StatusOr<std::unique_ptr<Plan>> Plan::Create(
   plan->choice_ = ChoiceOf(tuning::CanonicalText(kernel.config), kernel.found,
                            problem.hardware);
   if (options.config != nullptr) plan->choice_.source = OPTRAIL_CALLERS_CONFIG;
-  if (problem.exact_only && plan->choice_.source == OPTRAIL_DEFAULT_CONFIG) {
-    return absl::NotFoundError(store == nullptr ? "without a store nothing is "
-                                                  "tuned: store is NULL"
-                                                : kernel.found.warning);
+  if (problem.exact_only && options.config == nullptr &&
+      plan->choice_.source != OPTRAIL_TUNED_EXACTLY) {
+    return absl::NotFoundError(
+        store == nullptr ? "store is NULL: without one nothing is tuned"
+                         : kernel.found.warning);
   }
   plan->name_ = absl::StrCat(problem.question.operator_name, " ",
                              tuning::CanonicalText(kernel.shape));
@@ -176,18 +195,12 @@ absl::StatusOr<std::unique_ptr<Plan>> Plan::Create(
     plan->operands_.push_back(std::move(operand));
   }
   const ops::Target target{proto::CPU, "native", problem.hardware};
-  const ops::CompileRequest request = kernel.Request(target);
-  const std::string folder =
-      options.compile_cache == nullptr ? "" : options.compile_cache;
-  absl::StatusOr<ops::Artifact> artifact =
-      (options.flags & OPTRAIL_MAY_COMPILE) != 0
-          ? ops::CompileCached(*kernel.backend, request, folder)
-          : ops::CachedArtifact(*kernel.backend, request, folder);
-  OPTRAIL_RETURN_IF_ERROR(artifact.status());
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::Artifact artifact,
+                           ArtifactOf(kernel, target, options));
   plan->device_ =
       std::make_unique<PlanningDevice>(problem.hardware, plan->threads_);
   OPTRAIL_ASSIGN_OR_RETURN(plan->invocation_,
-                           kernel.backend->Load(*artifact, kernel.shape,
+                           kernel.backend->Load(artifact, kernel.shape,
                                                 kernel.config, *plan->device_));
   plan->workspaces_ =
       std::make_unique<Blocks>(allocator, plan->invocation_->workspace_bytes(),
