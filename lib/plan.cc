@@ -346,7 +346,7 @@ absl::Status Plan::Run(const optrail_call& call) const {
   if (call.packed == nullptr) {
     OPTRAIL_RETURN_IF_ERROR(packed.Take(nullptr, *packed_));
   }
-  if (call.workspace != nullptr) {
+  if (call.workspace != nullptr && invocation_->zeroed_bytes() > 0) {
     std::memset(call.workspace, 0, invocation_->zeroed_bytes());
   }
   const absl::Status status =
