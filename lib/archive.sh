@@ -37,7 +37,7 @@ if grep "not found" "$folder/needed" >&2; then
   echo "archive: the implementation lacks these libraries here" >&2
   exit 1
 fi
-awk '$2 == "=>" && $1 !~ /^(libc|libm|libgcc_s|libstdc\+\+)\.so/ { print $3 }' \
+awk '$2 == "=>" && $1 !~ /^(libc|libm|libdl|libpthread|librt|libmvec|libgcc_s|libstdc\+\+)\.so/ { print $3 }' \
   "$folder/needed" >"$folder/libraries"
 while read -r library; do cp -L "$library" "$own/"; done <"$folder/libraries"
 chmod u+w "$own"/*
@@ -52,14 +52,15 @@ cp -L "$runfiles"/lib/python/optrail-*.whl "$root/share/optrail/"
 cp -rL "$runfiles/lib/examples" "$root/share/optrail/"
 cp -L "$runfiles/lib/README.md" "$root/"
 
-# Whose libraries these are, and their terms.
-while read -r library; do
-  package=$({ dpkg-query -S "$library" || dpkg-query -S "/usr$library" ||
-    dpkg-query -S "$(readlink -f "$library")"; } 2>/dev/null | head -n 1 | cut -d: -f1)
-  echo "lib/optrail/opt${library##*/lib}: of Debian's ${package:-unknown package}"
-  cp -L "/usr/share/doc/${package:-none}/copyright" \
-    "$root/share/optrail/copyright.$package" 2>/dev/null || true
-done <"$folder/libraries" >"$root/share/optrail/copyright"
+# Whose libraries these are, and their terms: "libprotobuf32:amd64: /usr/lib/...".
+# Packages name a library by a path with /usr or without.
+{ xargs dpkg-query -S <"$folder/libraries"
+  sed 's|^|/usr|' "$folder/libraries" | xargs dpkg-query -S; } >"$folder/owners" 2>/dev/null || true
+sed -E 's|^([^:]+)(:[^:]+)?: .*/lib([^/]+)$|lib/optrail/opt\3: of Debian'"'"'s \1|' \
+  "$folder/owners" | sort -u >"$root/share/optrail/copyright"
+for package in $(cut -d: -f1 "$folder/owners" | sort -u); do
+  cp -L "/usr/share/doc/$package/copyright" "$root/share/optrail/copyright.$package" || true
+done
 
 find "$root" -type f -exec chmod u+rw,go+r,go-w {} +
 tar -C "$folder" --owner=0 --group=0 --sort=name --mtime=@0 -czf "$out" liboptrail
