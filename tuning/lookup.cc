@@ -22,9 +22,9 @@ const proto::KnobValue* Knob(const LookupResult& answer,
 
 }  // namespace
 
-absl::StatusOr<TunedConfigStore> LoadTunedFiles(
+absl::StatusOr<std::vector<TunedFile>> ReadTunedFiles(
     const std::vector<std::string>& paths) {
-  StoreOptions options;
+  std::vector<TunedFile> read;
   for (const std::string& path : paths) {
     if (!FileExists(path)) {
       return absl::NotFoundError(absl::StrCat(
@@ -36,9 +36,16 @@ absl::StatusOr<TunedConfigStore> LoadTunedFiles(
     }
     for (const std::string& file : files) {
       OPTRAIL_ASSIGN_OR_RETURN(std::string text, ReadFile(file));
-      options.checked_in.push_back({file, std::move(text)});
+      read.push_back({file, std::move(text)});
     }
   }
+  return read;
+}
+
+absl::StatusOr<TunedConfigStore> LoadTunedFiles(
+    const std::vector<std::string>& paths) {
+  StoreOptions options;
+  OPTRAIL_ASSIGN_OR_RETURN(options.checked_in, ReadTunedFiles(paths));
   return TunedConfigStore::Load(options);
 }
 

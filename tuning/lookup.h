@@ -37,6 +37,10 @@ namespace optrail::tuning {
 absl::StatusOr<TunedConfigStore> LoadTunedFiles(
     const std::vector<std::string>& paths);
 
+// The files alone, in the order in which they are read. NotFound as above.
+absl::StatusOr<std::vector<TunedFile>> ReadTunedFiles(
+    const std::vector<std::string>& paths);
+
 class Lookup {
  public:
   // Of LoadTunedFiles().

@@ -48,8 +48,6 @@ class KernelLoader {
       const std::vector<std::string>& bodies);
 
  private:
-  absl::StatusOr<ops::Artifact> ArtifactOf(const ops::Backend& backend,
-                                           const ops::CompileRequest& request);
   absl::StatusOr<const tuning::TunedConfigStore*> StoreOf(
       const ops::OperatorEntry& entry);
 

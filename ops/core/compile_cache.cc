@@ -52,4 +52,36 @@ absl::Status CompileCache::Put(const Artifact& artifact) const {
   return files_.Put(artifact.key, Encode(artifact));
 }
 
+absl::StatusOr<Artifact> CompileCached(const Backend& backend,
+                                       const CompileRequest& request,
+                                       const std::string& folder,
+                                       absl::Status* kept) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Recipe recipe, backend.Describe(request));
+  if (!recipe.NeedsCompiler()) return Artifact();
+  if (folder.empty()) return backend.Compile(recipe);
+  const CompileCache cache(folder);
+  absl::StatusOr<Artifact> artifact = cache.Get(recipe.Key());
+  if (artifact.ok()) return artifact;
+  OPTRAIL_ASSIGN_OR_RETURN(artifact, backend.Compile(recipe));
+  const absl::Status put = cache.Put(*artifact);
+  if (kept != nullptr) *kept = put;
+  return artifact;
+}
+
+absl::StatusOr<Artifact> CachedArtifact(const Backend& backend,
+                                        const CompileRequest& request,
+                                        const std::string& folder) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Recipe recipe, backend.Describe(request));
+  if (!recipe.NeedsCompiler()) return Artifact();
+  if (!folder.empty()) {
+    absl::StatusOr<Artifact> artifact = CompileCache(folder).Get(recipe.Key());
+    if (artifact.ok()) return artifact;
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "backend ", backend.name(), " needs compiled code, of which ",
+      folder.empty() ? "no folder was given"
+                     : absl::StrCat(folder, " has none for this config"),
+      ", and it may not compile here"));
+}
+
 }  // namespace optrail::ops

@@ -9,6 +9,11 @@
 //   absl::StatusOr<Artifact> artifact = cache.Get(recipe.Key());
 //   if (!artifact.ok()) { ...; cache.Put(*artifact); }
 //
+// Most need the two steps in one:
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const Artifact artifact,
+//                            CompileCached(backend, request, folder));
+//
 // What a cache of files promises (base/file_cache.h) holds here: shared by many
 // processes, damaged entries are misses, the oldest go first.
 
@@ -39,6 +44,21 @@ class CompileCache {
  private:
   const FileCache files_;
 };
+
+// What `backend` compiles for `request`: from the cache in `folder` ("": none),
+// else compiled and kept there. Nothing that is worth keeping is an empty
+// artifact. A cache that cannot be written costs time and no result; `kept`
+// says so where it is not null. Errors of Describe() and Compile().
+absl::StatusOr<Artifact> CompileCached(const Backend& backend,
+                                       const CompileRequest& request,
+                                       const std::string& folder,
+                                       absl::Status* kept = nullptr);
+
+// The same where nothing may be compiled: FailedPrecondition for what the cache
+// lacks.
+absl::StatusOr<Artifact> CachedArtifact(const Backend& backend,
+                                        const CompileRequest& request,
+                                        const std::string& folder);
 
 }  // namespace optrail::ops
 

@@ -166,17 +166,13 @@ absl::StatusOr<Found> FindBackend(const proto::Task& task) {
 absl::StatusOr<ops::Artifact> Compiled(const ops::Backend& backend,
                                        const ops::CompileRequest& request,
                                        const std::string& shared_folder) {
-  OPTRAIL_ASSIGN_OR_RETURN(const ops::Recipe recipe, backend.Describe(request));
-  if (!recipe.NeedsCompiler()) return ops::Artifact();
-  if (shared_folder.empty()) return backend.Compile(recipe);
-  const ops::CompileCache cache(JoinPath(shared_folder, kCompiledFolder));
-  absl::StatusOr<ops::Artifact> artifact = cache.Get(recipe.Key());
-  if (artifact.ok()) return artifact;
-  OPTRAIL_ASSIGN_OR_RETURN(artifact, backend.Compile(recipe));
+  absl::Status kept;
+  absl::StatusOr<ops::Artifact> artifact = ops::CompileCached(
+      backend, request,
+      shared_folder.empty() ? "" : JoinPath(shared_folder, kCompiledFolder),
+      &kept);
   // Without a cache, it is compiled again next time.
-  if (const absl::Status kept = cache.Put(*artifact); !kept.ok()) {
-    std::cerr << "worker: " << kept.message() << "\n";
-  }
+  if (!kept.ok()) std::cerr << "worker: " << kept.message() << "\n";
   return artifact;
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <system_error>
 
 #include "base/check.h"
 
@@ -73,16 +74,24 @@ ThreadPool::ThreadPool(int threads, const std::vector<int>& cpus)
   OPTRAIL_CHECK(threads >= 1) << threads;
   shares_ = std::make_unique<Share[]>(threads);
   workers_.reserve(threads - 1);
-  for (int i = 1; i < threads; ++i) {
-    const int cpu = i - 1 < static_cast<int>(cpus.size()) ? cpus[i - 1] : -1;
-    workers_.emplace_back([this, i, cpu] {
-      if (cpu >= 0) PinThisThread(cpu);
-      Work(i);
-    });
+  try {
+    for (int i = 1; i < threads; ++i) {
+      const int cpu = i - 1 < static_cast<int>(cpus.size()) ? cpus[i - 1] : -1;
+      workers_.emplace_back([this, i, cpu] {
+        if (cpu >= 0) PinThisThread(cpu);
+        Work(i);
+      });
+    }
+  } catch (const std::system_error&) {
+    // The system starts no more of them: those that it has started end.
+    Stop();
+    throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { Stop(); }
+
+void ThreadPool::Stop() {
   stop_.store(true);
   generation_.fetch_add(1);
   FutexWake(generation_, INT_MAX);

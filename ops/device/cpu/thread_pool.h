@@ -42,6 +42,7 @@ class ThreadPool {
 
   // `threads` >= 1 includes the caller of ParallelFor; `cpus`, if not empty,
   // names the core of each worker thread (that is, of threads 1, 2, ...).
+  // Throws std::system_error where the system starts no more threads.
   explicit ThreadPool(int threads, const std::vector<int>& cpus = {});
   ~ThreadPool();
 
@@ -65,6 +66,7 @@ class ThreadPool {
   };
 
   void Work(int thread);
+  void Stop();  // and waits for the workers
   void RunLoop(uint32_t count, int64_t offset, const Body& body);
   // Where share `share` of a loop of `count` iterations begins, and the one
   // before it ends.

@@ -1,0 +1,361 @@
+#include "lib/plan.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "lib/planning_device.h"
+#include "ops/core/compile_cache.h"
+#include "ops/core/device_type.h"
+#include "ops/core/tuned_kernel.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::lib {
+namespace {
+
+// Of workspaces and packed weights (ops/core/invocation.h).
+constexpr size_t kAlignment = 64;
+
+optrail_allocator DefaultAllocator() {
+  optrail_allocator allocator = {};
+  allocator.allocate = [](void*, size_t bytes, size_t alignment) {
+    return std::aligned_alloc(alignment,
+                              (bytes + alignment - 1) / alignment * alignment);
+  };
+  allocator.release = [](void*, void* memory, size_t) { std::free(memory); };
+  return allocator;
+}
+
+absl::StatusOr<optrail_allocator> CheckedAllocator(
+    const optrail_allocator* given) {
+  if (given == nullptr) return DefaultAllocator();
+  if (given->allocate == nullptr || given->release == nullptr) {
+    return absl::InvalidArgumentError(
+        "options->allocator needs both functions, allocate and release");
+  }
+  return *given;
+}
+
+bool IsAligned(const void* address, size_t alignment) {
+  return reinterpret_cast<uintptr_t>(address) % alignment == 0;
+}
+
+std::string Pointer(const void* address) {
+  return absl::StrCat("0x", absl::Hex(reinterpret_cast<uintptr_t>(address)));
+}
+
+absl::Status CheckSupported(const Problem& problem,
+                            const optrail_plan_options& options) {
+  if (problem.question.device_kind != proto::CPU) {
+    return absl::UnimplementedError(absl::StrCat(
+        "unsupported here: plans run on CPUs; kernels of ",
+        tuning::DeviceName(problem.question.device_kind),
+        " need a device whose context, modules and clock belong to one thread, "
+        "so that they cannot be run on a caller's stream yet"));
+  }
+  if ((options.flags & ~uint32_t{OPTRAIL_MAY_COMPILE}) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("options->flags is ", options.flags,
+                     ", of which this library knows ", OPTRAIL_MAY_COMPILE));
+  }
+  return absl::OkStatus();
+}
+
+// What the backend compiled, as far as the options allow that.
+absl::StatusOr<ops::Artifact> ArtifactOf(const ops::ChosenKernel& kernel,
+                                         const ops::Target& target,
+                                         const optrail_plan_options& options) {
+  const ops::CompileRequest request = kernel.Request(target);
+  const std::string folder =
+      options.compile_cache == nullptr ? "" : options.compile_cache;
+  return (options.flags & OPTRAIL_MAY_COMPILE) != 0
+             ? ops::CompileCached(*kernel.backend, request, folder)
+             : ops::CachedArtifact(*kernel.backend, request, folder);
+}
+
+// Memory of the caller's that a call works on: aligned and large enough.
+absl::Status CheckMemory(const char* name, const void* memory, size_t bytes,
+                         size_t needed) {
+  if (!IsAligned(memory, kAlignment)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is at ", Pointer(memory),
+                     ", expected a multiple of ", kAlignment));
+  }
+  if (bytes < needed) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, "_bytes is ", bytes, ", expected at least ", needed));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Blocks::~Blocks() {
+  for (std::atomic<void*>& block : kept_) {
+    if (void* const memory = block.load()) {
+      allocator_.release(allocator_.context, memory, bytes_);
+    }
+  }
+}
+
+absl::StatusOr<void*> Blocks::Take() {
+  for (std::atomic<void*>& block : kept_) {
+    if (block.load(std::memory_order_relaxed) == nullptr) continue;
+    if (void* const memory = block.exchange(nullptr)) return memory;
+  }
+  void* const memory =
+      allocator_.allocate(allocator_.context, bytes_, kAlignment);
+  if (memory == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the allocator has no ", bytes_, " bytes for a call's workspace"));
+  }
+  if (!IsAligned(memory, kAlignment)) {
+    allocator_.release(allocator_.context, memory, bytes_);
+    return absl::InvalidArgumentError(
+        absl::StrCat("the allocator returned ", Pointer(memory),
+                     ", expected a multiple of ", kAlignment));
+  }
+  std::memset(memory, 0, zeroed_);
+  return memory;
+}
+
+void Blocks::Give(void* memory, bool reusable) {
+  for (int i = 0; i < kKept && reusable; ++i) {
+    void* free_slot = nullptr;
+    if (kept_[i].load(std::memory_order_relaxed) == nullptr &&
+        kept_[i].compare_exchange_strong(free_slot, memory)) {
+      return;
+    }
+  }
+  allocator_.release(allocator_.context, memory, bytes_);
+}
+
+// Memory for one call: the caller's, else a block.
+class Plan::Lease {
+ public:
+  Lease() = default;
+  ~Lease() {
+    if (blocks_ != nullptr) blocks_->Give(memory_, reusable_);
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  absl::Status Take(void* callers, Blocks& blocks) {
+    memory_ = callers;
+    if (callers != nullptr || blocks.bytes() == 0) return absl::OkStatus();
+    OPTRAIL_ASSIGN_OR_RETURN(memory_, blocks.Take());
+    blocks_ = &blocks;
+    return absl::OkStatus();
+  }
+  void* memory() const { return memory_; }
+  void KeepForNextCall() { reusable_ = true; }
+
+ private:
+  void* memory_ = nullptr;
+  Blocks* blocks_ = nullptr;  // from which it is; null: the caller's
+  bool reusable_ = false;
+};
+
+absl::StatusOr<std::unique_ptr<Plan>> Plan::Create(
+    const Store* store, const optrail_problem& given,
+    const optrail_plan_options& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(Problem problem, ParseProblem(given));
+  OPTRAIL_RETURN_IF_ERROR(CheckSupported(problem, options));
+  OPTRAIL_ASSIGN_OR_RETURN(const optrail_allocator allocator,
+                           CheckedAllocator(options.allocator));
+  if (options.config != nullptr) problem.question.config = options.config;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const ops::ChosenKernel kernel,
+      ops::ChooseKernel(problem.question, problem.hardware,
+                        store == nullptr ? nullptr : &store->configs()));
+  std::unique_ptr<Plan> plan(new Plan());
+  plan->choice_ = ChoiceOf(tuning::CanonicalText(kernel.config), kernel.found,
+                           problem.hardware);
+  if (options.config != nullptr) plan->choice_.source = OPTRAIL_CALLERS_CONFIG;
+  if (problem.exact_only && options.config == nullptr &&
+      plan->choice_.source != OPTRAIL_TUNED_EXACTLY) {
+    return absl::NotFoundError(
+        store == nullptr ? "store is NULL: without one nothing is tuned"
+                         : kernel.found.warning);
+  }
+  plan->name_ = absl::StrCat(problem.question.operator_name, " ",
+                             tuning::CanonicalText(kernel.shape));
+  plan->threads_ = problem.question.threads;
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<ops::OperandSpec> specs,
+                           kernel.entry->op->Operands(kernel.shape));
+  for (ops::OperandSpec& spec : specs) {
+    Operand operand;
+    operand.type = tuning::DataTypeName(spec.data_type);
+    operand.bytes = spec.size_bytes();
+    operand.alignment = std::max(tuning::DataTypeBytes(spec.data_type), 1);
+    operand.spec = std::move(spec);
+    plan->operands_.push_back(std::move(operand));
+  }
+  const ops::Target target{proto::CPU, "native", problem.hardware};
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::Artifact artifact,
+                           ArtifactOf(kernel, target, options));
+  plan->device_ =
+      std::make_unique<PlanningDevice>(problem.hardware, plan->threads_);
+  OPTRAIL_ASSIGN_OR_RETURN(plan->invocation_,
+                           kernel.backend->Load(artifact, kernel.shape,
+                                                kernel.config, *plan->device_));
+  plan->workspaces_ =
+      std::make_unique<Blocks>(allocator, plan->invocation_->workspace_bytes(),
+                               plan->invocation_->zeroed_bytes());
+  plan->packed_ =
+      std::make_unique<Blocks>(allocator, plan->invocation_->packed_bytes(), 0);
+  return plan;
+}
+
+absl::StatusOr<optrail_operand> Plan::operand(size_t index) const {
+  if (index >= operands_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("index is ", index, ", and ", name_, " has ",
+                     operands_.size(), " operands"));
+  }
+  const Operand& operand = operands_[index];
+  optrail_operand view = OPTRAIL_OPERAND_INIT;
+  view.name = operand.spec.name.c_str();
+  view.type = operand.type.c_str();
+  view.role = operand.spec.role == ops::Role::kInput    ? OPTRAIL_INPUT
+              : operand.spec.role == ops::Role::kOutput ? OPTRAIL_OUTPUT
+                                                        : OPTRAIL_IN_OUT;
+  view.rank = static_cast<int32_t>(operand.spec.dims.size());
+  view.dims = operand.spec.dims.data();
+  view.bytes = operand.bytes;
+  return view;
+}
+
+// What Check() found wrong, in words.
+absl::Status Plan::Refuse(const optrail_call& call) const {
+  if (call.operand_count != operands_.size() || call.operands == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name_, ": the call has ",
+                     call.operands == nullptr ? 0 : call.operand_count,
+                     " operands, expected ", operands_.size()));
+  }
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const Operand& operand = operands_[i];
+    const std::string what =
+        absl::StrCat(name_, ": operand ", i, " (", operand.spec.name, ") ");
+    const void* const address = call.operands[i];
+    if (address == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(what, "is NULL"));
+    }
+    if (!IsAligned(address, operand.alignment)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          what, "is at ", Pointer(address), ", expected a multiple of ",
+          operand.alignment, " for ", operand.type));
+    }
+    if (call.operand_bytes != nullptr &&
+        call.operand_bytes[i] != operand.bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, "has ", call.operand_bytes[i], " bytes, expected ",
+                       operand.bytes));
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      name_, ": an output overlaps another operand, and must not"));
+}
+
+absl::Status Plan::Check(const optrail_call& call) const {
+  const size_t count = operands_.size();
+  if (call.operand_count != count || call.operands == nullptr) {
+    return Refuse(call);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const Operand& operand = operands_[i];
+    const char* const begin = static_cast<const char*>(call.operands[i]);
+    bool right = begin != nullptr && IsAligned(begin, operand.alignment) &&
+                 (call.operand_bytes == nullptr ||
+                  call.operand_bytes[i] == operand.bytes);
+    for (size_t k = 0; k < i && right; ++k) {
+      const auto* const other = static_cast<const char*>(call.operands[k]);
+      const bool written = operand.spec.role != ops::Role::kInput ||
+                           operands_[k].spec.role != ops::Role::kInput;
+      right = !written || begin + operand.bytes <= other ||
+              other + operands_[k].bytes <= begin;
+    }
+    if (!right) return Refuse(call);
+  }
+  if (call.workspace != nullptr) {
+    OPTRAIL_RETURN_IF_ERROR(CheckMemory(
+        "workspace", call.workspace, call.workspace_bytes, workspace_bytes()));
+  }
+  if (call.packed != nullptr) {
+    OPTRAIL_RETURN_IF_ERROR(
+        CheckMemory("packed", call.packed, call.packed_bytes, packed_bytes()));
+  }
+  if (call.threads != nullptr) {
+    const Threads& threads = *reinterpret_cast<const Threads*>(call.threads);
+    if (threads.count() > threads_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name_, ": the call brings ", threads.count(),
+                       " threads, and the plan was made for ", threads_,
+                       "; next: set problem.threads"));
+    }
+    OPTRAIL_RETURN_IF_ERROR(threads.CheckAlive());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan::RunWith(const optrail_call& given, void* workspace,
+                           void* packed) const {
+  ops::Call call;
+  call.operands = absl::MakeConstSpan(given.operands, given.operand_count);
+  call.workspace = workspace;
+  call.packed = packed != nullptr ? packed : const_cast<void*>(given.packed);
+  if (given.threads == nullptr) {
+    if (packed != nullptr) {
+      OPTRAIL_RETURN_IF_ERROR(invocation_->Pack(call));
+    }
+    return invocation_->Run(call);
+  }
+  Threads::Loops loops(*reinterpret_cast<const Threads*>(given.threads));
+  call.stream.loops = &loops;
+  absl::Status status;
+  if (packed != nullptr) status = invocation_->Pack(call);
+  if (status.ok() && loops.status().ok()) status = invocation_->Run(call);
+  return loops.status().ok() ? status : loops.status();
+}
+
+absl::Status Plan::Pack(const optrail_call& call, void* packed) const {
+  if (packed_bytes() == 0) return absl::OkStatus();
+  if (packed == nullptr) return absl::InvalidArgumentError("packed is NULL");
+  optrail_call checked = call;
+  checked.packed = packed;
+  checked.packed_bytes = packed_bytes();
+  OPTRAIL_RETURN_IF_ERROR(Check(checked));
+  ops::Call pack;
+  pack.operands = absl::MakeConstSpan(call.operands, call.operand_count);
+  pack.packed = packed;
+  if (call.threads == nullptr) return invocation_->Pack(pack);
+  Threads::Loops loops(*reinterpret_cast<const Threads*>(call.threads));
+  pack.stream.loops = &loops;
+  const absl::Status status = invocation_->Pack(pack);
+  return loops.status().ok() ? status : loops.status();
+}
+
+absl::Status Plan::Run(const optrail_call& call) const {
+  OPTRAIL_RETURN_IF_ERROR(Check(call));
+  Lease workspace, packed;
+  OPTRAIL_RETURN_IF_ERROR(workspace.Take(call.workspace, *workspaces_));
+  if (call.packed == nullptr) {
+    OPTRAIL_RETURN_IF_ERROR(packed.Take(nullptr, *packed_));
+  }
+  if (call.workspace != nullptr && invocation_->zeroed_bytes() > 0) {
+    std::memset(call.workspace, 0, invocation_->zeroed_bytes());
+  }
+  const absl::Status status =
+      RunWith(call, workspace.memory(), packed.memory());
+  if (status.ok()) {
+    workspace.KeepForNextCall();
+    packed.KeepForNextCall();
+  }
+  return status;
+}
+
+}  // namespace optrail::lib

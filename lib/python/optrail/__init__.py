@@ -1,0 +1,183 @@
+"""Tuned operators on NumPy arrays.
+
+    import numpy, optrail
+
+    store = optrail.Store(".optrail/store")
+    plan = optrail.Plan("softmax", "rows=512,cols=384/f32", store=store)
+    y = plan(x)                      # x: a float32 array of 512 x 384
+    plan.choice.source               # "tuned exactly", "default config", ...
+
+Everything is done by liboptrail (optrail.h says how), which is looked for at
+OPTRAIL_LIBRARY, else where the system's loader finds it. What it refuses is an
+optrail.Error with its message and the status's name.
+
+Plans and stores may be used by many threads; a call lets others run meanwhile.
+"""
+
+import collections
+
+from optrail import _c
+from optrail._c import Error
+
+__all__ = ["Error", "Plan", "Store", "Threads", "hardware_id", "operators", "shape_text"]
+
+Choice = collections.namedtuple(
+    "Choice", "source unverified config hardware_id warning shape_distance")
+Operand = collections.namedtuple("Operand", "name type role dims bytes")
+
+_SOURCES = ("tuned exactly", "tuned for another shape", "tuned on other hardware",
+            "default config", "the caller's config")
+_ROLES = ("input", "output", "in-out")
+# NumPy's names. It has no bfloat16: arrays of the bits will do.
+_DTYPES = {"f64": ("float64",), "f32": ("float32",), "f16": ("float16",),
+           "bf16": ("bfloat16", "uint16"), "i64": ("int64",), "i32": ("int32",),
+           "i16": ("int16",), "i8": ("int8",), "u8": ("uint8",)}
+
+
+def hardware_id(device="cpu"):
+    """What tuned configs call this machine: "amd-epyc-zen4-2c"."""
+    text = _c.ctypes.c_char_p()
+    _c.check(_c.lib.optrail_hardware_id(_c.text(device), _c.ctypes.byref(text)))
+    return text.value.decode()
+
+
+def operators():
+    """The names of the operators that the library has."""
+    return _c.lib.optrail_operators().decode().split()
+
+
+def shape_text(op, dims, attributes="", types="f32"):
+    """The text of a shape: "m=4,n=8,k=2/f32" for ("matmul", [4, 8, 2])."""
+    values = (_c.ctypes.c_int64 * len(dims))(*dims)
+    buffer = _c.ctypes.create_string_buffer(4096)
+    _c.check(_c.lib.optrail_shape_text(
+        _c.text(op), values, len(dims), _c.text(attributes), _c.text(types),
+        buffer, len(buffer)))
+    return buffer.value.decode()
+
+
+def _problem(op, shape, device, backend, cache_mode, threads, exact_only):
+    return _c.make(_c.Problem, op=_c.text(op), shape=_c.text(shape),
+                   device=_c.text(device), backend=_c.text(backend),
+                   cache_mode=_c.text(cache_mode), threads=threads,
+                   flags=_c.EXACT_ONLY if exact_only else 0)
+
+
+def _choice(raw):
+    return Choice(_SOURCES[raw.source], bool(raw.unverified), raw.config.decode(),
+                  raw.hardware_id.decode(), raw.warning.decode(), raw.shape_distance)
+
+
+class Store(_c.Owner):
+    """Tuned configs: the library's own and those below `path`, which win."""
+
+    def __init__(self, path=None):
+        super().__init__(_c.lib.optrail_store_close)
+        _c.check(_c.lib.optrail_store_open(_c.text(path), self._out()))
+
+    @property
+    def digest(self):
+        return _c.lib.optrail_store_digest(self.handle).decode()
+
+    def lookup(self, op, shape, *, device=None, backend=None, cache_mode=None, threads=1,
+               exact_only=False):
+        """The Choice of a config. See optrail_lookup() in optrail.h."""
+        problem = _problem(op, shape, device, backend, cache_mode, threads, exact_only)
+        raw = _c.make(_c.Choice)
+        _c.check(_c.lib.optrail_lookup(self.handle, _c.ctypes.byref(problem),
+                                       _c.ctypes.byref(raw)))
+        return _choice(raw)
+
+
+class Threads(_c.Owner):
+    """`count` threads for calls, with the one that calls. Not after a fork."""
+
+    def __init__(self, count):
+        super().__init__(_c.lib.optrail_threads_destroy)
+        _c.check(_c.lib.optrail_threads_create(count, self._out()))
+
+
+class Plan(_c.Owner):
+    """An operator that is ready to run one shape.
+
+    Called with its inputs it returns its output, or a tuple of several. `out`
+    gives an array, or a tuple of them, to write in place of new ones. Operands
+    that are updated in place count as inputs.
+    """
+
+    def __init__(self, op, shape, *, store=None, device=None, backend=None,
+                 cache_mode=None, threads=1, exact_only=False,
+                 config=None, compile_cache=None, may_compile=False):
+        super().__init__(_c.lib.optrail_plan_destroy)
+        problem = _problem(op, shape, device, backend, cache_mode, threads, exact_only)
+        options = _c.make(_c.PlanOptions, config=_c.text(config),
+                          compile_cache=_c.text(compile_cache),
+                          flags=_c.MAY_COMPILE if may_compile else 0)
+        _c.check(_c.lib.optrail_plan_create(
+            store.handle if store is not None else None, _c.ctypes.byref(problem),
+            _c.ctypes.byref(options), self._out()))
+        self.operands = [self._operand(i) for i in range(
+            _c.lib.optrail_plan_operand_count(self.handle))]
+
+    def _operand(self, index):
+        raw = _c.make(_c.Operand)
+        _c.check(_c.lib.optrail_plan_operand(self.handle, index, _c.ctypes.byref(raw)))
+        return Operand(raw.name.decode(), raw.type.decode(), _ROLES[raw.role],
+                       tuple(raw.dims[:raw.rank]), raw.bytes)
+
+    @property
+    def choice(self):
+        raw = _c.make(_c.Choice)
+        _c.check(_c.lib.optrail_plan_choice(self.handle, _c.ctypes.byref(raw)))
+        return _choice(raw)
+
+    def run(self, *arrays, threads=None):
+        """One call on all operands in their order, outputs too."""
+        if len(arrays) != len(self.operands):
+            raise ValueError(f"{len(arrays)} arrays, expected {len(self.operands)}: " +
+                             ", ".join(operand.name for operand in self.operands))
+        for operand, array in zip(self.operands, arrays):
+            _check_array(operand, array)
+        count = len(arrays)
+        call = _c.make(
+            _c.Call,
+            operands=(_c.ctypes.c_void_p * count)(*(a.ctypes.data for a in arrays)),
+            operand_count=count,
+            operand_bytes=(_c.ctypes.c_size_t * count)(*(a.nbytes for a in arrays)),
+            threads=threads.handle if threads is not None else None)
+        _c.check(_c.lib.optrail_run(self.handle, _c.ctypes.byref(call)))
+
+    def __call__(self, *inputs, out=None, threads=None):
+        import numpy
+        given = iter(inputs)
+        wanted = [o for o in self.operands if o.role != "output"]
+        if len(inputs) != len(wanted):
+            raise ValueError(f"{len(inputs)} inputs, expected {len(wanted)}: " +
+                             ", ".join(operand.name for operand in wanted))
+        if out is None:
+            out = tuple(numpy.empty(o.dims, _DTYPES[o.type][-1])
+                        for o in self.operands if o.role == "output")
+        outputs = out if isinstance(out, tuple) else (out,)
+        if len(outputs) != len(self.operands) - len(wanted):
+            raise ValueError(f"{len(outputs)} outputs in out, expected "
+                             f"{len(self.operands) - len(wanted)}")
+        written = iter(outputs)
+        self.run(*(next(written if o.role == "output" else given)
+                   for o in self.operands), threads=threads)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _check_array(operand, array):
+    what = f"operand {operand.name}"
+    if not hasattr(array, "__array_interface__"):
+        raise TypeError(f"{what} is a {type(array).__name__}, expected a NumPy array")
+    if array.dtype.name not in _DTYPES[operand.type] or not array.dtype.isnative:
+        raise TypeError(f"{what} is of {array.dtype}, expected " +
+                        " or ".join(_DTYPES[operand.type]))
+    if array.shape != operand.dims:
+        raise ValueError(f"{what} has shape {array.shape}, expected {operand.dims}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{what} is not dense and row-major; next: "
+                         "numpy.ascontiguousarray()")
+    if operand.role != "input" and not array.flags.writeable:
+        raise ValueError(f"{what} is read-only, and it is written")
