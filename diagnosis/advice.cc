@@ -214,16 +214,15 @@ std::vector<proto::DiagnosisAdvice> AdviceFor(
     const std::vector<proto::DiagnosisCause>& causes) {
   std::vector<proto::DiagnosisAdvice> all = FromCauses(numbers, causes);
   if (numbers.ValueOr("roofline_share", 0) < kHealthyShare) {
-    for (proto::DiagnosisAdvice& advice :
-         Alternatives(subject, tools).Find()) {
+    for (proto::DiagnosisAdvice& advice : Alternatives(subject, tools).Find()) {
       all.push_back(std::move(advice));
     }
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const proto::DiagnosisAdvice& a,
-                      const proto::DiagnosisAdvice& b) {
-                     return a.predicted_gain() > b.predicted_gain();
-                   });
+  std::stable_sort(
+      all.begin(), all.end(),
+      [](const proto::DiagnosisAdvice& a, const proto::DiagnosisAdvice& b) {
+        return a.predicted_gain() > b.predicted_gain();
+      });
   return all;
 }
 
@@ -238,8 +237,8 @@ void TryAdvice(const Subject& subject, const AdviceTools& tools,
       advice->set_outcome("measured beside it, in a fresh process");
       break;
     case proto::USE_CONFIG:
-      gain = alternatives.GainBy(subject.entry.task.backend(),
-                                 advice->config(), true);
+      gain = alternatives.GainBy(subject.entry.task.backend(), advice->config(),
+                                 true);
       advice->set_outcome("measured beside it, in a fresh process");
       break;
     case proto::TUNE_KNOBS: {
@@ -248,8 +247,8 @@ void TryAdvice(const Subject& subject, const AdviceTools& tools,
       if (tools.search) {
         if (auto winner = tools.search(subject.entry); winner.ok()) {
           config = *std::move(winner);
-          advice->set_outcome(absl::StrCat("searched: ",
-                                           tuning::CanonicalText(config)));
+          advice->set_outcome(
+              absl::StrCat("searched: ", tuning::CanonicalText(config)));
         }
       }
       gain = alternatives.GainBy(subject.entry.task.backend(), config, true);

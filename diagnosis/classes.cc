@@ -51,15 +51,13 @@ void AddMemoryLevel(const Numbers& numbers, proto::DiagnosisCause* cause) {
 }  // namespace
 
 bool Holds(const ClassRule& rule, const Numbers& numbers) {
-  return std::all_of(rule.when.begin(), rule.when.end(),
-                     [&](const Condition& condition) {
-                       const Number* const number =
-                           numbers.Find(condition.number);
-                       if (number == nullptr) return false;
-                       return condition.at_least
-                                  ? number->value >= condition.threshold
+  return std::all_of(
+      rule.when.begin(), rule.when.end(), [&](const Condition& condition) {
+        const Number* const number = numbers.Find(condition.number);
+        if (number == nullptr) return false;
+        return condition.at_least ? number->value >= condition.threshold
                                   : number->value <= condition.threshold;
-                     });
+      });
 }
 
 std::string FillIn(absl::string_view text, const Numbers& numbers) {
@@ -108,11 +106,11 @@ std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
     }
     causes.push_back(std::move(cause));
   }
-  std::stable_sort(causes.begin(), causes.end(),
-                   [](const proto::DiagnosisCause& a,
-                      const proto::DiagnosisCause& b) {
-                     return a.recoverable() > b.recoverable();
-                   });
+  std::stable_sort(
+      causes.begin(), causes.end(),
+      [](const proto::DiagnosisCause& a, const proto::DiagnosisCause& b) {
+        return a.recoverable() > b.recoverable();
+      });
   return causes;
 }
 

@@ -123,13 +123,13 @@ void AddLoop(const proto::Hardware& hardware, Numbers* numbers) {
   numbers->Set("spill_gain", stack * numbers->ValueOr("compute_left", 1),
                kEstimated);
   const double conversions = share("conversion_share", "loop_conversions");
-  numbers->Set("conversion_gain",
-               std::min(1., 2 * conversions) *
-                   numbers->ValueOr("compute_left", 1),
-               kEstimated);
-  const double slow = (numbers->ValueOr("loop_slow", 0) +
-                       numbers->ValueOr("loop_calls", 0)) /
-                      instructions;
+  numbers->Set(
+      "conversion_gain",
+      std::min(1., 2 * conversions) * numbers->ValueOr("compute_left", 1),
+      kEstimated);
+  const double slow =
+      (numbers->ValueOr("loop_slow", 0) + numbers->ValueOr("loop_calls", 0)) /
+      instructions;
   numbers->Set("slow_share", slow, "instructions of the main loop");
   // A division takes about ten times as long as another instruction.
   numbers->Set("slow_gain", 10 * slow / (1 + 9 * slow), kEstimated);

@@ -11,9 +11,9 @@
 
 namespace optrail::diagnosis {
 
-std::string VerdictOf(const Numbers& numbers,
-                      const google::protobuf::RepeatedPtrField<
-                          proto::DiagnosisCause>& causes) {
+std::string VerdictOf(
+    const Numbers& numbers,
+    const google::protobuf::RepeatedPtrField<proto::DiagnosisCause>& causes) {
   const Number* const roofline = numbers.Find("roofline_share");
   if (roofline != nullptr && roofline->value >= kHealthyShare) {
     return absl::StrFormat(

@@ -31,9 +31,9 @@ absl::StatusOr<proto::Diagnosis> Diagnose(const Subject& subject,
                                           const DiagnoseOptions& options);
 
 // The sentence that answers the question.
-std::string VerdictOf(const Numbers& numbers,
-                      const google::protobuf::RepeatedPtrField<
-                          proto::DiagnosisCause>& causes);
+std::string VerdictOf(
+    const Numbers& numbers,
+    const google::protobuf::RepeatedPtrField<proto::DiagnosisCause>& causes);
 
 }  // namespace optrail::diagnosis
 

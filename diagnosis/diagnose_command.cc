@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <map>
-#include <memory>
 #include <ostream>
 #include <utility>
 
@@ -14,35 +12,12 @@
 #include "base/units.h"
 #include "diagnosis/cases.h"
 #include "diagnosis/diagnose.h"
+#include "diagnosis/evaluators.h"
 #include "diagnosis/report.h"
 #include "tracker/history/history.h"
-#include "tuning/proto/canonical.h"
 
 namespace optrail::diagnosis {
 namespace {
-
-// Evaluators by task; processes of tasks that are not asked end, so that no two
-// disturb each other.
-class Evaluators {
- public:
-  explicit Evaluators(suites::WorkerOptions options)
-      : options_(std::move(options)) {}
-
-  suites::Evaluator& Of(const proto::Task& task) {
-    auto& evaluator = evaluators_[tuning::TaskText(task)];
-    if (evaluator == nullptr) {
-      evaluator = std::make_unique<suites::WorkerEvaluator>(task, options_);
-    }
-    if (last_ != nullptr && last_ != evaluator.get()) last_->Rest();
-    last_ = evaluator.get();
-    return *evaluator;
-  }
-
- private:
-  const suites::WorkerOptions options_;
-  std::map<std::string, std::unique_ptr<suites::WorkerEvaluator>> evaluators_;
-  suites::WorkerEvaluator* last_ = nullptr;
-};
 
 struct Candidate {
   Subject subject;
@@ -52,7 +27,9 @@ struct Candidate {
 class DiagnoseCall {
  public:
   DiagnoseCall(const DiagnoseCommand& options, std::ostream& out)
-      : options_(options), out_(out), evaluators_(Workers(options)) {}
+      : options_(options),
+        out_(out),
+        evaluators_(options.bench.worker, options.context) {}
 
   absl::StatusOr<int> Run() {
     OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
@@ -90,15 +67,6 @@ class DiagnoseCall {
   }
 
  private:
-  // Experiments hold each operand up to twice more.
-  static suites::WorkerOptions Workers(const DiagnoseCommand& options) {
-    suites::WorkerOptions worker = options.bench.worker;
-    worker.shared_folder = options.context.state;
-    worker.max_config_bytes = std::max(worker.max_config_bytes,
-                                       int64_t{4} << 30);
-    return worker;
-  }
-
   void Say(const std::string& line) const {
     if (!options_.quiet) std::cerr << line << "\n";
   }
@@ -126,8 +94,8 @@ class DiagnoseCall {
     for (Candidate& candidate : candidates_) {
       const suites::TaskEntry& entry = candidate.subject.entry;
       const suites::Evaluation evaluation =
-          evaluators_.Of(entry.task).Evaluate(candidate.subject.config,
-                                              options);
+          evaluators_.Of(entry.task)
+              .Evaluate(candidate.subject.config, options);
       if (evaluation.time_ns) {
         candidate.total_ns = *evaluation.time_ns * entry.count;
       }
@@ -166,22 +134,25 @@ class DiagnoseCall {
 
   AdviceTools Tools() {
     AdviceTools tools;
-    tools.evaluator_for = [this](const proto::Task& task)
-        -> suites::Evaluator& { return evaluators_.Of(task); };
+    tools.evaluator_for =
+        [this](const proto::Task& task) -> suites::Evaluator& {
+      return evaluators_.Of(task);
+    };
     tools.hardware = options_.context.hardware;
     if (options_.context.hardware.device_kind() == proto::CPU) {
       tools.cores = options_.context.hardware.cores();
     }
     if (!options_.try_advice) return tools;
-    tools.search = [this](const suites::TaskEntry& entry)
-        -> absl::StatusOr<proto::Config> {
+    tools.search =
+        [this](
+            const suites::TaskEntry& entry) -> absl::StatusOr<proto::Config> {
       OPTRAIL_ASSIGN_OR_RETURN(
           const std::vector<suites::TuneSummary> summaries,
           suites::TuneTasks({entry}, options_.context, options_.tune));
       const suites::TuneSummary& summary = summaries[0];
       if (!summary.session || !summary.session->has_winner()) {
-        return absl::NotFoundError(absl::StrCat("the search found no winner: ",
-                                                summary.error));
+        return absl::NotFoundError(
+            absl::StrCat("the search found no winner: ", summary.error));
       }
       return summary.session->winner();
     };
@@ -191,8 +162,7 @@ class DiagnoseCall {
   absl::StatusOr<proto::Diagnosis> DiagnoseOne(const Candidate& candidate) {
     OPTRAIL_ASSIGN_OR_RETURN(
         proto::Diagnosis diagnosis,
-        Diagnose(candidate.subject, machine_, Tools(),
-                 {options_.try_advice}));
+        Diagnose(candidate.subject, machine_, Tools(), {options_.try_advice}));
     diagnosis.set_diagnosis_id(
         tracker::NewRecordId(diagnosis.created_unix_ns()));
     *diagnosis.mutable_commit() = options_.context.commit;
@@ -244,8 +214,8 @@ absl::StatusOr<int> RunDiagnose(const DiagnoseCommand& options,
         "flag --format=csv: a diagnosis is no table; expected table, json or "
         "markdown");
   }
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      options.slowest >= 1, "slowest", options.slowest, "at least 1"));
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(options.slowest >= 1, "slowest",
+                                             options.slowest, "at least 1"));
   return DiagnoseCall(options, out).Run();
 }
 

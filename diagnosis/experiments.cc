@@ -61,14 +61,14 @@ class Experimenter {
 
   absl::Status MeasureBase() {
     const Evaluation base = evaluator().Evaluate(subject_.config, options_);
-    const bool contended =
-        base.outcome == proto::CONTENDED && base.measurement.has_value() &&
-        base.measurement->has_median_ns();
+    const bool contended = base.outcome == proto::CONTENDED &&
+                           base.measurement.has_value() &&
+                           base.measurement->has_median_ns();
     if (base.outcome != proto::OK && !contended) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          suites::ShortTaskText(task()), ": ",
-          proto::Outcome_Name(base.outcome), ": ", base.detail,
-          "; a diagnosis needs a kernel that runs and is right"));
+      return absl::FailedPreconditionError(
+          absl::StrCat(suites::ShortTaskText(task()), ": ",
+                       proto::Outcome_Name(base.outcome), ": ", base.detail,
+                       "; a diagnosis needs a kernel that runs and is right"));
     }
     time_ns_ = contended ? base.measurement->median_ns() : *base.time_ns;
     numbers_.Set("time_ns", time_ns_, "hot, as benchmarked");
@@ -101,8 +101,8 @@ class Experimenter {
 
   void AddFacts(const std::vector<proto::Fact>& facts) {
     for (const proto::Fact& fact : facts) {
-      const bool spills = fact.name() == "spill_store_bytes" ||
-                          fact.name() == "local_bytes";
+      const bool spills =
+          fact.name() == "spill_store_bytes" || fact.name() == "local_bytes";
       numbers_.Set(spills ? "spill_bytes" : fact.name(),
                    static_cast<double>(fact.value()), "told by the compiler");
     }
@@ -133,9 +133,10 @@ class Experimenter {
         task().threads(), machine_.hardware.cores());
     numbers_.Set("streaming_share", streaming.time_ns / time_ns_,
                  "operands at the measured bandwidth of their level");
-    const double flop_ns =
-        flop / (machine_.ceilings.flop_per_s_one_thread() *
-                std::max(task().threads(), 1)) * 1e9;
+    const double flop_ns = flop /
+                           (machine_.ceilings.flop_per_s_one_thread() *
+                            std::max(task().threads(), 1)) *
+                           1e9;
     numbers_.Set("arithmetic_share", flop_ns / time_ns_,
                  "FLOP at the measured peak");
   }
@@ -349,17 +350,16 @@ class Experimenter {
       numbers_.SetUnsupported("fixed_share", small.detail);
       return;
     }
-    const double work = std::max(op.Flop(*smaller) / op.Flop(this->task().shape()),
-                                 op.MovedBytes(*smaller) /
-                                     op.MovedBytes(this->task().shape()));
+    const double work =
+        std::max(op.Flop(*smaller) / op.Flop(this->task().shape()),
+                 op.MovedBytes(*smaller) / op.MovedBytes(this->task().shape()));
     if (work >= .7) {
       numbers_.SetUnsupported("fixed_share", "the shape has no smaller one");
       return;
     }
     // The time is a constant and a part that grows with the work.
     const double ratio = *small.time_ns / time_ns_;
-    numbers_.Set("fixed_share",
-                 std::clamp((ratio - work) / (1 - work), 0., 1.),
+    numbers_.Set("fixed_share", std::clamp((ratio - work) / (1 - work), 0., 1.),
                  absl::StrFormat("%.2g of the work takes %.2g of the time",
                                  work, ratio));
   }

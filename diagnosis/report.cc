@@ -63,25 +63,23 @@ void AppendCause(const proto::Diagnosis& diagnosis,
       }
     }
   }
-  absl::StrAppend(text, indent, "  recoverable: ",
-                  GainText(cause.recoverable(), cause.has_low(), cause.low(),
-                           cause.high()),
-                  " of the time\n");
+  absl::StrAppend(
+      text, indent, "  recoverable: ",
+      GainText(cause.recoverable(), cause.has_low(), cause.low(), cause.high()),
+      " of the time\n");
 }
 
 void AppendAdvice(const proto::DiagnosisAdvice& advice, const char* bullet,
                   std::string* text) {
-  absl::StrAppend(
-      text, bullet, advice.text(), "\n    predicted gain ",
-      GainText(advice.predicted_gain(), advice.has_predicted_low(),
-               advice.predicted_low(), advice.predicted_high()),
-      ", ", advice.confidence(), "; costs ", advice.cost(), "\n");
+  absl::StrAppend(text, bullet, advice.text(), "\n    predicted gain ",
+                  GainText(advice.predicted_gain(), advice.has_predicted_low(),
+                           advice.predicted_low(), advice.predicted_high()),
+                  ", ", advice.confidence(), "; costs ", advice.cost(), "\n");
   if (advice.has_realised_gain()) {
-    absl::StrAppend(
-        text, "    realised gain ",
-        GainText(advice.realised_gain(), advice.has_realised_low(),
-                 advice.realised_low(), advice.realised_high()),
-        ": ", advice.outcome(), "\n");
+    absl::StrAppend(text, "    realised gain ",
+                    GainText(advice.realised_gain(), advice.has_realised_low(),
+                             advice.realised_low(), advice.realised_high()),
+                    ": ", advice.outcome(), "\n");
   } else if (!advice.outcome().empty()) {
     absl::StrAppend(text, "    ", advice.outcome(), "\n");
   }
@@ -90,11 +88,11 @@ void AppendAdvice(const proto::DiagnosisAdvice& advice, const char* bullet,
 Json JsonOf(const proto::DiagnosisCause& cause) {
   Json chain = Json::array();
   for (const proto::DiagnosisLink& link : cause.chain()) {
-    chain.push_back({{"class", link.class_name()},
-                     {"says", link.says()},
-                     {"evidence", std::vector<std::string>(
-                                      link.evidence().begin(),
-                                      link.evidence().end())}});
+    chain.push_back(
+        {{"class", link.class_name()},
+         {"says", link.says()},
+         {"evidence", std::vector<std::string>(link.evidence().begin(),
+                                               link.evidence().end())}});
   }
   return {{"chain", std::move(chain)}, {"recoverable", cause.recoverable()}};
 }
@@ -106,9 +104,8 @@ Json JsonOf(const proto::DiagnosisAdvice& advice) {
                {"predicted_gain", advice.predicted_gain()},
                {"confidence", advice.confidence()},
                {"cost", advice.cost()}};
-  json["realised_gain"] = advice.has_realised_gain()
-                              ? Json(advice.realised_gain())
-                              : Json(nullptr);
+  json["realised_gain"] =
+      advice.has_realised_gain() ? Json(advice.realised_gain()) : Json(nullptr);
   json["outcome"] = advice.outcome();
   return json;
 }
@@ -166,7 +163,8 @@ std::string DiagnosisText(const proto::Diagnosis& diagnosis, bool markdown) {
   }
   absl::StrAppend(&text, "\n");
   const auto title = [&](const char* name) {
-    absl::StrAppend(&text, markdown ? "\n**" : "", name, markdown ? "**\n\n" : ":\n");
+    absl::StrAppend(&text, markdown ? "\n**" : "", name,
+                    markdown ? "**\n\n" : ":\n");
   };
   if (diagnosis.causes_size() > 0) title("causes");
   for (const proto::DiagnosisCause& cause : diagnosis.causes()) {
@@ -187,10 +185,10 @@ std::string DiagnosisText(const proto::Diagnosis& diagnosis, bool markdown) {
         absl::StrCat(number.name(), " (", number.unsupported(), ")"));
   }
   if (!unknown.empty()) {
-    absl::StrAppend(&text, bullet, "not known: ",
-                    absl::StrJoin(unknown, ", "), "\n");
+    absl::StrAppend(&text, bullet, "not known: ", absl::StrJoin(unknown, ", "),
+                    "\n");
   }
-  return markdown ? text : EscapeForTerminalLines(text);
+  return markdown ? text : SanitiseText(text);
 }
 
 std::string DiagnosesJson(absl::Span<const proto::Diagnosis> diagnoses) {

@@ -53,9 +53,10 @@ bool IsArithmetic(absl::string_view name) {
   static constexpr absl::string_view kWords[] = {
       "add", "sub", "mul", "fma", "fnm", "div", "sqrt", "max", "min", "rcp"};
   return EndsInOne(name, {"ps", "pd", "ss", "sd", "ph", "sh"}) &&
-         std::any_of(
-             std::begin(kWords), std::end(kWords),
-             [&](absl::string_view word) { return absl::StrContains(name, word); });
+         std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](absl::string_view word) {
+                       return absl::StrContains(name, word);
+                     });
 }
 
 int VectorBits(absl::string_view operands) {
@@ -101,8 +102,8 @@ std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
   for (size_t i = 0; i < code.size(); ++i) {
     if (code[i].jumps_to < 0 || code[i].jumps_to > code[i].address) continue;
     const auto first = std::lower_bound(
-        code.begin(), code.begin() + static_cast<int64_t>(i),
-        code[i].jumps_to, [](const Instruction& instruction, int64_t address) {
+        code.begin(), code.begin() + static_cast<int64_t>(i), code[i].jumps_to,
+        [](const Instruction& instruction, int64_t address) {
           return instruction.address < address;
         });
     loops.emplace_back(first - code.begin(), static_cast<int64_t>(i));

@@ -13,8 +13,8 @@
 // found, as in the text of another processor.
 //
 //   loop_instructions                     all of them
-//   loop_vector_fp, loop_scalar_fp        arithmetic on packed and single values
-//   loop_vector_bits                      mean width of the packed ones
+//   loop_vector_fp, loop_scalar_fp        arithmetic on packed and single
+//   values loop_vector_bits                      mean width of the packed ones
 //   loop_stack_accesses                   memory operands on the stack
 //   loop_slow                             divisions and roots
 //   loop_conversions                      between number formats

@@ -191,8 +191,8 @@ std::vector<std::string> KnobOptions(const proto::Config& config) {
 void AddLoopFacts(CommandOptions command, Artifact* artifact) {
   command.environment = {{"LC_ALL", "C"}};
   command.max_stdout_bytes = int64_t{16} << 20;
-  const auto text = RunCommand(
-      {"objdump", "-d", "--no-show-raw-insn", "kernel.so"}, command);
+  const auto text =
+      RunCommand({"objdump", "-d", "--no-show-raw-insn", "kernel.so"}, command);
   if (!text.ok() || !text->exit.ok()) return;
   for (const auto& [name, count] : LoopFacts(text->stdout_text)) {
     artifact->facts[name] = count;

@@ -388,8 +388,8 @@ absl::StatusOr<std::unique_ptr<ops::Timer>> Worker::MakeTimer(
 proto::WorkerReply Worker::Profile(
     const proto::WorkerRequest::Profile& request) {
   std::unique_ptr<ops::Runnable> runnable;
-  proto::WorkerReply reply = Load(*backend_, request.config(),
-                                  request.compile_options(), &runnable);
+  proto::WorkerReply reply =
+      Load(*backend_, request.config(), request.compile_options(), &runnable);
   if (reply.outcome() != proto::OK) return reply;
   absl::Status status = operands_->Fill(request.input_seed());
   if (status.ok()) status = operands_->Arm();
@@ -643,9 +643,9 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
       return Failed(OutcomeOfPrepare(backend.status()),
                     backend.status().message());
     }
-    member.reply = Load(**backend, contender.config(),
-                        contender.perturbation().compile_options(),
-                        &member.runnable);
+    member.reply =
+        Load(**backend, contender.config(),
+             contender.perturbation().compile_options(), &member.runnable);
     if (member.reply.outcome() != proto::OK) return member.reply;
     if (contender.has_perturbation()) continue;
     auto results = RunChecked(request.input_seed(), *member.runnable);
@@ -667,11 +667,9 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
           });
     } else {
       const auto& contender = request.contenders(static_cast<int>(i));
-      auto timer = MakeTimer(request.input_seed(), *member.runnable,
-                             request.zero_inputs(),
-                             contender.has_perturbation()
-                                 ? &contender.perturbation()
-                                 : nullptr);
+      auto timer = MakeTimer(
+          request.input_seed(), *member.runnable, request.zero_inputs(),
+          contender.has_perturbation() ? &contender.perturbation() : nullptr);
       if (!timer.ok()) {
         return Failed(OutcomeOfTimer(timer.status()), timer.status().message());
       }

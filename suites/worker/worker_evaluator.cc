@@ -519,8 +519,8 @@ absl::StatusOr<std::vector<Evaluation>> WorkerEvaluator::EvaluatePerturbed(
   if (auto together = TryTogether(contenders, options, &wrong)) {
     return *together;
   }
-  const std::string message = absl::StrCat(
-      proto::Outcome_Name(wrong.outcome), ": ", wrong.detail);
+  const std::string message =
+      absl::StrCat(proto::Outcome_Name(wrong.outcome), ": ", wrong.detail);
   return wrong.outcome == proto::UNSUPPORTED ? absl::UnimplementedError(message)
                                              : absl::InternalError(message);
 }

@@ -262,8 +262,7 @@ absl::Status History::AppendTriage(const proto::TriageRecord& record) const {
   return Append<TriageKind>(dir_, fs_, record);
 }
 
-absl::Status History::AppendDiagnosis(
-    const proto::Diagnosis& diagnosis) const {
+absl::Status History::AppendDiagnosis(const proto::Diagnosis& diagnosis) const {
   return Append<DiagnosisKind>(dir_, fs_, diagnosis);
 }
 

@@ -43,7 +43,8 @@ class Planted : public Operator {
     const double elements = static_cast<double>(shape.dims(0).value()) *
                             static_cast<double>(shape.dims(1).value());
     return elements *
-           (2. * static_cast<double>(IntAttributeOf(*this, shape, "depth")) + 1);
+           (2. * static_cast<double>(IntAttributeOf(*this, shape, "depth")) +
+            1);
   }
 
   std::vector<std::vector<double>> Reference(

@@ -285,9 +285,9 @@ void Run(const OptrailJitCall& call, const Problem& p) {
 
 void Run(const OptrailJitCall& call, const Problem& p) {
   const int64_t bytes = p.rows * p.cols * static_cast<int64_t>(sizeof(float));
-  auto* const buffer = static_cast<float*>(
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-           -1, 0));
+  auto* const buffer =
+      static_cast<float*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   Problem into = p;
   into.y = buffer;
   AllRows(call, into);
@@ -344,8 +344,7 @@ void Run(const OptrailJitCall& call, const Problem& p) {
       volatile float* const sum = p.s + r;
       *sum = 0;
       for (int64_t c = 0; c < p.cols; c += kLanes) {
-        const Wide v =
-            F(*reinterpret_cast<const Wide*>(p.x + r * p.cols + c));
+        const Wide v = F(*reinterpret_cast<const Wide*>(p.x + r * p.cols + c));
         *reinterpret_cast<Wide*>(p.y + r * p.cols + c) = v;
         for (int64_t i = 0; i < kLanes; ++i) *sum = *sum + v[i];
       }
@@ -364,8 +363,7 @@ void Run(const OptrailJitCall& call, const Problem& p) {
          r < p.rows * (t + 1) / call.threads; ++r) {
       Wide sum = {};
       for (int64_t c = 0; c < p.cols; c += kLanes) {
-        const Wide v =
-            F(*reinterpret_cast<const Wide*>(p.x + r * p.cols + c));
+        const Wide v = F(*reinterpret_cast<const Wide*>(p.x + r * p.cols + c));
         *reinterpret_cast<Wide*>(p.y + r * p.cols + c) = v;
         sum += v;
         progress.fetch_add(1);

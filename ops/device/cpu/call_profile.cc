@@ -102,8 +102,7 @@ double EmptyLoopNs(CpuDevice& device) {
   for (int i = 0; i < kTimes; ++i) {
     const int64_t start_ns = Clock::Real()->NowNs();
     device.ParallelFor(device.threads(), [](int64_t) {});
-    times_ns.push_back(
-        static_cast<double>(Clock::Real()->NowNs() - start_ns));
+    times_ns.push_back(static_cast<double>(Clock::Real()->NowNs() - start_ns));
   }
   return Median(times_ns);
 }

@@ -24,9 +24,9 @@ int64_t RoundUp(int64_t value, int64_t multiple) {
 }
 
 absl::Status Failed(const char* what) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "cannot map an operand for an experiment: ", what, ": ",
-      std::strerror(errno)));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot map an operand for an experiment: ", what, ": ",
+                   std::strerror(errno)));
 }
 
 char* Map(int64_t bytes, int protection) {

@@ -14,7 +14,7 @@ constexpr int kFloats = kPages * 1024;
 class PageTraceTest : public testing::Test {
  protected:
   OperandMemory memory_ = *OperandMemory::Copy(
-      std::vector<float>(kFloats).data(), kFloats * int64_t{4},
+      std::vector<float>(kFloats).data(), kFloats* int64_t{4},
       OperandMemory::Pages::kSmall, 0);
   float* const x_ = static_cast<float*>(memory_.data());
   PageTrace trace_;
