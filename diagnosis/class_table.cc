@@ -203,7 +203,9 @@ const std::vector<ClassRule>& ClassTable() {
       {"scalar",
        "compute",
        true,
-       {{"vector_use", kAtMost, .15}, {"scalar_share", kAtLeast, .6}},
+       {{"vector_use", kAtMost, .15},
+        {"scalar_share", kAtLeast, .6},
+        {"data_gain", kAtMost, .2}},
        "scalar_gain",
        "the loop computes one value at a time: {scalar_share%} of its "
        "arithmetic is scalar, and without vectorisation it is no slower",

@@ -118,6 +118,7 @@ TEST(JudgeTest, DeviceFactsAreCauses) {
 TEST(JudgeTest, ScalarAndNarrowCodeAreTold) {
   Numbers numbers = Computing();
   numbers.Set("vector_use", .01, "test");
+  numbers.Set("data_gain", 0, "test");
   numbers.Set("loop_instructions", 10, "test");
   numbers.Set("loop_scalar_fp", 6, "test");
   numbers.Set("loop_vector_fp", 0, "test");
