@@ -111,6 +111,8 @@ def main():
         'compare': output('compare', 'latest~2', 'latest~1'),
         'gate': output('gate', '--candidate=latest~1'),
         'changes': output('changes'),
+        'diagnose': output('diagnose', '--op=add', '--slowest=1', '--quiet',
+                           '--shape=n=393216'),
         'detect': output('detect', '--csv=series.csv'),
         'convergence': output('convergence'),
         'history_verify': output('history', 'verify'),

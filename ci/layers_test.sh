@@ -5,6 +5,7 @@
 #           tuning <- tracker <- suites, reports  <- cli
 #   base, tuning, ops <- graph <- suites, reports <- cli
 #   tracker <- carbon                             <- cli
+#   ops, suites, tracker <- diagnosis             <- cli
 #   base, tuning, ops <- lib, on which nothing leans
 #
 # and nothing that ships leans on what only judges it, an evaluation/ folder.
@@ -24,8 +25,9 @@ awk '
     allow["carbon"] = "base tuning tracker carbon"
     allow["suites"] = "base tuning ops graph tracker suites"
     allow["reports"] = "base tuning graph tracker reports"
+    allow["diagnosis"] = "base tuning ops tracker suites diagnosis"
     # docs holds the JSON schemas that the command line prints.
-    allow["cli"] = "base tuning ops graph tracker carbon suites reports cli docs"
+    allow["cli"] = "base tuning ops graph tracker carbon suites diagnosis reports cli docs"
   }
   function layer(label,  name) {
     if (label !~ /^\/\//) return ""  # another repository

@@ -96,6 +96,7 @@ suites::Command ShowCommand();
 suites::Command CompareCommand();
 suites::Command GateCommand();
 suites::Command DetectCommand();
+suites::Command DiagnoseCommand();
 suites::Command ConvergenceCommand();
 suites::Command BisectCommand();
 suites::Command AckCommand();

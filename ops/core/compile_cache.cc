@@ -55,9 +55,16 @@ absl::Status CompileCache::Put(const Artifact& artifact) const {
 absl::StatusOr<Artifact> CompileCached(const Backend& backend,
                                        const CompileRequest& request,
                                        const std::string& folder,
-                                       absl::Status* kept) {
-  OPTRAIL_ASSIGN_OR_RETURN(const Recipe recipe, backend.Describe(request));
-  if (!recipe.NeedsCompiler()) return Artifact();
+                                       absl::Status* kept,
+                                       const std::vector<std::string>& added) {
+  OPTRAIL_ASSIGN_OR_RETURN(Recipe recipe, backend.Describe(request));
+  if (!recipe.NeedsCompiler() && added.empty()) return Artifact();
+  if (!recipe.NeedsCompiler()) {
+    return absl::UnimplementedError(
+        absl::StrCat("unsupported here: ", backend.name(),
+                     " is not compiled when it is requested"));
+  }
+  recipe.options.insert(recipe.options.end(), added.begin(), added.end());
   if (folder.empty()) return backend.Compile(recipe);
   const CompileCache cache(folder);
   absl::StatusOr<Artifact> artifact = cache.Get(recipe.Key());

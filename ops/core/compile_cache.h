@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -49,10 +50,10 @@ class CompileCache {
 // else compiled and kept there. Nothing that is worth keeping is an empty
 // artifact. A cache that cannot be written costs time and no result; `kept`
 // says so where it is not null. Errors of Describe() and Compile().
-absl::StatusOr<Artifact> CompileCached(const Backend& backend,
-                                       const CompileRequest& request,
-                                       const std::string& folder,
-                                       absl::Status* kept = nullptr);
+absl::StatusOr<Artifact> CompileCached(
+    const Backend& backend, const CompileRequest& request,
+    const std::string& folder, absl::Status* kept = nullptr,
+    const std::vector<std::string>& added = {});
 
 // The same where nothing may be compiled: FailedPrecondition for what the cache
 // lacks.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "ops/core/cpu_device.h"
+#include "ops/core/instruction_mix.h"
 #include "ops/core/jit.h"
 #include "ops/core/loaded_library.h"
 
@@ -185,6 +187,18 @@ std::vector<std::string> KnobOptions(const proto::Config& config) {
   return options;
 }
 
+// Facts of the main loop, where there is a disassembler.
+void AddLoopFacts(CommandOptions command, Artifact* artifact) {
+  command.environment = {{"LC_ALL", "C"}};
+  command.max_stdout_bytes = int64_t{16} << 20;
+  const auto text =
+      RunCommand({"objdump", "-d", "--no-show-raw-insn", "kernel.so"}, command);
+  if (!text.ok() || !text->exit.ok()) return;
+  for (const auto& [name, count] : LoopFacts(text->stdout_text)) {
+    artifact->facts[name] = count;
+  }
+}
+
 class JitInvocation : public Invocation {
  public:
   JitInvocation(std::unique_ptr<LoadedLibrary> library,
@@ -251,8 +265,12 @@ class JitBackend : public BackendFor<CpuDevice> {
       OPTRAIL_RETURN_IF_ERROR(folder->Write(source));
     }
     std::vector<std::string> options = {"-march=native", "-include", kHeader};
-    for (const std::string& option : recipe.options) {
-      if (absl::StartsWith(option, "-DOPTRAIL_")) options.push_back(option);
+    // The knobs, and whatever an experiment has added to the recipe.
+    OPTRAIL_ASSIGN_OR_RETURN(const Recipe base, Base());
+    for (size_t i = base.options.size(); i < recipe.options.size(); ++i) {
+      if (recipe.options[i] != kLoopFactsOption) {
+        options.push_back(recipe.options[i]);
+      }
     }
     options.insert(options.end(), {MainSource(), "-o", "kernel.so", "-lm"});
     CommandOptions command;
@@ -275,6 +293,10 @@ class JitBackend : public BackendFor<CpuDevice> {
                              ReadFile(JoinPath(folder->path(), "kernel.so")));
     artifact.facts["object_bytes"] =
         static_cast<int64_t>(artifact.bytes.size());
+    if (std::find(recipe.options.begin(), recipe.options.end(),
+                  kLoopFactsOption) != recipe.options.end()) {
+      AddLoopFacts(command, &artifact);
+    }
     return artifact;
   }
 

@@ -21,6 +21,11 @@ namespace optrail::ops {
 
 std::shared_ptr<Backend> MakeJitBackend(std::string name);
 
+// An option that may be added to a recipe, as may any option of the compiler:
+// the artifact then has the facts of instruction_mix.h, where objdump is
+// installed.
+inline constexpr char kLoopFactsOption[] = "--optrail-loop-facts";
+
 }  // namespace optrail::ops
 
 #endif  // OPTRAIL_OPS_CORE_JIT_BACKEND_H_

@@ -26,6 +26,7 @@
 #include "absl/types/optional.h"
 #include "suites/proto/worker.pb.h"
 #include "tuning/proto/config.pb.h"
+#include "tuning/proto/perturbation.pb.h"
 #include "tuning/proto/trial.pb.h"
 
 namespace optrail::suites {
@@ -73,6 +74,8 @@ struct Contender {
   // In place of both: asks another program what so many calls take, in
   // nanoseconds.
   std::function<absl::StatusOr<int64_t>(int64_t calls)> elsewhere;
+  // How it is perturbed; then its results are not checked.
+  absl::optional<proto::Perturbation> perturbation = absl::nullopt;
 };
 
 // Whatever goes wrong with a config is an outcome, never a failed call.
@@ -126,6 +129,25 @@ class Evaluator {
       const std::vector<Contender>& contenders,
       const EvaluationOptions& options) {
     return absl::nullopt;
+  }
+  // Samples contenders, some of them perturbed, in turns in one process, on any
+  // device. The first error of any of them is that of all: Unimplemented for
+  // what this device or backend does not offer.
+  virtual absl::StatusOr<std::vector<Evaluation>> EvaluatePerturbed(
+      const std::vector<Contender>& contenders,
+      const EvaluationOptions& options) {
+    return absl::UnimplementedError("nothing is perturbed here");
+  }
+  // Observes some calls closely, without the stopwatch
+  // (ops/core/perturbation.h): the measurement has metrics alone, and the facts
+  // are those of the config compiled with `compile_options`, too.
+  virtual Evaluation Profile(const proto::Config& config,
+                             const std::vector<std::string>& compile_options,
+                             const EvaluationOptions& options) {
+    Evaluation evaluation;
+    evaluation.outcome = proto::UNSUPPORTED;
+    evaluation.detail = "nothing is observed here";
+    return evaluation;
   }
   // Begins to measure and returns at once, where a process waits for nothing
   // else: the next call of Evaluate() has to be the same, and finds it done or

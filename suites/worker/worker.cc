@@ -20,6 +20,7 @@
 #include "base/subprocess.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/device_type.h"
+#include "ops/core/perturbation.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "tuning/proto/canonical.h"
 
@@ -81,6 +82,13 @@ void AddFacts(const ops::Artifact& artifact, proto::WorkerReply* reply) {
   for (proto::Fact& fact : FactsOf(artifact)) {
     *reply->add_facts() = std::move(fact);
   }
+}
+
+// Whether its compile options are all that is perturbed.
+bool IsOfCompiler(const proto::Perturbation& perturbation) {
+  proto::Perturbation rest = perturbation;
+  rest.clear_compile_options();
+  return rest.ByteSizeLong() == 0;
 }
 
 // The error of what a call left; compared by another thread, which gets out of
@@ -165,12 +173,13 @@ absl::StatusOr<Found> FindBackend(const proto::Task& task) {
 // From the cache, else compiled and kept there.
 absl::StatusOr<ops::Artifact> Compiled(const ops::Backend& backend,
                                        const ops::CompileRequest& request,
-                                       const std::string& shared_folder) {
+                                       const std::string& shared_folder,
+                                       const std::vector<std::string>& added) {
   absl::Status kept;
   absl::StatusOr<ops::Artifact> artifact = ops::CompileCached(
       backend, request,
       shared_folder.empty() ? "" : JoinPath(shared_folder, kCompiledFolder),
-      &kept);
+      &kept, added);
   // Without a cache, it is compiled again next time.
   if (!kept.ok()) std::cerr << "worker: " << kept.message() << "\n";
   return artifact;
@@ -194,7 +203,7 @@ proto::WorkerReply Compile(const proto::WorkerRequest::Compile& request) {
     }
     artifact = target.ok() ? Compiled(*found->backend,
                                       {task.shape(), request.config(), *target},
-                                      request.shared_folder())
+                                      request.shared_folder(), {})
                            : absl::StatusOr<ops::Artifact>(target.status());
   }
   if (!artifact.ok()) {
@@ -277,8 +286,10 @@ absl::Status Worker::MakeReady(const proto::WorkerRequest::MakeReady& request) {
 }
 
 absl::StatusOr<ops::Artifact> Worker::ArtifactOf(
-    const ops::Backend& backend, const proto::Config& config) const {
-  return Compiled(backend, {task_.shape(), config, target_}, shared_folder_);
+    const ops::Backend& backend, const proto::Config& config,
+    const CompileOptions& compile_options) const {
+  return Compiled(backend, {task_.shape(), config, target_}, shared_folder_,
+                  {compile_options.begin(), compile_options.end()});
 }
 
 absl::StatusOr<const ops::Backend*> Worker::OtherBackend(
@@ -346,13 +357,45 @@ absl::Status Worker::CheckLaterCall(uint64_t input_seed,
 }
 
 absl::StatusOr<std::unique_ptr<ops::Timer>> Worker::MakeTimer(
-    uint64_t input_seed, ops::Runnable& runnable, bool zero_inputs) {
+    uint64_t input_seed, ops::Runnable& runnable, bool zero_inputs,
+    const proto::Perturbation* perturbation) {
   OPTRAIL_RETURN_IF_ERROR(operands_->Fill(
       input_seed, zero_inputs ? ops::Values::kZeros : ops::Values::kTypical));
   OPTRAIL_RETURN_IF_ERROR(operands_->Arm());
-  auto made = device_->MakeTimer(runnable, *operands_,
-                                 {task_.cache_mode(), task_.launch_mode()});
-  return made;
+  const ops::TimingMode mode = {task_.cache_mode(), task_.launch_mode()};
+  if (perturbation == nullptr || IsOfCompiler(*perturbation)) {
+    return device_->MakeTimer(runnable, *operands_, mode);
+  }
+  auto* const perturbable = dynamic_cast<ops::Perturbable*>(device_.get());
+  if (perturbable == nullptr) {
+    return absl::UnimplementedError(
+        "unsupported here: this kind of device perturbs no calls");
+  }
+  return perturbable->MakePerturbedTimer(runnable, *operands_, mode,
+                                         *perturbation);
+}
+
+proto::WorkerReply Worker::Profile(
+    const proto::WorkerRequest::Profile& request) {
+  std::unique_ptr<ops::Runnable> runnable;
+  proto::WorkerReply reply =
+      Load(*backend_, request.config(), request.compile_options(), &runnable);
+  if (reply.outcome() != proto::OK) return reply;
+  absl::Status status = operands_->Fill(request.input_seed());
+  if (status.ok()) status = operands_->Arm();
+  if (!status.ok()) return Failed(proto::LAUNCH_ERROR, status.message());
+  auto* const perturbable = dynamic_cast<ops::Perturbable*>(device_.get());
+  reply.mutable_measurement();
+  // The facts are worth having where nothing else can be observed.
+  if (perturbable == nullptr) return reply;
+  auto metrics = perturbable->ProfileCalls(*runnable, *operands_);
+  if (!metrics.ok()) {
+    return Failed(OutcomeOfTimer(metrics.status()), metrics.status().message());
+  }
+  for (proto::MetricSamples& metric : *metrics) {
+    *reply.mutable_measurement()->add_metrics() = std::move(metric);
+  }
+  return reply;
 }
 
 absl::StatusOr<absl::optional<Sampling>> Worker::FirstCall(
@@ -397,9 +440,11 @@ proto::WorkerReply Worker::InTurn(
 
 proto::WorkerReply Worker::Load(const ops::Backend& backend,
                                 const proto::Config& config,
+                                const CompileOptions& compile_options,
                                 std::unique_ptr<ops::Runnable>* runnable) {
   const int64_t prepare_start_ns = Clock::Real()->NowNs();
-  const absl::StatusOr<ops::Artifact> artifact = ArtifactOf(backend, config);
+  const absl::StatusOr<ops::Artifact> artifact =
+      ArtifactOf(backend, config, compile_options);
   if (!artifact.ok()) {
     return Failed(OutcomeOfPrepare(artifact.status()),
                   artifact.status().message());
@@ -445,7 +490,7 @@ void Worker::FillReply(int64_t started_unix_ns, Sampling sampling,
 proto::WorkerReply Worker::EvaluateInTurn(
     const proto::WorkerRequest::Evaluate& request) {
   std::unique_ptr<ops::Runnable> runnable;
-  proto::WorkerReply reply = Load(*backend_, request.config(), &runnable);
+  proto::WorkerReply reply = Load(*backend_, request.config(), {}, &runnable);
   if (reply.outcome() != proto::OK) return reply;
   const int64_t sampling_started_unix_ns = Clock::Real()->WallNs();
   const absl::optional<int64_t> busy_before_ns = device_->busy_ns();
@@ -588,8 +633,11 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
       return Failed(OutcomeOfPrepare(backend.status()),
                     backend.status().message());
     }
-    member.reply = Load(**backend, contender.config(), &member.runnable);
+    member.reply =
+        Load(**backend, contender.config(),
+             contender.perturbation().compile_options(), &member.runnable);
     if (member.reply.outcome() != proto::OK) return member.reply;
+    if (contender.has_perturbation()) continue;
     auto results = RunChecked(request.input_seed(), *member.runnable);
     if (!results.ok()) {
       return Failed(OutcomeOfRun(results.status()), results.status().message());
@@ -608,8 +656,10 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
             return TimeElsewhere(contender, calls);
           });
     } else {
-      auto timer = MakeTimer(request.input_seed(), *member.runnable,
-                             request.zero_inputs());
+      const auto& contender = request.contenders(static_cast<int>(i));
+      auto timer = MakeTimer(
+          request.input_seed(), *member.runnable, request.zero_inputs(),
+          contender.has_perturbation() ? &contender.perturbation() : nullptr);
       if (!timer.ok()) {
         return Failed(OutcomeOfTimer(timer.status()), timer.status().message());
       }
@@ -634,7 +684,7 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
   }
   const int64_t last_check_start_ns = Clock::Real()->NowNs();
   for (const Member& member : members) {
-    if (member.runnable != nullptr && !member.error.get().ok()) {
+    if (member.error.valid() && !member.error.get().ok()) {
       return Failed(proto::WRONG_RESULT, member.error.get().status().message());
     }
   }
@@ -647,7 +697,7 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
     return Failed(proto::WRONG_RESULT, sound.message());
   }
   for (const Member& member : members) {
-    if (member.runnable == nullptr) continue;
+    if (!member.error.valid()) continue;
     const absl::Status later =
         CheckLaterCall(request.input_seed(), *member.runnable);
     if (!later.ok()) return Failed(OutcomeOfRun(later), later.message());
@@ -662,7 +712,7 @@ proto::WorkerReply Worker::EvaluateTogetherInTurn(
     if (too_short) return *too_short;
     proto::WorkerReply& reply = *together.add_together();
     reply = std::move(members[i].reply);
-    if (members[i].runnable != nullptr) {
+    if (members[i].error.valid()) {
       reply.set_error_in_tolerances(*members[i].error.get());
     }
     reply.set_check_ns(check_ns / count);
@@ -694,6 +744,7 @@ proto::WorkerReply Worker::Answer(const proto::WorkerRequest& request) {
                        : Failed(proto::LAUNCH_ERROR, status.message());
   }
   return InTurn([&] {
+    if (request.has_profile()) return Profile(request.profile());
     return request.has_evaluate_together()
                ? EvaluateTogetherInTurn(request.evaluate_together())
                : EvaluateInTurn(request.evaluate());

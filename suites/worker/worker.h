@@ -81,6 +81,9 @@ class Worker {
   proto::WorkerReply Answer(const proto::WorkerRequest& request);
 
  private:
+  // Added to a recipe (Perturbation.compile_options).
+  using CompileOptions = google::protobuf::RepeatedPtrField<std::string>;
+
   absl::Status Open(const proto::WorkerRequest::Open& request);
   absl::Status MakeReady(const proto::WorkerRequest::MakeReady& request);
   // What another thread makes of the seed, if it does.
@@ -98,11 +101,14 @@ class Worker {
   // OK, with what loading it took and told, or why it cannot be launched.
   proto::WorkerReply Load(const ops::Backend& backend,
                           const proto::Config& config,
+                          const CompileOptions& compile_options,
                           std::unique_ptr<ops::Runnable>* runnable);
+  proto::WorkerReply Profile(const proto::WorkerRequest::Profile& request);
 
   // The config's code, from the cache or compiled here.
-  absl::StatusOr<ops::Artifact> ArtifactOf(const ops::Backend& backend,
-                                           const proto::Config& config) const;
+  absl::StatusOr<ops::Artifact> ArtifactOf(
+      const ops::Backend& backend, const proto::Config& config,
+      const CompileOptions& compile_options) const;
   // Another one that computes the task's shape here.
   absl::StatusOr<const ops::Backend*> OtherBackend(
       const std::string& name) const;
@@ -117,7 +123,8 @@ class Worker {
   absl::StatusOr<absl::optional<Sampling>> FirstCall(
       const proto::WorkerRequest::Evaluate& request, ops::Runnable& runnable);
   absl::StatusOr<std::unique_ptr<ops::Timer>> MakeTimer(
-      uint64_t input_seed, ops::Runnable& runnable, bool zero_inputs = false);
+      uint64_t input_seed, ops::Runnable& runnable, bool zero_inputs = false,
+      const proto::Perturbation* perturbation = nullptr);
   // What is to be said instead of a time with cold caches, if it is too short.
   absl::optional<proto::WorkerReply> TooShort(const Sampling& sampling) const;
   void FillReply(int64_t started_unix_ns, Sampling sampling,

@@ -511,24 +511,69 @@ absl::optional<std::vector<Evaluation>> WorkerEvaluator::EvaluateInTurns(
   return TryTogether(contenders, options);
 }
 
-absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
+absl::StatusOr<std::vector<Evaluation>> WorkerEvaluator::EvaluatePerturbed(
     const std::vector<Contender>& contenders,
     const EvaluationOptions& options) {
+  Evaluation wrong;
+  wrong.detail = "its process could not be made ready";
+  if (auto together = TryTogether(contenders, options, &wrong)) {
+    return *together;
+  }
+  const std::string message =
+      absl::StrCat(proto::Outcome_Name(wrong.outcome), ": ", wrong.detail);
+  return wrong.outcome == proto::UNSUPPORTED ? absl::UnimplementedError(message)
+                                             : absl::InternalError(message);
+}
+
+Evaluation WorkerEvaluator::Profile(
+    const proto::Config& config,
+    const std::vector<std::string>& compile_options,
+    const EvaluationOptions& options) {
+  OPTRAIL_CHECK(!begun_);
+  const Round round = options.process_of_round;
+  StopOthers(round);
+  const proto::WorkerReply opened = Ready(round, options.input_seed);
+  if (opened.outcome() != proto::OK) return EvaluationOf(opened);
+  proto::WorkerRequest request;
+  proto::WorkerRequest::Profile& profile = *request.mutable_profile();
+  *profile.mutable_config() = config;
+  profile.set_input_seed(options.input_seed);
+  *profile.mutable_compile_options() = {compile_options.begin(),
+                                        compile_options.end()};
+  Slot& slot = slots_[round];
+  ++slot.configs;
+  slot.last_used = ++uses_;
+  const CompilePause pause(compilers_.get());
+  Evaluation evaluation =
+      EvaluationOf(slot.worker->Ask(request, options_.config_deadline));
+  if (!LeavesNothingBehind(evaluation.outcome) || !slot.worker->alive()) {
+    Stop(round);
+  }
+  return evaluation;
+}
+
+absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
+    const std::vector<Contender>& contenders, const EvaluationOptions& options,
+    Evaluation* wrong) {
   if (contenders.size() < 2) return absl::nullopt;
   OPTRAIL_CHECK(!begun_);
   std::vector<std::string> keys(contenders.size());
   std::vector<absl::optional<Compiled>> compiled(contenders.size());
   for (size_t i = 0; i < contenders.size(); ++i) {
-    const auto& [backend, config, elsewhere] = contenders[i];
-    if (elsewhere) continue;
+    const auto& [backend, config, elsewhere, perturbation] = contenders[i];
+    // What an experiment compiles is its worker's affair.
+    if (elsewhere || perturbation) continue;
     keys[i] = KeyOf(config, backend);
     PrepareKey(keys[i], config, backend);
   }
   for (size_t i = 0; i < contenders.size(); ++i) {
-    const auto& [backend, config, elsewhere] = contenders[i];
-    if (elsewhere) continue;
+    const auto& [backend, config, elsewhere, perturbation] = contenders[i];
+    if (elsewhere || perturbation) continue;
     compiled[i] = AwaitCompiled(keys[i], config, backend);
-    if (Refused(config, options, compiled[i])) return absl::nullopt;
+    if (auto refused = Refused(config, options, compiled[i])) {
+      if (wrong != nullptr) *wrong = *std::move(refused);
+      return absl::nullopt;
+    }
   }
   const int64_t start_ns = Clock::Real()->NowNs();
   const Round round = options.process_of_round;
@@ -539,7 +584,9 @@ absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
   }
   StopOthers(round);
   OpenTogether(round, options);
-  if (Ready(round, options.input_seed).outcome() != proto::OK) {
+  if (const proto::WorkerReply opened = Ready(round, options.input_seed);
+      opened.outcome() != proto::OK) {
+    if (wrong != nullptr) *wrong = EvaluationOf(opened);
     return absl::nullopt;
   }
   Slot& slot = slots_[round];
@@ -556,6 +603,9 @@ absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
     if (one.elsewhere) continue;
     contender.set_backend(one.backend);
     *contender.mutable_config() = one.config;
+    if (one.perturbation) {
+      *contender.mutable_perturbation() = *one.perturbation;
+    }
   }
   *together.mutable_sampling() = options.sampling;
   together.set_input_seed(options.input_seed);
@@ -576,8 +626,15 @@ absl::optional<std::vector<Evaluation>> WorkerEvaluator::TryTogether(
   }
   const bool sound =
       reply.outcome() == proto::OK && reply.together_size() == count;
-  if (!sound || options.fresh_process) Stop(round);
-  if (!sound) return absl::nullopt;
+  // What this machine does not offer leaves the process as it was.
+  if ((!sound && !LeavesNothingBehind(reply.outcome())) ||
+      options.fresh_process || !slot.worker->alive()) {
+    Stop(round);
+  }
+  if (!sound) {
+    if (wrong != nullptr) *wrong = EvaluationOf(reply);
+    return absl::nullopt;
+  }
   const int64_t turn_ns = reply.turn_ns();
   const int64_t took_ns = Clock::Real()->NowNs() - ready_ns - turn_ns;
   std::vector<Evaluation> evaluations;

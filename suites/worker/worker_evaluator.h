@@ -83,6 +83,12 @@ class WorkerEvaluator : public Evaluator {
   absl::optional<std::vector<Evaluation>> EvaluateInTurns(
       const std::vector<Contender>& contenders,
       const EvaluationOptions& options) override;
+  absl::StatusOr<std::vector<Evaluation>> EvaluatePerturbed(
+      const std::vector<Contender>& contenders,
+      const EvaluationOptions& options) override;
+  Evaluation Profile(const proto::Config& config,
+                     const std::vector<std::string>& compile_options,
+                     const EvaluationOptions& options) override;
   bool Begin(const proto::Config& config,
              const EvaluationOptions& options) override;
   int CompileAhead(const proto::Config& example) override;
@@ -135,10 +141,11 @@ class WorkerEvaluator : public Evaluator {
   absl::optional<Evaluation> Refused(
       const proto::Config& config, const EvaluationOptions& options,
       const absl::optional<Compiled>& compiled) const;
-  // nullopt: something was wrong with one of them, or with all.
+  // nullopt: something was wrong with one of them, or with all; `wrong`, unless
+  // it is null, is what.
   absl::optional<std::vector<Evaluation>> TryTogether(
       const std::vector<Contender>& contenders,
-      const EvaluationOptions& options);
+      const EvaluationOptions& options, Evaluation* wrong = nullptr);
   // Begins to compile what has the key and is not there yet.
   void PrepareKey(const std::string& key, const proto::Config& config,
                   const std::string& backend);

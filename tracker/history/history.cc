@@ -262,6 +262,10 @@ absl::Status History::AppendTriage(const proto::TriageRecord& record) const {
   return Append<TriageKind>(dir_, fs_, record);
 }
 
+absl::Status History::AppendDiagnosis(const proto::Diagnosis& diagnosis) const {
+  return Append<DiagnosisKind>(dir_, fs_, diagnosis);
+}
+
 absl::Status History::AppendTombstones(
     const proto::Tombstones& tombstones) const {
   return Append<TombstonesKind>(dir_, fs_, tombstones);
@@ -312,6 +316,19 @@ absl::StatusOr<LoadedTriage> History::LoadTriage() const {
             [](const proto::TriageRecord& a, const proto::TriageRecord& b) {
               return std::make_tuple(a.created_unix_ns(), a.record_id()) <
                      std::make_tuple(b.created_unix_ns(), b.record_id());
+            });
+  return loaded;
+}
+
+absl::StatusOr<LoadedDiagnoses> History::LoadDiagnoses() const {
+  LoadedDiagnoses loaded;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      loaded.diagnoses,
+      ReadRecords<DiagnosisKind>(dir_, fs_, /*threads=*/1, &loaded.bad_files));
+  std::sort(loaded.diagnoses.begin(), loaded.diagnoses.end(),
+            [](const proto::Diagnosis& a, const proto::Diagnosis& b) {
+              return std::make_tuple(a.created_unix_ns(), a.diagnosis_id()) <
+                     std::make_tuple(b.created_unix_ns(), b.diagnosis_id());
             });
   return loaded;
 }
@@ -391,6 +408,8 @@ absl::StatusOr<VerifyReport> History::Verify(int threads) const {
       VerifyFolder<SessionKind>(dir_, fs_, threads, &report.sessions, &report));
   OPTRAIL_RETURN_IF_ERROR(VerifyFolder<TriageKind>(
       dir_, fs_, threads, &report.triage_records, &report));
+  OPTRAIL_RETURN_IF_ERROR(VerifyFolder<DiagnosisKind>(
+      dir_, fs_, threads, &report.diagnoses, &report));
   OPTRAIL_RETURN_IF_ERROR(VerifyFolder<TombstonesKind>(
       dir_, fs_, threads, &report.tombstone_files, &report));
   FindTemporaries(dir_, fs_, &report.leftover_temporary_files);

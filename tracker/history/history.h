@@ -8,6 +8,7 @@
 //   <history>/runs/2026/20261120T090807Z-1a2b3c4d5e6f.pb
 //   <history>/sessions/2026/20261120T081500Z-0f1e2d3c4b5a.pb
 //   <history>/triage/2026/20261120T100000Z-5a4b3c2d1e0f.pb
+//   <history>/diagnoses/2026/20261120T103000Z-6b5a4c3d2e1f.pb
 //   <history>/tombstones/2026/20261120T110000Z-3f2e1d0c9b8a.pb
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(History history, History::Open(dir));
@@ -40,6 +41,7 @@
 #include "absl/types/optional.h"
 #include "base/file_system.h"
 #include "tracker/history/history_files.h"
+#include "tracker/proto/diagnosis.pb.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/proto/tombstone.pb.h"
 #include "tracker/proto/triage.pb.h"
@@ -98,6 +100,11 @@ struct LoadedTriage {
   std::vector<BadFile> bad_files;
 };
 
+struct LoadedDiagnoses {
+  std::vector<proto::Diagnosis> diagnoses;  // by time, then id
+  std::vector<BadFile> bad_files;
+};
+
 // True if `a` comes before `b` in a series: by first-parent position where both
 // know it, then by record time, then by id. Runs whose position is unknown are
 // placed by time among the others.
@@ -117,6 +124,7 @@ struct VerifyReport {
   int64_t runs = 0;
   int64_t sessions = 0;
   int64_t triage_records = 0;
+  int64_t diagnoses = 0;
   int64_t tombstone_files = 0;
   int64_t bytes = 0;
   std::vector<BadFile> bad_files;
@@ -174,6 +182,7 @@ class History {
   absl::Status AppendRun(const proto::Run& run) const;
   absl::Status AppendSession(const proto::Session& session) const;
   absl::Status AppendTriage(const proto::TriageRecord& record) const;
+  absl::Status AppendDiagnosis(const proto::Diagnosis& diagnosis) const;
   absl::Status AppendTombstones(const proto::Tombstones& tombstones) const;
 
   // For retention (tracker/history/retention.h): a tombstone comes first, so
@@ -203,6 +212,7 @@ class History {
 
   // Everything that was ever said, undone or not: see triage/triage.h.
   absl::StatusOr<LoadedTriage> LoadTriage() const;
+  absl::StatusOr<LoadedDiagnoses> LoadDiagnoses() const;
 
   // What retention took away.
   absl::StatusOr<LoadedTombstones> LoadTombstones() const;

@@ -25,6 +25,7 @@ class Merger {
     OPTRAIL_RETURN_IF_ERROR(MergeFolder<RunKind>());
     OPTRAIL_RETURN_IF_ERROR(MergeFolder<SessionKind>());
     OPTRAIL_RETURN_IF_ERROR(MergeFolder<TriageKind>());
+    OPTRAIL_RETURN_IF_ERROR(MergeFolder<DiagnosisKind>());
     return std::move(report_);
   }
 

@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "tracker/history/history_files.h"
 #include "tracker/history/record.h"
+#include "tracker/proto/diagnosis.pb.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/proto/tombstone.pb.h"
 #include "tracker/proto/triage.pb.h"
@@ -59,6 +60,28 @@ struct TriageKind {
   }
 };
 static_assert(int{proto::TriageRecord::kChecksumFieldNumber} ==
+              int{proto::Run::kChecksumFieldNumber});
+
+struct DiagnosisKind {
+  using Message = proto::Diagnosis;
+  static constexpr absl::string_view kFolder = "diagnoses";
+  static constexpr absl::string_view kName = "diagnosis";
+  static const std::string& Id(const Message& diagnosis) {
+    return diagnosis.diagnosis_id();
+  }
+  static absl::Status Validate(const Message& diagnosis) {
+    for (const proto::DiagnosisAdvice& advice : diagnosis.advice()) {
+      if (!std::isfinite(advice.predicted_gain()) ||
+          !std::isfinite(advice.realised_gain())) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("a gain of its advice '", advice.class_name(),
+                         "' is not a finite number"));
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+static_assert(int{proto::Diagnosis::kChecksumFieldNumber} ==
               int{proto::Run::kChecksumFieldNumber});
 
 struct TombstonesKind {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/status_macros.h"
+#include "ops/core/perturbation.h"
 #include "ops/core/runnable.h"
 #include "ops/device/cpu/calibration.h"
 #include "ops/device/cpu/ceilings.h"
@@ -17,6 +18,7 @@
 #include "ops/device/cpu/fingerprint.h"
 #include "ops/device/cpu/memory.h"
 #include "ops/device/cpu/monitor.h"
+#include "ops/device/cpu/perturbation.h"
 #include "ops/device/cpu/thread_pool.h"
 #include "ops/device/cpu/timer.h"
 
@@ -61,7 +63,7 @@ class CpuBuffer : public Buffer {
   LiveBuffers& live_;
 };
 
-class RealCpuDevice : public CpuDevice {
+class RealCpuDevice : public CpuDevice, public Perturbable {
  public:
   RealCpuDevice(const CpuOptions& options, const std::vector<int>& cpus)
       : hardware_(CpuHardware()),
@@ -117,6 +119,16 @@ class RealCpuDevice : public CpuDevice {
           "a CPU has no launch modes: its calls are function calls");
     }
     return CpuTimer::Create(runnable, operands, *this, mode);
+  }
+
+  absl::StatusOr<std::unique_ptr<Timer>> MakePerturbedTimer(
+      Runnable& runnable, OperandSets& operands, TimingMode mode,
+      const proto::Perturbation& perturbation) override {
+    return MakePerturbedCpuTimer(runnable, operands, *this, mode, perturbation);
+  }
+  absl::StatusOr<std::vector<proto::MetricSamples>> ProfileCalls(
+      Runnable& runnable, OperandSets& operands) override {
+    return ProfileCpuCalls(runnable, operands, *this);
   }
 
   absl::Span<Meter* const> meters() override { return meters_; }

@@ -47,8 +47,20 @@ bool GuardByteIntact(const char* zone, size_t i) {
   return static_cast<unsigned char>(zone[i]) == GuardByte(i);
 }
 
-// Whether all resident memory of the mapping that holds `address` is on huge
-// pages.
+// What can be had without swapping; nullopt if the system does not say.
+absl::optional<size_t> AvailableBytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string line; std::getline(meminfo, line);) {
+    int64_t kib = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %" SCNd64, &kib) == 1) {
+      return static_cast<size_t>(kib) << 10;
+    }
+  }
+  return absl::nullopt;
+}
+
+}  // namespace
+
 bool IsOnHugePages(const void* address) {
   std::ifstream smaps("/proc/self/smaps");
   const auto target = reinterpret_cast<uintptr_t>(address);
@@ -71,20 +83,6 @@ bool IsOnHugePages(const void* address) {
   }
   return false;
 }
-
-// What can be had without swapping; nullopt if the system does not say.
-absl::optional<size_t> AvailableBytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string line; std::getline(meminfo, line);) {
-    int64_t kib = 0;
-    if (std::sscanf(line.c_str(), "MemAvailable: %" SCNd64, &kib) == 1) {
-      return static_cast<size_t>(kib) << 10;
-    }
-  }
-  return absl::nullopt;
-}
-
-}  // namespace
 
 absl::StatusOr<GuardedMemory> GuardedMemory::Allocate(size_t size_bytes,
                                                       size_t stagger_bytes) {

@@ -52,6 +52,10 @@ class GuardedMemory {
   size_t size_bytes_ = 0;
 };
 
+// Whether all resident memory of the mapping that holds `address` is on huge
+// pages, as /proc/self/smaps tells.
+bool IsOnHugePages(const void* address);
+
 // Evicts the lines of a range from the caches of all cores.
 bool CanFlushLines();
 void FlushLines(const void* begin, size_t size_bytes);

@@ -61,15 +61,15 @@ void WakeThreads(CpuDevice& device) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Timer>> CpuTimer::Create(Runnable& runnable,
-                                                        OperandSets& operands,
-                                                        CpuDevice& device,
-                                                        TimingMode mode) {
+absl::StatusOr<std::unique_ptr<Timer>> CpuTimer::Create(
+    Runnable& runnable, OperandSets& operands, CpuDevice& device,
+    TimingMode mode, const std::function<void(Call&)>& adjust) {
   std::unique_ptr<CpuTimer> timer(
       new CpuTimer(runnable.invocation(), operands, device, mode));
   for (int set = 0; set < operands.sets(); ++set) {
-    OPTRAIL_ASSIGN_OR_RETURN(const Call call,
+    OPTRAIL_ASSIGN_OR_RETURN(Call call,
                              runnable.Prepare(operands.addresses(set)));
+    if (adjust) adjust(call);
     timer->prepared_.push_back(call);
   }
   return timer;

@@ -11,6 +11,7 @@
 //       CpuTimer::Create(runnable, operands, device, {proto::COLD}));
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,11 +25,11 @@ namespace optrail::ops {
 
 class CpuTimer : public Timer {
  public:
-  // Prepares calls of every set; errors are those of Runnable::Prepare().
-  static absl::StatusOr<std::unique_ptr<Timer>> Create(Runnable& runnable,
-                                                       OperandSets& operands,
-                                                       CpuDevice& device,
-                                                       TimingMode mode);
+  // Prepares calls of every set, and changes them as `adjust` says, unless it
+  // is empty; errors are those of Runnable::Prepare().
+  static absl::StatusOr<std::unique_ptr<Timer>> Create(
+      Runnable& runnable, OperandSets& operands, CpuDevice& device,
+      TimingMode mode, const std::function<void(Call&)>& adjust = {});
 
   absl::Status Prepare(int64_t calls) override;
   absl::StatusOr<int64_t> TimeNs() override;

@@ -265,11 +265,12 @@ absl::StatusOr<int> RunHistoryMerge(const HistoryMergeCommand& options,
   // A mistyped folder must not pass for an empty history.
   if (!FileExists(JoinPath(options.from, "runs")) &&
       !FileExists(JoinPath(options.from, "sessions")) &&
-      !FileExists(JoinPath(options.from, "triage"))) {
+      !FileExists(JoinPath(options.from, "triage")) &&
+      !FileExists(JoinPath(options.from, "diagnoses"))) {
     return absl::NotFoundError(
         absl::StrCat(options.from,
-                     " is no history: expected a folder with runs, sessions or "
-                     "triage in it"));
+                     " is no history: expected a folder with runs, sessions, "
+                     "triage or diagnoses in it"));
   }
   OPTRAIL_ASSIGN_OR_RETURN(const History other, History::Open(options.from));
   OPTRAIL_ASSIGN_OR_RETURN(const MergeReport report,

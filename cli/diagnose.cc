@@ -1,0 +1,88 @@
+// `optrail diagnose`: why an operator is slow, and what to do about it.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "base/status_macros.h"
+#include "cli/flags.h"
+#include "diagnosis/diagnose_command.h"
+#include "suites/command/command_flags.h"
+#include "suites/workload/tasks.h"
+
+ABSL_FLAG(bool, try, false,
+          "Apply the advice that can be applied (a search, another backend, "
+          "more threads; never a setting of the system) and record what it "
+          "brings.");
+ABSL_FLAG(bool, calibration, false,
+          "Measure nothing: print how the gains that were predicted compare "
+          "with those that were realised, over all diagnoses of the history.");
+ABSL_FLAG(int32_t, slowest, 5,
+          "Of several tasks, diagnose those that take the most time.");
+
+namespace optrail::cli {
+namespace {
+
+absl::StatusOr<int> Diagnose() {
+  if (absl::GetFlag(FLAGS_calibration)) {
+    return diagnosis::RunCalibration(TrackerOptions(), std::cout);
+  }
+  diagnosis::DiagnoseCommand options;
+  options.common = TrackerOptions();
+  options.workload = absl::GetFlag(FLAGS_workload);
+  if (options.workload.empty() && absl::GetFlag(FLAGS_op).empty()) {
+    return absl::InvalidArgumentError(
+        "expected --op=NAME (and --shape=SHAPE), or --workload=NAME; next: "
+        "optrail help diagnose");
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload,
+                           suites::WorkloadFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(suites::TaskSelection selection,
+                           suites::SelectionFromFlags("", options.workload));
+  if (selection.backend == suites::kBestBackend) {
+    return absl::InvalidArgumentError(
+        "flag --backend=best: expected the name of a backend, or all");
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(options.bench, suites::BenchFromFlags(workload, ""));
+  options.bench.with_default = !options.bench.with_tuned;
+  OPTRAIL_ASSIGN_OR_RETURN(options.tune, suites::TuneFromFlags(workload));
+  options.tune.retune = true;
+  OPTRAIL_ASSIGN_OR_RETURN(options.context, suites::RunContextFromFlags());
+  options.tune.worker.shared_folder = options.context.state;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      options.tasks, suites::SelectTasks(selection, options.context.hardware));
+  options.slowest = absl::GetFlag(FLAGS_slowest);
+  options.try_advice = absl::GetFlag(FLAGS_try);
+  options.quiet = absl::GetFlag(FLAGS_quiet);
+  return diagnosis::RunDiagnose(options, std::cout);
+}
+
+}  // namespace
+
+suites::Command DiagnoseCommand() {
+  suites::Command command;
+  command.name = "diagnose";
+  command.summary = "Says why an operator is slow, with evidence and advice.";
+  command.details =
+      "Experiments change one thing at a time around the kernel: where its\n"
+      "operands lie, how it is compiled, threads, size. A table of classes\n"
+      "(docs/method/diagnosis.md) makes causes of what they show; no hardware\n"
+      "counter is needed. Advice comes with the gain that it predicts; --try\n"
+      "applies what can be applied and records what it brought. Every "
+      "diagnosis\n"
+      "is kept in the history. Of several tasks, the slowest are diagnosed.\n"
+      "\n"
+      "  optrail diagnose --op=softmax --shape=rows=512,cols=384/f32\n"
+      "  optrail diagnose --op=layer_norm --backend=plain --try\n"
+      "  optrail diagnose --workload=bert_large\n"
+      "  optrail diagnose --calibration\n";
+  command.flags = Together({suites::SelectionFlags(), suites::PlaceFlags()});
+  command.flags.insert(
+      command.flags.end(),
+      {"config", "select", "try", "calibration", "slowest", "trials",
+       "time_budget", "config_deadline", "max_config_mib", "format", "quiet"});
+  command.defaults = {{"select", "tuned"}, {"trials", "40"}};
+  command.run = [](const std::vector<std::string>&) { return Diagnose(); };
+  return command;
+}
+
+}  // namespace optrail::cli

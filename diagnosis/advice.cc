@@ -1,0 +1,276 @@
+#include "diagnosis/advice.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/random.h"
+#include "diagnosis/classes.h"
+#include "suites/workload/tasks.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+using suites::Contender;
+using suites::Evaluation;
+
+// Gains below this are lost in the noise of the next process.
+constexpr double kWorthAdvising = .04;
+constexpr int kNeighbours = 6;
+
+void SetPrediction(const Number& gain, proto::DiagnosisAdvice* advice) {
+  advice->set_predicted_gain(gain.value);
+  if (gain.low < gain.high) {
+    advice->set_predicted_low(gain.low);
+    advice->set_predicted_high(gain.high);
+  }
+}
+
+const ClassRule* FindClass(absl::string_view name) {
+  for (const ClassRule& rule : ClassTable()) {
+    if (name == rule.name) return &rule;
+  }
+  return nullptr;
+}
+
+// What changes the code or what is around it: nobody but a person can.
+std::vector<proto::DiagnosisAdvice> FromCauses(
+    const Numbers& numbers, const std::vector<proto::DiagnosisCause>& causes) {
+  static const auto* const surroundings = new std::set<std::string>{
+      "contention", "throttling", "tlb", "denormals", "device_launch"};
+  std::vector<proto::DiagnosisAdvice> all;
+  for (const proto::DiagnosisCause& cause : causes) {
+    const std::string& name = cause.chain().rbegin()->class_name();
+    const ClassRule* const rule = FindClass(name);
+    if (rule == nullptr) continue;
+    proto::DiagnosisAdvice advice;
+    const bool outside = surroundings->count(name) > 0;
+    advice.set_kind(outside ? proto::CHANGE_SURROUNDINGS : proto::CHANGE_CODE);
+    advice.set_class_name(name);
+    advice.set_text(FillIn(rule->advice, numbers));
+    const Number* const gain = numbers.Find(rule->recoverable);
+    SetPrediction(gain == nullptr ? Number(cause.recoverable()) : *gain,
+                  &advice);
+    std::string how;
+    for (const proto::DiagnosisNumber& number : numbers.ToProto()) {
+      if (number.name() == rule->recoverable) how = number.how();
+    }
+    advice.set_confidence(how == "estimated" ? "estimated" : "inferred");
+    advice.set_cost(outside ? "a setting" : "a change of the kernel");
+    all.push_back(std::move(advice));
+  }
+  return all;
+}
+
+class Alternatives {
+ public:
+  Alternatives(const Subject& subject, const AdviceTools& tools)
+      : subject_(subject), tools_(tools) {
+    options_.sampling = PairSampling();
+  }
+
+  std::vector<proto::DiagnosisAdvice> Find() {
+    AddKnobs();
+    AddBackends();
+    AddThreads();
+    return std::move(found_);
+  }
+
+  // The gain of another config or backend beside the kernel.
+  absl::StatusOr<Number> GainBy(const std::string& backend,
+                                const proto::Config& config,
+                                bool fresh_process) {
+    suites::EvaluationOptions options = options_;
+    options.fresh_process = fresh_process;
+    const proto::Task& task = subject_.entry.task;
+    auto both = tools_.evaluator_for(task).EvaluatePerturbed(
+        {{task.backend(), subject_.config, {}}, {backend, config, {}}},
+        options);
+    if (!both.ok()) return both.status();
+    return GainOf((*both)[0], (*both)[1]);
+  }
+
+  absl::StatusOr<Number> GainByThreads(int threads) {
+    proto::Task task = subject_.entry.task;
+    const Evaluation few =
+        tools_.evaluator_for(task).Evaluate(subject_.config, options_);
+    task.set_threads(threads);
+    const Evaluation many =
+        tools_.evaluator_for(task).Evaluate(subject_.config, options_);
+    if (!few.time_ns || !many.time_ns) {
+      return absl::UnavailableError(absl::StrCat(few.detail, many.detail));
+    }
+    return Number(1 - *many.time_ns / *few.time_ns);
+  }
+
+ private:
+  // Neighbours in the space: which knob moves the time.
+  void AddKnobs() {
+    const auto space = suites::BindTask(subject_.entry, tools_.hardware);
+    if (!space.ok() || !space->has_choice || space->configs != nullptr) return;
+    const auto levels = space->bound->ToLevels(subject_.config);
+    if (!levels.ok()) return;
+    Number best = 0;
+    proto::Config best_config;
+    int tried = 0;
+    auto neighbours =
+        space->bound->Neighbours(*levels, tuning::Neighbourhood::kAdjacent);
+    Rng rng(1);
+    rng.Shuffle(neighbours);
+    for (const tuning::Levels& next : neighbours) {
+      if (tried == kNeighbours) break;
+      ++tried;
+      const proto::Config config = space->bound->ToConfig(next);
+      const auto gain = GainBy(subject_.entry.task.backend(), config, false);
+      if (gain.ok() && gain->value > best.value) {
+        best = *gain;
+        best_config = config;
+      }
+    }
+    if (best.value < kWorthAdvising) return;
+    proto::DiagnosisAdvice& advice = Add(proto::TUNE_KNOBS, best);
+    *advice.mutable_config() = best_config;
+    for (int i = 0; i < best_config.set_size(); ++i) {
+      for (const proto::KnobValue& value : subject_.config.set()) {
+        if (value.knob() == best_config.set(i).knob() &&
+            value.SerializeAsString() !=
+                best_config.set(i).SerializeAsString()) {
+          advice.add_knobs(value.knob());
+        }
+      }
+    }
+    advice.set_text(absl::StrCat(
+        "tune ", absl::StrJoin(advice.knobs(), ", "), ": of ", tried,
+        " neighbours, ", tuning::CanonicalText(best_config), " is ",
+        absl::StrFormat("%.0f%%", 100 * best.value), " faster"));
+    advice.set_cost("a search of some seconds");
+  }
+
+  void AddBackends() {
+    const proto::Task& task = subject_.entry.task;
+    for (const ops::Backend* backend :
+         subject_.entry.entry->BackendsOf(task.device_kind())) {
+      // What searches its schedules has no default worth comparing.
+      if (backend == subject_.entry.backend ||
+          absl::StartsWith(backend->name(), "halide") ||
+          !ops::Computes(*subject_.entry.entry->op, *backend, task.shape())
+               .ok()) {
+        continue;
+      }
+      suites::TaskEntry other = subject_.entry;
+      other.backend = backend;
+      const std::string name =
+          backend->name() == ops::OwnBackendName(task.device_kind())
+              ? ""
+              : backend->name();
+      other.task.set_backend(name);
+      const auto space = suites::BindTask(other, tools_.hardware);
+      if (!space.ok()) continue;
+      const proto::Config config = space->bound->default_config();
+      const auto gain = GainBy(name, config, false);
+      if (!gain.ok() || gain->value < kWorthAdvising) continue;
+      proto::DiagnosisAdvice& advice = Add(proto::USE_BACKEND, *gain);
+      advice.set_backend(name);
+      *advice.mutable_config() = config;
+      advice.set_text(absl::StrCat("use the backend ", backend->name(),
+                                   " with its default config"));
+      advice.set_cost("a choice of backend");
+    }
+  }
+
+  void AddThreads() {
+    if (subject_.entry.task.threads() != 1 || tools_.cores <= 1) return;
+    const auto gain = GainByThreads(tools_.cores);
+    if (!gain.ok() || gain->value < kWorthAdvising) return;
+    proto::DiagnosisAdvice& advice = Add(proto::USE_THREADS, *gain);
+    advice.set_threads(tools_.cores);
+    advice.set_text(absl::StrCat("use ", tools_.cores, " threads"));
+    advice.set_cost("cores that nothing else needs");
+  }
+
+  proto::DiagnosisAdvice& Add(proto::AdviceKind kind, const Number& gain) {
+    proto::DiagnosisAdvice& advice = found_.emplace_back();
+    advice.set_kind(kind);
+    SetPrediction(gain, &advice);
+    advice.set_confidence("measured");
+    return advice;
+  }
+
+  const Subject& subject_;
+  const AdviceTools& tools_;
+  suites::EvaluationOptions options_;
+  std::vector<proto::DiagnosisAdvice> found_;
+};
+
+}  // namespace
+
+std::vector<proto::DiagnosisAdvice> AdviceFor(
+    const Subject& subject, const AdviceTools& tools, const Numbers& numbers,
+    const std::vector<proto::DiagnosisCause>& causes) {
+  std::vector<proto::DiagnosisAdvice> all = FromCauses(numbers, causes);
+  if (numbers.ValueOr("roofline_share", 0) < kHealthyShare) {
+    for (proto::DiagnosisAdvice& advice : Alternatives(subject, tools).Find()) {
+      all.push_back(std::move(advice));
+    }
+  }
+  std::stable_sort(
+      all.begin(), all.end(),
+      [](const proto::DiagnosisAdvice& a, const proto::DiagnosisAdvice& b) {
+        return a.predicted_gain() > b.predicted_gain();
+      });
+  return all;
+}
+
+void TryAdvice(const Subject& subject, const AdviceTools& tools,
+               proto::DiagnosisAdvice* advice) {
+  Alternatives alternatives(subject, tools);
+  absl::StatusOr<Number> gain = absl::UnimplementedError(
+      "not tried: it changes code or the machine, which is its owner's");
+  switch (advice->kind()) {
+    case proto::USE_BACKEND:
+      gain = alternatives.GainBy(advice->backend(), advice->config(), true);
+      advice->set_outcome("measured beside it, in a fresh process");
+      break;
+    case proto::USE_CONFIG:
+      gain = alternatives.GainBy(subject.entry.task.backend(), advice->config(),
+                                 true);
+      advice->set_outcome("measured beside it, in a fresh process");
+      break;
+    case proto::TUNE_KNOBS: {
+      proto::Config config = advice->config();
+      advice->set_outcome("the best neighbour, in a fresh process");
+      if (tools.search) {
+        if (auto winner = tools.search(subject.entry); winner.ok()) {
+          config = *std::move(winner);
+          advice->set_outcome(
+              absl::StrCat("searched: ", tuning::CanonicalText(config)));
+        }
+      }
+      gain = alternatives.GainBy(subject.entry.task.backend(), config, true);
+      break;
+    }
+    case proto::USE_THREADS:
+      gain = alternatives.GainByThreads(advice->threads());
+      advice->set_outcome("measured again");
+      break;
+    default:
+      break;
+  }
+  if (!gain.ok()) {
+    advice->set_outcome(std::string(gain.status().message()));
+    return;
+  }
+  advice->set_realised_gain(gain->value);
+  if (gain->low < gain->high) {
+    advice->set_realised_low(gain->low);
+    advice->set_realised_high(gain->high);
+  }
+}
+
+}  // namespace optrail::diagnosis

@@ -1,0 +1,40 @@
+#ifndef OPTRAIL_DIAGNOSIS_CASES_H_
+#define OPTRAIL_DIAGNOSIS_CASES_H_
+
+// Earlier diagnoses: those that resemble a new one, and how often advice kept
+// its word.
+//
+//   for (const Similar& one : SimilarCases(diagnosis, earlier)) ...
+//   std::cout << CalibrationTable(earlier).ToText();
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "base/table.h"
+#include "tracker/proto/diagnosis.pb.h"
+
+namespace optrail::diagnosis {
+
+struct Similar {
+  const proto::Diagnosis* diagnosis = nullptr;
+  double distance = 0;  // 0: the same operator, hardware, size and numbers
+};
+
+// The nearest first, at most three. The distance is 1 for another operator, .5
+// for other hardware, 1 for another first cause, the difference of the
+// logarithms (base 10) of the times, and the mean difference of the gains and
+// shares that both know. Nothing beyond 1.5 is similar.
+std::vector<Similar> SimilarCases(const proto::Diagnosis& diagnosis,
+                                  absl::Span<const proto::Diagnosis> earlier);
+
+// Predicted against realised gains by kind of advice: how many were tried, the
+// medians, the median relative error of the prediction, and the share of advice
+// that brought half of what it promised.
+Table CalibrationTable(absl::Span<const proto::Diagnosis> diagnoses);
+
+std::string AdviceKindText(proto::AdviceKind kind);
+
+}  // namespace optrail::diagnosis
+
+#endif  // OPTRAIL_DIAGNOSIS_CASES_H_

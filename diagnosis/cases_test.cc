@@ -1,0 +1,57 @@
+#include "diagnosis/cases.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+proto::Diagnosis Make(const char* id, const char* op, const char* cause,
+                      double memory_gain) {
+  proto::Diagnosis diagnosis;
+  diagnosis.set_diagnosis_id(id);
+  diagnosis.mutable_task()->set_operator_name(op);
+  diagnosis.mutable_task()->set_hardware_id("cpu");
+  diagnosis.set_time_ns(1000);
+  diagnosis.add_causes()->add_chain()->set_class_name(cause);
+  proto::DiagnosisNumber& number = *diagnosis.add_numbers();
+  number.set_name("memory_gain");
+  number.set_value(memory_gain);
+  return diagnosis;
+}
+
+TEST(SimilarCasesTest, TheNearestComeFirstAndOthersAreLeftOut) {
+  const std::vector<proto::Diagnosis> earlier = {
+      Make("far", "matmul", "latency", .1),
+      Make("other_op", "rms_norm", "strided", .6),
+      Make("same", "layer_norm", "strided", .65),
+  };
+  const auto similar =
+      SimilarCases(Make("new", "layer_norm", "strided", .7), earlier);
+  ASSERT_EQ(similar.size(), 2u);
+  EXPECT_EQ(similar[0].diagnosis->diagnosis_id(), "same");
+  EXPECT_NEAR(similar[0].distance, .05, 1e-9);
+  EXPECT_EQ(similar[1].diagnosis->diagnosis_id(), "other_op");
+}
+
+TEST(CalibrationTableTest, ComparesWhatWasPredictedAndRealised) {
+  proto::Diagnosis diagnosis = Make("a", "add", "strided", .5);
+  for (const auto& [predicted, realised] :
+       std::vector<std::pair<double, double>>{{.5, .4}, {.4, .1}}) {
+    proto::DiagnosisAdvice& advice = *diagnosis.add_advice();
+    advice.set_kind(proto::USE_BACKEND);
+    advice.set_predicted_gain(predicted);
+    advice.set_realised_gain(realised);
+  }
+  diagnosis.add_advice()->set_kind(proto::CHANGE_CODE);
+  const std::string json = CalibrationTable({diagnosis}).ToJson();
+  EXPECT_NE(json.find("\"advice\": \"use_backend\""), std::string::npos)
+      << json;
+  EXPECT_NE(json.find("\"half_or_more_share\": 0.5"), std::string::npos)
+      << json;
+  EXPECT_NE(json.find("\"advice\": \"change_code\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace optrail::diagnosis

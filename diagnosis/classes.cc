@@ -1,0 +1,125 @@
+#include "diagnosis/classes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+const ClassRule* ParentOf(const ClassRule& rule) {
+  if (*rule.parent == '\0') return nullptr;
+  for (const ClassRule& other : ClassTable()) {
+    if (absl::string_view(other.name) == rule.parent) return &other;
+  }
+  OPTRAIL_CHECK(false) << rule.name << " has no parent " << rule.parent;
+  return nullptr;
+}
+
+bool HoldsWithParents(const ClassRule& rule, const Numbers& numbers) {
+  for (const ClassRule* at = &rule; at != nullptr; at = ParentOf(*at)) {
+    if (!Holds(*at, numbers)) return false;
+  }
+  return true;
+}
+
+void AddLink(const ClassRule& rule, const Numbers& numbers,
+             proto::DiagnosisCause* cause) {
+  proto::DiagnosisLink& link = *cause->add_chain();
+  link.set_class_name(rule.name);
+  link.set_says(FillIn(rule.says, numbers));
+  for (const Condition& condition : rule.when) {
+    link.add_evidence(condition.number);
+  }
+}
+
+// The level of the memory that the operands live in, between the symptom and
+// its cause.
+void AddMemoryLevel(const Numbers& numbers, proto::DiagnosisCause* cause) {
+  for (const ClassRule& rule : ClassTable()) {
+    if (absl::string_view(rule.parent) == "memory" && !rule.is_cause &&
+        Holds(rule, numbers)) {
+      AddLink(rule, numbers, cause);
+    }
+  }
+}
+
+}  // namespace
+
+bool Holds(const ClassRule& rule, const Numbers& numbers) {
+  return std::all_of(
+      rule.when.begin(), rule.when.end(), [&](const Condition& condition) {
+        const Number* const number = numbers.Find(condition.number);
+        if (number == nullptr) return false;
+        return condition.at_least ? number->value >= condition.threshold
+                                  : number->value <= condition.threshold;
+      });
+}
+
+std::string FillIn(absl::string_view text, const Numbers& numbers) {
+  std::string filled;
+  while (true) {
+    const size_t open = text.find('{');
+    absl::StrAppend(&filled, text.substr(0, open));
+    if (open == absl::string_view::npos) return filled;
+    const size_t close = text.find('}', open);
+    OPTRAIL_CHECK(close != absl::string_view::npos) << text;
+    absl::string_view name = text.substr(open + 1, close - open - 1);
+    const bool is_share = !name.empty() && name.back() == '%';
+    if (is_share) name.remove_suffix(1);
+    if (const Number* const number = numbers.Find(name); number == nullptr) {
+      absl::StrAppend(&filled, "?");
+    } else if (is_share) {
+      absl::StrAppendFormat(&filled, "%.0f%%", 100 * number->value);
+    } else {
+      absl::StrAppendFormat(&filled, "%.3g", number->value);
+    }
+    text.remove_prefix(close + 1);
+  }
+}
+
+std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
+  std::vector<proto::DiagnosisCause> causes;
+  if (numbers.ValueOr("roofline_share", 0) >= kHealthyShare) return causes;
+  for (const ClassRule& rule : ClassTable()) {
+    if (!rule.is_cause || !HoldsWithParents(rule, numbers)) continue;
+    const Number* const recoverable = numbers.Find(rule.recoverable);
+    if (recoverable == nullptr || recoverable->value < kLeastRecoverable) {
+      continue;
+    }
+    proto::DiagnosisCause cause;
+    if (const ClassRule* const parent = ParentOf(rule); parent != nullptr) {
+      AddLink(*parent, numbers, &cause);
+      if (absl::string_view(parent->name) == "memory") {
+        AddMemoryLevel(numbers, &cause);
+      }
+    }
+    AddLink(rule, numbers, &cause);
+    cause.set_recoverable(std::min(recoverable->value, 1.));
+    if (recoverable->low < recoverable->high) {
+      cause.set_low(recoverable->low);
+      cause.set_high(recoverable->high);
+    }
+    causes.push_back(std::move(cause));
+  }
+  std::stable_sort(
+      causes.begin(), causes.end(),
+      [](const proto::DiagnosisCause& a, const proto::DiagnosisCause& b) {
+        return a.recoverable() > b.recoverable();
+      });
+  return causes;
+}
+
+const ClassRule* LimitOf(const Numbers& numbers) {
+  const ClassRule* limit = nullptr;
+  for (const ClassRule& rule : ClassTable()) {
+    if (!rule.is_cause && HoldsWithParents(rule, numbers)) limit = &rule;
+  }
+  return limit;
+}
+
+}  // namespace optrail::diagnosis

@@ -1,0 +1,66 @@
+#ifndef OPTRAIL_DIAGNOSIS_CLASSES_H_
+#define OPTRAIL_DIAGNOSIS_CLASSES_H_
+
+// The table of causes: each class is a rule over numbers (numbers.h), below a
+// parent. A class holds where all of its conditions do and its parent holds, so
+// that a child is a cause only where parent and child both cross their
+// thresholds (the top-down method of Yasin, 2014, with experiments in place of
+// counters). docs/method/diagnosis.md explains each row.
+//
+//   for (const proto::DiagnosisCause& cause : Judge(numbers)) {
+//     std::cout << cause.chain().rbegin()->says();
+//   }
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "diagnosis/numbers.h"
+#include "tracker/proto/diagnosis.pb.h"
+
+namespace optrail::diagnosis {
+
+struct Condition {
+  const char* number;
+  bool at_least;  // else at most
+  double threshold;
+};
+
+struct ClassRule {
+  const char* name;
+  const char* parent;  // "" for a symptom
+  // Whether it names something to change; else it is where the time goes.
+  bool is_cause;
+  std::vector<Condition> when;
+  // The number that says which share of the time goes with the cause; one that
+  // is measured first, estimates after it.
+  const char* recoverable;
+  const char* says;    // {number} stands for a number, {number%} for a share
+  const char* advice;  // what to do; "" for no cause
+};
+
+const std::vector<ClassRule>& ClassTable();
+
+// Whether every condition holds; an unknown number holds for none.
+bool Holds(const ClassRule& rule, const Numbers& numbers);
+
+// `text` with its numbers filled in.
+std::string FillIn(absl::string_view text, const Numbers& numbers);
+
+// The chains that end in a cause, the largest recoverable share first. Within
+// kHealthyShare of the roofline there are none.
+std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers);
+
+// Where the time goes, for what has no cause: the deepest class that holds.
+const ClassRule* LimitOf(const Numbers& numbers);
+
+// A kernel that reaches as much of what the hardware allows has nothing to
+// gain.
+inline constexpr double kHealthyShare = .9;
+// Less than this is no cause worth naming.
+inline constexpr double kLeastRecoverable = .1;
+
+}  // namespace optrail::diagnosis
+
+#endif  // OPTRAIL_DIAGNOSIS_CLASSES_H_

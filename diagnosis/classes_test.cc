@@ -1,0 +1,158 @@
+#include "diagnosis/classes.h"
+
+#include <set>
+#include <string>
+
+#include "diagnosis/derived.h"
+#include "gtest/gtest.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+std::string FirstCause(const Numbers& numbers) {
+  const auto causes = Judge(numbers);
+  return causes.empty() ? "" : causes[0].chain().rbegin()->class_name();
+}
+
+// A kernel that computes and is far from the roofline.
+Numbers Computing() {
+  Numbers numbers;
+  numbers.Set("roofline_share", .2, "test");
+  numbers.Set("memory_gain", .05, "test");
+  numbers.Set("arithmetic_share", .2, "test");
+  return numbers;
+}
+
+Numbers MemoryBound() {
+  Numbers numbers;
+  numbers.Set("roofline_share", .3, "test");
+  numbers.Set("memory_gain", {.7, .68, .72}, "test");
+  numbers.Set("level_dram", 1, "test");
+  numbers.Set("working_set_kib", 65536, "test");
+  return numbers;
+}
+
+proto::Hardware Zen() {
+  proto::Hardware hardware;
+  hardware.set_simd_bits(512);
+  return hardware;
+}
+
+TEST(ClassTableTest, ParentsExistAndComeFirstAndNamesAreUnique) {
+  std::set<std::string> names = {""};
+  for (const ClassRule& rule : ClassTable()) {
+    EXPECT_EQ(names.count(rule.parent), 1) << rule.name;
+    EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
+    EXPECT_FALSE(rule.when.empty()) << rule.name;
+    EXPECT_EQ(rule.is_cause, *rule.advice != '\0') << rule.name;
+  }
+}
+
+TEST(JudgeTest, WithinTenPercentOfTheRooflineThereIsNoCause) {
+  Numbers numbers = MemoryBound();
+  numbers.Set("passes", 3, "test");
+  numbers.Set("page_jumps", 3, "test");
+  numbers.Set("pass_gain", .66, "test");
+  EXPECT_EQ(FirstCause(numbers), "extra_passes");
+  numbers.Set("roofline_share", .93, "test");
+  EXPECT_EQ(FirstCause(numbers), "");
+}
+
+TEST(JudgeTest, AChildIsNoCauseWithoutItsParent) {
+  Numbers numbers = Computing();
+  numbers.Set("passes", 3, "test");
+  numbers.Set("page_jumps", 3, "test");
+  numbers.Set("pass_gain", .66, "test");
+  EXPECT_EQ(FirstCause(numbers), "");
+}
+
+TEST(JudgeTest, TheChainNamesTheLevelOfTheMemory) {
+  Numbers numbers = MemoryBound();
+  numbers.Set("page_jumps", 40, "test");
+  numbers.Set("regular_share", .9, "test");
+  const auto causes = Judge(numbers);
+  ASSERT_EQ(causes.size(), 1u);
+  ASSERT_EQ(causes[0].chain_size(), 3);
+  EXPECT_EQ(causes[0].chain(0).class_name(), "memory");
+  EXPECT_EQ(causes[0].chain(1).class_name(), "dram");
+  EXPECT_EQ(causes[0].chain(2).class_name(), "strided");
+  EXPECT_EQ(causes[0].recoverable(), .7);
+  EXPECT_EQ(causes[0].low(), .68);
+}
+
+TEST(JudgeTest, AnUnknownNumberHoldsForNothing) {
+  Numbers numbers = MemoryBound();
+  numbers.SetUnsupported("huge_page_gain", "no huge pages here");
+  EXPECT_EQ(FirstCause(numbers), "");
+  numbers.Set("huge_page_gain", .3, "test");
+  EXPECT_EQ(FirstCause(numbers), "tlb");
+}
+
+// What this machine cannot show: by recorded or made-up evidence.
+TEST(JudgeTest, ThrottlingContentionAndDenormalsAreCauses) {
+  Numbers throttled = Computing();
+  throttled.Set("throttled_share", .4, "test");
+  EXPECT_EQ(FirstCause(throttled), "throttling");
+  Numbers contended = Computing();
+  contended.Set("disturbed_share", .8, "test");
+  EXPECT_EQ(FirstCause(contended), "contention");
+  Numbers denormal = Computing();
+  denormal.Set("denormal_gain", .9, "test");
+  denormal.Set("data_gain", .9, "test");
+  EXPECT_EQ(FirstCause(denormal), "denormals");
+}
+
+TEST(JudgeTest, DeviceFactsAreCauses) {
+  Numbers spills = Computing();
+  spills.Set("spill_bytes", 512, "test");
+  AddDerived({}, 1, &spills);
+  EXPECT_EQ(FirstCause(spills), "device_spills");
+  Numbers barriers = Computing();
+  barriers.Set("barrier_gain", .3, "test");
+  EXPECT_EQ(FirstCause(barriers), "barriers");
+  Numbers launch = Computing();
+  launch.Set("graph_gain", .5, "test");
+  EXPECT_EQ(FirstCause(launch), "device_launch");
+}
+
+TEST(JudgeTest, ScalarAndNarrowCodeAreTold) {
+  Numbers numbers = Computing();
+  numbers.Set("vector_use", .01, "test");
+  numbers.Set("data_gain", 0, "test");
+  numbers.Set("loop_instructions", 10, "test");
+  numbers.Set("loop_scalar_fp", 6, "test");
+  numbers.Set("loop_vector_fp", 0, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "scalar");
+  numbers.Set("loop_scalar_fp", 0, "test");
+  numbers.Set("loop_vector_fp", 6, "test");
+  numbers.Set("loop_vector_bits", 128, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "narrow_vectors");
+}
+
+TEST(JudgeTest, ThreadsThatFightForLinesAreToldByTheirInstructions) {
+  Numbers numbers = Computing();
+  numbers.Set("parallel_loss", .6, "test");
+  numbers.Set("streaming_share", .1, "test");
+  numbers.Set("call_ns", 1000, "test");
+  numbers.Set("parallel_ns", 990, "test");
+  numbers.Set("slowest_thread_ns", 980, "test");
+  numbers.Set("mean_thread_ns", 970, "test");
+  numbers.Set("one_thread_ns", 800, "test");
+  numbers.Set("loop_locked", 0, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "false_sharing");
+  numbers.Set("loop_locked", 1, "test");
+  EXPECT_EQ(FirstCause(numbers), "contended_lines");
+}
+
+TEST(FillInTest, NumbersAndSharesAndWhatIsNotKnown) {
+  Numbers numbers;
+  numbers.Set("a_share", .123, "test");
+  numbers.Set("count", 4.5, "test");
+  EXPECT_EQ(FillIn("{a_share%} of {count}, {other}", numbers), "12% of 4.5, ?");
+}
+
+}  // namespace
+}  // namespace optrail::diagnosis

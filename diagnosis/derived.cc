@@ -1,0 +1,160 @@
+#include "diagnosis/derived.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+constexpr char kEstimated[] = "estimated";
+// The most operands that a page trace tells of.
+constexpr int kMostOperands = 24;
+
+// What the pages that calls visited tell: passes over all operands, and the
+// worst walk over one.
+void AddPages(Numbers* numbers) {
+  double visits = 0, distinct = 0, jumps = 0, regular = 0, workspace = 0;
+  const auto add = [&](const std::string& operand) {
+    const Number* const visited =
+        numbers->Find(absl::StrCat("page_visits:", operand));
+    if (visited == nullptr) return;
+    const double pages =
+        numbers->ValueOr(absl::StrCat("pages_visited:", operand), 1);
+    visits += visited->value;
+    distinct += pages;
+    if (operand == "workspace") workspace = visited->value;
+    // A page or two can be visited often at no cost.
+    constexpr double kFewPages = 16;
+    if (pages >= kFewPages && visited->value / pages > jumps) {
+      jumps = visited->value / pages;
+      regular = numbers->ValueOr(absl::StrCat("regular_visits:", operand), 0) /
+                visited->value;
+    }
+  };
+  for (int i = 0; i < kMostOperands; ++i) add(absl::StrCat(i));
+  add("workspace");
+  if (visits == 0) return;
+  const double passes = visits / std::max(distinct, 1.);
+  numbers->Set("passes", passes, "pages visited by one call, over all pages");
+  numbers->Set("page_jumps", jumps, "visits a page of the worst operand");
+  numbers->Set("regular_share", regular, "of its visits, at one stride");
+  numbers->Set("workspace_share", workspace / visits, "of the pages visited");
+  const double memory = numbers->ValueOr("memory_gain", 0);
+  numbers->Set("pass_gain", std::max(0., 1 - 1 / passes), kEstimated);
+  numbers->Set("workspace_gain",
+               std::max(memory * workspace / visits, workspace / visits / 2),
+               kEstimated);
+}
+
+void AddHost(Numbers* numbers, int threads) {
+  const Number* const processor = numbers->Find("processor_share");
+  if (processor != nullptr && threads <= 1) {
+    numbers->Set("idle_share", std::clamp(1 - processor->value, 0., 1.),
+                 "wall time without a core");
+  }
+  // Where others have the core, a thread that waits for it is not idle.
+  const bool disturbed = numbers->ValueOr("disturbed_share", 0) > .5 &&
+                         numbers->ValueOr("switches", 0) < .5;
+  numbers->Set("host_share",
+               std::max({numbers->ValueOr("fixed_share", 0),
+                         numbers->ValueOr("system_share", 0),
+                         disturbed ? 0 : numbers->ValueOr("idle_share", 0)}),
+               "largest of fixed, system and idle shares");
+}
+
+void AddThreads(Numbers* numbers, int threads) {
+  const Number* const loops = numbers->Find("parallel_ns");
+  const double call_ns = numbers->ValueOr("call_ns", 0);
+  if (loops == nullptr || threads <= 1 || call_ns <= 0) return;
+  const double slowest = numbers->ValueOr("slowest_thread_ns", 0);
+  const double mean = numbers->ValueOr("mean_thread_ns", 0);
+  const double observed = std::max(call_ns, loops->value);
+  numbers->Set("imbalance_share", std::max(0., slowest - mean) / observed,
+               "loop bodies of the slowest thread against the mean");
+  const double serial = std::clamp(1 - loops->value / observed, 0., 1.);
+  numbers->Set("serial_share", serial, "outside parallel loops");
+  numbers->Set("serial_gain", serial * (1 - 1. / threads), kEstimated);
+  numbers->Set("loop_cost_share",
+               std::clamp(numbers->ValueOr("parallel_loops", 0) *
+                              numbers->ValueOr("empty_loop_ns", 0) / call_ns,
+                          0., 1.),
+               "empty loops, as many");
+  const double one_ns = numbers->ValueOr("one_thread_ns", 0);
+  if (one_ns > 0) {
+    // Beside what runs on one thread in any case.
+    const double inflation = mean * threads / one_ns;
+    numbers->Set("work_inflation", inflation,
+                 "time in loop bodies of all threads against one thread's");
+    numbers->Set("inflation_gain",
+                 std::max(0., 1 - 1 / std::max(inflation, 1.)), kEstimated);
+  }
+}
+
+void AddLoop(const proto::Hardware& hardware, Numbers* numbers) {
+  const double instructions = numbers->ValueOr("loop_instructions", 0);
+  if (instructions <= 0) return;
+  const double vector = numbers->ValueOr("loop_vector_fp", 0);
+  const double scalar = numbers->ValueOr("loop_scalar_fp", 0);
+  const auto share = [&](absl::string_view name, absl::string_view count) {
+    const double value = numbers->ValueOr(count, 0) / instructions;
+    numbers->Set(name, value, "instructions of the main loop");
+    return value;
+  };
+  if (vector + scalar > 0) {
+    numbers->Set("scalar_share", scalar / (vector + scalar),
+                 "arithmetic of the main loop");
+  }
+  const double lanes = std::max(hardware.simd_bits() / 32., 1.);
+  // Memory and everything else bound what vectors bring.
+  numbers->Set("scalar_gain",
+               (1 - 1 / lanes) * numbers->ValueOr("compute_left", 1),
+               kEstimated);
+  if (vector > 0 && hardware.simd_bits() > 0) {
+    const double width =
+        numbers->ValueOr("loop_vector_bits", 0) / hardware.simd_bits();
+    numbers->Set("vector_width_share", width, "instructions of the main loop");
+    numbers->Set("narrow_gain",
+                 (1 - width) * numbers->ValueOr("compute_left", 1), kEstimated);
+  }
+  const double stack = share("stack_share", "loop_stack_accesses");
+  numbers->Set("spill_gain", stack * numbers->ValueOr("compute_left", 1),
+               kEstimated);
+  const double conversions = share("conversion_share", "loop_conversions");
+  numbers->Set(
+      "conversion_gain",
+      std::min(1., 2 * conversions) * numbers->ValueOr("compute_left", 1),
+      kEstimated);
+  const double slow =
+      (numbers->ValueOr("loop_slow", 0) + numbers->ValueOr("loop_calls", 0)) /
+      instructions;
+  numbers->Set("slow_share", slow, "instructions of the main loop");
+  // A division takes about ten times as long as another instruction.
+  numbers->Set("slow_gain", 10 * slow / (1 + 9 * slow), kEstimated);
+}
+
+}  // namespace
+
+void AddDerived(const proto::Hardware& hardware, int threads,
+                Numbers* numbers) {
+  if (const Number* const memory = numbers->Find("memory_gain")) {
+    numbers->Set("compute_left", std::clamp(1 - memory->value, 0., 1.),
+                 "time with operands in one small block");
+  }
+  numbers->Set("compute_room",
+               std::clamp(1 - numbers->ValueOr("arithmetic_share", 0), 0., 1.),
+               kEstimated);
+  if (const Number* const spilled = numbers->Find("spill_bytes");
+      spilled != nullptr) {
+    numbers->Set("register_gain", std::min(.5, spilled->value / 1024),
+                 kEstimated);
+  }
+  AddPages(numbers);
+  AddHost(numbers, threads);
+  AddThreads(numbers, threads);
+  AddLoop(hardware, numbers);
+}
+
+}  // namespace optrail::diagnosis

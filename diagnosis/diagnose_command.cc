@@ -1,0 +1,239 @@
+#include "diagnosis/diagnose_command.h"
+
+#include <algorithm>
+#include <iostream>
+#include <ostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/exit_code.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+#include "diagnosis/cases.h"
+#include "diagnosis/diagnose.h"
+#include "diagnosis/evaluators.h"
+#include "diagnosis/report.h"
+#include "tracker/history/history.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+struct Candidate {
+  Subject subject;
+  double total_ns = 0;  // of all calls of the workload
+};
+
+class DiagnoseCall {
+ public:
+  DiagnoseCall(const DiagnoseCommand& options, std::ostream& out)
+      : options_(options),
+        out_(out),
+        evaluators_(options.bench.worker, options.context) {}
+
+  absl::StatusOr<int> Run() {
+    OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                             tracker::History::Open(options_.context.history));
+    OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedDiagnoses earlier,
+                             history.LoadDiagnoses());
+    tracker::WarnOfBadFiles(earlier.bad_files);
+    OPTRAIL_RETURN_IF_ERROR(FindCandidates());
+    OPTRAIL_RETURN_IF_ERROR(RankCandidates());
+    machine_ = {options_.context.hardware,
+                suites::CeilingsOf(options_.context)};
+    std::vector<proto::Diagnosis> diagnoses;
+    absl::Status refused;
+    for (const Candidate& candidate : candidates_) {
+      Say(absl::StrCat("diagnosing ",
+                       suites::ShortTaskText(candidate.subject.entry.task)));
+      absl::StatusOr<proto::Diagnosis> diagnosis = DiagnoseOne(candidate);
+      if (!diagnosis.ok()) {
+        refused.Update(diagnosis.status());
+        std::cerr << "left out: " << diagnosis.status().message() << "\n";
+        continue;
+      }
+      Cite(earlier.diagnoses, &*diagnosis);
+      if (options_.record) {
+        OPTRAIL_RETURN_IF_ERROR(history.AppendDiagnosis(*diagnosis));
+      }
+      Print(*diagnosis);
+      diagnoses.push_back(*std::move(diagnosis));
+    }
+    if (diagnoses.empty()) return refused;
+    if (options_.common.format == OutputFormat::kJson) {
+      out_ << DiagnosesJson(diagnoses);
+    }
+    return ToInt(ExitCode::kOk);
+  }
+
+ private:
+  void Say(const std::string& line) const {
+    if (!options_.quiet) std::cerr << line << "\n";
+  }
+
+  absl::Status FindCandidates() {
+    absl::Status unavailable;
+    for (const suites::TaskEntry& task : options_.tasks) {
+      if (!task.available.ok()) {
+        unavailable.Update(task.available);
+        continue;
+      }
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const std::vector<suites::BenchCase> cases,
+          suites::MakeBenchCases({task}, options_.context, options_.bench));
+      candidates_.push_back({{task, cases.back().config}, 0});
+    }
+    return candidates_.empty() ? unavailable : absl::OkStatus();
+  }
+
+  // Of several tasks, the slowest.
+  absl::Status RankCandidates() {
+    if (candidates_.size() < 2) return absl::OkStatus();
+    suites::EvaluationOptions options;
+    options.sampling = PairSampling();
+    for (Candidate& candidate : candidates_) {
+      const suites::TaskEntry& entry = candidate.subject.entry;
+      const suites::Evaluation evaluation =
+          evaluators_.Of(entry.task)
+              .Evaluate(candidate.subject.config, options);
+      if (evaluation.time_ns) {
+        candidate.total_ns = *evaluation.time_ns * entry.count;
+      }
+      total_ns_ += candidate.total_ns;
+    }
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) {
+                       return a.total_ns > b.total_ns;
+                     });
+    if (tracker::IsForPeople(options_.common.format)) PrintRanking();
+    if (candidates_.size() > static_cast<size_t>(options_.slowest)) {
+      candidates_.resize(static_cast<size_t>(options_.slowest));
+    }
+    return absl::OkStatus();
+  }
+
+  void PrintRanking() {
+    constexpr size_t kMostShown = 10;
+    Table table({{"task"},
+                 {"calls", Align::kRight},
+                 {"time", Align::kRight, "total_ns"},
+                 {"share", Align::kRight}});
+    for (size_t i = 0; i < candidates_.size() && i < kMostShown; ++i) {
+      const Candidate& candidate = candidates_[i];
+      const double share = total_ns_ > 0 ? candidate.total_ns / total_ns_ : 0;
+      table.AddRow(
+          {suites::ShortTaskText(candidate.subject.entry.task),
+           Cell::Integer(candidate.subject.entry.count),
+           Cell::Number(candidate.total_ns,
+                        FormatDurationNs(candidate.total_ns)),
+           Cell::Number(share, absl::StrFormat("%.1f%%", 100 * share))});
+    }
+    tracker::PrintTable(table, options_.common.format, out_);
+    out_ << "\n";
+  }
+
+  AdviceTools Tools() {
+    AdviceTools tools;
+    tools.evaluator_for =
+        [this](const proto::Task& task) -> suites::Evaluator& {
+      return evaluators_.Of(task);
+    };
+    tools.hardware = options_.context.hardware;
+    if (options_.context.hardware.device_kind() == proto::CPU) {
+      tools.cores = options_.context.hardware.cores();
+    }
+    if (!options_.try_advice) return tools;
+    tools.search =
+        [this](
+            const suites::TaskEntry& entry) -> absl::StatusOr<proto::Config> {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const std::vector<suites::TuneSummary> summaries,
+          suites::TuneTasks({entry}, options_.context, options_.tune));
+      const suites::TuneSummary& summary = summaries[0];
+      if (!summary.session || !summary.session->has_winner()) {
+        return absl::NotFoundError(
+            absl::StrCat("the search found no winner: ", summary.error));
+      }
+      return summary.session->winner();
+    };
+    return tools;
+  }
+
+  absl::StatusOr<proto::Diagnosis> DiagnoseOne(const Candidate& candidate) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        proto::Diagnosis diagnosis,
+        Diagnose(candidate.subject, machine_, Tools(), {options_.try_advice}));
+    diagnosis.set_diagnosis_id(
+        tracker::NewRecordId(diagnosis.created_unix_ns()));
+    *diagnosis.mutable_commit() = options_.context.commit;
+    diagnosis.set_workload(options_.workload);
+    if (total_ns_ > 0) {
+      diagnosis.set_workload_share(candidate.total_ns / total_ns_);
+    }
+    return diagnosis;
+  }
+
+  static void Cite(const std::vector<proto::Diagnosis>& earlier,
+                   proto::Diagnosis* diagnosis) {
+    for (const Similar& similar : SimilarCases(*diagnosis, earlier)) {
+      const proto::Diagnosis& other = *similar.diagnosis;
+      std::string text = absl::StrCat(other.diagnosis_id(), ": ",
+                                      suites::ShortTaskText(other.task()), ": ",
+                                      other.verdict());
+      for (const proto::DiagnosisAdvice& advice : other.advice()) {
+        if (!advice.has_realised_gain()) continue;
+        absl::StrAppendFormat(&text, "; %s: %.0f%% realised", advice.text(),
+                              100 * advice.realised_gain());
+        break;
+      }
+      diagnosis->add_similar(std::move(text));
+    }
+  }
+
+  void Print(const proto::Diagnosis& diagnosis) {
+    if (options_.common.format == OutputFormat::kJson) return;
+    out_ << DiagnosisText(diagnosis,
+                          options_.common.format == OutputFormat::kMarkdown)
+         << "\n";
+  }
+
+  const DiagnoseCommand& options_;
+  std::ostream& out_;
+  Evaluators evaluators_;
+  std::vector<Candidate> candidates_;
+  double total_ns_ = 0;
+  Machine machine_;
+};
+
+}  // namespace
+
+absl::StatusOr<int> RunDiagnose(const DiagnoseCommand& options,
+                                std::ostream& out) {
+  if (options.common.format == OutputFormat::kCsv) {
+    return absl::InvalidArgumentError(
+        "flag --format=csv: a diagnosis is no table; expected table, json or "
+        "markdown");
+  }
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(options.slowest >= 1, "slowest",
+                                             options.slowest, "at least 1"));
+  return DiagnoseCall(options, out).Run();
+}
+
+absl::StatusOr<int> RunCalibration(const tracker::CommonOptions& options,
+                                   std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::OpenHistory(options));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::LoadedDiagnoses loaded,
+                           history.LoadDiagnoses());
+  tracker::WarnOfBadFiles(loaded.bad_files);
+  tracker::PrintTable(CalibrationTable(loaded.diagnoses), options.format, out);
+  for (const proto::Diagnosis& diagnosis : loaded.diagnoses) {
+    for (const proto::DiagnosisAdvice& advice : diagnosis.advice()) {
+      if (advice.has_realised_gain()) return ToInt(ExitCode::kOk);
+    }
+  }
+  std::cerr << "no advice was tried yet; next: optrail diagnose --try\n";
+  return ToInt(ExitCode::kNotEnoughData);
+}
+
+}  // namespace optrail::diagnosis

@@ -1,0 +1,421 @@
+// One kernel for each cause; they compute the same (planted.cc).
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#ifndef OPTRAIL_ATTR_DEPTH
+#define OPTRAIL_ATTR_DEPTH 4
+#endif
+
+namespace {
+
+constexpr int kDepth = OPTRAIL_ATTR_DEPTH;
+constexpr int kAmount = OPTRAIL_AMOUNT;
+
+template <int kLanes>
+struct VectorOf {
+  typedef float Type __attribute__((vector_size(kLanes * 4), aligned(4)));
+};
+using Wide = VectorOf<sizeof(float) * 4>::Type;
+
+template <class V>
+inline V F(V x) {
+  V v = x;
+  for (int step = 0; step < kDepth; ++step) v = v * x * .5f + .5f;
+  return v;
+}
+
+template <class V>
+inline float SumOf(V v) {
+  float sum = 0;
+  for (size_t i = 0; i < sizeof(V) / 4; ++i) sum += v[i];
+  return sum;
+}
+
+struct Problem {
+  const float* x;
+  float* y;
+  float* s;
+  int64_t rows, cols;
+};
+
+// One row by vectors, four at a time.
+template <class V = Wide>
+inline float Row(const float* x, float* y, int64_t cols) {
+  constexpr int64_t kLanes = sizeof(V) / 4;
+  V sums[4] = {};
+  for (int64_t c = 0; c < cols; c += 4 * kLanes) {
+    for (int i = 0; i < 4; ++i) {
+      const V v = F(*reinterpret_cast<const V*>(x + c + i * kLanes));
+      *reinterpret_cast<V*>(y + c + i * kLanes) = v;
+      sums[i] += v;
+    }
+  }
+  return SumOf((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+inline void Rows(const Problem& p, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    p.s[r] = Row(p.x + r * p.cols, p.y + r * p.cols, p.cols);
+  }
+}
+
+inline void AllRows(const OptrailJitCall& call, const Problem& p) {
+  call.ParallelFor(call.threads, [&](int64_t t) {
+    Rows(p, p.rows * t / call.threads, p.rows * (t + 1) / call.threads);
+  });
+}
+
+#if defined(OPTRAIL_CAUSE_SCALAR)
+
+// Several sums, so that none waits for another, and one value at a time.
+__attribute__((optimize("no-tree-vectorize", "no-tree-slp-vectorize"))) float
+ScalarRow(const float* x, float* y, int64_t cols) {
+  float a = 0, b = 0, c = 0, d = 0;
+  for (int64_t i = 0; i < cols; i += 4) {
+    a += y[i] = F(x[i]);
+    b += y[i + 1] = F(x[i + 1]);
+    c += y[i + 2] = F(x[i + 2]);
+    d += y[i + 3] = F(x[i + 3]);
+  }
+  return (a + b) + (c + d);
+}
+void Run(const OptrailJitCall& call, const Problem& p) {
+  for (int64_t r = 0; r < p.rows; ++r) {
+    p.s[r] = ScalarRow(p.x + r * p.cols, p.y + r * p.cols, p.cols);
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_NARROW)
+
+void Run(const OptrailJitCall& call, const Problem& p) {
+  for (int64_t r = 0; r < p.rows; ++r) {
+    p.s[r] = Row<VectorOf<4>::Type>(p.x + r * p.cols, p.y + r * p.cols, p.cols);
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_LATENCY)
+
+void Run(const OptrailJitCall& call, const Problem& p) {
+  for (int64_t r = 0; r < p.rows; ++r) {
+    float sum = 0;
+    for (int64_t c = 0; c < p.cols; ++c) {
+      const float v = F(p.x[r * p.cols + c]);
+      p.y[r * p.cols + c] = v;
+      sum += v;
+    }
+    p.s[r] = sum;
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_SPILLS)
+
+// More sums than there are registers.
+constexpr int kSums = 40 + kAmount;
+void Run(const OptrailJitCall& call, const Problem& p) {
+  constexpr int64_t kLanes = sizeof(Wide) / 4;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const float* const x = p.x + r * p.cols;
+    float* const y = p.y + r * p.cols;
+    Wide sums[kSums] = {};
+    int64_t c = 0;
+    for (; c + kSums * kLanes <= p.cols; c += kSums * kLanes) {
+#pragma GCC unroll 64
+      for (int i = 0; i < kSums; ++i) {
+        const Wide v = F(*reinterpret_cast<const Wide*>(x + c + i * kLanes));
+        *reinterpret_cast<Wide*>(y + c + i * kLanes) = v;
+        sums[i] += v;
+      }
+    }
+    for (; c < p.cols; c += kLanes) {
+      const Wide v = F(*reinterpret_cast<const Wide*>(x + c));
+      *reinterpret_cast<Wide*>(y + c) = v;
+      sums[0] += v;
+    }
+    float sum = 0;
+    for (int i = 0; i < kSums; ++i) sum += SumOf(sums[i]);
+    p.s[r] = sum;
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_CONVERSIONS)
+
+void Run(const OptrailJitCall& call, const Problem& p) {
+  for (int64_t r = 0; r < p.rows; ++r) {
+    double sums[16] = {};
+    for (int64_t c = 0; c < p.cols; c += 16) {
+      for (int i = 0; i < 16; ++i) {
+        const float x = p.x[r * p.cols + c + i];
+        float v = x;
+        for (int step = 0; step < kDepth; ++step) {
+          v = static_cast<float>(static_cast<double>(v) * x * .5 + .5);
+        }
+        p.y[r * p.cols + c + i] = v;
+        sums[i] += v;
+      }
+    }
+    double sum = 0;
+    for (const double part : sums) sum += part;
+    p.s[r] = static_cast<float>(sum);
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_SLOW)
+
+volatile float two = 2;
+void Run(const OptrailJitCall& call, const Problem& p) {
+  const Wide divisor = two - Wide{};
+  constexpr int64_t kLanes = sizeof(Wide) / 4;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    Wide sum = {};
+    for (int64_t c = 0; c < p.cols; c += kLanes) {
+      const Wide x = *reinterpret_cast<const Wide*>(p.x + r * p.cols + c);
+      Wide v = x;
+      for (int step = 0; step < kDepth; ++step) v = (v * x + 1.0f) / divisor;
+      *reinterpret_cast<Wide*>(p.y + r * p.cols + c) = v;
+      sum += v;
+    }
+    p.s[r] = SumOf(sum);
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_BRANCHES)
+
+void Run(const OptrailJitCall& call, const Problem& p) {
+  for (int64_t r = 0; r < p.rows; ++r) {
+    float sums[4] = {};
+    for (int64_t c = 0; c < p.cols; ++c) {
+      const float x = p.x[r * p.cols + c];
+      float v;
+      if (x > 0) {
+        asm volatile("# above");
+        v = F(x);
+      } else {
+        asm volatile("# below");
+        v = F(x);
+      }
+      p.y[r * p.cols + c] = v;
+      sums[c & 3] += v;
+    }
+    p.s[r] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_STRIDED)
+
+void Run(const OptrailJitCall& call, const Problem& p) {
+  for (int64_t r = 0; r < p.rows; ++r) p.s[r] = 0;
+  for (int64_t c = 0; c < p.cols; ++c) {
+    for (int64_t r = 0; r < p.rows; ++r) {
+      const float v = F(p.x[r * p.cols + c]);
+      p.y[r * p.cols + c] = v;
+      p.s[r] += v;
+    }
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_GATHER)
+
+// Groups of `amount` vectors in random order.
+void Run(const OptrailJitCall& call, const Problem& p) {
+  constexpr int64_t kLanes = sizeof(Wide) / 4;
+  static std::vector<uint32_t> order;
+  const int64_t count = p.rows * p.cols / kLanes;
+  if (static_cast<int64_t>(order.size()) != count) {
+    order.resize(count);
+    std::mt19937 random(7);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t j = static_cast<int64_t>(random()) % (i + 1);
+      order[i] = order[j];
+      order[j] = static_cast<uint32_t>(i);
+    }
+  }
+  for (int64_t r = 0; r < p.rows; ++r) p.s[r] = 0;
+  for (const uint32_t i : order) {
+    const int64_t at = int64_t{i} * kLanes;
+    const Wide v = F(*reinterpret_cast<const Wide*>(p.x + at));
+    *reinterpret_cast<Wide*>(p.y + at) = v;
+    p.s[at / p.cols] += SumOf(v);
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_PASSES)
+
+// One step of the polynomial at a time, over everything.
+void Run(const OptrailJitCall& call, const Problem& p) {
+  constexpr int64_t kLanes = sizeof(Wide) / 4;
+  const int64_t count = p.rows * p.cols;
+  std::memcpy(p.y, p.x, count * sizeof(float));
+  for (int step = 0; step < kDepth; ++step) {
+    asm volatile("" ::: "memory");
+    for (int64_t i = 0; i < count; i += kLanes) {
+      Wide& y = *reinterpret_cast<Wide*>(p.y + i);
+      y = y * *reinterpret_cast<const Wide*>(p.x + i) * .5f + .5f;
+    }
+  }
+  for (int64_t r = 0; r < p.rows; ++r) {
+    Wide sum = {};
+    for (int64_t c = 0; c < p.cols; c += kLanes) {
+      sum += *reinterpret_cast<Wide*>(p.y + r * p.cols + c);
+    }
+    p.s[r] = SumOf(sum);
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_LAUNCH)
+
+// A table that every call makes again.
+void Run(const OptrailJitCall& call, const Problem& p) {
+  static volatile float table[1024];
+  for (int i = 0; i < 1024 * kAmount; ++i) {
+    table[i & 1023] = std::sin(static_cast<float>(i));
+  }
+  AllRows(call, p);
+}
+
+#elif defined(OPTRAIL_CAUSE_PAGE_FAULTS)
+
+void Run(const OptrailJitCall& call, const Problem& p) {
+  const int64_t bytes = p.rows * p.cols * static_cast<int64_t>(sizeof(float));
+  auto* const buffer =
+      static_cast<float*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  Problem into = p;
+  into.y = buffer;
+  AllRows(call, into);
+  std::memcpy(p.y, buffer, bytes);
+  munmap(buffer, bytes);
+}
+
+#elif defined(OPTRAIL_CAUSE_WAITING)
+
+void Run(const OptrailJitCall& call, const Problem& p) {
+  const timespec time = {0, kAmount * 20000};
+  nanosleep(&time, nullptr);
+  AllRows(call, p);
+}
+
+#elif defined(OPTRAIL_CAUSE_SYSTEM_CALLS)
+
+void Run(const OptrailJitCall& call, const Problem& p) {
+  for (int64_t r = 0; r < p.rows; ++r) {
+    for (int i = 0; i < kAmount; ++i) syscall(SYS_getppid);
+    Rows(p, r, r + 1);
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_IMBALANCE)
+
+// One thread has most of the rows.
+void Run(const OptrailJitCall& call, const Problem& p) {
+  const int64_t cut = p.rows * (16 + kAmount) / (20 + kAmount);
+  call.ParallelFor(2, [&](int64_t part) {
+    Rows(p, part == 0 ? 0 : cut, part == 0 ? cut : p.rows);
+  });
+}
+
+#elif defined(OPTRAIL_CAUSE_SYNCHRONISATION)
+
+// A loop for every few rows.
+void Run(const OptrailJitCall& call, const Problem& p) {
+  constexpr int64_t kRows = 2;
+  for (int64_t r = 0; r < p.rows; r += kRows) {
+    call.ParallelFor(kRows, [&](int64_t i) {
+      if (r + i < p.rows) Rows(p, r + i, r + i + 1);
+    });
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_FALSE_SHARING)
+
+// Neighbouring sums are different threads', and stay in memory.
+void Run(const OptrailJitCall& call, const Problem& p) {
+  constexpr int64_t kLanes = sizeof(Wide) / 4;
+  call.ParallelFor(call.threads, [&](int64_t t) {
+    for (int64_t r = t; r < p.rows; r += call.threads) {
+      volatile float* const sum = p.s + r;
+      *sum = 0;
+      for (int64_t c = 0; c < p.cols; c += kLanes) {
+        const Wide v = F(*reinterpret_cast<const Wide*>(p.x + r * p.cols + c));
+        *reinterpret_cast<Wide*>(p.y + r * p.cols + c) = v;
+        for (int64_t i = 0; i < kLanes; ++i) *sum = *sum + v[i];
+      }
+    }
+  });
+}
+
+#elif defined(OPTRAIL_CAUSE_CONTENDED_LINES)
+
+// Progress is counted in one place.
+std::atomic<int64_t> progress;
+void Run(const OptrailJitCall& call, const Problem& p) {
+  constexpr int64_t kLanes = sizeof(Wide) / 4;
+  call.ParallelFor(call.threads, [&](int64_t t) {
+    for (int64_t r = p.rows * t / call.threads;
+         r < p.rows * (t + 1) / call.threads; ++r) {
+      Wide sum = {};
+      for (int64_t c = 0; c < p.cols; c += kLanes) {
+        const Wide v = F(*reinterpret_cast<const Wide*>(p.x + r * p.cols + c));
+        *reinterpret_cast<Wide*>(p.y + r * p.cols + c) = v;
+        sum += v;
+        progress.fetch_add(1);
+      }
+      p.s[r] = SumOf(sum);
+    }
+  });
+}
+
+#elif defined(OPTRAIL_CAUSE_SERIAL)
+
+// The first rows are shared out, the others not.
+void Run(const OptrailJitCall& call, const Problem& p) {
+  Problem first = p;
+  first.rows = p.rows / (2 + kAmount / 4);
+  AllRows(call, first);
+  Rows(p, first.rows, p.rows);
+}
+
+#elif defined(OPTRAIL_CAUSE_MISALIGNED)
+
+// Vectors begin at the second element of a row.
+void Run(const OptrailJitCall& call, const Problem& p) {
+  constexpr int64_t kLanes = sizeof(Wide) / 4;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const float* const x = p.x + r * p.cols;
+    float* const y = p.y + r * p.cols;
+    float sum = y[0] = F(x[0]);
+    Wide sums = {};
+    int64_t c = 1;
+    for (; c + kLanes <= p.cols; c += kLanes) {
+      const Wide v = F(*reinterpret_cast<const Wide*>(x + c));
+      *reinterpret_cast<Wide*>(y + c) = v;
+      sums += v;
+    }
+    for (; c < p.cols; ++c) sum += y[c] = F(x[c]);
+    p.s[r] = sum + SumOf(sums);
+  }
+}
+
+#else
+
+void Run(const OptrailJitCall& call, const Problem& p) { AllRows(call, p); }
+
+#endif
+
+}  // namespace
+
+OPTRAIL_JIT_KERNEL(call) {
+  const Problem problem = {static_cast<const float*>(call.operands[0]),
+                           static_cast<float*>(call.operands[1]),
+                           static_cast<float*>(call.operands[2]), call.dims[0],
+                           call.dims[1]};
+  Run(call, problem);
+}

@@ -1,0 +1,112 @@
+// The evidence of planted kernels that needs no clock: pages visited and facts
+// of the code.
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "diagnosis/evaluation/planted_cases.h"
+#include "gtest/gtest.h"
+#include "ops/core/jit_backend.h"
+#include "ops/core/registry.h"
+#include "suites/worker/worker.h"
+#include "suites/worker/worker_evaluator.h"
+#include "suites/workload/tasks.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+suites::Evaluation Profiled(const std::string& backend,
+                            const std::string& config) {
+  proto::Task task;
+  task.set_operator_name("planted");
+  task.set_device_kind(proto::CPU);
+  task.set_backend(backend);
+  *task.mutable_shape() = *tuning::ParseShape("rows=128,cols=1024/f32");
+  task.set_threads(1);
+  task.set_cache_mode(proto::HOT);
+  suites::WorkerOptions options;
+  options.config_deadline = absl::Minutes(1);
+  suites::WorkerEvaluator evaluator(task, options);
+  suites::EvaluationOptions evaluation;
+  std::vector<std::string> facts;
+  if (!backend.empty()) facts.push_back(ops::kLoopFactsOption);
+  return evaluator.Profile(*tuning::ParseConfig(config), facts, evaluation);
+}
+
+double Metric(const suites::Evaluation& evaluation, const std::string& name) {
+  if (!evaluation.measurement) return -1;
+  for (const proto::MetricSamples& metric : evaluation.measurement->metrics()) {
+    if (metric.metric() == name) return metric.values(0);
+  }
+  return -1;
+}
+
+double Fact(const suites::Evaluation& evaluation, const std::string& name) {
+  for (const proto::Fact& fact : evaluation.facts) {
+    if (fact.name() == name) return static_cast<double>(fact.value());
+  }
+  return -1;
+}
+
+TEST(PlantedTest, StridesAndPassesShowInThePagesVisited) {
+  const auto healthy = Profiled("native", "cause=healthy,amount=4");
+  ASSERT_EQ(healthy.outcome, proto::OK) << healthy.detail;
+  EXPECT_LE(Metric(healthy, "page_visits:0"), 129);
+  const auto strided = Profiled("native", "cause=strided,amount=4");
+  EXPECT_GT(Metric(strided, "page_visits:0"), 20 * 128);
+  EXPECT_GT(Metric(strided, "regular_visits:0"), 10 * 128);
+  const auto passes = Profiled("native", "cause=passes,amount=4");
+  EXPECT_GE(Metric(passes, "page_visits:0"), 5 * 128);
+  EXPECT_LE(Metric(passes, "page_visits:0"), 6 * 128);
+  const auto copies = Profiled("", "cause=copies");
+  EXPECT_GE(Metric(copies, "page_visits:workspace"), 128);
+}
+
+TEST(PlantedTest, TheKernelAndItsFaultsAreCounted) {
+  const auto faults = Profiled("native", "cause=page_faults,amount=4");
+  ASSERT_EQ(faults.outcome, proto::OK) << faults.detail;
+  EXPECT_GE(Metric(faults, "page_faults"), 1);
+  const auto waiting = Profiled("native", "cause=waiting,amount=4");
+  EXPECT_GE(Metric(waiting, "switches"), .9);
+}
+
+TEST(PlantedTest, TheMainLoopShowsInTheFacts) {
+  if (Fact(Profiled("native", "cause=healthy,amount=4"), "loop_instructions") <
+      0) {
+    GTEST_SKIP() << "no objdump, or another processor";
+  }
+  const auto scalar = Profiled("native", "cause=scalar,amount=4");
+  EXPECT_EQ(Fact(scalar, "loop_vector_fp"), 0);
+  EXPECT_GT(Fact(scalar, "loop_scalar_fp"), 4);
+  const auto slow = Profiled("native", "cause=slow,amount=4");
+  EXPECT_GE(Fact(slow, "loop_slow"), 1);
+  const auto contended = Profiled("native", "cause=contended_lines,amount=4");
+  EXPECT_GE(Fact(contended, "loop_locked"), 1);
+  const auto conversions = Profiled("native", "cause=conversions,amount=4");
+  EXPECT_GE(Fact(conversions, "loop_conversions"), 1);
+}
+
+TEST(DrawCasesTest, ASeedDrawsTheSameCasesAndAnotherOneOthers) {
+  const auto one = DrawCases(1, 2), again = DrawCases(1, 2),
+             other = DrawCases(2, 2);
+  ASSERT_EQ(one.size(), other.size());
+  int different = 0;
+  for (size_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(one[i].shape, again[i].shape);
+    different += one[i].shape != other[i].shape;
+  }
+  EXPECT_GT(different, 20);
+  EXPECT_LT(DrawCases(1, 1).size(), one.size());
+}
+
+}  // namespace
+}  // namespace optrail::diagnosis
+
+int main(int argc, char** argv) {
+  if (optrail::suites::IsWorker(argc, argv)) {
+    return optrail::suites::RunWorker(argc, argv);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,35 @@
+#include "diagnosis/evaluators.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tuning/proto/canonical.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+// Experiments hold operands twice more.
+constexpr int64_t kExperimentBytes = int64_t{4} << 30;
+
+}  // namespace
+
+Evaluators::Evaluators(suites::WorkerOptions options,
+                       const suites::RunContext& context)
+    : options_(std::move(options)) {
+  options_.shared_folder = context.state;
+  options_.max_config_bytes =
+      std::max(options_.max_config_bytes, kExperimentBytes);
+}
+
+suites::Evaluator& Evaluators::Of(const proto::Task& task) {
+  std::unique_ptr<suites::WorkerEvaluator>& evaluator =
+      evaluators_[tuning::TaskText(task)];
+  if (evaluator == nullptr) {
+    evaluator = std::make_unique<suites::WorkerEvaluator>(task, options_);
+  }
+  if (last_ != nullptr && last_ != evaluator.get()) last_->Rest();
+  last_ = evaluator.get();
+  return *evaluator;
+}
+
+}  // namespace optrail::diagnosis

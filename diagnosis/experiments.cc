@@ -1,0 +1,420 @@
+#include "diagnosis/experiments.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/statistics.h"
+#include "base/status_macros.h"
+#include "diagnosis/derived.h"
+#include "ops/core/device_type.h"
+#include "ops/core/jit_backend.h"
+#include "ops/core/smaller_shape.h"
+#include "ops/device/roofline.h"
+#include "suites/stopwatch/stopwatch.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+using proto::Perturbation;
+using suites::Contender;
+using suites::Evaluation;
+
+constexpr int kWorkspace = -1;
+
+bool IsFloat(proto::DataType type) {
+  return type == proto::F32 || type == proto::F16 || type == proto::BF16 ||
+         type == proto::F64;
+}
+
+class Experimenter {
+ public:
+  Experimenter(const Subject& subject, const Machine& machine,
+               const EvaluatorFor& evaluator_for)
+      : subject_(subject), machine_(machine), evaluator_for_(evaluator_for) {
+    options_.sampling = PairSampling();
+  }
+
+  absl::StatusOr<Numbers> Run() {
+    OPTRAIL_RETURN_IF_ERROR(MeasureBase());
+    AddRoofline();
+    Profile();
+    if (task().device_kind() == proto::CPU) {
+      PerturbMemory();
+      PerturbProcessor();
+    }
+    PerturbCompiler();
+    ChangeThreads();
+    ChangeLaunch();
+    ChangeSize();
+    AddDerived(machine_.hardware, task().threads(), &numbers_);
+    return std::move(numbers_);
+  }
+
+ private:
+  const proto::Task& task() const { return subject_.entry.task; }
+  suites::Evaluator& evaluator() { return evaluator_for_(task()); }
+
+  absl::Status MeasureBase() {
+    const Evaluation base = evaluator().Evaluate(subject_.config, options_);
+    const bool contended = base.outcome == proto::CONTENDED &&
+                           base.measurement.has_value() &&
+                           base.measurement->has_median_ns();
+    if (base.outcome != proto::OK && !contended) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(suites::ShortTaskText(task()), ": ",
+                       proto::Outcome_Name(base.outcome), ": ", base.detail,
+                       "; a diagnosis needs a kernel that runs and is right"));
+    }
+    time_ns_ = contended ? base.measurement->median_ns() : *base.time_ns;
+    numbers_.Set("time_ns", time_ns_, "hot, as benchmarked");
+    numbers_.Set("threads", task().threads(), "as requested");
+    const proto::Measurement& measurement = *base.measurement;
+    if (measurement.sample_ns_size() > 0) {
+      numbers_.Set("disturbed_share",
+                   static_cast<double>(measurement.contended_samples_size()) /
+                       measurement.sample_ns_size(),
+                   "samples that the stopwatch leaves out");
+    }
+    AddThrottling(measurement);
+    AddFacts(base.facts);
+    return absl::OkStatus();
+  }
+
+  void AddThrottling(const proto::Measurement& measurement) {
+    int throttled = 0;
+    for (const proto::MeterWindow& window : measurement.windows()) {
+      throttled += window.throttle_reasons() != 0;
+    }
+    if (measurement.windows_size() > 0) {
+      numbers_.Set("throttled_share",
+                   static_cast<double>(throttled) / measurement.windows_size(),
+                   "windows of the meter with throttle reasons");
+    } else {
+      numbers_.SetUnsupported("throttled_share", "the device tells no reasons");
+    }
+  }
+
+  void AddFacts(const std::vector<proto::Fact>& facts) {
+    for (const proto::Fact& fact : facts) {
+      const bool spills =
+          fact.name() == "spill_store_bytes" || fact.name() == "local_bytes";
+      numbers_.Set(spills ? "spill_bytes" : fact.name(),
+                   static_cast<double>(fact.value()), "told by the compiler");
+    }
+  }
+
+  void AddRoofline() {
+    const double flop = subject_.entry.entry->op->Flop(task().shape());
+    const double bytes = subject_.entry.entry->op->MovedBytes(task().shape());
+    const bool hot = task().cache_mode() == proto::HOT;
+    const ops::Roofline roofline = ops::RooflineOf(
+        flop, bytes, hot ? bytes : 0, machine_.hardware, machine_.ceilings,
+        task().threads(), machine_.hardware.cores());
+    numbers_.Set("working_set_kib", bytes / 1024, "operands");
+    const absl::string_view level = roofline.level;
+    numbers_.Set("level_l2", level == "L2", "roofline");
+    numbers_.Set("level_l3", level == "L3", "roofline");
+    numbers_.Set("level_dram", level == "memory", "roofline");
+    if (roofline.time_ns <= 0) {
+      numbers_.SetUnsupported("roofline_share",
+                              "a ceiling of this device is not known");
+      return;
+    }
+    numbers_.Set("roofline_share", roofline.time_ns / time_ns_,
+                 "measured ceilings");
+    // The memory term alone.
+    const ops::Roofline streaming = ops::RooflineOf(
+        0, bytes, hot ? bytes : 0, machine_.hardware, machine_.ceilings,
+        task().threads(), machine_.hardware.cores());
+    numbers_.Set("streaming_share", streaming.time_ns / time_ns_,
+                 "operands at the measured bandwidth of their level");
+    const double flop_ns = flop /
+                           (machine_.ceilings.flop_per_s_one_thread() *
+                            std::max(task().threads(), 1)) *
+                           1e9;
+    numbers_.Set("arithmetic_share", flop_ns / time_ns_,
+                 "FLOP at the measured peak");
+  }
+
+  void Profile() {
+    std::vector<std::string> facts_too;
+    if (task().device_kind() == proto::CPU &&
+        subject_.entry.backend->compiles()) {
+      facts_too.push_back(ops::kLoopFactsOption);
+    }
+    Evaluation profile =
+        evaluator().Profile(subject_.config, facts_too, options_);
+    if (profile.outcome != proto::OK && !facts_too.empty()) {
+      profile = evaluator().Profile(subject_.config, {}, options_);
+    }
+    if (profile.outcome != proto::OK || !profile.measurement.has_value()) {
+      numbers_.SetUnsupported("call_ns", profile.detail);
+      return;
+    }
+    AddFacts(profile.facts);
+    for (const proto::MetricSamples& metric : profile.measurement->metrics()) {
+      if (metric.values_size() == 0) continue;
+      numbers_.Set(metric.metric(),
+                   Median(std::vector<double>(metric.values().begin(),
+                                              metric.values().end())),
+                   "observed calls");
+    }
+  }
+
+  // Pairs of the kernel and its twin.
+  absl::StatusOr<Number> Pair(const Perturbation& perturbation) {
+    Contender base{task().backend(), subject_.config, {}};
+    Contender twin = base;
+    twin.perturbation = perturbation;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::vector<Evaluation> both,
+        evaluator().EvaluatePerturbed({base, twin}, options_));
+    return GainOf(both[0], both[1]);
+  }
+
+  absl::StatusOr<Number> Set(absl::string_view name,
+                             const Perturbation& perturbation,
+                             absl::string_view how) {
+    absl::StatusOr<Number> gain = Pair(perturbation);
+    if (gain.ok()) {
+      numbers_.Set(name, *gain, how);
+    } else {
+      numbers_.SetUnsupported(name, gain.status().message());
+    }
+    return gain;
+  }
+
+  void PerturbMemory() {
+    const auto specs = subject_.entry.entry->op->Operands(task().shape());
+    if (!specs.ok()) return;
+    Perturbation all, reads, writes, huge;
+    for (size_t i = 0; i < specs->size(); ++i) {
+      const ops::OperandSpec& spec = (*specs)[i];
+      // Indices of a block are valid, but their order may matter.
+      if (!IsFloat(spec.data_type)) continue;
+      const int index = static_cast<int>(i);
+      all.add_aliased_operands(index);
+      if (spec.role == ops::Role::kOutput) {
+        writes.add_aliased_operands(index);
+      } else {
+        reads.add_aliased_operands(index);
+      }
+    }
+    all.add_aliased_operands(kWorkspace);
+    const auto memory =
+        Set("memory_gain", all, "operands and workspace in one small block");
+    (void)Set("read_gain", reads, "inputs in one small block");
+    (void)Set("write_gain", writes, "outputs in one small block");
+    if (memory.ok() && memory->value < .1) return;
+    huge.set_pages(Perturbation::HUGE);
+    (void)Set("huge_page_gain", huge, "operands on huge pages");
+  }
+
+  void PerturbProcessor() {
+    Perturbation flush;
+    flush.set_flush_denormals(true);
+    (void)Set("denormal_gain", flush, "denormals taken for zero");
+    // With large operands, where they begin is no matter.
+    if (numbers_.ValueOr("memory_gain", 1) < .5) {
+      ChangeOffsets();
+    }
+    suites::EvaluationOptions zeros = options_;
+    zeros.zero_inputs = true;
+    const Evaluation equal = evaluator().Evaluate(subject_.config, zeros);
+    const Evaluation typical = evaluator().Evaluate(subject_.config, options_);
+    if (equal.time_ns && typical.time_ns) {
+      numbers_.Set("data_gain", 1 - *equal.time_ns / *typical.time_ns,
+                   "inputs of zeros");
+    } else {
+      numbers_.SetUnsupported("data_gain", equal.detail);
+    }
+  }
+
+  void ChangeOffsets() {
+    // Of the copies against each other: they lie on other pages than the base.
+    std::vector<Contender> contenders;
+    const std::vector<int> offsets = {0, 4, 60};
+    for (const int offset : offsets) {
+      Contender twin{task().backend(), subject_.config, {}};
+      twin.perturbation.emplace();
+      twin.perturbation->set_pages(Perturbation::SMALL);
+      twin.perturbation->set_offset_bytes(offset);
+      contenders.push_back(std::move(twin));
+    }
+    const auto all = evaluator().EvaluatePerturbed(contenders, options_);
+    if (!all.ok()) {
+      numbers_.SetUnsupported("alignment_gain", all.status().message());
+      return;
+    }
+    Number best = 0;
+    int best_offset = 0;
+    for (size_t i = 1; i < offsets.size(); ++i) {
+      const Number gain = GainOf((*all)[0], (*all)[i]);
+      if (gain.value > best.value) {
+        best = gain;
+        best_offset = offsets[i];
+      }
+    }
+    numbers_.Set("alignment_gain", best, "operands moved by 4 and 60 bytes");
+    numbers_.Set("best_offset_bytes", best_offset, "of those");
+  }
+
+  void PerturbCompiler() {
+    if (!subject_.entry.backend->compiles()) {
+      const std::string why = absl::StrCat(subject_.entry.backend->name(),
+                                           " is not compiled on request");
+      numbers_.SetUnsupported("reassociation_gain", why);
+      numbers_.SetUnsupported("vector_use", why);
+      return;
+    }
+    if (task().device_kind() == proto::CUDA) {
+      Perturbation no_barriers;
+      no_barriers.add_compile_options("-D__syncthreads()=((void)0)");
+      (void)Set("barrier_gain", no_barriers, "compiled without __syncthreads");
+      return;
+    }
+    Perturbation reassociate, scalar;
+    for (const char* option :
+         {"-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math"}) {
+      reassociate.add_compile_options(option);
+    }
+    (void)Set("reassociation_gain", reassociate,
+              "compiled with sums in any order");
+    scalar.add_compile_options("-fno-tree-vectorize");
+    if (const auto gain = Pair(scalar); gain.ok()) {
+      // Times as slow, minus one: 0 where it makes no difference.
+      const auto slower = [](double value) {
+        return std::max(0., 1 - value) - 1;
+      };
+      numbers_.Set("vector_use",
+                   {slower(gain->value), slower(gain->high), slower(gain->low)},
+                   "how much slower without vectorisation");
+    } else {
+      numbers_.SetUnsupported("vector_use", gain.status().message());
+    }
+  }
+
+  void ChangeThreads() {
+    if (task().threads() <= 1) return;
+    proto::Task single = task();
+    single.set_threads(1);
+    const Evaluation one =
+        evaluator_for_(single).Evaluate(subject_.config, options_);
+    if (!one.time_ns) {
+      numbers_.SetUnsupported("thread_speedup", one.detail);
+      return;
+    }
+    const double speedup = *one.time_ns / time_ns_;
+    numbers_.Set("one_thread_ns", *one.time_ns, "one thread");
+    numbers_.Set("thread_speedup", speedup, "one thread against all");
+    numbers_.Set("parallel_loss", 1 - speedup / task().threads(),
+                 "one thread against all");
+  }
+
+  void ChangeLaunch() {
+    const auto type = ops::FindDeviceType(task().device_kind());
+    if (!type.ok() || (*type)->launch_modes().empty()) return;
+    proto::Task stream = task(), graph = task();
+    stream.set_launch_mode(proto::STREAM);
+    graph.set_launch_mode(proto::GRAPH);
+    const Evaluation by_stream =
+        evaluator_for_(stream).Evaluate(subject_.config, options_);
+    const Evaluation by_graph =
+        evaluator_for_(graph).Evaluate(subject_.config, options_);
+    if (by_stream.time_ns && by_graph.time_ns) {
+      numbers_.Set("graph_gain", 1 - *by_graph.time_ns / *by_stream.time_ns,
+                   "a captured graph against a stream");
+    } else {
+      numbers_.SetUnsupported("graph_gain", by_graph.detail);
+    }
+  }
+
+  void ChangeSize() {
+    constexpr double kFraction = .2;
+    const ops::Operator& op = *subject_.entry.entry->op;
+    const auto smaller = ops::SmallerShape(op, task().shape(), kFraction);
+    if (!smaller) {
+      numbers_.SetUnsupported("fixed_share", "the shape has no smaller one");
+      return;
+    }
+    proto::Task task = this->task();
+    *task.mutable_shape() = *smaller;
+    const Evaluation small =
+        evaluator_for_(task).Evaluate(subject_.config, options_);
+    if (!small.time_ns) {
+      numbers_.SetUnsupported("fixed_share", small.detail);
+      return;
+    }
+    const double work =
+        std::max(op.Flop(*smaller) / op.Flop(this->task().shape()),
+                 op.MovedBytes(*smaller) / op.MovedBytes(this->task().shape()));
+    if (work >= .7) {
+      numbers_.SetUnsupported("fixed_share", "the shape has no smaller one");
+      return;
+    }
+    // The time is a constant and a part that grows with the work.
+    const double ratio = *small.time_ns / time_ns_;
+    numbers_.Set("fixed_share", std::clamp((ratio - work) / (1 - work), 0., 1.),
+                 absl::StrFormat("%.2g of the work takes %.2g of the time",
+                                 work, ratio));
+  }
+
+  const Subject& subject_;
+  const Machine& machine_;
+  const EvaluatorFor& evaluator_for_;
+  suites::EvaluationOptions options_;
+  Numbers numbers_;
+  double time_ns_ = 0;
+};
+
+}  // namespace
+
+proto::SamplingOptions PairSampling() {
+  proto::SamplingOptions sampling = suites::DefaultSamplingOptions();
+  sampling.set_min_sample_ns(200'000);
+  sampling.set_warm_up_ns(3'000'000);
+  sampling.set_min_samples(15);
+  sampling.set_max_samples(101);
+  sampling.set_max_time_ns(250'000'000);
+  sampling.set_target_relative_half_width(.01);
+  return sampling;
+}
+
+Number GainOf(const Evaluation& base, const Evaluation& twin) {
+  constexpr int kEnoughPairs = 9;
+  constexpr double kConfidence = .95;
+  const proto::Measurement& a = *base.measurement;
+  const proto::Measurement& b = *twin.measurement;
+  std::vector<double> clean, all;
+  const auto is_clean = [](const proto::Measurement& measurement, int i) {
+    const auto& contended = measurement.contended_samples();
+    return std::find(contended.begin(), contended.end(), i) == contended.end();
+  };
+  const int pairs = std::min(a.sample_ns_size(), b.sample_ns_size());
+  for (int i = 0; i < pairs; ++i) {
+    const double ratio = (static_cast<double>(b.sample_ns(i)) /
+                          static_cast<double>(b.calls_per_sample())) /
+                         (static_cast<double>(a.sample_ns(i)) /
+                          static_cast<double>(a.calls_per_sample()));
+    all.push_back(ratio);
+    if (is_clean(a, i) && is_clean(b, i)) clean.push_back(ratio);
+  }
+  const std::vector<double>& ratios =
+      clean.size() >= kEnoughPairs ? clean : all;
+  if (ratios.empty()) return 0;
+  const Interval interval = MedianInterval(ratios, kConfidence);
+  return {1 - Median(ratios), 1 - interval.high, 1 - interval.low};
+}
+
+absl::StatusOr<Numbers> RunExperiments(const Subject& subject,
+                                       const Machine& machine,
+                                       const EvaluatorFor& evaluator_for) {
+  return Experimenter(subject, machine, evaluator_for).Run();
+}
+
+}  // namespace optrail::diagnosis

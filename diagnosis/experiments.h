@@ -1,0 +1,59 @@
+#ifndef OPTRAIL_DIAGNOSIS_EXPERIMENTS_H_
+#define OPTRAIL_DIAGNOSIS_EXPERIMENTS_H_
+
+// RunExperiments finds out what a kernel waits for, without hardware counters:
+// it changes one thing at a time around it and looks at the stopwatch.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(
+//       const Numbers numbers,
+//       RunExperiments({task, config}, machine, evaluator_for));
+//
+// Each experiment samples the kernel and its changed twin in turns, in one
+// process, so that what disturbs the machine hits both. What a device or a
+// backend does not offer becomes an unsupported number, with the reason. An
+// experiment that crashes ends its process and nothing else.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "diagnosis/numbers.h"
+#include "suites/worker/evaluator.h"
+#include "suites/workload/tasks.h"
+#include "tuning/proto/config.pb.h"
+#include "tuning/proto/context.pb.h"
+#include "tuning/proto/trial.pb.h"
+
+namespace optrail::diagnosis {
+
+struct Subject {
+  suites::TaskEntry entry;
+  proto::Config config;
+};
+
+struct Machine {
+  proto::Hardware hardware;
+  proto::Ceilings ceilings;
+};
+
+// The evaluator of a task: of the subject's, or of it with other threads,
+// another shape, cache or launch mode. It lives as long as the caller.
+using EvaluatorFor = std::function<suites::Evaluator&(const proto::Task&)>;
+
+// The error of the kernel itself, if it does not run or is wrong.
+absl::StatusOr<Numbers> RunExperiments(const Subject& subject,
+                                       const Machine& machine,
+                                       const EvaluatorFor& evaluator_for);
+
+// The share of the time that goes from the first evaluation to the second,
+// which were sampled in turns, with its 95% interval: of clean pairs of samples
+// where there are enough, else of all.
+Number GainOf(const suites::Evaluation& base, const suites::Evaluation& twin);
+
+// How pairs are sampled; also for what advice is tried with.
+proto::SamplingOptions PairSampling();
+
+}  // namespace optrail::diagnosis
+
+#endif  // OPTRAIL_DIAGNOSIS_EXPERIMENTS_H_

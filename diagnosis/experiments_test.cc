@@ -1,0 +1,124 @@
+// Experiments against an evaluator that answers from a table of times.
+
+#include "diagnosis/experiments.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "diagnosis/classes.h"
+#include "gtest/gtest.h"
+#include "ops/core/registry.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+using suites::Contender;
+using suites::Evaluation;
+
+Evaluation Taking(double ns) {
+  Evaluation evaluation;
+  evaluation.outcome = proto::OK;
+  evaluation.time_ns = ns;
+  evaluation.measurement.emplace();
+  evaluation.measurement->set_calls_per_sample(10);
+  for (int i = 0; i < 21; ++i) {
+    evaluation.measurement->add_sample_ns(static_cast<int64_t>(10 * ns) +
+                                          i % 3);
+  }
+  return evaluation;
+}
+
+// A kernel whose time is that of its memory accesses, in part.
+class FakeEvaluator : public suites::Evaluator {
+ public:
+  explicit FakeEvaluator(double memory_part) : memory_part_(memory_part) {}
+
+  Evaluation Evaluate(const proto::Config&,
+                      const suites::EvaluationOptions&) override {
+    if (fails) {
+      Evaluation evaluation;
+      evaluation.outcome = proto::CRASHED;
+      evaluation.detail = "signal 11";
+      return evaluation;
+    }
+    return Taking(10'000);
+  }
+  absl::StatusOr<std::vector<Evaluation>> EvaluatePerturbed(
+      const std::vector<Contender>& contenders,
+      const suites::EvaluationOptions&) override {
+    std::vector<Evaluation> evaluations;
+    for (const Contender& contender : contenders) {
+      double ns = 10'000;
+      if (contender.perturbation &&
+          contender.perturbation->aliased_operands_size() > 0) {
+        ns *= 1 - memory_part_;
+      }
+      if (contender.perturbation &&
+          contender.perturbation->pages() == proto::Perturbation::HUGE) {
+        return absl::UnimplementedError("no huge pages here");
+      }
+      evaluations.push_back(Taking(ns));
+    }
+    return evaluations;
+  }
+
+  bool fails = false;
+
+ private:
+  const double memory_part_;
+};
+
+Subject AddSubject() {
+  suites::TaskEntry entry;
+  entry.entry = ops::Registry::Get().Find("add");
+  entry.backend = *entry.entry->FindBackend(proto::CPU, "");
+  entry.task.set_operator_name("add");
+  entry.task.set_device_kind(proto::CPU);
+  entry.task.set_threads(1);
+  entry.task.set_cache_mode(proto::HOT);
+  proto::Dim& dim = *entry.task.mutable_shape()->add_dims();
+  dim.set_name(entry.entry->op->dims()[0]);
+  dim.set_value(1 << 20);
+  entry.task.mutable_shape()->add_data_types(proto::F32);
+  return {entry, {}};
+}
+
+TEST(RunExperimentsTest, WhatGoesWhenOperandsStayIsMemory) {
+  FakeEvaluator evaluator(.6);
+  const auto numbers = RunExperiments(
+      AddSubject(), {},
+      [&](const proto::Task&) -> suites::Evaluator& { return evaluator; });
+  ASSERT_TRUE(numbers.ok()) << numbers.status();
+  const Number* const gain = numbers->Find("memory_gain");
+  ASSERT_NE(gain, nullptr);
+  EXPECT_NEAR(gain->value, .6, .01);
+  EXPECT_LE(gain->low, gain->value);
+  EXPECT_EQ(numbers->Find("huge_page_gain"), nullptr);
+  EXPECT_EQ(numbers->WhyUnknown("huge_page_gain"), "no huge pages here");
+  EXPECT_EQ(numbers->WhyUnknown("roofline_share"),
+            "a ceiling of this device is not known");
+}
+
+TEST(RunExperimentsTest, AKernelThatDoesNotRunIsAnError) {
+  FakeEvaluator evaluator(0);
+  evaluator.fails = true;
+  const auto numbers = RunExperiments(
+      AddSubject(), {},
+      [&](const proto::Task&) -> suites::Evaluator& { return evaluator; });
+  EXPECT_EQ(numbers.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(std::string(numbers.status().message()).find("signal 11"),
+            std::string::npos);
+}
+
+TEST(GainOfTest, DisturbedPairsAreLeftOut) {
+  Evaluation base = Taking(1000), twin = Taking(500);
+  for (int i = 0; i < 10; ++i) {
+    twin.measurement->set_sample_ns(i, 100'000);
+    twin.measurement->add_contended_samples(i);
+  }
+  EXPECT_NEAR(GainOf(base, twin).value, .5, .01);
+}
+
+}  // namespace
+}  // namespace optrail::diagnosis

@@ -1,0 +1,138 @@
+#include "ops/core/instruction_mix.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+
+namespace optrail::ops {
+namespace {
+
+struct Instruction {
+  int64_t address = 0;
+  absl::string_view name, operands;
+  int64_t jumps_to = -1;
+};
+
+// "    1140:\tvmovss (%rdi,%rbx,4),%xmm1"
+bool Parse(absl::string_view line, Instruction* instruction) {
+  const size_t colon = line.find(":\t");
+  if (colon == absl::string_view::npos) return false;
+  const absl::string_view address =
+      absl::StripAsciiWhitespace(line.substr(0, colon));
+  if (!absl::SimpleHexAtoi(address, &instruction->address)) return false;
+  const absl::string_view text =
+      absl::StripAsciiWhitespace(line.substr(colon + 2));
+  const size_t space = text.find(' ');
+  instruction->name = text.substr(0, space);
+  if (space != absl::string_view::npos) {
+    instruction->operands = absl::StripAsciiWhitespace(text.substr(space));
+  }
+  if (absl::StartsWith(instruction->name, "j") &&
+      !absl::StartsWith(instruction->operands, "*")) {
+    const absl::string_view target =
+        instruction->operands.substr(0, instruction->operands.find(' '));
+    int64_t to = 0;
+    if (absl::SimpleHexAtoi(target, &to)) instruction->jumps_to = to;
+  }
+  return true;
+}
+
+bool EndsInOne(absl::string_view name,
+               std::initializer_list<absl::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(), [&](absl::string_view end) {
+    return absl::EndsWith(name, end);
+  });
+}
+
+bool IsArithmetic(absl::string_view name) {
+  static constexpr absl::string_view kWords[] = {
+      "add", "sub", "mul", "fma", "fnm", "div", "sqrt", "max", "min", "rcp"};
+  return EndsInOne(name, {"ps", "pd", "ss", "sd", "ph", "sh"}) &&
+         std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](absl::string_view word) {
+                       return absl::StrContains(name, word);
+                     });
+}
+
+int VectorBits(absl::string_view operands) {
+  if (absl::StrContains(operands, "%zmm")) return 512;
+  return absl::StrContains(operands, "%ymm") ? 256 : 128;
+}
+
+struct Counts {
+  int64_t instructions = 0, vector = 0, scalar = 0, bits = 0, stack = 0;
+  int64_t slow = 0, conversions = 0, calls = 0, locked = 0, gathers = 0;
+
+  void Add(const Instruction& instruction) {
+    const absl::string_view name = instruction.name;
+    ++instructions;
+    if (IsArithmetic(name)) {
+      if (EndsInOne(name, {"ss", "sd", "sh"})) {
+        ++scalar;
+      } else {
+        ++vector;
+        bits += VectorBits(instruction.operands);
+      }
+    }
+    stack += absl::StrContains(instruction.operands, "(%rsp") ||
+             absl::StrContains(instruction.operands, "(%rbp");
+    slow += absl::StrContains(name, "div") || absl::StrContains(name, "sqrt");
+    conversions += absl::StrContains(name, "cvt");
+    calls += absl::StartsWith(name, "call");
+    locked += name == "lock" || absl::StartsWith(name, "xchg");
+    gathers += absl::StrContains(name, "gather");
+  }
+};
+
+}  // namespace
+
+std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
+  std::vector<Instruction> code;
+  for (const absl::string_view line : absl::StrSplit(disassembly, '\n')) {
+    Instruction instruction;
+    if (Parse(line, &instruction)) code.push_back(instruction);
+  }
+  // Loops as ranges of instructions, from where a backward jump leads to it.
+  std::vector<std::pair<int64_t, int64_t>> loops;
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (code[i].jumps_to < 0 || code[i].jumps_to > code[i].address) continue;
+    const auto first = std::lower_bound(
+        code.begin(), code.begin() + static_cast<int64_t>(i), code[i].jumps_to,
+        [](const Instruction& instruction, int64_t address) {
+          return instruction.address < address;
+        });
+    loops.emplace_back(first - code.begin(), static_cast<int64_t>(i));
+  }
+  Counts best;
+  const auto rank = [](const Counts& counts) {
+    return std::make_pair(counts.vector + counts.scalar, counts.instructions);
+  };
+  for (const auto& [first, last] : loops) {
+    const bool is_innermost = std::none_of(
+        loops.begin(), loops.end(), [first = first, last = last](auto& other) {
+          return other.first > first && other.second < last;
+        });
+    if (!is_innermost) continue;
+    Counts counts;
+    for (int64_t i = first; i <= last; ++i) counts.Add(code[i]);
+    if (rank(counts) > rank(best)) best = counts;
+  }
+  if (best.instructions == 0) return {};
+  return {{"loop_instructions", best.instructions},
+          {"loop_vector_fp", best.vector},
+          {"loop_scalar_fp", best.scalar},
+          {"loop_vector_bits", best.vector > 0 ? best.bits / best.vector : 0},
+          {"loop_stack_accesses", best.stack},
+          {"loop_slow", best.slow},
+          {"loop_conversions", best.conversions},
+          {"loop_calls", best.calls},
+          {"loop_locked", best.locked},
+          {"loop_gathers", best.gathers}};
+}
+
+}  // namespace optrail::ops

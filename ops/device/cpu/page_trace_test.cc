@@ -1,0 +1,64 @@
+#include "ops/device/cpu/page_trace.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ops/device/cpu/operand_memory.h"
+
+namespace optrail::ops {
+namespace {
+
+constexpr int kPages = 64;
+constexpr int kFloats = kPages * 1024;
+
+class PageTraceTest : public testing::Test {
+ protected:
+  OperandMemory memory_ = *OperandMemory::Copy(
+      std::vector<float>(kFloats).data(), kFloats* int64_t{4},
+      OperandMemory::Pages::kSmall, 0);
+  float* const x_ = static_cast<float*>(memory_.data());
+  PageTrace trace_;
+  const int region_ = trace_.Add(memory_.mapping(), memory_.mapped_bytes());
+};
+
+TEST_F(PageTraceTest, OnePassVisitsEachPageOnce) {
+  trace_.Watch([&] {
+    for (int i = 0; i < kFloats; ++i) x_[i] = 1;
+  });
+  EXPECT_EQ(trace_.visits(region_), kPages);
+  EXPECT_EQ(trace_.distinct(region_), kPages);
+  EXPECT_TRUE(trace_.complete(region_));
+  EXPECT_EQ(x_[kFloats - 1], 1);
+}
+
+TEST_F(PageTraceTest, TwoPassesVisitEachPageTwice) {
+  trace_.Watch([&] {
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int i = 0; i < kFloats; ++i) x_[i] += 1;
+    }
+  });
+  EXPECT_EQ(trace_.visits(region_), 2 * kPages);
+}
+
+TEST_F(PageTraceTest, ColumnsVisitPagesAgainAndAgainAtOneStride) {
+  trace_.Watch([&] {
+    for (int c = 0; c < 16; ++c) {
+      for (int r = 0; r < kPages; ++r) x_[r * 1024 + c] += 1;
+    }
+  });
+  EXPECT_EQ(trace_.visits(region_), 16 * kPages);
+  EXPECT_GT(trace_.regular(region_), 15 * kPages - 40);
+}
+
+TEST_F(PageTraceTest, StopsAtItsLimitAndSaysSo) {
+  trace_.Watch([&] {
+    for (int c = 0; c < 1024; ++c) {
+      for (int r = 0; r < kPages; ++r) x_[r * 1024 + c] += 1;
+    }
+  });
+  EXPECT_FALSE(trace_.complete(region_));
+  EXPECT_EQ(trace_.visits(region_), 64 * (kPages + 1));  // a page to align
+}
+
+}  // namespace
+}  // namespace optrail::ops
