@@ -152,6 +152,18 @@ Json ScheduleJson(const absl::optional<ScheduleView>& view) {
           {"winner", {{"loops", view->loops}, {"decisions", decisions}}}};
 }
 
+Json SideJson(const ProofSide& side) {
+  return {{"metric", side.metric},
+          {"unit", side.unit},
+          {"baseline", Number(side.baseline)},
+          {"chosen", Number(side.chosen)},
+          {"rounds", side.rounds},
+          {"ratio", Optional(side.ratio)},
+          {"low", Optional(side.low)},
+          {"high", Optional(side.high)},
+          {"p_value", Optional(side.p_value)}};
+}
+
 Json SessionJson(const ReportData& data, const TuningSession& session) {
   const SessionAnalysis& of = session.of;
   return {
@@ -176,6 +188,7 @@ Json SessionJson(const ReportData& data, const TuningSession& session) {
                      ? Json(tuning::CanonicalText(of.header.winner()))
                      : Json(nullptr)},
       {"proof", ProofJson(of.header)},
+      {"sides", ListOf(session.sides, SideJson)},
       {"verified_speedup", Optional(of.speedup_over_default)},
       {"winners_curse", Optional(of.winners_curse)},
       {"metric", of.metric()},

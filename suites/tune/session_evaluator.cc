@@ -345,10 +345,10 @@ EvaluationOptions SessionEvaluator::OptionsFor(
     }
   }
   options.metrics = MeteredOf(request.metrics);
-  options.meter_quickly = request.purpose != Purpose::kProve;
-  options.meter_window = request.purpose == Purpose::kSearch ? kSearchWindow
-                         : request.purpose == Purpose::kRank ? kRankWindow
-                                                             : kProofWindow;
+  // What is read in turns shares its temperature.
+  options.meter_quickly = true;
+  options.meter_window =
+      request.purpose == Purpose::kProve ? kProofWindow : kSearchWindow;
   if (request.meter_below_ns) {
     if (*request.meter_below_ns <= 0) options.metrics.clear();
     if (std::isfinite(*request.meter_below_ns)) {

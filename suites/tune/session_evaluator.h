@@ -110,10 +110,10 @@ SessionEvaluatorOptions SessionEvaluatorFor(
     const tuning::BoundSpace& space, const proto::SamplingOptions& sampling,
     suites::Evaluator& evaluator);
 
-// What is metered in a search is read for this long; while finalists are ranked
-// in turns, and while the winner is proven, for longer.
-inline constexpr absl::Duration kSearchWindow = absl::Milliseconds(500);
-inline constexpr absl::Duration kRankWindow = absl::Seconds(1);
+// What is metered in a search, and while finalists are ranked in turns, is read
+// for this long; while the winner is proven, for longer. On an H200 windows of
+// these lengths repeat within 0.7 and 0.1% (docs/lab/energy.md).
+inline constexpr absl::Duration kSearchWindow = absl::Seconds(1);
 inline constexpr absl::Duration kProofWindow = absl::Seconds(5);
 
 // Metrics of a call that a session may optimise beside time and what meters

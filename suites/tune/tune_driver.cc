@@ -33,6 +33,7 @@
 #include "suites/worker/measurement_settings.h"
 #include "tracker/history/history.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/objective.h"
 #include "tuning/store/store_files.h"
 
 namespace optrail::suites {

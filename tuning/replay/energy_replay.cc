@@ -10,7 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/parallel_for.h"
+#include "base/random.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/meter_window.h"
 #include "tuning/replay/recorded_domain.h"
@@ -238,6 +241,56 @@ absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
   result.metered = evaluator.metered();
   result.time_over_best = winner.time_ms / evaluator.fastest_ms();
   return result;
+}
+
+absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
+                                             OutputFormat format) {
+  constexpr double kNearlyBest = .02;
+  Table table({{"space"},
+               {"configs", Align::kRight},
+               {"strategy"},
+               {"metered"},
+               {"trials", Align::kRight},
+               {"most metered", Align::kRight, "most_metered"},
+               {"mean loss", Align::kRight, "mean_loss"},
+               {"worst loss", Align::kRight, "worst_loss"},
+               {"within 2%", Align::kRight, "within_2_percent"}});
+  for (const Recording& recording : replays.recordings) {
+    for (const std::string& strategy : replays.strategies) {
+      for (const bool meter_all : {false, true}) {
+        std::vector<absl::StatusOr<EnergyReplayResult>> results(
+            replays.seeds, absl::UnknownError("not run"));
+        ParallelFor(replays.seeds, replays.jobs, [&](int64_t i) {
+          EnergyReplay run = replays.run;
+          run.strategy = strategy;
+          run.meter_all = meter_all;
+          run.seed += static_cast<uint64_t>(i);
+          results[i] = RunEnergyReplay(recording, run);
+        });
+        int most = 0, trials = 0, near = 0;
+        double sum = 0, worst = 0;
+        for (const auto& result : results) {
+          if (!result.ok()) return result.status();
+          most = std::max(most, result->metered);
+          trials = std::max(trials, result->trials);
+          near += result->loss <= kNearlyBest ? 1 : 0;
+          sum += result->loss;
+          worst = std::max(worst, result->loss);
+        }
+        table.AddRow(
+            {recording.name,
+             Cell::Integer(static_cast<int64_t>(recording.configs.size())),
+             strategy, meter_all ? "every trial" : "few", Cell::Integer(trials),
+             Cell::Integer(most),
+             Cell::Number(sum / replays.seeds,
+                          FormatPercent(sum / replays.seeds)),
+             Cell::Number(worst, FormatPercent(worst)),
+             Cell::Number(static_cast<double>(near) / replays.seeds,
+                          absl::StrCat(near, " of ", replays.seeds))});
+      }
+    }
+  }
+  return table.Format(format, TerminalWidth());
 }
 
 }  // namespace optrail::tuning

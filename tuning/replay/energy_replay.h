@@ -13,8 +13,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/table.h"
 #include "tuning/replay/recording.h"
 
 namespace optrail::tuning {
@@ -41,6 +43,20 @@ struct EnergyReplayResult {
 // InvalidArgument if the recording has no joules; NotFound if nothing worked.
 absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
                                                    const EnergyReplay& run);
+
+// Many of them: each recording by each strategy, with and without metering all.
+struct EnergyReplays {
+  std::vector<Recording> recordings;
+  std::vector<std::string> strategies = {"default"};
+  EnergyReplay run;  // seeds count from its seed
+  int seeds = 10;
+  int jobs = 0;  // threads; 0: one per core
+};
+
+// A row for each recording and strategy: trials, configs that were metered, the
+// mean and the largest loss, how many runs are within 2% of the optimum.
+absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
+                                             OutputFormat format);
 
 }  // namespace optrail::tuning
 
