@@ -112,6 +112,12 @@ absl::StatusOr<int> Plan(const std::vector<std::string>&) {
     }
     command.slacks.push_back(slack);
   }
+  command.out = UserPath(absl::GetFlag(FLAGS_out));
+  if (!command.out.empty() && !command.slacks.empty()) {
+    return absl::InvalidArgumentError(
+        "flag --out: a page is of one plan, and --slack makes several; "
+        "expected one of the two");
+  }
   return CodeOf(carbon::RunCarbonPlan(command, std::cout));
 }
 
@@ -197,7 +203,7 @@ std::vector<Subcommand> Parts() {
   return {
       {"plan",
        Together({grid,
-                 {"jobs_file", "tariff", "machines", "max_cost", "slack",
+                 {"jobs_file", "tariff", "machines", "max_cost", "slack", "out",
                   "format"}}),
        0, 0, Plan},
       {"footprint",
