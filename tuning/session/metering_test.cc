@@ -100,7 +100,7 @@ TEST(MeteringTest, ALimitOnTimeCountsBeforeAnythingIsMetered) {
 TEST(MeteringTest, PredictsByTimeAndKnobs) {
   const Metering metering = After(8, 0);
   for (const bool wide : {false, true}) {
-    for (const double time_ns : {1500., 2500., 4500.}) {
+    for (const double time_ns : {2500., 3500., 4500.}) {
       const proto::Trial completed =
           metering.Completed(TrialOf(4, wide, time_ns, false));
       const auto joules = ValueOf(completed, "joules");
